@@ -1,0 +1,5 @@
+"""SetCLR: contrastive losses as small matching problems, with a trainer and panels that make them movable."""
+
+from importlib.metadata import version
+
+__version__ = version("setclr")

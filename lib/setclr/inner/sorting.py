@@ -1,0 +1,192 @@
+"""Sorting that can be differentiated: networks of soft swaps.
+
+A sorting network compares fixed pairs of places, layer after layer, and swaps what is in the wrong order.
+Made soft, a comparison swaps with a probability, so a layer is a doubly stochastic matrix and so is the
+product of all of them.
+Sources: Petersen et al. 2021 and 2022 (differentiable sorting networks); Shvetsova et al. 2023 (GroCo), eq. 2
+to 4.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from setclr.checks import choice, integer, number
+
+KINDS = ("odd-even", "bitonic")
+SWAPS = ("arctan", "logistic")
+
+
+class Sorted(NamedTuple):
+    """What a sorting network makes of x (..., n)."""
+
+    values: Tensor  # (..., n): P x, ascending as far as the swaps are hard
+    P: Tensor  # (..., n, n): row = place, column = element; rows and columns sum to 1
+
+
+def comparators(n: int, kind: str = "odd-even") -> list[tuple]:
+    """The places that each layer compares, as pairs (low, high) of indices; the smaller value belongs at low.
+
+    Odd-even: n layers; the first compares (0,1), (2,3), …, the next (1,2), (3,4), …, and so on in turn.
+    Bitonic: k(k+1)/2 layers for n = 2^k, in each of which every place takes part.
+
+    Raises:
+        ValueError: unknown kind; bitonic with n no power of two.
+    """
+    choice("kind", kind, KINDS)
+    if kind == "odd-even":
+        return [(slice(layer % 2, n - 1, 2), slice(layer % 2 + 1, n, 2)) for layer in range(n)]
+
+    if n & (n - 1):
+        raise ValueError(f"kind 'bitonic' needs a power of two of elements, got {n}; use kind='odd-even'")
+    place = torch.arange(n)
+    layers = []
+    for block in range(1, n.bit_length()):
+        for stride in (2**j for j in reversed(range(block))):
+            first = place[place & stride == 0]
+            descending = (first >> block) % 2 == 1
+            layers.append((first + stride * descending, first + stride * ~descending))
+    return layers
+
+
+def swap_probability(excess: Tensor, swap: str = "arctan") -> Tensor:
+    """f(excess): probability that two neighbours swap, excess = β·(left − right) (GroCo eq. 3; 0.5 at a tie).
+
+    "arctan" is arctan(excess)/π + ½, written so that neither tail loses digits; "logistic" is the sigmoid.
+    """
+    if swap == "logistic":
+        return excess.sigmoid()
+    return torch.atan2(torch.ones_like(excess), -excess) / math.pi
+
+
+def swap_slope(excess: Tensor, swap: str = "arctan") -> Tensor:
+    """f′(excess)."""
+    if swap == "logistic":
+        return excess.sigmoid() * (-excess).sigmoid()
+    return 1 / (math.pi * (1 + excess * excess))
+
+
+def sorting_network(x: Tensor, beta: float = 1.0, kind: str = "odd-even", swap: str = "arctan") -> Sorted:
+    """Sort softly along the last dimension and say where everything went.
+
+    Every layer acts on the softly swapped values of the one before (GroCo eq. 2 to 4).
+
+    Args:
+        x: (..., n) float32 or float64.
+        beta: inverse temperature of a swap, > 0, in 1 / unit of x. As it grows the sort becomes hard.
+        kind: "odd-even" or "bitonic" (n a power of two).
+        swap: "arctan" or "logistic".
+
+    Returns:
+        `values` (..., n) and `P` (..., n, n) with values = P x.
+
+    Raises:
+        ValueError: an argument is not as above; the message names it.
+
+    Cost: O(L n²) time, L layers (n for odd-even, ~½log²n for bitonic); as much memory when differentiated.
+    """
+    _check(x, beta, swap)
+    n = x.shape[-1]
+    values, P = x, torch.eye(n, dtype=x.dtype, device=x.device).expand(*x.shape, n)
+    for low, high in comparators(n, kind):
+        q = swap_probability(beta * (values[..., low] - values[..., high]), swap)
+        values = _mix(values.unsqueeze(-1), low, high, q.unsqueeze(-1)).squeeze(-1)
+        P = _mix(P, low, high, q.unsqueeze(-1))
+    return Sorted(values, P)
+
+
+def top_probability(x: Tensor, top: int, beta: float = 1.0, kind: str = "odd-even",
+                    swap: str = "arctan") -> Tensor:
+    """Probability that each element lands among the `top` last (largest) places: the column sums of P's last
+    rows.
+
+    The row vector 1_topᵀ is pushed through P = P_L ⋯ P_1 from the left, so no matrix is ever formed (GroCo's
+    p, eq. 6).
+
+    Args:
+        x: (..., n) float32 or float64.
+        top: 1 ≤ top ≤ n.
+        beta, kind, swap: as in `sorting_network`.
+
+    Returns:
+        (..., n), each in [0, 1]; they sum to `top`. Differentiable once.
+
+    Raises:
+        ValueError: an argument is not as above; the message names it.
+
+    Cost: O(L n) time and memory for L layers, O(n²) for odd-even, where P itself costs O(n³) or more.
+    """
+    _check(x, beta, swap)
+    n = x.shape[-1]
+    integer("top", top, least=1, most=n, hint="it counts places of the list")
+    p = _TopProbability.apply(x.reshape(-1, n).T.contiguous(), top, float(beta), comparators(n, kind), swap)
+    return p.T.reshape(x.shape)
+
+
+class _TopProbability(torch.autograd.Function):
+    """p of every column of x (n, B), with the gradient written out: keeps each layer's values and weights, n
+    numbers each, instead of the graph of its dozen small operations.
+
+    Forward: x_{l+1} = P_l x_l, then w_l = P_l w_{l+1} from w_L = 1_top, and p = w_0; P_l is symmetric, a
+    function of the swap probabilities q_l. Backward runs the two recursions the other way round.
+    """
+
+    @staticmethod
+    def forward(ctx, x: Tensor, top: int, beta: float, layers: list, swap: str) -> Tensor:
+        n = len(x)
+        values, swaps = [x], []
+        for low, high in layers:
+            q = swap_probability(beta * (values[-1][low] - values[-1][high]), swap)
+            swaps.append(q)
+            values.append(_mix(values[-1], low, high, q, dim=0))
+
+        weights = [(torch.arange(n, device=x.device) >= n - top).to(x.dtype).unsqueeze(1).expand_as(x)]
+        for (low, high), q in zip(reversed(layers), reversed(swaps)):
+            weights.append(_mix(weights[-1], low, high, q, dim=0))
+        p = weights.pop()
+
+        ctx.layers, ctx.beta, ctx.swap = layers, beta, swap
+        ctx.save_for_backward(*values[:-1], *swaps, *reversed(weights))
+        return p
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor):
+        L = len(ctx.layers)
+        saved = ctx.saved_tensors
+        layers = list(zip(ctx.layers, saved[:L], saved[L : 2 * L], saved[2 * L :]))
+
+        by_weight = []
+        for (low, high), _, q, w in layers:
+            by_weight.append((grad[low] - grad[high]) * (w[high] - w[low]))
+            grad = _mix(grad, low, high, q, dim=0)
+
+        dx = torch.zeros_like(grad)
+        for ((low, high), x, q, _), dq in zip(reversed(layers), reversed(by_weight)):
+            excess = x[low] - x[high]
+            dq = (dq - (dx[low] - dx[high]) * excess) * swap_slope(ctx.beta * excess, ctx.swap) * ctx.beta
+            dx = _mix(dx, low, high, q, dim=0)
+            dx[low] += dq
+            dx[high] -= dq
+        return dx, None, None, None, None
+
+
+def _mix(x: Tensor, low, high, q: Tensor, dim: int = -2) -> Tensor:
+    """One layer: swap rows `low` and `high` of x with probability q (eq. 4), the other rows unchanged."""
+    low, high = (low, high) if dim == 0 else ((..., low, slice(None)), (..., high, slice(None)))
+    out = x.clone(memory_format=torch.contiguous_format)
+    move = q * (x[high] - x[low])
+    out[low] += move
+    out[high] -= move
+    return out
+
+
+def _check(x: Tensor, beta: float, swap: str) -> None:
+    if not isinstance(x, Tensor) or not x.is_floating_point() or x.ndim == 0 or x.shape[-1] == 0:
+        got = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+        raise ValueError(f"x must be a floating tensor (..., n) with n >= 1, got {got}")
+    number("beta", beta, above=0, hint="it is an inverse temperature; GroCo uses 0.125 to 8")
+    choice("swap", swap, SWAPS)

@@ -1,0 +1,55 @@
+"""The losses, one family a file, each a thin layer over an inner problem. `parse` reads their repr."""
+
+import ast
+
+from setclr.checks import choice
+from setclr.losses.base import SetLoss
+from setclr.losses.ordering import GroCo
+from setclr.losses.pairwise import InfoNCE
+
+__all__ = ["GroCo", "InfoNCE", "SetLoss", "parse"]
+
+EXAMPLE = "an expression such as 'InfoNCE(temperature=0.5)'"
+BY_NAME = {loss.__name__: loss for loss in (GroCo, InfoNCE)}
+
+
+def parse(text: str) -> SetLoss:
+    """The loss that an expression such as "InfoNCE(temperature=0.2)" or "InfoNCE() + 0.5 * GroCo()"
+    describes.
+
+    Only the losses' names, literals, `+` and `*` are understood, so text from a file or a command line is
+    safe.
+
+    Raises:
+        ValueError: a misspelt loss (the nearest is named), an unknown argument or anything else.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, AttributeError):
+        raise ValueError(f"loss must be {EXAMPLE}, got {text!r}") from None
+    loss = _evaluate(tree, text)
+    if not isinstance(loss, SetLoss):
+        raise ValueError(f"loss must be {EXAMPLE}, got {text!r}")
+    return loss
+
+
+def _evaluate(node: ast.expr, text: str):
+    match node:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _evaluate(left, text) + _evaluate(right, text)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _evaluate(left, text) * _evaluate(right, text)
+        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str(value))]):
+            return float(value)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
+            loss = BY_NAME[choice("loss", name, BY_NAME)]
+            try:
+                return loss(*(_evaluate(a, text) for a in args),
+                            **{k.arg: _evaluate(k.value, text) for k in keywords})
+            except TypeError as error:
+                raise ValueError(f"loss {text!r}: {str(error).replace('__init__', name)}") from None
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.Constant(value=value):
+            return value
+    raise ValueError(f"loss must be made of losses, numbers, + and *, got {ast.unparse(node)!r} in {text!r}")
