@@ -6,19 +6,32 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 
 
-def number(name: str, value, above: float | None = None, least: float | None = None,
-           most: float | None = None, hint: str = "") -> float:
+def number(
+    name: str,
+    value,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    hint: str = "",
+) -> float:
     """`value` as a finite float within the bounds: > `above`, >= `least`, <= `most`.
 
     Raises:
         ValueError: it is no finite real number (a bool is none) or is out of bounds.
     """
-    bounds = [f"> {above:g}" if above is not None else "", f">= {least:g}" if least is not None else "",
-              f"<= {most:g}" if most is not None else ""]
+    bounds = [
+        f"> {above:g}" if above is not None else "",
+        f">= {least:g}" if least is not None else "",
+        f"<= {most:g}" if most is not None else "",
+    ]
     wanted = " and ".join(filter(None, bounds)) or "a finite number"
     good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not good or (above is not None and not value > above) or (least is not None and value < least) \
-            or (most is not None and value > most):
+    if (
+        not good
+        or (above is not None and not value > above)
+        or (least is not None and value < least)
+        or (most is not None and value > most)
+    ):
         raise ValueError(f"{name} must be {wanted}, got {value!r}" + (f"; {hint}" if hint else ""))
     return float(value)
 
@@ -45,6 +58,8 @@ def choice(name: str, value, options: Iterable[str], hint: str = "") -> str:
     if value not in options:
         near = difflib.get_close_matches(str(value), options, n=1)
         guess = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}{guess}"
-                         + (f"; {hint}" if hint else ""))
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}{guess}"
+            + (f"; {hint}" if hint else "")
+        )
     return value

@@ -98,8 +98,9 @@ def sorting_network(x: Tensor, beta: float = 1.0, kind: str = "odd-even", swap: 
     return Sorted(values, P)
 
 
-def top_probability(x: Tensor, top: int, beta: float = 1.0, kind: str = "odd-even",
-                    swap: str = "arctan") -> Tensor:
+def top_probability(
+    x: Tensor, top: int, beta: float = 1.0, kind: str = "odd-even", swap: str = "arctan"
+) -> Tensor:
     """Probability that each element lands among the `top` last (largest) places: the column sums of P's last
     rows.
 

@@ -44,8 +44,9 @@ def _evaluate(node: ast.expr, text: str):
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
             loss = BY_NAME[choice("loss", name, BY_NAME)]
             try:
-                return loss(*(_evaluate(a, text) for a in args),
-                            **{k.arg: _evaluate(k.value, text) for k in keywords})
+                return loss(
+                    *(_evaluate(a, text) for a in args), **{k.arg: _evaluate(k.value, text) for k in keywords}
+                )
             except TypeError as error:
                 raise ValueError(f"loss {text!r}: {str(error).replace('__init__', name)}") from None
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):

@@ -31,6 +31,9 @@ class SetLoss(nn.Module):
 
     takes: frozenset[str] = frozenset()
 
+    def __init__(self):
+        super().__init__()
+
     def forward(self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
         """The loss, a 0-d tensor.
 
@@ -69,12 +72,16 @@ class SetLoss(nn.Module):
         """Check the input and put it on the unit sphere."""
         for name, value in (("keys", keys), ("memory", memory)):
             if value is not None and name not in self.takes:
-                raise ValueError(f"{name} must be None for {type(self).__name__}, which does not use any, "
-                                 f"got a tensor of shape {tuple(value.shape)}")
+                raise ValueError(
+                    f"{name} must be None for {type(self).__name__}, which does not use any, "
+                    f"got a tensor of shape {tuple(value.shape)}"
+                )
         _check_tensor("z", z, "(V, N, E), V views of N images (torch.stack([a, b]) joins two (N, E))", 3)
         if z.shape[0] < 2 or z.shape[1] < 2 or z.shape[2] < 1:
-            raise ValueError("z must have shape (V, N, E) with V >= 2, N >= 2 and E >= 1, "
-                             f"got {tuple(z.shape)}: a contrast needs two views and two images")
+            raise ValueError(
+                "z must have shape (V, N, E) with V >= 2, N >= 2 and E >= 1, "
+                f"got {tuple(z.shape)}: a contrast needs two views and two images"
+            )
         anchors = unit("z", z)
         candidates = anchors
         if keys is not None:
@@ -101,10 +108,15 @@ class SetLoss(nn.Module):
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        arguments = {name: (getattr(self, name), parameter.default)
-                     for name, parameter in inspect.signature(type(self)).parameters.items()}
-        shown = (f"{name}={_literal(value)}" for name, (value, default) in arguments.items()
-                 if not (value is None and default is None))
+        arguments = {
+            name: (getattr(self, name), parameter.default)
+            for name, parameter in inspect.signature(type(self)).parameters.items()
+        }
+        shown = (
+            f"{name}={_literal(value)}"
+            for name, (value, default) in arguments.items()
+            if not (value is None and default is None)
+        )
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
@@ -130,8 +142,10 @@ class WeightedSum(SetLoss):
         return any(loss.has_assignment for loss in self.losses)
 
     def __repr__(self) -> str:
-        return " + ".join(repr(loss) if weight == 1 else f"{weight!r} * {loss!r}"
-                          for weight, loss in zip(self.weights, self.losses))
+        return " + ".join(
+            repr(loss) if weight == 1 else f"{weight!r} * {loss!r}"
+            for weight, loss in zip(self.weights, self.losses)
+        )
 
 
 def unit(name: str, x: Tensor) -> Tensor:
@@ -144,8 +158,10 @@ def unit(name: str, x: Tensor) -> Tensor:
         if bad.any():
             where = bad.nonzero()[0].tolist()
             what = "only zeros and so has no direction" if scale[tuple(where)] == 0 else "NaN or inf"
-            raise ValueError(f"{name}{where} must be finite and not zero, got a row that holds {what}; "
-                             "look for a diverged step, a dead layer or a missing batch norm")
+            raise ValueError(
+                f"{name}{where} must be finite and not zero, got a row that holds {what}; "
+                "look for a diverged step, a dead layer or a missing batch norm"
+            )
     x = x / scale
     return x / x.norm(dim=-1, keepdim=True)
 
@@ -190,5 +206,6 @@ def _check_tensor(name: str, x, shape: str, rank: int) -> None:
 
 def _check_like_z(name: str, x: Tensor, fits: bool, z: Tensor) -> None:
     if not fits or x.device != z.device:
-        raise ValueError(f"{name} must fit z of shape {tuple(z.shape)} on {z.device}, "
-                         f"got {tuple(x.shape)} on {x.device}")
+        raise ValueError(
+            f"{name} must fit z of shape {tuple(z.shape)} on {z.device}, got {tuple(x.shape)} on {x.device}"
+        )

@@ -60,8 +60,15 @@ class GroCo(SetLoss):
 
     takes = frozenset({"keys"})
 
-    def __init__(self, beta: float = 1.0, negatives: int = 10, pool: str = "all", preorder: bool = True,
-                 stop_gradient: bool = True, positive_views: int | None = None):
+    def __init__(
+        self,
+        beta: float = 1.0,
+        negatives: int = 10,
+        pool: str = "all",
+        preorder: bool = True,
+        stop_gradient: bool = True,
+        positive_views: int | None = None,
+    ):
         super().__init__()
         self.beta = number("beta", beta, above=0, hint="table 8a uses 0.125 to 8")
         self.negatives = integer("negatives", negatives, least=1, hint="the paper uses 1 to 20")
@@ -109,10 +116,14 @@ class GroCo(SetLoss):
                 similarity, order = similarity.sort(dim=-1)
                 positive = positive.gather(-1, order)
             column = N * positive + torch.arange(N, device=anchors.device).unsqueeze(1)
-            lists.append(SortList(
-                torch.cat([negative_similarity[here], similarity], dim=-1).flatten(0, 1),
-                torch.cat([negative_column[here], column], dim=-1).flatten(0, 1),
-                K, slice(N * views.start, N * views.stop)))
+            lists.append(
+                SortList(
+                    torch.cat([negative_similarity[here], similarity], dim=-1).flatten(0, 1),
+                    torch.cat([negative_column[here], column], dim=-1).flatten(0, 1),
+                    K,
+                    slice(N * views.start, N * views.stop),
+                )
+            )
         return lists
 
     def hardest(self, anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,24 @@
+"""Matching two views of many things one to one (table 1 of the QARe paper)."""
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+from torch.nn import functional as F
+
+
+def matching_accuracy(a: Tensor, b: Tensor) -> float:
+    """Fraction of things whose two views the best one-to-one assignment brings together.
+
+    Args:
+        a, b: (N, D) features of the two views; row i of both is thing i. Compared by cosine similarity.
+
+    Raises:
+        ValueError: the shapes differ or are not (N, D).
+
+    Cost: O(N³), the Hungarian algorithm.
+    """
+    if a.ndim != 2 or a.shape != b.shape or len(a) == 0:
+        raise ValueError(f"a and b must both be (N, D), got {tuple(a.shape)} and {tuple(b.shape)}")
+    similarity = F.normalize(a.double(), dim=1) @ F.normalize(b.double(), dim=1).T
+    row, column = linear_sum_assignment(similarity.numpy(force=True), maximize=True)
+    return float(np.mean(row == column))

@@ -1,0 +1,7 @@
+"""Slider panels, one explorer a file: each name in `__all__` is a function that returns a `Panel`."""
+
+from setclr.explore.five_numbers import five_numbers
+from setclr.explore.one_idea import one_idea
+from setclr.explore.pair_curves import pair_curves
+
+__all__ = ["five_numbers", "one_idea", "pair_curves"]

@@ -1,0 +1,6 @@
+"""Colours that colour-blind readers can tell apart (Okabe and Ito 2008); matrices are drawn in cividis."""
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#e69f00", "#56b4e9", "#009e73"
+YELLOW, BLUE, VERMILION, PURPLE = "#f0e442", "#0072b2", "#d55e00", "#cc79a7"
+LINES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+GREY = "#8a8a8a"

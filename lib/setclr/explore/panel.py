@@ -1,0 +1,266 @@
+"""The Panel: sliders beside one picture, live where a kernel runs and a PNG with a sentence where none does.
+
+An explorer says what stands still and what moves: its `build` draws the still part on a figure once and
+returns the artists that move, with a function that moves them. The panel keeps the still part as pixels and
+draws only the moving artists over it, so that an event costs a few milliseconds and never makes a new figure.
+"""
+
+import base64
+import html
+import io
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import ipywidgets as widgets
+import matplotlib
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from setclr.checks import choice
+
+DPI = 120
+STYLE = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "figure.constrained_layout.use": True,
+    "lines.linewidth": 2,
+    "image.cmap": "cividis",
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+}
+
+
+class Drawing(NamedTuple):
+    """What `build` returns."""
+
+    artists: list[Artist]  # those that move, in drawing order
+    update: Callable[
+        [dict], str
+    ]  # moves them to a dict of values; returns the sentence that describes the picture
+
+
+class Picture:
+    """A still image with its sentence: shown as a PNG, read as text."""
+
+    def __init__(self, png: bytes, alt: str):
+        self.png, self.alt = png, alt
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        return {"image/png": base64.b64encode(self.png).decode(), "text/plain": self.alt}
+
+
+class Panel:
+    """Controls and a picture that follows them.
+
+    Args:
+        build: build(figure, compact) draws the still part on a (sub)figure and returns a `Drawing`; compact
+            asks for a form that fits a third of a row.
+        controls: ipywidgets by name; `values` are handed to the drawing's update.
+        size: width and height of the picture in inches.
+        initial: values that differ from the controls' own.
+
+    Raises:
+        ValueError: `initial` names a control that there is none of.
+
+    Attributes:
+        controls: dict of ipywidgets by name.
+        figure: the one matplotlib Figure.
+        alt: the sentence that describes the picture now.
+    """
+
+    def __init__(
+        self,
+        build: Callable[..., Drawing],
+        controls: dict[str, widgets.ValueWidget],
+        size: tuple[float, float] = (9, 3.6),
+        initial: dict | None = None,
+    ):
+        self.build, self.controls = build, controls
+        self.start = {name: control.value for name, control in controls.items()}
+        for name, value in (initial or {}).items():
+            choice("control", name, controls)
+            controls[name].value = value
+
+        self.figure, drawing = _figure(size, lambda figure: build(figure, compact=False))
+        self.artists, self._move = drawing
+        for artist in self.artists:
+            artist.set_animated(True)
+        self.alt = self._move(self.values)
+        self.figure.canvas.draw()
+        self._still = self.figure.canvas.copy_from_bbox(self.figure.bbox)
+
+        self._image = widgets.Image(
+            format="png", layout=widgets.Layout(width="100%", max_width=f"{size[0]}in")
+        )
+        self._caption = widgets.HTML()
+        self.update()
+        for control in controls.values():
+            control.observe(self._on_change, names="value")
+        self.widget = widgets.VBox(
+            [_control_rows(controls), self._reset_button(), self._image, self._caption]
+        )
+        self.widget.add_class("setclr-panel")
+
+    @property
+    def values(self) -> dict:
+        return {name: control.value for name, control in self.controls.items()}
+
+    def update(self) -> None:
+        """Draw the picture for the present values."""
+        self.alt = self._move(self.values)
+        self._image.value = self.png()
+        self._caption.value = (
+            f'<p style="margin:0; opacity:.8" aria-live="polite">{html.escape(self.alt)}</p>'
+        )
+
+    def reset(self, *_) -> None:
+        """Every control back to where the explorer has it: the paper's values."""
+        for name, value in self.start.items():
+            self.controls[name].value = value
+
+    def png(self) -> bytes:
+        """The picture as it is now, drawn over the still part."""
+        canvas = self.figure.canvas
+        canvas.restore_region(self._still)
+        for artist in self.artists:
+            self.figure.draw_artist(artist)
+        return _encode(canvas, compress_level=1)
+
+    def row(self, name: str, values: Iterable) -> Picture:
+        """The panel at several values of one control, side by side in one still picture.
+
+        Raises:
+            ValueError: there is no control of that name.
+        """
+        choice("name", name, self.controls)
+        values = list(values)
+        sentences = []
+
+        def columns(figure):
+            for part, value in zip(figure.subfigures(1, len(values), squeeze=False)[0], values):
+                part.suptitle(f"{self.controls[name].description} = {value:g}", fontsize=11, weight="bold")
+                sentences.append(self.build(part, compact=True).update({**self.values, name: value}))
+
+        width, height = self.figure.get_size_inches()
+        figure, _ = _figure((max(width, 3.3 * len(values)), 1.35 * height), columns)
+        figure.canvas.draw()
+        return Picture(_encode(figure.canvas, compress_level=9), " ".join(sentences))
+
+    def _on_change(self, change) -> None:
+        try:
+            self.update()
+        except Exception as error:
+            self._caption.value = f'<p style="color:#d55e00">{html.escape(repr(error))}</p>'
+            raise
+
+    def _reset_button(self) -> widgets.Button:
+        button = widgets.Button(
+            description="reset to the paper's values", icon="undo", layout=widgets.Layout(width="auto")
+        )
+        button.on_click(self.reset)
+        return button
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        view = self.widget._repr_mimebundle_()
+        return {**view, **Picture(self.png(), self.alt)._repr_mimebundle_()}
+
+
+def still(draw: Callable[[Figure], str], size: tuple[float, float] = (9, 3.6)) -> Picture:
+    """A picture without controls; `draw(figure)` draws it and returns the sentence that describes it."""
+    figure, alt = _figure(size, draw)
+    figure.canvas.draw()
+    return Picture(_encode(figure.canvas, compress_level=9), alt)
+
+
+def log_slider(
+    label: str,
+    value: float,
+    low: float,
+    high: float,
+    step: float = 0.05,
+    marks: dict[float, str] | None = None,
+) -> widgets.FloatLogSlider:
+    """A slider for a temperature-like quantity, `low` to `high` in steps of `step` decades."""
+    from math import log10
+
+    slider = widgets.FloatLogSlider(
+        value=value, min=log10(low), max=log10(high), step=step, description=label, readout_format=".3g"
+    )
+    return _dress(
+        slider,
+        {(log10(at) - log10(low)) / (log10(high) - log10(low)): text for at, text in (marks or {}).items()},
+    )
+
+
+def slider(
+    label: str, value: float, low: float, high: float, step: float, marks: dict[float, str] | None = None
+) -> widgets.ValueWidget:
+    """A slider for a quantity on a linear scale; whole numbers where all four are."""
+    whole = all(isinstance(x, int) for x in (value, low, high, step))
+    kind = widgets.IntSlider if whole else widgets.FloatSlider
+    made = kind(
+        value=value, min=low, max=high, step=step, description=label, readout_format="d" if whole else ".3g"
+    )
+    return _dress(made, {(at - low) / (high - low): text for at, text in (marks or {}).items()})
+
+
+def options(label: str, names: Iterable[str], value: str | None = None) -> widgets.ToggleButtons:
+    """A choice between a few names, all of them visible."""
+    names = list(names)
+    return widgets.ToggleButtons(
+        options=names,
+        value=value or names[0],
+        description=label,
+        style={"description_width": LABEL, "button_width": "auto"},
+    )
+
+
+LABEL, WIDTH, READOUT = "11em", "34em", "5em"
+
+
+def _dress(made: widgets.ValueWidget, marks: dict[float, str]) -> widgets.ValueWidget:
+    made.style.description_width = LABEL
+    made.layout.width = WIDTH
+    made.marks = marks
+    return made
+
+
+def _control_rows(controls: dict) -> widgets.Widget:
+    """The controls, wrapping beside each other, with a slider's marks as words under its track."""
+    boxes = []
+    for control in controls.values():
+        marks = getattr(control, "marks", None)
+        words = "".join(
+            f'<span style="position:absolute; left:{100 * at:.1f}%; transform:translateX(-50%); '
+            f'white-space:nowrap">▴ {html.escape(text)}</span>'
+            for at, text in (marks or {}).items()
+        )
+        below = widgets.HTML(
+            f'<div style="position:relative; height:1.1em; line-height:1; font-size:80%; '
+            f'opacity:.75; margin:0 calc({READOUT} + 8px) 0 calc({LABEL} + 12px)">{words}</div>',
+            layout=widgets.Layout(width=WIDTH, margin="-6px 0 0 2px"),
+        )
+        boxes.append(widgets.VBox([control, below] if words else [control]))
+    return widgets.Box(boxes, layout=widgets.Layout(flex_flow="row wrap"))
+
+
+def _figure(size: tuple[float, float], draw: Callable):
+    """A figure of that size in inches, without pyplot, and what `draw(figure)` returned."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=size, dpi=DPI)
+        FigureCanvasAgg(figure)
+        return figure, draw(figure)
+
+
+def _encode(canvas: FigureCanvasAgg, compress_level: int) -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3]).save(
+        stream, "png", compress_level=compress_level
+    )
+    return stream.getvalue()

@@ -1,0 +1,129 @@
+"""A run on disk: `checkpoint.pt`, all that is needed to go on, and `history.csv`, a line an epoch to look
+at."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+import torch
+from torch import nn
+
+from setclr import models
+from setclr.recipes import Recipe
+
+CHECKPOINT, HISTORY = "checkpoint.pt", "history.csv"
+
+
+@dataclass
+class Run:
+    """A pretraining run: what it is (`recipe`), how far it came (`history`) and what it learned (`encoder`,
+    `head`)."""
+
+    recipe: Recipe
+    encoder: nn.Module
+    head: nn.Module
+    channels: int
+    rows: list[dict] = field(default_factory=list)
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """A row an epoch: epoch (from 1), loss (its mean), lr, seconds, images_per_s and what `on_epoch`
+        returned."""
+        return pd.DataFrame(self.rows)
+
+    @property
+    def finished(self) -> bool:
+        return len(self.rows) >= self.recipe.epochs
+
+    def save(self, out: str | Path) -> None:
+        """Write recipe, history and weights to the folder `out`, without what only further training needs."""
+        write(Path(out), self.state(), self.history)
+
+    def state(self) -> dict:
+        return {
+            "recipe": self.recipe.to_dict(),
+            "channels": self.channels,
+            "history": self.rows,
+            "encoder": self.encoder.state_dict(),
+            "head": self.head.state_dict(),
+        }
+
+
+def new_run(recipe: Recipe, channels: int) -> Run:
+    """A run with fresh weights, a function of the recipe's seed; the global random state is left alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        encoder, features = models.encoder(recipe.encoder, channels)
+        head = models.head(features, recipe.hidden, recipe.embedding, recipe.last_norm)
+    return Run(recipe, encoder, head, channels)
+
+
+def load_run(out: str | Path) -> Run:
+    """The run that `pretrain(..., out=out)` or `Run.save(out)` wrote, on the CPU.
+
+    Raises:
+        FileNotFoundError: there is no checkpoint.
+        ValueError: the file is truncated or of another kind.
+    """
+    return run_of(read(Path(out)))
+
+
+def run_of(state: dict) -> Run:
+    """The run that a checkpoint's contents describe."""
+    run = new_run(Recipe.from_dict(state["recipe"]), state["channels"])
+    run.encoder.load_state_dict(state["encoder"])
+    run.head.load_state_dict(state["head"])
+    run.rows = state["history"]
+    return run
+
+
+def read(out: Path) -> dict:
+    """The contents of a run's checkpoint. Raises as `load_run` does."""
+    path = out / CHECKPOINT
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no checkpoint there; pretrain(recipe, out={str(out)!r}) makes one")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise ValueError(
+            f"{path}: not a readable checkpoint ({type(error).__name__}); delete it to train again"
+        ) from error
+    if not isinstance(state, dict) or not {"recipe", "channels", "encoder", "head", "history"} <= set(state):
+        raise ValueError(f"{path}: a torch file, but not a setclr checkpoint; choose another folder")
+    return state
+
+
+def write(out: Path, state: dict, history: pd.DataFrame) -> None:
+    """Replace the run's files whole: whoever reads them, or dies in between, sees the old or the new."""
+    out.mkdir(parents=True, exist_ok=True)
+    _replace(out / CHECKPOINT, lambda path: torch.save(state, path))
+    _replace(out / HISTORY, lambda path: history.to_csv(path, index=False))
+
+
+def refuse_other_recipe(out: Path, stored: Recipe, wanted: Recipe) -> None:
+    """Raises ValueError with the differences if the run in `out` was started with another recipe."""
+    stored, wanted = stored.to_dict(), wanted.to_dict()
+    different = [
+        f"{name} {stored[name]!r} there, {wanted[name]!r} now"
+        for name in wanted
+        if stored[name] != wanted[name]
+    ]
+    if different:
+        raise ValueError(
+            f"{out}: holds a run of another recipe ({'; '.join(different)}); "
+            "choose another out=, or resume=False to replace it"
+        )
+
+
+def _replace(path: Path, save: Callable[[str], None]) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        save(temporary)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)

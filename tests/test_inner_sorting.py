@@ -1,0 +1,146 @@
+"""Soft sorting networks against the literal product of matrices, diffsort and its golden values."""
+
+import math
+from pathlib import Path
+
+import diffsort
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from setclr.inner import sorting_network, top_probability
+from setclr.inner.sorting import comparators, swap_probability, swap_slope
+
+GOLDENS = np.load(Path(__file__).parent / "goldens" / "diffsort_oddeven_cauchy.npz")
+sizes, betas = st.integers(1, 9), st.sampled_from([0.125, 1.0, 8.0, 100.0])
+
+
+def by_the_book(x, beta):
+    """GroCo eq. 2 to 4, one swap matrix at a time: P = P_n ⋯ P_1 of a list x."""
+    n = len(x)
+    values, P = x.clone(), torch.eye(n, dtype=x.dtype)
+    for layer in range(n):
+        for i in range(layer % 2, n - 1, 2):
+            f = math.atan(beta * float(values[i + 1] - values[i])) / math.pi + 0.5
+            swap = torch.eye(n, dtype=x.dtype)
+            swap[i, i] = swap[i + 1, i + 1] = f
+            swap[i, i + 1] = swap[i + 1, i] = 1 - f
+            values, P = swap @ values, swap @ P
+    return values, P
+
+
+@given(sizes, betas)
+def test_odd_even_equals_the_formula(n, beta):
+    x = torch.randn(n, dtype=torch.float64)
+    values, P = sorting_network(x, beta)
+    expected_values, expected_P = by_the_book(x, beta)
+    torch.testing.assert_close(P, expected_P, rtol=0, atol=1e-12)
+    torch.testing.assert_close(values, expected_values, rtol=0, atol=1e-12)
+    torch.testing.assert_close(values, P @ x, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind, name", [("odd-even", "odd_even"), ("bitonic", "bitonic")])
+@pytest.mark.parametrize("swap, distribution", [("arctan", "cauchy"), ("logistic", "logistic")])
+@pytest.mark.parametrize("n", [2, 4, 8, 16])
+def test_equals_diffsort(kind, name, swap, distribution, n):
+    x = torch.randn(5, n, dtype=torch.float64)
+    oracle = diffsort.DiffSortNet(name, n, steepness=3.0, distribution=distribution)
+    expected_values, transposed = oracle(x)
+    values, P = sorting_network(x, 3.0, kind, swap)
+    torch.testing.assert_close(values, expected_values, rtol=0, atol=1e-10)
+    torch.testing.assert_close(P, transposed.mT, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("key", [k for k in GOLDENS if k.startswith("X_")])
+def test_golden_values(key):
+    n, beta = key[3:].split("_b")
+    x = torch.tensor(GOLDENS[f"v_n{n}"], requires_grad=True)
+    values, P = sorting_network(x, float(beta))
+    np.testing.assert_allclose(P.detach().mT, GOLDENS[key], rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(values.detach(), GOLDENS[key.replace("X", "sorted", 1)], rtol=1e-9)
+    (P.mT * torch.tensor(GOLDENS[f"W_n{n}"])).sum().backward()
+    np.testing.assert_allclose(x.grad, GOLDENS[key.replace("X", "gv", 1)], rtol=1e-9, atol=1e-14)
+
+
+@given(sizes, betas, st.sampled_from(["arctan", "logistic"]), st.data())
+def test_rows_and_columns_sum_to_one_and_the_row_vector_is_the_matrix(n, beta, swap, data):
+    x = torch.randn(3, n, dtype=torch.float64)
+    top = data.draw(st.integers(1, n))
+    P = sorting_network(x, beta, swap=swap).P
+    torch.testing.assert_close(P.sum(-1), torch.ones_like(x))
+    torch.testing.assert_close(P.sum(-2), torch.ones_like(x))
+    assert P.min() >= 0
+    p = top_probability(x, top, beta, swap=swap)
+    torch.testing.assert_close(p, P[..., -top:, :].sum(-2), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["odd-even", "bitonic"])
+@pytest.mark.parametrize("swap", ["arctan", "logistic"])
+def test_gradients(kind, swap):
+    x = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: sorting_network(x, 2.0, kind, swap).P, x)
+    assert torch.autograd.gradcheck(lambda x: top_probability(x, 2, 2.0, kind, swap), x)
+    weights = torch.randn(2, 4, dtype=torch.float64)
+    dense = sorting_network(x, 2.0, kind, swap).P[..., -2:, :].sum(-2)
+    (slow,) = torch.autograd.grad((dense * weights).sum(), x)
+    (fast,) = torch.autograd.grad((top_probability(x, 2, 2.0, kind, swap) * weights).sum(), x)
+    torch.testing.assert_close(fast, slow, rtol=0, atol=1e-13)
+
+
+@given(sizes)
+def test_hard_swaps_sort(n):
+    x = torch.randperm(n).double()
+    values, P = sorting_network(x, beta=1e9)
+    torch.testing.assert_close(values, x.sort().values, rtol=0, atol=1e-6)
+    assert torch.equal(P.round(), torch.eye(n, dtype=P.dtype)[x.long()].T)
+
+
+def test_the_two_odd_even_networks_of_the_paper_differ():
+    """The main text compares (1,2) first, its supplement's Algorithm 1 (2,3): an ambiguity of the paper."""
+    x = torch.tensor([0.0, 0.4, 0.3, 0.1], dtype=torch.float64)
+    main = by_the_book(x, 1.0)[1]
+    padded = torch.cat([torch.tensor([-1e9], dtype=torch.float64), x])
+    supplement = by_the_book(padded, 1.0)[1][1:, 1:]
+    assert (main - supplement).abs().max() > 0.01
+
+
+def test_tails_keep_their_digits_in_float32():
+    excess = torch.tensor([-1e3, -1e7, -1e30])
+    exact = torch.tensor([1 / (math.pi * 1e3), 1 / (math.pi * 1e7), 1 / (math.pi * 1e30)])
+    torch.testing.assert_close(swap_probability(excess), exact, rtol=1e-5, atol=0)
+
+
+@given(st.floats(-50, 50), st.sampled_from(["arctan", "logistic"]))
+def test_slope_is_the_derivative(excess, swap):
+    x = torch.tensor(excess, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(swap_probability(x, swap), x)
+    torch.testing.assert_close(swap_slope(x, swap), slope)
+
+
+def test_layers():
+    assert len(comparators(7)) == 7
+    assert len(comparators(16, "bitonic")) == 10
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda x: sorting_network([1.0, 2.0]), "x must be a floating tensor .* got list"),
+        (lambda x: sorting_network(torch.arange(3)), "x must be a floating tensor .* got torch.int64"),
+        (lambda x: sorting_network(torch.tensor(1.0)), r"x must be .* shape \(\)"),
+        (lambda x: sorting_network(x[..., :0]), "x must be"),
+        (lambda x: sorting_network(x, 0.0), "beta must be > 0, got 0.0"),
+        (lambda x: sorting_network(x, math.nan), "beta must be > 0, got nan"),
+        (lambda x: sorting_network(x, 1.0, "oddeven"), "kind must be .*did you mean 'odd-even'"),
+        (lambda x: sorting_network(x, 1.0, "bitonic"), "power of two of elements, got 3"),
+        (lambda x: sorting_network(x, 1.0, swap="cauchy"), "swap must be one of"),
+        (lambda x: top_probability(x, 0), "top must be an integer >= 1 and <= 3, got 0"),
+        (lambda x: top_probability(x, 4), "top must be an integer >= 1 and <= 3, got 4"),
+        (lambda x: top_probability(x, 1.5), "top must be an integer .* got 1.5"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(torch.randn(2, 3))
