@@ -77,12 +77,12 @@ class Recipe:
         return cls(**values)
 
 
-INFONCE = "InfoNCE(temperature=0.2)"
+INFONCE = "InfoNCE(temperature=0.1)"
 GROCO = "GroCo(beta=1.0, negatives=10)"
 
 RECIPES = {
     "photo-infonce": Recipe(INFONCE, views="photo", epochs=30, lr=3e-3),
     "photo-groco": Recipe(GROCO, views="photo", epochs=30, lr=3e-3, last_norm=True),
-    "cifar10-infonce": Recipe(INFONCE, data="cifar10", epochs=5, lr=3e-3),
-    "cifar10-groco": Recipe(GROCO, data="cifar10", epochs=5, lr=3e-3, last_norm=True),
+    "cifar10-infonce": Recipe(INFONCE, data="cifar10", views="qare", epochs=5, lr=3e-3),
+    "cifar10-groco": Recipe(GROCO, data="cifar10", views="qare", epochs=5, lr=3e-3, last_norm=True),
 }

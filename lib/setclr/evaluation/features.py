@@ -24,6 +24,7 @@ def features(encoder: nn.Module, images: Tensor, batch: int = 500) -> Tensor:
 
 
 def pixels(images: Tensor) -> Tensor:
-    """The baseline that has learned nothing: (N, C·H·W), each image's pixels minus their mean."""
-    flat = images.flatten(1).float()
-    return flat - flat.mean(1, keepdim=True)
+    """The baseline that has learned nothing: (N, C·H·W), pixels minus the mean of their channel in that
+    image."""
+    x = images.float()
+    return (x - x.mean((2, 3), keepdim=True)).flatten(1)

@@ -3,5 +3,6 @@
 from setclr.explore.five_numbers import five_numbers
 from setclr.explore.one_idea import one_idea
 from setclr.explore.pair_curves import pair_curves
+from setclr.explore.training_film import training_film
 
-__all__ = ["five_numbers", "one_idea", "pair_curves"]
+__all__ = ["five_numbers", "one_idea", "pair_curves", "training_film"]

@@ -1,0 +1,57 @@
+# The first Python >= 3.11 on the path; `make PYTHON=...` chooses another.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+READY := .venv/.ready
+NOTEBOOK ?= notebooks/00_start_here.ipynb
+RECIPE ?= photo-groco
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test test-browser notebooks pretrain bench format clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
+
+# One environment for everything, made again only when what it is made from changes.
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "SetCLR needs Python 3.11 or newer: install it, or name it with make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "Python's venv module is missing: install it (on Debian and Ubuntu: apt install python3-venv)"; exit 1; }
+	@test -n "$$(df -Pk . | awk 'NR == 2 && $$4 > 8000000')" || { \
+	  echo "SetCLR's environment takes about 7 GB and the disk has less: free some, or see 'CPU only' in README.md"; exit 1; }
+	@echo "Making .venv (about 6 GB, a few minutes; only this once) ..."
+	@$(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e '.[lab,test]' || { \
+	  echo "The packages could not be installed: the lines above say which; is the network there?"; exit 1; }
+	@$(BIN)/jupyter labextension disable --level=sys_prefix @jupyterlab/apputils-extension:announcements >/dev/null 2>&1
+	@touch $@
+
+lab: $(READY) ## open JupyterLab on the first notebook
+	$(BIN)/jupyter lab --ip 127.0.0.1 $(AS_ROOT) $(LAB_OPTIONS) $(NOTEBOOK)
+
+test: $(READY) ## lint, test the library, run every notebook with small parameters and its sliders
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/python -m pytest -m "not browser"
+
+test-browser: $(READY) ## drive the sliders in a real JupyterLab (needs Chromium)
+	$(BIN)/python -m pytest -m browser
+
+notebooks: $(READY) ## run every notebook in full into build/, HTML beside
+	$(BIN)/python tests/notebook_tools.py build
+
+pretrain: $(READY) ## train a recipe: make pretrain RECIPE=photo-groco
+	$(BIN)/python -m setclr pretrain $(RECIPE) --out data/runs/$(RECIPE)
+
+bench: $(READY) ## measure losses, views and panels
+	$(BIN)/python tests/bench.py
+
+format: $(READY) ## format the code, strip the notebooks of what is not theirs
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/python tests/notebook_tools.py strip
+
+clean: ## remove build/ and caches; .venv and data/ stay
+	rm -rf build dist .pytest_cache .ruff_cache .hypothesis lib/*.egg-info
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

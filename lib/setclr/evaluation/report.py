@@ -1,0 +1,76 @@
+"""One run's results: a table beside what has learned nothing, and a record that says where the numbers come
+from."""
+
+import json
+import os
+import platform
+from pathlib import Path
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from setclr.data import ImageSet
+from setclr.evaluation.features import features, pixels
+from setclr.evaluation.knn import knn
+from setclr.evaluation.linear import linear_probe
+from setclr.training.checkpoint import Run, new_run
+
+
+def evaluate(run: Run, train: ImageSet, test: ImageSet, linear: bool = True) -> pd.DataFrame:
+    """Accuracies in per cent: rows raw pixels, untrained, trained; columns knn (k=10, T=0.1) and linear.
+
+    Raw pixels are centred in each channel; untrained is the same encoder with the weights it started from.
+    The
+    linear probe of raw pixels is left out: it is no baseline of the papers.
+    """
+    untrained = new_run(run.recipe, run.channels).encoder
+    rows = {"raw pixels": (pixels(train.images), pixels(test.images)),
+            "untrained": both(untrained, train, test), "trained": both(run.encoder, train, test)}  # fmt: skip
+    table = pd.DataFrame(index=list(rows), columns=["knn", "linear"], dtype=float)
+    for name, (bank, queries) in rows.items():
+        table.loc[name, "knn"] = score(knn(bank, train.labels, queries, k=10, temperature=0.1), test)
+        if linear and name != "raw pixels":
+            table.loc[name, "linear"] = score(linear_probe(bank, train.labels, queries), test)
+    return table
+
+
+def both(encoder: nn.Module, train: ImageSet, test: ImageSet) -> tuple[Tensor, Tensor]:
+    return features(encoder, train.images), features(encoder, test.images)
+
+
+def score(predicted: Tensor, test: ImageSet) -> float:
+    return 100 * float((predicted == test.labels).float().mean())
+
+
+def describe_machine() -> dict:
+    """What a number was measured on, without naming anybody's machine."""
+    device = (
+        torch.cuda.get_device_name()
+        if torch.cuda.is_available()
+        else f"CPU, {torch.get_num_threads()} threads"
+    )
+    return {"device": device, "processors": os.cpu_count(), "python": platform.python_version(),
+            "torch": torch.__version__}  # fmt: skip
+
+
+def record(path: Path, run: Run, table: pd.DataFrame, source: str, command: str, machine: dict) -> None:
+    """Write a result to a JSON file with all that is needed to ask where it came from.
+
+    Args:
+        source: where the pixels come from, for example "original" or "JPEG q75".
+        command: what made the record.
+        machine: as `describe_machine` gives it, of the evaluation; training times are in the history.
+    """
+    result = {
+        "accuracy_percent": {row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
+        "epochs": len(run.rows),
+        "training_seconds": round(sum(row["seconds"] for row in run.rows), 1),
+        "pixels": source,
+        "recipe": run.recipe.to_dict(),
+        "evaluated_with": command,
+        "machine": machine,
+        "history": run.rows,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n")

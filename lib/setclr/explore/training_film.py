@@ -1,0 +1,201 @@
+"""A training run as a film: where the encoder puts each photograph, epoch by epoch, and whom it takes for
+neighbours."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from tqdm.auto import tqdm
+
+from setclr import patches
+from setclr.data import ImageSet
+from setclr.evaluation import features, knn
+from setclr.explore.palette import BLUE, GREEN, GREY, ORANGE, VERMILION
+from setclr.explore.panel import Drawing, Panel, options, slider
+from setclr.recipes import RECIPES, Recipe
+from setclr.training.checkpoint import Run, new_run
+from setclr.training.pretrain import Trainer
+
+SHOWN, NEIGHBOURS = 180, 6
+MAP, THUMB = 480, 22  # pixels of the map and of a photograph on it
+
+
+class Film:
+    """Records a run: hand it to `pretrain` as `on_epoch`. With a path it is kept there beside the run's
+    checkpoint.
+
+    A frame holds, for the same test images each time, their places on a map (the first two principal
+    components of the features, turned to fit the frame before) and their nearest training images; `knn` is
+    the accuracy of the neighbours' vote over the whole test set (k=10, T=0.1).
+    """
+
+    def __init__(self, train: ImageSet, test: ImageSet, path: str | Path | None = None):
+        self.train, self.test = train, test
+        self.shown = test.sample(min(SHOWN, len(test)))
+        self.path = Path(path) if path else None
+        self.places, self.neighbours, self.accuracy, self.loss = [], [], [], []
+        if self.path and self.path.exists():
+            with np.load(self.path) as kept:
+                for name in ("places", "neighbours", "accuracy", "loss"):
+                    setattr(self, name, list(kept[name]))
+
+    def __call__(self, run: Run) -> dict:
+        """Add the frame of the run as it is now; returns the epoch's row of metrics."""
+        epoch = len(run.rows)
+        for frames in (self.places, self.neighbours, self.accuracy, self.loss):
+            del frames[epoch:]
+        bank, queries = (features(run.encoder, images) for images in (self.train.images, self.test.images))
+        predicted = knn(bank, self.train.labels, queries, k=min(10, len(bank)), temperature=0.1)
+        self.accuracy.append(float((predicted == self.test.labels).float().mean()))
+        self.loss.append(run.rows[-1]["loss"] if run.rows else np.nan)
+
+        shown = features(run.encoder, self.shown.images)
+        similarity = F.normalize(shown, dim=1) @ F.normalize(bank, dim=1).T
+        self.neighbours.append(similarity.topk(NEIGHBOURS).indices.numpy().astype(np.uint16))
+        self.places.append(flat(shown, self.places[-1] if self.places else None).astype(np.float16))
+        if self.path:
+            self.save()
+        return {"knn": self.accuracy[-1]}
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def save(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        with unfinished.open("wb") as file:
+            np.savez_compressed(
+                file, places=self.places, neighbours=self.neighbours, accuracy=self.accuracy, loss=self.loss
+            )
+        os.replace(unfinished, self.path)
+
+
+def flat(points: Tensor, before: np.ndarray | None) -> np.ndarray:
+    """Points (n, D) on the plane of their first two principal components, in [-1, 1]²; turned to fit
+    `before`."""
+    x = F.normalize(points.double(), dim=1)
+    x = x - x.mean(0)
+    plane = (x @ torch.linalg.svd(x, full_matrices=False).Vh[:2].T).numpy()
+    if before is not None:
+        left, _, right = np.linalg.svd(plane.T @ before.astype(float))
+        plane = plane @ left @ right
+    return plane / np.abs(plane).max().clip(min=1e-9)
+
+
+def training_film(films: dict[str, Film] | None = None, **initial) -> Panel:
+    """The films of one or more runs, by the name of their loss, with sliders for the epoch and for one image.
+
+    Without films it trains a Conv-4 for two epochs on a few hundred patches, in a few seconds.
+    """
+    films = films or {"InfoNCE": quick_film(RECIPES["photo-infonce"])}
+    last = min(map(len, films.values())) - 1
+    controls = {
+        "loss": options("loss", films),
+        "epoch": slider("epoch", last, 0, last, 1, {0: "untrained", last: "trained"}),
+        "image": slider("image looked at", 0, 0, len(next(iter(films.values())).shown) - 1, 1),
+    }
+    return Panel(lambda figure, compact: build(figure, compact, films), controls, (9.5, 4.8), initial)
+
+
+def quick_film(recipe: Recipe, epochs: int = 2, n: int = 360) -> Film:
+    images, labels, classes = patches.photo_patches("test")
+    everything = ImageSet(torch.from_numpy(images), torch.from_numpy(labels), classes)
+    order = torch.randperm(len(everything), generator=torch.Generator().manual_seed(0))
+    train, test = (
+        ImageSet(everything.images[part], everything.labels[part], classes)
+        for part in (order[:n], order[n : 2 * n])
+    )
+    film, run = Film(train, test), new_run(recipe, channels=3)
+    film(run)
+    trainer = Trainer(run, train.images, torch.device("cpu"))
+    for _ in range(epochs):
+        run.rows.append(trainer.epoch(tqdm(disable=True)))
+        film(run)
+    return film
+
+
+def build(figure, compact: bool, films: dict[str, Film]) -> Drawing:
+    if compact:
+        plane = figure.subplots()
+    else:
+        left, right = figure.subfigures(1, 2, width_ratios=[1, 1.1])
+        plane = left.subplots()
+        curve, strip = right.subplots(2, 1, height_ratios=[2.2, 1])
+    plane.set(xticks=[], yticks=[], title="where the encoder puts them" if not compact else "")
+    for axis in (plane,) if compact else (plane, strip):
+        for side in axis.spines.values():
+            side.set_visible(False)
+    picture = plane.imshow(np.full((MAP, MAP, 3), 255, np.uint8))
+    artists = [picture]
+
+    if not compact:
+        longest = max(map(len, films.values()))
+        top = max(max(film.accuracy) for film in films.values())
+        curve.set(
+            xlim=(-0.3, longest - 0.7),
+            ylim=(0, min(1, top * 1.15)),
+            xlabel="epoch",
+            title="kNN accuracy on photographs not seen",
+        )
+        for (name, film), colour, style in zip(
+            films.items(), (BLUE, VERMILION, GREEN, ORANGE), ("-", "--", "-.", ":")
+        ):
+            curve.plot(film.accuracy, color=colour, linestyle=style)
+            curve.text(
+                len(film) - 1, film.accuracy[-1], name, color=colour, ha="right", va="bottom", weight="bold"
+            )
+        now = curve.axvline(0, color=GREY, linewidth=1)
+        dot = curve.plot([], [], "o", color="black")[0]
+        number = curve.text(0.02, 0.92, "", transform=curve.transAxes, weight="bold")
+        strip.set(xticks=[], yticks=[], title="image looked at, and its nearest training images")
+        row = strip.imshow(np.full((40, 40 * (NEIGHBOURS + 1) + 20, 3), 255, np.uint8))
+        artists += [now, dot, number, row]
+
+    def update(values: dict) -> str:
+        film = films[values["loss"]]
+        epoch, chosen = values["epoch"], values["image"]
+        picture.set_data(map_of(film, epoch, chosen))
+        same = film.train.labels[film.neighbours[epoch][chosen].astype(int)] == film.shown.labels[chosen]
+        if not compact:
+            now.set_xdata([epoch, epoch])
+            dot.set_data([epoch], [film.accuracy[epoch]])
+            number.set_text(f"epoch {epoch}: {film.accuracy[epoch]:.0%}")
+            row.set_data(row_of(film, epoch, chosen, same))
+        name = film.shown.classes[int(film.shown.labels[chosen])]
+        return (
+            f"{values['loss']}, epoch {epoch}: {film.accuracy[epoch]:.0%} of the test patches get the right "
+            f"photograph by their neighbours' vote; {int(same.sum())} of the {NEIGHBOURS} nearest neighbours "
+            f"of the patch looked at come from the same photograph ({name})."
+        )
+
+    return Drawing(artists, update)
+
+
+def map_of(film: Film, epoch: int, chosen: int) -> np.ndarray:
+    """(MAP, MAP, 3) uint8: the test images at their places, the chosen one framed and on top."""
+    canvas = np.full((MAP, MAP, 3), 255, np.uint8)
+    small = F.interpolate(film.shown.images.float(), THUMB, mode="bilinear", antialias=True)
+    small = small.byte().permute(0, 2, 3, 1).numpy()
+    corner = ((film.places[epoch].astype(float) + 1) / 2 * (MAP - THUMB - 6) + 3).astype(int)
+    for i in [*range(chosen), *range(chosen + 1, len(small)), chosen]:
+        x, y = corner[i]
+        if i == chosen:
+            canvas[y - 3 : y + THUMB + 3, x - 3 : x + THUMB + 3] = (213, 94, 0)
+        canvas[y : y + THUMB, x : x + THUMB] = small[i]
+    return canvas
+
+
+def row_of(film: Film, epoch: int, chosen: int, same: Tensor) -> np.ndarray:
+    """(40, 40·7 + 20, 3) uint8: the chosen image, then its neighbours, framed green where the photograph is
+    the same."""
+    canvas = np.full((40, 40 * (NEIGHBOURS + 1) + 20, 3), 255, np.uint8)
+    canvas[4:36, 4:36] = film.shown.images[chosen].permute(1, 2, 0)
+    for place, (index, right) in enumerate(zip(film.neighbours[epoch][chosen].astype(int), same)):
+        x = 60 + 40 * place
+        if right:
+            canvas[1:39, x + 1 : x + 39] = (0, 158, 115)
+        canvas[4:36, x + 4 : x + 36] = film.train.images[index].permute(1, 2, 0)
+    return canvas

@@ -1,0 +1,218 @@
+"""Real images that ship with packages: patches of 18 photographs, and pairs of patches from a stereo pair.
+
+Nothing is downloaded and nothing is written here; `setclr.data.load` keeps what these functions make. Casts,
+contrasts and scales are wide enough for raw pixels to fail on most patches: learning has something to show.
+"""
+
+import math
+
+import numpy as np
+from numpy.random import Generator, default_rng
+from PIL import Image
+from skimage import data as photos
+from sklearn.datasets import load_sample_image
+
+SIDE = 32  # pixels of a finished patch
+FLAT = 14  # grey standard deviation (of 0..255) under which a patch shows nothing
+SPLITS = ("train", "test")
+
+PHOTOGRAPHS = {
+    "astronaut": photos.astronaut,
+    "brick": photos.brick,
+    "camera": photos.camera,
+    "cat": photos.cat,
+    "coffee": photos.coffee,
+    "coins": photos.coins,
+    "grass": photos.grass,
+    "gravel": photos.gravel,
+    "hubble": photos.hubble_deep_field,
+    "histology": photos.immunohistochemistry,
+    "moon": photos.moon,
+    "page": photos.page,
+    "retina": photos.retina,
+    "rocket": photos.rocket,
+    "text": photos.text,
+    "motorcycle": lambda: photos.stereo_motorcycle()[0],
+    "china": lambda: load_sample_image("china.jpg"),
+    "flower": lambda: load_sample_image("flower.jpg"),
+}
+PER_PHOTOGRAPH = {"train": 400, "test": 100}
+BLOCKS = 4  # a photograph is cut into 4x4 blocks, 4 of them for test
+TRIES = 100  # draws allowed per patch; the moon, mostly flat, needs 11
+
+WINDOW = (16, 64)  # pixels; see `stereo_windows`
+STEP = 8  # pixels between neighbouring centres of the stereo pairs
+
+
+def photo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Grey patches of the photographs under random casts, contrasts, offsets and flips.
+
+    Returns:
+        images (n, 3, 32, 32) uint8, sorted by class; labels (n,) int64; the 18 names. 400 images of each
+        photograph for "train", 100 for "test". The same on every call and machine, up to libjpeg's rounding.
+    """
+    images = []
+    for index, name in enumerate(PHOTOGRAPHS):
+        grey, rng = photograph(name), default_rng([1, index, SPLITS.index(split)])
+        for window in photo_windows(name, grey, split):
+            patch = altered(cut(grey, window), rng, offset=40)
+            images.append(patch[:, :, ::-1] if rng.random() < 0.5 else patch)
+    labels = np.repeat(np.arange(len(PHOTOGRAPHS)), PER_PHOTOGRAPH[split])
+    return np.stack(images), labels, tuple(PHOTOGRAPHS)
+
+
+def photograph(name: str) -> np.ndarray:
+    """A photograph's grey values, (H, W) uint8."""
+    return np.asarray(Image.fromarray(PHOTOGRAPHS[name]()).convert("L"))
+
+
+def test_blocks(name: str) -> np.ndarray:
+    """Which of a photograph's 4x4 blocks are kept for test: (4, 4) bool, 4 of them True."""
+    drawn = default_rng([2, list(PHOTOGRAPHS).index(name)]).permutation(BLOCKS**2)
+    return drawn.reshape(BLOCKS, BLOCKS) < BLOCKS**2 // 4
+
+
+test_blocks.__test__ = False  # its name looks like a test's to pytest
+
+
+def photo_windows(name: str, grey: np.ndarray, split: str) -> np.ndarray:
+    """Where the patches of a photograph are cut: squares of 32 to 64 px, each inside one block of the split.
+
+    The side ends at the block's shorter side where that is less than 64 px. A place where the unaltered 32x32
+    patch is flat (grey standard deviation under 14) is drawn again.
+
+    Returns:
+        (n, 3) int: top, left, side in pixels.
+
+    Raises:
+        RuntimeError: too few places show anything, after 100 draws per patch.
+    """
+    rng = default_rng([3, list(PHOTOGRAPHS).index(name), SPLITS.index(split)])
+    blocks = np.argwhere(test_blocks(name) == (split == "test"))
+    edges = [np.arange(BLOCKS + 1) * length // BLOCKS for length in grey.shape]
+    windows, wanted = [], PER_PHOTOGRAPH[split]
+    for _ in range(TRIES * wanted):
+        (top, bottom), (left, right) = (edge[i : i + 2] for edge, i in zip(edges, rng.choice(blocks)))
+        side = rng.integers(32, min(64, bottom - top, right - left), endpoint=True)
+        window = *rng.integers((top, left), (bottom - side, right - side), endpoint=True), side
+        if cut(grey, window).std() >= FLAT:
+            windows.append(window)
+        if len(windows) == wanted:
+            return np.array(windows)
+    raise RuntimeError(
+        f"{name}: only {len(windows)} of {TRIES * wanted} places show anything, {wanted} are "
+        f"needed for {split}; is it the photograph that scikit-image or scikit-learn ships?"
+    )
+
+
+def stereo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """What both cameras of the motorcycle pair see of the same places, under independent casts and contrasts.
+
+    Returns:
+        images (2n, 3, 32, 32) uint8, colour: n places seen by the left camera, then the same by the right;
+        labels (2n,) int64: 0..n-1 twice; names such as "row 120 column 300", the place in the left picture.
+        n = 1141 for "train", 1343 for "test".
+    """
+    left, right, disparity = photos.stereo_motorcycle()
+    windows, rng = stereo_windows(left, disparity, split), default_rng([4, SPLITS.index(split)])
+    images = [altered(cut(left, window), rng) for window in windows[0]]
+    images += [altered(cut(right, window), rng) for window in windows[1]]
+    names = tuple(f"row {row} column {column}" for row, column, _ in stereo_centres(left, disparity, split))
+    return np.stack(images), np.tile(np.arange(len(names)), 2), names
+
+
+def stereo_windows(left: np.ndarray, disparity: np.ndarray, split: str) -> np.ndarray:
+    """Where the stereo patches are cut, a window's side drawn anew for each view.
+
+    The side is 16 to 64 px, from half to twice the 32 px of a patch. In batches of 128 raw pixels then match
+    two pairs in five; with 24 to 48 px it would be three in five, and learning would have less to show.
+
+    Returns:
+        (2, n, 3) int: view (left, right), pair, (top, left edge, side) in pixels.
+    """
+    rows, columns, matches = stereo_centres(left, disparity, split).T
+    sides = default_rng([5, SPLITS.index(split)]).integers(*WINDOW, size=(2, len(rows)), endpoint=True)
+    return np.stack([rows - sides // 2, np.stack([columns, matches]) - sides // 2, sides], axis=-1)
+
+
+def stereo_centres(left: np.ndarray, disparity: np.ndarray, split: str) -> np.ndarray:
+    """The places both cameras see, every 8 px of the split's half of the left picture.
+
+    The halves stay apart in the scene as well: what the right picture shows at a column, the left one shows
+    up to max(disparity) columns further right. So the right windows of "train" end that far before the
+    middle, and those of "test" begin at the middle. No window leaves its region. Flat places are dropped.
+
+    Args:
+        left: (H, W, 3) uint8, the left picture.
+        disparity: (H, W), pixels; inf where unknown.
+
+    Returns:
+        (n, 3) int: row, column in the left picture, column in the right picture.
+    """
+    (height, width), margin = disparity.shape, WINDOW[1] // 2
+    half, furthest = width // 2, math.ceil(disparity[np.isfinite(disparity)].max())
+    start, stop, right_stop = (0, half, half - furthest) if split == "train" else (half, width, width)
+
+    grid = np.zeros(disparity.shape, dtype=bool)
+    grid[margin : height - margin + 1 : STEP, start + margin : stop - margin + 1 : STEP] = True
+    rows, columns = np.nonzero(grid & seen_by_both(disparity))
+    matches = np.rint(columns - disparity[rows, columns]).astype(int)
+    inside = (matches - margin >= start) & (matches + margin <= right_stop)
+    centres = np.stack([rows, columns, matches], axis=1)[inside]
+
+    grey = np.asarray(Image.fromarray(left).convert("L"))
+    corners = centres[:, :2] - SIDE // 2
+    return centres[[cut(grey, (top, left_edge, SIDE)).std() >= FLAT for top, left_edge in corners]]
+
+
+def seen_by_both(disparity: np.ndarray) -> np.ndarray:
+    """Which pixels of the left picture the right camera sees too.
+
+    Not those of unknown disparity, those that fall out of the right picture, and those hidden there: another
+    pixel of the row, nearer by more than 1 px of disparity, falls on the same right pixel or next to it.
+
+    Args:
+        disparity: (H, W), pixels; inf where unknown. Column x on the left is x - disparity on the right.
+
+    Returns:
+        (H, W) bool.
+    """
+    rows, columns = np.nonzero(np.isfinite(disparity))
+    depth = disparity[rows, columns]
+    matches = np.rint(columns - depth).astype(int)
+    inside = (matches >= 0) & (matches < disparity.shape[1])
+    rows, columns, matches, depth = rows[inside], columns[inside], matches[inside], depth[inside]
+
+    nearest = np.full((len(disparity), disparity.shape[1] + 2), -np.inf)
+    np.maximum.at(nearest, (rows, matches + 1), depth)
+    nearest = np.maximum(np.maximum(nearest[:, :-2], nearest[:, 1:-1]), nearest[:, 2:])
+    seen = np.zeros(disparity.shape, dtype=bool)
+    seen[rows, columns] = nearest[rows, matches] <= depth + 1
+    return seen
+
+
+def cut(picture: np.ndarray, window: tuple[int, int, int]) -> np.ndarray:
+    """A window (top, left, side) of an (H, W) or (H, W, 3) uint8 picture, resized to (1 or 3, 32, 32) float.
+
+    Cropped before it is resized: the antialiasing filter must not look over the edge of a block.
+    """
+    top, left, side = window
+    square = Image.fromarray(np.ascontiguousarray(picture[top : top + side, left : left + side]))
+    patch = np.asarray(square.resize((SIDE, SIDE), Image.Resampling.BILINEAR), dtype=float)
+    return patch.reshape(SIDE, SIDE, -1).transpose(2, 0, 1)
+
+
+def altered(patch: np.ndarray, rng: Generator, offset: float = 0) -> np.ndarray:
+    """A patch under a random cast (channels x0.6 to 1.4), contrast (x0.5 to 1.5 about its mean) and offset.
+
+    Args:
+        patch: (1 or 3, 32, 32), 0 to 255.
+        offset: the largest offset up or down, in grey levels.
+
+    Returns:
+        (3, 32, 32) uint8, clipped.
+    """
+    patch = patch * rng.uniform(0.6, 1.4, (3, 1, 1))
+    mean = patch.mean()
+    patch = (patch - mean) * rng.uniform(0.5, 1.5) + mean + rng.uniform(-offset, offset)
+    return patch.round().clip(0, 255).astype(np.uint8)

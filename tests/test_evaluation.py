@@ -1,0 +1,109 @@
+"""kNN, the linear probe and matching against scikit-learn and brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+from setclr import models
+from setclr.evaluation import features, knn, linear_probe, matching_accuracy, pixels
+
+
+def blobs(n, classes=4, D=8, noise=1.0):
+    """Points around one centre a class; the same centres on every call."""
+    centres = 2 * torch.randn(classes, D, generator=torch.Generator().manual_seed(1))
+    labels = torch.randint(0, classes, (n,))
+    return centres[labels] + noise * torch.randn(n, D), labels
+
+
+@given(st.integers(1, 30), st.sampled_from([0.05, 0.07, 0.5]))
+def test_knn_equals_scikit_learn(k, temperature):
+    (bank, labels), (queries, _) = blobs(60), blobs(40)
+    oracle = KNeighborsClassifier(k, metric="cosine", algorithm="brute",
+                                  weights=lambda distance: np.exp((1 - distance) / temperature))  # fmt: skip
+    expected = oracle.fit(bank.double(), labels).predict(queries.double())
+    assert knn(bank, labels, queries, k, temperature).tolist() == expected.tolist()
+
+
+def test_knn_is_chunked_without_a_trace(monkeypatch):
+    (bank, labels), (queries, _) = blobs(50), blobs(30)
+    whole = knn(bank, labels, queries)
+    parts = torch.cat([knn(bank, labels, part) for part in queries.split(7)])
+    assert torch.equal(whole, parts)
+
+
+def test_linear_probe_equals_logistic_regression():
+    (bank, labels), (queries, truth) = blobs(2000, noise=1.5), blobs(1000, noise=1.5)
+    predicted = linear_probe(bank, labels, queries)
+    expected = torch.tensor(LogisticRegression(C=1e3, max_iter=2000).fit(bank, labels).predict(queries))
+    assert (predicted == expected).float().mean() > 0.97
+    accuracy, oracle = ((p == truth).float().mean() for p in (predicted, expected))
+    assert abs(accuracy - oracle) < 0.01
+
+
+def test_linear_probe_is_a_function_of_its_seed():
+    (bank, labels), (queries, _) = blobs(100, noise=3), blobs(300, noise=3)
+    a, b, c = (linear_probe(bank, labels, queries, epochs=2, batch=10, seed=s) for s in (0, 0, 1))
+    assert torch.equal(a, b) and not torch.equal(a, c)
+
+
+def test_evaluation_leaves_the_encoder_untouched():
+    encoder, _ = models.encoder("conv4")
+    encoder[1].eval()
+    before = {k: v.clone() for k, v in encoder.state_dict().items()}
+    images = torch.randint(0, 256, (30, 3, 32, 32), dtype=torch.uint8)
+    first = features(encoder, images, batch=7)
+    assert all(torch.equal(v, before[k]) for k, v in encoder.state_dict().items())
+    assert encoder.training and not encoder[1].training
+    torch.testing.assert_close(features(encoder, images, batch=30), first)
+    assert first.shape == (30, 64) and not first.requires_grad
+
+
+def test_pixels_have_no_brightness():
+    images = torch.randint(0, 200, (4, 3, 8, 8), dtype=torch.uint8)
+    torch.testing.assert_close(pixels(images + 50), pixels(images), rtol=0, atol=1e-3)
+    assert pixels(images).shape == (4, 192)
+
+
+@given(st.integers(1, 6))
+def test_matching_accuracy_equals_brute_force(n):
+    a, b = torch.randn(n, 4, dtype=torch.float64), torch.randn(n, 4, dtype=torch.float64)
+    s = torch.nn.functional.normalize(a, dim=1) @ torch.nn.functional.normalize(b, dim=1).T
+    best = max(itertools.permutations(range(n)), key=lambda p: sum(float(s[i, p[i]]) for i in range(n)))
+    assert matching_accuracy(a, b) == pytest.approx(np.mean([i == j for i, j in enumerate(best)]))
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda x, y: knn(x, y, x, k=11), "k must be an integer >= 1 and <= 10, got 11; the bank has 10"),
+        (lambda x, y: knn(x, y, x, temperature=0), "temperature must be > 0, got 0"),
+        (lambda x, y: knn(x, y, x[:, :2]), r"bank and queries must be .* got \(10, 3\) and \(10, 2\)"),
+        (lambda x, y: knn(x, y[:5], x), "bank_labels must be 10 integers >= 0"),
+        (lambda x, y: knn(x, y.float(), x), "bank_labels must be 10 integers >= 0, got torch.float32"),
+        (lambda x, y: knn(x, y - 5, x), "bank_labels must be"),
+        (lambda x, y: knn(x * torch.nan, y, x), "bank must be finite"),
+        (lambda x, y: knn(x, y, x * torch.nan), "queries must be finite"),
+        (lambda x, y: linear_probe(x, y, x, epochs=0), "epochs must be an integer >= 1, got 0"),
+        (lambda x, y: linear_probe(x, y, x, lr=-1), "lr must be > 0, got -1"),
+        (lambda x, y: matching_accuracy(x, x[:4]), r"a and b must both be .* got \(10, 3\) and \(4, 3\)"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(torch.randn(10, 3), torch.arange(10))
+
+
+@pytest.mark.parametrize("name, size", [("conv4", 64), ("resnet18", 512)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_encoders_give_the_features_they_promise(name, size, channels):
+    encoder, D = models.encoder(name, channels)
+    assert size == D and encoder(torch.rand(2, channels, 32, 32)).shape == (2, D)
+    z = models.head(D, 16, 8, last_norm=True)(torch.randn(64, D))
+    torch.testing.assert_close(z.mean(0), torch.zeros(8), rtol=0, atol=1e-5)
+    torch.testing.assert_close(z.std(0, correction=0), torch.ones(8), rtol=0, atol=1e-2)

@@ -1,0 +1,150 @@
+"""Panels: live and still in one output, no new figure by an event, errors that reach the cell."""
+
+import base64
+import io
+
+import ipywidgets
+import matplotlib.figure
+import numpy as np
+import pytest
+from PIL import Image
+
+from setclr import explore
+from setclr.explore.five_numbers import descend, groco, info_nce
+from setclr.explore.panel import Drawing, Panel, log_slider, options, slider, still
+
+PANELS = {}
+
+
+@pytest.fixture(params=explore.__all__)
+def panel(request):
+    made = PANELS.setdefault(request.param, getattr(explore, request.param)())
+    made.reset()
+    return made
+
+
+def ends(control) -> list:
+    """The values that a test sweeps: both ends and the middle of a slider, all of a choice."""
+    if isinstance(control, ipywidgets.FloatLogSlider):
+        return [10**x for x in (control.min, (control.min + control.max) / 2, control.max)]
+    if hasattr(control, "min"):
+        return [control.min, control.min + (control.max - control.min) // 2, control.max]
+    return list(control.options)
+
+
+def opened(png: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(png)))
+
+
+def test_every_control_moves_the_picture_and_its_sentence(panel):
+    for name, control in panel.controls.items():
+        pictures = set()
+        for value in ends(control):
+            control.value = value
+            pictures.add((panel.png(), panel.alt))
+        assert len(pictures) == len(set(ends(control))), f"{name} moves nothing"
+        panel.reset()
+
+
+def test_an_event_makes_no_figure_and_draws_once(panel, monkeypatch):
+    made, drawn = [], []
+    init, draw = matplotlib.figure.FigureBase.__init__, panel.figure.canvas.restore_region
+    monkeypatch.setattr(matplotlib.figure.FigureBase, "__init__",
+                        lambda self, *a, **k: (made.append(1), init(self, *a, **k))[1])  # fmt: skip
+    monkeypatch.setattr(panel.figure.canvas, "restore_region", lambda *a: (drawn.append(1), draw(*a))[1])
+    monkeypatch.setattr(panel.figure.canvas, "draw", lambda: pytest.fail("the still part was drawn again"))
+    for control in panel.controls.values():
+        before = len(drawn)
+        control.value = (
+            next(v for v in ends(control)[::-1] if v != control.value) if len(ends(control)) > 1 else 0
+        )
+        assert len(drawn) - before <= 1
+    assert not made
+
+
+def test_it_is_live_and_still_in_one_output(panel):
+    bundle = panel._repr_mimebundle_()
+    assert "model_id" in bundle["application/vnd.jupyter.widget-view+json"]
+    shown = opened(base64.b64decode(bundle["image/png"]))
+    width, height = panel.figure.get_size_inches()
+    assert shown.shape == (round(height * panel.figure.dpi), round(width * panel.figure.dpi), 3)
+    assert shown.std() > 10
+    assert bundle["text/plain"] == panel.alt and panel.alt.endswith(".") and len(panel.alt) > 40
+
+
+def test_reset_goes_back(panel):
+    start = dict(panel.values)
+    for control in panel.controls.values():
+        control.value = ends(control)[-1]
+    panel.reset()
+    assert panel.values == start
+
+
+def test_row_shows_three_values(panel):
+    name = next(n for n, c in panel.controls.items() if hasattr(c, "min"))
+    picture = panel.row(name, ends(panel.controls[name]))
+    columns = np.array_split(opened(picture.png), 3, axis=1)
+    assert not np.array_equal(columns[0], columns[2])
+    assert picture.alt.count(".") >= 3
+    with pytest.raises(ValueError, match="name must be one of"):
+        panel.row("colour", [1])
+
+
+def test_initial_values_and_unknown_ones():
+    assert explore.pair_curves(beta=8.0).values["beta"] == 8
+    with pytest.raises(ValueError, match="control must be one of .*got 'betta'; did you mean 'beta'"):
+        explore.pair_curves(betta=8.0)
+
+
+def test_an_exception_reaches_the_cell_and_shows_in_the_panel():
+    def build(figure, compact):
+        def update(values):
+            if values["x"] > 1:
+                raise ZeroDivisionError("x is too large")
+            return "A line."
+
+        return Drawing([figure.subplots().plot([], [])[0]], update)
+
+    panel = Panel(build, {"x": slider("x", 0, 0, 3, 1)})
+    with pytest.raises(ZeroDivisionError, match="x is too large"):
+        panel.controls["x"].value = 2
+    assert "x is too large" in panel.widget.children[-1].value
+
+
+def test_sliders_are_described_and_marked():
+    tau = log_slider("temperature τ", 0.5, 0.1, 10, marks={1: "one"})
+    assert (tau.min, tau.max, tau.value) == (-1, 1, 0.5) and tau.marks == {0.5: "one"}
+    assert isinstance(slider("n", 1, 0, 5, 1), ipywidgets.IntSlider)
+    assert isinstance(slider("r", 0.5, 0.0, 2.0, 0.1), ipywidgets.FloatSlider)
+    assert options("loss", ["a", "b"]).value == "a"
+
+
+def test_still_pictures():
+    picture = still(lambda figure: figure.subplots().plot([0, 1])[0] and "A line.", (3, 2))
+    assert opened(picture.png).shape == (240, 360, 3)
+    assert picture._repr_mimebundle_()["text/plain"] == "A line."
+
+
+def test_five_numbers_are_one_row_of_the_losses():
+    """A list of one positive and four negatives is a row of a batch of two views of three images."""
+    import torch
+
+    from setclr.losses import GroCo, InfoNCE
+
+    z = torch.randn(2, 3, 4, dtype=torch.float64)
+    x = torch.nn.functional.normalize(z, dim=-1).flatten(0, 1)
+    rows = []
+    for a in range(6):
+        negatives = [x[a] @ x[c] for c in range(6) if c % 3 != a % 3]
+        rows.append(torch.stack([*negatives, x[a] @ x[(a + 3) % 6]]))
+    rows = torch.stack(rows)
+    torch.testing.assert_close(info_nce(rows, 0.3).mean(), InfoNCE(0.3)(z))
+    torch.testing.assert_close(groco(rows, 2.0).mean(), GroCo(2.0, negatives=4)(z))
+
+
+def test_descent_is_gradient_descent():
+    import torch
+
+    x = torch.tensor([1.0, -2.0], dtype=torch.float64)
+    path = descend(lambda x: 0.5 * x.square(), x, 0.1, steps=3)
+    torch.testing.assert_close(path, torch.stack([x * 0.9**k for k in range(4)]))

@@ -1,0 +1,427 @@
+"""Every operation and every whole view against torchvision's, image by image, under the same parameters."""
+
+import math
+from contextlib import nullcontext
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torchvision.transforms import RandomResizedCrop
+from torchvision.transforms.v2 import functional as F
+
+from setclr import views
+from setclr.views import PRESETS, View, apply, augment, draw, parameters, preset
+
+few = settings(max_examples=15, deadline=None, derandomize=True)
+sides = st.integers(1, 70)
+HARD = View(size=24, scale=(0.05, 1.0), jitter=(0.9, 1.3, 1.1, 0.5), blur=0.5, solarise=0.4)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Pictures this small gain nothing from threads, which wait for one another on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def photos(n=6, C=3, H=32, W=32, seed=0):
+    """Smooth random pictures, uint8, a quarter of them grey and some of them black or white."""
+    coarse = torch.rand(n, C, 5, 6, generator=seeded(seed)) * 1.6 - 0.3
+    images = torch.nn.functional.interpolate(coarse, (H, W), mode="bicubic")
+    images[:, :, : H // 4] = images[:, :1, : H // 4]
+    return (255 * images.clamp(0, 1)).round().to(torch.uint8)
+
+
+def same(a, b, within=1e-5):
+    torch.testing.assert_close(a, b, rtol=0, atol=within)
+
+
+def by_torchvision(image, view, p, i):
+    """The view of image i, composed of torchvision's functions with the parameters of its draws."""
+    S = view.size or image.shape[-1]
+    top, left, height, width = p.box[i].int().tolist()
+    x = F.resized_crop(image.float() / 255, top, left, height, width, [S, S], antialias=True)
+    if p.flip[i]:
+        x = F.horizontal_flip(x)
+    changes = (F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue)
+    for op in p.order[i].tolist():
+        x = changes[op](x, float(p.factors[i, op]))
+    if p.grey[i]:
+        x = F.rgb_to_grayscale(x, num_output_channels=x.shape[0])
+    if p.blur[i]:
+        x = F.gaussian_blur(x, [max(3, 2 * int(S // 10 / 2) + 1)] * 2, [float(p.sigma[i])] * 2)
+    return F.solarize(x.clamp(0, 1), 0.5) if p.solarise[i] else x
+
+
+# ---------------------------------------------------------------- against torchvision
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_torchvisions_composition(name):
+    images, both = photos(12), preset(name)
+    draws = draw(both, len(images), seeded())
+    out = apply(images, both, draws)
+    for v, view in enumerate(both):
+        p = parameters(view, draws[:, v], 32, 32)
+        same(out[v], torch.stack([by_torchvision(image, view, p, i) for i, image in enumerate(images)]))
+
+
+@few
+@given(
+    H=st.integers(4, 70), W=st.integers(4, 70), S=st.integers(2, 64), C=st.sampled_from([1, 3]), seed=sides
+)
+def test_any_shape_is_torchvisions_composition(H, W, S, C, seed):
+    images, view = photos(4, C, H, W, seed), View(size=S, blur=0.5, solarise=0.3)
+    draws = draw([view], 4, seeded(seed))
+    p = parameters(view, draws[:, 0], H, W)
+    out = apply(images, [view], draws)
+    same(out[0], torch.stack([by_torchvision(image, view, p, i) for i, image in enumerate(images)]), 3e-5)
+
+
+@few
+@given(sides, sides, sides, st.booleans(), st.integers(0, 999))
+def test_crop_and_resize(H, W, S, flip, seed):
+    image = torch.rand(1, 3, H, W, generator=seeded(seed))
+    box = parameters(View(scale=(0.01, 1)), draw([View()], 1, seeded(seed))[:, 0], H, W).box
+    top, left, height, width = box[0].int().tolist()
+    want = F.resized_crop(image, top, left, height, width, [S, S], antialias=True)
+    same(views.crop(image, S, box, torch.tensor([flip])), want.flip(-1) if flip else want)
+
+
+def test_the_whole_image_at_its_own_size_is_itself():
+    images = photos(3)
+    still = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
+    same(augment(images, [still], seeded())[0], images / 255, 0)
+    mirrored = View(scale=(1, 1), ratio=(1, 1), flip=1, jitter_p=0, grey=0)
+    same(augment(images, [mirrored], seeded())[0], images.flip(-1) / 255, 0)
+
+
+CHANGES = (F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue)
+
+
+@pytest.mark.parametrize("C", [1, 3])
+@pytest.mark.parametrize("op", range(4), ids=["brightness", "contrast", "saturation", "hue"])
+def test_each_colour_change(op, C):
+    x = photos(9, C) / 255
+    factors = torch.tensor([[1.0, 1, 1, 0]]).repeat(9, 1)
+    factors[:, op] = torch.linspace(-0.5, 0.5, 9) if op == 3 else torch.linspace(0, 2, 9)
+    got = x.clone()
+    views.jitter(got, factors, torch.rand(9, 4, generator=seeded()).argsort(1))
+    same(got, torch.stack([CHANGES[op](image, float(f)) for image, f in zip(x, factors[:, op])]))
+
+
+@few
+@given(st.floats(-0.5, 0.5, width=32), st.integers(0, 999))
+def test_hue_of_any_colour(turn, seed):
+    """Random colours, those with equal channels, and the corners of the cube."""
+    colours = torch.rand(64, 3, generator=seeded(seed))
+    ties = (4 * torch.rand(64, 3, generator=seeded(seed))).round() / 4
+    x = torch.cat([colours, ties]).T.reshape(1, 3, 8, 16)
+    same(views.turn_hue(x, torch.tensor([turn])), F.adjust_hue(x, turn))
+
+
+@pytest.mark.parametrize("C", [1, 3])
+def test_grey(C):
+    x = photos(4, C) / 255
+    same(views.grey(x), F.rgb_to_grayscale(x))
+
+
+@pytest.mark.parametrize("side, kernel", [(2, 3), (7, 3), (32, 3), (64, 7), (96, 9), (224, 23)])
+def test_blur_with_the_kernel_of_simclr(side, kernel):
+    x, sigma = photos(3, 3, side, side) / 255, torch.tensor([0.1, 2.0, 9.0])
+    want = [F.gaussian_blur(image, [kernel] * 2, [float(s)] * 2) for image, s in zip(x, sigma)]
+    same(views.blur(x, sigma), torch.stack(want))
+
+
+def test_solarise():
+    images = torch.arange(256, dtype=torch.uint8).reshape(1, 1, 16, 16)
+    view = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0, solarise=1)
+    same(augment(images, [view], seeded())[0], F.solarize(images / 255, 0.5), 1e-7)
+
+
+# ---------------------------------------------------------------- distributions
+
+
+@pytest.mark.parametrize(
+    "view, H, W",
+    [(View(), 32, 32), (View(), 40, 100), (View(scale=(0.5, 1)), 90, 30), (View(scale=(0.9, 1)), 20, 90)],
+    ids=["square", "wide", "tall", "mostly fallback"],
+)
+def test_crops_are_distributed_as_torchvisions(view, H, W):
+    n = 4000
+    boxes = parameters(view, draw([view], n, seeded())[:, 0], H, W).box
+    top, left, height, width = boxes.T
+    assert (boxes == boxes.round()).all() and (boxes[:, 2:] >= 1).all() and (boxes[:, :2] >= 0).all()
+    assert (top + height <= H).all() and (left + width <= W).all()
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        image = torch.empty(1, H, W)
+        oracle = [RandomResizedCrop.get_params(image, list(view.scale), list(view.ratio)) for _ in range(n)]
+    oracle = torch.tensor(oracle, dtype=torch.float64)
+    for of in (
+        lambda b: b[:, 2] * b[:, 3],
+        lambda b: (b[:, 3] / b[:, 2]).log().exp(),
+        lambda b: b[:, 0],
+        lambda b: b[:, 1],
+    ):
+        a, b = of(boxes), of(oracle)
+        spread = float(b.std()) + 1e-9
+        assert float(a.mean() - b.mean()) == pytest.approx(0, abs=5 * spread * math.sqrt(2 / n) + 1e-9)
+        assert float(a.std()) == pytest.approx(spread, rel=0.05, abs=1e-6)
+
+
+def test_an_image_that_holds_no_crop_gives_its_central_one():
+    box = parameters(View(scale=(1, 1)), draw([View()], 5, seeded())[:, 0], 30, 90).box
+    assert (box == torch.tensor([0, 25, 30, 40])).all()  # as wide as 4/3 allows
+
+
+def test_parameters_are_distributed_as_asked():
+    n = 20000
+    view = View(
+        flip=0.3,
+        jitter=(0.4, 1.5, 0.2, 0.1),
+        jitter_p=0.6,
+        grey=0.25,
+        blur=0.4,
+        blur_sigma=(0.5, 1.5),
+        solarise=0.1,
+    )
+    p = parameters(view, draw([view], n, seeded())[:, 0], 32, 32)
+    for name in ("flip", "grey", "blur", "solarise"):
+        assert float(getattr(p, name).float().mean()) == pytest.approx(getattr(view, name), abs=0.015)
+    jittered = (p.factors != torch.tensor([1.0, 1, 1, 0])).any(1)
+    assert float(jittered.float().mean()) == pytest.approx(0.6, abs=0.015)
+    factors = p.factors[jittered]
+    low, high = torch.tensor([0.6, 0, 0.8, -0.1]), torch.tensor([1.4, 2.5, 1.2, 0.1])
+    same(factors.amin(0), low, 0.005), same(factors.amax(0), high, 0.005)
+    same(factors.mean(0), (low + high) / 2, 0.03)
+    assert 0.5 <= p.sigma.min() < 0.51 and 1.49 < p.sigma.max() <= 1.5
+    code = (p.order * torch.tensor([64, 16, 4, 1])).sum(1)
+    counts = code.unique(return_counts=True)[1]
+    assert len(counts) == 24 and (counts / n - 1 / 24).abs().max() < 0.01
+
+
+def test_certain_and_impossible_are_what_they_say():
+    for chance in (0.0, 1.0):
+        view = View(flip=chance, jitter_p=chance, grey=chance, blur=chance, solarise=chance)
+        p = parameters(view, draw([view], 500, seeded())[:, 0], 32, 32)
+        assert all((mask == bool(chance)).all() for mask in (p.flip, p.grey, p.blur, p.solarise))
+        assert ((p.factors != torch.tensor([1.0, 1, 1, 0])).any(1) == bool(chance)).all()
+
+
+# ---------------------------------------------------------------- laws
+
+
+@pytest.mark.parametrize("a, b", [(0, 8), (3, 11), (16, 17), (0, 24)])
+@pytest.mark.parametrize("C", [1, 3])
+def test_a_slice_of_the_batch_gets_what_the_batch_gets(a, b, C):
+    images, both = photos(24, C), (HARD, View(size=24))
+    draws = draw(both, 24, seeded())
+    got, want = apply(images[a:b], both, draws[a:b]), apply(images, both, draws)[:, a:b]
+    same(
+        got, want, 1e-6
+    )  # bit for bit on x86; another machine's matrix product may choose by the batch's size
+
+
+def test_the_seed_decides_everything():
+    images, both = photos(8), preset("groco")
+    first = augment(images, both, seeded(3))
+    assert torch.equal(first, augment(images, both, seeded(3)))
+    assert torch.equal(first, apply(images, both, draw(both, 8, seeded(3))))
+    assert not torch.equal(first, augment(images, both, seeded(4)))
+    generator = seeded(3)
+    augment(images, both, generator)
+    assert not torch.equal(first, augment(images, both, generator)), "the generator must move on"
+
+
+def test_neither_the_global_generator_nor_the_images_change():
+    images, state = photos(4), torch.get_rng_state()
+    before = images.clone()
+    augment(images, preset("simclr"), seeded())
+    assert torch.equal(images, before) and torch.equal(state, torch.get_rng_state())
+
+
+def test_images_and_views_draw_apart():
+    images = photos(1).expand(16, -1, -1, -1)
+    out = augment(images, preset("qare"), seeded()).flatten(0, 1).flatten(1)
+    assert len(out.unique(dim=0)) == 32
+    p = parameters(View(), draw([View()], 16, seeded())[:, 0], 32, 32)
+    assert len(p.box.unique(dim=0)) == 16 and len(p.order.unique(dim=0)) > 8
+
+
+@pytest.mark.parametrize("V", [1, 2, 3])
+@pytest.mark.parametrize("C", [1, 3])
+@pytest.mark.parametrize(
+    "H, W, size, S", [(32, 32, None, 32), (20, 48, 32, 32), (64, 40, 16, 16), (1, 1, 5, 5)]
+)
+def test_shape_type_and_range(V, C, H, W, size, S):
+    out = augment(torch.randint(0, 256, (5, C, H, W)).byte(), preset("simclr", size, count=V), seeded())
+    assert out.shape == (V, 5, C, S, S) and out.dtype == torch.float32 and out.is_contiguous()
+    assert out.min() >= 0 and out.max() <= 1
+
+
+@few
+@given(st.integers(0, 9999))
+def test_hard_views_of_extreme_images_stay_in_range(seed):
+    images = 255 * torch.randint(0, 2, (8, 3, 16, 16), generator=seeded(seed)).byte()
+    out = augment(images, [HARD], seeded(seed))
+    assert out.isfinite().all() and out.min() >= 0 and out.max() <= 1
+
+
+def test_autocast_does_not_touch_the_views():
+    images, both = photos(4), preset("simclr")
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = augment(images, both, seeded())
+    assert torch.equal(inside, augment(images, both, seeded()))
+
+
+def test_any_memory_layout():
+    images, both = photos(4), preset("simclr")
+    layout = images.contiguous(memory_format=torch.channels_last)
+    same(augment(layout, both, seeded()), augment(images, both, seeded()), 1e-6)
+
+
+def test_no_value_on_the_device_is_looked_at(monkeypatch):
+    """A meta tensor has no values, so that code which needs one fails on it; a GPU would be waited for."""
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # it does not know this device
+    both = (HARD, View(size=24, blur=1.0))
+    assert apply(photos(8).to("meta"), both, draw(both, 8, seeded())).device.type == "meta"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_cuda_agrees_with_the_cpu_and_is_never_waited_for():
+    images, both = photos(32), (HARD, View(size=24, blur=1.0))
+    draws = draw(both, 32, seeded())
+    there = images.cuda()
+    apply(there, both, draws)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        out = apply(there, both, draws)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    same(out.cpu(), apply(images, both, draws))
+
+
+# ---------------------------------------------------------------- presets
+
+
+def test_presets_are_the_published_ones():
+    assert list(PRESETS) == ["simclr", "qare", "groco", "iot-cl", "mmcl", "matching", "photo"]
+    assert all(len(both) == 2 for both in PRESETS.values())
+    assert PRESETS["simclr"] is PRESETS["iot-cl"] and PRESETS["simclr"][0] == View(blur=0.5)
+    first, second = PRESETS["groco"]
+    assert (first.blur, first.solarise, second.blur, second.solarise) == (1, 0, 0.1, 0.2)
+    assert first.scale == second.scale == (0.14, 1.0) and first.jitter == second.jitter == (
+        0.4,
+        0.4,
+        0.2,
+        0.1,
+    )
+
+
+def test_preset_takes_size_and_count():
+    assert preset("groco") == PRESETS["groco"]
+    assert [view.size for view in preset("groco", 96)] == [96, 96]
+    assert [view.blur for view in preset("groco", count=3)] == [1, 0.1, 1]
+
+
+def test_lists_make_the_same_view_as_tuples():
+    assert View(scale=[0.2, 1], jitter=[0, 0, 0, 0]) == View(scale=(0.2, 1.0), jitter=(0.0,) * 4)
+    assert hash(View(scale=[0.2, 1])) == hash(View(scale=(0.2, 1)))
+
+
+# ---------------------------------------------------------------- bad input
+
+
+PROBABILITIES = ("flip", "jitter_p", "grey", "blur", "solarise")
+BAD_VALUES = [
+    *[(name, value, name) for name in PROBABILITIES for value in (-0.1, 1.1, math.nan, "a")],
+    *[("size", value, "size") for value in (0, -3, 2.5, True)],
+    *[("scale", (0, 1), r"scale\[0\]"), ("scale", (0.1, 1.2), r"scale\[1\]")],
+    *[("scale", (0.5, 0.2), "scale"), ("scale", 0.5, "scale")],
+    *[("ratio", (0, 1), r"ratio\[0\]"), ("ratio", (2, 1), "ratio"), ("ratio", (1,), "ratio")],
+    *[("jitter", (0.1,) * 3, "jitter"), ("jitter", 0.1, "jitter"), ("jitter", (0, -1, 0, 0), r"jitter\[1\]")],
+    *[("jitter", (0, 0, 0, 0.6), r"jitter\[3\]"), ("jitter", (math.inf, 0, 0, 0), r"jitter\[0\]")],
+    *[("blur_sigma", (0, 1), r"blur_sigma\[0\]"), ("blur_sigma", (2, 1), "blur_sigma")],
+]
+
+
+@pytest.mark.parametrize("argument, value, named", BAD_VALUES)
+def test_a_bad_value_of_a_view_is_named(argument, value, named):
+    with pytest.raises(ValueError, match=f"^{named} must be .*got"):
+        View(**{argument: value})
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        photos(2).float(),
+        photos(2)[0],
+        photos(2)[:, :2],
+        photos(2)[:0],
+        photos(2)[..., :0],
+        photos(2).numpy(),
+        None,
+        photos(2)[..., :20],
+    ],
+    ids=["float", "3-D", "two channels", "no image", "no pixel", "numpy", "None", "not square"],
+)
+def test_bad_images_are_refused(images):
+    for call in (
+        lambda: augment(images, [View()], seeded()),
+        lambda: apply(images, [View()], torch.rand(2, 1, 36)),
+    ):
+        with pytest.raises(ValueError, match="^images must be .*got"):
+            call()
+
+
+BAD_VIEWS = [
+    (),
+    "simclr",
+    View(),
+    [View(), None],
+    None,
+    (View(size=8), View(size=9)),
+    (View(), View(size=32)),
+]
+
+
+@pytest.mark.parametrize("bad", BAD_VIEWS)
+def test_bad_views_are_refused(bad):
+    for call in (lambda: draw(bad, 2, seeded()), lambda: apply(photos(2), bad, torch.rand(2, 2, 36))):
+        with pytest.raises(ValueError, match="^views must .*got"):
+            call()
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 36), (2, 1, 36), (2, 2, 35), (2, 36)])
+def test_draws_of_something_else_are_refused(shape):
+    with pytest.raises(ValueError, match=r"^draws must be \(2, 2, 36\).*got"):
+        apply(photos(2), preset("qare"), torch.rand(shape))
+
+
+def test_other_bad_arguments_are_named():
+    with pytest.raises(ValueError, match="^draws must be .*got None"):
+        apply(photos(2), preset("qare"), None)
+    with pytest.raises(ValueError, match="^draws must be .*on meta"):
+        apply(photos(2), preset("qare"), torch.rand(2, 2, 36, device="meta"))
+    for generator in (None, 3):
+        with pytest.raises(ValueError, match=f"^generator must be a CPU torch.Generator, got {generator}"):
+            draw(preset("qare"), 2, generator)
+    for n in (0, -1, 2.0):
+        with pytest.raises(ValueError, match=f"^n must be .*got {n}"):
+            draw(preset("qare"), n, seeded())
+    with pytest.raises(ValueError, match="^name must be .*got 'simcrl'; did you mean 'simclr'"):
+        preset("simcrl")
+    with pytest.raises(ValueError, match="^count must be .*got 0"):
+        preset("qare", count=0)
+    with pytest.raises(ValueError, match="^size must be .*got 0"):
+        preset("qare", size=0)
