@@ -15,16 +15,19 @@ help: ## list the targets
 
 # One environment for everything, made again only when what it is made from changes.
 $(READY): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "SetCLR needs Python 3.11 or newer: install it, or name it with make PYTHON=/path/to/python3"; exit 1; }
+	@test -n "$(PYTHON)" || { \
+	  echo "SetCLR needs Python 3.11 or newer: install it, or name it with make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "Python's venv module is missing: install it (on Debian and Ubuntu: apt install python3-venv)"; exit 1; }
-	@test -n "$$(df -Pk . | awk 'NR == 2 && $$4 > 8000000')" || { \
-	  echo "SetCLR's environment takes about 7 GB and the disk has less: free some, or see 'CPU only' in README.md"; exit 1; }
+	@test -n "$(PIP_OPTIONS)$$(df -Pk . | awk 'NR == 2 && $$4 > 8000000')" || { \
+	  echo "SetCLR's environment takes about 7 GB and the disk has less: free some (README.md, CPU only)"; exit 1; }
 	@echo "Making .venv (about 6 GB, a few minutes; only this once) ..."
 	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e '.[lab,test]' || { \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_OPTIONS) \
+	  -c constraints.txt -e '.[lab,test]' || { \
 	  echo "The packages could not be installed: the lines above say which; is the network there?"; exit 1; }
-	@$(BIN)/jupyter labextension disable --level=sys_prefix @jupyterlab/apputils-extension:announcements >/dev/null 2>&1
+	@$(BIN)/jupyter labextension disable --level=sys_prefix \
+	  @jupyterlab/apputils-extension:announcements >/dev/null 2>&1
 	@touch $@
 
 lab: $(READY) ## open JupyterLab on the first notebook

@@ -5,6 +5,7 @@ python tests/notebook_tools.py save     the same, then keep the pictures in note
 python tests/notebook_tools.py strip    remove what running in JupyterLab leaves in notebooks/
 """
 
+import base64
 import html
 import sys
 from pathlib import Path
@@ -51,6 +52,8 @@ def strip(notebook):
     for cell in notebook.cells:
         tags = [t for t in cell.metadata.get("tags", []) if t != "injected-parameters"]
         cell.metadata = {"tags": tags} if tags else {}
+        if {"solution", "colab"} & set(tags):
+            cell.metadata["jupyter"] = {"source_hidden": True}
         if cell.cell_type == "code":
             cell.execution_count = None
             cell.outputs = [kept for kept in map(_shown, cell.outputs) if kept]
@@ -67,7 +70,8 @@ def _shown(output):
         del output.data[WIDGET]
     if "execution_count" in output:
         output.execution_count = None
-    output.metadata = {}
+    if "metadata" in output:
+        output.metadata = {k: v for k, v in output.metadata.items() if k == "image/png"}
     return output
 
 
@@ -91,8 +95,22 @@ def build(save: bool = False) -> None:
         nbformat.write(ran, BUILD / source.name)
         if save:
             nbformat.write(ran, source)
+            if source == notebooks()[0]:
+                keep_first_picture(ran, FOLDER / "pictures" / "one_idea.png")
         (BUILD / source.name).with_suffix(".html").write_text(to_html(ran))
         print(f"{source.name}: {(BUILD / source.name).stat().st_size // 1000} KB")
+
+
+def keep_first_picture(notebook, path: Path) -> None:
+    """The first picture as a file: the README shows that of the first notebook."""
+    pictures = [
+        o.data["image/png"]
+        for c in notebook.cells
+        for o in c.get("outputs", [])
+        if "data" in o and "image/png" in o.data
+    ]
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(base64.b64decode(pictures[0]))
 
 
 def main(command: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setclr import data, losses
@@ -17,7 +17,7 @@ from setclr.data import ImageSet
 from setclr.losses import GroCo, InfoNCE
 from setclr.recipes import RECIPES, Recipe
 from setclr.training import Run, load_run, pretrain
-from setclr.training.checkpoint import CHECKPOINT, HISTORY, new_run
+from setclr.training.checkpoint import CHECKPOINT, HISTORY
 from setclr.training.distributed import gather
 from setclr.training.pretrain import Trainer
 from setclr.training.schedule import learning_rate, stream
@@ -48,10 +48,11 @@ class Killed(Exception):
     pass
 
 
+@settings(max_examples=8)
 @given(
-    st.integers(1, 11),
-    st.sampled_from(["InfoNCE(temperature=0.2)", "GroCo()"]),
-    st.sampled_from(["adam", "sgd"]),
+    step=st.integers(1, 11),
+    loss=st.sampled_from(["InfoNCE(temperature=0.2)", "GroCo()"]),
+    optimiser=st.sampled_from(["adam", "sgd"]),
 )
 def test_killed_after_any_step_and_resumed_is_never_killed(tmp_path_factory, step, loss, optimiser):
     recipe = replace(SMALL, loss=loss, optimiser=optimiser, last_norm=True, warmup=1)
@@ -197,13 +198,14 @@ def test_resnet18_trains():
 
 
 def test_groco_collapses_without_the_last_norm_and_not_with_it():
-    """SPEC: with a plain linear output all embeddings become equal; a last batch norm without scale prevents it."""
-    spread = {}
+    """With a plain linear output all embeddings become equal; a last batch norm without scale prevents it."""
+    alike = {}
     for last_norm in (False, True):
-        recipe = replace(SMALL, loss="GroCo()", last_norm=last_norm, epochs=1, schedule="constant")
-        run = new_run(recipe, 3)
-        spread[last_norm] = run.head(run.encoder(torch.rand(64, 3, 16, 16))).std(0).min()
-    assert spread[True] > 0.9
+        run = pretrain(replace(SMALL, loss="GroCo()", last_norm=last_norm, epochs=20, schedule="constant"))
+        with torch.no_grad():
+            z = torch.nn.functional.normalize(run.head(run.encoder(torch.rand(64, 3, 16, 16))), dim=1)
+        alike[last_norm] = float((z @ z.T).mean())
+    assert alike[False] > 0.9 and alike[True] < 0.1
 
 
 def test_learning_rates():

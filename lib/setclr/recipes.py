@@ -22,6 +22,8 @@ class Recipe:
     size: int | None = None
     """Side in pixels to which the images of a folder are resized and cropped; None: they are all of one
     size."""
+    images: int | None = None
+    """Train on so many of its images, spread evenly over the classes; None: on all."""
     views: str = "simclr"
     """Named augmentation, a key of setclr.views.PRESETS."""
     encoder: str = "conv4"
@@ -50,6 +52,8 @@ class Recipe:
         losses.parse(self.loss)
         if self.size is not None:
             integer("size", self.size, least=8)
+        if self.images is not None:
+            integer("images", self.images, least=2)
         choice("views", self.views, PRESETS)
         choice("encoder", self.encoder, ENCODERS)
         choice("optimiser", self.optimiser, ("adam", "sgd"))

@@ -83,7 +83,7 @@ PRESETS: dict[str, tuple[View, ...]] = {
     "mmcl": (View(jitter=(0.4, 0.4, 0.4, 0.1), blur=0.5),) * 2,
     # The QARe paper's matching of people; "U[0, 0.1]" there is taken for a ColorJitter of 0.1.
     "matching": (View(scale=(1, 1), ratio=(1, 1), jitter=(0.1,) * 4, jitter_p=1, grey=0),) * 2,
-    # No paper's: small patches under random colour casts, which the views must teach the encoder to ignore.
+    # No paper's: for small patches whose colour casts mean nothing.
     "photo": (View(scale=(0.2, 1), jitter=(0.4, 0.4, 0.8, 0.5), jitter_p=0.5, grey=0.7),) * 2,
 }
 
@@ -292,10 +292,9 @@ def _output_side(images, views) -> int:
     """The output's side. Raises ValueError if these images have no such views."""
     _check_views(views)
     shape, dtype = tuple(getattr(images, "shape", ())), getattr(images, "dtype", type(images))
-    got = f"{shape} {dtype}"
     if dtype != torch.uint8 or len(shape) != 4 or shape[1] not in (1, 3) or 0 in shape:
-        hint = "values in [0, 1] become uint8 by (255 * images).round().to(torch.uint8)"
-        raise ValueError(f"images must be (N, C, H, W) uint8, not empty, C = 1 or 3, got {got}; {hint}")
+        wanted = "(N, C, H, W) uint8, not empty, C = 1 or 3; floats in [0, 1]: (255 * images).round().byte()"
+        raise ValueError(f"images must be {wanted}, got {shape} {dtype}")
     if views[0].size is None and shape[2] != shape[3]:
-        raise ValueError(f"images must be square for views without a size, got {got}; give View(size=...)")
+        raise ValueError(f"images must be square for views without a size, got {shape}; give View(size=...)")
     return views[0].size or shape[2]

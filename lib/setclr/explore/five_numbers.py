@@ -25,7 +25,7 @@ def five_numbers(**initial) -> Panel:
     """The five numbers' paths under InfoNCE and under GroCo, with sliders for all that decides them."""
     controls = {
         "temperature": log_slider(
-            "temperature τ", 1, *TEMPERATURE, DECADE, {1: "1", 0.5: "SimCLR .5", 0.1: ".1"}
+            "temperature τ", 1, *TEMPERATURE, DECADE, {0.1: ".1", 0.5: "SimCLR .5", 5: "5"}
         ),
         "beta": log_slider("inverse temperature β", 1, *BETA, DECADE, {1: "paper 1", 8: "8"}),
         "rate": log_slider("learning rate", 10**-0.5, *RATE, DECADE, {1: "1", 0.1: ".1"}),
@@ -110,14 +110,14 @@ def build(figure, compact: bool) -> Drawing:
         for loss, bounds, name, (*curves, moved) in zip(
             paths(), (TEMPERATURE, BETA), ("temperature", "beta"), moving
         ):
-            path = paths()[loss][:, nearest(bounds, values[name]), rate, start]
+            path = paths()[loss][:, nearest(bounds, values[name]), rate, start].numpy()
             for curve, y in zip(curves, path.T):
                 curve.set_data(iteration, y)
-            far = float(path[-1, 0] - path[0, 0])
-            moved.set_text(f"farthest negative {far:+.2f}")
+            far = path[-1, 0] - path[0, 0]
+            moved.set_text(f"farthest negative\nmoved by {far:+.2f}")
             words.append(
                 f"{loss} ({name} {values[name]:.2g}) moves the farthest negative by {far:+.2f} "
-                f"and leaves the positive {float(path[-1, 4] - path[-1, :4].max()):.1f} above the next"
+                f"and leaves the positive {path[-1, 4] - path[-1, :4].max():.1f} above the next"
             )
         return f"After {STEPS} steps " + "; ".join(words) + "."
 

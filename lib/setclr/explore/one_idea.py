@@ -21,7 +21,7 @@ def one_idea(**initial) -> Panel:
         "step": slider("training step", 0, 0, STEPS, 1, {0: "start", STEPS: "trained"}),
         "temperature": log_slider("temperature τ", 0.1, 0.01, 10, marks={0.07: "MoCo .07", 0.5: "SimCLR .5"}),
     }
-    return Panel(lambda figure, compact: build(figure, compact, path), controls, (9, 4), initial)
+    return Panel(lambda figure, compact: build(figure, compact, path), controls, (9, 4), initial, 2.1)
 
 
 def train(n: int, steps: int, seed: int = 5) -> Tensor:
@@ -40,7 +40,7 @@ def train(n: int, steps: int, seed: int = 5) -> Tensor:
 
 
 def build(figure, compact: bool, path: Tensor) -> Drawing:
-    plane, matrix = figure.subplots(2, 1, height_ratios=[1.1, 1]) if compact else figure.subplots(1, 2)
+    plane, matrix = figure.subplots(1, 2)
     n = path.shape[2]
     plane.set(
         xlim=(-1.25, 1.25),
@@ -76,7 +76,10 @@ def build(figure, compact: bool, path: Tensor) -> Drawing:
         yticklabels=range(1, n + 1),
     )
     image = matrix.imshow(np.zeros((n, n)), vmin=0, vmax=1)
-    if not compact:
+    if compact:
+        plane.set_title("")
+        matrix.set(title="", xlabel="", ylabel="", xticks=[], yticks=[])
+    else:
         figure.colorbar(image, ax=matrix, shrink=0.9)
     boxes = [
         matrix.plot(
@@ -90,21 +93,21 @@ def build(figure, compact: bool, path: Tensor) -> Drawing:
 
     def update(values: dict) -> str:
         z = path[values["step"]]
-        share = between_views(InfoNCE(values["temperature"]).assignment(z), n)
-        drawn = [radius * view for radius, view in zip(RADIUS, z)]
+        share = between_views(InfoNCE(values["temperature"]).assignment(z), n).numpy()
+        drawn = [radius * view for radius, view in zip(RADIUS, z.numpy())]
         for view, marks in zip(drawn, dots):
             for mark, point in zip(marks, view):
                 mark.set_data(point[:1], point[1:])
         for i in range(n):
             for j in range(n):
-                ends = torch.stack([drawn[0][i], drawn[1][j]]).T
-                lines[i][j].set(data=ends, linewidth=6 * float(share[i, j]), visible=bool(share[i, j] > 0.02))
+                ends = np.stack([drawn[0][i], drawn[1][j]]).T
+                lines[i][j].set(data=ends, linewidth=6 * share[i, j], visible=share[i, j] > 0.02)
         image.set_data(share)
-        right = int((share.argmax(1) == torch.arange(n)).sum())
+        right = int((share.argmax(1) == np.arange(n)).sum())
         return (
             f"Training step {values['step']}, temperature {values['temperature']:.2g}: "
             f"{right} of {n} images have their own second view as best match; "
-            f"the true matches hold {float(share.diagonal().mean()):.0%} of the share."
+            f"the true matches hold {share.diagonal().mean():.0%} of the share."
         )
 
     return Drawing([*sum(lines, []), *sum(dots, []), image, *boxes], update)

@@ -36,7 +36,7 @@ def pair_curves(**initial) -> Panel:
     controls = {
         "temperature": log_slider("temperature τ", 0.5, 0.05, 5, marks={0.5: ".5", 0.1: ".1", 2: "2"}),
         "margin": slider("margin r", 0.5, 0.0, 2.0, 0.05, {0.5: ".5", 1: "1"}),
-        "beta": log_slider("inverse temperature β", 1, 0.125, 32, marks={1: "paper 1", 8: "8"}),
+        "beta": log_slider("inverse temperature β", 1, 0.1, 100, marks={1: "paper 1", 8: "8"}),
     }
     return Panel(build, controls, (9, 4.4), initial)
 
@@ -69,7 +69,7 @@ def build(figure, compact: bool) -> Drawing:
         words = []
         for (name, function, control, symbol, _), (loss, force) in zip(curves, moving):
             y = function(GAP, values[control])
-            pull = -np.gradient(y, GAP)
+            pull = 0 - np.gradient(y, GAP)
             loss.set_data(GAP, y)
             force.set_data(GAP, pull)
             words.append(

@@ -1,9 +1,6 @@
 """A training run as a film: where the encoder puts each photograph, epoch by epoch, and whom it takes for
 neighbours."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,77 +9,14 @@ from tqdm.auto import tqdm
 
 from setclr import patches
 from setclr.data import ImageSet
-from setclr.evaluation import features, knn
+from setclr.explore.film import NEIGHBOURS, Film
 from setclr.explore.palette import BLUE, GREEN, GREY, ORANGE, VERMILION
 from setclr.explore.panel import Drawing, Panel, options, slider
 from setclr.recipes import RECIPES, Recipe
-from setclr.training.checkpoint import Run, new_run
+from setclr.training.checkpoint import new_run
 from setclr.training.pretrain import Trainer
 
-SHOWN, NEIGHBOURS = 180, 6
 MAP, THUMB = 480, 22  # pixels of the map and of a photograph on it
-
-
-class Film:
-    """Records a run: hand it to `pretrain` as `on_epoch`. With a path it is kept there beside the run's
-    checkpoint.
-
-    A frame holds, for the same test images each time, their places on a map (the first two principal
-    components of the features, turned to fit the frame before) and their nearest training images; `knn` is
-    the accuracy of the neighbours' vote over the whole test set (k=10, T=0.1).
-    """
-
-    def __init__(self, train: ImageSet, test: ImageSet, path: str | Path | None = None):
-        self.train, self.test = train, test
-        self.shown = test.sample(min(SHOWN, len(test)))
-        self.path = Path(path) if path else None
-        self.places, self.neighbours, self.accuracy, self.loss = [], [], [], []
-        if self.path and self.path.exists():
-            with np.load(self.path) as kept:
-                for name in ("places", "neighbours", "accuracy", "loss"):
-                    setattr(self, name, list(kept[name]))
-
-    def __call__(self, run: Run) -> dict:
-        """Add the frame of the run as it is now; returns the epoch's row of metrics."""
-        epoch = len(run.rows)
-        for frames in (self.places, self.neighbours, self.accuracy, self.loss):
-            del frames[epoch:]
-        bank, queries = (features(run.encoder, images) for images in (self.train.images, self.test.images))
-        predicted = knn(bank, self.train.labels, queries, k=min(10, len(bank)), temperature=0.1)
-        self.accuracy.append(float((predicted == self.test.labels).float().mean()))
-        self.loss.append(run.rows[-1]["loss"] if run.rows else np.nan)
-
-        shown = features(run.encoder, self.shown.images)
-        similarity = F.normalize(shown, dim=1) @ F.normalize(bank, dim=1).T
-        self.neighbours.append(similarity.topk(NEIGHBOURS).indices.numpy().astype(np.uint16))
-        self.places.append(flat(shown, self.places[-1] if self.places else None).astype(np.float16))
-        if self.path:
-            self.save()
-        return {"knn": self.accuracy[-1]}
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    def save(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        with unfinished.open("wb") as file:
-            np.savez_compressed(
-                file, places=self.places, neighbours=self.neighbours, accuracy=self.accuracy, loss=self.loss
-            )
-        os.replace(unfinished, self.path)
-
-
-def flat(points: Tensor, before: np.ndarray | None) -> np.ndarray:
-    """Points (n, D) on the plane of their first two principal components, in [-1, 1]²; turned to fit
-    `before`."""
-    x = F.normalize(points.double(), dim=1)
-    x = x - x.mean(0)
-    plane = (x @ torch.linalg.svd(x, full_matrices=False).Vh[:2].T).numpy()
-    if before is not None:
-        left, _, right = np.linalg.svd(plane.T @ before.astype(float))
-        plane = plane @ left @ right
-    return plane / np.abs(plane).max().clip(min=1e-9)
 
 
 def training_film(films: dict[str, Film] | None = None, **initial) -> Panel:

@@ -58,7 +58,8 @@ def pretrain(
         if run.finished:
             return _to(run, device)
 
-    images = data.load(recipe.data, root, "train", recipe.size).images
+    dataset = data.load(recipe.data, root, "train", recipe.size)
+    images = (dataset.sample(recipe.images) if recipe.images else dataset).images
     integer(
         "batch",
         recipe.batch,

@@ -31,6 +31,9 @@ def make_optimiser(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
 
 
 def stream(*key: int) -> torch.Generator:
-    """A CPU generator that is a function of `key` alone, for example (seed, epoch, step)."""
-    seed = int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0])
+    """A CPU generator that is a function of `key` alone, for example (seed, epoch, step).
+
+    The key's length counts too: numpy's SeedSequence by itself takes (seed, epoch) for (seed, epoch, 0).
+    """
+    seed = int(np.random.SeedSequence([len(key), *key]).generate_state(1, np.uint64)[0])
     return torch.Generator().manual_seed(seed)

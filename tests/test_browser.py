@@ -1,0 +1,106 @@
+"""A real JupyterLab in Chromium: run 01_five_numbers, move a slider by keyboard, see the picture change."""
+
+import os
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import nbformat
+import papermill
+import pytest
+import yaml
+from notebook_tools import FOLDER, HERE
+from playwright.sync_api import sync_playwright
+
+pytestmark = pytest.mark.browser
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+FLAGS += ["--disable-background-networking", "--disable-component-update"]
+
+
+@pytest.fixture(scope="module")
+def page():
+    if CHROMIUM is None:
+        pytest.fail("the browser tests need Chromium: install it (on Debian: apt install chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser.new_page(viewport={"width": 1280, "height": 1000})
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A JupyterLab on fast-parameter copies of the notebooks; gives the address of one by its name."""
+    folder = tmp_path_factory.mktemp("lab")
+    parameters = yaml.safe_load((HERE / "notebook_parameters.yml").read_text())
+    for path in FOLDER.glob("*.ipynb"):
+        fast = {k: str(folder) if v == "TEMPORARY" else v for k, v in parameters[path.stem].items()}
+        papermill.execute_notebook(str(path), str(folder / path.name), fast, prepare_only=True)
+        notebook = nbformat.read(folder / path.name, as_version=4)
+        for cell in notebook.cells:
+            cell.outputs = [] if cell.cell_type == "code" else cell.get("outputs", [])
+        nbformat.write(notebook, folder / path.name)
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    token = secrets.token_hex(16)
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}"]
+    command += ["--ServerApp.port_retries=0", f"--IdentityProvider.token={token}", f"--notebook-dir={folder}"]
+    command += ["--LabApp.expose_app_in_browser=True"]
+    command += ["--allow-root"] if os.getuid() == 0 else []
+    with (folder / "server.log").open("w") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        for _ in range(120):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/api/status?token={token}")
+                break
+            except OSError:
+                time.sleep(0.5)
+        else:
+            pytest.fail(f"JupyterLab did not start: {(folder / 'server.log').read_text()[-2000:]}")
+        yield lambda name: f"http://127.0.0.1:{port}/lab/tree/{name}.ipynb?token={token}&reset"
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def run_all(page, address: str) -> None:
+    page.goto(address)
+    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=90_000)
+    page.get_by_text(re.compile(r"\| Idle")).first.wait_for(timeout=90_000)
+    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+
+
+def test_a_slider_moved_by_keyboard_changes_the_picture(page, lab):
+    run_all(page, lab("01_five_numbers"))
+    panel = page.locator(".setclr-panel").first
+    panel.wait_for(timeout=120_000)
+    panel.scroll_into_view_if_needed()
+    picture, sentence = panel.locator("img"), panel.locator("p[aria-live]")
+    before, said, drawn = picture.get_attribute("src"), sentence.inner_text(), picture.screenshot()
+
+    handle = panel.locator(".noUi-handle").first
+    handle.focus()
+    started = time.perf_counter()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function("([image, src]) => image.src != src", arg=[picture.element_handle(), before])
+    assert time.perf_counter() - started < 10
+    page.wait_for_timeout(500)
+    assert picture.screenshot() != drawn
+    assert sentence.inner_text() != said
+    assert re.search(r"temperature 0\.\d+", sentence.inner_text())
+
+    panel.get_by_role("button", name="reset to the paper's values").click()
+    page.wait_for_function("([p, said]) => p.innerText == said", arg=[sentence.element_handle(), said])
+
+
+def test_no_cell_failed(page):
+    page.wait_for_timeout(1000)
+    assert page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.error']").count() == 0

@@ -1,0 +1,129 @@
+"""The files around the library say the same: pyproject.toml, environment.yml, constraints, Makefile."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LIBRARY = sorted((ROOT / "lib" / "setclr").rglob("*.py"))
+
+
+def pins(lines) -> dict[str, str]:
+    return {r.name.lower(): str(r.specifier) for r in map(Requirement, lines)}
+
+
+def test_environment_yml_has_the_bounds_of_pyproject():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    assert environment["channels"] == ["conda-forge"]
+    *conda, last = environment["dependencies"]
+    assert last["pip"].pop() == "-e ."
+    assert {"torch", "torchvision"} <= set(pins(last["pip"]))
+    found = pins([line for line in conda if line != "pip"]) | pins(last["pip"])
+    assert found.pop("python") == PROJECT["requires-python"]
+    extras = PROJECT["optional-dependencies"]
+    assert found == pins(PROJECT["dependencies"] + extras["lab"] + extras["test"])
+    lines = (ROOT / "environment.yml").read_text().splitlines()
+    assert all("#" in line for line in lines if re.match(r" +- (?!pip:|conda-forge)", line)), (
+        "a reason for each line"
+    )
+
+
+def test_everything_asked_for_is_constrained_and_within_its_bounds():
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.strip()]
+    assert not [line for line in lines if "/" in line or "http:" in line or "@" in line]
+    constrained = {}
+    for requirement in map(Requirement, lines):
+        constrained.setdefault(requirement.name.lower(), []).append(requirement)
+    extras = PROJECT["optional-dependencies"]
+    for requirement in map(Requirement, PROJECT["dependencies"] + extras["lab"] + extras["test"]):
+        for pin in constrained[requirement.name.lower()]:
+            (version,) = (s.version for s in pin.specifier)
+            assert requirement.specifier.contains(version), f"{requirement} against {pin}"
+
+
+def test_make_lists_its_targets():
+    listed = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for target in ("lab", "test", "test-browser", "notebooks", "pretrain", "bench", "format", "clean"):
+        assert re.search(rf"make {target}\s+\S", listed)
+
+
+def test_a_machine_without_python_gets_one_sentence(tmp_path):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    made = subprocess.run(["make", "-s", "test", "PYTHON="], cwd=tmp_path, capture_output=True, text=True)
+    assert made.returncode != 0 and made.stdout.startswith("SetCLR needs Python 3.11 or newer")
+
+
+def test_the_library_imports_without_a_notebook_in_sight():
+    """The core extra must do without jupyter, ipywidgets, matplotlib and plotly."""
+    script = """
+import sys
+for name in ("IPython", "ipywidgets", "matplotlib", "plotly", "papermill"):
+    sys.modules[name] = None
+import setclr, setclr.data, setclr.evaluation, setclr.losses, setclr.recipes, setclr.training, setclr.views
+assert "torchvision" not in sys.modules and "tyro" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, cwd="/")
+
+
+ALLOWED = {
+    "checks": set(),
+    "inner": {"checks", "inner"},
+    "losses": {"checks", "inner", "losses"},
+    "patches": set(),
+    "data": {"checks", "patches"},
+    "views": {"checks"},
+    "models": {"checks"},
+    "recipes": {"checks", "losses", "models", "views"},
+    "training": {"checks", "data", "losses", "models", "recipes", "training", "views"},
+    "evaluation": {"checks", "data", "evaluation", "training"},
+}
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """The parts of setclr that a module imports."""
+    parts = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "setclr":
+            parts |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("setclr."):
+            parts.add(node.module.split(".")[1])
+    return parts
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=lambda p: str(p.relative_to(ROOT / "lib")))
+def test_arrows_point_one_way_and_files_are_short(path):
+    source = path.read_text()
+    assert len(source.splitlines()) <= 300
+    tree = ast.parse(source)
+    assert ast.get_docstring(tree), "a file begins with what it is about"
+    part = path.relative_to(ROOT / "lib" / "setclr").parts[0].removesuffix(".py")
+    if part in ALLOWED:
+        assert imported(tree) <= ALLOWED[part]
+    if part != "__main__":
+        assert not [
+            n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "print"
+        ]
+
+
+def test_the_repository_has_one_address():
+    """The links of README and notebooks follow [project.urls]."""
+    address = PROJECT["urls"]["Repository"]
+    _, name = address.split("github.com/")
+    for path in [ROOT / "README.md", *sorted((ROOT / "notebooks").glob("*.ipynb"))]:
+        for found in re.findall(r"github(?:\.com)?/([\w-]+/[\w-]+)(?=/blob|\")", path.read_text()):
+            assert found == name, path
+
+
+def test_links_of_the_readme_lead_somewhere():
+    for page in ("README.md", "CONTRIBUTING.md", "data/README.md"):
+        for target in re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / page).read_text()):
+            assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
