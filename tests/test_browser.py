@@ -97,7 +97,7 @@ def test_a_slider_moved_by_keyboard_changes_the_picture(page, lab):
     assert sentence.inner_text() != said
     assert re.search(r"temperature 0\.\d+", sentence.inner_text())
 
-    panel.get_by_role("button", name="reset to the paper's values").click()
+    panel.get_by_role("button", name="reset").click()
     page.wait_for_function("([p, said]) => p.innerText == said", arg=[sentence.element_handle(), said])
 
 

@@ -72,7 +72,7 @@ def test_it_is_live_and_still_in_one_output(panel):
 
 
 def test_sliders_start_on_their_grid(panel):
-    """A front end moves a value that lies between two steps, and the panel would not show what it was asked for."""
+    """A front end moves a value that lies between two steps."""
     for name, control in panel.controls.items():
         if hasattr(control, "step"):
             value = (

@@ -11,6 +11,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from setclr.evaluation.report import summary
+
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LIBRARY = sorted((ROOT / "lib" / "setclr").rglob("*.py"))
@@ -121,6 +123,10 @@ def test_the_repository_has_one_address():
     for path in [ROOT / "README.md", *sorted((ROOT / "notebooks").glob("*.ipynb"))]:
         for found in re.findall(r"github(?:\.com)?/([\w-]+/[\w-]+)(?=/blob|\")", path.read_text()):
             assert found == name, path
+
+
+def test_the_results_in_the_readme_are_the_recorded_ones():
+    assert summary(ROOT / "data" / "results") in (ROOT / "README.md").read_text(), "python -m setclr results"
 
 
 def test_links_of_the_readme_lead_somewhere():

@@ -1,9 +1,10 @@
-"""python -m setclr {recipes,data,pretrain,evaluate}: the experiments from a terminal.
+"""python -m setclr {recipes,data,pretrain,evaluate,results}: the experiments from a terminal.
 
 recipes [FILTER]              list the recipes
 data [NAME]                   list the data sets, or load one and describe it
 pretrain RECIPE --out FOLDER  train (or go on); every field of the recipe is an option, --help lists them
 evaluate FOLDER               kNN and linear probe beside raw pixels and an untrained encoder
+results [FOLDER]              the recorded results as a table (data/results by default)
 """
 
 import shlex
@@ -16,10 +17,8 @@ import tyro
 
 from setclr import data, training
 from setclr.checks import choice
-from setclr.evaluation.report import describe_machine, evaluate, record
+from setclr.evaluation.report import describe_machine, evaluate, record, summary
 from setclr.recipes import RECIPES, Recipe
-
-COMMANDS = ("recipes", "data", "pretrain", "evaluate")
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,14 @@ def main(arguments: list[str]) -> None:
         print(__doc__.strip())
         return
     command, *rest = arguments
-    choice("command", command, COMMANDS)
-    {"recipes": list_recipes, "data": show_data, "pretrain": pretrain, "evaluate": evaluate_run}[command](
-        rest
-    )
+    commands = {
+        "recipes": list_recipes,
+        "data": show_data,
+        "pretrain": pretrain,
+        "evaluate": evaluate_run,
+        "results": show_results,
+    }
+    commands[choice("command", command, commands)](rest)
 
 
 def list_recipes(rest: list[str]) -> None:
@@ -92,6 +95,10 @@ def evaluate_run(rest: list[str]) -> None:
     if asked.record:
         command = shlex.join(["python", "-m", "setclr", "evaluate", *rest])
         record(asked.record, run, table, asked.pixels, command, describe_machine())
+
+
+def show_results(rest: list[str]) -> None:
+    print(summary(Path(rest[0] if rest else "data/results")))
 
 
 if __name__ == "__main__":

@@ -74,3 +74,50 @@ def record(path: Path, run: Run, table: pd.DataFrame, source: str, command: str,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def summary(folder: Path) -> str:
+    """The records of a folder as a Markdown table: runs that differ in the seed alone share a line, mean ±
+    spread.
+
+    Raises:
+        FileNotFoundError: the folder holds no records.
+    """
+    groups = {}
+    for path in sorted(folder.glob("*.json")):
+        kept = json.loads(path.read_text())
+        key = (
+            tuple((k, v) for k, v in kept["recipe"].items() if k != "seed"),
+            kept["pixels"],
+            kept["machine"]["device"],
+        )
+        groups.setdefault(key, []).append(kept)
+    if not groups:
+        raise FileNotFoundError(
+            f"{folder}: no records there; python -m setclr evaluate RUN --record FILE makes one"
+        )
+    columns = ["data, pixels", "loss", "encoder, epochs", "raw pixels", "untrained", "**kNN**", "**linear**"]
+    columns += ["seeds", "training"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    for (recipe, source, device), runs in groups.items():
+        recipe = dict(recipe)
+        name = recipe["data"].removeprefix("folder:").rsplit("/", 1)[-1]
+        cells = [f"{name}, {source}", recipe["loss"], f"{recipe['encoder']}, {recipe['epochs']}"]
+        for row, column in (
+            ("raw pixels", "knn"),
+            ("untrained", "knn"),
+            ("trained", "knn"),
+            ("trained", "linear"),
+        ):
+            cells.append(spread([run["accuracy_percent"][row][column] for run in runs]))
+        seeds = ", ".join(str(run["recipe"]["seed"]) for run in runs)
+        seconds = [run["training_seconds"] for run in runs]
+        cells += [seeds, f"{min(seconds):.0f} to {max(seconds):.0f} s, {device}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def spread(values: list[float]) -> str:
+    """Mean, and the standard deviation where there are several different values."""
+    values = pd.Series(values)
+    return f"{values.mean():.1f}" + (f" ± {values.std():.1f}" if values.nunique() > 1 else "")

@@ -125,7 +125,7 @@ class Panel:
         )
 
     def reset(self, *_) -> None:
-        """Every control back to where the explorer has it: the paper's values."""
+        """Every control back to where the explorer has it: the paper's values where it has any."""
         for name, value in self.start.items():
             self.controls[name].value = value
 
@@ -165,7 +165,8 @@ class Panel:
 
     def _reset_button(self) -> widgets.Button:
         layout = widgets.Layout(width="auto", align_self="flex-start")
-        button = widgets.Button(description="reset to the paper's values", icon="undo", layout=layout)
+        button = widgets.Button(description="reset", icon="undo", layout=layout)
+        button.tooltip = "back to the starting values, which are the paper's where it states any"
         button.on_click(self.reset)
         return button
 

@@ -108,8 +108,9 @@ class GroCo(SetLoss):
         lists = []
         G = V if self.positive_views is None else self.positive_views
         for views, K in [(range(G), G - 1)] + ([(range(G, V), G)] if G < V else []):
-            positive = torch.tensor([[u for u in range(G) if u != v] for v in views], device=anchors.device)
-            positive = positive.unsqueeze(1).expand(-1, N, K)
+            v = torch.arange(views.start, views.stop, device=anchors.device).view(-1, 1, 1)
+            positive = torch.arange(K, device=anchors.device).expand(len(views), N, K)
+            positive = positive + (positive >= v)  # the first G views, without the anchor's own
             here = slice(views.start, views.stop)
             similarity = positive_similarity[here].gather(-1, positive)
             if self.preorder:
