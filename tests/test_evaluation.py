@@ -82,7 +82,7 @@ def test_matching_accuracy_equals_brute_force(n):
     "call, message",
     [
         (lambda x, y: knn(x, y, x, k=11), "k must be an integer >= 1 and <= 10, got 11; the bank has 10"),
-        (lambda x, y: knn(x, y, x, temperature=0), "temperature must be > 0, got 0"),
+        (lambda x, y: knn(x, y, x, k=5, temperature=0), "temperature must be > 0, got 0"),
         (lambda x, y: knn(x, y, x[:, :2]), r"bank and queries must be .* got \(10, 3\) and \(10, 2\)"),
         (lambda x, y: knn(x, y[:5], x), "bank_labels must be 10 integers >= 0"),
         (lambda x, y: knn(x, y.float(), x), "bank_labels must be 10 integers >= 0, got torch.float32"),

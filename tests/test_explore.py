@@ -158,3 +158,30 @@ def test_descent_is_gradient_descent():
     x = torch.tensor([1.0, -2.0], dtype=torch.float64)
     path = descend(lambda x: 0.5 * x.square(), x, 0.1, steps=3)
     torch.testing.assert_close(path, torch.stack([x * 0.9**k for k in range(4)]))
+
+
+def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeypatch):
+    import torch
+
+    from setclr import data
+    from setclr.data import ImageSet
+    from setclr.explore.film import Film
+    from setclr.recipes import Recipe
+    from setclr.training import pretrain
+
+    images = torch.randint(0, 256, (60, 3, 16, 16), dtype=torch.uint8)
+    few = ImageSet(images, torch.arange(60) % 3, tuple("abc"))
+    monkeypatch.setattr(data, "load", lambda *args, **kwargs: few)
+    recipe = Recipe("InfoNCE()", views="photo", epochs=3, batch=20)
+    film = Film(few, few, tmp_path / "film.npz")
+    run = pretrain(recipe, tmp_path, on_epoch=film)
+    assert len(film) == 4 and list(run.history.knn) == film.accuracy[1:]
+
+    again = Film(few, few, tmp_path / "film.npz")
+    assert len(again) == 4
+    np.testing.assert_array_equal(again.places, film.places)
+    run.rows = run.rows[:2]
+    again(run)
+    assert len(again) == 3
+    panel = explore.training_film({"InfoNCE": film})
+    assert panel.controls["epoch"].max == 3

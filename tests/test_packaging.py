@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from packaging.requirements import Requirement
 
@@ -123,6 +124,20 @@ def test_the_repository_has_one_address():
     for path in [ROOT / "README.md", *sorted((ROOT / "notebooks").glob("*.ipynb"))]:
         for found in re.findall(r"github(?:\.com)?/([\w-]+/[\w-]+)(?=/blob|\")", path.read_text()):
             assert found == name, path
+
+
+def test_the_example_in_the_readme_runs():
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    model = torch.nn.Linear(6, 4)
+    names = {
+        "model": model,
+        "optimiser": torch.optim.SGD(model.parameters(), lr=0.1),
+        "batches": [(torch.randn(8, 6), torch.randn(8, 6))] * 2,
+    }
+    before = model.weight.detach().clone()
+    exec(example, names)
+    assert not torch.equal(model.weight, before)
+    assert names["loss"].assignment(names["z"]).shape == (16, 16)
 
 
 def test_the_results_in_the_readme_are_the_recorded_ones():

@@ -72,7 +72,7 @@ def pretrain(
     trainer = Trainer(_to(run, device), images, device)
     if state:
         trainer.restore(state)
-    if on_epoch and not run.rows:
+    if on_epoch is not None and not run.rows:
         on_epoch(run)
 
     bar = tqdm(
@@ -86,7 +86,8 @@ def pretrain(
         while not run.finished:
             row = trainer.epoch(bar)
             run.rows.append(row)
-            row.update(on_epoch(run) or {} if on_epoch else {})
+            if on_epoch is not None:
+                row.update(on_epoch(run) or {})
             if out and rank() == 0:
                 checkpoint.write(Path(out), trainer.state(), run.history)
     return run
