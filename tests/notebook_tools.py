@@ -6,6 +6,7 @@ python tests/notebook_tools.py strip    remove what running in JupyterLab leaves
 """
 
 import base64
+import copy
 import html
 import sys
 from pathlib import Path
@@ -76,14 +77,23 @@ def _shown(output):
 
 
 def to_html(notebook) -> str:
-    """The page, each picture with the sentence that stands in its text/plain."""
-    page, _ = HTMLExporter().from_notebook_node(notebook)
-    for cell in notebook.cells:
+    """The page: solutions folded, each picture with the sentence that stands in its text/plain."""
+    shown = copy.deepcopy(notebook)
+    shown.cells = [_folded(c) if "solution" in c.metadata.get("tags", []) else c for c in shown.cells]
+    page, _ = HTMLExporter().from_notebook_node(shown)
+    for cell in shown.cells:
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
                 sentence = f'alt="{html.escape(output.data.get("text/plain", ""))}"'
                 page = page.replace('alt="No description has been provided for this image"', sentence, 1)
     return page
+
+
+def _folded(cell):
+    """A solution as a page can fold it: what JupyterLab does by itself for a hidden source."""
+    printed = "".join(output.get("text", "") for output in cell.outputs)
+    fold = f"<details><summary>Solution</summary>\n\n```python\n{cell.source}\n```\n\n{printed}\n</details>"
+    return nbformat.v4.new_markdown_cell(fold)
 
 
 def build(save: bool = False) -> None:

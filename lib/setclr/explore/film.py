@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import numpy as np
-import torch
+from sklearn.manifold import TSNE
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -13,15 +13,16 @@ from setclr.evaluation import features, knn
 from setclr.training.checkpoint import Run
 
 SHOWN, NEIGHBOURS = 180, 6
+SPREAD = 12  # about how far t-SNE spreads as many points
 
 
 class Film:
     """Records a run: hand it to `pretrain` as `on_epoch`. With a path it is kept there beside the run's
     checkpoint.
 
-    A frame holds, for the same test images each time, their places on a map (the first two principal
-    components of the features, turned to fit the frame before) and their nearest training images; `knn` is
-    the accuracy of the neighbours' vote over the whole test set (k=10, T=0.1).
+    A frame holds, for the same test images each time, their places on a map (t-SNE of the features, starting
+    from the frame before) and their nearest training images. Before the first epoch the frame is the
+    untrained encoder's.
     """
 
     def __init__(self, train: ImageSet, test: ImageSet, path: str | Path | None = None):
@@ -66,12 +67,11 @@ class Film:
 
 
 def flat(points: Tensor, before: np.ndarray | None) -> np.ndarray:
-    """Points (n, D) on the plane of their first two principal components, in [-1, 1]²; turned to fit
+    """Places (n, 2) in [-1, 1]² for points (n, D): t-SNE of their directions, starting from the places
     `before`."""
-    x = F.normalize(points.double(), dim=1)
-    x = x - x.mean(0)
-    plane = (x @ torch.linalg.svd(x, full_matrices=False).Vh[:2].T).numpy()
-    if before is not None:
-        left, _, right = np.linalg.svd(plane.T @ before.astype(float))
-        plane = plane @ left @ right
-    return plane / np.abs(plane).max().clip(min=1e-9)
+    x = F.normalize(points, dim=1).numpy()
+    start = "pca" if before is None else SPREAD * before.astype(np.float32)
+    perplexity = min(12, (len(x) - 1) / 3)
+    tsne = TSNE(2, init=start, perplexity=perplexity, early_exaggeration=4, max_iter=500, random_state=0)
+    places = tsne.fit_transform(x)
+    return places / np.abs(places).max(0).clip(min=1e-9)

@@ -3,7 +3,6 @@ neighbours."""
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch.nn import functional as F
 from tqdm.auto import tqdm
 
@@ -26,12 +25,28 @@ def training_film(films: dict[str, Film] | None = None, **initial) -> Panel:
     """
     films = films or {"InfoNCE": quick_film(RECIPES["photo-infonce"])}
     last = min(map(len, films.values())) - 1
+    first = next(iter(films.values()))
     controls = {
         "loss": options("loss", films),
         "epoch": slider("epoch", last, 0, last, 1, {0: "untrained", last: "trained"}),
-        "image": slider("image looked at", 0, 0, len(next(iter(films.values())).shown) - 1, 1),
+        "image": slider("image looked at", most_changed(first, last), 0, len(first.shown) - 1, 1),
     }
-    return Panel(lambda figure, compact: build(figure, compact, films), controls, (9.5, 4.8), initial)
+    return Panel(lambda figure, compact: build(figure, compact, films), controls, (9.5, 4.4), initial, 3.5)
+
+
+def most_changed(film: Film, last: int) -> int:
+    """The image that gained most neighbours from its own photograph between the first frame and the last."""
+    gain = [
+        same_photograph(film, last, i).sum() - same_photograph(film, 0, i).sum()
+        for i in range(len(film.shown))
+    ]
+    return int(np.argmax(gain))
+
+
+def same_photograph(film: Film, epoch: int, chosen: int) -> np.ndarray:
+    """Which of the neighbours, nearest first, are of the chosen image's class."""
+    neighbours = film.neighbours[epoch][chosen].astype(int)
+    return (film.train.labels[neighbours] == film.shown.labels[chosen]).numpy()
 
 
 def quick_film(recipe: Recipe, epochs: int = 2, n: int = 360) -> Film:
@@ -55,7 +70,7 @@ def build(figure, compact: bool, films: dict[str, Film]) -> Drawing:
     if compact:
         plane = figure.subplots()
     else:
-        left, right = figure.subfigures(1, 2, width_ratios=[1, 1.1])
+        left, right = figure.subfigures(1, 2, width_ratios=[1.15, 1])
         plane = left.subplots()
         curve, strip = right.subplots(2, 1, height_ratios=[2.2, 1])
     plane.set(xticks=[], yticks=[], title="where the encoder puts them" if not compact else "")
@@ -72,15 +87,12 @@ def build(figure, compact: bool, films: dict[str, Film]) -> Drawing:
             xlim=(-0.3, longest - 0.7),
             ylim=(0, min(1, top * 1.15)),
             xlabel="epoch",
-            title="kNN accuracy on photographs not seen",
+            title="kNN accuracy on test patches",
         )
-        for (name, film), colour, style in zip(
-            films.items(), (BLUE, VERMILION, GREEN, ORANGE), ("-", "--", "-.", ":")
-        ):
+        looks = zip((BLUE, VERMILION, GREEN, ORANGE), ("-", "--", "-.", ":"))
+        for place, ((name, film), (colour, style)) in enumerate(zip(films.items(), looks)):
             curve.plot(film.accuracy, color=colour, linestyle=style)
-            curve.text(
-                len(film) - 1, film.accuracy[-1], name, color=colour, ha="right", va="bottom", weight="bold"
-            )
+            curve.text(0.98, 0.04 + 0.1 * place, name, color=colour, ha="right", transform=curve.transAxes)
         now = curve.axvline(0, color=GREY, linewidth=1)
         dot = curve.plot([], [], "o", color="black")[0]
         number = curve.text(0.02, 0.92, "", transform=curve.transAxes, weight="bold")
@@ -92,7 +104,7 @@ def build(figure, compact: bool, films: dict[str, Film]) -> Drawing:
         film = films[values["loss"]]
         epoch, chosen = values["epoch"], values["image"]
         picture.set_data(map_of(film, epoch, chosen))
-        same = film.train.labels[film.neighbours[epoch][chosen].astype(int)] == film.shown.labels[chosen]
+        same = same_photograph(film, epoch, chosen)
         if not compact:
             now.set_xdata([epoch, epoch])
             dot.set_data([epoch], [film.accuracy[epoch]])
@@ -122,7 +134,7 @@ def map_of(film: Film, epoch: int, chosen: int) -> np.ndarray:
     return canvas
 
 
-def row_of(film: Film, epoch: int, chosen: int, same: Tensor) -> np.ndarray:
+def row_of(film: Film, epoch: int, chosen: int, same: np.ndarray) -> np.ndarray:
     """(40, 40·7 + 20, 3) uint8: the chosen image, then its neighbours, framed green where the photograph is
     the same."""
     canvas = np.full((40, 40 * (NEIGHBOURS + 1) + 20, 3), 255, np.uint8)
