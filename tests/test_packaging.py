@@ -58,6 +58,18 @@ def test_make_lists_its_targets():
         assert re.search(rf"make {target}\s+\S", listed)
 
 
+def test_jupyterlab_listens_to_this_machine_alone_with_its_token():
+    (command,) = [
+        line
+        for line in subprocess.run(
+            ["make", "-n", "lab"], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        if "jupyter lab " in line
+    ]
+    assert "--ip 127.0.0.1" in command and "notebooks/00_start_here.ipynb" in command
+    assert "token" not in command and "password" not in command
+
+
 def test_a_machine_without_python_gets_one_sentence(tmp_path):
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         (tmp_path / name).write_text((ROOT / name).read_text())
