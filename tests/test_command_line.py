@@ -34,7 +34,8 @@ def test_train_then_evaluate_and_record(tmp_path, capsys):
 
 def test_lists(capsys):
     main(["recipes"])
-    assert all(name in capsys.readouterr().out for name in RECIPES)
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in RECIPES)
     main(["recipes", "cifar", "groco"])
     assert capsys.readouterr().out.count("\n") == 1
     main(["data"])

@@ -106,6 +106,13 @@ def test_initial_values_and_unknown_ones():
         explore.pair_curves(betta=8.0)
 
 
+def test_values_beyond_a_slider_are_refused_not_clipped():
+    with pytest.raises(ValueError, match="temperature must be .* got 0.001; the slider ends there"):
+        explore.five_numbers(temperature=1e-3)
+    with pytest.raises(ValueError, match="start must be .* got 4"):
+        explore.five_numbers().row("start", [1, 4])
+
+
 def test_an_exception_reaches_the_cell_and_shows_in_the_panel():
     def build(figure, compact):
         def update(values):
@@ -169,7 +176,7 @@ def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeyp
     from setclr.recipes import Recipe
     from setclr.training import pretrain
 
-    images = torch.randint(0, 256, (60, 3, 16, 16), dtype=torch.uint8)
+    images = torch.randint(0, 256, (60, 3, 32, 32), dtype=torch.uint8)
     few = ImageSet(images, torch.arange(60) % 3, tuple("abc"))
     monkeypatch.setattr(data, "load", lambda *args, **kwargs: few)
     recipe = Recipe("InfoNCE()", views="photo", epochs=3, batch=20)
@@ -183,5 +190,10 @@ def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeyp
     run.rows = run.rows[:2]
     again(run)
     assert len(again) == 3
+    with pytest.raises(ValueError, match="film must hold the 2 frames before this epoch, got 0"):
+        Film(few, few)(run)
     panel = explore.training_film({"InfoNCE": film})
     assert panel.controls["epoch"].max == 3
+    assert panel.row("loss", ["InfoNCE"]).alt
+    with pytest.raises(ValueError, match="films must have two frames or more, got 0"):
+        explore.training_film({"InfoNCE": Film(few, few)})

@@ -140,6 +140,8 @@ def test_repr_evaluates_to_the_same(loss):
         ("InfoNCE", "loss must be"),
         ("3", "loss must be an expression"),
         ("InfoNCE(", "loss must be an expression"),
+        ("InfoNCE() + 3", "losses are added, and multiplied by numbers"),
+        ("InfoNCE() * GroCo()", "losses are added, and multiplied by numbers"),
         ("InfoNCE() - GroCo()", "loss must be made of losses"),
     ],
 )

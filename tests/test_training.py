@@ -4,6 +4,7 @@ import math
 import socket
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -162,6 +163,70 @@ def test_a_loss_that_becomes_nan_stops_the_run_and_keeps_the_checkpoint(tmp_path
     assert len(load_run(tmp_path).rows) == 1
 
 
+def test_on_epoch_may_return_numbers_of_any_kind(tmp_path):
+    pretrain(SMALL, tmp_path, on_epoch=lambda run: {"a": np.float64(0.3), "b": torch.tensor(2)})
+    assert load_run(tmp_path).rows[-1]["a"] == 0.3 and load_run(tmp_path).rows[-1]["b"] == 2
+
+
+def test_weights_that_diverge_in_the_last_step_are_not_kept(tmp_path, monkeypatch):
+    update = Trainer.update
+
+    def spoils(trainer, x):
+        loss = update(trainer, x)
+        if trainer.step == 12:
+            trainer.run.encoder[0].weight.data[0] = torch.nan
+        return loss
+
+    monkeypatch.setattr(Trainer, "update", spoils)
+    with pytest.raises(FloatingPointError, match="the weights became NaN or inf at step 11"):
+        pretrain(SMALL, tmp_path)
+    assert len(load_run(tmp_path).rows) == 2
+
+
+def test_what_cannot_be_written_is_found_before_training(tmp_path, monkeypatch):
+    monkeypatch.setattr(Trainer, "update", None)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=f"out must be a folder that can be written, got {tmp_path / 'file'}"):
+        pretrain(SMALL, tmp_path / "file")
+
+
+def test_starting_afresh_forgets_the_run_before_at_once(tmp_path):
+    pretrain(SMALL, tmp_path)
+
+    def stop(run):
+        raise Killed
+
+    with pytest.raises(Killed):
+        pretrain(SMALL, tmp_path, resume=False, on_epoch=stop)
+    assert load_run(tmp_path).rows == []
+
+
+def test_going_on_without_optimiser_or_with_other_data_is_refused(tmp_path, monkeypatch):
+    def stop(run):
+        if run.rows:
+            raise Killed
+
+    with pytest.raises(Killed):
+        pretrain(SMALL, tmp_path / "a", on_epoch=stop)
+    load_run(tmp_path / "a").save(tmp_path / "b")
+    with pytest.raises(ValueError, match="saved without its optimiser"):
+        pretrain(SMALL, tmp_path / "b")
+    more = ImageSet(torch.zeros(99, 3, 16, 16, dtype=torch.uint8), torch.zeros(99).long(), ("a",))
+    monkeypatch.setattr(data, "load", lambda *args, **kwargs: more)
+    with pytest.raises(ValueError, match="was trained on 70 images, and photo-patches gives 99 now"):
+        pretrain(SMALL, tmp_path / "a")
+
+
+def test_unknown_devices_are_refused():
+    with pytest.raises(ValueError, match="device must be cpu, cuda .* got 'gpu'"):
+        pretrain(SMALL, device="gpu")
+
+
+def test_more_images_than_there_are_is_refused():
+    with pytest.raises(ValueError, match="images must be .* <= 70, got 71"):
+        pretrain(replace(SMALL, images=71))
+
+
 def test_a_batch_larger_than_the_data_is_refused():
     with pytest.raises(ValueError, match="batch must be an integer >= 2 and <= 70, got 71.*70 images"):
         pretrain(replace(SMALL, batch=71))
@@ -202,8 +267,10 @@ def test_groco_collapses_without_the_last_norm_and_not_with_it():
     alike = {}
     for last_norm in (False, True):
         run = pretrain(replace(SMALL, loss="GroCo()", last_norm=last_norm, epochs=20, schedule="constant"))
+        assert not run.encoder.training and not run.head.training
         with torch.no_grad():
-            z = torch.nn.functional.normalize(run.head(run.encoder(torch.rand(64, 3, 16, 16))), dim=1)
+            z = run.head.train()(run.encoder.train()(torch.rand(64, 3, 16, 16)))
+        z = torch.nn.functional.normalize(z, dim=1)
         alike[last_norm] = float((z @ z.T).mean())
     assert alike[False] > 0.9 and alike[True] < 0.1
 

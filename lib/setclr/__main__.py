@@ -51,6 +51,9 @@ def main(arguments: list[str]) -> None:
         print(__doc__.strip())
         return
     command, *rest = arguments
+    if rest in (["-h"], ["--help"]) and command != "evaluate":
+        print(__doc__.strip())
+        return
     commands = {
         "recipes": list_recipes,
         "data": show_data,
@@ -94,7 +97,7 @@ def evaluate_run(rest: list[str]) -> None:
     print(table.round(1).to_string())
     if asked.record:
         command = shlex.join(["python", "-m", "setclr", "evaluate", *rest])
-        record(asked.record, run, table, asked.pixels, command, describe_machine())
+        record(asked.record, run, table, asked.pixels, command, describe_machine(run.encoder))
 
 
 def show_results(rest: list[str]) -> None:
@@ -104,5 +107,5 @@ def show_results(rest: list[str]) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ArithmeticError) as error:
         sys.exit(f"setclr: {error}")

@@ -8,6 +8,7 @@ from setclr.checks import integer, number
 from setclr.evaluation.knn import check_bank
 
 
+@torch.enable_grad()
 def linear_probe(
     bank: Tensor,
     bank_labels: Tensor,
@@ -38,9 +39,9 @@ def linear_probe(
     integer("batch", batch, least=1)
     number("lr", lr, above=0)
     scale = bank.float().square().mean().sqrt().clamp(min=1e-12)
-    x, y = bank.float() / scale, bank_labels.long()
+    x, y = bank.detach().float() / scale, bank_labels.long()
     generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
-    probe = nn.Linear(x.shape[1], int(y.max()) + 1, device=x.device)
+    probe = nn.utils.skip_init(nn.Linear, x.shape[1], int(y.max()) + 1, device=x.device)
     nn.init.zeros_(probe.weight)
     nn.init.zeros_(probe.bias)
     optimiser = torch.optim.Adam(probe.parameters(), lr)

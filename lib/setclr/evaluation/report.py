@@ -43,13 +43,10 @@ def score(predicted: Tensor, test: ImageSet) -> float:
     return 100 * float((predicted == test.labels).float().mean())
 
 
-def describe_machine() -> dict:
-    """What a number was measured on, without naming anybody's machine."""
-    device = (
-        torch.cuda.get_device_name()
-        if torch.cuda.is_available()
-        else f"CPU, {torch.get_num_threads()} threads"
-    )
+def describe_machine(encoder: nn.Module) -> dict:
+    """What the evaluation of an encoder runs on, without naming anybody's machine."""
+    on_gpu = next(encoder.parameters()).is_cuda
+    device = torch.cuda.get_device_name() if on_gpu else f"CPU, {torch.get_num_threads()} threads"
     return {"device": device, "processors": os.cpu_count(), "python": platform.python_version(),
             "torch": torch.__version__}  # fmt: skip
 
@@ -102,7 +99,7 @@ def summary(folder: Path) -> str:
     for (recipe, source, device), runs in groups.items():
         recipe = dict(recipe)
         name = recipe["data"].removeprefix("folder:").rsplit("/", 1)[-1]
-        cells = [f"{name}, {source}", recipe["loss"], f"{recipe['encoder']}, {recipe['epochs']}"]
+        cells = [f"{name}, {source}", recipe["loss"], f"{recipe['encoder']}, {runs[0]['epochs']}"]
         for row, column in (
             ("raw pixels", "knn"),
             ("untrained", "knn"),

@@ -38,6 +38,11 @@ class Film:
     def __call__(self, run: Run) -> dict:
         """Add the frame of the run as it is now; returns the epoch's row of metrics."""
         epoch = len(run.rows)
+        if len(self) < epoch:
+            raise ValueError(
+                f"film must hold the {epoch} frames before this epoch, got {len(self)}: "
+                "the run began without it; train again with resume=False"
+            )
         for frames in (self.places, self.neighbours, self.accuracy, self.loss):
             del frames[epoch:]
         bank, queries = (features(run.encoder, images) for images in (self.train.images, self.test.images))
@@ -47,7 +52,7 @@ class Film:
 
         shown = features(run.encoder, self.shown.images)
         similarity = F.normalize(shown, dim=1) @ F.normalize(bank, dim=1).T
-        self.neighbours.append(similarity.topk(NEIGHBOURS).indices.numpy().astype(np.uint16))
+        self.neighbours.append(similarity.topk(NEIGHBOURS).indices.numpy().astype(np.uint32))
         self.places.append(flat(shown, self.places[-1] if self.places else None).astype(np.float16))
         if self.path:
             self.save()

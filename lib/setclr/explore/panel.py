@@ -19,7 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from setclr.checks import choice
+from setclr.checks import choice, number
 
 DPI = 120
 STYLE = {
@@ -69,7 +69,7 @@ class Panel:
         row_height: height in inches of the row that `row` makes; a third more than the picture's by default.
 
     Raises:
-        ValueError: `initial` names a control that there is none of.
+        ValueError: `initial` names a control that there is none of, or a value that it cannot take.
 
     Attributes:
         controls: dict of ipywidgets by name.
@@ -90,7 +90,7 @@ class Panel:
         self.start = {name: control.value for name, control in controls.items()}
         for name, value in (initial or {}).items():
             choice("control", name, controls)
-            controls[name].value = value
+            controls[name].value = _within(name, controls[name], value)
 
         self.figure, drawing = _figure(size, lambda figure: build(figure, compact=False))
         self.artists, self._move = drawing
@@ -141,15 +141,19 @@ class Panel:
         """The panel at several values of one control, side by side in one still picture.
 
         Raises:
-            ValueError: there is no control of that name.
+            ValueError: there is no control of that name, or it cannot take one of the values.
         """
-        choice("name", name, self.controls)
-        values = list(values)
+        control = self.controls[choice("name", name, self.controls)]
+        values = [_within(name, control, value) for value in values]
         sentences = []
 
         def columns(figure):
             for part, value in zip(figure.subfigures(1, len(values), squeeze=False)[0], values):
-                part.suptitle(f"{self.controls[name].description} = {value:g}", fontsize=11, weight="bold")
+                part.suptitle(
+                    f"{control.description} = {value if isinstance(value, str) else f'{value:g}'}",
+                    fontsize=11,
+                    weight="bold",
+                )
                 sentences.append(self.build(part, compact=True).update({**self.values, name: value}))
 
         figure, _ = _figure((3.3 * len(values), self.row_height), columns)
@@ -173,6 +177,18 @@ class Panel:
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         still, metadata = Picture(self.png(), self.alt)._repr_mimebundle_()
         return {**self.widget._repr_mimebundle_(), **still}, metadata
+
+
+def _within(name: str, control: widgets.ValueWidget, value):
+    """The value if the control can take it. Raises ValueError where ipywidgets would move it to the nearest
+    end."""
+    if not hasattr(control, "min"):
+        return choice(name, value, control.options)
+    low, high = control.min, control.max
+    if isinstance(control, widgets.FloatLogSlider):
+        low, high = control.base**low * (1 - 1e-9), control.base**high * (1 + 1e-9)
+    number(name, value, least=low, most=high, hint="the slider ends there")
+    return value
 
 
 def still(draw: Callable[[Figure], str], size: tuple[float, float] = (9, 3.6)) -> Picture:

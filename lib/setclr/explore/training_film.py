@@ -1,8 +1,11 @@
 """A training run as a film: where the encoder puts each photograph, epoch by epoch, and whom it takes for
 neighbours."""
 
+import itertools
+
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 from tqdm.auto import tqdm
 
@@ -25,6 +28,10 @@ def training_film(films: dict[str, Film] | None = None, **initial) -> Panel:
     """
     films = films or {"InfoNCE": quick_film(RECIPES["photo-infonce"])}
     last = min(map(len, films.values())) - 1
+    if last < 1:
+        raise ValueError(
+            f"films must have two frames or more, got {last + 1}; hand them to pretrain as on_epoch"
+        )
     first = next(iter(films.values()))
     controls = {
         "loss": options("loss", films),
@@ -89,7 +96,7 @@ def build(figure, compact: bool, films: dict[str, Film]) -> Drawing:
             xlabel="epoch",
             title="kNN accuracy on test patches",
         )
-        looks = zip((BLUE, VERMILION, GREEN, ORANGE), ("-", "--", "-.", ":"))
+        looks = itertools.cycle(zip((BLUE, VERMILION, GREEN, ORANGE), ("-", "--", "-.", ":")))
         for place, ((name, film), (colour, style)) in enumerate(zip(films.items(), looks)):
             curve.plot(film.accuracy, color=colour, linestyle=style)
             curve.text(0.98, 0.04 + 0.1 * place, name, color=colour, ha="right", transform=curve.transAxes)
@@ -123,8 +130,7 @@ def build(figure, compact: bool, films: dict[str, Film]) -> Drawing:
 def map_of(film: Film, epoch: int, chosen: int) -> np.ndarray:
     """(MAP, MAP, 3) uint8: the test images at their places, the chosen one framed and on top."""
     canvas = np.full((MAP, MAP, 3), 255, np.uint8)
-    small = F.interpolate(film.shown.images.float(), THUMB, mode="bilinear", antialias=True)
-    small = small.byte().permute(0, 2, 3, 1).numpy()
+    small = thumbnails(film.shown.images, THUMB)
     corner = ((film.places[epoch].astype(float) + 1) / 2 * (MAP - THUMB - 6) + 3).astype(int)
     for i in [*range(chosen), *range(chosen + 1, len(small)), chosen]:
         x, y = corner[i]
@@ -138,10 +144,16 @@ def row_of(film: Film, epoch: int, chosen: int, same: np.ndarray) -> np.ndarray:
     """(40, 40·7 + 20, 3) uint8: the chosen image, then its neighbours, framed green where the photograph is
     the same."""
     canvas = np.full((40, 40 * (NEIGHBOURS + 1) + 20, 3), 255, np.uint8)
-    canvas[4:36, 4:36] = film.shown.images[chosen].permute(1, 2, 0)
+    canvas[4:36, 4:36] = thumbnails(film.shown.images[[chosen]], 32)[0]
     for place, (index, right) in enumerate(zip(film.neighbours[epoch][chosen].astype(int), same)):
         x = 60 + 40 * place
         if right:
             canvas[1:39, x + 1 : x + 39] = (0, 158, 115)
-        canvas[4:36, x + 4 : x + 36] = film.train.images[index].permute(1, 2, 0)
+        canvas[4:36, x + 4 : x + 36] = thumbnails(film.train.images[[index]], 32)[0]
     return canvas
+
+
+def thumbnails(images: Tensor, side: int) -> np.ndarray:
+    """Images (N, C, H, W) uint8 as (N, side, side, 3) uint8."""
+    small = F.interpolate(images.expand(-1, 3, -1, -1).float(), (side, side), mode="bilinear", antialias=True)
+    return small.round().clamp(0, 255).byte().permute(0, 2, 3, 1).numpy()

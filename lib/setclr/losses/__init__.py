@@ -1,6 +1,7 @@
 """The losses, one family a file, each a thin layer over an inner problem. `parse` reads their repr."""
 
 import ast
+import operator
 
 from setclr.checks import choice
 from setclr.losses.base import SetLoss
@@ -35,10 +36,12 @@ def parse(text: str) -> SetLoss:
 
 def _evaluate(node: ast.expr, text: str):
     match node:
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _evaluate(left, text) + _evaluate(right, text)
-        case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return _evaluate(left, text) * _evaluate(right, text)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Mult() as op, right=right):
+            combine = operator.add if isinstance(op, ast.Add) else operator.mul
+            try:
+                return combine(_evaluate(left, text), _evaluate(right, text))
+            except TypeError:
+                raise ValueError(f"loss {text!r}: losses are added, and multiplied by numbers") from None
         case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str(value))]):
             return float(value)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):

@@ -74,7 +74,7 @@ class SetLoss(nn.Module):
             if value is not None and name not in self.takes:
                 raise ValueError(
                     f"{name} must be None for {type(self).__name__}, which does not use any, "
-                    f"got a tensor of shape {tuple(value.shape)}"
+                    f"got {type(value).__name__}"
                 )
         _check_tensor("z", z, "(V, N, E), V views of N images (torch.stack([a, b]) joins two (N, E))", 3)
         if z.shape[0] < 2 or z.shape[1] < 2 or z.shape[2] < 1:
@@ -127,6 +127,7 @@ class WeightedSum(SetLoss):
         super().__init__()
         self.weights = [weight for weight, _ in terms]
         self.losses = nn.ModuleList(loss for _, loss in terms)
+        self.takes = frozenset.intersection(*(loss.takes for _, loss in terms))
 
     def forward(self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
         return sum(weight * loss(z, keys, memory) for weight, loss in zip(self.weights, self.losses))

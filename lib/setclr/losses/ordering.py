@@ -5,15 +5,17 @@ network says with which probability each of them lands among the places that bel
 answer is: the positives certainly, the negatives never.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from setclr.checks import boolean, choice, integer, number
 from setclr.inner.sorting import top_probability
 from setclr.losses.base import Points, SetLoss, check_positive_views
+
+SMALLEST = math.exp(-100)  # as torch's BCELoss clamps the logarithm; a NaN passes
 
 
 class SortList(NamedTuple):
@@ -81,9 +83,8 @@ class GroCo(SetLoss):
         total = 0.0
         for x in self.lists(points):
             p = top_probability(x.similarity, x.positives, self.beta)
-            truth = torch.zeros_like(p)
-            truth[:, -x.positives :] = 1
-            total = total + F.binary_cross_entropy(p.clamp(0, 1), truth, reduction="sum") / p.shape[1]
+            right = torch.cat([1 - p[:, : -x.positives], p[:, -x.positives :]], dim=1)
+            total = total - right.clamp(min=SMALLEST).log().sum() / p.shape[1]
         V, N, _ = points.anchors.shape
         return total / (V * N)
 

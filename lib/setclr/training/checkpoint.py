@@ -55,20 +55,23 @@ class Run:
 def new_run(recipe: Recipe, channels: int) -> Run:
     """A run with fresh weights, a function of the recipe's seed; the global random state is left alone."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(recipe.seed)
+        torch.default_generator.manual_seed(recipe.seed)
         encoder, features = models.encoder(recipe.encoder, channels)
         head = models.head(features, recipe.hidden, recipe.embedding, recipe.last_norm)
     return Run(recipe, encoder, head, channels)
 
 
 def load_run(out: str | Path) -> Run:
-    """The run that `pretrain(..., out=out)` or `Run.save(out)` wrote, on the CPU.
+    """The run that `pretrain(..., out=out)` or `Run.save(out)` wrote, on the CPU, in eval mode.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
         ValueError: the file is truncated or of another kind.
     """
-    return run_of(read(Path(out)))
+    run = run_of(read(Path(out)))
+    run.encoder.eval()
+    run.head.eval()
+    return run
 
 
 def run_of(state: dict) -> Run:
@@ -98,7 +101,10 @@ def read(out: Path) -> dict:
 
 def write(out: Path, state: dict, history: pd.DataFrame) -> None:
     """Replace the run's files whole: whoever reads them, or dies in between, sees the old or the new."""
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"out must be a folder that can be written, got {out}: {error.strerror}") from error
     _replace(out / CHECKPOINT, lambda path: torch.save(state, path))
     _replace(out / HISTORY, lambda path: history.to_csv(path, index=False))
 

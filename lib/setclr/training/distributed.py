@@ -34,14 +34,15 @@ def gather(z: Tensor) -> Tensor:
 class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, z: Tensor) -> Tensor:
+        z = z.contiguous()
         parts = [torch.empty_like(z) for _ in range(world())]
-        dist.all_gather(parts, z.contiguous())
+        dist.all_gather(parts, z)
         return torch.cat(parts, dim=1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor) -> Tensor:
-        grad = grad.contiguous()
+        grad = grad.clone(memory_format=torch.contiguous_format)  # all_reduce works in place
         dist.all_reduce(grad)
         return grad.chunk(world(), dim=1)[rank()]
 

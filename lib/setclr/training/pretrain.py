@@ -23,6 +23,10 @@ from setclr.training.checkpoint import Run
 from setclr.training.distributed import gather, rank, world
 from setclr.training.schedule import learning_rate, make_optimiser, stream
 
+DIVERGED = (
+    "the {what} became {value} at step {step}; lower lr or lengthen warmup. The last checkpoint is kept"
+)
+
 
 def pretrain(
     recipe: Recipe,
@@ -44,53 +48,76 @@ def pretrain(
         on_epoch: called with the run before the first and after every epoch; the dict it returns becomes part
             of the history's row (before the first epoch it is not kept).
 
+    Returns:
+        The run, encoder and head in eval mode.
+
     Raises:
-        ValueError: a batch larger than the data set, or `out` holds a run of another recipe (the differences
-            are listed).
-        FloatingPointError: the loss became NaN or inf; names the step. The last checkpoint stays.
+        ValueError: no such device, a batch larger than the data set, more than one process (not yet), or
+            `out` holds a run of another recipe, of other data or without what going on needs; the differences
+            are listed.
+        OSError: `out` cannot be written to; found before training.
+        FloatingPointError: the loss or the weights became NaN or inf; names the step. The last checkpoint
+            stays.
     """
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if world() > 1:
+        raise ValueError(f"pretrain works with one process for now, got {world()}; start it without torchrun")
+    device = choose_device(device)
     started = out and resume and (Path(out) / checkpoint.CHECKPOINT).exists()
     state = checkpoint.read(Path(out)) if started else None
     if state:
         run = checkpoint.run_of(state)
         checkpoint.refuse_other_recipe(Path(out), run.recipe, recipe)
         if run.finished:
-            return _to(run, device)
+            return _ready(run, device)
 
     dataset = data.load(recipe.data, root, "train", recipe.size)
-    images = (dataset.sample(recipe.images) if recipe.images else dataset).images
+    if recipe.images:
+        integer("images", recipe.images, least=2, most=len(dataset), hint=f"{recipe.data} has {len(dataset)}")
+        dataset = dataset.sample(recipe.images)
+    images = dataset.images
     integer(
-        "batch",
-        recipe.batch,
-        least=2 * world(),
-        most=len(images),
-        hint=f"{recipe.data} has {len(images)} images and {world()} process(es) share a batch",
+        "batch", recipe.batch, least=2, most=len(images), hint=f"{recipe.data} gives {len(images)} images"
     )
     if not state:
         run = checkpoint.new_run(recipe, channels=images.shape[1])
-    trainer = Trainer(_to(run, device), images, device)
-    if state:
-        trainer.restore(state)
-    if on_epoch is not None and not run.rows:
-        on_epoch(run)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(recipe.seed)
+        trainer = Trainer(_ready(run, device), images, device)
+        if state:
+            trainer.restore(state, Path(out))
+        elif out:
+            checkpoint.write(Path(out), trainer.state(), run.history)
+        if on_epoch is not None and not run.rows:
+            on_epoch(run)
+        train(trainer, out, on_epoch)
+    return _ready(run, device)
 
-    bar = tqdm(
-        total=recipe.epochs * trainer.steps,
-        initial=trainer.step,
-        desc=recipe.loss.split("(")[0],
-        unit="step",
-        disable=rank() > 0,
-    )
-    with bar:
+
+def train(trainer: "Trainer", out: str | Path | None, on_epoch: Callable | None) -> None:
+    """The epochs that the trainer's run still lacks, a checkpoint after each."""
+    run, recipe = trainer.run, trainer.run.recipe
+    name, total = recipe.loss.split("(")[0], recipe.epochs * trainer.steps
+    with tqdm(total=total, initial=trainer.step, desc=name, unit="step", disable=rank() > 0) as bar:
         while not run.finished:
             row = trainer.epoch(bar)
             run.rows.append(row)
             if on_epoch is not None:
-                row.update(on_epoch(run) or {})
+                row.update({key: float(value) for key, value in (on_epoch(run) or {}).items()})
             if out and rank() == 0:
                 checkpoint.write(Path(out), trainer.state(), run.history)
-    return run
+
+
+def choose_device(name: str | None) -> torch.device:
+    """The device of that name, or a GPU where there is one. Raises ValueError where there is no such
+    device."""
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"device must be cpu, cuda or another that torch finds here, got {name!r}"
+        ) from error
 
 
 class Trainer:
@@ -119,9 +146,13 @@ class Trainer:
         values = []
         for position, batch in enumerate(order[: self.steps * recipe.batch].split(recipe.batch)):
             draws = views.draw(self.views, recipe.batch, stream(recipe.seed, epoch, position))
-            x = views.apply(self.images[batch[mine].to(self.device)], self.views, draws[mine])
+            x = views.apply(
+                self.images[batch[mine].to(self.device, non_blocking=True)], self.views, draws[mine]
+            )
             values.append(self.update(x))
             self.watch(values, bar, started)
+        if not all(parameter.isfinite().all() for parameter in self.model.parameters()):
+            raise FloatingPointError(DIVERGED.format(what="weights", value="NaN or inf", step=self.step - 1))
         seconds = time.perf_counter() - started
         return {
             "epoch": epoch + 1,
@@ -139,7 +170,9 @@ class Trainer:
             group["lr"] = lr
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             z = self.model(x.flatten(0, 1)).unflatten(0, x.shape[:2])
-        loss = self.loss(gather(z))
+        if self.device.type == "cpu" and not z.isfinite().all():
+            raise FloatingPointError(DIVERGED.format(what="embeddings", value="NaN or inf", step=self.step))
+        loss = self.loss(gather(z.float()))
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
@@ -154,10 +187,8 @@ class Trainer:
         recent = torch.stack(values[-10:])
         if not recent.isfinite().all():
             bad = self.step - len(recent) + int((~recent.isfinite()).nonzero()[0])
-            raise FloatingPointError(
-                f"the loss became {recent[~recent.isfinite()][0]} at step {bad}; "
-                "lower lr or lengthen warmup. The last checkpoint is kept"
-            )
+            value = float(recent[~recent.isfinite()][0])
+            raise FloatingPointError(DIVERGED.format(what="loss", value=value, step=bad))
         rate = len(values) * self.run.recipe.batch / (time.perf_counter() - started)
         bar.set_postfix(loss=f"{float(recent[-1]):.3f}", images_per_s=f"{rate:.0f}")
 
@@ -166,19 +197,30 @@ class Trainer:
         return {
             **self.run.state(),
             "step": self.step,
+            "images": len(self.images),
             "loss": self.loss.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "rng": torch.get_rng_state(),
         }
 
-    def restore(self, state: dict) -> None:
+    def restore(self, state: dict, out: Path) -> None:
+        """Go on from a checkpoint. Raises ValueError if it lacks the optimiser or was made on other data."""
+        if "optimiser" not in state:
+            raise ValueError(
+                f"{out}: was saved without its optimiser and cannot go on; resume=False starts afresh"
+            )
+        if state["images"] != len(self.images):
+            raise ValueError(
+                f"{out}: was trained on {state['images']} images, and {self.run.recipe.data} gives "
+                f"{len(self.images)} now; bring the data back, or start afresh with resume=False"
+            )
         self.step = state["step"]
         self.loss.load_state_dict(state["loss"])
         self.optimiser.load_state_dict(state["optimiser"])
         torch.set_rng_state(state["rng"])
 
 
-def _to(run: Run, device: torch.device) -> Run:
-    run.encoder.to(device)
-    run.head.to(device)
+def _ready(run: Run, device: torch.device) -> Run:
+    run.encoder.to(device).eval()
+    run.head.to(device).eval()
     return run
