@@ -71,6 +71,8 @@ class ImageSet:
     def sample(self, n: int, seed: int = 0) -> "ImageSet":
         """n different images, as evenly over the classes as possible, in random order fixed by the seed.
 
+        Pairs do not stay together: of "stereo-patches" take slices of `images.view(2, -1, 3, 32, 32)`.
+
         Raises:
             ValueError: there are fewer than n images.
         """

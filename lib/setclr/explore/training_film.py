@@ -84,7 +84,7 @@ def build(figure, compact: bool, films: dict[str, Film]) -> Drawing:
     for axis in (plane,) if compact else (plane, strip):
         for side in axis.spines.values():
             side.set_visible(False)
-    picture = plane.imshow(np.full((MAP, MAP, 3), 255, np.uint8))
+    picture = plane.imshow(np.full((MAP, MAP, 3), 255, np.uint8), interpolation="nearest")
     artists = [picture]
 
     if not compact:
@@ -107,10 +107,12 @@ def build(figure, compact: bool, films: dict[str, Film]) -> Drawing:
         row = strip.imshow(np.full((40, 40 * (NEIGHBOURS + 1) + 20, 3), 255, np.uint8))
         artists += [now, dot, number, row]
 
+    small = {name: thumbnails(film.shown.images, THUMB) for name, film in films.items()}
+
     def update(values: dict) -> str:
         film = films[values["loss"]]
         epoch, chosen = values["epoch"], values["image"]
-        picture.set_data(map_of(film, epoch, chosen))
+        picture.set_data(map_of(film.places[epoch], small[values["loss"]], chosen))
         same = same_photograph(film, epoch, chosen)
         if not compact:
             now.set_xdata([epoch, epoch])
@@ -127,11 +129,10 @@ def build(figure, compact: bool, films: dict[str, Film]) -> Drawing:
     return Drawing(artists, update)
 
 
-def map_of(film: Film, epoch: int, chosen: int) -> np.ndarray:
+def map_of(places: np.ndarray, small: np.ndarray, chosen: int) -> np.ndarray:
     """(MAP, MAP, 3) uint8: the test images at their places, the chosen one framed and on top."""
     canvas = np.full((MAP, MAP, 3), 255, np.uint8)
-    small = thumbnails(film.shown.images, THUMB)
-    corner = ((film.places[epoch].astype(float) + 1) / 2 * (MAP - THUMB - 6) + 3).astype(int)
+    corner = ((places.astype(float) + 1) / 2 * (MAP - THUMB - 6) + 3).astype(int)
     for i in [*range(chosen), *range(chosen + 1, len(small)), chosen]:
         x, y = corner[i]
         if i == chosen:
