@@ -6,6 +6,8 @@ from torch.nn import functional as F
 
 from setclr.checks import integer, number
 
+SIMILARITIES = 2**25  # held at a time
+
 
 @torch.no_grad()
 def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, temperature: float = 0.07) -> Tensor:
@@ -33,7 +35,7 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
     number("temperature", temperature, above=0, hint="the papers use 0.07 and 0.5")
     bank = F.normalize(bank.float(), dim=1)
     classes = int(bank_labels.max()) + 1
-    chunk = max(1, 2**25 // len(bank))
+    chunk = max(1, SIMILARITIES // len(bank))
     votes = []
     for part in F.normalize(queries.float(), dim=1).split(chunk):
         similarity, neighbour = (part @ bank.T).topk(k, dim=1)

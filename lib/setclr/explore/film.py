@@ -29,10 +29,10 @@ class Film:
         self.train, self.test = train, test
         self.shown = test.sample(min(SHOWN, len(test)))
         self.path = Path(path) if path else None
-        self.places, self.neighbours, self.accuracy, self.loss = [], [], [], []
+        self.places, self.neighbours, self.accuracy = [], [], []
         if self.path and self.path.exists():
             with np.load(self.path) as kept:
-                for name in ("places", "neighbours", "accuracy", "loss"):
+                for name in ("places", "neighbours", "accuracy"):
                     setattr(self, name, list(kept[name]))
 
     def __call__(self, run: Run) -> dict:
@@ -43,12 +43,11 @@ class Film:
                 f"film must hold the {epoch} frames before this epoch, got {len(self)}: "
                 "the run began without it; train again with resume=False"
             )
-        for frames in (self.places, self.neighbours, self.accuracy, self.loss):
+        for frames in (self.places, self.neighbours, self.accuracy):
             del frames[epoch:]
         bank, queries = (features(run.encoder, images) for images in (self.train.images, self.test.images))
         predicted = knn(bank, self.train.labels, queries, k=min(10, len(bank)), temperature=0.1)
         self.accuracy.append(float((predicted == self.test.labels).float().mean()))
-        self.loss.append(run.rows[-1]["loss"] if run.rows else np.nan)
 
         shown = features(run.encoder, self.shown.images)
         similarity = F.normalize(shown, dim=1) @ F.normalize(bank, dim=1).T
@@ -65,9 +64,7 @@ class Film:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         with unfinished.open("wb") as file:
-            np.savez_compressed(
-                file, places=self.places, neighbours=self.neighbours, accuracy=self.accuracy, loss=self.loss
-            )
+            np.savez_compressed(file, places=self.places, neighbours=self.neighbours, accuracy=self.accuracy)
         os.replace(unfinished, self.path)
 
 

@@ -9,6 +9,7 @@ import base64
 import html
 import io
 from collections.abc import Callable, Iterable
+from math import log10
 from typing import NamedTuple
 
 import ipywidgets as widgets
@@ -40,9 +41,7 @@ class Drawing(NamedTuple):
     """What `build` returns."""
 
     artists: list[Artist]  # those that move, in drawing order
-    update: Callable[
-        [dict], str
-    ]  # moves them to a dict of values; returns the sentence that describes the picture
+    update: Callable[[dict], str]  # moves them to these values; returns the picture's sentence
 
 
 class Picture:
@@ -207,8 +206,6 @@ def log_slider(
     marks: dict[float, str] | None = None,
 ) -> widgets.FloatLogSlider:
     """A slider for a temperature-like quantity, `low` to `high` in steps of `step` decades."""
-    from math import log10
-
     slider = widgets.FloatLogSlider(
         value=value, min=log10(low), max=log10(high), step=step, description=label, readout_format=".3g"
     )
