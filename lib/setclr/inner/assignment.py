@@ -1,0 +1,250 @@
+"""Assignment problems: which element of one set belongs to which of the other.
+
+A permutation matrix Y matches N elements one to one. The linear problem weighs single pairs, min tr(S Yᵀ);
+the quadratic one also compares the two sets from within, tr(S_A Y S_Bᵀ Yᵀ). The first is solved exactly or
+smoothed, the second by trying all Y where N ≤ 8, or bounded by eigenvalues.
+Sources: Moskalev et al. 2022 (QARe), eq. 2 to 7, 12 and 13; Burkard 2013, theorem 5.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from setclr.checks import choice, integer, number
+from setclr.inner.simplex import may_look, soft_maximum
+
+MINING = ("one-to-one", "batch-hard")
+ENUMERABLE = 8  # 8! = 40,320 permutations; a ninth element makes them 362,880
+
+
+class Assignment(NamedTuple):
+    """The solution of a linear assignment problem (..., N, N), row = element of the first set."""
+
+    value: Tensor  # (...): the minimum, or its smoothing; its gradient is `matrix`
+    matrix: Tensor  # (..., N, N): the minimiser, or its Gibbs mean; rows sum to 1, no gradient
+
+
+class Quadratic(NamedTuple):
+    """The quadratic assignment problem, seen whole."""
+
+    minimum: Tensor  # (...)
+    maximum: Tensor  # (...)
+    minimiser: Tensor  # (..., N, N): a permutation matrix Y
+    maximiser: Tensor  # (..., N, N)
+    values: Tensor  # (..., N!): the objective of every permutation, in the order of `permutations`
+
+
+class Bounds(NamedTuple):
+    """An interval that holds tr(F Y Dᵀ Yᵀ) for every permutation matrix Y."""
+
+    lower: Tensor  # (...)
+    upper: Tensor  # (...)
+
+
+def permutations(n: int, device: torch.device | None = None) -> Tensor:
+    """All permutations of 0 … n−1 in lexicographic order, (n!, n) int64. Row p is the matrix Y with Y[i, p_i]
+    = 1.
+
+    Raises:
+        ValueError: n is no integer from 1 to 8.
+    """
+    integer("n", n, least=1, most=ENUMERABLE, hint="there are n! permutations")
+    rows = torch.zeros(1, 0, dtype=torch.int64, device=device)
+    for k in range(1, n + 1):
+        first = torch.arange(k, device=device).repeat_interleave(len(rows)).unsqueeze(1)
+        rest = rows.repeat(k, 1)
+        rows = torch.cat([first, rest + (rest >= first)], dim=1)
+    return rows
+
+
+def linear_values(cost: Tensor) -> Tensor:
+    """tr(cost Yᵀ) = Σ_i cost[i, p_i] for every permutation p: (..., N, N) → (..., N!), N ≤ 8. O(N·N!)."""
+    places = permutations(cost.shape[-1], cost.device)
+    return sum(row.index_select(-1, p) for row, p in zip(cost.unbind(-2), places.unbind(1)))
+
+
+def linear_assignment(cost: Tensor, temperature: float = 0.0, mining: str = "one-to-one") -> Assignment:
+    r"""The cheapest assignment, min_Y tr(cost Yᵀ) (eq. 2), or its smoothing (eq. 4)
+
+    .. math:: -\tau \log \sum_Y \exp(-\operatorname{tr}(\text{cost}\, Y^T)/\tau),
+
+    Y running over the permutation matrices, or with batch-hard mining over all matrices with a single 1 in
+    each row, when rows choose independently (eq. 12 and 13, which lacks an exp).
+
+    Args:
+        cost: (..., N, N) float32 or float64.
+        temperature: τ ≥ 0 in the unit of cost; 0 for the minimum itself.
+        mining: "one-to-one" or "batch-hard".
+
+    Returns:
+        `value` (...) and `matrix` (..., N, N), the gradient of value with respect to cost. Where several
+        assignments are cheapest and τ = 0, it is one of them.
+
+    Raises:
+        ValueError: an argument is not as above (a NaN in cost only on the CPU; on a GPU it comes out as NaN);
+            one-to-one with τ > 0 and N > 8.
+
+    Cost: batch-hard O(N²). One-to-one: O(N³) on the CPU with τ = 0, O(N·N!) with τ > 0, a log-permanent.
+    """
+    _check("cost", cost)
+    number("temperature", temperature, least=0, hint="it smooths the minimum; 0 leaves it as it is")
+    choice("mining", mining, MINING)
+    N = cost.shape[-1]
+    if mining == "batch-hard":
+        if temperature > 0:
+            value = -soft_maximum(-cost, temperature).sum(-1)
+            return Assignment(value, (-cost.detach() / temperature).softmax(-1))
+        matrix = one_hot(cost.detach().argmin(-1), N).to(cost.dtype)
+    elif temperature > 0:
+        _check_enumerable("cost", N, "the smoothing sums over N!; use temperature=0 or mining='batch-hard'")
+        values = -linear_values(cost)
+        weights = (values.detach() / temperature).softmax(-1)
+        places = permutations(N, cost.device).unbind(1)
+        matrix = torch.stack([weights @ one_hot(p, N).to(cost.dtype) for p in places], dim=-2)
+        return Assignment(-soft_maximum(values, temperature), matrix)
+    else:
+        matrix = _hungarian(cost.detach())
+    return Assignment((cost * matrix).sum((-2, -1)), matrix)
+
+
+def log_permanent(logits: Tensor) -> Tensor:
+    """log Σ_p exp(Σ_i logits[i, p_i]), the logarithm of the permanent of exp(logits), by enumeration.
+
+    Args:
+        logits: (..., N, N) float32 or float64, N ≤ 8; −inf forbids a pair.
+
+    Returns:
+        (...); −inf where no permutation is allowed.
+
+    Raises:
+        ValueError: logits is not as above.
+
+    Cost: O(N·N!) time, O(N!) memory.
+    """
+    _check("logits", logits, masked=True)
+    _check_enumerable("logits", logits.shape[-1], "a permanent sums over N!")
+    return linear_values(logits).logsumexp(-1)
+
+
+def quadratic_assignment(S: Tensor, S_A: Tensor, S_B: Tensor) -> Quadratic:
+    """tr(S Yᵀ) + tr(S_A Y S_Bᵀ Yᵀ) (eq. 5) for all N! permutation matrices Y, and its extremes.
+
+    Args:
+        S: (..., N, N) float32 or float64, N ≤ 8: the pairs of an element of A and one of B.
+        S_A, S_B: of the same shape: the pairs within A and within B.
+
+    Returns:
+        See `Quadratic`. Values are differentiable; the two matrices have no gradient.
+
+    Raises:
+        ValueError: an argument is not as above; the message names it.
+
+    Cost: O(N²·N!) time and O(N·N!) memory, N times as much when differentiated: 40 MB for one float64 problem
+    of N = 8.
+    """
+    for name, x in (("S", S), ("S_A", S_A), ("S_B", S_B)):
+        _check(name, x)
+        _check_same(name, x, "S", S)
+    N = S.shape[-1]
+    _check_enumerable(
+        "S", N, "the quadratic problem is solved by trying all N!; bound it by `spectral_bounds`"
+    )
+    p = permutations(N, S.device)
+    within_B = S_B.flatten(-2)
+    values = linear_values(S)
+    for i in range(N):
+        moved = within_B.index_select(-1, (N * p[:, i : i + 1] + p).flatten())  # S_B[p_i, p_j] of all p and j
+        values = values + (moved.unflatten(-1, p.shape) @ S_A[..., i, :, None]).squeeze(-1)
+    minimum, maximum = values.min(-1), values.max(-1)
+    minimiser, maximiser = (one_hot(p[best.indices], N).to(S.dtype) for best in (minimum, maximum))
+    return Quadratic(minimum.values, maximum.values, minimiser, maximiser, values)
+
+
+def spectral_bounds(F: Tensor, D: Tensor) -> Bounds:
+    """⟨λ_F, λ_D⟩₋ ≤ tr(F Y Dᵀ Yᵀ) ≤ ⟨λ_F, λ_D⟩₊ for every permutation matrix Y (eq. 7).
+
+    The eigenvalues are sorted against each other for the lower bound and with each other for the upper one;
+    both are reached if Y may be any orthogonal matrix.
+
+    Args:
+        F, D: (..., N, N) float32 or float64, symmetric, of the same shape.
+
+    Returns:
+        `lower` and `upper`, (...) each, differentiable.
+
+    Raises:
+        ValueError: an argument is not as above; the message names it (on a GPU NaN comes out as NaN and
+            symmetry is not checked).
+
+    Cost: O(N³).
+    """
+    for name, x in (("F", F), ("D", D)):
+        _check(name, x)
+        _check_same(name, x, "F", F)
+        _check_symmetric(name, x)
+    f, d = spectrum(F), spectrum(D)
+    return Bounds((f * d.flip(-1)).sum(-1), (f * d).sum(-1))
+
+
+def spectrum(F: Tensor) -> Tensor:
+    """Eigenvalues (..., N) of symmetric F (..., N, N), ascending; of a matrix that is not finite, NaN.
+
+    `eigvalsh` alone: its gradient Q diag(g) Qᵀ has no 1/(λ_i − λ_j), so equal eigenvalues do no harm.
+    """
+    finite = F.isfinite().all(-1, keepdim=True).all(-2, keepdim=True)
+    values = torch.linalg.eigvalsh(torch.where(finite, F, 0))
+    return torch.where(finite.squeeze(-1), values, torch.nan)
+
+
+def _hungarian(cost: Tensor) -> Tensor:
+    """The permutation matrices that minimise tr(cost Yᵀ)."""
+    N = cost.shape[-1]
+    problems = cost.reshape(-1, N, N).nan_to_num().cpu().numpy()
+    places = torch.zeros(problems.shape[:2], dtype=torch.int64)
+    for place, problem in zip(places, problems):
+        place[:] = torch.from_numpy(linear_sum_assignment(problem)[1])
+    return one_hot(places.to(cost.device), N).to(cost.dtype).view_as(cost)
+
+
+def _check(name: str, x: Tensor, masked: bool = False) -> None:
+    shape = "a float32 or float64 tensor (..., N, N) with N >= 1"
+    if not isinstance(x, Tensor):
+        raise ValueError(f"{name} must be {shape}, got {type(x).__name__}")
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2] or x.shape[-1] == 0:
+        raise ValueError(f"{name} must be {shape}, got shape {tuple(x.shape)}")
+    if x.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"{name} must be {shape}, got {x.dtype}; use {name}.float()")
+    if may_look(x):
+        good = x.isfinite() | (x == -torch.inf) if masked else x.isfinite()
+        if not good.all():
+            allowed = "finite or -inf" if masked else "finite"
+            raise ValueError(f"{name} must be {allowed}, got {x[~good][0].item()} among its entries")
+
+
+def _check_same(name: str, x: Tensor, other: str, y: Tensor) -> None:
+    if x.shape != y.shape or x.dtype != y.dtype:
+        raise ValueError(
+            f"{name} must have the shape and dtype of {other}, {tuple(y.shape)} and {y.dtype}, "
+            f"got {tuple(x.shape)} and {x.dtype}"
+        )
+
+
+def _check_symmetric(name: str, x: Tensor) -> None:
+    if may_look(x):
+        gap, largest = (x - x.mT).abs().max().item(), x.abs().max().item()
+        if gap > 1000 * torch.finfo(x.dtype).eps * largest:
+            raise ValueError(
+                f"{name} must be symmetric, got entries that differ by {gap:.3g} from their mirror image; "
+                f"use ({name} + {name}.mT) / 2"
+            )
+
+
+def _check_enumerable(name: str, n: int, why: str) -> None:
+    if n > ENUMERABLE:
+        raise ValueError(
+            f"{name} must have at most {ENUMERABLE} rows, got {n} ({n}! = {math.factorial(n):,}): {why}"
+        )

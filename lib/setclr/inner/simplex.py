@@ -1,0 +1,173 @@
+"""Two smoothings of a maximum: log-sum-exp, which listens to every entry, and sparsemax, which drops most.
+
+Both are max_Ω(x) = max over p in the simplex of ⟨p, x⟩ − Ω(p), and their gradient is the maximising p. The
+entropy as Ω gives the log-sum-exp and the softmax, ½‖p‖² − ½ gives max_Ω and the sparsemax.
+Sources: Martins & Astudillo 2016 (sparsemax); Moskalev et al. 2022 (SparseCLR), eq. 4, 15 and 16.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from setclr.checks import number
+
+
+def soft_maximum(x: Tensor, temperature: float) -> Tensor:
+    """τ log Σ_j exp(x_j/τ): between the maximum and the maximum + τ log n; its gradient is the softmax of
+    x/τ.
+
+    Args:
+        x: (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
+        temperature: τ > 0 in the unit of x; towards 0 it becomes the maximum.
+
+    Returns:
+        (...)
+
+    Raises:
+        ValueError: an argument is not as above; the message names it.
+
+    Cost: O(n) time and memory.
+    """
+    _check("x", x)
+    number("temperature", temperature, above=0, hint="it smooths the maximum; the papers use 0.05 to 0.5")
+    return temperature * (x / temperature).logsumexp(-1)
+
+
+def sparsemax(x: Tensor) -> Tensor:
+    """The point of the simplex nearest to x (eq. 16): p_j = max(0, x_j − T) with the T for which Σ_j p_j = 1.
+
+    Only entries within 1 of the maximum can be positive.
+
+    Args:
+        x: (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
+
+    Returns:
+        (..., n), each in [0, 1]; rows sum to 1. Its Jacobian is diag(s) − s sᵀ/Σs with s = [p > 0].
+
+    Raises:
+        ValueError: x is not as above.
+
+    Cost: O(R n) time in R rounds, as for `sparse_maximum`, O(n) memory.
+    """
+    _check("x", x)
+    return _Sparsemax.apply(x)
+
+
+def sparse_maximum(x: Tensor, also: Tensor | None = None) -> Tensor:
+    """max_Ω(x) = ½ Σ_{j: x_j > T} (x_j² − T²) + ½, T the threshold of the sparsemax, which is its gradient.
+
+    Between the maximum and the maximum + ½(1 − 1/n). SparseCLR's eq. 8 and 14 mean this; as printed they have
+    the sign wrong, sum over the support of −x and lack the ½.
+
+    Args:
+        x: (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
+        also: (..., k): entry k makes another list, of x and itself. All k share x, so their gradients need
+            the memory of one.
+
+    Returns:
+        (...), or with `also` (..., k): the maximum of each list. Differentiable once.
+
+    Raises:
+        ValueError: an argument is not as above; the message names it.
+
+    Cost: O(k R n) time, O(n) memory. The threshold is found not by sorting but by R Newton steps, each a pass
+    over x: on a CPU as many as needed, up to 10 or so; on a GPU, where asking whether it is done would
+    stall it, always ½ log₂(n²/ε), ε the rounding of 1: log₂ n + 12 in float32, + 26 in float64.
+    """
+    _check("x", x)
+    if also is None:
+        return _SparseMaximum.apply(x, torch.full_like(x[..., :1], -torch.inf)).squeeze(-1)
+    _check("also", also)
+    if also.shape[:-1] != x.shape[:-1] or also.dtype != x.dtype:
+        raise ValueError(
+            f"also must be {x.dtype} of shape (..., k) beside x of shape {tuple(x.shape)}, "
+            f"got {also.dtype} of shape {tuple(also.shape)}"
+        )
+    return _SparseMaximum.apply(x, also)
+
+
+def may_look(x: Tensor) -> bool:
+    """Whether values of x may decide what is done next: on a GPU looking at them stalls it, compiled it is
+    impossible."""
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def _support(x: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+    """Of the list of x (..., n) and `own` (..., 1): its maximum and the depth t below it of the threshold.
+
+    t is the root of the convex f(t) = Σ_j max(0, x_j − max + t) − 1 with slope c(t), the size of the support.
+    Newton's steps from t = 1, where f ≥ 0, come down to it and stop at the exact root once the support stays.
+    By convexity f and c of two successive steps satisfy f′/f + c′/c ≤ 1, so that each step divides f·c ≤ n²
+    by 4 at least: hence the number of rounds after which f is below the rounding of 1.
+    """
+    top = torch.maximum(x.amax(-1, keepdim=True), own)
+    x, own = x - top, own - top
+    rounds = math.ceil(math.log2(x.shape[-1] + 1) - math.log2(torch.finfo(x.dtype).eps) / 2)
+    depth, size, above = torch.ones_like(top), None, torch.empty_like(x)
+    for _ in range(rounds):
+        torch.add(x, depth, out=above).clamp_(min=0)
+        own_above = (own + depth).clamp_(min=0)
+        excess = above.sum(-1, keepdim=True) + own_above - 1
+        before, size = size, above.sign_().sum(-1, keepdim=True) + own_above.sign_()
+        depth = depth - excess / size
+        if may_look(x) and before is not None and torch.equal(before, size):
+            break
+    return top, depth
+
+
+class _Sparsemax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor) -> Tensor:
+        top, depth = _support(x, torch.full_like(x[..., :1], -torch.inf))
+        p = (x - top + depth).clamp_(min=0)
+        ctx.save_for_backward(p)
+        return p
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> Tensor:
+        (p,) = ctx.saved_tensors
+        support = p.sign()
+        return support * (grad - (support * grad).sum(-1, keepdim=True) / support.sum(-1, keepdim=True))
+
+
+class _SparseMaximum(torch.autograd.Function):
+    """max_Ω of x (..., n) with each of `also` (..., k), written as T + ½(1 + ‖p‖²), p the sparsemax.
+
+    Keeps the thresholds and makes each p again in the backward pass.
+    """
+
+    @staticmethod
+    def forward(ctx, x: Tensor, also: Tensor) -> Tensor:
+        lists = [_support(x, own) for own in also.split(1, dim=-1)]
+        tops, depths = (torch.cat(column, dim=-1) for column in zip(*lists))
+        square = (also - tops + depths).clamp_(min=0).square()
+        square += torch.cat(
+            [(x - top + t).clamp_(min=0).square_().sum(-1, keepdim=True) for top, t in lists], -1
+        )
+        ctx.save_for_backward(x, also, tops, depths)
+        return tops - depths + (1 + square) / 2
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:
+        x, also, tops, depths = ctx.saved_tensors
+        by_x = torch.zeros_like(x)
+        for g, top, depth in zip(grad.split(1, -1), tops.split(1, -1), depths.split(1, -1)):
+            by_x.addcmul_((x - top + depth).clamp_(min=0), g)
+        return by_x, grad * (also - tops + depths).clamp_(min=0)
+
+
+def _check(name: str, x: Tensor) -> None:
+    good = isinstance(x, Tensor) and x.dtype in (torch.float32, torch.float64) and x.ndim > 0
+    if not good or x.shape[-1] == 0:
+        got = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+        raise ValueError(f"{name} must be a float32 or float64 tensor (..., n) with n >= 1, got {got}")
+    if may_look(x):
+        top = x.detach().amax(-1)
+        if not top.isfinite().all():
+            raise ValueError(
+                f"{name} must hold a finite maximum in every row, got {top[~top.isfinite()][0].item()}: "
+                "-inf masks an entry, not a whole row, and NaN or inf is no entry"
+            )

@@ -1,0 +1,81 @@
+"""Linear assignment: two views matched by their distances (Moskalev et al. 2022, section 3.3).
+
+The inner problem looks for the cheapest matching of view 0 with view 1; the loss is by how much the true one
+costs more.
+"""
+
+import torch
+from torch import Tensor
+
+from setclr.checks import choice, number
+from setclr.inner.assignment import ENUMERABLE, MINING, Assignment, linear_assignment
+from setclr.losses.base import Points, SetLoss
+
+
+class LinearAssignment(SetLoss):
+    r"""The true matching against the cheapest one (eq. 3, smoothed eq. 4; batch-hard eq. 12 and 13).
+
+    .. math::
+        L = \tfrac{1}{N} \Big[\operatorname{tr}(S_m) + \tau \log \sum_Y
+        e^{-\operatorname{tr}(S_m Y^T)/\tau}\Big], \qquad S_m = S + m I
+
+    with S the N×N distances from view 0 to view 1; for τ = 0 the second term is −min_Y tr(S_m Yᵀ). Y runs
+    over the permutation matrices, or with batch-hard mining over all matrices with a single 1 in each row.
+    Batch-hard, the loss with m = 0 is τ·InfoNCE(τ) of the N×N matrix (proposition 2; the printed eq. 13 lacks
+    an exp), and with τ = 0 the triplet hinge on the hardest negative (proposition 1).
+
+    `assignment`: the optimal Y, or for τ > 0 its Gibbs mean, in the block from view 0 to view 1, and its
+    transpose in the block from view 1 to view 0, whose rows therefore sum to 1 only one-to-one.
+
+    Args:
+        margin: m ≥ 0 in the unit of the distance, by which the true pairs must win.
+        temperature: τ ≥ 0. One-to-one with τ > 0 sums over N! permutations and takes at most 8 images.
+        mining: "one-to-one" or "batch-hard".
+        distance: "cosine", 1 − s, or "euclidean", ‖x − y‖ of the unit vectors.
+
+    Raises:
+        ValueError: an argument is out of range; in `forward`, V ≠ 2, or more than 8 images as above.
+
+    Cost: O(N² E) time and O(N²) memory; one-to-one also O(N³) time on the CPU, or O(N·N!) with τ > 0.
+    """
+
+    def __init__(
+        self,
+        margin: float = 0.0,
+        temperature: float = 0.0,
+        mining: str = "one-to-one",
+        distance: str = "cosine",
+    ):
+        super().__init__()
+        self.margin = number("margin", margin, least=0, hint="the true pairs must win by it")
+        self.temperature = number("temperature", temperature, least=0, hint="0 takes the minimum itself")
+        self.mining = choice("mining", mining, MINING)
+        self.distance = choice("distance", distance, ("cosine", "euclidean"))
+
+    def score(self, points: Points) -> Tensor:
+        return -self.solve(points).value / points.anchors.shape[1]
+
+    def solution(self, points: Points) -> Tensor:
+        Y = self.solve(points).matrix
+        return torch.cat([torch.cat([torch.zeros_like(Y), Y], 1), torch.cat([Y.T, torch.zeros_like(Y)], 1)])
+
+    def solve(self, points: Points) -> Assignment:
+        """The assignment for S_m less, in each row, its diagonal entry: the true matching then costs nothing,
+        every other as much less as before, and the loss is −value / N without a cancellation."""
+        V, N, _ = points.anchors.shape
+        if V != 2:
+            raise ValueError(
+                f"z must hold two views for LinearAssignment, got {V}: it matches one with the other"
+            )
+        if self.mining == "one-to-one" and self.temperature > 0 and N > ENUMERABLE:
+            raise ValueError(
+                f"z must hold at most {ENUMERABLE} images for {self}, got {N}: "
+                "it sums over all N! matchings; use temperature=0 or mining='batch-hard'"
+            )
+        a, b = points.anchors
+        if self.distance == "cosine":
+            S = 1 - a @ b.T
+        else:
+            S = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+        S_m = S + self.margin * torch.eye(N, dtype=S.dtype, device=S.device)
+        return linear_assignment(S_m - S_m.diagonal().unsqueeze(1), self.temperature, self.mining)

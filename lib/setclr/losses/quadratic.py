@@ -1,0 +1,58 @@
+"""QARe: quadratic assignment regularisation (Moskalev et al. 2022, section 4.1).
+
+A matching of two views should also respect the distances within each view. That quadratic assignment problem
+is too hard to solve for a batch; its bound by the eigenvalues of the two views' similarity matrices is added
+to a pairwise loss.
+"""
+
+import torch
+from torch import Tensor
+
+from setclr.checks import choice
+from setclr.inner.assignment import spectrum
+from setclr.losses.base import Points, SetLoss
+
+
+class QARe(SetLoss):
+    r"""Bound of the quadratic assignment of two views, from the spectra of their similarity matrices.
+
+    .. math::
+        L_{cosine} = \tfrac{1}{N^2} \langle \lambda(1 + S_A), \lambda(1 + S_B) \rangle_+, \qquad
+        L_{euclidean} = -\tfrac{1}{N^2} \langle \lambda(S_A), \lambda(S_B) \rangle_-
+
+    (algorithms 2 and 1), S_A and S_B the N×N cosines, or Euclidean distances, within view A and view B, λ
+    their eigenvalues, multiplied in the same (+) or in opposite (−) order; the mean over the pairs of views.
+    The authors' program divides by N(N−1) and clamps negative cosines to 0; this is the paper's formula.
+
+    A regulariser, for `InfoNCE(0.5) + 1.125 * QARe()`; the weights of table 4 go from 0.125 to 1.25. It has
+    no assignment. The cosine version pushes the points of a view apart. The Euclidean one contracts them: the
+    exact term −min_Y tr(S_A Y S_Bᵀ Yᵀ) ≤ 0 falls when distances grow, but its bound is ≥ 0 and least where
+    all distances vanish.
+
+    Args:
+        similarity: "cosine" or "euclidean".
+
+    Raises:
+        ValueError: similarity is neither.
+
+    Cost: cosine O(V (N E² + E³)) time and O(V (N E + E²)) memory, by the (E+1)×(E+1) matrix [Z 1]ᵀ[Z 1],
+    whose eigenvalues are, but for zeros, those of 1 + S = [Z 1][Z 1]ᵀ. Where N ≤ E + 1, and for Euclidean
+    distances always, O(V (N² E + N³)) and O(V N²).
+    """
+
+    def __init__(self, similarity: str = "cosine"):
+        super().__init__()
+        self.similarity = choice("similarity", similarity, ("cosine", "euclidean"))
+
+    def score(self, points: Points) -> Tensor:
+        z = points.anchors
+        V, N, E = z.shape
+        if self.similarity == "cosine":
+            z = torch.cat([z, torch.ones_like(z[..., :1])], dim=-1)
+            eigenvalues = spectrum(z.mT @ z if E + 1 < N else z @ z.mT)
+            bounds = eigenvalues @ eigenvalues.T
+        else:
+            eigenvalues = spectrum(torch.cdist(z, z, compute_mode="donot_use_mm_for_euclid_dist"))
+            bounds = -eigenvalues @ eigenvalues.flip(-1).T
+        same = torch.eye(V, dtype=torch.bool, device=z.device)
+        return bounds.masked_fill(same, 0).sum() / (V * (V - 1) * N**2)
