@@ -1,0 +1,201 @@
+"""Optimal transport smoothed by entropy: Sinkhorn's rounds, in the log domain.
+
+Mass 1 lies spread over n rows and m columns; moving it from row i to column j costs C_ij. The coupling P says
+how much goes where, with the least ⟨C, P⟩ − ε H(P). It has the form P_ij = exp(−C_ij/ε + f_i + g_j), and
+Sinkhorn's rounds find the potentials f and g by making the columns sum to b, then the rows to a, and again.
+Sources: Cuturi 2013; Shi et al. 2023 (IOT-CL), section 3.3 and Algorithm 1.
+"""
+
+import warnings
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from setclr.checks import integer, number
+
+MOST_ROUNDS = 1000
+
+
+class Coupling(NamedTuple):
+    """What `sinkhorn` returns."""
+
+    P: Tensor  # (..., n, m): rows sum to a; columns to b as far as it converged
+    converged: Tensor  # (...) bool: error <= tolerance
+    rounds: int  # how many were made
+    error: Tensor  # (...): the largest relative error of a column sum
+
+
+class Potentials(NamedTuple):
+    """The path of Sinkhorn's K rounds."""
+
+    rows: list[Tensor]  # f_0 = 0, f_1, …, f_K, each (..., n)
+    columns: list[Tensor]  # g_1, …, g_K, each (..., m)
+
+
+def sinkhorn(
+    cost: Tensor,
+    epsilon: float,
+    iterations: int | None = None,
+    tolerance: float = 1e-4,
+    a: Tensor | None = None,
+    b: Tensor | None = None,
+) -> Coupling:
+    """The coupling of least cost and most entropy, with a report of how far it converged.
+
+    Each round makes the columns right, then the rows (IOT-CL, Algorithm 1, up to the transpose of a symmetric
+    cost), so that rows always sum to `a` and columns to `b` in the limit.
+
+    Args:
+        cost: (..., n, m) float32 or float64; +inf forbids a pair, every row and column needs a finite entry.
+        epsilon: ε > 0, in units of `cost`; small values (0.001) need many rounds but no other care.
+        iterations: how many rounds, ≥ 1. None: until `tolerance`, at most 1,000, then a warning.
+        tolerance: > 0: the largest relative error of a column's sum that counts as converged.
+        a: (..., n) > 0, mass of the rows; 1/n each by default.
+        b: (..., m) > 0, mass of the columns, with the same sum as `a`; 1/m each by default.
+
+    Returns:
+        `P` (..., n, m), differentiable with respect to `cost` through the rounds made; `converged`, `rounds`
+        and `error` say whether, when and how far.
+
+    Raises:
+        ValueError: an argument is not as above; the message names it.
+
+    Cost: O(n m) time a round, forward and again backward; O(n m) memory whatever the rounds.
+    """
+    _check_cost(cost)
+    epsilon = number("epsilon", epsilon, above=0, hint="it smooths the coupling; IOT-CL uses 0.05 to 0.5")
+    tolerance = number("tolerance", tolerance, above=0, hint="it is a relative error of a column's sum")
+    if iterations is not None:
+        integer("iterations", iterations, least=1, hint="None runs to convergence")
+    n, m = cost.shape[-2:]
+    log_a = _log_marginal("a", a, n, cost)
+    log_b = _log_marginal("b", b, m, cost)
+    if cost.device.type == "cpu":
+        mass = log_a.logsumexp(-1) - log_b.logsumexp(-1)
+        if mass.abs().max() > 1e-4:
+            raise ValueError(
+                f"a and b must have the same sum, got {log_a.exp().sum(-1)} and {log_b.exp().sum(-1)}"
+            )
+
+    cheapest = cost.detach().amin(-2, keepdim=True)  # no coupling changes; its digits do, where ε is small
+    logits = (cheapest - cost) / epsilon
+    path = rounds_of(logits.detach(), log_a, log_b, iterations, tolerance)
+    P = along(path, logits, log_a, log_b).exp()
+    error = (P.detach().sum(-2).log() - log_b).expm1().abs().amax(-1)
+    converged, rounds = error <= tolerance, len(path.columns)
+    if iterations is None and rounds == MOST_ROUNDS and not converged.all():
+        warnings.warn(
+            f"sinkhorn stopped after {MOST_ROUNDS} rounds with column sums off by {float(error.max()):.1e} "
+            f"(tolerance {tolerance:g}); raise epsilon or the tolerance, or set iterations",
+            stacklevel=2,
+        )
+    return Coupling(P, converged, rounds, error)
+
+
+def log_coupling(logits: Tensor, iterations: int | None = None, tolerance: float = 1e-4) -> Tensor:
+    """log P of `sinkhorn` with uniform marginals 1/n and 1/m, for logits −C/ε (..., n, m), −inf where
+    forbidden.
+
+    For losses: no checks, no report; looks at values, which would stall a GPU, only when `iterations` is
+    None.
+    """
+    n, m = logits.shape[-2:]
+    log_a = _log_marginal("a", None, n, logits)
+    log_b = _log_marginal("b", None, m, logits)
+    path = rounds_of(logits.detach(), log_a, log_b, iterations, tolerance)
+    return along(path, logits, log_a, log_b)
+
+
+@torch.no_grad()
+def rounds_of(
+    logits: Tensor, log_a: Tensor, log_b: Tensor, iterations: int | None = None, tolerance: float = 1e-4
+) -> Potentials:
+    """Sinkhorn's rounds on logits (..., n, m): `iterations` of them, or until every column's sum has
+    converged."""
+
+    path = Potentials([torch.zeros_like(log_a)], [])
+    for _ in range(MOST_ROUNDS if iterations is None else iterations):
+        columns = log_b - (logits + path.rows[-1].unsqueeze(-1)).logsumexp(-2)
+        if iterations is None and path.columns:
+            error = (path.columns[-1] - columns).expm1().abs()  # of the columns' sums after the last round
+            if bool((error <= tolerance).all()):
+                break
+        path.columns.append(columns)
+        path.rows.append(log_a - (logits + columns.unsqueeze(-2)).logsumexp(-1))
+    return path
+
+
+def along(path: Potentials, logits: Tensor, log_a: Tensor, log_b: Tensor) -> Tensor:
+    """log P at the end of the path, differentiable with respect to the logits through all its rounds."""
+    return _Unrolled.apply(logits, log_a, log_b, torch.stack(path.rows), torch.stack(path.columns))
+
+
+class _Unrolled(torch.autograd.Function):
+    """logits + f_K + g_K as a function of the logits, f_K and g_K made by K rounds from them.
+
+    The rounds' graph would hold 2K matrices (..., n, m). Kept are only the potentials of each round, from
+    which
+    backward makes one matrix after the other again: a half-round f = log a − lse_j(logits + g) has the
+    derivative −exp(logits + f + g)/a, a softmax.
+    """
+
+    @staticmethod
+    def forward(ctx, logits: Tensor, log_a: Tensor, log_b: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        ctx.save_for_backward(logits, log_a, log_b, rows, columns)
+        return logits + rows[-1].unsqueeze(-1) + columns[-1].unsqueeze(-2)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor):
+        logits, log_a, log_b, rows, columns = ctx.saved_tensors
+        by_logits = grad.clone(memory_format=torch.contiguous_format)
+        by_row, by_column = grad.sum(-1), grad.sum(-2)
+        for k in reversed(range(len(columns))):
+            share = _plus(logits, rows[k + 1] - log_a, columns[k]).exp_()
+            share *= by_row.unsqueeze(-1)
+            by_logits -= share
+            by_column = by_column - share.sum(-2)
+            share = _plus(logits, rows[k], columns[k] - log_b).exp_()
+            share *= by_column.unsqueeze(-2)
+            by_logits -= share
+            by_row = -share.sum(-1)
+            by_column = torch.zeros_like(by_column)
+        return by_logits, None, None, None, None
+
+
+def _plus(logits: Tensor, row: Tensor, column: Tensor) -> Tensor:
+    return (logits + row.unsqueeze(-1)).add_(column.unsqueeze(-2))
+
+
+def _check_cost(cost: Tensor) -> None:
+    if not isinstance(cost, Tensor) or not cost.is_floating_point() or cost.ndim < 2 or 0 in cost.shape:
+        got = (
+            f"{cost.dtype} of shape {tuple(cost.shape)}" if isinstance(cost, Tensor) else type(cost).__name__
+        )
+        raise ValueError(f"cost must be a floating tensor (..., n, m), none of them 0, got {got}")
+    if cost.device.type != "cpu":
+        return
+    if cost.isnan().any() or (cost == -torch.inf).any():
+        raise ValueError("cost must be finite or +inf (a forbidden pair), got NaN or -inf")
+    for what, dim in (("row", -1), ("column", -2)):
+        alone = (cost == torch.inf).all(dim)
+        if alone.any():
+            raise ValueError(
+                f"cost must leave every {what} a pair of finite cost, got only +inf in {what} "
+                f"{alone.nonzero()[0].tolist()}; its mass could go nowhere"
+            )
+
+
+def _log_marginal(name: str, mass: Tensor | None, size: int, cost: Tensor) -> Tensor:
+    """log of a marginal, (..., size) like the cost's leading dimensions; uniform for None."""
+    shape = (*cost.shape[:-2], size)
+    if mass is None:
+        return cost.new_full(shape, size).log().neg()
+    if not isinstance(mass, Tensor) or mass.shape[-1:] != (size,) or mass.ndim > len(shape):
+        got = tuple(mass.shape) if isinstance(mass, Tensor) else type(mass).__name__
+        raise ValueError(f"{name} must be a tensor of shape (..., {size}), one mass each, got {got}")
+    if mass.device.type == "cpu" and not ((mass > 0) & mass.isfinite()).all():
+        raise ValueError(f"{name} must be > 0 and finite, got {mass}; leave out what has no mass")
+    return mass.to(cost).log().expand(shape)

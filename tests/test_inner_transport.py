@@ -1,0 +1,170 @@
+"""Sinkhorn against plain rounds of division, POT, and finite differences."""
+
+import math
+import warnings
+
+import numpy as np
+import ot
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from setclr.inner import sinkhorn
+
+sizes = st.integers(1, 7)
+
+
+def by_the_book(cost, epsilon, rounds, a, b):
+    """Divide the columns, then the rows, of exp(−C/ε) by their sums (IOT-CL, Algorithm 1)."""
+    P = (-cost / epsilon).exp()
+    for _ in range(rounds):
+        P = P / P.sum(0) * b
+        P = P / P.sum(1, keepdim=True) * a.unsqueeze(1)
+    return P
+
+
+def marginal(n):
+    a = torch.rand(n, dtype=torch.float64) + 0.1
+    return a / a.sum()
+
+
+@given(sizes, sizes, st.integers(1, 9), st.floats(0.05, 2), st.booleans())
+def test_equals_the_formula(n, m, rounds, epsilon, uniform):
+    cost = torch.rand(n, m, dtype=torch.float64, requires_grad=True)
+    a, b = (torch.full((k,), 1 / k, dtype=torch.float64) if uniform else marginal(k) for k in (n, m))
+    coupling = sinkhorn(cost, epsilon, rounds, **({} if uniform else dict(a=a, b=b)))
+    expected = by_the_book(cost, epsilon, rounds, a, b)
+    torch.testing.assert_close(coupling.P, expected, rtol=1e-9, atol=0)
+    weight = torch.randn(n, m, dtype=torch.float64)
+    (gradient,) = torch.autograd.grad((coupling.P * weight).sum(), cost)
+    (expected_gradient,) = torch.autograd.grad((expected * weight).sum(), cost)
+    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-13)
+    assert coupling.rounds == rounds
+    torch.testing.assert_close(coupling.P.sum(1), a)
+    torch.testing.assert_close(coupling.error, (coupling.P.sum(0) / b - 1).abs().max().detach())
+    assert bool(coupling.converged) == (coupling.error <= 1e-4)
+
+
+@given(st.integers(2, 30), st.integers(2, 30), st.sampled_from([0.05, 0.2, 1.0]))
+def test_converged_equals_pot(n, m, epsilon):
+    cost, a, b = torch.rand(n, m, dtype=torch.float64), marginal(n), marginal(m)
+    coupling = sinkhorn(cost, epsilon, tolerance=1e-9, a=a, b=b)
+    expected = ot.bregman.sinkhorn_log(a.numpy(), b.numpy(), cost.numpy(), epsilon, 20000, 1e-12)
+    assert coupling.converged
+    np.testing.assert_allclose(coupling.P, expected, rtol=1e-6, atol=1e-12)
+
+
+def test_forbidden_pairs_and_leading_dimensions():
+    cost = torch.rand(2, 3, 4, 6, dtype=torch.float64, requires_grad=True)
+    forbidden = torch.eye(4, 6, dtype=torch.bool)
+    coupling = sinkhorn(cost.masked_fill(forbidden, torch.inf), 0.1, 5)
+    assert coupling.error.shape == coupling.converged.shape == (2, 3)
+    assert (coupling.P[..., forbidden] == 0).all()
+    alone = sinkhorn(cost[1, 2].masked_fill(forbidden, torch.inf), 0.1, 5)
+    torch.testing.assert_close(coupling.P[1, 2], alone.P)
+    coupling.P.square().sum().backward()
+    assert cost.grad.isfinite().all() and (cost.grad[..., forbidden] == 0).all()
+
+
+def test_gradients_against_finite_differences():
+    cost = torch.rand(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda c: sinkhorn(c, 0.3, 3).P, cost)
+    assert torch.autograd.gradcheck(lambda c: sinkhorn(c, 0.3, tolerance=1e-10).P, cost)
+
+
+def test_a_mean_matching_costs_least_among_couplings():
+    """At convergence ⟨C, P⟩ − ε H(P) is below that of any other coupling with these marginals."""
+    cost = torch.rand(5, 5, dtype=torch.float64)
+
+    def objective(P):
+        return (cost * P).sum() + 0.1 * (P * P.log()).sum()
+
+    best = sinkhorn(cost, 0.1, tolerance=1e-12).P
+    for _ in range(20):
+        other = sinkhorn(torch.rand(5, 5, dtype=torch.float64), 0.2, tolerance=1e-12).P
+        assert objective(best) < objective(0.9 * best + 0.1 * other)
+
+
+def test_limits():
+    """ε → ∞: uniform. ε → 0: the optimal permutation."""
+    cost = torch.rand(6, 6, dtype=torch.float64)
+    torch.testing.assert_close(sinkhorn(cost, 1e9).P, torch.full_like(cost, 1 / 36), rtol=1e-6, atol=0)
+    rows, columns = ot.lp.emd([], [], cost.numpy()).nonzero()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        hard = sinkhorn(cost, 1e-3).P
+    assert hard[rows, columns].sum() > 0.9
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_small_epsilon_works_where_exp_underflows(dtype):
+    x = torch.randn(64, 8, dtype=dtype)
+    y = x[torch.randperm(64)] + 0.01 * torch.randn(64, 8, dtype=dtype)
+    cost = (5 + torch.cdist(x, y).square()).requires_grad_()
+    assert ((-cost / 1e-3).exp() == 0).all()
+    coupling = sinkhorn(cost, 1e-3)
+    assert coupling.converged and coupling.rounds < 1000
+    torch.testing.assert_close(coupling.P.sum(0), torch.full((64,), 1 / 64, dtype=dtype), rtol=1e-3, atol=0)
+    coupling.P.square().sum().backward()
+    assert cost.grad.isfinite().all()
+
+
+def test_what_does_not_converge_says_so():
+    cost = torch.rand(40, 40, generator=torch.Generator().manual_seed(1))
+    with pytest.warns(UserWarning, match=r"stopped after 1000 rounds with column sums off by .*tolerance"):
+        coupling = sinkhorn(cost, 1e-4)
+    assert not coupling.converged and coupling.rounds == 1000 and coupling.error > 1e-4
+    assert sinkhorn(cost, 0.5).converged
+
+
+def test_memory_does_not_grow_with_the_rounds():
+    """What the graph keeps: the cost and two vectors a round, no matrix a round."""
+
+    def kept(rounds):
+        total = 0
+
+        def pack(x):
+            nonlocal total
+            total += x.numel()
+            return x
+
+        cost = torch.rand(50, 50, requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+            sinkhorn(cost, 0.5, rounds)
+        return total
+
+    assert kept(20) - kept(4) <= 16 * 2 * 50
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda c: sinkhorn([[1.0]], 0.1), "cost must be a floating tensor .* got list"),
+        (lambda c: sinkhorn(c[0], 0.1), r"cost must be .* shape \(4,\)"),
+        (lambda c: sinkhorn(c.long(), 0.1), "cost must be .* torch.int64"),
+        (lambda c: sinkhorn(c[:, :0], 0.1), r"cost must be .* \(3, 0\)"),
+        (lambda c: sinkhorn(c * math.nan, 0.1), "cost must be finite or .inf .* got NaN"),
+        (lambda c: sinkhorn(-c / 0, 0.1), "cost must be finite or .inf"),
+        (lambda c: sinkhorn(c.index_fill(0, torch.tensor([1]), math.inf), 0.1), r"only \+inf in row \[1\]"),
+        (
+            lambda c: sinkhorn(c.index_fill(1, torch.tensor([2]), math.inf), 0.1),
+            r"only \+inf in column \[2\]",
+        ),
+        (lambda c: sinkhorn(c, 0), "epsilon must be > 0, got 0"),
+        (lambda c: sinkhorn(c, math.nan), "epsilon must be > 0, got nan"),
+        (lambda c: sinkhorn(c, 0.1, 0), "iterations must be an integer >= 1, got 0"),
+        (lambda c: sinkhorn(c, 0.1, 2.5), "iterations must be an integer >= 1, got 2.5"),
+        (lambda c: sinkhorn(c, 0.1, tolerance=0), "tolerance must be > 0, got 0"),
+        (lambda c: sinkhorn(c, 0.1, a=[1.0]), r"a must be a tensor of shape \(..., 3\), .* got list"),
+        (
+            lambda c: sinkhorn(c, 0.1, a=torch.ones(4)),
+            r"a must be a tensor of shape \(..., 3\), .* got \(4,\)",
+        ),
+        (lambda c: sinkhorn(c, 0.1, b=torch.tensor([1.0, 0, 0, 0])), "b must be > 0 and finite"),
+        (lambda c: sinkhorn(c, 0.1, b=torch.ones(4)), "a and b must have the same sum"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(torch.rand(3, 4) + 0.1)
