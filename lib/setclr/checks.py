@@ -13,11 +13,12 @@ def number(
     least: float | None = None,
     most: float | None = None,
     hint: str = "",
+    infinite: bool = False,
 ) -> float:
-    """`value` as a finite float within the bounds: > `above`, >= `least`, <= `most`.
+    """`value` as a float within the bounds: > `above`, >= `least`, <= `most`; inf only where `infinite`.
 
     Raises:
-        ValueError: it is no finite real number (a bool is none) or is out of bounds.
+        ValueError: it is no real number (a bool is none, nor is NaN) or is out of bounds.
     """
     bounds = [
         f"> {above:g}" if above is not None else "",
@@ -25,7 +26,8 @@ def number(
         f"<= {most:g}" if most is not None else "",
     ]
     wanted = " and ".join(filter(None, bounds)) or "a finite number"
-    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    good = isinstance(value, Real) and not isinstance(value, bool)
+    good = good and (-math.inf < value < math.inf or (infinite and value == math.inf))
     if (
         not good
         or (above is not None and not value > above)

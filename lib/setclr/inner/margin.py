@@ -1,0 +1,211 @@
+"""Kernels, and the support-vector machine that separates one positive from its negatives.
+
+The machine looks for the widest street between z⁺ and the negatives Y in the kernel's space; its dual gives
+every
+negative a weight α_j between 0 and C: 0 behind the street, between on its edge, C inside of it. The weight of
+z⁺ is their sum. `dual` holds the solvers.
+Source: Shah et al. 2022 (MMCL), eq. 3 and Proposition 1.
+"""
+
+import math
+import warnings
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from setclr.checks import choice, integer, number
+from setclr.inner.dual import Machines, block_pivoting, clipped_inverse, projected_gradient
+
+KERNELS = ("rbf", "linear", "tanh")
+SOLVERS = ("inv", "pgd", "exact")
+
+
+class Dual(NamedTuple):
+    """What `svm_dual` returns."""
+
+    alpha: Tensor  # (..., P) or (..., A, P): 0 ≤ α ≤ C, 0 where a point is no negative
+    residual: Tensor  # (...) or (..., A): the longest coordinate of α − clip(α − ∇g), 0 at the optimum
+
+
+def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0) -> Tensor:
+    """k(x_i, y_j) of all pairs.
+
+    "rbf": exp(−‖x − y‖² / 2σ²) with the bandwidth σ²; "linear": xᵀy; "tanh": tanh(bandwidth · xᵀy), which is
+    not positive definite.
+
+    Args:
+        x: (..., n, E) float32 or float64.
+        y: (..., m, E) of the same dtype.
+        kind: "rbf", "linear" or "tanh".
+        bandwidth: > 0; σ² for "rbf" (MMCL's programs call 2σ² sigma), the factor for "tanh".
+
+    Returns:
+        (..., n, m).
+
+    Raises:
+        ValueError: an argument is not as above; the message names it.
+
+    Cost: O(n m E).
+    """
+    choice("kind", kind, KERNELS)
+    number("bandwidth", bandwidth, above=0, hint="it is σ² of the rbf kernel; MMCL uses 0.25 to 25")
+    for name, points in (("x", x), ("y", y)):
+        if not isinstance(points, Tensor) or not points.is_floating_point() or points.ndim < 2:
+            raise ValueError(f"{name} must be a floating tensor (..., n, E), got {_found(points)}")
+    if x.shape[-1] != y.shape[-1] or x.dtype != y.dtype:
+        raise ValueError(f"y must have x's dtype and last dimension, got {_found(y)} beside {_found(x)}")
+    inner = x @ y.mT
+    if kind == "linear":
+        return inner
+    if kind == "tanh":
+        return (bandwidth * inner).tanh()
+    squares = x.square().sum(-1).unsqueeze(-1) + y.square().sum(-1).unsqueeze(-2)
+    return ((2 * inner - squares).clamp(max=0) / (2 * bandwidth)).exp()
+
+
+def svm_dual(
+    K: Tensor,
+    positive: int | Tensor = 0,
+    own: Tensor | None = None,
+    C: float = 100.0,
+    ridge: float = 0.1,
+    solver: str = "exact",
+    tolerance: float = 1e-3,
+    rounds: int = 1000,
+) -> Dual:
+    """The weights α of the machine that separates a positive from the other points of a pool; of many at
+    once.
+
+    They minimise g(α) = ½ αᵀΔα − 2·1ᵀα over 0 ≤ α ≤ C, where Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ:
+    "exact" by block pivoting, "pgd" by projected gradients until the residual is at most `tolerance`. "inv"
+    is clip(2Δ⁻¹1, 0, C), least squares cut to the bounds: another weighting, which can be worse than α = 0.
+
+    Args:
+        K: (..., P, P) float32 or float64: the kernel of the pool's points, symmetric.
+        positive: which point is z⁺, or (A,) int64: those of A machines.
+        own: (A, r) int64: points that are no negatives of the machine, the positive among them (with other
+            views of its image, as a rule). By default the positive alone.
+        C: > 0, the most that one negative may weigh; inf for no bound.
+        ridge: ρ > 0, added to the negatives' diagonal.
+        solver: "exact", "pgd" or "inv".
+        tolerance: > 0, KKT residual at which "pgd" stops.
+        rounds: ≥ 1, after how many "pgd" gives up, with a warning.
+
+    Returns:
+        `alpha` (..., A, P), or (..., P) for one machine, without gradient; `residual` (..., A) or (...).
+
+    Raises:
+        ValueError: an argument is not as above; "exact" for a kernel that is not positive definite, "pgd" for
+            such a one without bound, a ridge too small for the precision.
+
+    Cost: "inv" O(P³) for all machines together, "exact" and "pgd" O(A P²) a round (5 to 10, some hundred).
+    """
+    check_dual(C, ridge, solver)
+    number("tolerance", tolerance, above=0, hint="it is the residual at which pgd stops")
+    integer("rounds", rounds, least=1, hint="it bounds the rounds of pgd")
+    _check_gram(K)
+    one = not isinstance(positive, Tensor)
+    positive, own = _check_machines(positive, own, K)
+    A = K.detach() + ridge * torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
+    definite = bool((torch.linalg.cholesky_ex(A).info == 0).all())
+    if not definite:
+        check_indefinite("K", C, solver)
+
+    alphas, residuals = [], []
+    for pool in K.detach().reshape(-1, *K.shape[-2:]):
+        machines = Machines(pool, positive, own, float(C), float(ridge))
+        alphas.append(solve(machines, solver, definite, tolerance, rounds))
+        residuals.append(machines.residual(alphas[-1], machines.product(alphas[-1])))
+    alpha = torch.stack(alphas).view(*K.shape[:-2], len(positive), -1)
+    residual = torch.stack(residuals).view(*K.shape[:-2], -1)
+    return Dual(alpha.squeeze(-2), residual.squeeze(-1)) if one else Dual(alpha, residual)
+
+
+@torch.no_grad()
+def solve(
+    machines: Machines, solver: str, definite: bool = True, tolerance: float = 1e-3, rounds: int = 1000
+) -> Tensor:
+    """α (A, P) by the named solver, for losses: without checks of the arguments, and without a look at values
+    on a GPU for "inv"."""
+    if solver == "inv":
+        alpha, residual = clipped_inverse(machines, definite), None
+    elif solver == "pgd":
+        alpha, residual, _ = projected_gradient(machines, tolerance, rounds)
+    else:
+        alpha, residual, _ = block_pivoting(machines)
+        tolerance = 1e4 * torch.finfo(alpha.dtype).eps * (1 + alpha.sum(1))
+    if alpha.device.type == "cpu" and not torch.compiler.is_compiling() and bool(alpha.isnan().any()):
+        raise ValueError(
+            f"ridge must be larger for {alpha.dtype}, got {machines.ridge}: the matrix of the machines is "
+            "singular to working precision; the paper uses 0.1"
+        )
+    if residual is not None and bool((residual > tolerance).any()):
+        warnings.warn(
+            f"the solver {solver!r} stopped with a KKT residual of {float(residual.max()):.1e}; "
+            "solver='exact' converges where the kernel is positive definite; else lower C or raise the ridge",
+            stacklevel=3,
+        )
+    return alpha
+
+
+def check_dual(C: float, ridge: float, solver: str) -> None:
+    hint = "it bounds a negative's weight: inf for no bound, the paper uses 1 to 100"
+    number("C", C, above=0, hint=hint, infinite=True)
+    number("ridge", ridge, above=0, hint="it keeps the machine solvable; the paper uses 0.1")
+    choice("solver", solver, SOLVERS)
+
+
+def check_indefinite(name: str, C: float, solver: str) -> None:
+    """Refuse what has no sense where the kernel is not positive definite."""
+    if solver == "exact":
+        raise ValueError(
+            f"solver must be 'inv' or 'pgd' for {name}, got 'exact': the kernel is not positive definite, so "
+            "there is no one optimum (a larger ridge can make it definite)"
+        )
+    if solver == "pgd" and math.isinf(C):
+        raise ValueError(f"C must be finite for {name} with solver 'pgd', got inf: there may be no minimum")
+
+
+def _check_gram(K: Tensor) -> None:
+    square = (
+        isinstance(K, Tensor) and K.is_floating_point() and K.ndim >= 2 and K.shape[-1] == K.shape[-2] >= 2
+    )
+    if not square:
+        raise ValueError(f"K must be a floating tensor (..., P, P), P >= 2 points, got {_found(K)}")
+    if K.device.type == "cpu":
+        if not K.isfinite().all():
+            raise ValueError("K must be finite, got NaN or inf; look for a diverged step")
+        if not torch.allclose(K, K.mT, rtol=1e-4, atol=1e-6):
+            raise ValueError(
+                f"K must be symmetric, got entries that differ by {float((K - K.mT).abs().max()):.2g}"
+            )
+
+
+def _check_machines(positive, own, K: Tensor) -> tuple[Tensor, Tensor]:
+    P = K.shape[-1]
+    if not isinstance(positive, Tensor):
+        positive = torch.full((1,), integer("positive", positive, least=0, most=P - 1), device=K.device)
+    own = positive.unsqueeze(-1) if own is None else own
+    for name, index, ndim in (("positive", positive, 1), ("own", own, 2)):
+        if not isinstance(index, Tensor) or index.dtype != torch.int64 or index.ndim != ndim:
+            raise ValueError(
+                f"{name} must be an int64 tensor of {ndim} dimension{'s'[: ndim - 1]}, got {_found(index)}"
+            )
+    if len(own) != len(positive) or not 0 < own.shape[1] < P or len(positive) == 0:
+        raise ValueError(
+            f"own must be (A, r) for the A = {len(positive)} positives with r < {P}, got {_found(own)}: "
+            "every machine needs a negative"
+        )
+    if K.device.type == "cpu":
+        if own.min() < 0 or own.max() >= P:
+            raise ValueError(f"own must hold points 0 to {P - 1} of the pool, got {own.min()} to {own.max()}")
+        if not (own == positive.unsqueeze(1)).any(1).all():
+            raise ValueError("own must hold the positive in every row; it is no negative of itself")
+        if (own.sort(1).values.diff() == 0).any():
+            raise ValueError("own must hold every point once in a row")
+    return positive, own
+
+
+def _found(x) -> str:
+    return f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__

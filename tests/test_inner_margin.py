@@ -1,0 +1,305 @@
+"""The SVM dual against scikit-learn's SVC, every guess of the active set, literal matrices, golden values."""
+
+import itertools
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
+from sklearn.svm import SVC
+
+from setclr.inner import dual, kernel, svm_dual
+
+GOLDENS = np.load(Path(__file__).parent / "goldens" / "mmcl_inv_main_kernels.npz")
+caps = st.sampled_from([0.3, 1.0, 10.0, 100.0, math.inf])
+bandwidths = st.sampled_from([0.1, 1.0, 5.0])
+
+
+def points(n, E=3):
+    return torch.nn.functional.normalize(torch.randn(n, E, dtype=torch.float64), dim=-1)
+
+
+def delta(K, positive, negatives, ridge):
+    """Δ of one machine, entry by entry (MMCL, Proposition 1, with k⁺⁺ for its 1)."""
+    n = len(negatives)
+    D = torch.zeros(n, n, dtype=K.dtype)
+    for a, i in enumerate(negatives):
+        for b, j in enumerate(negatives):
+            D[a, b] = K[positive, positive] + K[i, j] - K[positive, i] - K[positive, j] + ridge * (a == b)
+    return D
+
+
+def objective(D, alpha):
+    return float(0.5 * alpha @ D @ alpha - 2 * alpha.sum())
+
+
+def best_of_all_guesses(D, C):
+    """The optimum found by trying for every α whether it is 0, C or free."""
+    n, best, found = len(D), math.inf, None
+    for guess in itertools.product(*[("0", "free") if math.isinf(C) else ("0", "free", "C")] * n):
+        free = [i for i in range(n) if guess[i] == "free"]
+        alpha = torch.tensor([C if g == "C" else 0.0 for g in guess], dtype=D.dtype)
+        if free:
+            alpha[free] = torch.linalg.solve(D[free][:, free], 2 - D[free] @ alpha)
+        if alpha.min() >= -1e-12 and alpha.max() <= C + 1e-12 and objective(D, alpha) < best:
+            best, found = objective(D, alpha), alpha
+    return found
+
+
+@given(st.integers(1, 6), st.integers(1, 5), st.floats(0.1, 10))
+def test_kernels_equal_scikit_learn(n, E, bandwidth):
+    x, y = torch.randn(n, E, dtype=torch.float64), torch.randn(n + 1, E, dtype=torch.float64)
+    np.testing.assert_allclose(
+        kernel(x, y, "rbf", bandwidth), rbf_kernel(x, y, gamma=1 / (2 * bandwidth)), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        kernel(x, y, "tanh", bandwidth), sigmoid_kernel(x, y, gamma=bandwidth, coef0=0), rtol=1e-9
+    )
+    torch.testing.assert_close(kernel(x, y, "linear"), x @ y.T)
+    torch.testing.assert_close(kernel(x[None], y[None])[0], kernel(x, y))
+
+
+@pytest.mark.parametrize("kind", ["rbf", "linear", "tanh"])
+def test_kernels_have_gradients(kind):
+    x = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    y = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x, y: kernel(x, y, kind, 0.7), (x, y))
+    x = torch.ones(2, 3, requires_grad=True)
+    kernel(x, x, kind).sum().backward()
+    assert x.grad.isfinite().all()
+
+
+@given(st.integers(1, 5), caps, bandwidths)
+def test_exact_is_the_best_of_all_guesses(n, C, bandwidth):
+    K = kernel(x := points(n + 1), x, "rbf", bandwidth)
+    alpha, residual = svm_dual(K, 0, C=C)
+    D = delta(K, 0, range(1, n + 1), 0.1)
+    torch.testing.assert_close(alpha[1:], best_of_all_guesses(D, C), rtol=1e-9, atol=1e-10)
+    assert alpha[0] == 0 and residual < 1e-9
+
+
+@given(
+    st.integers(2, 60),
+    st.sampled_from([0.3, 1.0, 10.0, 100.0]),
+    bandwidths,
+    st.sampled_from(["rbf", "linear"]),
+)
+def test_exact_equals_scikit_learns_svc(n, C, bandwidth, kind):
+    K = kernel(x := points(n + 1, 4), x, kind, bandwidth)
+    G = K + 0.1 * torch.diag((torch.arange(n + 1) > 0).double())
+    weights = {1: 1e6, -1: 1}
+    oracle = SVC(kernel="precomputed", C=C, tol=1e-10, class_weight=weights).fit(G, [1] + [-1] * n)
+    expected = np.zeros(n + 1)
+    expected[oracle.support_] = -oracle.dual_coef_[0]
+    alpha = svm_dual(K, 0, C=C).alpha.numpy()
+    np.testing.assert_allclose(alpha[1:], expected[1:], atol=1e-5 * max(1, alpha.max()))
+    assert -expected[0] == pytest.approx(alpha.sum(), rel=1e-5)  # the positive weighs what all negatives do
+
+
+@given(st.integers(2, 4), st.integers(2, 5), caps, bandwidths, st.sampled_from(["rbf", "linear", "tanh"]))
+def test_inv_equals_one_solve_for_each_machine(V, N, C, bandwidth, kind):
+    x = torch.randn(V * N, 3, dtype=torch.float64)
+    K = kernel(x, x, kind, bandwidth) if kind != "tanh" else kernel(x, x, kind, 0.2) + 3 * torch.eye(V * N)
+    own = torch.arange(V * N).view(V, N).T.repeat(V, 1)
+    alpha, residual = svm_dual(K, torch.arange(V * N), own, C=C, solver="inv")
+    for a in range(V * N):
+        negatives = [j for j in range(V * N) if j % N != a % N]
+        D = delta(K, a, negatives, 0.1)
+        expected = torch.linalg.solve(D, torch.full((len(D),), 2.0, dtype=D.dtype)).clamp(0, C)
+        torch.testing.assert_close(alpha[a, negatives], expected, rtol=1e-9, atol=1e-9)
+        assert alpha[a, own[a]].abs().max() == 0
+        gradient = D @ expected - 2
+        torch.testing.assert_close(residual[a], (expected - (expected - gradient).clamp(0, C)).abs().max())
+
+
+@pytest.mark.parametrize("kind, s, bandwidth", [("rbf", "10", 5.0), ("rbf", "1", 0.5), ("linear", "1", 1.0)])
+@pytest.mark.parametrize("C", ["-1", "1", "100"])
+def test_golden_values(kind, s, bandwidth, C):
+    """The authors' sigma is 2σ²; C = −1 is no bound; their negatives come from the positive's view."""
+    x = torch.nn.functional.normalize(torch.tensor(GOLDENS["z"])[:8], dim=-1)
+    K = kernel(x, x, kind, bandwidth)
+    bound = math.inf if C == "-1" else float(C)
+    alpha = svm_dual(K, torch.arange(8), C=bound, solver="inv").alpha
+    for i in range(8):
+        negatives = [j for j in range(8) if j != i]
+        np.testing.assert_allclose(
+            delta(K, i, negatives, 0.1), GOLDENS[f"Delta_{kind}_s{s}"][i], rtol=1e-9, atol=1e-12
+        )
+        np.testing.assert_allclose(
+            alpha[i, negatives], GOLDENS[f"alpha_{kind}_s{s}_C{C}"][i], rtol=1e-9, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("s", ["1", "0.1"])
+def test_the_papers_one_is_not_tanh_of_a_point_with_itself(s):
+    """The golden Δ for tanh has 11ᵀ where k(z⁺, z⁺) 11ᵀ belongs."""
+    x = torch.nn.functional.normalize(torch.tensor(GOLDENS["z"])[:8], dim=-1)
+    K = kernel(x, x, "tanh", float(s))
+    printed = delta(K, 0, range(1, 8), 0.1) + 1 - K[0, 0]
+    np.testing.assert_allclose(printed, GOLDENS[f"Delta_tanh_s{s}"][0], rtol=1e-9, atol=1e-12)
+    assert 1 - K[0, 0] > 0.2
+
+
+@given(st.integers(2, 40), st.sampled_from([0.3, 1.0, 100.0, math.inf]), bandwidths)
+def test_pgd_reaches_the_exact_optimum(n, C, bandwidth):
+    K = kernel(x := points(n + 1), x, "rbf", bandwidth)
+    exact = svm_dual(K, 0, C=C).alpha
+    alpha, residual = svm_dual(K, 0, C=C, solver="pgd", tolerance=1e-10, rounds=100_000)
+    assert residual <= 1e-10
+    torch.testing.assert_close(alpha, exact, rtol=1e-6, atol=1e-7)
+
+
+def test_pgd_finds_a_stationary_point_of_tanh():
+    K = kernel(x := points(30), x, "tanh", 5.0)
+    assert torch.linalg.eigvalsh(K)[0] < -0.1
+    alpha, residual = svm_dual(K, torch.arange(30), C=10.0, solver="pgd", tolerance=1e-6, rounds=20_000)
+    assert residual.max() <= 1e-6
+    D = delta(K, 0, range(1, 30), 0.1)
+    assert objective(D, alpha[0, 1:]) < 0
+
+
+def test_pgd_that_does_not_arrive_says_so():
+    K = kernel(x := points(60), x)
+    with pytest.warns(UserWarning, match=r"solver 'pgd' stopped with a KKT residual of .*solver='exact'"):
+        assert svm_dual(K, 0, solver="pgd", rounds=10).residual > 1e-3
+
+
+@pytest.mark.parametrize(
+    "constant, value", [("LARGE", 0), ("PATIENCE", 0), ("BLOCK", 1), ("NEAREST", 1), ("NEAREST", 10_000)]
+)
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_every_way_through_block_pivoting_gives_the_optimum(monkeypatch, constant, value, C):
+    """Gradients for all machines, single exchanges, one system a block, a start from one or from all."""
+    K = kernel(x := points(60, 8), x, "rbf", 0.5)
+    own = torch.arange(60).view(2, 30).T.repeat(2, 1)
+    expected = svm_dual(K, torch.arange(60), own, C=C).alpha
+    monkeypatch.setattr(dual, constant, value)
+    alpha, residual = svm_dual(K, torch.arange(60), own, C=C)
+    assert residual.max() < 1e-9
+    torch.testing.assert_close(alpha, expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("bandwidth", [1e-3, 0.25, 1.0, 1e3])
+def test_exact_converges_on_a_batch(dtype, bandwidth):
+    K = kernel(x := points(300, 16).to(dtype), x, "rbf", bandwidth)
+    own = torch.arange(300).view(2, 150).T.repeat(2, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        alpha, residual = svm_dual(K, torch.arange(300), own)
+    scale = 1 + alpha.sum(1)
+    assert (residual / scale).max() < (1e-5 if dtype == torch.float32 else 1e-12)
+
+
+def test_equal_points_share_the_weight():
+    K = torch.ones(12, 12, dtype=torch.float64)
+    for solver in ("exact", "pgd", "inv"):
+        alpha = svm_dual(K, 0, solver=solver, tolerance=1e-9).alpha
+        torch.testing.assert_close(alpha[1:], torch.full((11,), 2 / 0.1, dtype=K.dtype), rtol=1e-6, atol=0)
+
+
+def test_leading_dimensions_are_separate_pools():
+    x = torch.randn(2, 3, 7, 4, dtype=torch.float64)
+    K = kernel(x, x)
+    for solver in ("exact", "pgd", "inv"):
+        alpha, residual = svm_dual(K, torch.arange(7), solver=solver)
+        assert alpha.shape == (2, 3, 7, 7) and residual.shape == (2, 3, 7)
+        torch.testing.assert_close(alpha[1, 2], svm_dual(K[1, 2], torch.arange(7), solver=solver).alpha)
+        one = svm_dual(K, 3, solver=solver)
+        assert one.alpha.shape == (2, 3, 7) and one.residual.shape == (2, 3)
+        torch.testing.assert_close(one.alpha, alpha[..., 3, :], rtol=1e-3, atol=2e-3)
+
+
+def test_tends_to_the_hard_margin_machine():
+    """C → ∞, ρ → 0 for separable points: the plane through which scikit-learn's hard-margin SVC cuts."""
+    negatives = torch.randn(20, 2, dtype=torch.float64)
+    x = torch.cat([torch.tensor([[4.0, 3.0]], dtype=torch.float64), negatives])
+    alpha = svm_dual(kernel(x, x, "linear"), 0, C=math.inf, ridge=1e-9).alpha
+    w = alpha @ (x[0] - x)
+    oracle = SVC(kernel="linear", C=1e9, tol=1e-12).fit(x, [1] + [-1] * 20)
+    np.testing.assert_allclose(w, oracle.coef_[0], rtol=1e-5)
+    assert (alpha > 1e-9).sum() <= 3
+
+
+def test_the_printed_inequality_of_proposition_1_fails_and_the_corrected_one_holds():
+    """g(Δ⁻¹1) ≤ g(α*) is printed; the unbounded minimum is g(2Δ⁻¹1)."""
+    printed = corrected = 0
+    for _ in range(50):
+        K = kernel(x := points(8, 4), x)
+        D = delta(K, 0, range(1, 8), 0.1)
+        best = objective(D, svm_dual(K, 0, C=1.0).alpha[1:])
+        least_squares = torch.linalg.solve(D, torch.ones(7, dtype=D.dtype))
+        printed += objective(D, least_squares) > best + 1e-12
+        corrected += objective(D, 2 * least_squares) > best + 1e-12
+    assert printed > 5 and corrected == 0
+
+
+def test_clipped_least_squares_can_be_worse_than_nothing():
+    worse = 0
+    for _ in range(20):
+        K = kernel(x := points(40, 3), x)
+        D = delta(K, 0, range(1, 40), 0.1)
+        worse += objective(D, svm_dual(K, 0, solver="inv").alpha[1:]) > 0
+    assert worse > 5
+
+
+def test_the_authors_stopping_rule_ends_where_it_began():
+    """Step 1e-3 and a relative change under 1e-3 as a stop: one step from a random start, far off."""
+    K = kernel(x := points(50, 16), x, "rbf", 5.0)
+    D = delta(K, 0, range(1, 50), 0.1)
+    start = torch.rand(49, dtype=D.dtype)
+    step = (start - 1e-3 * (D @ start - 2)).clamp(0, 100)
+    assert (step - start).norm() / start.norm() < 1e-2
+    best = objective(D, svm_dual(K, 0).alpha[1:])
+    assert objective(D, step) > best + 0.5 * abs(best)
+
+
+gram = torch.eye(3) + 0.5
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: kernel([1.0], torch.ones(2, 2)), "x must be a floating tensor .* got list"),
+        (lambda: kernel(torch.ones(2, 2), torch.ones(2)), r"y must be a floating tensor .* shape \(2,\)"),
+        (lambda: kernel(torch.ones(2, 2).long(), torch.ones(2, 2)), "x must be .* torch.int64"),
+        (lambda: kernel(torch.ones(2, 2), torch.ones(2, 3)), "y must have x's dtype and last dimension"),
+        (lambda: kernel(torch.ones(2, 2), torch.ones(2, 2), "gauss"), "kind must be one of 'rbf'"),
+        (lambda: kernel(torch.ones(2, 2), torch.ones(2, 2), "rbf", 0), "bandwidth must be > 0, got 0"),
+        (lambda: svm_dual([[1.0]]), "K must be a floating tensor .* got list"),
+        (lambda: svm_dual(torch.ones(3, 4)), r"K must be .* shape \(3, 4\)"),
+        (lambda: svm_dual(torch.ones(1, 1)), r"K must be .* shape \(1, 1\)"),
+        (lambda: svm_dual(gram.long()), "K must be .* torch.int64"),
+        (lambda: svm_dual(gram * math.nan), "K must be finite"),
+        (lambda: svm_dual(gram + torch.tensor([0.0, 1, 2])), "K must be symmetric"),
+        (lambda: svm_dual(gram, 3), "positive must be an integer >= 0 and <= 2, got 3"),
+        (lambda: svm_dual(gram, 0.5), "positive must be an integer"),
+        (lambda: svm_dual(gram, torch.tensor([0.5])), "positive must be an int64 tensor of 1 dimension, got"),
+        (lambda: svm_dual(gram, 0, torch.tensor([0])), "own must be an int64 tensor of 2 dimensions"),
+        (
+            lambda: svm_dual(gram, 0, torch.tensor([[0, 1, 2]])),
+            "own must be .* every machine needs a negative",
+        ),
+        (lambda: svm_dual(gram, 0, torch.tensor([[0], [1]])), "own must be .* for the A = 1 positives"),
+        (lambda: svm_dual(gram, 0, torch.tensor([[0, 3]])), "own must hold points 0 to 2 of the pool"),
+        (lambda: svm_dual(gram, 0, torch.tensor([[1]])), "own must hold the positive in every row"),
+        (lambda: svm_dual(gram, 0, torch.tensor([[0, 0]])), "own must hold every point once"),
+        (lambda: svm_dual(gram, C=0), "C must be > 0, got 0"),
+        (lambda: svm_dual(gram, C=math.nan), "C must be > 0, got nan"),
+        (lambda: svm_dual(gram, ridge=0), "ridge must be > 0, got 0"),
+        (lambda: svm_dual(gram, ridge=math.inf), "ridge must be > 0, got inf"),
+        (lambda: svm_dual(gram, solver="smo"), "solver must be one of 'inv', 'pgd', 'exact', got 'smo'"),
+        (lambda: svm_dual(gram, solver="pgd", tolerance=0), "tolerance must be > 0, got 0"),
+        (lambda: svm_dual(gram, solver="pgd", rounds=0), "rounds must be an integer >= 1, got 0"),
+        (lambda: svm_dual(gram - 2), "solver must be 'inv' or 'pgd' for K, got 'exact': .*positive definite"),
+        (lambda: svm_dual(gram - 2, solver="pgd", C=math.inf), "C must be finite for K with solver 'pgd'"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,189 @@
+"""MMCL against its literal formula with every machine solved on its own, and gradients with α held fixed."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.svm import SVC
+from torch.nn.functional import normalize
+
+from setclr.losses.margin import MMCL
+
+KERNELS = {
+    "rbf": lambda x, y, b: math.exp(-float((x - y).square().sum()) / (2 * b)),
+    "linear": lambda x, y, b: float(x @ y),
+    "tanh": lambda x, y, b: math.tanh(b * float(x @ y)),
+}
+
+
+def weights_by_the_book(positive, negatives, k, C, ridge, solver):
+    """α of one machine: scikit-learn's SVC for "exact", Proposition 1 (iii) for "inv"."""
+    n = len(negatives)
+    if solver == "exact":
+        everyone = [positive, *negatives]
+        G = np.array([[k(x, y) for x in everyone] for y in everyone])
+        G[range(1, n + 1), range(1, n + 1)] += ridge
+        svc = SVC(kernel="precomputed", C=C, tol=1e-12, class_weight={1: 1e6, -1: 1})
+        svc.fit(G, [1] + [-1] * n)
+        alpha = np.zeros(n + 1)
+        alpha[svc.support_] = -svc.dual_coef_[0]
+        return alpha[1:]
+    delta = np.array(
+        [
+            [k(positive, positive) + k(x, y) - k(positive, x) - k(positive, y) for x in negatives]
+            for y in negatives
+        ]
+    )
+    return np.clip(2 * np.linalg.solve(delta + ridge * np.eye(n), np.ones(n)), 0, C)
+
+
+def by_the_book(z, kernel="rbf", bandwidth=1.0, C=100.0, ridge=0.1, solver="inv", pool="all"):
+    """For every ordered pair of views and every image: α for z⁺, then −w(z) of eq. 8."""
+    V, N, _ = z.shape
+    z = normalize(z, dim=-1)
+    losses = []
+
+    def k(x, y):
+        return KERNELS[kernel](x, y, bandwidth)
+
+    for u in range(V):
+        for i in range(N):
+            views = range(V) if pool == "all" else [u]
+            negatives = [z[w, j] for w in views for j in range(N) if j != i]
+            alpha = weights_by_the_book(z[u, i], negatives, k, C, ridge, solver)
+            for v in range(V):
+                if v != u:
+                    terms = [a * (k(y, z[v, i]) - k(z[u, i], z[v, i])) for a, y in zip(alpha, negatives)]
+                    losses.append(sum(terms))
+    return np.mean(losses)
+
+
+@given(
+    st.integers(2, 3),
+    st.integers(2, 5),
+    st.sampled_from(["rbf", "linear", "tanh"]),
+    st.sampled_from([0.2, 1.0, 5.0]),
+    st.sampled_from([0.5, 100.0, math.inf]),
+    st.sampled_from([0.1, 1.0]),
+    st.sampled_from(["all", "view"]),
+)
+def test_inv_equals_the_formula(V, N, kernel, bandwidth, C, ridge, pool):
+    z = torch.randn(V, N, 4, dtype=torch.float64)
+    options = dict(kernel=kernel, bandwidth=bandwidth, C=C, ridge=ridge, pool=pool)
+    assert float(MMCL(**options)(z)) == pytest.approx(by_the_book(z, **options), rel=1e-8, abs=1e-9)
+
+
+@given(
+    st.integers(2, 3),
+    st.integers(2, 6),
+    st.sampled_from(["rbf", "linear"]),
+    st.sampled_from([0.2, 1.0, 5.0]),
+    st.sampled_from([0.5, 100.0]),
+    st.sampled_from(["all", "view"]),
+)
+def test_exact_equals_the_formula_with_scikit_learns_weights(V, N, kernel, bandwidth, C, pool):
+    z = torch.randn(V, N, 4, dtype=torch.float64)
+    options = dict(kernel=kernel, bandwidth=bandwidth, C=C, pool=pool, solver="exact")
+    assert float(MMCL(**options)(z)) == pytest.approx(by_the_book(z, **options), rel=1e-5, abs=1e-6)
+
+
+def test_pgd_gives_nearly_what_exact_gives():
+    z = torch.randn(2, 40, 16)
+    exact, pgd = MMCL(solver="exact"), MMCL(solver="pgd")
+    torch.testing.assert_close(pgd.assignment(z), exact.assignment(z), rtol=0, atol=2e-2)
+    torch.testing.assert_close(pgd(z), exact(z), rtol=1e-2, atol=0)
+
+
+@pytest.mark.parametrize("solver", ["inv", "pgd", "exact"])
+@pytest.mark.parametrize("pool", ["all", "view"])
+def test_gradient_holds_the_weights_fixed(solver, pool):
+    z = torch.randn(3, 4, 5, dtype=torch.float64, requires_grad=True)
+    loss = MMCL(solver=solver, pool=pool, bandwidth=0.5)
+    (gradient,) = torch.autograd.grad(loss(z), z)
+    alpha = loss.assignment(z)
+
+    def with_fixed_weights(z):
+        x = normalize(z, dim=-1).flatten(0, 1)
+        K = (-(x.unsqueeze(1) - x).square().sum(-1) / (2 * 0.5)).exp()
+        terms = []
+        for a in range(12):
+            for b in range(12):
+                if a != b and a % 4 == b % 4:
+                    terms.append((alpha[a] * (K[:, b] - K[a, b])).sum())
+        return torch.stack(terms).mean()
+
+    torch.testing.assert_close(with_fixed_weights(z), loss(z))
+    assert torch.autograd.gradcheck(with_fixed_weights, z)
+    (expected,) = torch.autograd.grad(with_fixed_weights(z), z)
+    torch.testing.assert_close(gradient, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("pool", ["all", "view"])
+@pytest.mark.parametrize("solver", ["inv", "exact"])
+def test_assignment_weighs_the_negatives_of_each_point(solver, pool):
+    z = torch.randn(3, 6, 5, dtype=torch.float64)
+    A = MMCL(solver=solver, pool=pool, C=0.4).assignment(z)
+    point = torch.arange(18)
+    negative = point.unsqueeze(1) % 6 != point % 6
+    if pool == "view":
+        negative &= point.unsqueeze(1) // 6 == point // 6
+    assert A[~negative].abs().max() == 0 and A.min() >= 0 and A.max() <= 0.4
+    assert (A == 0.4).any() and ((A > 0) & (A < 0.4)).any()
+
+
+def test_support_vectors_are_few_and_near():
+    z = torch.randn(2, 64, 16)
+    A = MMCL(solver="exact").assignment(z)
+    x = normalize(z, dim=-1).flatten(0, 1)
+    support = A > 0
+    assert 0.02 < support.float().mean() < 0.3
+    s = x @ x.T
+    assert s[support].mean() > s[~support].mean() + 0.2
+
+
+def test_a_step_along_the_gradient_draws_views_together():
+    z = torch.randn(2, 16, 8, dtype=torch.float64, requires_grad=True)
+    for solver in ("inv", "exact"):
+        (gradient,) = torch.autograd.grad(MMCL(solver=solver)(z), z)
+        before, after = normalize(z.detach(), dim=-1), normalize(z.detach() - 0.05 * gradient, dim=-1)
+        assert (after[0] * after[1]).sum() > (before[0] * before[1]).sum()
+
+
+def test_a_ridge_too_small_for_the_precision_is_refused():
+    z = torch.ones(2, 20, 4) + 1e-4 * torch.randn(2, 20, 4)
+    for solver in ("inv", "exact"):
+        with pytest.raises(ValueError, match=r"ridge must be larger for torch.float32, got 1e-09"):
+            MMCL(ridge=1e-9, solver=solver)(z)
+
+
+def test_pgd_says_when_it_has_not_arrived():
+    z = torch.ones(2, 60, 4) + 0.05 * torch.randn(2, 60, 4)
+    with pytest.warns(UserWarning, match="'pgd' stopped with a KKT residual"):
+        MMCL(solver="pgd", ridge=1e-5, C=math.inf)(z)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MMCL(solver="exact", ridge=1e-3)(z)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(kernel="gauss"), "kernel must be one of 'rbf', 'linear', 'tanh', got 'gauss'"),
+        (dict(bandwidth=0), "bandwidth must be > 0, got 0"),
+        (dict(C=0), "C must be > 0, got 0; it bounds a negative's weight"),
+        (dict(C=-1), "C must be > 0, got -1; .* inf for no bound"),
+        (dict(C=math.nan), "C must be > 0, got nan"),
+        (dict(ridge=0), "ridge must be > 0, got 0"),
+        (dict(solver="svc"), "solver must be one of 'inv', 'pgd', 'exact', got 'svc'"),
+        (dict(pool="views"), "pool must be one of 'all', 'view', got 'views'; did you mean 'view'"),
+        (dict(kernel="tanh", solver="exact"), "solver must be 'inv' or 'pgd' for kernel='tanh'"),
+        (dict(kernel="tanh", solver="pgd", C=math.inf), "C must be finite for kernel='tanh'"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        MMCL(**arguments)
