@@ -5,13 +5,36 @@ import operator
 
 from setclr.checks import choice
 from setclr.losses.base import SetLoss
+from setclr.losses.linear import LinearAssignment
+from setclr.losses.margin import MMCL
 from setclr.losses.ordering import GroCo
-from setclr.losses.pairwise import InfoNCE
+from setclr.losses.pairwise import InfoNCE, NTLogistic, Triplet
+from setclr.losses.quadratic import QARe
+from setclr.losses.relatives import DCL, HCL, AlignUniform, HardNegatives, InvaSpread
+from setclr.losses.sparse import SparseCLR
+from setclr.losses.transport import IOT
 
-__all__ = ["GroCo", "InfoNCE", "SetLoss", "parse"]
+LOSSES = (
+    LinearAssignment,
+    Triplet,
+    NTLogistic,
+    InfoNCE,
+    SparseCLR,
+    QARe,
+    GroCo,
+    IOT,
+    MMCL,
+    AlignUniform,
+    HardNegatives,
+    InvaSpread,
+    DCL,
+    HCL,
+)
+BY_NAME = {loss.__name__: loss for loss in LOSSES}
+
+__all__ = [*BY_NAME, "SetLoss", "parse"]
 
 EXAMPLE = "an expression such as 'InfoNCE(temperature=0.5)'"
-BY_NAME = {loss.__name__: loss for loss in (GroCo, InfoNCE)}
 
 
 def parse(text: str) -> SetLoss:

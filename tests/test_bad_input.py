@@ -1,0 +1,170 @@
+"""Every argument of every loss and inner function, given wrong: a ValueError names it and what it got."""
+
+import inspect
+import math
+import re
+
+import pytest
+import torch
+
+from setclr import inner
+from setclr.losses import DCL, HCL, IOT, LOSSES, MMCL, AlignUniform, LinearAssignment, QARe, Triplet
+
+NO_POSITIVE_NUMBER = [0, -1.0, math.nan, math.inf, -math.inf, "0.5", None, True, [1.0], torch.ones(2)]
+NO_NUMBER_FROM_ZERO = [-1e-9, math.nan, math.inf, "0.5", None, False, [1.0]]
+NO_INTEGER_FROM_1 = [0, -1, 1.5, 2.0, "1", True, math.nan, [1]]
+NO_NAME = ["", "nonsense", None, 1, True]
+NO_BOOLEAN = [0, 1, None, "True", 1.0]
+NO_TENSOR = [None, 1.0, [[1.0, 2.0]], "K"]
+
+WRONG_IN_A_LOSS = {
+    "temperature": NO_POSITIVE_NUMBER,
+    "epsilon": NO_POSITIVE_NUMBER,
+    "beta": NO_POSITIVE_NUMBER,
+    "bandwidth": NO_POSITIVE_NUMBER,
+    "ridge": NO_POSITIVE_NUMBER,
+    "t": NO_POSITIVE_NUMBER,
+    "alpha": NO_POSITIVE_NUMBER,
+    "C": [x for x in NO_POSITIVE_NUMBER if x is not math.inf],
+    "margin": NO_NUMBER_FROM_ZERO,
+    "uniformity": NO_NUMBER_FROM_ZERO,
+    "hardness": NO_NUMBER_FROM_ZERO,
+    "weight": NO_NUMBER_FROM_ZERO,
+    "keep": [*NO_POSITIVE_NUMBER, 1.5],
+    "prior": [*NO_NUMBER_FROM_ZERO, 1.0, 2],
+    "negatives": [*NO_INTEGER_FROM_1, None],
+    "iterations": NO_INTEGER_FROM_1,
+    "positive_views": [x for x in [*NO_INTEGER_FROM_1, 1] if x is not None],
+    "preorder": NO_BOOLEAN,
+    "stop_gradient": NO_BOOLEAN,
+    **dict.fromkeys(
+        ["kernel", "solver", "pool", "constraint", "uniform_target", "similarity", "distance", "mining"],
+        NO_NAME,
+    ),
+    "positives": NO_NAME,
+}
+OTHERWISE = {  # where a name means something else in one loss
+    (LinearAssignment, "temperature"): NO_NUMBER_FROM_ZERO,
+    (Triplet, "margin"): [x for x in NO_NUMBER_FROM_ZERO if x is not None],
+}
+
+K = torch.eye(3) + 0.5
+x = torch.randn(4, 3)
+NO_MATRIX = [*NO_TENSOR, torch.ones(3), torch.ones(2, 3), torch.ones(3, 3, dtype=torch.int64), K * math.nan]
+WRONG_IN_AN_INNER_FUNCTION = {
+    "kernel": (
+        dict(x=x, y=x, kind="rbf", bandwidth=1.0),
+        dict(
+            x=[*NO_TENSOR, torch.ones(3), torch.ones(4, 3, dtype=torch.int64)],
+            y=[*NO_TENSOR, torch.ones(4, 2), x.double()],
+            kind=NO_NAME,
+            bandwidth=NO_POSITIVE_NUMBER,
+        ),
+    ),
+    "svm_dual": (
+        dict(K=K, positive=0, own=None, C=1.0, ridge=0.1, solver="pgd", tolerance=1e-3, rounds=9),
+        dict(
+            K=[*NO_MATRIX, K.triu()],
+            positive=[-1, 3, 0.5, None, "0", torch.ones(1), torch.zeros(1, 1, dtype=torch.int64)],
+            own=[[[0]], torch.zeros(1, dtype=torch.int64), torch.ones(1, 1), torch.tensor([[1]])],
+            C=WRONG_IN_A_LOSS["C"],
+            ridge=NO_POSITIVE_NUMBER,
+            solver=NO_NAME,
+            tolerance=NO_POSITIVE_NUMBER,
+            rounds=[*NO_INTEGER_FROM_1, None],
+        ),
+    ),
+    "sinkhorn": (
+        dict(cost=x, epsilon=0.5, iterations=2, tolerance=1e-3, a=None, b=None),
+        dict(
+            cost=[*NO_TENSOR, torch.ones(3), torch.ones(2, 0), x.long(), x * math.nan, x - math.inf],
+            epsilon=NO_POSITIVE_NUMBER,
+            iterations=NO_INTEGER_FROM_1,
+            tolerance=NO_POSITIVE_NUMBER,
+            a=[[0.25] * 4, torch.ones(3), torch.zeros(4), torch.full((4,), math.nan), torch.ones(4)],
+            b=[[0.25] * 3, torch.ones(4), -torch.ones(3), torch.full((3,), math.inf), torch.ones(3)],
+        ),
+    ),
+    "sorting_network": (
+        dict(x=x[:, :2], beta=1.0, kind="odd-even", swap="arctan"),
+        dict(
+            x=[*NO_TENSOR, torch.tensor(1.0), torch.ones(2, 0), torch.arange(3)],
+            beta=NO_POSITIVE_NUMBER,
+            kind=NO_NAME,
+            swap=NO_NAME,
+        ),
+    ),
+    "top_probability": (
+        dict(x=x, top=1, beta=1.0, kind="odd-even", swap="arctan"),
+        dict(
+            x=[*NO_TENSOR, torch.tensor(1.0), torch.ones(2, 0), torch.arange(3)],
+            top=[*NO_INTEGER_FROM_1, None, 4],
+            beta=NO_POSITIVE_NUMBER,
+            kind=NO_NAME,
+            swap=NO_NAME,
+        ),
+    ),
+    "linear_assignment": (
+        dict(cost=K, temperature=0.0, mining="one-to-one"),
+        dict(cost=NO_MATRIX, temperature=NO_NUMBER_FROM_ZERO, mining=NO_NAME),
+    ),
+    "quadratic_assignment": (
+        dict(S=K, S_A=K, S_B=K),
+        dict(
+            S=[*NO_MATRIX, torch.eye(9), torch.eye(2)],
+            S_A=[*NO_MATRIX, torch.eye(2)],
+            S_B=[*NO_MATRIX, torch.eye(4)],
+        ),
+    ),
+    "spectral_bounds": (
+        dict(F=K, D=K),
+        dict(F=[*NO_MATRIX, K.triu(), torch.eye(2)], D=[*NO_MATRIX, K.triu(), torch.eye(4)]),
+    ),
+    "sparsemax": (dict(x=x), dict(x=[*NO_TENSOR, torch.tensor(1.0), torch.ones(2, 0), torch.arange(3)])),
+}
+
+
+def named(name, value):
+    """A message that begins with the name, alone or with the one it does not fit, and shows what it got."""
+    shown = (
+        rf"({re.escape(repr(value))}|{type(value).__name__})" if not isinstance(value, torch.Tensor) else ""
+    )
+    alone = rf"(\w+ and )?{name}\b( and \w+)? must .*{shown}"
+    return rf"(?s)^({alone}|\w+ must have the shape and dtype of {name}\b)"
+
+
+@pytest.mark.parametrize(
+    "kind, name", [(kind, name) for kind in LOSSES for name in inspect.signature(kind).parameters]
+)
+def test_every_argument_of_every_loss(kind, name):
+    for value in OTHERWISE.get((kind, name), WRONG_IN_A_LOSS[name]):
+        with pytest.raises(ValueError, match=named(name, value)):
+            kind(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "function, name",
+    [(f, name) for f in inner.__all__ for name in inspect.signature(getattr(inner, f)).parameters],
+)
+def test_every_argument_of_every_inner_function(function, name):
+    right, wrong = WRONG_IN_AN_INNER_FUNCTION[function]
+    getattr(inner, function)(**right)
+    for value in wrong[name]:
+        with pytest.raises(ValueError, match=named(name, value)):
+            getattr(inner, function)(**{**right, name: value})
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: QARe("cosin"), "did you mean 'cosine'"),
+        (lambda: IOT("row"), "did you mean 'rows'"),
+        (lambda: MMCL(solver="exakt"), "did you mean 'exact'"),
+        (lambda: AlignUniform(alpha=0), "alpha must be > 0, got 0"),
+        (lambda: DCL(prior=1.0), "prior must be .*got 1.0"),
+        (lambda: HCL(hardness=-1), "hardness must be >= 0, got -1"),
+    ],
+)
+def test_messages_say_what_to_do(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
