@@ -1,25 +1,20 @@
-"""The loop: exact resume, recipes, checkpoints, and a gather with the right gradient."""
+"""The loop: exact resume, recipes and checkpoints."""
 
 import math
-import socket
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setclr import data, losses
 from setclr.data import ImageSet
-from setclr.losses import GroCo, InfoNCE
 from setclr.recipes import RECIPES, Recipe
 from setclr.training import Run, load_run, pretrain
 from setclr.training.checkpoint import CHECKPOINT, HISTORY
-from setclr.training.distributed import gather
 from setclr.training.pretrain import Trainer
 from setclr.training.schedule import learning_rate, stream
 
@@ -324,42 +319,6 @@ def test_bad_recipes_are_refused(change, message):
 def test_a_recipe_of_another_version_is_refused():
     with pytest.raises(ValueError, match=r"unknown fields \['colour'\]"):
         Recipe.from_dict({**SMALL.to_dict(), "colour": 1})
-
-
-def _one_of_two(rank: int, port: int, z: torch.Tensor, results):
-    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
-    n = z.shape[1] // 2
-    mine = z[:, rank * n : (rank + 1) * n].clone().requires_grad_()
-    for name, loss in (("InfoNCE", InfoNCE(0.2)), ("GroCo", GroCo())):
-        mine.grad = None
-        value = loss(gather(mine))
-        value.backward()
-        results[f"{name}{rank}"] = (value.item(), mine.grad / 2)  # DDP's mean over two processes
-    dist.destroy_process_group()
-
-
-def test_two_processes_give_the_loss_and_gradient_of_one():
-    z = torch.randn(2, 8, 5, dtype=torch.float64)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with mp.Manager() as manager:
-        results = manager.dict()
-        mp.spawn(_one_of_two, (port, z, results), nprocs=2)
-        results = dict(results)
-    for name, loss in (("InfoNCE", InfoNCE(0.2)), ("GroCo", GroCo())):
-        whole = z.clone().requires_grad_()
-        value = loss(whole)
-        value.backward()
-        for rank in (0, 1):
-            assert results[f"{name}{rank}"][0] == pytest.approx(value.item(), rel=1e-12)
-        gradient = torch.cat([results[f"{name}{rank}"][1] for rank in (0, 1)], dim=1)
-        torch.testing.assert_close(gradient, whole.grad, rtol=0, atol=1e-12)
-
-
-def test_one_process_gathers_nothing():
-    z = torch.randn(2, 3, 4)
-    assert gather(z) is z
 
 
 @pytest.mark.gpu

@@ -1,0 +1,83 @@
+"""Two processes with half of the images each give every loss and gradient of one with all of them."""
+
+import socket
+import warnings
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from test_losses_base import EVERY
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from setclr.losses import parse
+from setclr.training.distributed import gather, rank, world
+
+EXPRESSIONS = [repr(loss) for loss in EVERY]
+WITH_MORE = [repr(loss) for loss in EVERY if loss.takes == {"keys", "memory"} and "=None" not in repr(loss)]
+
+
+def one_of_two(process: int, port: int, data: dict, results):
+    """Embed one's own half, gather, and keep what every loss gave: its value, the gradient of the embeddings
+    and, through DistributedDataParallel, that of the encoder's weights."""
+    warnings.simplefilter("error", DeprecationWarning)
+    warnings.simplefilter("error", FutureWarning)
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=process, world_size=2)
+    assert (rank(), world()) == (process, 2)
+    half = {name: x.chunk(2, dim=1)[process] for name, x in data.items() if name != "memory"}
+    encoder = nn.Linear(5, 4, bias=False, dtype=torch.float64)
+    encoder.load_state_dict({"weight": data["weight"]})
+    model = DistributedDataParallel(encoder)
+    for text, more in [*((text, False) for text in EXPRESSIONS), *((text, True) for text in WITH_MORE)]:
+        encoder.zero_grad()
+        z = model(half["images"])
+        z.retain_grad()
+        extra = {"keys": gather(half["keys"]), "memory": data["memory"]} if more else {}
+        value = parse(text)(gather(z), **extra)
+        value.backward()
+        results[text, more, process] = (value.item(), z.grad / 2, encoder.weight.grad.clone())
+    dist.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def together():
+    torch.manual_seed(0)
+    data = {
+        "images": torch.randn(2, 6, 5, dtype=torch.float64),
+        "keys": torch.randn(2, 6, 4, dtype=torch.float64),
+        "memory": torch.randn(7, 4, dtype=torch.float64),
+        "weight": torch.randn(4, 5, dtype=torch.float64),
+    }
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with mp.Manager() as manager:
+        results = manager.dict()
+        mp.spawn(one_of_two, (port, data, results), nprocs=2)
+        return data, dict(results)
+
+
+@pytest.mark.parametrize(
+    "text, more",
+    [*((text, False) for text in EXPRESSIONS), *((text, True) for text in WITH_MORE)],
+    ids=lambda x: x if isinstance(x, str) else "keys and memory" * x,
+)
+def test_two_processes_give_the_loss_and_gradients_of_one(together, text, more):
+    data, results = together
+    weight = data["weight"].clone().requires_grad_()
+    z = data["images"] @ weight.T
+    z.retain_grad()
+    value = parse(text)(z, **({"keys": data["keys"], "memory": data["memory"]} if more else {}))
+    value.backward()
+    for process in (0, 1):
+        there, _, gradient = results[text, more, process]
+        assert there == pytest.approx(value.item(), rel=1e-9)
+        torch.testing.assert_close(gradient, weight.grad, rtol=1e-7, atol=1e-9)
+    gradient = torch.cat([results[text, more, process][1] for process in (0, 1)], dim=1)
+    torch.testing.assert_close(gradient, z.grad, rtol=1e-7, atol=1e-9)
+
+
+def test_one_process_gathers_nothing():
+    z = torch.randn(2, 3, 4)
+    assert gather(z) is z
