@@ -1,20 +1,46 @@
 """make bench: what losses, views and panels cost, as ratios within one run or as times of this machine.
 
-python tests/bench.py [losses] [views] [panels]     all three without arguments
+python tests/bench.py [losses] [memory] [compiled] [views] [panels]     all of them without arguments
 """
 
+import multiprocessing
+import resource
 import sys
 import time
+import warnings
 from collections.abc import Callable
 
 import ipywidgets
 import numpy as np
 import torch
 
-from setclr import explore, views
-from setclr.losses import GroCo, InfoNCE
+from setclr import explore, losses, views
 
-LOSSES = {"InfoNCE": InfoNCE(0.5), "GroCo, 10 negatives": GroCo(), "GroCo, 20 negatives": GroCo(8.0, 20)}
+LOSSES = [
+    "InfoNCE(0.5)",
+    "LinearAssignment()",
+    "LinearAssignment(0.0, 0.1, 'batch-hard')",
+    "Triplet()",
+    "NTLogistic()",
+    "SparseCLR()",
+    "QARe()",
+    "QARe('euclidean')",
+    "GroCo()",
+    "GroCo(8.0, 20)",
+    "IOT('total')",
+    "IOT('rows')",
+    "IOT('both', 0.5, 8)",
+    "MMCL()",
+    "MMCL(solver='exact')",
+    "MMCL(solver='pgd')",
+    "AlignUniform()",
+    "HardNegatives()",
+    "InvaSpread()",
+    "DCL()",
+    "HCL()",
+]
+SIZES = (64, 256, 1024)
+E = 128  # dimensions; V = 2 views of N images
 
 
 def times(call: Callable, repeat: int) -> np.ndarray:
@@ -27,23 +53,75 @@ def times(call: Callable, repeat: int) -> np.ndarray:
     return np.array(seconds[2:])
 
 
-def losses(sizes=(64, 256, 1024), E: int = 128) -> None:
-    """Forward and backward, V=2, float32, one thread: medians of interleaved calls as ratios to InfoNCE's."""
+def step(loss: Callable, z: torch.Tensor) -> float:
+    """Seconds of forward and backward."""
+    start = time.perf_counter()
+    loss(z).backward()
+    return time.perf_counter() - start
+
+
+def medians(calls: dict[str, Callable], z: torch.Tensor, budget: float = 4.0) -> dict[str, float]:
+    """Median seconds of a step of each, the calls interleaved: as many as `budget` seconds hold, up to 100,
+    after one that counts only where it took longer than that."""
+    first = {name: step(loss, z) for name, loss in calls.items()}
+    taken = {name: [seconds] if seconds > budget else [] for name, seconds in first.items()}
+    repeats = {name: 0 if s > budget else int(np.clip(budget / s, 3, 100)) for name, s in first.items()}
+    for k in range(max(repeats.values())):
+        for name, loss in calls.items():
+            if k < repeats[name]:
+                taken[name].append(step(loss, z))
+    return {name: float(np.median(seconds)) for name, seconds in taken.items()}
+
+
+def ratios() -> None:
+    """Forward and backward, V=2, float32, one thread, as ratios to InfoNCE's in the same run."""
     torch.set_num_threads(1)
-    print(f"{'loss, ratio to InfoNCE at N =':32}" + "".join(f"{N:>9}" for N in sizes) + "   last growth")
-    table = {name: [] for name in LOSSES}
-    for N in sizes:
+    table = {}
+    for N in SIZES:
         z = torch.randn(2, N, E, requires_grad=True)
-        taken = {name: [] for name in LOSSES}
-        for _ in range(max(5, 2000 // N)):
-            for name, loss in LOSSES.items():
-                taken[name].append(times(lambda loss=loss, z=z: loss(z).backward(), 1)[0])
-        for name in LOSSES:
-            table[name].append(np.median(taken[name]))
-    for name, medians in table.items():
-        ratios = "".join(f"{m / base:9.2f}" for m, base in zip(medians, table["InfoNCE"]))
-        print(f"{name:32}{ratios}   {medians[-1] / medians[-2]:.1f}x")
-    print("InfoNCE itself, ms:             " + "".join(f"{1e3 * m:9.2f}" for m in table["InfoNCE"]))
+        table[N] = medians({text: losses.parse(text) for text in LOSSES}, z)
+    print(f"{'loss, ratio to InfoNCE at N =':42}" + "".join(f"{N:>9}" for N in SIZES) + "   last growth")
+    for text in LOSSES:
+        shown = "".join(f"{table[N][text] / table[N][LOSSES[0]]:9.2f}" for N in SIZES)
+        print(f"{text:42}{shown}{table[SIZES[-1]][text] / table[SIZES[-2]][text]:13.1f}x")
+    print(f"{'InfoNCE itself, ms':42}" + "".join(f"{1e3 * table[N][LOSSES[0]]:9.2f}" for N in SIZES))
+
+
+def memory(N: int = 1024) -> None:
+    """Peak memory of forward and backward on the CPU, each loss in a process of its own."""
+    print(f"\n{'peak memory of a step at N = ' + str(N) + ', MB':42}")
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        for text in LOSSES:
+            print(f"{text:42}{pool.apply(peak, (text, N)):9.0f}")
+
+
+def peak(text: str, N: int) -> float:
+    """By how many MB a step of N images raises this process's peak over that of a step of 8."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    loss = losses.parse(text)
+    step(loss, torch.randn(2, 8, E, requires_grad=True))
+    z = torch.randn(2, N, E, requires_grad=True)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    step(loss, z)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return grown / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def compiled(N: int = 256) -> None:
+    """torch.compile (inductor) of the losses that look at no values: time beside eager's, and how far off."""
+    torch.set_num_threads(1)
+    print(f"\n{'compiled at N = ' + str(N) + ', ms':42}    eager compiled      off by")
+    z = torch.randn(2, N, E, requires_grad=True)
+    for text in LOSSES:
+        if any(word in text for word in ("LinearAssignment()", "exact", "pgd")):
+            continue
+        torch._dynamo.reset()
+        eager = losses.parse(text)
+        fast = torch.compile(losses.parse(text), fullgraph=True)
+        both = medians({"eager": eager, "compiled": fast}, z, budget=1.0)
+        off = abs(float(fast(z) - eager(z)))
+        print(f"{text:42}{1e3 * both['eager']:9.2f}{1e3 * both['compiled']:9.2f}{off:12.1e}")
 
 
 def view_rates(batch: int = 256, side: int = 32) -> None:
@@ -81,6 +159,6 @@ def values_of(control) -> list:
 
 
 if __name__ == "__main__":
-    parts = {"losses": losses, "views": view_rates, "panels": panels}
+    parts = {"losses": ratios, "memory": memory, "compiled": compiled, "views": view_rates, "panels": panels}
     for part in sys.argv[1:] or parts:
         parts[part]()

@@ -197,3 +197,63 @@ def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeyp
     assert panel.row("loss", ["InfoNCE"]).alt
     with pytest.raises(ValueError, match="films must have two frames or more, got 0"):
         explore.training_film({"InfoNCE": Film(few, few)})
+
+
+def test_the_drawn_matrices_are_the_assignments_and_moves_chooses_whose():
+    from setclr.explore.family_matrices import FAMILY, MATRICES, batch
+
+    panel = explore.family_matrices(smoothing=0.1)
+    drawn = {axis.get_title("left").split(" ÷")[0]: axis for axis in panel.figure.axes}
+    assert len(MATRICES) == 9
+    for moves in ("all", "GroCo"):
+        panel.controls["moves"].value = moves
+        for name in MATRICES:
+            member = FAMILY[name]
+            follows = member.power and moves in ("all", name)
+            A = member.at(0.1 if follows else 1).assignment(batch()).numpy() / member.top
+            np.testing.assert_array_equal(drawn[name].collections[0].get_array(), A)
+            (number,) = (
+                t
+                for t in drawn[name].texts
+                if t.get_text() == f"{member.parameter(0.1 if follows else 1):.3g}"
+            )
+            assert (number.get_weight() == "bold") == bool(follows)
+
+
+def test_the_papers_values_stand_at_smoothing_1():
+    from setclr.explore.family_matrices import FAMILY
+    from setclr.losses import IOT, MMCL, GroCo, InfoNCE
+
+    assert repr(FAMILY["InfoNCE"].at(1)) == repr(InfoNCE(0.5))
+    assert repr(FAMILY["GroCo"].at(0.1)) == repr(GroCo(10.0, negatives=4))
+    assert repr(FAMILY["IOT both"].at(2)) == repr(IOT("both", 1.0, iterations=8))
+    assert repr(FAMILY["MMCL"].at(1)) == repr(MMCL(bandwidth=1.0, solver="exact"))
+
+
+def test_arrows_lead_downhill_and_are_as_long_as_the_gradient_says():
+    from setclr.explore.family_gradients import LONGEST, pushes
+    from setclr.explore.family_matrices import ANGLES, FAMILY, batch
+
+    for name in ("InfoNCE", "SparseCLR", "IOT both", "QARe"):  # those without a detached part
+        loss, step = FAMILY[name].at(0.3), np.rad2deg(1e-6)
+        slopes = np.zeros((2, 5))
+        for v, i in np.ndindex(2, 5):
+            angles = np.array([ANGLES, ANGLES], float)
+            angles[0, v, i] -= step
+            angles[1, v, i] += step
+            slopes[v, i] = (loss(batch(angles[1])) - loss(batch(angles[0]))).item() / 2e-6
+        np.testing.assert_allclose(pushes(loss, batch()), -slopes, atol=1e-6)
+
+    panel = explore.family_gradients(smoothing=0.3)
+    (arrows,) = (a for a in panel.artists if hasattr(a, "set_UVC"))
+    lengths = np.hypot(arrows.U, arrows.V).reshape(len(FAMILY), 10)
+    for name, length in zip(FAMILY, lengths):
+        push = np.abs(pushes(FAMILY[name].at(0.3), batch())).ravel()
+        np.testing.assert_allclose(length, LONGEST * push / push.max(), atol=1e-9)
+
+
+def test_a_loss_at_rest_has_no_arrows():
+    panel = explore.family_gradients(smoothing=0.01)
+    (arrows,) = (a for a in panel.artists if hasattr(a, "set_UVC"))
+    assert "LinearAssignment at rest" in panel.alt
+    assert np.hypot(arrows.U, arrows.V).reshape(10, 10)[1].max() == 0

@@ -78,6 +78,16 @@ def test_subtracting_the_diagonal_instead_of_masking_it_loses_digits():
     assert abs(trap - exact) / exact > 1e-2
 
 
+def test_the_mean_of_the_logarithms_is_not_the_logarithm_of_the_mean():
+    """Another trap: −log(mean p) forgives a batch its worst anchors; InfoNCE is mean(−log p)."""
+    z = F.normalize(torch.randn(32, 16) + 0.7 * torch.randn(2, 32, 16), dim=-1).double()
+    x = z.flatten(0, 1)
+    rows = (x @ x.T / 0.05).fill_diagonal_(-torch.inf).softmax(-1)
+    p = torch.cat([rows.diagonal(32), rows.diagonal(-32)])
+    torch.testing.assert_close(-p.log().mean(), InfoNCE(0.05)(z))
+    assert -p.mean().log() < 0.7 * InfoNCE(0.05)(z)
+
+
 def test_tends_to_the_hardest_negative_hinge():
     z = torch.randn(2, 8, 6, dtype=torch.float64)
     x = F.normalize(z, dim=-1).flatten(0, 1)

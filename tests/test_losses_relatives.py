@@ -173,6 +173,19 @@ def test_align_uniform_equals_the_formula(V, N, alpha, t, weight):
     torch.testing.assert_close(loss.assignment(z), A / A.sum(1, keepdim=True))
 
 
+def test_equation_7_of_iot_cl_misses_a_sign():
+    """Printed with exp(+2‖x − y‖²) uniformity would be best where all points are one."""
+    spread, collapsed = torch.randn(2, 8, 3, dtype=torch.float64), torch.ones(2, 8, 3, dtype=torch.float64)
+
+    def printed(z):
+        x = F.normalize(z, dim=-1)
+        return (2 * torch.cdist(x, x).square()).exp().sum().log()
+
+    uniformity = AlignUniform(weight=1.0), AlignUniform(weight=0.0)
+    right = [float(uniformity[0](z) - uniformity[1](z)) for z in (spread, collapsed)]
+    assert right[0] < right[1] and printed(spread) > printed(collapsed)
+
+
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 1.5, 2.0, 3.0])
 def test_alignment_of_equal_positives_has_gradient_0(alpha):
     z = torch.randn(1, 5, 4).repeat(3, 1, 1).requires_grad_()
