@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
 from sklearn.svm import SVC
 
-from setclr.inner import dual, kernel, svm_dual
+from setclr.inner import dual, kernel, margin, svm_dual
 
 GOLDENS = np.load(Path(__file__).parent / "goldens" / "mmcl_inv_main_kernels.npz")
-caps = st.sampled_from([0.3, 1.0, 10.0, 100.0, math.inf])
+caps = st.sampled_from([1e-3, 0.3, 1.0, 10.0, 100.0, math.inf])
 bandwidths = st.sampled_from([0.1, 1.0, 5.0])
 
 
@@ -194,6 +194,19 @@ def test_exact_converges_on_a_batch(dtype, bandwidth):
         alpha, residual = svm_dual(K, torch.arange(300), own)
     scale = 1 + alpha.sum(1)
     assert (residual / scale).max() < (1e-5 if dtype == torch.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("solver", ["exact", "pgd", "inv"])
+def test_nan_comes_out_as_nan_and_stops_the_rounds(monkeypatch, solver):
+    """As on a GPU, where nobody looks."""
+    monkeypatch.setattr(margin, "may_look", lambda x: False)
+    rounds = []
+    product = dual.Machines.product
+    monkeypatch.setattr(dual.Machines, "product", lambda *args: rounds.append(1) or product(*args))
+    K = torch.full((20, 20), math.nan)
+    machines = dual.Machines(K, torch.arange(20), torch.arange(20).unsqueeze(1), 100.0, 0.1)
+    assert margin.solve(machines, solver)[:, 1:].isnan().any()
+    assert len(rounds) < 50
 
 
 def test_equal_points_share_the_weight():

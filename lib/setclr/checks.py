@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterable
 from numbers import Integral, Real
 
+import torch
+
 
 def number(
     name: str,
@@ -65,3 +67,8 @@ def choice(name: str, value, options: Iterable[str], hint: str = "") -> str:
             + (f"; {hint}" if hint else "")
         )
     return value
+
+
+def may_look(x: torch.Tensor) -> bool:
+    """Whether values of x may be looked at: on a GPU that stalls it, and compiled it is impossible."""
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()

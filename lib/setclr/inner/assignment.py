@@ -14,8 +14,8 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from setclr.checks import choice, integer, number
-from setclr.inner.simplex import may_look, soft_maximum
+from setclr.checks import choice, integer, may_look, number
+from setclr.inner.simplex import soft_maximum
 
 MINING = ("one-to-one", "batch-hard")
 ENUMERABLE = 8  # 8! = 40,320 permutations; a ninth element makes them 362,880

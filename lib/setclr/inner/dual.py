@@ -155,7 +155,7 @@ def projected_gradient(machines: Machines, tolerance: float = 1e-3, rounds: int 
         alpha, product = torch.where(too_long, alpha, step), torch.where(too_long, product, step_product)
         if done % 10 == 0 or done == rounds:
             residual = machines.residual(alpha, product)
-            if bool((residual <= tolerance).all()):
+            if not bool((residual > tolerance).any()):  # true of NaN too
                 break
     return Solved(alpha, residual, done)
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from setclr.checks import number
+from setclr.checks import may_look, number
 
 
 def soft_maximum(x: Tensor, temperature: float) -> Tensor:
@@ -86,12 +86,6 @@ def sparse_maximum(x: Tensor, also: Tensor | None = None) -> Tensor:
             f"got {also.dtype} of shape {tuple(also.shape)}"
         )
     return _SparseMaximum.apply(x, also)
-
-
-def may_look(x: Tensor) -> bool:
-    """Whether values of x may decide what is done next: on a GPU looking at them stalls it, compiled it is
-    impossible."""
-    return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def _support(x: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:

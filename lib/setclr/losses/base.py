@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from setclr.checks import integer, number
+from setclr.checks import integer, may_look, number
 
 
 class Points(NamedTuple):
@@ -154,7 +154,7 @@ def unit(name: str, x: Tensor) -> Tensor:
     that no norm under- or overflows."""
     x = x.to(torch.promote_types(x.dtype, torch.float32))
     scale = x.detach().abs().amax(-1, keepdim=True)
-    if x.device.type == "cpu" and not torch.compiler.is_compiling():
+    if may_look(x):
         bad = ~(scale.isfinite() & (scale > 0)).squeeze(-1)
         if bad.any():
             where = bad.nonzero()[0].tolist()

@@ -75,10 +75,8 @@ class MMCL(SetLoss):
         with torch.no_grad():
             alpha = self.machines(K.detach().view(V, N, V, N))  # row z⁺ = (u, i), column y
             weight = alpha.sum(0) - alpha  # row z = (v, i): α of the machines of its other views
-            mass = alpha.sum((2, 3)).expand(V, V, N) * (
-                1 - torch.eye(V, dtype=K.dtype, device=K.device)
-            ).unsqueeze(2)
-            weight.diagonal(dim1=1, dim2=3).sub_(mass)  # (v, u, i): k(z⁺, z)
+            others = 1 - torch.eye(V, dtype=K.dtype, device=K.device).unsqueeze(2)
+            weight.diagonal(dim1=1, dim2=3).sub_(others * alpha.sum((2, 3)))  # (v, u, i): k(z⁺, z)
         return (weight.view_as(K) * K).sum() / (V * (V - 1) * N)
 
     def solution(self, points: Points) -> Tensor:
