@@ -1,8 +1,8 @@
 """Running notebooks, and keeping what is saved small and showable.
 
-python tests/notebook_tools.py build    run all in full into build/, with an HTML page of each
-python tests/notebook_tools.py save     the same, then keep the pictures in notebooks/
-python tests/notebook_tools.py strip    remove what running in JupyterLab leaves in notebooks/
+python tests/notebook_tools.py build [08 …]   run all, or these, in full into build/, an HTML page beside each
+python tests/notebook_tools.py save [08 …]    the same, then keep the pictures in notebooks/
+python tests/notebook_tools.py strip          remove what running in JupyterLab leaves in notebooks/
 """
 
 import base64
@@ -96,8 +96,12 @@ def _folded(cell):
     return nbformat.v4.new_markdown_cell(fold)
 
 
-def build(save: bool = False) -> None:
-    for source in notebooks():
+def build(prefixes: tuple[str, ...] = (), save: bool = False) -> None:
+    """Run the notebooks whose names begin so, or all."""
+    chosen = [source for source in notebooks() if source.name.startswith(prefixes or "")]
+    if not chosen:
+        sys.exit(f"no notebook begins with {' or '.join(prefixes)}")
+    for source in chosen:
         ran = run(source, BUILD / source.name)
         if hidden_errors(ran):
             raise RuntimeError(f"{source.name}: a widget hides {hidden_errors(ran)}")
@@ -123,15 +127,15 @@ def keep_first_picture(notebook, path: Path) -> None:
     path.write_bytes(base64.b64decode(pictures[0]))
 
 
-def main(command: str) -> None:
+def main(command: str = "", *prefixes: str) -> None:
     if command == "strip":
         for path in notebooks():
             nbformat.write(strip(nbformat.read(path, as_version=4)), path)
     elif command in ("build", "save"):
-        build(save=command == "save")
+        build(prefixes, save=command == "save")
     else:
         sys.exit(__doc__)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) == 2 else "")
+    main(*sys.argv[1:])

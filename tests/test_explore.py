@@ -71,6 +71,13 @@ def test_it_is_live_and_still_in_one_output(panel):
     assert bundle["text/plain"] == panel.alt and panel.alt.endswith(".") and len(panel.alt) > 40
 
 
+def test_the_quick_picture_has_the_pixels_of_the_canvas(panel):
+    quick = panel.png(small=False)
+    Image.open(io.BytesIO(quick)).verify()
+    assert np.array_equal(Image.open(io.BytesIO(quick)), panel.figure.canvas.buffer_rgba())
+    assert panel._image.value == quick
+
+
 def test_sliders_start_on_their_grid(panel):
     """A front end moves a value that lies between two steps."""
     for name, control in panel.controls.items():

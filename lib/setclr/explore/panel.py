@@ -8,6 +8,8 @@ draws only the moving artists over it, so that an event costs a few milliseconds
 import base64
 import html
 import io
+import struct
+import zlib
 from collections.abc import Callable, Iterable
 from math import log10
 from typing import NamedTuple
@@ -277,10 +279,20 @@ def _figure(size: tuple[float, float], draw: Callable):
 
 
 def _encode(canvas: FigureCanvasAgg, small: bool) -> bytes:
-    """The canvas as a PNG: quickly, or in 256 colours and a third of the bytes."""
-    stream, image = io.BytesIO(), Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
+    """The canvas as a PNG: in 256 colours and few bytes, or quickly: as it is, without Pillow's search for
+    the best filter of every row, which takes three times as long."""
+    pixels = np.asarray(canvas.buffer_rgba())
     if small:
-        image.quantize(256, dither=Image.Dither.NONE).save(stream, "png", optimize=True)
-    else:
-        image.save(stream, "png", compress_level=1)
-    return stream.getvalue()
+        stream = io.BytesIO()
+        image = Image.fromarray(pixels[..., :3]).quantize(256, dither=Image.Dither.NONE)
+        image.save(stream, "png", optimize=True)
+        return stream.getvalue()
+    height, width, _ = pixels.shape
+    rows = np.zeros((height, 1 + 4 * width), np.uint8)  # each begins with the number of its filter: 0, none
+    rows[:, 1:] = pixels.reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)  # 8 bits of red, green, blue and alpha
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
+    )

@@ -53,7 +53,7 @@ class LinearAssignment(SetLoss):
         self.distance = choice("distance", distance, ("cosine", "euclidean"))
 
     def score(self, points: Points) -> Tensor:
-        return -self.solve(points).value / points.anchors.shape[1]
+        return (0 - self.solve(points).value) / points.anchors.shape[1]  # 0, not −0, for a true matching
 
     def solution(self, points: Points) -> Tensor:
         Y = self.solve(points).matrix

@@ -1,0 +1,196 @@
+"""One batch seen by nine losses: their assignment matrices side by side, under one slider for the smoothing.
+
+The batch, and each loss as a function of that slider, stand here for `family_gradients` and notebook 08 too.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import matplotlib
+import numpy as np
+import torch
+from ipywidgets import ValueWidget
+from matplotlib.artist import Artist
+from matplotlib.collections import LineCollection
+from torch import Tensor
+
+from setclr.explore.palette import GREY, LINES, VERMILION
+from setclr.explore.panel import Drawing, Panel, Picture, log_slider, options, still
+from setclr.losses import (
+    IOT,
+    MMCL,
+    GroCo,
+    InfoNCE,
+    LinearAssignment,
+    NTLogistic,
+    QARe,
+    SetLoss,
+    SparseCLR,
+    Triplet,
+)
+
+# Degrees on a circle of two views of five images. ●4 and ■3 are the closest pair and no true match.
+ANGLES = ((75, 15, 212, 184, 310), (98, 350, 197, 152, 285))
+RADIUS = (1.0, 0.76)  # the circle is drawn twice: view 1 outside, view 2 inside
+SHADES = matplotlib.colormaps["cividis"].resampled(40)  # few enough for a small PNG
+NAMES = [view + str(image) for view in "●■" for image in range(1, 1 + len(ANGLES[0]))]
+SMOOTHING = (0.01, 10)  # the slider's ends
+
+
+class Member(NamedTuple):
+    """A loss of the family, as a function of the slider."""
+
+    symbol: str  # of its parameter; empty where there is none
+    paper: float  # the parameter's value where the slider is at 1
+    power: int  # 1: softer as the parameter grows; −1: harder; 0: no smoothing, the slider leaves it alone
+    make: Callable[[float], SetLoss]
+    top: float = 1  # the entry of its assignment that is drawn brightest
+
+    def parameter(self, smoothing: float) -> float:
+        return self.paper * smoothing**self.power
+
+    def at(self, smoothing: float) -> SetLoss:
+        return self.make(self.parameter(smoothing))
+
+
+FAMILY = {
+    "Triplet": Member("m", 0.5, 0, Triplet),
+    "LinearAssignment": Member("τ", 0.5, 1, lambda tau: LinearAssignment(temperature=tau)),
+    "InfoNCE": Member("τ", 0.5, 1, InfoNCE),
+    "SparseCLR": Member("m", 1.0, 0, SparseCLR),
+    "NTLogistic": Member("τ", 0.5, 1, NTLogistic),
+    "GroCo": Member("β", 1.0, -1, lambda beta: GroCo(beta, negatives=4)),
+    "IOT both": Member("ε", 0.5, 1, lambda epsilon: IOT("both", epsilon, iterations=8)),
+    "IOT total": Member("ε", 0.5, 1, lambda epsilon: IOT("total", epsilon)),
+    "MMCL": Member("σ²", 1.0, 1, lambda bandwidth: MMCL(bandwidth=bandwidth, solver="exact"), top=10),
+    "QARe": Member("", 1.0, 0, lambda _: QARe()),
+}
+MATRICES = [name for name, member in FAMILY.items() if member.at(1).has_assignment]
+NEGATIVES_ONLY = ("Triplet", "MMCL")  # their assignment leaves the true match at 0
+
+
+def family_matrices(**initial) -> Panel:
+    """The assignments of nine losses on one batch, with a slider for how softly all of them, or one of them,
+    match."""
+    moving = [name for name in MATRICES if FAMILY[name].power]
+    controls = {"smoothing": smoothing_slider(), "moves": options("moves", ["all", *moving])}
+    return Panel(build, controls, (9, 4.6), initial, 4.9)
+
+
+def smoothing_slider() -> ValueWidget:
+    """At 1 every loss has its paper's parameter."""
+    return log_slider("smoothing", 1, *SMOOTHING, 0.1, {0.015: "hard", 1: "papers' values", 9: "soft"})
+
+
+def batch(angles=ANGLES) -> Tensor:
+    """(2, N, 2) float64: points of the unit circle at these degrees."""
+    radians = torch.tensor(angles, dtype=torch.float64).deg2rad()
+    return torch.stack([radians.cos(), radians.sin()], dim=-1)
+
+
+def build(figure, compact: bool) -> Drawing:
+    axes = figure.subplots(3, 3) if compact else figure.subplots(2, 5)
+    places = list(axes.flat)
+    if not compact:
+        draw_batch(places.pop(0))
+    moving = [draw_matrix(axis, name, 7 if compact else 9) for name, axis in zip(MATRICES, places)]
+    if not compact:
+        figure.colorbar(axes[0, 1].collections[0], ax=axes[:, -1], shrink=0.9)
+        for axis in (axes[0, 1], axes[1, 0]):
+            axis.set_yticks(range(len(NAMES)), NAMES, fontsize=6)
+            axis.tick_params(length=0, pad=1)
+
+    def update(values: dict) -> str:
+        words = []
+        for name, (mesh, _, parameter, share) in zip(MATRICES, moving):
+            member = FAMILY[name]
+            follows = member.power and values["moves"] in ("all", name)
+            smoothing = values["smoothing"] if follows else 1
+            A = assignment_of(name, smoothing)
+            mesh.set_array(A / member.top)
+            parameter.set(
+                text=f"{member.parameter(smoothing):.3g}",
+                color="black" if follows else GREY,
+                weight="bold" if follows else "normal",
+            )
+            share.set_text(
+                f"{(A > 0).sum(1).mean():.2g}" if name in NEGATIVES_ONLY else f"{true_share(A):.0%}"
+            )
+            words.append(f"{name} {share.get_text()}")
+        return (
+            f"Smoothing {values['smoothing']:.3g} times the papers' values, moving {values['moves']}. Share "
+            "of the weight on the true matches (for Triplet and MMCL: how many negatives an anchor uses): "
+            f"{', '.join(words)}."
+        )
+
+    return Drawing([artist for artists in moving for artist in artists], update)
+
+
+def draw_matrix(axis, name: str, size: int) -> tuple[Artist, ...]:
+    """The still part of one matrix; returns its cells, its frames and two numbers, all of which move."""
+    member = FAMILY[name]
+    n = len(NAMES)
+    edges = np.arange(n + 1) - 0.5
+    cells = axis.pcolormesh(edges, edges, np.zeros((n, n)), cmap=SHADES, vmin=0, vmax=1)
+    axis.set(aspect="equal", xticks=[], yticks=[], ylim=(n - 0.5, -0.5))
+    frames = axis.add_collection(true_matches(n // 2, 1 if size < 9 else 1.4))
+    title = name if member.top == 1 else f"{name} ÷ {member.top}"
+    axis.set_title(title, fontsize=size, weight="bold", pad=size + 7)
+
+    def word(place, x, y, text="", **kwargs):
+        """Text at a corner of the axes, moved by x and y of its own size."""
+        return axis.annotate(text, place, (x * size, y * size), "axes fraction", "offset points", **kwargs)
+
+    below = {"fontsize": size, "va": "baseline"}
+    colour = "black" if member.power else GREY
+    word((0, 1), 2.1, 0.4, f"{member.symbol} =", ha="right", fontsize=size, color=colour)
+    word((0, 0), 0, -1.2, "negatives used" if name in NEGATIVES_ONLY else "true matches", **below)
+    parameter = word((0, 1), 2.4, 0.4, fontsize=size)
+    return cells, frames, parameter, word((1, 0), 0, -1.2, ha="right", weight="bold", **below)
+
+
+@lru_cache(maxsize=2**10)
+def assignment_of(name: str, smoothing: float) -> np.ndarray:
+    return FAMILY[name].at(smoothing).assignment(batch()).numpy()
+
+
+def true_share(A: np.ndarray) -> float:
+    """The part of an assignment's weight that lies on the true matches of two views."""
+    n = len(A) // 2
+    return float((A[:n, n:].trace() + A[n:, :n].trace()) / A.sum())
+
+
+def true_matches(n: int, width: float) -> LineCollection:
+    """A frame round each of the 2n true matches, and white lines between the blocks of the two views."""
+    square = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5], [-0.5, -0.5]])
+    frames = [square + [(i + n) % (2 * n), i] for i in range(2 * n)]
+    between, end = n - 0.5, 2 * n - 0.5
+    lines = [np.array([[between, -0.5], [between, end]]), np.array([[-0.5, between], [end, between]])]
+    colours = ["white"] * 2 + [VERMILION] * len(frames)
+    return LineCollection(lines + frames, colors=colours, linewidths=width)
+
+
+def batch_picture() -> Picture:
+    """The batch alone."""
+    return still(lambda figure: draw_batch(figure.subplots()), (2.8, 3))
+
+
+def draw_batch(axis) -> str:
+    """The batch on its two circles; returns the picture's sentence."""
+    axis.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal", xticks=[], yticks=[])
+    axis.set_title("the batch", fontsize=9, weight="bold", pad=14)
+    axis.set_xlabel("● view 1   ■ view 2", fontsize=9)
+    for side in axis.spines.values():
+        side.set_visible(False)
+    around = np.linspace(0, 2 * np.pi, 200)
+    z = batch().numpy()
+    for radius, marker, view in zip(RADIUS, "os", z):
+        axis.plot(radius * np.cos(around), radius * np.sin(around), color=GREY, linewidth=0.5, zorder=0)
+        axis.scatter(*radius * view.T, c=LINES[: len(view)], marker=marker, s=45, edgecolors="white")
+    for i, (x, y) in enumerate(z[0]):
+        ends = np.array(RADIUS)[:, None] * z[:, i]
+        axis.plot(*ends.T, color=LINES[i], linewidth=1.5, zorder=0)
+        axis.text(1.22 * x, 1.22 * y, str(i + 1), fontsize=9, ha="center", va="center")
+    places = ", ".join(f"{name} at {angle}°" for name, angle in zip(NAMES, np.ravel(ANGLES)))
+    return f"Two views of {z.shape[1]} images on a circle: {places}."
