@@ -113,8 +113,9 @@ def test_inv_equals_one_solve_for_each_machine(V, N, C, bandwidth, kind):
         expected = torch.linalg.solve(D, torch.full((len(D),), 2.0, dtype=D.dtype)).clamp(0, C)
         torch.testing.assert_close(alpha[a, negatives], expected, rtol=1e-9, atol=1e-9)
         assert alpha[a, own[a]].abs().max() == 0
-        gradient = D @ expected - 2
-        torch.testing.assert_close(residual[a], (expected - (expected - gradient).clamp(0, C)).abs().max())
+        gradient, t = D @ expected - 2, min(1, C)
+        expected_residual = (expected - (expected - t * gradient).clamp(0, C)).abs().max() / t
+        torch.testing.assert_close(residual[a], expected_residual)
 
 
 @pytest.mark.parametrize("kind, s, bandwidth", [("rbf", "10", 5.0), ("rbf", "1", 0.5), ("linear", "1", 1.0)])
@@ -170,15 +171,18 @@ def test_pgd_that_does_not_arrive_says_so():
 
 
 @pytest.mark.parametrize(
-    "constant, value", [("LARGE", 0), ("PATIENCE", 0), ("BLOCK", 1), ("NEAREST", 1), ("NEAREST", 10_000)]
+    "constants",
+    [dict(LARGE=0), dict(PATIENCE=0), dict(PATIENCE=0, HELPS=0), dict(BLOCK=1), dict(NEAREST=1)],
+    ids=str,
 )
 @pytest.mark.parametrize("C", [1.0, 100.0])
-def test_every_way_through_block_pivoting_gives_the_optimum(monkeypatch, constant, value, C):
-    """Gradients for all machines, single exchanges, one system a block, a start from one or from all."""
+def test_every_way_through_block_pivoting_gives_the_optimum(monkeypatch, constants, C):
+    """Gradients for all machines, for the stuck, single exchanges, one system a block, a start from one."""
     K = kernel(x := points(60, 8), x, "rbf", 0.5)
     own = torch.arange(60).view(2, 30).T.repeat(2, 1)
     expected = svm_dual(K, torch.arange(60), own, C=C).alpha
-    monkeypatch.setattr(dual, constant, value)
+    for name, value in constants.items():
+        monkeypatch.setattr(dual, name, value)
     alpha, residual = svm_dual(K, torch.arange(60), own, C=C)
     assert residual.max() < 1e-9
     torch.testing.assert_close(alpha, expected, rtol=1e-8, atol=1e-8)
@@ -207,6 +211,37 @@ def test_nan_comes_out_as_nan_and_stops_the_rounds(monkeypatch, solver):
     machines = dual.Machines(K, torch.arange(20), torch.arange(20).unsqueeze(1), 100.0, 0.1)
     assert margin.solve(machines, solver)[:, 1:].isnan().any()
     assert len(rounds) < 50
+
+
+@pytest.mark.parametrize(
+    "P, E, kind, C, ridge",
+    [
+        (512, 4, "rbf", 0.1, 0.1),
+        (64, 2, "linear", 1.0, 0.1),
+        (128, 3, "linear", 1.0, 0.002),
+        (200, 3, "rbf", 1e-3, 0.003),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_many_at_the_bound_or_a_small_ridge_stay_exact(P, E, kind, C, ridge, dtype):
+    """Where pivoting alone goes round in circles or changes one place at a time for ever."""
+    K = kernel(x := points(P, E), x, kind).to(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        alpha, residual = svm_dual(K, torch.arange(40), C=C, ridge=ridge)
+    assert (residual / (1 + alpha.sum(1))).max() < 1000 * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("C", [1e-3, 0.01])
+def test_a_small_bound_does_not_hide_a_wrong_weight(C):
+    """The residual counts in gradients: in units of α it could not exceed C, however wrong α is."""
+    K = kernel(x := points(200, 8), x, "linear")
+    machines = dual.Machines(K, torch.arange(5), torch.arange(5).unsqueeze(1), C, 0.1)
+    nothing = torch.zeros(5, 200, dtype=K.dtype)
+    assert machines.residual(nothing, nothing).min() >= 1
+    exact = svm_dual(K, torch.arange(5), C=C).alpha
+    pgd = svm_dual(K, torch.arange(5), C=C, solver="pgd", tolerance=1e-5, rounds=10_000).alpha
+    torch.testing.assert_close(pgd, exact, rtol=0, atol=1e-5 / 0.1)  # tolerance / smallest eigenvalue
 
 
 def test_equal_points_share_the_weight():
@@ -278,13 +313,16 @@ gram = torch.eye(3) + 0.5
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: kernel([1.0], torch.ones(2, 2)), "x must be a floating tensor .* got list"),
-        (lambda: kernel(torch.ones(2, 2), torch.ones(2)), r"y must be a floating tensor .* shape \(2,\)"),
+        (lambda: kernel([1.0], torch.ones(2, 2)), "x must be a float32 or float64 tensor .* got list"),
+        (
+            lambda: kernel(torch.ones(2, 2), torch.ones(2)),
+            r"y must be a float32 or float64 tensor .* shape \(2,\)",
+        ),
         (lambda: kernel(torch.ones(2, 2).long(), torch.ones(2, 2)), "x must be .* torch.int64"),
-        (lambda: kernel(torch.ones(2, 2), torch.ones(2, 3)), "y must have x's dtype and last dimension"),
+        (lambda: kernel(torch.ones(2, 2), torch.ones(2, 3)), "y must have x's dtype, leading and last"),
         (lambda: kernel(torch.ones(2, 2), torch.ones(2, 2), "gauss"), "kind must be one of 'rbf'"),
         (lambda: kernel(torch.ones(2, 2), torch.ones(2, 2), "rbf", 0), "bandwidth must be > 0, got 0"),
-        (lambda: svm_dual([[1.0]]), "K must be a floating tensor .* got list"),
+        (lambda: svm_dual([[1.0]]), "K must be a float32 or float64 tensor .* got list"),
         (lambda: svm_dual(torch.ones(3, 4)), r"K must be .* shape \(3, 4\)"),
         (lambda: svm_dual(torch.ones(1, 1)), r"K must be .* shape \(1, 1\)"),
         (lambda: svm_dual(gram.long()), "K must be .* torch.int64"),

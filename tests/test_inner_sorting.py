@@ -127,8 +127,11 @@ def test_layers():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda x: sorting_network([1.0, 2.0]), "x must be a floating tensor .* got list"),
-        (lambda x: sorting_network(torch.arange(3)), "x must be a floating tensor .* got torch.int64"),
+        (lambda x: sorting_network([1.0, 2.0]), "x must be a float32 or float64 tensor .* got list"),
+        (
+            lambda x: sorting_network(torch.arange(3)),
+            "x must be a float32 or float64 tensor .* got torch.int64",
+        ),
         (lambda x: sorting_network(torch.tensor(1.0)), r"x must be .* shape \(\)"),
         (lambda x: sorting_network(x[..., :0]), "x must be"),
         (lambda x: sorting_network(x, 0.0), "beta must be > 0, got 0.0"),

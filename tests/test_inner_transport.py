@@ -140,7 +140,7 @@ def test_memory_does_not_grow_with_the_rounds():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda c: sinkhorn([[1.0]], 0.1), "cost must be a floating tensor .* got list"),
+        (lambda c: sinkhorn([[1.0]], 0.1), "cost must be a float32 or float64 tensor .* got list"),
         (lambda c: sinkhorn(c[0], 0.1), r"cost must be .* shape \(4,\)"),
         (lambda c: sinkhorn(c.long(), 0.1), "cost must be .* torch.int64"),
         (lambda c: sinkhorn(c[:, :0], 0.1), r"cost must be .* \(3, 0\)"),
@@ -156,11 +156,8 @@ def test_memory_does_not_grow_with_the_rounds():
         (lambda c: sinkhorn(c, 0.1, 0), "iterations must be an integer >= 1, got 0"),
         (lambda c: sinkhorn(c, 0.1, 2.5), "iterations must be an integer >= 1, got 2.5"),
         (lambda c: sinkhorn(c, 0.1, tolerance=0), "tolerance must be > 0, got 0"),
-        (lambda c: sinkhorn(c, 0.1, a=[1.0]), r"a must be a tensor of shape \(..., 3\), .* got list"),
-        (
-            lambda c: sinkhorn(c, 0.1, a=torch.ones(4)),
-            r"a must be a tensor of shape \(..., 3\), .* got \(4,\)",
-        ),
+        (lambda c: sinkhorn(c, 0.1, a=[1.0]), r"a must be a tensor of shape \(3,\), .* got list"),
+        (lambda c: sinkhorn(c, 0.1, a=torch.ones(4)), r"a must be a tensor of shape \(3,\), .* got \(4,\)"),
         (lambda c: sinkhorn(c, 0.1, b=torch.tensor([1.0, 0, 0, 0])), "b must be > 0 and finite"),
         (lambda c: sinkhorn(c, 0.1, b=torch.ones(4)), "a and b must have the same sum"),
     ],

@@ -2,7 +2,7 @@
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 
 import torch
@@ -20,7 +20,8 @@ def number(
     """`value` as a float within the bounds: > `above`, >= `least`, <= `most`; inf only where `infinite`.
 
     Raises:
-        ValueError: it is no real number (a bool is none, nor is NaN) or is out of bounds.
+        ValueError: it is no real number (a bool is none, nor is NaN), out of bounds, or of a size that would
+            under- or overflow in float32.
     """
     bounds = [
         f"> {above:g}" if above is not None else "",
@@ -37,6 +38,8 @@ def number(
         or (most is not None and value > most)
     ):
         raise ValueError(f"{name} must be {wanted}, got {value!r}" + (f"; {hint}" if hint else ""))
+    if value not in (0, math.inf) and not 1e-30 <= abs(value) <= 1e30:
+        raise ValueError(f"{name} must be 1e-30 to 1e30 in size, got {value!r}; float32 holds little more")
     return float(value)
 
 
@@ -67,6 +70,23 @@ def choice(name: str, value, options: Iterable[str], hint: str = "") -> str:
             + (f"; {hint}" if hint else "")
         )
     return value
+
+
+def floating(name: str, x, shape: str, fits: Callable[[torch.Tensor], bool]) -> torch.Tensor:
+    """`x` if it is a float32 or float64 tensor that is not empty and `fits`; `shape` says what that means.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not isinstance(x, torch.Tensor):
+        got = type(x).__name__
+    elif x.dtype not in (torch.float32, torch.float64):
+        got = f"{x.dtype}; use {name}.float()"
+    elif x.numel() == 0 or not fits(x):
+        got = f"shape {tuple(x.shape)}"
+    else:
+        return x
+    raise ValueError(f"{name} must be a float32 or float64 tensor {shape}, got {got}")
 
 
 def may_look(x: torch.Tensor) -> bool:

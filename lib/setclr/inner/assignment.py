@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from setclr.checks import choice, integer, may_look, number
+from setclr.checks import choice, floating, integer, may_look, number
 from setclr.inner.simplex import soft_maximum
 
 MINING = ("one-to-one", "batch-hard")
@@ -211,13 +211,7 @@ def _hungarian(cost: Tensor) -> Tensor:
 
 
 def _check(name: str, x: Tensor, masked: bool = False) -> None:
-    shape = "a float32 or float64 tensor (..., N, N) with N >= 1"
-    if not isinstance(x, Tensor):
-        raise ValueError(f"{name} must be {shape}, got {type(x).__name__}")
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2] or x.shape[-1] == 0:
-        raise ValueError(f"{name} must be {shape}, got shape {tuple(x.shape)}")
-    if x.dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"{name} must be {shape}, got {x.dtype}; use {name}.float()")
+    floating(name, x, "(..., N, N) with N >= 1", lambda x: x.ndim >= 2 and x.shape[-1] == x.shape[-2])
     if may_look(x):
         good = x.isfinite() | (x == -torch.inf) if masked else x.isfinite()
         if not good.all():

@@ -19,6 +19,8 @@ POWER = 8  # rounds of power iteration, for a first guess of the curvature
 NEAREST = 48  # negatives that block pivoting begins with
 PATIENCE = 3  # rounds in which all change at once without fewer being wrong
 LARGE = 80  # systems of S unknowns with S³ > LARGE · P² cost more than some hundred gradient steps
+STEPS, HELPS = 300, 6  # gradient steps for a better guess, twice as many each time, so many times
+EXACT = 100  # roundings of 1 + Σα: a residual below that is as good as none
 BLOCK = 2**24  # numbers in the systems that are solved at once: 64 MB in float32
 
 
@@ -53,8 +55,10 @@ class Machines(NamedTuple):
         return alpha.clamp(0, self.C).scatter(1, self.own, 0)
 
     def residual(self, alpha: Tensor, product: Tensor) -> Tensor:
-        """How far α is from optimal, (A,): the longest coordinate of α − clip(α − ∇g), 0 at the optimum."""
-        return (alpha - self.clip(alpha - product + 2)).abs().amax(1)
+        """How far α is from optimal, (A,), in units of the gradient ∇g = Δα − 2: the longest coordinate of
+        (α − clip(α − t∇g)) / t with t = min(1, C). 0 at the optimum alone."""
+        t = min(1.0, self.C)
+        return (alpha - self.clip(alpha - t * (product - 2))).abs().amax(1) / t
 
 
 class Solved(NamedTuple):
@@ -117,8 +121,11 @@ def inverse(A: Tensor, definite: bool) -> Tensor:
     return found.masked_fill(failed, torch.nan)
 
 
-def projected_gradient(machines: Machines, tolerance: float = 1e-3, rounds: int = 1000) -> Solved:
-    """Projected gradient descent from 0, accelerated (MMCL_PGD of Proposition 1, with a step that fits).
+def projected_gradient(
+    machines: Machines, tolerance: float = 1e-3, rounds: int = 1000, start: Tensor | None = None
+) -> Solved:
+    """Projected gradient descent, accelerated (MMCL_PGD of Proposition 1, with a step that fits), from 0 or
+    from a `start` (A, P).
 
     The step is 1/λ with λ the largest curvature met so far, at first that of power iteration; a step that
     meets a larger one is taken back. Momentum restarts where it points uphill. Stops when every machine's
@@ -134,7 +141,8 @@ def projected_gradient(machines: Machines, tolerance: float = 1e-3, rounds: int 
         direction = torch.where(negative, machines.product(direction), 0)
     curvature = direction.norm(dim=1, keepdim=True)
 
-    alpha = product = last = last_product = torch.zeros_like(direction)
+    alpha = last = torch.zeros_like(direction) if start is None else start
+    product = last_product = machines.product(alpha)
     t = torch.ones_like(curvature)
     for done in range(1, rounds + 1):
         t_next = (1 + (1 + 4 * t * t).sqrt()) / 2
@@ -160,16 +168,17 @@ def projected_gradient(machines: Machines, tolerance: float = 1e-3, rounds: int 
     return Solved(alpha, residual, done)
 
 
-def block_pivoting(machines: Machines, rounds: int = 500) -> Solved:
+def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
     """The exact optimum: guess which α stand at 0, which at C and which between, and mend the guess.
 
     For a guess the free α solve a linear system. A free one beyond a bound goes to it; a bound one whose
-    gradient points inside becomes free. All of them change at once while their number falls; when it has not
-    for three rounds, only the last one does, which ends in finitely many steps since Δ is positive definite.
-    Support is sparse as a rule, so the systems are small. A machine with a large one goes to
-    `projected_gradient`.
+    gradient points inside becomes free. All of them change at once while their number falls. Support is
+    sparse as a rule, so the systems are small and five to ten rounds do. A machine whose number does not fall
+    for three rounds, or with a large system, goes through `projected_gradient`, which solves it or gives a
+    better guess, with twice as many steps each time. When that has not helped either, only the last one
+    changes: slow, but it ends in finitely many steps, since Δ is positive definite.
 
-    Cost: O(A (P² + S³)) time a round for S support vectors, 5 to 10 rounds; O(A P) memory.
+    Cost: O(A (P² + S³)) time a round for S support vectors; O(A P) memory.
     """
     K, _, own, C, _ = machines
     P, eps = len(K), torch.finfo(K.dtype).eps
@@ -180,6 +189,7 @@ def block_pivoting(machines: Machines, rounds: int = 500) -> Solved:
     solved = torch.zeros_like(similarity)
     left = torch.arange(len(own), device=K.device)  # the machines that are not done
     fewest, patience = torch.full_like(left, P + 1), torch.full_like(left, PATIENCE)
+    descended, helped = torch.zeros_like(similarity), torch.zeros_like(left)
     place = torch.arange(P, device=K.device)
     done = 0
     while len(left) and done < rounds:
@@ -189,8 +199,9 @@ def block_pivoting(machines: Machines, rounds: int = 500) -> Solved:
         gradient = here.product(alpha) - 2
         solved[left] = here.clip(alpha)
 
-        slack = 30 * eps * (1 + alpha.abs().sum(1, keepdim=True))
-        below, above = free & (alpha < -slack), free & (alpha > C + slack)
+        size, mass = alpha.abs().amax(1, keepdim=True), alpha.abs().sum(1, keepdim=True)
+        below, above = free & (alpha < -30 * eps * size), free & (alpha > C + 30 * eps * size)
+        slack = 30 * eps * (1 + mass)
         inward = torch.where(at_C, gradient > slack, gradient < -slack)
         freed = inward & negative[left] & ~free
         wrong = below | above | freed
@@ -202,11 +213,19 @@ def block_pivoting(machines: Machines, rounds: int = 500) -> Solved:
         free, at_C = (free & ~change) | (freed & change), (at_C & ~change) | (above & change)
 
         large = free.sum(1).double() ** 3 > LARGE * P**2
-        if bool(large.any()):
-            tight = 100 * eps * (1 + float(solved[left[large]].amax()))
-            solved[left[large]] = projected_gradient(machines.only(left[large]), tight).alpha
-        go_on = (count > 0) & ~large
-        left, free, at_C, fewest, patience = (x[go_on] for x in (left, free, at_C, fewest, patience))
+        stuck = (count > 0) & ((large & (helped == 0)) | ((patience <= 0) & (helped < HELPS)))
+        if bool(stuck.any()):
+            again, steps = left[stuck], STEPS * 2 ** int(helped[stuck].max())
+            near_0 = EXACT * eps * (1 + mass[stuck].amin().item())
+            alpha, residual, _ = projected_gradient(machines.only(again), near_0, steps, descended[again])
+            solved[again] = descended[again] = alpha
+            free[stuck], at_C[stuck] = (alpha > 0) & (alpha < C), alpha >= C
+            fewest[stuck], patience[stuck] = P + 1, PATIENCE
+            helped[stuck] += 1
+            count[stuck] = (residual > EXACT * eps * (1 + alpha.sum(1))).to(count.dtype)
+        left, free, at_C, fewest, patience, helped = (
+            x[count > 0] for x in (left, free, at_C, fewest, patience, helped)
+        )
     return Solved(solved, machines.residual(solved, machines.product(solved)), done)
 
 

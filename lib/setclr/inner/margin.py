@@ -14,8 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, integer, may_look, number
-from setclr.inner.dual import Machines, block_pivoting, clipped_inverse, projected_gradient
+from setclr.checks import choice, floating, integer, may_look, number
+from setclr.inner.dual import EXACT, Machines, block_pivoting, clipped_inverse, projected_gradient
 
 KERNELS = ("rbf", "linear", "tanh")
 SOLVERS = ("inv", "pgd", "exact")
@@ -25,7 +25,7 @@ class Dual(NamedTuple):
     """What `svm_dual` returns."""
 
     alpha: Tensor  # (..., P) or (..., A, P): 0 ≤ α ≤ C, 0 where a point is no negative
-    residual: Tensor  # (...) or (..., A): the longest coordinate of α − clip(α − ∇g), 0 at the optimum
+    residual: Tensor  # (...) or (..., A): KKT residual in units of the gradient, whose constant part is 2
 
 
 def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0) -> Tensor:
@@ -36,7 +36,7 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0) -> T
 
     Args:
         x: (..., n, E) float32 or float64.
-        y: (..., m, E) of the same dtype.
+        y: (..., m, E) of the same dtype and leading dimensions.
         kind: "rbf", "linear" or "tanh".
         bandwidth: > 0; σ² for "rbf" (MMCL's programs call 2σ² sigma), the factor for "tanh".
 
@@ -51,10 +51,11 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0) -> T
     choice("kind", kind, KERNELS)
     number("bandwidth", bandwidth, above=0, hint="it is σ² of the rbf kernel; MMCL uses 0.25 to 25")
     for name, points in (("x", x), ("y", y)):
-        if not isinstance(points, Tensor) or not points.is_floating_point() or points.ndim < 2:
-            raise ValueError(f"{name} must be a floating tensor (..., n, E), got {_found(points)}")
-    if x.shape[-1] != y.shape[-1] or x.dtype != y.dtype:
-        raise ValueError(f"y must have x's dtype and last dimension, got {_found(y)} beside {_found(x)}")
+        floating(name, points, "(..., n, E)", lambda points: points.ndim >= 2)
+    if (*x.shape[:-2], x.shape[-1], x.dtype) != (*y.shape[:-2], y.shape[-1], y.dtype):
+        raise ValueError(
+            f"y must have x's dtype, leading and last dimensions, got {_found(y)} beside {_found(x)}"
+        )
     inner = x @ y.mT
     if kind == "linear":
         return inner
@@ -89,7 +90,7 @@ def svm_dual(
         C: > 0, the most that one negative may weigh; inf for no bound.
         ridge: ρ > 0, added to the negatives' diagonal.
         solver: "exact", "pgd" or "inv".
-        tolerance: > 0, KKT residual at which "pgd" stops.
+        tolerance: > 0, the KKT residual at which "pgd" stops, in units of the gradient (see `Machines`).
         rounds: ≥ 1, after how many "pgd" gives up, with a warning.
 
     Returns:
@@ -134,7 +135,7 @@ def solve(
         alpha, residual, _ = projected_gradient(machines, tolerance, rounds)
     else:
         alpha, residual, _ = block_pivoting(machines)
-        tolerance = 1e4 * torch.finfo(alpha.dtype).eps * (1 + alpha.sum(1))
+        tolerance = 100 * EXACT * torch.finfo(alpha.dtype).eps * (1 + alpha.sum(1))
     if may_look(alpha) and bool(alpha.isnan().any()):
         raise ValueError(
             f"ridge must be larger for {alpha.dtype}, got {machines.ridge}: the matrix of the machines is "
@@ -142,15 +143,15 @@ def solve(
         )
     if residual is not None and bool((residual > tolerance).any()):
         warnings.warn(
-            f"the solver {solver!r} stopped with a KKT residual of {float(residual.max()):.1e}; "
-            "solver='exact' converges where the kernel is positive definite; else lower C or raise the ridge",
+            f"the solver {solver!r} stopped with a KKT residual of {float(residual.max()):.1e}; raise the "
+            + ("ridge, or use solver='exact' for a definite kernel" if solver == "pgd" else "ridge"),
             stacklevel=3,
         )
     return alpha
 
 
 def check_dual(C: float, ridge: float, solver: str) -> None:
-    hint = "it bounds a negative's weight: inf for no bound, the paper uses 1 to 100"
+    hint = "it bounds a negative's weight: inf for no bound, the paper uses 100"
     number("C", C, above=0, hint=hint, infinite=True)
     number("ridge", ridge, above=0, hint="it keeps the machine solvable; the paper uses 0.1")
     choice("solver", solver, SOLVERS)
@@ -168,11 +169,7 @@ def check_indefinite(name: str, C: float, solver: str) -> None:
 
 
 def _check_gram(K: Tensor) -> None:
-    square = (
-        isinstance(K, Tensor) and K.is_floating_point() and K.ndim >= 2 and K.shape[-1] == K.shape[-2] >= 2
-    )
-    if not square:
-        raise ValueError(f"K must be a floating tensor (..., P, P), P >= 2 points, got {_found(K)}")
+    floating("K", K, "(..., P, P), P >= 2 points", lambda K: K.ndim >= 2 and K.shape[-1] == K.shape[-2] >= 2)
     if may_look(K):
         if not K.isfinite().all():
             raise ValueError("K must be finite, got NaN or inf; look for a diverged step")

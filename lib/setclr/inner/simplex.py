@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from setclr.checks import may_look, number
+from setclr.checks import floating, may_look, number
 
 
 def soft_maximum(x: Tensor, temperature: float) -> Tensor:
@@ -154,10 +154,7 @@ class _SparseMaximum(torch.autograd.Function):
 
 
 def _check(name: str, x: Tensor) -> None:
-    good = isinstance(x, Tensor) and x.dtype in (torch.float32, torch.float64) and x.ndim > 0
-    if not good or x.shape[-1] == 0:
-        got = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise ValueError(f"{name} must be a float32 or float64 tensor (..., n) with n >= 1, got {got}")
+    floating(name, x, "(..., n) with n >= 1", lambda x: x.ndim > 0)
     if may_look(x):
         top = x.detach().amax(-1)
         if not top.isfinite().all():

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from setclr.checks import choice, integer, number
+from setclr.checks import choice, floating, integer, number
 
 KINDS = ("odd-even", "bitonic")
 SWAPS = ("arctan", "logistic")
@@ -186,8 +186,6 @@ def _mix(x: Tensor, low, high, q: Tensor, dim: int = -2) -> Tensor:
 
 
 def _check(x: Tensor, beta: float, swap: str) -> None:
-    if not isinstance(x, Tensor) or not x.is_floating_point() or x.ndim == 0 or x.shape[-1] == 0:
-        got = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise ValueError(f"x must be a floating tensor (..., n) with n >= 1, got {got}")
+    floating("x", x, "(..., n) with n >= 1", lambda x: x.ndim > 0)
     number("beta", beta, above=0, hint="it is an inverse temperature; GroCo uses 0.125 to 8")
     choice("swap", swap, SWAPS)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from setclr.checks import integer, may_look, number
+from setclr.checks import floating, integer, may_look, number
 
 MOST_ROUNDS = 1000
 
@@ -52,8 +52,8 @@ def sinkhorn(
         epsilon: ε > 0, in units of `cost`; small values (0.001) need many rounds but no other care.
         iterations: how many rounds, ≥ 1. None: until `tolerance`, at most 1,000, then a warning.
         tolerance: > 0: the largest relative error of a column's sum that counts as converged.
-        a: (..., n) > 0, mass of the rows; 1/n each by default.
-        b: (..., m) > 0, mass of the columns, with the same sum as `a`; 1/m each by default.
+        a: (n,) or (..., n) > 0, mass of the rows; 1/n each by default.
+        b: (m,) or (..., m) > 0, mass of the columns, with the same sum as `a`; 1/m each by default.
 
     Returns:
         `P` (..., n, m), differentiable with respect to `cost` through the rounds made; `converged`, `rounds`
@@ -62,7 +62,7 @@ def sinkhorn(
     Raises:
         ValueError: an argument is not as above; the message names it.
 
-    Cost: O(n m) time a round, forward and again backward; O(n m) memory whatever the rounds.
+    Cost: O(n m) time a round, forward and again backward; O(n m) memory, and O(n + m) for each round.
     """
     _check_cost(cost)
     epsilon = number("epsilon", epsilon, above=0, hint="it smooths the coupling; IOT-CL uses 0.05 to 0.5")
@@ -88,7 +88,8 @@ def sinkhorn(
     if iterations is None and rounds == MOST_ROUNDS and not converged.all():
         warnings.warn(
             f"sinkhorn stopped after {MOST_ROUNDS} rounds with column sums off by {float(error.max()):.1e} "
-            f"(tolerance {tolerance:g}); raise epsilon or the tolerance, or set iterations",
+            f"(tolerance {tolerance:g}); raise epsilon or the tolerance, or set iterations; none of it helps "
+            "where costs of +inf leave no coupling with these marginals",
             stacklevel=2,
         )
     return Coupling(P, converged, rounds, error)
@@ -170,11 +171,7 @@ def _plus(logits: Tensor, row: Tensor, column: Tensor) -> Tensor:
 
 
 def _check_cost(cost: Tensor) -> None:
-    if not isinstance(cost, Tensor) or not cost.is_floating_point() or cost.ndim < 2 or 0 in cost.shape:
-        got = (
-            f"{cost.dtype} of shape {tuple(cost.shape)}" if isinstance(cost, Tensor) else type(cost).__name__
-        )
-        raise ValueError(f"cost must be a floating tensor (..., n, m), none of them 0, got {got}")
+    floating("cost", cost, "(..., n, m), none of them 0", lambda cost: cost.ndim >= 2)
     if not may_look(cost):
         return
     if cost.isnan().any() or (cost == -torch.inf).any():
@@ -189,13 +186,15 @@ def _check_cost(cost: Tensor) -> None:
 
 
 def _log_marginal(name: str, mass: Tensor | None, size: int, cost: Tensor) -> Tensor:
-    """log of a marginal, (..., size) like the cost's leading dimensions; uniform for None."""
+    """log of a marginal, (..., size) with the cost's leading dimensions; uniform for None."""
     shape = (*cost.shape[:-2], size)
     if mass is None:
         return cost.new_full(shape, size).log().neg()
-    if not isinstance(mass, Tensor) or mass.shape[-1:] != (size,) or mass.ndim > len(shape):
+    fits = isinstance(mass, Tensor) and mass.ndim > 0 and mass.shape[-1] == size
+    if not fits or mass.ndim > 1 and mass.shape != shape:
         got = tuple(mass.shape) if isinstance(mass, Tensor) else type(mass).__name__
-        raise ValueError(f"{name} must be a tensor of shape (..., {size}), one mass each, got {got}")
+        wanted = f"({size},)" if len(shape) == 1 else f"({size},) or {shape}"
+        raise ValueError(f"{name} must be a tensor of shape {wanted}, one mass each, got {got}")
     if may_look(mass) and not ((mass > 0) & mass.isfinite()).all():
         raise ValueError(f"{name} must be > 0 and finite, got {mass}; leave out what has no mass")
     return mass.to(cost).log().expand(shape)

@@ -47,7 +47,7 @@ class MMCL(SetLoss):
             ridge that is too small for the precision.
 
     Cost: M = V·N machines; O(M³) time, once for "inv" and a round for "pgd" (some hundred) and "exact" (5 to
-    10); O(M²) memory.
+    10 where few are support vectors); O(M²) memory, for "inv" O(V M²).
     """
 
     def __init__(

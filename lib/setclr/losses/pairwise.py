@@ -193,7 +193,7 @@ def logits(points: Points, temperature: float) -> tuple[Tensor, list[Tensor]]:
         the anchor's own, and with memory (V, N, Q).
     """
     anchors = points.anchors / temperature
-    positives = (anchors.unsqueeze(1) * points.candidates).sum(-1)
+    positives = torch.einsum("vie,uie->vui", anchors, points.candidates)
     negatives = anchors @ points.candidates.flatten(0, 1).T
     same_image(negatives).fill_(-torch.inf)
     return positives, [negatives] if points.memory is None else [negatives, anchors @ points.memory.T]
