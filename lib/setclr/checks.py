@@ -38,7 +38,7 @@ def number(
         or (most is not None and value > most)
     ):
         raise ValueError(f"{name} must be {wanted}, got {value!r}" + (f"; {hint}" if hint else ""))
-    if value not in (0, math.inf) and not 1e-30 <= abs(value) <= 1e30:
+    if (above is not None and value < 1e-30) or 1e30 < abs(value) < math.inf:
         raise ValueError(f"{name} must be 1e-30 to 1e30 in size, got {value!r}; float32 holds little more")
     return float(value)
 

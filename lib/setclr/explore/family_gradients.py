@@ -15,8 +15,10 @@ from setclr.losses import SetLoss
 
 FEW = ("LinearAssignment", "InfoNCE", "NTLogistic", "GroCo", "IOT total", "MMCL")  # in the compact form
 MOVED = (1, 2)  # ■3, the point with the slider
+ORDER = [0, 1, 3, 4, 2]  # in which the images are drawn: ■3 on top
 LONGEST = 0.6  # radii: the longest arrow on every circle
-QUIET = 0.01  # of the longest arrow: a point pushed less than this is drawn hollow
+START = 0.07  # radii: an arrow begins at the edge of its marker
+QUIET = 0.05  # of the longest arrow: a point pushed less than this is drawn hollow
 REST = 1e-6  # a loss whose longest arrow is less than this is at rest
 
 
@@ -58,23 +60,28 @@ def build(figure, compact: bool) -> Drawing:
     axis.set(aspect="equal", xlim=(-1.5, 3.1 * columns - 1.6), ylim=(centres[-1, 1] - 1.9, 1.8))
     axis.set_axis_off()
     if not compact:
-        legend = "● view 1     ■ view 2     ○ □ hardly pushed     numbers: the image"
+        legend = "● view 1    ■ view 2    black edge: ■3, which you move    ○ □ pushed by less than 5 %"
         axis.text(centres[:, 0].mean(), axis.get_ylim()[0] - 0.1, legend, fontsize=size, ha="center")
     numbers = [draw_circle(axis, name, centre, size) for name, centre in zip(names, centres)]
     colours = np.tile(to_rgba_array(LINES[: len(ANGLES[0])]), (len(names), 1, 1))  # (losses, images, 4)
     dots = [axis.scatter([], [], marker=marker, s=26, linewidth=1.3, zorder=3) for marker in "os"]
-    for view in dots:
-        view.set_edgecolors(colours.reshape(-1, 4))
+    for v, view in enumerate(dots):
+        edges = colours.copy()
+        if v == MOVED[0]:
+            edges[:, MOVED[1]] = to_rgba_array("black")
+        view.set_edgecolors(edges[:, ORDER].reshape(-1, 4))
     arrows = axis.quiver(
         *np.zeros((4, len(names) * len(NAMES))),
         color=np.repeat(colours, 2, axis=0).reshape(-1, 4),
         units="xy",
         scale=1,
         scale_units="xy",
-        width=0.045,
-        headwidth=4.5,
-        headlength=4.5,
-        headaxislength=4,
+        width=0.035,
+        headwidth=5,
+        headlength=5,
+        headaxislength=4.5,
+        minshaft=1.6,  # an arrow shorter than 1.6 heads is drawn small, head and shaft
+        minlength=0,
         zorder=2,
     )
 
@@ -94,14 +101,14 @@ def build(figure, compact: bool) -> Drawing:
             words.append(f"{name} {most:.2g} at {where}" if most > REST else f"{name} at rest")
         loud = np.abs(push) > QUIET
         for v, view in enumerate(dots):
-            view.set_offsets(places[:, v].reshape(-1, 2))
-            view.set_facecolors(np.where(loud[:, v, :, None], colours, 1).reshape(-1, 4))
-        arrows.set_offsets(places.reshape(-1, 2))
+            view.set_offsets(places[:, v, ORDER].reshape(-1, 2))
+            view.set_facecolors(np.where(loud[:, v, :, None], colours, 1)[:, ORDER].reshape(-1, 4))
+        arrows.set_offsets((places + START * np.sign(push)[..., None] * along).reshape(-1, 2))
         arrows.set_UVC(*(LONGEST * push[..., None] * along).reshape(-1, 2).T)
         return (
-            f"Smoothing {values['smoothing']:.3g} times the papers' values, ■3 at {values['angle']}°. "
+            f"Smoothing {values['smoothing']:.3g} times the usual values, ■3 at {values['angle']}°. "
             f"The strongest push of each loss: {', '.join(words)}. "
-            f"{(~loud).sum()} of the {loud.size} points are hardly pushed."
+            f"{(~loud).sum()} of the {loud.size} points get less than 5 % of their loss's strongest."
         )
 
     return Drawing([arrows, *dots, *(number for pair in numbers for number in pair)], update)

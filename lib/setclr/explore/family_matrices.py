@@ -45,10 +45,13 @@ class Member(NamedTuple):
     paper: float  # the parameter's value where the slider is at 1
     power: int  # 1: softer as the parameter grows; −1: harder; 0: no smoothing, the slider leaves it alone
     make: Callable[[float], SetLoss]
-    top: float = 1  # the entry of its assignment that is drawn brightest
+    shares: bool = False  # its rows are drawn divided by their sums
 
     def parameter(self, smoothing: float) -> float:
         return self.paper * smoothing**self.power
+
+    def drawn(self, A: np.ndarray) -> np.ndarray:
+        return A / A.sum(1, keepdims=True) if self.shares else A
 
     def at(self, smoothing: float) -> SetLoss:
         return self.make(self.parameter(smoothing))
@@ -63,24 +66,25 @@ FAMILY = {
     "GroCo": Member("β", 1.0, -1, lambda beta: GroCo(beta, negatives=4)),
     "IOT both": Member("ε", 0.5, 1, lambda epsilon: IOT("both", epsilon, iterations=8)),
     "IOT total": Member("ε", 0.5, 1, lambda epsilon: IOT("total", epsilon)),
-    "MMCL": Member("σ²", 1.0, 1, lambda bandwidth: MMCL(bandwidth=bandwidth, solver="exact"), top=10),
+    "MMCL": Member("σ²", 1.0, 1, lambda bandwidth: MMCL(bandwidth=bandwidth, solver="exact"), shares=True),
     "QARe": Member("", 1.0, 0, lambda _: QARe()),
 }
 MATRICES = [name for name, member in FAMILY.items() if member.at(1).has_assignment]
+FOLLOWING = [name for name in MATRICES if FAMILY[name].power]  # the slider moves them
 NEGATIVES_ONLY = ("Triplet", "MMCL")  # their assignment leaves the true match at 0
+TRAP = (3, 7)  # row ●4, column ■3
 
 
 def family_matrices(**initial) -> Panel:
     """The assignments of nine losses on one batch, with a slider for how softly all of them, or one of them,
     match."""
-    moving = [name for name in MATRICES if FAMILY[name].power]
-    controls = {"smoothing": smoothing_slider(), "moves": options("moves", ["all", *moving])}
-    return Panel(build, controls, (9, 4.6), initial, 4.9)
+    controls = {"smoothing": smoothing_slider(), "moves": options("moves", ["all", *FOLLOWING])}
+    return Panel(build, controls, (9, 4.6), initial, 5)
 
 
 def smoothing_slider() -> ValueWidget:
-    """At 1 every loss has its paper's parameter."""
-    return log_slider("smoothing", 1, *SMOOTHING, 0.1, {0.015: "hard", 1: "papers' values", 9: "soft"})
+    """At 1 every loss has a usual parameter: τ = ε = 0.5, β = 1, σ² = 1."""
+    return log_slider("smoothing", 1, *SMOOTHING, 0.1, {0.015: "hard", 1: "usual", 9: "soft"})
 
 
 def batch(angles=ANGLES) -> Tensor:
@@ -90,25 +94,31 @@ def batch(angles=ANGLES) -> Tensor:
 
 
 def build(figure, compact: bool) -> Drawing:
-    axes = figure.subplots(3, 3) if compact else figure.subplots(2, 5)
-    places = list(axes.flat)
-    if not compact:
-        draw_batch(places.pop(0))
-    moving = [draw_matrix(axis, name, 7 if compact else 9) for name, axis in zip(MATRICES, places)]
-    if not compact:
-        figure.colorbar(axes[0, 1].collections[0], ax=axes[:, -1], shrink=0.9)
-        for axis in (axes[0, 1], axes[1, 0]):
+    """All nine and the batch; or, compact, those that follow the slider."""
+    names, size = (FOLLOWING, 7) if compact else (MATRICES, 9)
+    places = list((figure.subplots(3, 3) if compact else figure.subplots(2, 5)).flat)
+    draw_batch(places[0], size)
+    moving = [draw_matrix(axis, name, size) for name, axis in zip(names, places[1:])]
+    if compact:
+        scale = places[-1].inset_axes((0, 0.45, 1, 0.12))
+        places[-1].set_axis_off()
+        figure.colorbar(moving[0][0], cax=scale, orientation="horizontal", ticks=(0, 1))
+        scale.set_title("weight in A", fontsize=size)
+        scale.tick_params(labelsize=size)
+    else:
+        bar = figure.colorbar(moving[0][0], ax=places[4::5], shrink=0.9)
+        bar.set_label("weight in A (above 1: the colour of 1)", fontsize=size)
+        for axis in (places[1], places[5]):
             axis.set_yticks(range(len(NAMES)), NAMES, fontsize=6)
-            axis.tick_params(length=0, pad=1)
 
     def update(values: dict) -> str:
         words = []
-        for name, (mesh, _, parameter, share) in zip(MATRICES, moving):
+        for name, (mesh, _, parameter, share) in zip(names, moving):
             member = FAMILY[name]
             follows = member.power and values["moves"] in ("all", name)
             smoothing = values["smoothing"] if follows else 1
             A = assignment_of(name, smoothing)
-            mesh.set_array(A / member.top)
+            mesh.set_array(member.drawn(A))
             parameter.set(
                 text=f"{member.parameter(smoothing):.3g}",
                 color="black" if follows else GREY,
@@ -119,7 +129,7 @@ def build(figure, compact: bool) -> Drawing:
             )
             words.append(f"{name} {share.get_text()}")
         return (
-            f"Smoothing {values['smoothing']:.3g} times the papers' values, moving {values['moves']}. Share "
+            f"Smoothing {values['smoothing']:.3g} times the usual values, moving {values['moves']}. Share "
             "of the weight on the true matches (for Triplet and MMCL: how many negatives an anchor uses): "
             f"{', '.join(words)}."
         )
@@ -129,13 +139,17 @@ def build(figure, compact: bool) -> Drawing:
 
 def draw_matrix(axis, name: str, size: int) -> tuple[Artist, ...]:
     """The still part of one matrix; returns its cells, its frames and two numbers, all of which move."""
-    member = FAMILY[name]
+    member, compact = FAMILY[name], size < 9
     n = len(NAMES)
     edges = np.arange(n + 1) - 0.5
     cells = axis.pcolormesh(edges, edges, np.zeros((n, n)), cmap=SHADES, vmin=0, vmax=1)
-    axis.set(aspect="equal", xticks=[], yticks=[], ylim=(n - 0.5, -0.5))
-    frames = axis.add_collection(true_matches(n // 2, 1 if size < 9 else 1.4))
-    title = name if member.top == 1 else f"{name} ÷ {member.top}"
+    axis.set(aspect="equal", ylim=(n - 0.5, -0.5))
+    axis.set_yticks(TRAP[:1], [NAMES[TRAP[0]]], fontsize=6)
+    axis.set_xticks(TRAP[1:], [NAMES[TRAP[1]]], fontsize=6)
+    axis.tick_params(length=0, pad=1)
+    frames = axis.add_collection(true_matches(n // 2, 1 if compact else 1.4))
+    title = name.replace("Assignment", "") if compact else name
+    title += " ÷ row sum" if member.shares else ""
     axis.set_title(title, fontsize=size, weight="bold", pad=size + 7)
 
     def word(place, x, y, text="", **kwargs):
@@ -143,11 +157,19 @@ def draw_matrix(axis, name: str, size: int) -> tuple[Artist, ...]:
         return axis.annotate(text, place, (x * size, y * size), "axes fraction", "offset points", **kwargs)
 
     below = {"fontsize": size, "va": "baseline"}
-    colour = "black" if member.power else GREY
-    word((0, 1), 2.1, 0.4, f"{member.symbol} =", ha="right", fontsize=size, color=colour)
-    word((0, 0), 0, -1.2, "negatives used" if name in NEGATIVES_ONLY else "true matches", **below)
+    label = "negatives used" if name in NEGATIVES_ONLY else "true matches"
+    word(
+        (0, 1),
+        2.1,
+        0.4,
+        f"{member.symbol} =",
+        ha="right",
+        fontsize=size,
+        color="black" if member.power else GREY,
+    )
+    word((0, 0), 0, -2.1, label.split()[0] if compact else label, **below)
     parameter = word((0, 1), 2.4, 0.4, fontsize=size)
-    return cells, frames, parameter, word((1, 0), 0, -1.2, ha="right", weight="bold", **below)
+    return cells, frames, parameter, word((1, 0), 0, -2.1, ha="right", weight="bold", **below)
 
 
 @lru_cache(maxsize=2**10)
@@ -176,21 +198,21 @@ def batch_picture() -> Picture:
     return still(lambda figure: draw_batch(figure.subplots()), (2.8, 3))
 
 
-def draw_batch(axis) -> str:
+def draw_batch(axis, size: int = 9) -> str:
     """The batch on its two circles; returns the picture's sentence."""
     axis.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal", xticks=[], yticks=[])
-    axis.set_title("the batch", fontsize=9, weight="bold", pad=14)
-    axis.set_xlabel("● view 1   ■ view 2", fontsize=9)
+    axis.set_title("the batch", fontsize=size, weight="bold", pad=size + 5)
+    axis.set_xlabel("● view 1   ■ view 2", fontsize=size)
     for side in axis.spines.values():
         side.set_visible(False)
     around = np.linspace(0, 2 * np.pi, 200)
     z = batch().numpy()
     for radius, marker, view in zip(RADIUS, "os", z):
         axis.plot(radius * np.cos(around), radius * np.sin(around), color=GREY, linewidth=0.5, zorder=0)
-        axis.scatter(*radius * view.T, c=LINES[: len(view)], marker=marker, s=45, edgecolors="white")
+        axis.scatter(*radius * view.T, c=LINES[: len(view)], marker=marker, s=5 * size, edgecolors="white")
     for i, (x, y) in enumerate(z[0]):
         ends = np.array(RADIUS)[:, None] * z[:, i]
         axis.plot(*ends.T, color=LINES[i], linewidth=1.5, zorder=0)
-        axis.text(1.22 * x, 1.22 * y, str(i + 1), fontsize=9, ha="center", va="center")
+        axis.text(1.27 * x, 1.27 * y, str(i + 1), fontsize=size, ha="center", va="center")
     places = ", ".join(f"{name} at {angle}°" for name, angle in zip(NAMES, np.ravel(ANGLES)))
     return f"Two views of {z.shape[1]} images on a circle: {places}."
