@@ -38,8 +38,9 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0) -> T
         x: (..., n, E) float32 or float64.
         y: (..., m, E) of the same dtype and leading dimensions.
         kind: "rbf", "linear" or "tanh".
-        bandwidth: > 0; σ² for "rbf" (MMCL's programs call 2σ² sigma), the factor for "tanh". Squared distances
-            are good to some 1e-7 of the squared norms in float32: below σ² = 1e-5 of those use float64.
+        bandwidth: > 0; σ² for "rbf" (MMCL's programs call 2σ² sigma), the factor for "tanh". Squared
+            distances are good to some 1e-7 of the squared norms in float32: below σ² = 1e-5 of those use
+            float64.
 
     Returns:
         (..., n, m).
