@@ -200,6 +200,12 @@ def test_a_converged_coupling_with_a_queue_is_refused():
         IOT("both", 0.5, None)(torch.randn(2, 4, 5), memory=memory)
 
 
+def test_what_does_not_converge_says_so():
+    z = torch.randn(2, 20, 3)
+    with pytest.warns(UserWarning, match="sinkhorn stopped after 1000 rounds"):
+        IOT("both", 1e-3, None)(z)
+
+
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_uniformity_is_zero_exactly_for_uniform_negatives(constraint):
     plain, with_penalty = IOT(constraint, 0.5), IOT(constraint, 0.5, uniformity=1.0)

@@ -66,7 +66,6 @@ class Solved(NamedTuple):
 
     alpha: Tensor  # (A, P)
     residual: Tensor  # (A,): see `Machines.residual`
-    rounds: int
 
 
 def clipped_inverse(machines: Machines, definite: bool = True) -> Tensor:
@@ -165,7 +164,7 @@ def projected_gradient(
             residual = machines.residual(alpha, product)
             if not bool((residual > tolerance).any()):  # true of NaN too
                 break
-    return Solved(alpha, residual, done)
+    return Solved(alpha, residual)
 
 
 def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
@@ -217,7 +216,7 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
         if bool(stuck.any()):
             again, steps = left[stuck], STEPS * 2 ** int(helped[stuck].max())
             near_0 = EXACT * eps * (1 + mass[stuck].amin().item())
-            alpha, residual, _ = projected_gradient(machines.only(again), near_0, steps, descended[again])
+            alpha, residual = projected_gradient(machines.only(again), near_0, steps, descended[again])
             solved[again] = descended[again] = alpha
             free[stuck], at_C[stuck] = (alpha > 0) & (alpha < C), alpha >= C
             fewest[stuck], patience[stuck] = P + 1, PATIENCE
@@ -226,7 +225,7 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
         left, free, at_C, fewest, patience, helped = (
             x[count > 0] for x in (left, free, at_C, fewest, patience, helped)
         )
-    return Solved(solved, machines.residual(solved, machines.product(solved)), done)
+    return Solved(solved, machines.residual(solved, machines.product(solved)))
 
 
 def free_solution(machines: Machines, free: Tensor, at_C: Tensor) -> Tensor:

@@ -134,9 +134,9 @@ def solve(
     if solver == "inv":
         alpha, residual = clipped_inverse(machines, definite), None
     elif solver == "pgd":
-        alpha, residual, _ = projected_gradient(machines, tolerance, rounds)
+        alpha, residual = projected_gradient(machines, tolerance, rounds)
     else:
-        alpha, residual, _ = block_pivoting(machines)
+        alpha, residual = block_pivoting(machines)
         tolerance = 100 * EXACT * torch.finfo(alpha.dtype).eps * (1 + alpha.sum(1))
     if may_look(alpha) and bool(alpha.isnan().any()):
         raise ValueError(

@@ -85,17 +85,10 @@ def sinkhorn(
     P = along(path, logits, log_a, log_b).exp()
     error = (P.detach().sum(-2).log() - log_b).expm1().abs().amax(-1)
     converged, rounds = error <= tolerance, len(path.columns)
-    if iterations is None and rounds == MOST_ROUNDS and not converged.all():
-        warnings.warn(
-            f"sinkhorn stopped after {MOST_ROUNDS} rounds with column sums off by {float(error.max()):.1e} "
-            f"(tolerance {tolerance:g}); raise epsilon or the tolerance, or set iterations; none of it helps "
-            "where costs of +inf leave no coupling with these marginals",
-            stacklevel=2,
-        )
     return Coupling(P, converged, rounds, error)
 
 
-def log_coupling(logits: Tensor, iterations: int | None = None, tolerance: float = 1e-4) -> Tensor:
+def log_coupling(logits: Tensor, iterations: int | None = None) -> Tensor:
     """log P of `sinkhorn` with uniform marginals 1/n and 1/m, for logits −C/ε (..., n, m), −inf where
     forbidden.
 
@@ -105,7 +98,7 @@ def log_coupling(logits: Tensor, iterations: int | None = None, tolerance: float
     n, m = logits.shape[-2:]
     log_a = _log_marginal("a", None, n, logits)
     log_b = _log_marginal("b", None, m, logits)
-    path = rounds_of(logits.detach(), log_a, log_b, iterations, tolerance)
+    path = rounds_of(logits.detach(), log_a, log_b, iterations)
     return along(path, logits, log_a, log_b)
 
 
@@ -114,17 +107,29 @@ def rounds_of(
     logits: Tensor, log_a: Tensor, log_b: Tensor, iterations: int | None = None, tolerance: float = 1e-4
 ) -> Potentials:
     """Sinkhorn's rounds on logits (..., n, m): `iterations` of them, or until every column's sum has
-    converged."""
+    converged, with a warning where it has not after 1,000."""
 
-    path = Potentials([torch.zeros_like(log_a)], [])
-    for _ in range(MOST_ROUNDS if iterations is None else iterations):
-        columns = log_b - (logits + path.rows[-1].unsqueeze(-1)).logsumexp(-2)
-        if iterations is None and path.columns:
-            error = (path.columns[-1] - columns).expm1().abs()  # of the columns' sums after the last round
-            if bool((error <= tolerance).all()):
-                break
+    def columns_for(rows: Tensor) -> Tensor:
+        return log_b - (logits + rows.unsqueeze(-1)).logsumexp(-2)
+
+    path, columns = Potentials([torch.zeros_like(log_a)], []), columns_for(torch.zeros_like(log_a))
+    for done in range(1, 1 + (MOST_ROUNDS if iterations is None else iterations)):
         path.columns.append(columns)
         path.rows.append(log_a - (logits + columns.unsqueeze(-2)).logsumexp(-1))
+        if done == iterations:
+            break
+        columns = columns_for(path.rows[-1])
+        if iterations is None:
+            error = (path.columns[-1] - columns).expm1().abs().max()  # of the columns' sums after this round
+            if not bool(error > tolerance):  # true of NaN too
+                break
+    else:
+        warnings.warn(
+            f"sinkhorn stopped after {MOST_ROUNDS} rounds with column sums off by {float(error):.1e} "
+            f"(tolerance {tolerance:g}); raise epsilon or the tolerance, or set iterations; none of it helps "
+            "where costs of +inf leave no coupling with these marginals",
+            stacklevel=3,
+        )
     return path
 
 

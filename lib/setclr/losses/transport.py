@@ -41,7 +41,7 @@ class IOT(SetLoss):
     - "total", U(1) (eq. 19): only the whole mass is prescribed: one softmax over all pairs.
     - "rows", U(a) (eq. 12): every anchor has mass 1/n: a softmax of each row.
     - "both", U(a, b) (Algorithm 1): every candidate too: `iterations` rounds of Sinkhorn, each columns, then
-    rows.
+      rows.
 
     The uniformity penalty (eq. 24 and 25) pulls the negatives' masses to one value: Q̄ equals P at positive
     pairs and q, without gradient, at negative ones. With the mean for q, as the text of section 3.4 says, it
@@ -49,7 +49,9 @@ class IOT(SetLoss):
     max.
 
     With `memory` (appendix C, eq. 38) each view is matched on its own: its N anchors with the other views'
-    points and the queue, where pairs of different images of the batch are forbidden.
+    points and the queue, where pairs of different images of the batch are forbidden. An in-batch column then
+    holds the positive alone: at convergence its mass is prescribed and the loss constant, so that only a
+    number of rounds, rows last, leaves something to learn.
 
     `assignment`: n·P, (V·N, V·N) or (V·N, V·N + Q); rows sum to 1 for "rows" and "both".
 
@@ -57,12 +59,12 @@ class IOT(SetLoss):
         constraint: "total", "rows" or "both".
         epsilon: ε > 0, InfoNCE's temperature; the paper uses 0.5.
         iterations: rounds for "both", ≥ 1 (the paper: 1, 2, 4, 8), or None for as many as it takes to
-            converge, at most 1,000. Without meaning for the other constraints.
+            converge, at most 1,000, then a warning. Without meaning for the other constraints.
         uniformity: λ ≥ 0, weight of the penalty.
         uniform_target: "mean" or "max" of the negatives' masses for q.
 
     Raises:
-        ValueError: an argument is out of range.
+        ValueError: an argument is out of range; in `forward`, "both" with iterations=None and memory.
 
     Cost: O(M² E) time and O(M²) memory, M = V·N; "both" adds O(M²) time a round, no memory.
     """
@@ -126,7 +128,10 @@ class IOT(SetLoss):
             rows, columns = anchors, torch.stack([torch.cat([other, memory]) for other in others])
             same = image.unsqueeze(1) == image.repeat(V - 1)
             queue = same.new_ones(N, len(memory))
-            positive, negative = torch.cat([same, ~queue], dim=1), torch.cat([same & ~same, queue], dim=1)
+            positive, negative = (
+                torch.cat([same, ~queue], dim=1),
+                torch.cat([torch.zeros_like(same), queue], dim=1),
+            )
             forbidden = ~(positive | negative)
         logits = (rows @ columns.mT - 1) / self.epsilon
         return Matching(logits.masked_fill(forbidden, -torch.inf), positive, negative)
