@@ -29,6 +29,7 @@ def test_train_then_evaluate_and_record(tmp_path, capsys):
     assert all(row in shown for row in ("raw pixels", "untrained", "trained", "linear"))
     kept = json.loads(result.read_text())
     assert kept["epochs"] == 2 and kept["pixels"] == "noise" and kept["recipe"]["batch"] == 20
+    assert kept["images"] == {"train": 60, "test": 60}
     assert set(kept["accuracy_percent"]) == {"raw pixels", "untrained", "trained"}
     assert {"device", "torch", "python", "processors"} == set(kept["machine"])
     assert kept["evaluated_with"].startswith("python -m setclr evaluate")

@@ -27,10 +27,10 @@ from setclr.training import pretrain
 from setclr.training.checkpoint import new_run
 
 
-def record(loss: str, seed: int, **other) -> dict:
+def record(loss: str, seed: int, images: int = 50000, **other) -> dict:
     made = made_up()["made-up loss A"][seed % 2]
     recipe = {"loss": loss, "seed": seed, "data": "cifar10", **other}
-    return {**made, "recipe": recipe, "pixels": "original"}
+    return {**made, "recipe": recipe, "images": {"train": images, "test": 10000}, "pixels": "original"}
 
 
 @pytest.fixture
@@ -63,9 +63,10 @@ def test_one_seed_leaves_nothing_to_choose(folder):
     assert list(explore.recorded_curves(records).controls) == ["loss", "epoch"]
 
 
-def test_records_that_cannot_be_compared_are_refused(folder, tmp_path):
-    folder("groco", 0, data="cifar100")
-    with pytest.raises(ValueError, match="compare-conv4-groco-seed0.json|differs .* in data"):
+@pytest.mark.parametrize("field, value", [("data", "cifar100"), ("images", 10000)])
+def test_records_that_cannot_be_compared_are_refused(folder, tmp_path, field, value):
+    folder("groco", 0, **{field: value})
+    with pytest.raises(ValueError, match=f"compare-conv4-.*-seed0.json differs .* in {field}$"):
         read(folder.folder)
     with pytest.raises(FileNotFoundError, match="no other-.*campaign makes them"):
         read(tmp_path, "other-")

@@ -196,8 +196,9 @@ def test_ours_are_the_records_of_the_same_training(tmp_path, monkeypatch, capsys
     name = "qare-table3-conv4-cifar10-sparseclr"
     right = replace(RECIPES[name], data="folder:somewhere/cifar10")
 
-    def keep(file, recipe, linear, pixels="JPEG q75", epochs=200, **more):
+    def keep(file, recipe, linear, pixels="JPEG q75", epochs=200, images=50000, **more):
         kept = {"recipe": {**recipe.to_dict(), **more}, "epochs": epochs, "pixels": pixels}
+        kept["images"] = {"train": images, "test": 10000}
         kept["accuracy_percent"] = {"trained": {"knn": 40.0, "linear": linear}}
         (tmp_path / "data" / "results" / f"{file}.json").write_text(json.dumps(kept))
 
@@ -210,9 +211,11 @@ def test_ours_are_the_records_of_the_same_training(tmp_path, monkeypatch, capsys
     keep("short", right, 1.0, epochs=100)
     keep("version", right, 1.0, colour=1)
     assert ours() == "-"
+    keep("part", replace(right, data="cifar10"), 58.0, pixels="original", images=10000)
+    assert ours() == "linear 58.0, knn 40.0 (10000 images)"
     keep("a", right, 59.0)
-    assert ours() == "linear 59.0, knn 40.0 (JPEG q75)"
+    assert ours() == "linear 59.0, knn 40.0 (50000 images, JPEG q75)"
     keep("b", replace(right, seed=1), 61.0)
-    assert ours() == "linear 60.0 ± 1.4, knn 40.0 (JPEG q75)"
+    assert ours() == "linear 60.0 ± 1.4, knn 40.0 (50000 images, JPEG q75)"
     keep("c", replace(right, data="cifar10"), 62.0, pixels="original")
-    assert ours() == "linear 62.0, knn 40.0"
+    assert ours() == "linear 62.0, knn 40.0 (50000 images)"

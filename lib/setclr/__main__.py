@@ -25,7 +25,7 @@ from setclr.campaign import campaign
 from setclr.checks import choice, nearest
 from setclr.evaluation.embed import embed_folder
 from setclr.evaluation.export import export, replacing
-from setclr.evaluation.report import describe_machine, evaluate, labelled, record, spread, summary
+from setclr.evaluation.report import counted, describe_machine, evaluate, labelled, record, spread, summary
 from setclr.recipes import PUBLISHED, RECIPES, Recipe
 from setclr.training.distributed import joined, rank
 from setclr.training.pretrain import choose_device
@@ -163,19 +163,20 @@ def show_recipe(name: str) -> None:
 def ours(recipe: Recipe, kept: list[dict]) -> str:
     """Mean ± spread of the records of this recipe, whatever their seeds and wherever their data lay, or "-".
 
-    Of records from several sources of pixels, those from the original files, else the first.
+    Of records on several numbers of images those on most; of several sources of pixels the original files.
     """
-    by_pixels: dict[str, list[dict]] = {}
+    groups: dict[tuple[int, bool, str], list[dict]] = {}
     for result in kept:
         if result["epochs"] == recipe.epochs and same_training(result["recipe"], recipe):
-            by_pixels.setdefault(result["pixels"], []).append(result["accuracy_percent"]["trained"])
-    if not by_pixels:
+            source = (result["images"]["train"], result["pixels"] == "original", result["pixels"])
+            groups.setdefault(source, []).append(result["accuracy_percent"]["trained"])
+    if not groups:
         return "-"
-    source = "original" if "original" in by_pixels else next(iter(by_pixels))
-    runs = by_pixels[source]
+    images, _, pixels = max(groups)
+    runs = groups[max(groups)]
     columns = [name for name in ("linear", *runs[0]) if all(name in run for run in runs)]
     shown = ", ".join(f"{name} {spread([run[name] for run in runs])}" for name in dict.fromkeys(columns))
-    return shown + ("" if source == "original" else f" ({source})")
+    return f"{shown} ({images} images" + ("" if pixels == "original" else f", {pixels}") + ")"
 
 
 def same_training(values: dict, recipe: Recipe) -> bool:
@@ -219,7 +220,8 @@ def evaluate_run(rest: list[str]) -> None:
     print(table.round(1).to_string())
     if asked.record:
         command = shlex.join(["python", "-m", "setclr", "evaluate", *rest])
-        record(asked.record, run, table, asked.pixels, command, describe_machine(run.encoder))
+        machine = describe_machine(run.encoder)
+        record(asked.record, run, table, counted(train, test), asked.pixels, command, machine)
 
 
 @dataclass(frozen=True)

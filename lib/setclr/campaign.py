@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from setclr import training
-from setclr.evaluation.report import describe_machine, evaluate, labelled, record
+from setclr.evaluation.report import counted, describe_machine, evaluate, labelled, record
 from setclr.recipe import Recipe
 from setclr.training.checkpoint import refuse_other_recipe
 
@@ -51,6 +51,7 @@ def campaign(
             if key not in sets:
                 sets = {key: labelled(recipe, root)}
             table = evaluate(run, *sets[key])
-            record(path, run, table, pixels, command, describe_machine(run.encoder))
+            images = counted(*sets[key])
+            record(path, run, table, images, pixels, command, describe_machine(run.encoder))
             best = ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
             yield f"{title}: {best}"

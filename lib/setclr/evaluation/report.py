@@ -49,6 +49,10 @@ def labelled(recipe: Recipe, root: str | Path = "data") -> tuple[ImageSet, Image
     return train, test
 
 
+def counted(train: ImageSet, test: ImageSet) -> dict[str, int]:
+    return {"train": len(train), "test": len(test)}
+
+
 def both(encoder: nn.Module, train: ImageSet, test: ImageSet) -> tuple[Tensor, Tensor]:
     return features(encoder, train.images), features(encoder, test.images)
 
@@ -65,10 +69,14 @@ def describe_machine(encoder: nn.Module) -> dict:
             "torch": torch.__version__}  # fmt: skip
 
 
-def record(path: Path, run: Run, table: pd.DataFrame, source: str, command: str, machine: dict) -> None:
+def record(
+    path: Path, run: Run, table: pd.DataFrame, images: dict, source: str, command: str, machine: dict
+) -> None:
     """Write a result to a JSON file with all that is needed to ask where it came from.
 
     Args:
+        images: numbers of labelled images, "train" and "test": a data set's name does not say whether it
+            was whole.
         source: where the pixels come from, for example "original" or "JPEG q75".
         command: what made the record.
         machine: as `describe_machine` gives it, of the evaluation; training times are in the history.
@@ -77,6 +85,7 @@ def record(path: Path, run: Run, table: pd.DataFrame, source: str, command: str,
         "accuracy_percent": {row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
         "epochs": len(run.rows),
         "training_seconds": round(sum(row["seconds"] for row in run.rows), 1),
+        "images": images,
         "pixels": source,
         "recipe": run.recipe.to_dict(),
         "evaluated_with": command,
@@ -99,6 +108,7 @@ def summary(folder: Path) -> str:
         kept = json.loads(path.read_text())
         key = (
             tuple((k, v) for k, v in kept["recipe"].items() if k != "seed"),
+            tuple(kept["images"].items()),
             kept["pixels"],
             kept["machine"]["device"],
         )
@@ -107,13 +117,14 @@ def summary(folder: Path) -> str:
         raise FileNotFoundError(
             f"{folder}: no records there; python -m setclr evaluate RUN --record FILE makes one"
         )
-    columns = ["data, pixels", "loss", "encoder, epochs", "raw pixels", "untrained", "**kNN**", "**linear**"]
-    columns += ["seeds", "training"]
+    columns = ["data, images, pixels", "loss", "encoder, epochs", "raw pixels", "untrained"]
+    columns += ["**kNN**", "**linear**", "seeds", "training"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for (recipe, source, device), runs in groups.items():
+    for (recipe, images, source, device), runs in groups.items():
         recipe = dict(recipe)
         name = "/".join(recipe["data"].removeprefix("folder:").split("/")[-2:])
-        cells = [f"{name}, {source}", recipe["loss"], f"{recipe['encoder']}, {runs[0]['epochs']}"]
+        cells = [f"{name}, {dict(images)['train']}, {source}", recipe["loss"]]
+        cells.append(f"{recipe['encoder']}, {runs[0]['epochs']}")
         for row, column in (
             ("raw pixels", "knn"),
             ("untrained", "knn"),

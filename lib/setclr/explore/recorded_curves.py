@@ -53,7 +53,8 @@ def read(folder: str | Path, prefix: str = "compare-conv4-") -> Records:
     for path in sorted(Path(folder).glob(f"{prefix}*-seed*.json")):
         name, seed = re.fullmatch(r"(.+)-seed(\d+)", path.stem.removeprefix(prefix)).groups()
         record = json.loads(path.read_text())
-        alike = {**record["recipe"], "pixels": record["pixels"], "trained for": record["epochs"]}
+        alike = {**record["recipe"], "trained for": record["epochs"]}
+        alike |= {key: record[key] for key in ("images", "pixels")}
         alike = {key: value for key, value in alike.items() if key not in OWN}
         first = first or alike
         other = [key for key in alike if alike[key] != first.get(key)]
