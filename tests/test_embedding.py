@@ -54,6 +54,16 @@ def test_without_batch_statistics_chunks_change_nothing(chunk, groups):
         torch.testing.assert_close(its_state[name], buffer)
 
 
+@pytest.mark.parametrize("chunk", [None, 3, 10])
+def test_embedding_without_a_gradient_gives_what_the_loss_sees(chunk):
+    encoder, its_head, views = plain_encoder(), head(6), some_views((2, 8), (3, 5))
+    embedder, seen = Embedder(encoder, its_head, CPU, chunk), []
+    z = embedder.embed(views)
+    embedder.backward(views, lambda z: (seen.append(z), z.sum())[1])
+    assert z.shape == (5, 10, 5) and not z.requires_grad
+    torch.testing.assert_close(z, seen[0].detach(), rtol=1e-12, atol=1e-12)
+
+
 def test_batch_norm_sees_a_chunk_at_a_time_and_counts_it_once():
     """The reference keeps the graph of every chunk, which is what caching avoids."""
     encoder, _ = models.encoder("conv4")

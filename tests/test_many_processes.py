@@ -24,6 +24,10 @@ RECIPE = Recipe("InfoNCE(temperature=0.2) + 0.5 * QARe()", views="photo", epochs
 RECIPES = {
     "adam": RECIPE,
     "groco": Recipe("GroCo()", views="photo", epochs=5, batch=16, last_norm=True, optimiser="sgd", lr=0.1),
+    "moco": replace(RECIPE, loss="InfoNCE(temperature=0.2)", key_momentum=0.9, queue=24),
+    "moco-v3": replace(
+        RECIPE, loss="GroCo()", key_momentum=0.9, key_schedule="cosine", predictor=2, last_norm=True
+    ),
     "multi-crop": replace(RECIPE, full_views=2, local_views=2, view_size=16, local_size=8, optimiser="lars"),
 }
 

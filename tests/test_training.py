@@ -60,11 +60,18 @@ class Killed(BaseException):
 @settings(max_examples=8)
 @given(
     step=st.integers(1, 11),
-    loss=st.sampled_from(["InfoNCE(temperature=0.2)", "GroCo()"]),
+    more=st.sampled_from(
+        [
+            {"loss": "InfoNCE(temperature=0.2)"},
+            {"loss": "GroCo()"},
+            {"loss": "IOT(constraint='rows')", "key_momentum": 0.9, "queue": 40},
+            {"loss": "GroCo()", "key_momentum": 0.9, "key_schedule": "cosine", "predictor": 2},
+        ]
+    ),
     optimiser=st.sampled_from(["adam", "sgd", "lars"]),
 )
-def test_killed_after_any_step_and_resumed_is_never_killed(tmp_path_factory, step, loss, optimiser):
-    recipe = replace(SMALL, loss=loss, optimiser=optimiser, last_norm=True, warmup=1)
+def test_killed_after_any_step_and_resumed_is_never_killed(tmp_path_factory, step, more, optimiser):
+    recipe = replace(SMALL, **more, optimiser=optimiser, last_norm=True, warmup=1)
     out = tmp_path_factory.mktemp("run")
     whole = pretrain(recipe)
     kill_at(step, lambda: pretrain(recipe, out))

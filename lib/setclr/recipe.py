@@ -12,7 +12,8 @@ from setclr.models import ENCODERS
 from setclr.views import PRESETS
 
 # The least value of each integer, and the bounds of those that may also be None.
-LEAST = dict(local_views=0, same_class=1, layers=1, hidden=1, embedding=1, epochs=1, batch=2, seed=0)
+LEAST = dict(local_views=0, same_class=1, layers=1, hidden=1, embedding=1, predictor=0, queue=0)
+LEAST |= dict(epochs=1, batch=2, seed=0)
 OR_NONE = {
     "size": (8, None, "None leaves the images as they are"),
     "images": (2, None, "None takes all"),
@@ -61,6 +62,15 @@ class Recipe:
     """E: dimensions of the embeddings that the loss sees."""
     last_norm: bool = False
     """End the head with a batch norm without scale and shift (GroCo needs it)."""
+    key_momentum: float | None = None
+    """Momentum of a second encoder, a moving average of the first, whose embeddings are the loss's candidates
+    (MoCo); None: views are compared with one another."""
+    key_schedule: str = "constant"
+    """What that momentum does: "constant", or "cosine" to 1 at the end (MoCo v3)."""
+    queue: int = 0
+    """Keys of earlier batches that are further negatives (MoCo)."""
+    predictor: int = 0
+    """Linear layers between the head and the loss on the side of the first encoder (MoCo v3)."""
     optimiser: str = "adam"
     lr: float = 1e-3
     """Peak learning rate."""
@@ -89,6 +99,7 @@ class Recipe:
         choice("activation", self.activation, ("leaky_relu", "relu"))
         choice("optimiser", self.optimiser, ("adam", "sgd", "lars"))
         choice("schedule", self.schedule, ("cosine", "constant"))
+        choice("key_schedule", self.key_schedule, ("constant", "cosine"))
         boolean("last_norm", self.last_norm)
         for name, least in LEAST.items():
             integer(name, getattr(self, name), least=least)
@@ -104,7 +115,25 @@ class Recipe:
         number("momentum", self.momentum, least=0, most=1)
         number("weight_decay", self.weight_decay, least=0)
         number("warmup", self.warmup, least=0)
-        loss_schedule.check(losses.parse(self.loss), self.loss_schedule)
+        loss = losses.parse(self.loss)
+        loss_schedule.check(loss, self.loss_schedule)
+        self._check_keys(loss.takes)
+
+    def _check_keys(self, takes: frozenset[str]) -> None:
+        """Raises ValueError where momentum encoder, queue, predictor and loss do not go together."""
+        if self.key_momentum is None:
+            for name in ("queue", "predictor"):
+                if getattr(self, name):
+                    raise ValueError(
+                        f"{name} must be 0 without a momentum encoder, got {getattr(self, name)}; "
+                        "key_momentum=0.999 adds one"
+                    )
+            return
+        number("key_momentum", self.key_momentum, least=0, most=1, hint="MoCo has 0.999, MoCo v3 0.99")
+        for field, kind in (("key_momentum", "keys"), ("queue", "memory")):
+            if getattr(self, field) and kind not in takes:
+                able = [name for name, loss in losses.BY_NAME.items() if kind in loss.takes]
+                raise ValueError(f"{field} must not be set with {self.loss}; {', '.join(able)} take {kind}")
 
     def to_dict(self) -> dict:
         return asdict(self)

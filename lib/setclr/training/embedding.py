@@ -55,16 +55,14 @@ class Embedder:
             views: as `Views` takes them.
             score: from embeddings z (V_all, n, E), float32 or wider, to a 0-d tensor.
         """
-        n = views[0].shape[1]
-        if self.chunk is None or self.chunk >= n:
+        chunks, n = self._chunks(views), views[0].shape[1]
+        if len(chunks) == 1:
             value = score(self._embed(self._features(views), n))
             value.backward()
             return value.detach()
 
-        chunks = [[x[:, start : start + self.chunk] for x in views] for start in range(0, n, self.chunk)]
-        with torch.no_grad(), unchanged_buffers(self.encoder):
-            parts = [self._features(chunk).unflatten(0, (-1, chunk[0].shape[1])) for chunk in chunks]
-            features = _wide(torch.cat(parts, dim=1))
+        with unchanged_buffers(self.encoder):
+            features = self._collected(chunks)
         features.requires_grad_()
         value = score(self._embed(features.flatten(0, 1), n))
         value.backward()
@@ -75,6 +73,23 @@ class Embedder:
                 part = self._features(chunk)
                 part.backward(grad.flatten(0, 1).to(part.dtype))
         return value.detach()
+
+    def embed(self, views: list[Tensor]) -> Tensor:
+        """The embeddings z (V_all, n, E) without gradient, chunk after chunk."""
+        with torch.no_grad():
+            features = self._collected(self._chunks(views))
+            return self._embed(features.flatten(0, 1), features.shape[1])
+
+    def _chunks(self, views: list[Tensor]) -> list[list[Tensor]]:
+        n = views[0].shape[1]
+        size = self.chunk or n
+        return [[x[:, start : start + size] for x in views] for start in range(0, n, size)]
+
+    @torch.no_grad()
+    def _collected(self, chunks: list[list[Tensor]]) -> Tensor:
+        """The features (V_all, n, …) of all chunks, float32 or wider."""
+        parts = [self._features(chunk).unflatten(0, (-1, chunk[0].shape[1])) for chunk in chunks]
+        return _wide(torch.cat(parts, dim=1))
 
     def _features(self, views: list[Tensor]) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
@@ -99,8 +114,9 @@ def unchanged_buffers(model: nn.Module) -> Iterator[None]:
 
 
 def _averaged(module: nn.Module) -> nn.Module:
-    """The module, with gradients that are the mean over all processes."""
-    return nn.parallel.DistributedDataParallel(module) if world() > 1 else module
+    """The module, with gradients, if it takes any, that are the mean over all processes."""
+    learns = any(parameter.requires_grad for parameter in module.parameters())
+    return nn.parallel.DistributedDataParallel(module) if world() > 1 and learns else module
 
 
 def _wide(x: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from setclr import loss_schedule, losses, views
+from setclr import loss_schedule, losses, models, views
 from setclr.data import ImageSet
 from setclr.recipes import Recipe
 from setclr.training.batches import batches, steps_of
@@ -15,6 +15,7 @@ from setclr.training.checkpoint import Run
 from setclr.training.distributed import gather, rank, world
 from setclr.training.embedding import Embedder
 from setclr.training.loader import stream_batches
+from setclr.training.momentum import Keys
 from setclr.training.optimisers import make_optimiser
 from setclr.training.schedule import learning_rate, stream
 from setclr.views import View
@@ -42,8 +43,11 @@ class Trainer:
         self.images = dataset.images.to(device) if isinstance(dataset.images, Tensor) else dataset.images
         self.views = views_of(recipe, side=self.images.shape[-1])
         self.loss = losses.parse(recipe.loss)
-        self.model = nn.Sequential(run.encoder, run.head)
-        self.embedder = Embedder(run.encoder, run.head, device, recipe.chunk, compiled)
+        self.keys = Keys(run.encoder, run.head, recipe, device) if recipe.key_momentum is not None else None
+        self.predictor = predictor(recipe).to(next(run.head.parameters()))
+        self.model = nn.ModuleList([run.encoder, run.head, self.predictor])
+        head = nn.Sequential(run.head, self.predictor) if recipe.predictor else run.head
+        self.embedder = Embedder(run.encoder, head, device, recipe.chunk, compiled)
         self.optimiser = make_optimiser(recipe, self.model)
         self.steps = steps_of(recipe, self.labels)
         self.step = 0
@@ -118,21 +122,24 @@ class Trainer:
             group["lr"] = lr
         self.optimiser.zero_grad()
         try:
-            loss = self.embedder.backward(x, self.score)
+            candidates = self.keys.candidates(x) if self.keys else {}
+            loss = self.embedder.backward(x, lambda z: self.score(z, **candidates))
         except torch.OutOfMemoryError as error:
             raise MemoryError(
                 f"a batch of {self.run.recipe.batch} does not fit on {self.device} ({error}); chunk=N takes "
                 "N images at a time through the encoder and keeps the batch, or take a smaller batch"
             ) from error
         self.optimiser.step()
+        if self.keys:
+            self.keys.advance(candidates["keys"], self.step / (self.run.recipe.epochs * self.steps))
         self.step += 1
         return loss
 
-    def score(self, z: Tensor) -> Tensor:
+    def score(self, z: Tensor, **candidates: Tensor) -> Tensor:
         """The loss of this process's embeddings (V, n, E) among everyone's."""
         if self.device.type == "cpu" and not z.isfinite().all():
             raise FloatingPointError(DIVERGED.format(what="embeddings", value="NaN or inf", step=self.step))
-        return self.loss(gather(z))
+        return self.loss(gather(z), **candidates)
 
     def refuse_bad_losses(self) -> None:
         """Raises FloatingPointError if one of the last losses is NaN or inf."""
@@ -159,6 +166,8 @@ class Trainer:
             "seconds": self.seconds,
             "images": len(self.labels),
             "loss": self.loss.state_dict(),
+            "predictor": self.predictor.state_dict(),
+            "keys": self.keys.state() if self.keys else None,
             "optimiser": self.optimiser.state_dict(),
             "rng": torch.get_rng_state(),
         }
@@ -178,6 +187,9 @@ class Trainer:
         self.values = list(state.get("values", torch.empty(0)).to(self.device).unbind())
         self.seconds = state.get("seconds", 0.0)
         self.loss.load_state_dict(state["loss"])
+        self.predictor.load_state_dict(state.get("predictor", {}))
+        if self.keys:
+            self.keys.restore(state["keys"])
         self.optimiser.load_state_dict(state["optimiser"])
         torch.set_rng_state(state["rng"])
 
@@ -187,3 +199,19 @@ def views_of(recipe: Recipe, side: int) -> tuple[View, ...]:
     full = recipe.full_views or len(views.PRESETS[recipe.views])
     small = recipe.local_size or round(3 / 7 * (recipe.view_size or side))
     return views.multi_crop(recipe.views, full, recipe.local_views, recipe.view_size, small)
+
+
+def predictor(recipe: Recipe) -> nn.Module:
+    """What stands between head and loss (MoCo v3), with weights of its own seed; nothing, as a rule."""
+    if not recipe.predictor:
+        return nn.Identity()
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(stream(recipe.seed, 0, 0, 0).initial_seed())
+        return models.head(
+            recipe.embedding,
+            recipe.hidden,
+            recipe.embedding,
+            recipe.last_norm,
+            recipe.predictor,
+            recipe.activation,
+        )

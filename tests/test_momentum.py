@@ -1,0 +1,127 @@
+"""The momentum encoder, its queue and the predictor, against the papers' rules written out."""
+
+import copy
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from setclr import losses
+from setclr.data import ImageSet
+from setclr.recipes import Recipe
+from setclr.training.checkpoint import new_run
+from setclr.training.momentum import momentum
+from setclr.training.trainer import Trainer
+
+MOCO = Recipe("InfoNCE(temperature=0.2)", views="photo", optimiser="sgd", lr=0.1, epochs=2, batch=16,
+              key_momentum=0.75, queue=40)  # fmt: skip
+V3 = replace(MOCO, loss="GroCo()", queue=0, key_schedule="cosine", predictor=2, last_norm=True)
+
+
+def trainer_of(recipe: Recipe) -> Trainer:
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=generator)
+    run = new_run(recipe, channels=3)
+    return Trainer(run, ImageSet(images, torch.arange(70) % 5, tuple("abcde")), torch.device("cpu"))
+
+
+def embed(model: nn.ModuleList, x: torch.Tensor) -> torch.Tensor:
+    """(V, N, E) of views (V, N, C, S, S), the networks as they are in training."""
+    z = x.flatten(0, 1)
+    for part in model.train():
+        z = part(z)
+    return z.unflatten(0, x.shape[:2])
+
+
+@pytest.mark.parametrize("recipe", [MOCO, V3], ids=["queue", "predictor"])
+def test_three_steps_are_those_of_the_rules_written_out(recipe):
+    trainer = trainer_of(recipe)
+    encoder, head, predictor = (copy.deepcopy(part) for part in trainer.model)
+    key_encoder, key_head = copy.deepcopy(encoder), copy.deepcopy(head)
+    memory = trainer.keys.queue.clone() if recipe.queue else None
+    learnt = [*encoder.parameters(), *head.parameters(), *predictor.parameters()]
+    optimiser = torch.optim.SGD(learnt, 0.1, momentum=0.9)
+    loss, steps = losses.parse(recipe.loss), trainer.epoch()
+    views = trainer_of(recipe).looks
+    for step in range(3):
+        next(steps)
+        (x,) = next(views)
+        with torch.no_grad():
+            keys = embed(nn.ModuleList([key_encoder, key_head]), x)
+        z = embed(nn.ModuleList([encoder, head, predictor]), x)
+        value = loss(z, keys=keys) if memory is None else loss(z, keys=keys, memory=memory)
+        torch.testing.assert_close(trainer.values[-1], value.detach())
+        optimiser.param_groups[0]["lr"] = 0.1 * (1 + math.cos(math.pi * step / 8)) / 2
+        optimiser.zero_grad()
+        value.backward()
+        optimiser.step()
+        m = 0.75 if recipe is MOCO else 1 - 0.25 * (1 + math.cos(math.pi * step / 8)) / 2
+        for key, query in ((key_encoder, encoder), (key_head, head)):
+            for k, q in zip(key.parameters(), query.parameters()):
+                k.data = m * k.data + (1 - m) * q.data
+        if memory is not None:
+            memory = torch.cat([memory[16:], F.normalize(keys[1], dim=1)])
+            torch.testing.assert_close(trainer.keys.queue, memory)
+    for mine, theirs in zip((encoder, head, predictor), trainer.model):
+        torch.testing.assert_close(mine.state_dict(), theirs.state_dict())
+    for mine, theirs in zip((key_encoder, key_head), trainer.keys.model):
+        torch.testing.assert_close(mine.state_dict(), theirs.state_dict())
+
+
+def test_candidates_get_no_gradient_and_the_optimiser_leaves_them_alone():
+    trainer = trainer_of(MOCO)
+    next(trainer.epoch())
+    assert all(p.grad is None and not p.requires_grad for p in trainer.keys.model.parameters())
+    held = {id(p) for group in trainer.optimiser.param_groups for p in group["params"]}
+    assert not held & {id(p) for p in trainer.keys.model.parameters()}
+    assert held == {id(p) for p in trainer.model.parameters()}
+
+
+def test_a_queue_shorter_than_a_batch_keeps_the_last():
+    trainer = trainer_of(replace(MOCO, queue=5))
+    keys = torch.randn(2, 16, 64)
+    trainer.keys.advance(keys, 0.0)
+    torch.testing.assert_close(trainer.keys.queue, F.normalize(keys[1, -5:], dim=1))
+
+
+def test_the_queue_begins_as_a_function_of_the_seed():
+    queues = [trainer_of(replace(MOCO, seed=seed)).keys.queue for seed in (0, 0, 1)]
+    assert torch.equal(queues[0], queues[1]) and not torch.equal(queues[0], queues[2])
+    torch.testing.assert_close(queues[0].norm(dim=1), torch.ones(40))
+
+
+def test_the_momentum_rises_to_one():
+    rising = [momentum(replace(V3, key_momentum=0.99), t) for t in (0.0, 0.5, 1.0)]
+    assert rising == pytest.approx([0.99, 0.995, 1.0])
+    assert momentum(replace(MOCO, key_momentum=0.999), 0.7) == 0.999
+
+
+def test_the_predictor_is_part_of_what_is_trained_and_not_of_the_embedding():
+    trainer = trainer_of(V3)
+    before = copy.deepcopy(trainer.predictor.state_dict())
+    next(trainer.epoch())
+    assert any(
+        not torch.equal(a, b) for a, b in zip(before.values(), trainer.predictor.state_dict().values())
+    )
+    assert set(trainer.run.state()) == {"recipe", "channels", "history", "encoder", "head"}
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"key_momentum": 1.5}, "key_momentum must be .*<= 1, got 1.5; MoCo has 0.999"),
+        ({"key_momentum": None}, "queue must be 0 without a momentum encoder, got 40; key_momentum=0.999"),
+        ({"key_momentum": None, "queue": 0, "predictor": 2}, "predictor must be 0 without a momentum"),
+        ({"loss": "GroCo()"}, r"queue must not be set with GroCo\(\); Triplet, InfoNCE,.* take memory"),
+        ({"loss": "SparseCLR()"}, "key_momentum must not be set with SparseCLR.*GroCo.* take keys"),
+        ({"loss": "InfoNCE() + QARe()"}, "key_momentum must not be set with InfoNCE"),
+        ({"key_schedule": "linear"}, "key_schedule must be one of 'constant', 'cosine'"),
+        ({"queue": -1}, "queue must be an integer >= 0"),
+    ],
+)
+def test_bad_values_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(MOCO, **change)
