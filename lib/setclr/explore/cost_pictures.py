@@ -31,13 +31,14 @@ def cost_lines(table: Table, unit: str, title: str, marked: tuple[str, ...] = ()
     def draw(figure) -> str:
         axis = figure.subplots()
         axis.set(xscale="log", yscale="log", ylabel=unit, title=title, ylim=np.exp([bottom, top]))
+        axis.yaxis.set_major_formatter("{x:g}")
         label_sizes(axis, sizes)
         for name, row, y in zip(names, values, placed):
-            colour = colours.get(name, GREY)
-            axis.plot(sizes, row, color=colour, linewidth=2 if name in colours else 1)
+            colour, first = colours.get(name, GREY), name in colours
+            axis.plot(sizes, row, color=colour, linewidth=1 + first, zorder=2 + first)
             axis.annotate(
                 name, (sizes[-1], row[-1]), (sizes[-1] * (sizes[-1] / sizes[0]) ** 0.08, y), va="center",
-                fontsize=8, color="black", annotation_clip=False, weight="bold" if name in colours else None,
+                fontsize=8, color="black", annotation_clip=False, weight="bold" if first else None,
                 arrowprops=dict(arrowstyle="-", color=colour, lw=0.6, relpos=(0, 0.5)),
             )  # fmt: skip
         said = (f"{name} {in_words(row[0])} to {in_words(row[-1])}" for name, row in zip(names, values))
@@ -53,6 +54,7 @@ def added_lines(table: Table, title: str, claims: dict[str, dict[int, float]]) -
     low = min(0.0, *(min(row.values()) for row in table.values()))
     ends = np.array([(row[sizes[-1]] - low) / (high - low) for row in table.values()])
     placed = low + spread(ends, 0.06) * (high - low)
+    plate = dict(facecolor="white", edgecolor="none", alpha=0.8, pad=1)
 
     def draw(figure) -> str:
         axis = figure.subplots()
@@ -64,13 +66,16 @@ def added_lines(table: Table, title: str, claims: dict[str, dict[int, float]]) -
         label_sizes(axis, every)
         for (name, row), y, colour, marker in zip(table.items(), placed, LINES, "os^Dv"):
             axis.plot(sizes, row.values(), marker=marker, color=colour)
-            axis.text(sizes[-1] * 1.06, y, name, va="center", fontsize=9)
+            axis.text(sizes[-1] * 1.06, y, name, va="center", fontsize=9, bbox=plate)
         for words, row in claims.items():
-            axis.plot(row.keys(), row.values(), "*", color="black", markersize=11, markerfacecolor="white")
+            axis.plot(row.keys(), row.values(), "k*", markersize=11, markerfacecolor="white", zorder=4)
             for N, y in row.items():
-                axis.text(N, y + 0.035 * (high - low), f"{words}: +{y:g} %", ha="center", fontsize=8)
+                above = y + 0.05 * (high - low)
+                axis.text(N, above, f"{words}: +{y:g} %", ha="center", fontsize=8, bbox=plate, zorder=3)
         said = (f"{name} {row[sizes[0]]:+.1f} to {row[sizes[-1]]:+.1f} %" for name, row in table.items())
-        return f"{title}, N = {sizes[0]} to {sizes[-1]}: {', '.join(said)} more than InfoNCE."
+        stars = [f"{words} +{y:g} % at {N}" for words, row in claims.items() for N, y in row.items()]
+        said = f"{title}, N = {sizes[0]} to {sizes[-1]}: {', '.join(said)} more than InfoNCE"
+        return said + (f"; as stars: {', '.join(stars)}." if stars else ".")
 
     return still(draw, (8, 3.4))
 

@@ -119,11 +119,12 @@ def build(figure, compact: bool, ms: Table, megabytes: Table, machine: str) -> D
             part.update(N, name)
         k, took, memory = names.index(name), at(ms, N), at(megabytes, N)
         ratio = took[k] / took[names.index(reference)]
+        dearest = f"; {names[-1]} takes {in_words(took[-1])} ms" * (name != names[-1])
         return (
             f"At N = {N:.0f}, {name} takes {in_words(took[k])} ms, {ratio:.2f} times {reference}, and keeps "
-            f"{in_words(memory[k])} MB for the way back. From N = {sizes[-2]} to {sizes[-1]} "
-            f"its time grows like N^{growth(ms[name]):.1f}, its memory like "
-            f"N^{growth(megabytes[name]):.1f}; {names[-1]} takes {in_words(took[-1])} ms."
+            f"{in_words(memory[k])} MB for the way back{dearest}. From N = {sizes[-2]} to {sizes[-1]} "
+            f"the time of {name} grows like N^{growth(ms[name]):.1f}, "
+            f"its memory like N^{growth(megabytes[name]):.1f}."
         )
 
     return Drawing([artist for part in parts for artist in part.artists], update)
@@ -137,6 +138,7 @@ class Lines:
         sizes = list(next(iter(table.values())))
         axis.set(xscale="log", yscale="log", xlabel="images N in a batch", title=title)
         axis.set_xticks(sizes, sizes, minor=False)
+        axis.yaxis.set_major_formatter("{x:g}")
         axis.minorticks_off()
         axis.margins(x=0.04)
         for row in table.values():
@@ -186,8 +188,8 @@ class Stems:
         self.dots.set_facecolor(colours)
         self.dots.set_sizes([55 if other == name else 18 for other in self.table])
         self.title.set_text(f"{self.unit} at N = {N:.0f}")
-        for text, x in zip(self.values, now):
-            text.set(text=in_words(x), x=x * self.room)
+        for text, x, other in zip(self.values, now, self.table):
+            text.set(text=in_words(x), x=x * self.room ** (2 if other == name else 1))
 
 
 def limits(table: Table) -> tuple[float, float]:
