@@ -28,6 +28,8 @@ RECIPES = {
     "moco-v3": replace(
         RECIPE, loss="GroCo()", key_momentum=0.9, key_schedule="cosine", predictor=2, last_norm=True
     ),
+    "clusters": Recipe("DeepCluster()", views="photo", full_views=1, embedding=5, epochs=5, batch=16),
+    "infomax": Recipe("DeepInfoMax()", views="photo", full_views=1, embedding=8, epochs=5, batch=16),
     "multi-crop": replace(RECIPE, full_views=2, local_views=2, view_size=16, local_size=8, optimiser="lars"),
 }
 

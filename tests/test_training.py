@@ -66,6 +66,7 @@ class Killed(BaseException):
             {"loss": "GroCo()"},
             {"loss": "IOT(constraint='rows')", "key_momentum": 0.9, "queue": 40},
             {"loss": "GroCo()", "key_momentum": 0.9, "key_schedule": "cosine", "predictor": 2},
+            {"loss": "DeepCluster()", "full_views": 1, "embedding": 6},
         ]
     ),
     optimiser=st.sampled_from(["adam", "sgd", "lars"]),

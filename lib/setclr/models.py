@@ -130,6 +130,49 @@ class ClassToken(nn.Module):
         return torch.cat([own[:, :1], weights.mT @ own[:, 1:]], dim=1)
 
 
+class Places(nn.Module):
+    """An encoder that also gives the map which it averages: (N, 1 + L, D), the whole and its L places.
+
+    Raises ValueError unless the encoder ends by averaging a map of D channels.
+    """
+
+    def __init__(self, encoder: nn.Module):
+        super().__init__()
+        pools = [module for module in encoder.modules() if isinstance(module, nn.AdaptiveAvgPool2d)]
+        if not pools:
+            raise ValueError(
+                "encoder must average a map for DeepInfoMax to have places: conv4, resnet32, resnet18, "
+                f"resnet50; got {type(encoder).__name__}"
+            )
+        self.encoder, self.pool = encoder, pools[-1]
+
+    def forward(self, x: Tensor) -> Tensor:
+        maps = []
+        hook = self.pool.register_forward_pre_hook(lambda module, inputs: maps.append(inputs[0]))
+        try:
+            whole = self.encoder(x)
+        finally:
+            hook.remove()
+        return torch.cat([whole.unsqueeze(1), maps[0].flatten(2).mT], dim=1)
+
+
+class PlacesHead(nn.Module):
+    """A head for the whole image and one for its places, as in Hjelm et al. 2019.
+
+    Features (N, 1 + L, D) → embeddings ((1 + L)·N, E), place after place; (N, D) → (N, E) by the first.
+    """
+
+    def __init__(self, whole: nn.Module, place: nn.Module):
+        super().__init__()
+        self.whole, self.place = whole, place
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim == 2:
+            return self.whole(x)
+        places = self.place(x[:, 1:].flatten(0, 1)).unflatten(0, (len(x), -1))
+        return torch.cat([self.whole(x[:, 0]), places.transpose(0, 1).flatten(0, 1)])
+
+
 ENCODERS = {
     "conv4": conv4,
     "resnet32": resnet32,

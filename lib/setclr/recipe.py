@@ -13,11 +13,11 @@ from setclr.views import PRESETS
 
 # The least value of each integer, and the bounds of those that may also be None.
 LEAST = dict(local_views=0, same_class=1, layers=1, hidden=1, embedding=1, predictor=0, queue=0)
-LEAST |= dict(epochs=1, batch=2, seed=0)
+LEAST |= dict(epochs=0, batch=2, seed=0)
 OR_NONE = {
     "size": (8, None, "None leaves the images as they are"),
     "images": (2, None, "None takes all"),
-    "full_views": (2, 4, "None takes as many as `views` has"),
+    "full_views": (1, 4, "None takes as many as `views` has"),
     "view_size": (8, None, "None takes the images' side"),
     "local_size": (8, None, "None takes 3/7 of a full view's side"),
     "lr_batch": (1, None, "None takes lr as it is"),
@@ -41,7 +41,8 @@ class Recipe:
     views: str = "simclr"
     """Named augmentation, a key of setclr.views.PRESETS."""
     full_views: int | None = None
-    """Full views of an image, 2 to 4, in turn those of `views`; None: as many as `views` has."""
+    """Full views of an image, 1 to 4, in turn those of `views`; None: as many as `views` has. Losses need
+    two, baselines such as "Supervised()" one."""
     local_views: int = 0
     """Small crops of an image beside its full views (multi-crop)."""
     view_size: int | None = None
@@ -115,9 +116,26 @@ class Recipe:
         number("momentum", self.momentum, least=0, most=1)
         number("weight_decay", self.weight_decay, least=0)
         number("warmup", self.warmup, least=0)
-        loss = losses.parse(self.loss)
-        loss_schedule.check(loss, self.loss_schedule)
-        self._check_keys(loss.takes)
+        loss_schedule.check(self.parsed_loss, self.loss_schedule)
+        self._check_views()
+        self._check_keys(self.parsed_loss.takes)
+
+    @property
+    def parsed_loss(self) -> losses.Objective:
+        """The loss, or baseline, that `loss` describes."""
+        return losses.parse(self.loss)
+
+    def _check_views(self) -> None:
+        """Raises ValueError where the loss needs more views or fewer."""
+        full = self.full_views or len(PRESETS[self.views])
+        baseline = isinstance(self.parsed_loss, losses.Baseline)
+        if baseline and (full > 1 or self.local_views):
+            raise ValueError(
+                f"full_views must be 1 with {self.loss}, which contrasts no views, got {full} and "
+                f"{self.local_views} local ones; full_views=1 makes it so"
+            )
+        if not baseline and full < 2:
+            raise ValueError(f"full_views must be 2 to 4 with {self.loss}, which contrasts views, got {full}")
 
     def _check_keys(self, takes: frozenset[str]) -> None:
         """Raises ValueError where momentum encoder, queue, predictor and loss do not go together."""

@@ -4,7 +4,8 @@ import ast
 import operator
 
 from setclr.checks import choice
-from setclr.losses.base import SetLoss
+from setclr.losses.base import Objective, SetLoss
+from setclr.losses.baselines import BASELINES, Baseline
 from setclr.losses.linear import LinearAssignment
 from setclr.losses.margin import MMCL
 from setclr.losses.ordering import GroCo
@@ -32,16 +33,17 @@ LOSSES = (
 )
 BY_NAME = {loss.__name__: loss for loss in LOSSES}
 
-__all__ = [*BY_NAME, "SetLoss", "parse"]
+__all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "parse"]
+NAMED = BY_NAME | BASELINES
 
 EXAMPLE = "an expression such as 'InfoNCE(temperature=0.5)'"
 
 
-def parse(text: str) -> SetLoss:
+def parse(text: str) -> Objective:
     """The loss that an expression such as "InfoNCE(temperature=0.2)" or "InfoNCE() + 0.5 * GroCo()"
-    describes.
+    describes, or a baseline such as "Rotation()".
 
-    Only the losses' names, literals, `+` and `*` are understood, so text from a file or a command line is
+    Only their names, literals, `+` and `*` are understood, so text from a file or a command line is
     safe.
 
     Raises:
@@ -52,7 +54,7 @@ def parse(text: str) -> SetLoss:
     except (SyntaxError, AttributeError):
         raise ValueError(f"loss must be {EXAMPLE}, got {text!r}") from None
     loss = _evaluate(tree, text)
-    if not isinstance(loss, SetLoss):
+    if not isinstance(loss, Objective):
         raise ValueError(f"loss must be {EXAMPLE}, got {text!r}")
     return loss
 
@@ -68,7 +70,7 @@ def _evaluate(node: ast.expr, text: str):
         case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str(value))]):
             return float(value)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
-            loss = BY_NAME[choice("loss", name, BY_NAME)]
+            loss = NAMED[choice("loss", name, NAMED)]
             try:
                 return loss(
                     *(_evaluate(a, text) for a in args), **{k.arg: _evaluate(k.value, text) for k in keywords}

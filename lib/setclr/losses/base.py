@@ -22,17 +22,31 @@ class Points(NamedTuple):
     memory: Tensor | None  # (Q, E), without gradient
 
 
-class SetLoss(nn.Module):
+class Objective(nn.Module):
+    """What the training loop asks of a loss, or of a baseline, before it calls it with embeddings z.
+
+    `takes`: which of "keys" and "memory" it understands. `targets`: None, or what it must be told of each
+    image, "labels" or "clusters". `places`: whether it wants the encoder's map, too (`models.Places`).
+    """
+
+    takes: frozenset[str] = frozenset()
+    targets: str | None = None
+    places = False
+
+    def __init__(self):
+        super().__init__()
+
+    def prepare(self, views: list[Tensor]) -> list[Tensor]:
+        """What the encoder is shown of views (V, N, C, S, S), a tensor a size."""
+        return views
+
+
+class SetLoss(Objective):
     """A loss on the set of points z (V, N, E).
 
     A subclass stores its constructor's arguments under their own names, implements `score` and, unless it is
     a regulariser, `solution`, and lists in `takes` which of "keys" and "memory" it understands.
     """
-
-    takes: frozenset[str] = frozenset()
-
-    def __init__(self):
-        super().__init__()
 
     def forward(self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
         """The loss, a 0-d tensor.

@@ -57,9 +57,13 @@ def new_run(recipe: Recipe, channels: int) -> Run:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(recipe.seed)
         encoder, features = models.encoder(recipe.encoder, channels)
-        head = models.head(
-            features, recipe.hidden, recipe.embedding, recipe.last_norm, recipe.layers, recipe.activation
-        )
+        heads = [
+            models.head(
+                features, recipe.hidden, recipe.embedding, recipe.last_norm, recipe.layers, recipe.activation
+            )
+            for _ in range(2 if recipe.parsed_loss.places else 1)
+        ]
+        head = models.PlacesHead(*heads) if len(heads) == 2 else heads[0]
     return Run(recipe, encoder, head, channels)
 
 

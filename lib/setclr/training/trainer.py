@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from setclr import loss_schedule, losses, models, views
+from setclr import loss_schedule, models, views
 from setclr.data import ImageSet
 from setclr.recipes import Recipe
 from setclr.training.batches import batches, steps_of
@@ -18,6 +18,7 @@ from setclr.training.loader import stream_batches
 from setclr.training.momentum import Keys
 from setclr.training.optimisers import make_optimiser
 from setclr.training.schedule import learning_rate, stream
+from setclr.training.targets import Targets
 from setclr.views import View
 
 DIVERGED = (
@@ -42,12 +43,14 @@ class Trainer:
         self.labels = dataset.labels
         self.images = dataset.images.to(device) if isinstance(dataset.images, Tensor) else dataset.images
         self.views = views_of(recipe, side=self.images.shape[-1])
-        self.loss = losses.parse(recipe.loss)
+        self.loss = recipe.parsed_loss
         self.keys = Keys(run.encoder, run.head, recipe, device) if recipe.key_momentum is not None else None
         self.predictor = predictor(recipe).to(next(run.head.parameters()))
         self.model = nn.ModuleList([run.encoder, run.head, self.predictor])
+        self.targets = Targets(run, dataset) if self.loss.targets else None
+        encoder = models.Places(run.encoder) if self.loss.places else run.encoder
         head = nn.Sequential(run.head, self.predictor) if recipe.predictor else run.head
-        self.embedder = Embedder(run.encoder, head, device, recipe.chunk, compiled)
+        self.embedder = Embedder(encoder, head, device, recipe.chunk, compiled)
         self.optimiser = make_optimiser(recipe, self.model)
         self.steps = steps_of(recipe, self.labels)
         self.step = 0
@@ -63,6 +66,8 @@ class Trainer:
         epoch = self.step // self.steps
         before, started = self.seconds, time.perf_counter()
         loss_schedule.apply(self.loss, self.run.recipe.loss_schedule, epoch)
+        if self.targets:
+            self.targets.begin(epoch, self.step % self.steps == 0, self.optimiser)
         self.model.train()
         while self.step < (epoch + 1) * self.steps:
             self.values.append(self.update(next(self.looks)))
@@ -122,8 +127,9 @@ class Trainer:
             group["lr"] = lr
         self.optimiser.zero_grad()
         try:
-            candidates = self.keys.candidates(x) if self.keys else {}
-            loss = self.embedder.backward(x, lambda z: self.score(z, **candidates))
+            x = self.loss.prepare(x)
+            more = self.beside(x)
+            loss = self.embedder.backward(x, lambda z: self.score(z, **more))
         except torch.OutOfMemoryError as error:
             raise MemoryError(
                 f"a batch of {self.run.recipe.batch} does not fit on {self.device} ({error}); chunk=N takes "
@@ -131,15 +137,21 @@ class Trainer:
             ) from error
         self.optimiser.step()
         if self.keys:
-            self.keys.advance(candidates["keys"], self.step / (self.run.recipe.epochs * self.steps))
+            self.keys.advance(more["keys"], self.step / (self.run.recipe.epochs * self.steps))
         self.step += 1
         return loss
 
-    def score(self, z: Tensor, **candidates: Tensor) -> Tensor:
+    def beside(self, x: list[Tensor]) -> dict[str, Tensor | None]:
+        """What the loss takes beside the embeddings of these views."""
+        if self.targets:
+            return self.targets.of(self.step % self.steps, self.device)
+        return self.keys.candidates(x) if self.keys else {}
+
+    def score(self, z: Tensor, **more: Tensor | None) -> Tensor:
         """The loss of this process's embeddings (V, n, E) among everyone's."""
         if self.device.type == "cpu" and not z.isfinite().all():
             raise FloatingPointError(DIVERGED.format(what="embeddings", value="NaN or inf", step=self.step))
-        return self.loss(gather(z), **candidates)
+        return self.loss(gather(z), **more)
 
     def refuse_bad_losses(self) -> None:
         """Raises FloatingPointError if one of the last losses is NaN or inf."""
@@ -168,6 +180,7 @@ class Trainer:
             "loss": self.loss.state_dict(),
             "predictor": self.predictor.state_dict(),
             "keys": self.keys.state() if self.keys else None,
+            "targets": self.targets.state() if self.targets else None,
             "optimiser": self.optimiser.state_dict(),
             "rng": torch.get_rng_state(),
         }
@@ -190,6 +203,8 @@ class Trainer:
         self.predictor.load_state_dict(state.get("predictor", {}))
         if self.keys:
             self.keys.restore(state["keys"])
+        if self.targets:
+            self.targets.restore(state["targets"])
         self.optimiser.load_state_dict(state["optimiser"])
         torch.set_rng_state(state["rng"])
 

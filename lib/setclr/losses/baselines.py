@@ -1,0 +1,121 @@
+"""What the tables compare with that is no matching: labels, rotations, clusters, an image and its places.
+
+They see a batch as the losses do, as z (V, N, E), but as raw outputs, not on a sphere: those of a classifier
+of E classes, or of DeepInfoMax's two heads. They have no assignment.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from setclr.checks import may_look
+from setclr.losses.base import Objective
+
+
+class Baseline(Objective):
+    """Scores the outputs z of a batch; some of them by what each image is."""
+
+    def forward(self, z: Tensor, targets: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
+        """The loss, a 0-d tensor, in float32 or wider.
+
+        Args:
+            z: (V, N, E) floating.
+            targets: (N,) integers in 0 … E − 1, where the baseline has `targets`.
+            weight: (E,) weights of the targets in the mean; None: all 1.
+
+        Raises:
+            ValueError: z or targets are not as above; names what they are.
+        """
+        if not isinstance(z, Tensor) or z.ndim != 3 or not z.is_floating_point() or 0 in z.shape:
+            got = f"{tuple(z.shape)} {z.dtype}" if isinstance(z, Tensor) else type(z).__name__
+            raise ValueError(f"z must be (V, N, E), floating and not empty, got {got}")
+        if (targets is not None) != (self.targets is not None):
+            raise ValueError(f"targets must be {self.targets or 'None'} for {self}, got {targets!r}")
+        if targets is not None:
+            check_targets(targets, z)
+        with torch.autocast(z.device.type, enabled=False):
+            z = z.to(torch.promote_types(z.dtype, torch.float32))
+            return self.score(z, targets, None if weight is None else weight.to(z.dtype))
+
+    def score(self, z: Tensor, targets: Tensor | None, weight: Tensor | None) -> Tensor:
+        """Cross-entropy of the targets, the same for every view."""
+        return F.cross_entropy(z.flatten(0, 1), targets.repeat(len(z)), weight)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Supervised(Baseline):
+    """Cross-entropy of the labels: what an encoder learns that is told them. E is the number of classes.
+
+    The first row of table 2 of the QARe paper.
+    """
+
+    targets = "labels"
+
+
+class DeepCluster(Baseline):
+    """Cross-entropy of the clusters of the encoder's own features (Caron et al. 2018). E is their number.
+
+    Every epoch begins with new clusters and a new last layer (`training.clusters`). An image weighs one over
+    the size of its cluster, which is what drawing clusters uniformly comes to: else one would take them all.
+    """
+
+    targets = "clusters"
+
+
+class Rotation(Baseline):
+    """By how many quarter turns was it turned (Gidaris et al. 2018)? A view is shown in all four; E is 4.
+
+    RotationNet in table 2 of the QARe paper.
+    """
+
+    def prepare(self, views: list[Tensor]) -> list[Tensor]:
+        """(1, N, C, S, S) → (4, N, C, S, S), turned counter-clockwise by 0, 90, 180 and 270 degrees."""
+        return [torch.cat([x.rot90(turns, (-2, -1)) for turns in range(4)]) for x in views]
+
+    def score(self, z: Tensor, targets: None, weight: None) -> Tensor:
+        if z.shape[0] != 4 or z.shape[2] != 4:
+            raise ValueError(f"z must be (4, N, 4), got {tuple(z.shape)}; the recipe needs embedding=4")
+        turns = torch.arange(4, device=z.device).repeat_interleave(z.shape[1])
+        return F.cross_entropy(z.flatten(0, 1), turns)
+
+
+class DeepInfoMax(Baseline):
+    r"""Does this place belong to that image? The local objective of Hjelm et al. 2019.
+
+    .. math::
+        L = \operatorname{mean}_{i, l}\, \operatorname{sp}(-\langle g_i, c_{il}\rangle)
+          + \operatorname{mean}_{i \ne j, l}\, \operatorname{sp}(\langle g_i, c_{jl}\rangle) - 2 \log 2
+
+    with g the image's embedding, c those of its places, sp the softplus: minus the Jensen-Shannon estimate of
+    what an image says about its places. 0 for embeddings that say nothing, above −2 log 2. That paper's
+    global objective and its prior are left out.
+
+    z is (1 + L, N, E): of the whole image, and of its L places. Cost: O(L N² E) time, O(L N²) memory.
+    """
+
+    places = True
+
+    def score(self, z: Tensor, targets: None, weight: None) -> Tensor:
+        P, N, _ = z.shape
+        if P < 2 or N < 2:
+            raise ValueError(f"z must be (1 + L, N, E) with L >= 1 and N >= 2, got {tuple(z.shape)}")
+        says = torch.einsum("ie,lje->lij", z[0], z[1:])
+        own = says.diagonal(dim1=1, dim2=2)
+        of_others = (F.softplus(says).sum() - F.softplus(own).sum()) / ((P - 1) * N * (N - 1))
+        return F.softplus(-own).mean() + of_others - 2 * says.new_tensor(2).log()
+
+
+def check_targets(targets: Tensor, z: Tensor) -> None:
+    """Raises ValueError unless targets are (N,) integers that E outputs can name."""
+    if targets.shape != z.shape[1:2] or targets.is_floating_point():
+        raise ValueError(f"targets must be {z.shape[1]} integers, got {targets.dtype} {tuple(targets.shape)}")
+    if may_look(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < z.shape[2]:
+        raise ValueError(
+            f"targets must be in 0 to {z.shape[2] - 1}, one of E = {z.shape[2]} outputs, got "
+            f"{int(targets.min())} to {int(targets.max())}; the recipe's embedding is the number of classes"
+        )
+
+
+BASELINES = {kind.__name__: kind for kind in (Supervised, DeepCluster, Rotation, DeepInfoMax)}

@@ -1,0 +1,60 @@
+"""DeepCluster's targets: the clusters that the encoder's own features fall into, anew every epoch.
+
+Caron et al. 2018: features are whitened and put on the unit sphere, k-means finds E clusters, and since their
+numbers mean nothing from one epoch to the next, the classifier's last layer begins afresh.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from setclr.training.distributed import from_first
+from setclr.training.schedule import stream
+
+COMPONENTS = 256  # as in that paper
+BATCH = 500
+
+
+def clusters(encoder: nn.Module, images: Tensor, count: int, seed: int) -> Tensor:
+    """The cluster (N,) of each image, on the CPU; the same on every process.
+
+    Args:
+        encoder: is left as it is, in training mode or not.
+        images: (N, C, H, W) uint8, taken without augmentation.
+        count: clusters, 2 ≤ count ≤ N.
+        seed: of k-means.
+
+    Cost: the encoder's on N images, and O(N · count · D) for each of k-means' rounds.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.decomposition import PCA
+
+    def found() -> np.ndarray:
+        x = _features(encoder, images)
+        x = PCA(min(COMPONENTS, *x.shape), whiten=True, random_state=seed).fit_transform(x)
+        x /= np.linalg.norm(x, axis=1, keepdims=True).clip(min=1e-12)
+        return KMeans(count, n_init=1, random_state=seed).fit(x).labels_
+
+    return torch.from_numpy(from_first(found)).long()
+
+
+def begin_afresh(layer: nn.Linear, optimiser: torch.optim.Optimizer, *key: int) -> None:
+    """New weights, a function of the key, for a layer, and nothing that the optimiser remembers of it."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(stream(*key).initial_seed())
+        fresh = nn.Linear(layer.in_features, layer.out_features)
+    with torch.no_grad():
+        for parameter, value in zip(layer.parameters(), fresh.parameters()):
+            parameter.copy_(value)
+            optimiser.state.pop(parameter, None)
+
+
+@torch.no_grad()
+def _features(encoder: nn.Module, images: Tensor) -> np.ndarray:
+    device, training = next(encoder.parameters()), encoder.training
+    encoder.eval()
+    try:
+        parts = [encoder(part.to(device) / 255) for part in images.split(BATCH)]
+        return torch.cat(parts).float().numpy(force=True)
+    finally:
+        encoder.train(training)

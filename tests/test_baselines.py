@@ -1,0 +1,228 @@
+"""The baselines: their scores against formulas written out, and their training."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score
+from torch import nn
+from torchvision.transforms.v2 import functional as transforms
+
+from setclr import data, losses, models
+from setclr.data import ImageSet
+from setclr.losses.baselines import BASELINES, DeepCluster, DeepInfoMax, Rotation, Supervised
+from setclr.recipes import Recipe
+from setclr.training import pretrain
+from setclr.training.checkpoint import new_run
+from setclr.training.clusters import begin_afresh, clusters
+from setclr.training.trainer import Trainer
+
+ONE = dict(views="photo", full_views=1, epochs=2, batch=16, lr=3e-3)
+RECIPES = {
+    "supervised": Recipe("Supervised()", embedding=5, layers=1, **ONE),
+    "rotation": Recipe("Rotation()", embedding=4, **ONE),
+    "clusters": Recipe("DeepCluster()", embedding=7, **ONE),
+    "infomax": Recipe("DeepInfoMax()", embedding=8, **ONE),
+}
+
+
+@pytest.fixture(autouse=True)
+def images(monkeypatch) -> ImageSet:
+    """70 images of 16 px of 5 colours, their classes, brighter above than below, in noise."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(70) % 5
+    colour = torch.tensor([[200, 60, 60], [60, 200, 60], [60, 60, 200], [200, 200, 60], [60, 200, 200]])
+    noise = torch.randint(-20, 21, (70, 3, 16, 16), generator=generator)
+    light = torch.linspace(35, -35, 16).long()[:, None]
+    few = ImageSet((colour[labels][:, :, None, None] + light + noise).byte(), labels, tuple("abcde"))
+    monkeypatch.setattr(data, "load", lambda *args, **kwargs: few)
+    return few
+
+
+def outputs(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def test_supervised_is_minus_the_mean_log_probability_of_the_label():
+    z, labels = outputs(2, 6, 5), torch.tensor([0, 4, 2, 2, 1, 3])
+    p = z.softmax(2)
+    literal = -sum(math.log(p[v, i, labels[i]]) for v in range(2) for i in range(6)) / 12
+    assert float(Supervised()(z, labels)) == pytest.approx(literal)
+
+
+def test_a_cluster_weighs_the_same_whatever_its_size():
+    """The mean over clusters of the mean over their images, if the batch is the whole set."""
+    z, found = outputs(1, 6, 3), torch.tensor([0, 0, 0, 0, 1, 2])
+    logs = z[0].log_softmax(1)[range(6), found]
+    literal = -(logs[:4].mean() + logs[4] + logs[5]) / 3
+    assert float(DeepCluster()(z, found, 1 / torch.tensor([4, 1, 1]))) == pytest.approx(float(literal))
+
+
+def test_rotation_shows_four_turns_and_asks_which():
+    x = torch.rand(1, 3, 3, 8, 8)
+    (shown,) = Rotation().prepare([x])
+    for turns in range(4):
+        torch.testing.assert_close(shown[turns], transforms.rotate(x[0], 90.0 * turns))
+    z = outputs(4, 6, 4)
+    literal = -np.mean([float(z[t, i].log_softmax(0)[t]) for t in range(4) for i in range(6)])
+    assert float(Rotation()(z)) == pytest.approx(literal)
+
+
+def test_deep_infomax_is_the_jensen_shannon_estimate_written_out():
+    z = outputs(4, 5, 3)
+    own, others = [], []
+    for i in range(5):
+        for j in range(5):
+            for place in range(1, 4):
+                u = float(z[0, i] @ z[place, j])
+                (own if i == j else others).append(u)
+    estimate = np.mean([math.log(2) - math.log1p(math.exp(-u)) for u in own])
+    estimate -= np.mean([math.log1p(math.exp(-u)) + u - math.log(2) for u in others])
+    assert float(DeepInfoMax()(z)) == pytest.approx(-estimate)
+    assert float(DeepInfoMax()(torch.zeros(4, 5, 3))) == pytest.approx(0, abs=1e-6)
+
+
+@given(scale=st.floats(0, 100))
+def test_deep_infomax_never_claims_more_than_two_bits(scale):
+    assert float(DeepInfoMax()(scale * outputs(3, 4, 2))) >= -2 * math.log(2)
+
+
+@pytest.mark.parametrize("name", ["conv4", "resnet32", "resnet18"])
+def test_the_whole_is_what_the_encoder_makes_of_the_mean_of_its_places(name):
+    encoder, width = models.encoder(name)
+    x = torch.rand(2, 3, 32, 32)
+    with torch.no_grad():
+        seen, plain = models.Places(encoder.eval())(x), encoder(x)
+    assert seen.shape[2] == width and seen.shape[1] > 1
+    torch.testing.assert_close(seen[:, 0], plain)
+    mean = seen[:, 1:].mean(1)
+    torch.testing.assert_close(encoder.fc(mean) if name == "resnet32" else mean, plain)
+
+
+def test_places_of_an_encoder_without_a_map_are_refused():
+    with pytest.raises(ValueError, match="encoder must average a map .* got Linear"):
+        models.Places(nn.Linear(2, 2))
+
+
+def test_the_places_head_has_two_heads():
+    head = models.PlacesHead(nn.Linear(3, 2), nn.Linear(3, 2))
+    x = torch.randn(4, 6, 3)
+    z = head(x).unflatten(0, (-1, 4))
+    torch.testing.assert_close(z[0], head.whole(x[:, 0]))
+    for place in range(1, 6):
+        torch.testing.assert_close(z[place], head.place(x[:, place]))
+    torch.testing.assert_close(head(x[:, 0]), head.whole(x[:, 0]))
+
+
+def test_clusters_find_what_is_apart_and_leave_the_encoder_alone(images):
+    encoder = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.BatchNorm1d(3))
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    found = clusters(encoder.train(), images.images, 5, seed=0)
+    assert adjusted_rand_score(images.labels, found) > 0.9
+    assert encoder.training
+    assert all(torch.equal(before[name], value) for name, value in encoder.state_dict().items())
+    assert torch.equal(found, clusters(encoder, images.images, 5, seed=0))
+
+
+def test_the_last_layer_begins_afresh_as_a_function_of_the_key():
+    layers = [nn.Linear(3, 2), nn.Linear(3, 2)]
+    for layer in layers:
+        optimiser = torch.optim.Adam(layer.parameters())
+        layer(torch.rand(4, 3)).sum().backward()
+        optimiser.step()
+        begin_afresh(layer, optimiser, 0, 1)
+        assert not optimiser.state
+    assert torch.equal(layers[0].weight, layers[1].weight)
+    begin_afresh(layers[1], optimiser, 0, 2)
+    assert not torch.equal(layers[0].weight, layers[1].weight)
+
+
+@pytest.mark.parametrize("name", ["supervised", "rotation", "infomax"])
+def test_training_lowers_the_loss(name):
+    losses = pretrain(replace(RECIPES[name], epochs=8)).history.loss
+    assert losses.iloc[-1] < losses.iloc[0] - 0.05
+
+
+def test_clusters_are_those_of_the_epoch_and_are_kept(images):
+    run = new_run(RECIPES["clusters"], channels=3)
+    trainer = Trainer(run, images, torch.device("cpu"))
+    steps = trainer.epoch()
+    next(steps)
+    kept = trainer.state()["targets"]
+    last = [layer for layer in run.head.modules() if isinstance(layer, nn.Linear)][-1]
+    first = last.weight.clone()
+    assert kept.shape == (70,) and int(kept.max()) == 6
+    list(steps)
+    trainer.close_epoch()
+    next(trainer.epoch())
+    assert not torch.equal(trainer.state()["targets"], kept)
+    assert (last.weight - first).abs().max() > 0.05, "a new layer, not a step"
+
+
+def test_no_epochs_is_random_weights(tmp_path):
+    recipe = Recipe("InfoNCE()", views="photo", epochs=0, batch=16)
+    run = pretrain(recipe, tmp_path)
+    fresh = new_run(recipe, channels=3)
+    assert all(map(torch.equal, run.encoder.state_dict().values(), fresh.encoder.state_dict().values()))
+    assert pretrain(recipe, tmp_path).finished and run.history.empty
+
+
+@pytest.mark.parametrize(
+    "name, change, message",
+    [
+        ("supervised", {"full_views": 2}, r"full_views must be 1 with Supervised\(\).* got 2"),
+        ("supervised", {"full_views": None}, "full_views must be 1"),
+        ("supervised", {"local_views": 2}, "got 1 and 2 local ones"),
+        ("supervised", {"key_momentum": 0.9}, "key_momentum must not be set with Supervised"),
+        ("supervised", {"loss": "InfoNCE()"}, "full_views must be 2 to 4 with InfoNCE"),
+        ("supervised", {"loss": "Supervised() + QARe()"}, "losses are added"),
+        ("supervised", {"loss": "Rotaton()"}, "did you mean 'Rotation'"),
+        ("supervised", {"loss": "Rotation(4)"}, "Rotation"),
+    ],
+)
+def test_bad_recipes_are_refused(name, change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(RECIPES[name], **change)
+
+
+@pytest.mark.parametrize(
+    "name, change, message",
+    [
+        ("supervised", {"embedding": 4}, "embedding must be an integer >= 5, got 4; .* has 5 classes"),
+        ("clusters", {"embedding": 1}, "embedding must be .*>= 2"),
+        ("clusters", {"embedding": 71}, "embedding must be .*<= 70, got 71; it is the number of clusters"),
+        ("rotation", {"embedding": 5}, r"z must be \(4, N, 4\).*embedding=4"),
+        ("infomax", {"encoder": "vit-small16", "view_size": 32}, "encoder must average a map"),
+    ],
+)
+def test_what_the_data_does_not_fit_is_refused(name, change, message):
+    with pytest.raises(ValueError, match=message):
+        pretrain(replace(RECIPES[name], **change))
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_has_a_repr_that_parses_and_refuses_bad_input(name):
+    baseline = losses.parse(f"{name}()")
+    assert repr(baseline) == f"{name}()" and not baseline.takes
+    for z in (None, torch.zeros(3, 4), torch.zeros(1, 3, 4, dtype=torch.long), torch.zeros(1, 0, 4)):
+        with pytest.raises(ValueError, match="z must be"):
+            baseline(z)
+
+
+@pytest.mark.parametrize(
+    "targets, message",
+    [
+        (None, "targets must be labels"),
+        (torch.tensor([0, 1]), "targets must be 3 integers"),
+        (torch.zeros(3), "targets must be 3 integers"),
+        (torch.tensor([0, 1, 4]), "targets must be in 0 to 3, .* got 0 to 4; .*number of classes"),
+        (torch.tensor([0, -1, 3]), "got -1 to 3"),
+    ],
+)
+def test_bad_targets_are_refused(targets, message):
+    with pytest.raises(ValueError, match=message):
+        Supervised()(torch.zeros(1, 3, 4), targets)
