@@ -8,7 +8,7 @@ RECIPE ?= photo-groco
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-browser notebooks pretrain bench format clean
+.PHONY: help lab test test-browser notebooks coverage pretrain bench format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -31,7 +31,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 lab: $(READY) ## open JupyterLab on the first notebook
-	$(BIN)/jupyter lab --ip 127.0.0.1 $(AS_ROOT) $(LAB_OPTIONS) $(NOTEBOOK)
+	$(BIN)/jupyter lab --ip 127.0.0.1 --ServerApp.root_dir=. $(AS_ROOT) $(LAB_OPTIONS) $(NOTEBOOK)
 
 test: $(READY) ## lint, test the library, run every notebook with small parameters and its sliders
 	$(BIN)/ruff check
@@ -43,6 +43,9 @@ test-browser: $(READY) ## drive the sliders in a real JupyterLab (needs Chromium
 
 notebooks: $(READY) ## run every notebook in full into build/, HTML beside
 	$(BIN)/python tests/notebook_tools.py build
+
+coverage: $(READY) ## write notebooks/coverage.md: where each figure and equation is shown
+	$(BIN)/python tests/coverage_page.py
 
 pretrain: $(READY) ## train a recipe: make pretrain RECIPE=photo-groco
 	$(BIN)/python -m setclr pretrain $(RECIPE) --out data/runs/$(RECIPE)

@@ -1,4 +1,4 @@
-"""Matching two views of many things one to one (table 1 of the QARe paper)."""
+"""Matching two views of many things one to one (QARe, table 1)."""
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment

@@ -1,5 +1,5 @@
 """Five things in a plane, seen twice and matched again: the loss is what the true matching costs more than
-the best one (QARe paper, section 3.3, eq. 2, 3, 9 and 12)."""
+the best one (QARe, section 3.3, eq. 2, 3, 9 and 12)."""
 
 import numpy as np
 import torch

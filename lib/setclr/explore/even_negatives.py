@@ -1,4 +1,4 @@
-"""The uniformity penalty: the negatives' masses against their mean or their largest (IOT-CL, eq. 24, 25)."""
+"""The uniformity penalty: the negatives' masses against their mean or maximum (IOT-CL, eq. 24 and 25)."""
 
 from functools import lru_cache
 from typing import NamedTuple

@@ -42,7 +42,7 @@ def info_nce(x: Tensor, temperature: float) -> Tensor:
 
 
 def groco(x: Tensor, beta: float) -> Tensor:
-    """GroCo of numbers x (..., 5), the positive last: each group sorted, then eq. 6. One number per list."""
+    """GroCo of numbers x (..., 5), the positive last, each group sorted: one number a list (GroCo, eq. 6)."""
     groups = torch.cat([x[..., :-1].sort(-1).values, x[..., -1:]], dim=-1)
     p = top_probability(groups, 1, beta)
     truth = F.one_hot(torch.tensor(4), 5).to(p)

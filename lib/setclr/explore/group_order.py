@@ -1,5 +1,5 @@
 """One anchor with two positives and eight negatives: how GroCo and InfoNCE pull, and GroCo's way from
-similarities to a loss (GroCo, figures 1 and 2, eq. 5 and 6)."""
+similarities to a loss (GroCo, figures 1 and 2, eq. 1, 5 and 6)."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -58,7 +58,7 @@ def similarities(positive: float) -> Tensor:
 
 
 def sort_groups(positive: float, beta: float, negatives: int, preorder: bool) -> Sorting:
-    """GroCo on the anchor's list: P, and eq. 6 as the mean binary cross-entropy of p and the truth."""
+    """GroCo on the anchor's list: P, and the mean binary cross-entropy of p and the truth (GroCo, eq. 6)."""
     s = similarities(positive)
     groups = [s[:-K].argsort()[-negatives:], s[-K:].argsort() + len(NEGATIVES)]
     points = torch.cat(groups if preorder else [group.sort().values for group in groups])
@@ -71,7 +71,7 @@ def sort_groups(positive: float, beta: float, negatives: int, preorder: bool) ->
 
 
 def info_nce(positive: float, temperature: float) -> tuple[float, np.ndarray]:
-    """InfoNCE of the anchor, all eight negatives in the denominator (eq. 11), and −∂loss/∂similarity."""
+    """InfoNCE of the anchor against all eight negatives (GroCo, eq. 11), and −∂loss/∂similarity."""
     s = similarities(positive)
     logits = s / temperature
     others = logits[:-K].logsumexp(0)

@@ -1,4 +1,4 @@
-"""Two sets of pictures, lines between them as thick as their coupling, a queue (IOT-CL, figures 1, 5c, 6)."""
+"""Two sets of pictures, lines between them as thick as the coupling, a queue (IOT-CL, figures 1, 5c, 6)."""
 
 import numpy as np
 import torch
@@ -56,7 +56,7 @@ def made_up() -> Tensor:
 
 
 def coupling(cost: Tensor, epsilon: float, queue: int, constraint: str) -> Tensor:
-    """P (5, 5 + queue); with a queue the batch's other pictures are forbidden (eq. 38)."""
+    """P (5, 5 + queue); with a queue the batch's other pictures are forbidden (IOT-CL, eq. 38)."""
     cost = cost[:, : N + queue]
     if queue:
         itself = torch.eye(*cost.shape, dtype=torch.bool)

@@ -1,5 +1,5 @@
-"""Multi-crop on one photograph: where the crops are cut, and what of them reaches the encoder (GroCo, table
-4)."""
+"""Multi-crop on one photograph: where the crops are cut, and what of them reaches the encoder (GroCo, section
+4.3)."""
 
 from dataclasses import replace
 from functools import lru_cache

@@ -1,5 +1,5 @@
-"""One positive and one negative: three losses as curves of the gap between them (GroCo, figure 5, eq. 7 to
-10)."""
+"""One positive and one negative: three losses as curves of the gap between them (GroCo, figure 5, eq. 7,
+8 and 10)."""
 
 import numpy as np
 
@@ -10,17 +10,17 @@ GAP = np.linspace(-2, 2, 201)  # d⁻ − d⁺ of cosine distances; right of 0 t
 
 
 def contrastive(gap, temperature):
-    """log(1 + e^{−gap/τ}) (eq. 7)."""
+    """log(1 + e^{−gap/τ}) (GroCo, eq. 7)."""
     return np.logaddexp(0, -gap / temperature)
 
 
 def triplet(gap, margin):
-    """max(r − gap, 0) (eq. 8)."""
+    """max(r − gap, 0) (GroCo, eq. 8)."""
     return np.maximum(margin - gap, 0)
 
 
 def groco(gap, beta):
-    """−log(arctan(β·gap)/π + ½) (eq. 10)."""
+    """−log(arctan(β·gap)/π + ½) (GroCo, eq. 10)."""
     return -np.log(np.arctan(beta * gap) / np.pi + 0.5)
 
 

@@ -1,5 +1,5 @@
 """Softmax and sparsemax of three scores: two paths through the triangle of probabilities, and the water level
-that makes some of them exactly zero (QARe and SparseCLR, section 4.2, eq. 15 and 16)."""
+that makes some of them exactly zero (QARe, section 4.2, eq. 15 and 16)."""
 
 import numpy as np
 import torch

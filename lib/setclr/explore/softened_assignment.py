@@ -1,5 +1,5 @@
-"""The best matching made soft: all N! matchings weighed together, or every row by itself (QARe paper, eq. 4
-and 13)."""
+"""The best matching made soft: all N! matchings weighed together, or every row by itself (QARe, eq. 4 and
+13)."""
 
 from functools import lru_cache
 from itertools import product
@@ -63,7 +63,7 @@ def softened_assignment(**initial) -> Panel:
 
 @lru_cache(maxsize=2**12)
 def soften(mining: str, temperature: float, n: int) -> Softened:
-    """The loss of the first n things (eq. 4, or eq. 13 with its exp) and the mean matching behind it."""
+    """The loss of the first n things as in eq. 4, or eq. 13 with its exp, and the mean matching behind it."""
     S = torch.cdist(*THINGS[:, :n])
     solved = linear_assignment(S, temperature, mining)
     return Softened(float(S.trace() - solved.value) / n, solved.matrix.numpy())

@@ -1,5 +1,5 @@
 """Solvers of one machine's dual in a race: projected gradients step by step beside the exact optimum, clipped
-least squares and doing nothing (MMCL, Proposition 1)."""
+least squares and doing nothing (MMCL, proposition 1)."""
 
 from functools import lru_cache
 from typing import NamedTuple

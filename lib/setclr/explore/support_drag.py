@@ -1,5 +1,5 @@
 """One anchor, its positive and six negatives on a circle: whom InfoNCE and SparseCLR give weight as one of
-the negatives is dragged away (QARe and SparseCLR, section 4.2)."""
+the negatives is dragged away (QARe, section 4.2)."""
 
 import numpy as np
 import torch

@@ -68,12 +68,12 @@ def linear_values(cost: Tensor) -> Tensor:
 
 
 def linear_assignment(cost: Tensor, temperature: float = 0.0, mining: str = "one-to-one") -> Assignment:
-    r"""The cheapest assignment, min_Y tr(cost Yᵀ) (eq. 2), or its smoothing (eq. 4)
+    r"""The cheapest assignment, min_Y tr(cost Yᵀ) (QARe, eq. 2), or its smoothing as in eq. 4
 
     .. math:: -\tau \log \sum_Y \exp(-\operatorname{tr}(\text{cost}\, Y^T)/\tau),
 
     Y running over the permutation matrices, or with batch-hard mining over all matrices with a single 1 in
-    each row, when rows choose independently (eq. 12 and 13, which lacks an exp).
+    each row, when rows choose independently, as in eq. 12 and 13.
 
     Args:
         cost: (..., N, N) float32 or float64.
@@ -131,7 +131,7 @@ def log_permanent(logits: Tensor) -> Tensor:
 
 
 def quadratic_assignment(S: Tensor, S_A: Tensor, S_B: Tensor) -> Quadratic:
-    """tr(S Yᵀ) + tr(S_A Y S_Bᵀ Yᵀ) (eq. 5) for all N! permutation matrices Y, and its extremes.
+    """tr(S Yᵀ) + tr(S_A Y S_Bᵀ Yᵀ) for all N! permutation matrices Y, and its extremes (QARe, eq. 5).
 
     Args:
         S: (..., N, N) float32 or float64, N ≤ 8: the pairs of an element of A and one of B.
@@ -165,7 +165,7 @@ def quadratic_assignment(S: Tensor, S_A: Tensor, S_B: Tensor) -> Quadratic:
 
 
 def spectral_bounds(F: Tensor, D: Tensor) -> Bounds:
-    """⟨λ_F, λ_D⟩₋ ≤ tr(F Y Dᵀ Yᵀ) ≤ ⟨λ_F, λ_D⟩₊ for every permutation matrix Y (eq. 7).
+    """⟨λ_F, λ_D⟩₋ ≤ tr(F Y Dᵀ Yᵀ) ≤ ⟨λ_F, λ_D⟩₊ for every permutation matrix Y (QARe, eq. 7).
 
     The eigenvalues are sorted against each other for the lower bound and with each other for the upper one;
     both are reached if Y may be any orthogonal matrix.

@@ -1,6 +1,6 @@
 """Three solvers for the duals of many small support-vector machines over one pool of points.
 
-Every machine separates one positive z⁺ from the negatives Y of the pool. Its dual (MMCL, Proposition 1) is
+Every machine separates one positive z⁺ from the negatives Y of the pool. Its dual (MMCL, proposition 1) is
 
     min over 0 ≤ α ≤ C of g(α) = ½ αᵀΔα − 2·1ᵀα,   Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ,
 
@@ -69,7 +69,7 @@ class Solved(NamedTuple):
 
 
 def clipped_inverse(machines: Machines, definite: bool = True) -> Tensor:
-    """clip(2 Δ⁻¹1): least squares without the bounds, then cut to them (MMCL_INV of Proposition 1).
+    """MMCL_INV, clip(2 Δ⁻¹1): least squares without the bounds, then cut to them (MMCL, proposition 1).
 
     One factorisation serves all machines. With A = K + ρI and B = A⁻¹, leaving out the rows R = own of A
     changes its inverse by rank r, and from A_YY to Δ it is another rank 2; q₁ = A_YY⁻¹1 and q₂ = A_YY⁻¹k_Y
@@ -123,8 +123,8 @@ def inverse(A: Tensor, definite: bool) -> Tensor:
 def projected_gradient(
     machines: Machines, tolerance: float = 1e-3, rounds: int = 1000, start: Tensor | None = None
 ) -> Solved:
-    """Projected gradient descent, accelerated (MMCL_PGD of Proposition 1, with a step that fits), from 0 or
-    from a `start` (A, P).
+    """MMCL_PGD: projected gradient descent, accelerated, with a step that fits (MMCL, proposition 1), from 0
+    or from a `start` (A, P).
 
     The step is 1/λ with λ the largest curvature met so far, at first that of power iteration; a step that
     meets a larger one is taken back. Momentum restarts where it points uphill. Stops when every machine's
@@ -168,7 +168,7 @@ def projected_gradient(
 
 
 def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
-    """The exact optimum: guess which α stand at 0, which at C and which between, and mend the guess.
+    """The exact optimum (MMCL, proposition 1): guess which α stand at 0, at C and between; mend the guess.
 
     For a guess the free α solve a linear system. A free one beyond a bound goes to it; a bound one whose
     gradient points inside becomes free. All of them change at once while their number falls. Support is

@@ -80,9 +80,10 @@ def svm_dual(
     """The weights α of the machine that separates a positive from the other points of a pool; of many at
     once.
 
-    They minimise g(α) = ½ αᵀΔα − 2·1ᵀα over 0 ≤ α ≤ C, where Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ:
-    "exact" by block pivoting, "pgd" by projected gradients until the residual is at most `tolerance`. "inv"
-    is clip(2Δ⁻¹1, 0, C), least squares cut to the bounds: another weighting, which can be worse than α = 0.
+    They minimise g(α) = ½ αᵀΔα − 2·1ᵀα over 0 ≤ α ≤ C, where Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ
+    (MMCL, proposition 1): "exact" by block pivoting, "pgd" by projected gradients until the residual is at
+    most `tolerance`. "inv" is clip(2Δ⁻¹1, 0, C), least squares cut to the bounds: another weighting, which
+    can be worse than α = 0.
 
     Args:
         K: (..., P, P) float32 or float64: the kernel of the pool's points, symmetric.

@@ -36,9 +36,10 @@ def soft_maximum(x: Tensor, temperature: float) -> Tensor:
 
 
 def sparsemax(x: Tensor) -> Tensor:
-    """The point of the simplex nearest to x (eq. 16): p_j = max(0, x_j − T) with the T for which Σ_j p_j = 1.
+    """The point of the simplex nearest to x (QARe, eq. 15 and 16).
 
-    Only entries within 1 of the maximum can be positive.
+    It is p_j = max(0, x_j − T) with the T for which Σ_j p_j = 1. Only entries within 1 of the maximum can be
+    positive.
 
     Args:
         x: (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.

@@ -53,7 +53,7 @@ def comparators(n: int, kind: str = "odd-even") -> list[tuple]:
 
 
 def swap_probability(excess: Tensor, swap: str = "arctan") -> Tensor:
-    """f(excess): probability that two neighbours swap, excess = β·(left − right) (GroCo eq. 3; 0.5 at a tie).
+    """f(excess): probability that two neighbours swap, excess = β·(left − right); ½ at a tie (GroCo, eq. 3).
 
     "arctan" is arctan(excess)/π + ½, written so that neither tail loses digits; "logistic" is the sigmoid.
     """
@@ -72,7 +72,7 @@ def swap_slope(excess: Tensor, swap: str = "arctan") -> Tensor:
 def sorting_network(x: Tensor, beta: float = 1.0, kind: str = "odd-even", swap: str = "arctan") -> Sorted:
     """Sort softly along the last dimension and say where everything went.
 
-    Every layer acts on the softly swapped values of the one before (GroCo eq. 2 to 4).
+    Every layer acts on the softly swapped values of the one before (GroCo, eq. 2 to 4).
 
     Args:
         x: (..., n) float32 or float64.
@@ -104,8 +104,8 @@ def top_probability(
     """Probability that each element lands among the `top` last (largest) places: the column sums of P's last
     rows.
 
-    The row vector 1_topᵀ is pushed through P = P_L ⋯ P_1 from the left, so no matrix is ever formed (GroCo's
-    p, eq. 6).
+    The row vector 1_topᵀ is pushed through P = P_L ⋯ P_1 from the left, so no matrix is ever formed. It
+    is the p of GroCo's eq. 6.
 
     Args:
         x: (..., n) float32 or float64.
@@ -176,7 +176,7 @@ class _TopProbability(torch.autograd.Function):
 
 
 def _mix(x: Tensor, low, high, q: Tensor, dim: int = -2) -> Tensor:
-    """One layer: swap rows `low` and `high` of x with probability q (eq. 4), the other rows unchanged."""
+    """One layer: swap rows `low` and `high` of x with probability q, the other rows unchanged."""
     low, high = (low, high) if dim == 0 else ((..., low, slice(None)), (..., high, slice(None)))
     out = x.clone(memory_format=torch.contiguous_format)
     move = q * (x[high] - x[low])

@@ -42,10 +42,10 @@ def sinkhorn(
     a: Tensor | None = None,
     b: Tensor | None = None,
 ) -> Coupling:
-    """The coupling of least cost and most entropy, with a report of how far it converged.
+    """The coupling of least cost and most entropy (IOT-CL, eq. 2 and 3), and how far it converged.
 
-    Each round makes the columns right, then the rows (IOT-CL, Algorithm 1, up to the transpose of a symmetric
-    cost), so that rows always sum to `a` and columns to `b` in the limit.
+    Each round makes the columns right, then the rows (IOT-CL, eq. 21 and 22; its algorithm 1, up to the
+    transpose of a symmetric cost), so that rows always sum to `a` and columns to `b` in the limit.
 
     Args:
         cost: (..., n, m) float32 or float64; +inf forbids a pair, every row and column needs a finite entry.

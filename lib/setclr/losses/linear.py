@@ -13,7 +13,7 @@ from setclr.losses.base import Points, SetLoss
 
 
 class LinearAssignment(SetLoss):
-    r"""The true matching against the cheapest one (eq. 3, smoothed eq. 4; batch-hard eq. 12 and 13).
+    r"""The true matching against the cheapest one (QARe, eq. 3, 4 and 10 to 13).
 
     .. math::
         L = \tfrac{1}{N} \Big[\operatorname{tr}(S_m) + \tau \log \sum_Y
@@ -21,8 +21,8 @@ class LinearAssignment(SetLoss):
 
     with S the N×N distances from view 0 to view 1; for τ = 0 the second term is −min_Y tr(S_m Yᵀ). Y runs
     over the permutation matrices, or with batch-hard mining over all matrices with a single 1 in each row.
-    Batch-hard, the loss with m = 0 is τ·InfoNCE(τ) of the N×N matrix (proposition 2; the printed eq. 13 lacks
-    an exp), and with τ = 0 the triplet hinge on the hardest negative (proposition 1).
+    Batch-hard, the loss with m = 0 is τ·InfoNCE(τ) of the N×N matrix (QARe, proposition 2; the printed
+    eq. 13 lacks an exp), and with τ = 0 the triplet hinge on the hardest negative (QARe, proposition 1).
 
     `assignment`: the optimal Y, or for τ > 0 its Gibbs mean, in the block from view 0 to view 1, and its
     transpose in the block from view 1 to view 0, whose rows therefore sum to 1 only one-to-one.

@@ -29,7 +29,7 @@ class SortList(NamedTuple):
 
 
 class GroCo(SetLoss):
-    r"""Group ordering constraints: every positive before every negative (eq. 1, 5 and 6).
+    r"""Group ordering constraints: every positive before every negative (GroCo, eq. 5 and 6).
 
     .. math::
         L = \operatorname{mean}_a \tfrac{1}{n+K} \sum_{i} \operatorname{BCE}(p_i, [i \text{ is a positive}])
@@ -37,7 +37,7 @@ class GroCo(SetLoss):
     with p_i the probability that element i lands among the K top places (the two sums of eq. 6 are equal,
     since the columns of P sum to 1). The list holds similarities in ascending order and the network compares
     places (0, 1) first, as in the authors' program: the main text's network for an even number of elements,
-    the supplement's for an odd one.
+    with soft swaps the supplement's for an odd one (GroCo, algorithm 1).
 
     `assignment`: p_i at the candidates in the anchor's list, 0 elsewhere; rows sum to K. Without a batch norm
     as the

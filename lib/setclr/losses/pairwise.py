@@ -9,7 +9,7 @@ from setclr.losses.base import Points, SetLoss, check_positive_views, positive_w
 
 
 class InfoNCE(SetLoss):
-    r"""Each anchor picks its positive out of the negatives by a softmax (van den Oord 2018; GroCo eq. 11).
+    r"""Each anchor picks its positive out of the negatives by a softmax (van den Oord 2018; GroCo, eq. 11).
 
     .. math::
         L = \operatorname{mean}_{a, p}\; -\log \frac{e^{s_{ap}/\tau}}{e^{s_{ap}/\tau} + \sum_n
@@ -97,13 +97,13 @@ class NTLogistic(SetLoss):
 
 
 class Triplet(SetLoss):
-    r"""The positive nearer than the hardest negatives, by a margin (Schroff 2015; Hermans et al. 2017).
+    r"""The positive nearer than the hardest negatives, by a margin (Schroff 2015; GroCo, eq. 8).
 
     .. math::
         L = \operatorname{mean}_a \operatorname{mean}_{p, n}\; \max(0,\; d_{ap} - d_{an} + m)
 
-    with p the anchor's chosen positives and n its nearest negatives. Without the hinge (GroCo table 7, m = ∞)
-    it is the mean of d⁺ − d⁻.
+    with p the anchor's chosen positives and n its nearest negatives, as in Hermans et al. 2017. Without the
+    hinge (m = ∞ in GroCo's table 7) it is the mean of d⁺ − d⁻.
 
     The inner problem is the search for the nearest negatives. `assignment`: equal weights for them that sum
     to 1.
@@ -112,7 +112,7 @@ class Triplet(SetLoss):
         margin: m ≥ 0, in units of the distance; None leaves the hinge out. QARe's experiments use 0.5,
             GroCo's table 7 has 0.8, 1.6 and None.
         positives: "hardest": the farthest positive (batch-hard, as in QARe's experiments); "all": every one
-            (GroCo table 7).
+            (as in GroCo's table 7).
         negatives: how many of the nearest negatives, ≥ 1; fewer where the batch has fewer. Batch-hard takes
             1, GroCo's table 7 takes 10.
         distance: "euclidean", ‖x − y‖ of unit vectors, with gradient 0 where they are equal; "cosine", 1 − s,

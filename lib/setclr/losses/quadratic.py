@@ -14,15 +14,17 @@ from setclr.losses.base import Points, SetLoss
 
 
 class QARe(SetLoss):
-    r"""Bound of the quadratic assignment of two views, from the spectra of their similarity matrices.
+    r"""Bound of the quadratic assignment of two views, from the spectra of their similarities (QARe, eq. 7
+    and 17).
 
     .. math::
         L_{cosine} = \tfrac{1}{N^2} \langle \lambda(1 + S_A), \lambda(1 + S_B) \rangle_+, \qquad
         L_{euclidean} = -\tfrac{1}{N^2} \langle \lambda(S_A), \lambda(S_B) \rangle_-
 
-    (algorithms 2 and 1), S_A and S_B the N×N cosines, or Euclidean distances, within view A and view B, λ
-    their eigenvalues, multiplied in the same (+) or in opposite (−) order; the mean over the pairs of views.
-    The authors' program divides by N(N−1) and clamps negative cosines to 0; this is the paper's formula.
+    (QARe, algorithms 2 and 1), S_A and S_B the N×N cosines, or Euclidean distances, within view A and view B,
+    λ their eigenvalues, multiplied in the same (+) or in opposite (−) order; the mean over the pairs of
+    views. The authors' program divides by N(N−1) and clamps negative cosines to 0; this is the paper's
+    formula.
 
     A regulariser, for `InfoNCE(0.5) + 1.125 * QARe()`; the weights of table 4 go from 0.125 to 1.25. It has
     no assignment. The cosine version pushes the points of a view apart. The Euclidean one contracts them: the

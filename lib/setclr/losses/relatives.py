@@ -109,7 +109,7 @@ class InvaSpread(SetLoss):
 
 
 class HardNegatives(InfoNCE):
-    r"""InfoNCE against the hardest of the negatives only (Wang & Liu 2021; IOT-CL eq. 26).
+    r"""InfoNCE against the hardest of the negatives only (Wang & Liu 2021; IOT-CL, eq. 26).
 
     .. math::
         L = \operatorname{mean}_{a, p}\; -\log \frac{e^{s_{ap}/\tau}}{e^{s_{ap}/\tau} + \sum_{n \in H_a}

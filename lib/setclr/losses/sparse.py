@@ -9,7 +9,8 @@ from setclr.losses.base import Points, SetLoss, check_positive_views, positive_w
 
 
 class SparseCLR(SetLoss):
-    r"""Each anchor picks its positive out of the negatives by a sparsemax, which gives most of them nothing.
+    r"""Each anchor picks its positive out of the negatives by a sparsemax, which gives most of them nothing
+    (QARe, eq. 14).
 
     .. math::
         L = \operatorname{mean}_{a, p}\; \max\nolimits_\Omega(x_{ap}) - (s_{ap} - m), \qquad

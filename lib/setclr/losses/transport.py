@@ -28,30 +28,30 @@ class Matching(NamedTuple):
 
 
 class IOT(SetLoss):
-    r"""The log-mass that the coupling leaves to the positive pairs (eq. 8 and 13, 20, 23).
+    r"""The log-mass that the coupling leaves to the positive pairs (IOT-CL, eq. 8, 13, 18, 20 and 23).
 
     .. math::
         L = -\operatorname{mean}_{(i,j) \in S} \log (n P_{ij}) + \lambda\, KL(\bar Q \| P), \qquad
         P = \arg\min_{P \in U} \langle C, P \rangle - \epsilon H(P)
 
-    over n = V·N points on either side, C_ij = 1 − s_ij and +∞ for i = j, S the positive pairs. The factor n
-    makes U(a) equal to InfoNCE for two views; for more, the other positives stay in the coupling, since it is
-    one matching of all points.
+    over n = V·N points on either side, C_ij = 1 − s_ij and +∞ for i = j, S the positive pairs (IOT-CL, eq. 16
+    and 17). The factor n makes U(a) equal to InfoNCE for two views; for more, the other positives stay in the
+    coupling, since it is one matching of all points.
 
-    - "total", U(1) (eq. 19): only the whole mass is prescribed: one softmax over all pairs.
-    - "rows", U(a) (eq. 12): every anchor has mass 1/n: a softmax of each row.
-    - "both", U(a, b) (Algorithm 1): every candidate too: `iterations` rounds of Sinkhorn, each columns, then
-      rows.
+    - "total", U(1): only the whole mass is prescribed: one softmax over all pairs (IOT-CL, eq. 10 and 19).
+    - "rows", U(a): every anchor has mass 1/n: a softmax of each row (IOT-CL, eq. 9 and 12).
+    - "both", U(a, b): every candidate too: `iterations` rounds of Sinkhorn, each columns, then rows (IOT-CL,
+      algorithm 1).
 
-    The uniformity penalty (eq. 24 and 25) pulls the negatives' masses to one value: Q̄ equals P at positive
-    pairs and q, without gradient, at negative ones. With the mean for q, as the text of section 3.4 says, it
-    is a Kullback–Leibler divergence, ≥ 0 and 0 exactly when they are all the same; the printed eq. 25 says
-    max. Only negatives contribute, so the gradient has a second part, which moves mass from the positives to
-    the negatives: it remains where the value is 0, and the loss itself has to outweigh it.
+    The uniformity penalty (IOT-CL, eq. 24 and 25) pulls the negatives' masses to one value: Q̄ equals P at
+    positive pairs and q, without gradient, at negative ones. With the mean for q, as the text of section 3.4
+    says, it is a Kullback–Leibler divergence, ≥ 0 and 0 exactly when they are all the same; the printed eq.
+    25 says max. Only negatives contribute, so the gradient has a second part, which moves mass from the
+    positives to the negatives: it remains where the value is 0, and the loss itself has to outweigh it.
 
-    With `memory` (appendix C, eq. 38) each view is matched on its own: its N anchors with the other views'
-    points and the queue, where pairs of different images of the batch are forbidden. An in-batch column then
-    holds the positive alone, and "both", which prescribes the column's mass, forgets how alike the two are:
+    With `memory` (IOT-CL, eq. 38) each view is matched on its own: its N anchors with the other views' points
+    and the queue, where pairs of different images of the batch are forbidden. An in-batch column then holds
+    the positive alone, and "both", which prescribes the column's mass, forgets how alike the two are:
     its gradient moves the queue's pairs only, at convergence nothing. With a queue take "rows".
 
     `assignment`: n·P, (V·N, V·N) or (V·N, V·N + Q); rows sum to 1 for "rows" and "both".

@@ -1,0 +1,84 @@
+"""The coverage page says what notebooks, recipes and docstrings say, and leaves out nothing of the papers."""
+
+import re
+
+import coverage_page
+import nbformat
+import pytest
+from coverage_page import KINDS, PAGE, PAPERS, listed, page, references, shown
+
+PLACES = shown()
+
+
+def test_the_page_is_what_the_tags_docstrings_and_recipes_say():
+    assert PAGE.read_text() == page(), "run make coverage"
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_every_item_is_either_shown_or_left_out_for_a_reason(key):
+    paper = PAPERS[key]
+    there = {item for of, item in PLACES if of == key}
+    assert not there & set(paper["not covered"]), "shown: strike it from 'not covered'"
+    assert there | set(paper["not covered"]) == set(paper["items"])
+    assert set(paper["in part"]) <= there and set(paper["slips"]) <= set(paper["items"])
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_the_list_has_no_gaps(key):
+    for kind in KINDS:
+        numbers = [re.match(rf"{kind}(\d+)([a-z]?)$", item) for item in PAPERS[key]["items"]]
+        found = [(int(m[1]), m[2]) for m in numbers if m]
+        assert found == sorted(set(found))
+        assert {n for n, _ in found} == set(range(1, len({n for n, _ in found}) + 1))
+        for n in {n for n, letter in found if letter}:
+            letters = [letter for m, letter in found if m == n]
+            assert letters == list("abcdefgh"[: len(letters)])
+
+
+def test_links_lead_to_files_and_sections():
+    links = re.findall(r"\]\(<?([^)>#]+)(?:#([^>]+))?>?\)", PAGE.read_text())
+    assert len(links) == PAGE.read_text().count("](") > 200
+    sections = {}
+    for target, section in set(links):
+        path = (PAGE.parent / target).resolve()
+        assert path.exists(), target
+        if section:
+            if path not in sections:
+                cells = nbformat.read(path, as_version=4).cells
+                text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+                sections[path] = re.findall(r"^## (.+)$", text, re.MULTILINE)
+            assert [s.replace(" ", "-") for s in sections[path]].count(section) == 1, (target, section)
+
+
+def test_a_reference_is_read_in_its_one_spelling():
+    assert references("The swap (GroCo, eq. 2 to 4; MMCL, figure 3b), as eq. 9 and table 2 have it.") == [
+        ("groco", "eq2"), ("groco", "eq3"), ("groco", "eq4"), ("mmcl", "figure3b"),
+    ]  # fmt: skip
+    assert references("(Ye 2019; IOT-CL, section 3.4, figures 1, 5c\n    and 6, algorithm 1)") == [
+        ("iot", "figure1"), ("iot", "figure5c"), ("iot", "figure6"), ("iot", "algorithm1"),
+    ]  # fmt: skip
+    assert (
+        references("As in GroCo's table 7 (m = ∞), (QARe, section 4.2), (the printed eq. 13 lacks it).") == []
+    )
+
+
+@pytest.mark.parametrize("text", ["(eq. 3)", "(GroCo eq. 3)", "(QARe paper, table 1)", "(Algorithm 1)",
+                                  "(MMCL, by eq. 3)", "(MMCL, equation 3)", "(2019; Table 8)"])  # fmt: skip
+def test_what_is_nearly_a_reference_is_refused(text):
+    with pytest.raises(ValueError, match="write|spelled"):
+        references(text)
+
+
+def test_an_item_that_the_paper_has_not_is_refused():
+    assert listed("qare", "figure1b") == "figure1" and listed("groco", "table8a") == "table8a"
+    for paper, item in (("groco", "eq12"), ("groco", "table8e"), ("mmcl", "figure3"), ("moco", "eq1")):
+        with pytest.raises(ValueError, match=f"{paper}:{item}"):
+            listed(paper, item)
+
+
+def test_a_tag_in_another_spelling_is_refused(tmp_path, monkeypatch):
+    cell = nbformat.v4.new_code_cell(metadata={"tags": ["groco:eq.3"]})
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "01_some.ipynb")
+    monkeypatch.setattr(coverage_page, "notebooks", lambda: [tmp_path / "01_some.ipynb"])
+    with pytest.raises(ValueError, match="spelled as groco:eq3"):
+        coverage_page.from_tags()
