@@ -396,7 +396,9 @@ def test_what_cannot_be_finished_is_refused():
 
 
 def test_presets_are_the_published_ones():
-    assert list(PRESETS) == ["simclr", "qare", "groco", "iot-cl", "mmcl", "matching", "photo"]
+    assert list(PRESETS) == [
+        "simclr", "qare", "groco", "iot-cl", "mmcl", "matching", "moco-v3", "crop", "photo",
+    ]  # fmt: skip
     assert all(len(both) == 2 for both in PRESETS.values())
     assert PRESETS["simclr"] is PRESETS["iot-cl"] and PRESETS["simclr"][0] == View(blur=0.5)
     first, second = PRESETS["groco"]

@@ -98,7 +98,7 @@ class Recipe:
         choice("views", self.views, PRESETS)
         choice("encoder", self.encoder, ENCODERS)
         choice("activation", self.activation, ("leaky_relu", "relu"))
-        choice("optimiser", self.optimiser, ("adam", "sgd", "lars"))
+        choice("optimiser", self.optimiser, ("adam", "adamw", "sgd", "lars"))
         choice("schedule", self.schedule, ("cosine", "constant"))
         choice("key_schedule", self.key_schedule, ("constant", "cosine"))
         boolean("last_norm", self.last_norm)

@@ -1,4 +1,4 @@
-"""The optimisers that recipes name: Adam and SGD as torch has them, and LARS, which it has not."""
+"""The optimisers that recipes name: Adam, AdamW and SGD as torch has them, and LARS, which it has not."""
 
 from collections.abc import Callable
 
@@ -17,6 +17,8 @@ def make_optimiser(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
         return LARS(model.parameters(), lr=lr, momentum=momentum, weight_decay=decay)
     if recipe.optimiser == "sgd":
         return torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum, weight_decay=decay)
+    if recipe.optimiser == "adamw":
+        return torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=decay)
     return torch.optim.Adam(model.parameters(), lr=lr, weight_decay=decay)
 
 
