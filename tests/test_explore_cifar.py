@@ -58,6 +58,14 @@ def test_records_are_read_by_loss_and_seed_with_seeds_missing(folder):
     assert panel.alt.startswith("infonce+qare, seed 0 (0), after epoch 10 of 10")
 
 
+def test_a_field_that_an_older_record_lacks_has_its_default(folder):
+    folder("groco", 0, queue=0)
+    assert "groco" in read(folder.folder)
+    folder("groco", 1, queue=64)
+    with pytest.raises(ValueError, match="differs .* in queue"):
+        read(folder.folder)
+
+
 def test_one_seed_leaves_nothing_to_choose(folder):
     records = {"infonce+qare": read(folder.folder)["infonce+qare"]}
     assert list(explore.recorded_curves(records).controls) == ["loss", "epoch"]

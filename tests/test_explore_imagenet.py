@@ -9,9 +9,10 @@ from PIL import Image
 from test_explore import opened
 
 from setclr import data, explore, views
+from setclr.costs import encoder_cost
 from setclr.explore.gather_picture import gather_picture
 from setclr.explore.photo_tree import photo_tree
-from setclr.explore.training_costs import PLANS, cost, count, paper_utilisation
+from setclr.explore.training_costs import DAYS, LOOKS, PLANS, cost, count, paper_utilisation
 from setclr.losses import InfoNCE
 from setclr.recipes import RECIPES
 from setclr.training.schedule import stream
@@ -54,6 +55,23 @@ def test_the_panel_draws_so_many_boxes_and_says_their_pixels():
     assert "1.55 times" in panel.alt
     panel.controls["area"].value = "100 %"
     assert "up to 100 %" in panel.alt
+    panel.controls["local"].value = 1
+    assert "the small crop, up to 100 %, shows 16 %." in panel.alt
+
+
+def test_what_small_crops_share_depends_on_the_photographs_shape():
+    """Notebook 12 states how many crops share nothing with a full view, and how many lie inside one."""
+    wanted = views.multi_crop("groco", full=2, local=6, size=224)
+    for W, widest, nothing, inside in ((451, 0.89, (0.04, 0.055), (0.4, 0.48)),
+                                       (300, 1, (0.005, 0.015), (0.52, 0.6))):  # fmt: skip
+        draws = views.draw(wanted, 4000, stream(1))
+        low = torch.stack([views.boxes(view, draws[:, v], 300, W) for v, view in enumerate(wanted)])
+        area, high = low[..., 2:].prod(-1), low[..., :2] + low[..., 2:]
+        shared = torch.minimum(high[2:, None], high[:2]) - torch.maximum(low[2:, None, :, :2], low[:2, :, :2])
+        shared = shared.clamp(min=0).prod(-1).amax(1)
+        assert widest - 0.01 < (area[:2] / (300 * W)).max() <= widest
+        assert nothing[0] < (shared == 0).double().mean() < nothing[1]
+        assert inside[0] < (shared == area[2:]).double().mean() < inside[1]
 
 
 def test_another_photograph():
@@ -67,6 +85,11 @@ def test_operations_are_those_of_the_literature():
     """torchvision counts 4.09 billion multiply-adds for a ResNet-50; backwards is about twice that."""
     assert count()[224] / 1e9 == pytest.approx(3 * 2 * 4.09, rel=0.02)
     assert count()[96] / count()[224] == pytest.approx((96 / 224) ** 2, rel=0.03)
+
+
+def test_a_batch_of_the_paper_keeps_some_270_gigabytes():
+    kept = sum(encoder_cost("resnet50-imagenet", 1024, *plan)[1] for plan in ((2, 224), (6, 96)))
+    assert kept / 1e9 == pytest.approx(270, rel=0.05)
 
 
 def test_the_estimate_is_calibrated_on_the_papers_22_hours():
@@ -89,6 +112,22 @@ def test_costs_are_said_and_drawn():
         assert dots[list(PLANS).index(plan)].get_ydata()[0] == pytest.approx(days)
     panel.controls["gpus"].value = 2**7
     assert "128 A6000" in panel.alt
+
+
+def test_the_slowest_and_the_fastest_run_lie_on_the_axis():
+    low, high = DAYS
+    assert low < 0.8 * cost(128, 100, 50, "2x224", "H100").days
+    assert cost(1, 800, 1, "4x224", "A6000").days * 1.25 < high
+    assert cost(96, 800, 6, "2x224+6x96", "A6000").days > 1 > cost(97, 800, 6, "2x224+6x96", "A6000").days
+
+
+def test_each_plan_has_the_mark_of_its_line_beside_its_bar():
+    bars = explore.training_costs().figure.axes[1]
+    names = [label.get_text() for label in bars.get_yticklabels()]
+    beside = {
+        names[int(y)]: line for line in bars.lines for y in line.get_ydata() if line.get_marker() != "<"
+    }
+    assert {name: (line.get_color(), line.get_marker()) for name, line in beside.items()} == LOOKS
 
 
 def test_alone_two_processes_see_their_blocks_only():

@@ -116,7 +116,7 @@ ALLOWED = {
         "training",
         "views",
     },
-    "evaluation": {"checks", "data", "evaluation", "photographs", "pixels", "recipe", "training"},
+    "evaluation": {"checks", "data", "evaluation", "photographs", "pixels", "recipe", "training", "views"},
     "campaign": {"evaluation", "recipe", "training"},
     "costs": {"data", "models", "recipe", "training"},
 }

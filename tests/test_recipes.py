@@ -171,10 +171,7 @@ def test_the_number_of_hardest_negatives_is_ten():
         ({"activation": "rely"}, "activation must be one of .*did you mean 'relu'"),
         ({"lr_batch": 0}, "lr_batch must be an integer >= 1, got 0"),
         ({"chunk": 1}, "chunk must be an integer >= 2, got 1"),
-        (
-            {"optimiser": "larc"},
-            "one of 'adam', 'adamw', 'sgd', 'lars', .*did you mean 'lars'",
-        ),
+        ({"optimiser": "larc"}, "one of 'adam', 'adamw', 'sgd', 'lars', .*did you mean 'lars'"),
         ({"loss_schedule": "temprature: 1"}, "did you mean 'temperature'"),
     ],
 )

@@ -166,3 +166,7 @@ class Recipe:
                 "it was written by another version of setclr"
             )
         return cls(**values)
+
+
+DEFAULTS = {field.name: field.default for field in fields(Recipe)}
+"""What a field is that a record of an earlier version does not name; "loss" has none."""

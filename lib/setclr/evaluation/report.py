@@ -15,7 +15,7 @@ from setclr.data import ImageSet
 from setclr.evaluation.features import features, pixels
 from setclr.evaluation.knn import knn
 from setclr.evaluation.linear import linear_probe
-from setclr.recipe import Recipe
+from setclr.recipe import DEFAULTS, Recipe
 from setclr.training.checkpoint import Run, new_run
 
 
@@ -107,7 +107,7 @@ def summary(folder: Path) -> str:
     for path in sorted(folder.glob("*.json")):
         kept = json.loads(path.read_text())
         key = (
-            tuple((k, v) for k, v in kept["recipe"].items() if k != "seed"),
+            tuple((k, v) for k, v in (DEFAULTS | kept["recipe"]).items() if k != "seed"),
             tuple(kept["images"].items()),
             kept["pixels"],
             kept["machine"]["device"],

@@ -122,7 +122,8 @@ def build(figure, compact: bool, photograph: Tensor, seen: dict[tuple[str, str],
         box = dict(boxstyle="square,pad=0.15", linewidth=0, facecolor=colour)
         ink = "black" if colour == ORANGE else "white"
         words.append(axis.text(0, 0, f"{v + 1}", color=ink, fontsize=8, va="top", bbox=box))
-        names.append(page.text(left, top + SIDES[v >= FULL] + 3, f"{v + 1}", fontsize=8, va="top"))
+        below = top + SIDES[v >= FULL] + 3
+        names.append(page.text(left, below, f"{v + 1}", fontsize=7 if compact else 8, va="top"))
 
     def update(values: dict) -> str:
         shown = FULL + values["local"]
@@ -150,8 +151,10 @@ def sentence(values: dict, boxes: np.ndarray, photograph: int) -> str:
     local, total = values["local"], FULL * SIDES[0] ** 2 + values["local"] * SIDES[1] ** 2
     small = "no small crops"
     if local:
-        of = shown[FULL : FULL + local]
-        small = f"small crops, up to {values['area'].split(' (')[0]}, show {of.min():.0f} to {of.max():.0f} %"
+        low, high = (f"{share:.0f}" for share in np.sort(shown[FULL : FULL + local])[[0, -1]])
+        most = f"up to {values['area'].split(' (')[0]}"
+        show = f"crops, {most}, show {low} to {high} %" if local > 1 else f"crop, {most}, shows {low} %"
+        small = f"the small {show}"
     return (
         f"Draw {values['draw']}, crops {values['colours']}: the full views show {shown[0]:.0f} and "
         f"{shown[1]:.0f} % of the photograph, {small}. {FULL + local} views have {total:,} pixels, "

@@ -12,6 +12,7 @@ import pandas as pd
 from setclr.evaluation.report import spread
 from setclr.explore.palette import BLUE, GREY, MIST, OCHRE, ORANGE, VERMILION
 from setclr.explore.panel import LABEL, WIDTH, Drawing, Panel, options, slider
+from setclr.recipe import DEFAULTS
 from setclr.recipes import PUBLISHED, RECIPES
 
 Records = dict[str, dict[int, dict]]  # by name of the loss and by seed: what lies in data/results
@@ -53,7 +54,7 @@ def read(folder: str | Path, prefix: str = "compare-conv4-") -> Records:
     for path in sorted(Path(folder).glob(f"{prefix}*-seed*.json")):
         name, seed = re.fullmatch(r"(.+)-seed(\d+)", path.stem.removeprefix(prefix)).groups()
         record = json.loads(path.read_text())
-        alike = {**record["recipe"], "trained for": record["epochs"]}
+        alike = {**DEFAULTS, **record["recipe"], "trained for": record["epochs"]}
         alike |= {key: record[key] for key in ("images", "pixels")}
         alike = {key: value for key, value in alike.items() if key not in OWN}
         first = first or alike

@@ -1,0 +1,93 @@
+"""Learning a few classes from a few images each, on frozen features (MMCL, table 1)."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from setclr.checks import integer
+from setclr.evaluation.retrieval import check_labelled
+
+
+class Accuracy(NamedTuple):
+    """In per cent, over episodes: mean, and half the width of its 95 % confidence interval."""
+
+    mean: float
+    half_width: float
+
+
+@torch.no_grad()
+def few_shot(
+    features: Tensor,
+    labels: Tensor,
+    ways: int = 5,
+    shots: int = 20,
+    queries: int = 15,
+    episodes: int = 600,
+    seed: int = 0,
+) -> Accuracy:
+    """How well a few images a class tell classes apart that the encoder was never told about.
+
+    Each episode draws classes, and images of each of them to learn from and others to be told apart. A query
+    gets the class of the nearest prototype, the mean of the class's shots, by Euclidean distance (Snell et
+    al. 2017). So does the program of Ericsson et al. 2021, with which the MMCL paper made its table; it has
+    no logistic regression, and does not normalise features.
+
+    Args:
+        features: (N, D).
+        labels: (N,) integers.
+        ways: classes an episode; shots, queries: images of each. The table has 5, 20 and 15.
+        episodes: 600 in the table.
+        seed: of the episodes.
+
+    Returns:
+        Mean accuracy and 1.96 standard deviations of it, s / √episodes.
+
+    Raises:
+        ValueError: an argument is not as above, or there are too few classes, or images of one.
+
+    Cost: O(episodes · ways · (shots + ways · queries) · D).
+    """
+    check_labelled(features, labels)
+    x, right = features.float(), []
+    for shown, asked in draw_episodes(labels, ways, shots, queries, episodes, seed):
+        prototypes = x[shown].mean(1)
+        # All distances at once, and exactly: cdist's matrix product would lose digits of near features.
+        nearest = torch.cdist(x[asked], prototypes, compute_mode="donot_use_mm_for_euclid_dist").argmin(2)
+        right.append((nearest == torch.arange(ways, device=x.device)[:, None]).float().mean())
+    accuracy = 100 * torch.stack(right).double()
+    return Accuracy(float(accuracy.mean()), float(1.96 * accuracy.std(correction=0) / len(right) ** 0.5))
+
+
+def draw_episodes(
+    labels: Tensor, ways: int, shots: int, queries: int, episodes: int, seed: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The episodes of `few_shot`: indices (ways, shots) of the images shown and (ways, queries) of those
+    asked.
+
+    Raises ValueError as `few_shot` does, before the first episode.
+    """
+    for name, value in (("ways", ways), ("shots", shots), ("queries", queries), ("episodes", episodes)):
+        integer(name, value, least=2 if name == "ways" else 1)
+    drawn = np.random.default_rng(integer("seed", seed, least=0))
+    classes, counts = np.unique(labels.numpy(force=True), return_counts=True)
+    if len(classes) < ways:
+        raise ValueError(f"ways must be <= {len(classes)}, the number of classes in labels, got {ways}")
+    if counts.min() < shots + queries:
+        raise ValueError(
+            f"class {classes[counts.argmin()]} has {counts.min()} images, and shots + queries need "
+            f"{shots} + {queries}; lower them or leave the class out"
+        )
+    images = np.split(labels.numpy(force=True).argsort(kind="stable"), counts.cumsum()[:-1])
+    return _episodes(images, ways, shots, shots + queries, episodes, drawn)
+
+
+def _episodes(
+    images: list[np.ndarray], ways: int, shots: int, each: int, episodes: int, drawn: np.random.Generator
+) -> Iterator[tuple[Tensor, Tensor]]:
+    for _ in range(episodes):
+        chosen = [images[c] for c in drawn.choice(len(images), ways, replace=False)]
+        index = torch.from_numpy(np.stack([drawn.choice(some, each, replace=False) for some in chosen]))
+        yield index[:, :shots], index[:, shots:]

@@ -1,0 +1,284 @@
+"""Retrieval against scikit-learn, cases counted by hand, and a second transcription of the protocol."""
+
+import math
+import pickle
+import re
+import sys
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from sklearn.metrics import auc, average_precision_score, precision_recall_curve
+from sklearn.neighbors import NearestNeighbors
+from torch import nn
+from torchvision.models import VisionTransformer
+
+from setclr import models
+from setclr.evaluation import landmark_features, landmarks, load_landmarks, retrieval_at_1
+from setclr.evaluation.retrieval import average_precision
+
+module = sys.modules["setclr.evaluation.retrieval"]
+
+
+# The nearest other image
+
+
+@given(st.integers(2, 40), st.integers(0, 100))
+def test_retrieval_at_1_equals_scikit_learn(n, seed):
+    drawn = torch.Generator().manual_seed(seed)
+    x, y = torch.randn(n, 5, generator=drawn), torch.randint(0, 3, (n,), generator=drawn)
+    nearest = NearestNeighbors(metric="cosine", algorithm="brute").fit(x).kneighbors(n_neighbors=1)[1][:, 0]
+    assert retrieval_at_1(x, y) == pytest.approx(float((y[nearest] == y).float().mean()))
+
+
+def test_retrieval_at_1_counted_by_hand():
+    """By cosine: 0 finds 1, 1 finds 0, 2 finds 3, 3 finds 2. By distance 0 would find 3."""
+    x = torch.tensor([[1.0, 0.1], [9.0, 0.0], [0.0, 8.0], [0.5, 1.0]])
+    assert retrieval_at_1(x, torch.tensor([7, 7, 1, 2])) == 0.5
+    assert retrieval_at_1(x, torch.tensor([7, 7, 1, 1])) == 1.0
+
+
+def test_retrieval_at_1_is_chunked_without_a_trace(monkeypatch):
+    x, y = torch.randn(50, 4), torch.randint(0, 3, (50,))
+    whole = retrieval_at_1(x, y)
+    monkeypatch.setattr(module, "SIMILARITIES", 7 * len(x))
+    assert retrieval_at_1(x, y) == whole
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda x, y: retrieval_at_1(x[:1], y[:1]), r"features must be \(N, D\) with N >= 2, got \(1, 3\)"),
+        (lambda x, y: retrieval_at_1(x * torch.nan, y), "features must be finite"),
+        (lambda x, y: retrieval_at_1(x, y[:5]), "labels must be 10 integers, got torch.int64 of shape"),
+        (lambda x, y: retrieval_at_1(x, y.float()), "labels must be 10 integers, got torch.float32"),
+    ],
+)
+def test_bad_features_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(torch.randn(10, 3), torch.arange(10))
+
+
+# The revisited protocol
+
+
+def ranked(*orders):
+    """Similarities whose rankings are these."""
+    similarity = torch.empty(len(orders), len(orders[0]))
+    for row, order in zip(similarity, orders):
+        row[list(order)] = torch.linspace(1, -1, len(order))
+    return similarity
+
+
+def test_a_case_computed_by_hand():
+    """Six images, three queries.
+
+    Query 0, ranking 5 0 1 2 3 4: junk 5 is first and put aside; easy 0, 1 in a row; hard 3.
+      Medium: ranks 0, 1, 3 without the junk: ((1 + 1) + (1 + 1) + (2/3 + 3/4)) / 6 = 65/72; P@1 = P@2 = 1,
+      P@5 is that at the last positive, rank 3: 3/4.
+      Hard: 0, 1 and 5 are put aside, 3 has rank 1: (0 + 1/2) / 2 = 1/4; P@1 = 0, P@2 = P@5 = 1/2.
+    Query 1, ranking 4 3 2 1 0 5: easy 2, no hard one. Medium: rank 2: (0 + 1/3) / 2 = 1/6; P@1 = P@2 = 0,
+      P@5 = 1/3. Hard: left out.
+    Query 2, nothing to be found: left out of both.
+    """
+    similarity = ranked([5, 0, 1, 2, 3, 4], [4, 3, 2, 1, 0, 5], [0, 1, 2, 3, 4, 5])
+    easy, hard, junk = [[0, 1], [2], []], [[3], [], []], [[5], [], [1]]
+    table = landmarks(similarity, easy, hard, junk, cuts=(1, 2, 5))
+    assert table.columns.tolist() == ["mAP", "mP@1", "mP@2", "mP@5", "queries"]
+    medium = [50 * (65 / 72 + 1 / 6), 50, 50, 50 * (3 / 4 + 1 / 3), 2]
+    np.testing.assert_allclose(table.loc["medium"].astype(float), medium)
+    np.testing.assert_allclose(table.loc["hard"].astype(float), [25, 0, 50, 50, 1])
+    assert table["queries"].dtype.kind == "i"
+
+
+def transcribed(order, positive, aside, k):
+    """One query, word for word: walk down the ranking, skip what is put aside, count what is found."""
+    seen = found = 0
+    area, recall, precision, at_k = 0.0, 0.0, 1.0, None
+    for image in order:
+        if image in aside:
+            continue
+        seen += 1
+        found += image in positive
+        new_recall, new_precision = found / len(positive), found / seen
+        area += (new_recall - recall) * (precision + new_precision) / 2
+        recall, precision = new_recall, new_precision
+        if at_k is None and (seen == k or found == len(positive)):
+            at_k = precision
+    return area, at_k
+
+
+@st.composite
+def sets(draw):
+    """Three queries over up to 30 images, each with a ranking and one of four kinds for every image."""
+    n = draw(st.integers(1, 30))
+    kinds = [draw(st.lists(st.sampled_from("ehjn"), min_size=n, max_size=n)) for _ in range(3)]
+    orders = [draw(st.permutations(range(n))) for _ in range(3)]
+    return orders, [{c: [i for i, kind in enumerate(one) if kind == c] for c in "ehj"} for one in kinds]
+
+
+@given(sets())
+def test_the_table_equals_a_second_transcription(case):
+    orders, kinds = case
+    table = landmarks(ranked(*orders), *([one[c] for one in kinds] for c in "ehj"))
+    for row, wanted, aside in (("medium", "eh", "j"), ("hard", "h", "ej")):
+        expected = []
+        for order, one in zip(orders, kinds):
+            positive, ignored = ({i for c in some for i in one[c]} for some in (wanted, aside))
+            if positive:
+                by_k = [transcribed(order, positive, ignored, k) for k in (1, 5, 10)]
+                expected.append([by_k[0][0], *(at_k for _, at_k in by_k)])
+        assert table.loc[row, "queries"] == len(expected)
+        means = 100 * np.mean(expected, axis=0) if expected else [math.nan] * 4
+        got = table.loc[row, ["mAP", "mP@1", "mP@5", "mP@10"]].astype(float)
+        np.testing.assert_allclose(got, means, atol=1e-9)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=40).filter(any))
+def test_average_precision_against_scikit_learn(found):
+    """The area by trapezoids is auc's; average_precision_score is the sum by right ends, never less."""
+    ranks, scores = np.flatnonzero(found), -np.arange(len(found))
+    precision, recall, _ = precision_recall_curve(found, scores)
+    assert average_precision(ranks) == pytest.approx(auc(recall, precision))
+    assert average_precision(ranks) <= average_precision_score(found, scores) + 1e-12
+
+
+def test_they_differ_by_half_a_step_of_precision():
+    """One positive of rank 1: precision is 0 before it and 1/2 with it."""
+    assert average_precision(np.array([1])) == 0.25
+    assert average_precision_score([0, 1], [2, 1]) == 0.5
+    assert average_precision(np.array([0, 1, 2])) == 1
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (dict(similarity=torch.ones(3)), r"similarity must be finite and \(Q, N\), got shape \(3,\)"),
+        (dict(similarity=torch.full((2, 4), torch.nan)), "similarity must be finite"),
+        (dict(easy=[[0]]), "easy must hold a list of images for each of 2 queries, got 1"),
+        (dict(hard=[[0], [4]]), r"hard\[1\] must be indices of images, from 0 to 3, got \[4\]"),
+        (dict(junk=[[-1], []]), r"junk\[0\] must be indices"),
+        (dict(junk=[[0.5], []]), r"junk\[0\] must be indices"),
+        (dict(cuts=(0,)), "cuts must be an integer >= 1, got 0"),
+    ],
+)
+def test_bad_ground_truth_is_named(change, message):
+    good = dict(similarity=torch.ones(2, 4), easy=[[0], [1]], hard=[[], []], junk=[[], []])
+    with pytest.raises(ValueError, match=message):
+        landmarks(**{**good, **change})
+
+
+# The folder of a landmark set
+
+
+def made(root: Path, protocol=4, **changes) -> Path:
+    """A folder as the sets are distributed: 4 pictures of random colours, one query of 40x30 pixels."""
+    place, drawn = root / "roxford5k", np.random.default_rng(0)
+    (place / "jpg").mkdir(parents=True)
+    for i, (height, width) in enumerate([(30, 40), (20, 24), (24, 24), (48, 20), (16, 16)]):
+        pixels = drawn.integers(0, 256, (height, width, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(place / "jpg" / f"all_souls_{i}.jpg")
+    one = dict(bbx=[4.5, 2.0, 36.5, 26.0], easy=np.array([3, 1]), hard=[2], junk=np.array([], dtype=int))
+    found = dict(imlist=[f"all_souls_{i}" for i in range(1, 5)], qimlist=["all_souls_0"], gnd=[one])
+    (place / "gnd_roxford5k.pkl").write_bytes(pickle.dumps({**found, **changes}, protocol))
+    return place
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_set_is_read_as_it_is_distributed(tmp_path, protocol):
+    place = made(tmp_path, protocol)
+    found = load_landmarks("roxford5k", tmp_path)
+    assert found.queries == [place / "jpg" / "all_souls_0.jpg"]
+    assert [path.name for path in found.images] == [f"all_souls_{i}.jpg" for i in range(1, 5)]
+    np.testing.assert_array_equal(found.boxes, [[4.5, 2, 36.5, 26]])
+    assert [x.tolist() for x in (*found.easy, *found.hard, *found.junk)] == [[1, 3], [2], []]
+
+
+class Seen(nn.Module):
+    """Features that tell what was seen: the sides, and the mean colour."""
+
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        sides = torch.tensor([x.shape[2:]], dtype=torch.float) / 1000
+        return self.one * torch.cat([x.mean((2, 3)), sides], dim=1)
+
+
+def test_queries_are_cropped_and_pictures_whole(tmp_path):
+    place = made(tmp_path)
+    found = load_landmarks("roxford5k", tmp_path)
+    queries, images = landmark_features(Seen(), found, size=24)
+
+    def expected(name, sides, box=None):
+        picture = Image.open(place / "jpg" / name)
+        pixels = np.asarray((picture.crop(box) if box else picture).resize(sides, Image.Resampling.BILINEAR))
+        row = [*pixels.mean((0, 1)) / 255, sides[1] / 1000, sides[0] / 1000]
+        return np.array(row) / np.linalg.norm(row)
+
+    np.testing.assert_allclose(
+        queries[0], expected("all_souls_0.jpg", (24, 18), (4, 2, 36, 26)), rtol=1e-4
+    )  # 32 x 24
+    sides = [(24, 20), (24, 24), (10, 24), (16, 16)]  # the last one is small and stays so
+    for i, row in enumerate(images):
+        np.testing.assert_allclose(row, expected(f"all_souls_{i + 1}.jpg", sides[i]), rtol=1e-4)
+    table = landmarks(queries @ images.T, found.easy, found.hard, found.junk)
+    assert table["queries"].tolist() == [1, 1]
+
+
+def test_sides_can_be_multiples_of_a_patch(tmp_path):
+    made(tmp_path)
+    vit = models.ClassToken(VisionTransformer(32, 16, 1, 1, hidden_dim=8, mlp_dim=8))
+    queries, images = landmark_features(vit, load_landmarks("roxford5k", tmp_path), size=32, multiple=16)
+    assert queries.shape == (1, 8) and images.shape == (4, 8)
+    torch.testing.assert_close(images.norm(dim=1), torch.ones(4))
+
+
+class Harm:
+    def __reduce__(self):
+        return Path.touch, (Path("harm"),)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (dict(extra=Harm()), r"is not the ground truth of roxford5k \(it asks for .*; only numpy's arrays"),
+        (dict(extra=OrderedDict()), "it asks for collections.OrderedDict"),
+        (dict(gnd=[]), "easy must hold a list of images for each of 1 queries, got 0"),
+        (dict(gnd=[dict(bbx=[0, 0, 9, 9], easy=[7], hard=[], junk=[])]), r"easy\[0\] must be indices"),
+        (dict(gnd=[dict(easy=[], hard=[], junk=[])]), "bbx"),
+        (dict(imlist=None), "not the ground truth"),
+    ],
+)
+def test_other_pickles_are_refused_and_run_nothing(tmp_path, monkeypatch, changes, message):
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, **changes)
+    with pytest.raises(ValueError, match=message):
+        load_landmarks("roxford5k", tmp_path)
+    assert not Path("harm").exists()
+
+
+def test_what_is_missing_is_named_with_its_source(tmp_path):
+    with pytest.raises(FileNotFoundError, match="gnd_rparis6k.pkl is missing; fetch http.*/gnd_rparis6k.pkl"):
+        load_landmarks("rparis6k", tmp_path)
+    place = made(tmp_path)
+    (place / "jpg" / "all_souls_2.jpg").unlink()
+    (place / "jpg" / "all_souls_3.jpg").unlink()
+    with pytest.raises(FileNotFoundError, match="all_souls_2.jpg is missing, and 1 more; .*oxbuildings"):
+        load_landmarks("roxford5k", tmp_path)
+    with pytest.raises(ValueError, match="name must be one of 'roxford5k', 'rparis6k', got 'oxford'"):
+        load_landmarks("oxford", tmp_path)
+
+
+def test_a_damaged_picture_is_named(tmp_path):
+    place = made(tmp_path)
+    found = load_landmarks("roxford5k", tmp_path)
+    (place / "jpg" / "all_souls_3.jpg").write_bytes(b"no picture")
+    with pytest.raises(ValueError, match=re.escape(str(place / "jpg" / "all_souls_3.jpg"))):
+        landmark_features(Seen(), found)

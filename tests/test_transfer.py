@@ -1,0 +1,367 @@
+"""Transfer: torchvision's own readers on made folders, the table against its parts, and what cannot be had.
+
+The real sets are not downloaded here.
+"""
+
+import itertools
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from scipy.io import savemat
+from sklearn.metrics import recall_score
+from torch.nn import functional as F
+from torchvision import datasets
+
+from setclr import data
+from setclr.data import ImageSet
+from setclr.evaluation import features, fine_tune, knn, linear_probe, transfer
+from setclr.evaluation.benchmarks import BENCHMARKS, VOC, benchmark, dealt
+from setclr.evaluation.transfer import Fitted, labelled_pair, score
+from setclr.photographs import Photographs
+from setclr.pixels import grey
+from setclr.recipes import Recipe
+from setclr.training.checkpoint import new_run
+
+RECIPE = Recipe("InfoNCE()", view_size=16)
+COLOURS = [(200, 40, 40), (40, 200, 40), (40, 40, 200)]
+serial = itertools.count()
+
+
+def picture(path: Path, label: int) -> None:
+    """A picture of its class's colour and of a size of its own."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    noise = np.random.default_rng(next(serial)).integers(-30, 30, (20 + label, 24, 3))
+    Image.fromarray((np.array(COLOURS[label % 3]) + noise).astype(np.uint8)).save(path)
+
+
+def lines(path: Path, *text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(text) + "\n")
+
+
+def made_folder(root: Path, counts=None) -> str:
+    """A folder:PATH of classes red, green and blue; `counts` of images by split."""
+    for split, count in (counts or {"train": 8, "val": 4}).items():
+        for label, name in enumerate(("red", "green", "blue")):
+            for i in range(count):
+                picture(root / split / name / f"{i}.png", label)
+    return f"folder:{root}"
+
+
+# The sets as torchvision reads them: each made with the files of its own layout, and what it must hold then:
+# classes, and the labels of both splits.
+
+
+def aircraft(root: Path):
+    place = root / "fgvc-aircraft-2013b" / "data"
+    lines(place / "variants.txt", "A 300", "B 52")
+    for split, ids in (("trainval", "012"), ("test", "34")):
+        lines(place / f"images_variant_{split}.txt", *(f"{i} {['A 300', 'B 52'][int(i) % 2]}" for i in ids))
+        for i in ids:
+            picture(place / "images" / f"{i}.jpg", int(i) % 2)
+    return ("A 300", "B 52"), [0, 1, 0], [1, 0]
+
+
+def caltech101(root: Path):
+    place = root / "caltech101" / "101_ObjectCategories"
+    for label, (name, count) in enumerate({"ant": 33, "bass": 31}.items()):
+        for i in range(count):
+            picture(place / name / f"image_{i + 1:04d}.jpg", label)
+    (place / "BACKGROUND_Google").mkdir()
+    return ("ant", "bass"), [0] * 30 + [1] * 30, [0] * 3 + [1]
+
+
+def cars(root: Path):
+    place = root / "stanford_cars"
+    (place / "devkit").mkdir(parents=True)
+    savemat(place / "devkit" / "cars_meta.mat", {"class_names": np.array(["Acura", "BMW"], dtype=object)})
+    for split, path, labels in (
+        ("train", "devkit/cars_train_annos.mat", [2, 1, 2]),
+        ("test", "cars_test_annos_withlabels.mat", [1, 2]),
+    ):
+        rows = [(f"{i}.jpg", label) for i, label in enumerate(labels)]
+        savemat(place / path, {"annotations": np.array(rows, dtype=[("fname", "O"), ("class", "O")])})
+        for name, label in rows:
+            picture(place / f"cars_{split}" / name, label - 1)
+    return ("Acura", "BMW"), [1, 0, 1], [0, 1]
+
+
+def dtd(root: Path):
+    place = root / "dtd" / "dtd"
+    for split in ("train", "val", "test"):
+        names = [f"{name}/{name}_{split}.jpg" for name in ("dotted", "banded")]
+        lines(place / "labels" / f"{split}1.txt", *names)
+        for name in names:
+            picture(place / "images" / name, int(name.startswith("dotted")))
+    return ("banded", "dotted"), [1, 0, 1, 0], [1, 0]
+
+
+def flowers(root: Path):
+    place = root / "flowers-102"
+    place.mkdir(parents=True)
+    savemat(place / "imagelabels.mat", {"labels": np.tile(np.arange(1, 103), 3)})
+    splits = dict(zip(("trnid", "valid", "tstid"), np.arange(1, 307).reshape(3, 102)))
+    savemat(place / "setid.mat", splits)
+    for i in range(306):
+        picture(place / "jpg" / f"image_{i + 1:05d}.jpg", i % 102 % 3)
+    return tuple(datasets.Flowers102.classes), [*range(102)] * 2, [*range(102)]
+
+
+def food(root: Path):
+    place = root / "food-101"
+    for split, count in (("train", 2), ("test", 1)):
+        names = {name: [f"{name}/{split}{i}" for i in range(count)] for name in ("waffles", "cake")}
+        lines(place / "meta" / f"{split}.json", json.dumps(names))
+        for name in itertools.chain(*names.values()):
+            picture(place / "images" / f"{name}.jpg", int(name.startswith("waffles")))
+    return ("cake", "waffles"), [1, 1, 0, 0], [1, 0]
+
+
+def pets(root: Path):
+    place = root / "oxford-iiit-pet"
+    for split in ("trainval", "test"):
+        rows = [(f"american_bulldog_{split}", 2), (f"Abyssinian_{split}", 1)]
+        lines(place / "annotations" / f"{split}.txt", *(f"{name} {label} 1 1" for name, label in rows))
+        for name, label in rows:
+            picture(place / "images" / f"{name}.jpg", label - 1)
+    return ("Abyssinian", "American Bulldog"), [1, 0], [1, 0]
+
+
+def sun397(root: Path):
+    lines(root / "SUN397" / "ClassName.txt", "/a/abbey", "/b/bar/indoor")
+    for label, name in enumerate(("a/abbey", "b/bar/indoor")):
+        for i in range(101):
+            picture(root / "SUN397" / name / f"sun_{i:03d}.jpg", label)
+    return ("abbey", "bar/indoor"), [0] * 50 + [1] * 50, [0] * 50 + [1] * 50
+
+
+def voc2007(root: Path):
+    """Each picture has a small dog, a large object that counts, and a larger one that is difficult."""
+    place, labels = root / "VOCdevkit" / "VOC2007", [*range(20)]
+    for split in ("trainval", "test"):
+        names = [f"{split}{label:02d}" for label in labels]
+        lines(place / "ImageSets" / "Main" / f"{split}.txt", *names)
+        for label, name in zip(labels, names):
+            objects = [("dog", 0, 5), (VOC[label], 0, 9), ("person", 1, 20)]
+            text = "".join(
+                f"<object><name>{one}</name><difficult>{difficult}</difficult><bndbox><xmin>1</xmin>"
+                f"<ymin>1</ymin><xmax>{side}</xmax><ymax>{side}</ymax></bndbox></object>"
+                for one, difficult, side in objects
+            )
+            lines(place / "Annotations" / f"{name}.xml", f"<annotation>{text}</annotation>")
+            picture(place / "JPEGImages" / f"{name}.jpg", label % 3)
+    return VOC, labels, labels
+
+
+MADE = [aircraft, caltech101, cars, dtd, flowers, food, pets, sun397, voc2007]
+
+
+@pytest.fixture
+def no_download(monkeypatch):
+    """A download is refused by the line, and Flowers102's checksums pass."""
+
+    def refuse(*_, **__):
+        raise OSError("no network here")
+
+    for module in ("fgvc_aircraft", "caltech", "dtd", "flowers102", "food101", "oxford_iiit_pet", "sun397",
+                   "voc"):  # fmt: skip
+        monkeypatch.setattr(f"torchvision.datasets.{module}.download_and_extract_archive", refuse)
+    monkeypatch.setattr(datasets.flowers102, "check_integrity", lambda path, _: Path(path).exists())
+
+
+def test_every_set_has_a_made_one():
+    assert {make.__name__ for make in MADE} == set(BENCHMARKS)
+
+
+@pytest.mark.parametrize("make", MADE, ids=lambda make: make.__name__)
+def test_torchvision_reads_the_files_of_each_set(make, tmp_path, no_download):
+    name = make.__name__
+    classes, *labels = make(tmp_path / name)
+    pair = labelled_pair(name, tmp_path, 16)
+    paths = [{part.images.path(i) for i in range(len(part))} for part in pair]
+    assert not paths[0] & paths[1] and all(len(p) == len(part) for p, part in zip(paths, pair))
+    for part, expected in zip(pair, labels):
+        assert part.classes == classes and part.labels.tolist() == expected
+        assert isinstance(part.images, Photographs) and part.images.shape[1:] == (3, 16, 16)
+        few = torch.arange(0, len(part), max(1, len(part) // 6))
+        colours = torch.tensor(COLOURS)[part.labels[few] % 3].float()
+        assert (part.images[few].float().mean((2, 3)) - colours).abs().max() < 20
+
+
+def test_images_are_dealt_out_alike_wherever_they_lie(tmp_path, no_download):
+    first, second = tmp_path / "one", tmp_path / "two"
+    for root in (first, second):
+        sun397(root / "sun397")
+    a, b = (
+        [
+            [Path(part.images.path(i)).relative_to(root) for i in range(len(part))]
+            for part in benchmark("sun397", root, 16)
+        ]
+        for root in (first, second)
+    )
+    assert a == b and a[0] != sorted(a[0])
+    files, labels = [f"{i:02d}" for i in range(20)], [i % 2 for i in range(20)]
+    assert dealt("made", (files, labels, ("a", "b")), 3, 2) == dealt(
+        "made", (files[::-1], labels[::-1], ("a", "b")), 3, 2
+    )
+    (first / "sun397" / "SUN397" / "a" / "abbey" / "sun_000.jpg").unlink()
+    (first / "sun397" / "SUN397" / "a" / "abbey" / "sun_001.jpg").unlink()
+    with pytest.raises(ValueError, match="sun397: abbey has 99 images, 50 for training and 50 for testing"):
+        benchmark("sun397", first, 16)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_set_that_cannot_be_had_gets_one_sentence(name, tmp_path, no_download):
+    kind = BENCHMARKS[name].kind
+    with pytest.raises(
+        ConnectionError, match=f"^{name} is not under {tmp_path / name}, .*datasets.{kind} reads$"
+    ):
+        transfer(new_run(RECIPE, 3), name, tmp_path)
+
+
+def test_what_is_missing_is_downloaded_once(tmp_path, monkeypatch):
+    """torchvision's archive, faked: it unpacks into the folder it is told."""
+    calls = []
+
+    def fetch(_url, download_root, **_):
+        calls.append(Path(download_root))
+        dtd(Path(download_root).parent)
+
+    monkeypatch.setattr("torchvision.datasets.dtd.download_and_extract_archive", fetch)
+    for _ in range(2):
+        assert len(labelled_pair("dtd", tmp_path, 16)[0]) == 4
+    assert calls == [tmp_path / "dtd" / "dtd"]
+
+
+# The table
+
+
+def test_the_table_is_made_of_its_parts(tmp_path):
+    name = made_folder(tmp_path / "colours")
+    run = new_run(RECIPE, 3)
+    run.encoder[1].eval()
+    modes = [module.training for module in run.encoder.modules()]
+    before = {key: kept.clone() for key, kept in run.encoder.state_dict().items()}
+    tuned = dict(epochs=1, batch=6, lr=0.05)
+    table = transfer(run, name, k=3, temperature=0.5, tuned=tuned)
+    train, test = (data.load(name, split=split, size=16) for split in ("train", "test"))
+    bank, queries = (features(run.encoder, part.images) for part in (train, test))
+    files = [data.load(name, split=split, size=16, stream=True) for split in ("train", "test")]
+    expected = {
+        "knn": knn(bank, train.labels, queries, 3, 0.5),
+        "linear": linear_probe(bank, train.labels, queries),
+        "fine-tuned": fine_tune(run.encoder, *files, **tuned),
+    }
+    assert table.columns.tolist() == ["classes", "train", "test", "metric", *expected]
+    assert table.index.tolist() == [name] and table.loc[name].tolist()[:4] == [3, 24, 12, "accuracy"]
+    for column, labels in expected.items():
+        assert table.loc[name, column] == pytest.approx(100 * float((labels == test.labels).float().mean()))
+    assert table.loc[name, "knn"] == 100
+    assert all(torch.equal(run.encoder.state_dict()[key], kept) for key, kept in before.items())
+    assert [module.training for module in run.encoder.modules()] == modes
+    assert pd.api.types.is_integer_dtype(table["train"]) and pd.api.types.is_float_dtype(table["knn"])
+
+
+def test_a_row_for_each_set(tmp_path, no_download):
+    first, second = made_folder(tmp_path / "one"), made_folder(tmp_path / "two", {"train": 5, "test": 2})
+    flowers(tmp_path / "flowers")
+    table = transfer(new_run(RECIPE, 3), [first, second, "flowers"], tmp_path, k=1, linear=False)
+    assert table.index.tolist() == [first, second, "flowers"]
+    assert table.columns.tolist() == ["classes", "train", "test", "metric", "knn"]
+    assert table["train"].tolist() == [24, 15, 204] and table["test"].tolist() == [12, 6, 102]
+    assert table["metric"].tolist() == ["accuracy", "accuracy", "per class"]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_channels_and_sides_are_made_to_fit(channels, tmp_path, monkeypatch):
+    """A run on 16 px images looks at grey and at coloured ones of 28 and 12 px in memory, and at files."""
+    drawn, run = torch.Generator().manual_seed(0), new_run(RECIPE, channels)
+    held = {}
+    for name, C, side in (("mnist", 1, 28), ("cifar10", 3, 12)):
+        x = torch.randint(0, 256, (12, C, side, side), dtype=torch.uint8, generator=drawn)
+        held[name] = ImageSet(x, torch.arange(12) % 3, ("a", "b", "c"))
+    load = data.load
+    monkeypatch.setattr(data, "load", lambda name, *args, **more: held.get(name) or load(name, *args, **more))
+    table = transfer(
+        run, ["mnist", "cifar10", made_folder(tmp_path)], k=1, linear=False, tuned=dict(epochs=1, batch=6)
+    )
+    assert table["knn"].tolist()[:2] == [100, 100]  # train and test are the same images there
+    for one in held.values():
+        x = one.images.float() / 255
+        x = grey(x) if channels == 1 else x.expand(-1, 3, -1, -1)
+        small = F.interpolate(x, (16, 16), mode="bilinear", antialias=True)
+        run.encoder.eval()
+        with torch.no_grad():
+            torch.testing.assert_close(
+                features(Fitted(run.encoder, channels, 16), one.images), run.encoder(small)
+            )
+
+
+def test_images_that_fit_go_in_as_they_are():
+    run, x = new_run(RECIPE, 3), torch.randint(0, 256, (5, 3, 16, 16), dtype=torch.uint8)
+    assert torch.equal(features(Fitted(run.encoder, 3, 16), x), features(run.encoder, x))
+
+
+def test_the_mean_over_classes_is_scikit_learns():
+    truth, predicted = torch.tensor([0, 0, 0, 0, 1, 2]), torch.tensor([0, 0, 0, 1, 1, 0])
+    assert score(predicted, truth, "accuracy") == pytest.approx(100 * 4 / 6)
+    by_hand = 100 * (3 / 4 + 1 + 0) / 3
+    assert score(predicted, truth, "per class") == pytest.approx(by_hand)
+    assert 100 * recall_score(truth, predicted, average="macro") == pytest.approx(by_hand)
+
+
+# What is refused
+
+
+def test_classes_that_a_split_lacks_are_named(tmp_path, monkeypatch):
+    whole = ImageSet(torch.zeros(4, 3, 16, 16, dtype=torch.uint8), torch.tensor([0, 1, 2, 3]), tuple("abcd"))
+    part = replace(whole, labels=torch.tensor([0, 0, 2, 2]))
+    for split, pair in (("test", (whole, part)), ("train", (part, whole))):
+        monkeypatch.setattr(data, "load", lambda *args, pair=pair: pair[args[2] == "test"])
+        with pytest.raises(ValueError, match=f"svhn: its {split} split has no images of b, d; complete it"):
+            transfer(new_run(RECIPE, 3), "svhn")
+    monkeypatch.setattr(
+        data, "load", lambda *args: whole if args[2] == "test" else replace(whole, classes=tuple("abce"))
+    )
+    with pytest.raises(ValueError, match="svhn: test must have the classes of train; they differ in d, e"):
+        transfer(new_run(RECIPE, 3), "svhn")
+
+
+def test_parts_of_a_set_must_have_the_same_classes(tmp_path, no_download):
+    dtd(tmp_path / "dtd")
+    lines(tmp_path / "dtd" / "dtd" / "dtd" / "labels" / "val1.txt", "dotted/dotted_val.jpg")
+    with pytest.raises(ValueError, match="dtd: its parts differ in the classes banded; get the set anew"):
+        transfer(new_run(RECIPE, 3), "dtd", tmp_path)
+
+
+def test_a_set_that_is_missing_is_found_before_anything_is_computed(tmp_path, no_download):
+    run = new_run(RECIPE, 3)
+    run.encoder = None  # nobody asks it
+    first = made_folder(tmp_path / "one")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        transfer(run, [first, f"folder:{tmp_path / 'nowhere'}"])
+
+
+@pytest.mark.parametrize(
+    "recipe, arguments, message",
+    [
+        (RECIPE, dict(names="foods"), "names must be one of .*'food'.*got 'foods'; did you mean 'food'"),
+        (RECIPE, dict(names=[3]), "names must be one of .*, got 3"),
+        (RECIPE, dict(names="cifar10", size=4), "size must be an integer >= 8, got 4"),
+        (RECIPE, dict(names="cifar10", linear=1), "linear must be True or False, got 1"),
+        (
+            Recipe("InfoNCE()", data="folder:x"),
+            dict(names="cifar10"),
+            "size must be given: the run was trained",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(recipe, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        transfer(new_run(recipe, 3), **arguments)
