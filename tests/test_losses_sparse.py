@@ -191,6 +191,13 @@ def test_memory_does_not_grow_with_the_number_of_positives():
         assert len(large) <= 2
 
 
+@pytest.mark.parametrize("N", [2, 10, 128])
+def test_equal_embeddings_score_one_and_a_half_less_what_all_the_negatives_share(N):
+    """What a collapsed encoder gets, whatever it has learned."""
+    M = 2 * N - 2
+    assert float(SparseCLR()(torch.ones(2, N, 4))) == pytest.approx(1.5 - 1 / (2 * M))
+
+
 @pytest.mark.parametrize(
     "make, message",
     [
