@@ -72,7 +72,12 @@ def test_train_then_embed_and_export(tmp_path, capsys):
 
 
 def test_a_run_that_is_not_there(tmp_path):
-    for command in (["embed", str(tmp_path), str(tmp_path)], ["export", str(tmp_path)]):
+    for command in (
+        ["embed", str(tmp_path), str(tmp_path)],
+        ["export", str(tmp_path)],
+        ["evaluate", str(tmp_path)],
+        ["evaluate", str(tmp_path), "--all"],
+    ):
         with pytest.raises(FileNotFoundError, match="no checkpoint there"):
             main(command)
     assert not list(tmp_path.iterdir())

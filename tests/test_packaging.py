@@ -12,7 +12,7 @@ import torch
 import yaml
 from packaging.requirements import Requirement
 
-from setclr.evaluation.report import summary
+from setclr.evaluation.records import summary
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

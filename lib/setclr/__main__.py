@@ -4,7 +4,8 @@ recipes [FILTER ...]          the recipes whose names have these words: what a p
 data [NAME]                   list the data sets, or load one and describe it
 pretrain RECIPE --out FOLDER  train (or go on); every field of the recipe is an option, --help lists them
 campaign FILTER               pretrain, evaluate and record all of these recipes, with three seeds
-evaluate FOLDER               kNN and linear probe beside raw pixels and an untrained encoder
+evaluate FOLDER               kNN and linear probe beside raw pixels and an untrained encoder; --all makes a
+                              page with more numbers and pictures, FOLDER/report.html
 embed FOLDER IMAGES           features of one's own images, any tree of files, to an .npz file
 export FOLDER                 the encoder's weights for torchvision or timm
 results [FOLDER]              the recorded results as a table (data/results by default)
@@ -13,6 +14,7 @@ results [FOLDER]              the recorded results as a table (data/results by d
 import json
 import shlex
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +27,9 @@ from setclr.campaign import campaign
 from setclr.checks import choice, nearest
 from setclr.evaluation.embed import embed_folder
 from setclr.evaluation.export import export, replacing
-from setclr.evaluation.report import counted, describe_machine, evaluate, labelled, record, spread, summary
+from setclr.evaluation.page import page, require_matplotlib
+from setclr.evaluation.records import counted, describe_machine, ours, record, summary
+from setclr.evaluation.report import evaluate, evaluate_all, labelled
 from setclr.recipes import PUBLISHED, RECIPES, Recipe
 from setclr.training.distributed import joined, rank
 from setclr.training.pretrain import choose_device
@@ -68,8 +72,10 @@ class Evaluate:
     """Of the trained encoder: cpu, cuda, …; a GPU if there is one."""
     record: Path | None = None
     """Also write the table, with recipe, machine and commands, to this JSON file."""
+    all: bool = False
+    """Also k = 1 and 20, projections, retrieval, matching, and a page with pictures, RUN/report.html."""
     pixels: str = "original"
-    """Where the pixels come from, for the record: "original", or for example "JPEG q75"."""
+    """Where the pixels come from, for record and page: "original", or for example "JPEG q75"."""
 
 
 @dataclass(frozen=True)
@@ -160,35 +166,6 @@ def show_recipe(name: str) -> None:
         print("  note:", PUBLISHED[name].note)
 
 
-def ours(recipe: Recipe, kept: list[dict]) -> str:
-    """Mean ± spread of the records of this recipe, whatever their seeds and wherever their data lay, or "-".
-
-    Of records on several numbers of images those on most; of several sources of pixels the original files.
-    """
-    groups: dict[tuple[int, bool, str], list[dict]] = {}
-    for result in kept:
-        if result["epochs"] == recipe.epochs and same_training(result["recipe"], recipe):
-            source = (result["images"]["train"], result["pixels"] == "original", result["pixels"])
-            groups.setdefault(source, []).append(result["accuracy_percent"]["trained"])
-    if not groups:
-        return "-"
-    images, _, pixels = max(groups)
-    runs = groups[max(groups)]
-    columns = [name for name in ("linear", *runs[0]) if all(name in run for run in runs)]
-    shown = ", ".join(f"{name} {spread([run[name] for run in runs])}" for name in dict.fromkeys(columns))
-    return f"{shown} ({images} images" + ("" if pixels == "original" else f", {pixels}") + ")"
-
-
-def same_training(values: dict, recipe: Recipe) -> bool:
-    """Whether a record's recipe is this one but for the seed and for the folder its data came from."""
-    try:
-        recorded = Recipe.from_dict(values)
-    except ValueError:  # of another version
-        return False
-    name = recorded.data.removeprefix("folder:").rstrip("/").rsplit("/", 1)[-1]
-    return replace(recorded, data=name, seed=recipe.seed) == recipe
-
-
 def show_data(rest: list[str]) -> None:
     asked = tyro.cli(ShowData, prog="python -m setclr data", args=rest)
     if not asked.names:
@@ -213,15 +190,28 @@ def pretrain(rest: list[str]) -> None:
 
 def evaluate_run(rest: list[str]) -> None:
     asked = tyro.cli(Evaluate, prog="python -m setclr evaluate", args=rest)
-    run = training.load_run(asked.run)
-    train, test = labelled(run.recipe, asked.root)
-    run.encoder.to(choose_device(asked.device))
-    table = evaluate(run, train, test)
-    print(table.round(1).to_string())
-    if asked.record:
-        command = shlex.join(["python", "-m", "setclr", "evaluate", *rest])
+    run, out = training.load_run(asked.run), asked.run / "report.html"
+    with ExitStack() as stack:
+        device = choose_device(stack.enter_context(joined(asked.device)))
+        file = None
+        if asked.all and rank() == 0:
+            require_matplotlib()
+            file = stack.enter_context(replacing(out))
+        train, test = labelled(run.recipe, asked.root)
+        run.encoder.to(device)
+        run.head.to(device)
+        measured = evaluate_all(run, train, test) if asked.all else None
+        table = measured.table if measured else evaluate(run, train, test)
+        if rank():
+            return
+        print(table.round(1).to_string())
+        how = (asked.pixels, shlex.join(["python", "-m", "setclr", "evaluate", *rest]))
         machine = describe_machine(run.encoder)
-        record(asked.record, run, table, counted(train, test), asked.pixels, command, machine)
+        if asked.record:
+            record(asked.record, run, table, counted(train, test), *how, machine)
+        if file:
+            file.write(page(asked.run.resolve().name, run, train, test, measured, *how, machine).encode())
+            print(out)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from setclr import training
-from setclr.evaluation.report import counted, describe_machine, evaluate, labelled, record
+from setclr.evaluation.records import counted, describe_machine, record
+from setclr.evaluation.report import evaluate, labelled
 from setclr.recipe import Recipe
 from setclr.training.checkpoint import refuse_other_recipe
 

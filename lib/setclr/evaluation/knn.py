@@ -6,14 +6,17 @@ from torch.nn import functional as F
 
 from setclr.checks import integer, number
 
-SIMILARITIES = 2**25  # held at a time
+SIMILARITIES = 2**23  # held at a time
+ROWS = 8192  # of the bank, compared at a time
+VALUES = 2**22  # of a bank, looked at at a time
 
 
 @torch.no_grad()
 def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, temperature: float = 0.07) -> Tensor:
     """The label of each query by its k most similar features of the bank.
 
-    A neighbour of cosine similarity s votes with weight e^{s/T}. Ties go to the smaller label.
+    A neighbour of cosine similarity s votes with weight e^{s/T}. Ties, among votes and among neighbours, go
+    to the smaller label.
 
     Args:
         bank: (N, D) features whose labels are known.
@@ -28,22 +31,79 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
     Raises:
         ValueError: an argument is not as above; the message names it.
 
-    Cost: O(Q N D) time; queries go in chunks, so that memory stays O(N + Q C).
+    Cost: O(Q N D) time. The bank is not copied: beside it and the queries memory is O(N + Q k + C), and does
+    not grow with N D.
+    """
+    similarity, index = neighbours(bank, bank_labels, queries, k)
+    return vote(similarity, bank_labels.long()[index], temperature)
+
+
+@torch.no_grad()
+def neighbours(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k most similar features of the bank, the most similar first: cosine similarities and indices into
+    the bank, both (Q, k). Of equally similar ones the smaller label comes first, then the smaller index.
+
+    Takes, raises and costs what `knn` does.
     """
     check_bank(bank, bank_labels, queries)
-    integer("k", k, least=1, most=len(bank), hint=f"the bank has {len(bank)} features")
+    hint = f"the bank has {len(bank)} features: take a smaller k, or more images"
+    integer("k", k, least=1, most=len(bank), hint=hint)
+    norms = torch.cat([torch.linalg.vector_norm(rows.float(), dim=1) for rows in in_parts(bank)])
+    norms.clamp_(min=1e-12)
+    order = bank_labels.argsort(stable=True)
+    place = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+    values, places = [], []
+    for some in queries.split(max(1, SIMILARITIES // max(k, min(ROWS, len(bank))))):
+        some = F.normalize(some.float(), dim=1)
+        value, best = some.new_empty(len(some), 0), place.new_empty(len(some), 0)
+        for rows, norm, there in zip(bank.split(ROWS), norms.split(ROWS), place.split(ROWS)):
+            here, found = top((some @ rows.float().T).div_(norm), there, k)
+            value, best = first(torch.cat([value, here], dim=1), torch.cat([best, found], dim=1), k)
+        values.append(value)
+        places.append(best)
+    return torch.cat(values), order[torch.cat(places)]
+
+
+def vote(similarity: Tensor, labels: Tensor, temperature: float) -> Tensor:
+    """The label (Q,) of the largest sum of e^{s/T} over a query's neighbours, of equal ones the smaller.
+
+    Args:
+        similarity, labels: (Q, k) of the neighbours, the most similar first.
+
+    Raises:
+        ValueError: the temperature is not positive.
+    """
     number("temperature", temperature, above=0, hint="the papers use 0.07 and 0.5")
-    bank = F.normalize(bank.float(), dim=1)
-    classes = int(bank_labels.max()) + 1
-    chunk = max(1, SIMILARITIES // len(bank))
-    votes = []
-    for part in F.normalize(queries.float(), dim=1).split(chunk):
-        similarity, neighbour = (part @ bank.T).topk(k, dim=1)
-        weight = ((similarity - similarity[:, :1]) / temperature).exp()
-        votes.append(
-            weight.new_zeros(len(part), classes).scatter_add_(1, bank_labels.long()[neighbour], weight)
-        )
-    return torch.cat(votes).argmax(1)
+    classes, winners = int(labels.max()) + 1, []
+    chunk = max(1, SIMILARITIES // classes)
+    for s, of in zip(similarity.split(chunk), labels.split(chunk)):
+        weight = ((s - s[:, :1]) / temperature).exp()
+        winners.append(weight.new_zeros(len(s), classes).scatter_add_(1, of, weight).argmax(1))
+    return torch.cat(winners)
+
+
+def top(similarity: Tensor, place: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest similarities of each row and their places, or all if there are fewer.
+
+    Among those equal to the last the smaller places are taken, which `topk` does not promise: only rows in
+    which that matters are sorted.
+    """
+    place = place.expand_as(similarity)
+    if similarity.shape[1] <= k:
+        return similarity, place
+    value, at = similarity.topk(k + 1, dim=1)
+    tied = value[:, k] == value[:, k - 1]
+    value, found = value[:, :k], place.gather(1, at[:, :k])
+    if tied.any():
+        value[tied], found[tied] = first(similarity[tied], place[tied], k)
+    return value, found
+
+
+def first(similarity: Tensor, place: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The first k of each row by falling similarity, equal ones by rising place; with their places."""
+    place, at = place.sort(dim=1)
+    value, by = similarity.gather(1, at).sort(dim=1, descending=True, stable=True)
+    return value[:, :k], place.gather(1, by[:, :k])
 
 
 def check_bank(bank: Tensor, labels: Tensor, queries: Tensor) -> None:
@@ -63,5 +123,10 @@ def check_bank(bank: Tensor, labels: Tensor, queries: Tensor) -> None:
             f"{tuple(labels.shape)}"
         )
     for name, x in (("bank", bank), ("queries", queries)):
-        if not x.isfinite().all():
+        if not all(part.isfinite().all() for part in in_parts(x)):
             raise ValueError(f"{name} must be finite, got NaN or inf: the encoder has diverged")
+
+
+def in_parts(x: Tensor, values: int | None = None) -> tuple[Tensor, ...]:
+    """The rows of (N, D), so many values at a time, so that what is made of them takes little memory."""
+    return x.split(max(1, (values or VALUES) // max(1, x.shape[1])))

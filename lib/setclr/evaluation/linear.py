@@ -5,7 +5,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from setclr.checks import integer, number
-from setclr.evaluation.knn import check_bank
+from setclr.evaluation.knn import check_bank, in_parts
+
+VALUES = 2**25  # scaled or squared at a time
 
 
 @torch.enable_grad()
@@ -33,22 +35,31 @@ def linear_probe(
 
     Raises:
         ValueError: an argument is not as above; the message names it.
+
+    Cost: O(epochs N D C) time. The bank is not copied: a batch is scaled at a time.
     """
     check_bank(bank, bank_labels, queries)
     integer("epochs", epochs, least=1)
     integer("batch", batch, least=1)
     number("lr", lr, above=0)
-    scale = bank.float().square().mean().sqrt().clamp(min=1e-12)
-    x, y = bank.detach().float() / scale, bank_labels.long()
+    bank, y = bank.detach(), bank_labels.long()
+    scale = root_mean_square(bank).clamp(min=1e-12)
     generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
-    probe = nn.utils.skip_init(nn.Linear, x.shape[1], int(y.max()) + 1, device=x.device)
+    probe = nn.utils.skip_init(nn.Linear, bank.shape[1], int(y.max()) + 1, device=bank.device)
     nn.init.zeros_(probe.weight)
     nn.init.zeros_(probe.bias)
     optimiser = torch.optim.Adam(probe.parameters(), lr)
     for _ in range(epochs):
-        for index in torch.randperm(len(x), generator=generator).to(x.device).split(batch):
+        for index in torch.randperm(len(bank), generator=generator).to(bank.device).split(batch):
             optimiser.zero_grad()
-            F.cross_entropy(probe(x[index]), y[index]).backward()
+            F.cross_entropy(probe(bank[index].float() / scale), y[index]).backward()
             optimiser.step()
     with torch.no_grad():
-        return probe(queries.float() / scale).argmax(1)
+        return torch.cat([probe(part.float() / scale).argmax(1) for part in in_parts(queries, VALUES)])
+
+
+def root_mean_square(x: Tensor) -> Tensor:
+    """Of all values of (N, D), a float32."""
+    parts = in_parts(x, VALUES)
+    squares = [part.float().square().mean().double() * (part.numel() / x.numel()) for part in parts]
+    return torch.stack(squares).sum().float().sqrt()

@@ -1,10 +1,9 @@
-"""One run's results: a table beside what has learned nothing, and a record that says where the numbers come
-from."""
+"""What a run is worth: a table beside what has learned nothing, and what the pictures of a report show."""
 
-import json
-import os
-import platform
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -13,10 +12,39 @@ from torch import Tensor, nn
 from setclr import data
 from setclr.data import ImageSet
 from setclr.evaluation.features import features, pixels
-from setclr.evaluation.knn import knn
+from setclr.evaluation.knn import neighbours, vote
 from setclr.evaluation.linear import linear_probe
-from setclr.recipe import DEFAULTS, Recipe
+from setclr.evaluation.matching import matching_accuracy
+from setclr.evaluation.retrieval import retrieval_at_1
+from setclr.recipe import Recipe
 from setclr.training.checkpoint import Run, new_run
+from setclr.training.distributed import from_first, world
+from setclr.views import augment, preset
+
+K, TEMPERATURE = 10, 0.1  # of the column "knn"
+NEIGHBOURS = (1, K, 20)
+COLUMNS = ["knn k=1", "knn", "knn k=20", "linear", "retrieval@1", "matching"]
+SHOWN, DRAWN, MATCHED = 10, 2000, 500  # test images with their neighbours, in the plane, matched
+
+
+class Measured(NamedTuple):
+    """All that is measured of one run, and what its pictures are made of."""
+
+    table: pd.DataFrame  # per cent; rows raw pixels, untrained, trained, projection
+    predicted: Tensor  # (Q,) the class of every test image by its K nearest trained features
+    shown: Tensor  # (n,) indices of test images, evenly over the classes
+    nearest: Tensor  # (n, 8) indices of the training images nearest to them, the nearest first
+    drawn: Tensor  # (m,) indices of test images
+    points: Tensor  # (m, D) their trained features
+
+
+class Scored(NamedTuple):
+    """What one source of features is worth."""
+
+    numbers: dict[str, float]
+    predicted: Tensor  # (Q,) with K neighbours
+    nearest: Tensor  # (Q, max k) indices into the training images
+    queries: Tensor  # (Q, D) the test images' features
 
 
 def evaluate(run: Run, train: ImageSet, test: ImageSet, linear: bool = True) -> pd.DataFrame:
@@ -25,122 +53,117 @@ def evaluate(run: Run, train: ImageSet, test: ImageSet, linear: bool = True) -> 
     Raw pixels are centred in each channel; untrained is the same encoder with the weights it started from.
     The linear probe of raw pixels is left out: it is no baseline of the papers; so are raw pixels of images
     that are too many to lie in memory.
+
+    Raises:
+        ValueError: the two sets have different classes, or there are fewer than 10 training images.
+
+    Cost: memory for the features of one row at a time, 4 · (N + Q) · D bytes.
     """
-    device = next(run.encoder.parameters()).device
-    untrained = new_run(run.recipe, run.channels).encoder.to(device)
-    rows = {"untrained": both(untrained, train, test), "trained": both(run.encoder, train, test)}
-    if isinstance(train.images, Tensor):
-        rows = {"raw pixels": (pixels(train.images), pixels(test.images)), **rows}
-    table = pd.DataFrame(index=list(rows), columns=["knn", "linear"], dtype=float)
-    labels = train.labels.to(device)
-    for name, (bank, queries) in rows.items():
-        bank, queries = bank.to(device), queries.to(device)
-        table.loc[name, "knn"] = score(knn(bank, labels, queries, k=10, temperature=0.1), test)
-        if linear and name != "raw pixels":
-            table.loc[name, "linear"] = score(linear_probe(bank, labels, queries), test)
+    check_classes(train, test)
+    table = pd.DataFrame(index=list(sources(run, train)), columns=["knn", "linear"], dtype=float)
+    for name, embed in sources(run, train).items():
+        probed = linear and name != "raw pixels"
+        table.loc[name] = pd.Series(scored(embed, train, test, device_of(run), (K,), probed).numbers)
     return table
 
 
+def evaluate_all(run: Run, train: ImageSet, test: ImageSet) -> Measured:
+    """What `evaluate` gives, with more columns and a row.
+
+    "knn k=1" and "knn k=20" vote likewise. "retrieval@1": whether, of all other test images, the one most
+    similar to a test image is of its class. "matching": `matching_accuracy` of two of the recipe's views of
+    (at most) 500 test images. The row "projection" is what the trained head makes of the features.
+
+    Raises and costs what `evaluate` does, for 20 training images; one more pass through the encoder.
+    """
+    check_classes(train, test)
+    seed = torch.Generator().manual_seed(0)
+    shuffled = torch.randperm(len(test), generator=seed)
+    grouped = shuffled[test.labels[shuffled].argsort(stable=True)]
+    shown = grouped[torch.linspace(0, len(test) - 1, min(SHOWN, len(test))).long()]
+    views = two_views(run.recipe, test.images[shuffled[:MATCHED]], seed)
+    rows, kept = {}, {}
+    projection = partial(features, nn.Sequential(run.encoder, run.head))
+    for name, embed in {**sources(run, train), "projection": projection}.items():
+        probed = name in ("untrained", "trained")
+        numbers, predicted, nearest, queries = scored(embed, train, test, device_of(run), NEIGHBOURS, probed)
+        rows[name] = {**numbers, "retrieval@1": 100 * retrieval_at_1(queries, test.labels),
+                      "matching": 100 * matching_accuracy(*map(embed, views))}  # fmt: skip
+        if name == "trained":
+            kept = dict(predicted=predicted.cpu(), nearest=nearest[shown, :8].cpu(), drawn=shuffled[:DRAWN],
+                        points=queries[shuffled[:DRAWN]].cpu())  # fmt: skip
+        del queries
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS, dtype=float)
+    return Measured(table=table, shown=shown, **kept)
+
+
+def sources(run: Run, train: ImageSet) -> dict[str, Callable[[Tensor], Tensor]]:
+    """What gives features to images: pixels if they lie in memory, the encoder before and after training."""
+    untrained = new_run(run.recipe, run.channels).encoder.to(device_of(run))
+    named = {"untrained": partial(features, untrained), "trained": partial(features, run.encoder)}
+    return {"raw pixels": pixels, **named} if isinstance(train.images, Tensor) else named
+
+
+def scored(
+    embed: Callable, train: ImageSet, test: ImageSet, device: torch.device, ks: tuple[int, ...], linear: bool
+) -> Scored:
+    """kNN accuracies with these k and, if asked for, that of the linear probe, computed on the device."""
+    bank, queries = (embed(split.images).to(device) for split in (train, test))
+    labels = train.labels.to(device)
+    similarity, nearest = neighbours(bank, labels, queries, max(ks))
+    votes = {k: vote(similarity[:, :k], labels[nearest[:, :k]], TEMPERATURE) for k in ks}
+    numbers = {"knn" if k == K else f"knn k={k}": score(votes[k], test) for k in ks}
+    if linear:
+        numbers["linear"] = score(linear_probe(bank, labels, queries), test)
+    return Scored(numbers, votes[K], nearest, queries)
+
+
+def two_views(recipe: Recipe, images: Tensor, seed: torch.Generator) -> Tensor:
+    """Two augmented views of each image, (2, n, C, S, S) uint8, as the recipe makes its first two."""
+    return (255 * augment(images, preset(recipe.views, recipe.view_size, 2), seed)).round().byte()
+
+
+def check_classes(train: ImageSet, test: ImageSet) -> None:
+    """Raises ValueError unless the training images show every class that the test images have."""
+    for here, there, name in ((train, test, "test"), (test, train, "train")):
+        if lacking := [known for known in here.classes if known not in there.classes]:
+            other = "train" if name == "test" else "test"
+            raise ValueError(
+                f"{name} must have the classes of {other}, {len(lacking)} are missing ({lacking[0]!r}"
+                f"{', …' if len(lacking) > 1 else ''}): labels can only be predicted where both have the "
+                "same; add images, or compare views with matching_accuracy"
+            )
+    if train.classes != test.classes:
+        raise ValueError("test must have its classes in the order of train's: labels are indices into them")
+    shown = train.labels.bincount(minlength=len(train.classes))
+    for label in test.labels.unique().tolist():
+        if not shown[label]:
+            raise ValueError(
+                f"train must have images of {train.classes[label]!r}, got none, and test has some; add them, "
+                "or take the class out of test"
+            )
+
+
+def device_of(run: Run) -> torch.device:
+    return next(run.encoder.parameters()).device
+
+
 def labelled(recipe: Recipe, root: str | Path = "data") -> tuple[ImageSet, ImageSet]:
-    """The labelled training and test images of a recipe's data set, files of any sizes at its views' side."""
+    """The labelled training and test images of a recipe's data set, files of any sizes at its views' side.
+
+    Of many processes the first makes or downloads them before the others look.
+    """
     files = recipe.data.startswith(data.FOLDER) or recipe.data in data.TREES
     size = recipe.size or (recipe.view_size if files else None)
-    train, test = (data.load(recipe.data, root, split, size) for split in ("train", "test"))
-    return train, test
 
+    def load() -> tuple[ImageSet, ImageSet]:
+        train, test = (data.load(recipe.data, root, split, size) for split in ("train", "test"))
+        return train, test
 
-def counted(train: ImageSet, test: ImageSet) -> dict[str, int]:
-    return {"train": len(train), "test": len(test)}
-
-
-def both(encoder: nn.Module, train: ImageSet, test: ImageSet) -> tuple[Tensor, Tensor]:
-    return features(encoder, train.images), features(encoder, test.images)
+    if world() > 1:
+        from_first(lambda: load() and None)
+    return load()
 
 
 def score(predicted: Tensor, test: ImageSet) -> float:
     return 100 * float((predicted.cpu() == test.labels).float().mean())
-
-
-def describe_machine(encoder: nn.Module) -> dict:
-    """What the evaluation of an encoder runs on, without naming anybody's machine."""
-    on_gpu = next(encoder.parameters()).is_cuda
-    device = torch.cuda.get_device_name() if on_gpu else f"CPU, {torch.get_num_threads()} threads"
-    return {"device": device, "processors": os.cpu_count(), "python": platform.python_version(),
-            "torch": torch.__version__}  # fmt: skip
-
-
-def record(
-    path: Path, run: Run, table: pd.DataFrame, images: dict, source: str, command: str, machine: dict
-) -> None:
-    """Write a result to a JSON file with all that is needed to ask where it came from.
-
-    Args:
-        images: numbers of labelled images, "train" and "test": a data set's name does not say whether it
-            was whole.
-        source: where the pixels come from, for example "original" or "JPEG q75".
-        command: what made the record.
-        machine: as `describe_machine` gives it, of the evaluation; training times are in the history.
-    """
-    result = {
-        "accuracy_percent": {row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
-        "epochs": len(run.rows),
-        "training_seconds": round(sum(row["seconds"] for row in run.rows), 1),
-        "images": images,
-        "pixels": source,
-        "recipe": run.recipe.to_dict(),
-        "evaluated_with": command,
-        "machine": machine,
-        "history": run.rows,
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n")
-
-
-def summary(folder: Path) -> str:
-    """The records of a folder as a Markdown table: runs that differ in the seed alone share a line, mean ±
-    spread.
-
-    Raises:
-        FileNotFoundError: the folder holds no records.
-    """
-    groups = {}
-    for path in sorted(folder.glob("*.json")):
-        kept = json.loads(path.read_text())
-        key = (
-            tuple((k, v) for k, v in (DEFAULTS | kept["recipe"]).items() if k != "seed"),
-            tuple(kept["images"].items()),
-            kept["pixels"],
-            kept["machine"]["device"],
-        )
-        groups.setdefault(key, []).append(kept)
-    if not groups:
-        raise FileNotFoundError(
-            f"{folder}: no records there; python -m setclr evaluate RUN --record FILE makes one"
-        )
-    columns = ["data, images, pixels", "loss", "encoder, epochs", "raw pixels", "untrained"]
-    columns += ["**kNN**", "**linear**", "seeds", "training"]
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for (recipe, images, source, device), runs in groups.items():
-        recipe = dict(recipe)
-        name = "/".join(recipe["data"].removeprefix("folder:").split("/")[-2:])
-        cells = [f"{name}, {dict(images)['train']}, {source}", recipe["loss"]]
-        cells.append(f"{recipe['encoder']}, {runs[0]['epochs']}")
-        for row, column in (
-            ("raw pixels", "knn"),
-            ("untrained", "knn"),
-            ("trained", "knn"),
-            ("trained", "linear"),
-        ):
-            cells.append(spread([run["accuracy_percent"][row][column] for run in runs]) if row in
-                         runs[0]["accuracy_percent"] else "-")  # fmt: skip
-        seeds = ", ".join(str(run["recipe"]["seed"]) for run in runs)
-        seconds = [run["training_seconds"] for run in runs]
-        cells += [seeds, f"up to {max(seconds):.0f} s, {device}"]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def spread(values: list[float]) -> str:
-    """Mean, and the standard deviation where there are several different values."""
-    values = pd.Series(values)
-    return f"{values.mean():.1f}" + (f" ± {values.std():.1f}" if values.nunique() > 1 else "")

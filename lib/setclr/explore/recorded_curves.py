@@ -9,7 +9,7 @@ import ipywidgets as widgets
 import numpy as np
 import pandas as pd
 
-from setclr.evaluation.report import spread
+from setclr.evaluation.records import spread
 from setclr.explore.palette import BLUE, GREY, MIST, OCHRE, ORANGE, VERMILION
 from setclr.explore.panel import LABEL, WIDTH, Drawing, Panel, options, slider
 from setclr.recipe import DEFAULTS

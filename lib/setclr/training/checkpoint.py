@@ -72,21 +72,39 @@ def load_run(out: str | Path) -> Run:
 
     Raises:
         FileNotFoundError: there is no checkpoint.
-        ValueError: the file is truncated or of another kind.
+        ValueError: the file is truncated or of another kind, or its weights are those of another model.
     """
-    run = run_of(read(Path(out)))
+    run = run_of(read(Path(out)), str(out))
     run.encoder.eval()
     run.head.eval()
     return run
 
 
-def run_of(state: dict) -> Run:
-    """The run that a checkpoint's contents describe."""
+def run_of(state: dict, where: str = "the checkpoint") -> Run:
+    """The run that a checkpoint's contents describe.
+
+    Raises ValueError, which begins with `where` it is, if the weights do not fit the recipe's model.
+    """
     run = new_run(Recipe.from_dict(state["recipe"]), state["channels"])
-    run.encoder.load_state_dict(state["encoder"])
-    run.head.load_state_dict(state["head"])
+    for name, part in (("encoder", run.encoder), ("head", run.head)):
+        refuse_other_weights(part, state[name], f"{where}: its {name} is not the recipe's")
+        part.load_state_dict(state[name])
     run.rows = state["history"]
     return run
+
+
+def refuse_other_weights(part: nn.Module, weights: dict, complaint: str) -> None:
+    """Raises ValueError with the first difference if these weights are those of another model."""
+    wanted, found = (
+        {key: tuple(x.shape) for key, x in kept.items()} for kept in (part.state_dict(), weights)
+    )
+    for key in [*wanted, *found]:
+        if wanted.get(key) != found.get(key):
+            raise ValueError(
+                f"{complaint} ({key!r} is {found.get(key, 'missing')}, and must be "
+                f"{wanted.get(key, 'absent')}): weights and recipe come from different runs or versions of "
+                "setclr; take the checkpoint as it was written, or train again in another folder"
+            )
 
 
 def read(out: Path) -> dict:

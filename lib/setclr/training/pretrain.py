@@ -52,7 +52,9 @@ def pretrain(
         device: "cpu", "cuda", …; None takes a GPU where there is one. On a GPU the model runs in bf16
             autocast, channels last.
         on_epoch: called with the run, on the first process, before the first and after every epoch; the dict
-            it returns becomes part of the history's row (before the first epoch it is not kept).
+            it returns becomes part of the history's row (before the first epoch it is not kept). Under
+            torchrun it must call nothing that all processes take part in, such as `features` unless
+            shared=False.
         workers: processes that read photographs where the data set is too large for memory; None: one less
             than there are processors, at most 8. They change nothing but the speed.
         compiled: let torch.compile work on the encoder: a slower start and, on a GPU, faster steps.

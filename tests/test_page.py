@@ -1,0 +1,231 @@
+"""The page of a run, what it is made of, and evaluating on two processes."""
+
+import base64
+import io
+import os
+import socket
+import sys
+from contextlib import redirect_stdout
+from dataclasses import replace
+from functools import partial
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.multiprocessing as mp
+from PIL import Image
+from sklearn.metrics import confusion_matrix
+from torch import nn
+
+from setclr import data
+from setclr.__main__ import main
+from setclr.data import ImageSet
+from setclr.evaluation import features, knn, linear_probe, pictures, report
+from setclr.evaluation.page import page
+from setclr.evaluation.report import evaluate, evaluate_all, two_views
+from setclr.photographs import Photographs
+from setclr.recipes import Recipe
+from setclr.training import load_run
+from setclr.training.checkpoint import new_run
+from setclr.training.distributed import joined
+
+RECIPE = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=20, lr=3e-3)
+CLASSES = ("<b>bold</b>", "$a_1$ & b", "a name of more than eighteen letters")
+
+
+def made(n: int, classes: tuple[str, ...] = CLASSES, channels: int = 3) -> ImageSet:
+    """Noisy stripes, as many across as the class's number."""
+    generator = torch.Generator().manual_seed(n)
+    labels = torch.arange(n) % len(classes)
+    stripes = 40 * torch.sin(torch.arange(16) * (1 + labels[:, None]) / 3)
+    noise = 60 * torch.rand(n, channels, 16, 16, generator=generator)
+    return ImageSet((100 + noise + stripes[:, None, None]).byte(), labels, classes)
+
+
+def a_run(recipe: Recipe = RECIPE, channels: int = 3):
+    run = new_run(recipe, channels)
+    run.rows = [{"epoch": e, "loss": 2 / e, "lr": 0.1, "seconds": 1.0, "images_per_s": 9} for e in (1, 2, 3)]
+    run.encoder.eval(), run.head.eval()
+    return run
+
+
+@pytest.fixture(autouse=True)
+def short_probe(monkeypatch):
+    monkeypatch.setattr("setclr.evaluation.report.linear_probe", partial(linear_probe, epochs=2))
+
+
+class FirstTwo:
+    """In place of scikit-learn's t-SNE, which takes seconds."""
+
+    def __init__(self, **how):
+        assert how["random_state"] == 0
+
+    def fit_transform(self, x):
+        return x[:, :2]
+
+
+class Seen(HTMLParser):
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags, self.text, self.open = [], "", []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, text):
+        self.text += text
+
+
+def test_the_page_stands_alone_and_every_picture_has_a_sentence(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sklearn.manifold.TSNE", FirstTwo)
+    monkeypatch.setattr(data, "load", lambda name, root, split, size: made(90 if split == "train" else 45))
+    a_run().save(tmp_path / "a run")
+    main(["evaluate", str(tmp_path / "a run"), "--all", "--pixels", "JPEG <i>75</i>", "--device", "cpu",
+          "--record", str(tmp_path / "r.json")])  # fmt: skip
+    shown = capsys.readouterr().out
+    assert (
+        "projection" in shown and "retrieval@1" in shown and '"matching"' in (tmp_path / "r.json").read_text()
+    )
+    html = (tmp_path / "a run" / "report.html").read_text()
+    seen = Seen(html)
+    assert not seen.open and not {"script", "link", "iframe", "a", "b", "i"} & {tag for tag, _ in seen.tags}
+    assert "http" not in html and "@import" not in html and "url(" not in html
+    images = [attributes for tag, attributes in seen.tags if tag == "img"]
+    assert len(images) == 4
+    for attributes in images:
+        kind, content = attributes["src"].split(",")
+        assert kind == "data:image/png;base64" and len(attributes["alt"]) > 40
+        Image.open(io.BytesIO(base64.b64decode(content))).load()
+    for said in ("a run", "InfoNCE(temperature=0.2)", "90 training and 45 test images", "JPEG <i>75</i>",
+                 "seed 0", "3 of 3", "views='photo', lr=0.003", "k = 1, 10, 20", "T = 0.1", "100 epochs",
+                 "CPU"):  # fmt: skip
+        assert said in seen.text, said
+    assert "last_norm" not in seen.text and "temperature=0.07" not in seen.text
+
+
+@pytest.mark.parametrize(
+    "classes, channels", [(("one", "two"), 1), (tuple(f"n{i:08}" for i in range(100)), 3)]
+)
+def test_two_classes_or_many_and_no_epochs(classes, channels, monkeypatch):
+    monkeypatch.setattr("sklearn.manifold.TSNE", FirstTwo)
+    train, test, run = made(200, classes, channels), made(100, classes, channels), new_run(RECIPE, channels)
+    measured = evaluate_all(run, train, test)
+    seen = Seen(page("x", run, train, test, measured, "original", "c", {"device": "CPU", "torch": "2"}))
+    assert "No epoch was finished" in seen.text and f"{len(classes)} classes" in seen.text
+    assert len([tag for tag, _ in seen.tags if tag == "img"]) == 3
+
+
+def test_the_numbers_are_those_of_the_parts(monkeypatch):
+    run, train, test = a_run(), made(90), made(45)
+    measured = evaluate_all(run, train, test)
+    table = measured.table
+    assert list(table.index) == ["raw pixels", "untrained", "trained", "projection"]
+    known = evaluate(run, train, test)
+    assert table.loc[known.index, ["knn", "linear"]].equals(known)
+    with torch.no_grad():
+        z = [run.head(run.encoder(split.images.float() / 255)) for split in (train, test)]
+    for k, column in ((1, "knn k=1"), (10, "knn"), (20, "knn k=20")):
+        right = (knn(z[0], train.labels, z[1], k, 0.1) == test.labels).float().mean()
+        assert table.loc["projection", column] == pytest.approx(100 * float(right))
+    assert table.loc["projection", ["linear"]].isna().all() and table["matching"].between(0, 100).all()
+
+    bank, queries = features(run.encoder, train.images), features(run.encoder, test.images)
+    cosine = nn.functional.cosine_similarity(queries[:, None], bank[None], dim=2)
+    assert torch.equal(measured.nearest, cosine.topk(8).indices[measured.shown])
+    assert torch.equal(measured.predicted, knn(bank, train.labels, queries, 10, 0.1))
+    assert torch.equal(measured.points, queries[measured.drawn])
+    assert test.labels[measured.shown].bincount().tolist() == [4, 3, 3] and len(measured.shown.unique()) == 10
+
+
+def test_the_two_views_are_the_recipes_and_a_function_of_the_seed():
+    images = made(6).images
+    recipe = replace(RECIPE, views="groco", full_views=4, local_views=2, view_size=24, local_size=12)
+    a, b = (two_views(recipe, images, torch.Generator().manual_seed(0)) for _ in range(2))
+    assert a.shape == (2, 6, 3, 24, 24) and a.dtype == torch.uint8 and torch.equal(a, b)
+    assert not torch.equal(a[0], a[1])
+
+
+def test_shares_are_scikit_learns_confusion_matrix():
+    truth, predicted = torch.randint(0, 4, (2, 200))
+    expected = confusion_matrix(truth, predicted, normalize="true")
+    np.testing.assert_allclose(pictures.shares(truth, predicted, 4), expected)
+    assert np.isnan(pictures.shares(truth, predicted, 5)[4]).all()
+
+
+def test_mistakes_are_said_largest_first():
+    shares = np.array([[0.6, 0.4, 0], [0.1, 0.9, 0], [np.nan] * 3])
+    assert pictures.mistakes(shares, ("a", "b", "c")) == "Most often taken: a for b (40 %), b for a (10 %)."
+    assert "No image" in pictures.mistakes(np.eye(2), ("a", "b"))
+    assert "best: b (90 %); worst: a (60 %)" in pictures.confusion(shares, ("a", "b", "c")).alt
+
+
+def test_a_few_points_have_no_plane():
+    assert pictures.plane(torch.randn(4, 3), torch.zeros(4).long(), ("a",)) is None
+    assert pictures.plane(torch.randn(5, 3), torch.zeros(5).long(), ("a",)).png.startswith(b"\x89PNG")
+
+
+def test_a_page_without_matplotlib_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
+    a_run().save(tmp_path)
+    monkeypatch.setattr("setclr.evaluation.page.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"matplotlib is not installed: pip install 'setclr\[lab\]'"):
+        main(["evaluate", str(tmp_path), "--all"])
+    assert not list(tmp_path.glob("*.html"))
+
+
+def one_of_two(process: int, ports: list[int], folder: str, results) -> None:
+    torch.set_num_threads(1)
+    os.environ.update(WORLD_SIZE="2", RANK=str(process), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(ports[0]))
+    with joined("cpu"):
+        results[process] = embeddings(folder)
+    os.environ["MASTER_PORT"] = str(ports[1])
+    data.load = lambda name, root, split, size: made(60 if split == "train" else 30)
+    pictures.plane = lambda *_: None  # the slowest of the pictures
+    report.linear_probe = partial(linear_probe, epochs=2)
+    with redirect_stdout(io.StringIO()) as printed:
+        main(["evaluate", f"{folder}/run", "--all", "--device", "cpu"])
+    results["printed", process] = printed.getvalue()
+
+
+def embeddings(folder: str) -> list[torch.Tensor]:
+    """Of tensors and files; of many batches, an odd number of them, and fewer than there are processes."""
+    encoder, files = load_run(f"{folder}/run").encoder, Photographs(sorted(Path(folder).glob("*.png")))
+    images = made(50).images
+    asked = ((images, 7), (images, 10), (images, 50), (images[:1], 50), (files, 2), (files, 9))
+    return [features(encoder, some, batch) for some, batch in asked]
+
+
+def test_two_processes_embed_and_evaluate_as_one(tmp_path):
+    a_run().save(tmp_path / "run")
+    for i, image in enumerate(made(5).images):
+        Image.fromarray(image.permute(1, 2, 0).numpy()).save(tmp_path / f"{i}.png")
+    with socket.socket() as one, socket.socket() as two:
+        one.bind(("127.0.0.1", 0))
+        two.bind(("127.0.0.1", 0))
+        ports = [one.getsockname()[1], two.getsockname()[1]]
+    with mp.Manager() as manager:
+        results = manager.dict()
+        mp.spawn(one_of_two, (ports, str(tmp_path), results), nprocs=2)
+        results = dict(results)
+    for alone, *there in zip(embeddings(str(tmp_path)), results[0], results[1], strict=True):
+        assert torch.equal(there[0], alone) and torch.equal(there[1], alone)
+    assert not results["printed", 1]
+    html = (tmp_path / "run" / "report.html").read_text()
+    table = evaluate_all(a_run(), made(60), made(30)).table
+    assert results["printed", 0] == f"{table.round(1).to_string()}\n{tmp_path / 'run' / 'report.html'}\n"
+    for cell in table.loc["trained"]:
+        assert f"<td>{cell:.1f}</td>" in html
+
+
+def test_one_of_many_processes_may_embed_alone(monkeypatch):
+    monkeypatch.setattr(sys.modules["setclr.evaluation.features"], "world", lambda: 2)
+    run, images = a_run(), made(9).images
+    assert torch.equal(features(run.encoder, images, shared=False), run.encoder(images.float() / 255))
