@@ -158,7 +158,7 @@ def test_the_repository_has_one_address():
 
 
 def test_the_example_in_the_readme_runs():
-    example, _ = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    example, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     model = torch.nn.Linear(6, 4)
     names = {
         "model": model,

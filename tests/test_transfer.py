@@ -3,8 +3,10 @@
 The real sets are not downloaded here.
 """
 
+import inspect
 import itertools
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -365,3 +367,18 @@ def test_a_set_that_is_missing_is_found_before_anything_is_computed(tmp_path, no
 def test_bad_arguments_are_named(recipe, arguments, message):
     with pytest.raises(ValueError, match=message):
         transfer(new_run(recipe, 3), **arguments)
+
+
+def test_the_call_in_the_readme_fits(monkeypatch):
+    page = (Path(__file__).resolve().parent.parent / "README.md").read_text()
+    (example,) = (
+        code for code in re.findall(r"```python\n(.*?)```", page, re.S) if "import transfer" in code
+    )
+    called = {}
+    monkeypatch.setattr("setclr.training.load_run", lambda out: out)
+    kept = lambda run, names, tuned: called.update(names=names, **tuned)  # noqa: E731
+    monkeypatch.setattr("setclr.evaluation.transfer", kept)
+    exec(example, {})
+    folder, *rest = called.pop("names")
+    assert folder.startswith("folder:") and set(rest) <= set(BENCHMARKS)
+    assert set(called) <= set(inspect.signature(fine_tune).parameters)

@@ -2,6 +2,7 @@
 
 import ast
 import operator
+from collections import ChainMap
 
 from setclr.checks import choice
 from setclr.losses.base import Objective, SetLoss
@@ -34,7 +35,7 @@ LOSSES = (
 BY_NAME = {loss.__name__: loss for loss in LOSSES}
 
 __all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "parse"]
-NAMED = BY_NAME | BASELINES
+NAMED = ChainMap(BY_NAME, BASELINES)  # what is registered in BY_NAME is found, too
 
 EXAMPLE = "an expression such as 'InfoNCE(temperature=0.5)'"
 
