@@ -15,8 +15,12 @@ from setclr.explore.recorded_curves import (
     accuracies,
     behind,
     beside,
+    common,
     deviation,
+    gap_picture,
+    gaps,
     made_up,
+    pairs,
     ranked,
     read,
     standings,
@@ -99,9 +103,32 @@ def test_the_panel_draws_the_chosen_records():
     trained = kept["accuracy_percent"]["trained"]
     assert f"kNN {trained['knn']:.1f} %, linear probe {trained['linear']:.1f} %." in panel.alt
     circle, square = panel.artists[-2:]
+    others = panel.artists[-4]  # the dots of this seed in all rows
+    assert sorted(others.get_xdata()) == sorted(
+        r[1]["accuracy_percent"]["trained"]["knn"] for r in records.values()
+    )
     assert (circle.get_xdata()[0], square.get_xdata()[0]) == (trained["knn"], trained["linear"])
     assert ranked(records) == ["made-up loss C", "made-up loss B", "made-up loss A"]
     assert len(accuracies(records["made-up loss A"], "untrained", "linear")) == 2
+
+
+def test_a_seed_brings_the_network_that_it_starts_from():
+    records = made_up()
+    for runs in records.values():
+        runs[1]["accuracy_percent"]["untrained"]["linear"] = 30.0
+    panel = explore.recorded_curves(records)
+    words = [artist for artist in panel.artists if hasattr(artist, "get_text")]
+    for seeds, value in (("seed 1", 30), ("seed 0", 32), ("all seeds", 31)):
+        panel.controls["seeds"].value = seeds
+        assert f"untrained, linear {value:.1f} %" in [
+            word.get_text().removeprefix("- - -  ") for word in words
+        ]
+
+
+def test_a_loss_above_its_first_value_is_said_to_have_gone_back():
+    records = {"a": {0: made_up()["made-up loss A"][0]}}
+    records["a"][0]["history"][1]["loss"] = 2 * records["a"][0]["history"][0]["loss"]
+    assert "after epoch 2 of 10" in (said := explore.recorded_curves(records, epoch=2).alt) and ", -" in said
 
 
 def test_standings_and_the_spread_over_seeds():
@@ -114,6 +141,64 @@ def test_standings_and_the_spread_over_seeds():
     variances = [np.var(accuracies(runs, "trained", "linear"), ddof=1) for runs in records.values()]
     assert deviation(records) == pytest.approx(np.mean(variances) ** 0.5)
     assert np.isnan(deviation({"a": {0: records["made-up loss A"][0]}}))
+
+
+def probed(*rows: tuple[str, int, float]) -> dict:
+    """Records with these linear probes, by loss and seed."""
+    found = {}
+    for name, seed, linear in rows:
+        made = made_up()["made-up loss A"][0]
+        made["accuracy_percent"]["trained"]["linear"] = linear
+        found.setdefault(name, {})[seed] = made
+    return found
+
+
+SHIFTED = [(name, seed, height + 5 * seed) for name, height in (("a", 40), ("b", 41)) for seed in range(3)]
+
+
+def test_what_a_seed_adds_to_all_losses_alike_is_no_noise_between_them():
+    records = probed(*SHIFTED)
+    assert deviation(records) == pytest.approx(5)
+    assert deviation(records, within=True) == pytest.approx(0, abs=1e-9)
+    rng = np.random.default_rng(0)
+    noisy = [(name, seed, 3 * seed + rng.normal()) for name in "abcdefgh" for seed in range(3)]
+    x = np.array([value for *_, value in noisy]).reshape(8, 3)
+    left = x - x.mean(0) - x.mean(1, keepdims=True) + x.mean()
+    assert deviation(probed(*noisy), within=True) == pytest.approx(((left**2).sum() / 14) ** 0.5)
+    assert deviation(probed(*noisy[:-2]), within=True) > 0
+    assert np.isnan(deviation(probed(("a", 0, 40.0), ("b", 0, 41.0)), within=True))
+    assert np.isnan(deviation(probed(("a", 0, 40.0), ("a", 1, 42.0)), within=True))
+
+
+def test_losses_are_compared_over_the_seeds_that_both_have():
+    records = probed(("a", 0, 40.0), ("a", 1, 50.0), ("b", 1, 51.0), ("b", 2, 70.0), ("c", 5, 1.0))
+    np.testing.assert_allclose(gaps(records, "b", "a"), [1])
+    assert len(gaps(records, "c", "a")) == len(gaps(records, "missing", "a")) == 0
+    with pytest.raises(ValueError, match="records must share a seed"):
+        common(records)
+    assert {n: list(runs) for n, runs in common({n: records[n] for n in "ab"}).items()} == {
+        "a": [1],
+        "b": [1],
+    }
+
+
+def test_pairs_need_less_with_more_seeds():
+    records = probed(*SHIFTED, ("c", 0, 42.0), ("c", 1, 48.0))
+    table, r = pairs(records), deviation(records, within=True)
+    assert len(table) == 3 and table.loc[("b", "a"), "gap"] == pytest.approx(1)
+    for _, row in table.iterrows():
+        assert row["needed"] == pytest.approx(2 * r * (2 / row["seeds"]) ** 0.5)
+    assert sorted(table["seeds"]) == [2, 2, 3]
+
+
+def test_gaps_within_the_noise_are_called_so():
+    noisy = probed(*((name, seed, 40 + (name == "b") * 9 + (name == "c") * (-1) ** seed) for name in "abc"
+                     for seed in range(4)))  # fmt: skip
+    picture = gap_picture(noisy, to="a")
+    assert "to a with the same seeds: b +9.0, c +0.0 (noise)." in picture.alt
+    assert opened(picture.png).shape[2] == 3
+    once = {name: {0: runs[0]} for name, runs in noisy.items()}
+    assert "noise" not in gap_picture(once, to="a").alt
 
 
 def test_published_numbers_stand_beside_ours():

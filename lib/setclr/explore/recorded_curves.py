@@ -3,6 +3,8 @@ features were worth at the end."""
 
 import json
 import re
+from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
 import ipywidgets as widgets
@@ -10,14 +12,15 @@ import numpy as np
 import pandas as pd
 
 from setclr.evaluation.records import spread
-from setclr.explore.palette import BLUE, GREY, MIST, OCHRE, ORANGE, VERMILION
-from setclr.explore.panel import LABEL, WIDTH, Drawing, Panel, options, slider
+from setclr.explore.palette import BLUE, MIST, OCHRE, ORANGE, VERMILION
+from setclr.explore.panel import LABEL, WIDTH, Drawing, Panel, Picture, options, slider, still
 from setclr.recipe import DEFAULTS
 from setclr.recipes import PUBLISHED, RECIPES
 
 Records = dict[str, dict[int, dict]]  # by name of the loss and by seed: what lies in data/results
 ALL = "all seeds"
 OWN = ("loss", "seed")  # fields in which recipes that are compared may differ
+LOOKS = (("knn", BLUE, "o", -0.15), ("linear", ORANGE, "s", 0.15))
 
 
 def recorded_curves(records: Records | None = None, **initial) -> Panel:
@@ -67,6 +70,17 @@ def read(folder: str | Path, prefix: str = "compare-conv4-") -> Records:
     return found
 
 
+def common(records: Records) -> Records:
+    """Those seeds alone that every loss has: only means over the same seeds may stand in one column.
+
+    Raises ValueError if there is no such seed.
+    """
+    shared = set.intersection(*(set(runs) for runs in records.values()))
+    if not shared:
+        raise ValueError("records must share a seed, got none that every loss has")
+    return {name: {seed: runs[seed] for seed in sorted(shared)} for name, runs in records.items()}
+
+
 def accuracies(runs: dict[int, dict], row: str, column: str) -> list[float]:
     """In per cent, a value a seed."""
     return [record["accuracy_percent"][row][column] for _, record in sorted(runs.items())]
@@ -87,12 +101,66 @@ def standings(records: Records) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def deviation(records: Records, column: str = "linear") -> float:
-    """Standard deviation over seeds, of all losses together; NaN where no loss has two seeds."""
-    columns = [accuracies(runs, "trained", column) for runs in records.values()]
-    squares = sum(np.sum((np.array(values) - np.mean(values)) ** 2) for values in columns)
-    freedom = sum(len(values) - 1 for values in columns)
-    return float((squares / freedom) ** 0.5) if freedom else float("nan")
+def deviation(records: Records, within: bool = False) -> float:
+    """Standard deviation of the linear probes over seeds, of all losses together; NaN without two seeds.
+
+    within: of what is left when that which a seed adds to all losses alike is taken away (least squares):
+    the noise between losses trained with the same seeds.
+    """
+    rows = [(name, seed) for name, runs in records.items() for seed in sorted(runs)]
+    seeds = sorted({seed for _, seed in rows})[1:] if within else []
+    sides = np.array(
+        [[*(n == name for name in records), *(s == seed for seed in seeds)] for n, s in rows], float
+    )
+    values = np.concatenate([accuracies(runs, "trained", "linear") for runs in records.values()])
+    left = values - sides @ np.linalg.lstsq(sides, values, rcond=None)[0]
+    freedom = len(values) - np.linalg.matrix_rank(sides)
+    return float((left @ left / freedom) ** 0.5) if freedom else float("nan")
+
+
+def gaps(records: Records, name: str, other: str) -> np.ndarray:
+    """By how many points the linear probe of one loss is above the other's, seed by seed."""
+    both = set(records.get(name, {})) & set(records.get(other, {}))
+    first, second = ({seed: records[n][seed] for seed in both} if both else {} for n in (name, other))
+    return np.subtract(accuracies(first, "trained", "linear"), accuracies(second, "trained", "linear"))
+
+
+def pairs(records: Records) -> pd.DataFrame:
+    """All pairs of losses that share a seed: the mean gap, the seeds, and `needed` = 2·r·√(2/seeds), r being
+    the deviation within seeds; NaN where it is unknown."""
+    r, rows = deviation(records, within=True), {}
+    for pair in combinations(ranked(records), 2):
+        if len(gap := gaps(records, *pair)):
+            rows[pair] = {"gap": gap.mean(), "seeds": len(gap), "needed": 2 * r * (2 / len(gap)) ** 0.5}
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def gap_picture(records: Records, to: str = "infonce", reach: float = 6) -> Picture:
+    """The gap from one loss to every other, a dot a seed; grey: where means are no more than noise. Gaps
+    beyond `reach` points stand as a number."""
+    names = [name for name in ranked(records) if name != to and len(gaps(records, name, to))]
+    r = deviation(records, within=True)
+
+    def draw(figure) -> str:
+        axis, words = figure.subplots(), []
+        axis.axvline(0, color="black", linewidth=1)
+        for place, name in enumerate(names):
+            gap = gaps(records, name, to)
+            mean, needed = gap.mean(), 2 * r * (2 / len(gap)) ** 0.5
+            axis.barh(
+                place, 2 * np.nan_to_num(needed), 0.8, -np.nan_to_num(needed), color="#e4e4e4", zorder=0
+            )
+            axis.plot([mean, mean], [place - 0.35, place + 0.35], color=VERMILION, linewidth=2.5)
+            axis.plot(gap, [place] * len(gap), "o", color=BLUE, markersize=5)
+            if abs(mean) > reach:
+                at = np.sign(mean) * 0.9 * reach
+                axis.text(at, place, f"{mean:+.1f}", va="center", ha="center", color=VERMILION)
+            words.append(f"{name} {mean:+.1f}{' (noise)' if abs(mean) <= needed else ''}")
+        axis.set(xlim=(-reach, reach), ylim=(len(names) - 0.4, -0.6), yticks=range(len(names)),
+                 yticklabels=names, xlabel=f"linear probe: points above {to} with the same seed")  # fmt: skip
+        return f"Mean gap to {to} with the same seeds: {', '.join(words)}."
+
+    return still(draw, (8.6, 1 + 0.27 * len(names)))
 
 
 def beside(rows: dict[str, str | None], records: Records) -> pd.DataFrame:
@@ -133,13 +201,8 @@ def build(figure, compact: bool, records: Records) -> Drawing:
     words = left.text(0.98, 0.06, "", transform=left.transAxes, ha="right", va="bottom", fontsize=9)
     moving = [*curves, dots, words]
     if right is not None:
-        rows = draw_accuracies(right, records)
-        band = right.axhspan(0, 1, color=MIST, zorder=-1)
-        circles, squares = (
-            right.plot([], [], marker, color=colour, markersize=9, markeredgecolor="black")[0]
-            for marker, colour in (("o", BLUE), ("s", ORANGE))
-        )
-        moving += [band, *rows, circles, squares]
+        rows, show_seed = draw_accuracies(right, records)
+        moving += rows
 
     def update(values: dict) -> str:
         name, epoch, chosen = values["loss"], values["epoch"], values.get("seeds", ALL)
@@ -154,7 +217,7 @@ def build(figure, compact: bool, records: Records) -> Drawing:
         now = [min(epoch, len(values)) - 1 for values in series]
         dots.set_data([at + 1 for at in now], [behind(v)[at] for v, at in zip(series, now)])
         if right is not None:
-            mark(right, band, circles, squares, ranked(records).index(name), shown)
+            show_seed(name, chosen)
         if not shown:
             words.set_text(f"{name}: not recorded\nwith {chosen}")
             return f"{name}, {chosen}, epoch {epoch}: not recorded (yet)."
@@ -168,50 +231,54 @@ def build(figure, compact: bool, records: Records) -> Drawing:
         who = ", ".join(map(str, sorted(shown)))
         return (
             f"{name}, {chosen} ({who}), after epoch {epoch} of {last}: loss {here:.4g}, "
-            f"{abs(part):.0%} of its way from {first:.4g} to {end:.4g}. Last epoch: kNN {knn} %, "
+            f"{round(100 * part)}% of its way from {first:.4g} to {end:.4g}. Last epoch: kNN {knn} %, "
             f"linear probe {linear} %."
         )
 
     return Drawing(moving, update)
 
 
-def draw_accuracies(axis, records: Records) -> list:
-    """A row a loss, the best on top; returns what must be drawn again over the moving band."""
-    names = ranked(records)
-    first = next(iter(next(iter(records.values())).values()))["accuracy_percent"]
-    untrained = [r["accuracy_percent"]["untrained"] for runs in records.values() for r in runs.values()]
-    lines = [("raw pixels, kNN", first["raw pixels"]["knn"], GREY, ":")]
-    for column, word, colour in (("knn", "kNN", BLUE), ("linear", "linear", OCHRE)):
-        lines.append((f"untrained, {word}", np.mean([row[column] for row in untrained]), colour, "--"))
-    drawn = [axis.axvline(x, color=colour, linestyle=s, linewidth=1.2) for _, x, colour, s in lines]
-    for place, (word, value, colour, style) in enumerate(lines):
-        text = f"{'· · ·' if style == ':' else '- - -'}  {word} {value:.1f} %"
-        shade = "#555555" if colour == GREY else colour
-        drawn.append(axis.text(0.01, 0.12 - 0.045 * place, text, color=shade, fontsize=8,
-                               transform=axis.transAxes, bbox={"color": "white", "pad": 0.5}))  # fmt: skip
-    for column, colour, marker, shift in (("knn", BLUE, "o", -0.15), ("linear", ORANGE, "s", 0.15)):
-        for place, name in enumerate(names):
+def draw_accuracies(axis, records: Records) -> tuple[list, Callable[[str, str], None]]:
+    """A row a loss, the best on top; returns what moves, and what moves it to a loss and to seeds."""
+    names, every, moving = ranked(records), [], [axis.axhspan(0, 1, color=MIST, zorder=-1)]
+    for column, colour, marker, shift in LOOKS:
+        for y, name in enumerate(names):
             points = accuracies(records[name], "trained", column)
-            y = [place + shift] * len(points)
-            drawn += axis.plot([min(points), max(points)], y[:1] * 2, color=colour, linewidth=1.5)
-            drawn += axis.plot(points, y, marker, color=colour, markersize=4.5, linestyle="none")
-    every = [p for n in names for c in ("knn", "linear") for p in accuracies(records[n], "trained", c)]
-    ends = min([*every, *(x for _, x, _, _ in lines)]), max(every)
-    room = 0.06 * (ends[1] - ends[0])
-    axis.set(xlim=(ends[0] - room, ends[1] + room), ylim=(1.2 * len(names), -0.6), yticks=range(len(names)),
-             yticklabels=names, xlabel="accuracy of the last epoch's features, %")  # fmt: skip
+            every += [*points, *accuracies(records[name], "untrained", column)]
+            moving += axis.plot(points, [y + shift] * len(points), f"{marker}-", color=colour, markersize=4.5,
+                                linewidth=1.5, alpha=0.35)  # fmt: skip
+    chosen = [axis.plot([], [], x[2], color=x[1], markersize=s)[0] for s in (4.5, 9) for x in LOOKS]
+    for large in chosen[2:]:
+        large.set_markeredgecolor("black")
+    raw = next(iter(next(iter(records.values())).values()))["accuracy_percent"]["raw pixels"]["knn"]
+    styles = (("#555555", ":"), (BLUE, "--"), (OCHRE, "--"))
+    lines = [axis.axvline(raw, color=colour, linestyle=style, linewidth=1.2) for colour, style in styles]
+    words = [axis.text(0.01, 0.12 - 0.045 * i, f"· · ·  raw pixels, kNN {raw:.1f} %", fontsize=8,
+                       color=colour, transform=axis.transAxes, bbox={"color": "white", "pad": 0.5})
+             for i, (colour, _) in enumerate(styles)]  # fmt: skip
+    low, high = min(*every, raw), max(*every, raw)
+    axis.set(xlim=(1.06 * low - 0.06 * high, 1.06 * high - 0.06 * low), ylim=(1.2 * len(names), -0.6),
+             yticks=range(len(names)), yticklabels=names,
+             xlabel="accuracy of the last epoch's features, %")  # fmt: skip
     axis.tick_params(axis="y", length=0)
     axis.spines["left"].set_visible(False)
     axis.set_title("● kNN   ■ linear probe", fontsize=11)
-    return drawn
 
+    def show(loss: str, seeds: str) -> None:
+        shown = {
+            n: {s: r for s, r in runs.items() if seeds in (ALL, f"seed {s}")} for n, runs in records.items()
+        }
+        moving[0].set(y=names.index(loss) - 0.5, height=1)
+        for k, (column, *_, shift) in enumerate(LOOKS):
+            at = {n: accuracies(shown[n], "trained", column) for n in names}
+            chosen[k].set_data([x for n in names for x in at[n]],
+                               [y + shift for y, n in enumerate(names) for _ in at[n]])  # fmt: skip
+            chosen[2 + k].set_data(at[loss], [names.index(loss) + shift] * len(at[loss]))
+            before = np.mean([x for n in names for x in accuracies(shown[n], "untrained", column)])
+            lines[1 + k].set_xdata([before, before])
+            words[1 + k].set_text(f"- - -  untrained, {column} {before:.1f} %".replace("knn", "kNN"))
 
-def mark(axis, band, circles, squares, place: int, shown: dict[int, dict]) -> None:
-    """Move the band to a loss and enlarge the points of the seeds that are shown."""
-    band.set(y=place - 0.5, height=1)
-    for points, column, shift in ((circles, "knn", -0.14), (squares, "linear", 0.14)):
-        values = accuracies(shown, "trained", column)
-        points.set_data(values, [place + shift] * len(values))
+    return [*moving, *lines, *words, *chosen], show
 
 
 def made_up() -> Records:
