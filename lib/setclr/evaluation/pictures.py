@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-# Okabe and Ito 2008, which readers who see colours differently can tell apart, and two darker shades.
-BLACK, BLUE, VERMILION, GREEN = "#000000", "#0072b2", "#d55e00", "#009e73"
-COLOURS = (BLUE, "#e69f00", GREEN, VERMILION, "#56b4e9", "#cc79a7", BLACK, "#f0e442", "#8a8a8a", "#6b3d00")
+from setclr.palette import BLACK, BLUE, GREEN, GREY, OCHRE, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+
+COLOURS = (BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, BLACK, YELLOW, GREY, OCHRE)
 MARKERS = "osD^vXP<>*"
 STYLE = {
     "font.size": 10,

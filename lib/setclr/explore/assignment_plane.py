@@ -6,10 +6,10 @@ import torch
 from matplotlib.collections import LineCollection, PolyCollection
 from torch import Tensor
 
-from setclr.explore.palette import BLACK, GREY, MIST, SKY, VERMILION, YELLOW
 from setclr.explore.panel import Drawing, Panel, slider
 from setclr.explore.parts import SHADES, bare, cells, frames, numbers, squares
 from setclr.inner import linear_assignment
+from setclr.palette import BLACK, GREY, MIST, SKY, VERMILION, YELLOW
 
 N, MOVED = 5, 2  # ■3 is the one that the sliders move
 REACH, INNER = torch.tensor([[1.5, 0.9], [1.35, 0.8]], dtype=torch.float64)  # half widths and heights

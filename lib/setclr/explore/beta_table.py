@@ -4,9 +4,9 @@
 import numpy as np
 from matplotlib.colors import LogNorm, Normalize
 
-from setclr.explore.palette import VERMILION
 from setclr.explore.panel import Picture, still
 from setclr.explore.parts import SHADES, frames
+from setclr.palette import VERMILION
 
 NEGATIVES = (1, 5, 10, 20)
 BETAS = (0.0625, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16)  # the paper prints the first as 0.062

@@ -5,11 +5,11 @@ from functools import lru_cache
 import numpy as np
 
 from setclr.explore.family_matrices import RADIUS, batch, true_matches
-from setclr.explore.palette import BLACK, BLUE, GREY, LINES
 from setclr.explore.panel import Drawing, Panel, log_slider, slider
 from setclr.explore.parts import bare, cells
 from setclr.explore.sinkhorn_rounds import sum_bars
 from setclr.losses import IOT
+from setclr.palette import BLACK, BLUE, GREY, LINES
 
 ANGLES = ((345, 62, 132, 235), (5, 85, 108, 255))  # degrees; ■1, the first of view 2, is the hub
 HOME, N = 0, len(ANGLES[0])  # columns of ●1, which the hub leaves alone, and of the hub

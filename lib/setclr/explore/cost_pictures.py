@@ -3,8 +3,8 @@
 import numpy as np
 
 from setclr.explore.loss_costs import Table, in_words
-from setclr.explore.palette import BLUE, GREEN, GREY, LINES, ORANGE, SKY, VERMILION
 from setclr.explore.panel import Picture, still
+from setclr.palette import BLUE, GREEN, GREY, LINES, ORANGE, SKY, VERMILION
 
 
 def spread(places: np.ndarray, gap: float) -> np.ndarray:

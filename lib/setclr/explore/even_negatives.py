@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setclr.explore.palette import BLUE, SKY, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider, slider
 from setclr.losses import IOT
+from setclr.palette import BLUE, SKY, VERMILION
 
 N = 4  # images, orthogonal but for the first two
 COSINES = np.linspace(-0.95, 0.95, 39)  # what the cosine of those two can be

@@ -9,9 +9,9 @@ from matplotlib.text import Text
 from torch import Tensor
 
 from setclr.explore.family_matrices import ANGLES, FAMILY, NAMES, RADIUS, batch, smoothing_slider
-from setclr.explore.palette import GREY, LINES
 from setclr.explore.panel import Drawing, Panel, slider
 from setclr.losses import SetLoss
+from setclr.palette import GREY, LINES
 
 FEW = ("LinearAssignment", "InfoNCE", "NTLogistic", "GroCo", "IOT total", "MMCL")  # in the compact form
 MOVED = (1, 2)  # ■3, the point with the slider

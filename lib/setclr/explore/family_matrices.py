@@ -14,7 +14,6 @@ from matplotlib.artist import Artist
 from matplotlib.collections import LineCollection
 from torch import Tensor
 
-from setclr.explore.palette import GREY, LINES, VERMILION
 from setclr.explore.panel import Drawing, Panel, Picture, log_slider, options, still
 from setclr.explore.parts import bare, cells, squares
 from setclr.losses import (
@@ -29,6 +28,7 @@ from setclr.losses import (
     SparseCLR,
     Triplet,
 )
+from setclr.palette import GREY, LINES, VERMILION
 
 # Degrees on a circle of two views of five images. ●4 and ■3 are the closest pair and no true match.
 ANGLES = ((75, 15, 212, 184, 310), (98, 350, 197, 152, 285))

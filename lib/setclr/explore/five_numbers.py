@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr.explore.palette import BLUE, GREY, OCHRE, ORANGE, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider, slider
 from setclr.inner import top_probability
+from setclr.palette import BLUE, GREY, OCHRE, ORANGE, VERMILION
 
 STEPS = 200
 DECADE = 0.1  # the log sliders' step: every curve they can ask for is computed beforehand

@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setclr.explore.palette import VERMILION
 from setclr.explore.panel import Picture, still
 from setclr.explore.parts import cells, frames
 from setclr.losses.base import SetLoss
+from setclr.palette import VERMILION
 
 
 def gather_picture(z: Tensor, loss: SetLoss, processes: int = 2) -> Picture:

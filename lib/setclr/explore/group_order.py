@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from setclr.explore.outlines import ink, written
-from setclr.explore.palette import BLUE, ORANGE, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider, options, slider
 from setclr.explore.parts import SHADES, bare
 from setclr.inner import sorting_network
+from setclr.palette import BLUE, ORANGE, VERMILION
 
 NEGATIVES = (0.0, 0.5, -0.4, 0.25, -0.15, 0.38, -0.65, 0.12)  # similarities, in index order
 POSITIVE = 0.6  # of a, which stays; b moves

@@ -8,8 +8,8 @@ from matplotlib.ticker import MaxNLocator
 
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn, pixels
-from setclr.explore.palette import BLUE, GREEN, GREY, OCHRE, PURPLE, VERMILION
 from setclr.explore.panel import Picture, still
+from setclr.palette import BLUE, GREEN, GREY, OCHRE, PURPLE, VERMILION
 from setclr.training.checkpoint import Run, new_run
 
 LOOKS = list(zip((BLUE, VERMILION, GREEN, PURPLE, OCHRE), ("-", "--", "-.", ":", (0, (5, 1)))))

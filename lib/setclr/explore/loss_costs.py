@@ -8,8 +8,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import ConnectionPatch
 
 from setclr import costs, losses
-from setclr.explore.palette import BLUE, GREY, OCHRE, VERMILION
 from setclr.explore.panel import LABEL, Drawing, Panel, log_slider
+from setclr.palette import BLUE, GREY, OCHRE, VERMILION
 
 QUICK = ("InfoNCE", "SparseCLR", "QARe", "GroCo", "MMCL")  # measured where no table is given
 Table = dict[str, dict[int, float]]  # name of a loss, images N of a batch, what it costs

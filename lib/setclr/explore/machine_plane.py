@@ -12,10 +12,10 @@ from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
 from torch import Tensor
 
-from setclr.explore.palette import BLACK, BLUE, FIELD, GREY, ORANGE, PURPLE, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider, options, slider
 from setclr.explore.parts import bare
 from setclr.inner import kernel, svm_dual
+from setclr.palette import BLACK, BLUE, FIELD, GREY, ORANGE, PURPLE, VERMILION
 
 NEGATIVES = torch.tensor(
     [[0.1, 0.1], [-0.2, 0.9], [0.3, -0.8], [-0.6, -0.2], [-0.9, 0.5], [-0.5, -1.1], [-1.3, -0.4],

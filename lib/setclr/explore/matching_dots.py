@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from setclr.explore.palette import BLUE, GREY, OCHRE, ORANGE
 from setclr.explore.panel import Picture, still
+from setclr.palette import BLUE, GREY, OCHRE, ORANGE
 
 Results = dict[str, tuple[list[float], list[float]]]  # by loss: each seed's accuracy without and with QARe
 

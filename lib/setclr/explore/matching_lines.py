@@ -7,10 +7,10 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from setclr.explore.palette import BLACK, BLUE, GREY, LINES, SKY, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider, options, slider
 from setclr.explore.parts import bare
 from setclr.losses import IOT
+from setclr.palette import BLACK, BLUE, GREY, LINES, SKY, VERMILION
 
 N, QUEUE = 5, 8
 ROUNDS = 8

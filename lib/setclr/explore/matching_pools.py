@@ -9,10 +9,10 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr.explore.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider, options, slider
 from setclr.explore.parts import bare
 from setclr.explore.training_film import thumbnails
+from setclr.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
 
 SIZES = (8, 16, 32, 64, 128, 256, 512)  # things in a pool
 PAGES = 8  # pools that a mean is taken over

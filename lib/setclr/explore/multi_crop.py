@@ -11,9 +11,9 @@ from matplotlib.collections import LineCollection
 from torch import Tensor
 
 from setclr import views
-from setclr.explore.palette import BLUE, ORANGE, VERMILION
 from setclr.explore.panel import Drawing, Panel, options, slider
 from setclr.explore.parts import bare
+from setclr.palette import BLUE, ORANGE, VERMILION
 from setclr.patches import PHOTOGRAPHS
 from setclr.training.schedule import stream
 from setclr.views import LOCAL_SCALE, View

@@ -5,10 +5,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setclr.explore.palette import BLACK, GREY, LINES
 from setclr.explore.panel import Drawing, Panel, log_slider, slider
 from setclr.explore.parts import bare
 from setclr.losses import InfoNCE
+from setclr.palette import BLACK, GREY, LINES
 
 N, STEPS = 6, 40
 RADIUS = (1.0, 0.78)  # the same circle drawn twice, so that a true match is a short spoke

@@ -3,8 +3,8 @@
 
 import numpy as np
 
-from setclr.explore.palette import BLUE, GREY, ORANGE
 from setclr.explore.panel import Drawing, Panel, log_slider, slider
+from setclr.palette import BLUE, GREY, ORANGE
 
 GAP = np.linspace(-2, 2, 201)  # d⁻ − d⁺ of cosine distances; right of 0 the order is correct
 

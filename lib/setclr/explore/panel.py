@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from setclr.checks import choice, number
-from setclr.explore.palette import VERMILION
+from setclr.palette import VERMILION
 
 DPI = 120
 STYLE = {

@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from setclr.explore.family_matrices import RADIUS
-from setclr.explore.palette import GREY, VERMILION
 from setclr.explore.panel import Drawing, Panel, options, slider
 from setclr.explore.quadratic_histogram import draw_circle
+from setclr.palette import GREY, VERMILION
 
 N, STEPS, RATE, TEMPERATURE = 8, 80, 0.5, 0.5
 BETAS = torch.arange(0, 4.01, 0.125, dtype=torch.float64)  # the paper's grid, which ends at 1.875, and on

@@ -4,8 +4,8 @@ import numpy as np
 from torch import Tensor
 from torch.linalg import eigvalsh
 
-from setclr.explore.palette import BLUE, GREY, OCHRE, VERMILION
 from setclr.explore.panel import Picture, still
+from setclr.palette import BLUE, GREY, OCHRE, VERMILION
 
 
 def spectrum_picture(large: Tensor, small: Tensor) -> Picture:

@@ -9,11 +9,11 @@ from matplotlib.collections import LineCollection
 from torch import Tensor
 
 from setclr.explore.family_matrices import RADIUS
-from setclr.explore.palette import BLUE, GREEN, GREY, ORANGE, PINE, VERMILION
 from setclr.explore.panel import Drawing, Panel, options, slider
 from setclr.explore.parts import bare
 from setclr.explore.same_pairs import name_views
 from setclr.inner import quadratic_assignment, spectral_bounds
+from setclr.palette import BLUE, GREEN, GREY, ORANGE, PINE, VERMILION
 
 ANGLES = torch.tensor([230.0, 15.0, 55.0, 165.0, 105.0, 35.0, 210.0], dtype=torch.float64)  # view 1
 SHIFTS = torch.tensor(

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from setclr.evaluation.records import spread
-from setclr.explore.palette import BLUE, MIST, OCHRE, ORANGE, VERMILION
 from setclr.explore.panel import LABEL, WIDTH, Drawing, Panel, Picture, options, slider, still
+from setclr.palette import BLUE, MIST, OCHRE, ORANGE, VERMILION
 from setclr.recipe import DEFAULTS
 from setclr.recipes import PUBLISHED, RECIPES
 

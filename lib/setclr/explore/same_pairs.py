@@ -4,9 +4,9 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from scipy.spatial.distance import cdist
 
-from setclr.explore.palette import BLUE, GREY, OCHRE, ORANGE
 from setclr.explore.panel import Drawing, Panel, slider
 from setclr.explore.parts import bare
+from setclr.palette import BLUE, GREY, OCHRE, ORANGE
 
 FIRST = np.array([[0.0, 1.1], [0.8, 0.1], [0.0, -0.9], [-0.8, 0.1]])  # view 1 of four things: a kite
 SHIFT = 20.0  # degrees: the direction in which all of view 2 lies where nothing is spread

@@ -5,10 +5,10 @@ import numpy as np
 import torch
 from matplotlib.collections import PolyCollection
 
-from setclr.explore.palette import BLUE, SKY, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider, slider
 from setclr.explore.parts import bare
 from setclr.inner import sparsemax
+from setclr.palette import BLUE, SKY, VERMILION
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])  # of probability 1 for score 1, 2, 3
 BESIDE_CORNER = np.array([[-0.11, -0.14], [1.11, -0.14], [0.5, 1.0]])

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from setclr.explore.palette import BLACK, BLUE, GREY, SKY, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider, slider
 from setclr.explore.parts import bare, cells
 from setclr.inner.transport import rounds_of
 from setclr.losses import IOT
+from setclr.palette import BLACK, BLUE, GREY, SKY, VERMILION
 
 ROUNDS = 30
 MOST = 3  # fair shares: where the bars end, with a ▲ if they would go on

@@ -12,10 +12,10 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 
 from setclr.explore.assignment_plane import draw
-from setclr.explore.palette import BLACK, BLUE, GREEN, SKY, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider, slider
 from setclr.explore.parts import bare, cells, frames, squares
 from setclr.inner import linear_assignment
+from setclr.palette import BLACK, BLUE, GREEN, SKY, VERMILION
 
 LARGEST = 6
 TEMPERATURE, DECADE = (0.005, 50), 0.1

@@ -9,9 +9,9 @@ import torch
 from matplotlib.collections import LineCollection
 from torch.nn.functional import normalize
 
-from setclr.explore.palette import BLACK, BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider, options
 from setclr.inner import kernel, svm_dual
+from setclr.palette import BLACK, BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
 
 NEGATIVES, ROUNDS, RIDGE = 39, 1000, 0.1
 BOUNDS = 10 ** np.arange(-1, 2.01, 0.1)  # every C that the slider can ask for

@@ -11,11 +11,11 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.path import Path
 
 from setclr.explore.outlines import ink, written
-from setclr.explore.palette import BLUE, GREY, ORANGE
 from setclr.explore.panel import Drawing, Panel, log_slider, options, slider
 from setclr.explore.parts import bare
 from setclr.explore.swap_matrices import PITCH, Layer, brief, draw_matrices, layers_of
 from setclr.inner.sorting import KINDS
+from setclr.palette import BLUE, GREY, ORANGE
 
 NUMBERS = (6, 1, 4, 2, 8, 3, 7, 5)  # begins with the four numbers of figure 6
 BEAD, VALVE = 0.38, 0.29  # radii, in distances of two wires

@@ -6,11 +6,11 @@ import torch
 from matplotlib.collections import LineCollection
 from torch import Tensor
 
-from setclr.explore.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider, slider
 from setclr.explore.parts import bare
 from setclr.explore.simplex_triangle import brief
 from setclr.inner.simplex import sparse_maximum, sparsemax
+from setclr.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
 
 ANGLES = (-25, 60, -55, -80, -110, -140, -170)  # degrees from the anchor: positive, dragged one, the others
 LOSSES = {"InfoNCE": (VERMILION, "s", "■ InfoNCE", "all get some"),

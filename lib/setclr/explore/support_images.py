@@ -9,10 +9,10 @@ from matplotlib.collections import LineCollection
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from setclr.explore.palette import BLUE, GREEN, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider, slider
 from setclr.explore.parts import bare, squares
 from setclr.inner import kernel, svm_dual
+from setclr.palette import BLUE, GREEN, VERMILION
 
 FRAMES = {  # colour, width and dashes, and how solid the image is
     "query": (GREEN, 3.5, "solid", 255),

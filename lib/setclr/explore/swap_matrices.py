@@ -10,9 +10,9 @@ import torch
 from matplotlib.artist import Artist
 from matplotlib.collections import LineCollection, PolyCollection
 
-from setclr.explore.palette import OCHRE, ORANGE
 from setclr.explore.parts import SHADES
 from setclr.inner.sorting import comparators, swap_probability
+from setclr.palette import OCHRE, ORANGE
 
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 PITCH = 1.7  # distance of two layers, in distances of two wires

@@ -12,9 +12,9 @@ from torch.nn import functional as F
 from setclr import views
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn
-from setclr.explore.palette import BLUE, FIELD, GREY, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider
 from setclr.explore.training_film import quick_sets
+from setclr.palette import BLUE, FIELD, GREY, VERMILION
 from setclr.recipes import Recipe
 from setclr.training.checkpoint import Run, new_run
 from setclr.training.schedule import stream

@@ -9,8 +9,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from setclr import models
-from setclr.explore.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, PURPLE, VERMILION
 from setclr.explore.panel import Drawing, Panel, log_slider, options, slider
+from setclr.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, PURPLE, VERMILION
 
 IMAGES = 1_281_167  # of ImageNet's training set
 PLANS = {"2x224": (2, 0), "3x224": (3, 0), "4x224": (4, 0), "2x224+6x96": (2, 6)}  # groco, table 5

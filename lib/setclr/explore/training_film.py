@@ -11,9 +11,9 @@ from torch.nn import functional as F
 from setclr import patches
 from setclr.data import ImageSet
 from setclr.explore.film import NEIGHBOURS, Film
-from setclr.explore.palette import BLUE, GREEN, GREY, ORANGE, VERMILION
 from setclr.explore.panel import Drawing, Panel, options, slider
 from setclr.explore.parts import bare
+from setclr.palette import BLUE, GREEN, GREY, ORANGE, VERMILION
 from setclr.recipes import RECIPES, Recipe
 from setclr.training.checkpoint import new_run
 from setclr.training.trainer import Trainer
