@@ -35,6 +35,17 @@ def test_train_then_evaluate_and_record(tmp_path, capsys):
     assert kept["evaluated_with"].startswith("python -m setclr evaluate")
 
 
+def test_no_epochs_are_evaluated_and_recorded_as_random_weights(tmp_path, capsys):
+    out, result = tmp_path / "run", tmp_path / "results" / "r.json"
+    main(["pretrain", "photo-groco", "--out", str(out), "--epochs", "0", "--batch", "20", "--device", "cpu"])
+    assert capsys.readouterr().out == "no epochs: random weights\n"
+    main(["evaluate", str(out), "--record", str(result), "--all"])
+    kept = json.loads(result.read_text())["accuracy_percent"]
+    assert kept["trained"] == kept["untrained"]
+    main(["results", str(result.parent)])
+    assert "conv4, 0" in capsys.readouterr().out
+
+
 def test_train_then_embed_and_export(tmp_path, capsys):
     run, photographs = tmp_path / "run", tmp_path / "photographs"
     main(["pretrain", "photo-groco", "--out", str(run), "--epochs", "1", "--batch", "20", "--device", "cpu"])

@@ -185,7 +185,7 @@ def pretrain(rest: list[str]) -> None:
             asked.recipe, asked.out, asked.resume, asked.root, device, None, asked.workers, asked.compiled
         )
         if rank() == 0:
-            print(run.history.tail(1).to_string(index=False))
+            print(run.history.tail(1).to_string(index=False) if run.rows else "no epochs: random weights")
 
 
 def evaluate_run(rest: list[str]) -> None:
