@@ -112,6 +112,7 @@ MOVES = {
     "10_pretrain_small": ("ArrowLeft", r"epoch 1:"),
     "11_pretrain_cifar": ("ArrowLeft", r"after epoch 19 of 20"),
     "12_pretrain_imagenet": ("ArrowLeft", r"Draw 1, crops"),
+    "13_what_was_learned": ("ArrowRight", r"Of the \d+ patches of astronaut"),
     "14_what_a_loss_costs": ("ArrowLeft", r"At N = 54,"),
 }
 

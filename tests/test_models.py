@@ -203,7 +203,7 @@ def test_heads_of_two_layers_and_of_one():
     assert single.weight.shape == (8, 64)
 
 
-@pytest.mark.parametrize("name", ["photo-infonce", "photo-groco"])
+@pytest.mark.parametrize("name", sorted(path.name for path in CHECKPOINTS.iterdir()))
 def test_stored_checkpoints_load(name):
     run = load_run(CHECKPOINTS / name)
     z = run.head(run.encoder(torch.rand(4, 3, 32, 32)))

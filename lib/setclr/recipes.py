@@ -36,9 +36,13 @@ COMPARISON = {
     for name, loss in COMPARED.items()
 }
 
+PHOTO = dict(views="photo", epochs=30, lr=3e-3)
+PHOTO_TOO = ("infonce+qare", "sparseclr", "sparseclr+qare", "iot-rows", "iot-rows-uniform", "mmcl-inv")
+
 RECIPES: dict[str, Recipe] = {
-    "photo-infonce": Recipe(INFONCE, views="photo", epochs=30, lr=3e-3),
-    "photo-groco": Recipe(GROCO, views="photo", epochs=30, lr=3e-3, last_norm=True),
+    "photo-infonce": Recipe(INFONCE, **PHOTO),
+    "photo-groco": Recipe(GROCO, **PHOTO, last_norm=True),
+    **{f"photo-{name}": Recipe(COMPARED[name], **PHOTO, last_norm=True) for name in PHOTO_TOO},
     "cifar10-infonce": Recipe(INFONCE, data="cifar10", views="qare", epochs=5, lr=3e-3),
     "cifar10-groco": Recipe(GROCO, data="cifar10", views="qare", epochs=5, lr=3e-3, last_norm=True),
     **COMPARISON,

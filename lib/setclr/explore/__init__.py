@@ -1,10 +1,14 @@
 """Slider panels, one explorer a file: each name in `__all__` is a function that returns a `Panel`."""
 
+from setclr.explore.anchor_list import anchor_list
 from setclr.explore.assignment_plane import assignment_plane
+from setclr.explore.class_confusions import class_confusions
 from setclr.explore.constraint_family import constraint_family
+from setclr.explore.coupled_patches import coupled_patches
 from setclr.explore.even_negatives import even_negatives
 from setclr.explore.family_gradients import family_gradients
 from setclr.explore.family_matrices import family_matrices
+from setclr.explore.feature_maps import feature_maps
 from setclr.explore.five_numbers import five_numbers
 from setclr.explore.group_order import group_order
 from setclr.explore.loss_costs import loss_costs
@@ -30,11 +34,15 @@ from setclr.explore.training_costs import training_costs
 from setclr.explore.training_film import training_film
 
 __all__ = [
+    "anchor_list",
     "assignment_plane",
+    "class_confusions",
     "constraint_family",
+    "coupled_patches",
     "even_negatives",
     "family_gradients",
     "family_matrices",
+    "feature_maps",
     "five_numbers",
     "group_order",
     "loss_costs",
