@@ -99,6 +99,7 @@ def train_on_pairs(
     recipe = Recipe(
         repr(loss), views="matching", encoder=encoder, embedding=embedding, epochs=epochs, lr=lr, seed=seed
     )
+    integer("epochs", epochs, least=1)
     integer("batch", batch, least=2, most=n, hint=f"there are {n} pairs")
     choice("mirror", mirror, ("together", "apart"))
     boolean("standardise", standardise)
