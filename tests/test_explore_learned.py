@@ -13,7 +13,7 @@ from setclr.data import ImageSet
 from setclr.explore.anchor_list import NEGATIVES, alpha_of, brief, cosine_of, listed, sparse_of, top_of
 from setclr.explore.class_confusions import by_neighbours, confusion, favourite
 from setclr.explore.coupled_patches import cost_of, coupling, mistakes
-from setclr.explore.feature_maps import maps_of, middle, same_nearest
+from setclr.explore.feature_maps import CANVAS, FRAMED, labelled, maps_of, middle, same_nearest, stamp
 from setclr.explore.few_patches import few_patches, icons, tiles, two_views, unlearned
 from setclr.explore.panel import DPI
 from setclr.losses import GroCo, SparseCLR
@@ -97,7 +97,7 @@ def test_coupled_patches_say_how_many_find_their_second_view():
     z = torch.eye(8).expand(2, 8, 8).clone()
     z[1, [0, 1]] = z[1, [1, 0]]
     panel = explore.coupled_patches({"swapped": z}, views, epsilon=0.1)
-    assert "6 of 8 patches give most of their mass to their own second view" in panel.alt
+    assert "6 of 8 patches give their largest share to their own second view" in panel.alt
     wrong = next(a for a in panel.artists if a.get_label() == "wrong")
     np.testing.assert_array_equal(wrong.get_xydata(), [[1, 0], [0, 1]])
     assert mistakes([tiles(views[0])[:3]], 32)[2:34, 2:34].std() > 0
@@ -143,6 +143,18 @@ def test_maps_fill_their_square_and_are_the_same_each_time():
     for perplexity, places in one["a"].items():
         np.testing.assert_array_equal(places, two["a"][perplexity])
         np.testing.assert_allclose([places.min(0), places.max(0)], [[-1, -1], [1, 1]])
+
+
+def test_no_photograph_hides_a_name():
+    one, two = (labelled(k, icon, name) for k, icon, name in zip((0, 1), icons(28), ("upper", "lower")))
+    canvas = np.zeros((CANVAS, CANVAS, 4), np.uint8)
+    for rows in (slice(FRAMED), slice(FRAMED, None)):
+        stamp(canvas, one, 200, 200, rows)
+        stamp(canvas, two, 200, 230, rows)
+    top, left = 200 - 16 + FRAMED, 200 - one.shape[1] // 2
+    letters = one[FRAMED:, :, 3] > 127
+    shown = canvas[top : top + len(letters), left : left + one.shape[1]]
+    assert letters.any() and (shown[letters] == one[FRAMED:][letters]).all()
 
 
 def test_one_photograph_is_looked_at():

@@ -84,9 +84,9 @@ def build(figure, compact: bool, cost: dict[str, Tensor], pictures: list[np.ndar
             for text, word in zip(shares, [*words, *[""] * LISTED]):
                 text.set_text(word)
         return (
-            f"{name}, ε = {epsilon:.3g}, fair {constraint}: {n - len(off)} of {n} patches give most of their "
-            f"mass to their own second view, all of them together {P.trace() / n:.0%} of it; second views "
-            f"receive between {received.min():.2f} and {received.max():.2f} fair shares."
+            f"{name}, ε = {epsilon:.3g}, fair {constraint}: {n - len(off)} of {n} patches give their largest "
+            f"share to their own second view, all of them together {P.trace() / n:.0%} of their mass; second "
+            f"views receive between {received.min():.2f} and {received.max():.2f} fair shares."
         )
 
     return Drawing(moving, update)

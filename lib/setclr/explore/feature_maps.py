@@ -21,6 +21,7 @@ from setclr.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION
 COLOURS, MARKERS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, BLACK), "o^s"
 PALE = (0.86, 0.86, 0.86, 1.0)
 ICON, LETTERS, CANVAS = 28, 11, 540  # pixels of a photograph, its name's, and of a map's side
+FRAMED, EDGE = ICON + 4, 2  # a photograph with its frame, the white round letters
 Maps = dict[str, dict[str, np.ndarray]]  # places (n, 2) in [-1, 1]² by encoder and perplexity
 
 
@@ -117,9 +118,11 @@ def draw_map(axis, labels: np.ndarray, classes: Sequence[str], compact: bool) ->
             scatter.set_offsets(places[group])
             scatter.set_facecolors(shown[group])
         canvas[:] = 0
-        for label in range(labels.max() + 1) if chosen < 0 else [chosen]:
-            x, y = (middle(places[labels == label]) * [1, -1] + 1.08) / 2.16 * CANVAS
-            stamp(canvas, small[label], int(x), int(y))
+        visible = range(labels.max() + 1) if chosen < 0 else [chosen]
+        middles = [(middle(places[labels == k]) * [1, -1] + 1.08) / 2.16 * CANVAS for k in visible]
+        for rows in (slice(FRAMED), slice(FRAMED, None)):  # no photograph over a name
+            for label, (x, y) in zip(visible, middles):
+                stamp(canvas, small[label], int(x), int(y), rows)
         over.set_data(canvas)
         return now["title"]
 
@@ -127,24 +130,27 @@ def draw_map(axis, labels: np.ndarray, classes: Sequence[str], compact: bool) ->
 
 
 def labelled(label: int, icon: np.ndarray, name: str) -> np.ndarray:
-    """A photograph in a frame of its class's colour, its name below: (h, w, 4) uint8, once for all events."""
+    """A photograph in a frame of its class's colour, its name below, white round the letters: (h, w, 4)
+    uint8, once for all events."""
     colour = tuple(int(255 * c) for c in to_rgba(label))
     font = ImageFont.truetype(findfont("DejaVu Sans"), LETTERS)
-    side, width = ICON + 4, int(font.getlength(name)) + 2
-    image = Image.new("RGBA", (max(side, width), side + LETTERS + 3))
-    left = (image.width - side) // 2
-    image.paste(colour, (left, 0, left + side, side))
+    width = int(font.getlength(name)) + 2 + 2 * EDGE
+    image = Image.new("RGBA", (max(FRAMED, width), FRAMED + LETTERS + 3 + 2 * EDGE))
+    left = (image.width - FRAMED) // 2
+    image.paste(colour, (left, 0, left + FRAMED, FRAMED))
     image.paste(Image.fromarray(icon), (left + 2, 2))
-    ImageDraw.Draw(image).text((image.width / 2, side), name, "black", font, anchor="ma")
+    at = (image.width / 2, FRAMED + EDGE)
+    ImageDraw.Draw(image).text(at, name, "black", font, anchor="ma", stroke_width=EDGE, stroke_fill="white")
     return np.asarray(image)
 
 
-def stamp(canvas: np.ndarray, tile: np.ndarray, x: int, y: int) -> None:
-    """Put the tile on the canvas, its photograph's middle at x, y or as near as there is room."""
+def stamp(canvas: np.ndarray, tile: np.ndarray, x: int, y: int, rows: slice) -> None:
+    """Put these rows of the tile on the canvas, its photograph's middle at x, y or as near as there is
+    room."""
     height, width = tile.shape[:2]
     top = np.clip(y - ICON // 2 - 2, 0, CANVAS - height)
     left = np.clip(x - width // 2, 0, CANVAS - width)
-    under = canvas[top : top + height, left : left + width]
+    under, tile = canvas[top : top + height, left : left + width][rows], tile[rows]
     under[:] = np.where(tile[..., 3:] > under[..., 3:] // 2, tile, under)
 
 
