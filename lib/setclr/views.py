@@ -88,7 +88,7 @@ PRESETS: dict[str, tuple[View, ...]] = {
     # The QARe paper's matching of people; "U[0, 0.1]" there is taken for a ColorJitter of 0.1.
     "matching": (View(scale=(1, 1), ratio=(1, 1), jitter=(0.1,) * 4, jitter_p=1, grey=0),) * 2,
     "moco-v3": (replace(DINO, scale=(0.08, 1)), replace(DINO, scale=(0.08, 1), blur=0.1, solarise=0.2)),
-    "crop": (View(scale=(0.2, 1), jitter=(0,) * 4, grey=0),) * 2,  # for labels, rotations and fine-tuning
+    "crop": (View(scale=(0.2, 1), jitter=(0,) * 4, grey=0),) * 2,  # for labels, rotations and clusters
     # No paper's: for small patches whose colour casts mean nothing.
     "photo": (View(scale=(0.2, 1), jitter=(0.4, 0.4, 0.8, 0.5), jitter_p=0.5, grey=0.7),) * 2,
 }
