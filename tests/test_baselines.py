@@ -91,31 +91,40 @@ def test_deep_infomax_never_claims_more_than_two_bits(scale):
     assert float(DeepInfoMax()(scale * outputs(3, 4, 2))) >= -2 * math.log(2)
 
 
-@pytest.mark.parametrize("name", ["conv4", "resnet32", "resnet18"])
-def test_the_whole_is_what_the_encoder_makes_of_the_mean_of_its_places(name):
+@pytest.mark.parametrize(
+    "name, channels, side", [("conv4", 16, 8), ("resnet32", 32, 16), ("resnet18", 128, 16)]
+)
+def test_places_are_those_of_the_map_half_way(name, channels, side):
+    """Each sees a part of the image: changing a far corner changes the features and not the first place."""
     encoder, width = models.encoder(name)
     x = torch.rand(2, 3, 32, 32)
+    changed = x.clone()
+    changed[:, :, -4:, -4:] = 0
     with torch.no_grad():
-        seen, plain = models.Places(encoder.eval())(x), encoder(x)
-    assert seen.shape[2] == width and seen.shape[1] > 1
-    torch.testing.assert_close(seen[:, 0], plain)
-    mean = seen[:, 1:].mean(1)
-    torch.testing.assert_close(encoder.fc(mean) if name == "resnet32" else mean, plain)
+        whole, places = models.Places(encoder.eval()).parts(x)
+        other, moved = models.Places(encoder).parts(changed)
+        flat = models.Places(encoder)(x)
+    assert places.shape == (2, side**2, channels)
+    torch.testing.assert_close(whole, encoder(x))
+    torch.testing.assert_close(flat, torch.cat([whole, places.reshape(2, -1)], 1))
+    assert not torch.equal(whole, other) and not torch.equal(places[:, -1], moved[:, -1])
+    if name == "conv4":
+        torch.testing.assert_close(places[:, 0], moved[:, 0], rtol=0, atol=0)
 
 
 def test_places_of_an_encoder_without_a_map_are_refused():
-    with pytest.raises(ValueError, match="encoder must average a map .* got Linear"):
+    with pytest.raises(ValueError, match="encoder must have a map half-way .* got Linear"):
         models.Places(nn.Linear(2, 2))
 
 
 def test_the_places_head_has_two_heads():
-    head = models.PlacesHead(nn.Linear(3, 2), nn.Linear(3, 2))
-    x = torch.randn(4, 6, 3)
-    z = head(x).unflatten(0, (-1, 4))
-    torch.testing.assert_close(z[0], head.whole(x[:, 0]))
-    for place in range(1, 6):
-        torch.testing.assert_close(z[place], head.place(x[:, place]))
-    torch.testing.assert_close(head(x[:, 0]), head.whole(x[:, 0]))
+    head = models.PlacesHead(nn.Linear(3, 2), nn.Linear(4, 2), 3, 4)
+    whole, places = torch.randn(5, 3), torch.randn(5, 6, 4)
+    z = head(torch.cat([whole, places.flatten(1)], 1)).unflatten(0, (-1, 5))
+    torch.testing.assert_close(z[0], head.whole(whole))
+    for place in range(6):
+        torch.testing.assert_close(z[1 + place], head.place(places[:, place]))
+    torch.testing.assert_close(head(whole), head.whole(whole))
 
 
 def test_clusters_find_what_is_apart_and_leave_the_encoder_alone(images):
@@ -196,7 +205,7 @@ def test_bad_recipes_are_refused(name, change, message):
         ("clusters", {"embedding": 1}, "embedding must be .*>= 2"),
         ("clusters", {"embedding": 71}, "embedding must be .*<= 70, got 71; it is the number of clusters"),
         ("rotation", {"embedding": 5}, r"z must be \(4, N, 4\).*embedding=4"),
-        ("infomax", {"encoder": "vit-small16", "view_size": 32}, "encoder must average a map"),
+        ("infomax", {"encoder": "vit-small16", "view_size": 32}, "encoder must have a map half-way"),
     ],
 )
 def test_what_the_data_does_not_fit_is_refused(name, change, message):

@@ -57,14 +57,19 @@ def new_run(recipe: Recipe, channels: int) -> Run:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(recipe.seed)
         encoder, features = models.encoder(recipe.encoder, channels)
-        heads = [
-            models.head(
-                features, recipe.hidden, recipe.embedding, recipe.last_norm, recipe.layers, recipe.activation
-            )
-            for _ in range(2 if recipe.parsed_loss.places else 1)
-        ]
-        head = models.PlacesHead(*heads) if len(heads) == 2 else heads[0]
+        head = _head(recipe, features)
+        if recipe.parsed_loss.places:
+            _, places = models.Places(encoder.eval()).parts(torch.zeros(1, channels, 32, 32))
+            width = places.shape[2]
+            head = models.PlacesHead(head, _head(recipe, width), features, width)
+            encoder.train()
     return Run(recipe, encoder, head, channels)
+
+
+def _head(recipe: Recipe, width: int) -> nn.Module:
+    return models.head(
+        width, recipe.hidden, recipe.embedding, recipe.last_norm, recipe.layers, recipe.activation
+    )
 
 
 def load_run(out: str | Path) -> Run:
