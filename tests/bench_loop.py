@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from PIL import Image
 
-from setclr import costs, data, losses, views
+from setclr import data, losses, views
 from setclr.recipes import Recipe
+from setclr.reports import costs
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 ON_GPU = DEVICE.type == "cuda"
@@ -100,7 +101,7 @@ def loader() -> None:
 
 
 def reading(folder: str, workers: int) -> float:
-    from setclr.training.loader import stream_batches
+    from setclr.data.reading import stream_batches
 
     images = data.load(f"folder:{folder}", stream=True).images
     two = views.preset("groco", size=224)

@@ -97,7 +97,7 @@ def from_recipes() -> list[Shown]:
     rows = Counter((name.split("-")[0], f"table{row.table}") for name, row in PUBLISHED.items())
     for (paper, table), count in rows.items():
         words = f"{count} recipe{'s' * (count > 1)}: `{paper}-{table}-…`"
-        found.append(Shown(paper, listed(paper, table), words, f"../lib/setclr/published/{paper}.py"))
+        found.append(Shown(paper, listed(paper, table), words, f"../lib/setclr/recipes/published/{paper}.py"))
     return found
 
 

@@ -53,7 +53,7 @@ def strip(notebook):
     for cell in notebook.cells:
         tags = [t for t in cell.metadata.get("tags", []) if t != "injected-parameters"]
         cell.metadata = {"tags": tags} if tags else {}
-        if {"solution", "colab"} & set(tags):
+        if {"solution", "setup"} & set(tags):
             cell.metadata["jupyter"] = {"source_hidden": True}
         if cell.cell_type == "code":
             cell.execution_count = None

@@ -13,11 +13,11 @@ import torch
 from PIL import Image
 
 from setclr import inner
-from setclr.__main__ import main
+from setclr.cli import main
 from setclr.data import ImageSet
-from setclr.evaluation.report import evaluate, evaluate_all
 from setclr.losses import DCL, HCL, IOT, LOSSES, MMCL, AlignUniform, LinearAssignment, QARe, Triplet
 from setclr.recipes import Recipe
+from setclr.reports.tables import evaluate, evaluate_all
 from setclr.training.checkpoint import CHECKPOINT, new_run
 
 NO_POSITIVE_NUMBER = [0, -1.0, math.nan, math.inf, -math.inf, "0.5", None, True, [1.0], torch.ones(2)]

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from setclr import data
-from setclr.campaign import campaign
 from setclr.data import ImageSet
 from setclr.recipes import COMPARED, RECIPES
+from setclr.reports.campaigns import campaign
 from setclr.training import pretrain
 
 TWO = {

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from setclr import data
-from setclr.__main__ import main
+from setclr.cli import main
 from setclr.data import ImageSet
 from setclr.recipes import RECIPES
 

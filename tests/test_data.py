@@ -19,9 +19,9 @@ from scipy.optimize import linear_sum_assignment
 from torch.nn import functional as F
 from torchvision import datasets
 
-from setclr import data, folders, patches
-from setclr.data import ImageSet, load
-from setclr.photographs import Photographs
+from setclr import data
+from setclr.data import ImageSet, folders, load, patches, sets
+from setclr.data.photographs import Photographs
 
 
 @pytest.fixture(scope="module")
@@ -322,7 +322,7 @@ def kept(monkeypatch, tmp_path):
         calls.append(split)
         return np.zeros((4, 3, 8, 8), np.uint8), np.array([0, 0, 1, 1]), ("a", "b")
 
-    monkeypatch.setitem(data.MADE, "photo-patches", make)
+    monkeypatch.setitem(sets.MADE, "photo-patches", make)
     return tmp_path / "photo-patches" / "patches.npz", calls
 
 

@@ -13,11 +13,12 @@ from torch import nn
 from torch.nn import functional as F
 
 from setclr import data
-from setclr.evaluation import embed_folder, export, features
+from setclr.data import sets
+from setclr.evaluation import embed_folder, features
 from setclr.evaluation.embed import SIDES, side_of
-from setclr.evaluation.export import replacing
 from setclr.models import encoder
 from setclr.recipes import Recipe
+from setclr.reports.exports import export, replacing
 from setclr.training.checkpoint import new_run
 
 RECIPE = Recipe("InfoNCE()")
@@ -97,7 +98,7 @@ def test_the_side_a_run_was_trained_on(change, side):
 
 
 def test_known_sides():
-    assert set(data.MADE) | {"mnist", "cifar10", "cifar100", "svhn", "stl10", "tiny-imagenet"} == set(SIDES)
+    assert set(sets.MADE) | {"mnist", "cifar10", "cifar100", "svhn", "stl10", "tiny-imagenet"} == set(SIDES)
     assert SIDES["stl10"] == 96 and SIDES["tiny-imagenet"] == 64
 
 

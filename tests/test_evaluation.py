@@ -13,9 +13,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from setclr import models
-from setclr.evaluation import features, knn, linear_probe, matching_accuracy, pixels
-from setclr.evaluation.knn import neighbours
-from setclr.evaluation.linear import root_mean_square
+from setclr.evaluation import features, knn, linear_probe, matching_accuracy, pixels, probes
+from setclr.evaluation import neighbours as module
+from setclr.evaluation.neighbours import neighbours
+from setclr.evaluation.probes import root_mean_square
 
 
 def blobs(n, classes=4, D=8, noise=1.0):
@@ -35,7 +36,6 @@ def test_knn_equals_scikit_learn(k, temperature):
 
 
 def in_chunks(monkeypatch, queries: int, rows: int) -> None:
-    module = sys.modules["setclr.evaluation.knn"]
     monkeypatch.setattr(module, "SIMILARITIES", queries * rows)
     monkeypatch.setattr(module, "ROWS", rows)
     monkeypatch.setattr(module, "VALUES", 17)
@@ -96,7 +96,7 @@ def test_the_probe_of_a_bank_in_parts_is_that_of_the_whole(monkeypatch):
     assert torch.equal(linear_probe(bank, labels, queries, 3, 32), expected)
     scale = root_mean_square(bank)
     assert scale == bank.square().mean().sqrt()
-    monkeypatch.setattr(sys.modules["setclr.evaluation.linear"], "VALUES", 9 * bank.shape[1])
+    monkeypatch.setattr(probes, "VALUES", 9 * bank.shape[1])
     assert root_mean_square(bank).item() == pytest.approx(scale.item(), rel=1e-6)
     assert (linear_probe(bank, labels, queries, 3, 32) == expected).float().mean() > 0.99
 
@@ -104,7 +104,7 @@ def test_the_probe_of_a_bank_in_parts_is_that_of_the_whole(monkeypatch):
 PEAK = """
 import resource, torch
 from setclr.evaluation import knn, linear_probe
-import sys; sys.modules["setclr.evaluation.linear"].VALUES = 2**20
+from setclr.evaluation import probes; probes.VALUES = 2**20
 bank, labels = torch.rand(20_000, 2048), torch.arange(20_000) % 10
 for N in (1_000, 20_000):
     knn(bank[:N], labels[:N], bank[:100])

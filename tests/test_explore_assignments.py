@@ -8,8 +8,8 @@ import torch
 from matplotlib.colors import to_rgba_array
 
 from setclr import explore
-from setclr.explore.assignment_plane import N, choices, five_things
-from setclr.explore.softened_assignment import CURVE, KINDS, THINGS, soften
+from setclr.explore.assignments.assignment_plane import N, choices, five_things
+from setclr.explore.assignments.softened_assignment import CURVE, KINDS, THINGS, soften
 from setclr.inner import linear_assignment
 from setclr.palette import SKY, VERMILION
 

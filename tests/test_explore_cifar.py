@@ -10,8 +10,8 @@ from test_explore import opened
 from setclr import data, explore
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn
-from setclr.explore.live_curves import LiveCurves, short
-from setclr.explore.recorded_curves import (
+from setclr.explore.trained.live_curves import LiveCurves, short
+from setclr.explore.trained.recorded_curves import (
     accuracies,
     behind,
     beside,
@@ -25,7 +25,7 @@ from setclr.explore.recorded_curves import (
     read,
     standings,
 )
-from setclr.explore.temperature_and_beta import Outcome, heights, outcome
+from setclr.explore.trained.temperature_and_beta import Outcome, heights, outcome
 from setclr.recipes import Recipe
 from setclr.training import pretrain
 from setclr.training.checkpoint import new_run

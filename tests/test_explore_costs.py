@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from setclr import costs, explore, losses, models
-from setclr.explore.cost_pictures import added_lines, cost_lines, spread, step_picture
-from setclr.explore.loss_costs import at, growth
+from setclr import explore, losses, models
+from setclr.explore.costs.cost_pictures import added_lines, cost_lines, spread, step_picture
+from setclr.explore.costs.loss_costs import at, growth
 from setclr.losses import IOT, MMCL, InfoNCE, QARe
-from setclr.recipe import Recipe
+from setclr.recipes.recipe import Recipe
+from setclr.reports import costs
 from setclr.training.embedding import Embedder
 
 SECONDS = {"InfoNCE": {32: 1e-3, 64: 4e-3}, "QARe": {32: 2e-3, 64: 2e-3}, "MMCL": {32: 1e-3, 64: 8e-3}}
@@ -108,7 +109,7 @@ def test_a_step_has_its_parts_and_each_loss_its_time():
 def test_the_step_trains_as_the_trainer_would():
     """The clock's way round the loss gives the gradient that backward gives."""
     torch.manual_seed(0)
-    encoder, width = models.conv4()
+    encoder, width = models.encoder("conv4")
     recipe = Recipe("InfoNCE(0.5)", batch=4, hidden=8, embedding=4)
     trainer = costs.noise_trainer(recipe, 3, torch.device("cpu"))
     assert len(trainer.labels) == 12 and width == 64

@@ -17,7 +17,7 @@ def moving(panel, kind) -> list:
 
 @pytest.mark.parametrize("epsilon, rounds", [(0.5, 1), (0.05, 8), (0.005, 30)])
 def test_a_round_is_sinkhorns(epsilon, rounds):
-    from setclr.explore.sinkhorn_rounds import made_up_cost, path_of
+    from setclr.explore.couplings.sinkhorn_rounds import made_up_cost, path_of
 
     panel = explore.sinkhorn_rounds(epsilon=epsilon, rounds=rounds)
     made = sinkhorn(made_up_cost(), epsilon, iterations=rounds)
@@ -31,7 +31,7 @@ def test_a_round_is_sinkhorns(epsilon, rounds):
 
 
 def test_round_0_is_the_coupling_under_U1():
-    from setclr.explore.sinkhorn_rounds import made_up_cost, path_of
+    from setclr.explore.couplings.sinkhorn_rounds import made_up_cost, path_of
 
     P = path_of(made_up_cost(), 0.2).coupling(0)
     np.testing.assert_allclose(P, (-made_up_cost() / 0.2).flatten().softmax(0).view(64, 64), rtol=1e-9)
@@ -46,8 +46,8 @@ def test_a_cost_and_names_of_ones_own():
 
 @pytest.mark.parametrize("values", [{}, {"epsilon": 0.05, "hub": 245}, {"rounds": 1, "hub": 5}])
 def test_the_family_is_drawn_as_it_is(values):
-    from setclr.explore.constraint_family import ANGLES, FAMILY, MOST
-    from setclr.explore.family_matrices import batch
+    from setclr.explore.couplings.constraint_family import ANGLES, FAMILY, MOST
+    from setclr.explore.family.family_matrices import batch
 
     panel = explore.constraint_family(**values)
     z = batch((ANGLES[0], (panel.values["hub"], *ANGLES[1][1:])))
@@ -66,7 +66,7 @@ def test_the_family_is_drawn_as_it_is(values):
 
 @pytest.mark.parametrize("constraint", ["total", "rows", "both"])
 def test_lines_are_as_thick_as_the_coupling_with_memory(constraint):
-    from setclr.explore.matching_lines import ROUNDS, THICKEST, N, coupling, made_up
+    from setclr.explore.couplings.matching_lines import ROUNDS, THICKEST, N, coupling, made_up
 
     z = torch.nn.functional.normalize(made_up(), dim=-1)
     loss = IOT(constraint, 0.5, ROUNDS)
@@ -82,7 +82,7 @@ def test_lines_are_as_thick_as_the_coupling_with_memory(constraint):
 
 
 def test_without_a_queue_the_batch_has_its_own_negatives():
-    from setclr.explore.matching_lines import coupling
+    from setclr.explore.couplings.matching_lines import coupling
 
     cost = torch.rand(5, 13, dtype=torch.float64)
     torch.testing.assert_close(coupling(cost, 0.2, 0, "rows"), (-cost[:, :5] / 0.2).softmax(1) / 5)
@@ -98,7 +98,7 @@ def test_pictures_and_their_embeddings_come_together():
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 5.0])
 def test_the_penalty_is_that_of_the_loss(epsilon):
-    from setclr.explore.even_negatives import COSINES, approach, batch_with
+    from setclr.explore.couplings.even_negatives import COSINES, approach, batch_with
 
     found = approach(epsilon)
     for k in (0, 7, 19, 30, 38):

@@ -1,7 +1,5 @@
 """The panels and pictures of notebook 12: crops are the library's, costs are the formula's."""
 
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -9,16 +7,15 @@ from PIL import Image
 from test_explore import opened
 
 from setclr import data, explore, views
-from setclr.costs import encoder_cost
-from setclr.explore.gather_picture import gather_picture
-from setclr.explore.photo_tree import photo_tree
-from setclr.explore.training_costs import DAYS, LOOKS, PLANS, cost, count, paper_utilisation
+from setclr.explore.costs.gather_picture import gather_picture
+from setclr.explore.costs.training_costs import DAYS, LOOKS, PLANS, cost, count, paper_utilisation
+from setclr.explore.trained import multi_crop as multi
+from setclr.explore.trained.photo_tree import photo_tree
 from setclr.losses import InfoNCE
 from setclr.recipes import RECIPES
-from setclr.training.schedule import stream
+from setclr.reports.costs import encoder_cost
+from setclr.training.seeding import seeded
 from setclr.training.trainer import views_of
-
-multi = sys.modules["setclr.explore.multi_crop"]
 
 
 def test_the_crops_are_those_of_the_recipe_and_of_their_draw():
@@ -26,7 +23,7 @@ def test_the_crops_are_those_of_the_recipe_and_of_their_draw():
     assert wanted == views_of(RECIPES["groco-table5-groco-2x224+6x96"], side=224)
     found = multi.crops(multi.cat(), "14 % (GroCo)", "as the encoder sees them")
     for k in (0, 5):
-        draws = views.draw(wanted, 1, stream(k))
+        draws = views.draw(wanted, 1, seeded(k))
         for got, x in zip(found.pixels, views.apply_all(multi.cat()[None], wanted, draws), strict=True):
             np.testing.assert_allclose(got[:, k] / 255, x[:, 0].permute(0, 2, 3, 1), atol=0.51 / 255)
         boxes = torch.cat([views.boxes(view, draws[:, v], 300, 451) for v, view in enumerate(wanted)])
@@ -64,7 +61,7 @@ def test_what_small_crops_share_depends_on_the_photographs_shape():
     wanted = views.multi_crop("groco", full=2, local=6, size=224)
     for W, widest, nothing, inside in ((451, 0.89, (0.04, 0.055), (0.4, 0.48)),
                                        (300, 1, (0.005, 0.015), (0.52, 0.6))):  # fmt: skip
-        draws = views.draw(wanted, 4000, stream(1))
+        draws = views.draw(wanted, 4000, seeded(1))
         low = torch.stack([views.boxes(view, draws[:, v], 300, W) for v, view in enumerate(wanted)])
         area, high = low[..., 2:].prod(-1), low[..., :2] + low[..., 2:]
         shared = torch.minimum(high[2:, None], high[:2]) - torch.maximum(low[2:, None, :, :2], low[:2, :, :2])

@@ -10,12 +10,12 @@ from test_explore import ends, made, opened
 
 from setclr import explore
 from setclr.data import ImageSet
-from setclr.explore.anchor_list import NEGATIVES, alpha_of, brief, cosine_of, listed, sparse_of, top_of
-from setclr.explore.class_confusions import by_neighbours, confusion, favourite
-from setclr.explore.coupled_patches import cost_of, coupling, mistakes
-from setclr.explore.feature_maps import CANVAS, FRAMED, labelled, maps_of, middle, same_nearest, stamp
-from setclr.explore.few_patches import few_patches, icons, tiles, two_views, unlearned
-from setclr.explore.panel import DPI
+from setclr.explore.couplings.coupled_patches import cost_of, coupling, mistakes
+from setclr.explore.family.anchor_list import NEGATIVES, alpha_of, brief, cosine_of, listed, sparse_of, top_of
+from setclr.explore.kit.few_patches import few_patches, icons, tiles, two_views, unlearned
+from setclr.explore.kit.panel import DPI
+from setclr.explore.trained.class_confusions import by_neighbours, confusion, favourite
+from setclr.explore.trained.feature_maps import CANVAS, FRAMED, labelled, maps_of, middle, same_nearest, stamp
 from setclr.losses import GroCo, SparseCLR
 
 PANELS = ("anchor_list", "class_confusions", "coupled_patches", "feature_maps")

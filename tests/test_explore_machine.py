@@ -1,7 +1,5 @@
 """The three panels of MMCL: what is drawn is what the library, scikit-learn and the literal formulas say."""
 
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -10,14 +8,13 @@ from sklearn.svm import SVC
 from torch.nn.functional import normalize
 
 from setclr import explore
+from setclr.explore.machines import machine_plane as plane
+from setclr.explore.machines import solver_race as race
+from setclr.explore.machines import support_images as pictures
 from setclr.inner import kernel, svm_dual
 from setclr.inner.dual import Machines, projected_gradient
 from setclr.losses import MMCL
 
-# each module is hidden behind its function of the same name
-plane, race, pictures = (
-    sys.modules[f"setclr.explore.{name}"] for name in ("machine_plane", "solver_race", "support_images")
-)
 Z_PLUS = torch.tensor([0.2, 0.3], dtype=torch.float64)  # not separable by a line
 
 

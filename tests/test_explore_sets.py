@@ -8,11 +8,11 @@ from matplotlib.patches import StepPatch
 
 from setclr import explore
 from setclr.explore import qare_descent, quadratic_histogram, same_pairs
-from setclr.explore.family_matrices import RADIUS
-from setclr.explore.qare_descent import BETAS, RATE, info_nce, paths, points, qare, start
-from setclr.explore.qare_pictures import cost_picture, spectrum_picture
-from setclr.explore.quadratic_histogram import EDGES, LIMITS, inner, problem
-from setclr.explore.same_pairs import FIRST, measures, second
+from setclr.explore.family.family_matrices import RADIUS
+from setclr.explore.sets.qare_descent import BETAS, RATE, info_nce, paths, points, qare, start
+from setclr.explore.sets.qare_pictures import cost_picture, spectrum_picture
+from setclr.explore.sets.quadratic_histogram import EDGES, LIMITS, inner, problem
+from setclr.explore.sets.same_pairs import FIRST, measures, second
 from setclr.inner import quadratic_assignment, spectral_bounds
 from setclr.losses import InfoNCE, QARe
 

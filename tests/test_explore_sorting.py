@@ -6,12 +6,12 @@ import torch
 from matplotlib.collections import PolyCollection
 
 from setclr import explore
-from setclr.explore.beta_table import ACCURACY, BEST, BETAS, NEGATIVES, beta_table
-from setclr.explore.group_order import NEGATIVES as SIMILARITIES
-from setclr.explore.group_order import POSITIVE, info_nce, sort_groups
-from setclr.explore.outlines import written
-from setclr.explore.sorting_wires import BEAD
-from setclr.explore.swap_matrices import layers_of
+from setclr.explore.kit.outlines import written
+from setclr.explore.sorting.beta_table import ACCURACY, BEST, BETAS, NEGATIVES, beta_table
+from setclr.explore.sorting.group_order import NEGATIVES as SIMILARITIES
+from setclr.explore.sorting.group_order import POSITIVE, info_nce, sort_groups
+from setclr.explore.sorting.sorting_wires import BEAD
+from setclr.explore.sorting.swap_matrices import layers_of
 from setclr.inner import sorting_network
 from setclr.losses import GroCo, InfoNCE
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from setclr import explore
-from setclr.explore.simplex_triangle import CORNERS, brief, milestones, shares
-from setclr.explore.support_drag import ANGLES, let_go, lists, solve
+from setclr.explore.sparse.simplex_triangle import CORNERS, brief, milestones, shares
+from setclr.explore.sparse.support_drag import ANGLES, let_go, lists, solve
 from setclr.inner import sparsemax
 from setclr.losses import InfoNCE, SparseCLR
 

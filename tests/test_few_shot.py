@@ -6,7 +6,7 @@ import torch
 from sklearn.neighbors import NearestCentroid
 
 from setclr.evaluation import few_shot
-from setclr.evaluation.few_shot import draw_episodes
+from setclr.evaluation.shots import draw_episodes
 
 
 def blobs(classes=7, each=30, D=6, noise=2.0, seed=0):

@@ -2,7 +2,6 @@
 
 import copy
 import math
-import sys
 
 import pytest
 import torch
@@ -13,10 +12,10 @@ from torchvision.transforms.v2 import functional as TF
 
 from setclr import models, views
 from setclr.data import ImageSet
-from setclr.evaluation import features, fine_tune, linear_probe
-from setclr.evaluation.fine_tune import CROP
-from setclr.photographs import Photographs
-from setclr.training.schedule import stream
+from setclr.data.photographs import Photographs
+from setclr.evaluation import features, fine_tune, linear_probe, tuning
+from setclr.evaluation.tuning import CROP
+from setclr.training.seeding import seeded
 
 
 def stripes(n, seed=0, side=16):
@@ -89,7 +88,7 @@ def test_its_weights_are_those_of_the_formulas(monkeypatch):
         used.append(model)
         return features(model, images)
 
-    monkeypatch.setattr(sys.modules["setclr.evaluation.fine_tune"], "features", spy)
+    monkeypatch.setattr(tuning, "features", spy)
     fine_tune(encoder, train, train, epochs, lr, batch, decay, seed=5)
 
     torch.manual_seed(5)
@@ -97,10 +96,10 @@ def test_its_weights_are_those_of_the_formulas(monkeypatch):
     weights = list(model.parameters())
     velocity, step = [torch.zeros_like(w) for w in weights], 0
     for epoch in range(epochs):
-        order = torch.randperm(40, generator=stream(5, epoch))
+        order = torch.randperm(40, generator=seeded(5, epoch))
         for position in range(2):
             index = order[position * batch : (position + 1) * batch]
-            p = views.parameters(CROP[0], views.draw(CROP, batch, stream(5, epoch, position))[:, 0], 16, 16)
+            p = views.parameters(CROP[0], views.draw(CROP, batch, seeded(5, epoch, position))[:, 0], 16, 16)
             x = [train.images[i] / 255 for i in index]
             x = [TF.resized_crop(one, *box.int().tolist(), [16, 16]) for one, box in zip(x, p.box)]
             x = torch.stack([one.flip(-1) if flip else one for one, flip in zip(x, p.flip)])

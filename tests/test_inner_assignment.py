@@ -99,7 +99,7 @@ def test_the_smoothing_tends_to_the_minimum(N, mining, temperature):
 def test_nan_comes_out_as_nan_where_values_are_not_looked_at(monkeypatch, mining, temperature):
     """As on a GPU."""
     for module in (assignment, simplex):
-        monkeypatch.setattr(module, "may_look", lambda x: False)
+        monkeypatch.setattr(module, "values_readable", lambda x: False)
     cost = torch.randn(2, 4, 4)
     cost[1, 2, 3] = torch.nan
     value = linear_assignment(cost, temperature, mining).value

@@ -203,7 +203,7 @@ def test_exact_converges_on_a_batch(dtype, bandwidth):
 @pytest.mark.parametrize("solver", ["exact", "pgd", "inv"])
 def test_nan_comes_out_as_nan_and_stops_the_rounds(monkeypatch, solver):
     """As on a GPU, where nobody looks."""
-    monkeypatch.setattr(margin, "may_look", lambda x: False)
+    monkeypatch.setattr(margin, "values_readable", lambda x: False)
     rounds = []
     product = dual.Machines.product
     monkeypatch.setattr(dual.Machines, "product", lambda *args: rounds.append(1) or product(*args))

@@ -9,8 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
-from setclr.photographs import Photographs
-from setclr.training.loader import stream_batches
+from setclr.data.photographs import Photographs
+from setclr.data.reading import stream_batches
 from setclr.views import View, draw, finish
 
 TWO = (View(size=16), View(size=8), View(size=16, blur=1.0))

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from setclr import loss_schedule, losses
+from setclr import losses
 from setclr.losses import IOT, MMCL, InfoNCE, QARe
-from setclr.recipes import RECIPES, Recipe
+from setclr.recipes import RECIPES, Recipe, loss_schedule
 
 MMCL_ON_CIFAR = "bandwidth: 25, 2.5 from 75, 0.25 from 125"
 

@@ -15,7 +15,7 @@ every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem
 SWEEP = """
 import gc
 
-from setclr.explore.panel import Panel
+from setclr.explore.kit.panel import Panel
 
 panels = [thing for thing in gc.get_objects() if type(thing) is Panel]
 for panel in panels:
@@ -102,7 +102,7 @@ def test_its_shape_follows_the_book(path):
     assert sum(len(re.findall(r"^ *assert |torch.testing.assert_", cell.source, re.M)) for cell in code) >= 3
     assert len([c for c in code if "parameters" in c.metadata.get("tags", [])]) == 1
     imports = next(
-        c for c in code if re.match("(import|from) ", c.source) and "colab" not in c.metadata.get("tags", [])
+        c for c in code if re.match("(import|from) ", c.source) and "setup" not in c.metadata.get("tags", [])
     )
     assert len([line for line in imports.source.splitlines() if line]) <= 12
     for part in ("**You will learn**", "**You need**", "**Takes**", "Predict before you drag", "<details>",

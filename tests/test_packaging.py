@@ -1,22 +1,19 @@
 """The files around the library say the same: pyproject.toml, environment.yml, constraints, Makefile."""
 
-import ast
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
-import pytest
 import torch
 import yaml
 from packaging.requirements import Requirement
 
-from setclr.evaluation.records import summary
+from setclr.reports.records import summary
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-LIBRARY = sorted((ROOT / "lib" / "setclr").rglob("*.py"))
 
 
 def pins(lines) -> dict[str, str]:
@@ -87,76 +84,6 @@ import setclr, setclr.data, setclr.evaluation, setclr.losses, setclr.recipes, se
 assert "torchvision" not in sys.modules and "tyro" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd="/")
-
-
-ALLOWED = {
-    "checks": set(),
-    "inner": {"checks", "inner"},
-    "losses": {"checks", "inner", "losses"},
-    "patches": set(),
-    "palette": set(),
-    "pixels": set(),
-    "views": {"checks", "pixels"},
-    "photographs": {"checks", "views"},
-    "folders": {"photographs"},
-    "downloads": set(),
-    "data": {"checks", "downloads", "folders", "patches", "photographs"},
-    "models": {"checks"},
-    "loss_schedule": {"checks", "losses"},
-    "recipe": {"checks", "loss_schedule", "losses", "models", "views"},
-    "published": {"published", "recipe"},
-    "recipes": {"published", "recipe"},
-    "training": {
-        "checks",
-        "data",
-        "loss_schedule",
-        "losses",
-        "models",
-        "photographs",
-        "recipes",
-        "training",
-        "views",
-    },
-    "evaluation": {
-        "checks",
-        "data",
-        "evaluation",
-        "palette",
-        "photographs",
-        "pixels",
-        "recipe",
-        "training",
-        "views",
-    },
-    "campaign": {"evaluation", "recipe", "training"},
-    "costs": {"data", "models", "recipe", "training"},
-}
-
-
-def imported(tree: ast.AST) -> set[str]:
-    """The parts of setclr that a module imports."""
-    parts = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "setclr":
-            parts |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("setclr."):
-            parts.add(node.module.split(".")[1])
-    return parts
-
-
-@pytest.mark.parametrize("path", LIBRARY, ids=lambda p: str(p.relative_to(ROOT / "lib")))
-def test_arrows_point_one_way_and_files_are_short(path):
-    source = path.read_text()
-    assert len(source.splitlines()) <= 300
-    tree = ast.parse(source)
-    assert ast.get_docstring(tree), "a file begins with what it is about"
-    part = path.relative_to(ROOT / "lib" / "setclr").parts[0].removesuffix(".py")
-    if part in ALLOWED:
-        assert imported(tree) <= ALLOWED[part]
-    if part != "__main__":
-        assert not [
-            n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "print"
-        ]
 
 
 def test_the_repository_has_one_address():

@@ -4,7 +4,6 @@ import base64
 import io
 import os
 import socket
-import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
@@ -20,13 +19,15 @@ from sklearn.metrics import confusion_matrix
 from torch import nn
 
 from setclr import data
-from setclr.__main__ import main
+from setclr.cli import main
 from setclr.data import ImageSet
-from setclr.evaluation import features, knn, linear_probe, pictures, report
-from setclr.evaluation.page import page
-from setclr.evaluation.report import evaluate, evaluate_all, two_views
-from setclr.photographs import Photographs
+from setclr.data.photographs import Photographs
+from setclr.evaluation import features, frozen, knn, linear_probe
 from setclr.recipes import Recipe
+from setclr.reports import pictures
+from setclr.reports import tables as report
+from setclr.reports.pages import page
+from setclr.reports.tables import evaluate, evaluate_all, two_views
 from setclr.training import load_run
 from setclr.training.checkpoint import new_run
 from setclr.training.distributed import joined
@@ -53,7 +54,7 @@ def a_run(recipe: Recipe = RECIPE, channels: int = 3):
 
 @pytest.fixture(autouse=True)
 def short_probe(monkeypatch):
-    monkeypatch.setattr("setclr.evaluation.report.linear_probe", partial(linear_probe, epochs=2))
+    monkeypatch.setattr("setclr.reports.tables.linear_probe", partial(linear_probe, epochs=2))
 
 
 class FirstTwo:
@@ -175,7 +176,7 @@ def test_a_few_points_have_no_plane():
 
 def test_a_page_without_matplotlib_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
     a_run().save(tmp_path)
-    monkeypatch.setattr("setclr.evaluation.page.find_spec", lambda name: None)
+    monkeypatch.setattr("setclr.reports.pages.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"matplotlib is not installed: pip install 'setclr\[lab\]'"):
         main(["evaluate", str(tmp_path), "--all"])
     assert not list(tmp_path.glob("*.html"))
@@ -226,6 +227,6 @@ def test_two_processes_embed_and_evaluate_as_one(tmp_path):
 
 
 def test_one_of_many_processes_may_embed_alone(monkeypatch):
-    monkeypatch.setattr(sys.modules["setclr.evaluation.features"], "world", lambda: 2)
+    monkeypatch.setattr(frozen, "world", lambda: 2)
     run, images = a_run(), made(9).images
     assert torch.equal(features(run.encoder, images, shared=False), run.encoder(images.float() / 255))

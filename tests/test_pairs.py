@@ -9,7 +9,7 @@ from setclr.data import ImageSet
 from setclr.losses import InfoNCE, QARe, SparseCLR, Triplet
 from setclr.training import train_on_pairs, two_views
 from setclr.training.pairs import network
-from setclr.training.schedule import stream
+from setclr.training.seeding import seeded
 
 SHORT = dict(epochs=2, batch=8, device="cpu")
 
@@ -100,8 +100,8 @@ def test_one_step_is_adams_on_jittered_pairs():
     encoder, features = models.encoder("conv4")
     model = torch.nn.Sequential(torch.nn.InstanceNorm2d(3), encoder, torch.nn.Linear(features, 64))
     model.to(memory_format=torch.channels_last)
-    chance = stream(seed, 0, 0)
-    batch = pairs[:, torch.randperm(12, generator=stream(seed, 0))]
+    chance = seeded(seed, 0, 0)
+    batch = pairs[:, torch.randperm(12, generator=seeded(seed, 0))]
     mirrored = torch.rand(1, 12, 1, 1, 1, generator=chance).flatten() < 0.5
     assert 0 < mirrored.sum() < 12
     batch[:, mirrored] = batch[:, mirrored].flip(-1)

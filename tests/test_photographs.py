@@ -7,8 +7,8 @@ from PIL import Image
 from torchvision.transforms.v2 import functional as F
 
 from setclr import views
-from setclr.evaluation.features import features
-from setclr.photographs import Photographs
+from setclr.data.photographs import Photographs
+from setclr.evaluation.frozen import features
 from setclr.views import View, apply_all, draw, finish
 
 TWO = (View(size=20, blur=0.5), View(size=12, scale=(0.05, 0.14)), View(size=20, solarise=0.5))

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from setclr import losses
-from setclr.__main__ import main
-from setclr.published import ROWS
+from setclr.cli import main
 from setclr.recipes import PUBLISHED, RECIPES, Recipe
+from setclr.recipes.published import ROWS
 from setclr.views import PRESETS
 
 # For each table, how many numbers the paper prints for the runs that we have.

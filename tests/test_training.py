@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -23,13 +22,14 @@ from setclr import data, losses
 from setclr.data import ImageSet
 from setclr.recipes import RECIPES, Recipe
 from setclr.training import Interrupted, Run, checkpoint, load_run, pretrain
+from setclr.training import pretraining as pretrain_module
 from setclr.training.batches import batches, steps_of
 from setclr.training.checkpoint import CHECKPOINT, HISTORY
 from setclr.training.embedding import Embedder
-from setclr.training.schedule import learning_rate, stream
+from setclr.training.schedule import learning_rate
+from setclr.training.seeding import seeded
 from setclr.training.trainer import Trainer
 
-pretrain_module = sys.modules["setclr.training.pretrain"]  # the name itself is the function
 LOAD = data.load
 SMALL = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr=3e-3)
 
@@ -484,7 +484,7 @@ def test_learning_rates():
 
 
 def test_streams_are_functions_of_their_key():
-    draw = lambda *key: torch.rand(3, generator=stream(*key))  # noqa: E731
+    draw = lambda *key: torch.rand(3, generator=seeded(*key))  # noqa: E731
     assert torch.equal(draw(0, 1, 2), draw(0, 1, 2))
     assert len({tuple(draw(*key).tolist()) for key in [(0, 1), (1, 0), (0, 1, 0), (0,), (0, 0, 1)]}) == 5
 

@@ -22,13 +22,13 @@ from torchvision import datasets
 
 from setclr import data
 from setclr.data import ImageSet
+from setclr.data.benchmarks import BENCHMARKS, VOC, benchmark, dealt
+from setclr.data.photographs import Photographs
 from setclr.evaluation import features, fine_tune, knn, linear_probe, transfer
-from setclr.evaluation.benchmarks import BENCHMARKS, VOC, benchmark, dealt
-from setclr.evaluation.transfer import Fitted, labelled_pair, score
-from setclr.photographs import Photographs
-from setclr.pixels import grey
+from setclr.evaluation.transfers import Fitted, labelled_pair, score
 from setclr.recipes import Recipe
 from setclr.training.checkpoint import new_run
+from setclr.views.pixels import grey
 
 RECIPE = Recipe("InfoNCE()", view_size=16)
 COLOURS = [(200, 40, 40), (40, 200, 40), (40, 40, 200)]

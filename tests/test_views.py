@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torchvision.transforms import RandomResizedCrop
 from torchvision.transforms.v2 import functional as F
 
-from setclr import pixels, views
-from setclr.views import PRESETS, View, apply, augment, draw, parameters, preset
+from setclr import views
+from setclr.views import PRESETS, View, apply, augment, draw, parameters, pixels, preset
 
 few = settings(max_examples=15, deadline=None, derandomize=True)
 sides = st.integers(1, 70)

@@ -117,6 +117,6 @@ def floating(name: str, x, shape: str, fits: Callable[[torch.Tensor], bool]) -> 
     raise ValueError(f"{name} must be a float32 or float64 tensor {shape}, got {got}")
 
 
-def may_look(x: torch.Tensor) -> bool:
-    """Whether values of x may be looked at: on a GPU that stalls it, and compiled it is impossible."""
+def values_readable(x: torch.Tensor) -> bool:
+    """Whether the values of x can be read: on a GPU that would stall it, in compiled code it is impossible."""
     return x.device.type == "cpu" and not torch.compiler.is_compiling()

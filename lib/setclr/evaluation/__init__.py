@@ -1,27 +1,28 @@
-"""What a frozen encoder's features are worth (nearest neighbours, a linear probe, matching, retrieval, few
-shots, other data sets, fine-tuning), and taking them along."""
+"""What a frozen encoder's features are worth: nearest neighbours, a linear probe, matching, retrieval, few
+shots, other data sets, fine-tuning; and the features of one's own images."""
 
-from setclr.evaluation.embed import embed_folder
-from setclr.evaluation.export import export
-from setclr.evaluation.features import features, pixels
-from setclr.evaluation.few_shot import few_shot
-from setclr.evaluation.fine_tune import fine_tune
-from setclr.evaluation.knn import knn
-from setclr.evaluation.linear import linear_probe
-from setclr.evaluation.matching import matching_accuracy
-from setclr.evaluation.retrieval import (
-    Landmarks,
-    landmark_features,
-    landmarks,
-    load_landmarks,
-    retrieval_at_1,
-)
-from setclr.evaluation.transfer import transfer
+from setclr.extras import extra
+
+with extra("train"):
+    from setclr.evaluation.embed import embed_folder
+    from setclr.evaluation.frozen import features, pixels
+    from setclr.evaluation.matching import matching_accuracy
+    from setclr.evaluation.neighbours import knn
+    from setclr.evaluation.probes import linear_probe
+    from setclr.evaluation.retrieval import (
+        Landmarks,
+        landmark_features,
+        landmarks,
+        load_landmarks,
+        retrieval_at_1,
+    )
+    from setclr.evaluation.shots import few_shot
+    from setclr.evaluation.transfers import transfer
+    from setclr.evaluation.tuning import fine_tune
 
 __all__ = [
     "Landmarks",
     "embed_folder",
-    "export",
     "features",
     "few_shot",
     "fine_tune",

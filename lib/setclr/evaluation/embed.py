@@ -9,10 +9,10 @@ from tqdm.auto import tqdm
 
 from setclr.checks import integer
 from setclr.data import FOLDER
-from setclr.evaluation.features import features
-from setclr.photographs import Photographs
-from setclr.pixels import grey
+from setclr.data.photographs import Photographs
+from setclr.evaluation.frozen import features
 from setclr.training.checkpoint import Run
+from setclr.views.pixels import grey
 
 SIDES = {"photo-patches": 32, "stereo-patches": 32, "mnist": 28, "cifar10": 32, "cifar100": 32, "svhn": 32,
          "stl10": 96, "tiny-imagenet": 64}  # fmt: skip

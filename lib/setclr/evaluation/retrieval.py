@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from tqdm.auto import tqdm
 
 from setclr.checks import choice, integer
-from setclr.evaluation.features import features as features_of
+from setclr.evaluation.frozen import features as features_of
 
 SIMILARITIES = 2**25  # held at a time
 PROTOCOLS = {"medium": (("easy", "hard"), ("junk",)), "hard": (("hard",), ("easy", "junk"))}  # found, ignored

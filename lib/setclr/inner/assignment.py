@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from setclr.checks import choice, floating, integer, may_look, number
+from setclr.checks import choice, floating, integer, number, values_readable
 from setclr.inner.simplex import soft_maximum
 
 MINING = ("one-to-one", "batch-hard")
@@ -212,7 +212,7 @@ def _hungarian(cost: Tensor) -> Tensor:
 
 def _check(name: str, x: Tensor, masked: bool = False) -> None:
     floating(name, x, "(..., N, N) with N >= 1", lambda x: x.ndim >= 2 and x.shape[-1] == x.shape[-2])
-    if may_look(x):
+    if values_readable(x):
         good = x.isfinite() | (x == -torch.inf) if masked else x.isfinite()
         if not good.all():
             allowed = "finite or -inf" if masked else "finite"
@@ -228,7 +228,7 @@ def _check_same(name: str, x: Tensor, other: str, y: Tensor) -> None:
 
 
 def _check_symmetric(name: str, x: Tensor) -> None:
-    if may_look(x):
+    if values_readable(x):
         gap, largest = (x - x.mT).abs().max().item(), x.abs().max().item()
         if gap > 1000 * torch.finfo(x.dtype).eps * largest:
             raise ValueError(

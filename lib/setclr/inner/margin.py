@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, floating, integer, may_look, number
+from setclr.checks import choice, floating, integer, number, values_readable
 from setclr.inner.dual import EXACT, Machines, block_pivoting, clipped_inverse, projected_gradient
 
 KERNELS = ("rbf", "linear", "tanh")
@@ -139,7 +139,7 @@ def solve(
     else:
         alpha, residual = block_pivoting(machines)
         tolerance = 100 * EXACT * torch.finfo(alpha.dtype).eps * (1 + alpha.sum(1))
-    if may_look(alpha) and bool(alpha.isnan().any()):
+    if values_readable(alpha) and bool(alpha.isnan().any()):
         raise ValueError(
             f"ridge must be larger for {alpha.dtype}, got {machines.ridge}: the matrix of the machines is "
             "singular to working precision; the paper uses 0.1"
@@ -173,7 +173,7 @@ def check_indefinite(name: str, C: float, solver: str) -> None:
 
 def _check_gram(K: Tensor) -> None:
     floating("K", K, "(..., P, P), P >= 2 points", lambda K: K.ndim >= 2 and K.shape[-1] == K.shape[-2] >= 2)
-    if may_look(K):
+    if values_readable(K):
         if not K.isfinite().all():
             raise ValueError("K must be finite, got NaN or inf; look for a diverged step")
         if not torch.allclose(K, K.mT, rtol=1e-4, atol=1e-6):
@@ -197,7 +197,7 @@ def _check_machines(positive, own, K: Tensor) -> tuple[Tensor, Tensor]:
             f"own must be (A, r) for the A = {len(positive)} positives with r < {P}, got {_found(own)}: "
             "every machine needs a negative"
         )
-    if may_look(K):
+    if values_readable(K):
         if own.min() < 0 or own.max() >= P:
             raise ValueError(f"own must hold points 0 to {P - 1} of the pool, got {own.min()} to {own.max()}")
         if not (own == positive.unsqueeze(1)).any(1).all():

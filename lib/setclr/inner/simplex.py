@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from setclr.checks import floating, may_look, number
+from setclr.checks import floating, number, values_readable
 
 
 def soft_maximum(x: Tensor, temperature: float) -> Tensor:
@@ -107,7 +107,7 @@ def _support(x: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
         excess = above.sum(-1, keepdim=True) + own_above - 1
         before, size = size, above.sign_().sum(-1, keepdim=True) + own_above.sign_()
         depth = depth - excess / size
-        if may_look(x) and before is not None and torch.equal(before, size):
+        if values_readable(x) and before is not None and torch.equal(before, size):
             break
     return top, depth
 
@@ -156,7 +156,7 @@ class _SparseMaximum(torch.autograd.Function):
 
 def _check(name: str, x: Tensor) -> None:
     floating(name, x, "(..., n) with n >= 1", lambda x: x.ndim > 0)
-    if may_look(x):
+    if values_readable(x):
         top = x.detach().amax(-1)
         if not top.isfinite().all():
             raise ValueError(

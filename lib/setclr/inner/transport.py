@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from setclr.checks import floating, integer, may_look, number
+from setclr.checks import floating, integer, number, values_readable
 
 MOST_ROUNDS = 1000
 
@@ -72,7 +72,7 @@ def sinkhorn(
     n, m = cost.shape[-2:]
     log_a = _log_marginal("a", a, n, cost)
     log_b = _log_marginal("b", b, m, cost)
-    if may_look(cost):
+    if values_readable(cost):
         mass = log_a.logsumexp(-1) - log_b.logsumexp(-1)
         if mass.abs().max() > 1e-4:
             raise ValueError(
@@ -177,7 +177,7 @@ def _plus(logits: Tensor, row: Tensor, column: Tensor) -> Tensor:
 
 def _check_cost(cost: Tensor) -> None:
     floating("cost", cost, "(..., n, m), none of them 0", lambda cost: cost.ndim >= 2)
-    if not may_look(cost):
+    if not values_readable(cost):
         return
     if cost.isnan().any() or (cost == -torch.inf).any():
         raise ValueError("cost must be finite or +inf (a forbidden pair), got NaN or -inf")
@@ -200,6 +200,6 @@ def _log_marginal(name: str, mass: Tensor | None, size: int, cost: Tensor) -> Te
         got = tuple(mass.shape) if isinstance(mass, Tensor) else type(mass).__name__
         wanted = f"({size},)" if len(shape) == 1 else f"({size},) or {shape}"
         raise ValueError(f"{name} must be a tensor of shape {wanted}, one mass each, got {got}")
-    if may_look(mass) and not ((mass > 0) & mass.isfinite()).all():
+    if values_readable(mass) and not ((mass > 0) & mass.isfinite()).all():
         raise ValueError(f"{name} must be > 0 and finite, got {mass}; leave out what has no mass")
     return mass.to(cost).log().expand(shape)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from setclr.checks import integer, may_look, number
+from setclr.checks import integer, number, values_readable
 
 
 class Points(NamedTuple):
@@ -168,7 +168,7 @@ def unit(name: str, x: Tensor) -> Tensor:
     that no norm under- or overflows."""
     x = x.to(torch.promote_types(x.dtype, torch.float32))
     scale = x.detach().abs().amax(-1, keepdim=True)
-    if may_look(x):
+    if values_readable(x):
         bad = ~(scale.isfinite() & (scale > 0)).squeeze(-1)
         if bad.any():
             where = bad.nonzero()[0].tolist()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr.checks import may_look
+from setclr.checks import values_readable
 from setclr.losses.base import Objective
 
 
@@ -111,7 +111,7 @@ def check_targets(targets: Tensor, z: Tensor) -> None:
     """Raises ValueError unless targets are (N,) integers that E outputs can name."""
     if targets.shape != z.shape[1:2] or targets.is_floating_point():
         raise ValueError(f"targets must be {z.shape[1]} integers, got {targets.dtype} {tuple(targets.shape)}")
-    if may_look(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < z.shape[2]:
+    if values_readable(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < z.shape[2]:
         raise ValueError(
             f"targets must be in 0 to {z.shape[2] - 1}, one of E = {z.shape[2]} outputs, got "
             f"{int(targets.min())} to {int(targets.max())}; the recipe's embedding is the number of classes"

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from setclr.recipes import Recipe
-from setclr.training.schedule import stream
+from setclr.training.seeding import seeded
 
 
 def batches(recipe: Recipe, labels: Tensor, epoch: int) -> Tensor:
@@ -13,7 +13,7 @@ def batches(recipe: Recipe, labels: Tensor, epoch: int) -> Tensor:
     With `same_class` = g > 1 a batch consists of random groups of g images of one class, as in table 8d of
     the GroCo paper (g = 4): every image then has g − 1 negatives that are none.
     """
-    generator = stream(recipe.seed, epoch)
+    generator = seeded(recipe.seed, epoch)
     order = torch.randperm(len(labels), generator=generator)
     if recipe.same_class > 1:
         order = _groups(order, labels, recipe.same_class, generator)

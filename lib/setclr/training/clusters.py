@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from setclr.training.distributed import from_first
-from setclr.training.schedule import stream
+from setclr.training.seeding import seeded
 
 COMPONENTS = 256  # as in that paper
 BATCH = 500
@@ -41,7 +41,7 @@ def clusters(encoder: nn.Module, images: Tensor, count: int, seed: int) -> Tenso
 def begin_afresh(layer: nn.Linear, optimiser: torch.optim.Optimizer, *key: int) -> None:
     """New weights, a function of the key, for a layer, and nothing that the optimiser remembers of it."""
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(stream(*key).initial_seed())
+        torch.default_generator.manual_seed(seeded(*key).initial_seed())
         fresh = nn.Linear(layer.in_features, layer.out_features)
     with torch.no_grad():
         for parameter, value in zip(layer.parameters(), fresh.parameters()):

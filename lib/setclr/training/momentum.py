@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from setclr.recipes import Recipe
 from setclr.training.distributed import gather
 from setclr.training.embedding import Embedder
-from setclr.training.schedule import stream
+from setclr.training.seeding import seeded
 
 
 class Keys:
@@ -63,7 +63,7 @@ class Keys:
     def _random_queue(self, device: torch.device) -> Tensor:
         """(Q, E) random directions: the losses need a full queue from the first step, as in MoCo."""
         size = (self.recipe.queue, self.recipe.embedding)
-        drawn = torch.randn(size, generator=stream(self.recipe.seed))
+        drawn = torch.randn(size, generator=seeded(self.recipe.seed))
         return F.normalize(drawn, dim=1).to(device)
 
 

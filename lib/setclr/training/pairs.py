@@ -12,8 +12,9 @@ from setclr.data import ImageSet
 from setclr.losses import SetLoss
 from setclr.recipes import Recipe
 from setclr.training.optimisers import make_optimiser
-from setclr.training.pretrain import choose_device
-from setclr.training.schedule import learning_rate, stream
+from setclr.training.pretraining import choose_device
+from setclr.training.schedule import learning_rate
+from setclr.training.seeding import seeded
 
 PAIRS = "(2, n, C, H, W) uint8, two views of n >= 2 things, C = 1 or 3; two_views makes them"
 
@@ -36,7 +37,7 @@ def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tenso
     Raises:
         ValueError: fewer than two things have two images.
     """
-    shuffled = torch.randperm(len(images), generator=stream(integer("seed", seed, least=0)))
+    shuffled = torch.randperm(len(images), generator=seeded(integer("seed", seed, least=0)))
     shuffled = shuffled[images.labels[shuffled].argsort(stable=True)]
     drawn = [places[:2].sort().values for places in shuffled.split(images.labels.bincount().tolist())]
     drawn = [places for places in drawn if len(places) == 2]
@@ -112,8 +113,8 @@ def train_on_pairs(
     for step in range(epochs * steps):
         epoch, position = divmod(step, steps)
         if position == 0:
-            order = torch.randperm(n, generator=stream(seed, epoch))
-        chance = stream(seed, epoch, position)
+            order = torch.randperm(n, generator=seeded(seed, epoch))
+        chance = seeded(seed, epoch, position)
         x = pairs[:, order[position * batch : (position + 1) * batch].to(device)]
         coins = torch.rand(2 if mirror == "apart" else 1, batch, 1, 1, 1, generator=chance) < 0.5
         x = torch.where(coins.to(device), x.flip(-1), x)

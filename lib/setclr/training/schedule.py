@@ -1,12 +1,6 @@
-"""Learning rates as pure functions of the step, and random streams as functions of a key.
-
-Neither has a state, so a resumed run needs nothing but its step number to go on exactly.
-"""
+"""Learning rates as pure functions of the step: a resumed run needs only its step number to go on exactly."""
 
 import math
-
-import numpy as np
-import torch
 
 from setclr.recipes import Recipe
 
@@ -25,12 +19,3 @@ def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
     if recipe.schedule == "constant":
         return peak
     return peak * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(total - warmup, 1)))
-
-
-def stream(*key: int) -> torch.Generator:
-    """A CPU generator that is a function of `key` alone, for example (seed, epoch, step).
-
-    The key's length counts too: numpy's SeedSequence by itself takes (seed, epoch) for (seed, epoch, 0).
-    """
-    seed = int(np.random.SeedSequence([len(key), *key]).generate_state(1, np.uint64)[0])
-    return torch.Generator().manual_seed(seed)

@@ -7,17 +7,18 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from setclr import loss_schedule, models, views
+from setclr import models, views
 from setclr.data import ImageSet
-from setclr.recipes import Recipe
+from setclr.data.reading import stream_batches
+from setclr.recipes import Recipe, loss_schedule
 from setclr.training.batches import batches, steps_of
 from setclr.training.checkpoint import Run
 from setclr.training.distributed import gather, rank, world
 from setclr.training.embedding import Embedder
-from setclr.training.loader import stream_batches
 from setclr.training.momentum import Keys
 from setclr.training.optimisers import make_optimiser
-from setclr.training.schedule import learning_rate, stream
+from setclr.training.schedule import learning_rate
+from setclr.training.seeding import seeded
 from setclr.training.targets import Targets
 from setclr.views import View
 
@@ -117,7 +118,7 @@ class Trainer:
         for epoch in range(first // self.steps, recipe.epochs):
             order = batches(recipe, self.labels, epoch)
             for position in range(first % self.steps if epoch == first // self.steps else 0, self.steps):
-                draws = views.draw(self.views, recipe.batch, stream(recipe.seed, epoch, position))
+                draws = views.draw(self.views, recipe.batch, seeded(recipe.seed, epoch, position))
                 yield order[position, mine], draws[mine]
 
     def update(self, x: list[Tensor]) -> Tensor:
@@ -221,7 +222,7 @@ def predictor(recipe: Recipe) -> nn.Module:
     if not recipe.predictor:
         return nn.Identity()
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(stream(recipe.seed, 0, 0, 0).initial_seed())
+        torch.default_generator.manual_seed(seeded(recipe.seed, 0, 0, 0).initial_seed())
         return models.head(
             recipe.embedding,
             recipe.hidden,

@@ -1,0 +1,177 @@
+"""The labelled sets of GroCo's table 3 that torchvision knows and `setclr.data.load` does not.
+
+Their images stay files, read when they are needed. None is verified beyond what torchvision verifies.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from http.client import HTTPException
+from io import StringIO
+from pathlib import Path
+from tarfile import TarError
+from xml.etree import ElementTree
+
+import numpy as np
+import torch
+
+from setclr.checks import choice
+from setclr.data.photographs import Photographs
+from setclr.data.sets import ImageSet
+
+Listed = tuple[list[str], list[int], tuple[str, ...]]  # files, labels, classes
+VOC = ("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow",
+       "diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train",
+       "tvmonitor")  # fmt: skip
+
+
+def _by_loader(found) -> Listed:
+    """Of a set whose loader is `str`: what it gives for an image is its path."""
+    pairs = [found[i] for i in range(len(found))]
+    return [path for path, _ in pairs], [int(label) for _, label in pairs], tuple(found.classes)
+
+
+def _of_caltech(found) -> Listed:
+    files, labels = [], []
+    for i in range(len(found)):
+        image, label = found[i]
+        with image:  # opened, not decoded
+            files.append(image.filename)
+        labels.append(label)
+    return files, labels, tuple(found.categories)
+
+
+def _of_pets(found) -> Listed:
+    return [str(path) for path in found._images], list(found._labels), tuple(found.classes)
+
+
+def _of_voc(found) -> Listed:
+    return list(found.images), [VOC.index(_largest(path)) for path in found.annotations], VOC
+
+
+def _largest(path: str) -> str:
+    """The class of the largest object of a picture; of those marked difficult only where there are no
+    others."""
+
+    def key(one) -> tuple[int, float]:
+        left, top, right, bottom = (
+            float(one.findtext(f"bndbox/{x}")) for x in ("xmin", "ymin", "xmax", "ymax")
+        )
+        return int(one.findtext("difficult") or 0), -(right - left) * (bottom - top)
+
+    return min(ElementTree.parse(path).getroot().iter("object"), key=key).findtext("name")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A set of torchvision's: its class, the arguments of the parts that make up each split, its metric.
+
+    `dealt` says how many images of each class are dealt out at random, always the same ones, for training and
+    for testing (None: the others) where torchvision has no splits.
+    """
+
+    kind: str
+    train: tuple[dict, ...] = ({},)
+    test: tuple[dict, ...] = ({},)
+    metric: str = "accuracy"
+    dealt: tuple[int, int | None] | None = None
+    files: Callable[..., Listed] = _by_loader
+
+
+def _splits(*names: str) -> tuple[dict, ...]:
+    return tuple({"split": name} for name in names)
+
+
+def _voc(split: str) -> tuple[dict, ...]:
+    return ({"year": "2007", "image_set": split},)
+
+
+TEST = _splits("test")
+BENCHMARKS = {
+    "aircraft": Benchmark("FGVCAircraft", _splits("trainval"), TEST, "per class"),
+    # 30 images a class for training, as usual; without the 102nd class, background, that some count.
+    "caltech101": Benchmark("Caltech101", metric="per class", dealt=(30, None), files=_of_caltech),
+    "cars": Benchmark("StanfordCars", _splits("train"), TEST),
+    "dtd": Benchmark("DTD", _splits("train", "val"), TEST),
+    "flowers": Benchmark("Flowers102", _splits("train", "val"), TEST, "per class"),
+    "food": Benchmark("Food101", _splits("train"), TEST),
+    "pets": Benchmark("OxfordIIITPet", _splits("trainval"), TEST, "per class", files=_of_pets),
+    # 50 images a class for each, as in its ten official partitions, which torchvision does not read.
+    "sun397": Benchmark("SUN397", dealt=(50, 50)),
+    # Pictures hold several classes, and the usual metric is mean average precision. Here a picture has one
+    # class, that of its largest object: no number for the papers' tables.
+    "voc2007": Benchmark("VOCDetection", _voc("trainval"), _voc("test"), "largest object", files=_of_voc),
+}
+
+
+def benchmark(name: str, root: str | Path, size: int) -> tuple[ImageSet, ImageSet]:
+    """The training and the test images of a set of BENCHMARKS in root/NAME, at side `size`.
+
+    Raises:
+        ValueError: no such name, or too few images of a class to deal out.
+        ConnectionError: the set is not there and cannot be downloaded.
+    """
+    known = BENCHMARKS[choice("name", name, BENCHMARKS)]
+    if known.dealt is None:
+        train, test = (
+            _joined(name, [known.files(_opened(name, known, Path(root, name), part)) for part in parts])
+            for parts in (known.train, known.test)
+        )
+    else:
+        train, test = dealt(name, known.files(_opened(name, known, Path(root, name), {})), *known.dealt)
+    return tuple(
+        ImageSet(Photographs(files, size), torch.tensor(labels), classes)
+        for files, labels, classes in (train, test)
+    )
+
+
+def _opened(name: str, known: Benchmark, folder: Path, arguments: dict):
+    """torchvision's data set, from `folder`; downloaded first if it is not there."""
+    from torchvision import datasets
+
+    kind = getattr(datasets, known.kind)
+    if known.files is _by_loader:
+        arguments = {**arguments, "loader": str}
+    try:
+        return kind(folder, **arguments, download=False)
+    except (RuntimeError, FileNotFoundError):  # torchvision's ways to say that it is not there
+        pass
+    try:
+        with redirect_stdout(StringIO()):
+            return kind(folder, **arguments, download=True)
+    except (OSError, EOFError, HTTPException, RuntimeError, TarError, ValueError) as error:
+        raise ConnectionError(
+            f"{name} is not under {folder}, or not whole, and could not be downloaded "
+            f"({' '.join(str(error).split())}); put there what torchvision.datasets.{known.kind} reads"
+        ) from error
+
+
+def _joined(name: str, parts: Iterable[Listed]) -> Listed:
+    """Parts of one set as one. Raises ValueError if they do not have the same classes."""
+    files, labels, classes = zip(*parts)
+    if differ := {c for one in classes for c in set(one) ^ set(classes[0])}:
+        raise ValueError(
+            f"{name}: its parts differ in the classes {', '.join(sorted(differ))}; get the set anew"
+        )
+    return [path for one in files for path in one], [label for one in labels for label in one], classes[0]
+
+
+def dealt(name: str, found: Listed, train: int, test: int | None) -> tuple[Listed, Listed]:
+    """Images dealt out class by class, at random, but the same ones wherever and whenever."""
+    files, labels, classes = found
+    of_class = [[] for _ in classes]
+    for path, label in sorted(zip(files, labels)):
+        of_class[label].append(path)
+    splits = ([], []), ([], [])
+    for label, inside in enumerate(of_class):
+        if len(inside) < train + (test or 1):
+            raise ValueError(
+                f"{name}: {classes[label]} has {len(inside)} images, {train} for training and "
+                f"{test or 'at least 1'} for testing are needed; get the set anew"
+            )
+        order = np.random.default_rng(label).permutation(len(inside))
+        chosen = order[:train], order[train : train + test if test else None]
+        for (paths, ys), index in zip(splits, chosen):
+            paths += [inside[i] for i in index]
+            ys += [label] * len(index)
+    return tuple((paths, ys, classes) for paths, ys in splits)

@@ -1,0 +1,242 @@
+"""Folder trees of images: anybody's train/CLASS/IMAGE, and tiny-ImageNet and ImageNet as they are unpacked.
+
+What is known of a set, its classes and how many images they have, is checked before anything is decoded.
+"""
+
+import os
+import shutil
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from http.client import HTTPException
+from io import StringIO
+from pathlib import Path
+from urllib.error import URLError
+
+import torch
+from torch import Tensor
+
+from setclr.data.photographs import Photographs
+
+FOLDER = "folder:"
+MOST_BYTES = 8e9
+Found = tuple[Tensor | Photographs, Tensor, tuple[str, ...]]  # images, labels, classes
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a set is known to hold."""
+
+    classes: int
+    images: dict[str, int]  # by split
+    each: dict[str, tuple[int, int]]  # the fewest and the most images of a class, by split
+    size: int | None = None  # pixels; to which images are resized where no size is asked for
+    names: tuple[str, ...] = ()  # of the classes, where the folders may hold more
+
+
+# The usual choice: imagenet100.txt of Tian, Krishnan & Isola 2020, github.com/HobbitLong/CMC.
+IMAGENET100 = """
+n02869837 n01749939 n02488291 n02107142 n13037406 n02091831 n04517823 n04589890 n03062245 n01773797 n01735189
+n07831146 n07753275 n03085013 n04485082 n02105505 n01983481 n02788148 n03530642 n04435653 n02086910 n02859443
+n13040303 n03594734 n02085620 n02099849 n01558993 n04493381 n02109047 n04111531 n02877765 n04429376 n02009229
+n01978455 n02106550 n01820546 n01692333 n07714571 n02974003 n02114855 n03785016 n03764736 n03775546 n02087046
+n07836838 n04099969 n04592741 n03891251 n02701002 n03379051 n02259212 n07715103 n03947888 n04026417 n02326432
+n03637318 n01980166 n02113799 n02086240 n03903868 n02483362 n04127249 n02089973 n03017168 n02093428 n02804414
+n02396427 n04418357 n02172182 n01729322 n02113978 n03787032 n02089867 n02119022 n03777754 n04238763 n02231487
+n03032252 n02138441 n02104029 n03837869 n03494278 n04136333 n03794056 n03492542 n02018207 n04067472 n03930630
+n03584829 n02123045 n04229816 n02100583 n03642806 n04336792 n03259280 n02116738 n02108089 n03424325 n01855672
+n02090622
+"""
+
+VAL = (50, 50)
+IMAGENET_TRAIN = (732, 1300)
+TREES = {
+    "tiny-imagenet": Known(200, dict(train=100_000, test=10_000), dict(train=(500, 500), test=VAL)),
+    "imagenet100": Known(
+        classes=100,
+        images=dict(train=126_689, test=5_000),
+        each=dict(train=IMAGENET_TRAIN, test=VAL),
+        size=224,
+        names=tuple(sorted(IMAGENET100.split())),
+    ),
+    "imagenet": Known(
+        1000, dict(train=1_281_167, test=50_000), dict(train=IMAGENET_TRAIN, test=VAL), size=224
+    ),
+}
+TINY = "tiny-imagenet-200"
+TINY_URL = "http://cs231n.stanford.edu/tiny-imagenet-200.zip"
+TINY_MD5 = "90528d7ca1a48142e341f4ef8d21d0de"  # of 248,100,043 bytes
+
+
+def folder(root: Path, split: str, size: int | None, stream: bool | None) -> Found:
+    """The images of a folder tree, sorted by class and file name."""
+    train = _class_folders(root / "train")
+    found = train
+    if split == "test":
+        test = root / ("val" if (root / "val").is_dir() or not (root / "test").is_dir() else "test")
+        found = _class_folders(test)
+        _same_classes(root / "train", train, test, found)
+    files = {name: _files(path) for name, path in found.items()}
+    for name, inside in files.items():
+        if not inside:
+            raise ValueError(f"{found[name]} has no images; fill it or remove it")
+    return _found(files, size, stream)
+
+
+def tree(name: str, root: Path, split: str, size: int | None, stream: bool | None) -> Found:
+    """A set of TREES under `root`, verified to hold what it is known to hold.
+
+    Raises:
+        FileNotFoundError: it is not there; says what to put where.
+        ValueError: classes or images are missing, or there are too many.
+        ConnectionError: tiny-ImageNet is neither there nor to be downloaded.
+    """
+    known = TREES[name]
+    if name == "tiny-imagenet":
+        place = _tiny(root)
+        files = _tiny_files(place, split)
+    else:
+        place = root / name
+        if name == "imagenet100" and not place.is_dir():
+            place = root / "imagenet"
+        files = _imagenet_files(name, place, known, split)
+    _verify(name, place, known, split, files)
+    return _found(files, size or known.size, stream)
+
+
+def _found(files: dict[str, list[str]], size: int | None, stream: bool | None) -> Found:
+    """These files by class: decoded where they fit, or as `stream` says."""
+    labels = torch.tensor([label for label, inside in enumerate(files.values()) for _ in inside])
+    images = Photographs([path for inside in files.values() for path in inside], size)
+    total = images.shape.numel()
+    if stream is False and total > MOST_BYTES:
+        raise ValueError(
+            f"{len(images)} images of {images.shape[3]}x{images.shape[2]} pixels would take "
+            f"{total / 1e9:.1f} GB, more than the {MOST_BYTES / 1e9:g} GB allowed; load them with a smaller "
+            "size= or stream=True"
+        )
+    if stream is None:
+        stream = total > MOST_BYTES
+    return images if stream else images[:], labels, tuple(files)
+
+
+def _imagenet_files(name: str, place: Path, known: Known, split: str) -> dict[str, list[str]]:
+    """The files of a split by class; both splits must have the same classes, if only `known.names` count."""
+    folders = {"train": place / "train", "test": place / "val"}
+    for part in folders.values():
+        if not part.is_dir():
+            raise FileNotFoundError(
+                f"{part} is no folder; {name} cannot be downloaded by a program: get ImageNet (ILSVRC 2012) "
+                f"from image-net.org and put its images into {place}/train/WNID/ and {place}/val/WNID/, a "
+                "folder for each class, such as n01440764"
+            )
+    found = {part: _class_folders(path) for part, path in folders.items()}
+    if known.names:
+        for part, inside in found.items():
+            if missing := sorted(set(known.names) - inside.keys()):
+                raise ValueError(_missing(name, folders[part], missing, known.classes))
+        found = {part: {wnid: inside[wnid] for wnid in known.names} for part, inside in found.items()}
+    _same_classes(folders["train"], found["train"], folders["test"], found["test"])
+    return {wnid: _files(path) for wnid, path in found[split].items()}
+
+
+def _tiny_files(place: Path, split: str) -> dict[str, list[str]]:
+    """The files of a split of tiny-ImageNet by class: wnids.txt lists them, val_annotations.txt assigns."""
+    wnids = sorted(_lines(place / "wnids.txt"))
+    if split == "train":
+        if missing := [wnid for wnid in wnids if not (place / "train" / wnid / "images").is_dir()]:
+            raise ValueError(_missing("tiny-imagenet", place / "train", missing, len(wnids)))
+        return {wnid: _files(place / "train" / wnid / "images") for wnid in wnids}
+    files = {wnid: [] for wnid in wnids}
+    there = set(_files(place / "val" / "images"))
+    for line in _lines(place / "val" / "val_annotations.txt"):
+        name, wnid, *_ = line.split()
+        path = os.path.join(place, "val", "images", name)
+        if wnid not in files or path not in there:
+            raise ValueError(f"{path} of class {wnid} is listed but not there; delete {place} and load again")
+        files[wnid].append(path)
+    return files
+
+
+def _verify(name: str, place: Path, known: Known, split: str, files: dict[str, list[str]]) -> None:
+    """Raises ValueError unless these are the images that the set is known to hold."""
+    remedy = "unpack it again" if name == "tiny-imagenet" else f"complete it, or load it as {FOLDER}{place}"
+    if len(files) != known.classes:
+        raise ValueError(
+            f"{place} must hold the {known.classes} classes of {name}, got {len(files)}; {remedy}"
+        )
+    fewest, most = known.each[split]
+    wrong = [f"{wnid} ({len(inside)})" for wnid, inside in files.items() if not fewest <= len(inside) <= most]
+    if wrong:
+        wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+        raise ValueError(
+            f"{place} must hold {wanted} {split} images of each class of {name}, got {_some(wrong)}; {remedy}"
+        )
+    if (total := sum(map(len, files.values()))) != known.images[split]:
+        raise ValueError(
+            f"{place} must hold the {known.images[split]:,} {split} images of {name}, got {total:,}; {remedy}"
+        )
+
+
+def _missing(name: str, path: Path, wnids: list[str], classes: int) -> str:
+    return f"{path} must hold the {classes} classes of {name}, {len(wnids)} are missing: {_some(wnids)}"
+
+
+def _some(names: list[str], most: int = 10) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _tiny(root: Path) -> Path:
+    """The unpacked folder of tiny-ImageNet; its archive is fetched and unpacked first where it is missing."""
+    place, archive = root / TINY, root / f"{TINY}.zip"
+    if place.is_dir():
+        return place
+    from torchvision.datasets.utils import check_integrity, download_and_extract_archive
+
+    if archive.exists() and not check_integrity(archive, TINY_MD5):
+        raise ValueError(f"{archive} is truncated or not {TINY_URL}; delete it and load again")
+    unfinished = root / f"{TINY}.{os.getpid()}.tmp"
+    try:
+        with redirect_stdout(StringIO()):
+            download_and_extract_archive(TINY_URL, root, unfinished, archive.name, TINY_MD5)
+        os.replace(unfinished / TINY, place)
+    except (URLError, HTTPException, ConnectionError, TimeoutError, RuntimeError) as error:
+        raise ConnectionError(
+            f"tiny-imagenet is not under {place} and could not be downloaded "
+            f"({' '.join(str(error).split())}); fetch {TINY_URL} and put it into {root}"
+        ) from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return place
+
+
+def _class_folders(folder: Path) -> dict[str, Path]:
+    """The class folders by name, sorted."""
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"{folder} is no folder; {FOLDER}PATH needs PATH/train/CLASS/IMAGE, and "
+            f"PATH/val or PATH/test for the test split"
+        )
+    found = {os.path.basename(path): Path(path) for path in _files(folder)}
+    for path in found.values():
+        if not path.is_dir():
+            raise ValueError(f"{path} is a file among class folders; move it into one of them, or elsewhere")
+    if not found:
+        raise ValueError(f"{folder} has no class folders; put the images of each class into one of its own")
+    return found
+
+
+def _same_classes(train: Path, of_train: dict, test: Path, of_test: dict) -> None:
+    for name in sorted(of_train.keys() ^ of_test.keys()):
+        there, missing = (test, train) if name in of_test else (train, test)
+        raise ValueError(f"{there / name} has no counterpart in {missing}; both need the same classes")
+
+
+def _files(folder: Path) -> list[str]:
+    """What lies in a folder, sorted, as strings: a million Paths would take a gigabyte."""
+    return sorted(os.path.join(folder, name) for name in os.listdir(folder) if not name.startswith("."))
+
+
+def _lines(path: Path) -> list[str]:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing; tiny-imagenet must lie as {TINY_URL} unpacks")
+    return [line for line in path.read_text().splitlines() if line]

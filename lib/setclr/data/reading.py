@@ -1,0 +1,113 @@
+"""Photographs decoded and cropped ahead of the training loop, by processes of their own.
+
+What comes out is a function of the files, the views and the batches alone: workers decide nothing, so their
+number changes the speed and not a bit.
+"""
+
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from setclr import checks
+from setclr.data.photographs import Photographs
+from setclr.views import View
+
+Batch = tuple[Tensor, Tensor]  # indices (n,), draws (n, V, 36)
+AHEAD = 2  # batches that every worker prepares in advance
+PATIENCE = 30  # seconds
+
+
+def stream_batches(
+    images: Photographs,
+    views: Sequence[View],
+    batches: Iterable[Batch] | Callable[[], Iterable[Batch]],
+    workers: int,
+    device: torch.device | str,
+) -> Iterator[tuple[list[Tensor], Tensor]]:
+    """The crops of each batch in turn, decoded meanwhile by `workers` processes.
+
+    Starting workers takes seconds: let one call serve many epochs rather than each its own. A batch costs
+    n·sum_v 3·S_v² bytes of shared memory, 2 of them for each worker.
+
+    Args:
+        images: the files.
+        views: V of them, of one or more sizes.
+        batches: indices (n,) of images and draws (n, V, 36) of `views.draw`, or a function that gives them;
+            read a few batches ahead.
+        workers: processes; 0 decodes in this one, by threads, without looking ahead.
+        device: where the crops go; from pinned memory and without waiting where it is a GPU.
+
+    Yields:
+        (crops, draws) of a batch, for `views.finish(crops, views, draws)`: crops as `Photographs.crops` gives
+        them, on the device; the draws on the CPU.
+
+    Raises:
+        ValueError: an argument is not as it must be, or a file is damaged: the same error for any `workers`.
+        RuntimeError: a worker was killed; says what to change.
+    """
+    checks.integer("workers", workers, least=0, hint="it is a number of processes")
+    if not isinstance(images, Photographs):
+        raise ValueError(f"images must be Photographs, got {type(images).__name__}; load with stream=True")
+    device, sent = torch.device(device), deque()
+
+    def asked() -> Iterator[Batch]:
+        for index, draws in batches() if callable(batches) else batches:
+            sent.append(draws)
+            yield index, draws
+
+    more = dict(prefetch_factor=AHEAD, worker_init_fn=_leave_signals_to_the_parent) if workers else {}
+    loader = DataLoader(
+        _Crops(images, views, threads=1 if workers else None),
+        batch_size=None,
+        sampler=asked(),
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        generator=torch.Generator(),  # or it would draw from the global one, which the training may use
+        **more,
+    )
+    for crops in _received(loader):
+        if isinstance(crops, _Failure):
+            raise crops.error
+        yield [x.to(device, non_blocking=True) for x in crops], sent.popleft()
+
+
+def _received(loader: DataLoader) -> Iterator:
+    try:
+        yield from loader
+    except RuntimeError as error:
+        if "DataLoader worker" not in str(error):
+            raise
+        raise RuntimeError(
+            f"a worker process was killed ({error}); memory, or shared memory (/dev/shm), may have run out: "
+            "take fewer workers or a smaller batch"
+        ) from error
+
+
+class _Failure:
+    """An error on its way from a worker: DataLoader would bury its message under a traceback."""
+
+    def __init__(self, error: Exception):
+        self.error = error
+
+
+class _Crops(Dataset):
+    """Batches, not numbers, are its indices."""
+
+    def __init__(self, images: Photographs, views: Sequence[View], threads: int | None):
+        self.images, self.views, self.threads = images, views, threads
+
+    def __getitem__(self, batch: Batch) -> list[Tensor] | _Failure:
+        try:
+            return self.images.crops(batch[0], self.views, batch[1], self.threads)
+        except (ValueError, IndexError, OSError) as error:
+            return _Failure(error)
+
+
+def _leave_signals_to_the_parent(_: int) -> None:
+    """Ctrl-C and SIGTERM may reach every process: the parent has PATIENCE seconds for its checkpoint."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: signal.alarm(PATIENCE))

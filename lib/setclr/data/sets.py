@@ -1,0 +1,181 @@
+"""Data sets by name: patches of photographs and downloads as one uint8 tensor, folders of any size."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from setclr import checks
+from setclr.data import folders, patches
+from setclr.data.downloads import DOWNLOADED, UNLABELLED, downloaded
+from setclr.data.folders import FOLDER, TREES
+from setclr.data.photographs import Photographs
+
+MADE = {"photo-patches": patches.photo_patches, "stereo-patches": patches.stereo_patches}
+NAMES = (*MADE, *DOWNLOADED, *TREES, f"{FOLDER}PATH")
+
+FORMAT = 1  # of the kept patches; raise it whenever `patches` makes other ones
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ImageSet:
+    """Images with their classes.
+
+    Args:
+        images: (N, C, H, W) uint8; Photographs where they are streamed from files.
+        labels: (N,) int64, indices into `classes`.
+        classes: the names of the classes.
+
+    Raises:
+        ValueError: types, shapes or labels do not fit together.
+    """
+
+    images: Tensor | Photographs
+    labels: Tensor
+    classes: tuple[str, ...]
+
+    def __post_init__(self):
+        for name, dims, dtype in (("images", 4, torch.uint8), ("labels", 1, torch.int64)):
+            value = getattr(self, name)
+            kinds = Tensor | Photographs if name == "images" else Tensor
+            if not isinstance(value, kinds) or value.ndim != dims or value.dtype != dtype or not len(value):
+                wanted = "(N, C, H, W)" if dims == 4 else "(N,)"
+                got = type(value).__name__
+                got += f" {tuple(value.shape)} of {value.dtype}" if isinstance(value, Tensor) else ""
+                raise ValueError(f"{name} must be a {wanted} tensor of {dtype} with N >= 1, got {got}")
+        if len(self.images) != len(self.labels):
+            raise ValueError(
+                f"labels must be as many as images, got {len(self.labels)} labels for "
+                f"{len(self.images)} images"
+            )
+        low, high = int(self.labels.min()), int(self.labels.max())
+        if low < 0 or high >= len(self.classes):
+            raise ValueError(f"labels must be indices of the {len(self.classes)} classes, got {low}..{high}")
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __repr__(self) -> str:
+        return f"<ImageSet: {len(self)} images {tuple(self.images.shape[1:])}, {len(self.classes)} classes>"
+
+    def sample(self, n: int, seed: int = 0) -> "ImageSet":
+        """n different images, as evenly over the classes as possible, in random order fixed by the seed.
+
+        Pairs do not stay together: of "stereo-patches" take slices of `images.view(2, -1, 3, 32, 32)`.
+
+        Raises:
+            ValueError: there are fewer than n images.
+        """
+        checks.integer("n", n, least=1, most=len(self), hint=f"the set has {len(self)} images")
+        shuffled = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
+        labels = self.labels[shuffled]
+
+        # Deal the shuffled images out class by class: an image's round is its place within its class.
+        grouped, counts = labels.argsort(stable=True), labels.bincount(minlength=len(self.classes))
+        first = counts.cumsum(0) - counts
+        rounds = torch.empty_like(labels)
+        rounds[grouped] = torch.arange(len(self)) - first[labels[grouped]]
+        chosen = shuffled[rounds.argsort(stable=True)[:n].sort().values]
+        streamed = isinstance(self.images, Photographs)
+        images = self.images.subset(chosen) if streamed else self.images[chosen]
+        return ImageSet(images, self.labels[chosen], self.classes)
+
+
+def load(
+    name: str,
+    root: str | Path = "data",
+    split: str = "train",
+    size: int | None = None,
+    stream: bool | None = None,
+) -> ImageSet:
+    """A data set by name.
+
+    - "photo-patches": 7,200 + 1,800 grey patches of 18 photographs, (3, 32, 32), under random casts and
+      contrasts; the class is the photograph. Made in a few seconds and kept under `root`; needs no download.
+    - "stereo-patches": 1,141 + 1,343 pairs of colour patches, (3, 32, 32), of what two cameras see. The left
+      views come first, then the right ones: `images.view(2, -1, 3, 32, 32)`; the label is the pair. Made and
+      kept likewise.
+    - "mnist" (1, 28, 28), "cifar10", "cifar100", "svhn" (3, 32, 32), "stl10" (3, 96, 96): downloaded by
+      torchvision into root/NAME, each file verified by its checksum. "stl10" has a third split, "unlabelled":
+      the 5,000 training images and then the 100,000 without a label, whose class is "unlabelled".
+    - "tiny-imagenet" (3, 64, 64): root/tiny-imagenet-200 as the archive unpacks; downloaded if it is missing.
+      "imagenet": root/imagenet/train/WNID and val/WNID, to be put there by hand; "imagenet100": the 100
+      classes of Tian et al. 2020, in root/imagenet100 or among those of root/imagenet. Classes and their
+      numbers of images are verified.
+    - "folder:PATH": a tree PATH/train/CLASS/IMAGE; the test split is PATH/val, or PATH/test where there is no
+      val. Any format Pillow reads, as RGB; files whose names begin with a dot are ignored.
+
+    Args:
+        root: the folder of kept and downloaded sets; not used by "folder:PATH".
+        split: "train" or "test"; `pretraining_split` says which one to train on without labels.
+        size: pixels, for image files only: the shorter side is resized to it, the centre cropped square.
+            None: as they are, and 224 for "imagenet" and "imagenet100".
+        stream: for image files only. True leaves them where they are, `images` being Photographs that decode
+            what they are asked for; False decodes all now; None does so if that takes 8 GB at most.
+
+    Raises:
+        ValueError: an argument, a file or a folder is not as it must be. Files are never repaired or replaced
+            silently: the message names the file to delete.
+        FileNotFoundError: PATH, the split's folder or a set to be put there by hand is missing.
+        ConnectionError: a set is neither there nor to be downloaded; the message says what to put where.
+    """
+    checks.choice("split", split, [*patches.SPLITS, *([UNLABELLED] if name == "stl10" else [])])
+    if stream is not None:
+        checks.boolean("stream", stream)
+    is_folder = isinstance(name, str) and name.startswith(FOLDER)
+    if is_folder or name in TREES:
+        if size is not None:
+            checks.integer("size", size, least=1)
+        if is_folder:
+            path = Path(name.removeprefix(FOLDER)).expanduser()
+            return ImageSet(*folders.folder(path, split, size, stream))
+        return ImageSet(*folders.tree(name, Path(root), split, size, stream))
+    checks.choice("name", name, NAMES)
+    for argument, value in (("size", size), ("stream", stream)):
+        if value is not None:
+            raise ValueError(
+                f"{argument} applies to {FOLDER}PATH, {', '.join(TREES)}, got {argument}={value!r} with "
+                f"name={name!r}; leave it out"
+            )
+    if name in MADE:
+        return _kept(Path(root, name, "patches.npz"), MADE[name], split)
+    return ImageSet(*downloaded(name, Path(root, name), split))
+
+
+def pretraining_split(name: str) -> str:
+    """The split to train on without labels: "unlabelled" for "stl10", "train" for all others."""
+    return UNLABELLED if name == "stl10" else "train"
+
+
+def _kept(path: Path, make: Callable, split: str) -> ImageSet:
+    """What `make` gives for a split, read from `path`; made and written there first if it is missing."""
+    if not path.exists():
+        arrays = {
+            f"{key}_{part}": value
+            for part in patches.SPLITS
+            for key, value in zip(("images", "labels", "classes"), make(part))
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        try:
+            with unfinished.open("wb") as file:
+                np.savez(file, format=FORMAT, **arrays)
+            os.replace(unfinished, path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            if kept["format"] != FORMAT:
+                raise ValueError(f"its format is {kept['format']}, not {FORMAT}")
+            images, labels, classes = (kept[f"{key}_{split}"] for key in ("images", "labels", "classes"))
+            return ImageSet(torch.from_numpy(images), torch.from_numpy(labels), tuple(classes.tolist()))
+    except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} is truncated or not of this version of setclr ({error}); delete it and "
+            f"load again: it is made anew in seconds"
+        ) from error

@@ -1,0 +1,134 @@
+"""What features are worth on other data sets (GroCo, table 3; MMCL, table 1): a row a set."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from sklearn.metrics import balanced_accuracy_score
+from torch import Tensor, nn
+from torch.nn import functional as F
+from tqdm.auto import tqdm
+
+from setclr import data
+from setclr.checks import boolean, choice, integer
+from setclr.data import FOLDER, TREES, ImageSet
+from setclr.data.benchmarks import BENCHMARKS, benchmark
+from setclr.evaluation.embed import side_of
+from setclr.evaluation.frozen import features
+from setclr.evaluation.neighbours import knn
+from setclr.evaluation.probes import linear_probe
+from setclr.evaluation.tuning import check_pair, fine_tune
+from setclr.training.checkpoint import Run
+from setclr.views.pixels import grey
+
+Pair = tuple[ImageSet, ImageSet]
+
+
+def transfer(
+    run: Run,
+    names: str | Sequence[str],
+    root: str | Path = "data",
+    k: int = 20,
+    temperature: float = 0.07,
+    linear: bool = True,
+    tuned: dict | None = None,
+    size: int | None = None,
+) -> pd.DataFrame:
+    """Test accuracies, in per cent, of a run's encoder on labelled data sets that it was not trained on.
+
+    GroCo's table 3 has "aircraft", "caltech101", "cars", "cifar10", "cifar100", "dtd", "flowers", "food",
+    "pets", "sun397" and "voc2007" by kNN; the paper votes with T = 0.07 and does not say for which of its
+    k = 1, 10, 20 the table is. MMCL's table 1 has five of them fine-tuned.
+
+    Images come at the side that the run was trained on and with its channels: photographs as the centre
+    square, resized; images that lie in memory resized, small ones enlarged; colours turned grey for one
+    channel, grey repeated for three.
+
+    Args:
+        run: its encoder works on the device where it is, and is left as it was.
+        names: of `setclr.data.load` or of BENCHMARKS, or folder:PATH.
+        root: the folder of data sets; what is missing is downloaded there.
+        k, temperature: of the kNN vote.
+        linear: also a linear probe, as `linear_probe` trains it; the papers' tables do not have it.
+        tuned: also a fine-tuned encoder: a dict of `fine_tune`'s arguments, such as {"epochs": 30}, or {}.
+        size: side in pixels; None takes that of the training (`embed.side_of`).
+
+    Returns:
+        A row a name; columns classes, train, test (numbers of images), metric, knn, linear, fine-tuned. The
+        metric is "accuracy"; "per class", the mean over classes of their accuracies, where Kornblith et al.
+        2019 and MMCL's table take that; "largest object" for "voc2007" (see BENCHMARKS).
+
+    Raises:
+        ValueError: an argument is not as above; a split lacks classes: they are named; the training's side is
+            not known.
+        FileNotFoundError, ConnectionError: a set is not there and cannot be downloaded. Found before anything
+            is computed.
+
+    Cost: a forward pass for each image and 4 · N · D bytes for a set's features; then as knn, linear_probe
+    and fine_tune.
+    """
+    size = side_of(run) if size is None else integer("size", size, least=8)
+    boolean("linear", linear)
+    names = [names] if isinstance(names, str) else list(names)
+    sets = {name: labelled_pair(name, root, size) for name in names}
+    encoder, rows = Fitted(run.encoder, run.channels, size), {}
+    for name, (train, test) in tqdm(sets.items(), desc="transfer", unit="set"):
+        metric = BENCHMARKS[name].metric if name in BENCHMARKS else "accuracy"
+        row = {"classes": len(train.classes), "train": len(train), "test": len(test), "metric": metric}
+        device = next(encoder.parameters()).device
+        bank, queries = (features(encoder, part.images).to(device) for part in (train, test))
+        labels = train.labels.to(device)
+        row["knn"] = score(knn(bank, labels, queries, k, temperature), test.labels, metric)
+        if linear:
+            row["linear"] = score(linear_probe(bank, labels, queries), test.labels, metric)
+        if tuned is not None:
+            row["fine-tuned"] = score(fine_tune(encoder, train, test, **tuned), test.labels, metric)
+        rows[name] = row
+    return pd.DataFrame.from_dict(rows, "index")
+
+
+def labelled_pair(name: str, root: str | Path, size: int) -> Pair:
+    """The training and test images of a set, those of files at side `size`, decoded when they are needed.
+
+    Raises as `transfer` does.
+    """
+    if name in BENCHMARKS:
+        train, test = benchmark(name, root, size)
+    else:
+        is_folder = isinstance(name, str) and name.startswith(FOLDER)
+        choice("names", FOLDER + "PATH" if is_folder else name, [*data.NAMES, *BENCHMARKS])
+        files = {"size": size, "stream": True} if is_folder or name in TREES else {}
+        train, test = (data.load(name, root, split, **files) for split in ("train", "test"))
+    try:
+        check_pair(train, test)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    for split, part in (("train", train), ("test", test)):
+        counts = part.labels.bincount(minlength=len(part.classes)).tolist()
+        if missing := [c for c, count in zip(part.classes, counts) if not count]:
+            raise ValueError(f"{name}: its {split} split has no images of {', '.join(missing)}; complete it")
+    return train, test
+
+
+def score(predicted: Tensor, labels: Tensor, metric: str) -> float:
+    """Accuracy in per cent, or the mean of the classes' accuracies where the metric is "per class"."""
+    predicted, labels = predicted.cpu(), labels.cpu()
+    if metric == "per class":
+        return 100 * float(balanced_accuracy_score(labels.numpy(), predicted.numpy()))
+    return 100 * float((predicted == labels).float().mean())
+
+
+class Fitted(nn.Module):
+    """An encoder that takes images (N, 1 or 3, H, W) of any side: grey, repeated or resized as it needs
+    them."""
+
+    def __init__(self, encoder: nn.Module, channels: int, size: int):
+        super().__init__()
+        self.encoder, self.channels, self.size = encoder, channels, size
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[1] != self.channels:
+            x = grey(x) if self.channels == 1 else x.expand(-1, self.channels, -1, -1)
+        if x.shape[2:] != (self.size, self.size):
+            x = F.interpolate(x, (self.size, self.size), mode="bilinear", antialias=True)
+        return self.encoder(x)

@@ -1,0 +1,131 @@
+"""Fine-tuning: a pretrained encoder trained on with labels (the many-shot columns of MMCL's table 1)."""
+
+import copy
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from tqdm.auto import tqdm
+
+from setclr import views
+from setclr.checks import integer, number
+from setclr.data import ImageSet
+from setclr.data.photographs import Photographs
+from setclr.evaluation.frozen import features
+from setclr.training.seeding import seeded
+from setclr.views import View
+
+CROP = (View(jitter_p=0.0, grey=0.0),)  # a crop of 8 % to all of the area, and a flip
+
+
+@torch.enable_grad()
+def fine_tune(
+    encoder: nn.Module,
+    train: ImageSet,
+    test: ImageSet,
+    epochs: int = 30,
+    lr: float = 0.01,
+    batch: int = 64,
+    weight_decay: float = 0.0,
+    seed: int = 0,
+) -> Tensor:
+    """The label of each test image by a copy of the encoder trained whole, with a linear classifier on it.
+
+    As in the program of Ericsson et al. 2021, with which the MMCL paper made its table: cross-entropy, SGD
+    with Nesterov momentum 0.9, half a cosine from lr to 0, crops and flips, nothing but the last weights
+    kept. There it takes 5,000 steps of 64 images, and lr (1e-4 to 1e-1) and weight decay (0, 1e-6 / lr to
+    1e-3 / lr) are those that do best on validation images: search among them likewise, never on `test`.
+
+    Args:
+        encoder: left as it was; the copy works on its device.
+        train, test: images of one shape, which the encoder takes; of photographs crops are cut at full
+            resolution.
+        epochs: passes over the training images; of an incomplete last batch the images wait for another
+            epoch.
+        lr: the first learning rate.
+        seed: of the classifier's first weights, the order of images and their crops: a function of the seed,
+            the epoch and the step. Equal arguments give equal labels on one CPU and number of threads.
+
+    Returns:
+        (N,) labels of the test images, on the CPU.
+
+    Raises:
+        ValueError: an argument is not as above; the message names it.
+        FloatingPointError: the loss became NaN or inf.
+
+    Cost: three forward passes of the encoder for each image and epoch.
+    """
+    integer("epochs", epochs, least=1)
+    integer("batch", batch, least=2, most=len(train), hint=f"train has {len(train)} images")
+    number("lr", lr, above=0)
+    number("weight_decay", weight_decay, least=0)
+    integer("seed", seed, least=0)
+    check_pair(train, test)
+    device = next(encoder.parameters()).device
+    size = features(encoder, train.images[:1]).shape[1]
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        model = nn.Sequential(copy.deepcopy(encoder), nn.Linear(size, len(train.classes))).to(device)
+        model.requires_grad_(True).train()
+        _train(model, train, epochs, lr, batch, weight_decay, seed, device)
+    logits = features(model, test.images).cpu()
+    if not logits.isfinite().all():
+        raise FloatingPointError(f"the weights became NaN or inf; lower lr, now {lr}")
+    return logits.argmax(1)
+
+
+def check_pair(train: ImageSet, test: ImageSet) -> None:
+    """Raises ValueError unless both sets have the same classes and images of one shape."""
+    if train.classes != test.classes:
+        differ = sorted(set(train.classes) ^ set(test.classes)) or ["those in another order"]
+        more = f" and {len(differ) - 3} more" if len(differ) > 3 else ""
+        raise ValueError(f"test must have the classes of train; they differ in {', '.join(differ[:3])}{more}")
+    if train.images.shape[1:] != test.images.shape[1:]:
+        raise ValueError(
+            f"test must have images of the shape of train, {tuple(train.images.shape[1:])}, got "
+            f"{tuple(test.images.shape[1:])}; load both with the same size="
+        )
+
+
+def _train(
+    model: nn.Module,
+    train: ImageSet,
+    epochs: int,
+    lr: float,
+    batch: int,
+    weight_decay: float,
+    seed: int,
+    device: torch.device,
+) -> None:
+    steps = len(train) // batch
+    optimiser = torch.optim.SGD(
+        model.parameters(), lr, momentum=0.9, nesterov=True, weight_decay=weight_decay
+    )
+    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs * steps)
+    crops = _crops(train, epochs, batch, seed, device)
+    for step, (x, y) in enumerate(tqdm(crops, desc="fine-tune", total=epochs * steps, unit="step")):
+        optimiser.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimiser.step()
+        cosine.step()
+        if (step + 1) % steps == 0 and not loss.isfinite():  # once an epoch: looking makes a GPU wait
+            raise FloatingPointError(f"the loss became {loss.item()} in step {step}; lower lr, now {lr}")
+
+
+def _crops(
+    train: ImageSet, epochs: int, batch: int, seed: int, device: torch.device
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The batches of all epochs: one view (n, C, S, S) of each image, and its label."""
+    for epoch in range(epochs):
+        order = torch.randperm(len(train), generator=seeded(seed, epoch))
+        for step, index in enumerate(order.split(batch)[: len(train) // batch]):
+            draws = views.draw(CROP, batch, seeded(seed, epoch, step))
+            if isinstance(train.images, Photographs):
+                crops = [x.to(device) for x in train.images.crops(index, CROP, draws)]
+                x = views.finish(crops, CROP, draws)[0][0]
+            else:
+                index = index.to(train.images.device)
+                x = views.apply(train.images[index].to(device), CROP, draws)[0]
+            yield x, train.labels[index.cpu()].to(device)

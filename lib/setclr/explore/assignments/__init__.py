@@ -1,0 +1,1 @@
+"""Linear assignment: pairs, the best matching, and its softened form."""

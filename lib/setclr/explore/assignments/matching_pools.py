@@ -1,0 +1,200 @@
+"""Two views of many things, matched in pools of 8 to 512: whom each left patch gets, and how often rightly
+(QARe, section 5.1)."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+from torch.nn import functional as F
+
+from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
+from setclr.explore.kit.parts import bare
+from setclr.explore.trained.training_film import thumbnails
+from setclr.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
+
+SIZES = (8, 16, 32, 64, 128, 256, 512)  # things in a pool
+PAGES = 8  # pools that a mean is taken over
+ROWS, COLUMNS = 8, 2  # pairs shown
+PATCH, GAP = 44, 22  # pixels of a patch, and between two
+CELL = 3 * (PATCH + GAP) + GAP, PATCH + 12  # width and height: left patch, the one it got, the true one
+WAYS = ("one to one", "nearest")
+
+
+class Matching(NamedTuple):
+    """What one way of matching makes of one pool."""
+
+    pool: np.ndarray  # (P,) things
+    got: np.ndarray  # (P,) for each, the thing whose second view it gets
+
+    @property
+    def right(self) -> np.ndarray:
+        return self.pool == self.got
+
+
+def matching_pools(
+    features: dict[str, tuple[Tensor, Tensor]] | None = None, patches: Tensor | None = None, **initial
+) -> Panel:
+    """Pools of things matched by features, with sliders for the pool's size and for which pool is shown.
+
+    Args:
+        features: by name, (n, D) of view 1 and (n, D) of view 2; the first is the baseline, drawn in grey.
+        patches: (2, n, C, H, W) uint8, the pictures.
+
+    Without arguments it shows drawn patches that two noisy encoders look at. Raises ValueError for fewer than
+    16 things.
+    """
+    if features is None or patches is None:
+        features, patches = drawn_example()
+    n = patches.shape[1]
+    if n < SIZES[1]:
+        raise ValueError(f"patches must show {SIZES[1]} things or more, got {n}")
+    sizes = [size for size in SIZES if size <= n]
+    found = {name: solved(a, b, sizes) for name, (a, b) in features.items()}
+    small = np.stack([thumbnails(view, PATCH) for view in patches])
+    start = min(128, sizes[-1])
+    marks = {size: str(size) for size in (sizes[0], start, sizes[-1])}
+    controls = {
+        "pool": log_slider("things in the pool", start, sizes[0], sizes[-1], np.log10(2), marks),
+        "page": slider("which pool", 1, 1, PAGES, 1),
+        "features": options("features", features, list(features)[-1]),
+        "matching": options("matching", WAYS),
+    }
+    return Panel(
+        lambda figure, compact: build(figure, compact, found, small), controls, (9.4, 4.7), initial, 4.4
+    )
+
+
+def solved(a: Tensor, b: Tensor, sizes: list[int]) -> dict[tuple, Matching]:
+    """Every pool that the sliders can ask for, by (way, size, page). Page by page a larger pool holds the
+    smaller one: rivals join, nobody leaves."""
+    similarity = (F.normalize(a.double(), dim=1) @ F.normalize(b.double(), dim=1).T).numpy(force=True)
+    order = np.random.default_rng(0).permutation(len(similarity))
+    found = {}
+    for size in sizes:
+        for page in range(PAGES):
+            pool = np.take(order, page * len(order) // PAGES + np.arange(size), mode="wrap")
+            part = similarity[np.ix_(pool, pool)]
+            found["one to one", size, page] = Matching(pool, pool[linear_sum_assignment(-part)[1]])
+            found["nearest", size, page] = Matching(pool, pool[part.argmax(1)])
+    return found
+
+
+def accuracy(found: dict[tuple, Matching], way: str, size: int) -> float:
+    """Per cent, the mean over the pages."""
+    return 100 * float(np.mean([found[way, size, page].right.mean() for page in range(PAGES)]))
+
+
+def build(figure, compact: bool, found: dict, small: np.ndarray) -> Drawing:
+    left, right = (figure, None) if compact else figure.subfigures(1, 2, width_ratios=[1, 1.15])
+    grid = left.subplots()
+    bare(grid)
+    picture = grid.imshow(page_of([], small), interpolation="nearest")
+    for column in range(COLUMNS):
+        for place, word in enumerate(("view 1", "gets", "true one")):
+            x = corner(column)[0] + PATCH / 2 + place * (PATCH + GAP)
+            grid.text(x, -4, word, ha="center", fontsize=7 if compact else 8, color="#555555")
+    marks = [
+        grid.plot([], [], linestyle="none", marker=marker, color=colour, markersize=7)[0]
+        for marker, colour in (("$\u2713$", GREEN), ("$\u2717$", VERMILION))
+    ]
+    grid.set_xlabel(" " if right else " \n ", fontsize=9)  # room for the count
+    count = grid.text(0.5, -0.02, "", transform=grid.transAxes, ha="center", va="top", fontsize=9)
+    count.set_in_layout(False)
+    moving = [picture, *marks, count]
+
+    sizes = sorted({size for one in found.values() for _, size, _ in one})
+    curves = {name: {way: [accuracy(f, way, s) for s in sizes] for way in WAYS} for name, f in found.items()}
+    if right is not None:
+        lines, dots, words = draw_curves(right.subplots(), sizes, next(iter(curves.items())))
+        moving += [*lines, *dots, *words]
+
+    def update(values: dict) -> str:
+        name, way, page = values["features"], values["matching"], values["page"] - 1
+        at = int(np.abs(np.log(np.array(sizes) / values["pool"])).argmin())
+        matching = found[name][way, sizes[at], page]
+        shown = min(sizes[at], ROWS * COLUMNS)
+        picture.set_data(page_of(list(zip(matching.pool, matching.got))[:shown], small))
+        for mark, which in zip(marks, (matching.right, ~matching.right)):
+            mark.set_data(*mark_places(which[:shown].nonzero()[0]))
+        hits, (best, other) = int(matching.right[:shown].sum()), (curves[name][w][at] for w in WAYS)
+        everywhere = "" if right else f"\nmean of {PAGES} pools: {curves[name][way][at]:.0f} %"
+        count.set_text(f"{hits} of the {shown} shown are right{everywhere}")
+        if right is not None:
+            for curve, line, dot, word in zip(WAYS, lines, dots, words):
+                y = curves[name][curve]
+                line.set_data(sizes, y)
+                dot.set_data([sizes[at]], [y[at]])
+                dot.set_markersize(11 if curve == way else 6)
+                word.set_text(f"{curve}: {y[at]:.0f} %" + ", at the left" * (curve == way))
+        return (
+            f"{name}, matched {way}, pool {page + 1} with {sizes[at]} things: {hits} of the {shown} shown "
+            f"get their own other view. Mean over {PAGES} pools: one to one {best:.1f} %, nearest "
+            f"{other:.1f} %, so one to one is worth {best - other:+.1f} points."
+        )
+
+    return Drawing(moving, update)
+
+
+def draw_curves(axis, sizes: list[int], baseline: tuple[str, dict]):
+    """The still part of the curves; returns the two lines, their dots and their numbers, which move."""
+    axis.set_xscale("log", base=2)
+    axis.set(xlim=(sizes[0] / 1.15, sizes[-1] * 1.15), ylim=(0, 103), xticks=sizes, xticklabels=sizes)
+    axis.minorticks_off()
+    axis.set(xlabel="things in the pool", title=f"% matched rightly, mean over {PAGES} pools")
+    inside = {"transform": axis.transAxes}
+    name, y = baseline
+    axis.plot(sizes, y[WAYS[0]], color=GREY, linewidth=1.2, linestyle=":")
+    axis.text(0.03, 0.04, f"···  {name}, one to one", color="#555555", **inside)
+    lines, dots, words = [], [], []
+    looks = ((0.22, "-", "o", BLUE, BLUE), (0.13, "--", "s", ORANGE, OCHRE))
+    for height, style, marker, colour, ink in looks:
+        lines.append(axis.plot([], [], style, color=colour)[0])
+        dots.append(axis.plot([], [], marker, color=colour, markeredgecolor="black")[0])
+        words.append(axis.text(0.1, height, "", color=ink, weight="bold", **inside))
+        axis.plot(0.055, height + 0.02, marker, color=colour, **inside)
+    return lines, dots, words
+
+
+def corner(place: int) -> tuple[int, int]:
+    """Left and top pixel of a cell of the page."""
+    width, height = CELL
+    return (place % COLUMNS) * width + GAP // 2, (place // COLUMNS) * height + 6
+
+
+def mark_places(places: np.ndarray) -> tuple[list, list]:
+    """Between the left patch and the one it got."""
+    corners = [corner(place) for place in places]
+    return [x + PATCH + GAP / 2 for x, _ in corners], [y + PATCH / 2 for _, y in corners]
+
+
+def page_of(pairs: list[tuple[int, int]], small: np.ndarray) -> np.ndarray:
+    """The page as pixels: for each (thing, thing got) the left patch, the framed right patch that it got
+    and, where that is wrong, the true one."""
+    canvas = np.full((ROWS * CELL[1], COLUMNS * CELL[0] - GAP, 3), 255, np.uint8)
+    for place, (thing, got) in enumerate(pairs):
+        (x, y), frame = corner(place), (0, 158, 115) if thing == got else (213, 94, 0)
+        canvas[y : y + PATCH, x : x + PATCH] = small[0, thing]
+        x += PATCH + GAP
+        canvas[y - 3 : y + PATCH + 3, x - 3 : x + PATCH + 3] = frame
+        canvas[y : y + PATCH, x : x + PATCH] = small[1, got]
+        if thing != got:
+            x += PATCH + GAP
+            canvas[y : y + PATCH, x : x + PATCH] = small[1, thing]
+    return canvas
+
+
+def drawn_example(n: int = 256) -> tuple[dict[str, tuple[Tensor, Tensor]], Tensor]:
+    """Things of 12 numbers each, seen twice with noise: as soft patches of colour and by two encoders."""
+    chance = torch.Generator().manual_seed(0)
+
+    def normal(*shape):
+        return torch.randn(shape, generator=chance)
+
+    things = normal(n, 12)
+    views = {"noisy encoder": 0.75, "better encoder": 0.5}
+    features = {name: (things + s * normal(n, 12), things + s * normal(n, 12)) for name, s in views.items()}
+    tint = 1 + 0.25 * normal(2, n, 3, 1, 1)
+    blobs = F.interpolate(things.view(n, 3, 2, 2), (32, 32), mode="bicubic")
+    return features, (128 + 50 * tint * blobs).clamp(0, 255).byte()

@@ -1,0 +1,1 @@
+"""What a loss, a training step and many processes cost."""

@@ -1,0 +1,47 @@
+"""What many processes see of a batch: each its own part, or, after a gather, all of it."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from setclr.explore.kit.panel import Picture, still
+from setclr.explore.kit.parts import cells, frames
+from setclr.losses.base import SetLoss
+from setclr.palette import VERMILION
+
+
+def gather_picture(z: Tensor, loss: SetLoss, processes: int = 2) -> Picture:
+    """The assignments of `loss` for embeddings z (V, N, E) shared out among processes: without a gather, a
+    block for each process, and with it, one whole matrix. Rows and columns stand process by process."""
+    V, N, _ = z.shape
+    share = N // processes
+    owner = torch.arange(N).repeat(V) // share
+    order = owner.argsort(stable=True)
+    whole = loss.assignment(z)[order][:, order].numpy()
+    alone = np.full((V * N, V * N), np.nan)
+    for p, part in enumerate(z.split(share, dim=1)):
+        block = slice(p * V * share, (p + 1) * V * share)
+        alone[block, block] = loss.assignment(part).numpy()
+    seen, pairs = processes * V * share * (V * share - 1), V * N * (V * N - 1)
+
+    def draw(figure) -> str:
+        axes = figure.subplots(1, 2)
+        for axis, matrix, title in zip(axes, (alone, whole), ("each process alone", "after the gather")):
+            cells(axis, V * N, V * N).set_array(np.ma.masked_invalid(matrix))
+            axis.set_title(title)
+            middle = [V * share * (p + 0.5) - 0.5 for p in range(processes)]
+            names = [f"process {p}" for p in range(processes)]
+            axis.set_xticks(middle, names)
+            axis.set_yticks(middle, names, rotation=90, va="center")
+            axis.tick_params(length=0)
+            positive = [
+                (a, c) for a, c in np.ndindex(V * N, V * N) if a != c and order[a] % N == order[c] % N
+            ]
+            frames(axis, positive, VERMILION, 1.2)
+        return (
+            f"{V} views of {N} images on {processes} processes, row anchor, column candidate, positives in "
+            f"red frames. Alone the processes see {seen} of {pairs} pairs and the rest is blank; after the "
+            "gather they see all."
+        )
+
+    return still(draw, (7, 3.4))

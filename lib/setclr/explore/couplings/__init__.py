@@ -1,0 +1,1 @@
+"""Optimal transport: Sinkhorn's rounds, its constraints, and IOT-CL's penalty."""

@@ -1,0 +1,1 @@
+"""Every loss on one batch: whom each matches, and where it pushes."""

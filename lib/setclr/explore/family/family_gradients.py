@@ -1,0 +1,136 @@
+"""One batch pushed by ten losses: the same points on ten circles, with arrows where that loss wants them."""
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+from matplotlib.colors import to_rgba_array
+from matplotlib.text import Text
+from torch import Tensor
+
+from setclr.explore.family.family_matrices import ANGLES, FAMILY, NAMES, RADIUS, batch, smoothing_slider
+from setclr.explore.kit.panel import Drawing, Panel, slider
+from setclr.losses import SetLoss
+from setclr.palette import GREY, LINES
+
+FEW = ("LinearAssignment", "InfoNCE", "NTLogistic", "GroCo", "IOT total", "MMCL")  # in the compact form
+MOVED = (1, 2)  # ■3, the point with the slider
+ORDER = [0, 1, 3, 4, 2]  # in which the images are drawn: ■3 on top
+LONGEST = 0.6  # radii: the longest arrow on every circle
+START = 0.07  # radii: an arrow begins at the edge of its marker
+QUIET = 0.05  # of the longest arrow: a point pushed less than this is drawn hollow
+REST = 1e-6  # a loss whose longest arrow is less than this is at rest
+
+
+def family_gradients(**initial) -> Panel:
+    """Ten losses' pushes on one batch, with sliders for the smoothing and for the place of one point."""
+    home = ANGLES[MOVED[0]][MOVED[1]]
+    controls = {
+        "smoothing": smoothing_slider(),
+        "angle": slider("angle of ■3 in degrees", home, 0, 359, 1, {15: "by ●2", home: "home", 310: "by ●5"}),
+    }
+    return Panel(build, controls, (8.8, 4.2), initial, 5.4)
+
+
+@lru_cache(maxsize=2**12)
+def pushes_of(name: str, smoothing: float, angle: int) -> np.ndarray:
+    """(2, 5): with ■3 at this angle. A loss without a smoothing is asked for it at 1 only."""
+    return pushes(FAMILY[name].at(smoothing), moved_batch(angle))
+
+
+def moved_batch(angle: int) -> Tensor:
+    angles = np.array(ANGLES)
+    angles[MOVED] = angle
+    return batch(angles)
+
+
+def pushes(loss: SetLoss, z: Tensor) -> np.ndarray:
+    """(V, N): minus the gradient of the loss at points z (V, N, 2) of the circle, along the circle;
+    anticlockwise is positive."""
+    z = z.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(loss(z), z)
+    return (slope[..., 0] * z[..., 1] - slope[..., 1] * z[..., 0]).detach().numpy()
+
+
+def build(figure, compact: bool) -> Drawing:
+    names = FEW if compact else list(FAMILY)
+    columns, size = (2, 7) if compact else (5, 8)
+    centres = np.array([(3.1 * (k % columns), -3.5 * (k // columns)) for k in range(len(names))])
+    axis = figure.subplots()
+    axis.set(aspect="equal", xlim=(-1.5, 3.1 * columns - 1.6), ylim=(centres[-1, 1] - 1.9, 1.8))
+    axis.set_axis_off()
+    if not compact:
+        legend = "● view 1    ■ view 2    black edge: ■3, which you move    ○ □ pushed by less than 5 %"
+        axis.text(centres[:, 0].mean(), axis.get_ylim()[0] - 0.1, legend, fontsize=size, ha="center")
+    numbers = [draw_circle(axis, name, centre, size) for name, centre in zip(names, centres)]
+    colours = np.tile(to_rgba_array(LINES[: len(ANGLES[0])]), (len(names), 1, 1))  # (losses, images, 4)
+    dots = [axis.scatter([], [], marker=marker, s=26, linewidth=1.3, zorder=3) for marker in "os"]
+    for v, view in enumerate(dots):
+        edges = colours.copy()
+        if v == MOVED[0]:
+            edges[:, MOVED[1]] = to_rgba_array("black")
+        view.set_edgecolors(edges[:, ORDER].reshape(-1, 4))
+    arrows = axis.quiver(
+        *np.zeros((4, len(names) * len(NAMES))),
+        color=np.repeat(colours, 2, axis=0).reshape(-1, 4),
+        units="xy",
+        scale=1,
+        scale_units="xy",
+        width=0.035,
+        headwidth=5,
+        headlength=5,
+        headaxislength=4.5,
+        minshaft=1.6,  # an arrow shorter than 1.6 heads is drawn small, head and shaft
+        minlength=0,
+        zorder=2,
+    )
+
+    def update(values: dict) -> str:
+        z = moved_batch(values["angle"]).numpy()
+        places = centres[:, None, None] + np.array(RADIUS)[:, None, None] * z  # (losses, views, images, 2)
+        along = np.stack([-z[..., 1], z[..., 0]], axis=-1)
+        push, words = np.zeros(places.shape[:3]), []
+        for k, (name, (parameter, longest)) in enumerate(zip(names, numbers)):
+            smoothing = values["smoothing"] if FAMILY[name].power else 1
+            force = pushes_of(name, smoothing, values["angle"])
+            most, where = np.abs(force).max(), NAMES[np.abs(force).argmax()]
+            push[k] = force / most if most > REST else 0
+            if FAMILY[name].power:
+                parameter.set_text(f"{FAMILY[name].parameter(smoothing):.3g}")
+            longest.set_text(f"{most:.2g}" if most > REST else "at rest")
+            words.append(f"{name} {most:.2g} at {where}" if most > REST else f"{name} at rest")
+        loud = np.abs(push) > QUIET
+        for v, view in enumerate(dots):
+            view.set_offsets(places[:, v, ORDER].reshape(-1, 2))
+            view.set_facecolors(np.where(loud[:, v, :, None], colours, 1)[:, ORDER].reshape(-1, 4))
+        arrows.set_offsets((places + START * np.sign(push)[..., None] * along).reshape(-1, 2))
+        arrows.set_UVC(*(LONGEST * push[..., None] * along).reshape(-1, 2).T)
+        return (
+            f"Smoothing {values['smoothing']:.3g} times the usual values, ■3 at {values['angle']}°. "
+            f"The strongest push of each loss: {', '.join(words)}. "
+            f"{(~loud).sum()} of the {loud.size} points get less than 5 % of their loss's strongest."
+        )
+
+    return Drawing([arrows, *dots, *(number for pair in numbers for number in pair)], update)
+
+
+def draw_circle(axis, name: str, centre: np.ndarray, size: float) -> tuple[Text, Text]:
+    """The still part of one circle; returns the two numbers in it, which move."""
+    around = np.linspace(0, 2 * np.pi, 120)
+    for radius in RADIUS:
+        ring = centre + radius * np.stack([np.cos(around), np.sin(around)], axis=-1)
+        axis.plot(*ring.T, color=GREY, linewidth=0.5, zorder=0)
+
+    def word(x, y, text="", **kwargs):
+        return axis.text(*(centre + (x, y)), text, fontsize=size, **kwargs)
+
+    word(0, 1.45, name, ha="center", weight="bold")
+    for i, (x, y) in enumerate(batch()[0].numpy()):
+        word(1.24 * x, 1.24 * y, str(i + 1), ha="center", va="center")
+    symbol, paper, power, *_ = FAMILY[name]
+    if power:
+        word(-0.17, -0.07, f"{symbol} =", ha="right")
+    elif symbol:
+        word(0, -0.07, f"{symbol} = {paper:g}", ha="center", color=GREY)
+    word(0.05, -1.55, "longest", ha="right")
+    return word(-0.07, -0.07), word(0.2, -1.55)

@@ -1,0 +1,1 @@
+"""What every panel is made of: the panel itself, controls, pieces of pictures, a few patches to show."""

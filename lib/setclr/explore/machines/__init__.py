@@ -1,0 +1,1 @@
+"""Support-vector machines: the plane, the solvers, and images as support vectors."""

@@ -1,0 +1,130 @@
+"""What the weight β of QARe does to a batch: gradient descent on InfoNCE + β·QARe (QARe, eq. 7 and 17)."""
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from setclr.explore.family.family_matrices import RADIUS
+from setclr.explore.kit.panel import Drawing, Panel, options, slider
+from setclr.explore.sets.quadratic_histogram import draw_circle
+from setclr.palette import GREY, VERMILION
+
+N, STEPS, RATE, TEMPERATURE = 8, 80, 0.5, 0.5
+BETAS = torch.arange(0, 4.01, 0.125, dtype=torch.float64)  # the paper's grid, which ends at 1.875, and on
+SIMILARITIES = ("cosine", "euclidean")
+NCE_OF_ONE_POINT = np.log(2 * N - 1)  # all 2N points equal: a blind choice among 2N − 1
+
+
+def qare_descent(**initial) -> Panel:
+    """Eight things on a circle pulled by InfoNCE and by β times QARe, with sliders for β and for time."""
+    controls = {
+        "beta": slider(
+            "weight β of QARe", 1.125, 0.0, 4.0, 0.125, {0.0: "InfoNCE alone", 1.125: "paper 1.125"}
+        ),
+        "step": slider("step of gradient descent", 10, 0, STEPS, 1),
+        "similarity": options("similarity", SIMILARITIES),
+    }
+    return Panel(build, controls, (9, 3.7), initial, 4.6)
+
+
+def start() -> Tensor:
+    """(2, N) radians: eight things crowded on one side of the circle, their two views mixed up."""
+    generator = torch.Generator().manual_seed(0)
+    thing = 2.6 * torch.rand(N, generator=generator, dtype=torch.float64) + 0.3
+    return thing + 0.45 * torch.randn(2, N, generator=generator, dtype=torch.float64)
+
+
+def points(angles: Tensor) -> Tensor:
+    return torch.stack([angles.cos(), angles.sin()], dim=-1)
+
+
+def info_nce(angles: Tensor) -> Tensor:
+    """InfoNCE(0.5) of each batch: angles (..., 2, N) → (...)."""
+    x = points(angles).flatten(-3, -2)
+    logits = x @ x.mT / TEMPERATURE
+    thing = torch.arange(N).repeat(2)
+    negatives = logits.masked_fill(thing[:, None] == thing, -torch.inf).logsumexp(-1)
+    positives = logits.diagonal(N, -2, -1).repeat(*[1] * (angles.ndim - 2), 2)
+    return F.softplus(negatives - positives).mean(-1)
+
+
+def qare(angles: Tensor, similarity: str) -> Tensor:
+    """QARe of each batch: angles (..., 2, N) → (...). Two points are 2·|sin(half their angle)| apart."""
+    if similarity == "cosine":
+        z = F.pad(points(angles), (0, 1), value=1.0)
+        eigenvalues = torch.linalg.eigvalsh(z.mT @ z)
+        return eigenvalues.prod(-2).sum(-1) / N**2
+    distances = 2 * ((angles.unsqueeze(-1) - angles.unsqueeze(-2)) / 2).sin().abs()
+    a, b = torch.linalg.eigvalsh(distances).unbind(-2)
+    return -(a * b.flip(-1)).sum(-1) / N**2
+
+
+@lru_cache
+def paths() -> dict[str, dict[str, np.ndarray]]:
+    """For each similarity the `angles` (STEPS + 1, β, 2, N) of all descents at once, and along them the
+    values of `InfoNCE` and the mean cosine `within` a view, (STEPS + 1, β)."""
+    found = {}
+    for similarity in SIMILARITIES:
+        path = [start().expand(len(BETAS), 2, N)]
+        for _ in range(STEPS):
+            angles = path[-1].clone().requires_grad_()
+            loss = info_nce(angles) + BETAS * qare(angles, similarity)
+            (slope,) = torch.autograd.grad(loss.sum(), angles)
+            path.append(path[-1] - RATE * slope)
+        angles = torch.stack(path)
+        sums = points(angles).sum(-2).square().sum(-1)  # N + the sum of the cosines between different points
+        within = ((sums - N) / (N * (N - 1))).mean(-1)
+        found[similarity] = {"angles": angles, "within": within, "InfoNCE": info_nce(angles)}
+    return {name: {k: x.numpy() for k, x in path.items()} for name, path in found.items()}
+
+
+def build(figure, compact: bool) -> Drawing:
+    size = 8 if compact else 9
+    layout = [["circle", "circle"], ["within", "InfoNCE"]] if compact else [["circle", "within", "InfoNCE"]]
+    ratios = {"height_ratios": [1.9, 1]} if compact else {"width_ratios": [1.15, 1, 1]}
+    axes = figure.subplot_mosaic(layout, **ratios)
+    batch = draw_circle(axes["circle"], "the batch", size)
+    curves = {
+        "within": draw_curve(axes["within"], "within", (-0.3, 1.05), 1.0, size),
+        "InfoNCE": draw_curve(axes["InfoNCE"], "InfoNCE", (1.3, 2.8), NCE_OF_ONE_POINT, size),
+    }
+
+    def update(values: dict) -> str:
+        path, k = paths()[values["similarity"]], int(round(values["beta"] / 0.125))
+        at = values["step"]
+        places = np.array(RADIUS)[:, None, None] * points(torch.from_numpy(path["angles"][at, k])).numpy()
+        batch[0].set_segments(places.swapaxes(0, 1))
+        for dots, place in zip(batch[1:], places):
+            dots.set_offsets(place)
+        for name, (line, dot) in curves.items():
+            line.set_data(range(STEPS + 1), path[name][:, k])
+            dot.set_data([at], [path[name][at, k]])
+        return (
+            f"Step {at} of InfoNCE + {values['beta']:g} · QARe({values['similarity']}): the mean cosine "
+            f"within a view is {path['within'][at, k]:+.2f} (InfoNCE alone: {path['within'][at, 0]:+.2f}), "
+            f"InfoNCE is {path['InfoNCE'][at, k]:.2f} (alone: {path['InfoNCE'][at, 0]:.2f}); "
+            f"after {STEPS} steps they are {path['within'][-1, k]:+.2f} and {path['InfoNCE'][-1, k]:.2f}."
+        )
+
+    return Drawing([*batch, *(artist for group in curves.values() for artist in group)], update)
+
+
+def draw_curve(axis, name: str, limits: tuple[float, float], collapsed: float, size: int) -> tuple:
+    """One quantity over the steps, that of β = 0 still; returns the line of β and its point at the step."""
+    axis.set(xlim=(-3, STEPS + 3), ylim=limits)
+    title = {"within": "mean cosine" + " within a view" * (size > 8), "InfoNCE": "InfoNCE"}[name]
+    axis.set_title(title, fontsize=size + 1)
+    axis.set_xlabel("step", fontsize=size)
+    axis.tick_params(labelsize=size)
+    alone = paths()["cosine"][name][:, 0]
+    axis.plot(alone, color=GREY)
+    axis.axhline(collapsed, color=GREY, linewidth=0.8, linestyle=":")
+    if size > 8:
+        axis.text(24, alone[18], "InfoNCE alone", fontsize=size, color="#555555", va="bottom")
+        text = {"within": "all points equal", "InfoNCE": "all points equal: log 15"}[name]
+        axis.text(STEPS, collapsed - 0.01, text, fontsize=size, color="#555555", ha="right", va="top")
+    line = axis.plot([], [], color=VERMILION, linewidth=2.2)[0]
+    return line, axis.plot([], [], "o", color=VERMILION, markersize=9, markeredgecolor="white")[0]

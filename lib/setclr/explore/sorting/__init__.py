@@ -1,0 +1,1 @@
+"""Sorting five numbers, networks of swaps, and GroCo's order of groups."""

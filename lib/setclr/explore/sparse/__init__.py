@@ -1,0 +1,1 @@
+"""Sparsemax and its support: which negatives get nothing."""

@@ -1,0 +1,1 @@
+"""Trained encoders: their features, neighbours and mistakes, films of training, recorded results."""

@@ -1,0 +1,23 @@
+"""Packages that may be missing: `pip install setclr` brings what the losses need, extras bring the rest."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Imports that need the extra of that name.
+
+    Raises:
+        ModuleNotFoundError: a package is missing; one sentence says which, and how to install the extra.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").split(".")[0]
+        if package in ("", "setclr") or str(error).startswith("setclr"):
+            raise
+        raise ModuleNotFoundError(
+            f"setclr needs {package} for this, which is not installed: pip install 'setclr[{name}]'",
+            name=error.name,
+        ) from None

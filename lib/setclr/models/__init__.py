@@ -1,0 +1,7 @@
+"""Encoders by name, and the projection heads that stand on them while they train."""
+
+from setclr.models.encoders import ENCODERS, encoder
+from setclr.models.heads import ACTIVATIONS, head
+from setclr.models.local import Places, PlacesHead
+
+__all__ = ["ACTIVATIONS", "ENCODERS", "Places", "PlacesHead", "encoder", "head"]

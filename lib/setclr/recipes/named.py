@@ -1,0 +1,50 @@
+"""Every experiment by name: the small ones of this project, and the rows of the papers' tables.
+
+`RECIPES[name]` is what to train, `PUBLISHED[name]` what a paper got by it, and where.
+"""
+
+from setclr.recipes.published import PUBLISHED, RECIPES_OF_PAPERS
+from setclr.recipes.published.row import Published
+from setclr.recipes.recipe import Recipe
+
+__all__ = ["COMPARED", "PUBLISHED", "RECIPES", "Published", "Recipe"]
+
+INFONCE = "InfoNCE(temperature=0.1)"
+GROCO = "GroCo(beta=1.0, negatives=10)"
+
+# One loss against another, with everything else alike: the head, too, which ends as GroCo needs it.
+COMPARED = {
+    "infonce": "InfoNCE(temperature=0.5)",
+    "infonce+qare": "InfoNCE(temperature=0.5) + 1.0 * QARe()",
+    "sparseclr": "SparseCLR()",
+    "sparseclr+qare": "SparseCLR() + 1.0 * QARe()",
+    "groco": GROCO,
+    "iot-total": "IOT(constraint='total')",
+    "iot-total-uniform": "IOT(constraint='total', uniformity=0.5)",
+    "iot-rows": "IOT(constraint='rows')",
+    "iot-rows-uniform": "IOT(constraint='rows', uniformity=0.5)",
+    "iot-both": "IOT(constraint='both', iterations=4)",
+    "iot-both-uniform": "IOT(constraint='both', iterations=4, uniformity=0.5)",
+    "mmcl-inv": "MMCL(solver='inv')",
+    "mmcl-exact": "MMCL(solver='exact')",
+}
+COMPARISON = {
+    f"compare-{encoder}-{name}": Recipe(
+        loss, data="cifar10", views="qare", encoder=encoder, last_norm=True, batch=256, epochs=100
+    )
+    for encoder in ("conv4", "resnet32", "resnet18")
+    for name, loss in COMPARED.items()
+}
+
+PHOTO = dict(views="photo", epochs=30, lr=3e-3)
+PHOTO_TOO = ("infonce+qare", "sparseclr", "sparseclr+qare", "iot-rows", "iot-rows-uniform", "mmcl-inv")
+
+RECIPES: dict[str, Recipe] = {
+    "photo-infonce": Recipe(INFONCE, **PHOTO),
+    "photo-groco": Recipe(GROCO, **PHOTO, last_norm=True),
+    **{f"photo-{name}": Recipe(COMPARED[name], **PHOTO, last_norm=True) for name in PHOTO_TOO},
+    "cifar10-infonce": Recipe(INFONCE, data="cifar10", views="qare", epochs=5, lr=3e-3),
+    "cifar10-groco": Recipe(GROCO, data="cifar10", views="qare", epochs=5, lr=3e-3, last_norm=True),
+    **COMPARISON,
+    **RECIPES_OF_PAPERS,
+}

@@ -1,0 +1,17 @@
+"""The four papers' image-pretraining tables, a file each: for every row a recipe and its published numbers.
+
+A row is here if the project has its loss and its model. What is left out, table by table, stands in the
+docstring of each file. Names: paper-table-what-makes-the-row, in lower case.
+"""
+
+from setclr.recipes.published import groco, iot, mmcl, qare
+from setclr.recipes.published.row import Published
+from setclr.recipes.recipe import Recipe
+
+ROWS = {
+    name: row
+    for paper in (qare, groco, iot, mmcl)
+    for name, row in sorted(paper.rows().items(), key=lambda item: item[1].published.table)
+}
+RECIPES_OF_PAPERS: dict[str, Recipe] = {name: row.recipe for name, row in ROWS.items()}
+PUBLISHED: dict[str, Published] = {name: row.published for name, row in ROWS.items()}

@@ -1,0 +1,41 @@
+"""What a row of a paper's table is here."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from setclr.recipes.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a paper printed for one run."""
+
+    paper: str
+    """Who and when."""
+    table: str
+    numbers: dict[str, float]
+    """Per cent, as printed. "linear": accuracy of a linear probe, "linear-top5" its top-5; "knn20": of 20
+    nearest neighbours; the note says what others are. Empty where the paper prints none."""
+    spread: dict[str, float] = field(default_factory=dict)
+    """Standard deviation of the number of that name, where printed."""
+    note: str = ""
+    """What the paper leaves open or its authors' program does otherwise, and what the recipe takes."""
+
+    def __str__(self) -> str:
+        """The numbers that name themselves: the linear probe, and the kNN of most neighbours."""
+        digits = max(
+            len(f"{x}".partition(".")[2]) for x in (*self.numbers.values(), *self.spread.values(), 0)
+        )
+        knn = [name for name in self.numbers if name.startswith("knn")][-1:]
+        shown = [name for name in ("linear", *knn) if name in self.numbers] or list(self.numbers)[:1]
+        parts = [
+            f"{name} {self.numbers[name]:.{digits}f}"
+            + (f" ± {self.spread[name]:.{digits}f}" if name in self.spread else "")
+            for name in shown
+        ]
+        return ", ".join(parts) or "no number"
+
+
+class Row(NamedTuple):
+    recipe: Recipe
+    published: Published

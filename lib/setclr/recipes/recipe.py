@@ -1,0 +1,173 @@
+"""A `Recipe` says all that decides what a training run learns.
+
+Where it runs and where it writes is no part of it, so equal recipes give equal runs. `setclr.recipes` has
+them by name.
+"""
+
+from dataclasses import asdict, dataclass, fields
+
+from setclr import losses
+from setclr.checks import boolean, choice, integer, number
+from setclr.models import ENCODERS
+from setclr.recipes import loss_schedule
+from setclr.views import PRESETS
+
+# The least value of each integer, and the bounds of those that may also be None.
+LEAST = dict(local_views=0, same_class=1, layers=1, hidden=1, embedding=1, predictor=0, queue=0)
+LEAST |= dict(epochs=0, batch=2, seed=0)
+OR_NONE = {
+    "size": (8, None, "None leaves the images as they are"),
+    "images": (2, None, "None takes all"),
+    "full_views": (1, 4, "None takes as many as `views` has"),
+    "view_size": (8, None, "None takes the images' side"),
+    "local_size": (8, None, "None takes 3/7 of a full view's side"),
+    "lr_batch": (1, None, "None takes lr as it is"),
+    "chunk": (2, None, "None takes the whole batch at once"),
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One pretraining run. Raises ValueError where a field cannot be used, naming it."""
+
+    loss: str
+    """The loss as its repr, for example "InfoNCE(temperature=0.5)"; + and * combine losses."""
+    data: str = "photo-patches"
+    """Name of a data set (`python -m setclr data` lists them) or folder:PATH."""
+    size: int | None = None
+    """Side in pixels to which the images of a folder are resized and cropped; None: they are all of one
+    size."""
+    images: int | None = None
+    """Train on so many of its images, spread evenly over the classes; None: on all."""
+    views: str = "simclr"
+    """Named augmentation, a key of setclr.views.PRESETS."""
+    full_views: int | None = None
+    """Full views of an image, 1 to 4, in turn those of `views`; None: as many as `views` has. Losses need
+    two, baselines such as "Supervised()" one."""
+    local_views: int = 0
+    """Small crops of an image beside its full views (multi-crop)."""
+    view_size: int | None = None
+    """Side of a full view in pixels; None: that of the images. With a folder and no `size`, crops are cut
+    from the files as they are, of any sizes, and read while it trains."""
+    local_size: int | None = None
+    """Side of a small crop; None: 3/7 of a full view's."""
+    same_class: int = 1
+    """A batch is made of groups of so many images of one class: false negatives, on purpose."""
+    encoder: str = "conv4"
+    layers: int = 2
+    """Linear layers of the projection head."""
+    hidden: int = 256
+    """Width of the projection head's hidden layers."""
+    activation: str = "leaky_relu"
+    """Between the head's layers: "leaky_relu" or "relu", each after a batch norm."""
+    embedding: int = 64
+    """E: dimensions of the embeddings that the loss sees."""
+    last_norm: bool = False
+    """End the head with a batch norm without scale and shift (GroCo needs it)."""
+    key_momentum: float | None = None
+    """Momentum of a second encoder, a moving average of the first, whose embeddings are the loss's candidates
+    (MoCo); None: views are compared with one another."""
+    key_schedule: str = "constant"
+    """What that momentum does: "constant", or "cosine" to 1 at the end (MoCo v3)."""
+    queue: int = 0
+    """Keys of earlier batches that are further negatives (MoCo)."""
+    predictor: int = 0
+    """Linear layers between the head and the loss on the side of the first encoder (MoCo v3)."""
+    optimiser: str = "adam"
+    lr: float = 1e-3
+    """Peak learning rate."""
+    lr_batch: int | None = None
+    """The batch that `lr` is meant for: it is multiplied by batch / lr_batch. None: lr is taken as it is."""
+    momentum: float = 0.9
+    """Of SGD and LARS."""
+    weight_decay: float = 0.0
+    warmup: float = 0.0
+    """Epochs over which the learning rate rises linearly."""
+    schedule: str = "cosine"
+    """What the learning rate does after the warm-up: "cosine" to 0, or "constant"."""
+    loss_schedule: str = ""
+    """Parameters of the loss that change, with the epochs (from 0) their values hold from: "bandwidth: 25,
+    2.5 from 75"; several are separated by ";"."""
+    epochs: int = 20
+    batch: int = 128
+    """Images (not views) a step, over all processes."""
+    chunk: int | None = None
+    """Images that go through the encoder at a time on one device (gradient caching); None: the batch."""
+    seed: int = 0
+
+    def __post_init__(self):
+        choice("views", self.views, PRESETS)
+        choice("encoder", self.encoder, ENCODERS)
+        choice("activation", self.activation, ("leaky_relu", "relu"))
+        choice("optimiser", self.optimiser, ("adam", "adamw", "sgd", "lars"))
+        choice("schedule", self.schedule, ("cosine", "constant"))
+        choice("key_schedule", self.key_schedule, ("constant", "cosine"))
+        boolean("last_norm", self.last_norm)
+        for name, least in LEAST.items():
+            integer(name, getattr(self, name), least=least)
+        for name, (least, most, hint) in OR_NONE.items():
+            if getattr(self, name) is not None:
+                integer(name, getattr(self, name), least=least, most=most, hint=hint)
+        if self.batch % self.same_class:
+            raise ValueError(
+                f"batch must be a multiple of same_class={self.same_class}, got {self.batch}; "
+                "a batch is made of whole groups"
+            )
+        number("lr", self.lr, above=0)
+        number("momentum", self.momentum, least=0, most=1)
+        number("weight_decay", self.weight_decay, least=0)
+        number("warmup", self.warmup, least=0)
+        loss_schedule.check(self.parsed_loss, self.loss_schedule)
+        self._check_views()
+        self._check_keys(self.parsed_loss.takes)
+
+    @property
+    def parsed_loss(self) -> losses.Objective:
+        """The loss, or baseline, that `loss` describes."""
+        return losses.parse(self.loss)
+
+    def _check_views(self) -> None:
+        """Raises ValueError where the loss needs more views or fewer."""
+        full = self.full_views or len(PRESETS[self.views])
+        baseline = isinstance(self.parsed_loss, losses.Baseline)
+        if baseline and (full > 1 or self.local_views):
+            raise ValueError(
+                f"full_views must be 1 with {self.loss}, which contrasts no views, got {full} and "
+                f"{self.local_views} local ones; full_views=1 makes it so"
+            )
+        if not baseline and full < 2:
+            raise ValueError(f"full_views must be 2 to 4 with {self.loss}, which contrasts views, got {full}")
+
+    def _check_keys(self, takes: frozenset[str]) -> None:
+        """Raises ValueError where momentum encoder, queue, predictor and loss do not go together."""
+        if self.key_momentum is None:
+            for name in ("queue", "predictor"):
+                if getattr(self, name):
+                    raise ValueError(
+                        f"{name} must be 0 without a momentum encoder, got {getattr(self, name)}; "
+                        "key_momentum=0.999 adds one"
+                    )
+            return
+        number("key_momentum", self.key_momentum, least=0, most=1, hint="MoCo has 0.999, MoCo v3 0.99")
+        for field, kind in (("key_momentum", "keys"), ("queue", "memory")):
+            if getattr(self, field) and kind not in takes:
+                able = [name for name, loss in losses.BY_NAME.items() if kind in loss.takes]
+                raise ValueError(f"{field} must not be set with {self.loss}; {', '.join(able)} take {kind}")
+
+    def to_dict(self) -> dict:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict) -> "Recipe":
+        """The recipe that `to_dict` wrote. Raises ValueError for fields that this version does not know."""
+        unknown = set(values) - {field.name for field in fields(cls)}
+        if unknown:
+            raise ValueError(
+                f"recipe holds the unknown fields {sorted(unknown)}: "
+                "it was written by another version of setclr"
+            )
+        return cls(**values)
+
+
+DEFAULTS = {field.name: field.default for field in fields(Recipe)}
+"""What a field is that a record of an earlier version does not name; "loss" has none."""

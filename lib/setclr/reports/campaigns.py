@@ -1,0 +1,58 @@
+"""Many recipes, one after the other: train, evaluate, record, and go on where the last call stopped."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from setclr import training
+from setclr.recipes.recipe import Recipe
+from setclr.reports.records import counted, describe_machine, record
+from setclr.reports.tables import evaluate, labelled
+from setclr.training.checkpoint import refuse_other_recipe
+
+
+def campaign(
+    recipes: dict[str, Recipe],
+    seeds: Iterable[int],
+    runs: Path,
+    results: Path,
+    root: Path = Path("data"),
+    device: str | None = None,
+    pixels: str = "original",
+    command: str = "",
+    train: Callable = training.pretrain,
+) -> Iterator[str]:
+    """Train every recipe with every seed; yields a line for each as it is done.
+
+    All recipes with the first seed come first, so that whenever it is stopped the runs can be compared. A
+    recipe whose record is there is left alone, a run that was begun goes on: the same call again after an
+    interruption, a crash or a reboot does what is left.
+
+    Args:
+        recipes: by name; the record is results/NAME-seedS.json, the run runs/NAME-seedS.
+        pixels, command: for the records: where the pixels come from, and what was called.
+        train: `pretrain`, or what takes its arguments.
+
+    Raises what `train` and `evaluate` do, and ValueError where a record of that name is another recipe's.
+    """
+    sets: dict[tuple, tuple] = {}
+    for seed in seeds:
+        for name, recipe in recipes.items():
+            title = f"{name}-seed{seed}"
+            path = results / f"{title}.json"
+            recipe = replace(recipe, seed=seed)
+            if path.exists():
+                recorded = Recipe.from_dict(json.loads(path.read_text())["recipe"])
+                refuse_other_recipe(path, recorded, recipe, "results")
+                yield f"{title}: recorded before"
+                continue
+            run = train(recipe, runs / title, root=root, device=device)
+            key = (recipe.data, recipe.size, recipe.view_size)
+            if key not in sets:
+                sets = {key: labelled(recipe, root)}
+            table = evaluate(run, *sets[key])
+            images = counted(*sets[key])
+            record(path, run, table, images, pixels, command, describe_machine(run.encoder))
+            best = ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
+            yield f"{title}: {best}"

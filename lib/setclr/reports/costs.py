@@ -1,0 +1,212 @@
+"""What losses and training steps cost: operations counted, bytes kept for the way back, seconds by the clock.
+
+Counts and bytes do not hang on the machine, but for solvers that iterate until they have arrived, where a
+rounding may; seconds are of this machine, and of this minute.
+"""
+
+import time
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from setclr import models
+from setclr.data import ImageSet
+from setclr.recipes.recipe import Recipe
+from setclr.training.checkpoint import new_run
+from setclr.training.trainer import Trainer
+
+Losses = dict[str, Callable[[Tensor], Tensor]]
+NOTHING_WRITTEN = ("_unsafe_view", "empty")  # a view by another name; memory that is yet to be filled
+FACTORISATIONS = ("eigh", "cholesky", "ldl_factor", "lu_factor", "linalg_solve_ex", "inv_ex")
+
+
+class Work(NamedTuple):
+    """What a call did, counted."""
+
+    flops: int  # additions and multiplications in matrix products and convolutions
+    numbers: int  # numbers that any operation wrote
+    side: int  # of the largest matrix that was factorised or taken to its eigenvalues; 0: none was
+
+
+class _Watch(TorchDispatchMode):
+    """Sees every operation on its way to the processor."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers = self.side = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        outputs = result if isinstance(result, (tuple, list)) else [result]
+        if not (function.is_view or any(word in str(function) for word in NOTHING_WRITTEN)):
+            self.numbers += sum(x.numel() for x in outputs if isinstance(x, Tensor))
+        if any(word in str(function) for word in FACTORISATIONS):
+            self.side = max(self.side, args[0].shape[-1])
+        return result
+
+
+def work(call: Callable[[], object]) -> Work:
+    """Count what `call()` does, its way back included if it takes it."""
+    with FlopCounterMode(display=False) as products:
+        call()
+    with _Watch() as watch:
+        call()
+    return Work(products.get_total_flops(), watch.numbers, watch.side)
+
+
+class Kept(saved_tensors_hooks):
+    """Inside this context, the bytes that autograd keeps for the way back: those `now` and at their `peak`.
+
+    What several operations keep is counted once, as are parameters that they keep.
+    """
+
+    def __init__(self):
+        self.now = self.peak = 0
+        self.holders = Counter()
+        super().__init__(self._pack, lambda held: held.tensor)
+
+    def __enter__(self) -> "Kept":
+        super().__enter__()
+        return self
+
+    def _pack(self, tensor: Tensor) -> "_Held":
+        held, storage = _Held(tensor.detach()), tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        self.now += size if self.holders[key] == 0 else 0
+        self.holders[key] += 1
+        self.peak = max(self.peak, self.now)
+        weakref.finalize(held, self._release, key, size)
+        return held
+
+    def _release(self, key: int, size: int) -> None:
+        self.holders[key] -= 1
+        self.now -= size if self.holders[key] == 0 else 0
+
+
+class _Held:
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+
+def kept_bytes(loss: Callable[[Tensor], Tensor], z: Tensor) -> int:
+    """What loss(z) keeps for its backward pass, z itself included where it is kept."""
+    with Kept() as kept:
+        loss(z.detach().requires_grad_())
+    return kept.peak
+
+
+def points(N: int, dimensions: int) -> Tensor:
+    """Two views of N images in that many dimensions (2, N, E): noise that takes a gradient."""
+    generator = torch.Generator().manual_seed(N)
+    return torch.randn(2, N, dimensions, generator=generator).requires_grad_()
+
+
+def seconds(
+    losses: Losses, sizes: Iterable[int], dimensions: int = 128, budget: float = 0.5
+) -> dict[str, dict[int, float]]:
+    """Median seconds of forward and backward, {name: {N: seconds}}, the losses taken in turns.
+
+    Args:
+        budget: about the seconds spent on a loss at one size: 1 to 50 steps, after a first one that does not
+            count, since it may load a library.
+    """
+    table = {name: {} for name in losses}
+    for N in sizes:
+        z = points(N, dimensions)
+        first = {name: timed(loss, z) for name, loss in losses.items()}
+        repeat = {name: int(np.clip(budget / s, 1, 50)) for name, s in first.items()}
+        taken = {name: [] for name in losses}
+        for k in range(max(repeat.values())):
+            for name, loss in losses.items():
+                if k < repeat[name]:
+                    taken[name].append(timed(loss, z))
+        for name in losses:
+            table[name][N] = float(np.median(taken[name]))
+    return table
+
+
+def timed(loss: Callable[[Tensor], Tensor], z: Tensor) -> float:
+    """Seconds of loss(z) and of its gradient at z."""
+    start = _now(z.device)
+    torch.autograd.grad(loss(z), z)
+    return _now(z.device) - start
+
+
+def parts_of_a_step(
+    recipe: Recipe, losses: Losses, steps: int = 5, device: str = "cpu"
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Median seconds of the parts of a training step on noise of 32 px, and of each loss on its embeddings.
+
+    The recipe's own loss trains; the others are computed on the same embeddings, in turns, and forgotten.
+    Two first steps do not count.
+    """
+    device = torch.device(device)
+    trainer, took = noise_trainer(recipe, steps + 2, device), {}
+
+    def mark(part: str, since: float) -> float:
+        now = _now(device)
+        took.setdefault(part, []).append(now - since)
+        return now
+
+    def score(z: Tensor) -> Tensor:
+        mark("encoder forward", clock[0])
+        leaf = z.detach().requires_grad_()
+        for name, loss in losses.items():
+            took.setdefault(name, []).append(timed(loss, leaf))
+        (gradient,) = torch.autograd.grad(trainer.loss(leaf), leaf)
+        clock[0] = _now(device)
+        return (z * gradient).sum()
+
+    trainer.model.train()
+    for _ in range(steps + 2):
+        clock = [_now(device)]
+        x = next(trainer.looks)
+        clock[0] = mark("views", clock[0])
+        trainer.optimiser.zero_grad()
+        trainer.embedder.backward(x, score)
+        clock[0] = mark("encoder backward", clock[0])
+        trainer.optimiser.step()
+        mark("optimiser", clock[0])
+    medians = {part: float(np.median(times[2:])) for part, times in took.items()}
+    order = ("views", "encoder forward", "encoder backward", "optimiser")
+    return {part: medians[part] for part in order}, {name: medians[name] for name in losses}
+
+
+def noise_trainer(recipe: Recipe, steps: int, device: torch.device, compiled: bool = False) -> Trainer:
+    """A trainer that has so many steps to go on noise of 32 px: what is learned does not matter here."""
+    images = torch.randint(0, 256, (recipe.batch * steps, 3, 32, 32), dtype=torch.uint8)
+    run = new_run(recipe, channels=3)
+    run.encoder.to(device)
+    run.head.to(device)
+    noise = ImageSet(images, torch.zeros(len(images), dtype=torch.long), ("noise",))
+    return Trainer(run, noise, device, compiled=compiled)
+
+
+def encoder_cost(name: str, batch: int, views: int = 2, side: int = 32) -> tuple[int, int]:
+    """Flops of a step through that encoder, forth and back, and the bytes it keeps between, of tensors
+    without values: nothing is computed, so any size can be asked for."""
+    encoder = models.encoder(name)[0].to("meta")
+    x = torch.empty(views * batch, 3, side, side, device="meta")
+    with FlopCounterMode(display=False) as products, Kept() as kept:
+        encoder(x).sum().backward()
+    return products.get_total_flops(), kept.peak
+
+
+def this_machine() -> str:
+    """The machine, for the title of a table of times."""
+    threads = torch.get_num_threads()
+    return f"CPU, {threads} thread" + "s" * (threads > 1)
+
+
+def _now(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()

@@ -1,0 +1,169 @@
+"""What a run is worth: a table beside what has learned nothing, and what the pictures of a report show."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from setclr import data
+from setclr.data import ImageSet
+from setclr.evaluation.frozen import features, pixels
+from setclr.evaluation.matching import matching_accuracy
+from setclr.evaluation.neighbours import neighbours, vote
+from setclr.evaluation.probes import linear_probe
+from setclr.evaluation.retrieval import retrieval_at_1
+from setclr.recipes.recipe import Recipe
+from setclr.training.checkpoint import Run, new_run
+from setclr.training.distributed import from_first, world
+from setclr.views import augment, preset
+
+K, TEMPERATURE = 10, 0.1  # of the column "knn"
+NEIGHBOURS = (1, K, 20)
+COLUMNS = ["knn k=1", "knn", "knn k=20", "linear", "retrieval@1", "matching"]
+SHOWN, DRAWN, MATCHED = 10, 2000, 500  # test images with their neighbours, in the plane, matched
+
+
+class Measured(NamedTuple):
+    """All that is measured of one run, and what its pictures are made of."""
+
+    table: pd.DataFrame  # per cent; rows raw pixels, untrained, trained, projection
+    predicted: Tensor  # (Q,) the class of every test image by its K nearest trained features
+    shown: Tensor  # (n,) indices of test images, evenly over the classes
+    nearest: Tensor  # (n, 8) indices of the training images nearest to them, the nearest first
+    drawn: Tensor  # (m,) indices of test images
+    points: Tensor  # (m, D) their trained features
+
+
+class Scored(NamedTuple):
+    """What one source of features is worth."""
+
+    numbers: dict[str, float]
+    predicted: Tensor  # (Q,) with K neighbours
+    nearest: Tensor  # (Q, max k) indices into the training images
+    queries: Tensor  # (Q, D) the test images' features
+
+
+def evaluate(run: Run, train: ImageSet, test: ImageSet, linear: bool = True) -> pd.DataFrame:
+    """Accuracies in per cent: rows raw pixels, untrained, trained; columns knn (k=10, T=0.1) and linear.
+
+    Raw pixels are centred in each channel; untrained is the same encoder with the weights it started from.
+    The linear probe of raw pixels is left out: it is no baseline of the papers; so are raw pixels of images
+    that are too many to lie in memory.
+
+    Raises:
+        ValueError: the two sets have different classes, or there are fewer than 10 training images.
+
+    Cost: memory for the features of one row at a time, 4 · (N + Q) · D bytes.
+    """
+    check_classes(train, test)
+    table = pd.DataFrame(index=list(sources(run, train)), columns=["knn", "linear"], dtype=float)
+    for name, embed in sources(run, train).items():
+        probed = linear and name != "raw pixels"
+        table.loc[name] = pd.Series(scored(embed, train, test, device_of(run), (K,), probed).numbers)
+    return table
+
+
+def evaluate_all(run: Run, train: ImageSet, test: ImageSet) -> Measured:
+    """What `evaluate` gives, with more columns and a row.
+
+    "knn k=1" and "knn k=20" vote likewise. "retrieval@1": whether, of all other test images, the one most
+    similar to a test image is of its class. "matching": `matching_accuracy` of two of the recipe's views of
+    (at most) 500 test images. The row "projection" is what the trained head makes of the features.
+
+    Raises and costs what `evaluate` does, for 20 training images; one more pass through the encoder.
+    """
+    check_classes(train, test)
+    seed = torch.Generator().manual_seed(0)
+    shuffled = torch.randperm(len(test), generator=seed)
+    grouped = shuffled[test.labels[shuffled].argsort(stable=True)]
+    shown = grouped[torch.linspace(0, len(test) - 1, min(SHOWN, len(test))).long()]
+    views = two_views(run.recipe, test.images[shuffled[:MATCHED]], seed)
+    rows, kept = {}, {}
+    projection = partial(features, nn.Sequential(run.encoder, run.head))
+    for name, embed in {**sources(run, train), "projection": projection}.items():
+        probed = name in ("untrained", "trained")
+        numbers, predicted, nearest, queries = scored(embed, train, test, device_of(run), NEIGHBOURS, probed)
+        rows[name] = {**numbers, "retrieval@1": 100 * retrieval_at_1(queries, test.labels),
+                      "matching": 100 * matching_accuracy(*map(embed, views))}  # fmt: skip
+        if name == "trained":
+            kept = dict(predicted=predicted.cpu(), nearest=nearest[shown, :8].cpu(), drawn=shuffled[:DRAWN],
+                        points=queries[shuffled[:DRAWN]].cpu())  # fmt: skip
+        del queries
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS, dtype=float)
+    return Measured(table=table, shown=shown, **kept)
+
+
+def sources(run: Run, train: ImageSet) -> dict[str, Callable[[Tensor], Tensor]]:
+    """What gives features to images: pixels if they lie in memory, the encoder before and after training."""
+    untrained = new_run(run.recipe, run.channels).encoder.to(device_of(run))
+    named = {"untrained": partial(features, untrained), "trained": partial(features, run.encoder)}
+    return {"raw pixels": pixels, **named} if isinstance(train.images, Tensor) else named
+
+
+def scored(
+    embed: Callable, train: ImageSet, test: ImageSet, device: torch.device, ks: tuple[int, ...], linear: bool
+) -> Scored:
+    """kNN accuracies with these k and, if asked for, that of the linear probe, computed on the device."""
+    bank, queries = (embed(split.images).to(device) for split in (train, test))
+    labels = train.labels.to(device)
+    similarity, nearest = neighbours(bank, labels, queries, max(ks))
+    votes = {k: vote(similarity[:, :k], labels[nearest[:, :k]], TEMPERATURE) for k in ks}
+    numbers = {"knn" if k == K else f"knn k={k}": score(votes[k], test) for k in ks}
+    if linear:
+        numbers["linear"] = score(linear_probe(bank, labels, queries), test)
+    return Scored(numbers, votes[K], nearest, queries)
+
+
+def two_views(recipe: Recipe, images: Tensor, seed: torch.Generator) -> Tensor:
+    """Two augmented views of each image, (2, n, C, S, S) uint8, as the recipe makes its first two."""
+    return (255 * augment(images, preset(recipe.views, recipe.view_size, 2), seed)).round().byte()
+
+
+def check_classes(train: ImageSet, test: ImageSet) -> None:
+    """Raises ValueError unless the training images show every class that the test images have."""
+    for here, there, name in ((train, test, "test"), (test, train, "train")):
+        if lacking := [known for known in here.classes if known not in there.classes]:
+            other = "train" if name == "test" else "test"
+            raise ValueError(
+                f"{name} must have the classes of {other}, {len(lacking)} are missing ({lacking[0]!r}"
+                f"{', …' if len(lacking) > 1 else ''}): labels can only be predicted where both have the "
+                "same; add images, or compare views with matching_accuracy"
+            )
+    if train.classes != test.classes:
+        raise ValueError("test must have its classes in the order of train's: labels are indices into them")
+    shown = train.labels.bincount(minlength=len(train.classes))
+    for label in test.labels.unique().tolist():
+        if not shown[label]:
+            raise ValueError(
+                f"train must have images of {train.classes[label]!r}, got none, and test has some; add them, "
+                "or take the class out of test"
+            )
+
+
+def device_of(run: Run) -> torch.device:
+    return next(run.encoder.parameters()).device
+
+
+def labelled(recipe: Recipe, root: str | Path = "data") -> tuple[ImageSet, ImageSet]:
+    """The labelled training and test images of a recipe's data set, files of any sizes at its views' side.
+
+    Of many processes the first makes or downloads them before the others look.
+    """
+    files = recipe.data.startswith(data.FOLDER) or recipe.data in data.TREES
+    size = recipe.size or (recipe.view_size if files else None)
+
+    def load() -> tuple[ImageSet, ImageSet]:
+        train, test = (data.load(recipe.data, root, split, size) for split in ("train", "test"))
+        return train, test
+
+    if world() > 1:
+        from_first(lambda: load() and None)
+    return load()
+
+
+def score(predicted: Tensor, test: ImageSet) -> float:
+    return 100 * float((predicted.cpu() == test.labels).float().mean())

@@ -1,0 +1,216 @@
+"""Pretraining from a recipe to a run, on one process or on many, in one go or in as many as it takes.
+
+Data order is a function of (seed, epoch), augmentation of (seed, epoch, step, position in the global batch,
+view), the learning rate of the step: so a run that was killed and resumed ends with the same bits, on one
+device and thread count, and many processes see what one would.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from tqdm.auto import tqdm
+
+from setclr import data
+from setclr.checks import integer
+from setclr.data import ImageSet
+from setclr.data.photographs import Photographs
+from setclr.recipes import Recipe
+from setclr.training import checkpoint
+from setclr.training.checkpoint import Run
+from setclr.training.distributed import any_of, from_first, rank, world
+from setclr.training.interruption import Interrupted, Interruption
+from setclr.training.trainer import Trainer
+
+CHECKPOINT_SECONDS = 600.0
+
+
+def pretrain(
+    recipe: Recipe,
+    out: str | Path | None = None,
+    resume: bool = True,
+    root: str | Path = "data",
+    device: str | None = None,
+    on_epoch: Callable[[Run], dict | None] | None = None,
+    workers: int | None = None,
+    compiled: bool = False,
+) -> Run:
+    """Train an encoder and its head as the recipe says; load the result where `out` already holds it.
+
+    Under torchrun, inside `distributed.joined()`, every process trains on its part of each batch; the first
+    one reads and writes `out`.
+
+    Args:
+        recipe: what to train.
+        out: folder of the run; its checkpoint is written after every epoch, every ten minutes and when
+            training is interrupted. None: nothing is written.
+        resume: go on from the checkpoint in `out`, if there is one; False starts afresh and replaces it.
+        root: where data sets are found and downloaded to.
+        device: "cpu", "cuda", …; None takes a GPU where there is one. On a GPU the model runs in bf16
+            autocast, channels last.
+        on_epoch: called with the run, on the first process, before the first and after every epoch; the dict
+            it returns becomes part of the history's row (before the first epoch it is not kept). Under
+            torchrun it must call nothing that all processes take part in, such as `features` unless
+            shared=False.
+        workers: processes that read photographs where the data set is too large for memory; None: one less
+            than there are processors, at most 8. They change nothing but the speed.
+        compiled: let torch.compile work on the encoder: a slower start and, on a GPU, faster steps.
+
+    Returns:
+        The run, encoder and head in eval mode.
+
+    Raises:
+        ValueError: no such device, a batch larger than the data set or not to be divided among the processes,
+            or `out` holds a run of another recipe, of other data or without what going on needs; the
+            differences are listed.
+        OSError: `out` cannot be written to or its disk is too full: found before training. Or the disk became
+            full: the checkpoint before stays.
+        MemoryError: the batch does not fit on the GPU.
+        FloatingPointError: the loss or the weights became NaN or inf; names the step. The last checkpoint
+            stays.
+        Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step, with a checkpoint.
+    """
+    device = choose_device(device)
+    out = None if out is None else Path(out)
+    state = from_first(lambda: _stored(recipe, out) if out and resume else None)
+    if state:
+        run = checkpoint.run_of(state)
+        if run.finished:
+            return _ready(run, device)
+
+    dataset = _dataset(recipe, root)
+    if not state:
+        run = checkpoint.new_run(recipe, channels=dataset.images.shape[1])
+    if workers is None:
+        workers = min(8, max(1, (os.cpu_count() or 1) - 1))
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(recipe.seed)
+        trainer = Trainer(_ready(run, device), dataset, device, workers, compiled)
+        if state:
+            trainer.restore(state, str(out))
+        if out:
+            from_first(lambda: _prepare(trainer, out))
+        if on_epoch is not None and not run.rows and not trainer.step and rank() == 0:
+            on_epoch(run)
+        try:
+            train(trainer, out, on_epoch)
+        finally:
+            trainer.looks.close()  # and with it the processes that read photographs
+    return _ready(run, device)
+
+
+def train(trainer: Trainer, out: Path | None, on_epoch: Callable | None) -> None:
+    """The epochs that the trainer's run still lacks, with a checkpoint after each and now and then within."""
+    run, recipe = trainer.run, trainer.run.recipe
+    name, total = recipe.loss.split("(")[0], recipe.epochs * trainer.steps
+    silent = {"disable": True} if rank() else {}  # left out elsewhere: then TQDM_DISABLE has its say
+    saved = time.monotonic()
+    with (
+        Interruption() as stop,
+        tqdm(total=total, initial=trainer.step, desc=name, unit="step", **silent) as bar,
+    ):
+        while not run.finished:
+            for _ in trainer.epoch():
+                bar.update()
+                if trainer.looked:
+                    bar.set_postfix(trainer.progress())
+                if trainer.within_epoch and _stopped(trainer, stop):
+                    break
+                if trainer.within_epoch and trainer.looked and time.monotonic() - saved > CHECKPOINT_SECONDS:
+                    _write(trainer, out)
+                    saved = time.monotonic()
+            else:
+                row = trainer.close_epoch()
+                run.rows.append(row)
+                if on_epoch is not None and rank() == 0:
+                    row.update({key: float(value) for key, value in (on_epoch(run) or {}).items()})
+            _write(trainer, out)
+            saved = time.monotonic()
+            if trainer.within_epoch or (_stopped(trainer, stop) and not run.finished):
+                kept = f"{out} holds it: the same call goes on" if out else "nothing is kept without out="
+                raise Interrupted(f"stopped after step {trainer.step} of {total}; {kept}", stop.asked)
+
+
+def _stopped(trainer: Trainer, stop: Interruption) -> bool:
+    """Whether all processes are to stop after this step."""
+    if world() > 1 and not trainer.looked:
+        return False
+    return any_of(stop.asked is not None, trainer.device)
+
+
+def _write(trainer: Trainer, out: Path | None) -> None:
+    if out and rank() == 0:
+        trainer.refuse_bad_weights()
+        checkpoint.write(out, trainer.state(), trainer.run.history)
+
+
+def choose_device(name: str | None) -> torch.device:
+    """The device of that name, or a GPU where there is one. Raises ValueError where there is no such
+    device."""
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"device must be cpu, cuda or another that torch finds here, got {name!r}"
+        ) from error
+
+
+def _stored(recipe: Recipe, out: Path) -> dict | None:
+    """The state in `out`, if there is one. Raises ValueError if it is another recipe's."""
+    if not (out / checkpoint.CHECKPOINT).exists():
+        return None
+    state = checkpoint.read(out)
+    checkpoint.refuse_other_recipe(out, Recipe.from_dict(state["recipe"]), recipe)
+    return state
+
+
+def _dataset(recipe: Recipe, root: str | Path) -> ImageSet:
+    """The images to train on. The first process makes, downloads or verifies them before the others look."""
+    in_full = recipe.data.startswith(data.FOLDER) and recipe.view_size is not None and recipe.size is None
+
+    def load() -> ImageSet:
+        split = data.pretraining_split(recipe.data)
+        return data.load(recipe.data, root, split, recipe.size, stream=True if in_full else None)
+
+    def load_first() -> None:
+        images = load().images
+        if isinstance(images, Photographs):
+            images.verify()
+
+    from_first(load_first)
+    dataset = load()
+    if recipe.images:
+        integer("images", recipe.images, least=2, most=len(dataset), hint=f"{recipe.data} has {len(dataset)}")
+        dataset = dataset.sample(recipe.images)
+    hint = f"{recipe.data} gives {len(dataset)} images"
+    integer("batch", recipe.batch, least=2, most=len(dataset), hint=hint)
+    if recipe.batch % world():
+        raise ValueError(
+            f"batch must be divisible by the number of processes, {world()}, got {recipe.batch}; every "
+            "process takes an equal part of it"
+        )
+    return dataset
+
+
+def _prepare(trainer: Trainer, out: Path) -> None:
+    """Write the first checkpoint, so that what cannot be written is found before anything was trained."""
+    checkpoint.tidy(out)
+    weights = sum(p.numel() * p.element_size() for p in trainer.model.parameters())
+    needed = 6 * weights + 10_000_000  # weights and Adam's two moments, the old file and the new
+    free = shutil.disk_usage(out).free
+    if free < needed:
+        raise OSError(
+            f"{out}: {free / 1e6:.0f} MB are free and a run needs {needed / 1e6:.0f}; make room there"
+        )
+    checkpoint.write(out, trainer.state(), trainer.run.history)
+
+
+def _ready(run: Run, device: torch.device) -> Run:
+    run.encoder.to(device).eval()
+    run.head.to(device).eval()
+    return run

@@ -1,0 +1,13 @@
+"""Random generators as functions of a key: a resumed run needs only its step number to draw the same."""
+
+import numpy as np
+import torch
+
+
+def seeded(*key: int) -> torch.Generator:
+    """A CPU generator that is a function of `key` alone, for example (seed, epoch, step).
+
+    The key's length counts too: numpy's SeedSequence by itself takes (seed, epoch) for (seed, epoch, 0).
+    """
+    seed = int(np.random.SeedSequence([len(key), *key]).generate_state(1, np.uint64)[0])
+    return torch.Generator().manual_seed(seed)

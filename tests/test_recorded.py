@@ -1,0 +1,36 @@
+"""What lies in data/: every checkpoint and every record of a result is one that this version reads."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from setclr.evaluation import features
+from setclr.recipes import DEFAULTS, Recipe
+from setclr.training import load_run
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+CHECKPOINTS = sorted(DATA.glob("checkpoints/*/checkpoint.pt"))
+RECORDS = sorted(DATA.glob("results/*.json"))
+
+
+def test_there_are_some():
+    assert CHECKPOINTS and RECORDS
+
+
+@pytest.mark.parametrize("path", CHECKPOINTS, ids=lambda p: p.parent.name)
+def test_a_checkpoint_loads_and_embeds(path):
+    run = load_run(path.parent)
+    assert run.finished and len(run.history) == run.recipe.epochs
+    images = torch.randint(0, 256, (2, run.channels, 32, 32), dtype=torch.uint8)
+    assert features(run.encoder, images).isfinite().all()
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda p: p.stem)
+def test_a_record_holds_a_recipe_of_this_version(path):
+    record = json.loads(path.read_text())
+    recipe = Recipe.from_dict(record["recipe"])
+    assert recipe.to_dict() == {**DEFAULTS, **record["recipe"]}
+    assert set(record["accuracy_percent"]) >= {"untrained", "trained"}
+    assert len(record["history"]) == record["epochs"] <= recipe.epochs
