@@ -118,5 +118,5 @@ def floating(name: str, x, shape: str, fits: Callable[[torch.Tensor], bool]) -> 
 
 
 def values_readable(x: torch.Tensor) -> bool:
-    """Whether the values of x can be read: on a GPU that would stall it, in compiled code it is impossible."""
+    """Whether the values of x can be read: on a GPU that stalls it, in compiled code it is impossible."""
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
