@@ -3,6 +3,7 @@
 import ast
 import importlib
 import pkgutil
+import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -105,3 +106,8 @@ def test_a_file_is_read_in_one_sitting(path):
     if module_of(path) not in ("setclr.cli",):
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
         assert not [call for call in calls if getattr(call.func, "id", "") == "print"], "the library prints"
+
+
+def test_training_gets_the_class_recipe_without_building_those_of_the_papers():
+    script = "import sys, setclr.training.trainer; assert 'setclr.recipes.named' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True, cwd="/")
