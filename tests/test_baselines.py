@@ -94,36 +94,36 @@ def test_deep_infomax_never_claims_more_than_two_bits(scale):
 @pytest.mark.parametrize(
     "name, channels, side", [("conv4", 16, 8), ("resnet32", 32, 16), ("resnet18", 128, 16)]
 )
-def test_places_are_those_of_the_map_half_way(name, channels, side):
-    """Each sees a part of the image: changing a far corner changes the features and not the first place."""
+def test_local_features_are_those_of_the_map_half_way(name, channels, side):
+    """A far corner changes the features, and those of its own location, but not those of the first."""
     encoder, width = models.encoder(name)
     x = torch.rand(2, 3, 32, 32)
     changed = x.clone()
     changed[:, :, -4:, -4:] = 0
     with torch.no_grad():
-        whole, places = models.Places(encoder.eval()).parts(x)
-        other, moved = models.Places(encoder).parts(changed)
-        flat = models.Places(encoder)(x)
-    assert places.shape == (2, side**2, channels)
+        whole, local = models.LocalFeatures(encoder.eval()).parts(x)
+        other, moved = models.LocalFeatures(encoder).parts(changed)
+        flat = models.LocalFeatures(encoder)(x)
+    assert local.shape == (2, side**2, channels)
     torch.testing.assert_close(whole, encoder(x))
-    torch.testing.assert_close(flat, torch.cat([whole, places.reshape(2, -1)], 1))
-    assert not torch.equal(whole, other) and not torch.equal(places[:, -1], moved[:, -1])
+    torch.testing.assert_close(flat, torch.cat([whole, local.reshape(2, -1)], 1))
+    assert not torch.equal(whole, other) and not torch.equal(local[:, -1], moved[:, -1])
     if name == "conv4":
-        torch.testing.assert_close(places[:, 0], moved[:, 0], rtol=0, atol=0)
+        torch.testing.assert_close(local[:, 0], moved[:, 0], rtol=0, atol=0)
 
 
-def test_places_of_an_encoder_without_a_map_are_refused():
+def test_local_features_of_an_encoder_without_a_map_are_refused():
     with pytest.raises(ValueError, match="encoder must have a map half-way .* got Linear"):
-        models.Places(nn.Linear(2, 2))
+        models.LocalFeatures(nn.Linear(2, 2))
 
 
-def test_the_places_head_has_two_heads():
-    head = models.PlacesHead(nn.Linear(3, 2), nn.Linear(4, 2), 3, 4)
-    whole, places = torch.randn(5, 3), torch.randn(5, 6, 4)
-    z = head(torch.cat([whole, places.flatten(1)], 1)).unflatten(0, (-1, 5))
+def test_the_local_head_has_two_heads():
+    head = models.LocalHead(nn.Linear(3, 2), nn.Linear(4, 2), 3, 4)
+    whole, local = torch.randn(5, 3), torch.randn(5, 6, 4)
+    z = head(torch.cat([whole, local.flatten(1)], 1)).unflatten(0, (-1, 5))
     torch.testing.assert_close(z[0], head.whole(whole))
-    for place in range(6):
-        torch.testing.assert_close(z[1 + place], head.place(places[:, place]))
+    for at in range(6):
+        torch.testing.assert_close(z[1 + at], head.local(local[:, at]))
     torch.testing.assert_close(head(whole), head.whole(whole))
 
 

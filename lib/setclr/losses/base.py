@@ -26,12 +26,12 @@ class Objective(nn.Module):
     """What the training loop asks of a loss, or of a baseline, before it calls it with embeddings z.
 
     `takes`: which of "keys" and "memory" it understands. `targets`: None, or what it must be told of each
-    image, "labels" or "clusters". `places`: whether it wants the encoder's map, too (`models.Places`).
+    image, "labels" or "clusters". `local`: whether it takes local features, too (`models.LocalFeatures`).
     """
 
     takes: frozenset[str] = frozenset()
     targets: str | None = None
-    places = False
+    local = False
 
     def __init__(self):
         super().__init__()

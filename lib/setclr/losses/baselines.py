@@ -1,4 +1,4 @@
-"""What the tables compare with that is no matching: labels, rotations, clusters, an image and its places.
+"""What the tables compare with that is no matching: labels, rotations, clusters, an image and its parts.
 
 They see a batch as the losses do, as z (V, N, E), but as raw outputs, not on a sphere: those of a classifier
 of E classes, or of DeepInfoMax's two heads. They have no assignment.
@@ -82,20 +82,20 @@ class Rotation(Baseline):
 
 
 class DeepInfoMax(Baseline):
-    r"""Does this place belong to that image? The local objective of Hjelm et al. 2019.
+    r"""Does this part belong to that image? The local objective of Hjelm et al. 2019.
 
     .. math::
         L = \operatorname{mean}_{i, l}\, \operatorname{sp}(-\langle g_i, c_{il}\rangle)
           + \operatorname{mean}_{i \ne j, l}\, \operatorname{sp}(\langle g_i, c_{jl}\rangle) - 2 \log 2
 
-    with g the image's embedding, c those of its places, sp the softplus: minus the Jensen-Shannon estimate of
-    what an image says about its places. 0 for embeddings that say nothing, above −2 log 2. That paper's
+    with g the image's embedding, c those of its locations, sp the softplus: minus the Jensen-Shannon estimate
+    of what an image says about its parts. 0 for embeddings that say nothing, above −2 log 2. That paper's
     global objective and its prior are left out.
 
-    z is (1 + L, N, E): of the whole image, and of its L places. Cost: O(L N² E) time, O(L N²) memory.
+    z is (1 + L, N, E): of the whole image, and of its L locations. Cost: O(L N² E) time, O(L N²) memory.
     """
 
-    places = True
+    local = True
 
     def score(self, z: Tensor, targets: None, weight: None) -> Tensor:
         P, N, _ = z.shape

@@ -2,6 +2,6 @@
 
 from setclr.models.encoders import ENCODERS, encoder
 from setclr.models.heads import ACTIVATIONS, head
-from setclr.models.local import Places, PlacesHead
+from setclr.models.local import LocalFeatures, LocalHead
 
-__all__ = ["ACTIVATIONS", "ENCODERS", "Places", "PlacesHead", "encoder", "head"]
+__all__ = ["ACTIVATIONS", "ENCODERS", "LocalFeatures", "LocalHead", "encoder", "head"]

@@ -4,16 +4,16 @@ import torch
 from torch import Tensor, nn
 
 
-class Places(nn.Module):
-    """An encoder that also gives the map half-way through it, whose places see a part of the image alone.
+class LocalFeatures(nn.Module):
+    """An encoder that also gives the map half-way, each location of which sees a part of the image.
 
-    Images → (N, D + L·C): the D features, then the C channels of each of L places. The map is that after the
-    second pooling of "conv4" or the second stage of a ResNet.
+    Images → (N, D + L·C): the D features, then the C channels of each of L locations. The map is that after
+    the second pooling of "conv4" or the second stage of a ResNet.
 
     Raises ValueError for another encoder.
     """
 
-    def __init__(self, encoder: nn.Module):
+    def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
         pools = [module for module in encoder.modules() if isinstance(module, nn.AvgPool2d)]
         self.encoder = encoder
@@ -25,12 +25,12 @@ class Places(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        whole, places = self.parts(x)
-        return torch.cat([whole, places.flatten(1)], dim=1)
+        whole, local = self.parts(x)
+        return torch.cat([whole, local.flatten(1)], dim=1)
 
     def parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Features (N, D) and places (N, L, C)."""
-        maps = []
+        """Features (N, D) and local features (N, L, C)."""
+        maps: list[Tensor] = []
         hook = self.middle.register_forward_hook(lambda module, inputs, output: maps.append(output))
         try:
             whole = self.encoder(x)
@@ -39,25 +39,25 @@ class Places(nn.Module):
         return whole, maps[0].flatten(2).mT
 
 
-class PlacesHead(nn.Module):
-    """A head for the whole image and one for its places, as in Hjelm et al. 2019.
+class LocalHead(nn.Module):
+    """A head for the whole image and one for its locations, as in Hjelm et al. 2019.
 
-    Features (N, D + L·C) as `Places` gives them → embeddings ((1 + L)·N, E), place after place; (N, D) →
-    (N, E) by the first head.
+    Features (N, D + L·C) as `LocalFeatures` gives them → embeddings (N, E) of the images, then of the first
+    location, of the second, …: ((1 + L)·N, E) in all. Features (N, D) → (N, E) by the first head.
 
     Args:
         whole: D → E.
-        place: C → E.
+        local: C → E.
         features, channels: D and C.
     """
 
-    def __init__(self, whole: nn.Module, place: nn.Module, features: int, channels: int):
+    def __init__(self, whole: nn.Module, local: nn.Module, features: int, channels: int) -> None:
         super().__init__()
-        self.whole, self.place, self.features, self.channels = whole, place, features, channels
+        self.whole, self.local, self.features, self.channels = whole, local, features, channels
 
     def forward(self, x: Tensor) -> Tensor:
         if x.shape[1] == self.features:
             return self.whole(x)
-        whole, places = x[:, : self.features], x[:, self.features :].unflatten(1, (-1, self.channels))
-        places = self.place(places.flatten(0, 1)).unflatten(0, (len(x), -1))
-        return torch.cat([self.whole(whole), places.transpose(0, 1).flatten(0, 1)])
+        whole, local = x[:, : self.features], x[:, self.features :].unflatten(1, (-1, self.channels))
+        local = self.local(local.flatten(0, 1)).unflatten(0, (len(x), -1))
+        return torch.cat([self.whole(whole), local.transpose(0, 1).flatten(0, 1)])

@@ -58,10 +58,10 @@ def new_run(recipe: Recipe, channels: int) -> Run:
         torch.default_generator.manual_seed(recipe.seed)
         encoder, features = models.encoder(recipe.encoder, channels)
         head = _head(recipe, features)
-        if recipe.parsed_loss.places:
-            _, places = models.Places(encoder.eval()).parts(torch.zeros(1, channels, 32, 32))
-            width = places.shape[2]
-            head = models.PlacesHead(head, _head(recipe, width), features, width)
+        if recipe.parsed_loss.local:
+            _, local = models.LocalFeatures(encoder.eval()).parts(torch.zeros(1, channels, 32, 32))
+            width = local.shape[2]
+            head = models.LocalHead(head, _head(recipe, width), features, width)
             encoder.train()
     return Run(recipe, encoder, head, channels)
 

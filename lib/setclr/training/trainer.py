@@ -49,7 +49,7 @@ class Trainer:
         self.predictor = predictor(recipe).to(next(run.head.parameters()))
         self.model = nn.ModuleList([run.encoder, run.head, self.predictor])
         self.targets = Targets(run, dataset) if self.loss.targets else None
-        encoder = models.Places(run.encoder) if self.loss.places else run.encoder
+        encoder = models.LocalFeatures(run.encoder) if self.loss.local else run.encoder
         head = nn.Sequential(run.head, self.predictor) if recipe.predictor else run.head
         self.embedder = Embedder(encoder, head, device, recipe.chunk, compiled)
         self.optimiser = make_optimiser(recipe, self.model)
