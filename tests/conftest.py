@@ -1,17 +1,50 @@
-"""What all tests share: one seed, a headless matplotlib, two threads, and hypothesis without deadlines."""
+"""What all tests share: seeds, threads, a headless matplotlib, and hypothesis without deadlines.
+
+SETCLR_SEED_SHIFT=n (default 0) draws other numbers in every test.
+SETCLR_THREADS=n sets torch's threads: 2 without it, or 1 where pytest-xdist runs several workers.
+`tests/machines.py` tries both.
+"""
 
 import os
 
+import hypothesis
+import numpy as np
 import pytest
 import torch
-from hypothesis import settings
+
+SHIFT = int(os.environ.get("SETCLR_SEED_SHIFT", "0"))
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+THREADS = int(os.environ.get("SETCLR_THREADS", "2" if WORKERS == 1 else "1"))
 
 os.environ.setdefault("MPLBACKEND", "agg")
-torch.set_num_threads(2)
-settings.register_profile("setclr", deadline=None, max_examples=30, derandomize=True)
-settings.load_profile("setclr")
+os.environ["OMP_NUM_THREADS"] = str(THREADS)  # for the processes that tests start
+torch.set_num_threads(THREADS)
+hypothesis.settings.register_profile(
+    "setclr", deadline=None, max_examples=30, derandomize=True, database=None
+)
+hypothesis.settings.load_profile("setclr")
+
+
+def shifted(seed: int = 0) -> torch.Generator:
+    """A generator of this test run's numbers: another one under each SETCLR_SEED_SHIFT."""
+    return torch.Generator().manual_seed(seed + 1000 * SHIFT)
+
+
+def numpy_shifted(seed: int = 0) -> np.random.Generator:
+    """`shifted` for numpy."""
+    return np.random.default_rng(seed + 1000 * SHIFT)
+
+
+def pytest_pycollect_makemodule() -> None:
+    """Tensors drawn in lists of parameters are the same whichever files are collected."""
+    torch.manual_seed(SHIFT)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if SHIFT and hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
+        hypothesis.seed(SHIFT)(item.obj)
 
 
 @pytest.fixture(autouse=True)
 def seed():
-    torch.manual_seed(0)
+    torch.manual_seed(SHIFT)

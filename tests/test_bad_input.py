@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from conftest import numpy_shifted
 from PIL import Image
 
 from setclr import inner
@@ -183,7 +184,7 @@ def test_messages_say_what_to_do(make, message):
 @pytest.fixture
 def run(tmp_path) -> Path:
     """A run on a folder of two classes, 12 + 3 images, half of them grey."""
-    drawn, tree = np.random.default_rng(0), tmp_path / "tree"
+    drawn, tree = numpy_shifted(0), tmp_path / "tree"
     for split, n in (("train", 12), ("val", 3)):
         for name in ("cat", "dog"):
             (tree / split / name).mkdir(parents=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from conftest import shifted
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
@@ -33,7 +34,7 @@ RECIPES = {
 @pytest.fixture(autouse=True)
 def images(monkeypatch) -> ImageSet:
     """70 images of 16 px of 5 colours, their classes, brighter above than below, in noise."""
-    generator = torch.Generator().manual_seed(0)
+    generator = shifted(0)
     labels = torch.arange(70) % 5
     colour = torch.tensor([[200, 60, 60], [60, 200, 60], [60, 60, 200], [200, 200, 60], [60, 200, 200]])
     noise = torch.randint(-20, 21, (70, 3, 16, 16), generator=generator)
@@ -44,7 +45,7 @@ def images(monkeypatch) -> ImageSet:
 
 
 def outputs(*shape: int) -> torch.Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return torch.randn(shape, generator=shifted(1), dtype=torch.float64)
 
 
 def test_supervised_is_minus_the_mean_log_probability_of_the_label():

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from conftest import shifted
 
 from setclr import data
 from setclr.data import ImageSet
@@ -19,7 +20,7 @@ TWO = {
 
 @pytest.fixture(autouse=True)
 def few_images(monkeypatch):
-    generator = torch.Generator().manual_seed(0)
+    generator = shifted(0)
     images = torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8, generator=generator)
     few = ImageSet(images, torch.arange(40) % 4, tuple("abcd"))
     monkeypatch.setattr(data, "load", lambda *args, **kwargs: few)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from conftest import numpy_shifted
 from PIL import Image
 
 from setclr import data
@@ -51,9 +52,7 @@ def test_train_then_embed_and_export(tmp_path, capsys):
     main(["pretrain", "photo-groco", "--out", str(run), "--epochs", "1", "--batch", "20", "--device", "cpu"])
     photographs.mkdir()
     for name in ("a.png", "b.png"):
-        Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 50, 3), np.uint8)).save(
-            photographs / name
-        )
+        Image.fromarray(numpy_shifted(0).integers(0, 256, (40, 50, 3), np.uint8)).save(photographs / name)
     capsys.readouterr()
     main(["embed", str(run), str(photographs), "--device", "cpu"])
     assert f"{run / 'features-photographs.npz'}: features of 2 images, 64 each" in capsys.readouterr().out

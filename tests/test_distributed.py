@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from conftest import SHIFT
 from test_losses_base import EVERY
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -42,7 +43,7 @@ def one_of_two(process: int, port: int, data: dict, results):
 
 @pytest.fixture(scope="module")
 def together():
-    torch.manual_seed(0)
+    torch.manual_seed(SHIFT)
     data = {
         "images": torch.randn(2, 6, 5, dtype=torch.float64),
         "keys": torch.randn(2, 6, 4, dtype=torch.float64),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torchvision
+from conftest import numpy_shifted
 from PIL import Image
 from torch import nn
 from torch.nn import functional as F
@@ -27,7 +28,7 @@ RECIPE = Recipe("InfoNCE()")
 @pytest.fixture
 def photographs(tmp_path) -> Path:
     """Seven images of several sizes and kinds in a tree of three folders, among other files."""
-    drawn, folder = np.random.default_rng(0), tmp_path / "photographs"
+    drawn, folder = numpy_shifted(0), tmp_path / "photographs"
     shapes = {"b.png": (40, 50, 3), "a/z.jpg": (64, 33, 3), "a/y.png": (32, 32), "c.bmp": (35, 90, 3),
               "a/b/x.PNG": (100, 80, 4), "a-b.png": (32, 32, 3), "é.webp": (48, 48, 3)}  # fmt: skip
     for name, shape in shapes.items():

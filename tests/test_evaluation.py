@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from conftest import shifted
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -21,7 +22,7 @@ from setclr.evaluation.probes import root_mean_square
 
 def blobs(n, classes=4, D=8, noise=1.0):
     """Points around one centre a class; the same centres on every call."""
-    centres = 2 * torch.randn(classes, D, generator=torch.Generator().manual_seed(1))
+    centres = 2 * torch.randn(classes, D, generator=shifted(1))
     labels = torch.randint(0, classes, (n,))
     return centres[labels] + noise * torch.randn(n, D), labels
 
@@ -77,7 +78,7 @@ def test_knn_takes_features_of_half_precision():
 def literal_probe(bank, labels, queries, epochs, batch):
     """The probe on a scaled copy of the bank."""
     scale = bank.square().mean().sqrt()
-    x, generator = bank / scale, torch.Generator().manual_seed(0)
+    x, generator = bank / scale, shifted(0)
     probe = torch.nn.Linear(bank.shape[1], int(labels.max()) + 1)
     torch.nn.init.zeros_(probe.weight)
     torch.nn.init.zeros_(probe.bias)

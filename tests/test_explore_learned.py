@@ -4,6 +4,7 @@ import ipywidgets
 import numpy as np
 import pytest
 import torch
+from conftest import numpy_shifted, shifted
 from sklearn.metrics import confusion_matrix
 from sklearn.neighbors import NearestNeighbors
 from test_explore import ends, made, opened
@@ -45,7 +46,7 @@ def test_a_row_of_three_is_drawn(name):
 
 
 def batch(n: int = 8, seed: int = 0) -> torch.Tensor:
-    z = torch.randn(2, n, 5, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    z = torch.randn(2, n, 5, generator=shifted(seed), dtype=torch.float64)
     return torch.nn.functional.normalize(z, dim=-1)
 
 
@@ -104,7 +105,7 @@ def test_coupled_patches_say_how_many_find_their_second_view():
 
 
 def test_confusions_are_those_of_scikit_learn():
-    rng = np.random.default_rng(0)
+    rng = numpy_shifted(0)
     labels, found = rng.integers(0, 5, (2, 200))
     ours = confusion(labels, found, 5)
     np.testing.assert_allclose(ours, confusion_matrix(labels, found, normalize="true"))
@@ -129,7 +130,7 @@ def test_neighbours_vote_across_the_two_halves():
 
 
 def test_nearest_on_the_map_is_scikit_learns():
-    rng = np.random.default_rng(0)
+    rng = numpy_shifted(0)
     places, labels = rng.normal(size=(60, 2)), rng.integers(0, 3, 60)
     nearest = NearestNeighbors(n_neighbors=2).fit(places).kneighbors(places, return_distance=False)[:, 1]
     np.testing.assert_array_equal(same_nearest(places, labels), labels[nearest] == labels)
@@ -137,7 +138,7 @@ def test_nearest_on_the_map_is_scikit_learns():
 
 
 def test_maps_fill_their_square_and_are_the_same_each_time():
-    x = {"a": torch.randn(40, 6, generator=torch.Generator().manual_seed(0))}
+    x = {"a": torch.randn(40, 6, generator=shifted(0))}
     one, two = (maps_of(x, (5, 10)) for _ in range(2))
     assert list(one["a"]) == ["5", "10"]
     for perplexity, places in one["a"].items():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from conftest import shifted
 from sklearn.neighbors import NearestCentroid
 
 from setclr.evaluation import few_shot
@@ -11,7 +12,7 @@ from setclr.evaluation.shots import draw_episodes
 
 def blobs(classes=7, each=30, D=6, noise=2.0, seed=0):
     """Points around one centre a class, in random order; the labels are 0, 3, 6, …"""
-    drawn = torch.Generator().manual_seed(seed)
+    drawn = shifted(seed)
     labels = torch.arange(classes).repeat_interleave(each)[torch.randperm(classes * each, generator=drawn)]
     centres = 2 * torch.randn(classes, D, generator=drawn)
     return centres[labels] + noise * torch.randn(len(labels), D, generator=drawn), 3 * labels

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from conftest import shifted
 from test_photographs import saved
 from torch import nn
 from torch.nn import functional as F
@@ -20,7 +21,7 @@ from setclr.training.seeding import seeded
 
 def stripes(n, seed=0, side=16):
     """Grey images of stripes under noise: two classes, the stripes' direction, which no flip changes."""
-    drawn = torch.Generator().manual_seed(seed)
+    drawn = shifted(seed)
     labels = torch.randint(0, 2, (n,), generator=drawn)
     phase = 2 * math.pi * torch.rand(n, 1, 1, 1, generator=drawn)
     waves = torch.sin(1.2 * torch.arange(side) + phase).expand(n, 3, side, side)

@@ -7,6 +7,7 @@ import time
 
 import pytest
 import torch
+from conftest import shifted
 from PIL import Image
 
 from setclr.data.photographs import Photographs
@@ -17,7 +18,7 @@ TWO = (View(size=16), View(size=8), View(size=16, blur=1.0))
 
 
 def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
+    return shifted(seed)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def batches(count=5, n=4):
 @pytest.mark.parametrize("workers", [0, 1, 2])
 def test_what_comes_out_is_a_function_of_the_batches(files, workers):
     state = torch.get_rng_state()
-    out = list(stream_batches(files, TWO, batches, workers, "cpu"))
+    out = list(stream_batches(files, TWO, batches(), workers, "cpu"))
     assert torch.equal(state, torch.get_rng_state())
     assert len(out) == 5
     for (crops, draws), (index, wanted) in zip(out, batches()):
@@ -47,8 +48,8 @@ def test_what_comes_out_is_a_function_of_the_batches(files, workers):
         assert [tuple(x.shape) for x in finish(crops, TWO, draws)] == [(2, 4, 3, 16, 16), (1, 4, 3, 8, 8)]
 
 
-def test_batches_may_be_a_list_a_function_or_a_generator(files):
-    for given in (list(batches(2)), lambda: batches(2), batches(2)):
+def test_batches_may_be_a_list_or_a_generator(files):
+    for given in (list(batches(2)), batches(2)):
         assert len(list(stream_batches(files, TWO, given, 0, "cpu"))) == 2
 
 
@@ -60,10 +61,10 @@ def test_workers_read_a_few_batches_ahead_and_no_further(files):
             asked.append(step)
             yield torch.tensor([step % 10]), draw(TWO, 1, seeded(step))
 
-    stream = stream_batches(files, TWO, endless, 2, "cpu")
+    crops = stream_batches(files, TWO, endless(), 2, "cpu")
     for _ in range(3):
-        next(stream)
-    stream.close()
+        next(crops)
+    crops.close()
     assert 3 < len(asked) < 12
     assert not multiprocessing.active_children()
 
@@ -74,10 +75,10 @@ def test_a_damaged_file_is_the_same_error_from_any_process(files, tmp_path, work
     bad.write_text("a letter")
     mixed = Photographs([files.path(0), bad])
     given = [(torch.tensor([i]), draw(TWO, 1, seeded())) for i in (0, 1, 0)]
-    stream = stream_batches(mixed, TWO, given, workers, "cpu")
-    next(stream)
+    crops = stream_batches(mixed, TWO, given, workers, "cpu")
+    next(crops)
     with pytest.raises(ValueError, match=rf"^{bad} is no image that can be read .*replace it$"):
-        next(stream)
+        next(crops)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -88,13 +89,13 @@ def test_draws_of_other_views_are_named(files, workers):
 
 
 def test_signals_to_the_whole_group_leave_the_workers_to_the_parent(files):
-    stream = stream_batches(files, TWO, lambda: batches(12), 2, "cpu")
-    first = [next(stream), next(stream)]  # one from each worker: both have started
+    crops = stream_batches(files, TWO, batches(12), 2, "cpu")
+    first = [next(crops), next(crops)]  # one from each worker: both have started
     for worker in multiprocessing.active_children():
         os.kill(worker.pid, signal.SIGINT)
         os.kill(worker.pid, signal.SIGTERM)
     time.sleep(0.1)
-    rest = list(stream)
+    rest = list(crops)
     assert len([*first, *rest]) == 12
     index, draws = list(batches(12))[-1]
     assert all(map(torch.equal, rest[-1][0], files.crops(index, TWO, draws)))
@@ -103,24 +104,24 @@ def test_signals_to_the_whole_group_leave_the_workers_to_the_parent(files):
 def test_a_killed_worker_is_said_to_be_one(files, monkeypatch):
     monkeypatch.setattr(Photographs, "crops", lambda *_: os._exit(9))
     with pytest.raises(RuntimeError, match=r"a worker process was killed .*/dev/shm.*fewer workers"):
-        list(stream_batches(files, TWO, batches, 1, "cpu"))
+        list(stream_batches(files, TWO, batches(), 1, "cpu"))
 
 
 @pytest.mark.parametrize("workers", [-1, 1.5, True])
 def test_a_bad_number_of_workers_is_refused(files, workers):
     with pytest.raises(ValueError, match="workers must be .*got"):
-        next(stream_batches(files, TWO, batches, workers, "cpu"))
+        next(stream_batches(files, TWO, batches(), workers, "cpu"))
 
 
 def test_a_tensor_is_no_stream(files):
     with pytest.raises(ValueError, match="images must be Photographs, got Tensor; load with stream=True"):
-        next(stream_batches(files[:], TWO, batches, 0, "cpu"))
+        next(stream_batches(files[:], TWO, batches(), 0, "cpu"))
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("workers", [0, 2])
 def test_crops_arrive_on_the_gpu(files, workers):
-    for (crops, _), (index, wanted) in zip(stream_batches(files, TWO, batches, workers, "cuda"), batches()):
+    for (crops, _), (index, wanted) in zip(stream_batches(files, TWO, batches(), workers, "cuda"), batches()):
         assert all(x.is_cuda for x in crops)
         assert all(map(torch.equal, [x.cpu() for x in crops], files.crops(index, TWO, wanted)))

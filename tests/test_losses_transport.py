@@ -132,7 +132,6 @@ def test_golden_values(e):
 @pytest.mark.parametrize("iterations", [1, 3])
 def test_with_a_queue_both_moves_the_pairs_with_the_queue_only(iterations):
     """An in-batch column holds one entry, whose cost its scaling takes out; "rows" learns from it."""
-    torch.manual_seed(0)
     keys, memory = torch.randn(2, 4, 6).double(), torch.randn(5, 6).double()
     for constraint, positives_matter in (("both", False), ("rows", True)):
         loss, values = IOT(constraint, 0.2, iterations), []

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.multiprocessing as mp
+from conftest import shifted
 from torch import nn
 
 from setclr.data import ImageSet
@@ -43,7 +44,7 @@ class Double(Trainer):
 
 
 def train(recipe: Recipe) -> tuple[list, dict]:
-    generator = torch.Generator().manual_seed(0)
+    generator = shifted(0)
     images = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=generator)
     run = new_run(recipe, channels=3)
     run.encoder.double()

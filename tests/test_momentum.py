@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from conftest import shifted
 from torch import nn
 from torch.nn import functional as F
 
@@ -22,7 +23,7 @@ V3 = replace(MOCO, loss="GroCo()", queue=0, key_schedule="cosine", predictor=2, 
 
 
 def trainer_of(recipe: Recipe) -> Trainer:
-    generator = torch.Generator().manual_seed(0)
+    generator = shifted(0)
     images = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=generator)
     run = new_run(recipe, channels=3)
     return Trainer(run, ImageSet(images, torch.arange(70) % 5, tuple("abcde")), torch.device("cpu"))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from conftest import shifted
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
@@ -30,7 +31,7 @@ def moved(optimiser_of, parameters, gradients) -> list[torch.Tensor]:
 
 
 def some(seed: int, *shapes) -> list[torch.Tensor]:
-    generator = torch.Generator().manual_seed(seed)
+    generator = shifted(seed)
     return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
 
 
@@ -90,7 +91,7 @@ def test_parameters_without_gradient_stay():
 def test_lars_goes_on_exactly_from_its_state():
     def some_steps(model, optimiser, seeds):
         for seed in seeds:
-            x = torch.randn(8, 3, generator=torch.Generator().manual_seed(seed))
+            x = torch.randn(8, 3, generator=shifted(seed))
             optimiser.zero_grad()
             model(x).square().sum().backward()
             optimiser.step()

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 import torch.multiprocessing as mp
+from conftest import shifted
 from PIL import Image
 from sklearn.metrics import confusion_matrix
 from torch import nn
@@ -38,7 +39,7 @@ CLASSES = ("<b>bold</b>", "$a_1$ & b", "a name of more than eighteen letters")
 
 def made(n: int, classes: tuple[str, ...] = CLASSES, channels: int = 3) -> ImageSet:
     """Noisy stripes, as many across as the class's number."""
-    generator = torch.Generator().manual_seed(n)
+    generator = shifted(n)
     labels = torch.arange(n) % len(classes)
     stripes = 40 * torch.sin(torch.arange(16) * (1 + labels[:, None]) / 3)
     noise = 60 * torch.rand(n, channels, 16, 16, generator=generator)
@@ -150,7 +151,7 @@ def test_the_numbers_are_those_of_the_parts(monkeypatch):
 def test_the_two_views_are_the_recipes_and_a_function_of_the_seed():
     images = made(6).images
     recipe = replace(RECIPE, views="groco", full_views=4, local_views=2, view_size=24, local_size=12)
-    a, b = (two_views(recipe, images, torch.Generator().manual_seed(0)) for _ in range(2))
+    a, b = (two_views(recipe, images, shifted(0)) for _ in range(2))
     assert a.shape == (2, 6, 3, 24, 24) and a.dtype == torch.uint8 and torch.equal(a, b)
     assert not torch.equal(a[0], a[1])
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from conftest import shifted
 from PIL import Image
 from torchvision.transforms.v2 import functional as F
 
@@ -16,7 +17,7 @@ STILL = dict(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
 
 
 def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
+    return shifted(seed)
 
 
 def smooth(n, H=64, W=64, seed=0):

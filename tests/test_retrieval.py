@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from conftest import numpy_shifted, shifted
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -27,7 +28,7 @@ from setclr.models import encoders
 
 @given(st.integers(2, 40), st.integers(0, 100))
 def test_retrieval_at_1_equals_scikit_learn(n, seed):
-    drawn = torch.Generator().manual_seed(seed)
+    drawn = shifted(seed)
     x, y = torch.randn(n, 5, generator=drawn), torch.randint(0, 3, (n,), generator=drawn)
     nearest = NearestNeighbors(metric="cosine", algorithm="brute").fit(x).kneighbors(n_neighbors=1)[1][:, 0]
     assert retrieval_at_1(x, y) == pytest.approx(float((y[nearest] == y).float().mean()))
@@ -175,7 +176,7 @@ def test_bad_ground_truth_is_named(change, message):
 
 def made(root: Path, protocol=4, **changes) -> Path:
     """A folder as the sets are distributed: 4 pictures of random colours, one query of 40x30 pixels."""
-    place, drawn = root / "roxford5k", np.random.default_rng(0)
+    place, drawn = root / "roxford5k", numpy_shifted(0)
     (place / "jpg").mkdir(parents=True)
     for i, (height, width) in enumerate([(30, 40), (20, 24), (24, 24), (48, 20), (16, 16)]):
         pixels = drawn.integers(0, 256, (height, width, 3), dtype=np.uint8)

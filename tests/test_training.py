@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from conftest import numpy_shifted, shifted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -37,7 +38,7 @@ SMALL = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr
 @pytest.fixture(autouse=True)
 def few_images(monkeypatch):
     """70 images of 16 px in place of every data set: 4 steps of 16 an epoch, 6 images left over."""
-    generator = torch.Generator().manual_seed(0)
+    generator = shifted(0)
     images = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=generator)
     few = ImageSet(images, torch.arange(70) % 5, tuple("abcde"))
     monkeypatch.setattr(data, "load", lambda *args, **kwargs: few)
@@ -253,7 +254,7 @@ def test_a_chunked_run_resumes_and_is_another_recipe(tmp_path):
 
 def test_files_of_any_size_are_read_while_it_trains(tmp_path, monkeypatch):
     monkeypatch.setattr(data, "load", LOAD)
-    generator = np.random.default_rng(0)
+    generator = numpy_shifted(0)
     for i in range(40):
         path = tmp_path / "set" / "train" / f"class{i % 2}" / f"{i}.png"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from conftest import numpy_shifted, shifted
 from PIL import Image
 from scipy.io import savemat
 from sklearn.metrics import recall_score
@@ -38,7 +39,7 @@ serial = itertools.count()
 def picture(path: Path, label: int) -> None:
     """A picture of its class's colour and of a size of its own."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    noise = np.random.default_rng(next(serial)).integers(-30, 30, (20 + label, 24, 3))
+    noise = numpy_shifted(next(serial)).integers(-30, 30, (20 + label, 24, 3))
     Image.fromarray((np.array(COLOURS[label % 3]) + noise).astype(np.uint8)).save(path)
 
 
@@ -283,7 +284,7 @@ def test_a_row_for_each_set(tmp_path, no_download):
 @pytest.mark.parametrize("channels", [1, 3])
 def test_channels_and_sides_are_made_to_fit(channels, tmp_path, monkeypatch):
     """A run on 16 px images looks at grey and at coloured ones of 28 and 12 px in memory, and at files."""
-    drawn, run = torch.Generator().manual_seed(0), new_run(RECIPE, channels)
+    drawn, run = shifted(0), new_run(RECIPE, channels)
     held = {}
     for name, C, side in (("mnist", 1, 28), ("cifar10", 3, 12)):
         x = torch.randint(0, 256, (12, C, side, side), dtype=torch.uint8, generator=drawn)
