@@ -26,7 +26,7 @@ from setclr.data import ImageSet
 from setclr.data.benchmarks import BENCHMARKS, VOC, benchmark, dealt
 from setclr.data.photographs import Photographs
 from setclr.evaluation import features, fine_tune, knn, linear_probe, transfer
-from setclr.evaluation.transfers import Fitted, labelled_pair, score
+from setclr.evaluation.transfers import AnyImages, accuracy, labelled_pair
 from setclr.recipes import Recipe
 from setclr.training.checkpoint import new_run
 from setclr.views.pixels import grey
@@ -302,20 +302,20 @@ def test_channels_and_sides_are_made_to_fit(channels, tmp_path, monkeypatch):
         run.encoder.eval()
         with torch.no_grad():
             torch.testing.assert_close(
-                features(Fitted(run.encoder, channels, 16), one.images), run.encoder(small)
+                features(AnyImages(run.encoder, channels, 16), one.images), run.encoder(small)
             )
 
 
 def test_images_that_fit_go_in_as_they_are():
     run, x = new_run(RECIPE, 3), torch.randint(0, 256, (5, 3, 16, 16), dtype=torch.uint8)
-    assert torch.equal(features(Fitted(run.encoder, 3, 16), x), features(run.encoder, x))
+    assert torch.equal(features(AnyImages(run.encoder, 3, 16), x), features(run.encoder, x))
 
 
 def test_the_mean_over_classes_is_scikit_learns():
     truth, predicted = torch.tensor([0, 0, 0, 0, 1, 2]), torch.tensor([0, 0, 0, 1, 1, 0])
-    assert score(predicted, truth, "accuracy") == pytest.approx(100 * 4 / 6)
+    assert accuracy(predicted, truth, "accuracy") == pytest.approx(100 * 4 / 6)
     by_hand = 100 * (3 / 4 + 1 + 0) / 3
-    assert score(predicted, truth, "per class") == pytest.approx(by_hand)
+    assert accuracy(predicted, truth, "per class") == pytest.approx(by_hand)
     assert 100 * recall_score(truth, predicted, average="macro") == pytest.approx(by_hand)
 
 

@@ -1,10 +1,11 @@
-"""Image files as a sequence that decodes what it is asked for: folders too large to lie in memory."""
+"""Image files as a sequence that decodes on request: for folders too large for memory."""
 
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from setclr import checks
 from setclr.views import View, boxes, by_size, check_draws
 
 THREADS = min(16, os.cpu_count() or 1)  # Pillow decodes and resizes without Python's lock
-WORTH_THREADS = 128 * 128  # pixels; smaller images spend their time in Python, where threads only queue
+WORTH_THREADS = 128 * 128  # pixels; smaller images spend their time in Python, where threads take turns
 REDUCTIONS = (8, 4, 2)  # how much smaller than stored a JPEG can be decoded, at a fraction of the cost
 
 
@@ -23,7 +24,7 @@ class Photographs:
     """N image files, to be used where a tensor (N, 3, H, W) uint8 would be: len, shape, indexing, split.
 
     Indexing takes what a tensor takes and gives decoded RGB pixels, a new tensor each time. For training,
-    `crops` cuts the views out of photographs of any sizes, each decoded once. Errors name the file.
+    `crops` cuts the views out of photographs of any size and decodes each once. Errors name the file.
 
     Args:
         paths: the files, in order; any format that Pillow reads.
@@ -31,7 +32,7 @@ class Photographs:
             indexing needs files of one size.
 
     Raises:
-        ValueError: there are no files, the size is none, or the first file is no image.
+        ValueError: there are no files, the size is not an integer >= 1, or the first file is no image.
     """
 
     dtype, device, ndim = torch.uint8, torch.device("cpu"), 4
@@ -50,31 +51,28 @@ class Photographs:
         return len(self._paths)
 
     def __repr__(self) -> str:
-        return (
-            f"<Photographs: {len(self)} files, {'as they are' if self.size is None else f'{self.size} px'}>"
-        )
+        size = "as they are" if self.size is None else f"{self.size} px"
+        return f"<Photographs: {len(self)} files, {size}>"
 
     def path(self, i: int) -> str:
         return os.fsdecode(self._paths[i])
 
-    def subset(self, index) -> "Photographs":
+    def subset(self, index: Any) -> "Photographs":
         """The files at these indices, still not decoded."""
-        return Photographs([self.path(i) for i in self._chosen(index).tolist()], self.size)
+        return Photographs(self._paths[self._chosen(index).numpy()], self.size)
 
-    def __getitem__(self, index) -> Tensor:
+    def __getitem__(self, index: Any) -> Tensor:
         """Pixels uint8: (3, H, W) for an int, (n, 3, H, W) for a slice, a list, a mask or a tensor.
 
         Raises ValueError for a file that is damaged, or of another size than the first where `size` is None.
         """
         chosen = self._chosen(index)
-        order, images = (
-            chosen.flatten().tolist(),
-            torch.empty(chosen.numel(), *self.shape[1:], dtype=torch.uint8),
-        )
+        order = chosen.flatten().tolist()
+        images = torch.empty(len(order), *self.shape[1:], dtype=torch.uint8)
         pixels = images.numpy()
 
-        def fill(place: int) -> None:
-            pixels[place] = self._picture(self.path(order[place]))
+        def fill(i: int) -> None:
+            pixels[i] = self._picture(self.path(order[i]))
 
         _each(fill, len(order), self._threads)
         return images.reshape(*chosen.shape, *self.shape[1:])
@@ -89,20 +87,22 @@ class Photographs:
                 yield ready
             yield coming.result()
 
-    def crops(self, index, views: Sequence[View], draws: Tensor, threads: int | None = None) -> list[Tensor]:
-        """The crops of the views, not mirrored, not recoloured; `views.finish` does that on any device.
+    def crops(
+        self, index: Any, views: Sequence[View], draws: Tensor, threads: int | None = None
+    ) -> list[Tensor]:
+        """The crops of the views before mirroring and colours, which `views.finish` adds on any device.
 
-        A photograph is decoded once and its crops are cut at full resolution, whatever `size` is. A JPEG all
-        of whose crops shrink by a factor of 2, 4 or 8 is decoded smaller by it: grey levels move a little.
+        A photograph is decoded once and its crops are cut at full resolution, whatever `size` is. A JPEG whose
+        crops all shrink by a factor of 2, 4 or 8 is decoded that much smaller: grey levels move a little.
 
         Args:
             index: n of the files, each once or more.
             views: V of them; one without a size has the side of square images.
             draws: (n, V, 36), from `views.draw`.
-            threads: that decode; None: as many as help.
+            threads: how many decode; None chooses by the photographs' size.
 
         Returns:
-            For each group of `views.by_size`, (V_g, n, 3, S_g, S_g) uint8: a function of the files, the views
+            For each group of `views.by_size`, (V_g, n, 3, S_g, S_g) uint8. It depends on the files, the views
             and the draws alone.
 
         Raises:
@@ -122,7 +122,7 @@ class Photographs:
         width, height = sizes.T
         cuts = torch.stack([boxes(view, draws[:, v], height, width) for v, view in enumerate(views)], dim=1)
         out = [torch.empty(len(g), len(paths), 3, *[sides[g[0]]] * 2, dtype=torch.uint8) for g in groups]
-        pixels = {v: x[place].numpy() for x, group in zip(out, groups) for place, v in enumerate(group)}
+        pixels = {v: x[k].numpy() for x, group in zip(out, groups) for k, v in enumerate(group)}
 
         def fill(i: int) -> None:
             for v, cut in enumerate(_cuts(paths[i], cuts[i].tolist(), sides)):
@@ -135,27 +135,27 @@ class Photographs:
         """Open every file's header, without decoding: minutes for a million files.
 
         Raises:
-            ValueError: names the first `most` files that are no images; a file broken off half-way may have a
-                good header, and is named when it is decoded.
+            ValueError: names the first `most` files that are no images. A truncated file may have a good
+                header; it is named when it is decoded.
         """
-        bad = []
-        for part in torch.arange(len(self)).split(10_000):
-            errors = [None] * len(part)
+        bad: list[str] = []
 
-            def look(i: int, part=part, errors=errors) -> None:
-                try:
-                    _header(self.path(int(part[i])))
-                except ValueError as error:
-                    errors[i] = str(error)
+        def complaint(i: int) -> str:
+            try:
+                _header(self.path(i))
+            except ValueError as error:
+                return str(error)
+            return ""
 
-            _each(look, len(part), THREADS)
-            bad += filter(None, errors)
-            if len(bad) >= most:
-                break
+        with ThreadPoolExecutor(THREADS) as pool:
+            for part in torch.arange(len(self)).split(10_000):
+                bad += filter(None, pool.map(complaint, part.tolist()))
+                if len(bad) >= most:
+                    break
         if bad:
             raise ValueError("; ".join(bad[:most]) + ("; there may be more" if len(bad) >= most else ""))
 
-    def _chosen(self, index) -> Tensor:
+    def _chosen(self, index: Any) -> Tensor:
         return torch.arange(len(self))[index]
 
     def _side(self, view: View) -> int:
@@ -185,7 +185,7 @@ class Photographs:
 
 
 def _each(do: Callable[[int], None], n: int, threads: int) -> None:
-    """do(0) … do(n - 1), by so many threads; the first error is raised."""
+    """do(0) … do(n - 1), in that many threads; the first error is raised."""
     if threads == 1:
         for i in range(n):
             do(i)
@@ -197,7 +197,7 @@ def _each(do: Callable[[int], None], n: int, threads: int) -> None:
 
 @contextmanager
 def _opened(path: str) -> Iterator[Image.Image]:
-    """An image file of 8-bit pixels; whatever goes wrong with it inside the block names it."""
+    """An image file of 8-bit pixels. Raises ValueError, naming the file, for any error inside the block."""
     try:
         with Image.open(path) as image:
             if image.mode.startswith(("I", "F")):
@@ -227,7 +227,7 @@ def _cuts(path: str, cuts: list[list[float]], sides: list[int]) -> list[np.ndarr
 
 
 def _cut(picture: Image.Image, cut: list[float], side: int) -> np.ndarray:
-    """Cropped before it is resized: the filter must not look over the crop's edge."""
+    """Cropped before it is resized: the filter must not reach across the crop's edge."""
     top, left, height, width = cut
     x, y = math.floor(left), math.floor(top)
     part = picture.crop((x, y, math.ceil(left + width), math.ceil(top + height)))

@@ -1,12 +1,11 @@
-"""Photographs decoded and cropped ahead of the training loop, by processes of their own.
+"""Photographs decoded and cropped by worker processes, ahead of the training loop.
 
-What comes out is a function of the files, the views and the batches alone: workers decide nothing, so their
-number changes the speed and not a bit.
+The result depends on the files, the views and the batches alone; the number of workers changes the speed.
 """
 
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -24,21 +23,20 @@ PATIENCE = 30  # seconds
 def stream_batches(
     images: Photographs,
     views: Sequence[View],
-    batches: Iterable[Batch] | Callable[[], Iterable[Batch]],
+    batches: Iterable[Batch],
     workers: int,
     device: torch.device | str,
 ) -> Iterator[tuple[list[Tensor], Tensor]]:
-    """The crops of each batch in turn, decoded meanwhile by `workers` processes.
+    """The crops of each batch in turn, decoded ahead by `workers` processes.
 
-    Starting workers takes seconds: let one call serve many epochs rather than each its own. A batch costs
-    n·sum_v 3·S_v² bytes of shared memory, 2 of them for each worker.
+    Starting workers takes seconds, so one call should serve all epochs. A batch takes n · Σ_v 3 S_v² bytes of
+    shared memory, and each worker holds two.
 
     Args:
         images: the files.
         views: V of them, of one or more sizes.
-        batches: indices (n,) of images and draws (n, V, 36) of `views.draw`, or a function that gives them;
-            read a few batches ahead.
-        workers: processes; 0 decodes in this one, by threads, without looking ahead.
+        batches: indices (n,) of images and draws (n, V, 36) of `views.draw`; read a few batches ahead.
+        workers: processes; 0 decodes in this one, in threads, and not ahead.
         device: where the crops go; from pinned memory and without waiting where it is a GPU.
 
     Yields:
@@ -49,25 +47,25 @@ def stream_batches(
         ValueError: an argument is not as it must be, or a file is damaged: the same error for any `workers`.
         RuntimeError: a worker was killed; says what to change.
     """
-    checks.integer("workers", workers, least=0, hint="it is a number of processes")
+    checks.integer("workers", workers, least=0, hint="it is the number of processes")
     if not isinstance(images, Photographs):
         raise ValueError(f"images must be Photographs, got {type(images).__name__}; load with stream=True")
-    device, sent = torch.device(device), deque()
+    device, sent = torch.device(device), deque[Tensor]()
 
     def asked() -> Iterator[Batch]:
-        for index, draws in batches() if callable(batches) else batches:
+        for index, draws in batches:
             sent.append(draws)
             yield index, draws
 
-    more = dict(prefetch_factor=AHEAD, worker_init_fn=_leave_signals_to_the_parent) if workers else {}
-    loader = DataLoader(
+    loader: DataLoader = DataLoader(
         _Crops(images, views, threads=1 if workers else None),
         batch_size=None,
         sampler=asked(),
         num_workers=workers,
         pin_memory=device.type == "cuda",
         generator=torch.Generator(),  # or it would draw from the global one, which the training may use
-        **more,
+        prefetch_factor=AHEAD if workers else None,
+        worker_init_fn=_leave_signals_to_the_parent,
     )
     for crops in _received(loader):
         if isinstance(crops, _Failure):
@@ -88,14 +86,14 @@ def _received(loader: DataLoader) -> Iterator:
 
 
 class _Failure:
-    """An error on its way from a worker: DataLoader would bury its message under a traceback."""
+    """An error on its way from a worker, whose message DataLoader would bury under a traceback."""
 
     def __init__(self, error: Exception):
         self.error = error
 
 
 class _Crops(Dataset):
-    """Batches, not numbers, are its indices."""
+    """A data set whose indices are whole batches."""
 
     def __init__(self, images: Photographs, views: Sequence[View], threads: int | None):
         self.images, self.views, self.threads = images, views, threads
@@ -108,6 +106,6 @@ class _Crops(Dataset):
 
 
 def _leave_signals_to_the_parent(_: int) -> None:
-    """Ctrl-C and SIGTERM may reach every process: the parent has PATIENCE seconds for its checkpoint."""
+    """A worker ignores Ctrl-C and outlives SIGTERM by PATIENCE, in which the parent writes its checkpoint."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: signal.alarm(PATIENCE))

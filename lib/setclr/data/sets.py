@@ -1,4 +1,4 @@
-"""Data sets by name: patches of photographs and downloads as one uint8 tensor, folders of any size."""
+"""Data sets by name: patches of photographs, downloads, and folders of any size."""
 
 import os
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from setclr import checks
 from setclr.data import folders, patches
 from setclr.data.downloads import DOWNLOADED, UNLABELLED, downloaded
 from setclr.data.folders import FOLDER, TREES
-from setclr.data.photographs import Photographs
+from setclr.data.sources import Images, InFiles, InMemory, source_of
 
 MADE = {"photo-patches": patches.photo_patches, "stereo-patches": patches.stereo_patches}
 NAMES = (*MADE, *DOWNLOADED, *TREES, f"{FOLDER}PATH")
 
-FORMAT = 1  # of the kept patches; raise it whenever `patches` makes other ones
+FORMAT = 1  # of the kept patches; raise it whenever `patches` changes what it makes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,7 +27,7 @@ class ImageSet:
     """Images with their classes.
 
     Args:
-        images: (N, C, H, W) uint8; Photographs where they are streamed from files.
+        images: (N, C, H, W) uint8, or Photographs where they are streamed from files.
         labels: (N,) int64, indices into `classes`.
         classes: the names of the classes.
 
@@ -35,14 +35,14 @@ class ImageSet:
         ValueError: types, shapes or labels do not fit together.
     """
 
-    images: Tensor | Photographs
+    images: Images
     labels: Tensor
     classes: tuple[str, ...]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, dims, dtype in (("images", 4, torch.uint8), ("labels", 1, torch.int64)):
             value = getattr(self, name)
-            kinds = Tensor | Photographs if name == "images" else Tensor
+            kinds = Images if name == "images" else Tensor
             if not isinstance(value, kinds) or value.ndim != dims or value.dtype != dtype or not len(value):
                 wanted = "(N, C, H, W)" if dims == 4 else "(N,)"
                 got = type(value).__name__
@@ -63,6 +63,11 @@ class ImageSet:
     def __repr__(self) -> str:
         return f"<ImageSet: {len(self)} images {tuple(self.images.shape[1:])}, {len(self.classes)} classes>"
 
+    @property
+    def source(self) -> InMemory | InFiles:
+        """The images behind one interface, wherever they lie."""
+        return source_of(self.images)
+
     def sample(self, n: int, seed: int = 0) -> "ImageSet":
         """n different images, as evenly over the classes as possible, in random order fixed by the seed.
 
@@ -75,15 +80,13 @@ class ImageSet:
         shuffled = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
         labels = self.labels[shuffled]
 
-        # Deal the shuffled images out class by class: an image's round is its place within its class.
+        # Deal the shuffled images out class by class: an image's round is its position within its class.
         grouped, counts = labels.argsort(stable=True), labels.bincount(minlength=len(self.classes))
         first = counts.cumsum(0) - counts
         rounds = torch.empty_like(labels)
         rounds[grouped] = torch.arange(len(self)) - first[labels[grouped]]
         chosen = shuffled[rounds.argsort(stable=True)[:n].sort().values]
-        streamed = isinstance(self.images, Photographs)
-        images = self.images.subset(chosen) if streamed else self.images[chosen]
-        return ImageSet(images, self.labels[chosen], self.classes)
+        return ImageSet(self.source.subset(chosen), self.labels[chosen], self.classes)
 
 
 def load(
@@ -115,12 +118,12 @@ def load(
         split: "train" or "test"; `pretraining_split` says which one to train on without labels.
         size: pixels, for image files only: the shorter side is resized to it, the centre cropped square.
             None: as they are, and 224 for "imagenet" and "imagenet100".
-        stream: for image files only. True leaves them where they are, `images` being Photographs that decode
-            what they are asked for; False decodes all now; None does so if that takes 8 GB at most.
+        stream: for image files only. True leaves them on disk, as Photographs that decode on request; False
+            decodes all now; None does so if that takes 8 GB at most.
 
     Raises:
-        ValueError: an argument, a file or a folder is not as it must be. Files are never repaired or replaced
-            silently: the message names the file to delete.
+        ValueError: an argument, a file or a folder is not as it must be. A bad file is never repaired or
+            replaced: the message names the file to delete.
         FileNotFoundError: PATH, the split's folder or a set to be put there by hand is missing.
         ConnectionError: a set is neither there nor to be downloaded; the message says what to put where.
     """
@@ -177,5 +180,5 @@ def _kept(path: Path, make: Callable, split: str) -> ImageSet:
     except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} is truncated or not of this version of setclr ({error}); delete it and "
-            f"load again: it is made anew in seconds"
+            f"load again, which makes it in seconds"
         ) from error

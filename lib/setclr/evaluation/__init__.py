@@ -1,5 +1,5 @@
 """What a frozen encoder's features are worth: nearest neighbours, a linear probe, matching, retrieval, few
-shots, other data sets, fine-tuning; and the features of one's own images."""
+shots, other data sets, fine-tuning. And the features of one's own images."""
 
 from setclr.extras import extra
 

@@ -23,25 +23,25 @@ def embed_folder(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The features of all image files below a folder, without augmentation.
 
-    Pictures are treated as those of a "folder:PATH" data set: the centre square, resized, three channels, or
-    one (grey) where the run was trained on one. Names or folders that begin with a dot, and files without an
-    ending that Pillow reads, are passed over.
+    Files are read as those of a "folder:PATH" data set: the centre square, resized, in three channels, or in
+    one (grey) where the run was trained on one. Names and folders that begin with a dot are skipped, as are
+    files without an ending that Pillow reads.
 
     Args:
-        run: its encoder works on the device where it is.
+        run: its encoder stays on its device.
         folder: any tree of files.
         size: side in pixels; None takes the side of the views that the run was trained on (`side_of`).
-        batch: images decoded and held at a time.
+        batch: images that are decoded and held together.
 
     Returns:
-        Features (N, D) float32 and the files' paths (N,) relative to the folder, in the order of the paths.
+        Features (N, D) float32 and the files' paths (N,) relative to the folder, sorted by path.
 
     Raises:
         FileNotFoundError: there is no such folder.
         ValueError: the folder has no images, a file cannot be read (it is named), the side is not known or
             does not suit the encoder.
 
-    Cost: memory for one batch of pictures and for the result, 4 · N · D bytes.
+    Cost: memory for one batch of images and for the result, 4 · N · D bytes.
     """
     folder = Path(folder).expanduser()
     size = side_of(run) if size is None else integer("size", size, least=8)
@@ -60,7 +60,7 @@ def side_of(run: Run) -> int:
     """The side in pixels of the full views that a run was trained on.
 
     Raises:
-        ValueError: the recipe does not tell, as for folders of images that were all of one size already.
+        ValueError: the recipe does not say, as for folders whose images already had one size.
     """
     recipe = run.recipe
     side = recipe.view_size or recipe.size or SIDES.get(recipe.data)

@@ -8,62 +8,56 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from setclr.checks import integer
-from setclr.data.photographs import Photographs
+from setclr.data.sources import Images, source_of
 from setclr.training.distributed import from_first, rank, world
 
-VALUES = 2**25  # summed at a time
+VALUES = 2**25  # summed in one go
 
 
 @torch.no_grad()
-def features(
-    encoder: nn.Module, images: Tensor | Photographs, batch: int = 500, shared: bool = True
-) -> Tensor:
+def features(encoder: nn.Module, images: Images, batch: int = 500, shared: bool = True) -> Tensor:
     """Features (N, D) float32 of images (N, C, H, W) uint8, without augmentation, on the images' device.
 
-    The encoder runs in eval mode on its own device and is left as it was: no parameter, buffer or mode
-    changes.
+    The encoder runs in eval mode on its own device; no parameter, buffer or mode of it changes.
 
-    Of many processes (setclr.training.distributed.joined) each embeds its part, in the batches that one
+    With many processes (setclr.training.distributed.joined) each embeds its part, in the batches that one
     process would make, and gets the features of all. All of them must call it, with the same images.
 
     Args:
-        batch: images that go through the encoder at a time; files are decoded so many at a time.
-        shared: False where one of many processes calls it alone, as the first one does in `pretrain`'s
-            on_epoch.
+        batch: images that are decoded and go through the encoder together.
+        shared: False where one of many processes calls it alone, as in `pretrain`'s on_epoch.
 
     Cost: memory for the result, 4 · N · D bytes, and for two batches of images.
     """
     many = shared and world() > 1
     integer("batch", batch, least=1)
     share = batch * -(-len(images) // (batch * world())) if many else len(images)
-    start, found = rank() * share if many else 0, None
+    start, found = rank() * share if many else 0, torch.empty(0)
     device = next(encoder.parameters()).device
     with evaluating(encoder):
         for part in parts(images, start, share, batch):
             embedded = encoder(part.to(device).float() / 255).float()
-            if found is None:
+            if not len(found):
                 found = torch.zeros(len(images), *embedded.shape[1:], device=images.device)
             found[start : start + len(part)] = embedded
             start += len(part)
     if many:
         shape = from_first(lambda: found.shape[1:])
-        found = torch.zeros(len(images), *shape, device=images.device) if found is None else found
+        found = found if len(found) else torch.zeros(len(images), *shape, device=images.device)
         add_up(found, device)
     return found
 
 
-def parts(images: Tensor | Photographs, start: int, share: int, batch: int) -> Iterable[Tensor]:
-    """The images from `start` on, so many, `batch` at a time; nothing beyond the last."""
-    if share == len(images) and start == 0:
-        return images.split(batch)
+def parts(images: Images, start: int, share: int, batch: int) -> Iterable[Tensor]:
+    """The `share` images from `start` on, in batches; nothing beyond the last image."""
     if start >= len(images):
         return ()
-    mine = slice(start, start + share)
-    return (images.subset(mine) if isinstance(images, Photographs) else images[mine]).split(batch)
+    mine = source_of(images).subset(slice(start, start + share))
+    return source_of(mine).split(batch)
 
 
 def add_up(found: Tensor, device: torch.device) -> None:
-    """Replace it by its sum over all processes, on the device through which they speak, a part at a time."""
+    """Replace `found` by its sum over all processes, part after part, on the device that communicates."""
     for part in found.split(max(1, VALUES // max(1, found[0].numel()))):
         total = part.to(device)
         dist.all_reduce(total)
@@ -83,7 +77,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def pixels(images: Tensor) -> Tensor:
-    """The baseline that has learned nothing: (N, C·H·W), pixels minus the mean of their channel in that
-    image."""
+    """The baseline that has learned nothing: (N, C·H·W), each channel of each image minus its mean."""
     x = images.to(torch.float32, copy=True)
     return x.sub_(x.mean((2, 3), keepdim=True)).flatten(1)

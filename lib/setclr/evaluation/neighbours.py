@@ -8,15 +8,15 @@ from setclr.checks import integer, number
 
 SIMILARITIES = 2**23  # held at a time
 ROWS = 8192  # of the bank, compared at a time
-VALUES = 2**22  # of a bank, looked at at a time
+VALUES = 2**22  # of a bank, read at a time
 
 
 @torch.no_grad()
 def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, temperature: float = 0.07) -> Tensor:
     """The label of each query by its k most similar features of the bank.
 
-    A neighbour of cosine similarity s votes with weight e^{s/T}. Ties, among votes and among neighbours, go
-    to the smaller label.
+    A neighbour of cosine similarity s votes with weight e^{s/T}. Of equally similar features, any may be
+    taken; on one machine the same call takes the same ones.
 
     Args:
         bank: (N, D) features whose labels are known.
@@ -31,8 +31,7 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
     Raises:
         ValueError: an argument is not as above; the message names it.
 
-    Cost: O(Q N D) time. The bank is not copied: beside it and the queries memory is O(N + Q k + C), and does
-    not grow with N D.
+    Cost: O(Q N D) time. The bank is not copied: beside it and the queries memory is O(N + Q k + C).
     """
     similarity, index = neighbours(bank, bank_labels, queries, k)
     return vote(similarity, bank_labels.long()[index], temperature)
@@ -41,7 +40,7 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
 @torch.no_grad()
 def neighbours(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k most similar features of the bank, the most similar first: cosine similarities and indices into
-    the bank, both (Q, k). Of equally similar ones the smaller label comes first, then the smaller index.
+    the bank, both (Q, k).
 
     Takes, raises and costs what `knn` does.
     """
@@ -50,22 +49,23 @@ def neighbours(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int) -> tu
     integer("k", k, least=1, most=len(bank), hint=hint)
     norms = torch.cat([torch.linalg.vector_norm(rows.float(), dim=1) for rows in in_parts(bank)])
     norms.clamp_(min=1e-12)
-    order = bank_labels.argsort(stable=True)
-    place = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
-    values, places = [], []
+    numbers = torch.arange(len(bank), device=bank.device)
+    values, indices = [], []
     for some in queries.split(max(1, SIMILARITIES // max(k, min(ROWS, len(bank))))):
         some = F.normalize(some.float(), dim=1)
-        value, best = some.new_empty(len(some), 0), place.new_empty(len(some), 0)
-        for rows, norm, there in zip(bank.split(ROWS), norms.split(ROWS), place.split(ROWS)):
-            here, found = top((some @ rows.float().T).div_(norm), there, k)
-            value, best = first(torch.cat([value, here], dim=1), torch.cat([best, found], dim=1), k)
-        values.append(value)
-        places.append(best)
-    return torch.cat(values), order[torch.cat(places)]
+        best, index = some.new_empty(len(some), 0), numbers.new_empty(len(some), 0)
+        for rows, norm, there in zip(bank.split(ROWS), norms.split(ROWS), numbers.split(ROWS)):
+            value, at = (some @ rows.float().T).div_(norm).topk(min(k, len(rows)), dim=1)
+            best, index = torch.cat([best, value], dim=1), torch.cat([index, there[at]], dim=1)
+            best, at = best.topk(min(k, best.shape[1]), dim=1)
+            index = index.gather(1, at)
+        values.append(best)
+        indices.append(index)
+    return torch.cat(values), torch.cat(indices)
 
 
 def vote(similarity: Tensor, labels: Tensor, temperature: float) -> Tensor:
-    """The label (Q,) of the largest sum of e^{s/T} over a query's neighbours, of equal ones the smaller.
+    """The label (Q,) of the largest sum of e^{s/T} over a query's neighbours.
 
     Args:
         similarity, labels: (Q, k) of the neighbours, the most similar first.
@@ -82,38 +82,10 @@ def vote(similarity: Tensor, labels: Tensor, temperature: float) -> Tensor:
     return torch.cat(winners)
 
 
-def top(similarity: Tensor, place: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest similarities of each row and their places, or all if there are fewer.
-
-    Among those equal to the last the smaller places are taken, which `topk` does not promise: only rows in
-    which that matters are sorted.
-    """
-    place = place.expand_as(similarity)
-    if similarity.shape[1] <= k:
-        return similarity, place
-    value, at = similarity.topk(k + 1, dim=1)
-    tied = value[:, k] == value[:, k - 1]
-    value, found = value[:, :k], place.gather(1, at[:, :k])
-    if tied.any():
-        value[tied], found[tied] = first(similarity[tied], place[tied], k)
-    return value, found
-
-
-def first(similarity: Tensor, place: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The first k of each row by falling similarity, equal ones by rising place; with their places."""
-    place, at = place.sort(dim=1)
-    value, by = similarity.gather(1, at).sort(dim=1, descending=True, stable=True)
-    return value[:, :k], place.gather(1, by[:, :k])
-
-
 def check_bank(bank: Tensor, labels: Tensor, queries: Tensor) -> None:
     """Raises ValueError unless bank (N, D), labels (N,) integers ≥ 0 and queries (Q, D) fit together."""
-    if (
-        bank.ndim != 2
-        or queries.ndim != 2
-        or bank.shape[1] != queries.shape[1]
-        or not len(bank) * len(queries)
-    ):
+    fit = bank.ndim == queries.ndim == 2 and bank.shape[1] == queries.shape[1]
+    if not fit or not len(bank) * len(queries):
         raise ValueError(
             f"bank and queries must be (N, D) and (Q, D), got {tuple(bank.shape)} and {tuple(queries.shape)}"
         )
@@ -128,5 +100,5 @@ def check_bank(bank: Tensor, labels: Tensor, queries: Tensor) -> None:
 
 
 def in_parts(x: Tensor, values: int | None = None) -> tuple[Tensor, ...]:
-    """The rows of (N, D), so many values at a time, so that what is made of them takes little memory."""
+    """The rows of (N, D) in parts of about that many values, so that work on a part takes little memory."""
     return x.split(max(1, (values or VALUES) // max(1, x.shape[1])))

@@ -1,4 +1,7 @@
-"""The linear probe: how much of the labels a linear map reads from frozen features."""
+"""The linear probe: how much of the labels a linear map reads from frozen features.
+
+By hand, since the QARe paper's protocol is Adam in batches, and since features stay on their device.
+"""
 
 import torch
 from torch import Tensor, nn
@@ -7,7 +10,7 @@ from torch.nn import functional as F
 from setclr.checks import integer, number
 from setclr.evaluation.neighbours import check_bank, in_parts
 
-VALUES = 2**25  # scaled or squared at a time
+VALUES = 2**25  # scaled or squared in one go
 
 
 @torch.enable_grad()
@@ -22,8 +25,8 @@ def linear_probe(
 ) -> Tensor:
     """The label of each query by a linear classifier trained on the bank, as it is after the last epoch.
 
-    Adam on the cross-entropy, no augmentation, no weight decay: the QARe paper's protocol. The features are
-    divided by one number, their root mean square in the bank, so that lr means the same for every encoder.
+    Adam on the cross-entropy, no augmentation, no weight decay: the QARe paper's protocol. All features are
+    divided by their root mean square in the bank, so that lr means the same for every encoder.
 
     Args:
         bank: (N, D) features of the training images; bank_labels: (N,) integers ≥ 0; queries: (Q, D).
@@ -36,7 +39,7 @@ def linear_probe(
     Raises:
         ValueError: an argument is not as above; the message names it.
 
-    Cost: O(epochs N D C) time. The bank is not copied: a batch is scaled at a time.
+    Cost: O(epochs N D C) time. The bank is not copied: each batch is scaled when it is used.
     """
     check_bank(bank, bank_labels, queries)
     integer("epochs", epochs, least=1)
@@ -59,7 +62,7 @@ def linear_probe(
 
 
 def root_mean_square(x: Tensor) -> Tensor:
-    """Of all values of (N, D), a float32."""
+    """The root mean square of all values of (N, D), in float32."""
     parts = in_parts(x, VALUES)
     squares = [part.float().square().mean().double() * (part.numel() / x.numel()) for part in parts]
     return torch.stack(squares).sum().float().sqrt()

@@ -5,6 +5,7 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from tqdm.auto import tqdm
 from setclr.checks import choice, integer
 from setclr.evaluation.frozen import features as features_of
 
-SIMILARITIES = 2**25  # held at a time
+SIMILARITIES = 2**25  # held in one go
 PROTOCOLS = {"medium": (("easy", "hard"), ("junk",)), "hard": (("hard",), ("easy", "junk"))}  # found, ignored
 CUTS = (1, 5, 10)  # the k of mP@k
 PAGES = {
@@ -25,22 +26,14 @@ PAGES = {
     "rparis6k": "https://www.robots.ox.ac.uk/~vgg/data/parisbuildings/",
 }
 GROUND_TRUTH = "http://cmp.felk.cvut.cz/cnnimageretrieval/data/test"
-REBUILDERS = {  # the functions numpy pickles its arrays and numbers with
-    rebuild.__name__: rebuild
-    for rebuild in (
-        np.empty(0).__reduce__()[0],
-        np.empty(1).__reduce_ex__(5)[0],
-        np.float64(0).__reduce__()[0],
-        np.ndarray,
-        np.dtype,
-    )
-}
+PICKLED: tuple[Any, ...] = (np.empty(0).__reduce__()[0], np.empty(1).__reduce_ex__(5)[0],
+                            np.float64(0).__reduce__()[0], np.ndarray, np.dtype)  # fmt: skip
+REBUILDERS = {one.__name__: one for one in PICKLED}  # what numpy pickles its arrays and numbers with
 
 
 @torch.no_grad()
 def retrieval_at_1(features: Tensor, labels: Tensor) -> float:
-    """Share of images whose nearest other image, by cosine similarity, is of their class. Ties go to the
-    first.
+    """Share of images whose nearest other image, by cosine similarity, is of their class.
 
     Where queries and bank are two sets, as in table 5 of the MMCL paper, it is the accuracy of knn(…, k=1).
 
@@ -94,13 +87,13 @@ def landmarks(
 ) -> pd.DataFrame:
     """Mean average precision and mean precision at k by the revisited Oxford and Paris protocol.
 
-    Medium: easy and hard images are to be found, junk is taken out of the ranking before ranks are counted.
-    Hard: the hard ones are to be found, easy ones and junk are taken out. Queries without anything to be
-    found are left out. Precision at k is that at the last positive's rank where that is smaller than k.
+    Medium: easy and hard images are to be found; junk is removed before ranks are counted. Hard: the hard
+    images are to be found; easy ones and junk are removed. Queries with nothing to find are left out. Where
+    the last positive's rank is smaller than k, precision at k is the precision at that rank.
 
     Args:
-        similarity: (Q, N) of queries and images, largest best; ties go to the first image.
-        easy, hard, junk: Q sequences of indices of images each.
+        similarity: (Q, N) of queries and images, the larger the better; ties go to the first image.
+        easy, hard, junk: for each of Q queries a sequence of indices of images.
         cuts: the k.
 
     Returns:
@@ -147,8 +140,8 @@ def _indices(name: str, lists: Sequence, Q: int, N: int) -> list[np.ndarray]:
 
 def _ranks(order: np.ndarray, positive: np.ndarray, aside: np.ndarray) -> np.ndarray:
     """The positives' ranks, from 0, ascending, in the ranking without the images that are put aside."""
-    places, junk = (np.flatnonzero(np.isin(order, some)) for some in (positive, aside))
-    return places - np.searchsorted(junk, places)
+    found, junk = (np.flatnonzero(np.isin(order, some)) for some in (positive, aside))
+    return found - np.searchsorted(junk, found)
 
 
 def _precision(ranks: np.ndarray, k: int) -> float:
@@ -179,14 +172,14 @@ def load_landmarks(name: str, root: str | Path = "data") -> Landmarks:
         ValueError: the ground truth is not what it must be, or would run code when it is read.
     """
     choice("name", name, PAGES)
-    place = Path(root, name)
-    path = place / f"gnd_{name}.pkl"
+    folder = Path(root, name)
+    path = folder / f"gnd_{name}.pkl"
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing; fetch {GROUND_TRUTH}/{name}/{path.name}")
     try:
         with path.open("rb") as file:
             found = _Plain(file, encoding="latin1").load()
-        images, queries = ([place / "jpg" / f"{i}.jpg" for i in found[key]] for key in ("imlist", "qimlist"))
+        images, queries = ([folder / "jpg" / f"{i}.jpg" for i in found[key]] for key in ("imlist", "qimlist"))
         boxes = np.array([np.asarray(one["bbx"], dtype=float).reshape(4) for one in found["gnd"]])
         lists = {key: [one[key] for one in found["gnd"]] for key in ("easy", "hard", "junk")}
         lists = {key: _indices(key, some, len(queries), len(images)) for key, some in lists.items()}
@@ -196,15 +189,15 @@ def load_landmarks(name: str, root: str | Path = "data") -> Landmarks:
     if missing:
         raise FileNotFoundError(
             f"{missing[0]} is missing, and {len(missing) - 1} more; put the pictures of {PAGES[name]} into "
-            f"{place / 'jpg'}, all in that one folder"
+            f"{folder / 'jpg'}, all in that one folder"
         )
     return Landmarks(images, queries, boxes, **lists)
 
 
 class _Plain(pickle.Unpickler):
-    """Reads plain containers, numbers, strings and numpy's arrays; nothing that a file could do harm with."""
+    """Reads plain containers, numbers, strings and numpy's arrays, and refuses code."""
 
-    def find_class(self, module: str, name: str):
+    def find_class(self, module: str, name: str) -> Any:
         if module.split(".")[0] == "numpy" and name in REBUILDERS:
             return REBUILDERS[name]
         if (module, name) == ("_codecs", "encode"):  # how bytes are written for old versions of Python,
@@ -219,27 +212,24 @@ def landmark_features(
 ) -> tuple[Tensor, Tensor]:
     """Features (Q, D) of the queries, cropped to their boxes, and (N, D) of the images, of unit length.
 
-    Pictures are seen whole and one at a time, the longer side shrunk to `size` where it is longer. The GroCo
+    Images go through the encoder whole and one by one; a longer side above `size` is shrunk to it. The GroCo
     paper follows DINO's program (Caron et al. 2021), which does so at 224 but leaves the queries uncropped.
 
     Args:
         encoder: takes images of any sides that are multiples of `multiple`; left as it was.
         size: of the longer side in pixels.
-        multiple: sides are rounded to it; 16 for "vit-small16".
+        multiple: sides are rounded to it; 16 for "vit-small16-moco".
 
     Raises:
         ValueError: an argument is not as above, or a file cannot be read; it is named.
 
-    Cost: a forward pass for each picture; memory for one.
+    Cost: a forward pass for each image; memory for one.
     """
     integer("multiple", multiple, least=1)
     integer("size", size, least=multiple)
-    wanted = [(path, tuple(box)) for path, box in zip(found.queries, found.boxes)]
-    wanted += [(path, None) for path in found.images]
-    rows = [
-        features_of(encoder, _picture(path, box, size, multiple))
-        for path, box in tqdm(wanted, desc="landmarks", unit="image")
-    ]
+    boxes = [*map(tuple, found.boxes), *[None] * len(found.images)]
+    files = tqdm([*found.queries, *found.images], desc="landmarks", unit="image")
+    rows = [features_of(encoder, _picture(path, box, size, multiple)) for path, box in zip(files, boxes)]
     both = F.normalize(torch.cat(rows), dim=1)
     return both[: len(found.queries)], both[len(found.queries) :]
 

@@ -28,12 +28,12 @@ def few_shot(
     episodes: int = 600,
     seed: int = 0,
 ) -> Accuracy:
-    """How well a few images a class tell classes apart that the encoder was never told about.
+    """How well a few images of each class tell apart classes that the encoder was never told about.
 
-    Each episode draws classes, and images of each of them to learn from and others to be told apart. A query
-    gets the class of the nearest prototype, the mean of the class's shots, by Euclidean distance (Snell et
-    al. 2017). So does the program of Ericsson et al. 2021, with which the MMCL paper made its table; it has
-    no logistic regression, and does not normalise features.
+    Each episode draws classes, and of each class images to learn from (shots) and images to classify
+    (queries). A query gets the class of the nearest prototype, the mean of the class's shots, by Euclidean
+    distance (Snell et al. 2017). So does the program of Ericsson et al. 2021, which made the MMCL paper's
+    table; it has no logistic regression, and does not normalise features.
 
     Args:
         features: (N, D).
@@ -64,8 +64,7 @@ def few_shot(
 def draw_episodes(
     labels: Tensor, ways: int, shots: int, queries: int, episodes: int, seed: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The episodes of `few_shot`: indices (ways, shots) of the images shown and (ways, queries) of those
-    asked.
+    """The episodes of `few_shot`: indices (ways, shots) to learn from and (ways, queries) to classify.
 
     Raises ValueError as `few_shot` does, before the first episode.
     """

@@ -37,58 +37,57 @@ def transfer(
     """Test accuracies, in per cent, of a run's encoder on labelled data sets that it was not trained on.
 
     GroCo's table 3 has "aircraft", "caltech101", "cars", "cifar10", "cifar100", "dtd", "flowers", "food",
-    "pets", "sun397" and "voc2007" by kNN; the paper votes with T = 0.07 and does not say for which of its
-    k = 1, 10, 20 the table is. MMCL's table 1 has five of them fine-tuned.
+    "pets", "sun397" and "voc2007" by kNN; the paper votes with T = 0.07 and does not say which of its k = 1,
+    10, 20 the table shows. MMCL's table 1 has five of them fine-tuned.
 
-    Images come at the side that the run was trained on and with its channels: photographs as the centre
-    square, resized; images that lie in memory resized, small ones enlarged; colours turned grey for one
-    channel, grey repeated for three.
+    Images get the side and the channels that the run was trained on: photographs are cropped to the centre
+    square and resized, images in memory are resized; one channel takes grey, three take grey repeated.
 
     Args:
-        run: its encoder works on the device where it is, and is left as it was.
+        run: its encoder stays on its device and is not changed.
         names: of `setclr.data.load` or of BENCHMARKS, or folder:PATH.
         root: the folder of data sets; what is missing is downloaded there.
         k, temperature: of the kNN vote.
         linear: also a linear probe, as `linear_probe` trains it; the papers' tables do not have it.
-        tuned: also a fine-tuned encoder: a dict of `fine_tune`'s arguments, such as {"epochs": 30}, or {}.
-        size: side in pixels; None takes that of the training (`embed.side_of`).
+        tuned: also fine-tune the encoder: a dict of `fine_tune`'s arguments, such as {"epochs": 30}, or {}.
+        size: side in pixels; None takes the training's (`embed.side_of`).
 
     Returns:
-        A row a name; columns classes, train, test (numbers of images), metric, knn, linear, fine-tuned. The
-        metric is "accuracy"; "per class", the mean over classes of their accuracies, where Kornblith et al.
-        2019 and MMCL's table take that; "largest object" for "voc2007" (see BENCHMARKS).
+        A row for each name; columns classes, train, test (numbers of images), metric, knn, linear,
+        fine-tuned. The metric is "accuracy"; "per class", the mean of the classes' accuracies, where
+        Kornblith et al. 2019 and MMCL's table take that; "largest object" for "voc2007" (see BENCHMARKS).
 
     Raises:
-        ValueError: an argument is not as above; a split lacks classes: they are named; the training's side is
-            not known.
-        FileNotFoundError, ConnectionError: a set is not there and cannot be downloaded. Found before anything
-            is computed.
+        ValueError: an argument is not as above; a split lacks classes, which are named; the training's side
+            is not known.
+        FileNotFoundError, ConnectionError: a set is missing and cannot be downloaded. All errors come before
+            anything is computed.
 
-    Cost: a forward pass for each image and 4 · N · D bytes for a set's features; then as knn, linear_probe
+    Cost: a forward pass for each image, 4 · N · D bytes for a set's features; then that of knn, linear_probe
     and fine_tune.
     """
     size = side_of(run) if size is None else integer("size", size, least=8)
     boolean("linear", linear)
     names = [names] if isinstance(names, str) else list(names)
     sets = {name: labelled_pair(name, root, size) for name in names}
-    encoder, rows = Fitted(run.encoder, run.channels, size), {}
+    encoder, rows = AnyImages(run.encoder, run.channels, size), {}
     for name, (train, test) in tqdm(sets.items(), desc="transfer", unit="set"):
         metric = BENCHMARKS[name].metric if name in BENCHMARKS else "accuracy"
-        row = {"classes": len(train.classes), "train": len(train), "test": len(test), "metric": metric}
+        row: dict = {"classes": len(train.classes), "train": len(train), "test": len(test), "metric": metric}
         device = next(encoder.parameters()).device
         bank, queries = (features(encoder, part.images).to(device) for part in (train, test))
         labels = train.labels.to(device)
-        row["knn"] = score(knn(bank, labels, queries, k, temperature), test.labels, metric)
+        row["knn"] = accuracy(knn(bank, labels, queries, k, temperature), test.labels, metric)
         if linear:
-            row["linear"] = score(linear_probe(bank, labels, queries), test.labels, metric)
+            row["linear"] = accuracy(linear_probe(bank, labels, queries), test.labels, metric)
         if tuned is not None:
-            row["fine-tuned"] = score(fine_tune(encoder, train, test, **tuned), test.labels, metric)
+            row["fine-tuned"] = accuracy(fine_tune(encoder, train, test, **tuned), test.labels, metric)
         rows[name] = row
     return pd.DataFrame.from_dict(rows, "index")
 
 
 def labelled_pair(name: str, root: str | Path, size: int) -> Pair:
-    """The training and test images of a set, those of files at side `size`, decoded when they are needed.
+    """The training and test images of a set. Files are read at side `size`, when they are needed.
 
     Raises as `transfer` does.
     """
@@ -97,7 +96,7 @@ def labelled_pair(name: str, root: str | Path, size: int) -> Pair:
     else:
         is_folder = isinstance(name, str) and name.startswith(FOLDER)
         choice("names", FOLDER + "PATH" if is_folder else name, [*data.NAMES, *BENCHMARKS])
-        files = {"size": size, "stream": True} if is_folder or name in TREES else {}
+        files: dict = {"size": size, "stream": True} if is_folder or name in TREES else {}
         train, test = (data.load(name, root, split, **files) for split in ("train", "test"))
     try:
         check_pair(train, test)
@@ -110,7 +109,7 @@ def labelled_pair(name: str, root: str | Path, size: int) -> Pair:
     return train, test
 
 
-def score(predicted: Tensor, labels: Tensor, metric: str) -> float:
+def accuracy(predicted: Tensor, labels: Tensor, metric: str) -> float:
     """Accuracy in per cent, or the mean of the classes' accuracies where the metric is "per class"."""
     predicted, labels = predicted.cpu(), labels.cpu()
     if metric == "per class":
@@ -118,9 +117,9 @@ def score(predicted: Tensor, labels: Tensor, metric: str) -> float:
     return 100 * float((predicted == labels).float().mean())
 
 
-class Fitted(nn.Module):
-    """An encoder that takes images (N, 1 or 3, H, W) of any side: grey, repeated or resized as it needs
-    them."""
+class AnyImages(nn.Module):
+    """An encoder that takes images (N, 1 or 3, H, W) of any side, and gives it the channels and side that it
+    needs."""
 
     def __init__(self, encoder: nn.Module, channels: int, size: int):
         super().__init__()

@@ -11,7 +11,6 @@ from tqdm.auto import tqdm
 from setclr import views
 from setclr.checks import integer, number
 from setclr.data import ImageSet
-from setclr.data.photographs import Photographs
 from setclr.evaluation.frozen import features
 from setclr.training.seeding import seeded
 from setclr.views import View
@@ -32,20 +31,18 @@ def fine_tune(
 ) -> Tensor:
     """The label of each test image by a copy of the encoder trained whole, with a linear classifier on it.
 
-    As in the program of Ericsson et al. 2021, with which the MMCL paper made its table: cross-entropy, SGD
-    with Nesterov momentum 0.9, half a cosine from lr to 0, crops and flips, nothing but the last weights
-    kept. There it takes 5,000 steps of 64 images, and lr (1e-4 to 1e-1) and weight decay (0, 1e-6 / lr to
-    1e-3 / lr) are those that do best on validation images: search among them likewise, never on `test`.
+    As in the program of Ericsson et al. 2021, which made the MMCL paper's table: cross-entropy, SGD with
+    Nesterov momentum 0.9, half a cosine from lr to 0, crops and flips, the last weights kept. That program
+    takes 5,000 steps of 64 images, and the lr (1e-4 to 1e-1) and weight decay (0, 1e-6 / lr to 1e-3 / lr)
+    that do best on validation images. Search likewise, and never on `test`.
 
     Args:
         encoder: left as it was; the copy works on its device.
-        train, test: images of one shape, which the encoder takes; of photographs crops are cut at full
-            resolution.
-        epochs: passes over the training images; of an incomplete last batch the images wait for another
-            epoch.
+        train, test: images of one shape, which the encoder takes; photographs are cropped at full resolution.
+        epochs: passes over the training images, each without an incomplete last batch.
         lr: the first learning rate.
-        seed: of the classifier's first weights, the order of images and their crops: a function of the seed,
-            the epoch and the step. Equal arguments give equal labels on one CPU and number of threads.
+        seed: of the classifier's first weights, the order of images and their crops. Equal arguments give
+            equal labels on one CPU and number of threads.
 
     Returns:
         (N,) labels of the test images, on the CPU.
@@ -103,29 +100,22 @@ def _train(
         model.parameters(), lr, momentum=0.9, nesterov=True, weight_decay=weight_decay
     )
     cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs * steps)
-    crops = _crops(train, epochs, batch, seed, device)
-    for step, (x, y) in enumerate(tqdm(crops, desc="fine-tune", total=epochs * steps, unit="step")):
+    total = epochs * steps
+    draws = (views.draw(CROP, batch, seeded(seed, *divmod(step, steps))) for step in range(total))
+    wanted = zip(_order(len(train), epochs, batch, seed), draws)
+    crops = zip(train.source.view_batches(CROP, wanted, 0, device), _order(len(train), epochs, batch, seed))
+    for step, ((x,), index) in enumerate(tqdm(crops, "fine-tune", total, unit="step")):
+        y = train.labels[index].to(device)
         optimiser.zero_grad()
-        loss = F.cross_entropy(model(x), y)
+        loss = F.cross_entropy(model(x[0]), y)
         loss.backward()
         optimiser.step()
         cosine.step()
-        if (step + 1) % steps == 0 and not loss.isfinite():  # once an epoch: looking makes a GPU wait
+        if (step + 1) % steps == 0 and not loss.isfinite():  # once an epoch: reading a value makes a GPU wait
             raise FloatingPointError(f"the loss became {loss.item()} in step {step}; lower lr, now {lr}")
 
 
-def _crops(
-    train: ImageSet, epochs: int, batch: int, seed: int, device: torch.device
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """The batches of all epochs: one view (n, C, S, S) of each image, and its label."""
+def _order(count: int, epochs: int, batch: int, seed: int) -> Iterator[Tensor]:
+    """The indices (batch,) of every step of all epochs."""
     for epoch in range(epochs):
-        order = torch.randperm(len(train), generator=seeded(seed, epoch))
-        for step, index in enumerate(order.split(batch)[: len(train) // batch]):
-            draws = views.draw(CROP, batch, seeded(seed, epoch, step))
-            if isinstance(train.images, Photographs):
-                crops = [x.to(device) for x in train.images.crops(index, CROP, draws)]
-                x = views.finish(crops, CROP, draws)[0][0]
-            else:
-                index = index.to(train.images.device)
-                x = views.apply(train.images[index].to(device), CROP, draws)[0]
-            yield x, train.labels[index.cpu()].to(device)
+        yield from torch.randperm(count, generator=seeded(seed, epoch)).split(batch)[: count // batch]

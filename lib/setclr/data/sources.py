@@ -1,0 +1,79 @@
+"""One interface for both kinds of images: a tensor in memory, and photographs in files."""
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from setclr import views as views_of
+from setclr.data.photographs import Photographs
+from setclr.data.reading import Batch, stream_batches
+from setclr.views import View
+
+Images = Tensor | Photographs
+Views = Generator[list[Tensor], None, None]  # of one batch after another: (V, n, C, S, S), a tensor a size
+
+
+class InMemory:
+    """A tensor (N, C, H, W) uint8 on any device."""
+
+    in_memory = True
+
+    def __init__(self, images: Tensor):
+        self.images = images
+
+    def subset(self, index: slice | Tensor) -> Tensor:
+        return self.images[index]
+
+    def split(self, batch: int) -> Iterable[Tensor]:
+        return self.images.split(batch)
+
+    def verify(self) -> None:
+        """Nothing can be wrong with the files of what has been decoded."""
+
+    def to(self, device: torch.device) -> "InMemory":
+        return InMemory(self.images.to(device))
+
+    def view_batches(
+        self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device
+    ) -> Views:
+        """The views of each batch (indices (n,), draws (n, V, 36)), on the device; `workers` has no use."""
+        for index, draws in batches:
+            images = self.images[index.to(self.images.device, non_blocking=True)]
+            yield views_of.apply_all(images.to(device), views, draws)
+
+
+class InFiles:
+    """Photographs, decoded when they are needed."""
+
+    in_memory = False
+
+    def __init__(self, images: Photographs):
+        self.images = images
+
+    def subset(self, index: slice | Tensor) -> Photographs:
+        return self.images.subset(index)
+
+    def split(self, batch: int) -> Iterator[Tensor]:
+        return self.images.split(batch)
+
+    def verify(self) -> None:
+        """Raises ValueError where a file is no image (`Photographs.verify`)."""
+        self.images.verify()
+
+    def to(self, device: torch.device) -> "InFiles":
+        """Itself: files stay where they are, and views are made on the device."""
+        return self
+
+    def view_batches(
+        self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device
+    ) -> Views:
+        """The views of each batch (indices (n,), draws (n, V, 36)), on the device, decoded by `workers`
+        processes."""
+        for crops, draws in stream_batches(self.images, views, batches, workers, device):
+            yield views_of.finish(crops, views, draws)
+
+
+def source_of(images: Images) -> InMemory | InFiles:
+    """The images behind the interface that both kinds have."""
+    return InFiles(images) if isinstance(images, Photographs) else InMemory(images)
