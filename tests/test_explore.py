@@ -232,7 +232,7 @@ def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeyp
 
 
 def test_the_drawn_matrices_are_the_assignments_and_moves_chooses_whose():
-    from setclr.explore.family.family_matrices import FAMILY, MATRICES, batch
+    from setclr.explore.family.batch import FAMILY, MATRICES, batch
 
     panel = explore.family_matrices(smoothing=0.1)
     drawn = {axis.get_title("left").split(" ÷")[0]: axis for axis in panel.figure.axes}
@@ -254,7 +254,7 @@ def test_the_drawn_matrices_are_the_assignments_and_moves_chooses_whose():
 
 
 def test_usual_values_stand_at_smoothing_1():
-    from setclr.explore.family.family_matrices import FAMILY
+    from setclr.explore.family.batch import FAMILY
     from setclr.losses import IOT, MMCL, GroCo, InfoNCE
 
     assert repr(FAMILY["InfoNCE"].at(1)) == repr(InfoNCE(0.5))
@@ -264,8 +264,8 @@ def test_usual_values_stand_at_smoothing_1():
 
 
 def test_arrows_lead_downhill_and_are_as_long_as_the_gradient_says():
+    from setclr.explore.family.batch import ANGLES, FAMILY, batch
     from setclr.explore.family.family_gradients import LONGEST, pushes
-    from setclr.explore.family.family_matrices import ANGLES, FAMILY, batch
 
     for name in ("InfoNCE", "SparseCLR", "IOT both", "QARe"):  # those without a detached part
         loss, step = FAMILY[name].at(0.3), np.rad2deg(1e-6)

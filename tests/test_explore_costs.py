@@ -9,7 +9,7 @@ import torch
 
 from setclr import explore, losses, models
 from setclr.explore.costs.cost_pictures import added_lines, cost_lines, spread, step_picture
-from setclr.explore.costs.loss_costs import at, growth
+from setclr.explore.costs.tables import at, growth
 from setclr.losses import IOT, MMCL, InfoNCE, QARe
 from setclr.recipes.recipe import Recipe
 from setclr.reports import costs

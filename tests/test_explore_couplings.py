@@ -48,10 +48,10 @@ def test_a_cost_and_names_of_ones_own():
 @pytest.mark.parametrize("values", [{}, {"epsilon": 0.05, "hub": 245}, {"rounds": 1, "hub": 5}])
 def test_the_family_is_drawn_as_it_is(values):
     from setclr.explore.couplings.constraint_family import ANGLES, FAMILY, MOST
-    from setclr.explore.family.family_matrices import batch
+    from setclr.explore.kit.circle import on_circle
 
     panel = explore.constraint_family(**values)
-    z = batch((ANGLES[0], (panel.values["hub"], *ANGLES[1][1:])))
+    z = on_circle((ANGLES[0], (panel.values["hub"], *ANGLES[1][1:])))
     meshes, steps = moving(panel, QuadMesh), moving(panel, StepPatch)
     for k, (constraint, name) in enumerate(FAMILY.items()):
         loss = IOT(constraint, panel.values["epsilon"], panel.values["rounds"])

@@ -13,8 +13,9 @@ from setclr import explore
 from setclr.data import ImageSet
 from setclr.explore.couplings.coupled_patches import cost_of, coupling, mistakes
 from setclr.explore.family.anchor_list import NEGATIVES, alpha_of, brief, cosine_of, listed, sparse_of, top_of
-from setclr.explore.kit.few_patches import few_patches, icons, tiles, two_views, unlearned
+from setclr.explore.kit.few_patches import augmented_pair, few_patches, icons, unlearned
 from setclr.explore.kit.panel import DPI
+from setclr.explore.kit.tiles import tiles
 from setclr.explore.trained.class_confusions import by_neighbours, confusion, favourite
 from setclr.explore.trained.feature_maps import CANVAS, FRAMED, labelled, maps_of, middle, same_nearest, stamp
 from setclr.losses import GroCo, SparseCLR
@@ -76,7 +77,7 @@ def test_the_second_view_has_no_weight_and_the_bound_holds():
 
 
 def test_the_anchor_sees_what_its_sentence_says():
-    views = two_views(few_patches().images[:8])
+    views = augmented_pair(few_patches().images[:8])
     same = torch.eye(8).expand(2, 8, 8)
     panel = explore.anchor_list({"exact": same}, views, anchor=3, beta=1000, temperature=0.1, C=1)
     assert "exact, anchor 3: its second view is number 1 of 11 in its list, at cosine 1.00" in panel.alt
@@ -94,7 +95,7 @@ def test_a_coupling_has_the_sums_that_were_asked_for():
 
 
 def test_coupled_patches_say_how_many_find_their_second_view():
-    views = two_views(few_patches().images[:8])
+    views = augmented_pair(few_patches().images[:8])
     z = torch.eye(8).expand(2, 8, 8).clone()
     z[1, [0, 1]] = z[1, [1, 0]]
     panel = explore.coupled_patches({"swapped": z}, views, epsilon=0.1)
@@ -175,6 +176,6 @@ def test_stand_ins_are_small_and_always_the_same():
     made = unlearned(patches.images[:5])
     assert list(made) == ["raw pixels", "untrained"] and made["raw pixels"].shape == (5, 3072)
     torch.testing.assert_close(made["untrained"], unlearned(patches.images[:5])["untrained"])
-    views = two_views(patches.images[:3])
+    views = augmented_pair(patches.images[:3])
     assert views.shape == (2, 3, 3, 32, 32) and views.dtype == torch.uint8
     assert icons(20).shape == (18, 20, 20, 3) and tiles(views[0]).shape == (3, 32, 32, 3)

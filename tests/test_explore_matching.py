@@ -9,7 +9,7 @@ from setclr import explore
 from setclr.evaluation import matching_accuracy
 from setclr.explore.assignments.matching_dots import matching_dots
 from setclr.explore.assignments.matching_pools import PAGES, accuracy, drawn_example, page_of, solved
-from setclr.explore.trained.training_film import thumbnails
+from setclr.explore.kit.tiles import thumbnails
 
 
 def test_pools_are_matched_as_evaluation_matches_them():

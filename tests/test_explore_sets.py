@@ -8,11 +8,11 @@ from matplotlib.patches import StepPatch
 
 from setclr import explore
 from setclr.explore import qare_descent, quadratic_histogram, same_pairs
-from setclr.explore.family.family_matrices import RADIUS
+from setclr.explore.kit.circle import RADII
 from setclr.explore.sets.qare_descent import BETAS, RATE, info_nce, paths, points, qare, start
 from setclr.explore.sets.qare_pictures import cost_picture, spectrum_picture
 from setclr.explore.sets.quadratic_histogram import EDGES, LIMITS, inner, problem
-from setclr.explore.sets.same_pairs import FIRST, measures, second
+from setclr.explore.sets.same_pairs import KITE, measures, second_view
 from setclr.inner import quadratic_assignment, spectral_bounds
 from setclr.losses import InfoNCE, QARe
 
@@ -30,18 +30,18 @@ def numbers_drawn(panel) -> list[float]:
 @pytest.mark.parametrize("spread", [-1.0, -0.35, 0.0, 0.6, 1.0])
 def test_all_links_have_the_same_length_and_the_bars_are_the_measures(spread):
     panel = same_pairs(spread=spread, length=0.4)
-    b = second(spread, 0.4)
-    np.testing.assert_allclose(np.linalg.norm(b - FIRST, axis=1), 0.4)
+    b = second_view(spread, 0.4)
+    np.testing.assert_allclose(np.linalg.norm(b - KITE, axis=1), 0.4)
     drawn = [np.asarray(dots.get_offsets()) for dots in of_kind(panel, PathCollection)]
-    np.testing.assert_array_equal(drawn, [second(0, 0.4), b])
-    expected = [value for pair in zip(measures(second(0, 0.4)), measures(b)) for value in pair]
+    np.testing.assert_array_equal(drawn, [second_view(0, 0.4), b])
+    expected = [value for pair in zip(measures(second_view(0, 0.4)), measures(b)) for value in pair]
     np.testing.assert_allclose(numbers_drawn(panel), expected, atol=1e-12)
     assert expected[0] == pytest.approx(expected[1]) == pytest.approx(1.6)
     assert (expected[5] > 0.1) == (spread != 0)
 
 
 def test_its_measures_are_the_quadratic_assignment_of_the_true_matching():
-    a, b = torch.tensor(FIRST), torch.tensor(second(0.7, 0.3))
+    a, b = torch.tensor(KITE), torch.tensor(second_view(0.7, 0.3))
     S, S_A, S_B = torch.cdist(a, b), torch.cdist(a, a), torch.cdist(b, b)
     pairs, quadratic, mismatch = measures(b.numpy())
     exact = quadratic_assignment(S, S_A, S_B)
@@ -50,7 +50,7 @@ def test_its_measures_are_the_quadratic_assignment_of_the_true_matching():
 
 
 def test_the_mismatch_grows_with_the_spread_and_the_quadratic_term_follows_the_size():
-    found = np.array([measures(second(spread, 0.5)) for spread in np.linspace(-1, 1, 41)])
+    found = np.array([measures(second_view(spread, 0.5)) for spread in np.linspace(-1, 1, 41)])
     assert (np.diff(found[:, 1]) < 0).all()
     assert (np.diff(found[:21, 2]) < 0).all() and (np.diff(found[20:, 2]) > 0).all()
 
@@ -110,8 +110,8 @@ def test_the_drawn_batch_is_that_of_the_step_and_every_descent_begins_alike():
     z = points(torch.from_numpy(paths()["euclidean"]["angles"][5, 16])).numpy()
     (links,) = of_kind(panel, LineCollection)
     for v, dots in enumerate(of_kind(panel, PathCollection)):
-        np.testing.assert_allclose(dots.get_offsets(), RADIUS[v] * z[v])
-        np.testing.assert_allclose(np.array(links.get_segments())[:, v], RADIUS[v] * z[v])
+        np.testing.assert_allclose(dots.get_offsets(), RADII[v] * z[v])
+        np.testing.assert_allclose(np.array(links.get_segments())[:, v], RADII[v] * z[v])
     for path in paths().values():
         np.testing.assert_array_equal(path["angles"][0], np.broadcast_to(start(), (len(BETAS), 2, 8)))
 

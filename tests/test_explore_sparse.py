@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from setclr import explore
-from setclr.explore.sparse.simplex_triangle import CORNERS, brief, milestones, shares
+from setclr.explore.sparse.simplex_triangle import CORNERS, milestones, shares
 from setclr.explore.sparse.support_drag import ANGLES, let_go, lists, solve
+from setclr.explore.sparse.words import brief
 from setclr.inner import sparsemax
 from setclr.losses import InfoNCE, SparseCLR
 

@@ -6,14 +6,14 @@ import torch
 from matplotlib.collections import LineCollection, PolyCollection
 from torch import Tensor
 
+from setclr.explore.assignments.things import random_things
 from setclr.explore.kit.panel import Drawing, Panel, slider
-from setclr.explore.kit.parts import SHADES, bare, cells, frames, numbers, squares
+from setclr.explore.kit.parts import SHADES, Part, bare, cell_outlines, cells, frames, numbers
 from setclr.inner import linear_assignment
 from setclr.palette import BLACK, GREY, MIST, SKY, VERMILION, YELLOW
 
 N, MOVED = 5, 2  # ■3 is the one that the sliders move
-REACH, INNER = torch.tensor([[1.5, 0.9], [1.35, 0.8]], dtype=torch.float64)  # half widths and heights
-FIRST = 39637  # generator seed of draw 0, where no symbol hides a line
+SEED = 39637  # of the generator for draw 0, where no symbol hides a line
 DEAR = 1.25  # cells that cost more are dark
 STYLE = ("--", "-")  # of a wrong and of a right pair
 COLOUR = np.array([VERMILION, SKY])
@@ -31,26 +31,9 @@ def assignment_plane(**initial) -> Panel:
     return Panel(build, controls, (9, 5.2), initial, 5.6)
 
 
-def draw(seed: int, n: int = N, spread: float = 0.3) -> Tensor:
-    """(2, n, 2) float64: n places well apart from each other, and the same places displaced."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def uniform(*shape: int) -> Tensor:
-        return torch.rand(*shape, generator=generator, dtype=REACH.dtype)
-
-    circles = INNER * (2 * uniform(1, 2) - 1)
-    while len(circles) < n:
-        candidates = INNER * (2 * uniform(12, 2) - 1)
-        farthest = torch.cdist(candidates, circles).amin(1).argmax()
-        circles = torch.cat([circles, candidates[farthest, None]])
-    length, angle = spread * (0.5 + uniform(n)), 2 * torch.pi * uniform(n)
-    squares = circles + torch.stack([length * angle.cos(), length * angle.sin()], 1)
-    return torch.stack([circles, squares.clamp(-REACH, REACH)])
-
-
 def five_things(x: float, y: float, seed: int) -> Tensor:
     """(2, 5, 2): a draw with ■3 put at (x, y)."""
-    things = draw(FIRST + seed)
+    things = random_things(SEED + seed, N)
     things[1, MOVED] = torch.tensor([x, y], dtype=things.dtype)
     return things
 
@@ -68,20 +51,20 @@ def build(figure, compact: bool) -> Drawing:
         axes = figure.subplot_mosaic(
             [["plane", "cost"], ["bars", "bars"]], height_ratios=[3.3, 1.2], width_ratios=[1.6, 1]
         )
-    place = draw_plane(axes["plane"], compact)
-    fill = draw_cost(axes["cost"], compact)
-    stack = draw_bars(axes["bars"], compact)
+    plane = draw_plane(axes["plane"], compact)
+    cost = draw_cost(axes["cost"], compact)
+    bars = draw_bars(axes["bars"], compact)
 
     def update(values: dict) -> str:
         things = five_things(values["x"], values["y"], values["seed"])
         S_m = torch.cdist(*things) + values["margin"] * torch.eye(N, dtype=things.dtype)
         columns = choices(S_m)
-        place.update(things.numpy(), columns[1])
-        fill.update(S_m.numpy(), columns)
-        costs = stack.update(S_m.numpy(), columns, values["margin"])
+        plane.move(things.numpy(), columns[1])
+        cost.move(S_m.numpy(), columns)
+        costs = bars.move(S_m.numpy(), columns, values["margin"])
         return sentence(values, columns, costs)
 
-    return Drawing([*place.artists, *fill.artists, *stack.artists], update)
+    return Drawing([*plane.artists, *cost.artists, *bars.artists], update)
 
 
 def sentence(values: dict, columns: np.ndarray, costs: np.ndarray) -> str:
@@ -97,7 +80,7 @@ def sentence(values: dict, columns: np.ndarray, costs: np.ndarray) -> str:
     )
 
 
-def draw_plane(axis, compact: bool) -> Drawing:
+def draw_plane(axis, compact: bool) -> Part:
     size, area = (7, 80) if compact else (9, 178)
     bare(axis, (-1.66, 1.66), (-1.06, 1.06))
     if not compact:
@@ -119,7 +102,7 @@ def draw_plane(axis, compact: bool) -> Drawing:
     kind = {"ha": "center", "va": "center_baseline", "fontsize": size, "weight": "bold", "zorder": 4}
     names = [[axis.text(0, 0, str(i + 1), color=c, **kind) for i in range(N)] for c in ("white", BLACK)]
 
-    def update(things: np.ndarray, column: np.ndarray) -> None:
+    def move(things: np.ndarray, column: np.ndarray) -> None:
         right = (column == np.arange(N)).astype(int)
         true.set_segments(things.transpose(1, 0, 2))
         best.set_segments(np.stack([things[0], things[1, column]], 1))
@@ -129,10 +112,10 @@ def draw_plane(axis, compact: bool) -> Drawing:
             for text, position in zip(texts, view):
                 text.set_position(position)
 
-    return Drawing([true, best, *points, *names[0], *names[1]], update)
+    return Part([true, best, *points, *names[0], *names[1]], move)
 
 
-def draw_cost(axis, compact: bool) -> Drawing:
+def draw_cost(axis, compact: bool) -> Part:
     mesh = cells(axis, N, N, high=2 * DEAR)
     mesh.set_cmap(SHADES.reversed())  # bright: near each other
     axis.set_xticks(range(N), [f"■{i + 1}" for i in range(N)], fontsize=8)
@@ -147,23 +130,23 @@ def draw_cost(axis, compact: bool) -> Drawing:
     framed = frames(axis, [], SKY, 2.5)
     circles = axis.scatter([], [], s=12 if compact else 22, facecolors="none")
 
-    def update(S_m: np.ndarray, columns: np.ndarray) -> None:
+    def move(S_m: np.ndarray, columns: np.ndarray) -> None:
         right = (columns[1] == np.arange(N)).astype(int)
         mesh.set_array(S_m)
         ink = np.where(S_m > DEAR, "white", "black")
         for text, value, colour in zip(texts, S_m.flat, ink.flat):
             text.set(text=format(value, ".1f" if compact else ".2f"), color=colour)
         for missed in (under, true):
-            missed.set_segments(squares((i, i) for i in range(N) if not right[i]))
-        framed.set_segments(squares(enumerate(columns[1])))
+            missed.set_segments(cell_outlines((i, i) for i in range(N) if not right[i]))
+        framed.set_segments(cell_outlines(enumerate(columns[1])))
         framed.set(colors=COLOUR[right], linestyles=[STYLE[r] for r in right])
         circles.set_offsets(np.stack([columns[2] + 0.32, np.arange(N) - 0.32], 1))
         circles.set_edgecolors(ink[np.arange(N), columns[2]])
 
-    return Drawing([mesh, *texts, under, true, framed, circles], update)
+    return Part([mesh, *texts, under, true, framed, circles], move)
 
 
-def draw_bars(axis, compact: bool) -> Drawing:
+def draw_bars(axis, compact: bool) -> Part:
     """Costs per thing, pair by pair: the true matching on top, then the best one, then each row alone."""
     size = 8 if compact else 10
     names = ("true", "best", "each row") if compact else ("true matching", "best matching", "each row alone")
@@ -184,7 +167,7 @@ def draw_bars(axis, compact: bool) -> Drawing:
     texts = [axis.text(0, y, "", va="center", fontsize=size) for y in (2, 1, 0)]
     below, above = np.array([2, 1, 0])[:, None] - 0.36, np.array([2, 1, 0])[:, None] + 0.36
 
-    def update(S_m: np.ndarray, columns: np.ndarray, margin: float) -> np.ndarray:
+    def move(S_m: np.ndarray, columns: np.ndarray, margin: float) -> np.ndarray:
         right = columns == np.arange(N)
         handicap = margin * right
         width = np.stack([S_m[np.arange(N), columns] - handicap, handicap], 2).reshape(3, 2 * N) / N
@@ -203,4 +186,4 @@ def draw_bars(axis, compact: bool) -> Drawing:
         texts[0].set_text(f"costs {cost[0]:.3f}")
         return cost
 
-    return Drawing([*kinds, gap, *texts], update)
+    return Part([*kinds, gap, *texts], move)

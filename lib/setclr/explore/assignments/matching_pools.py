@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
 from setclr.explore.kit.parts import bare
-from setclr.explore.trained.training_film import thumbnails
+from setclr.explore.kit.tiles import thumbnails
 from setclr.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
 
 SIZES = (8, 16, 32, 64, 128, 256, 512)  # things in a pool
@@ -22,7 +22,7 @@ CELL = 3 * (PATCH + GAP) + GAP, PATCH + 12  # width and height: left patch, the 
 WAYS = ("one to one", "nearest")
 
 
-class Matching(NamedTuple):
+class MatchedPool(NamedTuple):
     """What one way of matching makes of one pool."""
 
     pool: np.ndarray  # (P,) things
@@ -66,7 +66,7 @@ def matching_pools(
     )
 
 
-def solved(a: Tensor, b: Tensor, sizes: list[int]) -> dict[tuple, Matching]:
+def solved(a: Tensor, b: Tensor, sizes: list[int]) -> dict[tuple, MatchedPool]:
     """Every pool that the sliders can ask for, by (way, size, page). Page by page a larger pool holds the
     smaller one: rivals join, nobody leaves."""
     similarity = (F.normalize(a.double(), dim=1) @ F.normalize(b.double(), dim=1).T).numpy(force=True)
@@ -76,12 +76,12 @@ def solved(a: Tensor, b: Tensor, sizes: list[int]) -> dict[tuple, Matching]:
         for page in range(PAGES):
             pool = np.take(order, page * len(order) // PAGES + np.arange(size), mode="wrap")
             part = similarity[np.ix_(pool, pool)]
-            found["one to one", size, page] = Matching(pool, pool[linear_sum_assignment(-part)[1]])
-            found["nearest", size, page] = Matching(pool, pool[part.argmax(1)])
+            found["one to one", size, page] = MatchedPool(pool, pool[linear_sum_assignment(-part)[1]])
+            found["nearest", size, page] = MatchedPool(pool, pool[part.argmax(1)])
     return found
 
 
-def accuracy(found: dict[tuple, Matching], way: str, size: int) -> float:
+def accuracy(found: dict[tuple, MatchedPool], way: str, size: int) -> float:
     """Per cent, the mean over the pages."""
     return 100 * float(np.mean([found[way, size, page].right.mean() for page in range(PAGES)]))
 

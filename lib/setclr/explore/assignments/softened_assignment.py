@@ -11,18 +11,18 @@ import torch
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 
-from setclr.explore.assignments.assignment_plane import draw
+from setclr.explore.assignments.things import random_things
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
-from setclr.explore.kit.parts import bare, cells, frames, squares
+from setclr.explore.kit.parts import bare, cell_outlines, cells, frames
 from setclr.inner import linear_assignment
 from setclr.palette import BLACK, BLUE, GREEN, SKY, VERMILION
 
 LARGEST = 6
 TEMPERATURE, DECADE = (0.005, 50), 0.1
-CURVE = np.logspace(*np.log10(TEMPERATURE), 81)
+CURVE = np.logspace(*(float(end) for end in np.log10(TEMPERATURE)), 81)
 SHOWN = (0.004, 62)  # ends of the temperature's axis, with room for the markers
 LOSS = (0.01, 200)  # ends of the loss's axis
-THINGS = draw(948, LARGEST, spread=0.9)  # no best matching of the first N is the true one
+THINGS = random_things(948, LARGEST, spread=0.9)  # no best matching of the first N is the true one
 PAIR = np.array([to_rgba(VERMILION), to_rgba(SKY)])
 
 
@@ -147,7 +147,7 @@ def draw_soft(plane, matrix, mining: str, compact: bool) -> Drawing:
         grid = np.full((LARGEST, LARGEST), np.nan)
         grid[:n, :n] = A
         mesh.set_array(grid)
-        true.set_segments(squares((i, i) for i in range(n)))
+        true.set_segments(cell_outlines((i, i) for i in range(n)))
         totals = [format(total, ".1f" if compact else ".2f") for total in A.sum(0)]
         for text, total in zip(sums, [*totals, *[""] * (LARGEST - n), "sum"]):
             text.set(text=total, y=n)

@@ -8,12 +8,12 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import ConnectionPatch
 
 from setclr import losses
+from setclr.explore.costs.tables import Table, at, growth, in_words
 from setclr.explore.kit.panel import LABEL, Drawing, Panel, log_slider
 from setclr.palette import BLUE, GREY, OCHRE, VERMILION
 from setclr.reports import costs
 
 QUICK = ("InfoNCE", "SparseCLR", "QARe", "GroCo", "MMCL")  # measured where no table is given
-Table = dict[str, dict[int, float]]  # name of a loss, images N of a batch, what it costs
 
 
 def loss_costs(
@@ -77,21 +77,6 @@ def quick_tables() -> tuple[Table, Table]:
         name: {N: costs.kept_bytes(loss, costs.points(N, 32)) for N in sizes} for name, loss in chosen.items()
     }
     return costs.seconds(chosen, sizes, 32, budget=0.02), kept
-
-
-def at(table: Table, N: float) -> np.ndarray:
-    """Every loss at N, on straight lines between the measured sizes, both axes logarithmic."""
-    return np.exp([np.interp(np.log(N), *np.log([[*row], [*row.values()]])) for row in table.values()])
-
-
-def growth(row: dict[int, float]) -> float:
-    """The exponent p of N^p over the last step of the measured sizes."""
-    (a, b), (x, y) = list(row)[-2:], list(row.values())[-2:]
-    return float(np.log(y / x) / np.log(b / a))
-
-
-def in_words(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def build(figure, compact: bool, ms: Table, megabytes: Table, machine: str) -> Drawing:

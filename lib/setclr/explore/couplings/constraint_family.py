@@ -4,12 +4,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from setclr.explore.couplings.sinkhorn_rounds import sum_bars
-from setclr.explore.family.family_matrices import RADIUS, batch, true_matches
+from setclr.explore.couplings.fair_shares import sum_bars
+from setclr.explore.kit.circle import as_drawn, draw_circles, on_circle
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
-from setclr.explore.kit.parts import bare, cells
+from setclr.explore.kit.parts import bare, cells, true_match_frames
 from setclr.losses import IOT
-from setclr.palette import BLACK, BLUE, GREY, LINES
+from setclr.palette import BLACK, BLUE, LINES
 
 ANGLES = ((345, 62, 132, 235), (5, 85, 108, 255))  # degrees; ■1, the first of view 2, is the hub
 HOME, N = 0, len(ANGLES[0])  # columns of ●1, which the hub leaves alone, and of the hub
@@ -34,7 +34,7 @@ def constraint_family(**initial) -> Panel:
 @lru_cache(maxsize=2**12)
 def seen(constraint: str, epsilon: float, hub: int, rounds: int) -> tuple[np.ndarray, float]:
     """M P (M, M), where a fair share is 1, and the loss."""
-    z = batch((ANGLES[0], (hub, *ANGLES[1][1:])))
+    z = on_circle((ANGLES[0], (hub, *ANGLES[1][1:])))
     A = IOT(constraint, epsilon, iterations=rounds).assignment(z).numpy()
     return A, -np.log([*A[:N, N:].diagonal(), *A[N:, :N].diagonal()]).mean()
 
@@ -76,7 +76,7 @@ def build(figure, compact: bool) -> Drawing:
 
 def draw_plane(axis, compact: bool) -> tuple:
     """The batch but for ■1; returns what moves: its spoke, its square and its number."""
-    size, z = 8 if compact else 9, batch(ANGLES).numpy()
+    size, z = 8 if compact else 9, on_circle(ANGLES).numpy()
     draw_images(axis, z, size)
     axis.plot(*z[0, 0], "o", color=LINES[0], markersize=size, markeredgecolor="white")
     axis.text(*1.24 * z[0, 0], "1", fontsize=size, ha="center", va="center")
@@ -94,11 +94,9 @@ def draw_images(axis, z: np.ndarray, size: int) -> None:
     """All images of z (2, N, 2) but the first on two circles, view 1 outside."""
     bare(axis, (-1.35, 1.35))
     axis.set_title("● view 1   ■ view 2", fontsize=size, loc="center")
-    around = np.linspace(0, 2 * np.pi, 200)
-    for radius in RADIUS:
-        axis.plot(radius * np.cos(around), radius * np.sin(around), color=GREY, linewidth=0.5, zorder=0)
+    draw_circles(axis)
     for i, (x, y) in enumerate(z[0, 1:], 1):
-        ends = np.array(RADIUS)[:, None] * z[:, i]
+        ends = as_drawn(z)[:, i]
         axis.plot(*ends.T, color=LINES[i], linewidth=1.5, zorder=0)
         for end, marker in zip(ends, "os"):
             axis.plot(*end, marker, color=LINES[i], markersize=size, markeredgecolor="white")
@@ -108,8 +106,11 @@ def draw_images(axis, z: np.ndarray, size: int) -> None:
 def draw_coupling(axis, name: str, compact: bool) -> tuple:
     """The still part of one matrix with its sums; returns what draws the sums and all that moves."""
     n, size = 2 * N, 7 if compact else 9
-    mesh, frames = cells(axis, n, n, BRIGHT), axis.add_collection(true_matches(N, 0.8 if compact else 1.4))
-    above, _, bars, draw_sums = sum_bars(axis, n, 0.3, MOST)
+    mesh, frames = (
+        cells(axis, n, n, BRIGHT),
+        axis.add_collection(true_match_frames(N, 0.8 if compact else 1.4)),
+    )
+    above, _, (bars, draw_sums) = sum_bars(axis, n, 0.3, MOST)
     bar = above.stairs(np.ones(n), np.arange(n + 1) - 0.5, fill=True, color=BLUE)
     above.set_title(name, fontsize=size + 1, weight="bold", pad=2)
     loss = above.text(1, 1.05, "", fontsize=size, ha="right", va="bottom", transform=above.transAxes)

@@ -6,10 +6,11 @@ import numpy as np
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from setclr.explore.couplings.sinkhorn_rounds import MOST
-from setclr.explore.kit.few_patches import few_patches, tiles, two_views, unlearned
+from setclr.explore.couplings.fair_shares import MOST
+from setclr.explore.kit.few_patches import unlearned_pair
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, options
 from setclr.explore.kit.parts import bare, cells, frames
+from setclr.explore.kit.tiles import tiles
 from setclr.inner import sinkhorn
 from setclr.palette import BLACK, SKY, VERMILION
 
@@ -29,9 +30,7 @@ def coupled_patches(
         views: (2, N, C, H, W) uint8, the pictures.
     """
     if embedded is None or views is None:
-        views = two_views(few_patches().images[::9])
-        made = unlearned(views.flatten(0, 1))
-        embedded = {name: x.unflatten(0, (2, -1)) for name, x in made.items()}
+        embedded, views = unlearned_pair()
     cost = {name: cost_of(z) for name, z in embedded.items()}
     controls = {
         "epsilon": log_slider("smoothing ε", 0.5, 0.005, 5, 0.1, {0.05: ".05", 0.5: "paper .5"}),

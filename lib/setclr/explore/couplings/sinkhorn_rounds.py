@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from setclr.explore.couplings.fair_shares import MOST, sum_bars
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
-from setclr.explore.kit.parts import bare, cells
+from setclr.explore.kit.parts import cells
 from setclr.inner.transport import rounds_of
 from setclr.losses import IOT
-from setclr.palette import BLACK, BLUE, GREY, SKY, VERMILION
+from setclr.palette import BLUE, GREY, VERMILION
 
 ROUNDS = 30
-MOST = 3  # fair shares: where the bars end, with a ▲ if they would go on
 ERRORS = (1e-6, 60)
 
 
@@ -72,35 +72,11 @@ def path_of(cost: Tensor, epsilon: float) -> Path:
     return Path(logits, path.rows, columns, np.array(errors))
 
 
-def sum_bars(matrix, n: int, length: float, most: float) -> tuple:
-    """Axes above and beside an n × n matrix for its column and row sums, the artists in them, and what draws
-    the sums; a fair share is 1 and has a line, a sum above `most` a mark."""
-    above, beside = matrix.inset_axes((0, 1.03, 1, length)), matrix.inset_axes((1.03, 0, length, 1))
-    edges = np.arange(n + 1) - 0.5
-    columns = above.stairs(np.ones(n), edges, fill=True, color=SKY)
-    rows = beside.stairs(np.ones(n), edges, orientation="horizontal", fill=True, color=SKY)
-    above.axhline(1, color=BLACK, linewidth=0.8, zorder=3)
-    beside.axvline(1, color=BLACK, linewidth=0.8, zorder=3)
-    bare(above)
-    bare(beside)
-    above.set(xlim=(-0.5, n - 0.5), ylim=(0, most))
-    beside.set(ylim=(n - 0.5, -0.5), xlim=(0, most))
-    marks = [axis.plot([], [], sign, color=BLACK, ms=4)[0] for axis, sign in ((above, "^"), (beside, ">"))]
-
-    def draw(*sums: np.ndarray) -> None:
-        for stairs, mark, values in zip((columns, rows), marks, sums):
-            stairs.set_data(values.clip(max=most))
-            high, ends = np.flatnonzero(values > most), [0.96 * most] * np.sum(values > most)
-            mark.set_data(*((high, ends) if stairs is columns else (ends, high)))
-
-    return above, beside, [columns, rows, *marks], draw
-
-
 def build(figure, compact: bool, cost: Tensor, names: Sequence[str]) -> Drawing:
     n = len(cost)
     matrix, curve = figure.subplots(2, 1, height_ratios=[2.4, 1]) if compact else figure.subplots(1, 2)
     mesh = cells(matrix, n, n, 0, -1 - log10(n))
-    above, beside, bars, draw_sums = sum_bars(matrix, n, 0.2, MOST)
+    above, beside, (bars, draw_sums) = sum_bars(matrix, n, 0.2, MOST)
     word = {"fontsize": 8 if compact else 9, "va": "bottom"}
     heading = above.text(0, 1, "", transform=above.transAxes, **word)
     if not compact:

@@ -9,9 +9,10 @@ from matplotlib.collections import PolyCollection
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from setclr.explore.kit.few_patches import few_patches, tiles, two_views, unlearned
+from setclr.explore.kit.few_patches import unlearned_pair
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
 from setclr.explore.kit.parts import bare
+from setclr.explore.kit.tiles import tiles
 from setclr.inner import kernel, sparsemax, svm_dual, top_probability
 from setclr.palette import BLUE, GREEN, GREY, VERMILION
 
@@ -30,9 +31,7 @@ def anchor_list(embedded: dict[str, Tensor] | None = None, views: Tensor | None 
         views: (2, N, C, H, W) uint8, the pictures.
     """
     if embedded is None or views is None:
-        views = two_views(few_patches().images[::9])
-        made = unlearned(views.flatten(0, 1))
-        embedded = {name: x.unflatten(0, (2, -1)) for name, x in made.items()}
+        embedded, views = unlearned_pair()
     batches = {name: normalize(z.detach().double(), dim=-1) for name, z in embedded.items()}
     last = views.shape[1] - 1
     controls = {

@@ -1,15 +1,20 @@
 """One batch pushed by ten losses: the same points on ten circles, with arrows where that loss wants them."""
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgba_array
+from matplotlib.quiver import Quiver
 from matplotlib.text import Text
 from torch import Tensor
 
-from setclr.explore.family.family_matrices import ANGLES, FAMILY, NAMES, RADIUS, batch, smoothing_slider
+from setclr.explore.family.batch import ANGLES, FAMILY, NAMES, batch, smoothing_slider
+from setclr.explore.kit.circle import RADII, as_drawn
 from setclr.explore.kit.panel import Drawing, Panel, slider
+from setclr.explore.kit.parts import Part
 from setclr.losses import SetLoss
 from setclr.palette import GREY, LINES
 
@@ -22,8 +27,15 @@ QUIET = 0.05  # of the longest arrow: a point pushed less than this is drawn hol
 REST = 1e-6  # a loss whose longest arrow is less than this is at rest
 
 
+class Numbers(NamedTuple):
+    """The two numbers in one circle."""
+
+    parameter: Text
+    longest: Text
+
+
 def family_gradients(**initial) -> Panel:
-    """Ten losses' pushes on one batch, with sliders for the smoothing and for the place of one point."""
+    """Ten losses' pushes on one batch, with sliders for the smoothing and for the angle of one point."""
     home = ANGLES[MOVED[0]][MOVED[1]]
     controls = {
         "smoothing": smoothing_slider(),
@@ -63,16 +75,70 @@ def build(figure, compact: bool) -> Drawing:
         legend = "● view 1    ■ view 2    black edge: ■3, which you move    ○ □ pushed by less than 5 %"
         axis.text(centres[:, 0].mean(), axis.get_ylim()[0] - 0.1, legend, fontsize=size, ha="center")
     numbers = [draw_circle(axis, name, centre, size) for name, centre in zip(names, centres)]
-    colours = np.tile(to_rgba_array(LINES[: len(ANGLES[0])]), (len(names), 1, 1))  # (losses, images, 4)
-    dots = [axis.scatter([], [], marker=marker, s=26, linewidth=1.3, zorder=3) for marker in "os"]
-    for v, view in enumerate(dots):
-        edges = colours.copy()
-        if v == MOVED[0]:
-            edges[:, MOVED[1]] = to_rgba_array("black")
-        view.set_edgecolors(edges[:, ORDER].reshape(-1, 4))
-    arrows = axis.quiver(
-        *np.zeros((4, len(names) * len(NAMES))),
-        color=np.repeat(colours, 2, axis=0).reshape(-1, 4),
+    points = draw_points(axis, centres)
+
+    def update(values: dict) -> str:
+        shown = {name: values["smoothing"] if FAMILY[name].power else 1 for name in names}
+        forces = {name: pushes_of(name, smoothing, values["angle"]) for name, smoothing in shown.items()}
+        words = []
+        for (name, force), (parameter, longest) in zip(forces.items(), numbers):
+            most, where = np.abs(force).max(), NAMES[np.abs(force).argmax()]
+            if FAMILY[name].power:
+                parameter.set_text(f"{FAMILY[name].parameter(shown[name]):.3g}")
+            longest.set_text(f"{most:.2g}" if most > REST else "at rest")
+            words.append(f"{name} {most:.2g} at {where}" if most > REST else f"{name} at rest")
+        push = np.stack([share_of_longest(force) for force in forces.values()])
+        points.move(moved_batch(values["angle"]).numpy(), push)
+        quiet = np.abs(push) <= QUIET
+        return (
+            f"Smoothing {values['smoothing']:.3g} times the usual values, ■3 at {values['angle']}°. "
+            f"The strongest push of each loss: {', '.join(words)}. "
+            f"{quiet.sum()} of the {quiet.size} points get less than 5 % of their loss's strongest."
+        )
+
+    return Drawing([*points.artists, *(text for pair in numbers for text in pair)], update)
+
+
+def share_of_longest(force: np.ndarray) -> np.ndarray:
+    """Pushes divided by the strongest; 0 where the loss is at rest."""
+    most = np.abs(force).max()
+    return force / most if most > REST else np.zeros_like(force)
+
+
+def draw_points(axis, centres: np.ndarray) -> Part:
+    """The batch on every circle with its arrows; moved by the views z (2, 5, 2) and by pushes (losses, 2, 5)
+    from −1 to 1."""
+    colours = np.tile(to_rgba_array(LINES[: len(ANGLES[0])]), (len(centres), 1, 1))  # (losses, images, 4)
+    dots = [draw_view(axis, marker, colours, v == MOVED[0]) for v, marker in enumerate("os")]
+    arrows = draw_arrows(axis, np.repeat(colours, 2, axis=0).reshape(-1, 4))
+
+    def move(z: np.ndarray, push: np.ndarray) -> None:
+        ends = centres[:, None, None] + as_drawn(z)  # (losses, views, images, 2)
+        along = np.stack([-z[..., 1], z[..., 0]], axis=-1)
+        for v, view in enumerate(dots):
+            view.set_offsets(ends[:, v, ORDER].reshape(-1, 2))
+            loud = np.abs(push[:, v, :, None]) > QUIET
+            view.set_facecolors(np.where(loud, colours, 1)[:, ORDER].reshape(-1, 4))
+        arrows.set_offsets((ends + START * np.sign(push)[..., None] * along).reshape(-1, 2))
+        arrows.set_UVC(*(LONGEST * push[..., None] * along).reshape(-1, 2).T)
+
+    return Part([arrows, *dots], move)
+
+
+def draw_view(axis, marker: str, colours: np.ndarray, holds_moved: bool) -> PathCollection:
+    """The points of one view on all circles, ■3 with a black edge."""
+    edges = colours.copy()
+    if holds_moved:
+        edges[:, MOVED[1]] = to_rgba_array("black")
+    points = axis.scatter([], [], marker=marker, s=26, linewidth=1.3, zorder=3)
+    points.set_edgecolors(edges[:, ORDER].reshape(-1, 4))
+    return points
+
+
+def draw_arrows(axis, colours: np.ndarray) -> Quiver:
+    return axis.quiver(
+        *np.zeros((4, len(colours))),
+        color=colours,
         units="xy",
         scale=1,
         scale_units="xy",
@@ -85,39 +151,11 @@ def build(figure, compact: bool) -> Drawing:
         zorder=2,
     )
 
-    def update(values: dict) -> str:
-        z = moved_batch(values["angle"]).numpy()
-        places = centres[:, None, None] + np.array(RADIUS)[:, None, None] * z  # (losses, views, images, 2)
-        along = np.stack([-z[..., 1], z[..., 0]], axis=-1)
-        push, words = np.zeros(places.shape[:3]), []
-        for k, (name, (parameter, longest)) in enumerate(zip(names, numbers)):
-            smoothing = values["smoothing"] if FAMILY[name].power else 1
-            force = pushes_of(name, smoothing, values["angle"])
-            most, where = np.abs(force).max(), NAMES[np.abs(force).argmax()]
-            push[k] = force / most if most > REST else 0
-            if FAMILY[name].power:
-                parameter.set_text(f"{FAMILY[name].parameter(smoothing):.3g}")
-            longest.set_text(f"{most:.2g}" if most > REST else "at rest")
-            words.append(f"{name} {most:.2g} at {where}" if most > REST else f"{name} at rest")
-        loud = np.abs(push) > QUIET
-        for v, view in enumerate(dots):
-            view.set_offsets(places[:, v, ORDER].reshape(-1, 2))
-            view.set_facecolors(np.where(loud[:, v, :, None], colours, 1)[:, ORDER].reshape(-1, 4))
-        arrows.set_offsets((places + START * np.sign(push)[..., None] * along).reshape(-1, 2))
-        arrows.set_UVC(*(LONGEST * push[..., None] * along).reshape(-1, 2).T)
-        return (
-            f"Smoothing {values['smoothing']:.3g} times the usual values, ■3 at {values['angle']}°. "
-            f"The strongest push of each loss: {', '.join(words)}. "
-            f"{(~loud).sum()} of the {loud.size} points get less than 5 % of their loss's strongest."
-        )
 
-    return Drawing([arrows, *dots, *(number for pair in numbers for number in pair)], update)
-
-
-def draw_circle(axis, name: str, centre: np.ndarray, size: float) -> tuple[Text, Text]:
-    """The still part of one circle; returns the two numbers in it, which move."""
+def draw_circle(axis, name: str, centre: np.ndarray, size: float) -> Numbers:
+    """One circle with the name of its loss; the two numbers in it move."""
     around = np.linspace(0, 2 * np.pi, 120)
-    for radius in RADIUS:
+    for radius in RADII:
         ring = centre + radius * np.stack([np.cos(around), np.sin(around)], axis=-1)
         axis.plot(*ring.T, color=GREY, linewidth=0.5, zorder=0)
 
@@ -133,4 +171,4 @@ def draw_circle(axis, name: str, centre: np.ndarray, size: float) -> tuple[Text,
     elif symbol:
         word(0, -0.07, f"{symbol} = {paper:g}", ha="center", color=GREY)
     word(0.05, -1.55, "longest", ha="right")
-    return word(-0.07, -0.07), word(0.2, -1.55)
+    return Numbers(word(-0.07, -0.07), word(0.2, -1.55))

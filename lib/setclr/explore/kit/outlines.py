@@ -1,4 +1,4 @@
-"""Many small numbers as one artist: a text costs half a millisecond, the outlines of 200 hardly more."""
+"""Many small numbers as one artist: one text costs half a millisecond, the outlines of 200 hardly more."""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable
 from math import log10
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 import matplotlib
@@ -26,7 +26,7 @@ from setclr.checks import choice, number
 from setclr.palette import VERMILION
 
 DPI = 120
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -71,7 +71,7 @@ class Panel:
         row_height: height in inches of the row that `row` makes; a third more than the picture's by default.
 
     Raises:
-        ValueError: `initial` names a control that there is none of, or a value that it cannot take.
+        ValueError: `initial` names a control that does not exist, or a value that the control cannot take.
 
     Attributes:
         controls: dict of ipywidgets by name.
@@ -162,7 +162,7 @@ class Panel:
         figure.canvas.draw()
         return Picture(_encode(figure.canvas, small=True), " ".join(sentences))
 
-    def _on_change(self, change) -> None:
+    def _on_change(self, _) -> None:
         try:
             self.update()
         except Exception as error:
@@ -292,7 +292,7 @@ def _encode(canvas: FigureCanvasAgg, small: bool) -> bytes:
     rows = np.zeros((height, 1 + 4 * width), np.uint8)  # each begins with the number of its filter: 0, none
     rows[:, 1:] = pixels.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)  # 8 bits of red, green, blue and alpha
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b""))
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 1)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
         for name, data in chunks

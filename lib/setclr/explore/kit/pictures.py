@@ -8,6 +8,7 @@ from torch import Tensor
 from setclr.checks import integer
 from setclr.explore.kit.panel import Picture, still
 from setclr.explore.kit.parts import bare
+from setclr.explore.kit.tiles import tiles
 
 
 def image_grid(images: Tensor, columns: int, rows: Sequence[str], alt: str) -> Picture:
@@ -17,10 +18,10 @@ def image_grid(images: Tensor, columns: int, rows: Sequence[str], alt: str) -> P
         ValueError: N is not columns times the number of rows.
     """
     if len(images) != integer("columns", columns, least=1) * len(rows):
-        raise ValueError(f"images must be {columns} for each of {len(rows)} rows, got {len(images)}")
+        raise ValueError(f"images must be {columns} for each of the {len(rows)} rows, got {len(images)}")
     height, width = images.shape[2:]
-    grid = images.expand(-1, 3, -1, -1).permute(0, 2, 3, 1).view(len(rows), columns, height, width, 3)
-    grid = np.pad(grid.numpy(), ((0, 0), (0, 0), (1, 1), (1, 1), (0, 0)), constant_values=255)
+    grid = tiles(images).reshape(len(rows), columns, height, width, 3)
+    grid = np.pad(grid, ((0, 0), (0, 0), (1, 1), (1, 1), (0, 0)), constant_values=255)
     grid = grid.transpose(0, 2, 1, 3, 4).reshape(len(rows) * (height + 2), columns * (width + 2), 3)
 
     def draw(figure) -> str:

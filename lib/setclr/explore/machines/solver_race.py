@@ -17,6 +17,7 @@ NEGATIVES, ROUNDS, RIDGE = 39, 1000, 0.1
 BOUNDS = 10 ** np.arange(-1, 2.01, 0.1)  # every C that the slider can ask for
 DIMENSIONS = ("3", "16", "64", "256")
 LOW = 1e-7  # the lowest gap that is drawn
+ROUNDING = 1e-12  # a gap is 1 minus a quotient of float64 sums: a smaller one is rounding
 RACERS = {"authors' step 1/1000": VERMILION, "step 1/λ": BLUE, "1/λ with momentum": GREEN}
 
 
@@ -134,7 +135,9 @@ def build(figure, compact: bool) -> Drawing:
         for collection, alpha in zip(bars, (exact, found.path[m, 1, b], found.clipped[b])):
             heights = alpha[order] / top
             collection.set_segments(np.stack([place, 0 * place, place, heights], axis=1).reshape(-1, 2, 2))
-        said = ", ".join(f"{racer} {max(left, 0):.2g}" for racer, left in zip(RACERS, found.gap[m, :, b]))
+        said = ", ".join(
+            f"{racer} {left if left > ROUNDING else 0:.2g}" for racer, left in zip(RACERS, found.gap[m, :, b])
+        )
         return (
             f"{NEGATIVES} negatives in {values['dimensions']} dimensions, C {values['C']:.3g}: the exact "
             f"machine uses {(exact > 0).sum()} of them, clipped least squares "

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
-from setclr.explore.kit.parts import bare, squares
+from setclr.explore.kit.parts import bare, cell_outlines
 from setclr.inner import kernel, svm_dual
 from setclr.palette import BLUE, GREEN, VERMILION
 
@@ -91,7 +91,7 @@ def build(
     canvas = np.zeros((round(rows * HIGH * side), round(columns * WIDE * side), 4), np.uint8)
     extent = (-0.5, canvas.shape[1] / side - 0.5, canvas.shape[0] / side - 0.5, -0.5)
     mosaic = axis.imshow(canvas, extent=extent, interpolation="nearest")
-    frames = axis.add_collection(LineCollection(squares([(0, 0)]) + corner[:, None]))
+    frames = axis.add_collection(LineCollection([cell_outlines([(0, 0)])[0] + at for at in corner]))
     words = [axis.text(x, y + 0.55, "", ha="center", va="top", fontsize=7.5) for x, y in corner]
 
     def update(values: dict) -> str:

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr.explore.family.family_matrices import RADIUS
 from setclr.explore.kit.panel import Drawing, Panel, options, slider
-from setclr.explore.sets.quadratic_histogram import draw_circle
+from setclr.explore.sets.circle import draw_circle
 from setclr.palette import GREY, VERMILION
 
 N, STEPS, RATE, TEMPERATURE = 8, 80, 0.5, 0.5
@@ -95,10 +94,7 @@ def build(figure, compact: bool) -> Drawing:
     def update(values: dict) -> str:
         path, k = paths()[values["similarity"]], int(round(values["beta"] / 0.125))
         at = values["step"]
-        places = np.array(RADIUS)[:, None, None] * points(torch.from_numpy(path["angles"][at, k])).numpy()
-        batch[0].set_segments(places.swapaxes(0, 1))
-        for dots, place in zip(batch[1:], places):
-            dots.set_offsets(place)
+        batch.move(points(torch.from_numpy(path["angles"][at, k])).numpy())
         for name, (line, dot) in curves.items():
             line.set_data(range(STEPS + 1), path[name][:, k])
             dot.set_data([at], [path[name][at, k]])
@@ -109,7 +105,7 @@ def build(figure, compact: bool) -> Drawing:
             f"after {STEPS} steps they are {path['within'][-1, k]:+.2f} and {path['InfoNCE'][-1, k]:.2f}."
         )
 
-    return Drawing([*batch, *(artist for group in curves.values() for artist in group)], update)
+    return Drawing([*batch.artists, *(artist for group in curves.values() for artist in group)], update)
 
 
 def draw_curve(axis, name: str, limits: tuple[float, float], collapsed: float, size: int) -> tuple:

@@ -5,15 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from matplotlib.collections import LineCollection
 from torch import Tensor
 
-from setclr.explore.family.family_matrices import RADIUS
 from setclr.explore.kit.panel import Drawing, Panel, options, slider
-from setclr.explore.kit.parts import bare
-from setclr.explore.sets.same_pairs import name_views
+from setclr.explore.sets.circle import draw_circle
 from setclr.inner import quadratic_assignment, spectral_bounds
-from setclr.palette import BLUE, GREEN, GREY, ORANGE, PINE, VERMILION
+from setclr.palette import BLUE, GREEN, PINE, VERMILION
 
 ANGLES = torch.tensor([230.0, 15.0, 55.0, 165.0, 105.0, 35.0, 210.0], dtype=torch.float64)  # view 1
 SHIFTS = torch.tensor(
@@ -81,7 +78,7 @@ def build(figure, compact: bool) -> Drawing:
     flag = axis.text(0, 1.08, "", color=VERMILION, fontsize=size, ha="right", va="center", weight="bold")
     ends = axis.text(0, 0.5, "", fontsize=size, ha="right", va="center")
     span = axis.plot([], [], color="black", linewidth=3, solid_capstyle="butt")[0]
-    dots = draw_circle(circle, "two views", size) if circle else []
+    dots = draw_circle(circle, "two views", size) if circle else None
     gap = "\n" if compact else " "
 
     def update(values: dict) -> str:
@@ -101,30 +98,14 @@ def build(figure, compact: bool) -> Drawing:
         low, high = seen.values[[0, -1]]
         ends.set(x=low - 0.05, text=f"from {low:.2f}\nto {high:.2f}")
         span.set_data([low, high], [-0.045, -0.045])
-        if circle:
-            places = np.array(RADIUS)[:, None, None] * seen.z
-            dots[0].set_segments(places.swapaxes(0, 1))
-            dots[1].set_offsets(places[0])
-            dots[2].set_offsets(places[1])
+        if dots:
+            dots.move(seen.z)
         return (
             f"{N} things, {similarity}, view 2 moved by about {turned}°: the {len(seen.values):,} matchings "
             f"have values from {low:.2f} to {high:.2f}, the true one {seen.true:.2f} ({place}), between the "
             f"spectral bounds {seen.lower:.2f} and {seen.upper:.2f}."
         )
 
-    return Drawing([axis.xaxis, *bounds, true, bars, *words, flag, ends, span, *dots], update)
-
-
-def draw_circle(axis, title: str, size: int) -> list:
-    """The circle, drawn once for each view; returns the links of the pairs and the points, which move."""
-    bare(axis, (-1.15, 1.15))
-    axis.set_title(title, fontsize=size + 1, loc="center")
-    name_views(axis, size)
-    around = np.linspace(0, 2 * np.pi, 120)
-    for radius in RADIUS:
-        axis.plot(radius * np.cos(around), radius * np.sin(around), color=GREY, linewidth=0.6, zorder=0)
-    links = axis.add_collection(LineCollection([], colors=GREY, linewidths=1.3))
-    dots = [
-        axis.scatter([], [], c=colour, marker=m, s=40, zorder=3) for m, colour in (("o", BLUE), ("s", ORANGE))
-    ]
-    return [links, *dots]
+    return Drawing(
+        [axis.xaxis, *bounds, true, bars, *words, flag, ends, span, *(dots.artists if dots else [])], update
+    )

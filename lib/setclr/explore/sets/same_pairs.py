@@ -6,9 +6,10 @@ from scipy.spatial.distance import cdist
 
 from setclr.explore.kit.panel import Drawing, Panel, slider
 from setclr.explore.kit.parts import bare
-from setclr.palette import BLUE, GREY, OCHRE, ORANGE
+from setclr.explore.sets.circle import name_views
+from setclr.palette import BLUE, GREY, ORANGE
 
-FIRST = np.array([[0.0, 1.1], [0.8, 0.1], [0.0, -0.9], [-0.8, 0.1]])  # view 1 of four things: a kite
+KITE = np.array([[0.0, 1.1], [0.8, 0.1], [0.0, -0.9], [-0.8, 0.1]])  # view 1 of four things: a kite
 SHIFT = 20.0  # degrees: the direction in which all of view 2 lies where nothing is spread
 EDGES = np.array([(i, j) for i in range(4) for j in range(i)])
 MEASURES = [
@@ -28,23 +29,23 @@ def same_pairs(**initial) -> Panel:
     return Panel(build, controls, (9, 3.7), initial, 4.8)
 
 
-def second(spread: float, length: float) -> np.ndarray:
+def second_view(spread: float, length: float) -> np.ndarray:
     """View 2, (4, 2): every point at distance `length` from its first view.
 
     All lie in one direction at spread 0; each turns the shorter way towards the centre of the set as spread
     goes to 1, and away from it as spread goes to −1.
     """
-    inwards = FIRST.mean(0) - FIRST
+    inwards = KITE.mean(0) - KITE
     goal = np.rad2deg(np.arctan2(*np.sign(spread or 1) * inwards.T[::-1]))
     turn = (goal - SHIFT + 180) % 360 - 180
     angle = np.deg2rad(SHIFT + abs(spread) * turn)
-    return FIRST + length * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    return KITE + length * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
 
 def measures(b: np.ndarray) -> tuple[float, float, float]:
-    """Sum of the true pairs' distances, tr(S_A S_Bᵀ) and Σ (S_A − S_B)² of FIRST and its second view b."""
-    S_A, S_B = cdist(FIRST, FIRST), cdist(b, b)
-    return cdist(FIRST, b).trace(), (S_A * S_B).sum(), ((S_A - S_B) ** 2).sum()
+    """Sum of the true pairs' distances, tr(S_A S_Bᵀ) and Σ (S_A − S_B)² of KITE and its second view b."""
+    S_A, S_B = cdist(KITE, KITE), cdist(b, b)
+    return cdist(KITE, b).trace(), (S_A * S_B).sum(), ((S_A - S_B) ** 2).sum()
 
 
 def build(figure, compact: bool) -> Drawing:
@@ -58,11 +59,11 @@ def build(figure, compact: bool) -> Drawing:
     bars = [draw_bars(axes[k], *MEASURES[k], size) for k in range(3)]
 
     def update(values: dict) -> str:
-        views = [second(spread, values["length"]) for spread in (0, values["spread"])]
+        views = [second_view(spread, values["length"]) for spread in (0, values["spread"])]
         for b, (dots, inner, links) in zip(views, sets):
             dots.set_offsets(b)
             inner.set_segments(b[EDGES])
-            links.set_segments(np.stack([FIRST, b], axis=1))
+            links.set_segments(np.stack([KITE, b], axis=1))
         found = [measures(b) for b in views]
         for pair, (rectangles, texts) in zip(zip(*found), bars):
             for value, rectangle, text in zip(pair, rectangles, texts):
@@ -86,18 +87,12 @@ def draw_set(axis, side: str, size: int) -> tuple:
     how = "" if size < 9 else {"left": ": shifted as one", "right": ": each its own way"}[side]
     axis.set_title(side + how, fontsize=size + 1, weight="bold", loc="center")
     name_views(axis, size)
-    axis.add_collection(LineCollection(FIRST[EDGES], colors=BLUE, linewidths=1.3))
-    axis.scatter(*FIRST.T, c=BLUE, s=7 * size, zorder=4)
+    axis.add_collection(LineCollection(KITE[EDGES], colors=BLUE, linewidths=1.3))
+    axis.scatter(*KITE.T, c=BLUE, s=7 * size, zorder=4)
     inner = axis.add_collection(LineCollection([], colors=ORANGE, linewidths=1.3, linestyles=(0, (4, 1.5))))
     links = axis.add_collection(LineCollection([], colors="black", linewidths=2.6))
     dots = axis.scatter([], [], c=ORANGE, marker="s", s=7 * size, zorder=4)
     return dots, inner, links
-
-
-def name_views(axis, size: int) -> None:
-    """Below the axes, which point is of which view, in the views' colours."""
-    for x, word, colour, side in ((0.48, "● view 1", BLUE, "right"), (0.52, "■ view 2", OCHRE, "left")):
-        axis.text(x, -0.02, word, color=colour, fontsize=size, ha=side, va="top", transform=axis.transAxes)
 
 
 def draw_bars(axis, title: str, most: float, size: int) -> tuple:

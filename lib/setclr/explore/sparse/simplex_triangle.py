@@ -7,6 +7,7 @@ from matplotlib.collections import PolyCollection
 
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
 from setclr.explore.kit.parts import bare
+from setclr.explore.sparse.words import brief, signed
 from setclr.inner import sparsemax
 from setclr.palette import BLUE, SKY, VERMILION
 
@@ -178,14 +179,3 @@ def draw_pillars(axis, compact: bool):
 
 def box(left: float, bottom: float, width: float, top: float) -> list[tuple[float, float]]:
     return [(left, bottom), (left + width, bottom), (left + width, top), (left, top)]
-
-
-def signed(number: str) -> str:
-    return number.replace("-", "−")
-
-
-def brief(p: float) -> str:
-    """A probability in a few letters; only 0 is written 0."""
-    if p == 0:
-        return "0"
-    return f"{p:.2f}".lstrip("0") if p >= 0.005 else f"{p:.0e}".replace("e-0", "e-")

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
 from setclr.explore.kit.parts import bare
-from setclr.explore.sparse.simplex_triangle import brief
+from setclr.explore.sparse.words import brief
 from setclr.inner.simplex import sparse_maximum, sparsemax
 from setclr.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
 

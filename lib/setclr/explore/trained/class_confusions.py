@@ -9,9 +9,10 @@ from torch import Tensor
 
 from setclr.data import ImageSet
 from setclr.evaluation import knn
-from setclr.explore.kit.few_patches import few_patches, tiles, unlearned
+from setclr.explore.kit.few_patches import few_patches, unlearned
 from setclr.explore.kit.panel import Drawing, Panel, options, slider
 from setclr.explore.kit.parts import bare, cells, frames
+from setclr.explore.kit.tiles import decoded, tiles
 from setclr.palette import BLACK, BLUE, VERMILION
 
 SHOWN, SIDE, GAP = 8, 32, 6  # patches of a strip, pixels of one and between two
@@ -31,7 +32,7 @@ def class_confusions(
     """
     if predicted is None or test is None:
         test = few_patches(8)
-        predicted = {name: by_neighbours(x, test.labels) for name, x in unlearned(test.images).items()}
+        predicted = {name: by_neighbours(x, test.labels) for name, x in unlearned(decoded(test)).items()}
     names, last = list(predicted), len(test.classes) - 1
     controls = {
         "photograph": slider("photograph", 0, 0, last, 1, {0: test.classes[0], last: test.classes[-1]}),
@@ -61,7 +62,7 @@ def confusion(labels: np.ndarray, predicted: np.ndarray, classes: int) -> np.nda
 
 
 def build(figure, compact: bool, predicted: dict[str, np.ndarray], test: ImageSet) -> Drawing:
-    labels, classes, pictures = test.labels.numpy(), test.classes, tiles(test.images)
+    labels, classes, pictures = test.labels.numpy(), test.classes, tiles(decoded(test))
     sides = ["left"] if compact else ["left", "right"]
     if compact:
         axes, strips = [figure.subplots()], []

@@ -16,6 +16,7 @@ from setclr.data import ImageSet
 from setclr.explore.kit.few_patches import few_patches, icons, unlearned
 from setclr.explore.kit.panel import Drawing, Panel, options, slider
 from setclr.explore.kit.parts import bare
+from setclr.explore.kit.tiles import decoded
 from setclr.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION
 
 COLOURS, MARKERS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, BLACK), "o^s"
@@ -34,7 +35,7 @@ def feature_maps(maps: Maps | None = None, shown: ImageSet | None = None, **init
     """
     if maps is None or shown is None:
         shown = few_patches(5)
-        maps = maps_of(unlearned(shown.images), (4, 12, 30))
+        maps = maps_of(unlearned(decoded(shown)), (4, 12, 30))
     names, labels = list(maps), shown.labels.numpy()
     last = len(shown.classes)
     controls = {

@@ -9,6 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn, pixels
 from setclr.explore.kit.panel import Picture, still
+from setclr.explore.kit.tiles import decoded
 from setclr.palette import BLUE, GREEN, GREY, OCHRE, PURPLE, VERMILION
 from setclr.training.checkpoint import Run, new_run
 
@@ -35,7 +36,7 @@ class LiveCurves:
 
     def __init__(self, train: ImageSet, test: ImageSet, most: int = 4000):
         self.train, self.test = (x.sample(most) if len(x) > most else x for x in (train, test))
-        self.raw = self.vote(pixels(self.train.images), pixels(self.test.images))
+        self.raw = self.vote(pixels(decoded(self.train)), pixels(decoded(self.test)))
         self.curves: dict[str, tuple[list[float], dict[int, float]]] = {}
         self.epochs = 1
         self.picture: Picture | None = None

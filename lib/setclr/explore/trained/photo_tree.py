@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import numpy as np
-from numpy.random import default_rng
 from PIL import Image
 
 from setclr.checks import integer
-from setclr.data.patches import FLAT, PHOTOGRAPHS, TRIES
+from setclr.data.patches import PHOTOGRAPHS
+from setclr.explore.kit.few_patches import cut_squares
 
 SHARE = 3 / 4  # of every photograph's width that is for training, the rest for test
 
@@ -35,18 +35,6 @@ def photo_tree(path: str | Path, each: int = 100, side: int = 96) -> Path:
             if folder.is_dir():
                 continue
             folder.mkdir(parents=True)
-            for i, square in enumerate(squares(part, wanted, side, [number, split == "val"])):
+            for i, square in enumerate(cut_squares(part, wanted, side, [number, split == "val"])):
                 Image.fromarray(square).save(folder / f"{i:04d}.jpg", quality=95)
     return path
-
-
-def squares(part: np.ndarray, wanted: int, side: int, key: list[int]) -> list[np.ndarray]:
-    """Random squares of a picture (H, W, 3), those that show something or, after many tries, the last."""
-    rng, found, tries = default_rng(key), [], 0
-    while len(found) < wanted:
-        top, left = rng.integers(0, (part.shape[0] - side, part.shape[1] - side), endpoint=True)
-        square = part[top : top + side, left : left + side]
-        tries += 1
-        if square.mean(2).std() >= FLAT or tries > TRIES * wanted:
-            found.append(square)
-    return found

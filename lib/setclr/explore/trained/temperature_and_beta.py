@@ -13,7 +13,8 @@ from setclr import views
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn
 from setclr.explore.kit.panel import Drawing, Panel, log_slider
-from setclr.explore.trained.training_film import quick_sets
+from setclr.explore.kit.tiles import decoded
+from setclr.explore.trained.quick_training import quick_sets, train_epoch
 from setclr.palette import BLUE, FIELD, GREY, VERMILION
 from setclr.recipes import Recipe
 from setclr.training.checkpoint import Run, new_run
@@ -75,7 +76,7 @@ def outcome(run: Run, train: ImageSet, test: ImageSet) -> Outcome:
     sees them, of two views of BATCH training images, batch norms taking the statistics of the batch."""
     bank, queries = (features(run.encoder, part.images) for part in (train, test))
     predicted = knn(bank, train.labels, queries, k=min(10, len(bank)), temperature=0.1)
-    images = train.sample(min(BATCH, len(train))).images
+    images = decoded(train.sample(min(BATCH, len(train))))
     x = views.augment(images, views.preset(run.recipe.views), seeded(1234))
     model = copy.deepcopy(nn.Sequential(run.encoder, run.head)).cpu().train()
     with torch.no_grad():
@@ -99,9 +100,7 @@ def quick_grid(epochs: int = 2, n: int = 128) -> tuple[Grid, Outcome]:
             run = new_run(recipe, channels=3)
             trainer = Trainer(run, train, torch.device("cpu"))
             while not run.finished:
-                for _ in trainer.epoch():
-                    pass
-                run.rows.append(trainer.close_epoch())
+                train_epoch(trainer)
             grid[name, value] = outcome(run, train, test)
     return grid, outcome(new_run(recipe, channels=3), train, test)
 

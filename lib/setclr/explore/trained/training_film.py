@@ -5,13 +5,12 @@ import itertools
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.nn import functional as F
 
-from setclr.data import ImageSet, patches
 from setclr.explore.kit.panel import Drawing, Panel, options, slider
 from setclr.explore.kit.parts import bare
+from setclr.explore.kit.tiles import decoded, thumbnails
 from setclr.explore.trained.film import NEIGHBOURS, Film
+from setclr.explore.trained.quick_training import quick_sets, train_epoch
 from setclr.palette import BLUE, GREEN, GREY, ORANGE, VERMILION
 from setclr.recipes import RECIPES, Recipe
 from setclr.training.checkpoint import new_run
@@ -61,22 +60,9 @@ def quick_film(recipe: Recipe, epochs: int = 2, n: int = 360) -> Film:
     film(run)
     trainer = Trainer(run, train, torch.device("cpu"))
     for _ in range(epochs):
-        for _ in trainer.epoch():
-            pass
-        run.rows.append(trainer.close_epoch())
+        train_epoch(trainer)
         film(run)
     return film
-
-
-def quick_sets(n: int) -> tuple[ImageSet, ImageSet]:
-    """n patches to train on and n to test with, made without a look at the disk."""
-    images, labels, classes = patches.photo_patches("test")
-    everything = ImageSet(torch.from_numpy(images), torch.from_numpy(labels), classes)
-    order = torch.randperm(len(everything), generator=torch.Generator().manual_seed(0))
-    return tuple(
-        ImageSet(everything.images[part], everything.labels[part], classes)
-        for part in (order[:n], order[n : 2 * n])
-    )
 
 
 def build(figure, compact: bool, films: dict[str, Film]) -> Drawing:
@@ -112,7 +98,7 @@ def build(figure, compact: bool, films: dict[str, Film]) -> Drawing:
         row = strip.imshow(np.full((40, 40 * (NEIGHBOURS + 1) + 20, 3), 255, np.uint8))
         artists += [now, dot, number, row]
 
-    small = {name: thumbnails(film.shown.images, THUMB) for name, film in films.items()}
+    small = {name: thumbnails(decoded(film.shown), THUMB) for name, film in films.items()}
 
     def update(values: dict) -> str:
         film = films[values["loss"]]
@@ -150,16 +136,10 @@ def row_of(film: Film, epoch: int, chosen: int, same: np.ndarray) -> np.ndarray:
     """(40, 40·7 + 20, 3) uint8: the chosen image, then its neighbours, framed green where the photograph is
     the same."""
     canvas = np.full((40, 40 * (NEIGHBOURS + 1) + 20, 3), 255, np.uint8)
-    canvas[4:36, 4:36] = thumbnails(film.shown.images[[chosen]], 32)[0]
+    canvas[4:36, 4:36] = thumbnails(decoded(film.shown)[[chosen]], 32)[0]
     for place, (index, right) in enumerate(zip(film.neighbours[epoch][chosen].astype(int), same)):
         x = 60 + 40 * place
         if right:
             canvas[1:39, x + 1 : x + 39] = (0, 158, 115)
         canvas[4:36, x + 4 : x + 36] = thumbnails(film.train.images[[index]], 32)[0]
     return canvas
-
-
-def thumbnails(images: Tensor, side: int) -> np.ndarray:
-    """Images (N, C, H, W) uint8 as (N, side, side, 3) uint8."""
-    small = F.interpolate(images.expand(-1, 3, -1, -1).float(), (side, side), mode="bilinear", antialias=True)
-    return small.round().clamp(0, 255).byte().permute(0, 2, 3, 1).numpy()
