@@ -206,7 +206,7 @@ def test_bad_recipes_are_refused(name, change, message):
         ("clusters", {"embedding": 1}, "embedding must be .*>= 2"),
         ("clusters", {"embedding": 71}, "embedding must be .*<= 70, got 71; it is the number of clusters"),
         ("rotation", {"embedding": 5}, r"z must be \(4, N, 4\).*embedding=4"),
-        ("infomax", {"encoder": "vit-small16", "view_size": 32}, "encoder must have a map half-way"),
+        ("infomax", {"encoder": "vit-small16-moco", "view_size": 32}, "encoder must have a map half-way"),
     ],
 )
 def test_what_the_data_does_not_fit_is_refused(name, change, message):

@@ -77,8 +77,6 @@ def test_train_then_embed_and_export(tmp_path, capsys):
     assert "0.weight" in torch.load(run / "encoder.pt")
     main(["export", str(run), "--out", str(tmp_path / "e.pt")])
     assert (tmp_path / "e.pt").exists()
-    with pytest.raises(ValueError, match="names must be 'torchvision' for conv4"):
-        main(["export", str(run), "--timm"])
 
 
 def test_a_run_that_is_not_there(tmp_path):

@@ -1,4 +1,4 @@
-"""What comes after training: features of one's own images, and encoders that torchvision loads."""
+"""What comes after training: features of one's own images, and encoders that torchvision and timm load."""
 
 import re
 from dataclasses import replace
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import timm
 import torch
 import torchvision
 from conftest import numpy_shifted
 from PIL import Image
 from torch import nn
-from torch.nn import functional as F
 
 from setclr import data
 from setclr.data import sets
@@ -145,11 +145,12 @@ def trained(name: str, channels: int = 3):
 
 @torch.no_grad()
 @pytest.mark.parametrize("name", ["resnet18", "resnet50-imagenet"])
-def test_torchvision_loads_resnets(tmp_path, name):
+@pytest.mark.parametrize("library", [torchvision.models, timm.models])
+def test_torchvision_and_timm_load_resnets(tmp_path, name, library):
     run = trained(name)
     run.encoder.to(memory_format=torch.channels_last)
     export(run, tmp_path / "encoder.pt")
-    model = getattr(torchvision.models, name.removesuffix("-imagenet"))()
+    model = getattr(library, name.removesuffix("-imagenet"))()
     if "imagenet" not in name:
         model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
         model.maxpool = nn.Identity()
@@ -159,47 +160,25 @@ def test_torchvision_loads_resnets(tmp_path, name):
     model.fc = nn.Identity()
     x = torch.rand(2, 3, 32, 32)
     torch.testing.assert_close(model.eval()(x), run.encoder(x), rtol=1e-4, atol=1e-5)
-    export(run, tmp_path / "timm.pt", names="timm")
-    assert torch.load(tmp_path / "timm.pt").keys() == state.keys()
-
-
-@pytest.fixture(scope="module")
-def vit():
-    return trained("vit-small16")
-
-
-def test_torchvision_loads_the_vit(tmp_path, vit):
-    export(vit, tmp_path / "encoder.pt")
-    model = torchvision.models.VisionTransformer(224, 16, 12, 6, 384, 1536)
-    missing = model.load_state_dict(torch.load(tmp_path / "encoder.pt"), strict=False)
-    assert missing.missing_keys == ["heads.head.weight", "heads.head.bias"] and not missing.unexpected_keys
 
 
 @torch.no_grad()
-def test_timms_names_of_the_vit_mean_what_they_say(tmp_path, vit):
-    """A transformer written out with timm's names: one matrix `qkv` of three parts, each of six heads."""
-    export(vit, tmp_path / "timm.pt", names="timm")
-    s = torch.load(tmp_path / "timm.pt")
-    images = torch.rand(1, 3, 224, 224)
-
-    def layer(name, x):
-        return x @ s.pop(f"{name}.weight").T + s.pop(f"{name}.bias")
-
-    def norm(name, x):
-        return F.layer_norm(x, (384,), s.pop(f"{name}.weight"), s.pop(f"{name}.bias"), eps=1e-6)
-
-    x = F.conv2d(images, s.pop("patch_embed.proj.weight"), s.pop("patch_embed.proj.bias"), stride=16)
-    x = torch.cat([s.pop("cls_token").expand(1, 1, 384), x.flatten(2).mT], 1) + s.pop("pos_embed")
-    for i in range(12):
-        q, k, v = (
-            layer(f"blocks.{i}.attn.qkv", norm(f"blocks.{i}.norm1", x)).unflatten(2, (3, 6, 64)).unbind(2)
-        )
-        share = (torch.einsum("nqhd,nkhd->nhqk", q, k) / 8).softmax(-1)
-        x = x + layer(f"blocks.{i}.attn.proj", torch.einsum("nhqk,nkhd->nqhd", share, v).flatten(2))
-        y = F.gelu(layer(f"blocks.{i}.mlp.fc1", norm(f"blocks.{i}.norm2", x)))
-        x = x + layer(f"blocks.{i}.mlp.fc2", y)
-    torch.testing.assert_close(norm("norm", x)[:, 0], vit.encoder(images), rtol=1e-4, atol=1e-4)
-    assert not s, "every weight has a place"
+@pytest.mark.parametrize(
+    "name, model, changes, side",
+    [
+        ("vit-small16-moco", "vit_small_patch16_224", {"num_heads": 12}, 224),
+        ("timm:test_vit", "test_vit", {}, 160),
+        ("timm:test_resnet", "test_resnet", {}, 32),
+    ],
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_timm_loads_its_own_and_moco_v3s(tmp_path, name, model, changes, side, channels):
+    run = trained(name, channels)
+    export(run, tmp_path / "encoder.pt")
+    again = timm.create_model(model, num_classes=0, in_chans=channels, **changes).eval()
+    again.load_state_dict(torch.load(tmp_path / "encoder.pt"))
+    x = torch.rand(2, channels, side, side)
+    torch.testing.assert_close(again(x), run.encoder(x), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name, channels", [("conv4", 1), ("conv4", 3), ("resnet32", 3)])
@@ -210,8 +189,6 @@ def test_setclr_loads_its_own(tmp_path, name, channels):
     again.load_state_dict(torch.load(tmp_path / "encoder.pt"))
     x = torch.rand(2, channels, 32, 32)
     assert torch.equal(again(x), run.encoder(x))
-    with pytest.raises(ValueError, match=f"names must be 'torchvision' for {name}"):
-        export(run, tmp_path / "encoder.pt", names="timm")
 
 
 def test_the_export_in_the_readme_is_loaded_as_it_says(tmp_path, monkeypatch, capsys):

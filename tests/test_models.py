@@ -1,10 +1,15 @@
-"""Encoders against torchvision's and the published numbers of weights; heads against the papers' layers."""
+"""Encoders against torchvision, timm and the published numbers of weights; heads against the papers."""
 
 import copy
 import functools
+import itertools
+import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import timm
 import torch
 import torchvision
 from torch import nn
@@ -12,6 +17,7 @@ from torch.nn import functional as F
 
 from setclr import models
 from setclr.models import ENCODERS
+from setclr.recipes import Recipe
 from setclr.training import load_run
 
 CHECKPOINTS = Path(__file__).resolve().parent.parent / "data" / "checkpoints"
@@ -37,7 +43,7 @@ COUNTS = {
     "resnet50": (23_520_842 - 20_490, 2048),
     "resnet18-imagenet": (11_689_512 - 513_000, 512),
     "resnet50-imagenet": (25_557_032 - 2_049_000, 2048),
-    "vit-small16": (21_665_664, 384),
+    "vit-small16-moco": (21_665_664 - 197 * 384, 384),  # its positions are no weights
 }
 
 
@@ -49,7 +55,7 @@ def test_the_published_number_of_weights(name):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", ["conv4", "resnet32", "resnet18", "resnet18-imagenet", "vit-small16"])
+@pytest.mark.parametrize("name", ["conv4", "resnet32", "resnet18", "resnet18-imagenet", "vit-small16-moco"])
 @pytest.mark.parametrize("channels", [1, 2])
 def test_encoders_of_other_channels_give_the_features_they_promise(name, channels):
     encoder, features = models.encoder(name, channels)
@@ -121,60 +127,121 @@ def test_resnet32_begins_with_hes_variance():
 
 @pytest.fixture
 def vit() -> nn.Module:
-    return fresh("vit-small16")
+    return fresh("vit-small16-moco")
 
 
-def torchvisions_vit(side: int, state: dict) -> nn.Module:
-    with torch.device("meta"):
-        oracle = torchvision.models.VisionTransformer(side, 16, 12, 6, 384, 1536)
-    missing = oracle.load_state_dict(state, strict=False, assign=True)
-    assert missing.missing_keys == ["heads.head.weight", "heads.head.bias"] and not missing.unexpected_keys
-    oracle.heads = nn.Identity()
-    return oracle.eval()
-
-
-@torch.no_grad()
-def test_the_vit_is_torchvisions_at_its_own_size(vit):
-    x = torch.rand(1, 3, 224, 224)
-    torch.testing.assert_close(vit(x), torchvisions_vit(224, vit.state_dict())(x))
+def literal_positions(rows: int, columns: int) -> torch.Tensor:
+    """build_2d_sincos_position_embedding of facebookresearch/moco-v3, vits.py, a number at a time."""
+    found = torch.zeros(1 + rows * columns, 384, dtype=torch.float64)  # the class token's is 0
+    for row, column, k in itertools.product(range(rows), range(columns), range(96)):
+        omega, token = 1 / 10_000 ** (k / 96), 1 + row * columns + column
+        found[token, k], found[token, 96 + k] = math.sin(row * omega), math.cos(row * omega)
+        found[token, 192 + k], found[token, 288 + k] = math.sin(column * omega), math.cos(column * omega)
+    return found[None]
 
 
 @torch.no_grad()
-def test_the_vit_at_another_size_is_torchvisions_with_the_interpolated_embedding(vit):
-    state = vit.state_dict()
-    grid = state["encoder.pos_embedding"][:, 1:].unflatten(1, (14, 14)).permute(0, 3, 1, 2)
-    small = F.interpolate(grid, (6, 6), mode="bicubic", antialias=True).flatten(2).mT
-    state["encoder.pos_embedding"] = torch.cat([state["encoder.pos_embedding"][:, :1], small], 1)
-    x = torch.rand(2, 3, 96, 96)
-    torch.testing.assert_close(vit(x), torchvisions_vit(96, state)(x), rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize("rows, columns", [(14, 14), (6, 6), (4, 7)])
+def test_moco_v3s_vit_is_timms_with_12_heads_and_fixed_positions(vit, rows, columns):
+    """For every grid timm's ViT for images of that size, with the positions of that grid."""
+    sides = 16 * rows, 16 * columns
+    oracle = timm.create_model("vit_small_patch16_224", num_heads=12, num_classes=0, img_size=sides).eval()
+    oracle.load_state_dict(vit.state_dict() | {"pos_embed": literal_positions(rows, columns)})
+    x = torch.rand(2, 3, *sides)
+    torch.testing.assert_close(vit(x), oracle(x), rtol=1e-4, atol=1e-5)
+    if rows == columns == 14:
+        torch.testing.assert_close(vit.pos_embed.double(), literal_positions(14, 14), rtol=0, atol=1e-5)
 
 
-def test_every_place_of_the_vit_learns_from_small_images(vit):
-    (gradient,) = torch.autograd.grad(vit(torch.rand(1, 3, 64, 48)).sum(), vit.encoder.pos_embedding)
-    assert gradient.isfinite().all() and (gradient.abs().sum(2) > 0).all()
+def test_moco_v3s_vit_begins_as_its_authors_does(vit):
+    """Uniform weights in ±√(6 / (inputs + outputs)), queries, keys and values apart, the projection flat."""
+    for weight, bound in (
+        (vit.patch_embed.proj.weight, 6 / (3 * 16 * 16 + 384)),
+        (vit.blocks[3].attn.qkv.weight, 6 / (384 + 384)),
+        (vit.blocks[3].mlp.fc1.weight, 6 / (384 + 4 * 384)),
+    ):
+        assert 0.999 * bound**0.5 < weight.abs().max() <= bound**0.5
+        assert float(weight.detach().std()) == pytest.approx((bound / 3) ** 0.5, rel=0.01)
+    assert not vit.patch_embed.proj.bias.any() and not vit.blocks[3].attn.qkv.bias.any()
 
 
-def test_places_follow_rows_and_columns(vit):
-    """An embedding that is linear across the grid stays so: rows and columns are not mixed up."""
-    other, place = copy.deepcopy(vit), torch.arange(14.0)
-    grid = other.encoder.pos_embedding.data[0, 1:].view(14, 14, -1)
-    grid[..., 0], grid[..., 1] = place[:, None], place
-    found = other.places(4, 7)[0, 1:].unflatten(0, (4, 7))
-    assert (found[1:, :, 0] > found[:-1, :, 0] + 2).all() and (found[:, 1:, 1] > found[:, :-1, 1] + 1).all()
-    torch.testing.assert_close(found[:, :1, 0].expand(4, 7), found[:, :, 0])
+def test_all_of_moco_v3s_vit_learns_but_positions_and_projection(vit):
+    """From two sizes through the same weights, as in multi-crop, by a random projection of the features."""
+    encoder, names = copy.deepcopy(vit).double().train(), dict(vit.named_parameters())
+    features = [encoder(torch.rand(2, 3, *sides, dtype=torch.float64)) for sides in ((32, 48), (16, 32))]
+    (torch.cat(features) @ torch.randn(384, dtype=torch.float64)).sum().backward()
+    learned = {name for name, p in encoder.named_parameters() if p.grad is not None and p.grad.any()}
+    assert names.keys() - learned == {"patch_embed.proj.weight", "patch_embed.proj.bias"}
+    assert "pos_embed" not in names
 
 
-def test_sides_that_patches_do_not_fill_are_refused(vit):
-    with pytest.raises(ValueError, match="multiples of 16 px .* got 100x96"):
-        vit(torch.rand(1, 3, 100, 96))
+def test_moco_v3s_vit_in_half_precision(vit):
+    encoder = copy.deepcopy(vit).train()
+    with torch.autocast("cpu", torch.bfloat16):
+        features = [encoder(torch.rand(1, 3, side, side)) for side in (32, 16)]
+    sum(x.float().square().sum() for x in features).backward()
+    assert all(p.grad.isfinite().all() for p in encoder.parameters() if p.requires_grad)
 
 
 @pytest.mark.parametrize(
-    "name, message", [("resnet34", "did you mean 'resnet32'"), ("vit", "encoder must be one of")]
+    "name, sides, message",
+    [
+        ("vit-small16-moco", (100, 96), r"sides that are multiples of \(16, 16\) px .*got \(100, 96\)"),
+        ("timm:test_vit", (100, 96), r"sides that are multiples of \(16, 16\) px"),
+        ("timm:test_vit_relpos", (96, 96), r"sides \(160, 160\) px .*got \(96, 96\)"),
+    ],
+)
+def test_sides_that_patches_do_not_fill_are_refused(name, sides, message):
+    with pytest.raises(ValueError, match=message):
+        fresh(name)(torch.rand(1, 3, *sides))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["test_vit", "test_resnet", "mobilenetv3_small_050", "test_efficientnet"])
+@pytest.mark.parametrize("channels, sides", [(3, (64, 64)), (1, (32, 48))])
+def test_any_model_of_timm_is_an_encoder(name, channels, sides):
+    encoder, features = models.encoder(f"timm:{name}", channels)
+    found = encoder.eval()(torch.rand(2, channels, *sides))
+    assert found.shape == (2, features) and found.isfinite().all()
+    oracle = timm.create_model(name, num_classes=0, in_chans=channels)
+    assert list(oracle.state_dict()) == list(encoder.state_dict())
+
+
+def test_every_position_of_timms_vit_learns_from_small_images():
+    encoder = copy.deepcopy(fresh("timm:test_vit")).double()
+    x, projection = torch.rand(2, 3, 64, 48, dtype=torch.float64), torch.randn(64, dtype=torch.float64)
+    (gradient,) = torch.autograd.grad((encoder(x) @ projection).sum(), encoder.pos_embed)
+    assert gradient.isfinite().all() and (gradient.abs().sum(2) > 0).all()
+
+
+def test_timm_is_asked_for_by_those_who_need_it_alone(monkeypatch):
+    loaded = "import sys; from setclr.recipes import RECIPES; sys.exit('timm' in sys.modules)"
+    subprocess.run([sys.executable, "-c", loaded], check=True)
+    monkeypatch.setitem(sys.modules, "timm", None)
+    monkeypatch.delitem(sys.modules, "setclr.models.vit")
+    monkeypatch.delattr(models, "vit")
+    for name in ("vit-small16-moco", "timm:resnet18"):
+        with pytest.raises(ModuleNotFoundError, match=r"setclr needs timm .* 'setclr\[encoders\]'"):
+            models.encoder(name)
+    with pytest.raises(ModuleNotFoundError, match="setclr needs timm"):
+        Recipe("InfoNCE()", encoder="timm:resnet18")
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("resnet34", "did you mean 'resnet32'"),
+        ("vit", "encoder must be one of .*timm:NAME takes any model of timm"),
+        (None, "encoder must be one of"),
+        ("timm:resnet81", "did you mean 'timm:resnet18' .*; timm.list_models\\(\\) lists them"),
+        ("timm:hf-hub:timm/resnet18", "encoder must be one of"),
+    ],
 )
 def test_unknown_encoders_are_named(name, message):
     with pytest.raises(ValueError, match=message):
         models.encoder(name)
+    with pytest.raises(ValueError, match=message):
+        Recipe("InfoNCE()", encoder=name)
     with pytest.raises(ValueError, match="channels must be an integer >= 1, got 0"):
         models.encoder("conv4", 0)
 
@@ -226,12 +293,3 @@ def test_bad_heads_are_refused(change, message):
 
 def test_every_encoder_is_tested():
     assert set(ENCODERS) == set(COUNTS)
-
-
-def test_the_vit_takes_two_sizes_in_half_precision(vit):
-    """As multi-crop does: two sizes through the same weights, one backward pass."""
-    encoder = copy.deepcopy(vit).train()
-    with torch.autocast("cpu", torch.bfloat16):
-        features = [encoder(torch.rand(1, 3, side, side)) for side in (64, 32)]
-    sum(x.float().square().sum() for x in features).backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in encoder.parameters())

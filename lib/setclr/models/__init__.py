@@ -1,7 +1,7 @@
-"""Encoders by name, and the projection heads that stand on them while they train."""
+"""Encoders by name, and the projection heads that are trained with them."""
 
-from setclr.models.encoders import ENCODERS, encoder
+from setclr.models.encoders import ENCODERS, check_encoder, encoder
 from setclr.models.heads import ACTIVATIONS, head
 from setclr.models.local import LocalFeatures, LocalHead
 
-__all__ = ["ACTIVATIONS", "ENCODERS", "LocalFeatures", "LocalHead", "encoder", "head"]
+__all__ = ["ACTIVATIONS", "ENCODERS", "LocalFeatures", "LocalHead", "check_encoder", "encoder", "head"]

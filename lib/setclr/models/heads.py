@@ -1,4 +1,4 @@
-"""Projection heads: they stand on an encoder while it trains and are thrown away afterwards."""
+"""Projection heads: features (N, D) → the embeddings (N, E) that a loss sees."""
 
 from torch import nn
 
@@ -23,7 +23,7 @@ def head(
     Args:
         last_norm: end with a batch norm without scale and shift, as GroCo's authors do. GroCo needs it: with
             a plain linear output all embeddings become equal within an epoch.
-        layers: linear layers in all; 1 is a single one, features → out, and leaves `hidden` unused.
+        layers: linear layers in all; a single one is features → out, and `hidden` is not used.
         activation: "leaky_relu" or "relu".
 
     Raises:

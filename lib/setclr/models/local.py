@@ -17,12 +17,13 @@ class LocalFeatures(nn.Module):
         super().__init__()
         pools = [module for module in encoder.modules() if isinstance(module, nn.AvgPool2d)]
         self.encoder = encoder
-        self.middle = getattr(encoder, "layer2", pools[1] if len(pools) > 1 else None)
-        if self.middle is None:
+        middle = getattr(encoder, "layer2", pools[1] if len(pools) > 1 else None)
+        if middle is None:
             raise ValueError(
                 "encoder must have a map half-way for DeepInfoMax (conv4, resnet32, resnet18, resnet50), got "
                 f"{type(encoder).__name__}"
             )
+        self.middle = middle
 
     def forward(self, x: Tensor) -> Tensor:
         whole, local = self.parts(x)

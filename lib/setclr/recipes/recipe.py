@@ -4,14 +4,23 @@ Where it runs and where it writes is no part of it, so equal recipes give equal 
 them by name.
 """
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
 
 from setclr import losses
 from setclr.checks import boolean, choice, integer, number
-from setclr.models import ENCODERS
+from setclr.models import ACTIVATIONS, check_encoder
 from setclr.recipes import loss_schedule
 from setclr.views import PRESETS
 
+# The fields that are one of several names; the command line shows them.
+CHOICES: dict[str, Collection[str]] = {
+    "views": PRESETS,
+    "activation": ACTIVATIONS,
+    "optimiser": ("adam", "adamw", "sgd", "lars"),
+    "schedule": ("cosine", "constant"),
+    "key_schedule": ("constant", "cosine"),
+}
 # The least value of each integer, and the bounds of those that may also be None.
 LEAST = dict(local_views=0, same_class=1, layers=1, hidden=1, embedding=1, predictor=0, queue=0)
 LEAST |= dict(epochs=0, batch=2, seed=0)
@@ -54,6 +63,7 @@ class Recipe:
     same_class: int = 1
     """A batch is made of groups of so many images of one class: false negatives, on purpose."""
     encoder: str = "conv4"
+    """Name of an encoder, a key of setclr.models.ENCODERS, or timm:NAME for any model of timm."""
     layers: int = 2
     """Linear layers of the projection head."""
     hidden: int = 256
@@ -96,12 +106,9 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self):
-        choice("views", self.views, PRESETS)
-        choice("encoder", self.encoder, ENCODERS)
-        choice("activation", self.activation, ("leaky_relu", "relu"))
-        choice("optimiser", self.optimiser, ("adam", "adamw", "sgd", "lars"))
-        choice("schedule", self.schedule, ("cosine", "constant"))
-        choice("key_schedule", self.key_schedule, ("constant", "cosine"))
+        check_encoder(self.encoder)
+        for name, options in CHOICES.items():
+            choice(name, getattr(self, name), options)
         boolean("last_norm", self.last_norm)
         for name, least in LEAST.items():
             integer(name, getattr(self, name), least=least)

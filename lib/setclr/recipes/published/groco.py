@@ -2,9 +2,8 @@
 Constraints" (GroCo).
 
 Left out. Tables 1 to 4: the rows cited from other papers, SimCLR among them. Table 5: the first row, cited.
-Table 9a: both rows of InfoNCE with
-stop-gradient, which ours has not. Table 9e: ten random negatives, likewise. Table 9f: a kNN in the projection
-space, no pretraining.
+Table 9a: both rows of InfoNCE with stop-gradient, which ours does not have. Table 9e: ten random negatives,
+likewise. Table 9f: a kNN in the projection space, no pretraining.
 """
 
 from dataclasses import replace
@@ -90,7 +89,7 @@ def groco(views: str = "2x224", epochs: int = 100, **changes) -> Recipe:
 MOCO_V3 = replace(
     BASE,
     views="moco-v3",
-    encoder="vit-small16",
+    encoder="vit-small16-moco",
     hidden=4096,
     embedding=256,
     key_momentum=0.99,
@@ -102,8 +101,8 @@ MOCO_V3 = replace(
     warmup=10,
 )
 MOCO_V3_NOTE = (
-    "MoCo v3's settings are its own paper's and program's, which the text refers to; their frozen patch "
-    "projection and fixed position embedding are learned here. Negatives are keys of all views; "
+    "MoCo v3's settings and encoder are its own paper's and program's, which the text refers to; InfoNCE's "
+    "negatives are here the keys of all views, there those of the other view"
 )
 
 

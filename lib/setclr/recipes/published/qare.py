@@ -40,7 +40,7 @@ BASELINES = {  # loss, fields, note
     "random": (SIMCLR, dict(epochs=0), "; no epochs, so only the seed says what they are"),
     "deepcluster": ("DeepCluster()", dict(layers=1), "; ten clusters a class, anew every epoch"),
     "rotationnet": ("Rotation()", dict(embedding=4), ""),
-    "deepinfomax": ("DeepInfoMax()", {}, "; the local objective alone, its parts are the locations of the map half-way"),
+    "deepinfomax": ("DeepInfoMax()", {}, "; the local objective alone, on the map half-way"),
 }
 CLASSES = {"cifar10": 10, "cifar100": 100, "tiny-imagenet": 200}
 TABLES = {

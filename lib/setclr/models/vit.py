@@ -1,0 +1,112 @@
+"""Encoders built on timm: MoCo v3's ViT-Small, and any that timm knows by name."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from setclr.extras import extra
+
+with extra("encoders"):
+    import timm
+    from timm.layers import PatchEmbed
+    from timm.models.vision_transformer import VisionTransformer
+
+
+class MoCoViT(VisionTransformer):
+    """ViT-Small/16 of MoCo v3: 384 wide, 12 blocks, 12 heads, as in facebookresearch/moco-v3, vits.py.
+
+    The position embedding is fixed: sines and cosines of row and column, computed for the grid at hand. The
+    projection of the patches is fixed too while the encoder pretrains (`stop_grad_conv1` in that program);
+    fine-tuning trains it. The state dict has timm's names.
+    """
+
+    cls_token: nn.Parameter
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(
+            embed_dim=384,
+            num_heads=12,
+            in_chans=channels,
+            num_classes=0,
+            weight_init="moco",
+            pos_embed="none",
+            dynamic_img_size=True,
+        )
+        del self.pos_embed  # None; timm's ViT has the positions of 14 x 14 patches under this name
+        self.register_buffer("pos_embed", torch.cat([torch.zeros(1, 384), positions(14, 14, 384)])[None])
+        projection = self.patch_embed.proj.requires_grad_(False)
+        nn.init.xavier_uniform_(projection.weight.data.flatten(1))
+        nn.init.zeros_(projection.bias)
+
+    def _pos_embed(self, x: Tensor) -> Tensor:
+        """Patches (N, H, W, 384) → tokens (N, 1 + H·W, 384), the class token first."""
+        x = x.flatten(1, 2) + positions(x.shape[1], x.shape[2], 384, x.device)
+        return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
+
+
+def positions(rows: int, columns: int, width: int, device: torch.device | None = None) -> Tensor:
+    """The sine-cosine position embedding of a grid, row after row: (rows · columns, width).
+
+    With ω_k = 10000^(−k / (width/4)): sin and cos of ω_k times the row, then of ω_k times the column
+    (facebookresearch/moco-v3, vits.py).
+    """
+    quarter = torch.arange(width // 4, device=device)
+    frequencies = 10_000.0 ** (-quarter / len(quarter))
+    grid = torch.meshgrid(
+        torch.arange(rows, device=device), torch.arange(columns, device=device), indexing="ij"
+    )
+    row, column = (at.reshape(-1, 1) * frequencies for at in grid)
+    return torch.cat([row.sin(), row.cos(), column.sin(), column.cos()], dim=1)
+
+
+def moco_vit(channels: int = 3) -> tuple[nn.Module, int]:
+    """MoCo v3's ViT-Small/16: 384 features, those of the class token. 21.6 million weights.
+
+    Images may have any sides that are multiples of 16 px; others raise a ValueError.
+    """
+    model = MoCoViT(channels)
+    model.register_forward_pre_hook(refuse_other_sides)
+    return model, 384
+
+
+def timm_encoder(name: str, channels: int = 3) -> tuple[nn.Module, int]:
+    """timm's model of that name without its classifier, with fresh weights, and its number of features.
+
+    Vision transformers take images of any sides that their patches fill where timm lets them
+    (dynamic_img_size); their learned position embedding is then interpolated. On a GPU the gradient of that
+    differs from call to call, so a resumed run does not repeat the uninterrupted one bit by bit.
+    Other sides raise a ValueError.
+    """
+    make: Callable[..., Any] = partial(
+        timm.create_model, name, pretrained=False, num_classes=0, in_chans=channels
+    )
+    try:
+        model = make(dynamic_img_size=True)
+    except TypeError:  # timm's way to say that this model has no such argument
+        model = make()
+    if isinstance(getattr(model, "patch_embed", None), PatchEmbed):
+        model.register_forward_pre_hook(refuse_other_sides)
+    return model, model.head_hidden_size
+
+
+def refuse_other_sides(model: nn.Module, inputs: tuple[Tensor]) -> None:
+    """Raises ValueError unless the images (N, C, H, W) have sides that the model's patches fill."""
+    embed, sides = cast(PatchEmbed, model.patch_embed), tuple(inputs[0].shape[2:])
+    if embed.strict_img_size and embed.img_size not in (None, sides):
+        wanted = f"sides {embed.img_size}"
+    elif any(side % patch for side, patch in zip(sides, embed.patch_size)):
+        wanted = f"sides that are multiples of {embed.patch_size}"
+    else:
+        return
+    raise ValueError(
+        f"images must have {wanted} px for this encoder, got {sides}; choose size, view_size and local_size "
+        "accordingly"
+    )
+
+
+def timm_names() -> list[str]:
+    """timm:NAME for each of timm's models."""
+    return [f"timm:{name}" for name in timm.list_models()]
