@@ -10,13 +10,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
-from setclr.explore.kit.parts import bare
+from setclr.explore.kit.parts import Part, bare
 from setclr.explore.kit.tiles import thumbnails
 from setclr.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
 
 SIZES = (8, 16, 32, 64, 128, 256, 512)  # things in a pool
 PAGES = 8  # pools that a mean is taken over
-ROWS, COLUMNS = 8, 2  # pairs shown
+ROWS, COLUMNS = 8, 2  # of pairs
+SHOWN = ROWS * COLUMNS
 PATCH, GAP = 44, 22  # pixels of a patch, and between two
 CELL = 3 * (PATCH + GAP) + GAP, PATCH + 12  # width and height: left patch, the one it got, the true one
 WAYS = ("one to one", "nearest")
@@ -39,11 +40,13 @@ def matching_pools(
     """Pools of things matched by features, with sliders for the pool's size and for which pool is shown.
 
     Args:
-        features: by name, (n, D) of view 1 and (n, D) of view 2; the first is the baseline, drawn in grey.
+        features: by name, (n, D) of view 1 and (n, D) of view 2; the first name is the baseline, in grey.
         patches: (2, n, C, H, W) uint8, the pictures.
 
-    Without arguments it shows drawn patches that two noisy encoders look at. Raises ValueError for fewer than
-    16 things.
+    Without arguments it shows made-up patches, embedded by two noisy encoders.
+
+    Raises:
+        ValueError: there are fewer than 16 things.
     """
     if features is None or patches is None:
         features, patches = drawn_example()
@@ -54,7 +57,7 @@ def matching_pools(
     found = {name: solved(a, b, sizes) for name, (a, b) in features.items()}
     small = np.stack([thumbnails(view, PATCH) for view in patches])
     start = min(128, sizes[-1])
-    marks = {size: str(size) for size in (sizes[0], start, sizes[-1])}
+    marks: dict[float, str] = {size: str(size) for size in (sizes[0], start, sizes[-1])}
     controls = {
         "pool": log_slider("things in the pool", start, sizes[0], sizes[-1], np.log10(2), marks),
         "page": slider("which pool", 1, 1, PAGES, 1),
@@ -67,8 +70,10 @@ def matching_pools(
 
 
 def solved(a: Tensor, b: Tensor, sizes: list[int]) -> dict[tuple, MatchedPool]:
-    """Every pool that the sliders can ask for, by (way, size, page). Page by page a larger pool holds the
-    smaller one: rivals join, nobody leaves."""
+    """Every pool that the sliders can ask for, by (way, size, page).
+
+    The larger pool of a page holds the smaller one: rivals join, nobody leaves.
+    """
     similarity = (F.normalize(a.double(), dim=1) @ F.normalize(b.double(), dim=1).T).numpy(force=True)
     order = np.random.default_rng(0).permutation(len(similarity))
     found = {}
@@ -88,57 +93,62 @@ def accuracy(found: dict[tuple, MatchedPool], way: str, size: int) -> float:
 
 def build(figure, compact: bool, found: dict, small: np.ndarray) -> Drawing:
     left, right = (figure, None) if compact else figure.subfigures(1, 2, width_ratios=[1, 1.15])
-    grid = left.subplots()
-    bare(grid)
-    picture = grid.imshow(page_of([], small), interpolation="nearest")
+    page = draw_page(left.subplots(), small, compact)
+    sizes = sorted({size for pools in found.values() for _, size, _ in pools})
+    means = {name: {way: [accuracy(f, way, s) for s in sizes] for way in WAYS} for name, f in found.items()}
+    curves = draw_curves(right.subplots(), sizes, next(iter(means.items()))) if right else None
+
+    def update(values: dict) -> str:
+        name, way = values["features"], values["matching"]
+        at = int(np.abs(np.log(np.array(sizes) / values["pool"])).argmin())
+        pool = found[name][way, sizes[at], values["page"] - 1]
+        everywhere = "" if curves else f"\nmean of {PAGES} pools: {means[name][way][at]:.0f} %"
+        page.move(pool, everywhere)
+        if curves:
+            curves.move(means[name], at, way)
+        return sentence(values, pool, *(means[name][w][at] for w in WAYS))
+
+    return Drawing([*page.artists, *(curves.artists if curves else [])], update)
+
+
+def sentence(values: dict, pool: MatchedPool, best: float, other: float) -> str:
+    return (
+        f"{values['features']}, matched {values['matching']}, pool {values['page']} with {len(pool.pool)} "
+        f"things: {pool.right[:SHOWN].sum()} of the {len(pool.pool[:SHOWN])} shown get their own other view. "
+        f"Mean over {PAGES} pools: one to one {best:.1f} %, nearest {other:.1f} %, so one to one is worth "
+        f"{best - other:+.1f} points."
+    )
+
+
+def draw_page(axis, small: np.ndarray, compact: bool) -> Part:
+    """The page of pairs with a mark between the two of each, moved by a pool and by words for below."""
+    bare(axis)
+    picture = axis.imshow(page_of([], small), interpolation="nearest")
     for column in range(COLUMNS):
         for place, word in enumerate(("view 1", "gets", "true one")):
             x = corner(column)[0] + PATCH / 2 + place * (PATCH + GAP)
-            grid.text(x, -4, word, ha="center", fontsize=7 if compact else 8, color="#555555")
+            axis.text(x, -4, word, ha="center", fontsize=7 if compact else 8, color="#555555")
     marks = [
-        grid.plot([], [], linestyle="none", marker=marker, color=colour, markersize=7)[0]
+        axis.plot([], [], linestyle="none", marker=marker, color=colour, markersize=7)[0]
         for marker, colour in (("$\u2713$", GREEN), ("$\u2717$", VERMILION))
     ]
-    grid.set_xlabel(" " if right else " \n ", fontsize=9)  # room for the count
-    count = grid.text(0.5, -0.02, "", transform=grid.transAxes, ha="center", va="top", fontsize=9)
+    axis.set_xlabel(" \n " if compact else " ", fontsize=9)  # room for the count
+    count = axis.text(0.5, -0.02, "", transform=axis.transAxes, ha="center", va="top", fontsize=9)
     count.set_in_layout(False)
-    moving = [picture, *marks, count]
 
-    sizes = sorted({size for one in found.values() for _, size, _ in one})
-    curves = {name: {way: [accuracy(f, way, s) for s in sizes] for way in WAYS} for name, f in found.items()}
-    if right is not None:
-        lines, dots, words = draw_curves(right.subplots(), sizes, next(iter(curves.items())))
-        moving += [*lines, *dots, *words]
+    def move(pool: MatchedPool, below: str) -> None:
+        right = pool.right[:SHOWN]
+        picture.set_data(page_of(list(zip(pool.pool, pool.got))[:SHOWN], small))
+        for mark, which in zip(marks, (right, ~right)):
+            mark.set_data(*between_patches(which.nonzero()[0]))
+        count.set_text(f"{right.sum()} of the {len(right)} shown are right{below}")
 
-    def update(values: dict) -> str:
-        name, way, page = values["features"], values["matching"], values["page"] - 1
-        at = int(np.abs(np.log(np.array(sizes) / values["pool"])).argmin())
-        matching = found[name][way, sizes[at], page]
-        shown = min(sizes[at], ROWS * COLUMNS)
-        picture.set_data(page_of(list(zip(matching.pool, matching.got))[:shown], small))
-        for mark, which in zip(marks, (matching.right, ~matching.right)):
-            mark.set_data(*mark_places(which[:shown].nonzero()[0]))
-        hits, (best, other) = int(matching.right[:shown].sum()), (curves[name][w][at] for w in WAYS)
-        everywhere = "" if right else f"\nmean of {PAGES} pools: {curves[name][way][at]:.0f} %"
-        count.set_text(f"{hits} of the {shown} shown are right{everywhere}")
-        if right is not None:
-            for curve, line, dot, word in zip(WAYS, lines, dots, words):
-                y = curves[name][curve]
-                line.set_data(sizes, y)
-                dot.set_data([sizes[at]], [y[at]])
-                dot.set_markersize(11 if curve == way else 6)
-                word.set_text(f"{curve}: {y[at]:.0f} %" + ", at the left" * (curve == way))
-        return (
-            f"{name}, matched {way}, pool {page + 1} with {sizes[at]} things: {hits} of the {shown} shown "
-            f"get their own other view. Mean over {PAGES} pools: one to one {best:.1f} %, nearest "
-            f"{other:.1f} %, so one to one is worth {best - other:+.1f} points."
-        )
-
-    return Drawing(moving, update)
+    return Part([picture, *marks, count], move)
 
 
-def draw_curves(axis, sizes: list[int], baseline: tuple[str, dict]):
-    """The still part of the curves; returns the two lines, their dots and their numbers, which move."""
+def draw_curves(axis, sizes: list[int], baseline: tuple[str, dict]) -> Part:
+    """Accuracy over the pool's size, a line for each way; moved by the means of the features, by the place of
+    the size and by the way that the page shows."""
     axis.set_xscale("log", base=2)
     axis.set(xlim=(sizes[0] / 1.15, sizes[-1] * 1.15), ylim=(0, 103), xticks=sizes, xticklabels=sizes)
     axis.minorticks_off()
@@ -154,18 +164,26 @@ def draw_curves(axis, sizes: list[int], baseline: tuple[str, dict]):
         dots.append(axis.plot([], [], marker, color=colour, markeredgecolor="black")[0])
         words.append(axis.text(0.1, height, "", color=ink, weight="bold", **inside))
         axis.plot(0.055, height + 0.02, marker, color=colour, **inside)
-    return lines, dots, words
+
+    def move(means: dict[str, list[float]], at: int, way: str) -> None:
+        for (curve, y), line, dot, word in zip(means.items(), lines, dots, words):
+            line.set_data(sizes, y)
+            dot.set_data([sizes[at]], [y[at]])
+            dot.set_markersize(11 if curve == way else 6)
+            word.set_text(f"{curve}: {y[at]:.0f} %" + ", at the left" * (curve == way))
+
+    return Part([*lines, *dots, *words], move)
 
 
-def corner(place: int) -> tuple[int, int]:
+def corner(cell: int) -> tuple[int, int]:
     """Left and top pixel of a cell of the page."""
     width, height = CELL
-    return (place % COLUMNS) * width + GAP // 2, (place // COLUMNS) * height + 6
+    return (cell % COLUMNS) * width + GAP // 2, (cell // COLUMNS) * height + 6
 
 
-def mark_places(places: np.ndarray) -> tuple[list, list]:
-    """Between the left patch and the one it got."""
-    corners = [corner(place) for place in places]
+def between_patches(cells: np.ndarray) -> tuple[list, list]:
+    """Points x and y between the left patch and the one it got."""
+    corners = [corner(cell) for cell in cells]
     return [x + PATCH + GAP / 2 for x, _ in corners], [y + PATCH / 2 for _, y in corners]
 
 
@@ -173,8 +191,8 @@ def page_of(pairs: list[tuple[int, int]], small: np.ndarray) -> np.ndarray:
     """The page as pixels: for each (thing, thing got) the left patch, the framed right patch that it got
     and, where that is wrong, the true one."""
     canvas = np.full((ROWS * CELL[1], COLUMNS * CELL[0] - GAP, 3), 255, np.uint8)
-    for place, (thing, got) in enumerate(pairs):
-        (x, y), frame = corner(place), (0, 158, 115) if thing == got else (213, 94, 0)
+    for cell, (thing, got) in enumerate(pairs):
+        (x, y), frame = corner(cell), (0, 158, 115) if thing == got else (213, 94, 0)
         canvas[y : y + PATCH, x : x + PATCH] = small[0, thing]
         x += PATCH + GAP
         canvas[y - 3 : y + PATCH + 3, x - 3 : x + PATCH + 3] = frame

@@ -13,13 +13,13 @@ from matplotlib.colors import to_rgba
 
 from setclr.explore.assignments.things import random_things
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
-from setclr.explore.kit.parts import bare, cell_outlines, cells, frames
+from setclr.explore.kit.parts import Part, bare, cell_outlines, cells, frames
 from setclr.inner import linear_assignment
 from setclr.palette import BLACK, BLUE, GREEN, SKY, VERMILION
 
 LARGEST = 6
 TEMPERATURE, DECADE = (0.005, 50), 0.1
-CURVE = np.logspace(*(float(end) for end in np.log10(TEMPERATURE)), 81)
+CURVE = np.logspace(np.log10(TEMPERATURE[0]), np.log10(TEMPERATURE[1]), 81)
 SHOWN = (0.004, 62)  # ends of the temperature's axis, with room for the markers
 LOSS = (0.01, 200)  # ends of the loss's axis
 THINGS = random_things(948, LARGEST, spread=0.9)  # no best matching of the first N is the true one
@@ -48,8 +48,8 @@ class Softened(NamedTuple):
 
 
 def softened_assignment(**initial) -> Panel:
-    """A few things matched softly, one to one and every row alone: as lines, as matrices, and
-    their losses over the temperature."""
+    """A few things matched softly, one to one and every row alone: lines, matrices, and both losses over the
+    temperature."""
     controls = {
         "temperature": log_slider(
             "temperature τ", 0.05, *TEMPERATURE, DECADE, {0.05: "InfoNCE .05", 0.5: ".5", 5: "5"}
@@ -82,15 +82,22 @@ def build(figure, compact: bool) -> Drawing:
     else:
         rows = [[plane, matrix, "loss"] for plane, matrix in zip(planes, matrices)]
         axes = figure.subplot_mosaic(rows, width_ratios=[1.55, 1, 1.75])
-    soft = {mining: draw_soft(axes[mining], axes[mining + " matrix"], mining, compact) for mining in KINDS}
+    soft = {
+        mining: (
+            draw_things(axes[mining], mining, compact),
+            draw_weights(axes[mining + " matrix"], mining, compact),
+        )
+        for mining in KINDS
+    }
     losses = draw_losses(axes["loss"], compact)
 
     def update(values: dict) -> str:
         temperature, n = values["temperature"], values["N"]
         now = {mining: soften(mining, temperature, n) for mining in KINDS}
-        for mining, drawing in soft.items():
-            drawing.update(now[mining].matrix)
-        losses.update({mining: solved.loss for mining, solved in now.items()}, temperature, n)
+        for mining, parts in soft.items():
+            for part in parts:
+                part.move(now[mining].matrix)
+        losses.move({mining: solved.loss for mining, solved in now.items()}, temperature, n)
         (one, A), (rows, B) = now.values()
         columns = B.sum(0)
         return (
@@ -100,39 +107,30 @@ def build(figure, compact: bool) -> Drawing:
             f"{columns.max():.2f}."
         )
 
-    moving = [artist for drawing in (*soft.values(), losses) for artist in drawing.artists]
-    return Drawing(moving, update)
+    parts = [*(part for pair in soft.values() for part in pair), losses]
+    return Drawing([artist for part in parts for artist in part.artists], update)
 
 
-def draw_soft(plane, matrix, mining: str, compact: bool) -> Drawing:
-    """The things with a line for every pair, as thick as its weight, and the weights as a matrix."""
+def draw_things(axis, mining: str, compact: bool) -> Part:
+    """The things with a line for every pair, as thick as its weight; moved by the weights."""
     size = 7 if compact else 7.5
-    bare(plane, (-1.66, 1.66), (-1.06, 1.06))
-    plane.set_title(KINDS[mining].words, color=KINDS[mining].colour, weight="bold", fontsize=size + 2.5)
-    lines = plane.add_collection(LineCollection([]))
+    bare(axis, (-1.66, 1.66), (-1.06, 1.06))
+    axis.set_title(KINDS[mining].words, color=KINDS[mining].colour, weight="bold", fontsize=size + 2.5)
+    if not compact and mining == "batch-hard":
+        axis.set_xlabel("thick: much weight   blue: true pair", fontsize=8)
+    lines = axis.add_collection(LineCollection([]))
     points = [
-        plane.scatter([], [], s=1.9 * size**2, marker=m, c=c, edgecolors=BLACK, zorder=3, clip_on=False)
+        axis.scatter([], [], s=1.9 * size**2, marker=m, c=c, edgecolors=BLACK, zorder=3, clip_on=False)
         for m, c in (("o", BLACK), ("s", "white"))
     ]
     kind = {"ha": "center", "va": "center_baseline", "fontsize": size, "weight": "bold", "zorder": 4}
     names = [
-        plane.text(*place, str(i + 1), color=colour, **kind)
+        axis.text(*point, str(i + 1), color=colour, **kind)
         for view, colour in zip(THINGS.tolist(), ("white", BLACK))
-        for i, place in enumerate(view)
+        for i, point in enumerate(view)
     ]
-    mesh = cells(matrix, LARGEST, LARGEST)
-    matrix.set_ylim(LARGEST + 0.4, -0.5)  # a line more, for the sums
-    matrix.spines[:].set_visible(False)
-    true = frames(matrix, [], "white", 1)
-    below = {"ha": "center", "va": "center", "fontsize": max(7, size - 1)}
-    sums = [matrix.text(j, 0, "", **below) for j in range(LARGEST)]
-    sums.append(matrix.text(-0.65, 0, "sum", **{**below, "ha": "right"}))
-    if not compact:
-        matrix.set_title(KINDS[mining].matrix, fontsize=9)
-        if mining == "batch-hard":
-            plane.set_xlabel("thick: much weight   blue: true pair", fontsize=8)
 
-    def update(A: np.ndarray) -> None:
+    def move(A: np.ndarray) -> None:
         n = len(A)
         circle, square = THINGS[:, :n].numpy()
         pairs = np.stack(np.broadcast_arrays(circle[:, None], square), 2).reshape(-1, 2, 2)
@@ -144,6 +142,24 @@ def draw_soft(plane, matrix, mining: str, compact: bool) -> Drawing:
             scatter.set_offsets(view)
         for k, name in enumerate(names):
             name.set_visible(k % LARGEST < n)
+
+    return Part([lines, *points, *names], move)
+
+
+def draw_weights(axis, mining: str, compact: bool) -> Part:
+    """The weights as a matrix with the sums of its columns; moved by the weights."""
+    mesh = cells(axis, LARGEST, LARGEST)
+    axis.set_ylim(LARGEST + 0.4, -0.5)  # a line more, for the sums
+    axis.spines[:].set_visible(False)
+    if not compact:
+        axis.set_title(KINDS[mining].matrix, fontsize=9)
+    true = frames(axis, [], "white", 1)
+    below = {"ha": "center", "va": "center", "fontsize": 7}
+    sums = [axis.text(j, 0, "", **below) for j in range(LARGEST)]
+    sums.append(axis.text(-0.65, 0, "sum", **{**below, "ha": "right"}))
+
+    def move(A: np.ndarray) -> None:
+        n = len(A)
         grid = np.full((LARGEST, LARGEST), np.nan)
         grid[:n, :n] = A
         mesh.set_array(grid)
@@ -152,10 +168,11 @@ def draw_soft(plane, matrix, mining: str, compact: bool) -> Drawing:
         for text, total in zip(sums, [*totals, *[""] * (LARGEST - n), "sum"]):
             text.set(text=total, y=n)
 
-    return Drawing([lines, *points, *names, mesh, true, *sums], update)
+    return Part([mesh, true, *sums], move)
 
 
-def draw_losses(axis, compact: bool) -> Drawing:
+def draw_losses(axis, compact: bool) -> Part:
+    """Both losses over the temperature; moved by the losses now, the temperature and N."""
     size = 8 if compact else 9
     axis.set(xscale="log", yscale="log", xlim=SHOWN, ylim=LOSS, xlabel="temperature τ")
     axis.tick_params(labelsize=size)
@@ -169,7 +186,7 @@ def draw_losses(axis, compact: bool) -> Drawing:
         words.append(axis.text(0.04, y, "", transform=axis.transAxes, color=kind.colour, fontsize=size))
     limit = axis.text(0.98, 0.04, "", transform=axis.transAxes, ha="right", color="#555555", fontsize=size)
 
-    def update(losses: dict, temperature: float, n: int) -> None:
+    def move(losses: dict, temperature: float, n: int) -> None:
         slopes = lgamma(n + 1) / n, log(n)
         for asymptote, slope in zip(asymptotes, slopes):
             asymptote.set_data(TEMPERATURE, slope * np.array(TEMPERATURE))
@@ -182,4 +199,4 @@ def draw_losses(axis, compact: bool) -> Drawing:
             f"dotted: {rows} and {one}" if compact else f"dotted: τ log N = {rows}\nτ log(N!) / N = {one}"
         )
 
-    return Drawing([*asymptotes, *curves, *markers, *words, limit], update)
+    return Part([*asymptotes, *curves, *markers, *words, limit], move)
