@@ -6,6 +6,7 @@ import re
 import shutil
 import tarfile
 import urllib.request
+from collections import Counter
 from urllib.error import URLError
 
 import numpy as np
@@ -589,13 +590,18 @@ def test_mnist_has_one_channel(mnist, tmp_path, offline, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(
-    "name", ["train-images-idx3-ubyte", "t10k-labels-idx1-ubyte", "train-images-idx3-ubyte.gz"]
-)
+@pytest.mark.parametrize("name", ["train-images-idx3-ubyte", "t10k-labels-idx1-ubyte"])
 def test_a_damaged_mnist_file_is_named(mnist, tmp_path, offline, name):
-    path = mnist / name
-    path.write_bytes(path.read_bytes()[:-1] if path.exists() else b"half a download")
+    (mnist / name).write_bytes((mnist / name).read_bytes()[:-1])
     with pytest.raises(ValueError, match=f"{name} is truncated or not MNIST's .*delete it"):
+        load("mnist", tmp_path, "train" if "train" in name else "test")
+
+
+def test_a_damaged_archive_of_mnist_is_named_where_it_is_needed(mnist, tmp_path, offline):
+    (mnist / "train-images-idx3-ubyte.gz").write_bytes(b"half a download")
+    assert len(load("mnist", tmp_path)) == 10
+    (mnist / "train-images-idx3-ubyte").unlink()
+    with pytest.raises(ValueError, match="train-images-idx3-ubyte.gz is truncated or not MNIST's"):
         load("mnist", tmp_path)
 
 
@@ -645,6 +651,17 @@ def test_cifar_is_unpacked_from_an_archive_put_there(cifar, tmp_path, offline, m
         path.unlink()
     monkeypatch.setattr(datasets.CIFAR10, "tgz_md5", hashlib.md5(archive.read_bytes()).hexdigest())
     assert len(load("cifar10", tmp_path)) == 15
+
+
+@pytest.mark.parametrize("name", ["cifar10", "stl10", "svhn"])
+def test_a_file_is_hashed_once(cifar, stl10, svhn, tmp_path, monkeypatch, name):
+    """These sets are gigabytes; what torchvision has verified is not verified again."""
+    hashed, calculate = Counter(), datasets.utils.calculate_md5
+    monkeypatch.setattr(
+        datasets.utils, "calculate_md5", lambda path, *more: hashed.update([path]) or calculate(path, *more)
+    )
+    load(name, tmp_path)
+    assert hashed and set(hashed.values()) == {1}
 
 
 @pytest.mark.parametrize("name", ["data_batch_3", "test_batch", "batches.meta"])

@@ -1,10 +1,11 @@
-"""Data sets that torchvision downloads, each as one uint8 tensor. Files are checked, never repaired."""
+"""Data sets that torchvision downloads, each as one uint8 tensor. Damaged files are named, never replaced."""
 
 import math
 from contextlib import redirect_stdout
 from http.client import HTTPException
 from io import StringIO
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 
 import numpy as np
@@ -26,21 +27,14 @@ def downloaded(name: str, folder: Path, split: str) -> tuple[Tensor, Tensor, tup
     from torchvision import datasets
 
     kind = getattr(datasets, DOWNLOADED[name])
-    archives = _refuse_damaged(kind, folder, split)
     if name in ("mnist", "cifar10", "cifar100"):
-        which = {"train": split == "train"}
+        which: dict[str, Any] = {"train": split == "train"}
     else:
         which = {"split": "train+unlabeled" if split == UNLABELLED else split}
     try:
-        with redirect_stdout(StringIO()):
-            found = kind(folder, **which, download=True)
-    except (URLError, HTTPException, ConnectionError, TimeoutError, RuntimeError) as error:
-        _refuse_damaged(kind, folder, split)
-        raise ConnectionError(
-            f"{name} is not under {folder} and could not be downloaded ({' '.join(str(error).split())}); put "
-            f"{', '.join(path.name for path in archives)} into {archives[0].parent}, or load "
-            f"'photo-patches', which needs no download"
-        ) from error
+        found = kind(folder, **which)  # verifies checksums, where the files have any
+    except Exception:  # not there, or damaged: torchvision's readers raise whatever the damage leads them to
+        found = _fetched(name, kind, folder, split, which)
     images = torch.as_tensor(found.data)
     if images.ndim == 3:
         images = images[:, None]
@@ -50,7 +44,27 @@ def downloaded(name: str, folder: Path, split: str) -> tuple[Tensor, Tensor, tup
     return images.contiguous(), labels, classes
 
 
-def _labelled(name: str, found, folder: Path, split: str) -> tuple[Tensor, tuple[str, ...]]:
+def _fetched(name: str, kind: type, folder: Path, split: str, which: dict[str, Any]) -> Any:
+    """torchvision's set, downloaded or unpacked first.
+
+    Raises:
+        ValueError: a file is there and damaged; torchvision would replace it.
+        ConnectionError: the set cannot be downloaded.
+    """
+    archives, sums = _files(kind, folder, split)
+    _refuse_damaged(kind, archives, sums)
+    try:
+        with redirect_stdout(StringIO()):
+            return kind(folder, **which, download=True)
+    except (URLError, HTTPException, ConnectionError, TimeoutError, RuntimeError) as error:
+        raise ConnectionError(
+            f"{name} is not under {folder} and could not be downloaded ({' '.join(str(error).split())}); put "
+            f"{', '.join(path.name for path in archives)} into {archives[0].parent}, or load "
+            f"'photo-patches', which needs no download"
+        ) from error
+
+
+def _labelled(name: str, found: Any, folder: Path, split: str) -> tuple[Tensor, tuple[str, ...]]:
     """Labels and classes; what STL-10 does not label (-1) becomes a class of its own, the last."""
     labels = torch.as_tensor(found.labels if name in ("svhn", "stl10") else found.targets).long()
     if name == "svhn":
@@ -63,34 +77,33 @@ def _labelled(name: str, found, folder: Path, split: str) -> tuple[Tensor, tuple
     return labels, classes
 
 
-def _refuse_damaged(kind: type, folder: Path, split: str) -> list[Path]:
-    """The archives of torchvision's set `kind`; ValueError if one, or what is in it, is there but damaged."""
+def _files(kind: Any, folder: Path, split: str) -> tuple[list[Path], dict[Path, str]]:
+    """The archives of torchvision's set `kind`, and the checksums of them and of what is in them."""
+    if hasattr(kind, "resources"):  # MNIST
+        sums = {folder / kind.__name__ / "raw" / name: md5 for name, md5 in kind.resources}
+        return list(sums), sums
+    if hasattr(kind, "split_list"):  # SVHN: one file for each split
+        _, name, md5 = kind.split_list[split]
+        return [folder / name], {folder / name: md5}
+    parts = [*kind.train_list, *kind.test_list]
+    if hasattr(kind, "meta"):
+        parts.append((kind.meta["filename"], kind.meta["md5"]))
+    archive = folder / kind.filename
+    return [archive], {archive: kind.tgz_md5} | {folder / kind.base_folder / name: md5 for name, md5 in parts}
+
+
+def _refuse_damaged(kind: type, archives: list[Path], sums: dict[Path, str]) -> None:
+    """Raises ValueError if a file is there but not what its checksum says, or MNIST's format."""
     from torchvision.datasets.utils import check_integrity
 
-    if hasattr(kind, "resources"):  # MNIST: compressed files with checksums, and those unpacked, without
-        raw = folder / kind.__name__ / "raw"
-        sums = {raw / name: md5 for name, md5 in kind.resources}
-        archives = list(sums)
-        damaged = [
-            path
-            for path in (archive.with_suffix("") for archive in archives)
-            if path.exists() and not _whole_idx(path)
-        ]
-    elif hasattr(kind, "split_list"):  # SVHN: one file for each split
-        _, name, md5 = kind.split_list[split]
-        archives, damaged, sums = [folder / name], [], {folder / name: md5}
-    else:
-        archives, damaged = [folder / kind.filename], []
-        parts = [*kind.train_list, *kind.test_list]
-        if hasattr(kind, "meta"):
-            parts.append((kind.meta["filename"], kind.meta["md5"]))
-        sums = {archives[0]: kind.tgz_md5} | {folder / kind.base_folder / name: md5 for name, md5 in parts}
-    damaged += [path for path, md5 in sums.items() if path.exists() and not check_integrity(path, md5)]
+    damaged = [path for path, md5 in sums.items() if path.exists() and not check_integrity(path, md5)]
+    if kind.__name__ == "MNIST":  # what was in its archives has no checksums
+        unpacked = [path.with_suffix("") for path in archives]
+        damaged += [path for path in unpacked if path.exists() and not _whole_idx(path)]
     if damaged:
         raise ValueError(
             f"{damaged[0]} is truncated or not {kind.__name__}'s file of that name; delete it and load again"
         )
-    return archives
 
 
 def _whole_idx(path: Path) -> bool:
