@@ -1,6 +1,10 @@
-"""python -m setclr, as a user types it."""
+"""setclr, or python -m setclr, as a user types it."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,10 +12,16 @@ import torch
 from conftest import numpy_shifted
 from PIL import Image
 
-from setclr import data
-from setclr.cli import main
+import setclr
+from setclr import data, reports
+from setclr.cli import main, run
 from setclr.data import ImageSet
-from setclr.recipes import RECIPES
+from setclr.models import ENCODERS
+from setclr.recipes import DEFAULTS, RECIPES
+from setclr.recipes.recipe import CHOICES
+from setclr.training.interruption import Interrupted
+
+HOUSE = str(Path(setclr.__file__).parent.parent)
 
 
 @pytest.fixture(autouse=True)
@@ -116,11 +126,75 @@ def test_lists(capsys):
     main(["recipes", "cifar", "groco"])
     assert capsys.readouterr().out.count("\n") == 1
     main(["data"])
-    assert {"photo-patches", "cifar10", "folder:PATH"} <= set(capsys.readouterr().out.split())
+    assert capsys.readouterr().out.split() == list(data.NAMES)
     main(["data", "photo-patches"])
     assert "60 images" in capsys.readouterr().out
+
+
+def shown(capsys, *words: str) -> str:
+    """The help of a command, its lines joined again."""
+    with pytest.raises(SystemExit) as stopped:
+        main([*words, "--help"])
+    assert not stopped.value.code
+    return " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    "command, words",
+    [
+        ("recipes", ["[WORD ...]"]),
+        ("data", ["[NAME ...]", "--root", "--size", *data.NAMES]),
+        ("pretrain", ["RECIPE", "--out", "--resume, --no-resume", "--device", "cuda", *DEFAULTS]),
+        ("campaign", ["FILTER", "--data", "--pixels", "--seeds", "--epochs", *data.NAMES]),
+        ("evaluate", ["RUN", "--record", "--all", "--pixels", "--device"]),
+        ("embed", ["RUN FOLDER", "--out", "--size", "--batch"]),
+        ("export", ["RUN", "--out"]),
+        ("results", ["FOLDER", "data/results"]),
+    ],
+)
+def test_every_command_shows_its_own_options(command, words, capsys):
+    text = shown(capsys, command)
+    assert text.startswith(f"usage: setclr {command} ")
+    for word in words:
+        assert (f"--{word.replace('_', '-')}" if word in DEFAULTS else word) in text
     main([])
-    assert "pretrain RECIPE" in capsys.readouterr().out
+    assert f"\n{command} " in capsys.readouterr().out
+
+
+def test_allowed_values_stand_in_the_help(capsys):
+    text = shown(capsys, "pretrain", "photo-groco").replace(", ", ",")
+    for field, options in {**CHOICES, "data": data.NAMES, "encoder": [*ENCODERS, "timm:NAME"]}.items():
+        assert f"--{field.replace('_', '-')} {{{','.join(options)}}}" in text
+    assert "(default: 'GroCo(beta=1.0,negatives=10)')" in text
+
+
+def test_the_version(capsys):
+    main(["--version"])
+    assert capsys.readouterr().out == f"setclr {setclr.__version__}\n"
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["--version"]])
+def test_what_needs_no_packages_loads_none(words):
+    script = f"""
+import sys
+from setclr.cli import main
+main({words})
+heavy = {{"torch", "numpy", "scipy", "tyro", "pandas", "PIL", "difflib", "inspect"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-S", "-c", script], check=True, env={"PYTHONPATH": HOUSE})
+
+
+def test_the_options_of_most_commands_come_without_torch():
+    script = """
+import sys
+from setclr.cli import main
+try:
+    main(["evaluate", "--help"])
+finally:
+    assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
 
 
 @pytest.mark.parametrize(
@@ -128,16 +202,67 @@ def test_lists(capsys):
     [
         (["pretran"], "command must be one of .*did you mean 'pretrain'"),
         (["pretrain", "photo-infnce"], "recipe must be one of .*did you mean 'photo-infonce'"),
-        (["pretrain"], "recipe must be one of"),
+        (["pretrain"], "recipe must be one of .*it comes first"),
+        (["pretrain", "--out", "x"], "recipe must be one of .*it comes first"),
         (["pretrain", "photo-groco", "--out", "x", "--loss", "Groco()"], "did you mean 'GroCo'"),
+        (["pretrain", "photo-groco", "--out", "x", "--views", "simcl"], "did you mean 'simclr'"),
+        (["pretrain", "photo-groco", "--out", "x", "--encoder", "conv"], "did you mean 'conv4'"),
+        (["pretrain", "photo-groco", "--out", "x", "--epoch", "2"], "--epoch, 2; .* --epochs INT"),
+        (["pretrain", "photo-groco", "--out", "x", "--epochs", "two"], "--epochs: .*'two'"),
+        (["pretrain", "photo-groco"], "Missing .* --out PATH"),
+        (["evaluate"], "Missing .* RUN Folder that `pretrain` wrote"),
+        (["evaluate", "x", "--devise", "cpu"], "--devise, cpu; .* --device .*; setclr evaluate --help lists"),
+        (["campaign", "photo", "--seeds", "one"], "--seeds: .*'one'"),
+        (["recipes", "photo-infnce"], "nearest are photo-infonce"),
     ],
 )
-def test_misspelt_words_get_the_nearest(arguments, message):
-    with pytest.raises(ValueError, match=message):
+def test_misspelt_words_get_a_line_with_the_nearest(arguments, message, capsys):
+    with pytest.raises(ValueError, match=message) as error:
         main(arguments)
+    assert "\n" not in str(error.value) and "─" not in str(error.value)
+    assert capsys.readouterr() == ("", "")
 
 
-def test_a_misspelt_field_gets_the_nearest(capsys):
-    with pytest.raises(SystemExit):
-        main(["pretrain", "photo-groco", "--out", "x", "--epoch", "2"])
-    assert "--epochs" in capsys.readouterr().err
+def test_a_campaign_as_it_is_typed(monkeypatch, tmp_path, capsys):
+    asked = []
+    monkeypatch.setattr(reports, "campaign", lambda *given: asked.append(given) or ["done"])
+    words = ["campaign", "compare-conv4-i", "--data", "folder:x", "--pixels", "JPEG q75", "--seeds", "3", "4"]
+    main([*words, "--runs", str(tmp_path), "--lr", "0.1"])
+    ((recipes, seeds, runs, results, root, device, pixels, typed),) = asked
+    assert set(recipes) == {name for name in RECIPES if "compare-conv4-i" in name}
+    assert {(one.data, one.lr) for one in recipes.values()} == {("folder:x", 0.1)}
+    assert (seeds, runs, str(results), str(root), device) == ((3, 4), tmp_path, "data/results", "data", None)
+    assert pixels == "JPEG q75" and typed.startswith("python -m setclr campaign compare-conv4-i --data")
+    assert "--pixels 'JPEG q75'" in typed and capsys.readouterr().out == "done\n"
+
+
+@pytest.mark.parametrize(
+    "raised, line, status",
+    [
+        (ValueError("that is wrong"), "that is wrong", 1),
+        (ModuleNotFoundError("setclr needs more"), "setclr needs more", 1),
+        (KeyboardInterrupt(), "interrupted", 130),
+        (Interrupted("stopped after step 3", 15), "stopped after step 3", 143),
+    ],
+)
+def test_errors_and_interruptions_end_in_one_line(raised, line, status, monkeypatch, capsys):
+    def fail(folder):
+        raise raised
+
+    monkeypatch.setattr(reports, "summary", fail)
+    monkeypatch.setattr(sys, "argv", ["setclr", "results"])
+    with pytest.raises(SystemExit) as stopped:
+        run()
+    said = capsys.readouterr().err or f"{stopped.value.code}\n"
+    assert said == f"setclr: {line}\n"
+    assert stopped.value.code == (f"setclr: {line}" if status == 1 else status)
+
+
+def test_a_reader_that_has_enough_ends_it_quietly():
+    """As `setclr --help | head -n 0` does: nobody reads the pipe any more."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "setclr", "--help"]
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (1, "")

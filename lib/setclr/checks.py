@@ -1,16 +1,17 @@
-"""Refusing bad arguments in one voice: every message names the argument, the value it got and what to do."""
+"""Bad arguments are refused: every message names the argument, the value it got and what to do."""
 
 import difflib
 import math
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
+from typing import Any
 
 import torch
 
 
 def number(
     name: str,
-    value,
+    value: Any,
     above: float | None = None,
     least: float | None = None,
     most: float | None = None,
@@ -20,15 +21,12 @@ def number(
     """`value` as a float within the bounds: > `above`, >= `least`, <= `most`; inf only where `infinite`.
 
     Raises:
-        ValueError: it is no real number (a bool is none, nor is NaN), out of bounds, or of a size that would
-            under- or overflow in float32.
+        ValueError: it is not a real number (a bool and NaN are not), out of bounds, or so small or large that
+            float32 would under- or overflow.
     """
-    bounds = [
-        f"> {above:g}" if above is not None else "",
-        f">= {least:g}" if least is not None else "",
-        f"<= {most:g}" if most is not None else "",
-    ]
-    wanted = " and ".join(filter(None, bounds)) or "a finite number"
+    bounds = ((">", above), (">=", least), ("<=", most))
+    wanted = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+    wanted = wanted or "a finite number"
     good = isinstance(value, Real) and not isinstance(value, bool)
     good = good and (-math.inf < value < math.inf or (infinite and value == math.inf))
     if (
@@ -43,7 +41,7 @@ def number(
     return float(value)
 
 
-def integer(name: str, value, least: int, most: int | None = None, hint: str = "") -> int:
+def integer(name: str, value: Any, least: int, most: int | None = None, hint: str = "") -> int:
     """`value` as an int, at least `least` and at most `most`. Raises ValueError otherwise."""
     wanted = f"an integer >= {least}" + (f" and <= {most}" if most is not None else "")
     good = isinstance(value, Integral) and not isinstance(value, bool)
@@ -52,17 +50,17 @@ def integer(name: str, value, least: int, most: int | None = None, hint: str = "
     return int(value)
 
 
-def boolean(name: str, value, hint: str = "") -> bool:
+def boolean(name: str, value: Any, hint: str = "") -> bool:
     """`value` if it is True or False. Raises ValueError otherwise."""
     if not isinstance(value, bool):
         raise ValueError(f"{name} must be True or False, got {value!r}" + (f"; {hint}" if hint else ""))
     return value
 
 
-def choice(name: str, value, options: Iterable[str], hint: str = "") -> str:
+def choice(name: str, value: Any, options: Iterable[str], hint: str = "") -> str:
     """`value` if it is one of `options`. Otherwise a ValueError that lists them and names the nearest.
 
-    Of more than 20 options it names the nearest three alone, so `hint` should say what lists the others.
+    Where there are more than 20 options, only the nearest three are named; `hint` should say what lists them.
     """
     options = list(options)
     if value not in options:
@@ -79,10 +77,9 @@ def choice(name: str, value, options: Iterable[str], hint: str = "") -> str:
 
 
 def nearest(text: str, options: Iterable[str], count: int) -> list[str]:
-    """The `count` options most like the text, the best first; none for an empty text.
+    """The `count` options that are most like the text, best first; an empty list for an empty text.
 
-    Words, apart at spaces and hyphens, are compared with the option's words, so that a part of a long name
-    finds it.
+    The text is compared word by word, so that a part of a long name finds it. Spaces and hyphens part words.
     """
     words = text.lower().replace("-", " ").split()
     if not words:
@@ -100,11 +97,10 @@ def _alike(a: str, b: str) -> float:
     return difflib.SequenceMatcher(None, a, b).ratio()
 
 
-def floating(name: str, x, shape: str, fits: Callable[[torch.Tensor], bool]) -> torch.Tensor:
-    """`x` if it is a float32 or float64 tensor that is not empty and `fits`; `shape` says what that means.
+def floating(name: str, x: Any, shape: str, fits: Callable[[torch.Tensor], bool]) -> torch.Tensor:
+    """`x` if it is a float32 or float64 tensor that is not empty and `fits`. `shape` says in words what fits.
 
-    Raises:
-        ValueError: it is not.
+    Raises ValueError otherwise.
     """
     if not isinstance(x, torch.Tensor):
         got = type(x).__name__
@@ -118,5 +114,5 @@ def floating(name: str, x, shape: str, fits: Callable[[torch.Tensor], bool]) -> 
 
 
 def values_readable(x: torch.Tensor) -> bool:
-    """Whether the values of x can be read: on a GPU that stalls it, in compiled code it is impossible."""
+    """Whether x can be checked by value: on a GPU that would stall it, in compiled code it is impossible."""
     return x.device.type == "cpu" and not torch.compiler.is_compiling()

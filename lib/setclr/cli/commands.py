@@ -1,0 +1,270 @@
+"""The commands. tyro makes options of their arguments, and help of their docstrings.
+
+What a command computes with is imported in it, so that its help comes at once.
+"""
+
+import json
+import shlex
+from contextlib import ExitStack
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tyro.conf import arg
+
+if TYPE_CHECKING:
+    from setclr.recipes import Recipe
+
+Run = Annotated[Path, arg(metavar="RUN", help="Folder that `pretrain` wrote.")]
+Root = Annotated[Path, arg(help="Folder of the data sets; what can be downloaded is downloaded to it.")]
+Device = Annotated[str | None, arg(help="cpu, cuda, cuda:1, …; None takes a GPU if there is one.")]
+Pixels = Annotated[str, arg(help='Where the pixels come from, for the record: original, or e.g. "JPEG q75".')]
+SETS = "photo-patches, stereo-patches, mnist, cifar10, cifar100, svhn, stl10, tiny-imagenet, imagenet100, "
+SETS += "imagenet or folder:PATH"
+
+
+def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /) -> None:
+    """List recipes, with the published numbers and ours; one of them in full where its whole name is given.
+
+    Args:
+        words: A recipe is listed if its name has all of them.
+    """
+    from setclr.recipes import PUBLISHED, RECIPES
+    from setclr.reports.records import ours
+
+    exact = len(words) == 1 and words[0] in RECIPES
+    kept = [json.loads(path.read_text()) for path in sorted(Path("data/results").glob("*.json"))]
+    cells = []
+    for name in words if exact else named(words):
+        row = PUBLISHED.get(name)
+        cells.append((name, str(row) if row else "", f"{row.paper}, table {row.table}" if row else "",
+                      f"ours: {ours(RECIPES[name], kept)}"))  # fmt: skip
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    for line in cells:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
+    if exact:
+        describe(words[0])
+
+
+def named(words: tuple[str, ...]) -> list[str]:
+    """The recipes whose names have all of these words. Raises ValueError if there are none."""
+    from setclr.checks import nearest
+    from setclr.recipes import RECIPES
+
+    names = [name for name in RECIPES if all(word in name for word in words)]
+    if not names:
+        near = ", ".join(nearest(" ".join(words), RECIPES, 3))
+        raise ValueError(
+            f"no recipe's name has all of {' '.join(words)!r}; the nearest are {near}; "
+            "setclr recipes lists them all"
+        )
+    return names
+
+
+def describe(name: str) -> None:
+    """All fields that are not the defaults, all published numbers and the note."""
+    from setclr.recipes import PUBLISHED, RECIPES
+
+    for part in fields(RECIPES[name]):
+        value = getattr(RECIPES[name], part.name)
+        if value != part.default:
+            text = f'"{value}"' if "'" in str(value) else shlex.quote(str(value))
+            print(f"  --{part.name.replace('_', '-')}" + ("" if value is True else f" {text}"))
+    if name in PUBLISHED:
+        print("  published:", ", ".join(f"{key} {x}" for key, x in PUBLISHED[name].numbers.items()) or "-")
+        print("  note:", PUBLISHED[name].note)
+
+
+def data(
+    names: Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")] = (),
+    /,
+    root: Root = Path("data"),
+    size: int | None = None,
+) -> None:
+    """List the data sets, or load some and describe them.
+
+    Args:
+        size: Side in pixels to which a folder's images are resized and cropped; None leaves them.
+    """
+    from setclr import data
+
+    if not names:
+        print("\n".join(data.NAMES))
+    for name in names:
+        for split in ("train", "test"):
+            print(f"{name} {split}: {data.load(name, root, split, size)!r}")
+
+
+def pretrain(
+    recipe: Annotated[str, arg(metavar="RECIPE")],
+    /,
+    out: Path,
+    root: Root = Path("data"),
+    device: Device = None,
+    resume: bool = True,
+    workers: int | None = None,
+    compiled: bool = False,
+    *,
+    fields: "Recipe",
+) -> None:
+    """Train a recipe, or go on with a run. The fields of the recipe are options, its values the defaults.
+
+    Args:
+        recipe: Name of the recipe; `setclr recipes` lists them.
+        out: Folder of the run. A run that is there already goes on.
+        resume: With --no-resume a run that is there is replaced.
+        workers: Processes that read photographs of sets too large for memory; None: up to 8.
+        compiled: Let torch.compile work on the encoder; needs a C++ compiler.
+    """
+    from setclr import training
+    from setclr.recipes import Recipe
+    from setclr.training.distributed import joined, rank
+
+    with joined(device) as own:
+        run = training.pretrain(Recipe(**asdict(fields)), out, resume, root, own, None, workers, compiled)
+        if rank() == 0:
+            print(run.history.tail(1).to_string(index=False) if run.rows else "no epochs: random weights")
+
+
+def campaign(
+    filter: Annotated[str, arg(metavar="FILTER")],
+    /,
+    seeds: tuple[int, ...] = (0, 1, 2),
+    runs: Path = Path("data/runs"),
+    results: Path = Path("data/results"),
+    root: Root = Path("data"),
+    device: Device = None,
+    pixels: Pixels = "original",
+    data: Annotated[str | None, arg(help=f"Another data set for all of them: {SETS}.")] = None,
+    epochs: int | None = None,
+    batch: int | None = None,
+    lr: float | None = None,
+    *,
+    typed: str,
+) -> None:
+    """Pretrain, evaluate and record all these recipes. Repeat the command to do what is left.
+
+    Args:
+        filter: Recipes whose names have this text in them.
+        seeds: Every recipe is trained with each of these.
+        runs: Folder of the runs.
+        results: Folder of the records.
+        epochs: Instead of the recipes' own.
+        batch: Instead of the recipes' own.
+        lr: Instead of the recipes' own.
+    """
+    from setclr.recipes import RECIPES
+    from setclr.reports import campaign
+
+    wanted = {"data": data, "epochs": epochs, "batch": batch, "lr": lr}
+    changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    chosen = {name: replace(RECIPES[name], **changes) for name in named((filter,))}
+    for line in campaign(chosen, seeds, runs, results, root, device, pixels, typed):
+        print(line, flush=True)
+
+
+def evaluate(
+    run: Run,
+    /,
+    root: Root = Path("data"),
+    device: Device = None,
+    record: Path | None = None,
+    all: bool = False,
+    pixels: Pixels = "original",
+    *,
+    typed: str,
+) -> None:
+    """kNN and linear probe of a run, beside raw pixels and an untrained encoder.
+
+    Args:
+        record: Also write the table, with recipe, machine and command, to this JSON file.
+        all: Also k = 1 and 20, projections, retrieval, matching, and a page with pictures, RUN/report.html.
+    """
+    from setclr import training
+    from setclr.reports.exports import replacing
+    from setclr.reports.pages import page, require_matplotlib
+    from setclr.reports.records import counted, describe_machine
+    from setclr.reports.records import record as write
+    from setclr.reports.tables import evaluate, evaluate_all, labelled
+    from setclr.training.distributed import joined, rank
+    from setclr.training.pretraining import choose_device
+
+    loaded, out = training.load_run(run), run / "report.html"
+    with ExitStack() as stack:
+        own = choose_device(stack.enter_context(joined(device)))
+        file = None
+        if all and rank() == 0:
+            require_matplotlib()
+            file = stack.enter_context(replacing(out))
+        train, test = labelled(loaded.recipe, root)
+        loaded.encoder.to(own)
+        loaded.head.to(own)
+        measured = evaluate_all(loaded, train, test) if all else None
+        table = measured.table if measured else evaluate(loaded, train, test)
+        if rank():
+            return
+        print(table.round(1).to_string())
+        how = (pixels, typed, describe_machine(loaded.encoder))
+        if record:
+            write(record, loaded, table, counted(train, test), *how)
+        if file and measured:
+            file.write(page(run.resolve().name, loaded, train, test, measured, *how).encode())
+            print(out)
+
+
+def embed(
+    run: Run,
+    folder: Annotated[Path, arg(metavar="FOLDER")],
+    /,
+    out: Path | None = None,
+    size: int | None = None,
+    device: Device = None,
+    batch: int = 256,
+) -> None:
+    """Write the features of your own images to an .npz file: `features` (N, D) float32, `paths` (N,).
+
+    Args:
+        folder: Any tree of image files.
+        out: The file; None: RUN/features-FOLDER.npz.
+        size: Side in pixels to which images are resized and cropped; None: that of the training.
+        batch: Images that are held at a time.
+    """
+    import numpy as np
+
+    from setclr import training
+    from setclr.evaluation import embed_folder
+    from setclr.reports.exports import replacing
+    from setclr.training.pretraining import choose_device
+
+    loaded = training.load_run(run)
+    loaded.encoder.to(choose_device(device))
+    out = out or run / f"features-{folder.resolve().name}.npz"
+    with replacing(out) as file:
+        found, paths = embed_folder(loaded, folder, size, batch)
+        np.savez(file, features=found, paths=paths)
+    print(f"{out}: features of {len(paths)} images, {found.shape[1]} each")
+
+
+def export(run: Run, /, out: Path | None = None) -> None:
+    """Write the encoder's weights for torchvision or timm.
+
+    Args:
+        out: The file; None: RUN/encoder.pt.
+    """
+    from setclr import training
+    from setclr.reports import export
+
+    loaded, out = training.load_run(run), out or run / "encoder.pt"
+    export(loaded, out)
+    print(f"{out}: {loaded.recipe.encoder}, {loaded.channels} channels")
+
+
+def results(folder: Annotated[Path, arg(metavar="FOLDER")] = Path("data/results"), /) -> None:
+    """Print the recorded results as a Markdown table.
+
+    Args:
+        folder: Folder of the records.
+    """
+    from setclr.reports import summary
+
+    print(summary(folder))

@@ -1,0 +1,99 @@
+"""A command line is read by tyro: options and their help come from a function's arguments."""
+
+import inspect
+import io
+import re
+import shlex
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from dataclasses import field, fields, make_dataclass
+from functools import partial
+from typing import Annotated, Any
+
+from setclr.extras import extra
+
+with extra("train"):
+    import tyro
+
+    from setclr.cli import commands
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "recipes": commands.recipes,
+    "data": commands.data,
+    "pretrain": commands.pretrain,
+    "campaign": commands.campaign,
+    "evaluate": commands.evaluate,
+    "embed": commands.embed,
+    "export": commands.export,
+    "results": commands.results,
+}
+
+
+def command(words: list[str]) -> Callable[[], None]:
+    """The command with its arguments, ready to be called. `typed` among them is the command line itself.
+
+    Raises ValueError where they cannot be read; SystemExit after the help has been printed.
+    """
+    name, *rest = words
+    if name not in COMMANDS:
+        from setclr.checks import choice
+
+        choice("command", name, COMMANDS, "setclr --help lists them")
+    parameters = dict(inspect.signature(COMMANDS[name]).parameters)
+    given = {}
+    if parameters.pop("typed", None):
+        given["typed"] = shlex.join(["python", "-m", "setclr", *words])
+    if "fields" in parameters:
+        kind = recipe_fields(rest)
+        parameters["fields"] = parameters["fields"].replace(
+            annotation=Annotated[kind, tyro.conf.arg(name="")],  # type: ignore[valid-type]
+            default=kind(),
+        )
+
+    def later(*arguments: Any, **options: Any) -> Callable[[], None]:
+        return partial(COMMANDS[name], *arguments, **options, **given)
+
+    later.__doc__ = COMMANDS[name].__doc__
+    later.__annotations__ = {key: one.annotation for key, one in parameters.items()}
+    later.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    complaint = io.StringIO()
+    try:
+        with redirect_stderr(complaint):
+            return tyro.cli(later, args=rest, prog=f"setclr {name}")
+    except SystemExit as stopped:
+        if stopped.code:
+            raise ValueError(f"{name}: {one_line(complaint.getvalue())}") from None
+        raise
+
+
+def one_line(box: str) -> str:
+    """What tyro says in a box, drawn with lines or with - and |, as a line."""
+    lines = [line.strip("│╭╮╰╯|+ ") for line in box.splitlines()[1:-1]]
+    said = " ".join(";" if set(line) <= {"─", "-"} else line for line in lines)
+    return re.sub(r" *; For full helptext, (run|see):? (.*)", r"; \2 lists all options", said).replace(
+        " ;", ";"
+    )
+
+
+def recipe_fields(words: list[str]) -> type:
+    """`Recipe` as tyro reads it: allowed values in the help, defaults from the recipe that is named first.
+
+    Where help is asked for without a recipe, the defaults are those of photo-infonce.
+    """
+    from setclr.checks import choice
+    from setclr.data import NAMES
+    from setclr.models import ENCODERS
+    from setclr.recipes import RECIPES
+    from setclr.recipes.recipe import CHOICES, Recipe
+
+    name = "".join(words[:1])
+    if name in ("-h", "--help"):
+        name = "photo-infonce"
+    elif name.startswith("-"):
+        name = ""
+    recipe = RECIPES[choice("recipe", name, RECIPES, "it comes first; setclr recipes lists them")]
+    kinds: dict[str, Any] = {one.name: one.type for one in fields(Recipe)}
+    for key, values in {"data": NAMES, "encoder": [*ENCODERS, "timm:NAME"], **CHOICES}.items():
+        kinds[key] = Annotated[str, tyro.conf.arg(metavar="{" + ",".join(values) + "}")]
+    options = [(key, kind, field(default=getattr(recipe, key))) for key, kind in kinds.items()]
+    return make_dataclass("Fields", options, bases=(Recipe,), frozen=True)
