@@ -7,7 +7,7 @@ import numpy as np
 from setclr.explore.couplings.fair_shares import sum_bars
 from setclr.explore.kit.circle import as_drawn, draw_circles, on_circle
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
-from setclr.explore.kit.parts import bare, cells, true_match_frames
+from setclr.explore.kit.parts import Part, bare, cells, true_match_frames
 from setclr.losses import IOT
 from setclr.palette import BLACK, BLUE, LINES
 
@@ -44,38 +44,30 @@ def build(figure, compact: bool) -> Drawing:
         plane, *axes = figure.subplot_mosaic("ppp;123", height_ratios=[1.25, 1]).values()
     else:
         plane, *axes = figure.subplots(1, 4, width_ratios=[0.95, 1, 1, 1])
-    spoke, dot, number = draw_plane(plane, compact)
+    hub = draw_plane(plane, compact)
     couplings = [draw_coupling(axis, name, compact) for axis, name in zip(axes, FAMILY.values())]
 
     def update(values: dict) -> str:
-        start, turned = (np.deg2rad(angle) for angle in (ANGLES[0][0], values["hub"]))
-        outward = np.array([np.cos(turned), np.sin(turned)])
-        spoke.set_data(*np.stack([[np.cos(start), np.sin(start)], INSIDE * outward]).T)
-        dot.set_data(*INSIDE * outward[:, None])
-        number.set_position(0.21 * outward)
+        hub.move(values["hub"])
         words = []
-        for (constraint, name), (draw_sums, mesh, bar, loss, note, _) in zip(FAMILY.items(), couplings):
+        for (constraint, name), coupling in zip(FAMILY.items(), couplings):
             rounds = values["rounds"] if constraint == "both" else 1
-            A, value = seen(constraint, values["epsilon"], values["hub"], rounds)
-            received, match = A.sum(0), A[HOME, N]
-            mesh.set_array(A)
-            draw_sums(received, A.sum(1))
-            bar.set_data(np.where(np.isin(range(2 * N), (HOME, N)), received.clip(max=MOST), np.nan))
-            loss.set_text(f"{'' if compact else 'loss '}{value:.2f}")
-            note.set_text(f"■1 gets {received[N]:.2f}" + f", {match:.2f} of it from ●1" * (not compact))
+            A, loss = seen(constraint, values["epsilon"], values["hub"], rounds)
+            coupling.move(A, loss)
+            received = A.sum(0)
             words.append(
-                f"{name}: loss {value:.3f}, ■1 receives {received[N]:.3f} fair shares, {match:.3f} of "
+                f"{name}: loss {loss:.3f}, ■1 receives {received[N]:.3f} fair shares, {A[HOME, N]:.3f} of "
                 f"them from its partner ●1, who receives {received[HOME]:.3f}"
             )
         rounds = f"{values['rounds']} round{'s' * (values['rounds'] != 1)}"
-        place = f"ε = {values['epsilon']:.3g}, ■1 at {values['hub']}°, {rounds} for U(a, b). "
-        return place + "; ".join(words) + "."
+        given = f"ε = {values['epsilon']:.3g}, ■1 at {values['hub']}°, {rounds} for U(a, b). "
+        return given + "; ".join(words) + "."
 
-    return Drawing([spoke, dot, number, *(artist for *_, artists in couplings for artist in artists)], update)
+    return Drawing([artist for part in (hub, *couplings) for artist in part.artists], update)
 
 
-def draw_plane(axis, compact: bool) -> tuple:
-    """The batch but for ■1; returns what moves: its spoke, its square and its number."""
+def draw_plane(axis, compact: bool) -> Part:
+    """The batch; ■1 with its spoke and its number is moved by its angle."""
     size, z = 8 if compact else 9, on_circle(ANGLES).numpy()
     draw_images(axis, z, size)
     axis.plot(*z[0, 0], "o", color=LINES[0], markersize=size, markeredgecolor="white")
@@ -87,7 +79,15 @@ def draw_plane(axis, compact: bool) -> tuple:
         )
     (spoke,) = axis.plot([], [], color=LINES[0], linewidth=1.5)
     (dot,) = axis.plot([], [], "s", color=LINES[0], markersize=size + 2, markeredgecolor=BLACK)
-    return spoke, dot, axis.text(0, 0, "■1", fontsize=size, weight="bold", ha="center", va="center")
+    number = axis.text(0, 0, "■1", fontsize=size, weight="bold", ha="center", va="center")
+
+    def move(degrees: float) -> None:
+        outward = on_circle(degrees).numpy()
+        spoke.set_data(*np.stack([z[0, 0], INSIDE * outward]).T)
+        dot.set_data(*INSIDE * outward[:, None])
+        number.set_position(0.21 * outward)
+
+    return Part([spoke, dot, number], move)
 
 
 def draw_images(axis, z: np.ndarray, size: int) -> None:
@@ -103,14 +103,12 @@ def draw_images(axis, z: np.ndarray, size: int) -> None:
         axis.text(1.24 * x, 1.24 * y, str(i + 1), fontsize=size, ha="center", va="center")
 
 
-def draw_coupling(axis, name: str, compact: bool) -> tuple:
-    """The still part of one matrix with its sums; returns what draws the sums and all that moves."""
+def draw_coupling(axis, name: str, compact: bool) -> Part:
+    """One matrix with its sums; moved by M·P and the loss."""
     n, size = 2 * N, 7 if compact else 9
-    mesh, frames = (
-        cells(axis, n, n, BRIGHT),
-        axis.add_collection(true_match_frames(N, 0.8 if compact else 1.4)),
-    )
-    above, _, (bars, draw_sums) = sum_bars(axis, n, 0.3, MOST)
+    mesh = cells(axis, n, n, BRIGHT)
+    frames = axis.add_collection(true_match_frames(N, 0.8 if compact else 1.4))
+    above, _, stairs = sum_bars(axis, n, 0.3, MOST)
     bar = above.stairs(np.ones(n), np.arange(n + 1) - 0.5, fill=True, color=BLUE)
     above.set_title(name, fontsize=size + 1, weight="bold", pad=2)
     loss = above.text(1, 1.05, "", fontsize=size, ha="right", va="bottom", transform=above.transAxes)
@@ -120,4 +118,13 @@ def draw_coupling(axis, name: str, compact: bool) -> tuple:
         axis.set_xticks(range(n), NAMES, fontsize=7)
         axis.set_yticks(range(n), NAMES, fontsize=7)
     axis.tick_params(length=0, pad=2)
-    return draw_sums, mesh, bar, loss, note, [mesh, frames, *bars[:2], bar, *bars[2:], loss, note]
+
+    def move(A: np.ndarray, value: float) -> None:
+        received = A.sum(0)
+        mesh.set_array(A)
+        stairs.move(received, A.sum(1))
+        bar.set_data(np.where(np.isin(range(n), (HOME, N)), received.clip(max=MOST), np.nan))
+        loss.set_text(f"{'' if compact else 'loss '}{value:.2f}")
+        note.set_text(f"■1 gets {received[N]:.2f}" + f", {A[HOME, N]:.2f} of it from ●1" * (not compact))
+
+    return Part([mesh, frames, *stairs.artists[:2], bar, *stairs.artists[2:], loss, note], move)

@@ -1,4 +1,4 @@
-"""Two views of a dozen patches coupled by what an encoder makes of them: the matching, on the pictures."""
+"""Two views of a dozen patches coupled by what an encoder makes of them: the matching, with its pictures."""
 
 from math import log10
 
@@ -45,8 +45,8 @@ def coupled_patches(
 
 def cost_of(z: Tensor) -> Tensor:
     """1 − cosine of (2, N, E): (N, N) float64."""
-    first, second = normalize(z.detach().double(), dim=-1)
-    return 1 - first @ second.T
+    a, b = normalize(z.detach().double(), dim=-1)
+    return 1 - a @ b.T
 
 
 def coupling(cost: Tensor, epsilon: float, constraint: str) -> np.ndarray:
@@ -58,12 +58,12 @@ def coupling(cost: Tensor, epsilon: float, constraint: str) -> np.ndarray:
 
 def build(figure, compact: bool, cost: dict[str, Tensor], pictures: list[np.ndarray]) -> Drawing:
     n = len(pictures[0])
-    matrix, beside = (figure.subplots(), None) if compact else figure.subplots(1, 2, width_ratios=[2, 1])
+    matrix, right = (figure.subplots(), None) if compact else figure.subplots(1, 2, width_ratios=[2, 1])
     mesh, own, wrong = draw_matrix(matrix, pictures, compact)
     moving = [mesh, own, wrong]
     if not compact:
         columns, note = draw_sums(matrix, n)
-        image, shares = draw_mistakes(beside, n)
+        image, shares = draw_mistakes(right, n)
         moving += [columns, note, image, *shares]
 
     def update(values: dict) -> str:
@@ -92,8 +92,8 @@ def build(figure, compact: bool, cost: dict[str, Tensor], pictures: list[np.ndar
 
 
 def draw_matrix(axis, pictures: list[np.ndarray], compact: bool) -> tuple:
-    """Cells between the first views, beside the rows, and the second ones, under the columns; dark is a
-    tenth of an even share or less, bright is all."""
+    """Cells, with the first views left of the rows and the second ones under the columns; dark is a tenth of
+    an even share or less, bright is all."""
     n = len(pictures[0])
     mesh = cells(axis, n, n, 0, -1 - log10(n))
     own = frames(axis, [(i, i) for i in range(n)], "white", 1)
@@ -109,7 +109,7 @@ def draw_matrix(axis, pictures: list[np.ndarray], compact: bool) -> tuple:
 
 
 def draw_sums(matrix, n: int) -> tuple:
-    """Bars over the columns: what each second view receives; the line is a fair share."""
+    """Bars over the columns show what each second view receives; the line is a fair share."""
     bars = matrix.inset_axes((1.2 / (n + 1.2), 1.01, n / (n + 1.2), 0.13))
     columns = bars.stairs(np.ones(n), np.arange(n + 1), fill=True, color=SKY)
     bars.axhline(1, color=BLACK, linewidth=0.8)
@@ -120,7 +120,7 @@ def draw_sums(matrix, n: int) -> tuple:
 
 
 def draw_mistakes(axis, n: int) -> tuple:
-    """A list of those that prefer another's second view."""
+    """The list of patches that prefer another's second view."""
     bare(axis)
     image = axis.imshow(mistakes([], 32), extent=(0, 3, LISTED, 0), interpolation="nearest")
     axis.set(xlim=(0, 4.4), ylim=(LISTED, -0.9))

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor
 
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
+from setclr.explore.kit.parts import Part
 from setclr.losses import IOT
 from setclr.palette import BLUE, SKY, VERMILION
 
 N = 4  # images, orthogonal but for the first two
+PAIRS = 4 * N * (N - 1)  # of negatives
 COSINES = np.linspace(-0.95, 0.95, 39)  # what the cosine of those two can be
 HIGHEST, PENALTIES = 2 * N - 2, (1e-4, 100)  # bars, in means: two images hold all the mass; curves
 
@@ -51,8 +53,8 @@ def scores(z: Tensor, epsilon: float) -> Scores:
     log_P = IOT("rows").log_coupling(logits)[:, negative]
     masses = log_P.exp().sort(-1).values
     mean, largest = masses.mean(-1, keepdim=True), masses[:, -1:]
-    penalties = [(q * (q.log() - log_P)).sum(-1).numpy().round(12) for q in (mean, largest)]
-    return Scores(masses.numpy(), *penalties, (1 + (largest - masses).sum(-1)).numpy())
+    of_mean, of_max = ((q * (q.log() - log_P)).sum(-1).numpy().round(12) for q in (mean, largest))
+    return Scores(masses.numpy(), of_mean, of_max, (1 + (largest - masses).sum(-1)).numpy())
 
 
 @lru_cache(maxsize=64)
@@ -61,43 +63,61 @@ def approach(epsilon: float) -> Scores:
 
 
 def build(figure, compact: bool) -> Drawing:
-    bars, curves = figure.subplots(2, 1) if compact else figure.subplots(1, 2)
-    size, count = 8 if compact else 10, 4 * N * (N - 1)
-    stairs = bars.stairs(np.zeros(count), fill=True, color=SKY)
-    bars.axhline(1, color=BLUE, linewidth=1.5, zorder=3)
-    bars.set(xlim=(0, count), ylim=(0, HIGHEST + 1), xticks=[])
-    bars.set_title(f"masses of the {count} negative pairs ÷ mean", fontsize=size)
-    (top,) = bars.plot([0, count], [0, 0], color=VERMILION, linewidth=1.5, linestyle="--")
-    highest = bars.text(1, 0, "", color=VERMILION, fontsize=size, va="bottom")
-
-    curves.set(xlim=(-1, 1), xticks=(-1, 0, 1), yscale="log", ylim=PENALTIES)
-    curves.set_xlabel("cosine of images 1 and 2", fontsize=size)
-    curves.set_title("penalty KL(Q̄ ‖ P)", fontsize=size)
-    curves.minorticks_off()
-    for axis in (bars, curves):
+    upper, lower = figure.subplots(2, 1) if compact else figure.subplots(1, 2)
+    size = 8 if compact else 10
+    bars, curves = draw_masses(upper, size), draw_penalties(lower, size)
+    for axis in (upper, lower):
         axis.tick_params(labelsize=size)
-    styles = (("mean", "-", BLUE, 0.8), ("max", "--", VERMILION, 0.9))
-    lines = [curves.plot([], [], style, color=colour)[0] for _, style, colour, _ in styles]
-    places = {"fontsize": size, "transform": curves.transAxes}
-    words = [curves.text(0.03, y, "", color=colour, **places) for *_, colour, y in styles]
-    (marks,) = curves.plot([], [], "ko", markersize=6)
 
     def update(values: dict) -> str:
         now, at = approach(values["epsilon"]), int(np.abs(COSINES - values["cosine"]).argmin())
         masses = now.masses[at] / now.masses[at].mean()
-        stairs.set_data(masses)
-        top.set_ydata([masses[-1]] * 2)
-        highest.set(text=f"max: {masses[-1]:.2f} times the mean", y=masses[-1] + 0.08)
-        for line, text, name in zip(lines, words, ("mean", "max")):
-            penalties = getattr(now, name)
-            line.set_data(COSINES, np.where(penalties < PENALTIES[0], np.nan, penalties))
-            text.set_text(f"q = {name}: {abs(penalties[at]):.2g}")
-        marks.set_data([COSINES[at]] * 2, [line.get_ydata()[at] for line in lines])
+        bars.move(masses)
+        curves.move(now, at)
         return (
-            f"ε = {values['epsilon']:.3g}, images 1 and 2 at cosine {COSINES[at]:.2f}: of {count} negative "
+            f"ε = {values['epsilon']:.3g}, images 1 and 2 at cosine {COSINES[at]:.2f}: of {PAIRS} negative "
             f"masses the largest is {masses[-1]:.2f} times their mean, the smallest {masses[0]:.2g} times. "
             f"The penalty is {abs(now.mean[at]):.2g} with the mean and {abs(now.max[at]):.2g} with the "
             f"maximum, whose Q̄ has mass {now.whole[at]:.2f}."
         )
 
-    return Drawing([stairs, top, highest, *lines, *words, marks], update)
+    return Drawing([*bars.artists, *curves.artists], update)
+
+
+def draw_masses(axis, size: int) -> Part:
+    """The masses of the negative pairs, ascending; moved by their values in means."""
+    stairs = axis.stairs(np.zeros(PAIRS), fill=True, color=SKY)
+    axis.axhline(1, color=BLUE, linewidth=1.5, zorder=3)
+    axis.set(xlim=(0, PAIRS), ylim=(0, HIGHEST + 1), xticks=[])
+    axis.set_title(f"masses of the {PAIRS} negative pairs ÷ mean", fontsize=size)
+    (top,) = axis.plot([0, PAIRS], [0, 0], color=VERMILION, linewidth=1.5, linestyle="--")
+    highest = axis.text(1, 0, "", color=VERMILION, fontsize=size, va="bottom")
+
+    def move(masses: np.ndarray) -> None:
+        stairs.set_data(masses)
+        top.set_ydata([masses[-1]] * 2)
+        highest.set(text=f"max: {masses[-1]:.2f} times the mean", y=masses[-1] + 0.08)
+
+    return Part([stairs, top, highest], move)
+
+
+def draw_penalties(axis, size: int) -> Part:
+    """Both penalties over the cosine; moved by the scores of all cosines and the place of the one shown."""
+    axis.set(xlim=(-1, 1), xticks=(-1, 0, 1), yscale="log", ylim=PENALTIES)
+    axis.set_xlabel("cosine of images 1 and 2", fontsize=size)
+    axis.set_title("penalty KL(Q̄ ‖ P)", fontsize=size)
+    axis.minorticks_off()
+    styles = (("mean", "-", BLUE, 0.8), ("max", "--", VERMILION, 0.9))
+    lines = [axis.plot([], [], style, color=colour)[0] for _, style, colour, _ in styles]
+    inside = {"fontsize": size, "transform": axis.transAxes}
+    words = [axis.text(0.03, y, "", color=colour, **inside) for *_, colour, y in styles]
+    (marks,) = axis.plot([], [], "ko", markersize=6)
+
+    def move(now: Scores, at: int) -> None:
+        for line, text, name in zip(lines, words, ("mean", "max")):
+            penalties = getattr(now, name)
+            line.set_data(COSINES, np.where(penalties < PENALTIES[0], np.nan, penalties))
+            text.set_text(f"q = {name}: {abs(penalties[at]):.2g}")
+        marks.set_data([COSINES[at]] * 2, [line.get_ydata()[at] for line in lines])
+
+    return Part([*lines, *words, marks], move)

@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 
 from setclr.explore.couplings.fair_shares import MOST, sum_bars
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
-from setclr.explore.kit.parts import cells
+from setclr.explore.kit.parts import Part, cells
 from setclr.inner.transport import rounds_of
 from setclr.losses import IOT
 from setclr.palette import BLUE, GREY, VERMILION
@@ -73,56 +73,80 @@ def path_of(cost: Tensor, epsilon: float) -> Path:
 
 
 def build(figure, compact: bool, cost: Tensor, names: Sequence[str]) -> Drawing:
-    n = len(cost)
     matrix, curve = figure.subplots(2, 1, height_ratios=[2.4, 1]) if compact else figure.subplots(1, 2)
-    mesh = cells(matrix, n, n, 0, -1 - log10(n))
-    above, beside, (bars, draw_sums) = sum_bars(matrix, n, 0.2, MOST)
     word = {"fontsize": 8 if compact else 9, "va": "bottom"}
+    coupling = draw_coupling(figure, matrix, len(cost), None if compact else names, word)
+    errors = draw_errors(curve, 9 if compact else 10, word)
+
+    def update(values: dict) -> str:
+        path = path_of(cost, values["epsilon"])
+        coupling.move(path.coupling(values["rounds"]))
+        errors.move(path.errors, values["rounds"])
+        return sentence(values, path)
+
+    return Drawing([*coupling.artists, *errors.artists], update)
+
+
+def sentence(values: dict, path: Path) -> str:
+    rounds, P = values["rounds"], path.coupling(values["rounds"])
+    columns, rows = len(P) * P.sum(0), len(P) * P.sum(1)
+    fair = np.flatnonzero(path.errors < 0.01)
+    return (
+        f"ε = {values['epsilon']:.3g}, {rounds} round{'s' * (rounds != 1)}: columns hold "
+        f"{columns.min():.2f} to {columns.max():.2f} times their fair share, rows {rows.min():.2f} to "
+        f"{rows.max():.2f}; largest error {per_cent(path.errors[rounds])}, "
+        + (f"under 1 % from round {fair[0]} on" if len(fair) else f"not under 1 % within {ROUNDS} rounds")
+        + f". The true matches hold {P.trace():.1%} of the mass."
+    )
+
+
+def per_cent(error: float) -> str:
+    error = 100 * error
+    return f"{error:.0f} %" if error >= 100 else f"{error:.3g} %" if error >= 1e-4 else "under 0.0001 %"
+
+
+def draw_coupling(figure, axis, n: int, names: Sequence[str] | None, word: dict) -> Part:
+    """The matrix n·P with its sums, moved by P; `names` of groups of rows and a scale where there is room."""
+    mesh = cells(axis, n, n, 0, -1 - log10(n))
+    above, right, stairs = sum_bars(axis, n, 0.2, MOST)
     heading = above.text(0, 1, "", transform=above.transAxes, **word)
-    if not compact:
-        beside.text(0, 1.01, "row sums", transform=beside.transAxes, **word)
+    if names is not None:
+        right.text(0, 1.01, "row sums", transform=right.transAxes, **word)
         middles = (np.arange(len(names)) + 0.5) * n / max(len(names), 1) - 0.5
-        matrix.set_yticks(middles, names, fontsize=8)
-        matrix.tick_params(length=0)
-        bar = figure.colorbar(mesh, ax=matrix, location="bottom", shrink=0.6, aspect=30, pad=0.02)
+        axis.set_yticks(middles, names, fontsize=8)
+        axis.tick_params(length=0)
+        bar = figure.colorbar(mesh, ax=axis, location="bottom", shrink=0.6, aspect=30, pad=0.02)
         ends = (f"1/{10 * n} or less", f"1/{n}: even", "1 or more")
         bar.set_ticks([-1 - log10(n), -log10(n), 0], labels=ends, fontsize=8)
         bar.set_label("n·P", fontsize=8)
 
-    curve.set(yscale="log", xlim=(-0.5, ROUNDS + 0.5), ylim=ERRORS, yticks=[1e-6, 1e-4, 1e-2, 1])
-    curve.set_yticklabels(["0.0001 %", "0.01 %", "1 %", "100 %"], fontsize=9)
-    curve.minorticks_off()
-    curve.set_title("largest relative error of a sum", fontsize=9 if compact else 10)
-    curve.set_xlabel("rounds K")
-    curve.axhline(0.01, color=GREY, linewidth=0.8, linestyle=":")
-    (line,) = curve.plot([], [], color=BLUE)
-    (mark,) = curve.plot([], [], "o", color=VERMILION, markersize=8)
-    reading = curve.text(0, 1, "", color=VERMILION, weight="bold", **word)
-
-    def update(values: dict) -> str:
-        rounds, path = values["rounds"], path_of(cost, values["epsilon"])
-        P = path.coupling(rounds)
+    def move(P: np.ndarray) -> None:
         mesh.set_array(np.log10((n * P).clip(0.1 / n, 1)))
-        columns, rows = n * P.sum(0), n * P.sum(1)
-        draw_sums(columns, rows)
-        shown = np.where(path.errors < ERRORS[0], np.nan, path.errors)
+        columns = n * P.sum(0)
+        stairs.move(columns, n * P.sum(1))
+        heading.set_text(f"column sums: {columns.min():.2f} to {columns.max():.2f} fair shares")
+
+    return Part([mesh, *stairs.artists, heading], move)
+
+
+def draw_errors(axis, size: int, word: dict) -> Part:
+    """The error over the rounds, moved by the errors of all rounds and the round shown."""
+    axis.set(yscale="log", xlim=(-0.5, ROUNDS + 0.5), ylim=ERRORS, yticks=[1e-6, 1e-4, 1e-2, 1])
+    axis.set_yticklabels(["0.0001 %", "0.01 %", "1 %", "100 %"], fontsize=9)
+    axis.minorticks_off()
+    axis.set_title("largest relative error of a sum", fontsize=size)
+    axis.set_xlabel("rounds K")
+    axis.axhline(0.01, color=GREY, linewidth=0.8, linestyle=":")
+    (line,) = axis.plot([], [], color=BLUE)
+    (mark,) = axis.plot([], [], "o", color=VERMILION, markersize=8)
+    reading = axis.text(0, 1, "", color=VERMILION, weight="bold", **word)
+
+    def move(errors: np.ndarray, rounds: int) -> None:
+        shown = np.where(errors < ERRORS[0], np.nan, errors)
         line.set_data(np.arange(ROUNDS + 1), shown)
         mark.set_data([rounds], shown[rounds : rounds + 1])
-        error = 100 * path.errors[rounds]
-        error = f"{error:.0f} %" if error >= 100 else f"{error:.3g} %" if error >= 1e-4 else "under 0.0001 %"
-        heading.set_text(f"column sums: {columns.min():.2f} to {columns.max():.2f} fair shares")
-        reading.set(
-            text=error,
-            x=min(rounds + 0.8, ROUNDS - len(error)),
-            y=min(max(2 * path.errors[rounds], 2e-6), 20),
-        )
-        fair = np.flatnonzero(path.errors < 0.01)
-        return (
-            f"ε = {values['epsilon']:.3g}, {rounds} round{'s' * (rounds != 1)}: columns hold "
-            f"{columns.min():.2f} to {columns.max():.2f} times their fair share, rows {rows.min():.2f} to "
-            f"{rows.max():.2f}; largest error {error}, "
-            + (f"under 1 % from round {fair[0]} on" if len(fair) else f"not under 1 % within {ROUNDS} rounds")
-            + f". The true matches hold {P.trace():.1%} of the mass."
-        )
+        text = per_cent(errors[rounds])
+        height = min(max(2 * errors[rounds], 2e-6), 20)
+        reading.set(text=text, x=min(rounds + 0.8, ROUNDS - len(text)), y=height)
 
-    return Drawing([mesh, *bars, heading, line, mark, reading], update)
+    return Part([line, mark, reading], move)
