@@ -200,8 +200,8 @@ def test_making_photo_patches_twice_gives_the_same(photo):
 def test_no_photo_window_leaves_the_blocks_of_its_split(name):
     grey = patches.photograph(name)
     rows, columns = ((np.arange(length) + 1) * 4 - 1 for length in grey.shape)
-    for_test = patches.test_blocks(name)[rows[:, None] // len(rows), columns // len(columns)]
-    assert patches.test_blocks(name).sum() == 4
+    for_test = patches.blocks_for_test(name)[rows[:, None] // len(rows), columns // len(columns)]
+    assert patches.blocks_for_test(name).sum() == 4
     for split, wanted in (("train", False), ("test", True)):
         for top, left, side in patches.photo_windows(name, grey, split):
             assert 32 <= side <= 64
@@ -793,7 +793,7 @@ def few(monkeypatch):
         counts = dict(train=2 * classes if name != "imagenet" else 7, test=classes)
         size = None if name == "tiny-imagenet" else 8
         each = dict(train=(2, most), test=(1, 1))
-        monkeypatch.setitem(folders.TREES, name, folders.Known(classes, counts, each, size, kept))
+        monkeypatch.setitem(folders.TREES, name, folders.Expected(classes, counts, each, size, kept))
 
 
 def make_tiny(root):
@@ -854,7 +854,7 @@ def lose(path):
     [
         ("train/n02", "train", "train must hold the 3 classes of tiny-imagenet, 1 are missing: n02"),
         ("train/n02/images/n02_1.JPEG.png", "train", r"2 train images of each class .*got n02 \(1\); unpack"),
-        ("val/images/val_1.png", "test", r"val_1\.png of class n01 is listed but not there"),
+        ("val/images/val_1.png", "test", r"val_1\.png of class n01 is listed but missing"),
         ("wnids.txt", "train", r"wnids\.txt is missing; tiny-imagenet must lie as http"),
         ("val/val_annotations.txt", "test", r"val_annotations\.txt is missing"),
     ],
@@ -926,13 +926,12 @@ def test_what_lacks_in_imagenet_is_named(few, tmp_path, name, lost, words):
         load(name, tmp_path)
 
 
-def test_the_known_numbers_are_the_published_ones():
-    known = folders.TREES
-    assert (
-        known["imagenet"].images == dict(train=1_281_167, test=50_000) and known["imagenet"].classes == 1000
-    )
-    assert known["tiny-imagenet"].images == dict(train=200 * 500, test=200 * 50)
-    wnids = known["imagenet100"].names
+def test_the_expected_numbers_are_the_published_ones():
+    expected = folders.TREES
+    assert expected["imagenet"].images == dict(train=1_281_167, test=50_000)
+    assert expected["imagenet"].classes == 1000
+    assert expected["tiny-imagenet"].images == dict(train=200 * 500, test=200 * 50)
+    wnids = expected["imagenet100"].names
     assert len(set(wnids)) == 100 and all(re.fullmatch(r"n\d{8}", wnid) for wnid in wnids)
     assert list(wnids) == sorted(wnids) and {"n02869837", "n02090622"} <= set(wnids)
     assert (

@@ -339,7 +339,7 @@ def test_classes_that_a_split_lacks_are_named(tmp_path, monkeypatch):
 def test_parts_of_a_set_must_have_the_same_classes(tmp_path, no_download):
     dtd(tmp_path / "dtd")
     lines(tmp_path / "dtd" / "dtd" / "dtd" / "labels" / "val1.txt", "dotted/dotted_val.jpg")
-    with pytest.raises(ValueError, match="dtd: its parts differ in the classes banded; get the set anew"):
+    with pytest.raises(ValueError, match="dtd: its parts differ in the classes banded; get the set again"):
         transfer(new_run(RECIPE, 3), "dtd", tmp_path)
 
 

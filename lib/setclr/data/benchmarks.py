@@ -1,6 +1,6 @@
-"""The labelled sets of GroCo's table 3 that torchvision knows and `setclr.data.load` does not.
+"""The labelled sets of GroCo's table 3 that torchvision has and `setclr.data.load` does not.
 
-Their images stay files, read when they are needed. None is verified beyond what torchvision verifies.
+Their images stay files, read when they are needed. Nothing is verified beyond what torchvision verifies.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,6 +10,7 @@ from http.client import HTTPException
 from io import StringIO
 from pathlib import Path
 from tarfile import TarError
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -20,18 +21,19 @@ from setclr.data.photographs import Photographs
 from setclr.data.sets import ImageSet
 
 Listed = tuple[list[str], list[int], tuple[str, ...]]  # files, labels, classes
+Parts = tuple[dict[str, str], ...]
 VOC = ("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow",
        "diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train",
        "tvmonitor")  # fmt: skip
 
 
-def _by_loader(found) -> Listed:
+def _by_loader(found: Any) -> Listed:
     """Of a set whose loader is `str`: what it gives for an image is its path."""
     pairs = [found[i] for i in range(len(found))]
     return [path for path, _ in pairs], [int(label) for _, label in pairs], tuple(found.classes)
 
 
-def _of_caltech(found) -> Listed:
+def _of_caltech(found: Any) -> Listed:
     files, labels = [], []
     for i in range(len(found)):
         image, label = found[i]
@@ -41,48 +43,47 @@ def _of_caltech(found) -> Listed:
     return files, labels, tuple(found.categories)
 
 
-def _of_pets(found) -> Listed:
+def _of_pets(found: Any) -> Listed:
     return [str(path) for path in found._images], list(found._labels), tuple(found.classes)
 
 
-def _of_voc(found) -> Listed:
+def _of_voc(found: Any) -> Listed:
     return list(found.images), [VOC.index(_largest(path)) for path in found.annotations], VOC
 
 
 def _largest(path: str) -> str:
-    """The class of the largest object of a picture; of those marked difficult only where there are no
-    others."""
+    """The class of a picture's largest object; one marked difficult counts only if all are."""
 
-    def key(one) -> tuple[int, float]:
+    def key(one: ElementTree.Element) -> tuple[int, float]:
         left, top, right, bottom = (
-            float(one.findtext(f"bndbox/{x}")) for x in ("xmin", "ymin", "xmax", "ymax")
+            float(one.findtext(f"bndbox/{x}", "nan")) for x in ("xmin", "ymin", "xmax", "ymax")
         )
         return int(one.findtext("difficult") or 0), -(right - left) * (bottom - top)
 
-    return min(ElementTree.parse(path).getroot().iter("object"), key=key).findtext("name")
+    return min(ElementTree.parse(path).iter("object"), key=key).findtext("name", "")
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A set of torchvision's: its class, the arguments of the parts that make up each split, its metric.
-
-    `dealt` says how many images of each class are dealt out at random, always the same ones, for training and
-    for testing (None: the others) where torchvision has no splits.
-    """
+    """A set of torchvision's."""
 
     kind: str
-    train: tuple[dict, ...] = ({},)
-    test: tuple[dict, ...] = ({},)
+    """Its class in torchvision.datasets."""
+    train: Parts = ({},)
+    """Arguments of that class for each part of the training split."""
+    test: Parts = ({},)
     metric: str = "accuracy"
     dealt: tuple[int, int | None] | None = None
-    files: Callable[..., Listed] = _by_loader
+    """Where torchvision has no splits: how many images of each class are drawn, always the same ones, for
+    training and for testing (None: all others)."""
+    files: Callable[[Any], Listed] = _by_loader
 
 
-def _splits(*names: str) -> tuple[dict, ...]:
+def _splits(*names: str) -> Parts:
     return tuple({"split": name} for name in names)
 
 
-def _voc(split: str) -> tuple[dict, ...]:
+def _voc(split: str) -> Parts:
     return ({"year": "2007", "image_set": split},)
 
 
@@ -111,27 +112,29 @@ def benchmark(name: str, root: str | Path, size: int) -> tuple[ImageSet, ImageSe
         ValueError: no such name, or too few images of a class to deal out.
         ConnectionError: the set is not there and cannot be downloaded.
     """
-    known = BENCHMARKS[choice("name", name, BENCHMARKS)]
+    known, folder = BENCHMARKS[choice("name", name, BENCHMARKS)], Path(root, name)
     if known.dealt is None:
         train, test = (
-            _joined(name, [known.files(_opened(name, known, Path(root, name), part)) for part in parts])
+            _joined(name, [known.files(_opened(name, known, folder, part)) for part in parts])
             for parts in (known.train, known.test)
         )
     else:
-        train, test = dealt(name, known.files(_opened(name, known, Path(root, name), {})), *known.dealt)
-    return tuple(
-        ImageSet(Photographs(files, size), torch.tensor(labels), classes)
-        for files, labels, classes in (train, test)
-    )
+        train, test = dealt(name, known.files(_opened(name, known, folder, {})), *known.dealt)
+    return _image_set(train, size), _image_set(test, size)
 
 
-def _opened(name: str, known: Benchmark, folder: Path, arguments: dict):
+def _image_set(listed: Listed, size: int) -> ImageSet:
+    files, labels, classes = listed
+    return ImageSet(Photographs(files, size), torch.tensor(labels), classes)
+
+
+def _opened(name: str, known: Benchmark, folder: Path, part: dict[str, str]) -> Any:
     """torchvision's data set, from `folder`; downloaded first if it is not there."""
     from torchvision import datasets
 
-    kind = getattr(datasets, known.kind)
+    kind, arguments = getattr(datasets, known.kind), dict[str, Any](part)
     if known.files is _by_loader:
-        arguments = {**arguments, "loader": str}
+        arguments["loader"] = str
     try:
         return kind(folder, **arguments, download=False)
     except (RuntimeError, FileNotFoundError):  # torchvision's ways to say that it is not there
@@ -147,31 +150,31 @@ def _opened(name: str, known: Benchmark, folder: Path, arguments: dict):
 
 
 def _joined(name: str, parts: Iterable[Listed]) -> Listed:
-    """Parts of one set as one. Raises ValueError if they do not have the same classes."""
+    """The parts of a split as one. Raises ValueError if their classes differ."""
     files, labels, classes = zip(*parts)
     if differ := {c for one in classes for c in set(one) ^ set(classes[0])}:
         raise ValueError(
-            f"{name}: its parts differ in the classes {', '.join(sorted(differ))}; get the set anew"
+            f"{name}: its parts differ in the classes {', '.join(sorted(differ))}; get the set again"
         )
     return [path for one in files for path in one], [label for one in labels for label in one], classes[0]
 
 
 def dealt(name: str, found: Listed, train: int, test: int | None) -> tuple[Listed, Listed]:
-    """Images dealt out class by class, at random, but the same ones wherever and whenever."""
+    """`train` and `test` images drawn from each class (`test` None: all others), the same ones every time."""
     files, labels, classes = found
-    of_class = [[] for _ in classes]
+    of_class: list[list[str]] = [[] for _ in classes]
     for path, label in sorted(zip(files, labels)):
         of_class[label].append(path)
-    splits = ([], []), ([], [])
+    splits: list[Listed] = [([], [], classes), ([], [], classes)]
     for label, inside in enumerate(of_class):
         if len(inside) < train + (test or 1):
             raise ValueError(
                 f"{name}: {classes[label]} has {len(inside)} images, {train} for training and "
-                f"{test or 'at least 1'} for testing are needed; get the set anew"
+                f"{test or 'at least 1'} for testing are needed; get the set again"
             )
         order = np.random.default_rng(label).permutation(len(inside))
         chosen = order[:train], order[train : train + test if test else None]
-        for (paths, ys), index in zip(splits, chosen):
-            paths += [inside[i] for i in index]
-            ys += [label] * len(index)
-    return tuple((paths, ys, classes) for paths, ys in splits)
+        for (paths, ys, _), index in zip(splits, chosen):
+            paths.extend(inside[i] for i in index)
+            ys.extend([label] * len(index))
+    return splits[0], splits[1]

@@ -1,6 +1,6 @@
 """Folder trees of images: anybody's train/CLASS/IMAGE, and tiny-ImageNet and ImageNet as they are unpacked.
 
-What is known of a set, its classes and how many images they have, is checked before anything is decoded.
+Classes and numbers of images of the known sets are checked before anything is decoded.
 """
 
 import os
@@ -19,17 +19,17 @@ from setclr.data.photographs import Photographs
 
 FOLDER = "folder:"
 MOST_BYTES = 8e9
-Found = tuple[Tensor | Photographs, Tensor, tuple[str, ...]]  # images, labels, classes
+Loaded = tuple[Tensor | Photographs, Tensor, tuple[str, ...]]  # images, labels, classes
 
 
 @dataclass(frozen=True)
-class Known:
-    """What a set is known to hold."""
+class Expected:
+    """What a set must hold."""
 
     classes: int
     images: dict[str, int]  # by split
     each: dict[str, tuple[int, int]]  # the fewest and the most images of a class, by split
-    size: int | None = None  # pixels; to which images are resized where no size is asked for
+    size: int | None = None  # side in pixels to which images are resized unless told otherwise
     names: tuple[str, ...] = ()  # of the classes, where the folders may hold more
 
 
@@ -50,15 +50,15 @@ n02090622
 VAL = (50, 50)
 IMAGENET_TRAIN = (732, 1300)
 TREES = {
-    "tiny-imagenet": Known(200, dict(train=100_000, test=10_000), dict(train=(500, 500), test=VAL)),
-    "imagenet100": Known(
+    "tiny-imagenet": Expected(200, dict(train=100_000, test=10_000), dict(train=(500, 500), test=VAL)),
+    "imagenet100": Expected(
         classes=100,
         images=dict(train=126_689, test=5_000),
         each=dict(train=IMAGENET_TRAIN, test=VAL),
         size=224,
         names=tuple(sorted(IMAGENET100.split())),
     ),
-    "imagenet": Known(
+    "imagenet": Expected(
         1000, dict(train=1_281_167, test=50_000), dict(train=IMAGENET_TRAIN, test=VAL), size=224
     ),
 }
@@ -67,7 +67,7 @@ TINY_URL = "http://cs231n.stanford.edu/tiny-imagenet-200.zip"
 TINY_MD5 = "90528d7ca1a48142e341f4ef8d21d0de"  # of 248,100,043 bytes
 
 
-def folder(root: Path, split: str, size: int | None, stream: bool | None) -> Found:
+def folder(root: Path, split: str, size: int | None, stream: bool | None) -> Loaded:
     """The images of a folder tree, sorted by class and file name."""
     train = _class_folders(root / "train")
     found = train
@@ -79,32 +79,32 @@ def folder(root: Path, split: str, size: int | None, stream: bool | None) -> Fou
     for name, inside in files.items():
         if not inside:
             raise ValueError(f"{found[name]} has no images; fill it or remove it")
-    return _found(files, size, stream)
+    return _loaded(files, size, stream)
 
 
-def tree(name: str, root: Path, split: str, size: int | None, stream: bool | None) -> Found:
-    """A set of TREES under `root`, verified to hold what it is known to hold.
+def tree(name: str, root: Path, split: str, size: int | None, stream: bool | None) -> Loaded:
+    """A set of TREES under `root`, verified to hold what it must hold.
 
     Raises:
         FileNotFoundError: it is not there; says what to put where.
         ValueError: classes or images are missing, or there are too many.
         ConnectionError: tiny-ImageNet is neither there nor to be downloaded.
     """
-    known = TREES[name]
+    expected = TREES[name]
     if name == "tiny-imagenet":
-        place = _tiny(root)
-        files = _tiny_files(place, split)
+        path = _tiny(root)
+        files = _tiny_files(path, split)
     else:
-        place = root / name
-        if name == "imagenet100" and not place.is_dir():
-            place = root / "imagenet"
-        files = _imagenet_files(name, place, known, split)
-    _verify(name, place, known, split, files)
-    return _found(files, size or known.size, stream)
+        path = root / name
+        if name == "imagenet100" and not path.is_dir():
+            path = root / "imagenet"
+        files = _imagenet_files(name, path, expected, split)
+    _verify(name, path, expected, split, files)
+    return _loaded(files, size or expected.size, stream)
 
 
-def _found(files: dict[str, list[str]], size: int | None, stream: bool | None) -> Found:
-    """These files by class: decoded where they fit, or as `stream` says."""
+def _loaded(files: dict[str, list[str]], size: int | None, stream: bool | None) -> Loaded:
+    """These files, with their classes; decoded now or later as `stream` says, or if None as they fit."""
     labels = torch.tensor([label for label, inside in enumerate(files.values()) for _ in inside])
     images = Photographs([path for inside in files.values() for path in inside], size)
     total = images.shape.numel()
@@ -119,61 +119,62 @@ def _found(files: dict[str, list[str]], size: int | None, stream: bool | None) -
     return images if stream else images[:], labels, tuple(files)
 
 
-def _imagenet_files(name: str, place: Path, known: Known, split: str) -> dict[str, list[str]]:
-    """The files of a split by class; both splits must have the same classes, if only `known.names` count."""
-    folders = {"train": place / "train", "test": place / "val"}
-    for part in folders.values():
-        if not part.is_dir():
+def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> dict[str, list[str]]:
+    """The files of a split by class; both splits must have the same classes, `expected.names` if given."""
+    folders = {"train": path / "train", "test": path / "val"}
+    for inside in folders.values():
+        if not inside.is_dir():
             raise FileNotFoundError(
-                f"{part} is no folder; {name} cannot be downloaded by a program: get ImageNet (ILSVRC 2012) "
-                f"from image-net.org and put its images into {place}/train/WNID/ and {place}/val/WNID/, a "
+                f"{inside} is no folder; {name} cannot be downloaded here: get ImageNet (ILSVRC 2012) "
+                f"from image-net.org and put its images into {path}/train/WNID/ and {path}/val/WNID/, a "
                 "folder for each class, such as n01440764"
             )
-    found = {part: _class_folders(path) for part, path in folders.items()}
-    if known.names:
-        for part, inside in found.items():
-            if missing := sorted(set(known.names) - inside.keys()):
-                raise ValueError(_missing(name, folders[part], missing, known.classes))
-        found = {part: {wnid: inside[wnid] for wnid in known.names} for part, inside in found.items()}
+    found = {part: _class_folders(inside) for part, inside in folders.items()}
+    if expected.names:
+        for part, classes in found.items():
+            if missing := sorted(set(expected.names) - classes.keys()):
+                raise ValueError(_missing(name, folders[part], missing, expected.classes))
+        found = {part: {wnid: classes[wnid] for wnid in expected.names} for part, classes in found.items()}
     _same_classes(folders["train"], found["train"], folders["test"], found["test"])
-    return {wnid: _files(path) for wnid, path in found[split].items()}
+    return {wnid: _files(inside) for wnid, inside in found[split].items()}
 
 
-def _tiny_files(place: Path, split: str) -> dict[str, list[str]]:
+def _tiny_files(folder: Path, split: str) -> dict[str, list[str]]:
     """The files of a split of tiny-ImageNet by class: wnids.txt lists them, val_annotations.txt assigns."""
-    wnids = sorted(_lines(place / "wnids.txt"))
+    wnids = sorted(_lines(folder / "wnids.txt"))
     if split == "train":
-        if missing := [wnid for wnid in wnids if not (place / "train" / wnid / "images").is_dir()]:
-            raise ValueError(_missing("tiny-imagenet", place / "train", missing, len(wnids)))
-        return {wnid: _files(place / "train" / wnid / "images") for wnid in wnids}
-    files = {wnid: [] for wnid in wnids}
-    there = set(_files(place / "val" / "images"))
-    for line in _lines(place / "val" / "val_annotations.txt"):
+        if missing := [wnid for wnid in wnids if not (folder / "train" / wnid / "images").is_dir()]:
+            raise ValueError(_missing("tiny-imagenet", folder / "train", missing, len(wnids)))
+        return {wnid: _files(folder / "train" / wnid / "images") for wnid in wnids}
+    files: dict[str, list[str]] = {wnid: [] for wnid in wnids}
+    there = set(_files(folder / "val" / "images"))
+    for line in _lines(folder / "val" / "val_annotations.txt"):
         name, wnid, *_ = line.split()
-        path = os.path.join(place, "val", "images", name)
+        path = os.path.join(folder, "val", "images", name)
         if wnid not in files or path not in there:
-            raise ValueError(f"{path} of class {wnid} is listed but not there; delete {place} and load again")
+            raise ValueError(f"{path} of class {wnid} is listed but missing; delete {folder} and load again")
         files[wnid].append(path)
     return files
 
 
-def _verify(name: str, place: Path, known: Known, split: str, files: dict[str, list[str]]) -> None:
-    """Raises ValueError unless these are the images that the set is known to hold."""
-    remedy = "unpack it again" if name == "tiny-imagenet" else f"complete it, or load it as {FOLDER}{place}"
-    if len(files) != known.classes:
+def _verify(name: str, path: Path, expected: Expected, split: str, files: dict[str, list[str]]) -> None:
+    """Raises ValueError unless these are as many images, in as many classes, as the set must hold."""
+    remedy = "unpack it again" if name == "tiny-imagenet" else f"complete it, or load it as {FOLDER}{path}"
+    if len(files) != expected.classes:
         raise ValueError(
-            f"{place} must hold the {known.classes} classes of {name}, got {len(files)}; {remedy}"
+            f"{path} must hold the {expected.classes} classes of {name}, got {len(files)}; {remedy}"
         )
-    fewest, most = known.each[split]
+    fewest, most = expected.each[split]
     wrong = [f"{wnid} ({len(inside)})" for wnid, inside in files.items() if not fewest <= len(inside) <= most]
     if wrong:
         wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
         raise ValueError(
-            f"{place} must hold {wanted} {split} images of each class of {name}, got {_some(wrong)}; {remedy}"
+            f"{path} must hold {wanted} {split} images of each class of {name}, got {_some(wrong)}; {remedy}"
         )
-    if (total := sum(map(len, files.values()))) != known.images[split]:
+    if (total := sum(map(len, files.values()))) != expected.images[split]:
         raise ValueError(
-            f"{place} must hold the {known.images[split]:,} {split} images of {name}, got {total:,}; {remedy}"
+            f"{path} must hold the {expected.images[split]:,} {split} images of {name}, got {total:,}; "
+            f"{remedy}"
         )
 
 
@@ -187,9 +188,9 @@ def _some(names: list[str], most: int = 10) -> str:
 
 def _tiny(root: Path) -> Path:
     """The unpacked folder of tiny-ImageNet; its archive is fetched and unpacked first where it is missing."""
-    place, archive = root / TINY, root / f"{TINY}.zip"
-    if place.is_dir():
-        return place
+    path, archive = root / TINY, root / f"{TINY}.zip"
+    if path.is_dir():
+        return path
     from torchvision.datasets.utils import check_integrity, download_and_extract_archive
 
     if archive.exists() and not check_integrity(archive, TINY_MD5):
@@ -198,15 +199,15 @@ def _tiny(root: Path) -> Path:
     try:
         with redirect_stdout(StringIO()):
             download_and_extract_archive(TINY_URL, root, unfinished, archive.name, TINY_MD5)
-        os.replace(unfinished / TINY, place)
+        os.replace(unfinished / TINY, path)
     except (URLError, HTTPException, ConnectionError, TimeoutError, RuntimeError) as error:
         raise ConnectionError(
-            f"tiny-imagenet is not under {place} and could not be downloaded "
+            f"tiny-imagenet is not under {path} and could not be downloaded "
             f"({' '.join(str(error).split())}); fetch {TINY_URL} and put it into {root}"
         ) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    return place
+    return path
 
 
 def _class_folders(folder: Path) -> dict[str, Path]:
@@ -225,7 +226,8 @@ def _class_folders(folder: Path) -> dict[str, Path]:
     return found
 
 
-def _same_classes(train: Path, of_train: dict, test: Path, of_test: dict) -> None:
+def _same_classes(train: Path, of_train: dict[str, Path], test: Path, of_test: dict[str, Path]) -> None:
+    """Raises ValueError if a class has no folder in the other split."""
     for name in sorted(of_train.keys() ^ of_test.keys()):
         there, missing = (test, train) if name in of_test else (train, test)
         raise ValueError(f"{there / name} has no counterpart in {missing}; both need the same classes")

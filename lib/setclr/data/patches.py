@@ -1,7 +1,7 @@
 """Real images that ship with packages: patches of 18 photographs, and pairs of patches from a stereo pair.
 
-Nothing is downloaded and nothing is written here; `setclr.data.load` keeps what these functions make. Casts,
-contrasts and scales are wide enough for raw pixels to fail on most patches: learning has something to show.
+Nothing is downloaded or written here; `setclr.data.load` keeps what these functions make. Casts, contrasts
+and scales vary so much that raw pixels fail on most patches: learning has something to show.
 """
 
 import math
@@ -66,29 +66,26 @@ def photograph(name: str) -> np.ndarray:
     return np.asarray(Image.fromarray(PHOTOGRAPHS[name]()).convert("L"))
 
 
-def test_blocks(name: str) -> np.ndarray:
+def blocks_for_test(name: str) -> np.ndarray:
     """Which of a photograph's 4x4 blocks are kept for test: (4, 4) bool, 4 of them True."""
     drawn = default_rng([2, list(PHOTOGRAPHS).index(name)]).permutation(BLOCKS**2)
     return drawn.reshape(BLOCKS, BLOCKS) < BLOCKS**2 // 4
 
 
-test_blocks.__test__ = False  # its name looks like a test's to pytest
-
-
 def photo_windows(name: str, grey: np.ndarray, split: str) -> np.ndarray:
     """Where the patches of a photograph are cut: squares of 32 to 64 px, each inside one block of the split.
 
-    The side ends at the block's shorter side where that is less than 64 px. A place where the unaltered 32x32
-    patch is flat (grey standard deviation under 14) is drawn again.
+    The side is at most the block's shorter side. A window whose unaltered 32x32 patch is flat (grey standard
+    deviation under 14) is drawn again.
 
     Returns:
         (n, 3) int: top, left, side in pixels.
 
     Raises:
-        RuntimeError: too few places show anything, after 100 draws per patch.
+        RuntimeError: too few windows show anything, after 100 draws per patch.
     """
     rng = default_rng([3, list(PHOTOGRAPHS).index(name), SPLITS.index(split)])
-    blocks = np.argwhere(test_blocks(name) == (split == "test"))
+    blocks = np.argwhere(blocks_for_test(name) == (split == "test"))
     edges = [np.arange(BLOCKS + 1) * length // BLOCKS for length in grey.shape]
     windows, wanted = [], PER_PHOTOGRAPH[split]
     for _ in range(TRIES * wanted):
@@ -100,17 +97,17 @@ def photo_windows(name: str, grey: np.ndarray, split: str) -> np.ndarray:
         if len(windows) == wanted:
             return np.array(windows)
     raise RuntimeError(
-        f"{name}: only {len(windows)} of {TRIES * wanted} places show anything, {wanted} are "
+        f"{name}: only {len(windows)} of {TRIES * wanted} windows show anything, {wanted} are "
         f"needed for {split}; is it the photograph that scikit-image or scikit-learn ships?"
     )
 
 
 def stereo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """What both cameras of the motorcycle pair see of the same places, under independent casts and contrasts.
+    """The same points seen by both cameras of the motorcycle pair, under independent casts and contrasts.
 
     Returns:
-        images (2n, 3, 32, 32) uint8, colour: n places seen by the left camera, then the same by the right;
-        labels (2n,) int64: 0..n-1 twice; names such as "row 120 column 300", the place in the left picture.
+        images (2n, 3, 32, 32) uint8, colour: n points seen by the left camera, then the same by the right;
+        labels (2n,) int64: 0..n-1 twice; names such as "row 120 column 300", the point in the left picture.
         n = 1141 for "train", 1343 for "test".
     """
     left, right, disparity = photos.stereo_motorcycle()
@@ -124,8 +121,8 @@ def stereo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]
 def stereo_windows(left: np.ndarray, disparity: np.ndarray, split: str) -> np.ndarray:
     """Where the stereo patches are cut, a window's side drawn anew for each view.
 
-    The side is 16 to 64 px, from half to twice the 32 px of a patch. In batches of 128 raw pixels then match
-    two pairs in five; with 24 to 48 px it would be three in five, and learning would have less to show.
+    The side is 16 to 64 px, half to twice a patch's 32 px. Raw pixels then match two pairs in five in batches
+    of 128; with 24 to 48 px it would be three in five, and learning would have less to show.
 
     Returns:
         (2, n, 3) int: view (left, right), pair, (top, left edge, side) in pixels.
@@ -136,11 +133,11 @@ def stereo_windows(left: np.ndarray, disparity: np.ndarray, split: str) -> np.nd
 
 
 def stereo_centres(left: np.ndarray, disparity: np.ndarray, split: str) -> np.ndarray:
-    """The places both cameras see, every 8 px of the split's half of the left picture.
+    """The points both cameras see, every 8 px of the split's half of the left picture.
 
     The halves stay apart in the scene as well: what the right picture shows at a column, the left one shows
     up to max(disparity) columns further right. So the right windows of "train" end that far before the
-    middle, and those of "test" begin at the middle. No window leaves its region. Flat places are dropped.
+    middle, and those of "test" begin at the middle. No window leaves its region. Flat ones are dropped.
 
     Args:
         left: (H, W, 3) uint8, the left picture.
@@ -194,7 +191,7 @@ def seen_by_both(disparity: np.ndarray) -> np.ndarray:
 def cut(picture: np.ndarray, window: tuple[int, int, int]) -> np.ndarray:
     """A window (top, left, side) of an (H, W) or (H, W, 3) uint8 picture, resized to (1 or 3, 32, 32) float.
 
-    Cropped before it is resized: the antialiasing filter must not look over the edge of a block.
+    Cropped before it is resized: the antialiasing filter must not reach over the edge of a block.
     """
     top, left, side = window
     square = Image.fromarray(np.ascontiguousarray(picture[top : top + side, left : left + side]))
