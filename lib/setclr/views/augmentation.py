@@ -1,15 +1,16 @@
 """Random views of every image of a batch at once, on any device.
 
-Chance is apart from arithmetic: `draw` takes uniform numbers for a whole batch, a row an image, from a CPU
-generator; `apply` turns them into crops and colours. A view depends on its image's row alone: a process that
-holds images [a:b) of the batch applies draws[a:b) and gets what one process would get.
+`draw` takes uniform numbers for a whole batch from a CPU generator, a row for each image; `apply` turns them
+into crops and colours. A view depends on its image's row alone: a process that holds images [a:b) of the
+batch applies draws[a:b) and gets what one process would get.
 
-Distributions and arithmetic are those of torchvision's v2 transforms of float images (RandomResizedCrop with
-antialiasing, flip, ColorJitter, grey, blur, solarise, in this order). Different are: parameters for every
-image, not once a batch; no rounding to 1/255 on the way; the blur's kernel, SimCLR's tenth of the side.
+Kept by hand because torchvision's v2 transforms draw once for a whole batch. Distributions and arithmetic are
+theirs, for float images: RandomResizedCrop with antialiasing, flip, ColorJitter, grey, blur and solarise, in
+this order. Two things differ: nothing is rounded to 1/255 on the way, and the blur's kernel is SimCLR's, a
+tenth of the side.
 
-Views of several sizes (multi-crop) come out as one tensor for each: `apply_all`. Photographs are cropped
-where they are decoded (setclr.photographs) and get the rest on the device: `finish`.
+Views of several sizes (multi-crop) come out as one tensor for each size: `apply_all`. Photographs are cropped
+where they are decoded (setclr.data.photographs) and get the rest on the device: `finish`.
 """
 
 from collections.abc import Sequence
@@ -19,21 +20,21 @@ import torch
 from torch import Tensor
 
 from setclr import checks
-from setclr.views.pixels import blur, change, crop, grey, jitter, mirror, solarise
+from setclr.views.pixels import apply_where, blur, crop, grey, jitter, mirror, solarise
 from setclr.views.view import View, by_size, check_views
 
-# The columns of the draws: what a view of an image takes uniform numbers for, and how many.
+# The columns of the draws: what a view takes uniform numbers for, and how many.
 NUMBERS = dict(area=10, ratio=10, corner=2, flip=1, jitter=5, order=4, grey=1, blur=2, solarise=1)
 
 
 def augment(images: Tensor, views: Sequence[View], generator: torch.Generator) -> Tensor:
-    """`draw` and `apply` in one: (N, C, H, W) uint8 -> (V, N, C, S, S) float32 in [0, 1]."""
-    _output_side(images, views)  # before n is taken from what may be no images
+    """`draw`, then `apply`: (N, C, H, W) uint8 -> (V, N, C, S, S) float32 in [0, 1]."""
+    _output_side(images, views)  # refuses what has no length
     return apply(images, views, draw(views, len(images), generator))
 
 
 def draw(views: Sequence[View], n: int, generator: torch.Generator) -> Tensor:
-    """All that is random in V views of n images, of any sizes: (n, V, 36) uniform numbers on the CPU.
+    """All that is random in V views of n images: (n, V, 36) uniform numbers on the CPU.
 
     Columns as in NUMBERS; draws[a:b] belong to images[a:b]. Raises ValueError for a generator elsewhere.
     """
@@ -46,7 +47,7 @@ def draw(views: Sequence[View], n: int, generator: torch.Generator) -> Tensor:
 
 
 def apply(images: Tensor, views: Sequence[View], draws: Tensor) -> Tensor:
-    """The views that the draws describe. Nothing here is random, and nothing waits for a GPU.
+    """The views that the draws describe. Nothing here is random or waits for a GPU.
 
     Args:
         images: (N, C, H, W) uint8, C = 1 or 3, on any device.
@@ -54,7 +55,7 @@ def apply(images: Tensor, views: Sequence[View], draws: Tensor) -> Tensor:
         draws: (N, V, 36), from `draw`.
 
     Returns:
-        (V, N, C, S, S) float32 in [0, 1] on the images' device; autocast changes nothing, TF32 some 1e-3.
+        (V, N, C, S, S) float32 in [0, 1] on the images' device; autocast changes nothing, TF32 about 1e-3.
 
     Raises ValueError for other images, for views of two sizes and for draws of other images or views.
     """
@@ -74,7 +75,7 @@ def apply_all(images: Tensor, views: Sequence[View], draws: Tensor) -> list[Tens
 
 
 def finish(crops: Sequence[Tensor], views: Sequence[View], draws: Tensor) -> list[Tensor]:
-    """What `apply_all` does once it has cropped: flips, colours, blur, for crops of `Photographs.crops`.
+    """What `apply_all` does after cropping: flips, colours, blur, for crops of `Photographs.crops`.
 
     Args:
         crops: for each group of `by_size`, (V_g, N, C, S_g, S_g) uint8, on any device.
@@ -107,11 +108,11 @@ def finish(crops: Sequence[Tensor], views: Sequence[View], draws: Tensor) -> lis
 
 
 def _recolour(x: Tensor, p: "Parameters") -> Tensor:
-    """All that a view does to an image once it is cropped: `x` (N, C, S, S), in place."""
+    """All that a view does to an image after cropping: `x` (N, C, S, S), in place."""
     jitter(x, p.factors, p.order)
-    change(x, p.grey, lambda some: grey(some).expand_as(some))
-    change(x, p.blur, blur, p.sigma)
-    change(x, p.solarise, solarise)
+    apply_where(x, p.grey, lambda some: grey(some).expand_as(some))
+    apply_where(x, p.blur, blur, p.sigma)
+    apply_where(x, p.solarise, solarise)
     return x
 
 
@@ -163,7 +164,7 @@ def boxes(view: View, uniform: Tensor, H: int | Tensor, W: int | Tensor) -> Tens
     return torch.cat([torch.where(found, corner * (room + 1), room / 2).floor(), size], dim=1)
 
 
-def check_draws(draws, n: int, V: int) -> None:
+def check_draws(draws: object, n: int, V: int) -> None:
     """Raises ValueError if these are no draws of V views of n images."""
     wanted = (n, V, sum(NUMBERS.values()))
     if not isinstance(draws, Tensor) or draws.shape != wanted or draws.device.type != "cpu":
@@ -172,7 +173,7 @@ def check_draws(draws, n: int, V: int) -> None:
         raise ValueError(f"draws must be {wanted} (images, views, numbers) on the CPU, got {got}; {hint}")
 
 
-def _output_side(images, views) -> int:
+def _output_side(images: Tensor, views: Sequence[View]) -> int:
     """The output's side. Raises ValueError if these images have no such views."""
     check_views(views)
     if len(sizes := {view.size for view in views}) > 1:

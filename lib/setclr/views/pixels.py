@@ -1,7 +1,7 @@
 """The arithmetic of the views: every image of a batch resized, jittered, greyed, blurred by its own amount.
 
-Images are float32 in [0, 1], on any device. Nothing here is random and nothing waits for a GPU:
-what is to be done (masks, factors) is decided on the CPU and carried out where the images are.
+Images are float32 in [0, 1], on any device. Nothing here is random or waits for a GPU: masks and factors come
+from the CPU, and the work is done where the images are.
 """
 
 from collections.abc import Callable
@@ -12,21 +12,22 @@ from torch import Tensor
 CONTRAST, SATURATION, HUE = 1, 2, 3  # columns of the factors, after brightness
 
 
-def change(x: Tensor, which: Tensor, how: Callable[..., Tensor], *values: Tensor) -> None:
-    """Replace the images where `which` (N,) is True by how(images, their values), in place."""
-    index = which.nonzero()[:, 0]
+def apply_where(x: Tensor, mask: Tensor, change: Callable[..., Tensor], *values: Tensor) -> None:
+    """Replace the images where `mask` (N,) is True by change(images, their values), in place."""
+    index = mask.nonzero()[:, 0]
     if len(index):
-        values = [value[index].to(x.device, non_blocking=True) for value in values]
+        chosen = [value[index].to(x.device, non_blocking=True) for value in values]
         index = index.to(x.device, non_blocking=True)
-        x.index_copy_(0, index, how(x.index_select(0, index), *values))
+        x.index_copy_(0, index, change(x.index_select(0, index), *chosen))
 
 
 def crop(x: Tensor, S: int, box: Tensor, flip: Tensor) -> Tensor:
     """Boxes (N, 4) of images (N, C, H, W), resized to S x S with antialiasing, mirrored where `flip` (N,)."""
-    top, left, height, width = box.T
+    top, left, height, width = box.unbind(1)
     left, width = torch.where(flip, left + width, left), torch.where(flip, -width, width)
     spans = torch.stack([top, height, left, width]).float().to(x.device, non_blocking=True)
-    return both_axes(x, resizing(*spans[:2], S, x.shape[2]), resizing(*spans[2:], S, x.shape[3]))
+    top, height, left, width = spans.unbind()
+    return both_axes(x, resizing(top, height, S, x.shape[2]), resizing(left, width, S, x.shape[3]))
 
 
 def both_axes(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
@@ -64,7 +65,7 @@ def jitter(x: Tensor, factors: Tensor, order: Tensor) -> None:
         own = grey(x)
         x.lerp_(contrast * own.mean((2, 3), keepdim=True) + saturation * own, share).clamp_(0, 1)
         if x.shape[1] == 3:
-            change(x, (order[:, slot] == HUE) & (factors[:, HUE] != 0), turn_hue, factors[:, HUE])
+            apply_where(x, (order[:, slot] == HUE) & (factors[:, HUE] != 0), turn_hue, factors[:, HUE])
 
 
 def grey(x: Tensor) -> Tensor:
@@ -91,11 +92,11 @@ def turn_hue(x: Tensor, turn: Tensor) -> Tensor:
 def blur(x: Tensor, sigma: Tensor) -> Tensor:
     """Images (N, C, S, S) under Gaussians of `sigma` (N,) pixels, cut off at S / 20, reflected at borders."""
     S = x.shape[-1]
-    radius, place = max(1, S // 20), torch.arange(S, device=x.device)
+    radius, pixel = max(1, S // 20), torch.arange(S, device=x.device)
     offset = torch.arange(-radius, radius + 1, device=x.device)
-    source = (S - 1 - (S - 1 - (place[:, None] + offset).abs()).abs()).clamp(min=0)
+    source = (S - 1 - (S - 1 - (pixel[:, None] + offset).abs()).abs()).clamp(min=0)
     taps = (-(offset / sigma[:, None]).square() / 2).softmax(1)
-    matrix = torch.einsum("nk,iks->nis", taps, (source[:, :, None] == place).float())
+    matrix = torch.einsum("nk,iks->nis", taps, (source[:, :, None] == pixel).float())
     return both_axes(x, matrix, matrix)
 
 
@@ -104,6 +105,6 @@ def solarise(x: Tensor) -> Tensor:
     return torch.minimum(x, 1 - x)
 
 
-def mirror(x: Tensor, which: Tensor) -> Tensor:
-    """Images (N, C, H, W), left and right exchanged where `which` (N,) is True."""
-    return torch.where(which.to(x.device, non_blocking=True)[:, None, None, None], x.flip(-1), x)
+def mirror(x: Tensor, mask: Tensor) -> Tensor:
+    """Images (N, C, H, W), left and right exchanged where `mask` (N,) is True."""
+    return torch.where(mask.to(x.device, non_blocking=True)[:, None, None, None], x.flip(-1), x)

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from setclr import checks
 
 
-def _numbers(name: str, values, count: int, **bounds) -> tuple[float, ...]:
+def _numbers(name: str, values: object, count: int, **bounds: Any) -> tuple[float, ...]:
     """`values` as `count` floats within the bounds of checks.number. Raises ValueError otherwise."""
     if not isinstance(values, tuple | list) or len(values) != count:
         raise ValueError(f"{name} must be {count} numbers, got {values!r}")
@@ -42,7 +43,7 @@ class View:
     blur_sigma: tuple[float, float] = (0.1, 2.0)
     solarise: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.size is not None:
             checks.integer("size", self.size, least=1, hint="it is the output's side; None keeps the input's")
         for name in ("flip", "jitter_p", "grey", "blur", "solarise"):
@@ -75,7 +76,7 @@ PRESETS: dict[str, tuple[View, ...]] = {
 
 
 def preset(name: str, size: int | None = None, count: int | None = None) -> tuple[View, ...]:
-    """The views `name` of PRESETS with output side `size`; `count` of them, in turn, if given."""
+    """The views `name` of PRESETS with output side `size`; if `count` is given so many, taken in turn."""
     views = PRESETS[checks.choice("name", name, PRESETS)]
     count = len(views) if count is None else checks.integer("count", count, least=1)
     return tuple(replace(views[v % len(views)], size=size) for v in range(count))
@@ -95,9 +96,10 @@ def multi_crop(
     whole = preset(name, size, checks.integer("full", full, least=1))
     if checks.integer("local", local, least=0) == 0:
         return whole
-    if local_size is None and size is None:
-        raise ValueError("local_size must be given where size is None, got None; size=224 gives 96")
-    local_size = max(1, round(3 / 7 * size)) if local_size is None else local_size
+    if local_size is None:
+        if size is None:
+            raise ValueError("local_size must be given where size is None, got None; size=224 gives 96")
+        local_size = max(1, round(3 / 7 * size))
     small = replace(whole[0], size=local_size, scale=LOCAL_SCALE, blur=0.5, solarise=0.0)
     return whole + (small,) * local
 
@@ -105,12 +107,13 @@ def multi_crop(
 def by_size(views: Sequence[View]) -> list[list[int]]:
     """The indices of the views of each size; sizes in the order of their first view."""
     check_views(views)
-    groups = {}
+    groups: dict[int | None, list[int]] = {}
     for v, view in enumerate(views):
         groups.setdefault(view.size, []).append(v)
     return list(groups.values())
 
 
-def check_views(views) -> None:
+def check_views(views: object) -> None:
+    """Raises ValueError unless these are a tuple or list of View, not empty."""
     if not isinstance(views, tuple | list) or not views or not all(isinstance(view, View) for view in views):
         raise ValueError(f"views must be a tuple of View, got {views!r}; preset('simclr') is one")
