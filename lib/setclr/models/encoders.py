@@ -11,6 +11,7 @@ from functools import partial
 from torch import nn
 
 from setclr.checks import choice, integer
+from setclr.extras import extra
 
 
 def conv4(channels: int = 3) -> tuple[nn.Module, int]:
@@ -103,12 +104,13 @@ def encoder(name: str, channels: int = 3) -> tuple[nn.Module, int]:
 
     Raises:
         ValueError: unknown name (the nearest are named) or channels < 1.
-        ModuleNotFoundError: the encoder needs timm, which is not installed.
+        ModuleNotFoundError: the encoder needs torchvision or timm, which is not installed.
     """
     check_encoder(name)
     integer("channels", channels, least=1)
     if name in ENCODERS:
-        return ENCODERS[name](channels=channels)
+        with extra("train"):
+            return ENCODERS[name](channels=channels)
     from setclr.models.vit import timm_encoder
 
     return timm_encoder(name.removeprefix(TIMM), channels)
