@@ -52,6 +52,7 @@ WRONG_IN_A_LOSS = {
         ["kernel", "solver", "pool", "constraint", "uniform_target", "similarity", "distance", "mining"],
         NO_NAME,
     ),
+    "candidates": [x for x in NO_NAME if x is not None],
     "positives": NO_NAME,
 }
 OTHERWISE = {  # where a name means something else in one loss

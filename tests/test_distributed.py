@@ -16,7 +16,7 @@ from setclr.losses import parse
 from setclr.training.distributed import gather, rank, world
 
 EXPRESSIONS = [repr(loss) for loss in EVERY]
-WITH_MORE = [repr(loss) for loss in EVERY if loss.takes == {"keys", "memory"} and "=None" not in repr(loss)]
+WITH_MORE = [repr(loss) for loss in EVERY if loss.takes >= {"keys", "memory"} and "=None" not in repr(loss)]
 
 
 def one_of_two(process: int, port: int, data: dict, results):

@@ -1,39 +1,37 @@
-"""What every loss shares: the checks of its input, unit vectors, `+` and `*`, and a repr that evaluates.
+"""What every loss shares: the reduction, sums and multiples, and a repr that evaluates.
 
 A loss sees a batch as `z` (V, N, E): V views of N images, E dimensions. It solves its inner problem on it,
-`score`s the true answer by the solution and can show the solution as a matrix, its `assignment`.
+scores the true answer by the solution and can show the solution as a matrix, its `assignment`.
 """
 
 import inspect
 import math
-from typing import NamedTuple
+import warnings
+from collections.abc import Iterable
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from setclr.checks import integer, number, values_readable
+from setclr.checks import choice, number
+from setclr.losses.points import Points, checked_points, checked_weight
 
-
-class Points(NamedTuple):
-    """A checked batch of unit vectors, float32 or float64."""
-
-    anchors: Tensor  # (V, N, E)
-    candidates: Tensor  # (V, N, E): the keys, without gradient, where there are any, else the anchors
-    memory: Tensor | None  # (Q, E), without gradient
+Factors = tuple[float | Tensor, ...]  # of a term in a sum; their product is its weight
 
 
 class Objective(nn.Module):
     """What the training loop asks of a loss, or of a baseline, before it calls it with embeddings z.
 
-    `takes`: which of "keys" and "memory" it understands. `targets`: None, or what it must be told of each
-    image, "labels" or "clusters". `local`: whether it takes local features, too (`models.LocalFeatures`).
+    `takes`: which of "keys", "memory" and "labels" it understands beside z, and "views" if z may have more
+    than two. `targets`: None, or what it must be told of each image, "labels" or "clusters". `local`:
+    whether it takes local features, too (`models.LocalFeatures`).
     """
 
     takes: frozenset[str] = frozenset()
     targets: str | None = None
     local = False
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
 
     def prepare(self, views: list[Tensor]) -> list[Tensor]:
@@ -44,36 +42,80 @@ class Objective(nn.Module):
 class SetLoss(Objective):
     """A loss on the set of points z (V, N, E).
 
-    A subclass stores its constructor's arguments under their own names, implements `score` and, unless it is
-    a regulariser, `solution`, and lists in `takes` which of "keys" and "memory" it understands.
+    A subclass stores its constructor's arguments under their own names and implements `values`, or `score`
+    where anchors have no value of their own, and, unless it is a regulariser, `solution`. It lists in `takes`
+    what it understands.
     """
 
-    def forward(self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
-        """The loss, a 0-d tensor.
+    def __init__(self) -> None:
+        super().__init__()
+        self._warned: set[str] = set()
+
+    def forward(
+        self,
+        z: Tensor,
+        keys: Tensor | None = None,
+        memory: Tensor | None = None,
+        labels: Tensor | None = None,
+        weight: Tensor | None = None,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """The loss: the mean over anchors, or the value of each.
 
         Args:
-            z: (V, N, E) floating, V ≥ 2 views of N ≥ 2 images; need not be normalised.
-            keys: (V, N, E): momentum embeddings that serve as candidates instead of z; get no gradient.
+            z: (V, N, E) floating, V ≥ 2 views of N ≥ 2 images, with keys V ≥ 1; need not be normalised.
+            keys: (U, N, E): momentum embeddings that serve as candidates instead of z; get no gradient. For
+                V = 1 every key of an image is a positive; for V > 1 all but that of the anchor's own crop,
+                for the keys of the first V views are those of z's crops.
             memory: (Q, E): more negatives for every anchor; get no gradient.
+            labels: (N,) integers: points of one class are positives, too. Distinct labels change nothing.
+            weight: (N,) ≥ 0, of the images in the mean.
+            reduction: "mean" gives Σ_vi w_i ℓ_vi / (V Σ_i w_i), ℓ the anchors' values and w = 1 without
+                `weight`; "none" gives w_i ℓ_vi, (V, N).
+
+        Returns:
+            A 0-d tensor, or for "none" (V, N).
 
         Raises:
-            ValueError: wrong rank, dtype or size; on the CPU also NaN, inf and rows of zero norm, which on a
-                GPU, where looking at values would stall it, come out as NaN.
+            ValueError: wrong rank, dtype or size; an argument that the loss does not take; `weight` or
+                "none" for a loss without a value for each anchor; on the CPU also NaN, inf and rows of zero
+                norm, and labels of one class alone. On a GPU, where looking at values would stall it, these
+                come out as NaN.
         """
+        choice("reduction", reduction, ("mean", "none"))
         with _full_precision(z):
-            return self.score(self.points(z, keys, memory))
+            points = self.points(z, keys, memory, labels)
+            if weight is None and reduction == "mean":
+                return self.score(points)
+            w = z.new_ones(z.shape[1]) if weight is None else checked_weight(weight, points)
+            values = w * self.values(points)
+            return values if reduction == "none" else values.sum() / (len(z) * w.sum())
 
     @torch.no_grad()
-    def assignment(self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
-        """The solution of the inner problem, (V·N, V·N) or with memory (V·N, V·N + Q), view-major.
+    def assignment(
+        self,
+        z: Tensor,
+        keys: Tensor | None = None,
+        memory: Tensor | None = None,
+        labels: Tensor | None = None,
+    ) -> Tensor:
+        """The solution of the inner problem, (V·N, U·N) or with memory (V·N, U·N + Q), view-major.
 
-        Row = anchor, column = candidate; ≥ 0, zero diagonal, no gradient. Takes what `forward` takes.
+        Row = anchor, column = candidate; ≥ 0, no gradient; 0 at the anchor itself. Takes what `forward`
+        takes.
         """
         with _full_precision(z):
-            return self.solution(self.points(z, keys, memory))
+            return self.solution(self.points(z, keys, memory, labels))
 
     def score(self, points: Points) -> Tensor:
-        raise TypeError(f"{type(self).__name__} does not define score(points)")
+        """The loss, a 0-d tensor."""
+        return self.values(points).mean()
+
+    def values(self, points: Points) -> Tensor:
+        """Each anchor's value, (V, N), whose mean is the loss."""
+        raise ValueError(
+            f"reduction must be 'mean' and weight None for {self}, which has no value for each anchor"
+        )
 
     def solution(self, points: Points) -> Tensor:
         raise ValueError(f"{self} is a regulariser and has no assignment; add it to a loss that has one")
@@ -82,44 +124,58 @@ class SetLoss(Objective):
     def has_assignment(self) -> bool:
         return type(self).solution is not SetLoss.solution
 
-    def points(self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None) -> Points:
+    def points(
+        self,
+        z: Tensor,
+        keys: Tensor | None = None,
+        memory: Tensor | None = None,
+        labels: Tensor | None = None,
+    ) -> Points:
         """Check the input and put it on the unit sphere."""
-        for name, value in (("keys", keys), ("memory", memory)):
+        self._refuse_what_it_does_not_take(keys=keys, memory=memory, labels=labels)
+        points = checked_points(z, keys, memory, labels)
+        V, N, _ = z.shape
+        if V > 2 and "views" not in self.takes:
+            raise ValueError(f"z must hold two views for {self}, got {V}: it matches one with the other")
+        if V > N:
+            self.warn_once(f"z is (V, N, E): {V} views of {N} images? torch.stack([a, b]) joins two (N, E)")
+        return points
+
+    def warn_once(self, message: str) -> None:
+        """Warn, unless this loss has said the same before; never in compiled code."""
+        kind = message.split()[0]
+        if not torch.compiler.is_compiling() and kind not in self._warned:
+            self._warned.add(kind)
+            warnings.warn(message, stacklevel=2)
+
+    def _refuse_what_it_does_not_take(self, **given: Tensor | None) -> None:
+        for name, value in given.items():
             if value is not None and name not in self.takes:
                 raise ValueError(
-                    f"{name} must be None for {type(self).__name__}, which does not use any, "
+                    f"{name} must be None for {self._get_name()}, which does not use any, "
                     f"got {type(value).__name__}"
                 )
-        _check_tensor("z", z, "(V, N, E), V views of N images (torch.stack([a, b]) joins two (N, E))", 3)
-        if z.shape[0] < 2 or z.shape[1] < 2 or z.shape[2] < 1:
-            raise ValueError(
-                "z must have shape (V, N, E) with V >= 2, N >= 2 and E >= 1, "
-                f"got {tuple(z.shape)}: a contrast needs two views and two images"
-            )
-        anchors = unit("z", z)
-        candidates = anchors
-        if keys is not None:
-            _check_tensor("keys", keys, "of z's shape", 3)
-            _check_like_z("keys", keys, keys.shape == z.shape, z)
-            candidates = unit("keys", keys.detach().to(anchors.dtype))
-        if memory is not None:
-            _check_tensor("memory", memory, "(Q, E)", 2)
-            _check_like_z("memory", memory, len(memory) > 0 and memory.shape[1] == z.shape[2], z)
-            memory = unit("memory", memory.detach().to(anchors.dtype))
-        return Points(anchors, candidates, memory)
 
     def __add__(self, other: "SetLoss") -> "WeightedSum":
         if not isinstance(other, SetLoss):
             return NotImplemented
         return WeightedSum([*_terms(self), *_terms(other)])
 
-    def __mul__(self, weight: float) -> "WeightedSum":
-        if isinstance(weight, (SetLoss, Tensor)):
+    def __radd__(self, other: int) -> "SetLoss":
+        return self if type(other) is int and other == 0 else NotImplemented  # what sum() begins with
+
+    def __mul__(self, weight: float | Tensor) -> "WeightedSum":
+        if isinstance(weight, SetLoss):
             return NotImplemented
-        weight = number("weight", weight, hint="a loss is multiplied by a number")
-        return WeightedSum([(weight * w, loss) for w, loss in _terms(self)])
+        factor = _factor(weight)
+        return WeightedSum([((factor, *factors), loss) for factors, loss in _terms(self)])
 
     __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> "WeightedSum":
+        if isinstance(divisor, SetLoss):
+            return NotImplemented
+        return self * (1 / number("divisor", divisor, above=0, hint="a loss is divided by a number"))
 
     def __repr__(self) -> str:
         arguments = {
@@ -135,92 +191,99 @@ class SetLoss(Objective):
 
 
 class WeightedSum(SetLoss):
-    """Σ weight · loss, what `+` and `*` make. Its assignment is that of its first term that has one."""
+    """Σ weight · loss, what `+`, `*` and `/` make. Each term gets what it takes of keys, memory and labels.
 
-    def __init__(self, terms: list[tuple[float, SetLoss]]):
+    `takes`: what one of the terms takes, and "views" if all do. A weight that is a 0-d tensor stays in the
+    graph; an `nn.Parameter` is among the sum's parameters.
+    """
+
+    def __init__(self, terms: list[tuple[Factors, SetLoss]]) -> None:
         super().__init__()
-        self.weights = [weight for weight, _ in terms]
-        self.losses = nn.ModuleList(loss for _, loss in terms)
-        self.takes = frozenset.intersection(*(loss.takes for _, loss in terms))
+        self.factors = [factors for factors, _ in terms]
+        for factor in (factor for factors in self.factors for factor in factors):
+            if isinstance(factor, nn.Parameter):
+                self.register_parameter(f"weight{len(self._parameters)}", factor)
+        self.losses = nn.ModuleList([loss for _, loss in terms])
+        one_of_them = frozenset.union(*(loss.takes for _, loss in terms))
+        all_of_them = frozenset.intersection(*(loss.takes for _, loss in terms))
+        self.takes = one_of_them - {"views"} | all_of_them & {"views"}
 
-    def forward(self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
-        return sum(weight * loss(z, keys, memory) for weight, loss in zip(self.weights, self.losses))
+    @property
+    def weights(self) -> list[float | Tensor]:
+        """The terms' weights as they are now."""
+        return [math.prod(factors) for factors in self.factors]
 
-    def assignment(self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
-        for loss in self.losses:
+    def forward(
+        self,
+        z: Tensor,
+        keys: Tensor | None = None,
+        memory: Tensor | None = None,
+        labels: Tensor | None = None,
+        weight: Tensor | None = None,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """As `SetLoss.forward`, for each term. "none" and `weight` need values of all terms."""
+        self._refuse_what_it_does_not_take(keys=keys, memory=memory, labels=labels)
+        extra = {"keys": keys, "memory": memory, "labels": labels}
+        values = [
+            loss(z, **_taken(loss, extra), weight=weight, reduction=reduction) for _, loss in _terms(self)
+        ]
+        return sum(factor * value for factor, value in zip(self.weights, values))
+
+    def assignment(
+        self,
+        z: Tensor,
+        keys: Tensor | None = None,
+        memory: Tensor | None = None,
+        labels: Tensor | None = None,
+    ) -> Tensor:
+        """The assignment of the first term that has one, given what that term takes."""
+        self._refuse_what_it_does_not_take(keys=keys, memory=memory, labels=labels)
+        extra = {"keys": keys, "memory": memory, "labels": labels}
+        for _, loss in _terms(self):
             if loss.has_assignment:
-                return loss.assignment(z, keys, memory)
+                return loss.assignment(z, **_taken(loss, extra))
         raise ValueError(f"{self} has no assignment: each of its terms is a regulariser")
 
     @property
     def has_assignment(self) -> bool:
-        return any(loss.has_assignment for loss in self.losses)
+        return any(loss.has_assignment for _, loss in _terms(self))
 
     def __repr__(self) -> str:
         return " + ".join(
-            repr(loss) if weight == 1 else f"{weight!r} * {loss!r}"
+            repr(loss) if _literal(weight) in ("1", "1.0") else f"{_literal(weight)} * {loss!r}"
             for weight, loss in zip(self.weights, self.losses)
         )
 
 
-def unit(name: str, x: Tensor) -> Tensor:
-    """x (..., E) on the unit sphere, in float32 or wider. A row is first divided by its largest entry, so
-    that no norm under- or overflows."""
-    x = x.to(torch.promote_types(x.dtype, torch.float32))
-    scale = x.detach().abs().amax(-1, keepdim=True)
-    if values_readable(x):
-        bad = ~(scale.isfinite() & (scale > 0)).squeeze(-1)
-        if bad.any():
-            where = bad.nonzero()[0].tolist()
-            what = "only zeros and so has no direction" if scale[tuple(where)] == 0 else "NaN or inf"
-            raise ValueError(
-                f"{name}{where} must be finite and not zero, got a row that holds {what}; "
-                "look for a diverged step, a dead layer or a missing batch norm"
-            )
-    x = x / scale
-    return x / x.norm(dim=-1, keepdim=True)
+def _terms(loss: SetLoss) -> list[tuple[Factors, SetLoss]]:
+    if isinstance(loss, WeightedSum):
+        return list(zip(loss.factors, cast(Iterable[SetLoss], loss.losses)))
+    return [((), loss)]
 
 
-def check_positive_views(value: int | None, V: int | None = None) -> int | None:
-    """`positive_views` as a constructor takes it: None for all views or an integer ≥ 2; with V also ≤ V."""
-    hint = "None makes every view a positive; multi-crop has 2 global views"
-    return None if value is None else integer("positive_views", value, least=2, most=V, hint=hint)
+def _taken(loss: SetLoss, extra: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
+    return {name: x for name, x in extra.items() if name in loss.takes}
 
 
-def positive_weights(V: int, positive_views: int | None, like: Tensor) -> Tensor:
-    """(V, V): how much view u counts as a positive of an anchor in view v; rows sum to 1, the diagonal is
-    0."""
-    positive = 1 - torch.eye(V, dtype=like.dtype, device=like.device)
-    if check_positive_views(positive_views, V) is not None:
-        positive[:, positive_views:] = 0
-    return positive / positive.sum(1, keepdim=True)
+def _factor(value: float | Tensor) -> float | Tensor:
+    if not isinstance(value, Tensor):
+        return number("weight", value, hint="a loss is multiplied by a number")
+    if value.ndim or not value.is_floating_point():
+        raise ValueError(
+            "weight must be a number or a 0-d floating tensor, "
+            f"got {value.dtype} of shape {tuple(value.shape)}; give each loss a weight of its own"
+        )
+    number("weight", value.item())
+    return value
 
 
-def _terms(loss: SetLoss) -> list[tuple[float, SetLoss]]:
-    return list(zip(loss.weights, loss.losses)) if isinstance(loss, WeightedSum) else [(1.0, loss)]
-
-
-def _literal(value) -> str:
+def _literal(value: object) -> str:
+    if isinstance(value, Tensor):
+        value = float(f"{value.item():.6g}")
     return f"float('{value}')" if isinstance(value, float) and not math.isfinite(value) else repr(value)
 
 
-def _full_precision(z) -> torch.autocast:
-    """Inside a loss autocast is off: a cosine rounded to bf16 is wrong by up to 0.004, which τ = 0.05 makes 8
-    %."""
+def _full_precision(z: Tensor) -> torch.autocast:
+    """Inside a loss autocast is off: a cosine rounded to bf16 is off by up to 0.004, at τ = 0.05 by 8 %."""
     return torch.autocast(z.device.type if isinstance(z, Tensor) else "cpu", enabled=False)
-
-
-def _check_tensor(name: str, x, shape: str, rank: int) -> None:
-    if not isinstance(x, Tensor):
-        raise ValueError(f"{name} must be a floating tensor {shape}, got {type(x).__name__}")
-    if x.ndim != rank:
-        raise ValueError(f"{name} must be a floating tensor {shape}, got shape {tuple(x.shape)}")
-    if not x.is_floating_point():
-        raise ValueError(f"{name} must be a floating tensor {shape}, got {x.dtype}; use {name}.float()")
-
-
-def _check_like_z(name: str, x: Tensor, fits: bool, z: Tensor) -> None:
-    if not fits or x.device != z.device:
-        raise ValueError(
-            f"{name} must fit z of shape {tuple(z.shape)} on {z.device}, got {tuple(x.shape)} on {x.device}"
-        )

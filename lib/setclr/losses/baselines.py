@@ -39,6 +39,7 @@ class Baseline(Objective):
 
     def score(self, z: Tensor, targets: Tensor | None, weight: Tensor | None) -> Tensor:
         """Cross-entropy of the targets, the same for every view."""
+        assert targets is not None  # `forward` has seen to it
         return F.cross_entropy(z.flatten(0, 1), targets.repeat(len(z)), weight)
 
     def __repr__(self) -> str:
@@ -74,7 +75,7 @@ class Rotation(Baseline):
         """(1, N, C, S, S) → (4, N, C, S, S), turned counter-clockwise by 0, 90, 180 and 270 degrees."""
         return [torch.cat([x.rot90(turns, (-2, -1)) for turns in range(4)]) for x in views]
 
-    def score(self, z: Tensor, targets: None, weight: None) -> Tensor:
+    def score(self, z: Tensor, targets: Tensor | None, weight: Tensor | None) -> Tensor:
         if z.shape[0] != 4 or z.shape[2] != 4:
             raise ValueError(f"z must be (4, N, 4), got {tuple(z.shape)}; the recipe needs embedding=4")
         turns = torch.arange(4, device=z.device).repeat_interleave(z.shape[1])
@@ -97,7 +98,7 @@ class DeepInfoMax(Baseline):
 
     local = True
 
-    def score(self, z: Tensor, targets: None, weight: None) -> Tensor:
+    def score(self, z: Tensor, targets: Tensor | None, weight: Tensor | None) -> Tensor:
         P, N, _ = z.shape
         if P < 2 or N < 2:
             raise ValueError(f"z must be (1 + L, N, E) with L >= 1 and N >= 2, got {tuple(z.shape)}")
@@ -118,4 +119,6 @@ def check_targets(targets: Tensor, z: Tensor) -> None:
         )
 
 
-BASELINES = {kind.__name__: kind for kind in (Supervised, DeepCluster, Rotation, DeepInfoMax)}
+BASELINES: dict[str, type[Objective]] = {
+    kind.__name__: kind for kind in (Supervised, DeepCluster, Rotation, DeepInfoMax)
+}

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from setclr.checks import choice, number
-from setclr.inner.assignment import ENUMERABLE, MINING, Assignment, linear_assignment
-from setclr.losses.base import Points, SetLoss
+from setclr.inner.assignment import ENUMERABLE, MINING, linear_assignment
+from setclr.inner.simplex import soft_maximum
+from setclr.losses.base import SetLoss
+from setclr.losses.points import Points
 
 
 class LinearAssignment(SetLoss):
@@ -23,6 +25,7 @@ class LinearAssignment(SetLoss):
     over the permutation matrices, or with batch-hard mining over all matrices with a single 1 in each row.
     Batch-hard, the loss with m = 0 is τ·InfoNCE(τ) of the N×N matrix (QARe, proposition 2; the printed
     eq. 13 lacks an exp), and with τ = 0 the triplet hinge on the hardest negative (QARe, proposition 1).
+    Batch-hard each row has a value of its own, which counts for both points of its pair.
 
     `assignment`: the optimal Y, or for τ > 0 its Gibbs mean, in the block from view 0 to view 1, and its
     transpose in the block from view 1 to view 0, whose rows therefore sum to 1 only one-to-one.
@@ -45,7 +48,7 @@ class LinearAssignment(SetLoss):
         temperature: float = 0.0,
         mining: str = "one-to-one",
         distance: str = "cosine",
-    ):
+    ) -> None:
         super().__init__()
         self.margin = number("margin", margin, least=0, hint="the true pairs must win by it")
         self.temperature = number("temperature", temperature, least=0, hint="0 takes the minimum itself")
@@ -53,20 +56,29 @@ class LinearAssignment(SetLoss):
         self.distance = choice("distance", distance, ("cosine", "euclidean"))
 
     def score(self, points: Points) -> Tensor:
-        return (0 - self.solve(points).value) / points.anchors.shape[1]  # 0, not −0, for a true matching
+        if self.mining == "batch-hard":
+            return super().score(points)
+        value = linear_assignment(self.cost(points), self.temperature).value
+        return (0 - value) / points.anchors.shape[1]  # 0, not −0, for a true matching
+
+    def values(self, points: Points) -> Tensor:
+        if self.mining == "one-to-one":
+            return super().values(points)
+        gain = -self.cost(points)
+        rows = soft_maximum(gain, self.temperature) if self.temperature > 0 else gain.max(1).values
+        return rows.expand(2, -1)
 
     def solution(self, points: Points) -> Tensor:
-        Y = self.solve(points).matrix
+        Y = linear_assignment(self.cost(points), self.temperature, self.mining).matrix
         return torch.cat([torch.cat([torch.zeros_like(Y), Y], 1), torch.cat([Y.T, torch.zeros_like(Y)], 1)])
 
-    def solve(self, points: Points) -> Assignment:
-        """The assignment for S_m less, in each row, its diagonal entry: the true matching then costs nothing,
-        every other as much less as before, and the loss is −value / N without a cancellation."""
-        V, N, _ = points.anchors.shape
-        if V != 2:
-            raise ValueError(
-                f"z must hold two views for LinearAssignment, got {V}: it matches one with the other"
-            )
+    def cost(self, points: Points) -> Tensor:
+        """S_m less, in each row, its diagonal entry, (N, N).
+
+        The true matching then costs nothing, every other as much less as before, and the loss is minus the
+        least cost / N without a cancellation.
+        """
+        N = points.anchors.shape[1]
         if self.mining == "one-to-one" and self.temperature > 0 and N > ENUMERABLE:
             raise ValueError(
                 f"z must hold at most {ENUMERABLE} images for {self}, got {N}: "
@@ -78,4 +90,4 @@ class LinearAssignment(SetLoss):
         else:
             S = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
         S_m = S + self.margin * torch.eye(N, dtype=S.dtype, device=S.device)
-        return linear_assignment(S_m - S_m.diagonal().unsqueeze(1), self.temperature, self.mining)
+        return S_m - S_m.diagonal().unsqueeze(1)

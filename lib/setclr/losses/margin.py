@@ -2,7 +2,7 @@
 
 Inner problem: for every point z⁺ a support-vector machine separates it from the negatives Y; the dual weights
 α say which negatives hold the margin. Outer problem: with these weights held fixed, another view z of the
-same image shall lie on the side of z⁺.
+same image should lie on the side of z⁺.
 """
 
 import torch
@@ -11,7 +11,8 @@ from torch import Tensor
 from setclr.checks import choice, number
 from setclr.inner.dual import Machines
 from setclr.inner.margin import KERNELS, check_dual, check_indefinite, kernel, solve
-from setclr.losses.base import Points, SetLoss
+from setclr.losses.base import SetLoss
+from setclr.losses.points import Points
 
 POOLS = ("all", "view")
 
@@ -26,7 +27,8 @@ class MMCL(SetLoss):
 
     with Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ, k⁺⁺ = k(z⁺, z⁺) and k_Y = k(Y, z⁺); the paper and its
     program write 1 for k⁺⁺, which is not so for tanh. The mean runs over all points z⁺ and, for each, over
-    the other views z of its image. No gradient flows through α. The loss can be negative.
+    the other views z of its image. The value of a point z is what its other views' machines say of it. No
+    gradient flows through α. The loss can be negative.
 
     - "inv" (MMCL_INV): α = clip(2Δ⁻¹1, 0, C): fast, not the machine's solution, possibly worse than α = 0.
     - "pgd" (MMCL_PGD): projected gradients to a KKT residual of 1e-3, a warning where that is not reached.
@@ -51,6 +53,8 @@ class MMCL(SetLoss):
     10 where few are support vectors); O(M²) memory, for "inv" O(V M²).
     """
 
+    takes = frozenset({"views"})
+
     def __init__(
         self,
         kernel: str = "rbf",
@@ -59,7 +63,7 @@ class MMCL(SetLoss):
         ridge: float = 0.1,
         solver: str = "inv",
         pool: str = "all",
-    ):
+    ) -> None:
         super().__init__()
         self.kernel = choice("kernel", kernel, KERNELS)
         self.bandwidth = number("bandwidth", bandwidth, above=0, hint="it is σ² of the rbf kernel")
@@ -69,7 +73,7 @@ class MMCL(SetLoss):
         if kernel == "tanh":
             check_indefinite("kernel='tanh'", self.C, solver)
 
-    def score(self, points: Points) -> Tensor:
+    def values(self, points: Points) -> Tensor:
         V, N, _ = points.anchors.shape
         x = points.anchors.flatten(0, 1)
         K = kernel(x, x, self.kernel, self.bandwidth)
@@ -78,7 +82,7 @@ class MMCL(SetLoss):
             weight = alpha.sum(0) - alpha  # row z = (v, i): α of the machines of its other views
             others = 1 - torch.eye(V, dtype=K.dtype, device=K.device).unsqueeze(2)
             weight.diagonal(dim1=1, dim2=3).sub_(others * alpha.sum((2, 3)))  # (v, u, i): k(z⁺, z)
-        return (weight.view_as(K) * K).sum() / (V * (V - 1) * N)
+        return (weight.view_as(K) * K).sum(1).view(V, N) / (V - 1)
 
     def solution(self, points: Points) -> Tensor:
         V, N, _ = points.anchors.shape

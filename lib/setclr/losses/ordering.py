@@ -1,8 +1,8 @@
 """GroCo: the batch as a list to be sorted (Shvetsova et al. 2023).
 
 For every anchor, positives and hardest negatives stand in one list of similarities. A differentiable sorting
-network says with which probability each of them lands among the places that belong to positives; the true
-answer is: the positives certainly, the negatives never.
+network gives the probability that each lands among the top places; it should be 1 for the positives and 0 for
+the negatives.
 """
 
 import math
@@ -13,14 +13,14 @@ from torch import Tensor
 
 from setclr.checks import boolean, choice, integer, number
 from setclr.inner.sorting import top_probability
-from setclr.losses.base import Points, SetLoss, check_positive_views
+from setclr.losses.base import SetLoss
+from setclr.losses.points import Points, check_positive_views
 
 SMALLEST = math.exp(-100)  # as torch's BCELoss clamps the logarithm; a NaN passes
 
 
 class SortList(NamedTuple):
-    """What is sorted for some of the anchors: n negatives, then K positives, ascending similarities in each
-    group."""
+    """What is sorted for some of the anchors: n negatives, then K positives, each group ascending."""
 
     similarity: Tensor  # (A, n + K)
     column: Tensor  # (A, n + K): which candidate it is
@@ -39,14 +39,16 @@ class GroCo(SetLoss):
     places (0, 1) first, as in the authors' program: the main text's network for an even number of elements,
     with soft swaps the supplement's for an odd one (GroCo, algorithm 1).
 
+    With labels the positives are all points of the class, and all classes must have equally many images.
+
     `assignment`: p_i at the candidates in the anchor's list, 0 elsewhere; rows sum to K. Without a batch norm
-    as the
-    last layer of the projection head the loss collapses: see `models.head`.
+    as the last layer of the projection head the loss collapses: see `models.head`.
 
     Args:
         beta: inverse temperature of a swap, > 0. Table 8a's best pairs of (negatives, beta): (1, .125), (5,
             .25), (10, 1), (20, 8).
-        negatives: how many of the hardest negatives enter the list, ≥ 1; fewer where the batch has fewer.
+        negatives: how many of the hardest negatives enter the list, ≥ 1; fewer, with a warning, where the
+            batch has fewer.
         pool: "all": negatives from every view (the paper's text); "view": from the anchor's own view (the
             authors' program, with which the published numbers were made).
         preorder: sort positives and negatives among themselves first; otherwise they stand in view and index
@@ -55,12 +57,13 @@ class GroCo(SetLoss):
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
 
     Raises:
-        ValueError: an argument is out of range; in `forward`, positive_views > V.
+        ValueError: an argument is out of range; in `forward`, positive_views > U, classes of unequal size, or
+            pool="view" with keys of another number of views.
 
-    Cost: O(M² E + M (n+K)²) time, O(M² + M (n+K)²) memory, M = V·N.
+    Cost: O(M² E + M (n+K)²) time, O(M² + M (n+K)²) memory, M = V·N. With labels a GPU waits for their counts.
     """
 
-    takes = frozenset({"keys"})
+    takes = frozenset({"views", "keys", "labels"})
 
     def __init__(
         self,
@@ -70,7 +73,7 @@ class GroCo(SetLoss):
         preorder: bool = True,
         stop_gradient: bool = True,
         positive_views: int | None = None,
-    ):
+    ) -> None:
         super().__init__()
         self.beta = number("beta", beta, above=0, hint="table 8a uses 0.125 to 8")
         self.negatives = integer("negatives", negatives, least=1, hint="the paper uses 1 to 20")
@@ -79,18 +82,18 @@ class GroCo(SetLoss):
         self.stop_gradient = boolean("stop_gradient", stop_gradient)
         self.positive_views = check_positive_views(positive_views)
 
-    def score(self, points: Points) -> Tensor:
-        total = 0.0
+    def values(self, points: Points) -> Tensor:
+        V, N, _ = points.anchors.shape
+        found = []
         for x in self.lists(points):
             p = top_probability(x.similarity, x.positives, self.beta)
             right = torch.cat([1 - p[:, : -x.positives], p[:, -x.positives :]], dim=1)
-            total = total - right.clamp(min=SMALLEST).log().sum() / p.shape[1]
-        V, N, _ = points.anchors.shape
-        return total / (V * N)
+            found.append(-right.clamp(min=SMALLEST).log().mean(1))
+        return torch.cat(found).view(V, N)
 
     def solution(self, points: Points) -> Tensor:
-        M = points.anchors.shape[0] * points.anchors.shape[1]
-        assignment = points.anchors.new_zeros(M, M)
+        M, columns = (x.shape[0] * x.shape[1] for x in (points.anchors, points.candidates))
+        assignment = points.anchors.new_zeros(M, columns)
         for x in self.lists(points):
             p = top_probability(x.similarity, x.positives, self.beta)
             assignment[x.anchors].scatter_(1, x.column, p)
@@ -98,48 +101,87 @@ class GroCo(SetLoss):
 
     def lists(self, points: Points) -> list[SortList]:
         """The lists of all anchors, together where they have the same number of positives."""
-        anchors, candidates, _ = points
-        check_positive_views(self.positive_views, len(anchors))
+        check_positive_views(self.positive_views, len(points.candidates))
         if self.stop_gradient:
-            candidates = candidates.detach()
-        V, N, _ = anchors.shape
-        negative_similarity, negative_column = self.hardest(anchors, candidates)
-        positive_similarity = torch.einsum("vie,uie->viu", anchors, candidates)
-
+            points = points._replace(candidates=points.candidates.detach())
+        V, N, _ = points.anchors.shape
+        mates = self.mates(points)
+        negatives = self.hardest(points, mates.shape[1])
+        G = len(points.candidates) if self.positive_views is None else self.positive_views
+        own = min(G, points.own_views())  # the first views, whose anchors are among the G views' points
         lists = []
-        G = V if self.positive_views is None else self.positive_views
-        for views, K in [(range(G), G - 1)] + ([(range(G, V), G)] if G < V else []):
-            v = torch.arange(views.start, views.stop, device=anchors.device).view(-1, 1, 1)
-            positive = torch.arange(K, device=anchors.device).expand(len(views), N, K)
-            positive = positive + (positive >= v)  # the first G views, without the anchor's own
-            here = slice(views.start, views.stop)
-            similarity = positive_similarity[here].gather(-1, positive)
-            if self.preorder:
-                similarity, order = similarity.sort(dim=-1)
-                positive = positive.gather(-1, order)
-            column = N * positive + torch.arange(N, device=anchors.device).unsqueeze(1)
-            lists.append(
-                SortList(
-                    torch.cat([negative_similarity[here], similarity], dim=-1).flatten(0, 1),
-                    torch.cat([negative_column[here], column], dim=-1).flatten(0, 1),
-                    K,
-                    slice(N * views.start, N * views.stop),
+        for views in (range(own), range(own, V)):
+            if len(views):
+                positives = self.ordered_positives(points, mates, views, G, views.stop <= own)
+                similarity, column = (
+                    torch.cat([n[views.start : views.stop], p], dim=-1).flatten(0, 1)
+                    for n, p in zip(negatives, positives)
                 )
-            )
+                here = slice(N * views.start, N * views.stop)
+                lists.append(SortList(similarity, column, positives[0].shape[-1], here))
         return lists
 
-    def hardest(self, anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-        """Similarity and column of every anchor's most similar negatives, (V, N, n) each."""
-        V, N, _ = anchors.shape
-        own = torch.eye(N, dtype=torch.bool, device=anchors.device)
-        if self.pool == "all":
-            similarity = (anchors @ candidates.flatten(0, 1).T).masked_fill(own.repeat(1, V), -torch.inf)
-            first_column = 0
+    def ordered_positives(
+        self, points: Points, mates: Tensor, views: range, G: int, without_own: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Similarity and column of the positives of the anchors in these views, (views, N, K) each.
+
+        They are of the first G views, `without_own` without the anchor itself.
+        """
+        anchors = points.anchors[views.start : views.stop]
+        N, c = mates.shape
+        place = torch.arange(G * c - without_own, device=mates.device).expand(len(views), 1, -1)
+        if without_own:  # the anchor (v, i) would stand at place c·v
+            v = torch.arange(views.start, views.stop, device=mates.device).view(-1, 1, 1)
+            place = place + (place >= c * v)
+        column = N * (place // c) + mates[:, place % c].squeeze(2).transpose(0, 1)
+        if points.labels is None:
+            similarity = torch.einsum("vie,uie->viu", anchors, points.candidates)
+            similarity = similarity.gather(-1, place.expand(column.shape))
         else:
-            similarity = (anchors @ candidates.mT).masked_fill(own, -torch.inf)
+            similarity = (anchors @ points.candidates.flatten(0, 1).T).gather(-1, column)
+        if self.preorder:
+            similarity, order = similarity.sort(dim=-1)
+            column = column.gather(-1, order)
+        return similarity, column
+
+    def mates(self, points: Points) -> Tensor:
+        """The images of each image's class, itself first, (N, c)."""
+        image = torch.arange(points.anchors.shape[1], device=points.anchors.device)
+        if points.labels is None:
+            return image.unsqueeze(1)
+        same = points.same_class()
+        sizes = same.sum(1)
+        smallest, largest = sizes.aminmax()
+        if bool(smallest < largest):
+            raise ValueError(
+                f"labels must name classes of one size for GroCo, got {int(smallest)} to {int(largest)} "
+                "images: its lists need equally many positives; draw as many images of each class"
+            )
+        same = same.int().fill_diagonal_(2)
+        return same.sort(descending=True, stable=True).indices[:, : int(largest)]
+
+    def hardest(self, points: Points, c: int) -> tuple[Tensor, Tensor]:
+        """Similarity and column of every anchor's most similar negatives, (V, N, n) each.
+
+        c: the size of a class.
+        """
+        anchors, candidates, same = points.anchors, points.candidates, points.same_class()
+        (V, N, _), U = anchors.shape, len(candidates)
+        if self.pool == "view" and U != V:
+            raise ValueError(
+                f"keys must have the {V} views of z for pool='view', got {U}: negatives are of one view"
+            )
+        if self.pool == "view":
+            similarity = (anchors @ candidates.mT).masked_fill(same, -torch.inf)
             first_column = N * torch.arange(V, device=anchors.device).view(V, 1, 1)
-        n = min(self.negatives, similarity.shape[-1] // N * (N - 1))
-        similarity, column = similarity.topk(n, dim=-1)
+        else:
+            similarity = (anchors @ candidates.flatten(0, 1).T).masked_fill(same.repeat(1, U), -torch.inf)
+            first_column = torch.zeros_like(same[:1, :1], dtype=torch.int64)
+        available = similarity.shape[-1] // N * (N - c)
+        if available < self.negatives:
+            self.warn_once(f"negatives={self.negatives} in GroCo, {available} at hand: all are taken")
+        similarity, column = similarity.topk(min(self.negatives, available), dim=-1)
         if self.preorder:
             return similarity.flip(-1), first_column + column.flip(-1)
         column, order = column.sort(dim=-1)

@@ -1,11 +1,16 @@
-"""Losses that score positive pairs against the anchor's negatives: InfoNCE, NTLogistic and Triplet."""
+"""Losses that score positive pairs against the anchor's negatives: InfoNCE, SupCon, NTLogistic, Triplet."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from setclr.checks import choice, integer, number
-from setclr.losses.base import Points, SetLoss, check_positive_views, positive_weights
+from setclr.losses.base import SetLoss
+from setclr.losses.contrast import Contrast, all_candidates, contrast
+from setclr.losses.points import Points, check_positive_views
+from setclr.losses.temperature import in_use, learnable
+
+PAPERS_USE = "the papers use 0.05 to 0.5"
 
 
 class InfoNCE(SetLoss):
@@ -16,64 +21,84 @@ class InfoNCE(SetLoss):
         e^{s_{an}/\tau}}
 
     with s the cosine similarity; the mean runs over the anchor's positives, then over anchors. Other
-    positives are not in the denominator. For two views it is NT-Xent (Chen et al. 2020).
+    positives are not in the denominator, with labels neither (`SupCon` has them there). For two views it is
+    NT-Xent (Chen et al. 2020); with candidates="other view" it is CLIP's loss (Radford et al. 2021).
 
     The inner problem is the choice of one candidate; the temperature smooths its maximum. `assignment`: the
     mean over positives of the softmax over that positive and the negatives; rows sum to 1.
 
     Args:
-        temperature: τ > 0. The papers use 0.05 to 0.5; towards 0 only the hardest negative counts.
+        temperature: τ > 0, or a 0-d `nn.Parameter` to learn it. The papers use 0.05 to 0.5; towards 0 only
+            the hardest negative counts.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
+        candidates: "other view": of two views, an anchor is compared with those of the other one alone. None:
+            with all.
 
     Raises:
-        ValueError: an argument is out of range; in `forward`, positive_views > V.
+        ValueError: an argument is out of range; in `forward`, positive_views > U, or "other view" for other
+            than two views.
 
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
-    takes = frozenset({"keys", "memory"})
+    takes = frozenset({"views", "keys", "memory", "labels"})
 
-    def __init__(self, temperature: float = 0.5, positive_views: int | None = None):
+    def __init__(
+        self,
+        temperature: float | nn.Parameter = 0.5,
+        positive_views: int | None = None,
+        candidates: str | None = None,
+    ) -> None:
         super().__init__()
-        self.temperature = number("temperature", temperature, above=0, hint="the papers use 0.05 to 0.5")
+        self.temperature = _temperature(temperature)
         self.positive_views = check_positive_views(positive_views)
+        self.candidates = candidates
+        if candidates is not None:
+            choice("candidates", candidates, ("other view",), hint="None takes those of all views")
+            self.takes = self.takes - {"views"}
 
-    def score(self, points: Points) -> Tensor:
-        positives, negatives = logits(points, self.temperature)
-        loss = F.softplus(self.mass(positives, negatives) - positives)  # −log of the fraction above
-        return mean_over_positives(loss, self.positive_views)
+    def contrast(self, points: Points) -> Contrast:
+        views = len(points.anchors), len(points.candidates)
+        if self.candidates is not None and views != (2, 2):
+            raise ValueError(f"z and keys must hold two views each for {self}, got {views[0]} and {views[1]}")
+        tau = in_use("temperature", self.temperature)
+        return contrast(points, tau, self.positive_views, self.candidates is not None)
+
+    def values(self, points: Points) -> Tensor:
+        c = self.contrast(points)
+        return c.over_positives(F.softplus(self.log_mass(c) - c.positives))  # −log of the fraction above
 
     def solution(self, points: Points) -> Tensor:
-        positives, negatives = logits(points, self.temperature)
-        lead = positives - self.mass(positives, negatives)
-        weights = positive_weights(len(lead), self.positive_views, lead).unsqueeze(-1)
-        left = (weights * (-lead).sigmoid()).sum(1)  # (V, N): what the negatives get
-        assignment = left.unsqueeze(-1) * self.shares(torch.cat(negatives, dim=-1))
-        same_image(assignment).copy_(weights * lead.sigmoid())
-        return assignment.flatten(0, 1)
+        c = self.contrast(points)
+        lead = c.positives - self.log_mass(c)
+        rest = c.over_positives((-lead).sigmoid()).unsqueeze(-1)  # what the negatives get
+        return c.assignment(rest * self.shares(c), c.weights * lead.sigmoid())
 
-    def mass(self, positives: Tensor, negatives: list[Tensor]) -> Tensor:
-        """Logarithm of what the negatives weigh together, (V, 1, N), or against each positive, (V, V, N)."""
-        return logsumexp(negatives).unsqueeze(1)
+    def log_mass(self, c: Contrast) -> Tensor:
+        """log of what the negatives weigh together, (V, N, 1), or against each positive, (V, N, K)."""
+        return c.log_mass().unsqueeze(-1)
 
-    def shares(self, negatives: Tensor) -> Tensor:
-        """Each candidate's share of that mass, (V, N, V·N + Q), from the logits of all; sums to 1."""
-        return negatives.softmax(-1)
+    def shares(self, c: Contrast) -> Tensor:
+        """Each candidate's share of that mass, (V, N, U·N + Q); sums to 1."""
+        return c.matrix().softmax(-1)
 
 
-class NTLogistic(SetLoss):
-    r"""Every pair on its own: is it one image or two? (Mikolov et al. 2013; Chen et al. 2020, table 2)
+class SupCon(SetLoss):
+    r"""Supervised contrast: a class's points pick one another (Khosla et al. 2020, L_out, eq. 2).
 
     .. math::
-        L = \operatorname{mean}_{\text{positive pairs}} \log(1 + e^{-s/\tau}) +
-        \operatorname{mean}_{\text{negative pairs}} \log(1 + e^{s/\tau})
+        L = \operatorname{mean}_a \operatorname{mean}_p\; -\log \frac{e^{s_{ap}/\tau}}{\sum_{c \neq a}
+        e^{s_{ac}/\tau}}
 
-    The inner problem decides each pair without looking at the others: nothing makes a row sum to 1.
-    `assignment`: the probability σ(s/τ) that the pair is a positive one, for every candidate but the anchor
-    itself.
+    The mean over an anchor's positives stands outside the logarithm, and every candidate but the anchor is in
+    the denominator, the other positives too: for more than one positive this is not InfoNCE with labels.
+    Without labels the positives are the image's other views.
+
+    The inner problem is the choice of one candidate. `assignment`: the softmax over all candidates but the
+    anchor; rows sum to 1.
 
     Args:
-        temperature: τ > 0; QARe's experiments use 0.05.
+        temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.1.
 
     Raises:
         ValueError: the temperature is out of range.
@@ -81,19 +106,62 @@ class NTLogistic(SetLoss):
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
-    def __init__(self, temperature: float = 0.05):
-        super().__init__()
-        self.temperature = number("temperature", temperature, above=0, hint="the papers use 0.05 to 0.5")
+    takes = frozenset({"views", "keys", "memory", "labels"})
 
-    def score(self, points: Points) -> Tensor:
-        positives, (negatives,) = logits(points, self.temperature)
-        V, _, N = positives.shape
-        apart = F.softplus(negatives).sum() / (V * N * V * (N - 1))
-        return mean_over_positives(F.softplus(-positives)) + apart
+    def __init__(self, temperature: float | nn.Parameter = 0.1) -> None:
+        super().__init__()
+        self.temperature = _temperature(temperature)
+
+    def values(self, points: Points) -> Tensor:
+        c = contrast(points, in_use("temperature", self.temperature))
+        return c.over_positives(self.log_total(c).unsqueeze(-1) - c.positives)
+
+    def solution(self, points: Points) -> Tensor:
+        c = contrast(points, in_use("temperature", self.temperature))
+        total = self.log_total(c).unsqueeze(-1)
+        positive = (c.positives - total).exp() * (c.weights > 0)
+        return c.assignment((c.matrix() - total).exp(), positive)
+
+    def log_total(self, c: Contrast) -> Tensor:
+        """log of the denominator, (V, N)."""
+        return torch.logaddexp(
+            c.log_mass(), c.positives.masked_fill(c.weights == 0, -torch.inf).logsumexp(-1)
+        )
+
+
+class NTLogistic(SetLoss):
+    r"""Every pair on its own: is it one image or two? (Mikolov et al. 2013; Chen et al. 2020, table 2)
+
+    .. math::
+        L = \operatorname{mean}_a \Big[ \operatorname{mean}_p \log(1 + e^{-s_{ap}/\tau}) +
+        \operatorname{mean}_n \log(1 + e^{s_{an}/\tau}) \Big]
+
+    The inner problem decides each pair without looking at the others: nothing makes a row sum to 1.
+    `assignment`: the probability σ(s/τ) that the pair is a positive one, for every candidate but the anchor.
+
+    Args:
+        temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; QARe's experiments use 0.05.
+
+    Raises:
+        ValueError: the temperature is out of range.
+
+    Cost: O(M² E) time and O(M²) memory, M = V·N.
+    """
+
+    takes = frozenset({"views", "labels"})
+
+    def __init__(self, temperature: float | nn.Parameter = 0.05) -> None:
+        super().__init__()
+        self.temperature = _temperature(temperature)
+
+    def values(self, points: Points) -> Tensor:
+        c = contrast(points, in_use("temperature", self.temperature))
+        (negatives,) = c.negatives
+        return c.over_positives(F.softplus(-c.positives)) + F.softplus(negatives).sum(-1) / c.counts
 
     def solution(self, points: Points) -> Tensor:
         x = points.anchors.flatten(0, 1)
-        return (x @ x.T / self.temperature).sigmoid().fill_diagonal_(0)
+        return (x @ x.T / in_use("temperature", self.temperature)).sigmoid().fill_diagonal_(0)
 
 
 class Triplet(SetLoss):
@@ -103,7 +171,7 @@ class Triplet(SetLoss):
         L = \operatorname{mean}_a \operatorname{mean}_{p, n}\; \max(0,\; d_{ap} - d_{an} + m)
 
     with p the anchor's chosen positives and n its nearest negatives, as in Hermans et al. 2017. Without the
-    hinge (m = ∞ in GroCo's table 7) it is the mean of d⁺ − d⁻.
+    hinge (m = ∞ in GroCo's table 7) it is the mean of d⁺ − d⁻. Labels make the class's points positives.
 
     The inner problem is the search for the nearest negatives. `assignment`: equal weights for them that sum
     to 1.
@@ -120,12 +188,13 @@ class Triplet(SetLoss):
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
 
     Raises:
-        ValueError: an argument is out of range; in `forward`, positive_views > V.
+        ValueError: an argument is out of range; in `forward`, positive_views > U.
 
-    Cost: O(M² E) time and O(M²) memory, M = V·N; only the chosen pairs get a gradient.
+    Cost: O(M² E) time and O(M²) memory, M = V·N; only the chosen pairs get a gradient. With labels and all
+    positives O(M² n) memory for n negatives.
     """
 
-    takes = frozenset({"keys", "memory"})
+    takes = frozenset({"views", "keys", "memory", "labels"})
 
     def __init__(
         self,
@@ -134,7 +203,7 @@ class Triplet(SetLoss):
         negatives: int = 1,
         distance: str = "euclidean",
         positive_views: int | None = None,
-    ):
+    ) -> None:
         super().__init__()
         hint = "None leaves the hinge out, the papers use 0.5 to 1.6"
         self.margin = None if margin is None else number("margin", margin, least=0, hint=hint)
@@ -143,32 +212,38 @@ class Triplet(SetLoss):
         self.distance = choice("distance", distance, ("euclidean", "cosine"))
         self.positive_views = check_positive_views(positive_views)
 
-    def score(self, points: Points) -> Tensor:
-        V, N, _ = points.anchors.shape
-        view, image = (torch.arange(n, device=points.anchors.device) for n in (V, N))
-        other = (view[:, None] + view[1:]) % V  # (V, V − 1)
-        weights = positive_weights(V, self.positive_views, points.anchors).gather(1, other).unsqueeze(1)
-        positive = self.distances(points, N * other.unsqueeze(1) + image.unsqueeze(-1))
+    def values(self, points: Points) -> Tensor:
+        with torch.no_grad():
+            c = contrast(points, positive_views=self.positive_views)
+            column, share = self.hardest(c)
+        V, N, K = c.positives.shape
+        own = torch.arange(K, device=column.device)
+        if not c.labelled:
+            own = N * own + torch.arange(N, device=column.device).unsqueeze(1)
+        positive, weights = self.distances(points, own.expand(V, N, K)), c.weights
         if self.positives == "hardest":
             positive = positive.masked_fill(weights == 0, -torch.inf).amax(-1, keepdim=True)
-            weights = 1
-        negative = self.distances(points, self.hardest(points))
-        gap = positive.unsqueeze(-1) - negative.unsqueeze(-2)
+            weights = torch.ones_like(positive)
+        gap = positive.unsqueeze(-1) - self.distances(points, column).unsqueeze(-2)
         if self.margin is not None:
             gap = F.relu(gap + self.margin)
-        return (weights * gap.mean(-1)).sum() / (V * N)
+        return (weights * (gap * share.unsqueeze(-2)).sum(-1)).sum(-1)
 
     def solution(self, points: Points) -> Tensor:
-        column = self.hardest(points).flatten(0, 1)
-        assignment = points.anchors.new_zeros(len(column), len(all_candidates(points)))
-        return assignment.scatter_(1, column, 1 / column.shape[1])
+        column, share = self.hardest(contrast(points))
+        assignment = column.new_zeros(column.shape[0] * column.shape[1], len(all_candidates(points)))
+        return assignment.to(share).scatter_(1, column.flatten(0, 1), share.flatten(0, 1))
 
-    @torch.no_grad()
-    def hardest(self, points: Points) -> Tensor:
-        """Columns of every anchor's most similar negatives, (V, N, n): both distances fall as s grows."""
-        _, negatives = logits(points, temperature=1)
-        n = min(self.negatives, count(negatives))
-        return torch.cat(negatives, dim=-1).topk(n, sorted=False).indices
+    def hardest(self, c: Contrast) -> tuple[Tensor, Tensor]:
+        """Columns of every anchor's most similar negatives and their shares, (V, N, n), which sum to 1.
+
+        Both distances fall as s grows.
+        """
+        negatives = c.matrix()
+        most = negatives.shape[-1] - (0 if c.labelled else c.positives.shape[-1])
+        similarity, column = negatives.topk(min(self.negatives, most), sorted=False)
+        found = (similarity > -torch.inf).to(similarity)
+        return column, found / found.sum(-1, keepdim=True)
 
     def distances(self, points: Points, column: Tensor) -> Tensor:
         """From every anchor to the candidates in its row of `column` (V, N, n), of that shape.
@@ -185,44 +260,5 @@ class Triplet(SetLoss):
         return 1 - (x * y).sum(-1) if self.distance == "cosine" else (x - y).norm(dim=-1)
 
 
-def logits(points: Points, temperature: float) -> tuple[Tensor, list[Tensor]]:
-    """s/τ of positives and of negatives, these in parts, since joining them would copy a long memory.
-
-    Returns:
-        (V, V, N): anchor (v, i) and view u of its own image; a list of (V, N, V·N), −inf where the image is
-        the anchor's own, and with memory (V, N, Q).
-    """
-    anchors = points.anchors / temperature
-    positives = torch.einsum("vie,uie->vui", anchors, points.candidates)
-    negatives = anchors @ points.candidates.flatten(0, 1).T
-    same_image(negatives).fill_(-torch.inf)
-    return positives, [negatives] if points.memory is None else [negatives, anchors @ points.memory.T]
-
-
-def logsumexp(negatives: list[Tensor]) -> Tensor:
-    """log Σ_n e^x_n over the columns of all parts, (V, N)."""
-    return torch.stack([x.logsumexp(-1) for x in negatives]).logsumexp(0)
-
-
-def count(negatives: list[Tensor]) -> int:
-    """How many negatives an anchor has: the columns of all parts without its own image's V."""
-    return sum(x.shape[-1] for x in negatives) - len(negatives[0])
-
-
-def all_candidates(points: Points) -> Tensor:
-    """(V·N + Q, E): the candidates, view-major, then the memory."""
-    candidates = points.candidates.flatten(0, 1)
-    return candidates if points.memory is None else torch.cat([candidates, points.memory])
-
-
-def same_image(x: Tensor) -> Tensor:
-    """A view on the entries of x (V, N, V·N or more) that compare anchor (v, i) with view u of its own image,
-    (V, V, N)."""
-    V, N, _ = x.shape
-    return x[..., : V * N].view(V, N, V, N).diagonal(dim1=1, dim2=3)
-
-
-def mean_over_positives(x: Tensor, positive_views: int | None = None) -> Tensor:
-    """Mean of x (V, V, N) over the positives u of each anchor (v, i), then over anchors."""
-    V, _, N = x.shape
-    return torch.einsum("vu,vui->", positive_weights(V, positive_views, x), x) / (V * N)
+def _temperature(value: float | nn.Parameter) -> float | nn.Parameter:
+    return learnable("temperature", value, PAPERS_USE)

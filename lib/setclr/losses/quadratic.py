@@ -10,7 +10,8 @@ from torch import Tensor
 
 from setclr.checks import choice
 from setclr.inner.assignment import spectrum
-from setclr.losses.base import Points, SetLoss
+from setclr.losses.base import SetLoss
+from setclr.losses.points import Points
 
 
 class QARe(SetLoss):
@@ -27,9 +28,9 @@ class QARe(SetLoss):
     formula.
 
     A regulariser, for `InfoNCE(0.5) + 1.125 * QARe()`; the weights of table 4 go from 0.125 to 1.25. It has
-    no assignment. The cosine version pushes the points of a view apart. The Euclidean one contracts them: the
-    exact term −min_Y tr(S_A Y S_Bᵀ Yᵀ) ≤ 0 falls when distances grow, but its bound is ≥ 0 and least where
-    all distances vanish.
+    no assignment and no value for each anchor. The cosine version pushes the points of a view apart. The
+    Euclidean one contracts them: the exact term −min_Y tr(S_A Y S_Bᵀ Yᵀ) ≤ 0 falls when distances grow, but
+    its bound is ≥ 0 and least where all distances vanish.
 
     Args:
         similarity: "cosine" or "euclidean".
@@ -42,7 +43,9 @@ class QARe(SetLoss):
     distances always, O(V (N² E + N³)) and O(V N²).
     """
 
-    def __init__(self, similarity: str = "cosine"):
+    takes = frozenset({"views"})
+
+    def __init__(self, similarity: str = "cosine") -> None:
         super().__init__()
         self.similarity = choice("similarity", similarity, ("cosine", "euclidean"))
 

@@ -1,17 +1,20 @@
 """Relatives of InfoNCE that the papers compare with: other ways to spread the negatives, or to weigh them.
 
-AlignUniform and InvaSpread keep the two wishes apart, positives near and everything else spread out.
-HardNegatives, DCL and HCL are InfoNCE with another account of what the negatives weigh.
+AlignUniform and InvaSpread have one term that draws positives together and one that spreads all points.
+HardNegatives, DCL and HCL are InfoNCE with another weight of the negatives.
 """
 
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from setclr.checks import number
-from setclr.losses.base import Points, SetLoss, positive_weights
-from setclr.losses.pairwise import InfoNCE, count, logsumexp, mean_over_positives
+from setclr.losses.base import SetLoss
+from setclr.losses.contrast import Contrast
+from setclr.losses.pairwise import InfoNCE
+from setclr.losses.points import Points
+from setclr.losses.temperature import in_use, learnable
 
 
 class AlignUniform(SetLoss):
@@ -22,7 +25,8 @@ class AlignUniform(SetLoss):
         \operatorname{mean}_{i \neq j}\, e^{-t \|x_{vi} - x_{vj}\|^2}
 
     The inner problem is the second term's: which points of the view are an anchor's neighbours, by a Gaussian
-    kernel. `assignment`: e^{−t‖x_i − x_j‖²} within the anchor's view, rows scaled to sum to 1.
+    kernel. `assignment`: e^{−t‖x_i − x_j‖²} within the anchor's view, rows scaled to sum to 1. The logarithm
+    of a mean over pairs has no value for each anchor.
 
     Args:
         alpha: exponent of the positives' distance, > 0; the paper uses 1 and 2. Where two positives are equal
@@ -36,7 +40,9 @@ class AlignUniform(SetLoss):
     Cost: O(M N E + M V E) time and O(M N + M V E) memory, M = V·N.
     """
 
-    def __init__(self, alpha: float = 2.0, t: float = 2.0, weight: float = 1.0):
+    takes = frozenset({"views"})
+
+    def __init__(self, alpha: float = 2.0, t: float = 2.0, weight: float = 1.0) -> None:
         super().__init__()
         self.alpha = number("alpha", alpha, above=0, hint="the paper uses 1 and 2")
         self.t = number("t", t, above=0, hint="the paper uses 2")
@@ -70,14 +76,17 @@ class InvaSpread(SetLoss):
         i} \log\big(1 - P_v(i \mid x_{vj})\big) \Big], \qquad P_v(i \mid x) = \frac{e^{x_{vi} \cdot x /
         \tau}}{\sum_k e^{x_{vk} \cdot x / \tau}}
 
-    Unlike elsewhere the softmax runs over one view's images only. Where x is of that view, x itself is among
-    them, so every other image has P(i|x) ≤ ½ and the complement keeps its digits.
+    The softmax runs over the images of one view. Where x is of that view, x itself is among them, so every
+    other image has P(i|x) ≤ ½ and the complement keeps its digits.
 
     The inner problem is the classification of a point among another view's images. `assignment`: P_v(·|x) in
     every other view, divided by their number; rows sum to 1.
 
+    The value of the anchor (v, i): its own −log P_u(i|x_vi), the mean over the other views u, and what it
+    takes of the other images' places, −Σ_j log(1 − P_v(i|x_vj)).
+
     Args:
-        temperature: τ > 0; the paper uses 0.1.
+        temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.1.
 
     Raises:
         ValueError: the temperature is out of range.
@@ -85,27 +94,32 @@ class InvaSpread(SetLoss):
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
-    def __init__(self, temperature: float = 0.1):
-        super().__init__()
-        self.temperature = number("temperature", temperature, above=0, hint="the paper uses 0.1")
+    takes = frozenset({"views"})
 
-    def score(self, points: Points) -> Tensor:
+    def __init__(self, temperature: float | nn.Parameter = 0.1) -> None:
+        super().__init__()
+        self.temperature = learnable("temperature", temperature, "the paper uses 0.1")
+
+    def values(self, points: Points) -> Tensor:
         log_probability = self.logits(points).log_softmax(-1)
         V, N, _, _ = log_probability.shape
-        within = log_probability.diagonal(dim1=0, dim2=2)  # (N, N, V)
+        within = log_probability.diagonal(dim1=0, dim2=2)  # (N, N, V): x_vj, the image i and the view v
         own = torch.eye(N, dtype=torch.bool, device=within.device).unsqueeze(-1)
-        spread = -within.exp().masked_fill(own, 0).neg().log1p().sum() / (V * N)
-        return spread - mean_over_positives(log_probability.diagonal(dim1=1, dim2=3))
+        spread = -within.exp().masked_fill(own, 0).neg().log1p().sum(0).T
+        near = -log_probability.diagonal(dim1=1, dim2=3)  # (V, V, N): x_vi among the images of view u
+        same = torch.eye(V, dtype=torch.bool, device=near.device).unsqueeze(-1)
+        return spread + near.masked_fill(same, 0).sum(1) / (V - 1)
 
     def solution(self, points: Points) -> Tensor:
         probability = self.logits(points).softmax(-1)
-        weights = positive_weights(len(probability), None, probability)
-        return (weights[:, None, :, None] * probability).flatten(2).flatten(0, 1)
+        probability.diagonal(dim1=0, dim2=2).fill_(0)
+        return (probability / (len(probability) - 1)).flatten(2).flatten(0, 1)
 
     def logits(self, points: Points) -> Tensor:
         """s/τ of every point (u, j) to the images i of every view v, (V, N, V, N)."""
         x = points.anchors.flatten(0, 1)
-        return (x / self.temperature @ x.T).view(*points.anchors.shape[:2], *points.anchors.shape[:2])
+        tau = in_use("temperature", self.temperature)
+        return (x / tau @ x.T).view(*points.anchors.shape[:2], *points.anchors.shape[:2])
 
 
 class HardNegatives(InfoNCE):
@@ -121,30 +135,41 @@ class HardNegatives(InfoNCE):
     out; rows sum to 1.
 
     Args:
-        temperature: τ > 0.
+        temperature: τ > 0, or a 0-d `nn.Parameter` to learn it.
         keep: fraction of the negatives kept, rounded to a whole number and at least one; in (0, 1]. With 1 it
             is InfoNCE.
         positive_views: as in InfoNCE.
 
     Raises:
-        ValueError: an argument is out of range; in `forward`, positive_views > V.
+        ValueError: an argument is out of range; in `forward`, positive_views > U.
 
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
-    def __init__(self, temperature: float = 0.5, keep: float = 0.1, positive_views: int | None = None):
+    def __init__(
+        self, temperature: float | nn.Parameter = 0.5, keep: float = 0.1, positive_views: int | None = None
+    ) -> None:
         super().__init__(temperature, positive_views)
         self.keep = number("keep", keep, above=0, most=1, hint="it is the fraction of negatives kept")
 
-    def mass(self, positives: Tensor, negatives: list[Tensor]) -> Tensor:
-        return self.hardest(torch.cat(negatives, dim=-1)).values.logsumexp(-1).unsqueeze(1)
+    def log_mass(self, c: Contrast) -> Tensor:
+        return self.hardest(c)[0].logsumexp(-1, keepdim=True)
 
-    def shares(self, negatives: Tensor) -> Tensor:
-        logits, columns = self.hardest(negatives)
-        return torch.zeros_like(negatives).scatter_(-1, columns, logits.softmax(-1))
+    def shares(self, c: Contrast) -> Tensor:
+        logits, columns = self.hardest(c)
+        return torch.zeros_like(c.matrix()).scatter_(-1, columns, logits.softmax(-1))
 
-    def hardest(self, negatives: Tensor) -> torch.return_types.topk:
-        return negatives.topk(max(1, round(self.keep * count([negatives]))), sorted=False)
+    def hardest(self, c: Contrast) -> tuple[Tensor, Tensor]:
+        """Similarities and columns of the kept negatives, (V, N, k); −inf where an anchor keeps fewer."""
+        negatives = c.matrix()
+        if not c.labelled:
+            k = max(1, round(self.keep * (negatives.shape[-1] - c.positives.shape[-1])))
+            similarity, column = negatives.topk(k, sorted=False)
+            return similarity, column
+        similarity, column = negatives.topk(max(1, round(self.keep * negatives.shape[-1])))
+        kept = (self.keep * c.counts.double()).round().clamp(min=1).unsqueeze(-1)
+        rank = torch.arange(column.shape[-1], device=column.device)
+        return similarity.masked_fill(rank >= kept, -torch.inf), column
 
 
 class DCL(InfoNCE):
@@ -163,39 +188,41 @@ class DCL(InfoNCE):
     of e_ap / (e_ap + g) at the positive, the rest among the negatives in proportion to e_an; rows sum to 1.
 
     Args:
-        temperature: τ > 0; the paper uses 0.5.
+        temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.5.
         prior: ρ, the probability that a negative is a false one, 0 to 0.99; the paper uses 0.05 and 0.1. With
             0 it is InfoNCE.
         positive_views: as in InfoNCE.
 
     Raises:
-        ValueError: an argument is out of range; in `forward`, positive_views > V.
+        ValueError: an argument is out of range; in `forward`, positive_views > U.
 
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
-    def __init__(self, temperature: float = 0.5, prior: float = 0.1, positive_views: int | None = None):
+    def __init__(
+        self, temperature: float | nn.Parameter = 0.5, prior: float = 0.1, positive_views: int | None = None
+    ) -> None:
         super().__init__(temperature, positive_views)
         self.prior = number("prior", prior, least=0, most=0.99, hint="1/classes where they are balanced")
 
-    def mass(self, positives: Tensor, negatives: list[Tensor]) -> Tensor:
-        total = self.total(negatives).unsqueeze(1)
+    def log_mass(self, c: Contrast) -> Tensor:
+        total = self.log_total(c).unsqueeze(-1)
         if self.prior == 0:
             return total
-        n = count(negatives)
-        false = positives + math.log(n * self.prior) - total  # log of the false negatives' share of the total
+        log_n = c.counts.log().unsqueeze(-1)
+        false = c.positives + log_n + math.log(self.prior) - total  # log of the false negatives' share
         none_true = false >= 0
-        least = math.log(n) - 1 / self.temperature
+        least = log_n - 1 / in_use("temperature", self.temperature)
         true = (-false.masked_fill(none_true, -1).expm1()).log() + total - math.log1p(-self.prior)
-        return true.masked_fill(none_true, least).clamp(min=least)
+        return torch.where(none_true, least, torch.maximum(true, least))
 
-    def total(self, negatives: list[Tensor]) -> Tensor:
+    def log_total(self, c: Contrast) -> Tensor:
         """log Σ e_an, (V, N)."""
-        return logsumexp(negatives)
+        return c.log_mass()
 
 
 class HCL(DCL):
-    r"""DCL with the negatives drawn the more often the harder they are (Robinson et al. 2021).
+    r"""DCL in which hard negatives weigh more (Robinson et al. 2021).
 
     DCL's :math:`\sum_n e_{an}` becomes :math:`\sum_n w_n e_{an} / \operatorname{mean}_n w_n` with importance
     :math:`w_n = e_{an}^h`, h the hardness: between the mean of the negatives and their maximum.
@@ -204,33 +231,31 @@ class HCL(DCL):
     proportion to w_n e_an; rows sum to 1.
 
     Args:
-        temperature: τ > 0; the paper uses 0.5.
+        temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.5.
         prior: ρ, as in DCL.
         hardness: h ≥ 0; the authors' program uses 1. With 0 it is DCL.
         positive_views: as in InfoNCE.
 
     Raises:
-        ValueError: an argument is out of range; in `forward`, positive_views > V.
+        ValueError: an argument is out of range; in `forward`, positive_views > U.
 
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
     def __init__(
         self,
-        temperature: float = 0.5,
+        temperature: float | nn.Parameter = 0.5,
         prior: float = 0.1,
         hardness: float = 1.0,
         positive_views: int | None = None,
-    ):
+    ) -> None:
         super().__init__(temperature, prior, positive_views)
         self.hardness = number("hardness", hardness, least=0, hint="the authors' program uses 1")
 
-    def total(self, negatives: list[Tensor]) -> Tensor:
+    def log_total(self, c: Contrast) -> Tensor:
         if self.hardness == 0:
-            return super().total(negatives)
-        weighted = logsumexp([(1 + self.hardness) * x for x in negatives])
-        weights = logsumexp([self.hardness * x for x in negatives])
-        return weighted - weights + math.log(count(negatives))
+            return super().log_total(c)
+        return c.log_mass(1 + self.hardness) - c.log_mass(self.hardness) + c.counts.log()
 
-    def shares(self, negatives: Tensor) -> Tensor:
-        return super().shares((1 + self.hardness) * negatives)
+    def shares(self, c: Contrast) -> Tensor:
+        return ((1 + self.hardness) * c.matrix()).softmax(-1)

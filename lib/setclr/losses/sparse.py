@@ -5,7 +5,9 @@ from torch import Tensor
 
 from setclr.checks import number
 from setclr.inner.simplex import sparse_maximum, sparsemax
-from setclr.losses.base import Points, SetLoss, check_positive_views, positive_weights
+from setclr.losses.base import SetLoss
+from setclr.losses.contrast import Contrast, contrast
+from setclr.losses.points import Points, check_positive_views
 
 
 class SparseCLR(SetLoss):
@@ -17,9 +19,10 @@ class SparseCLR(SetLoss):
         \max\nolimits_\Omega(x) = \tfrac12 \sum_{j: x_j > T} (x_j^2 - T^2) + \tfrac12
 
     with x_ap the cosine similarities of the anchor's negatives and, less the margin m, of its positive, and T
-    the threshold of the sparsemax; the mean runs over the anchor's positives, then over anchors. L ≥ 0, and 0
-    when every positive is more similar than all negatives by 1 + m. Eq. 8 and 14 mean this, but are printed
-    with the sign of the second term wrong, the support of −x and without the ½.
+    the threshold of the sparsemax; the mean runs over the anchor's positives, then over anchors. Other
+    positives, with labels those of the class, are no candidates. L ≥ 0, and 0 when every positive is more
+    similar than all negatives by 1 + m. Eq. 8 and 14 mean this, but are printed with the sign of the second
+    term wrong, the support of −x and without the ½.
 
     The inner problem is the choice of one candidate; ½‖p‖² smooths its maximum and there is no temperature.
     `assignment`: the mean over positives of the sparsemax over that positive and the negatives; rows sum to
@@ -33,39 +36,41 @@ class SparseCLR(SetLoss):
         ValueError: an argument is out of range; in `forward`, positive_views > V.
 
     Cost: O(M² E) time for the similarities, M = V·N, and a few passes over them for each positive of an
-    anchor; O(M²) memory, whatever the number of positives.
+    anchor; O(M²) memory, whatever the number of positives. With labels it looks for the largest class, for
+    which a GPU waits.
     """
 
-    def __init__(self, margin: float = 1.0, positive_views: int | None = None):
+    takes = frozenset({"views", "labels"})
+
+    def __init__(self, margin: float = 1.0, positive_views: int | None = None) -> None:
         super().__init__()
         self.margin = number("margin", margin, least=0, hint="the authors' program uses 1")
         self.positive_views = check_positive_views(positive_views)
 
-    def score(self, points: Points) -> Tensor:
-        negatives, positives, weights, _ = self.logits(points)
-        excess = sparse_maximum(negatives, positives) - positives
-        return (weights * excess).sum() / negatives[..., 0].numel()
+    def values(self, points: Points) -> Tensor:
+        c = contrast(points, positive_views=self.positive_views)
+        positives, weights, _ = self.chosen(c)
+        excess = sparse_maximum(c.negatives[0], positives) - positives
+        return (weights * excess).sum(-1)
 
     def solution(self, points: Points) -> Tensor:
-        negatives, positives, weights, columns = self.logits(points)
+        c = contrast(points, positive_views=self.positive_views)
+        negatives = c.negatives[0]
         assignment = torch.zeros_like(negatives)
-        for s, w, column in zip(positives.split(1, -1), weights.split(1, -1), columns.split(1, -1)):
+        for s, w, column in zip(*(x.split(1, -1) for x in self.chosen(c))):
             assignment += w * sparsemax(negatives.scatter(-1, column, s))
         return assignment.flatten(0, 1)
 
-    def logits(self, points: Points) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Similarities of the anchors (v, i): (V, N, V·N) of negatives, −inf where the image is its own;
-        (V, N, K) of positives, less the margin; then the K positives' weights, (V, 1, K), and columns."""
-        anchors = points.anchors
-        V, N, _ = anchors.shape
-        own = torch.eye(N, dtype=torch.bool, device=anchors.device).repeat(1, V)
-        negatives = (anchors @ anchors.flatten(0, 1).T).masked_fill(own, -torch.inf)
+    def chosen(self, c: Contrast) -> tuple[Tensor, Tensor, Tensor]:
+        """The K positives, less the margin, their weights and their columns, (V, N, K) each.
 
-        weights = positive_weights(V, self.positive_views, anchors)
-        view = torch.arange(V, device=anchors.device).unsqueeze(1)
-        other = torch.arange(min(V - 1, self.positive_views or V), device=anchors.device).expand(V, -1)
-        other = other + (other >= view)  # (V, K): the first views without the anchor's own
-        similarity = torch.einsum("vie,uie->viu", anchors, anchors)
-        columns = N * other.unsqueeze(1) + torch.arange(N, device=anchors.device).unsqueeze(1)
-        positives = similarity.gather(-1, other.unsqueeze(1).expand(columns.shape)) - self.margin
-        return negatives, positives, weights.gather(1, other).unsqueeze(1), columns
+        With labels K is the most that an anchor has; the others' places are filled at weight 0.
+        """
+        V, N, most = c.positives.shape
+        if c.labelled:
+            K = int((c.weights > 0).sum(-1).max())
+        else:
+            K = min(most - 1, self.positive_views or most)
+        weights, which = (x.expand(V, N, K) for x in c.weights.topk(K))
+        column = which if c.labelled else N * which + torch.arange(N, device=which.device).unsqueeze(1)
+        return c.positives.gather(-1, which) - self.margin, weights, column

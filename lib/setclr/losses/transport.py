@@ -9,20 +9,23 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from setclr.checks import choice, integer, number
 from setclr.inner.transport import log_coupling
-from setclr.losses.base import Points, SetLoss
+from setclr.losses.base import SetLoss
+from setclr.losses.points import Points
+from setclr.losses.temperature import in_use, learnable
 
 CONSTRAINTS = ("total", "rows", "both")
 TARGETS = ("mean", "max")
 
 
-class Matching(NamedTuple):
-    """One transport problem, or with memory one a view: n rows, m columns each."""
+class TransportProblem(NamedTuple):
+    """n rows of mass to be moved to m columns."""
 
-    logits: Tensor  # (1 or V, n, m): −C/ε, −inf for forbidden pairs
+    logits: Tensor  # (n, m): −C/ε, −inf for forbidden pairs
     positive: Tensor  # (n, m) bool
     negative: Tensor  # (n, m) bool
 
@@ -34,9 +37,10 @@ class IOT(SetLoss):
         L = -\operatorname{mean}_{(i,j) \in S} \log (n P_{ij}) + \lambda\, KL(\bar Q \| P), \qquad
         P = \arg\min_{P \in U} \langle C, P \rangle - \epsilon H(P)
 
-    over n = V·N points on either side, C_ij = 1 − s_ij and +∞ for i = j, S the positive pairs (IOT-CL, eq. 16
-    and 17). The factor n makes U(a) equal to InfoNCE for two views; for more, the other positives stay in the
-    coupling, since it is one matching of all points.
+    over n = V·N points, with keys against U·N, C_ij = 1 − s_ij and +∞ for i = j, S the positive pairs
+    (IOT-CL, eq. 16 and 17), with labels all pairs of a class; the mean runs over an anchor's positives, then
+    over anchors. The factor n makes U(a) equal to InfoNCE for two views; for more, and with labels, the other
+    positives stay in the coupling, since it is one matching of all points.
 
     - "total", U(1): only the whole mass is prescribed: one softmax over all pairs (IOT-CL, eq. 10 and 19).
     - "rows", U(a): every anchor has mass 1/n: a softmax of each row (IOT-CL, eq. 9 and 12).
@@ -58,31 +62,32 @@ class IOT(SetLoss):
 
     Args:
         constraint: "total", "rows" or "both".
-        epsilon: ε > 0, InfoNCE's temperature; the paper uses 0.5.
+        epsilon: ε > 0, InfoNCE's temperature, or a 0-d `nn.Parameter` to learn it; the paper uses 0.5.
         iterations: rounds for "both", ≥ 1 (the paper: 1, 2, 4, 8), or None for as many as it takes to
             converge, at most 1,000, then a warning. Without meaning for the other constraints.
         uniformity: λ ≥ 0, weight of the penalty.
         uniform_target: "mean" or "max" of the negatives' masses for q.
 
     Raises:
-        ValueError: an argument is out of range; in `forward`, "both" with iterations=None and memory.
+        ValueError: an argument is out of range; in `forward`, "both" with iterations=None and memory, or
+            labels with memory.
 
     Cost: O(M² E) time and O(M²) memory, M = V·N; "both" adds O(M²) time a round, no memory.
     """
 
-    takes = frozenset({"keys", "memory"})
+    takes = frozenset({"views", "keys", "memory", "labels"})
 
     def __init__(
         self,
         constraint: str = "rows",
-        epsilon: float = 0.5,
+        epsilon: float | nn.Parameter = 0.5,
         iterations: int | None = 1,
         uniformity: float = 0.0,
         uniform_target: str = "mean",
-    ):
+    ) -> None:
         super().__init__()
         self.constraint = choice("constraint", constraint, CONSTRAINTS)
-        self.epsilon = number("epsilon", epsilon, above=0, hint="the paper uses 0.05 to 0.5")
+        self.epsilon = learnable("epsilon", epsilon, "the paper uses 0.05 to 0.5")
         if iterations is not None:
             iterations = integer("iterations", iterations, least=1, hint="None runs Sinkhorn to convergence")
         self.iterations = iterations
@@ -90,67 +95,92 @@ class IOT(SetLoss):
         self.uniform_target = choice("uniform_target", uniform_target, TARGETS)
 
     def score(self, points: Points) -> Tensor:
-        logits, positive, negative = self.matching(points)
-        log_P = self.log_coupling(logits)
-        n = math.log(logits.shape[-2])
-        pairs = len(logits) * positive.sum()
-        loss = torch.where(positive, -(log_P + n), 0).sum() / pairs
+        problems = self.problems(points)
+        couplings = [self.log_coupling(problem.logits) for problem in problems]
+        loss = self.left(problems, couplings).mean()
         if self.uniformity:
-            loss = loss + self.uniformity * self.divergence(log_P, negative)
+            penalties = [self.divergence(log_P, x.negative) for log_P, x in zip(couplings, problems)]
+            loss = loss + self.uniformity * torch.stack(penalties).mean()
         return loss
 
-    def solution(self, points: Points) -> Tensor:
-        logits = self.matching(points).logits
-        nP = logits.shape[-2] * self.log_coupling(logits).exp()
-        if points.memory is None:
-            return nP[0]
-        N = nP.shape[1]
-        own_view = nP.new_zeros(N, N)
-        rows = [torch.cat([x[:, : v * N], own_view, x[:, v * N :]], dim=1) for v, x in enumerate(nP)]
+    def values(self, points: Points) -> Tensor:
+        if self.uniformity:
+            return super().values(points)
+        problems = self.problems(points)
+        couplings = [self.log_coupling(problem.logits) for problem in problems]
+        return self.left(problems, couplings).view(points.anchors.shape[:2])
+
+    def left(self, problems: list[TransportProblem], couplings: list[Tensor]) -> Tensor:
+        """−log nP at the positives of each row, their mean, (V·N,)."""
+        rows = []
+        for (logits, positive, _), log_P in zip(problems, couplings):
+            surprise = torch.where(positive, -(log_P + math.log(len(logits))), 0)
+            rows.append(surprise.sum(-1) / positive.sum(-1))
         return torch.cat(rows)
 
-    def matching(self, points: Points) -> Matching:
-        """The logits −C/ε and which pairs are positive and negative."""
-        anchors, candidates, memory = points
-        V, N, _ = anchors.shape
-        image = torch.arange(N, device=anchors.device)
-        if memory is None:
-            rows, columns = anchors.flatten(0, 1).unsqueeze(0), candidates.flatten(0, 1).unsqueeze(0)
-            same = image.repeat(V).unsqueeze(1) == image.repeat(V)
-            itself = torch.eye(V * N, dtype=torch.bool, device=anchors.device)
-            positive, negative, forbidden = same & ~itself, ~same, itself
-        elif self.constraint == "both" and self.iterations is None:
+    def solution(self, points: Points) -> Tensor:
+        logits = [problem.logits for problem in self.problems(points)]
+        nP = [len(x) * self.log_coupling(x).exp() for x in logits]
+        if points.memory is None:
+            return nP[0]
+        N = len(nP[0])
+        for v in range(points.own_views()):
+            nP[v] = torch.cat([nP[v][:, : v * N], nP[v].new_zeros(N, N), nP[v][:, v * N :]], dim=1)
+        return torch.cat(nP)
+
+    def problems(self, points: Points) -> list[TransportProblem]:
+        """The matching of all points, or with memory one for each view of the anchors."""
+        if points.memory is not None:
+            return self.problems_with_memory(points, points.memory)
+        same = points.same_class().repeat(len(points.anchors), len(points.candidates))
+        itself = torch.zeros_like(same)
+        if points.own_views():
+            itself.fill_diagonal_(True)
+        logits = self.logits(points.anchors.flatten(0, 1), points.candidates.flatten(0, 1))
+        return [TransportProblem(logits.masked_fill(itself, -torch.inf), same & ~itself, ~same)]
+
+    def problems_with_memory(self, points: Points, memory: Tensor) -> list[TransportProblem]:
+        candidates = points.candidates
+        if points.labels is not None:
+            raise ValueError(
+                "labels must be None for IOT with memory, got a tensor: pairs of different images of the "
+                "batch are forbidden there"
+            )
+        if self.constraint == "both" and self.iterations is None:
             raise ValueError(
                 "iterations must be a number with memory, got None: a converged coupling gives each in-batch "
                 "column, which holds the positive alone, its prescribed mass, so the loss would be constant"
             )
-        else:
-            others = [torch.cat([candidates[:v], candidates[v + 1 :]]).flatten(0, 1) for v in range(V)]
-            rows, columns = anchors, torch.stack([torch.cat([other, memory]) for other in others])
-            same = image.unsqueeze(1) == image.repeat(V - 1)
-            queue = same.new_ones(N, len(memory))
-            positive, negative = (
-                torch.cat([same, ~queue], dim=1),
-                torch.cat([torch.zeros_like(same), queue], dim=1),
-            )
+        problems = []
+        for v, view in enumerate(points.anchors):
+            others = candidates
+            if v < points.own_views():
+                others = torch.cat([candidates[:v], candidates[v + 1 :]])
+            same = points.same_class().repeat(1, len(others))
+            positive = F.pad(same, (0, len(memory)))
+            negative = F.pad(torch.zeros_like(same), (0, len(memory)), value=True)
+            logits = self.logits(view, torch.cat([others.flatten(0, 1), memory]))
             forbidden = ~(positive | negative)
-        logits = (rows @ columns.mT - 1) / self.epsilon
-        return Matching(logits.masked_fill(forbidden, -torch.inf), positive, negative)
+            problems.append(TransportProblem(logits.masked_fill(forbidden, -torch.inf), positive, negative))
+        return problems
+
+    def logits(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """−C/ε."""
+        return (rows @ columns.T - 1) / in_use("epsilon", self.epsilon)
 
     def log_coupling(self, logits: Tensor) -> Tensor:
-        """log P, of mass 1 in each matching."""
+        """log P, of mass 1, for logits (..., n, m)."""
         if self.constraint == "total":
-            return logits - logits.logsumexp((1, 2), keepdim=True)
+            return logits - logits.logsumexp((-2, -1), keepdim=True)
         if self.constraint == "rows":
-            return logits.log_softmax(-1) - math.log(logits.shape[1])
+            return logits.log_softmax(-1) - math.log(logits.shape[-2])
         return log_coupling(logits, self.iterations)
 
     def divergence(self, log_P: Tensor, negative: Tensor) -> Tensor:
-        """KL(Q̄ ‖ P), to which only the negatives contribute; the mean over the matchings."""
+        """KL(Q̄ ‖ P), to which only the negatives contribute."""
         masses = log_P.detach().masked_fill(~negative, -torch.inf)
         if self.uniform_target == "max":
-            log_q = masses.amax((1, 2), keepdim=True)
+            log_q = masses.max()
         else:
-            log_q = masses.logsumexp((1, 2), keepdim=True) - negative.sum().to(log_P).log()
-        terms = log_q.exp() * (log_q - log_P)
-        return torch.where(negative, terms, 0).sum() / len(log_P)
+            log_q = masses.logsumexp((0, 1)) - negative.sum().to(log_P).log()
+        return torch.where(negative, log_q.exp() * (log_q - log_P), 0).sum()

@@ -1,0 +1,107 @@
+"""The similarities that a loss contrasts: every anchor's positives, with weights, and its negatives."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from setclr.losses.points import Points
+
+
+class Contrast(NamedTuple):
+    """What the anchors (v, i) are compared with, in units of the temperature."""
+
+    positives: Tensor  # (V, N, K): views of the anchor's image, K = U, or with labels all, K = U·N
+    weights: Tensor  # (V, 1 or N, K): of the positives in their mean; rows sum to 1, 0 for all others
+    negatives: list[Tensor]  # (V, N, U·N), −inf where the class is the anchor's; with memory (V, N, Q) too
+    counts: Tensor  # () or with labels (N,): how many negatives an anchor has
+
+    def over_positives(self, x: Tensor) -> Tensor:
+        """Mean of x (V, N, K) over the positives of each anchor, (V, N)."""
+        return (self.weights * x).sum(-1)
+
+    def log_mass(self, scale: float = 1.0) -> Tensor:
+        """log Σ_n e^(scale · x_n) over the negatives, (V, N)."""
+        return torch.stack([(scale * x).logsumexp(-1) for x in self.negatives]).logsumexp(0)
+
+    def matrix(self) -> Tensor:
+        """The negatives in one piece, (V, N, U·N + Q)."""
+        return torch.cat(self.negatives, dim=-1)
+
+    def assignment(self, negatives: Tensor, positives: Tensor) -> Tensor:
+        """(V·N, U·N + Q) from what the negatives get, (V, N, U·N + Q), and the positives, (V, N, K)."""
+        if self.labelled:
+            negatives[..., : positives.shape[-1]] += positives
+        else:
+            same_image(negatives, positives.shape[-1]).add_(positives.mT)
+        return negatives.flatten(0, 1)
+
+    @property
+    def labelled(self) -> bool:
+        return self.counts.ndim == 1
+
+
+def contrast(
+    points: Points,
+    temperature: float | Tensor = 1.0,
+    positive_views: int | None = None,
+    other_view: bool = False,
+) -> Contrast:
+    """The similarities s/τ of every anchor, in parts, since joining them would copy a long memory.
+
+    Args:
+        points: of V views and, as candidates, U.
+        temperature: τ.
+        positive_views: only the first views serve as positives; None: all.
+        other_view: candidates are those of other views alone.
+    """
+    anchors, candidates, memory, labels = points
+    N, U = anchors.shape[1], len(candidates)
+    anchors = anchors / temperature
+    negatives = anchors @ candidates.flatten(0, 1).T
+    positive = points.positive_views(positive_views)
+    if labels is None:
+        positives = torch.einsum("vie,uie->viu", anchors, candidates)
+        same_image(negatives, U).fill_(-torch.inf)
+        positive, counts = positive.unsqueeze(1), negatives.new_full((), (U - other_view) * (N - 1))
+    else:
+        same = points.same_class()
+        positives, negatives = negatives, negatives.masked_fill(same.repeat(1, U), -torch.inf)
+        positive = _of_the_class(points, positive_views, same, other_view)
+        counts = (U - other_view) * (~same).sum(1).to(negatives)
+    if other_view:
+        negatives = negatives.masked_fill(_own_view(points), -torch.inf)
+    weights = positive.to(negatives) / positive.sum(-1, keepdim=True)
+    if memory is None:
+        return Contrast(positives, weights, [negatives], counts)
+    return Contrast(positives, weights, [negatives, anchors @ memory.T], counts + len(memory))
+
+
+def same_image(x: Tensor, U: int) -> Tensor:
+    """A view of x (V, N, U·N or more): what compares anchor (v, i) with view u of its image, (V, U, N)."""
+    V, N, _ = x.shape
+    return x[..., : U * N].view(V, N, U, N).diagonal(dim1=1, dim2=3)
+
+
+def all_candidates(points: Points) -> Tensor:
+    """(U·N + Q, E): the candidates, view-major, then the memory."""
+    candidates = points.candidates.flatten(0, 1)
+    return candidates if points.memory is None else torch.cat([candidates, points.memory])
+
+
+def _of_the_class(points: Points, most: int | None, same: Tensor, other_view: bool) -> Tensor:
+    """Which candidates are positives of each anchor by their labels, (V, N, U·N) bool."""
+    V, U = len(points.anchors), len(points.candidates)
+    views = torch.arange(U, device=same.device) < (U if most is None else most)
+    positive = (same.unsqueeze(1) & views.unsqueeze(1)).repeat(V, 1, 1, 1)  # (V, N, U, N)
+    if points.own_views():
+        positive.diagonal(dim1=1, dim2=3).diagonal(dim1=0, dim2=1).fill_(False)
+    return positive.flatten(2) & ~_own_view(points) if other_view else positive.flatten(2)
+
+
+def _own_view(points: Points) -> Tensor:
+    """Which candidates are of the anchor's view, (V, 1, U·N) bool."""
+    V, U, N = len(points.anchors), *points.candidates.shape[:2]
+    return (
+        torch.eye(V, U, dtype=torch.bool, device=points.anchors.device).repeat_interleave(N, 1).unsqueeze(1)
+    )

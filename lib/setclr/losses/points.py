@@ -1,0 +1,135 @@
+"""A checked batch: unit vectors of anchors and candidates, and which candidates are an anchor's positives."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from setclr.checks import integer, values_readable
+
+
+class Points(NamedTuple):
+    """A checked batch of unit vectors, float32 or float64."""
+
+    anchors: Tensor  # (V, N, E)
+    candidates: Tensor  # (U, N, E): the keys, without gradient, where there are any, else the anchors
+    memory: Tensor | None = None  # (Q, E), without gradient
+    labels: Tensor | None = None  # (N,): the images' classes; None: every image is a class of its own
+
+    def own_views(self) -> int:
+        """In how many views, the first ones, an anchor's own crop is among the candidates and no positive."""
+        return min(len(self.anchors), len(self.candidates)) if len(self.anchors) > 1 else 0
+
+    def same_class(self) -> Tensor:
+        """Which images are of one class, (N, N) bool."""
+        if self.labels is None:
+            return torch.eye(self.anchors.shape[1], dtype=torch.bool, device=self.anchors.device)
+        return self.labels.unsqueeze(1) == self.labels
+
+    def positive_views(self, most: int | None = None) -> Tensor:
+        """Which of the first `most` views (None: of all) hold a positive of an anchor's own image, (V, U)."""
+        check_positive_views(most, len(self.candidates))
+        V, U = len(self.anchors), len(self.candidates)
+        positive = torch.ones(V, U, dtype=torch.bool, device=self.anchors.device)
+        positive[:, U if most is None else most :] = False
+        return positive.fill_diagonal_(False) if V > 1 else positive
+
+
+def check_positive_views(value: int | None, views: int | None = None) -> int | None:
+    """`positive_views` as a constructor takes it: None for all views or an integer ≥ 2, at most `views`."""
+    hint = "None makes every view a positive; multi-crop has 2 global views"
+    return None if value is None else integer("positive_views", value, least=2, most=views, hint=hint)
+
+
+def checked_points(z: Tensor, keys: Tensor | None, memory: Tensor | None, labels: Tensor | None) -> Points:
+    """Check a loss's input and put it on the unit sphere. Raises ValueError as `SetLoss.forward` says."""
+    check_tensor("z", z, "(V, N, E), V views of N images (torch.stack([a, b]) joins two (N, E))", 3)
+    if z.shape[0] < (2 if keys is None else 1) or z.shape[1] < 2 or z.shape[2] < 1:
+        raise ValueError(
+            "z must have shape (V, N, E) with V >= 2 (with keys V >= 1), N >= 2 and E >= 1, "
+            f"got {tuple(z.shape)}: a contrast needs two views and two images"
+        )
+    anchors = unit("z", z)
+    candidates = anchors
+    if keys is not None:
+        check_tensor("keys", keys, "(U, N, E)", 3)
+        _check_like_z("keys", keys, len(keys) > 0 and keys.shape[1:] == z.shape[1:], z)
+        if len(keys) == 1 < len(z):
+            raise ValueError(
+                f"keys must hold two views or more beside {len(z)} views in z, got 1: the key of an anchor's "
+                "own crop is no positive"
+            )
+        candidates = unit("keys", keys.detach().to(anchors.dtype))
+    if memory is not None:
+        check_tensor("memory", memory, "(Q, E)", 2)
+        _check_like_z("memory", memory, len(memory) > 0 and memory.shape[1] == z.shape[2], z)
+        memory = unit("memory", memory.detach().to(anchors.dtype))
+    if labels is not None:
+        _check_labels(labels, z, memory)
+    return Points(anchors, candidates, memory, labels)
+
+
+def unit(name: str, x: Tensor) -> Tensor:
+    """x (..., E) on the unit sphere, in float32 or wider.
+
+    A row is first divided by its largest entry, so that no norm under- or overflows.
+    """
+    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    scale = x.detach().abs().amax(-1, keepdim=True)
+    if values_readable(x):
+        bad = ~(scale.isfinite() & (scale > 0)).squeeze(-1)
+        if bad.any():
+            where = bad.nonzero()[0].tolist()
+            what = "only zeros and so has no direction" if scale[tuple(where)] == 0 else "NaN or inf"
+            raise ValueError(
+                f"{name}{where} must be finite and not zero, got a row that holds {what}; "
+                "look for a diverged step, a dead layer or a missing batch norm"
+            )
+    x = x / scale
+    return x / x.norm(dim=-1, keepdim=True)
+
+
+def checked_weight(weight: Tensor, points: Points) -> Tensor:
+    """`weight` (N,) in the points' precision. Raises ValueError unless it is finite, ≥ 0 and not all 0."""
+    anchors = points.anchors
+    N = anchors.shape[1]
+    check_tensor("weight", weight, f"of {N} numbers, one an image", 1)
+    if weight.shape != (N,) or weight.device != anchors.device:
+        raise ValueError(
+            f"weight must be ({N},), a number an image, on {anchors.device}, "
+            f"got {tuple(weight.shape)} on {weight.device}"
+        )
+    good = (weight.isfinite() & (weight >= 0)).all() & (weight > 0).any() if values_readable(weight) else True
+    if not good:
+        raise ValueError(f"weight must be finite, >= 0 and not all 0, got {weight.tolist()}")
+    return weight.to(anchors.dtype)
+
+
+def check_tensor(name: str, x: Tensor, shape: str, rank: int) -> None:
+    if not isinstance(x, Tensor):
+        raise ValueError(f"{name} must be a floating tensor {shape}, got {type(x).__name__}")
+    if x.ndim != rank:
+        raise ValueError(f"{name} must be a floating tensor {shape}, got shape {tuple(x.shape)}")
+    if not x.is_floating_point():
+        raise ValueError(f"{name} must be a floating tensor {shape}, got {x.dtype}; use {name}.float()")
+
+
+def _check_like_z(name: str, x: Tensor, fits: bool, z: Tensor) -> None:
+    if not fits or x.device != z.device:
+        raise ValueError(
+            f"{name} must fit z of shape {tuple(z.shape)} on {z.device}, got {tuple(x.shape)} on {x.device}"
+        )
+
+
+def _check_labels(labels: Tensor, z: Tensor, memory: Tensor | None) -> None:
+    N = z.shape[1]
+    wanted = f"labels must be a tensor of N = {N} integers on {z.device}"
+    if not isinstance(labels, Tensor):
+        raise ValueError(f"{wanted}, got {type(labels).__name__}; use torch.tensor(labels)")
+    if labels.shape != (N,) or labels.is_floating_point() or labels.device != z.device:
+        raise ValueError(f"{wanted}, got {labels.dtype} {tuple(labels.shape)} on {labels.device}")
+    if memory is None and values_readable(labels) and bool((labels == labels[0]).all()):
+        raise ValueError(
+            f"labels must name two classes or more, got only {int(labels[0])}: there would be no negatives; "
+            "draw batches of several classes"
+        )

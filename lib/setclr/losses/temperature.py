@@ -1,0 +1,35 @@
+"""A temperature is a number, or a parameter that is learned."""
+
+import torch
+from torch import Tensor, nn
+
+from setclr.checks import number, values_readable
+
+
+def learnable(name: str, value: float | nn.Parameter, hint: str) -> float | nn.Parameter:
+    """A temperature as a constructor takes it: a number > 0, or a 0-d floating parameter that is > 0.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if not isinstance(value, nn.Parameter):
+        return number(name, value, above=0, hint=hint)
+    if value.ndim or not value.is_floating_point():
+        raise ValueError(
+            f"{name} must be a number or a 0-d floating nn.Parameter, got {value.dtype} of shape "
+            f"{tuple(value.shape)}; nn.Parameter(torch.tensor(0.07)) is one"
+        )
+    number(name, value.item(), above=0, hint=hint)
+    return value
+
+
+def in_use(name: str, value: float | nn.Parameter) -> float | Tensor:
+    """A temperature's value now: a learned one that is no longer > 0 is refused, or on a GPU NaN."""
+    if not isinstance(value, nn.Parameter):
+        return value
+    if values_readable(value) and not value > 0:
+        raise ValueError(
+            f"{name} must be > 0, got {value.item()}, to which it was optimised; lower its learning rate, or "
+            "clamp it after each step"
+        )
+    return torch.where(value > 0, value, torch.nan)
