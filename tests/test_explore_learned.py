@@ -12,7 +12,15 @@ from test_explore import ends, made, opened
 from setclr import explore
 from setclr.data import ImageSet
 from setclr.explore.couplings.coupled_patches import cost_of, coupling, mistakes
-from setclr.explore.family.anchor_list import NEGATIVES, alpha_of, brief, cosine_of, listed, sparse_of, top_of
+from setclr.explore.family.anchor_list import (
+    NEGATIVES,
+    alpha_of,
+    cosine_of,
+    in_short,
+    listed,
+    sparse_of,
+    top_of,
+)
 from setclr.explore.kit.few_patches import augmented_pair, few_patches, icons, unlearned
 from setclr.explore.kit.panel import DPI
 from setclr.explore.kit.tiles import tiles
@@ -82,7 +90,7 @@ def test_the_anchor_sees_what_its_sentence_says():
     panel = explore.anchor_list({"exact": same}, views, anchor=3, beta=1000, temperature=0.1, C=1)
     assert "exact, anchor 3: its second view is number 1 of 11 in its list, at cosine 1.00" in panel.alt
     assert "sparsemax gives it 1.00 and something to 0 negatives" in panel.alt
-    assert [brief(x) for x in (0.001, 0.5, -0.25, 1.0, 12.3)] == ["", ".50", "-.25", "1.00", "12"]
+    assert [in_short(x) for x in (0.001, 0.5, -0.25, 1.0, 12.3)] == ["", ".50", "-.25", "1.00", "12"]
 
 
 def test_a_coupling_has_the_sums_that_were_asked_for():

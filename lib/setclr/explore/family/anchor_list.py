@@ -1,5 +1,5 @@
-"""One patch's list: its second view and its hardest negatives in order, and what three inner problems give
-each of them: the sorting network, the sparsemax and the support-vector machine."""
+"""One patch's list, its second view and its hardest negatives, and what three inner problems give each of
+them: the sorting network, the sparsemax and the support-vector machine."""
 
 from functools import lru_cache
 
@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 
 from setclr.explore.kit.few_patches import unlearned_pair
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
-from setclr.explore.kit.parts import bare
+from setclr.explore.kit.parts import Part, bare
 from setclr.explore.kit.tiles import tiles
 from setclr.inner import kernel, sparsemax, svm_dual, top_probability
 from setclr.palette import BLUE, GREEN, GREY, VERMILION
@@ -48,26 +48,8 @@ def anchor_list(embedded: dict[str, Tensor] | None = None, views: Tensor | None 
 
 
 def build(figure, compact: bool, batches: dict[str, Tensor], pictures: np.ndarray) -> Drawing:
-    places, size = np.arange(NEGATIVES + 2), 7 if compact else 9
-    strip, axis = figure.subplots(2, 1, height_ratios=[1, 4])
-    for part in (strip, axis):
-        bare(part)
-    side, extent = pictures.shape[1], (-0.5, len(places) - 0.5, 0, 1)
-    canvas = np.full((side + 8, (side + 8) * len(places), 3), 255, np.uint8)
-    image = strip.imshow(canvas, extent=extent, interpolation="nearest")
-    strip.set(xlim=extent[:2], ylim=(0, 1.3))
-    kind = {"ha": "center", "va": "bottom"}
-    strip.text(0, 1.04, "" if compact else "anchor", fontsize=size, weight="bold", color=GREEN, **kind)
-    second = strip.text(0, 1.04, "", fontsize=size, weight="bold", color=BLUE, **kind)
-    axis.set(xlim=extent[:2], ylim=(STEP * (0.3 - len(ROWS)), 1.3))
-    floors = -STEP * np.arange(len(ROWS))
-    axis.hlines(floors, 0.5, extent[1], color=GREY, linewidth=0.8)
-    for floor, row in zip(floors, ROWS):
-        axis.text(0.4, floor + 0.2, row, ha="right", fontsize=size, weight="bold")
-    left = np.tile(places[1:] - 0.3, len(ROWS))
-    bars = axis.add_collection(PolyCollection([]))
-    base = np.repeat(floors, NEGATIVES + 1)
-    texts = [axis.text(x + 0.3, y, "", fontsize=6 if compact else 8, **kind) for x, y in zip(left, base)]
+    upper, lower = figure.subplots(2, 1, height_ratios=[1, 4])
+    strip, bars = draw_strip(upper, pictures, compact), draw_bars(lower, compact)
 
     @lru_cache
     def solved(row: str, loss: str, anchor: int, value: float) -> np.ndarray:
@@ -76,31 +58,74 @@ def build(figure, compact: bool, batches: dict[str, Tensor], pictures: np.ndarra
     def update(values: dict) -> str:
         loss, anchor = values["loss"], values["anchor"]
         settings = (0.0, values["beta"], values["temperature"], values["C"])
-        cosine, top, sparse, alpha = (solved(row, loss, anchor, x) for row, x in zip(ROWS, settings))
-        order = np.argsort(-cosine, kind="stable")
-        place = int(np.flatnonzero(order == NEGATIVES)[0])
-        chosen = listed(batches[loss], anchor)[0].numpy()[order]
-        fill(canvas, pictures[[anchor, *chosen]], [GREEN, *[BLUE if k == place else "" for k in places[:-1]]])
+        rows = [solved(row, loss, anchor, value) for row, value in zip(ROWS, settings)]
+        order = np.argsort(-rows[0], kind="stable")
+        rank = int(np.flatnonzero(order == NEGATIVES)[0])
+        strip.move(anchor, listed(batches[loss], anchor)[0].numpy()[order], rank)
+        bars.move([row[order] for row in rows], rank)
+        return sentence(values, rows, rank)
+
+    return Drawing([*strip.artists, *bars.artists], update)
+
+
+def sentence(values: dict, rows: list[np.ndarray], rank: int) -> str:
+    cosine, top, sparse, alpha = rows
+    return (
+        f"{values['loss']}, anchor {values['anchor']}: its second view is number {rank + 1} of "
+        f"{NEGATIVES + 1} in its list, at cosine {cosine[-1]:.2f}. At β = {values['beta']:.3g} it is sorted "
+        f"to the top with probability {top[-1]:.2f}; at τ = {values['temperature']:.3g} the sparsemax gives "
+        f"it {sparse[-1]:.2f} and something to {(sparse[:-1] > 0).sum()} negatives of the list; at C = "
+        f"{values['C']:.3g} {(alpha > 0).sum()} of {NEGATIVES} negatives are support vectors, the "
+        f"largest weight is {alpha.max():.3g}."
+    )
+
+
+def draw_strip(axis, pictures: np.ndarray, compact: bool) -> Part:
+    """The anchor's picture and its list's; moved by the anchor, the list's pictures and the second view's
+    rank."""
+    bare(axis)
+    side, shown = pictures.shape[1], NEGATIVES + 2
+    canvas = np.full((side + 8, (side + 8) * shown, 3), 255, np.uint8)
+    image = axis.imshow(canvas, extent=(-0.5, shown - 0.5, 0, 1), interpolation="nearest")
+    axis.set(xlim=(-0.5, shown - 0.5), ylim=(0, 1.3))
+    kind = {"ha": "center", "va": "bottom", "fontsize": 7 if compact else 9, "weight": "bold"}
+    axis.text(0, 1.04, "" if compact else "anchor", color=GREEN, **kind)
+    second = axis.text(0, 1.04, "", color=BLUE, **kind)
+
+    def move(anchor: int, chosen: np.ndarray, rank: int) -> None:
+        edges = [GREEN, *[BLUE if k == rank else "" for k in range(len(chosen))]]
+        fill(canvas, pictures[[anchor, *chosen]], edges)
         image.set_data(canvas)
-        second.set(x=place + 1, text="" if compact else "2nd view")
-        shown = np.concatenate([x[order] for x in (cosine, top, sparse, alpha)])
-        heights = np.concatenate([x[order] for x in (cosine, top, sparse, alpha / max(1.0, alpha.max()))])
-        heights = heights.clip(min=0)
+        second.set(x=rank + 1, text="" if compact else "2nd view")
+
+    return Part([image, second], move)
+
+
+def draw_bars(axis, compact: bool) -> Part:
+    """A row of bars for each quantity; moved by their values (11,), in the order of the pictures, and by the
+    second view's rank."""
+    bare(axis)
+    shown, size = NEGATIVES + 1, 7 if compact else 9
+    axis.set(xlim=(-0.5, shown + 0.5), ylim=(STEP * (0.3 - len(ROWS)), 1.3))
+    floors = -STEP * np.arange(len(ROWS))
+    axis.hlines(floors, 0.5, shown + 0.5, color=GREY, linewidth=0.8)
+    for floor, row in zip(floors, ROWS):
+        axis.text(0.4, floor + 0.2, row, ha="right", fontsize=size, weight="bold")
+    left, base = np.tile(np.arange(1, shown + 1) - 0.3, len(ROWS)), np.repeat(floors, shown)
+    bars = axis.add_collection(PolyCollection([]))
+    kind = {"ha": "center", "va": "bottom", "fontsize": 6 if compact else 8}
+    texts = [axis.text(x + 0.3, y, "", **kind) for x, y in zip(left, base)]
+
+    def move(rows: list[np.ndarray], rank: int) -> None:
+        *shares, alpha = rows
+        heights = np.concatenate([*shares, alpha / max(1.0, alpha.max())]).clip(min=0)
         x, y = np.stack([left, left, left + 0.6, left + 0.6]), np.stack([base, base + heights])
         bars.set_verts(np.stack([x, y[[0, 1, 1, 0]]], axis=-1).transpose(1, 0, 2))
-        bars.set_facecolors([BLUE if k % len(order) == place else VERMILION for k in range(len(heights))])
-        for text, value, foot, height in zip(texts, shown, base, heights):
-            text.set(text=brief(value), y=foot + height + 0.03)
-        return (
-            f"{loss}, anchor {anchor}: its second view is number {place + 1} of {NEGATIVES + 1} in its list, "
-            f"at cosine {cosine[-1]:.2f}. At β = {values['beta']:.3g} it is sorted to the top with "
-            f"probability {top[-1]:.2f}; at τ = {values['temperature']:.3g} the sparsemax gives it "
-            f"{sparse[-1]:.2f} and something to {(sparse[:-1] > 0).sum()} negatives of the list; at C = "
-            f"{values['C']:.3g} {(alpha > 0).sum()} of {NEGATIVES} negatives are support vectors, the "
-            f"largest weight is {alpha.max():.3g}."
-        )
+        bars.set_facecolors([BLUE if k % shown == rank else VERMILION for k in range(len(heights))])
+        for text, value, foot, height in zip(texts, np.concatenate(rows), base, heights):
+            text.set(text=in_short(value), y=foot + height + 0.03)
 
-    return Drawing([image, second, bars, *texts], update)
+    return Part([bars, *texts], move)
 
 
 def listed(z: Tensor, anchor: int) -> tuple[Tensor, Tensor]:
@@ -126,14 +151,13 @@ def top_of(z: Tensor, anchor: int, beta: float) -> Tensor:
 
 
 def sparse_of(z: Tensor, anchor: int, temperature: float) -> Tensor:
-    """Of all 2N − 1 candidates, so what the list gets may be less than 1."""
+    """Shares among all 2N − 1 candidates, so what the list gets may be less than 1."""
     column, similarity = listed(z, anchor)
     return sparsemax(similarity / temperature)[column]
 
 
 def alpha_of(z: Tensor, anchor: int, C: float) -> Tensor:
-    """Of the machine with the anchor on one side and the list's negatives on the other: the second view has
-    none."""
+    """The weights in the machine of the anchor against the list's negatives; the second view has none."""
     negatives = z.flatten(0, 1)[listed(z, anchor)[0][:-1]]
     points = torch.cat([z[0, [anchor]], negatives])
     alpha = svm_dual(kernel(points, points, bandwidth=BANDWIDTH), torch.tensor([0]), C=C).alpha[0]
@@ -154,7 +178,7 @@ def fill(canvas: np.ndarray, pictures: np.ndarray, edges: list[str]) -> None:
         canvas[4 : side + 4, x + 4 : x + side + 4] = picture
 
 
-def brief(value: float) -> str:
+def in_short(value: float) -> str:
     """Two digits or so; nothing for 0."""
     if abs(value) < 5e-3:
         return ""

@@ -118,7 +118,7 @@ def draw_points(axis, centres: np.ndarray) -> Part:
         for v, view in enumerate(dots):
             view.set_offsets(ends[:, v, ORDER].reshape(-1, 2))
             loud = np.abs(push[:, v, :, None]) > QUIET
-            view.set_facecolors(np.where(loud, colours, 1)[:, ORDER].reshape(-1, 4))
+            view.set_facecolor(list(np.where(loud, colours, 1)[:, ORDER].reshape(-1, 4)))
         arrows.set_offsets((ends + START * np.sign(push)[..., None] * along).reshape(-1, 2))
         arrows.set_UVC(*(LONGEST * push[..., None] * along).reshape(-1, 2).T)
 
@@ -131,7 +131,7 @@ def draw_view(axis, marker: str, colours: np.ndarray, holds_moved: bool) -> Path
     if holds_moved:
         edges[:, MOVED[1]] = to_rgba_array("black")
     points = axis.scatter([], [], marker=marker, s=26, linewidth=1.3, zorder=3)
-    points.set_edgecolors(edges[:, ORDER].reshape(-1, 4))
+    points.set_edgecolor(edges[:, ORDER].reshape(-1, 4))
     return points
 
 

@@ -1,6 +1,6 @@
 """Pieces that many panels draw: bare axes, a matrix of cells, frames round some of them, numbers inside."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -18,7 +18,7 @@ SHADES = matplotlib.colormaps["cividis"].resampled(40)  # few enough for a small
 class Part(NamedTuple):
     """A piece of a picture that follows the controls."""
 
-    artists: list[Artist]  # those that move, in drawing order
+    artists: Sequence[Artist]  # those that move, in drawing order
     move: Callable[..., Any]  # moves them; every piece has its own arguments
 
 

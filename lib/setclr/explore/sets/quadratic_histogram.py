@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from setclr.explore.kit.panel import Drawing, Panel, options, slider
+from setclr.explore.kit.parts import Part
 from setclr.explore.sets.circle import draw_circle
 from setclr.inner import quadratic_assignment, spectral_bounds
 from setclr.palette import BLUE, GREEN, PINE, VERMILION
@@ -31,8 +32,7 @@ class Problem(NamedTuple):
 
 
 def quadratic_histogram(**initial) -> Panel:
-    """Every matching of two views on a circle by its quadratic value, with sliders for N and for the
-    views."""
+    """Every matching of two views on a circle by its value, with sliders for N and for the views."""
     controls = {
         "turned": slider("scatter of view 2, degrees", 20, 0, 90, 2, {0: "identical views"}),
         "things": slider("number N of things", 7, 3, len(ANGLES), 1),
@@ -63,27 +63,50 @@ def build(figure, compact: bool) -> Drawing:
     if compact:
         circle, axis, size = None, figure.subplots(), 8
     else:
-        (circle, axis), size = figure.subplots(1, 2, width_ratios=[1, 3.1]), 9
+        (left, axis), size = figure.subplots(1, 2, width_ratios=[1, 3.1]), 9
         axis.set_title("all N! matchings, by their quadratic value")
+        circle = draw_circle(left, "two views", size)
+    histogram = draw_histogram(axis, size)
+
+    def update(values: dict) -> str:
+        seen = problem(values["things"], values["turned"], values["similarity"])
+        rank = rank_of_truth(seen)
+        histogram.move(seen, values["similarity"], f",{chr(10) if compact else ' '}{rank} ")
+        if circle:
+            circle.move(seen.z)
+        low, high = seen.values[[0, -1]]
+        return (
+            f"{values['things']} things, {values['similarity']}, view 2 moved by about {values['turned']}°: "
+            f"the {len(seen.values):,} matchings have values from {low:.2f} to {high:.2f}, the true one "
+            f"{seen.true:.2f} ({rank}), between the spectral bounds {seen.lower:.2f} and {seen.upper:.2f}."
+        )
+
+    return Drawing([*histogram.artists, *(circle.artists if circle else [])], update)
+
+
+def rank_of_truth(seen: Problem) -> str:
+    """How many matchings have a larger value than the true one."""
+    above = int((seen.values > seen.true + 1e-9).sum())
+    return f"{above:,} larger" if above else "the largest"
+
+
+def draw_histogram(axis, size: int) -> Part:
+    """All values as bars, the bounds and the true value as lines, all values' span below; moved by a problem,
+    its similarity and what is said of the true value."""
     axis.set(xticks=range(-1, 3), ylim=(-0.09, 1.5), yticks=[])
-    below = r"tr($S_A\,Y\,S_B^T\,Y^T$) / N²" + ("" if compact else ",   Y one of the N! matchings")
+    below = r"tr($S_A\,Y\,S_B^T\,Y^T$) / N²" + (",   Y one of the N! matchings" if size > 8 else "")
     axis.text(0.5, -0.12, below, ha="center", va="top", transform=axis.transAxes)
     axis.spines["left"].set_visible(False)
     bars = axis.stairs(0 * EDGES[:-1], EDGES, fill=True, color=BLUE)
-    bounds = [
-        axis.plot([], [], color=GREEN, linewidth=2.2, linestyle=(0, (4, 1.2)), zorder=0.4)[0] for _ in "-+"
-    ]
-    words = [axis.text(0, 1.5, "", color=PINE, fontsize=size, va="top") for side in ("right", "left")]
+    dashed = {"linewidth": 2.2, "linestyle": (0, (4, 1.2)), "zorder": 0.4}
+    bounds = [axis.plot([], [], color=GREEN, **dashed)[0] for _ in range(2)]
+    words = [axis.text(0, 1.5, "", color=PINE, fontsize=size, va="top") for _ in bounds]
     true = axis.plot([], [], color=VERMILION, linewidth=1.8, zorder=0.5)[0]
     flag = axis.text(0, 1.08, "", color=VERMILION, fontsize=size, ha="right", va="center", weight="bold")
     ends = axis.text(0, 0.5, "", fontsize=size, ha="right", va="center")
     span = axis.plot([], [], color="black", linewidth=3, solid_capstyle="butt")[0]
-    dots = draw_circle(circle, "two views", size) if circle else None
-    gap = "\n" if compact else " "
 
-    def update(values: dict) -> str:
-        N, turned, similarity = values["things"], values["turned"], values["similarity"]
-        seen = problem(N, turned, similarity)
+    def move(seen: Problem, similarity: str, said: str) -> None:
         axis.set_xlim(LIMITS[similarity])
         heights = np.histogram(seen.values, EDGES)[0]
         bars.set_data(heights / heights.max())
@@ -91,21 +114,10 @@ def build(figure, compact: bool) -> Drawing:
         for line, word, name, bound, sign in zip(bounds, words, ("lower", "upper"), seen[-2:], signs):
             line.set_data([bound, bound], [0, 1.5])
             word.set(x=bound, text=f" {name}\n bound\n {bound:.2f} {sign}".replace("-", "−"))
-        above = int((seen.values > seen.true + 1e-9).sum())
-        place = "the largest" if above == 0 else f"{above:,} larger"
         true.set_data([seen.true, seen.true], [0, 1.08])
-        flag.set(x=seen.true - 0.04, text=f"true: {seen.true:.2f},{gap}{place} ")
+        flag.set(x=seen.true - 0.04, text=f"true: {seen.true:.2f}{said}")
         low, high = seen.values[[0, -1]]
         ends.set(x=low - 0.05, text=f"from {low:.2f}\nto {high:.2f}")
         span.set_data([low, high], [-0.045, -0.045])
-        if dots:
-            dots.move(seen.z)
-        return (
-            f"{N} things, {similarity}, view 2 moved by about {turned}°: the {len(seen.values):,} matchings "
-            f"have values from {low:.2f} to {high:.2f}, the true one {seen.true:.2f} ({place}), between the "
-            f"spectral bounds {seen.lower:.2f} and {seen.upper:.2f}."
-        )
 
-    return Drawing(
-        [axis.xaxis, *bounds, true, bars, *words, flag, ends, span, *(dots.artists if dots else [])], update
-    )
+    return Part([axis.xaxis, *bounds, true, bars, *words, flag, ends, span], move)

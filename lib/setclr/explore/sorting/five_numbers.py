@@ -1,5 +1,4 @@
-"""Five numbers under two losses: one positive and four negative similarities, free to move (GroCo, figure
-4)."""
+"""Five numbers under two losses: one positive and four negative similarities that move (GroCo, figure 4)."""
 
 from functools import lru_cache
 
@@ -34,9 +33,8 @@ def five_numbers(**initial) -> Panel:
     return Panel(build, controls, (9, 3.8), initial)
 
 
-def info_nce(x: Tensor, temperature: float) -> Tensor:
-    """InfoNCE of numbers x (..., 5), the positive last: −log softmax(x/τ) at the positive. One number per
-    list."""
+def info_nce(x: Tensor, temperature: float | Tensor) -> Tensor:
+    """InfoNCE of numbers x (..., 5), the positive last: −log softmax(x/τ) there, one number a list."""
     logits = x / temperature
     return logits.logsumexp(-1) - logits[..., -1]
 

@@ -1,12 +1,10 @@
 """One anchor with two positives and eight negatives: how GroCo and InfoNCE pull, and GroCo's way from
 similarities to a loss (GroCo, figures 1 and 2, eq. 1, 5 and 6)."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from matplotlib.artist import Artist
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.patches import Annulus, Circle
 from torch import Tensor
@@ -14,7 +12,7 @@ from torch.nn import functional as F
 
 from setclr.explore.kit.outlines import ink, written
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
-from setclr.explore.kit.parts import SHADES, bare
+from setclr.explore.kit.parts import SHADES, Part, bare
 from setclr.inner import sorting_network
 from setclr.palette import BLUE, ORANGE, VERMILION
 
@@ -66,8 +64,8 @@ def sort_groups(positive: float, beta: float, negatives: int, preorder: bool) ->
     truth = (points >= len(NEGATIVES)).to(s)
     loss = F.binary_cross_entropy(P[-K:].sum(0).clamp(0, 1), truth)
     (slope,) = torch.autograd.grad(loss, s)
-    P = P.detach().numpy()
-    return Sorting(points.tolist(), P, P[-K:].sum(0), loss.item(), -slope.numpy())
+    shares = P.detach().numpy()
+    return Sorting(points.tolist(), shares, shares[-K:].sum(0), loss.item(), -slope.numpy())
 
 
 def info_nce(positive: float, temperature: float) -> tuple[float, np.ndarray]:
@@ -87,18 +85,17 @@ def build(figure, compact: bool) -> Drawing:
     else:
         axes = figure.subplots(1, 3, width_ratios=[1.1, 1.1, 1])
     discs = [draw_disc(axis, compact) for axis in axes[:2]]
-    list_artists, show_list = draw_list(axes[2], compact)
+    groups = draw_list(axes[2], compact)
 
     def update(values: dict) -> str:
         positive, beta, tau = values["positive"], values["beta"], values["temperature"]
         s = similarities(positive).detach().numpy()
         sorting = sort_groups(positive, beta, values["negatives"], values["preorder"] == "on")
         loss, push = info_nce(positive, tau)
-        show_list(sorting)
-        (_, show_other), (_, show_groco) = discs
+        groups.move(sorting)
         words = [
-            show_other(s, push, f"InfoNCE, τ = {tau:.3g}", loss),
-            show_groco(s, sorting.push, f"GroCo, β = {beta:.3g}", sorting.loss),
+            discs[0].move(s, push, f"InfoNCE, τ = {tau:.3g}", loss),
+            discs[1].move(s, sorting.push, f"GroCo, β = {beta:.3g}", sorting.loss),
         ]
         p = dict(zip((NAMES[i] for i in sorting.points), sorting.p))
         return (
@@ -108,7 +105,7 @@ def build(figure, compact: bool) -> Drawing:
             f"probability {p['a']:.2f}, b with {p['b']:.2f} and the hardest negative with {p['1']:.2f}."
         )
 
-    return Drawing([*(artist for artists, _ in discs for artist in artists), *list_artists], update)
+    return Drawing([artist for part in (*discs, groups) for artist in part.artists], update)
 
 
 def markers(centres, points, size: float = 1) -> np.ndarray:
@@ -117,8 +114,11 @@ def markers(centres, points, size: float = 1) -> np.ndarray:
     return np.reshape(centres, (-1, 1, 2)) + size * shapes
 
 
-def draw_disc(axis, compact: bool) -> tuple[list[Artist], Callable]:
-    """The anchor in the middle, the others at their distance 1 − s from it, and where a loss pushes them."""
+def draw_disc(axis, compact: bool) -> Part:
+    """The anchor in the middle, the others at their distance 1 − s from it, and where a loss pushes them.
+
+    Moved by the similarities s (10,), the pushes (10,), the loss's name and its value; returns a clause.
+    """
     bare(axis, (-1.95, 1.95))
     for distance in (0.5, 1, 1.5):
         axis.add_patch(Circle((0, 0), distance, fill=False, color="#e0e0e0", linewidth=0.8, zorder=0))
@@ -131,7 +131,7 @@ def draw_disc(axis, compact: bool) -> tuple[list[Artist], Callable]:
     title = axis.text(0, 1.98, "", ha="center", va="bottom", size=font + 1, weight="bold", in_layout=False)
     below = axis.text(0, -1.95, "", ha="center", va="top", size=font, linespacing=1.4, in_layout=False)
 
-    def show(s: np.ndarray, push: np.ndarray, name: str, loss: float) -> str:
+    def move(s: np.ndarray, push: np.ndarray, name: str, loss: float) -> str:
         distance, longest = 1 - s, np.abs(push).max()
         near, far = distance[:-K].min(), distance[-K:].max()
         overlap.set_visible(far > near)
@@ -153,11 +153,12 @@ def draw_disc(axis, compact: bool) -> tuple[list[Artist], Callable]:
         below.set_text(pushed if compact else f"{pushed}\nloss {loss:.3f}, longest arrow {longest:.3g}")
         return f"{name}: loss {loss:.3f}, {pushed}, {wrong} of the negatives pulled nearer"
 
-    return [overlap, spots, arrows, pen, title, below], show
+    return Part([overlap, spots, arrows, pen, title, below], move)
 
 
-def draw_list(axis, compact: bool) -> tuple[list[Artist], Callable]:
-    """GroCo's list, its matrix P with the last K rows framed, and below each column their sum p."""
+def draw_list(axis, compact: bool) -> Part:
+    """GroCo's list, its matrix P with the last K rows framed, and below each column their sum p; moved by a
+    `Sorting`."""
     n, high = len(NAMES), 3.5  # how long a bar of certainty is
     base = n + high + 0.6
     bare(axis, (-0.7, n - 0.3), (base + 1.8, n - 1.7 if compact else -2.6))
@@ -173,17 +174,17 @@ def draw_list(axis, compact: bool) -> tuple[list[Artist], Callable]:
     axis.text(n - 0.5, base + 1.1, words, ha="right", va="top", fontsize=9)
     title = axis.text(n - 0.5, 0, "" if compact else "GroCo's list, and P below it", ha="right", fontsize=9)
 
-    def show(sorting: Sorting) -> None:
+    def move(sorting: Sorting) -> None:
         points = np.array(sorting.points)
         columns = np.arange(n - len(points), n)
         rows = np.stack(np.meshgrid(columns, columns), axis=-1).reshape(-1, 1, 2)
         if not compact:
-            mesh.set_verts(rows + cell)
+            mesh.set_verts(list(rows + cell))
             mesh.set_array(sorting.P.ravel())
             title.set_y(columns[0] - 2)
             frame.set_segments([(cell + 0.5) * [len(points), K] + [columns[0] - 0.5, n - K - 0.5]])
         at = np.stack([columns, np.full(len(points), n - 0.8 if compact else columns[0] - 1.15)], axis=-1)
-        heads.set_verts(markers(at, points))
+        heads.set_verts(list(markers(at, points)))
         heads.set_facecolor(COLOURS[points])
         bars.set_verts(
             [[c - 0.36, base] + (cell + [0.5, -0.5]) * [0.72, p * high] for c, p in zip(columns, sorting.p)]
@@ -195,4 +196,4 @@ def draw_list(axis, compact: bool) -> tuple[list[Artist], Callable]:
         numbers = [f"{p:.2f}".lstrip("0") for p in sorting.p]
         black.set_path(written(numbers, [(c, base + 0.5) for c in columns], 0.44, down=True))
 
-    return [mesh, bars, truth, frame, heads, white, black, title], show
+    return Part([mesh, bars, truth, frame, heads, white, black, title], move)

@@ -1,18 +1,16 @@
 """A sorting network as wires and valves: one value's way through it, and the matrices of its layers (GroCo,
 figures 3 and 6, eq. 2 to 4)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.path import Path
 
 from setclr.explore.kit.outlines import ink, written
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
-from setclr.explore.kit.parts import bare
+from setclr.explore.kit.parts import Part, bare
 from setclr.explore.sorting.swap_matrices import PITCH, Layer, brief, draw_matrices, layers_of
 from setclr.inner.sorting import KINDS
 from setclr.palette import BLUE, GREY, ORANGE
@@ -33,7 +31,7 @@ BEND = ALONG * ALONG * (3 - 2 * ALONG)
 
 def sorting_wires(numbers: Sequence[float] = NUMBERS, **initial) -> Panel:
     """Numbers on their way through a sorting network, with sliders for the layer, the softness and the first
-    number, whose whereabouts are drawn; below and beside it the matrices of the layers and their product."""
+    number, whose whereabouts are drawn; around them the matrices of the layers and their product."""
     numbers = tuple(float(x) for x in numbers)
     n = len(numbers)
     controls = {
@@ -70,10 +68,11 @@ def build(figure, compact: bool, numbers: tuple[float, ...]) -> Drawing:
         layers = layers_of(x, values["beta"], values["kind"])
         step = min(values["layer"], len(layers))
         held = [np.array(x), *(layer.values for layer in layers[:step])]
-        labels = [label for _, show in parts for label in show(layers, step, held)]
+        labels = [label for part in parts for label in part.move(layers, step, held)]
         for pen, dark in ((black, False), (white, True)):
             ours = [(text, centre) for text, centre, on_dark in labels if on_dark == dark]
-            pen.set_path(written(*zip(*ours), DIGITS[compact], down=True) if ours else Path(np.zeros((0, 2))))
+            texts, centres = [text for text, _ in ours], [centre for _, centre in ours]
+            pen.set_path(written(texts, centres, DIGITS[compact], down=True))
 
         p = layers[step - 1].product[:, 0] if step else np.eye(n)[0]
         return (
@@ -83,63 +82,93 @@ def build(figure, compact: bool, numbers: tuple[float, ...]) -> Drawing:
             f"{1 / (p * p).sum():.1f} places."
         )
 
-    return Drawing([artist for artists, _ in parts for artist in artists] + [black, white], update)
+    return Drawing([artist for part in parts for artist in part.artists] + [black, white], update)
 
 
-def draw_wires(axis, n: int, compact: bool) -> tuple[list[Artist], Callable]:
-    """Wires, valves and beads, and the mist of the first number; `show` returns what is written on them."""
-    radius = BROAD if compact else BEAD
+def draw_wires(axis, n: int, compact: bool) -> Part:
+    """Wires, valves and beads, and the mist of the first number.
+
+    Moved by the layers, the number of those passed and what the wires hold after each; returns what is to be
+    written: (text, centre, whether on dark).
+    """
     wires = LineCollection([], colors="#c4c4c4", linewidths=1.2)
     mist = PolyCollection([], facecolors=ORANGE, alpha=0.45, linewidths=0)
-    bars = LineCollection([], linewidths=1.3)
-    heads = PolyCollection([], linewidths=0)
-    valves = PolyCollection([], edgecolors=BLUE, linewidths=0.9, cmap=VALVES, clim=(0, 1))
-    beads = PolyCollection([], facecolors="white", linewidths=0.8)
-    inside = PolyCollection([], facecolors=ORANGE, linewidths=0)
-    artists = [wires, mist, bars, heads, valves, beads, inside]
+    valves, beads = Valves(), Beads(BROAD if compact else BEAD)
+    artists = [wires, mist, *valves.artists, *beads.artists]
     for depth, artist in enumerate(artists):
         artist.set_zorder(1 + depth / 10)
         axis.add_collection(artist)
 
-    def show(layers: list[Layer], step: int, held: list[np.ndarray]) -> list:
-        x, low, high, q = valve_places(layers).T
-        passed = x < PITCH * step
-        colours = np.where(passed, BLUE, "#dddddd")
-        bars.set_segments(np.stack([np.stack([x, low], -1), np.stack([x, high], -1)], axis=1))
-        bars.set_color(colours)
-        way = np.stack([np.ones_like(x), np.sign(high - low)], -1)
-        heads.set_verts(np.stack([x, high], -1)[:, None] + HEAD * way[:, None])
-        heads.set_facecolor(colours)
-        middle = np.stack([x, (low + high) / 2], axis=-1)[passed]
-        valves.set_verts(middle[:, None] + VALVE * CIRCLE)
-        valves.set_array(q[passed])
-
+    def move(layers: list[Layer], step: int, held: list[np.ndarray]) -> list:
         wires.set_segments([[(0, i), (PITCH * len(layers), i)] for i in range(n)])
-        mist.set_verts(streams(layers[:step]))
+        mist.set_verts(list(ways_of_first(layers[:step])))
+        columns = sorted({0, step}) if compact else list(range(len(layers) + 1))  # of beads; others get drops
+        q, middles = valves.move(layers, step)
+        labels = beads.move(layers, step, held, columns)
+        if not compact:
+            labels += [(brief(p), at, p > 0.6) for p, at in zip(q, middles)]
+        return labels
+
+    return Part(artists, move)
+
+
+class Valves:
+    """A bar with an arrowhead for every swap, and a disc that is as blue as the swap is probable."""
+
+    def __init__(self) -> None:
+        self.bars = LineCollection([], linewidths=1.3)
+        self.heads = PolyCollection([], linewidths=0)
+        self.discs = PolyCollection([], edgecolors=BLUE, linewidths=0.9, cmap=VALVES, clim=(0, 1))
+        self.artists = [self.bars, self.heads, self.discs]
+
+    def move(self, layers: list[Layer], step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the probabilities (v,) and the middles (v, 2) of the valves in the layers passed."""
+        x, low, high, q = where_valves_stand(layers).T
+        passed = x < PITCH * step
+        colours = list(np.where(passed, BLUE, "#dddddd"))
+        self.bars.set_segments(list(np.stack([np.stack([x, low], -1), np.stack([x, high], -1)], axis=1)))
+        self.bars.set_color(colours)
+        way = np.stack([np.ones_like(x), np.sign(high - low)], -1)
+        self.heads.set_verts(list(np.stack([x, high], -1)[:, None] + HEAD * way[:, None]))
+        self.heads.set_facecolor(colours)
+        middles = np.stack([x, (low + high) / 2], axis=-1)[passed]
+        self.discs.set_verts(list(middles[:, None] + VALVE * CIRCLE))
+        self.discs.set_array(q[passed])
+        return q[passed], middles
+
+
+class Beads:
+    """Discs for the values on the wires, filled to the probability that the first number is there; drops of
+    that size where there is no disc."""
+
+    def __init__(self, radius: float):
+        self.radius = radius
+        self.rims = PolyCollection([], facecolors="white", linewidths=0.8)
+        self.inside = PolyCollection([], facecolors=ORANGE, linewidths=0)
+        self.artists = [self.rims, self.inside]
+
+    def move(self, layers: list[Layer], step: int, held: list[np.ndarray], columns: list[int]) -> list:
+        """Returns the numbers to be written into the beads of these columns."""
+        n = len(held[0])
         centres = np.array([[(PITCH * l, i) for i in range(n)] for l in range(len(layers) + 1)])
-        columns = sorted({0, step}) if compact else range(len(layers) + 1)  # of beads; between them drops
         p = np.array([np.eye(n)[0], *(layer.product[:, 0] for layer in layers[:step])]).clip(0, 1)
-        filled, drops = levels(centres[: step + 1], p, radius), BEAD * np.sqrt(p).reshape(-1, 1, 1) * CIRCLE
+        filled = levels(centres[: step + 1], p, self.radius)
+        drops = centres[: step + 1].reshape(-1, 1, 2) + BEAD * np.sqrt(p).reshape(-1, 1, 1) * CIRCLE
         bead = np.isin(np.arange(step + 1), columns).repeat(n)[:, None, None]
-        inside.set_verts(np.where(bead, filled, centres[: step + 1].reshape(-1, 1, 2) + drops))
-        beads.set_verts(centres[columns].reshape(-1, 1, 2) + radius * CIRCLE)
+        self.inside.set_verts(list(np.where(bead, filled, drops)))
+        self.rims.set_verts(list(centres[columns].reshape(-1, 1, 2) + self.radius * CIRCLE))
         colours = np.array([GREY] * step + ["black"] + ["#dddddd"] * (len(layers) - step))
-        beads.set_edgecolor(np.repeat(colours[columns], n))
-        labels = [
+        self.rims.set_edgecolor(list(np.repeat(colours[columns], n)))
+        return [
             (f"{value:.3g}" if l == 0 or abs(value - round(value)) < 0.005 else f"{value:.1f}", centre, False)
             for l in columns[: step + 1]
             for value, centre in zip(held[l], centres[l])
         ]
-        if not compact:
-            labels += [(brief(q), at, q > 0.6) for q, at in zip(q[passed], middle)]
-        return labels
-
-    return artists, show
 
 
-def valve_places(layers: list[Layer]) -> np.ndarray:
-    """(v, 4): where on the x axis each valve stands, side by side where bars would overlap; the place for the
-    smaller value, that for the larger, and the swap probability."""
+def where_valves_stand(layers: list[Layer]) -> np.ndarray:
+    """(v, 4): the x of each valve, side by side where bars would overlap; the wire for the smaller value, the
+    one for the larger, and the swap probability."""
     rows = []
     for l, layer in enumerate(layers):
         stride = max((abs(a - b) for a, b, _ in layer.swaps), default=1)
@@ -149,10 +178,10 @@ def valve_places(layers: list[Layer]) -> np.ndarray:
     return np.array(rows)
 
 
-def streams(layers: list[Layer]) -> np.ndarray:
-    """Outlines (s, 26, 2) of the first number's ways from place to place, as broad as the probability that
-    flows there: of certainty, as broad as a bead."""
-    here, outlines = np.eye(len(layers[0].matrix))[0] if layers else None, []
+def ways_of_first(layers: list[Layer]) -> np.ndarray:
+    """Outlines (s, 26, 2) of the first number's ways from wire to wire, as broad as their probability, where
+    certainty is as broad as a bead."""
+    outlines, here = [], np.eye(len(layers[0].matrix) if layers else 1)[0]
     for l, layer in enumerate(layers):
         for to, origin in np.argwhere(layer.matrix * here > 0.004):
             half = BEAD * layer.matrix[to, origin] * here[origin]
@@ -163,7 +192,7 @@ def streams(layers: list[Layer]) -> np.ndarray:
 
 
 def levels(centres, filled, radius: float) -> np.ndarray:
-    """Outlines (c, 25, 2) of what is in beads of this radius, filled from below to these fractions."""
+    """Outlines (c, 25, 2) of the contents of beads of this radius, filled from below to these fractions."""
     half = np.interp(np.ravel(filled), SEGMENT, HALF)[:, None]
     turn = np.pi / 2 + half * np.linspace(-1, 1, len(TURN))
     return np.reshape(centres, (-1, 1, 2)) + radius * np.stack([np.cos(turn), np.sin(turn)], axis=-1)

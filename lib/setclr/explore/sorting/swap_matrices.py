@@ -1,16 +1,14 @@
 """A sorting network at work, layer by layer, and its matrices: one for every layer, and their product (GroCo,
 figure 3, eq. 2 to 4). Drawn by `sorting_wires`."""
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from matplotlib.artist import Artist
 from matplotlib.collections import LineCollection, PolyCollection
 
-from setclr.explore.kit.parts import SHADES
+from setclr.explore.kit.parts import SHADES, Part
 from setclr.inner.sorting import comparators, swap_probability
 from setclr.palette import OCHRE, ORANGE
 
@@ -21,7 +19,7 @@ PITCH = 1.7  # distance of two layers, in distances of two wires
 class Layer(NamedTuple):
     """One layer of a network at work on a list of n values."""
 
-    swaps: list[tuple[int, int, float]]  # place for the smaller, place for the larger, swap probability
+    swaps: list[tuple[int, int, float]]  # wire for the smaller, wire for the larger, swap probability
     matrix: np.ndarray  # P_l (n, n)
     values: np.ndarray  # (n,), after it
     product: np.ndarray  # P_l ⋯ P_1
@@ -49,14 +47,17 @@ def brief(probability: float) -> str:
     return text[0] if text.endswith(".00") else text.lstrip("0")
 
 
-def draw_matrices(axis, n: int) -> tuple[list[Artist], Callable]:
-    """The layers' matrices below their valves, and their product right of the wires, row beside wire."""
+def draw_matrices(axis, n: int) -> Part:
+    """The layers' matrices below their valves, and their product right of the wires, row beside wire.
+
+    Moved as the wires are, and returns what is to be written as they do.
+    """
     left, side = PITCH * n + 1.3, 1.3
     corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
     cell = np.array([[column, row] for row in range(n) for column in range(n)])[:, None] + corners
     small = [cell * side / n + [PITCH * (l + 0.5) - side / 2, n - 0.2] for l in range(n)]
     mesh = PolyCollection(
-        np.concatenate([cell + [left - 0.5, -0.5], *small]),
+        list(np.concatenate([cell + [left - 0.5, -0.5], *small])),
         cmap=SHADES,
         clim=(0, 1),
         linewidths=0,
@@ -69,7 +70,7 @@ def draw_matrices(axis, n: int) -> tuple[list[Artist], Callable]:
     axis.text(left - 0.5, n + 0.15, "rows and columns of P sum to 1", fontsize=9, va="top")
     axis.text(left - 0.5, n + 0.6, "last values = P × list", fontsize=9, va="top")
 
-    def show(layers: list[Layer], step: int, held: list[np.ndarray]) -> list:
+    def move(layers: list[Layer], step: int, held: list[np.ndarray]) -> list:
         shown = np.full((n + 1, n, n), np.nan)
         shown[0] = layers[step - 1].product if step else np.eye(n)
         shown[1 : step + 1] = [layer.matrix for layer in layers[:step]] or shown[:0]
@@ -83,4 +84,4 @@ def draw_matrices(axis, n: int) -> tuple[list[Artist], Callable]:
         cells = [(brief(value), (left + c, r), value < 0.5) for (r, c), value in np.ndenumerate(shown[0])]
         return title + under + above + header + cells
 
-    return [mesh, frame], show
+    return Part([mesh, frame], move)

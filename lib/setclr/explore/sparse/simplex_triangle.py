@@ -6,7 +6,7 @@ import torch
 from matplotlib.collections import PolyCollection
 
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
-from setclr.explore.kit.parts import bare
+from setclr.explore.kit.parts import Part, bare
 from setclr.explore.sparse.words import brief, signed
 from setclr.inner import sparsemax
 from setclr.palette import BLUE, SKY, VERMILION
@@ -20,7 +20,7 @@ BOTTOM, TOP = -2.4, 0.25  # what is seen of the pillars, counted from the highes
 
 def simplex_triangle(**initial) -> Panel:
     """The sparsemax and the softmax of (x₁, x₂, 0)/τ as points of a triangle and as pillars in water."""
-    marks = {-2: "−2", 0: "0, like score 3", 2: "2"}
+    marks: dict[float, str] = {-2: "−2", 0: "0, like score 3", 2: "2"}
     controls = {
         "x1": slider("score x₁", 1.0, -2.0, 2.0, 0.1, marks),
         "x2": slider("score x₂", 0.6, -2.0, 2.0, 0.1, marks),
@@ -31,9 +31,9 @@ def simplex_triangle(**initial) -> Panel:
     return Panel(build, controls, (9, 4.1), initial, 5.2)
 
 
-def shares(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sparsemax and softmax of lists x (..., n)."""
-    x = torch.from_numpy(x)
+def shares(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sparsemax and softmax of lists (..., n)."""
+    x = torch.from_numpy(scores)
     return sparsemax(x).numpy(), x.softmax(-1).numpy()
 
 
@@ -50,15 +50,14 @@ def build(figure, compact: bool) -> Drawing:
         plane, water = figure.subplots(2, 1, height_ratios=[1.15, 1])
     else:
         plane, water = figure.subplots(1, 2, width_ratios=[1, 1.1])
-    triangle, move_triangle = draw_triangle(plane, compact)
-    pillars, move_pillars = draw_pillars(water, compact)
+    triangle, pillars = draw_triangle(plane, compact), draw_pillars(water, compact)
 
     def update(values: dict) -> str:
         x, tau = np.array([values["x1"], values["x2"], 0.0]), values["temperature"]
         scores = np.round(x / tau, 12)  # so that a score that just touches the level gets 0, not 1e-16
         sparse, soft = shares(scores)
-        move_triangle(x, sparse, soft)
-        level = move_pillars(scores, sparse, soft)
+        triangle.move(x, sparse, soft)
+        level = pillars.move(scores, sparse, soft)
         both = [", ".join(f"{p:.2g}" for p in point) for point in (sparse, soft)]
         return (
             f"Scores {x[0]:.1f}, {x[1]:.1f} and 0 at temperature {tau:.2g}. Sparsemax: {both[0]}, "
@@ -66,7 +65,7 @@ def build(figure, compact: bool) -> Drawing:
             f"{journey(x)}."
         )
 
-    return Drawing([*triangle, *pillars], update)
+    return Drawing([*triangle.artists, *pillars.artists], update)
 
 
 def journey(x: np.ndarray) -> str:
@@ -81,8 +80,8 @@ def journey(x: np.ndarray) -> str:
     return f"Sparsemax meets an edge at τ = {edge:.2g} and is at corner {best} from τ = {corner:.2g} on"
 
 
-def draw_triangle(axis, compact: bool):
-    """The triangle with both paths; returns the artists that move, and what moves them."""
+def draw_triangle(axis, compact: bool) -> Part:
+    """The triangle with both paths; moved by the scores at τ = 1 and by what both make of them at τ."""
     size = 8 if compact else 10
     bare(axis, (-0.24, 1.24), (-0.2, 1.06))
     axis.fill(*CORNERS.T, facecolor="#f4f4f4", edgecolor="black", linewidth=1, zorder=0)
@@ -90,8 +89,8 @@ def draw_triangle(axis, compact: bool):
     start = axis.text(0, 0, "τ = ∞", fontsize=size - 1, ha="center", va="center")
     axis.text(-0.24, 0.97, "■ softmax", color=VERMILION, fontsize=size, weight="bold")
     axis.text(-0.24, 0.88, "● sparsemax", color=BLUE, fontsize=size, weight="bold")
-    for (x, y), name, place in zip(CORNERS, "123", ("right", "left", "center")):
-        axis.text(x, y + (0.03 if y else -0.03), f"all on {name}", fontsize=size, ha=place,
+    for (x, y), name, side in zip(CORNERS, "123", ("right", "left", "center")):
+        axis.text(x, y + (0.03 if y else -0.03), f"all on {name}", fontsize=size, ha=side,
                   va="bottom" if y else "top")  # fmt: skip
     if not compact:
         axis.set_title("Softmax never touches an edge,\nsparsemax does, from its first ring on")
@@ -119,19 +118,19 @@ def draw_triangle(axis, compact: bool):
         words[1].set_text(f"τ = {corner:.2g}" if corner else "")
         words[1].set_position(BESIDE_CORNER[x.argmax()])
 
-    return [soft_path, sparse_path, stops, soft_point, sparse_point, start, *words], move
+    return Part([soft_path, sparse_path, stops, soft_point, sparse_point, start, *words], move)
 
 
 def beside_edge(point: np.ndarray, opposite: np.ndarray) -> np.ndarray:
-    """A place for words outside the edge that a point lies on, away from the edge's ends."""
+    """Where words stand outside the edge that a point lies on, away from the edge's ends."""
     middle = (CORNERS.sum(0) - opposite) / 2
     along = point - middle
     outside = (middle - opposite) / np.linalg.norm(middle - opposite)
-    return middle + along * min(1, 0.25 / max(np.linalg.norm(along), 1e-9)) + outside * [0.13, 0.08]
+    return middle + along * min(1, 0.25 / max(float(np.linalg.norm(along)), 1e-9)) + outside * [0.13, 0.08]
 
 
-def draw_pillars(axis, compact: bool):
-    """The three scores as pillars in water; returns the artists that move, and what moves them."""
+def draw_pillars(axis, compact: bool) -> Part:
+    """The scores as pillars in water; moved by scores/τ and what both make of them. Returns the level."""
     size = 8 if compact else 10
     axis.set(xlim=(-0.6, 3.05), ylim=(BOTTOM, TOP), xticks=range(3), yticks=(-2, -1, 0), yticklabels=())
     axis.set_xticklabels([f"x{name}/τ" for name in "₁₂₃"], fontsize=size)
@@ -142,9 +141,8 @@ def draw_pillars(axis, compact: bool):
         axis.set_title(
             "What stands above the water is the probability:\nthe level is where these add up to 1"
         )
-    shapes = axis.add_collection(
-        PolyCollection([], facecolors=["#b5b5b5"] * 3 + [SKY] + [BLUE] * 3 + [VERMILION] * 3)
-    )
+    colours = ["#b5b5b5"] * 3 + [SKY] + [BLUE] * 3 + [VERMILION] * 3
+    shapes = axis.add_collection(PolyCollection([], facecolors=colours))
     shapes.set_alpha([1] * 3 + [0.45] + [1] * 6)
     values = [
         axis.text(0, 0, "", fontsize=size, color=colour, ha="center", va="bottom", weight="bold")
@@ -154,27 +152,30 @@ def draw_pillars(axis, compact: bool):
     below = [axis.text(i - 0.12, BOTTOM + 0.05, "", fontsize=size - 1, ha="center") for i in range(3)]
 
     def move(scores: np.ndarray, sparse: np.ndarray, soft: np.ndarray) -> float:
-        level = scores.max() - sparse.max()
-        height, water = np.maximum(scores - scores.max(), BOTTOM), -sparse.max()
-        shapes.set_verts(
-            [box(i - 0.3, BOTTOM, 0.36, height[i]) for i in range(3)]
-            + [box(-0.6, BOTTOM, 3.65, water)]
-            + [box(i - 0.3, water, 0.36, water + sparse[i]) for i in range(3)]
-            + [box(i + 0.14, water, 0.14, water + soft[i]) for i in range(3)]
-        )
+        level, water = scores.max() - sparse.max(), -sparse.max()
+        shapes.set_verts(boxes(scores, sparse, soft))
         for i, text in enumerate(values):
             p, left = (sparse[i], -0.12) if i < 3 else (soft[i - 3], 0.21)
-            text.set_text(brief(p))
-            text.set_position((i % 3 + left, water + p + 0.02))
+            text.set(text=brief(p), position=(i % 3 + left, water + p + 0.02))
         for text, score in zip(below, scores):
             text.set_text(signed(f"{score:.3g}") + (" ↓" if score - scores.max() < BOTTOM else ""))
         for text in scale:
             text.set_text(signed(f"{round(scores.max() + text.get_position()[1], 2):g}"))
-        words.set_text(signed(f"level T = {level:.2f}"))
-        words.set_y(water - 0.03)
+        words.set(text=signed(f"level T = {level:.2f}"), y=water - 0.03)
         return level
 
-    return [shapes, *values, *below, *scale, words], move
+    return Part([shapes, *values, *below, *scale, words], move)
+
+
+def boxes(scores: np.ndarray, sparse: np.ndarray, soft: np.ndarray) -> list:
+    """The pillars, the water, and on it the two probabilities of each score, seen from the highest score."""
+    height, water = np.maximum(scores - scores.max(), BOTTOM), -sparse.max()
+    return [
+        *(box(i - 0.3, BOTTOM, 0.36, height[i]) for i in range(3)),
+        box(-0.6, BOTTOM, 3.65, water),
+        *(box(i - 0.3, water, 0.36, water + sparse[i]) for i in range(3)),
+        *(box(i + 0.14, water, 0.14, water + soft[i]) for i in range(3)),
+    ]
 
 
 def box(left: float, bottom: float, width: float, top: float) -> list[tuple[float, float]]:

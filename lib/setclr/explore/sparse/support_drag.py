@@ -7,7 +7,7 @@ from matplotlib.collections import LineCollection
 from torch import Tensor
 
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
-from setclr.explore.kit.parts import bare
+from setclr.explore.kit.parts import Part, bare
 from setclr.explore.sparse.words import brief
 from setclr.inner.simplex import sparse_maximum, sparsemax
 from setclr.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
@@ -61,8 +61,8 @@ def let_go(margin: float) -> float:
     return float(level.clamp(-1, 1).arccos().rad2deg())
 
 
-def place(angle) -> np.ndarray:
-    """Points of the page (..., 2) at these angles, clockwise from the anchor, which is on top."""
+def clock(angle) -> np.ndarray:
+    """Points (..., 2) of the circle at these angles, clockwise from the anchor, which is on top."""
     radians = np.radians(np.asarray(angle, float))
     return np.stack([np.sin(radians), np.cos(radians)], axis=-1)
 
@@ -74,14 +74,14 @@ def build(figure, compact: bool) -> Drawing:
         axes = figure.subplot_mosaic([[*LOSSES, "curve"], [*LOSSES, "count"]],
                                      height_ratios=[2.4, 1], width_ratios=[1, 1, 0.8])  # fmt: skip
     circles = {name: draw_circle(axes[name], name, compact) for name in LOSSES}
-    curves, move_curves = draw_curves(axes["curve"], axes.get("count"), compact)
+    curves = draw_curves(axes["curve"], axes.get("count"), compact)
 
     def update(values: dict) -> str:
         angle, margin, temperature = (values[name] for name in ("angle", "margin", "temperature"))
         now = solve(angle, margin, temperature)
-        for name, (_, move) in circles.items():
-            move(angle, *now[name])
-        move_curves(angle, now, solve(ROUND, margin, temperature), let_go(margin))
+        for name, circle in circles.items():
+            circle.move(angle, *now[name])
+        curves.move(angle, now, solve(ROUND, margin, temperature), let_go(margin))
         (soft, _), (sparse, _) = now.values()
         return (
             f"Dragged negative at {angle}°. InfoNCE, temperature {temperature:.2g}, gives it {soft[1]:.2g} "
@@ -90,22 +90,23 @@ def build(figure, compact: bool) -> Drawing:
             f"in its support, and lets this one go at {let_go(margin):.0f}°."
         )
 
-    return Drawing([artist for moving, _ in circles.values() for artist in moving] + curves, update)
+    parts = (*circles.values(), curves)
+    return Drawing([artist for part in parts for artist in part.artists], update)
 
 
-def draw_circle(axis, name: str, compact: bool):
-    """The anchor and its seven candidates; returns the artists that move, and what moves them."""
+def draw_circle(axis, name: str, compact: bool) -> Part:
+    """The anchor and its seven candidates; moved by the dragged one's angle, the weights and the loss."""
     size, wide, dot = (7, 7, 30) if compact else (9, 12, 70)
     colour, _, title, below = LOSSES[name]
     bare(axis, (-1.55, 1.55), (-1.65, 1.9 if compact else 2.15))
     axis.text(0, 1.7, title if compact else f"{title}\n{below}", color=colour, fontsize=size + 2, ha="center")
-    axis.plot(*place(np.arange(361)).T, color=GREY, linewidth=0.6, zorder=0)
+    axis.plot(*clock(np.arange(361)).T, color=GREY, linewidth=0.6, zorder=0)
     rays = axis.add_collection(LineCollection([], colors=colour, zorder=1))
     marks = [axis.scatter([0] * n, [0] * n, s=dot, marker=marker, zorder=3, linewidths=1.5)
              for n, marker in ((1, "s"), (6, "o"))]  # fmt: skip
     for mark, roles in zip(marks, (ROLES[:1], ROLES[1:])):
         mark.set_edgecolors(roles)
-    anchor = axis.scatter(*place(0), s=1.3 * dot, marker="D", color="black", zorder=2)
+    anchor = axis.scatter(*clock(0), s=1.3 * dot, marker="D", color="black", zorder=2)
     numbers = [axis.text(0, 0, "", fontsize=size, ha="center", va="center") for _ in ANGLES]
     total = axis.text(0, -1.58, "", fontsize=size, ha="center", va="center")
     words, distance = [""] * len(ANGLES), 1.35
@@ -116,8 +117,8 @@ def draw_circle(axis, name: str, compact: bool):
         numbers[1].set(ha="left", color=OCHRE, weight="bold")
 
     def move(angle: float, weights: np.ndarray, loss: float) -> None:
-        ends = place([ANGLES[0], angle, *ANGLES[2:]])
-        rays.set_segments([[place(0), end] for end in ends])
+        ends = clock([ANGLES[0], angle, *ANGLES[2:]])
+        rays.set_segments([[clock(0), end] for end in ends])
         rays.set_linewidths(np.where(weights > 0, 0.5 + wide * weights, 0))
         faces = [role if p > 0 else "white" for role, p in zip(ROLES, weights)]
         for mark, part in zip(marks, (slice(0, 1), slice(1, None))):
@@ -129,12 +130,14 @@ def draw_circle(axis, name: str, compact: bool):
         numbers[1].set_x(distance * ends[1, 0] + 0.06)
         total.set_text(f"{(weights[1:] > 0).sum()} of 6 negatives, loss {loss:.2g}")
 
-    return [rays, anchor, *marks, *numbers, total], move
+    return Part([rays, anchor, *marks, *numbers, total], move)
 
 
-def draw_curves(axis, below, compact: bool):
-    """The dragged negative's weight by its angle, and how many negatives have any; returns the artists that
-    move, and what moves them."""
+def draw_curves(axis, below, compact: bool) -> Part:
+    """The dragged negative's weight by its angle, and how many negatives have any.
+
+    Moved by the angle, what the losses give now and at all angles of ROUND, and the angle of `let_go`.
+    """
     degrees = {"xlim": (0, 180), "xticks": (0, 45, 90, 135, 180)}
     axis.set(ylim=(0, 1), yticks=(0, 0.5, 1), **degrees)
     axis.set_title("weight of the dragged one", fontsize=(9 if compact else 10))
@@ -173,4 +176,4 @@ def draw_curves(axis, below, compact: bool):
         word.set_text(f"nothing from {end:.0f}°")
         word.set_x(end - 4)
 
-    return moving, move
+    return Part(moving, move)
