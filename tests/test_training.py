@@ -19,13 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from setclr import data, losses
+from setclr import data
 from setclr.data import ImageSet
-from setclr.recipes import RECIPES, Recipe
+from setclr.losses import InfoNCE
+from setclr.recipes import Recipe
 from setclr.training import Interrupted, Run, checkpoint, load_run, pretrain
 from setclr.training import pretraining as pretrain_module
 from setclr.training.batches import batches, steps_of
-from setclr.training.checkpoint import CHECKPOINT, HISTORY
+from setclr.training.checkpoint import CHECKPOINT, HISTORY, new_run
 from setclr.training.embedding import Embedder
 from setclr.training.schedule import learning_rate
 from setclr.training.seeding import seeded
@@ -158,7 +159,7 @@ def test_a_signal_stops_after_a_whole_step_with_a_checkpoint(tmp_path, monkeypat
     handlers = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
     monkeypatch.setattr(Trainer, "update", signalled)
     with pytest.raises(
-        Interrupted, match=f"stopped after step {step} of 12; {tmp_path} holds it: the same"
+        Interrupted, match=f"stopped after step {step} of 12; {tmp_path} holds it: repeat"
     ) as stopped:
         pretrain(SMALL, tmp_path)
     assert stopped.value.signal == number
@@ -274,11 +275,43 @@ def test_files_of_any_size_are_read_while_it_trains(tmp_path, monkeypatch):
 
 def test_a_parameter_of_the_loss_changes_when_its_schedule_says(monkeypatch):
     seen = []
-    score = Trainer.score
-    watch = lambda self, z: (seen.append(self.loss.temperature), score(self, z))[1]  # noqa: E731
-    monkeypatch.setattr(Trainer, "score", watch)
+    objective = Trainer.objective
+    watch = lambda self, z: (seen.append(self.loss.temperature), objective(self, z))[1]  # noqa: E731
+    monkeypatch.setattr(Trainer, "objective", watch)
     pretrain(replace(SMALL, loss_schedule="temperature: 0.5, 0.1 from 1, 0.2 from 2"))
     assert seen == [0.5] * 4 + [0.1] * 4 + [0.2] * 4
+
+
+LEARNT = replace(SMALL, loss="InfoNCE(temperature=learnable(0.2))")
+
+
+def test_a_learnable_temperature_descends_its_own_slope():
+    """By finite differences of the loss with a fixed temperature, on the same embeddings."""
+    recipe = replace(LEARNT, optimiser="sgd", momentum=0.0, lr=0.1, schedule="constant")
+    trainer, twin = (Trainer(new_run(recipe, 3), data.load(), torch.device("cpu")) for _ in range(2))
+    (x,) = next(twin.view_batches)
+    with torch.no_grad():
+        z = twin.run.head(twin.run.encoder(x.flatten(0, 1))).unflatten(0, (2, -1)).double()
+    high, low = (float(InfoNCE(t)(z)) for t in (0.2 + 1e-4, 0.2 - 1e-4))
+    next(trainer.epoch())
+    expected = 0.2 - 0.1 * (high - low) / 2e-4
+    assert float(trainer.loss.temperature) == pytest.approx(expected, rel=1e-3) and abs(expected - 0.2) > 0.01
+
+
+def test_a_learnable_temperature_is_recorded_resumed_and_not_decayed(tmp_path):
+    recipe = replace(LEARNT, optimiser="adamw", weight_decay=0.5)
+    whole = pretrain(recipe)
+    kill_at(6, lambda: pretrain(recipe, tmp_path))
+    assert_same(pretrain(recipe, tmp_path), whole)
+    state, learnt = checkpoint.read(tmp_path), load_run(tmp_path).history.temperature
+    assert learnt.tolist() == whole.history.temperature.tolist() and learnt.nunique() == 3
+    assert float(state["loss"]["temperature"]) == learnt.iloc[-1]
+    assert [group["weight_decay"] for group in state["optimiser"]["param_groups"]] == [0.5, 0.0]
+
+
+def test_a_temperature_is_learnt_or_scheduled(tmp_path):
+    with pytest.raises(ValueError, match="loss_schedule names 'temperature', which .* learns; give it a num"):
+        replace(LEARNT, loss_schedule="temperature: 0.5, 0.1 from 1")
 
 
 def test_four_of_a_class_stand_together_in_a_batch():
@@ -484,18 +517,10 @@ def test_learning_rates():
     assert learning_rate(replace(recipe, schedule="constant"), 49, 5) == 1.0
 
 
-def test_streams_are_functions_of_their_key():
+def test_generators_are_functions_of_their_key():
     draw = lambda *key: torch.rand(3, generator=seeded(*key))  # noqa: E731
     assert torch.equal(draw(0, 1, 2), draw(0, 1, 2))
     assert len({tuple(draw(*key).tolist()) for key in [(0, 1), (1, 0), (0, 1, 0), (0,), (0, 0, 1)]}) == 5
-
-
-@pytest.mark.parametrize("name", RECIPES)
-def test_recipes_survive_a_round_trip(name):
-    recipe = RECIPES[name]
-    assert Recipe.from_dict(recipe.to_dict()) == recipe
-    assert recipe.last_norm or "GroCo" not in recipe.loss
-    losses.parse(recipe.loss)
 
 
 @pytest.mark.parametrize(
@@ -528,7 +553,10 @@ def test_a_recipe_of_another_version_is_refused():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_training_on_a_gpu_resumes_with_its_optimiser(tmp_path):
-    pretrain(SMALL, tmp_path, device="cuda")
+def test_killed_on_a_gpu_and_resumed_is_never_killed(tmp_path):
+    """A GPU sums in any order, in bfloat16: the losses of the two runs agree nearly, not bit by bit."""
+    whole = pretrain(SMALL, device="cuda")
+    kill_at(6, lambda: pretrain(SMALL, tmp_path, device="cuda"))
     assert next(load_run(tmp_path).encoder.parameters()).device.type == "cpu"
-    assert pretrain(SMALL, tmp_path, device="cuda").finished
+    resumed = pretrain(SMALL, tmp_path, device="cuda")
+    assert resumed.finished and resumed.history.loss.tolist() == pytest.approx(whole.history.loss, rel=0.02)
