@@ -8,7 +8,7 @@ RECIPE ?= photo-groco
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-browser notebooks coverage pretrain bench format clean
+.PHONY: help lab test test-machines test-browser notebooks coverage pretrain bench format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -21,10 +21,10 @@ $(READY): pyproject.toml constraints.txt
 	  echo "Python's venv module is missing: install it (on Debian and Ubuntu: apt install python3-venv)"; exit 1; }
 	@test -n "$(PIP_OPTIONS)$$(df -Pk . | awk 'NR == 2 && $$4 > 8000000')" || { \
 	  echo "SetCLR's environment takes about 7 GB and the disk has less: free some (README.md, CPU only)"; exit 1; }
-	@echo "Making .venv (about 6 GB, a few minutes; only this once) ..."
+	@echo "Making .venv (about 7 GB, a few minutes; only this once) ..."
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_OPTIONS) \
-	  -c constraints.txt -e '.[lab,test]' || { \
+	  -c constraints.txt -e '.[lab,encoders,examples,test]' || { \
 	  echo "The packages could not be installed: the lines above say which; is the network there?"; exit 1; }
 	@$(BIN)/jupyter labextension disable --level=sys_prefix \
 	  @jupyterlab/apputils-extension:announcements >/dev/null 2>&1
@@ -33,10 +33,14 @@ $(READY): pyproject.toml constraints.txt
 lab: $(READY) ## open JupyterLab on the first notebook
 	$(BIN)/jupyter lab --ip 127.0.0.1 --ServerApp.root_dir=. $(AS_ROOT) $(LAB_OPTIONS) $(NOTEBOOK)
 
-test: $(READY) ## lint, test the library, run every notebook with small parameters and its sliders
+test: $(READY) ## lint, check types, test the library, run every notebook with small parameters and its sliders
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/python -m pytest -m "not browser"
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser"
+
+test-machines: $(READY) ## the numerical tests and notebooks under other processors, threads, seeds and loads
+	$(BIN)/python tests/machines.py
 
 test-browser: $(READY) ## drive the sliders in a real JupyterLab (needs Chromium)
 	$(BIN)/python -m pytest -m browser
@@ -60,5 +64,5 @@ format: $(READY) ## format the code, strip the notebooks of what is not theirs
 	$(BIN)/python tests/notebook_tools.py strip
 
 clean: ## remove build/ and caches; .venv and data/ stay
-	rm -rf build dist .pytest_cache .ruff_cache .hypothesis lib/*.egg-info
+	rm -rf build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis lib/*.egg-info
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

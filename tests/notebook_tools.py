@@ -18,6 +18,7 @@ from nbconvert import HTMLExporter
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parent / "notebooks"
 BUILD = HERE.parent / "build"
+HANGS = 1800  # seconds: a cell that takes longer hangs
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -28,12 +29,12 @@ def notebooks() -> list[Path]:
     return found
 
 
-def run(source: Path, target: Path, parameters: dict | None = None, timeout: int = 600):
+def run(source: Path, target: Path, parameters: dict | None = None):
     """Run a notebook from its own folder; returns what it became. Raises if a cell fails."""
     target.parent.mkdir(parents=True, exist_ok=True)
     return papermill.execute_notebook(
         str(source), str(target), parameters or {}, cwd=str(FOLDER), kernel_name="python3",
-        execution_timeout=timeout, progress_bar=False,
+        execution_timeout=HANGS, progress_bar=False,
     )  # fmt: skip
 
 
