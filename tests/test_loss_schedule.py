@@ -75,7 +75,7 @@ def test_values_that_only_fit_together_are_set_together():
 @pytest.mark.parametrize(
     "loss, text, message",
     [
-        (MMCL(), "bandwith: 3", "must be one of .*did you mean 'bandwidth'.*those of MMCL"),
+        (MMCL(), "bandwith: 3", "must be one of .*did you mean 'bandwidth'.*MMCL.* has no others"),
         (InfoNCE() + QARe(), "beta: 3", "must be one of .*'temperature'.*got 'beta'"),
         (MMCL(), "bandwidth: 3, 0 from 8", r"at epoch 8: bandwidth must be > 0, got 0"),
         (MMCL(), "bandwidth: 'rows'", "at epoch 0: bandwidth must be > 0, got 'rows'"),

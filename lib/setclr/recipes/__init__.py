@@ -1,10 +1,10 @@
 """What to train: the class `Recipe`, and every experiment by name.
 
-`RECIPES[name]` is what to train, `PUBLISHED[name]` what a paper got by it, and where. The names are built
-when they are first asked for: training needs the class alone.
+`RECIPES[name]` is what to train, `PUBLISHED[name]` what a paper got with it. Both are built when they are
+first asked for: training needs the class alone.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from setclr.recipes.recipe import DEFAULTS, Recipe
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["COMPARED", "DEFAULTS", "PUBLISHED", "RECIPES", "Published", "Recipe"]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name in __all__:
         from setclr.recipes import named
 

@@ -7,19 +7,20 @@
 import ast
 import copy
 import inspect
+from typing import Any, cast
 
 from setclr.checks import choice
-from setclr.losses.base import SetLoss, WeightedSum
+from setclr.losses.base import Objective, WeightedSum
 
-Stages = dict[str, list[tuple[int, object]]]
+Stages = dict[str, list[tuple[int, Any]]]
 
 
 def loss_stages(text: str) -> Stages:
-    """What a schedule says: for each parameter, the epochs its values hold from, rising, each with its value.
+    """For each parameter of a schedule its values, each with the epoch it holds from, in rising order.
 
     Raises:
-        ValueError: the text is not of the form above, an epoch is no whole number or not later than the one
-            before, or a parameter comes twice.
+        ValueError: the text is not of the form above, the epochs are not whole numbers that rise, or a
+            parameter comes twice.
     """
     if not isinstance(text, str):
         raise ValueError(f"loss_schedule must be a text such as 'bandwidth: 25, 2.5 from 75', got {text!r}")
@@ -37,24 +38,25 @@ def loss_stages(text: str) -> Stages:
     return stages
 
 
-def apply(loss: SetLoss, text: str, epoch: int) -> None:
-    """Give each scheduled parameter its value of this epoch (0-based), in every term of the loss that has it.
+def apply(loss: Objective, text: str, epoch: int) -> None:
+    """Give each scheduled parameter its value of this epoch (from 0), in every term of the loss that has it.
 
-    A term is made anew with the new values to learn whether it takes them; the old one gets them, so the loss
-    stays the same object.
+    The loss stays the same object. A new term is made with the values only to learn whether it takes them.
 
     Raises:
-        ValueError: no term has such a parameter (the nearest is named), or a term refuses a value.
+        ValueError: no term has such a parameter (the nearest is named), it is learnt, or a value is refused.
     """
     now = {name: _at(stages, epoch) for name, stages in loss_stages(text).items()}
     terms = [(term, _arguments(term)) for term in _terms(loss)]
     has = {name for _, arguments in terms for name in arguments}
     for name in now:
         if not has:
-            raise ValueError(f"loss_schedule names {name!r}, and {loss} has no parameters")
-        choice("loss_schedule's parameter", name, sorted(has), hint=f"these are those of {loss}")
+            raise ValueError(f"loss_schedule must be '' for {loss}, which has no parameters, got {name!r}")
+        choice("loss_schedule's parameter", name, sorted(has), hint=f"{loss} has no others")
     for term, arguments in terms:
         changed = {name: value for name, value in now.items() if name in arguments}
+        for name in changed.keys() & dict(term.named_parameters()).keys():
+            raise ValueError(f"loss_schedule names {name!r}, which {loss} learns; give it a number there")
         if changed:
             try:
                 new = type(term)(**(arguments | changed))
@@ -64,15 +66,15 @@ def apply(loss: SetLoss, text: str, epoch: int) -> None:
                 setattr(term, name, getattr(new, name))
 
 
-def check(loss: SetLoss, text: str) -> None:
+def check(loss: Objective, text: str) -> None:
     """Go through all stages on a copy of the loss. Raises ValueError as `loss_stages` and `apply` do."""
     loss = copy.deepcopy(loss)
     for epoch in sorted({epoch for stages in loss_stages(text).values() for epoch, _ in stages}):
         apply(loss, text, epoch)
 
 
-def _values(name: str, text: str) -> list[tuple[int, object]]:
-    stages: list[tuple[int, object]] = []
+def _values(name: str, text: str) -> list[tuple[int, Any]]:
+    stages: list[tuple[int, Any]] = []
     for piece in text.split(","):
         value, *since = (word.strip() for word in piece.split(" from "))
         epoch = _literal(name, since[0]) if len(since) == 1 else 0
@@ -89,7 +91,7 @@ def _values(name: str, text: str) -> list[tuple[int, object]]:
     return stages
 
 
-def _literal(name: str, text: str):
+def _literal(name: str, text: str) -> Any:
     if text == "inf":
         return float("inf")
     try:
@@ -98,13 +100,13 @@ def _literal(name: str, text: str):
         raise ValueError(f"loss_schedule must give {name} numbers or quoted names, got {text!r}") from None
 
 
-def _at(stages: list[tuple[int, object]], epoch: int):
+def _at(stages: list[tuple[int, Any]], epoch: int) -> Any:
     return next(value for start, value in reversed(stages) if start <= epoch)
 
 
-def _terms(loss: SetLoss) -> list[SetLoss]:
-    return list(loss.losses) if isinstance(loss, WeightedSum) else [loss]
+def _terms(loss: Objective) -> list[Objective]:
+    return [cast(Objective, term) for term in loss.losses] if isinstance(loss, WeightedSum) else [loss]
 
 
-def _arguments(term: SetLoss) -> dict:
+def _arguments(term: Objective) -> dict[str, Any]:
     return {name: getattr(term, name) for name in inspect.signature(type(term)).parameters}

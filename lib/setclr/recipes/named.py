@@ -1,7 +1,6 @@
-"""Every experiment by name: the small ones of this project, and the rows of the papers' tables.
+"""Every experiment by name: the small ones of this project, and the rows of the papers' tables."""
 
-`RECIPES[name]` is what to train, `PUBLISHED[name]` what a paper got by it, and where.
-"""
+from typing import Any
 
 from setclr.recipes.published import PUBLISHED, RECIPES_OF_PAPERS
 from setclr.recipes.published.row import Published
@@ -12,7 +11,7 @@ __all__ = ["COMPARED", "PUBLISHED", "RECIPES", "Published", "Recipe"]
 INFONCE = "InfoNCE(temperature=0.1)"
 GROCO = "GroCo(beta=1.0, negatives=10)"
 
-# One loss against another, with everything else alike: the head, too, which ends as GroCo needs it.
+# One loss against another, all else alike: even the head, which ends as GroCo needs it.
 COMPARED = {
     "infonce": "InfoNCE(temperature=0.5)",
     "infonce+qare": "InfoNCE(temperature=0.5) + 1.0 * QARe()",
@@ -36,7 +35,7 @@ COMPARISON = {
     for name, loss in COMPARED.items()
 }
 
-PHOTO = dict(views="photo", epochs=30, lr=3e-3)
+PHOTO: dict[str, Any] = dict(views="photo", epochs=30, lr=3e-3)
 PHOTO_TOO = ("infonce+qare", "sparseclr", "sparseclr+qare", "iot-rows", "iot-rows-uniform", "mmcl-inv")
 
 RECIPES: dict[str, Recipe] = {

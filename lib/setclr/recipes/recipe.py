@@ -1,11 +1,11 @@
-"""A `Recipe` says all that decides what a training run learns.
+"""A `Recipe` is all that decides what a training run learns.
 
-Where it runs and where it writes is no part of it, so equal recipes give equal runs. `setclr.recipes` has
-them by name.
+Where the run is computed and written is no part of it, so equal recipes give equal runs.
 """
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from setclr import losses
 from setclr.checks import boolean, choice, integer, number
@@ -47,21 +47,21 @@ class Recipe:
     """Side in pixels to which the images of a folder are resized and cropped; None: they are all of one
     size."""
     images: int | None = None
-    """Train on so many of its images, spread evenly over the classes; None: on all."""
+    """Train on this many of its images, spread evenly over the classes; None: on all."""
     views: str = "simclr"
     """Named augmentation, a key of setclr.views.PRESETS."""
     full_views: int | None = None
-    """Full views of an image, 1 to 4, in turn those of `views`; None: as many as `views` has. Losses need
+    """Full views of an image, 1 to 4, those of `views` in turn; None: as many as `views` has. Losses need
     two, baselines such as "Supervised()" one."""
     local_views: int = 0
     """Small crops of an image beside its full views (multi-crop)."""
     view_size: int | None = None
-    """Side of a full view in pixels; None: that of the images. With a folder and no `size`, crops are cut
-    from the files as they are, of any sizes, and read while it trains."""
+    """Side of a full view in pixels; None: that of the images. With a folder and no `size`, the files may
+    have any sizes, and crops are read from them while it trains."""
     local_size: int | None = None
     """Side of a small crop; None: 3/7 of a full view's."""
     same_class: int = 1
-    """A batch is made of groups of so many images of one class: false negatives, on purpose."""
+    """A batch is made of groups of this many images of one class: false negatives, on purpose."""
     encoder: str = "conv4"
     """Name of an encoder, a key of setclr.models.ENCODERS, or timm:NAME for any model of timm."""
     layers: int = 2
@@ -76,36 +76,36 @@ class Recipe:
     """End the head with a batch norm without scale and shift (GroCo needs it)."""
     key_momentum: float | None = None
     """Momentum of a second encoder, a moving average of the first, whose embeddings are the loss's candidates
-    (MoCo); None: views are compared with one another."""
+    (MoCo); None: there is none."""
     key_schedule: str = "constant"
-    """What that momentum does: "constant", or "cosine" to 1 at the end (MoCo v3)."""
+    """That momentum is "constant", or rises to 1 as a "cosine" (MoCo v3)."""
     queue: int = 0
-    """Keys of earlier batches that are further negatives (MoCo)."""
+    """Number of keys of earlier batches that are further negatives (MoCo)."""
     predictor: int = 0
     """Linear layers between the head and the loss on the side of the first encoder (MoCo v3)."""
     optimiser: str = "adam"
     lr: float = 1e-3
     """Peak learning rate."""
     lr_batch: int | None = None
-    """The batch that `lr` is meant for: it is multiplied by batch / lr_batch. None: lr is taken as it is."""
+    """The batch that `lr` is meant for: the rate is lr · batch / lr_batch. None: it is lr."""
     momentum: float = 0.9
     """Of SGD and LARS."""
     weight_decay: float = 0.0
     warmup: float = 0.0
     """Epochs over which the learning rate rises linearly."""
     schedule: str = "cosine"
-    """What the learning rate does after the warm-up: "cosine" to 0, or "constant"."""
+    """After the warm-up the learning rate falls to 0 as a "cosine", or is "constant"."""
     loss_schedule: str = ""
-    """Parameters of the loss that change, with the epochs (from 0) their values hold from: "bandwidth: 25,
-    2.5 from 75"; several are separated by ";"."""
+    """Parameters of the loss that change while it trains: "bandwidth: 25, 2.5 from 75" is 25 before epoch 75
+    (counted from 0). Several are separated by ";"."""
     epochs: int = 20
     batch: int = 128
     """Images (not views) a step, over all processes."""
     chunk: int | None = None
-    """Images that go through the encoder at a time on one device (gradient caching); None: the batch."""
+    """Images that go through the encoder together on one device (gradient caching); None: the batch."""
     seed: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_encoder(self.encoder)
         for name, options in CHOICES.items():
             choice(name, getattr(self, name), options)
@@ -161,11 +161,11 @@ class Recipe:
                 able = [name for name, loss in losses.BY_NAME.items() if kind in loss.takes]
                 raise ValueError(f"{field} must not be set with {self.loss}; {', '.join(able)} take {kind}")
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict) -> "Recipe":
+    def from_dict(cls, values: dict[str, Any]) -> "Recipe":
         """The recipe that `to_dict` wrote. Raises ValueError for fields that this version does not know."""
         unknown = set(values) - {field.name for field in fields(cls)}
         if unknown:
@@ -177,4 +177,4 @@ class Recipe:
 
 
 DEFAULTS = {field.name: field.default for field in fields(Recipe)}
-"""What a field is that a record of an earlier version does not name; "loss" has none."""
+"""The value of a field that a record of an earlier version lacks; "loss" has none."""

@@ -1,7 +1,7 @@
 """The four papers' image-pretraining tables, a file each: for every row a recipe and its published numbers.
 
-A row is here if the project has its loss and its model. What is left out, table by table, stands in the
-docstring of each file. Names: paper-table-what-makes-the-row, in lower case.
+A row is here if setclr has its loss and its model; each file says which rows are left out. Names:
+paper-table-row, in lower case.
 """
 
 from setclr.recipes.published import groco, iot, mmcl, qare

@@ -5,6 +5,7 @@ Left out: nothing.
 """
 
 from dataclasses import replace
+from typing import Any
 
 from setclr.recipes.published.row import Published, Row
 from setclr.recipes.recipe import Recipe
@@ -182,7 +183,9 @@ def imagenet100() -> dict[str, Row]:
 
 def moco() -> dict[str, Row]:
     """Table 5: a momentum encoder and a queue of 4096."""
-    settings = dict(optimiser="sgd", lr=0.03, weight_decay=1e-4, epochs=100, key_momentum=0.999, queue=4096)
+    settings: dict[str, Any] = dict(
+        optimiser="sgd", lr=0.03, weight_decay=1e-4, epochs=100, key_momentum=0.999, queue=4096
+    )
     found, columns = {}, ("linear", "knn5")
     for method, printed in TABLE_5.items():
         note = MOCO_NOTE

@@ -88,7 +88,7 @@ def solved(recipe: Recipe, solver: str) -> Recipe:
 
 
 def without_machine(recipe: Recipe, method: str) -> tuple[Recipe, str]:
-    """A rival's recipe in the place of MMCL's, and its note."""
+    """The recipe with a rival's loss instead of MMCL, and its note."""
     loss, note = RIVALS[method]
     return replace(recipe, loss=loss, loss_schedule=""), RIVAL_NOTE + note
 
@@ -128,26 +128,26 @@ def imagenet() -> dict[str, Row]:
 def small() -> dict[str, Row]:
     """Tables 6 to 8, CIFAR-100 and STL-10."""
     found = {}
-    places = {"cifar100": (CIFAR, CIFAR_NOTE), "stl10": (SMALL, STL_NOTE)}
+    columns = {"cifar100": (CIFAR, CIFAR_NOTE), "stl10": (SMALL, STL_NOTE)}
     for kernel, printed in (("linear", (41.43, 74.82)), ("tanh", (54.53, 80.5)), ("rbf", (55.35, 81.33))):
-        for (data, (recipe, note)), number in zip(places.items(), printed):
+        for (data, (recipe, note)), number in zip(columns.items(), printed):
             recipe = replace(recipe, epochs=200)
             if kernel != "rbf":
                 loss = f"MMCL(kernel={kernel!r}, bandwidth=1.0, pool='view')"
                 recipe = replace(recipe, loss=loss, loss_schedule="")
                 note = f"{POOL_NOTE}The kernel's factor is not stated: 1"
             found[f"6-{data}-{kernel}"] = row("6", recipe, number, note, "knn200")
-    for method, printed in (
+    for method, by_batch in (
         ("simclr", (74.21, 77.18, 80.15)),
         ("dcl", (76.72, 81.09, 84.26)),
         ("hcl", (80.39, 83.98, 87.44)),
         ("mmcl", (80.11, 86.8, 88.3)),
     ):
-        for batch, number in zip((64, 128, 256), printed):
+        for batch, number in zip((64, 128, 256), by_batch):
             recipe, note = (SMALL, STL_NOTE) if method == "mmcl" else without_machine(SMALL, method)
             found[f"7-stl10-{method}-batch{batch}"] = row("7", replace(recipe, batch=batch), number, note)
     for variant, printed in (("simclr", (66, 80.15)), ("pgd", (68.0, 88.03)), ("inv", (68.81, 88.3))):
-        for (data, (recipe, note)), number in zip(places.items(), printed):
+        for (data, (recipe, note)), number in zip(columns.items(), printed):
             if variant == "simclr":
                 recipe, note = without_machine(recipe, variant)
             else:

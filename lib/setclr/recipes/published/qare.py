@@ -5,6 +5,7 @@ The weights of QARe are those of the supplement (QARe, table 4).
 """
 
 from dataclasses import replace
+from typing import Any
 
 from setclr.recipes.published.row import Published, Row
 from setclr.recipes.recipe import Recipe
@@ -22,7 +23,7 @@ SPARSE_NOTE = (
 QARE_NOTE = "; its QARe divides by N(N-1), the recipe's by N² as printed"
 
 # Columns of tables 2 to 4.
-PLACES = [
+COLUMNS = [
     (encoder, data) for encoder in ("conv4", "resnet32") for data in ("cifar10", "cifar100", "tiny-imagenet")
 ]
 BETA = {  # table 4
@@ -35,9 +36,9 @@ BASELINE_NOTE = (
     "the paper cites the method and gives no settings: batches, optimiser and epochs are those of its other "
     "runs, one view cropped and flipped"
 )
-BASELINES = {  # loss, fields, note
+BASELINES: dict[str, tuple[str, dict[str, Any], str]] = {  # loss, fields, note
     "supervised": ("Supervised()", dict(layers=1), ""),
-    "random": (SIMCLR, dict(epochs=0), "; no epochs, so only the seed says what they are"),
+    "random": (SIMCLR, dict(epochs=0), "; no epochs: the weights are those of the seed"),
     "deepcluster": ("DeepCluster()", dict(layers=1), "; ten clusters a class, anew every epoch"),
     "rotationnet": ("Rotation()", dict(embedding=4), ""),
     "deepinfomax": ("DeepInfoMax()", {}, "; the local objective alone, on the map half-way"),
@@ -67,7 +68,7 @@ def rows() -> dict[str, Row]:
     for table, methods in TABLES.items():
         for method, printed in methods.items():
             numbers = [float(word) for word in printed.split()]
-            for i, (encoder, data) in enumerate(PLACES):
+            for i, (encoder, data) in enumerate(COLUMNS):
                 recipe, note = contrast(method, i) if method not in BASELINES else baseline(method, data)
                 found[f"qare-table{table}-{encoder}-{data}-{method}"] = Row(
                     replace(recipe, data=data, encoder=encoder),
@@ -76,12 +77,12 @@ def rows() -> dict[str, Row]:
     return found
 
 
-def contrast(method: str, place: int) -> tuple[Recipe, str]:
+def contrast(method: str, column: int) -> tuple[Recipe, str]:
     """A loss with or without QARe, and its note."""
     base, _, qare = method.partition("+")
     loss, note = (SIMCLR, SIMCLR_NOTE) if base == "simclr" else (SPARSE, SPARSE_NOTE)
     if qare:
-        loss, note = f"{loss} + {BETA[base][place]} * QARe()", note + QARE_NOTE
+        loss, note = f"{loss} + {BETA[base][column]} * QARe()", note + QARE_NOTE
     return Recipe(loss, views="qare", schedule="constant", epochs=200), note
 
 
@@ -94,4 +95,5 @@ def baseline(method: str, data: str) -> tuple[Recipe, str]:
     if method != "random":
         fields = dict(full_views=1) | fields
     views = "qare" if method in ("random", "deepinfomax") else "crop"
-    return Recipe(loss, **dict(views=views, schedule="constant", epochs=200) | fields), BASELINE_NOTE + note
+    settings: dict[str, Any] = dict(views=views, schedule="constant", epochs=200) | fields
+    return Recipe(loss, **settings), BASELINE_NOTE + note

@@ -1,4 +1,4 @@
-"""What a row of a paper's table is here."""
+"""A row of a paper's table."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,12 +14,12 @@ class Published:
     """Who and when."""
     table: str
     numbers: dict[str, float]
-    """Per cent, as printed. "linear": accuracy of a linear probe, "linear-top5" its top-5; "knn20": of 20
-    nearest neighbours; the note says what others are. Empty where the paper prints none."""
+    """Per cent, as printed. "linear": accuracy of a linear probe, "linear-top5": its top-5 accuracy, "knn20":
+    accuracy of 20 nearest neighbours; the note explains others. Empty where the paper prints none."""
     spread: dict[str, float] = field(default_factory=dict)
     """Standard deviation of the number of that name, where printed."""
     note: str = ""
-    """What the paper leaves open or its authors' program does otherwise, and what the recipe takes."""
+    """What the paper leaves open or its authors' program does differently, and what the recipe takes."""
 
     def __str__(self) -> str:
         """The numbers that name themselves: the linear probe, and the kNN of most neighbours."""
