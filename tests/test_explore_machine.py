@@ -21,12 +21,12 @@ Z_PLUS = torch.tensor([0.2, 0.3], dtype=torch.float64)  # not separable by a lin
 @pytest.mark.parametrize("kind", ["rbf", "linear"])
 @pytest.mark.parametrize("C", [0.3, 5.0, 100.0])
 def test_decision_value_equals_scikit_learns(kind, C):
-    found = plane.machine(Z_PLUS, plane.NEGATIVES, plane.PLACES, kind, 0.7, solver="exact", C=C, ridge=0.1)
+    found = plane.machine(Z_PLUS, plane.NEGATIVES, plane.PLANE, kind, 0.7, solver="exact", C=C, ridge=0.1)
     pool = torch.cat([Z_PLUS[None], plane.NEGATIVES])
     n = len(plane.NEGATIVES)
     gram = kernel(pool, pool, kind, 0.7) + 0.1 * torch.diag((torch.arange(n + 1) > 0).double())
     oracle = SVC(kernel="precomputed", C=C, tol=1e-10, class_weight={1: 1e6, -1: 1}).fit(gram, [1] + [-1] * n)
-    expected = oracle.decision_function(kernel(plane.PLACES, pool, kind, 0.7))
+    expected = oracle.decision_function(kernel(plane.PLANE, pool, kind, 0.7))
     np.testing.assert_allclose(found.score + found.offset, expected, atol=1e-5 * (1 + np.abs(expected).max()))
 
 
@@ -91,14 +91,14 @@ def test_marks_and_numbers_are_the_weights():
 
 def test_lines_and_bands_are_where_the_decision_value_says():
     how = {"solver": "exact", "C": 100.0, "ridge": 0.1}
-    found = plane.machine(Z_PLUS, plane.NEGATIVES, plane.PLACES, "rbf", 1.0, **how)
+    found = plane.machine(Z_PLUS, plane.NEGATIVES, plane.PLANE, "rbf", 1.0, **how)
     field = (found.score + found.offset).view(60, 60).numpy()
     paths, lines, levels = plane.contours(field)
     assert set(levels) == {-1, 0, 1}
     for line, level in zip(lines, levels):
         there = plane.machine(Z_PLUS, plane.NEGATIVES, torch.tensor(line), "rbf", 1.0, **how)
         assert (there.score + there.offset - level).abs().max() < 0.02
-    places, value = plane.PLACES[::7].numpy(), field.ravel()[::7]
+    places, value = plane.PLANE[::7].numpy(), field.ravel()[::7]
     clear = (np.abs(value[:, None] - [-1, 0, 1]).min(1) > 0.02) & (np.abs(places).max(1) < 2.1)
     for (low, high), path in zip(plane.BANDS, paths):
         rings = [Path(ring).contains_points(places[clear]) for ring in path.to_polygons()]  # holes too

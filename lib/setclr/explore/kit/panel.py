@@ -10,7 +10,7 @@ import html
 import io
 import struct
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import log10
 from typing import Any, NamedTuple
 
@@ -43,7 +43,7 @@ STYLE: dict[Any, Any] = {
 class Drawing(NamedTuple):
     """What `build` returns."""
 
-    artists: list[Artist]  # those that move, in drawing order
+    artists: Sequence[Artist]  # those that move, in drawing order
     update: Callable[[dict], str]  # moves them to these values; returns the picture's sentence
 
 

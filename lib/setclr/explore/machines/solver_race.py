@@ -10,6 +10,7 @@ from matplotlib.collections import LineCollection
 from torch.nn.functional import normalize
 
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, options
+from setclr.explore.kit.parts import Part
 from setclr.inner import kernel, svm_dual
 from setclr.palette import BLACK, BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
 
@@ -22,7 +23,7 @@ RACERS = {"authors' step 1/1000": VERMILION, "step 1/λ": BLUE, "1/λ with momen
 
 
 class Race(NamedTuple):
-    """Everything that the sliders can ask for in one dimension, for B bounds, n negatives, and the racers."""
+    """All that the sliders can ask for in one dimension, for B bounds, n negatives and the racers."""
 
     path: np.ndarray  # (ROUNDS + 1, 3, B, n): α of the three racers after each step
     gap: np.ndarray  # (ROUNDS + 1, 3, B): (g(α) − g*) / |g*|, so that α = 0 has 1
@@ -98,8 +99,34 @@ def race(dimension: str) -> Race:
 def build(figure, compact: bool) -> Drawing:
     """The race and the weights; or, compact, the race."""
     grid = figure.add_gridspec(3, 1 if compact else 2)
-    axis = figure.add_subplot(grid[:, 0])
-    axis.set(xscale="log", yscale="log", xlim=(1, ROUNDS), ylim=(LOW, 100), xlabel="steps m")
+    parts = [draw_gaps(figure.add_subplot(grid[:, 0]), "" if compact else "how far from the optimum")]
+    if not compact:
+        parts.append(draw_weights([figure.add_subplot(grid[row, 1]) for row in range(3)]))
+
+    def update(values: dict) -> str:
+        m, b = round(values["steps"]), int(np.abs(np.log10(BOUNDS / values["C"])).argmin())
+        found = race(values["dimensions"])
+        for part in parts:
+            part.move(found, m, b)
+        return sentence(values, found, m, b)
+
+    return Drawing([artist for part in parts for artist in part.artists], update)
+
+
+def sentence(values: dict, found: Race, m: int, b: int) -> str:
+    gaps = [left if left > ROUNDING else 0 for left in found.gap[m, :, b]]
+    said = ", ".join(f"{racer} {left:.2g}" for racer, left in zip(RACERS, gaps))
+    return (
+        f"{NEGATIVES} negatives in {values['dimensions']} dimensions, C {values['C']:.3g}: the exact "
+        f"machine uses {(found.exact[b] > 0).sum()} of them, clipped least squares "
+        f"{(found.clipped[b] > 0).sum()} with a gap of {found.clipped_gap[b]:.2g}, where doing nothing "
+        f"has 1. After m = {m} the gaps are: {said}."
+    )
+
+
+def draw_gaps(axis, title: str) -> Part:
+    """The gaps over the steps; moved by the race, the step and the number of the bound."""
+    axis.set(xscale="log", yscale="log", xlim=(1, ROUNDS), ylim=(LOW, 100), xlabel="steps m", title=title)
     axis.set_ylabel("gap (g(α) − g*) / |g*|, dashed: α = 0")
     axis.axhline(1, color=GREY, linewidth=1.5, linestyle=(0, (4, 2)))
     lines = [axis.plot([], [], color=colour)[0] for colour in RACERS.values()]
@@ -107,42 +134,33 @@ def build(figure, compact: bool) -> Drawing:
     clipped = axis.axhline(1, color=ORANGE)
     for k, (name, colour) in enumerate({**RACERS, "clipped least squares": OCHRE}.items()):
         axis.text(1.1, 55 / 2.2**k, name, color=colour, weight="bold", fontsize=8, va="center")
-    artists, bars = [*lines, dots, clipped], []
-    if not compact:
-        axis.set_title("how far from the optimum")
-        for row, (solver, colour) in enumerate((("exact", BLACK), ("step 1/λ", BLUE), ("clipped", ORANGE))):
-            part = figure.add_subplot(grid[row, 1])
-            part.set(xlim=(-1, NEGATIVES), ylim=(0, 1.6), xticks=[], yticks=[0, 1], ylabel=solver)
-            part.yaxis.label.set_color(colour)
-            bars.append(part.add_collection(LineCollection([], colors=colour, linewidths=4)))
-            if row == 0:
-                part.set_title("the weights α, as shares of the largest exact one")
-        part.set_xlabel("negatives, by exact weight")
-        artists += bars
 
-    def update(values: dict) -> str:
-        m, b = round(values["steps"]), int(np.abs(np.log10(BOUNDS / values["C"])).argmin())
-        found = race(values["dimensions"])
+    def move(found: Race, m: int, b: int) -> None:
         gap = np.maximum(found.gap[:, :, b], LOW / 10)
         for line, y in zip(lines, gap.T):
             line.set_data(np.arange(1, ROUNDS + 1), y[1:])
         dots.set_offsets(np.stack([[m] * 3, np.maximum(gap[m], LOW)], axis=1))
         level = max(found.clipped_gap[b], LOW)
         clipped.set_ydata([level, level])
-        exact = found.exact[b]
-        order = np.lexsort((-found.clipped[b], -exact))
-        place, top = np.arange(NEGATIVES), exact.max()
-        for collection, alpha in zip(bars, (exact, found.path[m, 1, b], found.clipped[b])):
-            heights = alpha[order] / top
-            collection.set_segments(np.stack([place, 0 * place, place, heights], axis=1).reshape(-1, 2, 2))
-        said = ", ".join(
-            f"{racer} {left if left > ROUNDING else 0:.2g}" for racer, left in zip(RACERS, found.gap[m, :, b])
-        )
-        return (
-            f"{NEGATIVES} negatives in {values['dimensions']} dimensions, C {values['C']:.3g}: the exact "
-            f"machine uses {(exact > 0).sum()} of them, clipped least squares "
-            f"{(found.clipped[b] > 0).sum()} with a gap of {found.clipped_gap[b]:.2g}, where doing nothing "
-            f"has 1. After m = {m} the gaps are: {said}."
-        )
 
-    return Drawing(artists, update)
+    return Part([*lines, dots, clipped], move)
+
+
+def draw_weights(axes: list) -> Part:
+    """The weights of three solvers as bars; moved as the gaps are."""
+    bars = []
+    for axis, solver, colour in zip(axes, ("exact", "step 1/λ", "clipped"), (BLACK, BLUE, ORANGE)):
+        axis.set(xlim=(-1, NEGATIVES), ylim=(0, 1.6), xticks=[], yticks=[0, 1], ylabel=solver)
+        axis.yaxis.label.set_color(colour)
+        bars.append(axis.add_collection(LineCollection([], colors=colour, linewidths=4)))
+    axes[0].set_title("the weights α, as shares of the largest exact one")
+    axes[-1].set_xlabel("negatives, by exact weight")
+
+    def move(found: Race, m: int, b: int) -> None:
+        exact, x = found.exact[b], np.arange(NEGATIVES)
+        order = np.lexsort((-found.clipped[b], -exact))
+        for collection, alpha in zip(bars, (exact, found.path[m, 1, b], found.clipped[b])):
+            heights = alpha[order] / exact.max()
+            collection.set_segments(np.stack([x, 0 * x, x, heights], axis=1).reshape(-1, 2, 2))
+
+    return Part(bars, move)

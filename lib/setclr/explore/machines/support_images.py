@@ -1,7 +1,9 @@
 """One image against the others of a batch: which are its support vectors, and what they weigh (MMCL, figure
 4)."""
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,7 +12,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
-from setclr.explore.kit.parts import bare, cell_outlines
+from setclr.explore.kit.parts import Part, bare, cell_outlines
+from setclr.explore.kit.tiles import tiles
 from setclr.inner import kernel, svm_dual
 from setclr.palette import BLUE, GREEN, VERMILION
 
@@ -23,6 +26,14 @@ FRAMES = {  # colour, width and dashes, and how solid the image is
 WIDE, HIGH = 1.12, 1.34  # a tile's width and height, in widths of an image
 
 
+class Shown(NamedTuple):
+    """The batch's images."""
+
+    pixels: np.ndarray  # (n, H, W, 3) uint8
+    near: np.ndarray  # (n, n): cosines of the embeddings
+    labels: np.ndarray  # (n,)
+
+
 def support_images(
     features: Tensor | None = None, images: Tensor | None = None, labels: Tensor | None = None, **initial
 ) -> Panel:
@@ -31,9 +42,9 @@ def support_images(
     Args:
         features: (n, D), embeddings of the images; a drawn batch by default.
         images: (n, C, H, W) uint8.
-        labels: (n,): what the images show; marks those of the query's own kind, and weighs nothing.
+        labels: (n,): what the images show; only marks those of the query's own kind.
     """
-    if features is None:
+    if features is None or images is None:
         features, images, labels = drawn_batch()
     labels = torch.arange(len(images)) if labels is None else labels
     x = normalize(features.double(), dim=1)
@@ -49,24 +60,21 @@ def support_images(
         ),
         "C": log_slider("bound C", 100, 0.1, 100, 0.1, {0.1: "0.1", 1: "1", 100: "paper 100"}),
     }
-    pixels = images.expand(-1, 3, -1, -1).permute(0, 2, 3, 1).numpy()
-    near = (x @ x.T).numpy()
-
-    def draw(figure, compact: bool) -> Drawing:
-        return build(figure, compact, weights, pixels, near, labels.numpy())
-
-    return Panel(draw, controls, (9, 4.75), initial, 4.2)
+    shown = Shown(tiles(images), (x @ x.T).numpy(), labels.numpy())
+    return Panel(
+        lambda figure, compact: build(figure, compact, weights, shown), controls, (9, 4.75), initial, 4.2
+    )
 
 
 def drawn_batch(seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    """Features (40, 16), images and labels of five shapes, eight times each in other places and colours."""
+    """Features (40, 16), images and labels of five shapes, eight times each, moved about and recoloured."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(40) % 5
-    centres, noise, places, tints = (
+    centres, noise, shifts, tints = (
         torch.rand(*size, generator=generator) for size in ((5, 16), (40, 16), (40, 2), (40, 3))
     )
     y, x = torch.meshgrid(torch.arange(32.0), torch.arange(32.0), indexing="ij")
-    y, x = y - 11 - 10 * places[:, 0, None, None], x - 11 - 10 * places[:, 1, None, None]
+    y, x = y - 11 - 10 * shifts[:, 0, None, None], x - 11 - 10 * shifts[:, 1, None, None]
     far, wide = x.hypot(y), torch.maximum(x.abs(), y.abs())
     shapes = [far < 9, wide < 8, (far < 10) & (far > 5), (x.abs() < 3) | (y.abs() < 3), (x + y) % 8 < 4]
     shape = torch.stack(shapes)[labels, torch.arange(40)].unsqueeze(1)
@@ -74,50 +82,58 @@ def drawn_batch(seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     return centres[labels] - 0.5 + 1.2 * (noise - 0.5), images.byte(), labels
 
 
-def build(
-    figure, compact: bool, weights, pixels: np.ndarray, near: np.ndarray, labels: np.ndarray
-) -> Drawing:
+def build(figure, compact: bool, weights: Callable[[float, float], np.ndarray], images: Shown) -> Drawing:
     """The query and all others; or, compact, the query and those that weigh most."""
-    n, side = len(pixels), pixels.shape[1]
-    columns = 4 if compact else 10
-    shown = min(n, 16) if compact else n
-    rows = -(-shown // columns)
-    axis = figure.subplots()
-    bare(axis)
-    axis.set(xlim=(-0.5, columns * WIDE - 0.5), ylim=((rows - 1) * HIGH + 0.8, -0.62), aspect="equal")
+    n, columns = len(images.pixels), 4 if compact else 10
+    mosaic = draw_mosaic(figure.subplots(), images, columns, min(n, 16) if compact else n)
     if not compact:
-        axis.set_title("solid blue: support vectors with their α (thick: α = C)   dashed red, pale: α = 0")
-    corner = np.stack([WIDE * (np.arange(shown) % columns), HIGH * (np.arange(shown) // columns)], axis=1)
-    canvas = np.zeros((round(rows * HIGH * side), round(columns * WIDE * side), 4), np.uint8)
-    extent = (-0.5, canvas.shape[1] / side - 0.5, canvas.shape[0] / side - 0.5, -0.5)
-    mosaic = axis.imshow(canvas, extent=extent, interpolation="nearest")
-    frames = axis.add_collection(LineCollection([cell_outlines([(0, 0)])[0] + at for at in corner]))
-    words = [axis.text(x, y + 0.55, "", ha="center", va="top", fontsize=7.5) for x, y in corner]
+        figure.axes[0].set_title(
+            "solid blue: support vectors with their α (thick: α = C)   dashed red, pale: α = 0"
+        )
 
     def update(values: dict) -> str:
         q, C = values["query"], values["C"]
         alpha = weights(C, values["bandwidth"])[q]
-        first = np.arange(n) == q
-        order = np.lexsort((-near[q], -alpha, ~first))
-        kind = np.where(alpha >= C, "at C", np.where(alpha > 0, "support", "none"))
+        own = (images.labels == images.labels[q]) & (np.arange(n) != q)
+        mosaic.move(q, alpha, alpha >= C, own)
+        support, at_bound = alpha > 0, (alpha >= C) & (np.arange(n) != q)
+        return (
+            f"Query {q}, σ² {values['bandwidth']:.3g}, C {C:.3g}: {support.sum()} of {n - 1} others are "
+            f"support vectors, {at_bound.sum()} of them at the bound, the largest weight is "
+            f"{alpha.max():.3g}. {(own & support).sum()} of the {support.sum()}, and {own.sum()} of all, are "
+            f"of the query's own kind and hold {alpha[own].sum() / alpha.sum():.0%} of the weight."
+        )
+
+    return Drawing(mosaic.artists, update)
+
+
+def draw_mosaic(axis, images: Shown, columns: int, shown: int) -> Part:
+    """The images in rows with a frame and a word each; moved by the query, all weights, and who is at the
+    bound and of the query's kind."""
+    n, side = len(images.pixels), images.pixels.shape[1]
+    rows = -(-shown // columns)
+    bare(axis)
+    axis.set(xlim=(-0.5, columns * WIDE - 0.5), ylim=((rows - 1) * HIGH + 0.8, -0.62), aspect="equal")
+    corners = np.stack([WIDE * (np.arange(shown) % columns), HIGH * (np.arange(shown) // columns)], axis=1)
+    canvas = np.zeros((round(rows * HIGH * side), round(columns * WIDE * side), 4), np.uint8)
+    extent = (-0.5, canvas.shape[1] / side - 0.5, canvas.shape[0] / side - 0.5, -0.5)
+    mosaic = axis.imshow(canvas, extent=extent, interpolation="nearest")
+    frames = axis.add_collection(LineCollection([cell_outlines([(0, 0)])[0] + at for at in corners]))
+    words = [axis.text(x, y + 0.55, "", ha="center", va="top", fontsize=7.5) for x, y in corners]
+
+    def move(q: int, alpha: np.ndarray, at_bound: np.ndarray, own: np.ndarray) -> None:
+        order = np.lexsort((-images.near[q], -alpha, np.arange(n) != q))
+        kind = np.where(at_bound, "at C", np.where(alpha > 0, "support", "none"))
         kind[q] = "query"
-        own = (labels == labels[q]) & ~first
         canvas[..., 3] = 0
-        for place, j, word in zip(corner, order, words):
-            left, top = (place * side).round().astype(int)
-            canvas[top : top + side, left : left + side, :3] = pixels[j]
+        for at, j, word in zip(corners, order, words):
+            left, top = (at * side).round().astype(int)
+            canvas[top : top + side, left : left + side, :3] = images.pixels[j]
             canvas[top : top + side, left : left + side, 3] = FRAMES[kind[j]][3]
             text = f"{alpha[j]:.2g}{' own' if own[j] else ''}" if alpha[j] > 0 else ""
             word.set(text="query" if j == q else text, weight="bold" if own[j] or j == q else "normal")
         mosaic.set_data(canvas)
         colours, widths, dashes, _ = zip(*(FRAMES[kind[j]] for j in order[:shown]))
         frames.set(colors=colours, linewidths=widths, linestyles=list(dashes))
-        support = alpha > 0
-        return (
-            f"Query {q}, σ² {values['bandwidth']:.3g}, C {C:.3g}: {support.sum()} of {n - 1} others are "
-            f"support vectors, {(kind == 'at C').sum()} of them at the bound, the largest weight is "
-            f"{alpha.max():.3g}. {(own & support).sum()} of the {support.sum()}, and {own.sum()} of all, are "
-            f"of the query's own kind and hold {alpha[own].sum() / alpha.sum():.0%} of the weight."
-        )
 
-    return Drawing([mosaic, frames, *words], update)
+    return Part([mosaic, frames, *words], move)
