@@ -1,5 +1,6 @@
 """The files around the library say the same: pyproject.toml, environment.yml, constraints, Makefile."""
 
+import pkgutil
 import re
 import subprocess
 import sys
@@ -10,10 +11,15 @@ import torch
 import yaml
 from packaging.requirements import Requirement
 
+from setclr.losses import capabilities
 from setclr.reports.records import summary
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+ASKED = [  # all packages from elsewhere
+    line for line in sum(EXTRAS.values(), PROJECT["dependencies"]) if not line.startswith("setclr[")
+]
 
 
 def pins(lines) -> dict[str, str]:
@@ -28,8 +34,7 @@ def test_environment_yml_has_the_bounds_of_pyproject():
     assert {"torch", "torchvision"} <= set(pins(last["pip"]))
     found = pins([line for line in conda if line != "pip"]) | pins(last["pip"])
     assert found.pop("python") == PROJECT["requires-python"]
-    extras = PROJECT["optional-dependencies"]
-    assert found == pins(PROJECT["dependencies"] + extras["lab"] + extras["test"])
+    assert found == pins(ASKED)
     lines = (ROOT / "environment.yml").read_text().splitlines()
     assert all("#" in line for line in lines if re.match(r" +- (?!pip:|conda-forge)", line)), (
         "a reason for each line"
@@ -42,8 +47,7 @@ def test_everything_asked_for_is_constrained_and_within_its_bounds():
     constrained = {}
     for requirement in map(Requirement, lines):
         constrained.setdefault(requirement.name.lower(), []).append(requirement)
-    extras = PROJECT["optional-dependencies"]
-    for requirement in map(Requirement, PROJECT["dependencies"] + extras["lab"] + extras["test"]):
+    for requirement in map(Requirement, ASKED):
         for pin in constrained[requirement.name.lower()]:
             (version,) = (s.version for s in pin.specifier)
             assert requirement.specifier.contains(version), f"{requirement} against {pin}"
@@ -74,25 +78,37 @@ def test_a_machine_without_python_gets_one_sentence(tmp_path):
     assert made.returncode != 0 and made.stdout.startswith("SetCLR needs Python 3.11 or newer")
 
 
+def test_make_installs_every_extra():
+    (asked,) = re.findall(r"-e '\.\[(.*)\]'", (ROOT / "Makefile").read_text())
+    assert set(asked.split(",")) | {"train"} == set(EXTRAS)
+    assert "setclr[train]" in EXTRAS["lab"]
+
+
 def test_the_library_imports_without_a_notebook_in_sight():
-    """The core extra must do without jupyter, ipywidgets, matplotlib and plotly."""
+    """The extra `train` must do without jupyter, ipywidgets, matplotlib and plotly."""
     script = """
 import sys
 for name in ("IPython", "ipywidgets", "matplotlib", "plotly", "papermill"):
     sys.modules[name] = None
 import setclr, setclr.data, setclr.evaluation, setclr.losses, setclr.recipes, setclr.training, setclr.views
+import setclr.reports, setclr.training.pretraining
 assert "torchvision" not in sys.modules and "tyro" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd="/")
 
 
-def test_the_repository_has_one_address():
-    """The links of README and notebooks follow [project.urls]."""
-    address = PROJECT["urls"]["Repository"]
-    _, name = address.split("github.com/")
-    for path in [ROOT / "README.md", *sorted((ROOT / "notebooks").glob("*.ipynb"))]:
-        for found in re.findall(r"github(?:\.com)?/([\w-]+/[\w-]+)(?=/blob|\")", path.read_text()):
-            assert found == name, path
+def test_no_address_is_invented():
+    """An address that is not ours can become anybody's: only those of [project.urls] may stand."""
+    names = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "Makefile", "pyproject.toml"]
+    pages = [ROOT / name for name in [*names, "data/README.md"]]
+    pages += [path for kind in ("*.ipynb", "*.md") for path in sorted((ROOT / "notebooks").rglob(kind))]
+    pages += sorted((ROOT / "lib").rglob("*.py"))
+    for page in pages:
+        text = page.read_text()
+        for address in PROJECT.get("urls", {}).values():
+            text = text.replace(address, "")
+        found = re.search(r"github(\.com)?/setclr|git\+http|/project/setclr|setclr\.(org|io|dev|com)\b", text)
+        assert not found, f"{page}: {found}"
 
 
 def test_the_example_in_the_readme_runs():
@@ -107,6 +123,19 @@ def test_the_example_in_the_readme_runs():
     exec(example, names)
     assert not torch.equal(model.weight, before)
     assert names["loss"].assignment(names["z"]).shape == (16, 16)
+
+
+def test_the_table_of_what_losses_take_is_made_from_them():
+    assert capabilities() in (ROOT / "README.md").read_text(), "print(setclr.losses.capabilities())"
+
+
+def test_the_new_places_in_the_changelog_are_there():
+    rows = re.findall(r"(?m)^\| .*`.* \| (.*) \|$", (ROOT / "CHANGELOG.md").read_text())
+    names = re.findall(r"`(setclr[\w.]*)`", " ".join(rows))
+    for name in names:
+        if "SUBJECT" not in name:
+            assert pkgutil.resolve_name(name)
+    assert len(names) > 20
 
 
 def test_the_results_in_the_readme_are_the_recorded_ones():
