@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -31,6 +32,9 @@ RECIPES = {
     ),
     "clusters": Recipe("DeepCluster()", views="photo", full_views=1, embedding=5, epochs=5, batch=16),
     "infomax": Recipe("DeepInfoMax()", views="photo", full_views=1, embedding=8, epochs=5, batch=16),
+    "learnt": replace(
+        RECIPE, loss="InfoNCE(temperature=learnable(0.2))", optimiser="adamw", weight_decay=0.1
+    ),
     "multi-crop": replace(RECIPE, full_views=2, local_views=2, view_size=16, local_size=8, optimiser="lars"),
 }
 
@@ -50,12 +54,14 @@ def train(recipe: Recipe) -> tuple[list, dict]:
     run.encoder.double()
     run.head.double()
     trainer = Double(run, ImageSet(images, torch.arange(70) % 5, tuple("abcde")), torch.device("cpu"))
+    trainer.loss.double()
     losses = []
     for _ in range(recipe.epochs):
         for _ in trainer.epoch():
             losses.append(float(trainer.values[-1]))
         trainer.close_epoch()
-    return losses, {**run.encoder.state_dict(), **run.head.state_dict(prefix="head.")}
+    weights = {**run.encoder.state_dict(), **run.head.state_dict(prefix="head.")}
+    return losses, {**weights, **trainer.loss.state_dict(prefix="loss.")}
 
 
 def one_of_two(process: int, port: int, results):
@@ -134,10 +140,20 @@ def test_batch_norm_of_two_processes_is_that_of_the_whole_batch(together, shape,
         torch.testing.assert_close(together["norm", shape, affine, 1][2][key], value)
 
 
+def test_two_processes_learn_the_same_temperature(together):
+    """To the bit: each computes the loss of all embeddings, and gradients are averaged."""
+    learnt = [together["learnt", process][1]["loss.temperature"] for process in (0, 1)]
+    assert torch.equal(*learnt) and abs(float(learnt[0]) - 0.2) > 1e-3
+
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+HANGS = 900  # seconds
+
+
 def torchrun(out, *more: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += ["-m", "setclr", "pretrain", "photo-infonce", "--out", str(out), "--device", "cpu"]
-    command += ["--images", "256", "--batch", "32", "--epochs", "4", "--root", str(out.parent), *more]
+    command += ["--images", "256", "--batch", "32", "--epochs", "4", "--root", str(DATA), *more]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -146,16 +162,16 @@ def torchrun(out, *more: str) -> subprocess.Popen:
 
 def test_torchrun_stopped_half_way_goes_on_and_ends_as_it_would_have(tmp_path):
     whole = torchrun(tmp_path / "whole")
-    assert whole.wait(200) == 0, whole.stdout.read()
+    assert whole.wait(HANGS) == 0, whole.stdout.read()
     stopped = torchrun(tmp_path / "stopped", "--epochs", "4")
     while not (tmp_path / "stopped" / CHECKPOINT).exists() or not load_run(tmp_path / "stopped").rows:
         assert stopped.poll() is None, stopped.stdout.read()
         time.sleep(0.05)
     stopped.send_signal(signal.SIGTERM)
-    stopped.wait(60)
+    stopped.wait(HANGS)
     assert not load_run(tmp_path / "stopped").finished
     again = torchrun(tmp_path / "stopped")
-    assert again.wait(200) == 0, again.stdout.read()
+    assert again.wait(HANGS) == 0, again.stdout.read()
     a, b = (load_run(tmp_path / name) for name in ("whole", "stopped"))
     assert a.history.loss.tolist() == b.history.loss.tolist()
     for x, y in zip(a.encoder.state_dict().values(), b.encoder.state_dict().values(), strict=True):
@@ -164,5 +180,5 @@ def test_torchrun_stopped_half_way_goes_on_and_ends_as_it_would_have(tmp_path):
 
 def test_a_batch_that_processes_cannot_share_is_refused(tmp_path):
     refused = torchrun(tmp_path / "run", "--batch", "33")
-    said, _ = refused.communicate(timeout=100)
+    said, _ = refused.communicate(timeout=HANGS)
     assert refused.returncode and "batch must be divisible by the number of processes, 2, got 33" in said

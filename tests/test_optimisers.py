@@ -145,7 +145,7 @@ ORACLES = {
 @pytest.mark.parametrize("name", ORACLES)
 def test_recipes_get_the_optimiser_they_name_with_all_its_settings(name):
     def made(parameters):
-        return make_optimiser(replace(BASE, optimiser=name), nn.ParameterList(parameters))
+        return make_optimiser(replace(BASE, optimiser=name), nn.ParameterList(parameters), nn.Identity())
 
     parameters, gradients = some(0, *SHAPES), [some(seed, *SHAPES) for seed in (1, 2, 3)]
     found, expected = (moved(each, parameters, gradients) for each in (made, ORACLES[name]))
@@ -156,7 +156,7 @@ def test_recipes_get_the_optimiser_they_name_with_all_its_settings(name):
 def test_the_rate_grows_with_the_batch(name):
     scaled = replace(BASE, optimiser=name, lr_batch=256)
     assert peak_rate(BASE) == 0.3 and peak_rate(scaled) == pytest.approx(0.6)
-    assert make_optimiser(scaled, nn.Linear(2, 2)).param_groups[0]["lr"] == peak_rate(scaled)
+    assert make_optimiser(scaled, nn.Linear(2, 2), nn.Identity()).param_groups[0]["lr"] == peak_rate(scaled)
     for recipe in (scaled, replace(scaled, warmup=2), replace(scaled, schedule="constant")):
         plain = replace(recipe, lr=0.6, lr_batch=None)
         for step in range(0, 200, 7):

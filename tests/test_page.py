@@ -28,7 +28,7 @@ from setclr.recipes import Recipe
 from setclr.reports import pictures
 from setclr.reports import tables as report
 from setclr.reports.pages import page
-from setclr.reports.tables import evaluate, evaluate_all, two_views
+from setclr.reports.tables import augmented_pairs, evaluate, evaluate_all
 from setclr.training import load_run
 from setclr.training.checkpoint import new_run
 from setclr.training.distributed import joined
@@ -74,6 +74,7 @@ class Seen(HTMLParser):
         self.tags, self.text, self.open = [], "", []
         self.feed(text)
         self.close()
+        self.text = " ".join(self.text.split())
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
@@ -151,7 +152,7 @@ def test_the_numbers_are_those_of_the_parts(monkeypatch):
 def test_the_two_views_are_the_recipes_and_a_function_of_the_seed():
     images = made(6).images
     recipe = replace(RECIPE, views="groco", full_views=4, local_views=2, view_size=24, local_size=12)
-    a, b = (two_views(recipe, images, shifted(0)) for _ in range(2))
+    a, b = (augmented_pairs(recipe, images, shifted(0)) for _ in range(2))
     assert a.shape == (2, 6, 3, 24, 24) and a.dtype == torch.uint8 and torch.equal(a, b)
     assert not torch.equal(a[0], a[1])
 
@@ -159,8 +160,8 @@ def test_the_two_views_are_the_recipes_and_a_function_of_the_seed():
 def test_shares_are_scikit_learns_confusion_matrix():
     truth, predicted = torch.randint(0, 4, (2, 200))
     expected = confusion_matrix(truth, predicted, normalize="true")
-    np.testing.assert_allclose(pictures.shares(truth, predicted, 4), expected)
-    assert np.isnan(pictures.shares(truth, predicted, 5)[4]).all()
+    np.testing.assert_allclose(pictures.confusion_shares(truth, predicted, 4), expected)
+    assert np.isnan(pictures.confusion_shares(truth, predicted, 5)[4]).all()
 
 
 def test_mistakes_are_said_largest_first():

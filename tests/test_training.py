@@ -295,7 +295,7 @@ def test_a_learnable_temperature_descends_its_own_slope():
     high, low = (float(InfoNCE(t)(z)) for t in (0.2 + 1e-4, 0.2 - 1e-4))
     next(trainer.epoch())
     expected = 0.2 - 0.1 * (high - low) / 2e-4
-    assert float(trainer.loss.temperature) == pytest.approx(expected, rel=1e-3) and abs(expected - 0.2) > 0.01
+    assert trainer.loss.temperature.item() == pytest.approx(expected, rel=1e-3) and abs(expected - 0.2) > 0.01
 
 
 def test_a_learnable_temperature_is_recorded_resumed_and_not_decayed(tmp_path):

@@ -23,16 +23,15 @@ def campaign(
     command: str = "",
     train: Callable = training.pretrain,
 ) -> Iterator[str]:
-    """Train every recipe with every seed; yields a line for each as it is done.
+    """Train every recipe with every seed; yields a line for each that is done.
 
-    All recipes with the first seed come first, so that whenever it is stopped the runs can be compared. A
-    recipe whose record is there is left alone, a run that was begun goes on: the same call again after an
-    interruption, a crash or a reboot does what is left.
+    All recipes with the first seed come first, so that runs can be compared whenever it is stopped. Recipes
+    with a record are skipped, unfinished runs go on: after an interruption the same call does what is left.
 
     Args:
         recipes: by name; the record is results/NAME-seedS.json, the run runs/NAME-seedS.
-        pixels, command: for the records: where the pixels come from, and what was called.
-        train: `pretrain`, or what takes its arguments.
+        pixels, command: for the records: the source of the pixels, and the command that was given.
+        train: `pretrain`, or a function with its arguments.
 
     Raises what `train` and `evaluate` do, and ValueError where a record of that name is another recipe's.
     """

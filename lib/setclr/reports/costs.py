@@ -1,14 +1,14 @@
-"""What losses and training steps cost: operations counted, bytes kept for the way back, seconds by the clock.
+"""What losses and training steps cost: operations counted, bytes kept for the backward pass, seconds.
 
-Counts and bytes do not hang on the machine, but for solvers that iterate until they have arrived, where a
-rounding may; seconds are of this machine, and of this minute.
+Counts and bytes are the same on every machine, except for solvers that iterate to a tolerance, where rounding
+may add a round. Seconds hold for this machine at this moment.
 """
 
 import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,26 +24,26 @@ from setclr.training.checkpoint import new_run
 from setclr.training.trainer import Trainer
 
 Losses = dict[str, Callable[[Tensor], Tensor]]
-NOTHING_WRITTEN = ("_unsafe_view", "empty")  # a view by another name; memory that is yet to be filled
+NOTHING_WRITTEN = ("_unsafe_view", "empty")  # a view by another name; memory that is not filled yet
 FACTORISATIONS = ("eigh", "cholesky", "ldl_factor", "lu_factor", "linalg_solve_ex", "inv_ex")
 
 
 class Work(NamedTuple):
-    """What a call did, counted."""
+    """The counted work of a call."""
 
     flops: int  # additions and multiplications in matrix products and convolutions
     numbers: int  # numbers that any operation wrote
-    side: int  # of the largest matrix that was factorised or taken to its eigenvalues; 0: none was
+    side: int  # of the largest matrix that was factorised or decomposed into eigenvalues; 0 if none was
 
 
 class _Watch(TorchDispatchMode):
-    """Sees every operation on its way to the processor."""
+    """Sees every operation before it runs."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.numbers = self.side = 0
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
         outputs = result if isinstance(result, (tuple, list)) else [result]
         if not (function.is_view or any(word in str(function) for word in NOTHING_WRITTEN)):
@@ -54,7 +54,7 @@ class _Watch(TorchDispatchMode):
 
 
 def work(call: Callable[[], object]) -> Work:
-    """Count what `call()` does, its way back included if it takes it."""
+    """Count what `call()` does, with its backward pass if it runs one."""
     with FlopCounterMode(display=False) as products:
         call()
     with _Watch() as watch:
@@ -63,17 +63,17 @@ def work(call: Callable[[], object]) -> Work:
 
 
 class Kept(saved_tensors_hooks):
-    """Inside this context, the bytes that autograd keeps for the way back: those `now` and at their `peak`.
+    """Inside this context, the bytes that autograd keeps for the backward pass: `now` and at their `peak`.
 
-    What several operations keep is counted once, as are parameters that they keep.
+    Memory that several operations keep is counted once; parameters that they keep are counted, too.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = self.peak = 0
-        self.holders = Counter()
+        self.holders: Counter[int] = Counter()
         super().__init__(self._pack, lambda held: held.tensor)
 
-    def __enter__(self) -> "Kept":
+    def __enter__(self) -> "Kept":  # type: ignore[override]  # torch's returns None
         super().__enter__()
         return self
 
@@ -97,14 +97,14 @@ class _Held:
 
 
 def kept_bytes(loss: Callable[[Tensor], Tensor], z: Tensor) -> int:
-    """What loss(z) keeps for its backward pass, z itself included where it is kept."""
+    """The bytes that loss(z) keeps for its backward pass, with z itself where it is kept."""
     with Kept() as kept:
         loss(z.detach().requires_grad_())
     return kept.peak
 
 
 def points(N: int, dimensions: int) -> Tensor:
-    """Two views of N images in that many dimensions (2, N, E): noise that takes a gradient."""
+    """Noise (2, N, dimensions) in place of two views of N images; it takes a gradient."""
     generator = torch.Generator().manual_seed(N)
     return torch.randn(2, N, dimensions, generator=generator).requires_grad_()
 
@@ -115,15 +115,15 @@ def seconds(
     """Median seconds of forward and backward, {name: {N: seconds}}, the losses taken in turns.
 
     Args:
-        budget: about the seconds spent on a loss at one size: 1 to 50 steps, after a first one that does not
-            count, since it may load a library.
+        budget: seconds, about, for a loss at one size: 1 to 50 steps after a first one, which may load a
+            library and does not count.
     """
-    table = {name: {} for name in losses}
+    table: dict[str, dict[int, float]] = {name: {} for name in losses}
     for N in sizes:
         z = points(N, dimensions)
         first = {name: timed(loss, z) for name, loss in losses.items()}
         repeat = {name: int(np.clip(budget / s, 1, 50)) for name, s in first.items()}
-        taken = {name: [] for name in losses}
+        taken: dict[str, list[float]] = {name: [] for name in losses}
         for k in range(max(repeat.values())):
             for name, loss in losses.items():
                 if k < repeat[name]:
@@ -145,33 +145,34 @@ def parts_of_a_step(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Median seconds of the parts of a training step on noise of 32 px, and of each loss on its embeddings.
 
-    The recipe's own loss trains; the others are computed on the same embeddings, in turns, and forgotten.
-    Two first steps do not count.
+    The recipe's own loss trains; the others are only timed, in turns, on the same embeddings. The first two
+    steps do not count.
     """
-    device = torch.device(device)
-    trainer, took = noise_trainer(recipe, steps + 2, device), {}
+    where = torch.device(device)
+    trainer = noise_trainer(recipe, steps + 2, where)
+    took: dict[str, list[float]] = {}
 
     def mark(part: str, since: float) -> float:
-        now = _now(device)
+        now = _now(where)
         took.setdefault(part, []).append(now - since)
         return now
 
-    def score(z: Tensor) -> Tensor:
+    def timed_losses(z: Tensor) -> Tensor:
         mark("encoder forward", clock[0])
         leaf = z.detach().requires_grad_()
         for name, loss in losses.items():
             took.setdefault(name, []).append(timed(loss, leaf))
         (gradient,) = torch.autograd.grad(trainer.loss(leaf), leaf)
-        clock[0] = _now(device)
+        clock[0] = _now(where)
         return (z * gradient).sum()
 
     trainer.model.train()
     for _ in range(steps + 2):
-        clock = [_now(device)]
-        x = next(trainer.looks)
+        clock = [_now(where)]
+        x = next(trainer.view_batches)
         clock[0] = mark("views", clock[0])
         trainer.optimiser.zero_grad()
-        trainer.embedder.backward(x, score)
+        trainer.embedder.backward(x, timed_losses)
         clock[0] = mark("encoder backward", clock[0])
         trainer.optimiser.step()
         mark("optimiser", clock[0])
@@ -181,7 +182,7 @@ def parts_of_a_step(
 
 
 def noise_trainer(recipe: Recipe, steps: int, device: torch.device, compiled: bool = False) -> Trainer:
-    """A trainer that has so many steps to go on noise of 32 px: what is learned does not matter here."""
+    """A trainer with that many steps to go on noise of 32 px, for costs: what it learns does not matter."""
     images = torch.randint(0, 256, (recipe.batch * steps, 3, 32, 32), dtype=torch.uint8)
     run = new_run(recipe, channels=3)
     run.encoder.to(device)
@@ -191,8 +192,10 @@ def noise_trainer(recipe: Recipe, steps: int, device: torch.device, compiled: bo
 
 
 def encoder_cost(name: str, batch: int, views: int = 2, side: int = 32) -> tuple[int, int]:
-    """Flops of a step through that encoder, forth and back, and the bytes it keeps between, of tensors
-    without values: nothing is computed, so any size can be asked for."""
+    """Flops of a forward and a backward pass through that encoder, and the bytes kept between them.
+
+    The tensors have no values and nothing is computed, so any size is cheap.
+    """
     encoder = models.encoder(name)[0].to("meta")
     x = torch.empty(views * batch, 3, side, side, device="meta")
     with FlopCounterMode(display=False) as products, Kept() as kept:
@@ -201,7 +204,7 @@ def encoder_cost(name: str, batch: int, views: int = 2, side: int = 32) -> tuple
 
 
 def this_machine() -> str:
-    """The machine, for the title of a table of times."""
+    """A description of the machine, for the title of a table of times."""
     threads = torch.get_num_threads()
     return f"CPU, {threads} thread" + "s" * (threads > 1)
 

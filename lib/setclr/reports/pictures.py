@@ -1,16 +1,16 @@
-"""The pictures of a run's page, each a PNG with a sentence that says what is to be seen.
+"""The pictures of a run's page, each a PNG with a sentence that says what it shows.
 
 matplotlib belongs to the extra "lab" and is imported where a picture is drawn. Figures are made without
-pyplot, so nothing is kept and no window is opened.
+pyplot, so that none stays open.
 """
 
 import io
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
+from sklearn.metrics import confusion_matrix
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -18,7 +18,7 @@ from setclr.palette import BLACK, BLUE, GREEN, GREY, OCHRE, ORANGE, PURPLE, SKY,
 
 COLOURS = (BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, BLACK, YELLOW, GREY, OCHRE)
 MARKERS = "osD^vXP<>*"
-STYLE = {
+STYLE: Any = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -29,17 +29,17 @@ NUMBERED, NAMED = 20, 100  # classes, up to which cells have numbers and lines h
 DPI = 160
 
 
-class Picture(NamedTuple):
+class Illustration(NamedTuple):
     png: bytes
     alt: str
     width: float  # inches
 
 
-def loss_curve(history: pd.DataFrame) -> Picture:
+def loss_curve(history: pd.DataFrame) -> Illustration:
     """The mean loss of each epoch."""
     first, last = history.loss.iloc[0], history.loss.iloc[-1]
 
-    def draw(figure) -> None:
+    def draw(figure: Any) -> None:
         axis = figure.subplots()
         axis.plot(history.epoch, history.loss, color=BLUE, marker="o" if len(history) < 40 else "", ms=4)
         axis.set(xlabel="epoch", ylabel="loss, mean of the epoch", xlim=(0, history.epoch.iloc[-1] + 0.5))
@@ -54,20 +54,20 @@ def loss_curve(history: pd.DataFrame) -> Picture:
     return picture(draw, (7, 3), alt + ".")
 
 
-def shares(truth: Tensor, predicted: Tensor, C: int) -> np.ndarray:
+def confusion_shares(truth: Tensor, predicted: Tensor, C: int) -> np.ndarray:
     """Of the images of each true class (row) the share predicted to be each class (column), (C, C); NaN for
     classes without images."""
-    counts = torch.bincount(truth * C + predicted, minlength=C * C).view(C, C).double().numpy()
-    images = counts.sum(1, keepdims=True)
-    return np.divide(counts, images, out=np.full_like(counts, np.nan), where=images > 0)
+    shares = confusion_matrix(truth, predicted, labels=range(C), normalize="true")
+    shares[truth.bincount(minlength=C).numpy() == 0] = np.nan
+    return shares
 
 
-def confusion(shares: np.ndarray, classes: tuple[str, ...]) -> Picture:
-    """The matrix of `shares`: with numbers up to 20 classes, with names up to 100."""
+def confusion(shares: np.ndarray, classes: tuple[str, ...]) -> Illustration:
+    """The matrix of `confusion_shares`: with numbers up to 20 classes, with names up to 100."""
     C = len(classes)
     side = max(4.0, min(10.0, 3 + 0.34 * C)) if C <= NUMBERED else 12.5
 
-    def draw(figure) -> None:
+    def draw(figure: Any) -> None:
         axis = figure.subplots()
         mesh = axis.imshow(shares, vmin=0, vmax=1, cmap="cividis", interpolation="nearest")
         axis.set(xlabel="predicted", ylabel="true")
@@ -103,10 +103,10 @@ def mistakes(shares: np.ndarray, classes: tuple[str, ...], most: int = 3) -> str
     return f"Most often taken: {', '.join(said)}." if said else "No image is taken for another class."
 
 
-def plane(points: Tensor, labels: Tensor, classes: tuple[str, ...]) -> Picture | None:
+def plane(points: Tensor, labels: Tensor, classes: tuple[str, ...]) -> Illustration | None:
     """Features (m, D) of length 1 in the plane, by t-SNE; None for fewer than 5.
 
-    Each of up to ten classes has a colour and a marker of its own, each of up to a hundred a pair of them.
+    Each of up to ten classes has its own colour and marker, each of up to a hundred its own pair of both.
     Names stand in the middle of their class.
     """
     if len(points) < 5:
@@ -117,7 +117,7 @@ def plane(points: Tensor, labels: Tensor, classes: tuple[str, ...]) -> Picture |
     xy = TSNE(perplexity=perplexity(len(x)), init="random", random_state=0).fit_transform(x)
     few, there = len(classes) <= NUMBERED, labels.unique().tolist()
 
-    def draw(figure) -> None:
+    def draw(figure: Any) -> None:
         from matplotlib.patheffects import withStroke
 
         axis, halo = figure.subplots(), [withStroke(linewidth=2.5, foreground="white")]
@@ -140,13 +140,13 @@ def plane(points: Tensor, labels: Tensor, classes: tuple[str, ...]) -> Picture |
 
 
 def perplexity(points: int) -> float:
-    """Of the t-SNE of so many points: 30, or what they allow."""
+    """The perplexity of the t-SNE of that many points: 30, or the most that they allow."""
     return min(30.0, (points - 1) / 3)
 
 
 def nearest(
     shown: Tensor, labels: Tensor, found: Tensor, theirs: Tensor, classes: tuple[str, ...]
-) -> Picture:
+) -> Illustration:
     """Test images, each beside the training images nearest to it, framed by whether the classes agree.
 
     Args:
@@ -156,15 +156,15 @@ def nearest(
     n, k = theirs.shape
     right = theirs == labels[:, None]
 
-    def draw(figure) -> None:
+    def draw(figure: Any) -> None:
         from matplotlib.patches import Rectangle
 
         axis = figure.subplots()
         for i in range(n):
-            place(axis, shown[i], 0, i)
+            show_image(axis, shown[i], 0, i)
             axis.text(-0.1, 1.3 * i + 0.5, short(classes[labels[i]]), ha="right", va="center", size=10)
             for j in range(k):
-                place(axis, found[i, j], j + 1.4, i)
+                show_image(axis, found[i, j], j + 1.4, i)
                 good = bool(right[i, j])
                 frame = dict(edgecolor=BLUE) if good else dict(edgecolor=VERMILION, linestyle=(0, (3, 2)))
                 axis.add_patch(Rectangle((j + 1.4, 1.3 * i), 0.9, 0.9, fill=False, linewidth=2.2, **frame))
@@ -182,14 +182,14 @@ def nearest(
     return picture(draw, (k + 1.9, 1.3 * n), alt, 0.9)
 
 
-def place(axis, image: Tensor, x: float, row: int) -> None:
-    """An image (C, H, W) uint8 into a square of side 0.9 at x in this row."""
-    image = image.expand(3, -1, -1).permute(1, 2, 0).numpy()
-    how = "nearest" if max(image.shape) <= 64 else "antialiased"
-    axis.imshow(image, extent=(x, x + 0.9, 1.3 * row + 0.9, 1.3 * row), interpolation=how)
+def show_image(axis: Any, image: Tensor, x: float, row: int) -> None:
+    """An image (C, H, W) uint8 in a square of side 0.9 at x in this row."""
+    pixels = image.expand(3, -1, -1).permute(1, 2, 0).numpy()
+    how = "nearest" if max(pixels.shape) <= 64 else "antialiased"
+    axis.imshow(pixels, extent=(x, x + 0.9, 1.3 * row + 0.9, 1.3 * row), interpolation=how)
 
 
-def picture(draw: Callable, size: tuple[float, float], alt: str, scale: float = 1.0) -> Picture:
+def picture(draw: Callable, size: tuple[float, float], alt: str, scale: float = 1.0) -> Illustration:
     """What `draw` draws on a figure of this size in inches."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -199,7 +199,7 @@ def picture(draw: Callable, size: tuple[float, float], alt: str, scale: float = 
         draw(figure)
         file = io.BytesIO()
         figure.savefig(file, format="png", dpi=DPI, facecolor="white")
-    return Picture(file.getvalue(), alt, scale * size[0])
+    return Illustration(file.getvalue(), alt, scale * size[0])
 
 
 def short(name: str, most: int = 18) -> str:

@@ -1,4 +1,4 @@
-"""A run's results on disk: a record that says where its numbers come from, and tables of many records."""
+"""A run's results on disk: a record with the source of its numbers, and tables of many records."""
 
 import json
 import os
@@ -14,9 +14,11 @@ from setclr.data import ImageSet
 from setclr.recipes.recipe import DEFAULTS, Recipe
 from setclr.training.checkpoint import Run
 
+SHOWN = (("raw pixels", "knn"), ("untrained", "knn"), ("trained", "knn"), ("trained", "linear"))
+
 
 def describe_machine(encoder: nn.Module) -> dict:
-    """What the evaluation of an encoder runs on, without naming anybody's machine."""
+    """The kind of machine that evaluates an encoder, without any machine's name."""
     on_gpu = next(encoder.parameters()).is_cuda
     device = torch.cuda.get_device_name() if on_gpu else f"CPU, {torch.get_num_threads()} threads"
     return {"device": device, "processors": os.cpu_count(), "python": platform.python_version(),
@@ -30,12 +32,11 @@ def counted(train: ImageSet, test: ImageSet) -> dict[str, int]:
 def record(
     path: Path, run: Run, table: pd.DataFrame, images: dict, source: str, command: str, machine: dict
 ) -> None:
-    """Write a result to a JSON file with all that is needed to ask where it came from.
+    """Write a result to a JSON file with all that is needed to trace it.
 
     Args:
-        images: numbers of labelled images, "train" and "test": a data set's name does not say whether it
-            was whole.
-        source: where the pixels come from, for example "original" or "JPEG q75".
+        images: numbers of labelled images, "train" and "test": a data set may have been incomplete.
+        source: of the pixels, for example "original" or "JPEG q75".
         command: what made the record.
         machine: as `describe_machine` gives it, of the evaluation; training times are in the history.
     """
@@ -55,13 +56,13 @@ def record(
 
 
 def summary(folder: Path) -> str:
-    """The records of a folder as a Markdown table: runs that differ in the seed alone share a line, mean ±
+    """The records of a folder as a Markdown table; runs that differ only in the seed share a line, as mean ±
     spread.
 
     Raises:
         FileNotFoundError: the folder holds no records.
     """
-    groups = {}
+    groups: dict[tuple, list[dict]] = {}
     for path in sorted(folder.glob("*.json")):
         kept = json.loads(path.read_text())
         key = (
@@ -83,14 +84,9 @@ def summary(folder: Path) -> str:
         name = "/".join(recipe["data"].removeprefix("folder:").split("/")[-2:])
         cells = [f"{name}, {dict(images)['train']}, {source}", recipe["loss"]]
         cells.append(f"{recipe['encoder']}, {runs[0]['epochs']}")
-        for row, column in (
-            ("raw pixels", "knn"),
-            ("untrained", "knn"),
-            ("trained", "knn"),
-            ("trained", "linear"),
-        ):
-            cells.append(spread([run["accuracy_percent"][row][column] for run in runs]) if row in
-                         runs[0]["accuracy_percent"] else "-")  # fmt: skip
+        for row, column in SHOWN:
+            measured = row in runs[0]["accuracy_percent"]
+            cells.append(spread([run["accuracy_percent"][row][column] for run in runs]) if measured else "-")
         seeds = ", ".join(str(run["recipe"]["seed"]) for run in runs)
         seconds = [run["training_seconds"] for run in runs]
         cells += [seeds, f"up to {max(seconds):.0f} s, {device}"]
@@ -99,15 +95,15 @@ def summary(folder: Path) -> str:
 
 
 def spread(values: list[float]) -> str:
-    """Mean, and the standard deviation where there are several different values."""
-    values = pd.Series(values)
-    return f"{values.mean():.1f}" + (f" ± {values.std():.1f}" if values.nunique() > 1 else "")
+    """The mean, with the standard deviation where values differ."""
+    x = pd.Series(values)
+    return f"{x.mean():.1f}" + (f" ± {x.std():.1f}" if x.nunique() > 1 else "")
 
 
 def ours(recipe: Recipe, kept: list[dict]) -> str:
-    """Mean ± spread of the records of this recipe, whatever their seeds and wherever their data lay, or "-".
+    """Mean ± spread of the records of this recipe with any seed and any folder of data, or "-".
 
-    Of records on several numbers of images those on most; of several sources of pixels the original files.
+    Where records differ in the number of images, those on most count; then those on the original pixels.
     """
     groups: dict[tuple[int, bool, str], list[dict]] = {}
     for result in kept:
@@ -124,7 +120,7 @@ def ours(recipe: Recipe, kept: list[dict]) -> str:
 
 
 def same_training(values: dict, recipe: Recipe) -> bool:
-    """Whether a record's recipe is this one but for the seed and for the folder its data came from."""
+    """Whether a record's recipe is this one, apart from the seed and the folder of its data."""
     try:
         recorded = Recipe.from_dict(values)
     except ValueError:  # of another version

@@ -1,4 +1,4 @@
-"""What a run is worth: a table beside what has learned nothing, and what the pictures of a report show."""
+"""What a run is worth: a table that compares it with what has learned nothing, and data for pictures."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +28,7 @@ SHOWN, DRAWN, MATCHED = 10, 2000, 500  # test images with their neighbours, in t
 
 
 class Measured(NamedTuple):
-    """All that is measured of one run, and what its pictures are made of."""
+    """All that is measured of one run, and the data of its pictures."""
 
     table: pd.DataFrame  # per cent; rows raw pixels, untrained, trained, projection
     predicted: Tensor  # (Q,) the class of every test image by its K nearest trained features
@@ -38,7 +38,7 @@ class Measured(NamedTuple):
     points: Tensor  # (m, D) their trained features
 
 
-class Scored(NamedTuple):
+class Worth(NamedTuple):
     """What one source of features is worth."""
 
     numbers: dict[str, float]
@@ -50,45 +50,46 @@ class Scored(NamedTuple):
 def evaluate(run: Run, train: ImageSet, test: ImageSet, linear: bool = True) -> pd.DataFrame:
     """Accuracies in per cent: rows raw pixels, untrained, trained; columns knn (k=10, T=0.1) and linear.
 
-    Raw pixels are centred in each channel; untrained is the same encoder with the weights it started from.
-    The linear probe of raw pixels is left out: it is no baseline of the papers; so are raw pixels of images
-    that are too many to lie in memory.
+    Raw pixels are centred in each channel; untrained is the same encoder with its first weights. Raw pixels
+    have no linear probe, which is no baseline of the papers, and no row where the images are not in memory.
 
     Raises:
         ValueError: the two sets have different classes, or there are fewer than 10 training images.
 
-    Cost: memory for the features of one row at a time, 4 · (N + Q) · D bytes.
+    Cost: memory for the features of one row, 4 · (N + Q) · D bytes.
     """
     check_classes(train, test)
-    table = pd.DataFrame(index=list(sources(run, train)), columns=["knn", "linear"], dtype=float)
-    for name, embed in sources(run, train).items():
+    table = pd.DataFrame(index=list(feature_makers(run, train)), columns=["knn", "linear"], dtype=float)
+    for name, embed in feature_makers(run, train).items():
         probed = linear and name != "raw pixels"
-        table.loc[name] = pd.Series(scored(embed, train, test, device_of(run), (K,), probed).numbers)
+        table.loc[name] = pd.Series(measure(embed, train, test, device_of(run), (K,), probed).numbers)
     return table
 
 
 def evaluate_all(run: Run, train: ImageSet, test: ImageSet) -> Measured:
     """What `evaluate` gives, with more columns and a row.
 
-    "knn k=1" and "knn k=20" vote likewise. "retrieval@1": whether, of all other test images, the one most
-    similar to a test image is of its class. "matching": `matching_accuracy` of two of the recipe's views of
-    (at most) 500 test images. The row "projection" is what the trained head makes of the features.
+    "knn k=1" and "knn k=20" vote likewise. "retrieval@1": the share of test images whose most similar other
+    test image is of their class. "matching": `matching_accuracy` of two of the recipe's views of at most 500
+    test images. The row "projection" has the output of the trained head as its features.
 
-    Raises and costs what `evaluate` does, for 20 training images; one more pass through the encoder.
+    Raises and costs what `evaluate` does, but needs 20 training images and one more pass through the encoder.
     """
     check_classes(train, test)
-    seed = torch.Generator().manual_seed(0)
-    shuffled = torch.randperm(len(test), generator=seed)
+    generator = torch.Generator().manual_seed(0)
+    shuffled = torch.randperm(len(test), generator=generator)
     grouped = shuffled[test.labels[shuffled].argsort(stable=True)]
     shown = grouped[torch.linspace(0, len(test) - 1, min(SHOWN, len(test))).long()]
-    views = two_views(run.recipe, test.images[shuffled[:MATCHED]], seed)
-    rows, kept = {}, {}
-    projection = partial(features, nn.Sequential(run.encoder, run.head))
-    for name, embed in {**sources(run, train), "projection": projection}.items():
+    views = augmented_pairs(run.recipe, test.images[shuffled[:MATCHED]], generator)
+    rows: dict[str, dict[str, float]] = {}
+    kept: dict[str, Tensor] = {}
+    makers = feature_makers(run, train)
+    makers["projection"] = partial(features, nn.Sequential(run.encoder, run.head))
+    for name, embed in makers.items():
         probed = name in ("untrained", "trained")
-        numbers, predicted, nearest, queries = scored(embed, train, test, device_of(run), NEIGHBOURS, probed)
+        numbers, predicted, nearest, queries = measure(embed, train, test, device_of(run), NEIGHBOURS, probed)
         rows[name] = {**numbers, "retrieval@1": 100 * retrieval_at_1(queries, test.labels),
-                      "matching": 100 * matching_accuracy(*map(embed, views))}  # fmt: skip
+                      "matching": 100 * matching_accuracy(embed(views[0]), embed(views[1]))}  # fmt: skip
         if name == "trained":
             kept = dict(predicted=predicted.cpu(), nearest=nearest[shown, :8].cpu(), drawn=shuffled[:DRAWN],
                         points=queries[shuffled[:DRAWN]].cpu())  # fmt: skip
@@ -97,30 +98,30 @@ def evaluate_all(run: Run, train: ImageSet, test: ImageSet) -> Measured:
     return Measured(table=table, shown=shown, **kept)
 
 
-def sources(run: Run, train: ImageSet) -> dict[str, Callable[[Tensor], Tensor]]:
-    """What gives features to images: pixels if they lie in memory, the encoder before and after training."""
+def feature_makers(run: Run, train: ImageSet) -> dict[str, Callable]:
+    """Functions from images to features: pixels in memory, the encoder before and after training."""
     untrained = new_run(run.recipe, run.channels).encoder.to(device_of(run))
-    named = {"untrained": partial(features, untrained), "trained": partial(features, run.encoder)}
-    return {"raw pixels": pixels, **named} if isinstance(train.images, Tensor) else named
+    makers: dict[str, Callable] = {"raw pixels": pixels} if train.source.in_memory else {}
+    return makers | {"untrained": partial(features, untrained), "trained": partial(features, run.encoder)}
 
 
-def scored(
+def measure(
     embed: Callable, train: ImageSet, test: ImageSet, device: torch.device, ks: tuple[int, ...], linear: bool
-) -> Scored:
-    """kNN accuracies with these k and, if asked for, that of the linear probe, computed on the device."""
+) -> Worth:
+    """kNN accuracies with these k and, where `linear`, that of the linear probe, computed on the device."""
     bank, queries = (embed(split.images).to(device) for split in (train, test))
     labels = train.labels.to(device)
     similarity, nearest = neighbours(bank, labels, queries, max(ks))
     votes = {k: vote(similarity[:, :k], labels[nearest[:, :k]], TEMPERATURE) for k in ks}
-    numbers = {"knn" if k == K else f"knn k={k}": score(votes[k], test) for k in ks}
+    numbers = {"knn" if k == K else f"knn k={k}": accuracy(votes[k], test) for k in ks}
     if linear:
-        numbers["linear"] = score(linear_probe(bank, labels, queries), test)
-    return Scored(numbers, votes[K], nearest, queries)
+        numbers["linear"] = accuracy(linear_probe(bank, labels, queries), test)
+    return Worth(numbers, votes[K], nearest, queries)
 
 
-def two_views(recipe: Recipe, images: Tensor, seed: torch.Generator) -> Tensor:
-    """Two augmented views of each image, (2, n, C, S, S) uint8, as the recipe makes its first two."""
-    return (255 * augment(images, preset(recipe.views, recipe.view_size, 2), seed)).round().byte()
+def augmented_pairs(recipe: Recipe, images: Tensor, generator: torch.Generator) -> Tensor:
+    """The first two of the recipe's views of each image, (2, n, C, S, S) uint8."""
+    return (255 * augment(images, preset(recipe.views, recipe.view_size, 2), generator)).round().byte()
 
 
 def check_classes(train: ImageSet, test: ImageSet) -> None:
@@ -149,9 +150,9 @@ def device_of(run: Run) -> torch.device:
 
 
 def labelled(recipe: Recipe, root: str | Path = "data") -> tuple[ImageSet, ImageSet]:
-    """The labelled training and test images of a recipe's data set, files of any sizes at its views' side.
+    """The labelled training and test images of a recipe's data set; files are resized to its views' side.
 
-    Of many processes the first makes or downloads them before the others look.
+    With many processes the first makes or downloads them before the others load them.
     """
     files = recipe.data.startswith(data.FOLDER) or recipe.data in data.TREES
     size = recipe.size or (recipe.view_size if files else None)
@@ -161,9 +162,9 @@ def labelled(recipe: Recipe, root: str | Path = "data") -> tuple[ImageSet, Image
         return train, test
 
     if world() > 1:
-        from_first(lambda: load() and None)
+        from_first(lambda: len(load()))
     return load()
 
 
-def score(predicted: Tensor, test: ImageSet) -> float:
+def accuracy(predicted: Tensor, test: ImageSet) -> float:
     return 100 * float((predicted.cpu() == test.labels).float().mean())

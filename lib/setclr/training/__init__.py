@@ -1,11 +1,11 @@
 """Pretraining: the loop, its schedules, its checkpoints and what many processes need.
 
-The names below are imported when they are first asked for, so that `training.distributed.gather` works where
-nothing but torch is installed.
+The names below are imported when they are first used, so that `training.distributed.gather` works where only
+the core is installed.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from setclr.extras import extra
 
@@ -26,7 +26,7 @@ MODULES = {
 }
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in MODULES:
         raise AttributeError(f"module 'setclr.training' has no attribute {name!r}")
     with extra("train"):

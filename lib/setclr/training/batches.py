@@ -8,10 +8,10 @@ from setclr.training.seeding import seeded
 
 
 def batches(recipe: Recipe, labels: Tensor, epoch: int) -> Tensor:
-    """The epoch's batches (steps, batch), indices of images; what is left over waits for another epoch.
+    """The epoch's batches (steps, batch), indices of images; an incomplete batch is left out.
 
     With `same_class` = g > 1 a batch consists of random groups of g images of one class, as in table 8d of
-    the GroCo paper (g = 4): every image then has g − 1 negatives that are none.
+    the GroCo paper (g = 4): every image then has g − 1 false negatives.
     """
     generator = seeded(recipe.seed, epoch)
     order = torch.randperm(len(labels), generator=generator)
@@ -30,9 +30,6 @@ def steps_of(recipe: Recipe, labels: Tensor) -> int:
 def _groups(order: Tensor, labels: Tensor, size: int, generator: torch.Generator) -> Tensor:
     """The shuffled images, dealt into groups of `size` of one class, in random order of the groups."""
     of_class = order[labels[order].argsort(stable=True)]
-    groups = [
-        images[: len(images) // size * size].view(-1, size)
-        for images in of_class.split(labels.bincount().tolist())
-    ]
-    groups = torch.cat(groups)
+    classes = of_class.split(labels.bincount().tolist())
+    groups = torch.cat([images[: len(images) // size * size].view(-1, size) for images in classes])
     return groups[torch.randperm(len(groups), generator=generator)].flatten()

@@ -1,5 +1,4 @@
-"""A run on disk: `checkpoint.pt`, all that is needed to go on, and `history.csv`, a line an epoch to look
-at."""
+"""A run on disk: `checkpoint.pt`, all that is needed to go on, and `history.csv`, a line for each epoch."""
 
 import os
 import tempfile
@@ -19,8 +18,7 @@ CHECKPOINT, HISTORY = "checkpoint.pt", "history.csv"
 
 @dataclass
 class Run:
-    """A pretraining run: what it is (`recipe`), how far it came (`history`) and what it learned (`encoder`,
-    `head`)."""
+    """A pretraining run: its `recipe`, its `history` so far, and what it learned (`encoder`, `head`)."""
 
     recipe: Recipe
     encoder: nn.Module
@@ -30,8 +28,8 @@ class Run:
 
     @property
     def history(self) -> pd.DataFrame:
-        """A row an epoch: epoch (from 1), loss (its mean), lr, seconds, images_per_s and what `on_epoch`
-        returned."""
+        """A row for each epoch: epoch (from 1), loss (its mean), lr, seconds, images_per_s, the loss's learnt
+        parameters if it has any, and what `on_epoch` returned."""
         return pd.DataFrame(self.rows)
 
     @property
@@ -39,7 +37,7 @@ class Run:
         return len(self.rows) >= self.recipe.epochs
 
     def save(self, out: str | Path) -> None:
-        """Write recipe, history and weights to the folder `out`, without what only further training needs."""
+        """Write recipe, history and weights to the folder `out`, but not what only further training needs."""
         write(Path(out), self.state(), self.history)
 
     def state(self) -> dict:
@@ -53,7 +51,7 @@ class Run:
 
 
 def new_run(recipe: Recipe, channels: int) -> Run:
-    """A run with fresh weights, a function of the recipe's seed; the global random state is left alone."""
+    """A run with new weights, a function of the recipe's seed; the global random state does not change."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(recipe.seed)
         encoder, features = models.encoder(recipe.encoder, channels)
@@ -88,7 +86,7 @@ def load_run(out: str | Path) -> Run:
 def run_of(state: dict, where: str = "the checkpoint") -> Run:
     """The run that a checkpoint's contents describe.
 
-    Raises ValueError, which begins with `where` it is, if the weights do not fit the recipe's model.
+    Raises ValueError, beginning with `where` it is, if the weights do not fit the recipe's model.
     """
     run = new_run(Recipe.from_dict(state["recipe"]), state["channels"])
     for name, part in (("encoder", run.encoder), ("head", run.head)):
@@ -99,7 +97,7 @@ def run_of(state: dict, where: str = "the checkpoint") -> Run:
 
 
 def refuse_other_weights(part: nn.Module, weights: dict, complaint: str) -> None:
-    """Raises ValueError with the first difference if these weights are those of another model."""
+    """Raises ValueError with the first difference if the weights belong to another model."""
     wanted, found = (
         {key: tuple(x.shape) for key, x in kept.items()} for kept in (part.state_dict(), weights)
     )
@@ -129,7 +127,7 @@ def read(out: Path) -> dict:
 
 
 def tidy(out: Path) -> None:
-    """Make the folder, and remove the unfinished files of a run that was killed while it wrote.
+    """Make the folder, and remove unfinished files that a killed run left.
 
     Raises OSError where that is not possible.
     """
@@ -143,7 +141,7 @@ def tidy(out: Path) -> None:
 
 
 def write(out: Path, state: dict, history: pd.DataFrame) -> None:
-    """Replace the run's files whole: whoever reads them, or dies in between, sees the old or the new.
+    """Replace each of the run's files as a whole: a reader, or a run that dies, leaves and sees no half file.
 
     Raises OSError where they cannot be written; the old ones stay.
     """
@@ -151,21 +149,17 @@ def write(out: Path, state: dict, history: pd.DataFrame) -> None:
     try:
         _replace(out / HISTORY, lambda path: history.to_csv(path, index=False))
         _replace(out / CHECKPOINT, lambda path: torch.save(state, path))  # last: with it all is written
-    except (OSError, RuntimeError) as error:  # torch.save's own word for a full disk is RuntimeError
+    except (OSError, RuntimeError) as error:  # torch.save raises RuntimeError when the disk is full
         raise OSError(
             f"{out} could not be written to ({error}); what was written before is kept: make room there, or "
-            "allow writing, and go on with the same call"
+            "allow writing, and repeat the call to go on"
         ) from error
 
 
 def refuse_other_recipe(out: Path, stored: Recipe, wanted: Recipe, argument: str = "out") -> None:
-    """Raises ValueError with the differences if the run in `out` was started with another recipe."""
-    stored, wanted = stored.to_dict(), wanted.to_dict()
-    different = [
-        f"{name} {stored[name]!r} there, {wanted[name]!r} now"
-        for name in wanted
-        if stored[name] != wanted[name]
-    ]
+    """Raises ValueError with the differences if the run in `out` has another recipe."""
+    there, now = stored.to_dict(), wanted.to_dict()
+    different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]
     if different:
         raise ValueError(
             f"{out}: holds a run of another recipe ({'; '.join(different)}); choose another {argument}="

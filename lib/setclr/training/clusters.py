@@ -1,13 +1,14 @@
-"""DeepCluster's targets: the clusters that the encoder's own features fall into, anew every epoch.
+"""DeepCluster's targets: the clusters of the encoder's own features, found again every epoch.
 
-Caron et al. 2018: features are whitened and put on the unit sphere, k-means finds E clusters, and since their
-numbers mean nothing from one epoch to the next, the classifier's last layer begins afresh.
+Caron et al. 2018: features are whitened and put on the unit sphere, and k-means finds E clusters. Their order
+is arbitrary, so the classifier's last layer starts from new weights.
 """
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from setclr.data.sources import Images
 from setclr.training.distributed import from_first
 from setclr.training.seeding import seeded
 
@@ -15,16 +16,16 @@ COMPONENTS = 256  # as in that paper
 BATCH = 500
 
 
-def clusters(encoder: nn.Module, images: Tensor, count: int, seed: int) -> Tensor:
+def clusters(encoder: nn.Module, images: Images, count: int, seed: int) -> Tensor:
     """The cluster (N,) of each image, on the CPU; the same on every process.
 
     Args:
-        encoder: is left as it is, in training mode or not.
+        encoder: stays as it is, in training mode or not.
         images: (N, C, H, W) uint8, taken without augmentation.
         count: clusters, 2 ≤ count ≤ N.
         seed: of k-means.
 
-    Cost: the encoder's on N images, and O(N · count · D) for each of k-means' rounds.
+    Cost: a forward pass for each image, and O(N · count · D) for each round of k-means.
     """
     from sklearn.cluster import KMeans
     from sklearn.decomposition import PCA
@@ -39,7 +40,7 @@ def clusters(encoder: nn.Module, images: Tensor, count: int, seed: int) -> Tenso
 
 
 def begin_afresh(layer: nn.Linear, optimiser: torch.optim.Optimizer, *key: int) -> None:
-    """New weights, a function of the key, for a layer, and nothing that the optimiser remembers of it."""
+    """Give a layer new weights, a function of the key, and clear what the optimiser remembers of it."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seeded(*key).initial_seed())
         fresh = nn.Linear(layer.in_features, layer.out_features)
@@ -50,7 +51,7 @@ def begin_afresh(layer: nn.Linear, optimiser: torch.optim.Optimizer, *key: int) 
 
 
 @torch.no_grad()
-def _features(encoder: nn.Module, images: Tensor) -> np.ndarray:
+def _features(encoder: nn.Module, images: Images) -> np.ndarray:
     device, training = next(encoder.parameters()), encoder.training
     encoder.eval()
     try:

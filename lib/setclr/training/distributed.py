@@ -1,7 +1,8 @@
-"""What training on many processes needs: everyone's embeddings with the right gradient, batch statistics of
-the whole batch, and decisions that all take together.
+"""Training on many processes: all embeddings with the right gradient, batch statistics of the whole batch,
+and decisions taken together.
 
 Every process embeds its own images, gathers the embeddings of all, and computes the same loss on all of them.
+torch alone is needed here.
 """
 
 import gc
@@ -9,12 +10,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
+
+Value = TypeVar("Value")
 
 
 def rank() -> int:
@@ -23,15 +27,15 @@ def rank() -> int:
 
 
 def world() -> int:
-    """How many processes train together."""
+    """The number of processes that train together."""
     return dist.get_world_size() if _many() else 1
 
 
 @contextmanager
 def joined(device: str | None = None) -> Iterator[str | None]:
-    """Join the processes that torchrun started, if it did; gives the name of this process's device.
+    """Join the processes if torchrun started several; gives the name of this process's device.
 
-    NCCL and one GPU a process where there are GPUs (and `device` does not say "cpu"), otherwise gloo.
+    NCCL and one GPU for each process where there are GPUs and `device` is not "cpu", otherwise gloo.
     """
     if int(os.environ.get("WORLD_SIZE", 1)) == 1:
         yield device
@@ -48,25 +52,25 @@ def joined(device: str | None = None) -> Iterator[str | None]:
         dist.destroy_process_group()
 
 
-def from_first(make: Callable[[], object]) -> object:
-    """What `make` gives on the first process, on every process; an exception that it raises there, too."""
+def from_first(make: Callable[[], Value]) -> Value:
+    """What `make` gives on the first process, on every process; its exception is raised on every one, too."""
     if world() == 1:
         return make()
-    told = [None]
+    told: list[Any] = [None]
     if rank() == 0:
         try:
             told = [(make(), None)]
         except Exception as error:
             told = [(None, error)]
     dist.broadcast_object_list(told)
-    value, error = told[0]
-    if error is not None:
-        raise error
+    value, failure = told[0]
+    if failure is not None:
+        raise failure
     return value
 
 
 def any_of(asked: bool, device: torch.device) -> bool:
-    """Whether one of the processes asks. All must call it; makes a GPU wait."""
+    """Whether any process asks. All must call it; it makes a GPU wait."""
     if world() == 1:
         return asked
     flag = torch.tensor(int(asked), device=device)
@@ -75,18 +79,33 @@ def any_of(asked: bool, device: torch.device) -> bool:
 
 
 def gather(z: Tensor) -> Tensor:
-    """z (V, n, E) on each of W processes → (V, W·n, E) in rank order; the identity when there is one process.
+    """z (V, n, E) on each of W processes → (V, W·n, E) in rank order; with one process, z itself.
 
-    The gradient of a process's z is the sum over all processes of their gradient with respect to it. Since
-    every process computes the same loss, that is W times the gradient of the loss: DistributedDataParallel's
-    mean over processes divides it by W again.
+    For one's own loop with DistributedDataParallel: each process embeds V views of its n images, and every
+    process computes the same loss on all of them.
+
+        model = DistributedDataParallel(encoder)
+        z = model(views.flatten(0, 1)).unflatten(0, (V, n))  # views (V, n, C, H, W) of this process's images
+        InfoNCE(temperature=0.2)(gather(z)).backward()
+
+    The gradient of z is the sum over processes of their loss's gradient. All compute the same loss, so it is
+    W times the gradient of that loss; DistributedDataParallel's mean over processes divides it by W again. A
+    loop without that mean must divide by W itself.
+
+    By hand, since torch 2.15 deprecates its own (torch.distributed.nn.functional.all_gather) in favour of a
+    private function.
+
+    Args:
+        z: (V, n, E), of the same shape on every process.
+
+    Cost: an all-gather forwards, an all-reduce of (V, W·n, E) backwards.
     """
     return _Gather.apply(z) if world() > 1 else z
 
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, z: Tensor) -> Tensor:
+    def forward(ctx: Any, z: Tensor) -> Tensor:
         z = z.contiguous()
         parts = [torch.empty_like(z) for _ in range(world())]
         dist.all_gather(parts, z)
@@ -94,14 +113,14 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad: Tensor) -> Tensor:
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
         return _sum(grad).chunk(world(), dim=1)[rank()]
 
 
 def synchronised(model: nn.Module, device: torch.device) -> nn.Module:
-    """The model with batch norms that see all processes' images, in place; nothing changes for one process.
+    """The model with batch norms that see all processes' images, changed in place; the same for one process.
 
-    torch's SyncBatchNorm on CUDA, where alone it works, `SyncBatchNorm` below elsewhere.
+    torch's SyncBatchNorm works on CUDA alone; elsewhere it is the class below.
     """
     if world() == 1:
         return model
@@ -114,7 +133,7 @@ def synchronised(model: nn.Module, device: torch.device) -> nn.Module:
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch norm by the mean and variance of the whole batch, of which every process holds an equal part."""
+    """Batch norm by the mean and variance of the whole batch; every process holds an equal part of it."""
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
@@ -126,6 +145,8 @@ class SyncBatchNorm(_BatchNorm):
         centred = x - mean.view(shape)
         variance = _Sum.apply(centred.square().sum(over)) / count
         if self.track_running_stats:
+            assert self.num_batches_tracked is not None and self.momentum is not None
+            assert self.running_mean is not None and self.running_var is not None
             self.num_batches_tracked.add_(1)
             self.running_mean.lerp_(mean.detach(), self.momentum)
             self.running_var.lerp_(variance.detach() * count / (count - 1), self.momentum)
@@ -133,20 +154,27 @@ class SyncBatchNorm(_BatchNorm):
         return x * self.weight.view(shape) + self.bias.view(shape) if self.affine else x
 
     def _check_input_dim(self, x: Tensor) -> None:
-        """Every rank ≥ 2 will do."""
+        """Any rank ≥ 2 is right."""
 
 
 class _Sum(torch.autograd.Function):
-    """The sum over all processes; so is its gradient, since every process's result depends on each part."""
+    """The sum over all processes; its gradient is a sum, too, since every result depends on each part."""
 
     @staticmethod
-    def forward(ctx, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         return _sum(x)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad: Tensor) -> Tensor:
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
         return _sum(grad)
+
+
+def average_gradients(module: nn.Module) -> None:
+    """Replace the gradients of a module outside DistributedDataParallel by their mean over processes."""
+    for parameter in module.parameters():
+        if world() > 1 and parameter.grad is not None:
+            parameter.grad = _sum(parameter.grad) / world()
 
 
 def _sum(x: Tensor) -> Tensor:

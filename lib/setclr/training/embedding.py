@@ -5,12 +5,13 @@ from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from setclr.training.distributed import synchronised, world
 
 
 class Views(nn.Module):
-    """An encoder of images as one of lists of views, each (V, n, C, S, S) with a side S of its own.
+    """An encoder of images that takes a list of views, each (V, n, C, S, S) with its own side S.
 
     Gives features (V_all·n, D), view after view.
     """
@@ -27,9 +28,9 @@ class Embedder:
     """Encoder and head as the loop calls them: on one process or many, in one go or in chunks.
 
     Args:
-        chunk: images (not views) that go through the encoder at a time; None: all. The result is that of all
-            at once for an encoder without batch statistics; batch norms see a chunk at a time, and their
-            running statistics are updated once for each. The head always sees the whole batch.
+        chunk: images (not views) that go through the encoder together; None: all. Chunks change nothing for
+            an encoder without batch statistics. A batch norm in it sees each chunk by itself, and updates
+            its running statistics once for each. The head always sees the whole batch.
         compiled: hand the encoder to torch.compile.
     """
 
@@ -45,30 +46,33 @@ class Embedder:
         if device.type == "cuda":
             encoder.to(memory_format=torch.channels_last)
         views, head = synchronised(Views(encoder), device), synchronised(head, device)
-        self.encoder = _averaged(torch.compile(views) if compiled else views)
-        self.head = _averaged(head)
+        if compiled:
+            views.compile()
+        self.encoder = data_parallel(views)
+        self.head = data_parallel(head)
 
-    def backward(self, views: list[Tensor], score: Callable[[Tensor], Tensor]) -> Tensor:
-        """Add the gradients of score(z) to the weights; returns score(z), detached.
+    def backward(self, views: list[Tensor], objective: Callable[[Tensor], Tensor]) -> Tensor:
+        """Add the gradients of objective(z) to the weights; returns objective(z), detached.
 
         Args:
             views: as `Views` takes them.
-            score: from embeddings z (V_all, n, E), float32 or wider, to a 0-d tensor.
+            objective: from embeddings z (V_all, n, E), float32 or wider, to a 0-d tensor.
         """
         chunks, n = self._chunks(views), views[0].shape[1]
         if len(chunks) == 1:
-            value = score(self._embed(self._features(views), n))
+            value = objective(self._embed(self._features(views), n))
             value.backward()
             return value.detach()
 
         with unchanged_buffers(self.encoder):
             features = self._collected(chunks)
         features.requires_grad_()
-        value = score(self._embed(features.flatten(0, 1), n))
+        value = objective(self._embed(features.flatten(0, 1), n))
         value.backward()
+        assert features.grad is not None
         for i, (chunk, grad) in enumerate(zip(chunks, features.grad.split(self.chunk, dim=1))):
             with ExitStack() as stack:
-                if world() > 1 and i < len(chunks) - 1:
+                if isinstance(self.encoder, DistributedDataParallel) and i < len(chunks) - 1:
                     stack.enter_context(self.encoder.no_sync())
                 part = self._features(chunk)
                 part.backward(grad.flatten(0, 1).to(part.dtype))
@@ -89,7 +93,7 @@ class Embedder:
     def _collected(self, chunks: list[list[Tensor]]) -> Tensor:
         """The features (V_all, n, …) of all chunks, float32 or wider."""
         parts = [self._features(chunk).unflatten(0, (-1, chunk[0].shape[1])) for chunk in chunks]
-        return _wide(torch.cat(parts, dim=1))
+        return at_least_float32(torch.cat(parts, dim=1))
 
     def _features(self, views: list[Tensor]) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
@@ -98,12 +102,12 @@ class Embedder:
     def _embed(self, features: Tensor, n: int) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             z = self.head(features)
-        return _wide(z).unflatten(0, (-1, n))
+        return at_least_float32(z).unflatten(0, (-1, n))
 
 
 @contextmanager
 def unchanged_buffers(model: nn.Module) -> Iterator[None]:
-    """Put the model's buffers, such as running statistics, back at the end."""
+    """Restore the model's buffers, such as running statistics, at the end."""
     before = [buffer.clone() for buffer in model.buffers()]
     try:
         yield
@@ -113,11 +117,11 @@ def unchanged_buffers(model: nn.Module) -> Iterator[None]:
                 buffer.copy_(value)
 
 
-def _averaged(module: nn.Module) -> nn.Module:
-    """The module, with gradients, if it takes any, that are the mean over all processes."""
+def data_parallel(module: nn.Module) -> nn.Module:
+    """The module; where many processes train it, its gradients become their mean."""
     learns = any(parameter.requires_grad for parameter in module.parameters())
-    return nn.parallel.DistributedDataParallel(module) if world() > 1 and learns else module
+    return DistributedDataParallel(module) if world() > 1 and learns else module
 
 
-def _wide(x: Tensor) -> Tensor:
+def at_least_float32(x: Tensor) -> Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -1,12 +1,13 @@
-"""Ctrl-C and SIGTERM as a question that the loop answers between two steps, with a checkpoint."""
+"""Ctrl-C and SIGTERM as a request that the loop answers between two steps, with a checkpoint."""
 
 import signal
 import threading
+from typing import Any
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was asked to stop and did, after a whole step. `signal` is the signal's number; SIGTERM where
-    it was another process that was asked."""
+    """Training was asked to stop and did so after a whole step. `signal` is the signal's number, or SIGTERM
+    where another process was asked."""
 
     def __init__(self, message: str, number: int | None):
         super().__init__(message)
@@ -14,27 +15,27 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruption:
-    """While it is entered, the first SIGINT or SIGTERM only sets `asked`; a second one acts as it always did.
+    """Inside this context the first SIGINT or SIGTERM only sets `asked`; a second one acts as before.
 
-    Python hands signals to the main thread alone: in another one nothing changes.
+    Python gives signals to the main thread alone: in another thread nothing changes.
     """
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.asked: int | None = None
-        self._before = {}
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Interruption":
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._ask) for number in self.SIGNALS}
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before = {}
 
-    def _ask(self, number: int, frame) -> None:
+    def _ask(self, number: int, frame: object) -> None:
         self.asked = number
         self.__exit__()

@@ -1,6 +1,6 @@
 """The momentum encoder and its queue: candidates that change slowly, and more of them than a batch holds.
 
-MoCo (He et al. 2020) has both, MoCo v3 (Chen et al. 2021) the encoder and a predictor on the other side.
+MoCo (He et al. 2020) has both; MoCo v3 (Chen et al. 2021) has the encoder, and a predictor on the other side.
 """
 
 import copy
@@ -16,11 +16,11 @@ from setclr.training.embedding import Embedder
 from setclr.training.seeding import seeded
 
 
-class Keys:
+class MomentumEncoder:
     """A copy of encoder and head that follows them as a moving average and embeds the candidates.
 
-    Nothing in it gets a gradient. In training its batch norms use each batch's own statistics, of all
-    processes together, so that no part of a batch can be told by them.
+    Nothing in it gets a gradient. Its batch norms use each batch's own statistics, of all processes together,
+    so that they do not give away which part of a batch an image is in.
 
     Args:
         encoder, head: what to follow, with the weights it starts from.
@@ -30,24 +30,24 @@ class Keys:
     def __init__(self, encoder: nn.Module, head: nn.Module, recipe: Recipe, device: torch.device):
         self.recipe, self.followed = recipe, nn.ModuleList([encoder, head])
         self.model = copy.deepcopy(self.followed).requires_grad_(False).train()
-        self.embedder = Embedder(*self.model, device, recipe.chunk)
+        self.embedder = Embedder(self.model[0], self.model[1], device, recipe.chunk)
         self.queue = self._random_queue(device) if recipe.queue else None
 
     def candidates(self, views: list[Tensor]) -> dict[str, Tensor]:
-        """What the loss takes beside z: `keys` (V, N, E) of everyone's views, and `memory` (Q, E)."""
+        """What the loss takes in addition to z: `keys` (V, N, E) of all processes, and `memory` (Q, E)."""
         keys = gather(self.embedder.embed(views))
         return {"keys": keys} if self.queue is None else {"keys": keys, "memory": self.queue.to(keys.dtype)}
 
     @torch.no_grad()
     def advance(self, keys: Tensor, progress: float) -> None:
-        """Follow the encoder by a step, and let the keys of the second view push out the oldest.
+        """Follow the encoder by a step; in the queue, the second view's keys replace the oldest.
 
         Args:
             keys: (V, N, E), those of this step.
-            progress: how much of the training is behind, 0 to 1.
+            progress: the fraction of the training that is done, 0 to 1.
         """
-        old, new = list(self.model.parameters()), list(self.followed.parameters())
-        torch._foreach_lerp_(old, [p.detach() for p in new], 1 - momentum(self.recipe, progress))
+        old, new = ([p.detach() for p in model.parameters()] for model in (self.model, self.followed))
+        torch._foreach_lerp_(old, new, 1 - momentum(self.recipe, progress))
         if self.queue is not None:
             newest = F.normalize(keys[1], dim=1).to(self.queue.dtype)
             self.queue = torch.cat([self.queue, newest])[-len(self.queue) :]
@@ -70,6 +70,7 @@ class Keys:
 def momentum(recipe: Recipe, progress: float) -> float:
     """m of key ← m·key + (1 − m)·encoder: `key_momentum`, or rising from it to 1 by half a cosine."""
     m = recipe.key_momentum
+    assert m is not None  # there is no momentum encoder without it
     if recipe.key_schedule == "constant":
         return m
     return 1 - (1 - m) * (1 + math.cos(math.pi * progress)) / 2

@@ -1,6 +1,7 @@
-"""The optimisers that recipes name: Adam, AdamW and SGD as torch has them, and LARS, which it has not."""
+"""The optimisers that recipes name: torch's Adam, AdamW and SGD, and LARS, which torch lacks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import nn
@@ -10,24 +11,30 @@ from setclr.recipes import Recipe
 from setclr.training.schedule import peak_rate
 
 
-def make_optimiser(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
-    """The recipe's optimiser of the model's parameters, its learning rate the peak rate."""
+def make_optimiser(recipe: Recipe, model: nn.Module, loss: nn.Module) -> torch.optim.Optimizer:
+    """The recipe's optimiser at its peak rate, for the parameters of the model and of the loss.
+
+    A loss's own parameters, such as a learnable temperature, get no weight decay.
+    """
     lr, momentum, decay = peak_rate(recipe), recipe.momentum, recipe.weight_decay
+    groups: list[dict] = [{"params": list(model.parameters())}]
+    if own := list(loss.parameters()):
+        groups.append({"params": own, "weight_decay": 0.0})
     if recipe.optimiser == "lars":
-        return LARS(model.parameters(), lr=lr, momentum=momentum, weight_decay=decay)
+        return LARS(groups, lr=lr, momentum=momentum, weight_decay=decay)
     if recipe.optimiser == "sgd":
-        return torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum, weight_decay=decay)
+        return torch.optim.SGD(groups, lr=lr, momentum=momentum, weight_decay=decay)
     if recipe.optimiser == "adamw":
-        return torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=decay)
-    return torch.optim.Adam(model.parameters(), lr=lr, weight_decay=decay)
+        return torch.optim.AdamW(groups, lr=lr, weight_decay=decay)
+    return torch.optim.Adam(groups, lr=lr, weight_decay=decay)
 
 
 class LARS(torch.optim.Optimizer):
-    """SGD with momentum in which each weight moves in proportion to its norm (You, Gitman, Ginsburg 2017).
+    """SGD with momentum that moves each weight in proportion to its norm (You, Gitman, Ginsburg 2017).
 
     With gradient g and weight w, the step adds d = trust · ‖w‖ / ‖g + λw‖ · (g + λw) to the momentum buffer,
     m ← μm + d, and moves w ← w − lr · m. The factor is 1 where either norm is 0. Parameters of fewer than two
-    dimensions (biases, batch norm) take d = g: neither scaled nor decayed, as in SimCLR, Barlow Twins and
+    dimensions (biases, batch norm) take d = g, neither scaled nor decayed, as in SimCLR, Barlow Twins and
     MoCo v3.
 
     Args:
@@ -44,7 +51,12 @@ class LARS(torch.optim.Optimizer):
     """
 
     def __init__(
-        self, params, lr: float, momentum: float = 0.9, weight_decay: float = 0.0, trust: float = 1e-3
+        self,
+        params: Iterable,
+        lr: float,
+        momentum: float = 0.9,
+        weight_decay: float = 0.0,
+        trust: float = 1e-3,
     ):
         number("lr", lr, least=0)
         number("momentum", momentum, least=0, most=1)
@@ -54,7 +66,7 @@ class LARS(torch.optim.Optimizer):
         super().__init__(params, defaults)
 
     @torch.no_grad()
-    def step(self, closure: Callable | None = None):
+    def step(self, closure: Callable | None = None) -> Any:
         """Move every parameter that has a gradient; returns what `closure`, if given, returned."""
         with torch.enable_grad():
             loss = closure() if closure else None
@@ -65,9 +77,9 @@ class LARS(torch.optim.Optimizer):
                 d = w.grad
                 if w.ndim > 1:
                     d = d.add(w, alpha=group["weight_decay"])
-                    size, change = w.norm(), d.norm()
-                    ratio = group["trust"] * size / change
-                    d = d * torch.where((size > 0) & (change > 0), ratio, torch.ones_like(ratio))
+                    size, length = w.norm(), d.norm()
+                    ratio = group["trust"] * size / length
+                    d = d * torch.where((size > 0) & (length > 0), ratio, torch.ones_like(ratio))
                 state = self.state[w]
                 if "momentum" not in state:
                     state["momentum"] = torch.zeros_like(w)

@@ -1,4 +1,4 @@
-"""Training on real pairs: two pictures of each thing, to be matched one to one (QARe paper, section 5.1)."""
+"""Training on real pairs: two images of each thing, to be matched one to one (QARe paper, section 5.1)."""
 
 from dataclasses import replace
 
@@ -22,9 +22,9 @@ PAIRS = "(2, n, C, H, W) uint8, two views of n >= 2 things, C = 1 or 3; two_view
 def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tensor:
     """Two images of each thing, where the labels say which thing an image shows.
 
-    Of a thing with two images the first is view 0 and the second view 1, so the left camera's patch of
-    "stereo-patches" is view 0. Of a thing with more, two are drawn by the seed and keep their order. A thing
-    with one image is left out.
+    If a thing has two images, the first is view 0 and the second view 1; so in "stereo-patches" the left
+    camera's patch is view 0. If it has more, the seed draws two, which keep their order. A thing with one
+    image is left out.
 
     Args:
         images: the set; things come in the order of their labels.
@@ -39,12 +39,12 @@ def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tenso
     """
     shuffled = torch.randperm(len(images), generator=seeded(integer("seed", seed, least=0)))
     shuffled = shuffled[images.labels[shuffled].argsort(stable=True)]
-    drawn = [places[:2].sort().values for places in shuffled.split(images.labels.bincount().tolist())]
-    drawn = [places for places in drawn if len(places) == 2]
+    drawn = [some[:2].sort().values for some in shuffled.split(images.labels.bincount().tolist())]
+    drawn = [pair for pair in drawn if len(pair) == 2]
     if len(drawn) < 2:
         raise ValueError(
             f"images must show at least 2 things twice, got {len(drawn)} in {images!r}; "
-            "give both images of a thing the same label (in a folder: put them into the same class)"
+            "give both images of a thing the same label (in a folder: put them into one class)"
         )
     pairs = images.images[torch.stack(drawn, dim=1)]
     if size is None:
@@ -71,19 +71,20 @@ def train_on_pairs(
     """Train an encoder to bring the two views of each thing together.
 
     As in the paper: a linear layer as the head, Adam with a cosine to 0, both views jittered by 0.1 and
-    mirrored with probability one half. Different: the last epoch's weights are returned, not the best
+    mirrored with probability one half. Unlike there, the last epoch's weights are returned, not the best
     epoch's. First weights, data order and augmentation are functions of the seed, the same for every loss.
 
     Args:
         pairs: (2, n, C, H, W) uint8, for example from `two_views`.
-        loss: of embeddings z (2, batch, embedding); it normalises them itself.
+        loss: of embeddings z (2, batch, embedding), which it normalises itself. Its own parameters, if it has
+            any, are trained in place.
         encoder: a key of setclr.models.ENCODERS.
         embedding: E, the head's outputs.
-        epochs, batch, lr, seed: as in a Recipe; a batch counts pairs, and what is left over waits.
-        mirror: "together": both views of a thing or neither; "apart": each by its own coin, which teaches the
-            encoder that a thing and its mirror image are the same.
-        standardise: begin with an instance norm: every channel of every image gets mean 0 and deviation 1, so
-            that its own tint and contrast are gone.
+        epochs, batch, lr, seed: as in a Recipe; a batch counts pairs, and an incomplete one is left out.
+        mirror: "together": both views of a thing or neither; "apart": each with its own coin, which teaches
+            the encoder that a thing and its mirror image are the same.
+        standardise: begin with an instance norm: every channel of every image gets mean 0 and deviation 1,
+            which removes its tint and contrast.
         device: "cpu", "cuda", …; None takes a GPU where there is one.
 
     Returns:
@@ -93,10 +94,7 @@ def train_on_pairs(
         ValueError: an argument cannot be used, or batch > n.
         FloatingPointError: embeddings, loss or weights became NaN or inf; names the step.
     """
-    if not isinstance(pairs, Tensor) or pairs.dtype != torch.uint8 or pairs.ndim != 5 or len(pairs) != 2:
-        got = f"{tuple(pairs.shape)} {pairs.dtype}" if isinstance(pairs, Tensor) else repr(pairs)
-        raise ValueError(f"pairs must be {PAIRS}, got {got}")
-    n, channels = pairs.shape[1:3]
+    n, channels = _check_pairs(pairs)
     recipe = Recipe(
         repr(loss), views="matching", encoder=encoder, embedding=embedding, epochs=epochs, lr=lr, seed=seed
     )
@@ -104,33 +102,43 @@ def train_on_pairs(
     integer("batch", batch, least=2, most=n, hint=f"there are {n} pairs")
     choice("mirror", mirror, ("together", "apart"))
     boolean("standardise", standardise)
-    view = replace(views.preset(recipe.views)[0], flip=0.0)
-
-    device = choose_device(device)
-    model = network(recipe, channels, standardise).to(device).train()
-    pairs = pairs.to(device)
-    optimiser, steps = make_optimiser(recipe, model), n // batch
+    where = choose_device(device)
+    model = network(recipe, channels, standardise).to(where).train()
+    loss, pairs = loss.to(where), pairs.to(where)
+    optimiser, steps = make_optimiser(recipe, model, loss), n // batch
     for step in range(epochs * steps):
         epoch, position = divmod(step, steps)
         if position == 0:
-            order = torch.randperm(n, generator=seeded(seed, epoch))
-        chance = seeded(seed, epoch, position)
-        x = pairs[:, order[position * batch : (position + 1) * batch].to(device)]
-        coins = torch.rand(2 if mirror == "apart" else 1, batch, 1, 1, 1, generator=chance) < 0.5
-        x = torch.where(coins.to(device), x.flip(-1), x)
-        (x,) = views.augment(x.flatten(0, 1), [view], chance)
-
-        z = model(x).unflatten(0, (2, batch))
+            order = torch.randperm(n, generator=seeded(seed, epoch)).to(where)
+        x = pairs[:, order[position * batch : (position + 1) * batch]]
+        z = model(_jittered(x, mirror, seeded(seed, epoch, position))).unflatten(0, (2, batch))
         _refuse("embeddings", z, step)
         value = loss(z)
         _refuse("loss", value, step)
-        optimiser.param_groups[0]["lr"] = learning_rate(recipe, step, steps)
+        for group in optimiser.param_groups:
+            group["lr"] = learning_rate(recipe, step, steps)
         optimiser.zero_grad()
         value.backward()
         optimiser.step()
     for parameter in model.parameters():
         _refuse("weights", parameter, step)
     return model.eval()
+
+
+def _check_pairs(pairs: Tensor) -> tuple[int, int]:
+    """The numbers of things and channels. Raises ValueError unless pairs are as PAIRS says."""
+    if not isinstance(pairs, Tensor) or pairs.dtype != torch.uint8 or pairs.ndim != 5 or len(pairs) != 2:
+        got = f"{tuple(pairs.shape)} {pairs.dtype}" if isinstance(pairs, Tensor) else repr(pairs)
+        raise ValueError(f"pairs must be {PAIRS}, got {got}")
+    return pairs.shape[1], pairs.shape[2]
+
+
+def _jittered(x: Tensor, mirror: str, generator: torch.Generator) -> Tensor:
+    """Pairs (2, n, C, H, W) uint8, mirrored and with other colours: (2·n, C, H, W) in [0, 1]."""
+    coins = torch.rand(2 if mirror == "apart" else 1, x.shape[1], 1, 1, 1, generator=generator) < 0.5
+    x = torch.where(coins.to(x.device), x.flip(-1), x)
+    view = replace(views.preset("matching")[0], flip=0.0)
+    return views.augment(x.flatten(0, 1), [view], generator)[0]
 
 
 def network(recipe: Recipe, channels: int, standardise: bool) -> nn.Sequential:

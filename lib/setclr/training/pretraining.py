@@ -1,7 +1,7 @@
-"""Pretraining from a recipe to a run, on one process or on many, in one go or in as many as it takes.
+"""Pretraining from a recipe to a run, on one process or many, in one go or with interruptions.
 
 Data order is a function of (seed, epoch), augmentation of (seed, epoch, step, position in the global batch,
-view), the learning rate of the step: so a run that was killed and resumed ends with the same bits, on one
+view), the learning rate of the step. So a run that was killed and resumed ends with the same bits on the same
 device and thread count, and many processes see what one would.
 """
 
@@ -17,7 +17,6 @@ from tqdm.auto import tqdm
 from setclr import data
 from setclr.checks import integer
 from setclr.data import ImageSet
-from setclr.data.photographs import Photographs
 from setclr.recipes import Recipe
 from setclr.training import checkpoint
 from setclr.training.checkpoint import Run
@@ -41,7 +40,7 @@ def pretrain(
     """Train an encoder and its head as the recipe says; load the result where `out` already holds it.
 
     Under torchrun, inside `distributed.joined()`, every process trains on its part of each batch; the first
-    one reads and writes `out`.
+    one reads and writes `out`. A loss's own parameters, such as a learnable temperature, are trained, too.
 
     Args:
         recipe: what to train.
@@ -51,35 +50,33 @@ def pretrain(
         root: where data sets are found and downloaded to.
         device: "cpu", "cuda", …; None takes a GPU where there is one. On a GPU the model runs in bf16
             autocast, channels last.
-        on_epoch: called with the run, on the first process, before the first and after every epoch; the dict
-            it returns becomes part of the history's row (before the first epoch it is not kept). Under
-            torchrun it must call nothing that all processes take part in, such as `features` unless
-            shared=False.
+        on_epoch: called with the run, on the first process, before the first and after every epoch. The dict
+            that it returns after an epoch becomes part of the history's row. Under torchrun it must not call
+            what needs all processes, such as `features` without shared=False.
         workers: processes that read photographs where the data set is too large for memory; None: one less
-            than there are processors, at most 8. They change nothing but the speed.
-        compiled: let torch.compile work on the encoder: a slower start and, on a GPU, faster steps.
+            than there are processors, at most 8. They change only the speed.
+        compiled: compile the encoder with torch.compile: a slower start and, on a GPU, faster steps.
 
     Returns:
         The run, encoder and head in eval mode.
 
     Raises:
-        ValueError: no such device, a batch larger than the data set or not to be divided among the processes,
-            or `out` holds a run of another recipe, of other data or without what going on needs; the
+        ValueError: there is no such device, the batch is larger than the data set or cannot be divided among
+            the processes, or `out` holds a run of another recipe, of other data or without its optimiser; the
             differences are listed.
-        OSError: `out` cannot be written to or its disk is too full: found before training. Or the disk became
-            full: the checkpoint before stays.
+        OSError: `out` cannot be written to, or its disk is too full, which is found before training. If the
+            disk becomes full later, the last checkpoint stays.
         MemoryError: the batch does not fit on the GPU.
-        FloatingPointError: the loss or the weights became NaN or inf; names the step. The last checkpoint
+        FloatingPointError: the loss or the weights became NaN or inf at the named step. The last checkpoint
             stays.
         Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step, with a checkpoint.
     """
-    device = choose_device(device)
-    out = None if out is None else Path(out)
+    place, out = choose_device(device), None if out is None else Path(out)
     state = from_first(lambda: _stored(recipe, out) if out and resume else None)
     if state:
         run = checkpoint.run_of(state)
         if run.finished:
-            return _ready(run, device)
+            return _ready(run, place)
 
     dataset = _dataset(recipe, root)
     if not state:
@@ -88,7 +85,7 @@ def pretrain(
         workers = min(8, max(1, (os.cpu_count() or 1) - 1))
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(recipe.seed)
-        trainer = Trainer(_ready(run, device), dataset, device, workers, compiled)
+        trainer = Trainer(_ready(run, place), dataset, place, workers, compiled)
         if state:
             trainer.restore(state, str(out))
         if out:
@@ -98,28 +95,26 @@ def pretrain(
         try:
             train(trainer, out, on_epoch)
         finally:
-            trainer.looks.close()  # and with it the processes that read photographs
-    return _ready(run, device)
+            trainer.view_batches.close()  # and with it the processes that read photographs
+    return _ready(run, place)
 
 
 def train(trainer: Trainer, out: Path | None, on_epoch: Callable | None) -> None:
-    """The epochs that the trainer's run still lacks, with a checkpoint after each and now and then within."""
+    """The epochs that the trainer's run still lacks, with a checkpoint after each and every ten minutes."""
     run, recipe = trainer.run, trainer.run.recipe
     name, total = recipe.loss.split("(")[0], recipe.epochs * trainer.steps
-    silent = {"disable": True} if rank() else {}  # left out elsewhere: then TQDM_DISABLE has its say
-    saved = time.monotonic()
-    with (
-        Interruption() as stop,
-        tqdm(total=total, initial=trainer.step, desc=name, unit="step", **silent) as bar,
-    ):
+    silent = {"disable": True} if rank() else {}  # left out otherwise, so that TQDM_DISABLE works
+    saved, bar = time.monotonic(), tqdm(total=total, initial=trainer.step, desc=name, unit="step", **silent)
+    with Interruption() as stop, bar:
         while not run.finished:
             for _ in trainer.epoch():
                 bar.update()
-                if trainer.looked:
+                if trainer.losses_checked:
                     bar.set_postfix(trainer.progress())
                 if trainer.within_epoch and _stopped(trainer, stop):
                     break
-                if trainer.within_epoch and trainer.looked and time.monotonic() - saved > CHECKPOINT_SECONDS:
+                due = time.monotonic() - saved > CHECKPOINT_SECONDS
+                if due and trainer.within_epoch and trainer.losses_checked:
                     _write(trainer, out)
                     saved = time.monotonic()
             else:
@@ -130,13 +125,13 @@ def train(trainer: Trainer, out: Path | None, on_epoch: Callable | None) -> None
             _write(trainer, out)
             saved = time.monotonic()
             if trainer.within_epoch or (_stopped(trainer, stop) and not run.finished):
-                kept = f"{out} holds it: the same call goes on" if out else "nothing is kept without out="
+                kept = f"{out} holds it: repeat the call to go on" if out else "nothing is kept without out="
                 raise Interrupted(f"stopped after step {trainer.step} of {total}; {kept}", stop.asked)
 
 
 def _stopped(trainer: Trainer, stop: Interruption) -> bool:
     """Whether all processes are to stop after this step."""
-    if world() > 1 and not trainer.looked:
+    if world() > 1 and not trainer.losses_checked:
         return False
     return any_of(stop.asked is not None, trainer.device)
 
@@ -148,8 +143,7 @@ def _write(trainer: Trainer, out: Path | None) -> None:
 
 
 def choose_device(name: str | None) -> torch.device:
-    """The device of that name, or a GPU where there is one. Raises ValueError where there is no such
-    device."""
+    """The device of that name, or for None a GPU where there is one. Raises ValueError if there is none."""
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -170,19 +164,14 @@ def _stored(recipe: Recipe, out: Path) -> dict | None:
 
 
 def _dataset(recipe: Recipe, root: str | Path) -> ImageSet:
-    """The images to train on. The first process makes, downloads or verifies them before the others look."""
+    """The images to train on. The first process makes, downloads or verifies them before all load them."""
     in_full = recipe.data.startswith(data.FOLDER) and recipe.view_size is not None and recipe.size is None
 
     def load() -> ImageSet:
         split = data.pretraining_split(recipe.data)
         return data.load(recipe.data, root, split, recipe.size, stream=True if in_full else None)
 
-    def load_first() -> None:
-        images = load().images
-        if isinstance(images, Photographs):
-            images.verify()
-
-    from_first(load_first)
+    from_first(lambda: load().source.verify())
     dataset = load()
     if recipe.images:
         integer("images", recipe.images, least=2, most=len(dataset), hint=f"{recipe.data} has {len(dataset)}")
@@ -191,14 +180,14 @@ def _dataset(recipe: Recipe, root: str | Path) -> ImageSet:
     integer("batch", recipe.batch, least=2, most=len(dataset), hint=hint)
     if recipe.batch % world():
         raise ValueError(
-            f"batch must be divisible by the number of processes, {world()}, got {recipe.batch}; every "
-            "process takes an equal part of it"
+            f"batch must be divisible by the number of processes, {world()}, got {recipe.batch}; each takes "
+            "an equal part of it"
         )
     return dataset
 
 
 def _prepare(trainer: Trainer, out: Path) -> None:
-    """Write the first checkpoint, so that what cannot be written is found before anything was trained."""
+    """Write the first checkpoint, so that errors in writing appear before any training."""
     checkpoint.tidy(out)
     weights = sum(p.numel() * p.element_size() for p in trainer.model.parameters())
     needed = 6 * weights + 10_000_000  # weights and Adam's two moments, the old file and the new

@@ -1,4 +1,4 @@
-"""Learning rates as pure functions of the step: a resumed run needs only its step number to go on exactly."""
+"""Learning rates as pure functions of the step: a resumed run needs its step number alone."""
 
 import math
 

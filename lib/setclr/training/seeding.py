@@ -1,4 +1,4 @@
-"""Random generators as functions of a key: a resumed run needs only its step number to draw the same."""
+"""Random generators that are functions of a key: a resumed run draws the same from its step number alone."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""What a baseline is told of each image of a batch: its label, or the cluster it has fallen into."""
+"""What a baseline is told of each image of a batch: its label, or its cluster."""
 
 import torch
 from torch import Tensor, nn
@@ -13,20 +13,21 @@ from setclr.training.clusters import begin_afresh, clusters
 class Targets:
     """The targets of all images of an epoch.
 
-    Raises ValueError where the recipe's `embedding` is less than the number of classes, or clusters are asked
-    of images that are not in memory.
+    Raises ValueError where the recipe's `embedding` is less than the number of classes, or where images that
+    are not in memory are to be clustered.
     """
 
     def __init__(self, run: Run, dataset: ImageSet):
         self.run, self.dataset = run, dataset
-        self.of_image, self.weight = dataset.labels, None
+        self.of_image = dataset.labels
+        self.weight: Tensor | None = None
         recipe = run.recipe
         self.clustered = recipe.parsed_loss.targets == "clusters"
-        if self.clustered and not isinstance(dataset.images, Tensor):
-            raise ValueError(
-                f"data must lie in memory for {recipe.loss}, got {recipe.data}, which is streamed"
-            )
         if self.clustered:
+            if not dataset.source.in_memory:
+                raise ValueError(
+                    f"data must lie in memory for {recipe.loss}, got {recipe.data}, which is streamed"
+                )
             hint = "it is the number of clusters"
             integer("embedding", recipe.embedding, least=2, most=len(dataset), hint=hint)
         else:
@@ -35,28 +36,28 @@ class Targets:
             integer("embedding", recipe.embedding, least=classes, hint=hint)
 
     def begin(self, epoch: int, fresh: bool, optimiser: torch.optim.Optimizer) -> None:
-        """Begin an epoch, or go on within it (not `fresh`).
+        """Begin an epoch, or go on within it where it is not `fresh`.
 
-        A fresh one finds its clusters, where they are the targets, and begins the last layer anew.
+        Where clusters are the targets, a fresh epoch finds them and gives the last layer new weights.
         """
         recipe = self.run.recipe
         self.order = batches(recipe, self.dataset.labels, epoch)
         if self.clustered and fresh:
-            images, count, seed = self.dataset.images, recipe.embedding, recipe.seed + epoch
-            self.restore(clusters(self.run.encoder, images, count, seed))
+            count, seed = recipe.embedding, recipe.seed + epoch
+            self.restore(clusters(self.run.encoder, self.dataset.images, count, seed))
             last = [layer for layer in self.run.head.modules() if isinstance(layer, nn.Linear)][-1]
             begin_afresh(last, optimiser, recipe.seed, epoch, 0, 0)
 
-    def of(self, position: int, device: torch.device) -> dict[str, Tensor | None]:
-        """What the loss takes beside z in that step of the epoch: the whole batch's targets, and weights."""
-        weight = None if self.weight is None else self.weight.to(device)
-        return {"targets": self.of_image[self.order[position]].to(device), "weight": weight}
+    def of(self, position: int, device: torch.device) -> dict[str, Tensor]:
+        """What the loss takes in addition to z at that step of the epoch: targets, and weights if any."""
+        told = {"targets": self.of_image[self.order[position]].to(device)}
+        return told if self.weight is None else {**told, "weight": self.weight.to(device)}
 
     def state(self) -> Tensor | None:
-        """What going on within an epoch needs: the clusters (N,), if they are the targets."""
+        """What is needed to go on within an epoch: the clusters (N,), if they are the targets."""
         return self.of_image if self.clustered else None
 
     def restore(self, clusters: Tensor | None) -> None:
-        if self.clustered:
+        if clusters is not None:
             self.of_image = clusters
             self.weight = 1 / clusters.bincount(minlength=self.run.recipe.embedding).clamp(min=1)

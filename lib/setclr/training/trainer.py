@@ -9,27 +9,25 @@ from torch import Tensor, nn
 
 from setclr import models, views
 from setclr.data import ImageSet
-from setclr.data.reading import stream_batches
+from setclr.data.reading import Batch
 from setclr.recipes import Recipe, loss_schedule
 from setclr.training.batches import batches, steps_of
 from setclr.training.checkpoint import Run
-from setclr.training.distributed import gather, rank, world
+from setclr.training.distributed import average_gradients, gather, rank, world
 from setclr.training.embedding import Embedder
-from setclr.training.momentum import Keys
+from setclr.training.momentum import MomentumEncoder
 from setclr.training.optimisers import make_optimiser
 from setclr.training.schedule import learning_rate
 from setclr.training.seeding import seeded
 from setclr.training.targets import Targets
 from setclr.views import View
 
-DIVERGED = (
-    "the {what} became {value} at step {step}; lower lr or lengthen warmup. The last checkpoint is kept"
-)
-LOOK_EVERY = 10  # steps; looking at a value makes a GPU wait
+DIVERGED = "the {} became {} at step {}; lower lr or lengthen warmup. The last checkpoint is kept"
+CHECK_EVERY = 10  # steps; reading a value makes a GPU wait
 
 
 class Trainer:
-    """The moving parts of a run: model, optimiser, step number.
+    """The moving parts of a run: model, loss, optimiser, step number.
 
     Args:
         workers: processes that read photographs where the images are not in memory.
@@ -40,24 +38,24 @@ class Trainer:
         self, run: Run, dataset: ImageSet, device: torch.device, workers: int = 0, compiled: bool = False
     ):
         recipe = run.recipe
-        self.run, self.device, self.workers = run, device, workers
-        self.labels = dataset.labels
-        self.images = dataset.images.to(device) if isinstance(dataset.images, Tensor) else dataset.images
-        self.views = views_of(recipe, side=self.images.shape[-1])
-        self.loss = recipe.parsed_loss
-        self.keys = Keys(run.encoder, run.head, recipe, device) if recipe.key_momentum is not None else None
+        self.run, self.device, self.labels = run, device, dataset.labels
+        self.views = views_of(recipe, side=dataset.images.shape[-1])
+        self.loss = recipe.parsed_loss.to(device)
+        follows = recipe.key_momentum is not None
+        self.momentum_encoder = MomentumEncoder(run.encoder, run.head, recipe, device) if follows else None
         self.predictor = predictor(recipe).to(next(run.head.parameters()))
         self.model = nn.ModuleList([run.encoder, run.head, self.predictor])
         self.targets = Targets(run, dataset) if self.loss.targets else None
         encoder = models.LocalFeatures(run.encoder) if self.loss.local else run.encoder
         head = nn.Sequential(run.head, self.predictor) if recipe.predictor else run.head
         self.embedder = Embedder(encoder, head, device, recipe.chunk, compiled)
-        self.optimiser = make_optimiser(recipe, self.model)
+        self.optimiser = make_optimiser(recipe, self.model, self.loss)
         self.steps = steps_of(recipe, self.labels)
         self.step = 0
         self.values: list[Tensor] = []  # the losses of this epoch so far
         self.seconds = 0.0
-        self.looks = self.views_of_all_steps()
+        source = dataset.source.to(device)
+        self.view_batches = source.view_batches(self.views, self.own_batches(), workers, device)
 
     def epoch(self) -> Iterator[None]:
         """Train to the end of the epoch, with a pause after every step.
@@ -71,17 +69,17 @@ class Trainer:
             self.targets.begin(epoch, self.step % self.steps == 0, self.optimiser)
         self.model.train()
         while self.step < (epoch + 1) * self.steps:
-            self.values.append(self.update(next(self.looks)))
+            self.values.append(self.update(next(self.view_batches)))
             self.seconds = before + time.perf_counter() - started
-            if self.looked:
+            if self.losses_checked:
                 self.refuse_bad_losses()
             yield
         self.refuse_bad_weights()
 
     @property
-    def looked(self) -> bool:
+    def losses_checked(self) -> bool:
         """Whether the losses are known to be finite: after every tenth step and after an epoch's last."""
-        return len(self.values) % LOOK_EVERY == 0 or len(self.values) == self.steps
+        return len(self.values) % CHECK_EVERY == 0 or len(self.values) == self.steps
 
     @property
     def within_epoch(self) -> bool:
@@ -96,21 +94,11 @@ class Trainer:
             "seconds": round(self.seconds, 3),
             "images_per_s": round(self.steps * self.run.recipe.batch / self.seconds),
         }
+        row |= {name: parameter.item() for name, parameter in self.loss.named_parameters()}
         self.values, self.seconds = [], 0.0
         return row
 
-    def views_of_all_steps(self) -> Iterator[list[Tensor]]:
-        """This process's views of every batch from the present step on: (V, n, C, S, S), a tensor a size."""
-        if isinstance(self.images, Tensor):
-            for index, draws in self.parts_of_all_steps():
-                images = self.images[index.to(self.device, non_blocking=True)]
-                yield views.apply_all(images, self.views, draws)
-        else:
-            wanted = self.parts_of_all_steps()
-            for crops, draws in stream_batches(self.images, self.views, wanted, self.workers, self.device):
-                yield views.finish(crops, self.views, draws)
-
-    def parts_of_all_steps(self) -> Iterator[tuple[Tensor, Tensor]]:
+    def own_batches(self) -> Iterator[Batch]:
         """This process's part of every batch from the present step on: indices (n,) and draws (n, V, 36)."""
         recipe, first = self.run.recipe, self.step
         share = recipe.batch // world()
@@ -129,49 +117,53 @@ class Trainer:
         self.optimiser.zero_grad()
         try:
             x = self.loss.prepare(x)
-            more = self.beside(x)
-            loss = self.embedder.backward(x, lambda z: self.score(z, **more))
+            more = self.loss_arguments(x)
+            loss = self.embedder.backward(x, lambda z: self.objective(z, **more))
         except torch.OutOfMemoryError as error:
             raise MemoryError(
                 f"a batch of {self.run.recipe.batch} does not fit on {self.device} ({error}); chunk=N takes "
                 "N images at a time through the encoder and keeps the batch, or take a smaller batch"
             ) from error
+        average_gradients(self.loss)  # equal on all processes but for rounding, which must not add up
         self.optimiser.step()
-        if self.keys:
-            self.keys.advance(more["keys"], self.step / (self.run.recipe.epochs * self.steps))
+        if self.momentum_encoder:
+            done = self.step / (self.run.recipe.epochs * self.steps)
+            self.momentum_encoder.advance(more["keys"], done)
         self.step += 1
         return loss
 
-    def beside(self, x: list[Tensor]) -> dict[str, Tensor | None]:
-        """What the loss takes beside the embeddings of these views."""
+    def loss_arguments(self, x: list[Tensor]) -> dict[str, Tensor]:
+        """What the loss takes in addition to the embeddings of these views."""
         if self.targets:
             return self.targets.of(self.step % self.steps, self.device)
-        return self.keys.candidates(x) if self.keys else {}
+        return self.momentum_encoder.candidates(x) if self.momentum_encoder else {}
 
-    def score(self, z: Tensor, **more: Tensor | None) -> Tensor:
-        """The loss of this process's embeddings (V, n, E) among everyone's."""
+    def objective(self, z: Tensor, **more: Tensor) -> Tensor:
+        """The loss of this process's embeddings (V, n, E) among those of all processes."""
         if self.device.type == "cpu" and not z.isfinite().all():
-            raise FloatingPointError(DIVERGED.format(what="embeddings", value="NaN or inf", step=self.step))
+            raise FloatingPointError(DIVERGED.format("embeddings", "NaN or inf", self.step))
         return self.loss(gather(z), **more)
 
     def refuse_bad_losses(self) -> None:
         """Raises FloatingPointError if one of the last losses is NaN or inf."""
-        recent = torch.stack(self.values[-LOOK_EVERY:]).tolist()
+        recent = torch.stack(self.values[-CHECK_EVERY:]).tolist()
         for step, value in enumerate(recent, self.step - len(recent)):
             if not math.isfinite(value):
-                raise FloatingPointError(DIVERGED.format(what="loss", value=value, step=step))
+                raise FloatingPointError(DIVERGED.format("loss", value, step))
+
+    def refuse_bad_weights(self) -> None:
+        """Raises FloatingPointError if a parameter of the model or of the loss is NaN or inf."""
+        learnt = [*self.model.parameters(), *self.loss.parameters()]
+        if not all(parameter.isfinite().all() for parameter in learnt):
+            raise FloatingPointError(DIVERGED.format("weights", "NaN or inf", self.step - 1))
 
     def progress(self) -> dict[str, str]:
         """What a progress bar shows."""
         rate = len(self.values) * self.run.recipe.batch / self.seconds
         return {"loss": f"{float(self.values[-1]):.3f}", "images_per_s": f"{rate:.0f}"}
 
-    def refuse_bad_weights(self) -> None:
-        if not all(parameter.isfinite().all() for parameter in self.model.parameters()):
-            raise FloatingPointError(DIVERGED.format(what="weights", value="NaN or inf", step=self.step - 1))
-
     def state(self) -> dict:
-        """All that going on needs."""
+        """All that is needed to go on."""
         return {
             **self.run.state(),
             "step": self.step,
@@ -180,7 +172,7 @@ class Trainer:
             "images": len(self.labels),
             "loss": self.loss.state_dict(),
             "predictor": self.predictor.state_dict(),
-            "keys": self.keys.state() if self.keys else None,
+            "keys": self.momentum_encoder.state() if self.momentum_encoder else None,
             "targets": self.targets.state() if self.targets else None,
             "optimiser": self.optimiser.state_dict(),
             "rng": torch.get_rng_state(),
@@ -202,8 +194,8 @@ class Trainer:
         self.seconds = state.get("seconds", 0.0)
         self.loss.load_state_dict(state["loss"])
         self.predictor.load_state_dict(state.get("predictor", {}))
-        if self.keys:
-            self.keys.restore(state["keys"])
+        if self.momentum_encoder:
+            self.momentum_encoder.restore(state["keys"])
         if self.targets:
             self.targets.restore(state["targets"])
         self.optimiser.load_state_dict(state["optimiser"])
@@ -218,16 +210,10 @@ def views_of(recipe: Recipe, side: int) -> tuple[View, ...]:
 
 
 def predictor(recipe: Recipe) -> nn.Module:
-    """What stands between head and loss (MoCo v3), with weights of its own seed; nothing, as a rule."""
+    """The layers between head and loss (MoCo v3), their weights from a seed of their own, or the identity."""
     if not recipe.predictor:
         return nn.Identity()
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seeded(recipe.seed, 0, 0, 0).initial_seed())
-        return models.head(
-            recipe.embedding,
-            recipe.hidden,
-            recipe.embedding,
-            recipe.last_norm,
-            recipe.predictor,
-            recipe.activation,
-        )
+        E, norm = recipe.embedding, recipe.last_norm
+        return models.head(E, recipe.hidden, E, norm, recipe.predictor, recipe.activation)
