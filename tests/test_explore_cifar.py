@@ -11,21 +11,21 @@ from test_explore import opened
 from setclr import data, explore
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn
-from setclr.explore.trained.live_curves import LiveCurves, short
-from setclr.explore.trained.recorded_curves import (
+from setclr.explore.trained.comparison import (
     accuracies,
-    behind,
-    beside,
-    common,
+    against_papers,
+    common_seeds,
     deviation,
-    gap_picture,
     gaps,
-    made_up,
     pairs,
+    progress,
     ranked,
     read,
     standings,
 )
+from setclr.explore.trained.gap_picture import gap_picture
+from setclr.explore.trained.live_curves import LiveCurves, short
+from setclr.explore.trained.recorded_curves import made_up
 from setclr.explore.trained.temperature_and_beta import Outcome, heights, outcome
 from setclr.recipes import Recipe
 from setclr.training import pretrain
@@ -87,9 +87,9 @@ def test_records_that_cannot_be_compared_are_refused(folder, tmp_path, field, va
 
 def test_the_part_behind_knows_neither_unit_nor_zero():
     values = np.array([5.0, 4.0, 4.5, 3.0])
-    np.testing.assert_allclose(behind(values), [0, 0.5, 0.25, 1])
-    np.testing.assert_allclose(behind(-7 * values + 100), behind(values))
-    assert (behind(np.ones(3)) == 0).all()
+    np.testing.assert_allclose(progress(values), [0, 0.5, 0.25, 1])
+    np.testing.assert_allclose(progress(-7 * values + 100), progress(values))
+    assert (progress(np.ones(3)) == 0).all()
 
 
 def test_the_panel_draws_the_chosen_records():
@@ -98,9 +98,9 @@ def test_the_panel_draws_the_chosen_records():
     kept = records["made-up loss B"][1]
     values = np.array([row["loss"] for row in kept["history"]])
     first, second, dot = panel.artists[:3]
-    np.testing.assert_allclose(first.get_xydata(), np.c_[range(1, 11), behind(values)])
+    np.testing.assert_allclose(first.get_xydata(), np.c_[range(1, 11), progress(values)])
     assert len(second.get_xdata()) == 0
-    np.testing.assert_allclose(dot.get_xydata(), [[4, behind(values)[3]]])
+    np.testing.assert_allclose(dot.get_xydata(), [[4, progress(values)[3]]])
     trained = kept["accuracy_percent"]["trained"]
     assert f"kNN {trained['knn']:.1f} %, linear probe {trained['linear']:.1f} %." in panel.alt
     circle, square = panel.artists[-2:]
@@ -176,8 +176,8 @@ def test_losses_are_compared_over_the_seeds_that_both_have():
     np.testing.assert_allclose(gaps(records, "b", "a"), [1])
     assert len(gaps(records, "c", "a")) == len(gaps(records, "missing", "a")) == 0
     with pytest.raises(ValueError, match="records must share a seed"):
-        common(records)
-    assert {n: list(runs) for n, runs in common({n: records[n] for n in "ab"}).items()} == {
+        common_seeds(records)
+    assert {n: list(runs) for n, runs in common_seeds({n: records[n] for n in "ab"}).items()} == {
         "a": [1],
         "b": [1],
     }
@@ -205,7 +205,7 @@ def test_gaps_within_the_noise_are_called_so():
 def test_published_numbers_stand_beside_ours():
     row = "qare-table3-conv4-cifar10-sparseclr"
     kept = {"sparseclr": made_up()["made-up loss A"]}
-    line = beside({row: "sparseclr", "qare-table2-conv4-cifar10-simclr": None}, kept)
+    line = against_papers({row: "sparseclr", "qare-table2-conv4-cifar10-simclr": None}, kept)
     assert line.loc[row, "published"] == "linear 59.86 ± 0.56"
     assert line.loc[row, "the paper's data"] == "cifar10, conv4, 200 epochs"
     mean = np.mean(accuracies(kept["sparseclr"], "trained", "linear"))
