@@ -138,6 +138,15 @@ def test_the_new_places_in_the_changelog_are_there():
     assert len(names) > 20
 
 
+def test_what_the_pages_import_is_there():
+    for page in ("README.md", "data/README.md"):
+        found = re.findall(r"(?m)^from (setclr[\w.]*) import (.*)$", (ROOT / page).read_text())
+        assert found
+        for module, names in found:
+            for name in names.split(", "):
+                pkgutil.resolve_name(f"{module}.{name}")
+
+
 def test_the_results_in_the_readme_are_the_recorded_ones():
     assert summary(ROOT / "data" / "results") in (ROOT / "README.md").read_text(), "python -m setclr results"
 
