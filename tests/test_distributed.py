@@ -1,6 +1,8 @@
 """Two processes with half of the images each give every loss and gradient of one with all of them."""
 
 import socket
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -16,6 +18,7 @@ from setclr.losses import parse
 from setclr.training.distributed import gather, rank, world
 
 EXPRESSIONS = [repr(loss) for loss in EVERY]
+LEARNT = "InfoNCE(temperature=learnable(0.2))"
 WITH_MORE = [repr(loss) for loss in EVERY if loss.takes >= {"keys", "memory"} and "=None" not in repr(loss)]
 
 
@@ -38,6 +41,10 @@ def one_of_two(process: int, port: int, data: dict, results):
         value = parse(text)(gather(z), **extra)
         value.backward()
         results[text, more, process] = (value.item(), z.grad / 2, encoder.weight.grad.clone())
+    loss = parse(LEARNT)
+    loss(gather(model(half["images"]))).backward()
+    results["temperature", process] = loss.temperature.grad.clone()
+    results["labels", process] = gather(torch.arange(3 * process, 3 * process + 3)[None, :, None]).flatten()
     dist.destroy_process_group()
 
 
@@ -77,6 +84,43 @@ def test_two_processes_give_the_loss_and_gradients_of_one(together, text, more):
         torch.testing.assert_close(gradient, weight.grad, rtol=1e-7, atol=1e-9)
     gradient = torch.cat([results[text, more, process][1] for process in (0, 1)], dim=1)
     torch.testing.assert_close(gradient, z.grad, rtol=1e-7, atol=1e-9)
+
+
+def test_a_learnable_temperature_gets_the_gradient_of_the_whole_batch_on_every_process(together):
+    data, results = together
+    loss = parse(LEARNT)
+    loss(data["images"] @ data["weight"].T).backward()
+    for process in (0, 1):
+        torch.testing.assert_close(results["temperature", process], loss.temperature.grad, rtol=1e-5, atol=0)
+
+
+def test_labels_are_gathered_in_the_order_of_the_processes(together):
+    for process in (0, 1):
+        assert together[1]["labels", process].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+CORE = """
+import importlib.abc, sys
+class Core(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"torchvision", "sklearn", "skimage", "pandas", "PIL", "tqdm", "tyro"}:
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Core())
+from setclr.losses import InfoNCE
+from setclr.training.distributed import gather
+import torch
+InfoNCE()(gather(torch.randn(2, 3, 4)))
+try:
+    from setclr.training import pretrain
+except ModuleNotFoundError as error:
+    assert "pip install 'setclr[train]'" in str(error)
+else:
+    raise SystemExit("pretrain was imported without its packages")
+"""
+
+
+def test_gather_needs_the_core_alone():
+    subprocess.run([sys.executable, "-c", CORE], check=True, cwd="/")
 
 
 def test_one_process_gathers_nothing():

@@ -142,7 +142,7 @@ def test_bad_arguments_are_named(change, message):
 
 def test_other_classes_are_named():
     train = stripes(40)
-    for classes, named in ((("flat", "slanted"), "slanted, upright"), (("upright", "flat"), "another order")):
+    for classes, named in ((("flat", "slanted"), "slanted, upright"), (("upright", "flat"), "their order")):
         test = ImageSet(train.images, train.labels, classes)
         with pytest.raises(
             ValueError, match=f"test must have the classes of train; they differ in .*{named}"

@@ -20,19 +20,6 @@ with extra("train"):
     from setclr.evaluation.transfers import transfer
     from setclr.evaluation.tuning import fine_tune
 
-__all__ = [
-    "Landmarks",
-    "embed_folder",
-    "features",
-    "few_shot",
-    "fine_tune",
-    "knn",
-    "landmark_features",
-    "landmarks",
-    "linear_probe",
-    "load_landmarks",
-    "matching_accuracy",
-    "pixels",
-    "retrieval_at_1",
-    "transfer",
-]
+__all__ = ["Landmarks", "embed_folder", "features", "few_shot", "fine_tune", "knn", "landmark_features",
+           "landmarks", "linear_probe", "load_landmarks", "matching_accuracy", "pixels", "retrieval_at_1",
+           "transfer"]  # fmt: skip

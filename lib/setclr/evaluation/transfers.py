@@ -98,14 +98,14 @@ def labelled_pair(name: str, root: str | Path, size: int) -> Pair:
         choice("names", FOLDER + "PATH" if is_folder else name, [*data.NAMES, *BENCHMARKS])
         files: dict = {"size": size, "stream": True} if is_folder or name in TREES else {}
         train, test = (data.load(name, root, split, **files) for split in ("train", "test"))
-    try:
-        check_pair(train, test)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
     for split, part in (("train", train), ("test", test)):
         counts = part.labels.bincount(minlength=len(part.classes)).tolist()
         if missing := [c for c, count in zip(part.classes, counts) if not count]:
             raise ValueError(f"{name}: its {split} split has no images of {', '.join(missing)}; complete it")
+    try:
+        check_pair(train, test)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
     return train, test
 
 

@@ -72,12 +72,26 @@ def fine_tune(
     return logits.argmax(1)
 
 
-def check_pair(train: ImageSet, test: ImageSet) -> None:
-    """Raises ValueError unless both sets have the same classes and images of one shape."""
+def check_classes(train: ImageSet, test: ImageSet) -> None:
+    """Raises ValueError unless both sets have the same classes, and train has images of all those in test."""
     if train.classes != test.classes:
-        differ = sorted(set(train.classes) ^ set(test.classes)) or ["those in another order"]
+        differ = sorted(set(train.classes) ^ set(test.classes)) or ["their order"]
         more = f" and {len(differ) - 3} more" if len(differ) > 3 else ""
-        raise ValueError(f"test must have the classes of train; they differ in {', '.join(differ[:3])}{more}")
+        raise ValueError(
+            f"test must have the classes of train; they differ in {', '.join(differ[:3])}{more}. Labels can "
+            "only be predicted where both have the same; add images, or compare views with matching_accuracy"
+        )
+    shown = train.labels.bincount(minlength=len(train.classes))
+    if lacking := [train.classes[label] for label in test.labels.unique().tolist() if not shown[label]]:
+        raise ValueError(
+            f"train must have images of {lacking[0]!r}, got none, and test has some; add them, or take the "
+            "class out of test"
+        )
+
+
+def check_pair(train: ImageSet, test: ImageSet) -> None:
+    """Raises ValueError as `check_classes` does, and unless both sets have images of one shape."""
+    check_classes(train, test)
     if train.images.shape[1:] != test.images.shape[1:]:
         raise ValueError(
             f"test must have images of the shape of train, {tuple(train.images.shape[1:])}, got "

@@ -14,17 +14,11 @@ import setclr
 from setclr.data import ImageSet
 from setclr.recipes.recipe import Recipe
 from setclr.reports import pictures
-from setclr.reports.tables import DRAWN, MATCHED, NEIGHBOURS, TEMPERATURE, K, Measured
+from setclr.reports.tables import COLUMNS, DRAWN, MATCHED, NEIGHBOURS, TEMPERATURE, K, Measured
 from setclr.training.checkpoint import Run
 
-HEADINGS = {
-    "knn k=1": ("kNN", "k = 1"),
-    "knn": ("kNN", f"k = {K}"),
-    "knn k=20": ("kNN", "k = 20"),
-    "linear": ("linear", "probe"),
-    "retrieval@1": ("retrieval", "@1"),
-    "matching": ("matching", "of views"),
-}
+HEADINGS = dict(zip(COLUMNS, (("kNN", "k = 1"), ("kNN", f"k = {K}"), ("kNN", "k = 20"), ("linear", "probe"),
+                              ("retrieval", "@1"), ("matching", "of views"))))  # fmt: skip
 SAID = {"loss", "data", "encoder", "epochs", "batch", "seed"}  # fields of the recipe with a line of their own
 
 

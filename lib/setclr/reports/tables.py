@@ -16,6 +16,7 @@ from setclr.evaluation.matching import matching_accuracy
 from setclr.evaluation.neighbours import neighbours, vote
 from setclr.evaluation.probes import linear_probe
 from setclr.evaluation.retrieval import retrieval_at_1
+from setclr.evaluation.tuning import check_classes
 from setclr.recipes.recipe import Recipe
 from setclr.training.checkpoint import Run, new_run
 from setclr.training.distributed import from_first, world
@@ -59,11 +60,11 @@ def evaluate(run: Run, train: ImageSet, test: ImageSet, linear: bool = True) -> 
     Cost: memory for the features of one row, 4 · (N + Q) · D bytes.
     """
     check_classes(train, test)
-    table = pd.DataFrame(index=list(feature_makers(run, train)), columns=["knn", "linear"], dtype=float)
-    for name, embed in feature_makers(run, train).items():
-        probed = linear and name != "raw pixels"
-        table.loc[name] = pd.Series(measure(embed, train, test, device_of(run), (K,), probed).numbers)
-    return table
+    rows = {
+        name: measure(embed, train, test, device_of(run), (K,), linear and name != "raw pixels").numbers
+        for name, embed in feature_makers(run, train).items()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["knn", "linear"], dtype=float)
 
 
 def evaluate_all(run: Run, train: ImageSet, test: ImageSet) -> Measured:
@@ -122,27 +123,6 @@ def measure(
 def augmented_pairs(recipe: Recipe, images: Tensor, generator: torch.Generator) -> Tensor:
     """The first two of the recipe's views of each image, (2, n, C, S, S) uint8."""
     return (255 * augment(images, preset(recipe.views, recipe.view_size, 2), generator)).round().byte()
-
-
-def check_classes(train: ImageSet, test: ImageSet) -> None:
-    """Raises ValueError unless the training images show every class that the test images have."""
-    for here, there, name in ((train, test, "test"), (test, train, "train")):
-        if lacking := [known for known in here.classes if known not in there.classes]:
-            other = "train" if name == "test" else "test"
-            raise ValueError(
-                f"{name} must have the classes of {other}, {len(lacking)} are missing ({lacking[0]!r}"
-                f"{', …' if len(lacking) > 1 else ''}): labels can only be predicted where both have the "
-                "same; add images, or compare views with matching_accuracy"
-            )
-    if train.classes != test.classes:
-        raise ValueError("test must have its classes in the order of train's: labels are indices into them")
-    shown = train.labels.bincount(minlength=len(train.classes))
-    for label in test.labels.unique().tolist():
-        if not shown[label]:
-            raise ValueError(
-                f"train must have images of {train.classes[label]!r}, got none, and test has some; add them, "
-                "or take the class out of test"
-            )
 
 
 def device_of(run: Run) -> torch.device:

@@ -16,14 +16,8 @@ if TYPE_CHECKING:
     from setclr.training.pretraining import pretrain
 
 __all__ = ["Interrupted", "Run", "load_run", "pretrain", "train_on_pairs", "two_views"]
-MODULES = {
-    "Interrupted": "interruption",
-    "Run": "checkpoint",
-    "load_run": "checkpoint",
-    "pretrain": "pretraining",
-    "train_on_pairs": "pairs",
-    "two_views": "pairs",
-}
+MODULES = {"Interrupted": "interruption", "Run": "checkpoint", "load_run": "checkpoint",
+           "pretrain": "pretraining", "train_on_pairs": "pairs", "two_views": "pairs"}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

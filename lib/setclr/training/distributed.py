@@ -90,7 +90,9 @@ def gather(z: Tensor) -> Tensor:
 
     The gradient of z is the sum over processes of their loss's gradient. All compute the same loss, so it is
     W times the gradient of that loss; DistributedDataParallel's mean over processes divides it by W again. A
-    loop without that mean must divide by W itself.
+    loop without that mean must divide by W itself. Parameters of the loss, such as a learnable temperature,
+    get the gradient of the whole batch on every process as it is. Labels (n,) of the images are gathered by
+    `gather(labels[None, :, None]).flatten()`.
 
     By hand, since torch 2.15 deprecates its own (torch.distributed.nn.functional.all_gather) in favour of a
     private function.
