@@ -79,10 +79,13 @@ def test_proposition_1_batch_hard_is_the_hardest_negative_hinge(N, margin, dista
 
 
 def test_proposition_1_is_no_identity_one_to_one():
-    """There matched negatives must be distinct, so that the loss is below the triplet's."""
-    z = torch.randn(2, 12, 3, dtype=torch.float64)
-    one_to_one, batch_hard = (LinearAssignment(0.5, mining=m)(z) for m in ("one-to-one", "batch-hard"))
-    assert 0 < one_to_one < batch_hard - 0.1
+    """There matched negatives must be distinct: the loss is at most the triplet's, and mostly less."""
+    below = []
+    for z in torch.randn(20, 2, 12, 3, dtype=torch.float64):
+        one_to_one, batch_hard = (LinearAssignment(0.5, mining=m)(z) for m in ("one-to-one", "batch-hard"))
+        assert 0 < one_to_one <= batch_hard + 1e-12
+        below.append(one_to_one < batch_hard - 0.05)
+    assert sum(below) > 10
 
 
 def test_equation_13_misses_an_exp():
