@@ -131,10 +131,10 @@ def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> di
             )
     found = {part: _class_folders(inside) for part, inside in folders.items()}
     if expected.names:
-        for part, classes in found.items():
-            if missing := sorted(set(expected.names) - classes.keys()):
-                raise ValueError(_missing(name, folders[part], missing, expected.classes))
-        found = {part: {wnid: classes[wnid] for wnid in expected.names} for part, classes in found.items()}
+        found = {
+            part: {wnid: inside for wnid, inside in classes.items() if wnid in expected.names}
+            for part, classes in found.items()
+        }
     _same_classes(folders["train"], found["train"], folders["test"], found["test"])
     return {wnid: _files(inside) for wnid, inside in found[split].items()}
 
@@ -143,43 +143,34 @@ def _tiny_files(folder: Path, split: str) -> dict[str, list[str]]:
     """The files of a split of tiny-ImageNet by class: wnids.txt lists them, val_annotations.txt assigns."""
     wnids = sorted(_lines(folder / "wnids.txt"))
     if split == "train":
-        if missing := [wnid for wnid in wnids if not (folder / "train" / wnid / "images").is_dir()]:
-            raise ValueError(_missing("tiny-imagenet", folder / "train", missing, len(wnids)))
         return {wnid: _files(folder / "train" / wnid / "images") for wnid in wnids}
     files: dict[str, list[str]] = {wnid: [] for wnid in wnids}
     there = set(_files(folder / "val" / "images"))
     for line in _lines(folder / "val" / "val_annotations.txt"):
         name, wnid, *_ = line.split()
         path = os.path.join(folder, "val", "images", name)
-        if wnid not in files or path not in there:
-            raise ValueError(f"{path} of class {wnid} is listed but missing; delete {folder} and load again")
-        files[wnid].append(path)
+        if wnid in files and path in there:
+            files[wnid].append(path)
     return files
 
 
 def _verify(name: str, path: Path, expected: Expected, split: str, files: dict[str, list[str]]) -> None:
     """Raises ValueError unless these are as many images, in as many classes, as the set must hold."""
-    remedy = "unpack it again" if name == "tiny-imagenet" else f"complete it, or load it as {FOLDER}{path}"
-    if len(files) != expected.classes:
-        raise ValueError(
-            f"{path} must hold the {expected.classes} classes of {name}, got {len(files)}; {remedy}"
-        )
-    fewest, most = expected.each[split]
+    (fewest, most), total = expected.each[split], sum(map(len, files.values()))
     wrong = [f"{wnid} ({len(inside)})" for wnid, inside in files.items() if not fewest <= len(inside) <= most]
-    if wrong:
-        wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-        raise ValueError(
-            f"{path} must hold {wanted} {split} images of each class of {name}, got {_some(wrong)}; {remedy}"
-        )
-    if (total := sum(map(len, files.values()))) != expected.images[split]:
-        raise ValueError(
-            f"{path} must hold the {expected.images[split]:,} {split} images of {name}, got {total:,}; "
-            f"{remedy}"
-        )
-
-
-def _missing(name: str, path: Path, wnids: list[str], classes: int) -> str:
-    return f"{path} must hold the {classes} classes of {name}, {len(wnids)} are missing: {_some(wnids)}"
+    if len(files) != expected.classes:
+        wanted, got = f"the {expected.classes} classes", f"{len(files)}"
+        if missing := sorted(set(expected.names) - files.keys()):
+            got += f", without {_some(missing)}"
+    elif wrong:
+        wanted = f"{fewest if fewest == most else f'{fewest} to {most}'} {split} images of each class"
+        got = _some(wrong)
+    elif total != expected.images[split]:
+        wanted, got = f"the {expected.images[split]:,} {split} images", f"{total:,}"
+    else:
+        return
+    remedy = "unpack it again" if name == "tiny-imagenet" else f"complete it, or load it as {FOLDER}{path}"
+    raise ValueError(f"{path} must hold {wanted} of {name}, got {got}; {remedy}")
 
 
 def _some(names: list[str], most: int = 10) -> str:
@@ -235,6 +226,8 @@ def _same_classes(train: Path, of_train: dict[str, Path], test: Path, of_test: d
 
 def _files(folder: Path) -> list[str]:
     """What lies in a folder, sorted, as strings: a million Paths would take a gigabyte."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is missing; get the set again")
     return sorted(os.path.join(folder, name) for name in os.listdir(folder) if not name.startswith("."))
 
 
