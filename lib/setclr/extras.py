@@ -1,4 +1,4 @@
-"""Packages that may be missing: `pip install setclr` brings what the losses need, extras bring the rest."""
+"""Packages that may be missing: setclr itself brings what the losses need, its extras bring the rest."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ def extra(name: str) -> Iterator[None]:
     """Imports that need the extra of that name.
 
     Raises:
-        ModuleNotFoundError: a package is missing; one sentence says which, and how to install the extra.
+        ModuleNotFoundError: a package is missing. One sentence says which, and how to install the extra.
     """
     try:
         yield

@@ -17,16 +17,7 @@ with extra("train"):
 
     from setclr.cli import commands
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "recipes": commands.recipes,
-    "data": commands.data,
-    "pretrain": commands.pretrain,
-    "campaign": commands.campaign,
-    "evaluate": commands.evaluate,
-    "embed": commands.embed,
-    "export": commands.export,
-    "results": commands.results,
-}
+NAMES = ("recipes", "data", "pretrain", "campaign", "evaluate", "embed", "export", "results")
 
 
 def command(words: list[str]) -> Callable[[], None]:
@@ -35,11 +26,12 @@ def command(words: list[str]) -> Callable[[], None]:
     Raises ValueError where they cannot be read; SystemExit after the help has been printed.
     """
     name, *rest = words
-    if name not in COMMANDS:
+    if name not in NAMES:
         from setclr.checks import choice
 
-        choice("command", name, COMMANDS, "setclr --help lists them")
-    parameters = dict(inspect.signature(COMMANDS[name]).parameters)
+        choice("command", name, NAMES, "setclr --help lists them")
+    function = getattr(commands, name)
+    parameters = dict(inspect.signature(function).parameters)
     given = {}
     if parameters.pop("typed", None):
         given["typed"] = shlex.join(["python", "-m", "setclr", *words])
@@ -51,9 +43,9 @@ def command(words: list[str]) -> Callable[[], None]:
         )
 
     def later(*arguments: Any, **options: Any) -> Callable[[], None]:
-        return partial(COMMANDS[name], *arguments, **options, **given)
+        return partial(function, *arguments, **options, **given)
 
-    later.__doc__ = COMMANDS[name].__doc__
+    later.__doc__ = function.__doc__
     later.__annotations__ = {key: one.annotation for key, one in parameters.items()}
     later.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
     complaint = io.StringIO()
@@ -69,10 +61,8 @@ def command(words: list[str]) -> Callable[[], None]:
 def one_line(box: str) -> str:
     """What tyro says in a box, drawn with lines or with - and |, as a line."""
     lines = [line.strip("│╭╮╰╯|+ ") for line in box.splitlines()[1:-1]]
-    said = " ".join(";" if set(line) <= {"─", "-"} else line for line in lines)
-    return re.sub(r" *; For full helptext, (run|see):? (.*)", r"; \2 lists all options", said).replace(
-        " ;", ";"
-    )
+    said = " ".join(";" if set(line) <= {"─", "-"} else line for line in lines).replace(" ;", ";")
+    return re.sub(r"; For full helptext, (run|see):? (.*)", r"; \2 lists all options", said)
 
 
 def recipe_fields(words: list[str]) -> type:
@@ -81,7 +71,7 @@ def recipe_fields(words: list[str]) -> type:
     Where help is asked for without a recipe, the defaults are those of photo-infonce.
     """
     from setclr.checks import choice
-    from setclr.data import NAMES
+    from setclr.data import NAMES as SETS
     from setclr.models import ENCODERS
     from setclr.recipes import RECIPES
     from setclr.recipes.recipe import CHOICES, Recipe
@@ -93,7 +83,7 @@ def recipe_fields(words: list[str]) -> type:
         name = ""
     recipe = RECIPES[choice("recipe", name, RECIPES, "it comes first; setclr recipes lists them")]
     kinds: dict[str, Any] = {one.name: one.type for one in fields(Recipe)}
-    for key, values in {"data": NAMES, "encoder": [*ENCODERS, "timm:NAME"], **CHOICES}.items():
+    for key, values in {"data": SETS, "encoder": [*ENCODERS, "timm:NAME"], **CHOICES}.items():
         kinds[key] = Annotated[str, tyro.conf.arg(metavar="{" + ",".join(values) + "}")]
     options = [(key, kind, field(default=getattr(recipe, key))) for key, kind in kinds.items()]
     return make_dataclass("Fields", options, bases=(Recipe,), frozen=True)
