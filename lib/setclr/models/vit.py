@@ -40,6 +40,7 @@ class MoCoViT(VisionTransformer):
         projection = self.patch_embed.proj.requires_grad_(False)
         nn.init.xavier_uniform_(projection.weight.data.flatten(1))
         nn.init.zeros_(projection.bias)
+        self.register_forward_pre_hook(refuse_other_sides)
 
     def _pos_embed(self, x: Tensor) -> Tensor:
         """Patches (N, H, W, 384) → tokens (N, 1 + H·W, 384), the class token first."""
@@ -60,16 +61,6 @@ def positions(rows: int, columns: int, width: int, device: torch.device | None =
     )
     row, column = (at.reshape(-1, 1) * frequencies for at in grid)
     return torch.cat([row.sin(), row.cos(), column.sin(), column.cos()], dim=1)
-
-
-def moco_vit(channels: int = 3) -> tuple[nn.Module, int]:
-    """MoCo v3's ViT-Small/16: 384 features, those of the class token. 21.6 million weights.
-
-    Images may have any sides that are multiples of 16 px; others raise a ValueError.
-    """
-    model = MoCoViT(channels)
-    model.register_forward_pre_hook(refuse_other_sides)
-    return model, 384
 
 
 def timm_encoder(name: str, channels: int = 3) -> tuple[nn.Module, int]:
