@@ -9,7 +9,7 @@ from test_explore import opened
 
 from setclr import data, explore, views
 from setclr.explore.costs.gather_picture import gather_picture
-from setclr.explore.costs.training_costs import DAYS, LOOKS, PLANS, cost, count, paper_utilisation
+from setclr.explore.costs.training_costs import DAYS, PLANS, STYLES, cost, count, paper_utilisation
 from setclr.explore.trained import multi_crop as multi
 from setclr.explore.trained.photo_tree import photo_tree
 from setclr.losses import InfoNCE
@@ -125,7 +125,7 @@ def test_each_plan_has_the_mark_of_its_line_beside_its_bar():
     beside = {
         names[int(y)]: line for line in bars.lines for y in line.get_ydata() if line.get_marker() != "<"
     }
-    assert {name: (line.get_color(), line.get_marker()) for name, line in beside.items()} == LOOKS
+    assert {name: (line.get_color(), line.get_marker()) for name, line in beside.items()} == STYLES
 
 
 def test_alone_two_processes_see_their_blocks_only():

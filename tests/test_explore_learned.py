@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import torch
 from conftest import numpy_shifted, shifted
-from sklearn.metrics import confusion_matrix
 from sklearn.neighbors import NearestNeighbors
 from test_explore import ends, made, opened
 
@@ -24,7 +23,7 @@ from setclr.explore.family.anchor_list import (
 from setclr.explore.kit.few_patches import augmented_pair, few_patches, icons, unlearned
 from setclr.explore.kit.panel import DPI
 from setclr.explore.kit.tiles import tiles
-from setclr.explore.trained.class_confusions import by_neighbours, confusion, favourite
+from setclr.explore.trained.class_confusions import by_neighbours, favourite
 from setclr.explore.trained.feature_maps import CANVAS, FRAMED, labelled, maps_of, middle, same_nearest, stamp
 from setclr.losses import GroCo, SparseCLR
 
@@ -113,11 +112,7 @@ def test_coupled_patches_say_how_many_find_their_second_view():
     assert mistakes([tiles(views[0])[:3]], 32)[2:34, 2:34].std() > 0
 
 
-def test_confusions_are_those_of_scikit_learn():
-    rng = numpy_shifted(0)
-    labels, found = rng.integers(0, 5, (2, 200))
-    ours = confusion(labels, found, 5)
-    np.testing.assert_allclose(ours, confusion_matrix(labels, found, normalize="true"))
+def test_the_favourite_mistake_is_the_largest_share_beside_the_diagonal():
     assert favourite(np.array([0.5, 0.2, 0.3]), 0, "abc") == (
         "is wrong about 50% of them and says c most often"
     )

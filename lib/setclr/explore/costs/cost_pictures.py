@@ -7,9 +7,9 @@ from setclr.explore.kit.panel import Picture, still
 from setclr.palette import BLUE, GREEN, GREY, LINES, ORANGE, SKY, VERMILION
 
 
-def spread(places: np.ndarray, gap: float) -> np.ndarray:
-    """Places in [0, 1] moved until they are `gap` apart, in their order."""
-    order, moved = np.argsort(places, kind="stable"), np.array(places, float)
+def spread(heights: np.ndarray, gap: float) -> np.ndarray:
+    """Heights in [0, 1] moved until they are `gap` apart, in their order."""
+    order, moved = np.argsort(heights, kind="stable"), np.array(heights, float)
     for low, high in zip(order, order[1:]):
         moved[high] = max(moved[high], moved[low] + gap)
     top = 1.0
@@ -34,11 +34,11 @@ def cost_lines(table: Table, unit: str, title: str, marked: tuple[str, ...] = ()
         axis.yaxis.set_major_formatter("{x:g}")
         label_sizes(axis, sizes)
         for name, row, y in zip(names, values, placed):
-            colour, first = colours.get(name, GREY), name in colours
-            axis.plot(sizes, row, color=colour, linewidth=1 + first, zorder=2 + first)
+            colour, strong = colours.get(name, GREY), name in colours
+            axis.plot(sizes, row, color=colour, linewidth=1 + strong, zorder=2 + strong)
             axis.annotate(
                 name, (sizes[-1], row[-1]), (sizes[-1] * (sizes[-1] / sizes[0]) ** 0.08, y), va="center",
-                fontsize=8, color="black", annotation_clip=False, weight="bold" if first else None,
+                fontsize=8, color="black", annotation_clip=False, weight="bold" if strong else None,
                 arrowprops=dict(arrowstyle="-", color=colour, lw=0.6, relpos=(0, 0.5)),
             )  # fmt: skip
         said = (f"{name} {in_words(row[0])} to {in_words(row[-1])}" for name, row in zip(names, values))
@@ -74,8 +74,8 @@ def added_lines(table: Table, title: str, claims: dict[str, dict[int, float]]) -
                 axis.text(N, above, f"{words}: +{y:g} %", ha="center", fontsize=8, bbox=plate, zorder=3)
         said = (f"{name} {row[sizes[0]]:+.1f} to {row[sizes[-1]]:+.1f} %" for name, row in table.items())
         stars = [f"{words} +{y:g} % at {N}" for words, row in claims.items() for N, y in row.items()]
-        said = f"{title}, N = {sizes[0]} to {sizes[-1]}: {', '.join(said)} more than InfoNCE"
-        return said + (f"; as stars: {', '.join(stars)}." if stars else ".")
+        papers = f"; as stars: {', '.join(stars)}" if stars else ""
+        return f"{title}, N = {sizes[0]} to {sizes[-1]}: {', '.join(said)} more than InfoNCE{papers}."
 
     return still(draw, (8, 3.4))
 

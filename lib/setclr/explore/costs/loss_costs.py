@@ -1,11 +1,13 @@
 """Time and memory of every loss against the batch: lines over N, and what each costs at one N."""
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import ipywidgets as widgets
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.patches import ConnectionPatch
+from torch import Tensor
 
 from setclr import losses
 from setclr.explore.costs.tables import Table, at, growth, in_words
@@ -34,7 +36,8 @@ def loss_costs(
     if seconds is None and kept is None:
         seconds, kept = quick_tables()
         machine = costs.this_machine()
-    sizes = same_sizes(seconds or {}, kept or {})
+    seconds, kept = seconds or {}, kept or {}
+    sizes = same_sizes(seconds, kept)
     ms = {name: {N: 1e3 * row[N] for N in sizes} for name, row in seconds.items()}
     megabytes = {name: {N: 1e-6 * kept[name][N] for N in sizes} for name in ms}
     low, high = sizes[0], sizes[-1]
@@ -64,16 +67,17 @@ def same_sizes(seconds: Table, kept: Table) -> list[int]:
             "seconds and kept must have the same losses and the same sizes N, got "
             f"{sorted(seconds)} and {sorted(kept)}; costs.seconds and costs.kept_bytes measure them"
         )
-    (sizes,) = sizes
-    if len(sizes) < 2:
-        raise ValueError(f"seconds must hold two sizes N or more, got {sizes}")
-    return list(sizes)
+    common = sizes.pop()
+    if len(common) < 2:
+        raise ValueError(f"seconds must hold two sizes N or more, got {common}")
+    return list(common)
 
 
 @lru_cache
 def quick_tables() -> tuple[Table, Table]:
-    chosen, sizes = {name: losses.BY_NAME[name]() for name in QUICK}, (16, 32, 64)
-    kept = {
+    sizes = (16, 32, 64)
+    chosen: dict[str, Callable[[Tensor], Tensor]] = {name: losses.BY_NAME[name]() for name in QUICK}
+    kept: Table = {
         name: {N: costs.kept_bytes(loss, costs.points(N, 32)) for N in sizes} for name, loss in chosen.items()
     }
     return costs.seconds(chosen, sizes, 32, budget=0.02), kept
@@ -86,14 +90,16 @@ def build(figure, compact: bool, ms: Table, megabytes: Table, machine: str) -> D
     ms, megabytes = ({name: table[name] for name in names} for table in (ms, megabytes))
     reference = "InfoNCE" if "InfoNCE" in names else names[0]
     if compact:
-        parts = [Stems(figure.subplots(), ms, "ms", BLUE, named=True)]
+        stems = Stems(figure.subplots(), ms, "ms", BLUE, named=True)
+        parts: list[Stems | Lines] = [stems]
     else:
         left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1.2, 0.5])
-        parts = [Stems(middle, ms, "ms", BLUE, named=True), Stems(right, megabytes, "MB kept", OCHRE)]
-        parts.append(Lines(left, ms, "milliseconds" + f" ({machine})" * bool(machine)))
+        stems = Stems(middle, ms, "ms", BLUE, named=True)
+        lines = Lines(left, ms, "milliseconds" + f" ({machine})" * bool(machine))
+        parts = [stems, Stems(right, megabytes, "MB kept", OCHRE), lines]
         for y, name in enumerate(names):
             link = ConnectionPatch(
-                (sizes[-1], ms[name][sizes[-1]]), (parts[0].edge, y), "data", "data",
+                (sizes[-1], ms[name][sizes[-1]]), (stems.edge, y), "data", "data",
                 axesA=left, axesB=middle, color=GREY, linewidth=0.5,
             )  # fmt: skip
             link.set_in_layout(False)
@@ -117,7 +123,7 @@ def build(figure, compact: bool, ms: Table, megabytes: Table, machine: str) -> D
 
 
 class Lines:
-    """Time over N, every loss a line; the one looked at is thick."""
+    """Time over N, every loss a line; that of the chosen loss is thick."""
 
     def __init__(self, axis, table: Table, title: str):
         self.table = table

@@ -7,7 +7,7 @@ Table = dict[str, dict[int, float]]  # name of a loss, images N of a batch, what
 
 def at(table: Table, N: float) -> np.ndarray:
     """Every loss at N, on straight lines between the measured sizes, both axes logarithmic."""
-    known = [np.log([list(row), list(row.values())]) for row in table.values()]
+    known = [(np.log(list(row)), np.log(list(row.values()))) for row in table.values()]
     return np.exp([np.interp(np.log(N), sizes, costs) for sizes, costs in known])
 
 

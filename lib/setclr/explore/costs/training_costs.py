@@ -1,5 +1,4 @@
-"""What pretraining at ImageNet's size costs: an estimate from counted operations, nothing measured on a
-GPU."""
+"""What pretraining at ImageNet's size costs: an estimate from counted operations, not measured."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -10,11 +9,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from setclr import models
 from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
+from setclr.explore.kit.parts import Part
 from setclr.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, PURPLE, VERMILION
 
 IMAGES = 1_281_167  # of ImageNet's training set
 PLANS = {"2x224": (2, 0), "3x224": (3, 0), "4x224": (4, 0), "2x224+6x96": (2, 6)}  # groco, table 5
-LOOKS = {"2x224": (BLUE, "o"), "3x224": (GREEN, "s"), "4x224": (VERMILION, "^"), "2x224+6x96": (PURPLE, "D")}
+STYLES = {"2x224": (BLUE, "o"), "3x224": (GREEN, "s"), "4x224": (VERMILION, "^"), "2x224+6x96": (PURPLE, "D")}
 PEAK = {"A6000": 155, "A100": 312, "H100": 989}  # Tflop/s of their data sheets, bfloat16, not sparse
 GPUS = 2.0 ** np.arange(8)
 DAYS = (0.0005, 3000)  # of the axis
@@ -42,8 +42,10 @@ def training_costs(**initial) -> Panel:
 
 @lru_cache
 def count() -> dict[int, float]:
-    """Operations (one multiplication and one addition are two) of a view of that side, forwards and
-    backwards: ResNet-50 and GroCo's head of three layers of 2048. Counted, not run."""
+    """Operations of a view by its side in pixels, forwards and backwards, counted without running them.
+
+    A multiplication and an addition are two. The model is ResNet-50 with GroCo's head, three layers of 2048.
+    """
     with torch.device("meta"), torch.random.fork_rng(devices=[]):
         encoder, features = models.encoder("resnet50-imagenet")
         head = models.head(features, 2048, 2048, last_norm=True, layers=3, activation="relu")
@@ -62,20 +64,43 @@ def per_image(views: str) -> float:
 
 
 def cost(gpus: float, epochs: int, utilisation: float, views: str, gpu: str) -> Cost:
-    """The estimate: operations over those done in a second. Perfect scaling, an idle loader, a free loss."""
+    """The estimate: operations over those done in a second. Scaling is perfect, the loader never holds up the
+    GPUs, and the loss costs nothing."""
     speed = gpus * PEAK[gpu] * 1e12 * utilisation / 100 / per_image(views)
     return Cost(epochs * IMAGES / speed / 86400, speed)
 
 
 def paper_utilisation() -> float:
-    """Per cent of an A6000's peak that the paper's 22 hours come to."""
+    """The per cent of an A6000's peak that the paper's 22 hours amount to."""
     seconds = 3600 * PAPER_HOURS * PAPER_GPUS
     return 100 * PAPER_EPOCHS * IMAGES * per_image("2x224") / seconds / (PEAK["A6000"] * 1e12)
 
 
 def build(figure, compact: bool) -> Drawing:
     """Days against GPUs; not compact, what an image costs beside it."""
-    axis, bars = (figure.subplots(), None) if compact else figure.subplots(1, 2, width_ratios=[1.6, 1])
+    if compact:
+        parts = [draw_days(figure.subplots(), gap="\n")]
+    else:
+        left, right = figure.subplots(1, 2, width_ratios=[1.6, 1])
+        parts = [draw_days(left, gap=", "), draw_image_costs(right)]
+        left.set_title("how long it takes")
+
+    def update(values: dict) -> str:
+        for part in parts:
+            part.move(values)
+        found = cost(**values)
+        return (
+            f"Estimate: {values['epochs']} epochs of ImageNet in {values['views']} views are "
+            f"{values['epochs'] * IMAGES * per_image(values['views']):.1e} operations. {values['gpus']:.3g} "
+            f"{values['gpu']} at {values['utilisation']} % of {PEAK[values['gpu']]} Tflop/s would need "
+            f"{duration(found.days)}, if the loaders bring {found.images_per_s:,.0f} images a second."
+        )
+
+    return Drawing([artist for part in parts for artist in part.artists], update)
+
+
+def draw_days(axis, gap: str) -> Part:
+    """A line for each choice of views; moved by the controls. `gap` parts days and images a second."""
     axis.set(xscale="log", yscale="log", xlim=(0.9, 145), ylim=DAYS, xlabel="GPUs", ylabel="days (estimate)")
     axis.set_xticks([1, 2, 4, 8, 16, 32, 64, 128], [1, 2, 4, 8, 16, 32, 64, 128])
     axis.set_yticks([0.01, 0.1, 1, 10, 100, 1000], ["0.01", "0.1", "1", "10", "100", "1,000"])
@@ -87,32 +112,15 @@ def build(figure, compact: bool) -> Drawing:
     star = axis.plot([PAPER_GPUS], [PAPER_HOURS / 24], "*", color="black", markersize=9, zorder=3)
     words = "★ GroCo's own: 2x224,\n100 epochs, 8 A6000, 22 hours"
     axis.text(0.03, 0.03, words, fontsize=8, transform=axis.transAxes)
-    lines = {name: axis.plot([], [], color=colour)[0] for name, (colour, _) in LOOKS.items()}
+    lines = {name: axis.plot([], [], color=colour)[0] for name, (colour, _) in STYLES.items()}
     lines["2x224+6x96"].set_linestyle("--")  # it nearly covers that of 3x224
     dots = {
         name: axis.plot([], [], mark, color=colour, markersize=13, clip_on=False)[0]
-        for name, (colour, mark) in LOOKS.items()
+        for name, (colour, mark) in STYLES.items()
     }
     said = axis.text(0.98, 0.97, "", ha="right", va="top", weight="bold", transform=axis.transAxes)
-    artists = [*lines.values(), *dots.values(), *star, said]
-    if bars:
-        names = list(PLANS)[::-1]
-        full = np.array([PLANS[name][0] * count()[224] / 1e9 for name in names])
-        small = np.array([PLANS[name][1] * count()[96] / 1e9 for name in names])
-        bars.barh(names, full, color=BLUE, height=0.6)
-        bars.barh(names, small, left=full, color=ORANGE, height=0.6)
-        bars.text(full[-1] - 1, 3, "224 px", color="white", ha="right", va="center", fontsize=8)
-        bars.text(full[0] + small[0] / 2, 0, "96 px", ha="center", va="center", fontsize=8)
-        for place, name in enumerate(names):
-            colour, mark = LOOKS[name]
-            bars.plot(full[place] + small[place] + 5, place, mark, color=colour, markersize=9)
-        bars.set(xlabel="Gflop, forwards and backwards", xlim=(0, 118), ylim=(-0.6, 3.6))
-        bars.set_title("what an image costs")
-        axis.set_title("how long it takes")
-        mark = bars.plot([], [], "<", color=OCHRE, markersize=9, clip_on=False)[0]
-        artists.append(mark)
 
-    def update(values: dict) -> str:
+    def move(values: dict) -> None:
         for name in PLANS:
             chosen = name == values["views"]
             days = [cost(**values | {"gpus": g, "views": name}).days for g in GPUS]
@@ -121,19 +129,32 @@ def build(figure, compact: bool) -> Drawing:
             dots[name].set_data([values["gpus"]], [cost(**values | {"views": name}).days])
             dots[name].set_visible(chosen)
         found = cost(**values)
-        gap = "\n" if compact else ", "
         said.set_text(f"{values['views']}: {duration(found.days)}{gap}{found.images_per_s:,.0f} images/s")
-        if bars:
-            place = names.index(values["views"])
-            mark.set_data([full[place] + small[place] + 13], [place])
-        return (
-            f"Estimate: {values['epochs']} epochs of ImageNet in {values['views']} views are "
-            f"{values['epochs'] * IMAGES * per_image(values['views']):.1e} operations. {values['gpus']:.3g} "
-            f"{values['gpu']} at {values['utilisation']} % of {PEAK[values['gpu']]} Tflop/s would need "
-            f"{duration(found.days)}, if the loaders bring {found.images_per_s:,.0f} images a second."
-        )
 
-    return Drawing(artists, update)
+    return Part([*lines.values(), *dots.values(), *star, said], move)
+
+
+def draw_image_costs(axis) -> Part:
+    """What an image costs in each choice of views; the mark at the chosen one is moved by the controls."""
+    names = list(PLANS)[::-1]
+    full = np.array([PLANS[name][0] * count()[224] / 1e9 for name in names])
+    small = np.array([PLANS[name][1] * count()[96] / 1e9 for name in names])
+    axis.barh(names, full, color=BLUE, height=0.6)
+    axis.barh(names, small, left=full, color=ORANGE, height=0.6)
+    axis.text(full[-1] - 1, 3, "224 px", color="white", ha="right", va="center", fontsize=8)
+    axis.text(full[0] + small[0] / 2, 0, "96 px", ha="center", va="center", fontsize=8)
+    for y, name in enumerate(names):
+        colour, sign = STYLES[name]
+        axis.plot(full[y] + small[y] + 5, y, sign, color=colour, markersize=9)
+    axis.set(xlabel="Gflop, forwards and backwards", xlim=(0, 118), ylim=(-0.6, 3.6))
+    axis.set_title("what an image costs")
+    mark = axis.plot([], [], "<", color=OCHRE, markersize=9, clip_on=False)[0]
+
+    def move(values: dict) -> None:
+        y = names.index(values["views"])
+        mark.set_data([full[y] + small[y] + 13], [y])
+
+    return Part([mark], move)
 
 
 def duration(days: float) -> str:

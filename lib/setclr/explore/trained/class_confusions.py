@@ -1,22 +1,23 @@
-"""Which photographs two encoders take for one another, and the patches that one gets right and the other
-wrong."""
+"""Which photographs two encoders mistake for one another, and the patches that only one gets right."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import torch
+from sklearn.metrics import confusion_matrix
 from torch import Tensor
 
 from setclr.data import ImageSet
 from setclr.evaluation import knn
 from setclr.explore.kit.few_patches import few_patches, unlearned
 from setclr.explore.kit.panel import Drawing, Panel, options, slider
-from setclr.explore.kit.parts import bare, cells, frames
+from setclr.explore.kit.parts import Part, bare, cells, frames
 from setclr.explore.kit.tiles import decoded, tiles
 from setclr.palette import BLACK, BLUE, VERMILION
 
 SHOWN, SIDE, GAP = 8, 32, 6  # patches of a strip, pixels of one and between two
 STEP = SIDE + GAP
+SIDES = ("left", "right")
 ROW = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]])  # outline of a row of one cell
 
 
@@ -26,8 +27,8 @@ def class_confusions(
     """Two confusion matrices, and of one class the patches on which they differ.
 
     Args:
-        predicted: labels (N,) of the test images by the name of who gave them; pixels and an untrained
-            network, by their neighbours among the other images, by default.
+        predicted: labels (N,) of the test images by the name of the encoder that gave them; by default those
+            of the nearest neighbours among the other images, by pixels and by an untrained network.
         test: the images with their true labels.
     """
     if predicted is None or test is None:
@@ -54,49 +55,48 @@ def by_neighbours(features: Tensor, labels: Tensor) -> Tensor:
     return found
 
 
-def confusion(labels: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
-    """Row: true class, column: predicted class; rows sum to 1."""
-    counts = np.zeros((classes, classes))
-    np.add.at(counts, (labels, predicted), 1)
-    return counts / counts.sum(1, keepdims=True).clip(min=1)
-
-
 def build(figure, compact: bool, predicted: dict[str, np.ndarray], test: ImageSet) -> Drawing:
-    labels, classes, pictures = test.labels.numpy(), test.classes, tiles(decoded(test))
-    sides = ["left"] if compact else ["left", "right"]
-    if compact:
-        axes, strips = [figure.subplots()], []
-    else:
+    labels, pictures = test.labels.numpy(), tiles(decoded(test))
+    every = range(len(test.classes))
+    matrices = {
+        name: confusion_matrix(labels, found, labels=every, normalize="true")
+        for name, found in predicted.items()
+    }
+    axes, strips = [figure.subplots()] if compact else [], []
+    if not compact:
         upper, lower = figure.subfigures(2, 1, height_ratios=[2.2, 1])
-        axes, strips = list(upper.subplots(1, 2)), [strip_of(axis) for axis in lower.subplots(1, 2)]
-    matrices = {name: confusion(labels, found, len(classes)) for name, found in predicted.items()}
-    drawn = [draw_matrix(axis, classes, compact) for axis in axes]
-    artists = [a for mesh, frame, title in drawn for a in (mesh, frame, title)]
-    artists += [a for image, words, heading in strips for a in (image, *words, heading)]
+        axes, strips = list(upper.subplots(1, 2)), [draw_strip(axis) for axis in lower.subplots(1, 2)]
+    drawn = [draw_matrix(axis, test.classes, compact) for axis in axes]
 
     def update(values: dict) -> str:
-        chosen = values["photograph"]
-        one, two = (predicted[values[side]] for side in ("left", "right"))
-        for side, (mesh, frame, title) in zip(sides, drawn):
-            matrix = matrices[values[side]]
-            mesh.set_array(matrix)
-            frame.set_segments([ROW * [len(classes), 1] + [-0.5, chosen - 0.5]])
-            title.set_text(f"{values[side]}: {(predicted[values[side]] == labels).mean():.0%} right")
+        chosen, names = values["photograph"], [values[side] for side in SIDES]
+        for name, matrix in zip(names, drawn):
+            right = (predicted[name] == labels).mean()
+            matrix.move(matrices[name], chosen, f"{name}: {right:.0%} right")
         mine = labels == chosen
-        only = [mine & (one == labels) & (two != labels), mine & (two == labels) & (one != labels)]
-        for side, other, which, (image, words, heading) in zip(("left", "right"), (two, one), only, strips):
+        right = [predicted[name] == labels for name in names]
+        alone = [mine & right[0] & ~right[1], mine & right[1] & ~right[0]]
+        for name, other, which, strip in zip(names, names[::-1], alone, strips):
             index = np.flatnonzero(which)[:SHOWN]
-            fill(image, words, pictures[index], [classes[k] for k in other[index]])
-            heading.set_text(f"right for {values[side]} alone ({which.sum()}); the other says")
-        wrong = [favourite(matrices[values[side]][chosen], chosen, classes) for side in ("left", "right")]
-        both = int((mine & (one == labels) & (two == labels)).sum())
-        return (
-            f"Of {mine.sum()} patches of {classes[chosen]} both have {both} right, {values['left']} alone "
-            f"{only[0].sum()}, {values['right']} alone {only[1].sum()}. {values['left']} {wrong[0]}; "
-            f"{values['right']} {wrong[1]}."
-        )
+            said = [test.classes[k] for k in predicted[other][index]]
+            strip.move(pictures[index], said, f"right for {name} alone ({which.sum()}); the other says")
+        rows = [matrices[name][chosen] for name in names]
+        return sentence(names, chosen, test.classes, rows, [mine, mine & right[0] & right[1], *alone])
 
-    return Drawing(artists, update)
+    return Drawing([artist for part in (*drawn, *strips) for artist in part.artists], update)
+
+
+def sentence(
+    names: list[str], chosen: int, classes: Sequence[str], rows: list[np.ndarray], which: list[np.ndarray]
+) -> str:
+    """`rows` are those of the chosen class in both matrices; `which` says of all images if they are of it,
+    right for both, and right for one alone."""
+    total, both, *alone = (part.sum() for part in which)
+    wrong = [favourite(row, chosen, classes) for row in rows]
+    return (
+        f"Of {total} patches of {classes[chosen]} both have {both} right, {names[0]} alone {alone[0]}, "
+        f"{names[1]} alone {alone[1]}. {names[0]} {wrong[0]}; {names[1]} {wrong[1]}."
+    )
 
 
 def favourite(row: np.ndarray, chosen: int, classes: Sequence[str]) -> str:
@@ -104,10 +104,11 @@ def favourite(row: np.ndarray, chosen: int, classes: Sequence[str]) -> str:
     others = np.where(np.arange(len(row)) == chosen, 0, row)
     if not others.any():
         return "makes no mistake"
-    return f"is wrong about {others.sum():.0%} of them and says {classes[others.argmax()]} most often"
+    return f"is wrong about {others.sum():.0%} of them and says {classes[int(others.argmax())]} most often"
 
 
-def draw_matrix(axis, classes: Sequence[str], compact: bool) -> tuple:
+def draw_matrix(axis, classes: Sequence[str], compact: bool) -> Part:
+    """A confusion matrix, moved by its values, the class whose row is framed, and a title."""
     n = len(classes)
     mesh = cells(axis, n, n)
     size = 5 if compact else 7
@@ -116,12 +117,19 @@ def draw_matrix(axis, classes: Sequence[str], compact: bool) -> tuple:
     axis.tick_params(length=0, pad=1)
     axis.set_ylabel("is", fontsize=size + 1)
     axis.set_xlabel("is taken for", fontsize=size + 1)
-    title = axis.text(0, 1.02, "", transform=axis.transAxes, weight="bold", fontsize=9 if compact else 11)
-    return mesh, frames(axis, [(0, 0)], VERMILION, 1.6), title
+    heading = axis.text(0, 1.02, "", transform=axis.transAxes, weight="bold", fontsize=9 if compact else 11)
+    frame = frames(axis, [(0, 0)], VERMILION, 1.6)
+
+    def move(matrix: np.ndarray, chosen: int, title: str) -> None:
+        mesh.set_array(matrix)
+        frame.set_segments([ROW * [n, 1] + [-0.5, chosen - 0.5]])
+        heading.set_text(title)
+
+    return Part([mesh, frame, heading], move)
 
 
-def strip_of(axis) -> tuple:
-    """Room for a row of patches with a word under each, and a heading."""
+def draw_strip(axis) -> Part:
+    """A row of patches with a word under each, and a heading; moved by pictures, words and the heading."""
     bare(axis)
     blank = np.full((STEP, SHOWN * STEP, 3), 255, np.uint8)
     image = axis.imshow(blank, interpolation="nearest")
@@ -129,13 +137,14 @@ def strip_of(axis) -> tuple:
     kind = {"ha": "right", "va": "top", "fontsize": 7, "color": BLACK, "rotation": 35}
     words = [axis.text(k * STEP + STEP / 2 + 6, STEP + 1, "", **kind) for k in range(SHOWN)]
     heading = axis.text(0, -6, "", fontsize=8.5, color=BLUE, weight="bold")
-    return image, words, heading
 
+    def move(pictures: np.ndarray, names: list[str], title: str) -> None:
+        canvas = blank.copy()
+        for k, picture in enumerate(pictures):
+            canvas[GAP // 2 : GAP // 2 + SIDE, k * STEP + GAP // 2 : k * STEP + GAP // 2 + SIDE] = picture
+        image.set_data(canvas)
+        for word, name in zip(words, [*names, *[""] * SHOWN]):
+            word.set_text(name)
+        heading.set_text(title)
 
-def fill(image, words: list, pictures: np.ndarray, names: list[str]) -> None:
-    canvas = np.full((STEP, SHOWN * STEP, 3), 255, np.uint8)
-    for k, picture in enumerate(pictures):
-        canvas[GAP // 2 : GAP // 2 + SIDE, k * STEP + GAP // 2 : k * STEP + GAP // 2 + SIDE] = picture
-    image.set_data(canvas)
-    for word, name in zip(words, [*names, *[""] * SHOWN]):
-        word.set_text(name)
+    return Part([image, *words, heading], move)

@@ -1,4 +1,4 @@
-"""A film of a training run: for the same test images, frame by frame, their places and their neighbours."""
+"""A film of a training run: for the same test images, frame by frame, where they lie and their neighbours."""
 
 import os
 from pathlib import Path
@@ -17,23 +17,24 @@ SPREAD = 12  # about how far t-SNE spreads as many points
 
 
 class Film:
-    """Records a run: hand it to `pretrain` as `on_epoch`. With a path it is kept there beside the run's
-    checkpoint.
+    """Records a run: hand it to `pretrain` as `on_epoch`. With a path the film is kept in that file.
 
-    A frame holds, for the same test images each time, their places on a map (t-SNE of the features, starting
-    from the frame before) and their nearest training images. Before the first epoch the frame is the
-    untrained encoder's.
+    A frame holds, for the same test images each time, their positions on a map (t-SNE of the features,
+    starting from the frame before) and their nearest training images. The first frame is the untrained
+    encoder's.
     """
 
     def __init__(self, train: ImageSet, test: ImageSet, path: str | Path | None = None):
         self.train, self.test = train, test
         self.shown = test.sample(min(SHOWN, len(test)))
         self.path = Path(path) if path else None
-        self.places, self.neighbours, self.accuracy = [], [], []
+        self.positions: list[np.ndarray] = []
+        self.neighbours: list[np.ndarray] = []
+        self.accuracy: list[float] = []
         if self.path and self.path.exists():
             with np.load(self.path) as kept:
-                for name in ("places", "neighbours", "accuracy"):
-                    setattr(self, name, list(kept[name]))
+                self.positions, self.neighbours = list(kept["places"]), list(kept["neighbours"])
+                self.accuracy = list(kept["accuracy"])
 
     def __call__(self, run: Run) -> dict:
         """Add the frame of the run as it is now; returns the epoch's row of metrics."""
@@ -43,8 +44,7 @@ class Film:
                 f"film must hold the {epoch} frames before this epoch, got {len(self)}: "
                 "the run began without it; train again with resume=False"
             )
-        for frames in (self.places, self.neighbours, self.accuracy):
-            del frames[epoch:]
+        del self.positions[epoch:], self.neighbours[epoch:], self.accuracy[epoch:]
         bank, queries = (features(run.encoder, images) for images in (self.train.images, self.test.images))
         predicted = knn(bank, self.train.labels, queries, k=min(10, len(bank)), temperature=0.1)
         self.accuracy.append(float((predicted == self.test.labels).float().mean()))
@@ -52,28 +52,29 @@ class Film:
         shown = features(run.encoder, self.shown.images)
         similarity = F.normalize(shown, dim=1) @ F.normalize(bank, dim=1).T
         self.neighbours.append(similarity.topk(NEIGHBOURS).indices.numpy().astype(np.uint32))
-        self.places.append(flat(shown, self.places[-1] if self.places else None).astype(np.float16))
+        before = self.positions[-1] if self.positions else None
+        self.positions.append(flat(shown, before).astype(np.float16))
         if self.path:
-            self.save()
+            self.save(self.path)
         return {"knn": self.accuracy[-1]}
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
-    def save(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+    def save(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        places, neighbours, accuracy = map(np.array, (self.positions, self.neighbours, self.accuracy))
         with unfinished.open("wb") as file:
-            np.savez_compressed(file, places=self.places, neighbours=self.neighbours, accuracy=self.accuracy)
-        os.replace(unfinished, self.path)
+            np.savez_compressed(file, places=places, neighbours=neighbours, accuracy=accuracy)
+        os.replace(unfinished, path)
 
 
 def flat(points: Tensor, before: np.ndarray | None) -> np.ndarray:
-    """Places (n, 2) in [-1, 1]² for points (n, D): t-SNE of their directions, starting from the places
-    `before`."""
+    """Positions (n, 2) in [-1, 1]² for points (n, D): t-SNE of their directions, starting from `before`."""
     x = F.normalize(points, dim=1).numpy()
     start = "pca" if before is None else SPREAD * before.astype(np.float32)
     perplexity = min(12, (len(x) - 1) / 3)
     tsne = TSNE(2, init=start, perplexity=perplexity, early_exaggeration=4, max_iter=500, random_state=0)
-    places = tsne.fit_transform(x)
-    return places / np.abs(places).max(0).clip(min=1e-9)
+    positions = tsne.fit_transform(x)
+    return positions / np.abs(positions).max(0).clip(min=1e-9)

@@ -1,9 +1,9 @@
-"""Multi-crop on one photograph: where the crops are cut, and what of them reaches the encoder (GroCo, section
+"""Multi-crop on one photograph: where crops are cut, and what the encoder sees of them (GroCo, section
 4.3)."""
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 from setclr import views
 from setclr.data.patches import PHOTOGRAPHS
 from setclr.explore.kit.panel import Drawing, Panel, options, slider
-from setclr.explore.kit.parts import bare
+from setclr.explore.kit.parts import Part, bare
 from setclr.palette import BLUE, ORANGE, VERMILION
 from setclr.training.seeding import seeded
 from setclr.views import LOCAL_SCALE, View
@@ -25,7 +25,7 @@ AREAS = {
     "30 %": 0.3,
     "100 %": 1.0,
 }  # the most of the photograph that a small crop shows
-SEEN = {
+SEEN: dict[str, dict[str, Any]] = {
     "as the encoder sees them": {},
     "as they were cut": dict(jitter_p=0.0, grey=0.0, blur=0.0, solarise=0.0),
 }
@@ -35,7 +35,7 @@ COARSE = 20  # grey levels that become one on the screen, for small and quick pi
 
 
 class Crops(NamedTuple):
-    """What the controls can ask for of a choice of area and colours: all draws."""
+    """All draws of one choice of area and colours."""
 
     boxes: np.ndarray  # (DRAWS, 8, 4): top, left, height, width
     pixels: list[np.ndarray]  # of the full views and of the small crops: (V_g, DRAWS, S_g, S_g, 3) uint8
@@ -86,8 +86,7 @@ def crops(photograph: Tensor, area: str, colours: str) -> Crops:
 
 
 def corners() -> list[tuple[int, int]]:
-    """Top and left of each crop on the page: the full views in a row, the small crops below, three by
-    three."""
+    """Top and left of each crop on the page: the full views in a row, below them small crops, three a row."""
     full = [(0, v * (SIDES[0] + GAP)) for v in range(FULL)]
     row, column = SIDES[1] + GAP, (PAGE[1] - SIDES[1]) // 2
     return full + [(SIDES[0] + GAP + row * (k // 3), column * (k % 3)) for k in range(LOCAL)]
@@ -99,51 +98,72 @@ def coarse(pixels: np.ndarray) -> np.ndarray:
 
 def build(figure, compact: bool, photograph: Tensor, seen: dict[tuple[str, str], Crops]) -> Drawing:
     """The photograph with its boxes, and the page of crops; compact, one above the other, the former grey."""
-    axis, page = figure.subplots(2, 1) if compact else figure.subplots(1, 2, width_ratios=[1.3, 1])
-    H, W = photograph.shape[1:]
-    still = photograph.permute(1, 2, 0).numpy()
-    if compact:
-        grey = coarse(still.mean(2).astype(int))
-        axis.imshow(grey, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
-    else:
-        axis.imshow(coarse(still), interpolation="nearest")
-        axis.set_title("where the crops are cut")
-        page.set_title("the crops, in their true proportions")
-    for part in (axis, page):
-        bare(part)
-    axis.set(xlim=(-4, W + 3), ylim=(H + 3, -4))
-    lines = axis.add_collection(
-        LineCollection([], colors=COLOURS, linewidths=[3] * FULL + [1.8] * LOCAL, zorder=3)
-    )
-    canvas = np.full((*PAGE, 3), 255, np.uint8)
-    picture = page.imshow(canvas, interpolation="nearest")
-    words, names = [], []
-    for v, (colour, (top, left)) in enumerate(zip(COLOURS, corners())):
-        box = dict(boxstyle="square,pad=0.15", linewidth=0, facecolor=colour)
-        ink = "black" if colour == ORANGE else "white"
-        words.append(axis.text(0, 0, f"{v + 1}", color=ink, fontsize=8, va="top", bbox=box))
-        below = top + SIDES[v >= FULL] + 3
-        names.append(page.text(left, below, f"{v + 1}", fontsize=7 if compact else 8, va="top"))
+    upper, lower = figure.subplots(2, 1) if compact else figure.subplots(1, 2, width_ratios=[1.3, 1])
+    boxes, page = draw_boxes(upper, photograph, grey=compact), draw_crops(lower, 7 if compact else 8)
+    if not compact:
+        upper.set_title("where the crops are cut")
+        lower.set_title("the crops, in their true proportions")
 
     def update(values: dict) -> str:
-        shown = FULL + values["local"]
-        found = seen[values["area"], values["colours"]]
-        boxes = found.boxes[values["draw"]]
-        pixels = [crop for group in found.pixels for crop in group[:, values["draw"]]]
+        found, draw = seen[values["area"], values["colours"]], values["draw"]
+        number = FULL + values["local"]
+        boxes.move(found.boxes[draw], number)
+        page.move([crop for group in found.pixels for crop in group[:, draw]], number)
+        return sentence(values, found.boxes[draw], photograph[0].numel())
+
+    lines, *words = boxes.artists
+    picture, *names = page.artists
+    return Drawing([lines, picture, *words, *names], update)
+
+
+def draw_boxes(axis, photograph: Tensor, grey: bool) -> Part:
+    """The photograph with an outline and a number for each crop; moved by boxes (8, 4) and how many show."""
+    still = photograph.permute(1, 2, 0).numpy()
+    if grey:
+        shades = coarse(still.mean(2).astype(int))
+        axis.imshow(shades, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+    else:
+        axis.imshow(coarse(still), interpolation="nearest")
+    bare(axis)
+    axis.set(xlim=(-4, still.shape[1] + 3), ylim=(still.shape[0] + 3, -4))
+    widths = [3] * FULL + [1.8] * LOCAL
+    lines = axis.add_collection(LineCollection([], colors=COLOURS, linewidths=widths, zorder=3))
+    words = []
+    for v, colour in enumerate(COLOURS):
+        plate = dict(boxstyle="square,pad=0.15", linewidth=0, facecolor=colour)
+        ink = "black" if colour == ORANGE else "white"
+        words.append(axis.text(0, 0, f"{v + 1}", color=ink, fontsize=8, va="top", bbox=plate))
+
+    def move(boxes: np.ndarray, number: int) -> None:
         outlines = []
         for v, (top, left, height, width) in enumerate(boxes):
             right, bottom = left + width, top + height
             outlines.append([(left, top), (right, top), (right, bottom), (left, bottom), (left, top)])
-            words[v].set(x=left, y=top, visible=v < shown)
-            names[v].set_visible(v < shown)
-        lines.set_segments(np.array(outlines[:shown]))
-        canvas[:] = 255
-        for (top, left), crop in list(zip(corners(), pixels))[:shown]:
-            canvas[top : top + len(crop), left : left + len(crop)] = coarse(crop)
-        picture.set_data(canvas)
-        return sentence(values, boxes, H * W)
+            words[v].set(x=left, y=top, visible=v < number)
+        lines.set_segments(np.array(outlines[:number]))
 
-    return Drawing([lines, picture, *words, *names], update)
+    return Part([lines, *words], move)
+
+
+def draw_crops(axis, size: int) -> Part:
+    """The page with a number below each crop; moved by the crops and how many show."""
+    bare(axis)
+    canvas = np.full((*PAGE, 3), 255, np.uint8)
+    picture = axis.imshow(canvas, interpolation="nearest")
+    names = [
+        axis.text(left, top + SIDES[v >= FULL] + 3, f"{v + 1}", fontsize=size, va="top")
+        for v, (top, left) in enumerate(corners())
+    ]
+
+    def move(crops: list[np.ndarray], number: int) -> None:
+        canvas[:] = 255
+        for v, ((top, left), crop) in enumerate(zip(corners(), crops)):
+            names[v].set_visible(v < number)
+            if v < number:
+                canvas[top : top + len(crop), left : left + len(crop)] = coarse(crop)
+        picture.set_data(canvas)
+
+    return Part([picture, *names], move)
 
 
 def sentence(values: dict, boxes: np.ndarray, photograph: int) -> str:
