@@ -119,7 +119,7 @@ def stereo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]
 
 
 def stereo_windows(left: np.ndarray, disparity: np.ndarray, split: str) -> np.ndarray:
-    """Where the stereo patches are cut, a window's side drawn anew for each view.
+    """Where the stereo patches are cut, each view's window with a side of its own.
 
     The side is 16 to 64 px, half to twice a patch's 32 px. Raw pixels then match two pairs in five in batches
     of 128; with 24 to 48 px it would be three in five, and learning would have less to show.

@@ -30,7 +30,7 @@ OR_NONE = {
     "full_views": (1, 4, "None takes as many as `views` has"),
     "view_size": (8, None, "None takes the images' side"),
     "local_size": (8, None, "None takes 3/7 of a full view's side"),
-    "lr_batch": (1, None, "None takes lr as it is"),
+    "lr_batch": (1, None, "None takes lr itself"),
     "chunk": (2, None, "None takes the whole batch at once"),
 }
 
@@ -76,7 +76,7 @@ class Recipe:
     """End the head with a batch norm without scale and shift (GroCo needs it)."""
     key_momentum: float | None = None
     """Momentum of a second encoder, a moving average of the first, whose embeddings are the loss's candidates
-    (MoCo); None: there is none."""
+    (MoCo). None: views are compared with one another."""
     key_schedule: str = "constant"
     """That momentum is "constant", or rises to 1 as a "cosine" (MoCo v3)."""
     queue: int = 0

@@ -76,7 +76,7 @@ PRESETS: dict[str, tuple[View, ...]] = {
 
 
 def preset(name: str, size: int | None = None, count: int | None = None) -> tuple[View, ...]:
-    """The views `name` of PRESETS with output side `size`; if `count` is given so many, taken in turn."""
+    """The views `name` of PRESETS with output side `size`; with `count`, that many, in turn."""
     views = PRESETS[checks.choice("name", name, PRESETS)]
     count = len(views) if count is None else checks.integer("count", count, least=1)
     return tuple(replace(views[v % len(views)], size=size) for v in range(count))

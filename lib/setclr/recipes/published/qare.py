@@ -39,7 +39,7 @@ BASELINE_NOTE = (
 BASELINES: dict[str, tuple[str, dict[str, Any], str]] = {  # loss, fields, note
     "supervised": ("Supervised()", dict(layers=1), ""),
     "random": (SIMCLR, dict(epochs=0), "; no epochs: the weights are those of the seed"),
-    "deepcluster": ("DeepCluster()", dict(layers=1), "; ten clusters a class, anew every epoch"),
+    "deepcluster": ("DeepCluster()", dict(layers=1), "; ten clusters a class, found again every epoch"),
     "rotationnet": ("Rotation()", dict(embedding=4), ""),
     "deepinfomax": ("DeepInfoMax()", {}, "; the local objective alone, on the map half-way"),
 }
