@@ -19,7 +19,7 @@ from setclr.losses.baselines import BASELINES, DeepCluster, DeepInfoMax, Rotatio
 from setclr.recipes import Recipe
 from setclr.training import pretrain
 from setclr.training.checkpoint import new_run
-from setclr.training.clusters import begin_afresh, clusters
+from setclr.training.clusters import clusters, reinitialise
 from setclr.training.trainer import Trainer
 
 ONE = dict(views="photo", full_views=1, epochs=2, batch=16, lr=3e-3)
@@ -144,10 +144,10 @@ def test_the_last_layer_begins_afresh_as_a_function_of_the_key():
         optimiser = torch.optim.Adam(layer.parameters())
         layer(torch.rand(4, 3)).sum().backward()
         optimiser.step()
-        begin_afresh(layer, optimiser, 0, 1)
+        reinitialise(layer, optimiser, 0, 1)
         assert not optimiser.state
     assert torch.equal(layers[0].weight, layers[1].weight)
-    begin_afresh(layers[1], optimiser, 0, 2)
+    reinitialise(layers[1], optimiser, 0, 2)
     assert not torch.equal(layers[0].weight, layers[1].weight)
 
 

@@ -225,7 +225,7 @@ def test_a_batch_that_does_not_fit_says_what_to_change(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Embedder, "backward", full)
-    with pytest.raises(MemoryError, match="a batch of 16 does not fit on cpu .*chunk=N takes"):
+    with pytest.raises(MemoryError, match="a batch of 16 does not fit on cpu .*chunk=N puts"):
         pretrain(SMALL)
 
 

@@ -78,7 +78,7 @@ class Photographs:
         return images.reshape(*chosen.shape, *self.shape[1:])
 
     def split(self, batch: int) -> Iterator[Tensor]:
-        """The images in order, `batch` at a time, the next ones decoded meanwhile."""
+        """The images in order, in batches; the next batch is decoded ahead."""
         parts = list(torch.arange(len(self)).split(checks.integer("batch", batch, least=1)))
         with ThreadPoolExecutor(1) as ahead:
             coming = ahead.submit(self.__getitem__, parts[0])
@@ -92,8 +92,8 @@ class Photographs:
     ) -> list[Tensor]:
         """The crops of the views before mirroring and colours, which `views.finish` adds on any device.
 
-        A photograph is decoded once and its crops are cut at full resolution, whatever `size` is. A JPEG whose
-        crops all shrink by a factor of 2, 4 or 8 is decoded that much smaller: grey levels move a little.
+        A photograph is decoded once and its crops are cut at full resolution, whatever `size` is. Where all
+        crops of a JPEG shrink by 2, 4 or 8, it is decoded smaller by that factor: grey levels move a little.
 
         Args:
             index: n of the files, each once or more.

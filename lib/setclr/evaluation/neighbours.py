@@ -6,9 +6,9 @@ from torch.nn import functional as F
 
 from setclr.checks import integer, number
 
-SIMILARITIES = 2**23  # held at a time
-ROWS = 8192  # of the bank, compared at a time
-VALUES = 2**22  # of a bank, read at a time
+SIMILARITIES = 2**23  # held in one go
+ROWS = 8192  # of the bank, compared in one go
+VALUES = 2**22  # of a bank, read in one go
 
 
 @torch.no_grad()
@@ -31,7 +31,7 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
     Raises:
         ValueError: an argument is not as above; the message names it.
 
-    Cost: O(Q N D) time. The bank is not copied: beside it and the queries memory is O(N + Q k + C).
+    Cost: O(Q N D) time. The bank is not copied: in addition to it and the queries, memory is O(N + Q k + C).
     """
     similarity, index = neighbours(bank, bank_labels, queries, k)
     return vote(similarity, bank_labels.long()[index], temperature)

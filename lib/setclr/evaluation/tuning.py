@@ -29,7 +29,7 @@ def fine_tune(
     weight_decay: float = 0.0,
     seed: int = 0,
 ) -> Tensor:
-    """The label of each test image by a copy of the encoder trained whole, with a linear classifier on it.
+    """The label of each test image by a linear classifier on a copy of the encoder, both trained.
 
     As in the program of Ericsson et al. 2021, which made the MMCL paper's table: cross-entropy, SGD with
     Nesterov momentum 0.9, half a cosine from lr to 0, crops and flips, the last weights kept. That program

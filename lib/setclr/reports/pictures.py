@@ -147,7 +147,7 @@ def perplexity(points: int) -> float:
 def nearest(
     shown: Tensor, labels: Tensor, found: Tensor, theirs: Tensor, classes: tuple[str, ...]
 ) -> Illustration:
-    """Test images, each beside the training images nearest to it, framed by whether the classes agree.
+    """Test images, each next to the training images nearest to it; frames tell whether the classes agree.
 
     Args:
         shown: (n, C, H, W) uint8 with labels (n,).

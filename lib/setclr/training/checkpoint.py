@@ -141,7 +141,7 @@ def tidy(out: Path) -> None:
 
 
 def write(out: Path, state: dict, history: pd.DataFrame) -> None:
-    """Replace each of the run's files as a whole: a reader, or a run that dies, leaves and sees no half file.
+    """Replace the run's files, each in one step: a reader, or a killed run, finds the old or the new one.
 
     Raises OSError where they cannot be written; the old ones stay.
     """

@@ -39,7 +39,7 @@ def clusters(encoder: nn.Module, images: Images, count: int, seed: int) -> Tenso
     return torch.from_numpy(from_first(found)).long()
 
 
-def begin_afresh(layer: nn.Linear, optimiser: torch.optim.Optimizer, *key: int) -> None:
+def reinitialise(layer: nn.Linear, optimiser: torch.optim.Optimizer, *key: int) -> None:
     """Give a layer new weights, a function of the key, and clear what the optimiser remembers of it."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seeded(*key).initial_seed())

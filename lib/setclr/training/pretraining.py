@@ -46,7 +46,7 @@ def pretrain(
         recipe: what to train.
         out: folder of the run; its checkpoint is written after every epoch, every ten minutes and when
             training is interrupted. None: nothing is written.
-        resume: go on from the checkpoint in `out`, if there is one; False starts afresh and replaces it.
+        resume: go on from the checkpoint in `out`, if there is one; False starts again and replaces it.
         root: where data sets are found and downloaded to.
         device: "cpu", "cuda", …; None takes a GPU where there is one. On a GPU the model runs in bf16
             autocast, channels last.
@@ -143,7 +143,7 @@ def _write(trainer: Trainer, out: Path | None) -> None:
 
 
 def choose_device(name: str | None) -> torch.device:
-    """The device of that name, or for None a GPU where there is one. Raises ValueError if there is none."""
+    """The device of that name, or for None a GPU if there is one. Raises ValueError for an unknown device."""
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -7,7 +7,7 @@ from setclr.checks import integer
 from setclr.data import ImageSet
 from setclr.training.batches import batches
 from setclr.training.checkpoint import Run
-from setclr.training.clusters import begin_afresh, clusters
+from setclr.training.clusters import clusters, reinitialise
 
 
 class Targets:
@@ -46,7 +46,7 @@ class Targets:
             count, seed = recipe.embedding, recipe.seed + epoch
             self.restore(clusters(self.run.encoder, self.dataset.images, count, seed))
             last = [layer for layer in self.run.head.modules() if isinstance(layer, nn.Linear)][-1]
-            begin_afresh(last, optimiser, recipe.seed, epoch, 0, 0)
+            reinitialise(last, optimiser, recipe.seed, epoch, 0, 0)
 
     def of(self, position: int, device: torch.device) -> dict[str, Tensor]:
         """What the loss takes in addition to z at that step of the epoch: targets, and weights if any."""

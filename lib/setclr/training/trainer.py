@@ -121,8 +121,8 @@ class Trainer:
             loss = self.embedder.backward(x, lambda z: self.objective(z, **more))
         except torch.OutOfMemoryError as error:
             raise MemoryError(
-                f"a batch of {self.run.recipe.batch} does not fit on {self.device} ({error}); chunk=N takes "
-                "N images at a time through the encoder and keeps the batch, or take a smaller batch"
+                f"a batch of {self.run.recipe.batch} does not fit on {self.device} ({error}); chunk=N puts "
+                "N images through the encoder in one go and keeps the batch; or take a smaller batch"
             ) from error
         average_gradients(self.loss)  # equal on all processes but for rounding, which must not add up
         self.optimiser.step()
@@ -182,12 +182,12 @@ class Trainer:
         """Go on from a checkpoint. Raises ValueError if it lacks the optimiser or was made on other data."""
         if "optimiser" not in state:
             raise ValueError(
-                f"{where}: was saved without its optimiser and cannot go on; resume=False starts afresh"
+                f"{where}: was saved without its optimiser and cannot go on; resume=False starts again"
             )
         if state["images"] != len(self.labels):
             raise ValueError(
                 f"{where}: was trained on {state['images']} images, and {self.run.recipe.data} gives "
-                f"{len(self.labels)} now; bring the data back, or start afresh with resume=False"
+                f"{len(self.labels)} now; restore the data, or start again with resume=False"
             )
         self.step = state["step"]
         self.values = list(state.get("values", torch.empty(0)).to(self.device).unbind())
