@@ -2,6 +2,7 @@
 
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,7 @@ import torch
 import yaml
 from packaging.requirements import Requirement
 
+from setclr.cli.reading import command
 from setclr.losses import capabilities
 from setclr.reports.records import summary
 
@@ -136,6 +138,18 @@ def test_the_new_places_in_the_changelog_are_there():
         if "SUBJECT" not in name:
             assert pkgutil.resolve_name(name)
     assert len(names) > 20
+
+
+def test_the_commands_of_the_pages_can_be_typed():
+    """Read as the command line reads them, and not carried out."""
+    found = []
+    for page in ("README.md", "data/README.md"):
+        for block in re.findall(r"```bash\n(.*?)```", (ROOT / page).read_text(), re.S):
+            found += re.findall(r"(?m)^.*\bsetclr (\w+ .*)$", block.replace("\\\n", ""))
+    for line in found:
+        line = line.replace("pretrain $name", "pretrain photo-groco").replace("--seed $seed", "--seed 0")
+        command(shlex.split(line, comments=True))
+    assert len(found) > 12
 
 
 def test_what_the_pages_import_is_there():
