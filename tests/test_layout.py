@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import setclr
+from setclr import explore
 
 HOUSE = Path(setclr.__file__).parent
 FILES = sorted(HOUSE.rglob("*.py"))
@@ -106,6 +107,30 @@ def test_a_file_is_read_in_one_sitting(path):
     if part_of(module_of(path)) != "cli":
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
         assert not [call for call in calls if getattr(call.func, "id", "") == "print"], "the library prints"
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_a_function_fits_on_a_screen(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            said = node.body[0] if ast.get_docstring(node) is not None else None
+            docstring = said.end_lineno - said.lineno + 1 if said else 0
+            length = node.end_lineno - node.lineno + 1 - docstring
+            assert length <= 40, f"{module_of(path)}.{node.name} has {length} lines without its docstring"
+
+
+@pytest.mark.parametrize("path", sorted((HOUSE / "explore").rglob("*.py")), ids=module_of)
+def test_panels_share_through_the_kit_and_their_subjects_own_files(path):
+    """Only `explore` itself imports a panel's file; the kit no subject, a subject only itself and the kit."""
+    mine = module_of(path)
+    if mine == "setclr.explore":
+        return
+    subject = mine.split(".")[2]
+    for name in imports(path):
+        if name.startswith("setclr.explore."):
+            _, _, other, *file = name.split(".")
+            assert other in ("kit", subject), f"{mine} imports {name}"
+            assert not set(file) & set(explore.__all__), f"{mine} imports a panel's file, {name}"
 
 
 def test_training_gets_the_class_recipe_without_building_those_of_the_papers():
