@@ -410,7 +410,8 @@ TAKES = {  # what each loss understands: keys, memory, positive_views
 
 @pytest.mark.parametrize("kind", LOSSES)
 def test_what_a_loss_takes_is_used_and_the_rest_refused(kind):
-    z, keys, memory = torch.randn(2, 3, 4), torch.randn(2, 3, 4), torch.randn(5, 4)
+    z, keys = torch.randn(2, 2, 3, 4)
+    memory = torch.randn(50, 4)  # so many that some are harder than any negative of the batch
     takes_keys, takes_memory, takes_positive_views = TAKES[kind]
     assert takes_positive_views == ("positive_views" in inspect.signature(kind).parameters)
     for name, extra, takes in (("keys", keys, takes_keys), ("memory", memory, takes_memory)):
