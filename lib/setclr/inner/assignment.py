@@ -46,8 +46,9 @@ class Bounds(NamedTuple):
 
 
 def permutations(n: int, device: torch.device | None = None) -> Tensor:
-    """All permutations of 0 … n−1 in lexicographic order, (n!, n) int64. Row p is the matrix Y with Y[i, p_i]
-    = 1.
+    """All permutations of 0 … n−1 in lexicographic order, (n!, n) int64.
+
+    Row p is the matrix Y with Y[i, p_i] = 1.
 
     Raises:
         ValueError: n is no integer from 1 to 8.
@@ -64,7 +65,8 @@ def permutations(n: int, device: torch.device | None = None) -> Tensor:
 def linear_values(cost: Tensor) -> Tensor:
     """tr(cost Yᵀ) = Σ_i cost[i, p_i] for every permutation p: (..., N, N) → (..., N!), N ≤ 8. O(N·N!)."""
     places = permutations(cost.shape[-1], cost.device)
-    return sum(row.index_select(-1, p) for row, p in zip(cost.unbind(-2), places.unbind(1)))
+    chosen = (row.index_select(-1, p) for row, p in zip(cost.unbind(-2), places.unbind(1)))
+    return sum(chosen, start=cost.new_zeros(()))
 
 
 def linear_assignment(cost: Tensor, temperature: float = 0.0, mining: str = "one-to-one") -> Assignment:

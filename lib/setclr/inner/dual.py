@@ -19,14 +19,17 @@ POWER = 8  # rounds of power iteration, for a first guess of the curvature
 NEAREST = 48  # negatives that block pivoting begins with
 PATIENCE = 3  # rounds in which all change at once without fewer being wrong
 LARGE = 80  # systems of S unknowns with S³ > LARGE · P² cost more than some hundred gradient steps
-STEPS, HELPS = 300, 6  # gradient steps for a better guess, twice as many each time, so many times
-EXACT = 100  # roundings of 1 + Σα: a residual below that is as good as none
+STEPS, HELPS = 300, 6  # gradient steps for a better guess; they double each time, up to six times
+EXACT = 100  # roundings of 1 + Σα: a residual below that is rounding
 BLOCK = 2**24  # numbers in the systems that are solved at once: 64 MB in float32
 
 
 class Machines(NamedTuple):
-    """A machines over a pool of P points. Machine a has the positive `positive[a]`; its negatives are all
-    points but those of `own[a]`, the positive among them. Variables are kept as α (A, P), 0 at `own`."""
+    """A machines over a pool of P points.
+
+    Machine a has the positive `positive[a]`. Its negatives are all points but those of `own[a]`, the positive
+    among them. Variables are kept as α (A, P), 0 at `own`.
+    """
 
     K: Tensor  # (P, P): the kernel of the pool
     positive: Tensor  # (A,)
@@ -43,8 +46,7 @@ class Machines(NamedTuple):
         return mask.scatter(1, self.own, False)
 
     def product(self, alpha: Tensor) -> Tensor:
-        """Δα of every machine, (A, P), meaningful at its negatives: one matrix product and terms of rank
-        two."""
+        """Δα of every machine, (A, P), meaningful at its negatives: a matrix product and rank-two terms."""
         mass = alpha.sum(1, keepdim=True)
         k = self.K[self.positive]
         Ka = alpha @ self.K
@@ -55,8 +57,10 @@ class Machines(NamedTuple):
         return alpha.clamp(0, self.C).scatter(1, self.own, 0)
 
     def residual(self, alpha: Tensor, product: Tensor) -> Tensor:
-        """How far α is from optimal, (A,), in units of the gradient ∇g = Δα − 2: the longest coordinate of
-        (α − clip(α − t∇g)) / t with t = min(1, C). 0 at the optimum alone."""
+        """How far α is from optimal, (A,), in units of the gradient ∇g = Δα − 2.
+
+        It is the largest coordinate of (α − clip(α − t∇g)) / t with t = min(1, C), 0 only at the optimum.
+        """
         t = min(1.0, self.C)
         return (alpha - self.clip(alpha - t * (product - 2))).abs().amax(1) / t
 
@@ -82,7 +86,7 @@ def clipped_inverse(machines: Machines, definite: bool = True) -> Tensor:
         definite: whether K is positive definite, so that Cholesky's factorisation exists.
 
     Returns:
-        α (A, P); NaN where the factorisation fails (a GPU is not asked; on the CPU see `svm_dual`).
+        α (A, P); NaN where the factorisation fails, which `solve` refuses on the CPU.
 
     Cost: O(P³ + A P r) time, O(P² + A P r) memory.
     """
@@ -128,7 +132,7 @@ def projected_gradient(
 
     The step is 1/λ with λ the largest curvature met so far, at first that of power iteration; a step that
     meets a larger one is taken back. Momentum restarts where it points uphill. Stops when every machine's
-    residual is at most `tolerance` (looked at every ten rounds). Where Δ is indefinite (tanh) it finds a
+    residual is at most `tolerance` (checked every ten rounds). Where Δ is indefinite (tanh) it finds a
     stationary point.
 
     Cost: one matrix product, O(A P²), a round; O(A P) memory.
@@ -170,12 +174,12 @@ def projected_gradient(
 def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
     """The exact optimum (MMCL, proposition 1): guess which α stand at 0, at C and between; mend the guess.
 
-    For a guess the free α solve a linear system. A free one beyond a bound goes to it; a bound one whose
-    gradient points inside becomes free. All of them change at once while their number falls. Support is
-    sparse as a rule, so the systems are small and five to ten rounds do. A machine whose number does not fall
-    for three rounds, or with a large system, goes through `projected_gradient`, which solves it or gives a
-    better guess, with twice as many steps each time. When that has not helped either, only the last one
-    changes: slow, but it ends in finitely many steps, since Δ is positive definite.
+    For a guess the free α solve a linear system. A free α beyond a bound is moved to it; an α at a bound
+    whose gradient points inside becomes free. All of them change at once while their number falls. Support
+    is usually sparse, so the systems are small and five to ten rounds are enough. A machine whose number does
+    not fall for three rounds, or whose system is large, goes through `projected_gradient`, which solves it or
+    gives a better guess, with twice as many steps each time. If that does not help, only the last wrong α
+    changes: slow, but finite, since Δ is positive definite.
 
     Cost: O(A (P² + S³)) time a round for S support vectors; O(A P) memory.
     """

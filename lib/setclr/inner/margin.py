@@ -1,9 +1,8 @@
 """Kernels, and the support-vector machine that separates one positive from its negatives.
 
-The machine looks for the widest street between z⁺ and the negatives Y in the kernel's space; its dual gives
-every
-negative a weight α_j between 0 and C: 0 behind the street, between on its edge, C inside of it. The weight of
-z⁺ is their sum. `dual` holds the solvers.
+The machine looks for the widest street between z⁺ and the negatives Y in the kernel's space. Its dual gives
+every negative a weight α_j: 0 behind the street, C inside it, between them on its edge. The weight of z⁺ is
+their sum. `dual` holds the solvers.
 Source: Shah et al. 2022 (MMCL), eq. 3 and Proposition 1.
 """
 
@@ -77,8 +76,7 @@ def svm_dual(
     tolerance: float = 1e-3,
     rounds: int = 1000,
 ) -> Dual:
-    """The weights α of the machine that separates a positive from the other points of a pool; of many at
-    once.
+    """The weights α of machines that each separate a positive from the other points of a pool.
 
     They minimise g(α) = ½ αᵀΔα − 2·1ᵀα over 0 ≤ α ≤ C, where Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ
     (MMCL, proposition 1): "exact" by block pivoting, "pgd" by projected gradients until the residual is at
@@ -130,21 +128,21 @@ def svm_dual(
 def solve(
     machines: Machines, solver: str, definite: bool = True, tolerance: float = 1e-3, rounds: int = 1000
 ) -> Tensor:
-    """α (A, P) by the named solver, for losses: without checks of the arguments, and without a look at values
-    on a GPU for "inv"."""
+    """α (A, P) by the named solver, for losses: arguments are not checked, and "inv" never stalls a GPU."""
+    residual, allowed = None, torch.as_tensor(tolerance)
     if solver == "inv":
-        alpha, residual = clipped_inverse(machines, definite), None
+        alpha = clipped_inverse(machines, definite)
     elif solver == "pgd":
         alpha, residual = projected_gradient(machines, tolerance, rounds)
     else:
         alpha, residual = block_pivoting(machines)
-        tolerance = 100 * EXACT * torch.finfo(alpha.dtype).eps * (1 + alpha.sum(1))
+        allowed = 100 * EXACT * torch.finfo(alpha.dtype).eps * (1 + alpha.sum(1))
     if values_readable(alpha) and bool(alpha.isnan().any()):
         raise ValueError(
             f"ridge must be larger for {alpha.dtype}, got {machines.ridge}: the matrix of the machines is "
             "singular to working precision; the paper uses 0.1"
         )
-    if residual is not None and bool((residual > tolerance).any()):
+    if residual is not None and bool((residual > allowed).any()):
         warnings.warn(
             f"the solver {solver!r} stopped with a KKT residual of {float(residual.max()):.1e}; raise the "
             + ("ridge, or use solver='exact' for a definite kernel" if solver == "pgd" else "ridge"),
@@ -161,7 +159,7 @@ def check_dual(C: float, ridge: float, solver: str) -> None:
 
 
 def check_indefinite(name: str, C: float, solver: str) -> None:
-    """Refuse what has no sense where the kernel is not positive definite."""
+    """Refuse what makes no sense where the kernel is not positive definite."""
     if solver == "exact":
         raise ValueError(
             f"solver must be 'inv' or 'pgd' for {name}, got 'exact': the kernel is not positive definite, so "
@@ -182,7 +180,7 @@ def _check_gram(K: Tensor) -> None:
             )
 
 
-def _check_machines(positive, own, K: Tensor) -> tuple[Tensor, Tensor]:
+def _check_machines(positive: int | Tensor, own: Tensor | None, K: Tensor) -> tuple[Tensor, Tensor]:
     P = K.shape[-1]
     if not isinstance(positive, Tensor):
         positive = torch.full((1,), integer("positive", positive, least=0, most=P - 1), device=K.device)
@@ -207,5 +205,5 @@ def _check_machines(positive, own, K: Tensor) -> tuple[Tensor, Tensor]:
     return positive, own
 
 
-def _found(x) -> str:
+def _found(x: object) -> str:
     return f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__

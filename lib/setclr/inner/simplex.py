@@ -1,4 +1,4 @@
-"""Two smoothings of a maximum: log-sum-exp, which listens to every entry, and sparsemax, which drops most.
+"""Two smoothings of a maximum: log-sum-exp, which uses every entry, and sparsemax, which drops most.
 
 Both are max_Ω(x) = max over p in the simplex of ⟨p, x⟩ − Ω(p), and their gradient is the maximising p. The
 entropy as Ω gives the log-sum-exp and the softmax, ½‖p‖² − ½ gives max_Ω and the sparsemax.
@@ -6,6 +6,7 @@ Sources: Martins & Astudillo 2016 (sparsemax); Moskalev et al. 2022 (SparseCLR),
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,8 +16,9 @@ from setclr.checks import floating, number, values_readable
 
 
 def soft_maximum(x: Tensor, temperature: float) -> Tensor:
-    """τ log Σ_j exp(x_j/τ): between the maximum and the maximum + τ log n; its gradient is the softmax of
-    x/τ.
+    """τ log Σ_j exp(x_j/τ), which lies between the maximum and the maximum + τ log n.
+
+    Its gradient is the softmax of x/τ.
 
     Args:
         x: (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
@@ -73,9 +75,9 @@ def sparse_maximum(x: Tensor, also: Tensor | None = None) -> Tensor:
     Raises:
         ValueError: an argument is not as above; the message names it.
 
-    Cost: O(k R n) time, O(n) memory. The threshold is found not by sorting but by R Newton steps, each a pass
-    over x: on a CPU as many as needed, up to 10 or so; on a GPU, where asking whether it is done would
-    stall it, always ½ log₂(n²/ε), ε the rounding of 1: log₂ n + 12 in float32, + 26 in float64.
+    Cost: O(k R n) time, O(n) memory. The threshold is found by R Newton steps, each a pass over x: on a CPU
+    as many as needed, about 10; on a GPU, which would stall at the question whether it is done, always
+    ½ log₂(n²/ε), ε the rounding of 1: log₂ n + 12 in float32, + 26 in float64.
     """
     _check("x", x)
     if also is None:
@@ -114,14 +116,14 @@ def _support(x: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
 
 class _Sparsemax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         top, depth = _support(x, torch.full_like(x[..., :1], -torch.inf))
         p = (x - top + depth).clamp_(min=0)
         ctx.save_for_backward(p)
         return p
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> Tensor:
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
         (p,) = ctx.saved_tensors
         support = p.sign()
         return support * (grad - (support * grad).sum(-1, keepdim=True) / support.sum(-1, keepdim=True))
@@ -134,7 +136,7 @@ class _SparseMaximum(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, x: Tensor, also: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, also: Tensor) -> Tensor:
         lists = [_support(x, own) for own in also.split(1, dim=-1)]
         tops, depths = (torch.cat(column, dim=-1) for column in zip(*lists))
         square = (also - tops + depths).clamp_(min=0).square()
@@ -146,7 +148,7 @@ class _SparseMaximum(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         x, also, tops, depths = ctx.saved_tensors
         by_x = torch.zeros_like(x)
         for g, top, depth in zip(grad.split(1, -1), tops.split(1, -1), depths.split(1, -1)):

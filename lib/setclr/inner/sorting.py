@@ -8,7 +8,7 @@ to 4.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -101,11 +101,10 @@ def sorting_network(x: Tensor, beta: float = 1.0, kind: str = "odd-even", swap: 
 def top_probability(
     x: Tensor, top: int, beta: float = 1.0, kind: str = "odd-even", swap: str = "arctan"
 ) -> Tensor:
-    """Probability that each element lands among the `top` last (largest) places: the column sums of P's last
-    rows.
+    """Probability that each element lands among the `top` last (largest) places.
 
-    The row vector 1_topᵀ is pushed through P = P_L ⋯ P_1 from the left, so no matrix is ever formed. It
-    is the p of GroCo's eq. 6.
+    These are the column sums of P's last rows, the p of GroCo's eq. 6. The row vector 1_topᵀ is pushed
+    through P = P_L ⋯ P_1 from the left, so no matrix is ever formed.
 
     Args:
         x: (..., n) float32 or float64.
@@ -128,15 +127,16 @@ def top_probability(
 
 
 class _TopProbability(torch.autograd.Function):
-    """p of every column of x (n, B), with the gradient written out: keeps each layer's values and weights, n
-    numbers each, instead of the graph of its dozen small operations.
+    """p of every column of x (n, B), with the gradient written out.
+
+    It keeps each layer's values and weights, n numbers each, not the graph of a dozen small operations.
 
     Forward: x_{l+1} = P_l x_l, then w_l = P_l w_{l+1} from w_L = 1_top, and p = w_0; P_l is symmetric, a
     function of the swap probabilities q_l. Backward runs the two recursions the other way round.
     """
 
     @staticmethod
-    def forward(ctx, x: Tensor, top: int, beta: float, layers: list, swap: str) -> Tensor:
+    def forward(ctx: Any, x: Tensor, top: int, beta: float, layers: list, swap: str) -> Tensor:
         n = len(x)
         values, swaps = [x], []
         for low, high in layers:
@@ -155,7 +155,7 @@ class _TopProbability(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad: Tensor):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
         L = len(ctx.layers)
         saved = ctx.saved_tensors
         layers = list(zip(ctx.layers, saved[:L], saved[L : 2 * L], saved[2 * L :]))
@@ -175,7 +175,7 @@ class _TopProbability(torch.autograd.Function):
         return dx, None, None, None, None
 
 
-def _mix(x: Tensor, low, high, q: Tensor, dim: int = -2) -> Tensor:
+def _mix(x: Tensor, low: Any, high: Any, q: Tensor, dim: int = -2) -> Tensor:
     """One layer: swap rows `low` and `high` of x with probability q, the other rows unchanged."""
     low, high = (low, high) if dim == 0 else ((..., low, slice(None)), (..., high, slice(None)))
     out = x.clone(memory_format=torch.contiguous_format)

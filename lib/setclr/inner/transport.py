@@ -7,7 +7,7 @@ Sources: Cuturi 2013; Shi et al. 2023 (IOT-CL), section 3.3 and Algorithm 1.
 """
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -79,7 +79,8 @@ def sinkhorn(
                 f"a and b must have the same sum, got {log_a.exp().sum(-1)} and {log_b.exp().sum(-1)}"
             )
 
-    cheapest = cost.detach().amin(-2, keepdim=True)  # no coupling changes; its digits do, where ε is small
+    # taken off a column, a constant changes no coupling; it saves digits where ε is small
+    cheapest = cost.detach().amin(-2, keepdim=True)
     logits = (cheapest - cost) / epsilon
     path = rounds_of(logits.detach(), log_a, log_b, iterations, tolerance)
     P = along(path, logits, log_a, log_b).exp()
@@ -89,11 +90,9 @@ def sinkhorn(
 
 
 def log_coupling(logits: Tensor, iterations: int | None = None) -> Tensor:
-    """log P of `sinkhorn` with uniform marginals 1/n and 1/m, for logits −C/ε (..., n, m), −inf where
-    forbidden.
+    """log P of `sinkhorn` with marginals 1/n and 1/m, for logits −C/ε (..., n, m), −inf where forbidden.
 
-    For losses: no checks, no report; looks at values, which would stall a GPU, only when `iterations` is
-    None.
+    For losses: without checks and report. It reads values, which stalls a GPU, only if `iterations` is None.
     """
     n, m = logits.shape[-2:]
     log_a = _log_marginal("a", None, n, logits)
@@ -106,8 +105,10 @@ def log_coupling(logits: Tensor, iterations: int | None = None) -> Tensor:
 def rounds_of(
     logits: Tensor, log_a: Tensor, log_b: Tensor, iterations: int | None = None, tolerance: float = 1e-4
 ) -> Potentials:
-    """Sinkhorn's rounds on logits (..., n, m): `iterations` of them, or until every column's sum has
-    converged, with a warning where it has not after 1,000."""
+    """Sinkhorn's rounds on logits (..., n, m), `iterations` of them.
+
+    None: until every column's sum has converged, with a warning where it has not after 1,000.
+    """
 
     def columns_for(rows: Tensor) -> Tensor:
         return log_b - (logits + rows.unsqueeze(-1)).logsumexp(-2)
@@ -141,20 +142,21 @@ def along(path: Potentials, logits: Tensor, log_a: Tensor, log_b: Tensor) -> Ten
 class _Unrolled(torch.autograd.Function):
     """logits + f_K + g_K as a function of the logits, f_K and g_K made by K rounds from them.
 
-    The rounds' graph would hold 2K matrices (..., n, m). Kept are only the potentials of each round, from
-    which
-    backward makes one matrix after the other again: a half-round f = log a − lse_j(logits + g) has the
+    The rounds' graph would hold 2K matrices (..., n, m). Only the potentials of each round are kept, from
+    which backward makes one matrix after the other: a half-round f = log a − lse_j(logits + g) has the
     derivative −exp(logits + f + g)/a, a softmax.
     """
 
     @staticmethod
-    def forward(ctx, logits: Tensor, log_a: Tensor, log_b: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, logits: Tensor, log_a: Tensor, log_b: Tensor, rows: Tensor, columns: Tensor
+    ) -> Tensor:
         ctx.save_for_backward(logits, log_a, log_b, rows, columns)
         return logits + rows[-1].unsqueeze(-1) + columns[-1].unsqueeze(-2)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad: Tensor):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
         logits, log_a, log_b, rows, columns = ctx.saved_tensors
         by_logits = grad.clone(memory_format=torch.contiguous_format)
         by_row, by_column = grad.sum(-1), grad.sum(-2)
