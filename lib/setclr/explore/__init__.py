@@ -1,4 +1,4 @@
-"""Slider panels, one explorer a file: each name in `__all__` is a function that returns a `Panel`."""
+"""Slider panels, one in each file: each name in `__all__` is a function that returns a `Panel`."""
 
 from setclr.explore.assignments.assignment_plane import assignment_plane
 from setclr.explore.assignments.matching_pools import matching_pools

@@ -1,4 +1,4 @@
-"""Five things in a plane, seen twice and matched again: the loss is what the true matching costs more than
+"""Five things in a plane, seen twice and matched: the loss is by how much the true matching costs more than
 the best one (QARe, section 3.3, eq. 2, 3, 9 and 12)."""
 
 import numpy as np
@@ -20,8 +20,7 @@ COLOUR = np.array([VERMILION, SKY])
 
 
 def assignment_plane(**initial) -> Panel:
-    """The plane, its cost matrix and the cost of three matchings: the true one, the best one, and every row's
-    own choice."""
+    """The plane, its cost matrix and three matchings: the true one, the best one, and every row's choice."""
     controls = {
         "x": slider("x of ■3", 0.2, -1.5, 1.5, 0.05),
         "y": slider("y of ■3", -0.3, -0.9, 0.9, 0.05),

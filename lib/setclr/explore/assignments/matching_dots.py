@@ -1,4 +1,4 @@
-"""Matching accuracy of several losses with and without QARe, a dot a seed (QARe, table 1)."""
+"""Matching accuracy of several losses with and without QARe, one dot for each seed (QARe, table 1)."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ Results = dict[str, tuple[list[float], list[float]]]  # by loss: each seed's acc
 
 
 def matching_dots(results: dict[str, Results], pixels: float) -> Picture:
-    """Results by the title of their axes, side by side, with the line of the pixels; all in 0..1."""
+    """Results in 0..1, one axes for each title, with a line for what raw pixels reach."""
     widths = [1 + len(losses) for losses in results.values()]
 
     def draw(figure) -> str:

@@ -1,5 +1,5 @@
-"""Two views of many things, matched in pools of 8 to 512: whom each left patch gets, and how often rightly
-(QARe, section 5.1)."""
+"""Two views of many things, matched in pools of 8 to 512: which partner each patch gets, and how often the
+right one (QARe, section 5.1)."""
 
 from typing import NamedTuple
 
@@ -204,7 +204,7 @@ def page_of(pairs: list[tuple[int, int]], small: np.ndarray) -> np.ndarray:
 
 
 def drawn_example(n: int = 256) -> tuple[dict[str, tuple[Tensor, Tensor]], Tensor]:
-    """Things of 12 numbers each, seen twice with noise: as soft patches of colour and by two encoders."""
+    """Things of 12 numbers each, seen twice with noise: as patches of colour and by two encoders."""
     chance = torch.Generator().manual_seed(0)
 
     def normal(*shape):

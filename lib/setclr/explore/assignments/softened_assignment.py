@@ -1,5 +1,4 @@
-"""The best matching made soft: all N! matchings weighed together, or every row by itself (QARe, eq. 4 and
-13)."""
+"""The best matching made soft: all N! matchings together, or every row by itself (QARe, eq. 4 and 13)."""
 
 from functools import lru_cache
 from itertools import product
@@ -48,8 +47,7 @@ class Softened(NamedTuple):
 
 
 def softened_assignment(**initial) -> Panel:
-    """A few things matched softly, one to one and every row alone: lines, matrices, and both losses over the
-    temperature."""
+    """A few things matched softly, one to one and every row alone, with both losses over the temperature."""
     controls = {
         "temperature": log_slider(
             "temperature τ", 0.05, *TEMPERATURE, DECADE, {0.05: "InfoNCE .05", 0.5: ".5", 5: "5"}

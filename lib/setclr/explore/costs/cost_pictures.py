@@ -48,7 +48,7 @@ def cost_lines(table: Table, unit: str, title: str, marked: tuple[str, ...] = ()
 
 
 def added_lines(table: Table, title: str, claims: dict[str, dict[int, float]]) -> Picture:
-    """Per cent that a loss adds to a step, over N; and as stars what papers say, {words: {N: per cent}}."""
+    """Per cent that a loss adds to a step, over N. `claims` of papers are stars, {words: {N: per cent}}."""
     sizes = list(next(iter(table.values())))
     high = max(*(max(row.values()) for row in [*table.values(), *claims.values()]), 1.0)
     low = min(0.0, *(min(row.values()) for row in table.values()))
@@ -87,7 +87,7 @@ def label_sizes(axis, sizes: list[int]) -> None:
 
 
 def step_picture(parts: dict[str, float], losses: dict[str, float], title: str) -> Picture:
-    """A training step as a bar for every loss: the parts that all share, then the loss. Seconds."""
+    """A training step as a bar for every loss: the parts that all share, then the loss, in seconds."""
 
     def draw(figure) -> str:
         axis = figure.subplots()

@@ -185,6 +185,6 @@ class Stems:
 
 
 def limits(table: Table) -> tuple[float, float]:
-    """A little more than the table's range."""
+    """Ends of an axis: a little more than the table's range."""
     values = [value for row in table.values() for value in row.values()]
     return min(values) / 1.3, max(values) * 1.3

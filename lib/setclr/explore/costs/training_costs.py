@@ -28,7 +28,7 @@ class Cost(NamedTuple):
 
 
 def training_costs(**initial) -> Panel:
-    """Days and images a second against the number of GPUs, with sliders for all that the estimate assumes."""
+    """Days and images per second against the number of GPUs, with sliders for what the estimate assumes."""
     count()
     controls = {
         "gpus": log_slider("GPUs", 8, 1, 128, np.log10(2), {1: "1", 8: "GroCo: 8", 128: "128"}),
@@ -71,7 +71,7 @@ def cost(gpus: float, epochs: int, utilisation: float, views: str, gpu: str) -> 
 
 
 def paper_utilisation() -> float:
-    """The per cent of an A6000's peak that the paper's 22 hours amount to."""
+    """The per cent of an A6000's peak that the paper's 22 hours imply."""
     seconds = 3600 * PAPER_HOURS * PAPER_GPUS
     return 100 * PAPER_EPOCHS * IMAGES * per_image("2x224") / seconds / (PEAK["A6000"] * 1e12)
 
@@ -100,7 +100,7 @@ def build(figure, compact: bool) -> Drawing:
 
 
 def draw_days(axis, gap: str) -> Part:
-    """A line for each choice of views; moved by the controls. `gap` parts days and images a second."""
+    """A line for each choice of views; moved by the controls. `gap` separates days from images per second."""
     axis.set(xscale="log", yscale="log", xlim=(0.9, 145), ylim=DAYS, xlabel="GPUs", ylabel="days (estimate)")
     axis.set_xticks([1, 2, 4, 8, 16, 32, 64, 128], [1, 2, 4, 8, 16, 32, 64, 128])
     axis.set_yticks([0.01, 0.1, 1, 10, 100, 1000], ["0.01", "0.1", "1", "10", "100", "1,000"])

@@ -21,8 +21,7 @@ INSIDE = 0.5  # the radius at which the hub is drawn, so that it hides nobody
 
 
 def constraint_family(**initial) -> Panel:
-    """The couplings of two views of four images under the three constraints, while one point is dragged into
-    the way of the others."""
+    """The couplings of two views of four images under three constraints, while one point gets in the way."""
     controls = {
         "epsilon": log_slider("smoothing ε", 0.5, 0.05, 5, marks={0.1: ".1", 0.5: "paper .5", 2: "2"}),
         "hub": slider("angle of ■1", 95, 0, 360, 5, {5: "at home", 95: "between 2 and 3", 245: "amid 4"}),

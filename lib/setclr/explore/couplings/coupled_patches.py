@@ -25,7 +25,7 @@ def coupled_patches(
     """The coupling of the first views with the second ones, every row fair or every column too.
 
     Args:
-        embedded: (2, N, E), embeddings of both views, by the name of who made them; pixels and an untrained
+        embedded: (2, N, E), embeddings of both views, by the name of the encoder; pixels and an untrained
             network by default.
         views: (2, N, C, H, W) uint8, the pictures.
     """

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from setclr.explore.kit.parts import Part, bare
 from setclr.palette import BLACK, SKY
 
-MOST = 3  # fair shares: where the bars end, with a ▲ if they would go on
+MOST = 3  # fair shares: where the bars end, with a ▲ if they are cut off
 
 
 class SumBars(NamedTuple):

@@ -21,7 +21,7 @@ ROWS, OLDER = 1.15 * np.arange(N), np.linspace(-0.1, 4.7, QUEUE)  # y of picture
 SIDE, SMALL = 0.9, 0.6  # of pictures and of the queue's
 BESIDE = SIDE / 2 + 0.08  # from the middle of a picture to where lines and bars begin
 THICKEST = 9  # points
-MOST = 2.2  # fair shares: where the bars end, with an arrowhead if they would go on
+MOST = 2.2  # fair shares: where the bars end, with an arrowhead if they are cut off
 CONSTRAINTS = {"total": "U(1)", "rows": "U(a)", "both": "U(a, b)"}
 
 
@@ -34,7 +34,7 @@ def matching_lines(images: Tensor | None = None, z: Tensor | None = None, **init
         z: (18, E), their embeddings; made up by default.
 
     Raises:
-        ValueError: only one of the two is given, or not 18.
+        ValueError: only one of the two is given, or there are not 18.
     """
     counts = [None if x is None else len(x) for x in (images, z)]
     if counts not in ([None, None], [2 * N + QUEUE] * 2):
@@ -171,8 +171,7 @@ def draw_lines(axis, where: Layout) -> Part:
 
 
 def draw_masses(axis, where: Layout) -> Part:
-    """Bars of what is sent and received, with arrowheads where they would go on; moved by masses (18,) in
-    fair shares."""
+    """Bars of the masses sent and received, with arrowheads where cut off; moved by masses in fair shares."""
     widths = np.repeat([4, 9, 5] if where.compact else [6, 16, 10], PARTS)
     bars = axis.add_collection(LineCollection([], colors=SKY, linewidths=widths, zorder=1, capstyle="butt"))
     marks = [axis.plot([], [], sign, color=BLACK, markersize=4, zorder=3)[0] for sign in "><"]

@@ -33,8 +33,7 @@ class Path(NamedTuple):
 
 
 def sinkhorn_rounds(cost: Tensor | None = None, names: Sequence[str] = (), **initial) -> Panel:
-    """The coupling of two sets of features after any number of rounds, between the sums of its rows and
-    columns.
+    """The coupling of two sets of features after any number of rounds, with the sums of its rows and columns.
 
     Args:
         cost: (n, n) with the true matches on the diagonal; 64 made-up features in 8 groups by default.

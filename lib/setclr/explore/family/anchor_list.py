@@ -26,7 +26,7 @@ def anchor_list(embedded: dict[str, Tensor] | None = None, views: Tensor | None 
     """A batch seen from one anchor, a patch of the first view.
 
     Args:
-        embedded: (2, N, E), embeddings of both views, N ≥ 6, by the name of who made them; pixels and an
+        embedded: (2, N, E), embeddings of both views, N ≥ 6, by the name of the encoder; pixels and an
             untrained network by default.
         views: (2, N, C, H, W) uint8, the pictures.
     """
@@ -81,8 +81,7 @@ def sentence(values: dict, rows: list[np.ndarray], rank: int) -> str:
 
 
 def draw_strip(axis, pictures: np.ndarray, compact: bool) -> Part:
-    """The anchor's picture and its list's; moved by the anchor, the list's pictures and the second view's
-    rank."""
+    """The anchor's picture and its list's; moved by the anchor, the list and the second view's rank."""
     bare(axis)
     side, shown = pictures.shape[1], NEGATIVES + 2
     canvas = np.full((side + 8, (side + 8) * shown, 3), 255, np.uint8)

@@ -48,8 +48,7 @@ class Matrix(NamedTuple):
 
 
 def family_matrices(**initial) -> Panel:
-    """The assignments of nine losses on one batch, with a slider for how softly all of them, or one of them,
-    match."""
+    """The assignments of nine losses on one batch, with a slider for how softly all, or one, match."""
     controls = {"smoothing": smoothing_slider(), "moves": options("moves", ["all", *FOLLOWING])}
     return Panel(build, controls, (9, 4.6), initial, 5)
 

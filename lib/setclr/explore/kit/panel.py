@@ -182,8 +182,7 @@ class Panel:
 
 
 def _within(name: str, control: widgets.ValueWidget, value):
-    """The value if the control can take it. Raises ValueError where ipywidgets would move it to the nearest
-    end."""
+    """The value if the control can take it; ValueError where ipywidgets would move it to the nearest end."""
     if not hasattr(control, "min"):
         return choice(name, value, control.options)
     low, high = control.min, control.max
@@ -280,8 +279,8 @@ def _figure(size: tuple[float, float], draw: Callable):
 
 
 def _encode(canvas: FigureCanvasAgg, small: bool) -> bytes:
-    """The canvas as a PNG: in 256 colours and few bytes, or quickly: as it is, without Pillow's search for
-    the best filter of every row, which takes three times as long."""
+    """The canvas as a PNG: small, in 256 colours, or quick, without Pillow's search for the best filter of
+    every row, which takes three times as long."""
     pixels = np.asarray(canvas.buffer_rgba())
     if small:
         stream = io.BytesIO()

@@ -46,8 +46,7 @@ class Machine(NamedTuple):
 def machine(
     positive: Tensor, negatives: Tensor, points: Tensor, kind: str, bandwidth: float, **how
 ) -> Machine:
-    """The machine of z⁺ (2,) against negatives (n, 2) by `svm_dual(..., **how)`, and its score at points
-    (m, 2).
+    """The machine of z⁺ (2,) against negatives (n, 2) by `svm_dual(**how)`, and its score at points (m, 2).
 
     The weight of z⁺ has no bound, so f(z⁺) = 1 gives the offset. The ridge acts on the weights alone: a score
     at a negative's own point has none of it.
@@ -192,8 +191,7 @@ def draw_points(axis) -> Part:
 
 
 def marks(axis) -> Part:
-    """Squares for negatives, filled where α > 0, with a cross where it is C; moved by points, α, C and
-    sizes."""
+    """Squares for negatives, filled where α > 0, crossed where it is C; moved by points, α, C and sizes."""
     squares = axis.scatter(*[[0] * len(NEGATIVES)] * 2, marker="s", edgecolors=VERMILION, clip_on=False)
     crosses = axis.scatter([], [], marker="x", s=45, linewidths=2, color=BLACK, clip_on=False)
 

@@ -1,5 +1,4 @@
-"""One image against the others of a batch: which are its support vectors, and what they weigh (MMCL, figure
-4)."""
+"""One image against the others of a batch: its support vectors and their weights (MMCL, figure 4)."""
 
 from collections.abc import Callable
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Two still pictures of what QARe costs: a spectrum with few numbers in it, and times (QARe, figure 3)."""
+"""Still pictures of what QARe costs: a spectrum of mostly zeros, and times (QARe, figure 3)."""
 
 import numpy as np
 from torch import Tensor

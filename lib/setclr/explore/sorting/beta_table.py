@@ -1,5 +1,4 @@
-"""How many negatives, and how soft: the paper's results beside quantities that one can compute (GroCo, table
-8a)."""
+"""How many negatives, and how soft: the paper's results beside quantities to compute (GroCo, table 8a)."""
 
 import numpy as np
 from matplotlib.colors import LogNorm, Normalize

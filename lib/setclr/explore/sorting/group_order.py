@@ -157,8 +157,7 @@ def draw_disc(axis, compact: bool) -> Part:
 
 
 def draw_list(axis, compact: bool) -> Part:
-    """GroCo's list, its matrix P with the last K rows framed, and below each column their sum p; moved by a
-    `Sorting`."""
+    """GroCo's list, its matrix P with the last K rows framed, and their sum p; moved by a `Sorting`."""
     n, high = len(NAMES), 3.5  # how long a bar of certainty is
     base = n + high + 0.6
     bare(axis, (-0.7, n - 0.3), (base + 1.8, n - 1.7 if compact else -2.6))

@@ -1,4 +1,4 @@
-"""Recorded trainings that differ in the loss, compared: means, gaps and what they are worth against noise."""
+"""Recorded trainings that differ in the loss, compared: means, gaps, and how large noise is."""
 
 import json
 from itertools import combinations
@@ -53,7 +53,7 @@ def common_seeds(records: Records) -> Records:
 
 
 def accuracies(runs: dict[int, dict], row: str, column: str) -> list[float]:
-    """In per cent, a value a seed."""
+    """In per cent, one value for each seed."""
     return [record["accuracy_percent"][row][column] for _, record in sorted(runs.items())]
 
 

@@ -27,7 +27,7 @@ Maps = dict[str, dict[str, np.ndarray]]  # points (n, 2) in [-1, 1]² by encoder
 
 
 def feature_maps(maps: Maps | None = None, shown: ImageSet | None = None, **initial) -> Panel:
-    """Two t-SNE maps side by side, with the photograph that a class is in the middle of its patches.
+    """Two t-SNE maps side by side, with each class's photograph in the middle of its patches.
 
     Args:
         maps: what `maps_of` made; pixels and an untrained network by default.
@@ -155,8 +155,7 @@ def stamp(canvas: np.ndarray, tile: np.ndarray, x: int, y: int, rows: slice) -> 
 
 
 def middle(points: np.ndarray) -> np.ndarray:
-    """The point of a class that is nearest to all others of it, so that even in two heaps it lies among
-    them."""
+    """The point with the least total distance to the others, which lies among them even in two heaps."""
     return points[np.linalg.norm(points[:, None] - points, axis=-1).sum(1).argmin()]
 
 

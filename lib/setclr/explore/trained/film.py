@@ -19,9 +19,8 @@ SPREAD = 12  # about how far t-SNE spreads as many points
 class Film:
     """Records a run: hand it to `pretrain` as `on_epoch`. With a path the film is kept in that file.
 
-    A frame holds, for the same test images each time, their positions on a map (t-SNE of the features,
-    starting from the frame before) and their nearest training images. The first frame is the untrained
-    encoder's.
+    A frame holds, always for the same test images, their positions on a map (t-SNE of the features, starting
+    from the frame before) and their nearest training images. The first frame is the untrained encoder's.
     """
 
     def __init__(self, train: ImageSet, test: ImageSet, path: str | Path | None = None):

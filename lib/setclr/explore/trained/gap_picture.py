@@ -8,8 +8,8 @@ from setclr.palette import BLUE, VERMILION
 
 
 def gap_picture(records: Records, to: str = "infonce", reach: float = 6) -> Picture:
-    """The gap from one loss to every other, a dot a seed; grey: where means are no more than noise. Gaps
-    beyond `reach` points stand as a number."""
+    """The gap from one loss to every other, a dot for each seed; a mean within the grey may be noise.
+    Means beyond `reach` points are written as numbers."""
     names = [name for name in ranked(records) if name != to and len(gaps(records, name, to))]
     r = deviation(records, within=True)
 

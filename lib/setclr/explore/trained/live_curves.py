@@ -20,13 +20,13 @@ class LiveCurves:
     """Hand it to `pretrain` as `on_epoch`: after every epoch it measures the kNN accuracy (k=10, T=0.1),
     which becomes part of the history, and draws loss and accuracy anew, in place, under the running cell.
 
-    One object may look on at several trainings, one after the other. What the cell shows at the end is a
-    still picture; outside IPython nothing is shown and `picture` is all there is. Losses have units of their
-    own: each is drawn between its highest and its lowest value so far, with its last value beside it.
+    One object can follow several trainings, one after the other. What the cell shows at the end is a still
+    picture; outside IPython nothing is shown, and `picture` holds it. Losses have units of their own: each is
+    drawn between its highest and its lowest value so far, with its last value as a number.
 
     Args:
-        train, test: the images that are neighbours, and those that ask.
-        most: measure with so many of either at most, spread evenly over the classes.
+        train, test: the images that are neighbours, and those whose class is asked for.
+        most: of either at most this many are used, spread evenly over the classes.
 
     Attributes:
         curves: by loss, its values in all epochs, and the accuracies by epoch; 0 is before training. A loss
@@ -43,7 +43,7 @@ class LiveCurves:
         self._handle = None
 
     def __call__(self, run: Run) -> dict:
-        """Add what the run has become; returns the epoch's metrics."""
+        """Add the run's last epoch; returns its metrics."""
         loss, epoch = run.recipe.loss, len(run.rows)
         self.epochs = max(self.epochs, run.recipe.epochs)
         if loss not in self.curves:
@@ -64,7 +64,7 @@ class LiveCurves:
         return float((predicted == self.test.labels).float().mean())
 
     def show(self) -> None:
-        """Draw, and put the picture in the place of the last one."""
+        """Draw, and replace the picture shown."""
         self.picture = still(self.draw, (9, 3.3))
         if get_ipython() is None:
             return

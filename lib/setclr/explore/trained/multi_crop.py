@@ -1,5 +1,4 @@
-"""Multi-crop on one photograph: where crops are cut, and what the encoder sees of them (GroCo, section
-4.3)."""
+"""Multi-crop on one photograph: where crops are cut, and what the encoder sees (GroCo, section 4.3)."""
 
 from dataclasses import replace
 from functools import lru_cache

@@ -13,8 +13,9 @@ SHARE = 3 / 4  # of every photograph's width that is for training, the rest for 
 
 
 def photo_tree(path: str | Path, each: int = 100, side: int = 96) -> Path:
-    """Write path/train/PHOTOGRAPH/*.jpg and path/val/PHOTOGRAPH/*.jpg, as anybody's folder of images is laid
-    out; a tree that is there stays.
+    """Write path/train/PHOTOGRAPH/*.jpg and path/val/PHOTOGRAPH/*.jpg, the usual layout of images.
+
+    Folders that exist are left alone.
 
     The files are squares of the photographs at their own resolution and in their own colours, `side` pixels
     wide: `each` of a photograph from the left three quarters for training, a quarter as many from the rest.

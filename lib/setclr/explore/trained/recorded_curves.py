@@ -116,7 +116,7 @@ def draw_curves(axis, records: Records, last: int) -> Part:
 
 
 def draw_accuracies(axis, records: Records) -> Part:
-    """A row a loss, the best on top; moved by a loss and the name of the seeds."""
+    """One row for each loss, the best on top; moved by a loss and the name of the seeds."""
     names, every, moving = ranked(records), [], [axis.axhspan(0, 1, color=MIST, zorder=-1)]
     for column, colour, marker, shift in COLUMNS:
         for y, name in enumerate(names):

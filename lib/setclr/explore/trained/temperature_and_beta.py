@@ -25,7 +25,7 @@ TEMPERATURES = (0.004, 0.02, 0.1, 0.5, 2.5)  # equal steps on a logarithmic slid
 BETAS = (0.0625, 0.25, 1.0, 4.0, 16.0)
 LOSSES = {"InfoNCE": "InfoNCE(temperature={})", "GroCo": "GroCo(beta={}, negatives=10)"}
 SYMBOLS = {"InfoNCE": "τ", "GroCo": "β"}
-BATCH = 256  # images whose similarities are looked at
+BATCH = 256  # images whose similarities are shown
 EDGES = np.linspace(-1, 1, 41)
 
 
@@ -49,8 +49,10 @@ def temperature_and_beta(grid: Grid | None = None, untrained: Outcome | None = N
             a logarithmic scale.
         untrained: its accuracy is drawn as a line.
 
-    Without arguments it trains for two epochs on some patches, in seconds. Raises ValueError for fewer than
-    two values of a loss, or unequal steps.
+    Without arguments it trains for two epochs on some patches, in seconds.
+
+    Raises:
+        ValueError: a loss has fewer than two values, or they are not equally far apart.
     """
     if grid is None:
         grid, untrained = quick_grid()
@@ -72,8 +74,11 @@ def temperature_and_beta(grid: Grid | None = None, untrained: Outcome | None = N
 
 
 def outcome(run: Run, train: ImageSet, test: ImageSet) -> Outcome:
-    """Of a run: kNN on the test images with the training images as neighbours, and similarities as the loss
-    sees them, of two views of BATCH training images, batch norms taking the statistics of the batch."""
+    """What a run came to: kNN on the test images with the training images as neighbours, and similarities.
+
+    The similarities are those that the loss sees: of two views of BATCH training images, with batch norms
+    that take the statistics of the batch.
+    """
     bank, queries = (features(run.encoder, part.images) for part in (train, test))
     predicted = knn(bank, train.labels, queries, k=min(10, len(bank)), temperature=0.1)
     images = decoded(train.sample(min(BATCH, len(train))))

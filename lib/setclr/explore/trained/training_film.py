@@ -1,5 +1,4 @@
-"""A training run as a film: where the encoder puts each photograph, epoch by epoch, and whom it takes for
-neighbours."""
+"""A training run as a film: where the encoder puts each patch, epoch by epoch, and next to which others."""
 
 import itertools
 
@@ -149,8 +148,7 @@ def map_of(positions: np.ndarray, small: np.ndarray, chosen: int) -> np.ndarray:
 
 
 def row_of(film: Film, epoch: int, chosen: int) -> np.ndarray:
-    """(40, 40·7 + 20, 3) uint8: the chosen image, then its neighbours, framed green where the photograph is
-    the same."""
+    """(40, 40·7 + 20, 3) uint8: the chosen image and its neighbours, green if of the same photograph."""
     canvas = np.full((40, 40 * (NEIGHBOURS + 1) + 20, 3), 255, np.uint8)
     canvas[4:36, 4:36] = thumbnails(decoded(film.shown)[[chosen]], 32)[0]
     neighbours, same = film.neighbours[epoch][chosen].astype(int), same_photograph(film, epoch, chosen)
