@@ -115,14 +115,14 @@ def landmarks(
     order = similarity.argsort(dim=1, descending=True, stable=True).numpy(force=True)
     rows = {}
     for row, (wanted, ignored) in PROTOCOLS.items():
-        scores = []
+        precisions = []
         for q in range(len(order)):
             positive, aside = (np.concatenate([of[name][q] for name in names]) for names in (wanted, ignored))
             if len(positive):
                 ranks = _ranks(order[q], positive, aside)
-                scores.append([average_precision(ranks), *(_precision(ranks, k) for k in cuts)])
-        means = 100 * np.mean(scores, axis=0) if scores else [np.nan] * (1 + len(cuts))
-        rows[row] = [*means, len(scores)]
+                precisions.append([average_precision(ranks), *(_precision(ranks, k) for k in cuts)])
+        means = 100 * np.mean(precisions, axis=0) if precisions else [np.nan] * (1 + len(cuts))
+        rows[row] = [*means, len(precisions)]
     table = pd.DataFrame.from_dict(rows, "index", columns=["mAP", *(f"mP@{k}" for k in cuts), "queries"])
     return table.astype({"queries": int})
 

@@ -71,12 +71,12 @@ def pretrain(
             stays.
         Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step, with a checkpoint.
     """
-    place, out = choose_device(device), None if out is None else Path(out)
+    where, out = choose_device(device), None if out is None else Path(out)
     state = from_first(lambda: _stored(recipe, out) if out and resume else None)
     if state:
         run = checkpoint.run_of(state)
         if run.finished:
-            return _ready(run, place)
+            return _ready(run, where)
 
     dataset = _dataset(recipe, root)
     if not state:
@@ -85,7 +85,7 @@ def pretrain(
         workers = min(8, max(1, (os.cpu_count() or 1) - 1))
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(recipe.seed)
-        trainer = Trainer(_ready(run, place), dataset, place, workers, compiled)
+        trainer = Trainer(_ready(run, where), dataset, where, workers, compiled)
         if state:
             trainer.restore(state, str(out))
         if out:
@@ -96,7 +96,7 @@ def pretrain(
             train(trainer, out, on_epoch)
         finally:
             trainer.view_batches.close()  # and with it the processes that read photographs
-    return _ready(run, place)
+    return _ready(run, where)
 
 
 def train(trainer: Trainer, out: Path | None, on_epoch: Callable | None) -> None:
