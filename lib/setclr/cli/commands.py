@@ -181,10 +181,8 @@ def evaluate(
         all: Also k = 1 and 20, projections, retrieval, matching, and a page with pictures, RUN/report.html.
     """
     from setclr import training
+    from setclr.reports import pages, records
     from setclr.reports.exports import replacing
-    from setclr.reports.pages import page, require_matplotlib
-    from setclr.reports.records import counted, describe_machine
-    from setclr.reports.records import record as write
     from setclr.reports.tables import evaluate, evaluate_all, labelled
     from setclr.training.distributed import joined, rank
     from setclr.training.pretraining import choose_device
@@ -194,7 +192,7 @@ def evaluate(
         own = choose_device(stack.enter_context(joined(device)))
         file = None
         if all and rank() == 0:
-            require_matplotlib()
+            pages.require_matplotlib()
             file = stack.enter_context(replacing(out))
         train, test = labelled(loaded.recipe, root)
         loaded.encoder.to(own)
@@ -204,11 +202,11 @@ def evaluate(
         if rank():
             return
         print(table.round(1).to_string())
-        how = (pixels, typed, describe_machine(loaded.encoder))
+        how = (pixels, typed, records.describe_machine(loaded.encoder))
         if record:
-            write(record, loaded, table, counted(train, test), *how)
+            records.record(record, loaded, table, records.counted(train, test), *how)
         if file and measured:
-            file.write(page(run.resolve().name, loaded, train, test, measured, *how).encode())
+            file.write(pages.page(run.resolve().name, loaded, train, test, measured, *how).encode())
             print(out)
 
 
