@@ -336,3 +336,22 @@ def test_one_class_beside_a_queue_has_the_queue_for_negatives():
         value = loss(z, memory=memory, labels=labels)
         (gradient,) = torch.autograd.grad(value, z)
         assert value > 0 and gradient.isfinite().all()
+
+
+@settings(max_examples=15)
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(2, 5))
+def test_iot_with_a_queue_matches_each_view_with_the_keys_there_are(V, U, N):
+    """Appendix C for any number of keys: its image's other keys and the queue."""
+    assume(U > 1 or V == 1)
+    z, keys = torch.randn(V, N, 5, dtype=torch.float64), torch.randn(U, N, 5, dtype=torch.float64)
+    memory = torch.randn(4, 5, dtype=torch.float64)
+    loss = IOT("rows", TAU)
+    expected = [sup_con(p, n[:4]) for p, n in book(z, keys, memory)]
+    np.testing.assert_allclose(loss(z, keys, memory, reduction="none").flatten(), expected, rtol=1e-9)
+    A = loss.assignment(z, keys, memory)
+    assert A.shape == (V * N, U * N + 4)
+    torch.testing.assert_close(A.sum(1), torch.ones(V * N, dtype=A.dtype))
+    same = torch.eye(N, dtype=torch.bool).repeat(V, U)
+    assert A[:, : U * N][~same].abs().max() == 0
+    if V > 1:
+        assert A[:, : U * N].diagonal().abs().max() == 0

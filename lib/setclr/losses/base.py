@@ -23,7 +23,7 @@ class Objective(nn.Module):
     """What the training loop asks of a loss, or of a baseline, before it calls it with embeddings z.
 
     `takes`: which of "keys", "memory" and "labels" it understands beside z, and "views" if z may have more
-    than two. `targets`: None, or what it must be told of each image, "labels" or "clusters". `local`:
+    than two. `targets`: None, or the target of each image that it needs, "labels" or "clusters". `local`:
     whether it takes local features, too (`models.LocalFeatures`).
     """
 
@@ -68,7 +68,7 @@ class SetLoss(Objective):
                 V = 1 every key of an image is a positive; for V > 1 all but that of the anchor's own crop,
                 for the keys of the first V views are those of z's crops.
             memory: (Q, E): more negatives for every anchor; get no gradient.
-            labels: (N,) integers: points of one class are positives, too. Distinct labels change nothing.
+            labels: (N,) integers: points of one class are positives too. Distinct labels change nothing.
             weight: (N,) ≥ 0, of the images in the mean.
             reduction: "mean" gives Σ_vi w_i ℓ_vi / (V Σ_i w_i), ℓ the anchors' values and w = 1 without
                 `weight`; "none" gives w_i ℓ_vi, (V, N).

@@ -1,7 +1,7 @@
-"""What the tables compare with that is no matching: labels, rotations, clusters, an image and its parts.
+"""Baselines of the papers' tables that match nothing: labels, rotations, clusters, an image and its parts.
 
-They see a batch as the losses do, as z (V, N, E), but as raw outputs, not on a sphere: those of a classifier
-of E classes, or of DeepInfoMax's two heads. They have no assignment.
+They see a batch as z (V, N, E), as the losses do, but use the raw outputs: those of a classifier of E
+classes, or of DeepInfoMax's two heads. They have no assignment.
 """
 
 import torch
@@ -13,7 +13,7 @@ from setclr.losses.base import Objective
 
 
 class Baseline(Objective):
-    """Scores the outputs z of a batch; some of them by what each image is."""
+    """Scores the outputs z of a batch, some baselines with a target for each image."""
 
     def forward(self, z: Tensor, targets: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """The loss, a 0-d tensor, in float32 or wider.
@@ -24,7 +24,7 @@ class Baseline(Objective):
             weight: (E,) weights of the targets in the mean; None: all 1.
 
         Raises:
-            ValueError: z or targets are not as above; names what they are.
+            ValueError: z or targets are not as above.
         """
         if not isinstance(z, Tensor) or z.ndim != 3 or not z.is_floating_point() or 0 in z.shape:
             got = f"{tuple(z.shape)} {z.dtype}" if isinstance(z, Tensor) else type(z).__name__
@@ -47,7 +47,7 @@ class Baseline(Objective):
 
 
 class Supervised(Baseline):
-    """Cross-entropy of the labels: what an encoder learns that is told them. E is the number of classes.
+    """Cross-entropy of the labels: supervised learning. E is the number of classes.
 
     The first row of table 2 of the QARe paper.
     """
@@ -58,15 +58,15 @@ class Supervised(Baseline):
 class DeepCluster(Baseline):
     """Cross-entropy of the clusters of the encoder's own features (Caron et al. 2018). E is their number.
 
-    Every epoch begins with new clusters and a new last layer (`training.clusters`). An image weighs one over
-    the size of its cluster, which is what drawing clusters uniformly comes to: else one would take them all.
+    Every epoch begins with new clusters and a new last layer (`training.clusters`). An image's weight is one
+    over the size of its cluster, as if clusters were drawn uniformly; otherwise one would take all images.
     """
 
     targets = "clusters"
 
 
 class Rotation(Baseline):
-    """By how many quarter turns was it turned (Gidaris et al. 2018)? A view is shown in all four; E is 4.
+    """How many quarter turns (Gidaris et al. 2018)? A view is shown in all four rotations; E is 4.
 
     RotationNet in table 2 of the QARe paper.
     """
@@ -90,8 +90,8 @@ class DeepInfoMax(Baseline):
           + \operatorname{mean}_{i \ne j, l}\, \operatorname{sp}(\langle g_i, c_{jl}\rangle) - 2 \log 2
 
     with g the image's embedding, c those of its locations, sp the softplus: minus the Jensen-Shannon estimate
-    of what an image says about its parts. 0 for embeddings that say nothing, above −2 log 2. That paper's
-    global objective and its prior are left out.
+    of the information between an image and its parts. It is 0 for embeddings that are all 0 and stays above
+    −2 log 2. That paper's global objective and its prior are left out.
 
     z is (1 + L, N, E): of the whole image, and of its L locations. Cost: O(L N² E) time, O(L N²) memory.
     """
@@ -102,10 +102,10 @@ class DeepInfoMax(Baseline):
         P, N, _ = z.shape
         if P < 2 or N < 2:
             raise ValueError(f"z must be (1 + L, N, E) with L >= 1 and N >= 2, got {tuple(z.shape)}")
-        says = torch.einsum("ie,lje->lij", z[0], z[1:])
-        own = says.diagonal(dim1=1, dim2=2)
-        of_others = (F.softplus(says).sum() - F.softplus(own).sum()) / ((P - 1) * N * (N - 1))
-        return F.softplus(-own).mean() + of_others - 2 * says.new_tensor(2).log()
+        products = torch.einsum("ie,lje->lij", z[0], z[1:])
+        own = products.diagonal(dim1=1, dim2=2)
+        of_others = (F.softplus(products).sum() - F.softplus(own).sum()) / ((P - 1) * N * (N - 1))
+        return F.softplus(-own).mean() + of_others - 2 * products.new_tensor(2).log()
 
 
 def check_targets(targets: Tensor, z: Tensor) -> None:

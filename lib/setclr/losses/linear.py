@@ -1,7 +1,7 @@
 """Linear assignment: two views matched by their distances (Moskalev et al. 2022, section 3.3).
 
-The inner problem looks for the cheapest matching of view 0 with view 1; the loss is by how much the true one
-costs more.
+The inner problem looks for the cheapest matching of view 0 with view 1; the loss is how much more the true
+matching costs.
 """
 
 import torch

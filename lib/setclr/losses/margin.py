@@ -18,8 +18,7 @@ POOLS = ("all", "view")
 
 
 class MMCL(SetLoss):
-    r"""The decision function of z⁺'s machine at the other views of its image (MMCL, eq. 8 and 9,
-    algorithm 1).
+    r"""The decision function of z⁺'s machine at its image's other views (MMCL, eq. 8 and 9, algorithm 1).
 
     .. math::
         L = \operatorname{mean}_{z^+, z}\; \sum_{j} \alpha_j \left( k(y_j, z) - k(z^+, z) \right), \qquad

@@ -15,8 +15,7 @@ from setclr.losses.points import Points
 
 
 class QARe(SetLoss):
-    r"""Bound of the quadratic assignment of two views, from the spectra of their similarities (QARe, eq. 7
-    and 17).
+    r"""Bound of the quadratic assignment of two views, from two spectra (QARe, eq. 7 and 17).
 
     .. math::
         L_{cosine} = \tfrac{1}{N^2} \langle \lambda(1 + S_A), \lambda(1 + S_B) \rangle_+, \qquad

@@ -11,8 +11,7 @@ from setclr.losses.points import Points, check_positive_views
 
 
 class SparseCLR(SetLoss):
-    r"""Each anchor picks its positive out of the negatives by a sparsemax, which gives most of them nothing
-    (QARe, eq. 14).
+    r"""Each anchor picks its positive by a sparsemax, which gives most negatives nothing (QARe, eq. 14).
 
     .. math::
         L = \operatorname{mean}_{a, p}\; \max\nolimits_\Omega(x_{ap}) - (s_{ap} - m), \qquad

@@ -1,8 +1,8 @@
 """IOT: contrastive learning as inverse optimal transport (Shi et al. 2023, IOT-CL).
 
 Inner problem: move every point's mass to the points it resembles, at the cost C = 1 − s and smoothed by
-entropy. The constraints decide which sums of the coupling are prescribed. Outer problem: the true coupling
-sends all of it to the anchor's positives.
+entropy. The constraints decide which sums of the coupling are prescribed. Outer problem: an anchor's mass
+should go to its positives alone.
 """
 
 import math
@@ -50,21 +50,21 @@ class IOT(SetLoss):
     The uniformity penalty (IOT-CL, eq. 24 and 25) pulls the negatives' masses to one value: Q̄ equals P at
     positive pairs and q, without gradient, at negative ones. With the mean for q, as the text of section 3.4
     says, it is a Kullback–Leibler divergence, ≥ 0 and 0 exactly when they are all the same; the printed eq.
-    25 says max. Only negatives contribute, so the gradient has a second part, which moves mass from the
-    positives to the negatives: it remains where the value is 0, and the loss itself has to outweigh it.
+    25 says max. Only negatives contribute, so the gradient also moves mass from the positives to the
+    negatives, even where the value is 0; the loss itself has to outweigh that.
 
     With `memory` (IOT-CL, eq. 38) each view is matched on its own: its N anchors with the other views' points
     and the queue, where pairs of different images of the batch are forbidden. An in-batch column then holds
-    the positive alone, and "both", which prescribes the column's mass, forgets how alike the two are:
-    its gradient moves the queue's pairs only, at convergence nothing. With a queue take "rows".
+    the positive alone, and "both", which prescribes the column's mass, does not depend on their
+    similarity: its gradient moves the queue's pairs only, at convergence nothing. With a queue take "rows".
 
-    `assignment`: n·P, (V·N, V·N) or (V·N, V·N + Q); rows sum to 1 for "rows" and "both".
+    `assignment`: n·P, (V·N, U·N) or (V·N, U·N + Q); rows sum to 1 for "rows" and "both".
 
     Args:
         constraint: "total", "rows" or "both".
         epsilon: ε > 0, InfoNCE's temperature, or a 0-d `nn.Parameter` to learn it; the paper uses 0.5.
         iterations: rounds for "both", ≥ 1 (the paper: 1, 2, 4, 8), or None for as many as it takes to
-            converge, at most 1,000, then a warning. Without meaning for the other constraints.
+            converge, at most 1,000, then a warning. The other constraints ignore it.
         uniformity: λ ≥ 0, weight of the penalty.
         uniform_target: "mean" or "max" of the negatives' masses for q.
 
