@@ -20,7 +20,12 @@ os.environ.setdefault("MPLBACKEND", "agg")
 os.environ["OMP_NUM_THREADS"] = str(THREADS)  # for the processes that tests start
 torch.set_num_threads(THREADS)
 hypothesis.settings.register_profile(
-    "setclr", deadline=None, max_examples=30, derandomize=True, database=None
+    "setclr",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],  # the machine may be busy
+    max_examples=30,
+    derandomize=True,
+    database=None,
 )
 hypothesis.settings.load_profile("setclr")
 

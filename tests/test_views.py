@@ -14,7 +14,7 @@ from torchvision.transforms.v2 import functional as F
 from setclr import views
 from setclr.views import PRESETS, View, apply, augment, draw, parameters, pixels, preset
 
-few = settings(max_examples=15, deadline=None, derandomize=True)
+few = settings(max_examples=15)
 sides = st.integers(1, 70)
 HARD = View(size=24, scale=(0.05, 1.0), jitter=(0.9, 1.3, 1.1, 0.5), blur=0.5, solarise=0.4)
 
