@@ -26,14 +26,14 @@ def matching_dots(results: dict[str, Results], pixels: float) -> Picture:
             va="top",
             fontsize=8,
         )
-        for place, (word, colour) in enumerate(
+        for k, (word, colour) in enumerate(
             (
                 ("● the loss alone", BLUE),
                 ("■ with QARe", OCHRE),
                 ("bar: mean; number: what QARe adds", "black"),
             )
         ):
-            axes[0].text(-0.45, 22 - 5 * place, word, color=colour, fontsize=9)
+            axes[0].text(-0.45, 22 - 5 * k, word, color=colour, fontsize=9)
         return f"Pixels, tint and contrast taken out, match {pixels:.1%}. " + " ".join(sentences)
 
     return still(draw, (1 + 0.75 * sum(widths), 3.6))
@@ -42,15 +42,15 @@ def matching_dots(results: dict[str, Results], pixels: float) -> Picture:
 def draw_losses(axis, title: str, losses: Results, pixels: float) -> str:
     words = []
     axis.axhline(100 * pixels, color=GREY, linestyle=":")
-    for place, (name, both) in enumerate(losses.items()):
+    for at, (name, both) in enumerate(losses.items()):
         means = [100 * float(np.mean(seeds)) for seeds in both]
         for seeds, mean, shift, colour, marker in zip(both, means, (-0.17, 0.17), (BLUE, ORANGE), "os"):
-            x = np.full(len(seeds), place + shift)
+            x = np.full(len(seeds), at + shift)
             axis.plot(x[:1] + (-0.13, 0.13), [mean, mean], color=colour, linewidth=3)
             axis.plot(x, 100 * np.array(seeds), marker, color=colour, markersize=6, markeredgecolor="black",
                       linestyle="none")  # fmt: skip
         axis.text(
-            place, 2, f"{means[1] - means[0]:+.1f}".replace("-", "−"), ha="center", weight="bold", fontsize=9
+            at, 2, f"{means[1] - means[0]:+.1f}".replace("-", "−"), ha="center", weight="bold", fontsize=9
         )
         words.append(f"{name} {means[0]:.1f} %, with QARe {means[1]:.1f} %")
     axis.set(title=title, xlim=(-0.5, len(losses) - 0.5), xticks=range(len(losses)), xticklabels=losses)

@@ -125,8 +125,8 @@ def draw_page(axis, small: np.ndarray, compact: bool) -> Part:
     bare(axis)
     picture = axis.imshow(page_of([], small), interpolation="nearest")
     for column in range(COLUMNS):
-        for place, word in enumerate(("view 1", "gets", "true one")):
-            x = corner(column)[0] + PATCH / 2 + place * (PATCH + GAP)
+        for k, word in enumerate(("view 1", "gets", "true one")):
+            x = corner(column)[0] + PATCH / 2 + k * (PATCH + GAP)
             axis.text(x, -4, word, ha="center", fontsize=7 if compact else 8, color="#555555")
     marks = [
         axis.plot([], [], linestyle="none", marker=marker, color=colour, markersize=7)[0]
@@ -158,8 +158,8 @@ def draw_curves(axis, sizes: list[int], baseline: tuple[str, dict]) -> Part:
     axis.plot(sizes, y[WAYS[0]], color=GREY, linewidth=1.2, linestyle=":")
     axis.text(0.03, 0.04, f"···  {name}, one to one", color="#555555", **inside)
     lines, dots, words = [], [], []
-    looks = ((0.22, "-", "o", BLUE, BLUE), (0.13, "--", "s", ORANGE, OCHRE))
-    for height, style, marker, colour, ink in looks:
+    styles = ((0.22, "-", "o", BLUE, BLUE), (0.13, "--", "s", ORANGE, OCHRE))
+    for height, style, marker, colour, ink in styles:
         lines.append(axis.plot([], [], style, color=colour)[0])
         dots.append(axis.plot([], [], marker, color=colour, markeredgecolor="black")[0])
         words.append(axis.text(0.1, height, "", color=ink, weight="bold", **inside))

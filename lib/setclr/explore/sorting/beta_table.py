@@ -49,8 +49,7 @@ def beta_table(measures: dict[str, np.ndarray]) -> Picture:
                     )
         pairs = ", ".join(f"({NEGATIVES[row]}, {BETAS[column]:g})" for row, column in BEST)
         along = "; ".join(
-            f"{title}: {', '.join(f'{values[place]:.3g}' for place in BEST)}"
-            for title, values in grid.items()
+            f"{title}: {', '.join(f'{values[best]:.3g}' for best in BEST)}" for title, values in grid.items()
         )
         return f"Negatives against inverse temperature. At the paper's best pairs (N, β) {pairs}: {along}."
 

@@ -153,14 +153,14 @@ def draw_curves(axis, below, compact: bool) -> Part:
         moving.extend([line, dot])
         return line, dot
 
-    looks = [look[:2] for look in LOSSES.values()]
-    weight = [line_and_dot(axis, *look) for look in looks]
+    styles = [style[:2] for style in LOSSES.values()]
+    weight = [line_and_dot(axis, *style) for style in styles]
     count = []
     if below is not None:
         axis.tick_params(labelbottom=False)
         below.set(ylim=(0, 6.6), yticks=(0, 3, 6), **degrees)
         below.set_title("negatives with any weight", fontsize=10)
-        count = [line_and_dot(below, *look) for look in looks]
+        count = [line_and_dot(below, *style) for style in styles]
         for line, _ in count:
             line.set_drawstyle("steps-mid")
 

@@ -16,17 +16,15 @@ def gap_picture(records: Records, to: str = "infonce", reach: float = 6) -> Pict
     def draw(figure) -> str:
         axis, words = figure.subplots(), []
         axis.axvline(0, color="black", linewidth=1)
-        for place, name in enumerate(names):
+        for y, name in enumerate(names):
             gap = gaps(records, name, to)
             mean, needed = gap.mean(), 2 * r * (2 / len(gap)) ** 0.5
-            axis.barh(
-                place, 2 * np.nan_to_num(needed), 0.8, -np.nan_to_num(needed), color="#e4e4e4", zorder=0
-            )
-            axis.plot([mean, mean], [place - 0.35, place + 0.35], color=VERMILION, linewidth=2.5)
-            axis.plot(gap, [place] * len(gap), "o", color=BLUE, markersize=5)
+            axis.barh(y, 2 * np.nan_to_num(needed), 0.8, -np.nan_to_num(needed), color="#e4e4e4", zorder=0)
+            axis.plot([mean, mean], [y - 0.35, y + 0.35], color=VERMILION, linewidth=2.5)
+            axis.plot(gap, [y] * len(gap), "o", color=BLUE, markersize=5)
             if abs(mean) > reach:
-                at = np.sign(mean) * 0.9 * reach
-                axis.text(at, place, f"{mean:+.1f}", va="center", ha="center", color=VERMILION)
+                x = np.sign(mean) * 0.9 * reach
+                axis.text(x, y, f"{mean:+.1f}", va="center", ha="center", color=VERMILION)
             words.append(f"{name} {mean:+.1f}{' (noise)' if abs(mean) <= needed else ''}")
         axis.set(xlim=(-reach, reach), ylim=(len(names) - 0.4, -0.6), yticks=range(len(names)),
                  yticklabels=names, xlabel=f"linear probe: points above {to} with the same seed")  # fmt: skip

@@ -13,7 +13,7 @@ from setclr.explore.kit.tiles import decoded
 from setclr.palette import BLUE, GREEN, GREY, OCHRE, PURPLE, VERMILION
 from setclr.training.checkpoint import Run, new_run
 
-LOOKS = list(zip((BLUE, VERMILION, GREEN, PURPLE, OCHRE), ("-", "--", "-.", ":", (0, (5, 1)))))
+STYLES = list(zip((BLUE, VERMILION, GREEN, PURPLE, OCHRE), ("-", "--", "-.", ":", (0, (5, 1)))))
 
 
 class LiveCurves:
@@ -82,9 +82,9 @@ class LiveCurves:
         right.text(1.3 * self.epochs, 100 * self.raw, f"raw pixels {self.raw:.1%}", color="#555555",
                    ha="right", va="bottom", fontsize=9)  # fmt: skip
         sentences = [f"Raw pixels {self.raw:.1%}."]
-        for place, (loss, (losses, accuracies)) in enumerate(self.curves.items()):
-            colour, style = LOOKS[place % len(LOOKS)]
-            last, height = accuracies[max(accuracies)], 0.95 - 0.08 * place
+        for k, (loss, (losses, accuracies)) in enumerate(self.curves.items()):
+            colour, style = STYLES[k % len(STYLES)]
+            last, height = accuracies[max(accuracies)], 0.95 - 0.08 * k
             name = short(loss) if [*map(short, self.curves)].count(short(loss)) == 1 else loss
             right.plot(
                 *zip(*((e, 100 * x) for e, x in sorted(accuracies.items()))), color=colour, linestyle=style

@@ -153,8 +153,8 @@ class Row:
         self.moving += [*self.bars, *self.means, *self.said]
 
     def show(self, value: float) -> str:
-        place = int(np.abs(np.log(np.array(self.values) / value)).argmin())
-        value = self.values[place]
+        at = int(np.abs(np.log(np.array(self.values) / value)).argmin())
+        value = self.values[at]
         one = self.grid[self.name, value]
         title = f"{self.name}, {SYMBOLS[self.name]} = {value:g}"
         means, spread, shapes = self.samples[value]
@@ -169,8 +169,8 @@ class Row:
             parts = [(x - low) / (high - low or 1) for x in one.losses]
             self.line.set_data(range(1, len(parts) + 1), parts)
             self.words.set_text(f"{title}\nfrom {one.losses[0]:.4g} to {one.losses[-1]:.4g}")
-            self.dot.set_data([place], [100 * one.knn])
-            self.number.set(x=place, y=100 * one.knn + 0.07 * np.diff(self.dot.axes.get_ylim())[0])
+            self.dot.set_data([at], [100 * one.knn])
+            self.number.set(x=at, y=100 * one.knn + 0.07 * np.diff(self.dot.axes.get_ylim())[0])
             self.number.set_text(f"{one.knn:.1%}")
         return (
             f"{title}: loss from {one.losses[0]:.4g} to {one.losses[-1]:.4g}, kNN {one.knn:.1%}, cosines of "
