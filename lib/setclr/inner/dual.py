@@ -202,12 +202,7 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
         gradient = here.product(alpha) - 2
         solved[left] = here.clip(alpha)
 
-        size, mass = alpha.abs().amax(1, keepdim=True), alpha.abs().sum(1, keepdim=True)
-        below, above = free & (alpha < -30 * eps * size), free & (alpha > C + 30 * eps * size)
-        slack = 30 * eps * (1 + mass)
-        inward = torch.where(at_C, gradient > slack, gradient < -slack)
-        freed = inward & negative[left] & ~free
-        wrong = below | above | freed
+        wrong, above, freed = violations(alpha, gradient, free, at_C, negative[left], C)
         count = wrong.sum(1)
         fewer = count < fewest
         fewest, patience = torch.where(fewer, count, fewest), torch.where(fewer, PATIENCE, patience - 1)
@@ -219,7 +214,7 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
         stuck = (count > 0) & ((large & (helped == 0)) | ((patience <= 0) & (helped < HELPS)))
         if bool(stuck.any()):
             again, steps = left[stuck], STEPS * 2 ** int(helped[stuck].max())
-            near_0 = EXACT * eps * (1 + mass[stuck].amin().item())
+            near_0 = EXACT * eps * (1 + alpha[stuck].abs().sum(1).amin().item())
             alpha, residual = projected_gradient(machines.only(again), near_0, steps, descended[again])
             solved[again] = descended[again] = alpha
             free[stuck], at_C[stuck] = (alpha > 0) & (alpha < C), alpha >= C
@@ -230,6 +225,19 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
             x[count > 0] for x in (left, free, at_C, fewest, patience, helped)
         )
     return Solved(solved, machines.residual(solved, machines.product(solved)))
+
+
+def violations(
+    alpha: Tensor, gradient: Tensor, free: Tensor, at_C: Tensor, negative: Tensor, C: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Where a guess is wrong, (A, P) bool: in all, free ones above C, bound ones that should be free."""
+    eps = 30 * torch.finfo(alpha.dtype).eps
+    size, mass = alpha.abs().amax(1, keepdim=True), alpha.abs().sum(1, keepdim=True)
+    below, above = free & (alpha < -eps * size), free & (alpha > C + eps * size)
+    slack = eps * (1 + mass)
+    inward = torch.where(at_C, gradient > slack, gradient < -slack)
+    freed = inward & negative & ~free
+    return below | above | freed, above, freed
 
 
 def free_solution(machines: Machines, free: Tensor, at_C: Tensor) -> Tensor:
