@@ -9,9 +9,9 @@ from setclr.recipes.published.row import Published
 from setclr.recipes.recipe import Recipe
 
 ROWS = {
-    name: row
+    row.name: row
     for paper in (qare, groco, iot, mmcl)
-    for name, row in sorted(paper.rows().items(), key=lambda item: item[1].published.table)
+    for row in sorted(paper.rows(), key=lambda row: row.published.table)
 }
 RECIPES_OF_PAPERS: dict[str, Recipe] = {name: row.recipe for name, row in ROWS.items()}
 PUBLISHED: dict[str, Published] = {name: row.published for name, row in ROWS.items()}

@@ -6,13 +6,12 @@ Table 9a: both rows of InfoNCE with stop-gradient, which ours does not have. Tab
 likewise. Table 9f: a kNN in the projection space, no pretraining.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from setclr.recipes.published.row import Published, Row
+from setclr.recipes.published.row import Row, printed_row
 from setclr.recipes.recipe import Recipe
-
-PAPER = "Shvetsova 2023"
 
 # The columns of most tables, and of the others.
 FIVE = ("knn1", "knn10", "knn20", "linear", "linear-top5")
@@ -34,153 +33,116 @@ SIMCLR_NOTE = (
 TRIPLET_NOTE = (
     "the text gives the margin, the positives and the 10 negatives; all else is taken from GroCo's runs"
 )
-
-BASE = Recipe(
-    "GroCo(beta=1.0, negatives=10, pool='view')",
-    data="imagenet",
-    views="groco",
-    view_size=224,
-    encoder="resnet50-imagenet",
-    layers=3,
-    hidden=2048,
-    activation="relu",
-    embedding=2048,
-    last_norm=True,
-    optimiser="sgd",
-    lr=6.0,
-    lr_batch=256,
-    weight_decay=1e-6,
-    warmup=1,
-    epochs=100,
-    batch=1024,
-)
-SIMCLR = replace(
-    BASE,
-    loss="InfoNCE(temperature=0.1)",
-    views="simclr",
-    embedding=128,
-    optimiser="lars",
-    lr=2.4,
-    lr_batch=None,
-    warmup=10,
-)
-VIEWS: dict[str, dict[str, Any]] = {"2x224": {}, "3x224": dict(full_views=3), "4x224": dict(full_views=4)}
-MULTICROP: dict[str, Any] = dict(local_views=6, local_size=96)
-
-
-def simclr(views: str = "2x224") -> Recipe:
-    if views == "2x224+6x96":
-        return replace(SIMCLR, loss="InfoNCE(temperature=0.1, positive_views=2)", **MULTICROP)
-    return replace(SIMCLR, **VIEWS[views])
-
-
-def groco(views: str = "2x224", epochs: int = 100) -> Recipe:
-    """GroCo on these views, with the learning rate, warm-up and weight decay of a run of these epochs."""
-    if views == "2x224+6x96":
-        changes = MULTICROP | dict(loss=BASE.loss[:-1] + ", positive_views=2)", warmup=10)
-    else:
-        changes = VIEWS[views]
-    if epochs > 100:
-        lr, decay = 1.5 if epochs == 800 else 3.0, 1e-6 if views == "2x224" else 2e-6
-        changes = changes | dict(warmup=10, lr=lr, weight_decay=decay)
-    return replace(BASE, epochs=epochs, **changes)
-
-
-MOCO_V3 = replace(
-    BASE,
-    views="moco-v3",
-    encoder="vit-small16-moco",
-    hidden=4096,
-    embedding=256,
-    key_momentum=0.99,
-    key_schedule="cosine",
-    predictor=2,
-    optimiser="adamw",
-    lr=1.5e-4,
-    weight_decay=0.1,
-    warmup=10,
-)
 MOCO_V3_NOTE = (
     "MoCo v3's settings and encoder are its own paper's and program's, which the text refers to; InfoNCE's "
     "negatives are here the keys of all views, there those of the other view"
 )
 
+Settings = dict[str, Any]
+IMAGES: Settings = dict(data="imagenet", views="groco", view_size=224, encoder="resnet50-imagenet")
+HEAD: Settings = dict(layers=3, hidden=2048, activation="relu", embedding=2048, last_norm=True)
+SGD: Settings = dict(optimiser="sgd", lr=6.0, lr_batch=256, weight_decay=1e-6, warmup=1, epochs=100)
+BASE = Recipe("GroCo(beta=1.0, negatives=10, pool='view')", **IMAGES, **HEAD, **SGD, batch=1024)
+LARS: Settings = dict(optimiser="lars", lr=2.4, lr_batch=None, warmup=10)
+SIMCLR = replace(BASE, loss="InfoNCE(temperature=0.1)", views="simclr", embedding=128, **LARS)
+MOMENTUM: Settings = dict(key_momentum=0.99, key_schedule="cosine", hidden=4096, embedding=256, predictor=2)
+ADAMW: Settings = dict(optimiser="adamw", lr=1.5e-4, weight_decay=0.1, warmup=10)
+MOCO_V3 = replace(BASE, views="moco-v3", encoder="vit-small16-moco", **MOMENTUM, **ADAMW)
+VIEWS: dict[str, Settings] = {
+    "2x224": {},
+    "3x224": dict(full_views=3),
+    "4x224": dict(full_views=4),
+    "2x224+6x96": dict(local_views=6, local_size=96),
+}
 
-def row(table: str, columns: tuple[str, ...], printed: str, recipe: Recipe, note: str | None = None) -> Row:
+# Numbers under FIVE.
+OURS = "55.3 60.3 60.5 69.2 88.4"
+RIVAL = "46.0 51.5 51.9 65.7 86.7"
+TABLE_5 = {  # SimCLR, GroCo
+    "2x224": (RIVAL, OURS),
+    "3x224": ("44.7 50.0 50.6 65.8 86.8", "55.8 61.2 61.6 69.5 88.8"),
+    "4x224": ("46.3 52.1 52.6 66.5 87.1", "56.4 61.5 61.8 69.6 88.9"),
+    "2x224+6x96": ("46.6 51.4 52.0 67.2 87.7", "57.2 62.0 62.3 71.8 90.4"),
+}
+TABLE_9C = {  # SimCLR's views, DINO's
+    100: ("54.0 59.0 59.4 68.4 88.3", OURS),
+    200: ("56.7 61.6 61.8 69.8 89.1", "57.7 62.4 62.7 70.4 89.5"),
+    400: ("58.3 63.3 63.8 71.1 89.7", "58.7 63.4 63.6 71.0 89.7"),
+}
+
+
+def simclr(views: str = "2x224") -> Recipe:
+    recipe = replace(SIMCLR, **VIEWS[views])
+    return argued(recipe, "positive_views=2") if recipe.local_views else recipe
+
+
+def groco(views: str = "2x224", epochs: int = 100) -> Recipe:
+    """GroCo on these views, with the learning rate, warm-up and weight decay of a run of these epochs."""
+    recipe = replace(BASE, epochs=epochs, **VIEWS[views])
+    if recipe.local_views:
+        recipe = replace(argued(recipe, "positive_views=2"), warmup=10)
+    if epochs == 100:
+        return recipe
+    lr, decay = 1.5 if epochs == 800 else 3.0, 1e-6 if views == "2x224" else 2e-6
+    return replace(recipe, warmup=10, lr=lr, weight_decay=decay)
+
+
+def argued(recipe: Recipe, argument: str) -> Recipe:
+    """The recipe with one more argument of its loss."""
+    return replace(recipe, loss=f"{recipe.loss[:-1]}, {argument})")
+
+
+def row(name: str, printed: str, recipe: Recipe, columns: tuple[str, ...] = FIVE, note: str = "") -> Row:
     """A row whose numbers are `printed` under the columns; "" where the paper prints none."""
-    if note is None:
+    if not note:
         note = NOTE if "GroCo" in recipe.loss else SIMCLR_NOTE
         note += LONG_NOTE if recipe.weight_decay == 2e-6 else ""
         note += CROPS_NOTE if recipe.local_views and recipe.epochs == 100 and "GroCo" in recipe.loss else ""
-    numbers = dict(zip(columns, map(float, printed.split()), strict=True)) if printed else {}
-    return Row(recipe, Published(PAPER, table, numbers, note=note))
+    return printed_row("Shvetsova 2023", f"groco-table{name}", recipe, columns, printed, note)
 
 
-def rows() -> dict[str, Row]:
-    parts = (longer(), compared(), ablations(), more())
-    return {f"groco-table{name}": found for part in parts for name, found in part.items()}
+def rows() -> list[Row]:
+    return [*longer(), *compared(), *ablations(), *more()]
 
 
-def longer() -> dict[str, Row]:
+def longer() -> Iterator[Row]:
     """Tables 1 to 4: views and epochs, retrieval, other data sets."""
-    found = {}
-    for table, views, printed in (  # kNN with k = 20 and linear probe after 100, 200 and 400 epochs
-        ("1", "2x224", ("60.5 69.2", "62.9 70.4", "64.0 71.1")),
-        ("1", "4x224", ("61.8 69.6", "63.6 70.6", "64.8 71.3")),
-        ("4", "2x224+6x96", ("62.3 71.8", "64.2 72.9", "65.2 73.7")),
+    for name, views, printed in (  # after 100, 200 and 400 epochs
+        ("1-groco-2x224", "2x224", ("60.5 69.2", "62.9 70.4", "64.0 71.1")),
+        ("1-groco-4x224", "4x224", ("61.8 69.6", "63.6 70.6", "64.8 71.3")),
+        ("4-groco-2x224+6x96", "2x224+6x96", ("62.3 71.8", "64.2 72.9", "65.2 73.7")),
     ):
         for epochs, numbers in zip((100, 200, 400), printed):
-            found[f"{table}-groco-{views}-{epochs}ep"] = row(table, TWO, numbers, groco(views, epochs))
-    long = groco(epochs=400)
-    found["2-groco-2x224-400ep"] = row(
-        "2", RETRIEVAL, "29.37 7.11 54.95 26.26", long, f"mean average precision of retrieval; {NOTE}"
-    )
-    found["3-groco-2x224-400ep"] = row(
-        "3", TRANSFER, "27.6 81.2 19.1 86.8 65.8 71.0 79.2 56.3 80.6 52.3 74.6 63.14", long,
-        f"kNN on other data sets; {NOTE}",
-    )  # fmt: skip
-    return found
+            yield row(f"{name}-{epochs}ep", numbers, groco(views, epochs), TWO)
+    long, note = groco(epochs=400), f"mean average precision of retrieval; {NOTE}"
+    yield row("2-groco-2x224-400ep", "29.37 7.11 54.95 26.26", long, RETRIEVAL, note)
+    numbers, note = "27.6 81.2 19.1 86.8 65.8 71.0 79.2 56.3 80.6 52.3 74.6 63.14", "kNN on other data sets; "
+    yield row("3-groco-2x224-400ep", numbers, long, TRANSFER, note + NOTE)
 
 
-def compared() -> dict[str, Row]:
+def compared() -> Iterator[Row]:
     """Tables 5 to 7: SimCLR, MoCo v3 and the triplet loss."""
-    found = {}
-    for method, make, printed in (
-        ("simclr", simclr, {
-            "2x224": "46.0 51.5 51.9 65.7 86.7",
-            "3x224": "44.7 50.0 50.6 65.8 86.8",
-            "4x224": "46.3 52.1 52.6 66.5 87.1",
-            "2x224+6x96": "46.6 51.4 52.0 67.2 87.7",
-        }),
-        ("groco", groco, {
-            "2x224": "55.3 60.3 60.5 69.2 88.4",
-            "3x224": "55.8 61.2 61.6 69.5 88.8",
-            "4x224": "56.4 61.5 61.8 69.6 88.9",
-            "2x224+6x96": "57.2 62.0 62.3 71.8 90.4",
-        }),
-    ):  # fmt: skip
-        for views, numbers in printed.items():
-            found[f"5-{method}-{views}"] = row("5", FIVE, numbers, make(views))
+    for i, make in enumerate((simclr, groco)):
+        for views, printed in TABLE_5.items():
+            yield row(f"5-{make.__name__}-{views}", printed[i], make(views))
     for name, margin, numbers in (
         ("0.8", 0.8, "46.8 52.5 52.8 63.9 85.4"),
         ("1.6", 1.6, "47.9 53.4 53.7 64.2 85.3"),
         ("infinite", None, "47.9 53.3 53.8 64.3 85.3"),
     ):
         loss = f"Triplet(margin={margin}, positives='all', negatives=10, distance='cosine')"
-        found[f"7-triplet-margin-{name}"] = row("7", FIVE, numbers, replace(BASE, loss=loss), TRIPLET_NOTE)
+        yield row(f"7-triplet-margin-{name}", numbers, replace(BASE, loss=loss), note=TRIPLET_NOTE)
     for method, loss, numbers in (
         ("moco-v3", "InfoNCE(temperature=0.2)", "61.5 66.6 66.8 70.9 90.2"),
         ("groco", BASE.loss, "63.1 67.6 67.5 70.8 89.7"),
     ):
-        found[f"6-{method}"] = row("6", FIVE, numbers, replace(MOCO_V3, loss=loss), MOCO_V3_NOTE)
-    found["7-groco"] = row("7", FIVE, "55.3 60.3 60.5 69.2 88.4", BASE)
-    return found
+        yield row(f"6-{method}", numbers, replace(MOCO_V3, loss=loss), note=MOCO_V3_NOTE)
+    yield row("7-groco", OURS, BASE)
 
 
-def ablations() -> dict[str, Row]:
+def ablations() -> Iterator[Row]:
     """Table 8."""
-    found = {}
-    for negatives, column in {  # table 8a: kNN with k = 20 and linear probe, under each beta
+    for negatives, column in {  # table 8a, under each beta
         1: {"0.062": "52.1 64.5", "0.125": "52.2 64.5", "0.25": "52.1 64.4"},
         5: {"0.125": "59.2 68.7", "0.25": "59.6 68.6", "0.5": "59.4 68.4", "1": "59.2 68.1"},
         10: {"0.5": "60.1 69.1", "1": "60.5 69.2", "2": "60.2 68.7"},
@@ -188,55 +150,37 @@ def ablations() -> dict[str, Row]:
     }.items():
         for beta, numbers in column.items():
             loss = f"GroCo(beta={float(beta)}, negatives={negatives}, pool='view')"
-            found[f"8a-n{negatives}-beta{beta}"] = row("8a", TWO, numbers, replace(BASE, loss=loss))
-    unordered = BASE.loss[:-1] + ", preorder=False)"
-    for name, numbers, changes, note in (
-        ("8b-randomly-ordered", "54.4 59.2 59.5 68.9 88.2", dict(loss=unordered),
-         "; unordered means by view and index"),
-        ("8b-pre-ordered", "55.3 60.3 60.5 69.2 88.4", {}, ""),
-        ("8c-batch256", "52.4 57.2 57.2 67.8 88.1", dict(batch=256), ""),
-        ("8c-batch512", "53.1 57.9 58.2 68.2 88.0", dict(batch=512), ""),
-        ("8c-batch1024", "55.3 60.3 60.5 69.2 88.4", {}, ""),
-        ("8d-regular", "55.3 60.3 60.5 69.2 88.4", {}, ""),
-        ("8d-false-negatives", "51.5 56.6 56.9 67.6 87.7", dict(same_class=4),
-         "; every image has three others of its class in the batch, in the paper three on average"),
-    ):  # fmt: skip
-        found[name] = row(name.split("-")[0], FIVE, numbers, replace(BASE, **changes), NOTE + note)
-    return found
+            yield row(f"8a-n{negatives}-beta{beta}", numbers, replace(BASE, loss=loss), TWO)
+    note = f"{NOTE}; unordered means by view and index"
+    unordered = argued(BASE, "preorder=False")
+    yield row("8b-randomly-ordered", "54.4 59.2 59.5 68.9 88.2", unordered, note=note)
+    yield row("8b-pre-ordered", OURS, BASE)
+    yield row("8c-batch256", "52.4 57.2 57.2 67.8 88.1", replace(BASE, batch=256))
+    yield row("8c-batch512", "53.1 57.9 58.2 68.2 88.0", replace(BASE, batch=512))
+    yield row("8c-batch1024", OURS, BASE)
+    yield row("8d-regular", OURS, BASE)
+    note = f"{NOTE}; every image has three others of its class in the batch, in the paper three on average"
+    yield row("8d-false-negatives", "51.5 56.6 56.9 67.6 87.7", replace(BASE, same_class=4), note=note)
 
 
-def more() -> dict[str, Row]:
+def more() -> Iterator[Row]:
     """Table 9, of the supplement."""
-    best = "55.3 60.3 60.5 69.2 88.4"
     top = replace(SIMCLR, loss="HardNegatives(temperature=0.5, keep=0.005)")
     top_note = f"keep 0.005 of 2046 negatives is 10, tau 0.5 is the program's for it; {SIMCLR_NOTE}"
-    free = replace(BASE, loss=BASE.loss[:-1] + ", stop_gradient=False)")
-    found = {
-        "9a-infonce": row("9a", FIVE, "46.0 51.5 51.9 65.7 86.7", SIMCLR),
-        "9a-infonce+top10": row("9a", FIVE, "", top, f"unstable training, no number printed; {top_note}"),
-        "9a-groco+top10": row("9a", FIVE, "", free, f"unstable training, no number printed; {NOTE}"),
-        "9a-groco+top10+stop-gradient": row("9a", FIVE, best, BASE),
-        "9b-2x224-800ep": row("9b", FIVE, "59.9 65.0 65.3 71.2 89.9", groco(epochs=800)),
-        "9b-2x224+6x96-800ep": row("9b", FIVE, "60.8 65.7 66.1 73.9 91.6", groco("2x224+6x96", 800)),
-    }
-    for views, epochs, numbers in (
-        ("simclr", 100, "54.0 59.0 59.4 68.4 88.3"),
-        ("groco", 100, best),
-        ("simclr", 200, "56.7 61.6 61.8 69.8 89.1"),
-        ("groco", 200, "57.7 62.4 62.7 70.4 89.5"),
-        ("simclr", 400, "58.3 63.3 63.8 71.1 89.7"),
-        ("groco", 400, "58.7 63.4 63.6 71.0 89.7"),
-    ):
-        name = f"9c-groco-{'simclr' if views == 'simclr' else 'dino'}-views-{epochs}ep"
-        found[name] = row("9c", FIVE, numbers, replace(groco(epochs=epochs), views=views))
-    found["9c-simclr-simclr-views-100ep"] = row("9c", FIVE, "46.0 51.5 51.9 65.7 86.7", SIMCLR)
-    dino = replace(SIMCLR, views="groco")
-    found["9c-simclr-dino-views-100ep"] = row("9c", FIVE, "43.3 48.6 49.1 63.7 85.4", dino)
-    for dimension, numbers in (
-        (128, "53.7 58.5 58.7 68.1 88.0"),
-        (512, "55.2 59.8 60.1 69.0 88.5"),
-        (2048, best),
-    ):
-        found[f"9d-dimension{dimension}"] = row("9d", FIVE, numbers, replace(BASE, embedding=dimension))
-    found["9e-strongest-negatives"] = row("9e", FIVE, best, BASE)
-    return found
+    unstable, free = "unstable training, no number printed; ", argued(BASE, "stop_gradient=False")
+    yield row("9a-infonce", RIVAL, SIMCLR)
+    yield row("9a-infonce+top10", "", top, note=unstable + top_note)
+    yield row("9a-groco+top10", "", free, note=unstable + NOTE)
+    yield row("9a-groco+top10+stop-gradient", OURS, BASE)
+    yield row("9b-2x224-800ep", "59.9 65.0 65.3 71.2 89.9", groco(epochs=800))
+    yield row("9b-2x224+6x96-800ep", "60.8 65.7 66.1 73.9 91.6", groco("2x224+6x96", 800))
+    for epochs, (on_simclr, on_dino) in TABLE_9C.items():
+        recipe = groco(epochs=epochs)
+        yield row(f"9c-groco-simclr-views-{epochs}ep", on_simclr, replace(recipe, views="simclr"))
+        yield row(f"9c-groco-dino-views-{epochs}ep", on_dino, recipe)
+    yield row("9c-simclr-simclr-views-100ep", RIVAL, SIMCLR)
+    yield row("9c-simclr-dino-views-100ep", "43.3 48.6 49.1 63.7 85.4", replace(SIMCLR, views="groco"))
+    yield row("9d-dimension128", "53.7 58.5 58.7 68.1 88.0", replace(BASE, embedding=128))
+    yield row("9d-dimension512", "55.2 59.8 60.1 69.0 88.5", replace(BASE, embedding=512))
+    yield row("9d-dimension2048", OURS, BASE)
+    yield row("9e-strongest-negatives", OURS, BASE)

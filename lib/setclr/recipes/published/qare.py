@@ -4,13 +4,13 @@ Left out. Table 1: matching of people, no pretraining. Tables 2 and 3: nothing. 
 The weights of QARe are those of the supplement (QARe, table 4).
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from setclr.recipes.published.row import Published, Row
 from setclr.recipes.recipe import Recipe
 
-PAPER = "Moskalev 2022"
 SIMCLR, SPARSE = "InfoNCE(temperature=0.5)", "SparseCLR(margin=1.0)"
 
 SIMCLR_NOTE = (
@@ -62,19 +62,16 @@ TABLES = {
 }
 
 
-def rows() -> dict[str, Row]:
+def rows() -> Iterator[Row]:
     """Tables 2 and 3: Adam 1e-3 without a schedule, 200 epochs, batch 128, head 64 → 256 → 64."""
-    found = {}
     for table, methods in TABLES.items():
-        for method, printed in methods.items():
-            numbers = [float(word) for word in printed.split()]
-            for i, (encoder, data) in enumerate(COLUMNS):
+        for method, line in methods.items():
+            for i, ((encoder, data), printed) in enumerate(zip(COLUMNS, line.split("  "), strict=True)):
                 recipe, note = contrast(method, i) if method not in BASELINES else baseline(method, data)
-                found[f"qare-table{table}-{encoder}-{data}-{method}"] = Row(
-                    replace(recipe, data=data, encoder=encoder),
-                    Published(PAPER, table, {"linear": numbers[2 * i]}, {"linear": numbers[2 * i + 1]}, note),
-                )
-    return found
+                recipe, name = replace(recipe, data=data, encoder=encoder), f"{encoder}-{data}-{method}"
+                number, spread = map(float, printed.split())
+                found = Published("Moskalev 2022", table, {"linear": number}, {"linear": spread}, note)
+                yield Row(f"qare-table{table}-{name}", recipe, found)
 
 
 def contrast(method: str, column: int) -> tuple[Recipe, str]:

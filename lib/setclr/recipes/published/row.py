@@ -1,5 +1,6 @@
 """A row of a paper's table."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,19 +24,25 @@ class Published:
 
     def __str__(self) -> str:
         """The numbers that name themselves: the linear probe, and the kNN of most neighbours."""
-        digits = max(
-            len(f"{x}".partition(".")[2]) for x in (*self.numbers.values(), *self.spread.values(), 0)
-        )
+        printed = (*self.numbers.values(), *self.spread.values(), 0)
+        digits = max(len(f"{x}".partition(".")[2]) for x in printed)
         knn = [name for name in self.numbers if name.startswith("knn")][-1:]
         shown = [name for name in ("linear", *knn) if name in self.numbers] or list(self.numbers)[:1]
-        parts = [
-            f"{name} {self.numbers[name]:.{digits}f}"
-            + (f" ± {self.spread[name]:.{digits}f}" if name in self.spread else "")
-            for name in shown
-        ]
+        spread = {name: f" ± {x:.{digits}f}" for name, x in self.spread.items()}
+        parts = [f"{name} {self.numbers[name]:.{digits}f}{spread.get(name, '')}" for name in shown]
         return ", ".join(parts) or "no number"
 
 
 class Row(NamedTuple):
+    name: str  # paper-table-row
     recipe: Recipe
     published: Published
+
+
+def printed_row(
+    paper: str, name: str, recipe: Recipe, columns: Iterable[str], printed: str, note: str
+) -> Row:
+    """A row whose numbers are `printed` under the columns; "" where the paper prints none."""
+    numbers = dict(zip(columns, map(float, printed.split()), strict=True)) if printed else {}
+    table = name.split("-")[1].removeprefix("table")
+    return Row(name, recipe, Published(paper, table, numbers, note=note))
