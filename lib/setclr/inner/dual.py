@@ -183,18 +183,15 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
 
     Cost: O(A (P² + S³)) time a round for S support vectors; O(A P) memory.
     """
-    K, _, own, C, _ = machines
+    K, C = machines.K, machines.C
     P, eps = len(K), torch.finfo(K.dtype).eps
     negative = machines.negatives()
-    similarity = K[machines.positive].masked_fill(~negative, -torch.inf)
-    nearest = similarity.topk(min(NEAREST, P - own.shape[1]), dim=1).indices
-    free, at_C = torch.zeros_like(negative).scatter(1, nearest, True), torch.zeros_like(negative)
-    solved = torch.zeros_like(similarity)
+    free, at_C = nearest(machines, negative), torch.zeros_like(negative)
+    solved = torch.zeros_like(free, dtype=K.dtype)
     left = torch.arange(len(own), device=K.device)  # the machines that are not done
     fewest, patience = torch.full_like(left, P + 1), torch.full_like(left, PATIENCE)
-    descended, helped = torch.zeros_like(similarity), torch.zeros_like(left)
-    place = torch.arange(P, device=K.device)
-    done = 0
+    descended, helped = torch.zeros_like(solved), torch.zeros_like(left)
+    place, done = torch.arange(P, device=K.device), 0
     while len(left) and done < rounds:
         done += 1
         here = machines.only(left)
@@ -225,6 +222,13 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
             x[count > 0] for x in (left, free, at_C, fewest, patience, helped)
         )
     return Solved(solved, machines.residual(solved, machines.product(solved)))
+
+
+def nearest(machines: Machines, negative: Tensor) -> Tensor:
+    """The first guess of who is free, (A, P) bool: each positive's nearest negatives."""
+    similarity = machines.K[machines.positive].masked_fill(~negative, -torch.inf)
+    most = min(NEAREST, len(machines.K) - machines.own.shape[1])
+    return torch.zeros_like(negative).scatter(1, similarity.topk(most, dim=1).indices, True)
 
 
 def violations(
