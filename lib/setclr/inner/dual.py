@@ -188,7 +188,7 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
     negative = machines.negatives()
     free, at_C = nearest(machines, negative), torch.zeros_like(negative)
     solved = torch.zeros_like(free, dtype=K.dtype)
-    left = torch.arange(len(own), device=K.device)  # the machines that are not done
+    left = torch.arange(len(free), device=K.device)  # the machines that are not done
     fewest, patience = torch.full_like(left, P + 1), torch.full_like(left, PATIENCE)
     descended, helped = torch.zeros_like(solved), torch.zeros_like(left)
     place, done = torch.arange(P, device=K.device), 0
