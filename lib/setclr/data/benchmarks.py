@@ -4,10 +4,9 @@ Their images stay files, read when they are needed. Nothing is verified beyond w
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPException
-from io import StringIO
 from pathlib import Path
 from tarfile import TarError
 from typing import Any
@@ -17,11 +16,15 @@ import numpy as np
 import torch
 
 from setclr.checks import choice
+from setclr.data.downloads import downloading
 from setclr.data.photographs import Photographs
 from setclr.data.sets import ImageSet
 
 Listed = tuple[list[str], list[int], tuple[str, ...]]  # files, labels, classes
 Parts = tuple[dict[str, str], ...]
+# Of downloading and unpacking.
+ERRORS = (OSError, EOFError, HTTPException, RuntimeError, TarError, ValueError)
+CORNERS = ("xmin", "ymin", "xmax", "ymax")
 VOC = ("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow",
        "diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train",
        "tvmonitor")  # fmt: skip
@@ -29,8 +32,8 @@ VOC = ("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "c
 
 def _by_loader(found: Any) -> Listed:
     """Of a set whose loader is `str`: what it gives for an image is its path."""
-    pairs = [found[i] for i in range(len(found))]
-    return [path for path, _ in pairs], [int(label) for _, label in pairs], tuple(found.classes)
+    files, labels = zip(*(found[i] for i in range(len(found))))
+    return list(files), list(map(int, labels)), tuple(found.classes)
 
 
 def _of_caltech(found: Any) -> Listed:
@@ -44,7 +47,7 @@ def _of_caltech(found: Any) -> Listed:
 
 
 def _of_pets(found: Any) -> Listed:
-    return [str(path) for path in found._images], list(found._labels), tuple(found.classes)
+    return list(map(str, found._images)), list(found._labels), tuple(found.classes)
 
 
 def _of_voc(found: Any) -> Listed:
@@ -55,9 +58,7 @@ def _largest(path: str) -> str:
     """The class of a picture's largest object; one marked difficult counts only if all are."""
 
     def key(one: ElementTree.Element) -> tuple[int, float]:
-        left, top, right, bottom = (
-            float(one.findtext(f"bndbox/{x}", "nan")) for x in ("xmin", "ymin", "xmax", "ymax")
-        )
+        left, top, right, bottom = (float(one.findtext(f"bndbox/{x}", "nan")) for x in CORNERS)
         return int(one.findtext("difficult") or 0), -(right - left) * (bottom - top)
 
     return min(ElementTree.parse(path).iter("object"), key=key).findtext("name", "")
@@ -67,26 +68,21 @@ def _largest(path: str) -> str:
 class Benchmark:
     """A set of torchvision's."""
 
-    kind: str
-    """Its class in torchvision.datasets."""
-    train: Parts = ({},)
-    """Arguments of that class for each part of the training split."""
+    kind: str  # its class in torchvision.datasets
+    train: Parts = ({},)  # arguments of that class for each part of the training split
     test: Parts = ({},)
     metric: str = "accuracy"
+    # Where torchvision has no splits: how many images of each class are drawn, always the same ones, for
+    # training and for testing (None: all others).
     dealt: tuple[int, int | None] | None = None
-    """Where torchvision has no splits: how many images of each class are drawn, always the same ones, for
-    training and for testing (None: all others)."""
     files: Callable[[Any], Listed] = _by_loader
 
 
-def _splits(*names: str) -> Parts:
-    return tuple({"split": name} for name in names)
+def _splits(*names: str, key: str = "split", **more: str) -> Parts:
+    return tuple({key: name, **more} for name in names)
 
 
-def _voc(split: str) -> Parts:
-    return ({"year": "2007", "image_set": split},)
-
-
+_voc = partial(_splits, key="image_set", year="2007")
 TEST = _splits("test")
 BENCHMARKS = {
     "aircraft": Benchmark("FGVCAircraft", _splits("trainval"), TEST, "per class"),
@@ -113,19 +109,14 @@ def benchmark(name: str, root: str | Path, size: int) -> tuple[ImageSet, ImageSe
         ConnectionError: the set is not there and cannot be downloaded.
     """
     known, folder = BENCHMARKS[choice("name", name, BENCHMARKS)], Path(root, name)
-    if known.dealt is None:
-        train, test = (
-            _joined(name, [known.files(_opened(name, known, folder, part)) for part in parts])
-            for parts in (known.train, known.test)
-        )
-    else:
-        train, test = dealt(name, known.files(_opened(name, known, folder, {})), *known.dealt)
-    return _image_set(train, size), _image_set(test, size)
 
+    def listed(parts: Parts) -> Listed:
+        return _joined(name, [known.files(_opened(name, known, folder, part)) for part in parts])
 
-def _image_set(listed: Listed, size: int) -> ImageSet:
-    files, labels, classes = listed
-    return ImageSet(Photographs(files, size), torch.tensor(labels), classes)
+    train = listed(known.train)
+    pair = dealt(name, train, *known.dealt) if known.dealt else (train, listed(known.test))
+    some, others = (ImageSet(Photographs(files, size), torch.tensor(y), c) for files, y, c in pair)
+    return some, others
 
 
 def _opened(name: str, known: Benchmark, folder: Path, part: dict[str, str]) -> Any:
@@ -139,14 +130,9 @@ def _opened(name: str, known: Benchmark, folder: Path, part: dict[str, str]) -> 
         return kind(folder, **arguments, download=False)
     except (RuntimeError, FileNotFoundError):  # torchvision's ways to say that it is not there
         pass
-    try:
-        with redirect_stdout(StringIO()):
-            return kind(folder, **arguments, download=True)
-    except (OSError, EOFError, HTTPException, RuntimeError, TarError, ValueError) as error:
-        raise ConnectionError(
-            f"{name} is not under {folder}, or not whole, and could not be downloaded "
-            f"({' '.join(str(error).split())}); put there what torchvision.datasets.{known.kind} reads"
-        ) from error
+    remedy = f"put there what torchvision.datasets.{known.kind} reads"
+    with downloading(f"{name} is not under {folder}, or not whole,", remedy, ERRORS):
+        return kind(folder, **arguments, download=True)
 
 
 def _joined(name: str, parts: Iterable[Listed]) -> Listed:

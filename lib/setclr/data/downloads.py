@@ -1,7 +1,8 @@
 """Data sets that torchvision downloads, each as one uint8 tensor. Damaged files are named, never replaced."""
 
 import math
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from http.client import HTTPException
 from io import StringIO
 from pathlib import Path
@@ -12,14 +13,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-DOWNLOADED = {
-    "mnist": "MNIST",
-    "cifar10": "CIFAR10",
-    "cifar100": "CIFAR100",
-    "svhn": "SVHN",
-    "stl10": "STL10",
-}
+DOWNLOADED = {name.lower(): name for name in ("MNIST", "CIFAR10", "CIFAR100", "SVHN", "STL10")}
 UNLABELLED = "unlabelled"
+NETWORK = (URLError, HTTPException, ConnectionError, TimeoutError, RuntimeError)  # what torchvision raises
+
+
+@contextmanager
+def downloading(missing: str, remedy: str, errors: tuple[type[Exception], ...] = NETWORK) -> Iterator[None]:
+    """Silence for torchvision's downloads. One of `errors` becomes a ConnectionError with the remedy."""
+    try:
+        with redirect_stdout(StringIO()):
+            yield
+    except errors as error:
+        words = " ".join(str(error).split())
+        raise ConnectionError(f"{missing} and could not be downloaded ({words}); {remedy}") from error
 
 
 def downloaded(name: str, folder: Path, split: str) -> tuple[Tensor, Tensor, tuple[str, ...]]:
@@ -53,15 +60,10 @@ def _fetched(name: str, kind: type, folder: Path, split: str, which: dict[str, A
     """
     archives, sums = _files(kind, folder, split)
     _refuse_damaged(kind, archives, sums)
-    try:
-        with redirect_stdout(StringIO()):
-            return kind(folder, **which, download=True)
-    except (URLError, HTTPException, ConnectionError, TimeoutError, RuntimeError) as error:
-        raise ConnectionError(
-            f"{name} is not under {folder} and could not be downloaded ({' '.join(str(error).split())}); put "
-            f"{', '.join(path.name for path in archives)} into {archives[0].parent}, or load "
-            f"'photo-patches', which needs no download"
-        ) from error
+    names, where = ", ".join(path.name for path in archives), archives[0].parent
+    remedy = f"put {names} into {where}, or load 'photo-patches', which needs no download"
+    with downloading(f"{name} is not under {folder}", remedy):
+        return kind(folder, **which, download=True)
 
 
 def _labelled(name: str, found: Any, folder: Path, split: str) -> tuple[Tensor, tuple[str, ...]]:

@@ -5,16 +5,13 @@ Classes and numbers of images of the known sets are checked before anything is d
 
 import os
 import shutil
-from contextlib import redirect_stdout
 from dataclasses import dataclass
-from http.client import HTTPException
-from io import StringIO
 from pathlib import Path
-from urllib.error import URLError
 
 import torch
 from torch import Tensor
 
+from setclr.data.downloads import downloading
 from setclr.data.photographs import Photographs
 
 FOLDER = "folder:"
@@ -47,20 +44,12 @@ n03584829 n02123045 n04229816 n02100583 n03642806 n04336792 n03259280 n02116738 
 n02090622
 """
 
-VAL = (50, 50)
-IMAGENET_TRAIN = (732, 1300)
+EACH = dict(train=(732, 1300), test=(50, 50))
+WNIDS = tuple(sorted(IMAGENET100.split()))
 TREES = {
-    "tiny-imagenet": Expected(200, dict(train=100_000, test=10_000), dict(train=(500, 500), test=VAL)),
-    "imagenet100": Expected(
-        classes=100,
-        images=dict(train=126_689, test=5_000),
-        each=dict(train=IMAGENET_TRAIN, test=VAL),
-        size=224,
-        names=tuple(sorted(IMAGENET100.split())),
-    ),
-    "imagenet": Expected(
-        1000, dict(train=1_281_167, test=50_000), dict(train=IMAGENET_TRAIN, test=VAL), size=224
-    ),
+    "tiny-imagenet": Expected(200, dict(train=100_000, test=10_000), dict(train=(500, 500), test=(50, 50))),
+    "imagenet100": Expected(100, dict(train=126_689, test=5_000), EACH, size=224, names=WNIDS),
+    "imagenet": Expected(1000, dict(train=1_281_167, test=50_000), EACH, size=224),
 }
 TINY = "tiny-imagenet-200"
 TINY_URL = "http://cs231n.stanford.edu/tiny-imagenet-200.zip"
@@ -69,8 +58,7 @@ TINY_MD5 = "90528d7ca1a48142e341f4ef8d21d0de"  # of 248,100,043 bytes
 
 def folder(root: Path, split: str, size: int | None, stream: bool | None) -> Loaded:
     """The images of a folder tree, sorted by class and file name."""
-    train = _class_folders(root / "train")
-    found = train
+    train = found = _class_folders(root / "train")
     if split == "test":
         test = root / ("val" if (root / "val").is_dir() or not (root / "test").is_dir() else "test")
         found = _class_folders(test)
@@ -95,9 +83,7 @@ def tree(name: str, root: Path, split: str, size: int | None, stream: bool | Non
         path = _tiny(root)
         files = _tiny_files(path, split)
     else:
-        path = root / name
-        if name == "imagenet100" and not path.is_dir():
-            path = root / "imagenet"
+        path = root / (name if (root / name).is_dir() else "imagenet")
         files = _imagenet_files(name, path, expected, split)
     _verify(name, path, expected, split, files)
     return _loaded(files, size or expected.size, stream)
@@ -129,12 +115,10 @@ def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> di
                 f"from image-net.org and put its images into {path}/train/WNID/ and {path}/val/WNID/, a "
                 "folder for each class, such as n01440764"
             )
-    found = {part: _class_folders(inside) for part, inside in folders.items()}
-    if expected.names:
-        found = {
-            part: {wnid: inside for wnid, inside in classes.items() if wnid in expected.names}
-            for part, classes in found.items()
-        }
+    found = {}
+    for part, inside in folders.items():
+        classes = _class_folders(inside)
+        found[part] = {wnid: classes[wnid] for wnid in classes if wnid in (expected.names or classes)}
     _same_classes(folders["train"], found["train"], folders["test"], found["test"])
     return {wnid: _files(inside) for wnid, inside in found[split].items()}
 
@@ -188,14 +172,9 @@ def _tiny(root: Path) -> Path:
         raise ValueError(f"{archive} is truncated or not {TINY_URL}; delete it and load again")
     unfinished = root / f"{TINY}.{os.getpid()}.tmp"
     try:
-        with redirect_stdout(StringIO()):
+        with downloading(f"tiny-imagenet is not under {path}", f"fetch {TINY_URL} and put it into {root}"):
             download_and_extract_archive(TINY_URL, root, unfinished, archive.name, TINY_MD5)
         os.replace(unfinished / TINY, path)
-    except (URLError, HTTPException, ConnectionError, TimeoutError, RuntimeError) as error:
-        raise ConnectionError(
-            f"tiny-imagenet is not under {path} and could not be downloaded "
-            f"({' '.join(str(error).split())}); fetch {TINY_URL} and put it into {root}"
-        ) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return path

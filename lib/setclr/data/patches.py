@@ -16,22 +16,12 @@ SIDE = 32  # pixels of a finished patch
 FLAT = 14  # grey standard deviation (of 0..255) under which a patch shows nothing
 SPLITS = ("train", "test")
 
-PHOTOGRAPHS = {
-    "astronaut": photos.astronaut,
-    "brick": photos.brick,
-    "camera": photos.camera,
-    "cat": photos.cat,
-    "coffee": photos.coffee,
-    "coins": photos.coins,
-    "grass": photos.grass,
-    "gravel": photos.gravel,
-    "hubble": photos.hubble_deep_field,
-    "histology": photos.immunohistochemistry,
-    "moon": photos.moon,
-    "page": photos.page,
-    "retina": photos.retina,
-    "rocket": photos.rocket,
-    "text": photos.text,
+OF_SKIMAGE = (
+    "astronaut brick camera cat coffee coins grass gravel hubble_deep_field immunohistochemistry moon page "
+    "retina rocket text"
+)
+SHORT = {"hubble_deep_field": "hubble", "immunohistochemistry": "histology"}
+PHOTOGRAPHS = {SHORT.get(name, name): getattr(photos, name) for name in OF_SKIMAGE.split()} | {
     "motorcycle": lambda: photos.stereo_motorcycle()[0],
     "china": lambda: load_sample_image("china.jpg"),
     "flower": lambda: load_sample_image("flower.jpg"),
@@ -47,9 +37,8 @@ STEP = 8  # pixels between neighbouring centres of the stereo pairs
 def photo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Grey patches of the photographs under random casts, contrasts, offsets and flips.
 
-    Returns:
-        images (n, 3, 32, 32) uint8, sorted by class; labels (n,) int64; the 18 names. 400 images of each
-        photograph for "train", 100 for "test". The same on every call and machine, up to libjpeg's rounding.
+    Images (n, 3, 32, 32) uint8, sorted by class, labels (n,) int64 and the 18 names: 400 images of each for
+    "train", 100 for "test". The same on every call and machine, up to libjpeg's rounding.
     """
     images = []
     for index, name in enumerate(PHOTOGRAPHS):
@@ -73,16 +62,10 @@ def blocks_for_test(name: str) -> np.ndarray:
 
 
 def photo_windows(name: str, grey: np.ndarray, split: str) -> np.ndarray:
-    """Where the patches of a photograph are cut: squares of 32 to 64 px, each inside one block of the split.
+    """Squares of 32 to 64 px, each inside one block of the split: (n, 3) int, top, left, side in pixels.
 
-    The side is at most the block's shorter side. A window whose unaltered 32x32 patch is flat (grey standard
-    deviation under 14) is drawn again.
-
-    Returns:
-        (n, 3) int: top, left, side in pixels.
-
-    Raises:
-        RuntimeError: too few windows show anything, after 100 draws per patch.
+    A window whose unaltered patch is flat (FLAT) is drawn again. Raises RuntimeError if too few show
+    anything after TRIES draws per patch.
     """
     rng = default_rng([3, list(PHOTOGRAPHS).index(name), SPLITS.index(split)])
     blocks = np.argwhere(blocks_for_test(name) == (split == "test"))
@@ -105,10 +88,8 @@ def photo_windows(name: str, grey: np.ndarray, split: str) -> np.ndarray:
 def stereo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """The same points seen by both cameras of the motorcycle pair, under independent casts and contrasts.
 
-    Returns:
-        images (2n, 3, 32, 32) uint8, colour: n points seen by the left camera, then the same by the right;
-        labels (2n,) int64: 0..n-1 twice; names such as "row 120 column 300", the point in the left picture.
-        n = 1141 for "train", 1343 for "test".
+    Images (2n, 3, 32, 32) uint8, the n left ones first, labels (2n,) int64, 0..n-1 twice, and names such as
+    "row 120 column 300", the point in the left picture. n = 1141 for "train", 1343 for "test".
     """
     left, right, disparity = photos.stereo_motorcycle()
     windows, rng = stereo_windows(left, disparity, split), default_rng([4, SPLITS.index(split)])
@@ -119,13 +100,10 @@ def stereo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]
 
 
 def stereo_windows(left: np.ndarray, disparity: np.ndarray, split: str) -> np.ndarray:
-    """Where the stereo patches are cut, each view's window with a side of its own.
+    """Where the stereo patches are cut: (2, n, 3) int, view, pair, (top, left edge, side) in pixels.
 
-    The side is 16 to 64 px, half to twice a patch's 32 px. Raw pixels then match two pairs in five in batches
-    of 128; with 24 to 48 px it would be three in five, and learning would have less to show.
-
-    Returns:
-        (2, n, 3) int: view (left, right), pair, (top, left edge, side) in pixels.
+    Each window has a side of its own, 16 to 64 px: raw pixels then match two pairs in five in batches of 128.
+    With 24 to 48 px it would be three in five, and learning would have less to show.
     """
     rows, columns, matches = stereo_centres(left, disparity, split).T
     sides = default_rng([5, SPLITS.index(split)]).integers(*WINDOW, size=(2, len(rows)), endpoint=True)
@@ -133,18 +111,12 @@ def stereo_windows(left: np.ndarray, disparity: np.ndarray, split: str) -> np.nd
 
 
 def stereo_centres(left: np.ndarray, disparity: np.ndarray, split: str) -> np.ndarray:
-    """The points both cameras see, every 8 px of the split's half of the left picture.
+    """The points both cameras see, every 8 px of the split's half of the left picture (H, W, 3).
 
+    (n, 3) int: row, column on the left, column on the right. `disparity` as in `seen_by_both`.
     The halves stay apart in the scene as well: what the right picture shows at a column, the left one shows
     up to max(disparity) columns further right. So the right windows of "train" end that far before the
     middle, and those of "test" begin at the middle. No window leaves its region. Flat ones are dropped.
-
-    Args:
-        left: (H, W, 3) uint8, the left picture.
-        disparity: (H, W), pixels; inf where unknown.
-
-    Returns:
-        (n, 3) int: row, column in the left picture, column in the right picture.
     """
     (height, width), margin = disparity.shape, WINDOW[1] // 2
     half, furthest = width // 2, math.ceil(disparity[np.isfinite(disparity)].max())
@@ -163,16 +135,11 @@ def stereo_centres(left: np.ndarray, disparity: np.ndarray, split: str) -> np.nd
 
 
 def seen_by_both(disparity: np.ndarray) -> np.ndarray:
-    """Which pixels of the left picture the right camera sees too.
+    """Which pixels of the left picture the right camera sees too, (H, W) bool.
 
-    Not those of unknown disparity, those that fall out of the right picture, and those hidden there: another
-    pixel of the row, nearer by more than 1 px of disparity, falls on the same right pixel or next to it.
-
-    Args:
-        disparity: (H, W), pixels; inf where unknown. Column x on the left is x - disparity on the right.
-
-    Returns:
-        (H, W) bool.
+    Column x on the left is x - disparity (H, W) on the right; inf is unknown, and not seen. Nor is what falls
+    out of the right picture, or is hidden there: another pixel of the row, nearer by more than 1 px of
+    disparity, falls on the same right pixel or next to it.
     """
     rows, columns = np.nonzero(np.isfinite(disparity))
     depth = disparity[rows, columns]
@@ -200,14 +167,9 @@ def cut(picture: np.ndarray, window: tuple[int, int, int]) -> np.ndarray:
 
 
 def altered(patch: np.ndarray, rng: Generator, offset: float = 0) -> np.ndarray:
-    """A patch under a random cast (channels x0.6 to 1.4), contrast (x0.5 to 1.5 about its mean) and offset.
+    """A patch (1 or 3, 32, 32), 0..255, under a random cast, contrast and offset: (3, 32, 32) uint8.
 
-    Args:
-        patch: (1 or 3, 32, 32), 0 to 255.
-        offset: the largest offset up or down, in grey levels.
-
-    Returns:
-        (3, 32, 32) uint8, clipped.
+    Channels x0.6 to 1.4, contrast x0.5 to 1.5 about the mean, then up to `offset` grey levels up or down.
     """
     patch = patch * rng.uniform(0.6, 1.4, (3, 1, 1))
     mean = patch.mean()

@@ -27,12 +27,10 @@ class Photographs:
     `crops` cuts the views out of photographs of any size and decodes each once. Errors name the file.
 
     Args:
-        paths: the files, in order; any format that Pillow reads.
+        paths: the files, in order; any format that Pillow reads. None, or a first that is no image, is a
+            ValueError.
         size: pixels; the shorter side is resized to it and the centre cropped square. None: as they are; then
             indexing needs files of one size.
-
-    Raises:
-        ValueError: there are no files, the size is not an integer >= 1, or the first file is no image.
     """
 
     dtype, device, ndim = torch.uint8, torch.device("cpu"), 4
@@ -67,14 +65,13 @@ class Photographs:
         Raises ValueError for a file that is damaged, or of another size than the first where `size` is None.
         """
         chosen = self._chosen(index)
-        order = chosen.flatten().tolist()
-        images = torch.empty(len(order), *self.shape[1:], dtype=torch.uint8)
+        images = torch.empty(chosen.numel(), *self.shape[1:], dtype=torch.uint8)
         pixels = images.numpy()
 
-        def fill(i: int) -> None:
-            pixels[i] = self._picture(self.path(order[i]))
+        def fill(place: tuple[int, int]) -> None:
+            pixels[place[0]] = self._picture(self.path(place[1]))
 
-        _each(fill, len(order), self._threads)
+        _each(fill, enumerate(chosen.flatten().tolist()), self._threads)
         return images.reshape(*chosen.shape, *self.shape[1:])
 
     def split(self, batch: int) -> Iterator[Tensor]:
@@ -101,25 +98,14 @@ class Photographs:
             draws: (n, V, 36), from `views.draw`.
             threads: how many decode; None chooses by the photographs' size.
 
-        Returns:
-            For each group of `views.by_size`, (V_g, n, 3, S_g, S_g) uint8. It depends on the files, the views
-            and the draws alone.
-
-        Raises:
-            ValueError: a file is damaged; draws of other views or images; no side is known for a view.
+        Returns (V_g, n, 3, S_g, S_g) uint8 for each group of `views.by_size`.
+        Raises ValueError: a file is damaged; draws of other views or images; no side is known for a view.
         """
         paths = [self.path(i) for i in self._chosen(index).tolist()]
         threads, groups = threads or self._threads, by_size(views)
         check_draws(draws, len(paths), len(views))
         sides = [self._side(view) for view in views]
-        sizes = torch.empty(len(paths), 2)
-        whole = sizes.numpy()
-
-        def measure(i: int) -> None:
-            whole[i] = _header(paths[i])
-
-        _each(measure, len(paths), threads)
-        width, height = sizes.T
+        width, height = torch.tensor(_each(_header, paths, threads)).reshape(-1, 2).T
         cuts = torch.stack([boxes(view, draws[:, v], height, width) for v, view in enumerate(views)], dim=1)
         out = [torch.empty(len(g), len(paths), 3, *[sides[g[0]]] * 2, dtype=torch.uint8) for g in groups]
         pixels = {v: x[k].numpy() for x, group in zip(out, groups) for k, v in enumerate(group)}
@@ -128,15 +114,14 @@ class Photographs:
             for v, cut in enumerate(_cuts(paths[i], cuts[i].tolist(), sides)):
                 pixels[v][i] = cut
 
-        _each(fill, len(paths), threads)
+        _each(fill, range(len(paths)), threads)
         return out
 
     def verify(self, most: int = 5) -> None:
         """Open every file's header, without decoding: minutes for a million files.
 
-        Raises:
-            ValueError: names the first `most` files that are no images. A truncated file may have a good
-                header; it is named when it is decoded.
+        Raises ValueError, naming the first `most` files that are no images. A truncated file may have a good
+        header; it is named when it is decoded.
         """
         bad: list[str] = []
 
@@ -160,10 +145,8 @@ class Photographs:
 
     def _side(self, view: View) -> int:
         if view.size is None and self.shape[2] != self.shape[3]:
-            raise ValueError(
-                f"views must have a size for photographs that are not square, got {view.size} for images "
-                f"{tuple(self.shape[1:])}; give View(size=...)"
-            )
+            got = f"None for images {tuple(self.shape[1:])}; give View(size=...)"
+            raise ValueError(f"views must have a size for photographs that are not square, got {got}")
         return view.size or self.shape[2]
 
     def _picture(self, path: str) -> np.ndarray:
@@ -177,22 +160,18 @@ class Photographs:
             centre = (left, top, left + side, top + side)
             picture = picture.resize((self.size,) * 2, Image.Resampling.BILINEAR, centre)
         elif (height, width) != self.shape[2:]:
-            raise ValueError(
-                f"images must be of one size, got {self.path(0)} of {self.shape[3]}x{self.shape[2]} pixels "
-                f"and {path} of {width}x{height}; load them with size="
-            )
+            first = f"{self.path(0)} of {self.shape[3]}x{self.shape[2]} pixels"
+            got = f"{first} and {path} of {width}x{height}; load them with size="
+            raise ValueError(f"images must be of one size, got {got}")
         return np.asarray(picture).transpose(2, 0, 1)
 
 
-def _each(do: Callable[[int], None], n: int, threads: int) -> None:
-    """do(0) … do(n - 1), in that many threads; the first error is raised."""
+def _each(do: Callable[[Any], Any], over: Iterable, threads: int) -> list:
+    """What `do` gives for each, in that many threads; the first error is raised."""
     if threads == 1:
-        for i in range(n):
-            do(i)
-        return
+        return list(map(do, over))
     with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(do, range(n)):
-            pass
+        return list(pool.map(do, over))
 
 
 @contextmanager

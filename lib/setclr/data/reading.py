@@ -27,21 +27,16 @@ def stream_batches(
     workers: int,
     device: torch.device | str,
 ) -> Iterator[tuple[list[Tensor], Tensor]]:
-    """The crops of each batch in turn, decoded ahead by `workers` processes.
+    """The crops of each batch in turn, decoded ahead by `workers` processes, and its draws.
 
-    Starting workers takes seconds, so one call should serve all epochs. A batch takes n · Σ_v 3 S_v² bytes of
-    shared memory, and each worker holds two.
+    They are for `views.finish(crops, views, draws)`: crops as `Photographs.crops` gives them, on the device,
+    by pinned memory and without waiting where it is a GPU; the draws on the CPU. Starting workers takes
+    seconds, so one call should serve all epochs. A batch takes n · Σ_v 3 S_v² bytes of shared memory, and
+    each worker holds two.
 
     Args:
-        images: the files.
-        views: V of them, of one or more sizes.
         batches: indices (n,) of images and draws (n, V, 36) of `views.draw`; read a few batches ahead.
         workers: processes; 0 decodes in this one, in threads, and not ahead.
-        device: where the crops go; from pinned memory and without waiting where it is a GPU.
-
-    Yields:
-        (crops, draws) of a batch, for `views.finish(crops, views, draws)`: crops as `Photographs.crops` gives
-        them, on the device; the draws on the CPU.
 
     Raises:
         ValueError: an argument is not as it must be, or a file is damaged: the same error for any `workers`.
@@ -79,10 +74,8 @@ def _received(loader: DataLoader) -> Iterator:
     except RuntimeError as error:
         if "DataLoader worker" not in str(error):
             raise
-        raise RuntimeError(
-            f"a worker process was killed ({error}); memory, or shared memory (/dev/shm), may have run out: "
-            "take fewer workers or a smaller batch"
-        ) from error
+        hint = "memory, or shared memory (/dev/shm), may have run out: take fewer workers or a smaller batch"
+        raise RuntimeError(f"a worker process was killed ({error}); {hint}") from error
 
 
 class _Failure:

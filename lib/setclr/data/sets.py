@@ -19,24 +19,18 @@ from setclr.data.sources import Images, InFiles, InMemory, source_of
 MADE = {"photo-patches": patches.photo_patches, "stereo-patches": patches.stereo_patches}
 NAMES = (*MADE, *DOWNLOADED, *TREES, f"{FOLDER}PATH")
 
+KEYS = ("images", "labels", "classes")
 FORMAT = 1  # of the kept patches; raise it whenever `patches` changes what it makes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImageSet:
-    """Images with their classes.
-
-    Args:
-        images: (N, C, H, W) uint8, or Photographs where they are streamed from files.
-        labels: (N,) int64, indices into `classes`.
-        classes: the names of the classes.
-
-    Raises:
-        ValueError: types, shapes or labels do not fit together.
-    """
+    """Images with their classes. Raises ValueError if types, shapes or labels do not fit together."""
 
     images: Images
+    """(N, C, H, W) uint8, or Photographs where they are streamed from files."""
     labels: Tensor
+    """(N,) int64, indices into `classes`."""
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -48,11 +42,9 @@ class ImageSet:
                 got = type(value).__name__
                 got += f" {tuple(value.shape)} of {value.dtype}" if isinstance(value, Tensor) else ""
                 raise ValueError(f"{name} must be a {wanted} tensor of {dtype} with N >= 1, got {got}")
-        if len(self.images) != len(self.labels):
-            raise ValueError(
-                f"labels must be as many as images, got {len(self.labels)} labels for "
-                f"{len(self.images)} images"
-            )
+        n, images = len(self.labels), len(self.images)
+        if n != images:
+            raise ValueError(f"labels must be as many as images, got {n} labels for {images} images")
         low, high = int(self.labels.min()), int(self.labels.max())
         if low < 0 or high >= len(self.classes):
             raise ValueError(f"labels must be indices of the {len(self.classes)} classes, got {low}..{high}")
@@ -72,9 +64,7 @@ class ImageSet:
         """n different images, as evenly over the classes as possible, in random order fixed by the seed.
 
         Pairs do not stay together: of "stereo-patches" take slices of `images.view(2, -1, 3, 32, 32)`.
-
-        Raises:
-            ValueError: there are fewer than n images.
+        Raises ValueError if there are fewer than n images.
         """
         checks.integer("n", n, least=1, most=len(self), hint=f"the set has {len(self)} images")
         shuffled = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
@@ -100,18 +90,16 @@ def load(
 
     - "photo-patches": 7,200 + 1,800 grey patches of 18 photographs, (3, 32, 32), under random casts and
       contrasts; the class is the photograph. Made in a few seconds and kept under `root`; needs no download.
-    - "stereo-patches": 1,141 + 1,343 pairs of colour patches, (3, 32, 32), of what two cameras see. The left
-      views come first, then the right ones: `images.view(2, -1, 3, 32, 32)`; the label is the pair. Made and
-      kept likewise.
+    - "stereo-patches": 1,141 + 1,343 pairs of colour patches, (3, 32, 32), of what two cameras see, all left
+      views first: `images.view(2, -1, 3, 32, 32)`; the label is the pair. Made and kept likewise.
     - "mnist" (1, 28, 28), "cifar10", "cifar100", "svhn" (3, 32, 32), "stl10" (3, 96, 96): downloaded by
       torchvision into root/NAME, each file verified by its checksum. "stl10" has a third split, "unlabelled":
       the 5,000 training images and then the 100,000 without a label, whose class is "unlabelled".
     - "tiny-imagenet" (3, 64, 64): root/tiny-imagenet-200 as the archive unpacks; downloaded if it is missing.
       "imagenet": root/imagenet/train/WNID and val/WNID, to be put there by hand; "imagenet100": the 100
-      classes of Tian et al. 2020, in root/imagenet100 or among those of root/imagenet. Classes and their
-      numbers of images are verified.
-    - "folder:PATH": a tree PATH/train/CLASS/IMAGE; the test split is PATH/val, or PATH/test where there is no
-      val. Any format Pillow reads, as RGB; files whose names begin with a dot are ignored.
+      classes of Tian et al. 2020, in root/imagenet100 or root/imagenet. Numbers of images are verified.
+    - "folder:PATH": PATH/train/CLASS/IMAGE, and PATH/val or else PATH/test for the test split. Any format
+      Pillow reads, as RGB; files whose names begin with a dot are ignored.
 
     Args:
         root: the folder of kept and downloaded sets; not used by "folder:PATH".
@@ -122,8 +110,7 @@ def load(
             decodes all now; None does so if that takes 8 GB at most.
 
     Raises:
-        ValueError: an argument, a file or a folder is not as it must be. A bad file is never repaired or
-            replaced: the message names the file to delete.
+        ValueError: an argument, file or folder is not as it must be. The message names a bad file to delete.
         FileNotFoundError: PATH, the split's folder or a set to be put there by hand is missing.
         ConnectionError: a set is neither there nor to be downloaded; the message says what to put where.
     """
@@ -134,10 +121,9 @@ def load(
     if is_folder or name in TREES:
         if size is not None:
             checks.integer("size", size, least=1)
-        if is_folder:
-            path = Path(name.removeprefix(FOLDER)).expanduser()
-            return ImageSet(*folders.folder(path, split, size, stream))
-        return ImageSet(*folders.tree(name, Path(root), split, size, stream))
+        if not is_folder:
+            return ImageSet(*folders.tree(name, Path(root), split, size, stream))
+        return ImageSet(*folders.folder(Path(name.removeprefix(FOLDER)).expanduser(), split, size, stream))
     checks.choice("name", name, NAMES)
     for argument, value in (("size", size), ("stream", stream)):
         if value is not None:
@@ -158,11 +144,7 @@ def pretraining_split(name: str) -> str:
 def _kept(path: Path, make: Callable, split: str) -> ImageSet:
     """What `make` gives for a split, read from `path`; made and written there first if it is missing."""
     if not path.exists():
-        arrays = {
-            f"{key}_{part}": value
-            for part in patches.SPLITS
-            for key, value in zip(("images", "labels", "classes"), make(part))
-        }
+        arrays = {f"{key}_{part}": x for part in patches.SPLITS for key, x in zip(KEYS, make(part))}
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         try:
@@ -175,10 +157,8 @@ def _kept(path: Path, make: Callable, split: str) -> ImageSet:
         with np.load(path, allow_pickle=False) as kept:
             if kept["format"] != FORMAT:
                 raise ValueError(f"its format is {kept['format']}, not {FORMAT}")
-            images, labels, classes = (kept[f"{key}_{split}"] for key in ("images", "labels", "classes"))
+            images, labels, classes = (kept[f"{key}_{split}"] for key in KEYS)
             return ImageSet(torch.from_numpy(images), torch.from_numpy(labels), tuple(classes.tolist()))
     except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path} is truncated or not of this version of setclr ({error}); delete it and "
-            f"load again, which makes it in seconds"
-        ) from error
+        problem = f"{path} is truncated or not of this version of setclr ({error})"
+        raise ValueError(f"{problem}; delete it and load again, which makes it in seconds") from error
