@@ -113,10 +113,10 @@ def benchmark(name: str, root: str | Path, size: int) -> tuple[ImageSet, ImageSe
     def listed(parts: Parts) -> Listed:
         return _joined(name, [known.files(_opened(name, known, folder, part)) for part in parts])
 
-    train = listed(known.train)
-    pair = dealt(name, train, *known.dealt) if known.dealt else (train, listed(known.test))
-    some, others = (ImageSet(Photographs(files, size), torch.tensor(y), c) for files, y, c in pair)
-    return some, others
+    first = listed(known.train)
+    splits = dealt(name, first, *known.dealt) if known.dealt else (first, listed(known.test))
+    train, test = (ImageSet(Photographs(files, size), torch.tensor(y), c) for files, y, c in splits)
+    return train, test
 
 
 def _opened(name: str, known: Benchmark, folder: Path, part: dict[str, str]) -> Any:

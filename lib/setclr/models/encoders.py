@@ -15,10 +15,9 @@ from setclr.extras import extra
 
 
 def conv4(channels: int = 3) -> tuple[nn.Module, int]:
-    """Four 3×3 convolutions with 8, 16, 32 and 64 maps: 64 features.
+    """Four 3×3 convolutions with 8, 16, 32 and 64 maps, three halved, the last averaged: 64 features.
 
-    The first three maps are halved, the last one is averaged. The small encoder of the QARe paper's table 2.
-    24,600 weights for three channels.
+    The small encoder of the QARe paper's table 2. 24,600 weights for three channels.
     """
     layers, width = [], channels
     for maps in (8, 16, 32, 64):
@@ -37,18 +36,15 @@ def resnet32(channels: int = 3) -> tuple[nn.Module, int]:
     """
     from torchvision.models.resnet import BasicBlock
 
-    parts: OrderedDict[str, nn.Module] = OrderedDict()
-    parts["conv1"] = nn.Conv2d(channels, 16, 3, padding=1, bias=False)
-    parts |= {"bn1": nn.BatchNorm2d(16), "relu": nn.ReLU()}
-    width = 16
+    parts: OrderedDict[str, nn.Module] = OrderedDict(
+        conv1=nn.Conv2d(channels, 16, 3, padding=1, bias=False), bn1=nn.BatchNorm2d(16), relu=nn.ReLU()
+    )
+    first = BasicBlock(16, 16)
     for stage, maps in enumerate((16, 32, 64), start=1):
-        stride, shortcut = 1, None
-        if maps != width:
-            stride = 2
-            shortcut = nn.Sequential(nn.Conv2d(width, maps, 1, 2, bias=False), nn.BatchNorm2d(maps))
-        blocks = [BasicBlock(width, maps, stride, shortcut), *(BasicBlock(maps, maps) for _ in range(4))]
-        parts[f"layer{stage}"] = nn.Sequential(*blocks)
-        width = maps
+        if maps > 16:
+            shortcut = nn.Sequential(nn.Conv2d(maps // 2, maps, 1, 2, bias=False), nn.BatchNorm2d(maps))
+            first = BasicBlock(maps // 2, maps, 2, shortcut)
+        parts[f"layer{stage}"] = nn.Sequential(first, *(BasicBlock(maps, maps) for _ in range(4)))
     parts |= {"avgpool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten(), "fc": nn.Linear(64, 64)}
     model = nn.Sequential(parts)
     for module in model.modules():
@@ -60,9 +56,7 @@ def resnet32(channels: int = 3) -> tuple[nn.Module, int]:
 def resnet(name: str, small: bool, channels: int = 3) -> tuple[nn.Module, int]:
     """torchvision's "resnet18" or "resnet50" without its classifier: 512 or 2048 features.
 
-    Args:
-        small: the stem for small images, a 3×3 convolution with stride 1 and no pooling. Otherwise the stem
-            is torchvision's: 7×7, stride 2, max pooling.
+    The stem for `small` images is a 3×3 convolution with stride 1 and no pooling, or else torchvision's.
     """
     from torchvision import models
 
@@ -91,19 +85,16 @@ TIMM = "timm:"
 ENCODERS: dict[str, Callable[..., tuple[nn.Module, int]]] = {
     "conv4": conv4,
     "resnet32": resnet32,
-    "resnet18": partial(resnet, "resnet18", True),
-    "resnet50": partial(resnet, "resnet50", True),
-    "resnet18-imagenet": partial(resnet, "resnet18", False),
-    "resnet50-imagenet": partial(resnet, "resnet50", False),
+    "resnet18": partial(resnet, "resnet18", small=True),
+    "resnet50": partial(resnet, "resnet50", small=True),
+    "resnet18-imagenet": partial(resnet, "resnet18", small=False),
+    "resnet50-imagenet": partial(resnet, "resnet50", small=False),
     "vit-small16-moco": vit_small16_moco,
 }
 
 
 def encoder(name: str, channels: int = 3) -> tuple[nn.Module, int]:
-    """The encoder of that name with fresh weights, and its number of features D.
-
-    Args:
-        name: a key of ENCODERS, or timm:NAME for timm's model of that name.
+    """An encoder with fresh weights, and its number of features D. Names: ENCODERS, timm:NAME.
 
     Raises:
         ValueError: unknown name (the nearest are named) or channels < 1.

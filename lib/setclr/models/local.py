@@ -8,9 +8,7 @@ class LocalFeatures(nn.Module):
     """An encoder that also gives the map half-way, each location of which sees a part of the image.
 
     Images → (N, D + L·C): the D features, then the C channels of each of L locations. The map is that after
-    the second pooling of "conv4" or the second stage of a ResNet.
-
-    Raises ValueError for another encoder.
+    the second pooling of "conv4" or the second stage of a ResNet. Raises ValueError for another encoder.
     """
 
     def __init__(self, encoder: nn.Module) -> None:
@@ -19,10 +17,8 @@ class LocalFeatures(nn.Module):
         self.encoder = encoder
         middle = getattr(encoder, "layer2", pools[1] if len(pools) > 1 else None)
         if middle is None:
-            raise ValueError(
-                "encoder must have a map half-way for DeepInfoMax (conv4, resnet32, resnet18, resnet50), got "
-                f"{type(encoder).__name__}"
-            )
+            wanted, got = "(conv4, resnet32, resnet18, resnet50)", type(encoder).__name__
+            raise ValueError(f"encoder must have a map half-way for DeepInfoMax {wanted}, got {got}")
         self.middle = middle
 
     def forward(self, x: Tensor) -> Tensor:
@@ -45,11 +41,7 @@ class LocalHead(nn.Module):
 
     Features (N, D + L·C) as `LocalFeatures` gives them → embeddings (N, E) of the images, then of the first
     location, of the second, …: ((1 + L)·N, E) in all. Features (N, D) → (N, E) by the first head.
-
-    Args:
-        whole: D → E.
-        local: C → E.
-        features, channels: D and C.
+    `whole` takes D = `features` to E, `local` takes C = `channels` to E.
     """
 
     def __init__(self, whole: nn.Module, local: nn.Module, features: int, channels: int) -> None:

@@ -1,7 +1,5 @@
 """Encoders built on timm: MoCo v3's ViT-Small, and any that timm knows by name."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, cast
 
 import torch
@@ -26,15 +24,8 @@ class MoCoViT(VisionTransformer):
     cls_token: nn.Parameter
 
     def __init__(self, channels: int) -> None:
-        super().__init__(
-            embed_dim=384,
-            num_heads=12,
-            in_chans=channels,
-            num_classes=0,
-            weight_init="moco",
-            pos_embed="none",
-            dynamic_img_size=True,
-        )
+        size: dict[str, Any] = dict(embed_dim=384, num_heads=12, in_chans=channels, num_classes=0)
+        super().__init__(**size, weight_init="moco", pos_embed="none", dynamic_img_size=True)
         del self.pos_embed  # None; timm's ViT has the positions of 14 x 14 patches under this name
         self.register_buffer("pos_embed", torch.cat([torch.zeros(1, 384), positions(14, 14, 384)])[None])
         projection = self.patch_embed.proj.requires_grad_(False)
@@ -56,10 +47,8 @@ def positions(rows: int, columns: int, width: int, device: torch.device | None =
     """
     quarter = torch.arange(width // 4, device=device)
     frequencies = 10_000.0 ** (-quarter / len(quarter))
-    grid = torch.meshgrid(
-        torch.arange(rows, device=device), torch.arange(columns, device=device), indexing="ij"
-    )
-    row, column = (at.reshape(-1, 1) * frequencies for at in grid)
+    sides = (torch.arange(side, device=device) for side in (rows, columns))
+    row, column = (at.reshape(-1, 1) * frequencies for at in torch.meshgrid(*sides, indexing="ij"))
     return torch.cat([row.sin(), row.cos(), column.sin(), column.cos()], dim=1)
 
 
@@ -67,17 +56,14 @@ def timm_encoder(name: str, channels: int = 3) -> tuple[nn.Module, int]:
     """timm's model of that name without its classifier, with fresh weights, and its number of features.
 
     Vision transformers take images of any sides that their patches fill where timm lets them
-    (dynamic_img_size); their learned position embedding is then interpolated. On a GPU the gradient of that
-    differs from call to call, so a resumed run does not repeat the uninterrupted one bit by bit.
-    Other sides raise a ValueError.
+    (dynamic_img_size); others raise a ValueError. Their learned position embedding is then interpolated. On a
+    GPU the gradient of that differs from call to call: a resumed run does not repeat an uninterrupted one.
     """
-    make: Callable[..., Any] = partial(
-        timm.create_model, name, pretrained=False, num_classes=0, in_chans=channels
-    )
+    settings: dict[str, Any] = dict(pretrained=False, num_classes=0, in_chans=channels)
     try:
-        model = make(dynamic_img_size=True)
+        model: Any = timm.create_model(name, **settings, dynamic_img_size=True)
     except TypeError:  # timm's way to say that this model has no such argument
-        model = make()
+        model = timm.create_model(name, **settings)
     if isinstance(getattr(model, "patch_embed", None), PatchEmbed):
         model.register_forward_pre_hook(refuse_other_sides)
     return model, model.head_hidden_size
@@ -92,10 +78,8 @@ def refuse_other_sides(model: nn.Module, inputs: tuple[Tensor]) -> None:
         wanted = f"sides that are multiples of {embed.patch_size}"
     else:
         return
-    raise ValueError(
-        f"images must have {wanted} px for this encoder, got {sides}; choose size, view_size and local_size "
-        "accordingly"
-    )
+    hint = "choose size, view_size and local_size accordingly"
+    raise ValueError(f"images must have {wanted} px for this encoder, got {sides}; {hint}")
 
 
 def timm_names() -> list[str]:

@@ -18,9 +18,7 @@ Stages = dict[str, list[tuple[int, Any]]]
 def loss_stages(text: str) -> Stages:
     """For each parameter of a schedule its values, each with the epoch it holds from, in rising order.
 
-    Raises:
-        ValueError: the text is not of the form above, the epochs are not whole numbers that rise, or a
-            parameter comes twice.
+    Raises ValueError: the text has another form, epochs are not whole and rising, or a name comes twice.
     """
     if not isinstance(text, str):
         raise ValueError(f"loss_schedule must be a text such as 'bandwidth: 25, 2.5 from 75', got {text!r}")
@@ -28,10 +26,8 @@ def loss_stages(text: str) -> Stages:
     for part in filter(str.strip, text.split(";")):
         name, colon, values = (piece.strip() for piece in part.partition(":"))
         if not colon or not name.isidentifier():
-            raise ValueError(
-                "loss_schedule must name a parameter and its values, 'bandwidth: 25, 2.5 from 75', "
-                f"got {part.strip()!r}"
-            )
+            wanted = "a parameter and its values, 'bandwidth: 25, 2.5 from 75'"
+            raise ValueError(f"loss_schedule must name {wanted}, got {part.strip()!r}")
         if name in stages:
             raise ValueError(f"loss_schedule must name each parameter once, got {name} twice")
         stages[name] = _values(name, values)
@@ -79,14 +75,11 @@ def _values(name: str, text: str) -> list[tuple[int, Any]]:
         value, *since = (word.strip() for word in piece.split(" from "))
         epoch = _literal(name, since[0]) if len(since) == 1 else 0
         if len(since) != (1 if stages else 0) or type(epoch) is not int:
-            raise ValueError(
-                f"loss_schedule must give {name} a first value, then each with the epoch it holds from, "
-                f"'25, 2.5 from 75', got {text!r}"
-            )
-        if stages and epoch <= stages[-1][0]:
-            raise ValueError(
-                f"loss_schedule must give {name} values from rising epochs, got {epoch} after {stages[-1][0]}"
-            )
+            wanted = "a first value, then each with the epoch it holds from, '25, 2.5 from 75'"
+            raise ValueError(f"loss_schedule must give {name} {wanted}, got {text!r}")
+        if stages and epoch <= (last := stages[-1][0]):
+            got = f"got {epoch} after {last}"
+            raise ValueError(f"loss_schedule must give {name} values from rising epochs, {got}")
         stages.append((epoch, _literal(name, value)))
     return stages
 

@@ -22,8 +22,8 @@ CHOICES: dict[str, Collection[str]] = {
     "key_schedule": ("constant", "cosine"),
 }
 # The least value of each integer, and the bounds of those that may also be None.
-LEAST = dict(local_views=0, same_class=1, layers=1, hidden=1, embedding=1, predictor=0, queue=0)
-LEAST |= dict(epochs=0, batch=2, seed=0)
+LEAST = dict(local_views=0, same_class=1, layers=1, hidden=1, embedding=1, predictor=0, queue=0, epochs=0)
+LEAST |= dict(batch=2, seed=0)
 OR_NONE = {
     "size": (8, None, "None leaves the images as they are"),
     "images": (2, None, "None takes all"),
@@ -44,8 +44,7 @@ class Recipe:
     data: str = "photo-patches"
     """Name of a data set (`python -m setclr data` lists them) or folder:PATH."""
     size: int | None = None
-    """Side in pixels to which the images of a folder are resized and cropped; None: they are all of one
-    size."""
+    """Side in pixels to which a folder's images are resized and cropped; None: they are of one size."""
     images: int | None = None
     """Train on this many of its images, spread evenly over the classes; None: on all."""
     views: str = "simclr"
@@ -75,8 +74,8 @@ class Recipe:
     last_norm: bool = False
     """End the head with a batch norm without scale and shift (GroCo needs it)."""
     key_momentum: float | None = None
-    """Momentum of a second encoder, a moving average of the first, whose embeddings are the loss's candidates
-    (MoCo). None: views are compared with one another."""
+    """Momentum of a second encoder, the moving average, whose embeddings are the loss's candidates (MoCo).
+    None: views are compared with one another."""
     key_schedule: str = "constant"
     """That momentum is "constant", or rises to 1 as a "cosine" (MoCo v3)."""
     queue: int = 0
@@ -116,10 +115,8 @@ class Recipe:
             if getattr(self, name) is not None:
                 integer(name, getattr(self, name), least=least, most=most, hint=hint)
         if self.batch % self.same_class:
-            raise ValueError(
-                f"batch must be a multiple of same_class={self.same_class}, got {self.batch}; "
-                "a batch is made of whole groups"
-            )
+            wanted = f"a multiple of same_class={self.same_class}"
+            raise ValueError(f"batch must be {wanted}, got {self.batch}; a batch is made of whole groups")
         number("lr", self.lr, above=0)
         number("momentum", self.momentum, least=0, most=1)
         number("weight_decay", self.weight_decay, least=0)
@@ -138,10 +135,8 @@ class Recipe:
         full = self.full_views or len(PRESETS[self.views])
         baseline = isinstance(self.parsed_loss, losses.Baseline)
         if baseline and (full > 1 or self.local_views):
-            raise ValueError(
-                f"full_views must be 1 with {self.loss}, which contrasts no views, got {full} and "
-                f"{self.local_views} local ones; full_views=1 makes it so"
-            )
+            wanted = f"full_views must be 1 with {self.loss}, which contrasts no views"
+            raise ValueError(f"{wanted}, got {full} and {self.local_views} local ones; set full_views=1")
         if not baseline and full < 2:
             raise ValueError(f"full_views must be 2 to 4 with {self.loss}, which contrasts views, got {full}")
 
@@ -149,11 +144,9 @@ class Recipe:
         """Raises ValueError where momentum encoder, queue, predictor and loss do not go together."""
         if self.key_momentum is None:
             for name in ("queue", "predictor"):
-                if getattr(self, name):
-                    raise ValueError(
-                        f"{name} must be 0 without a momentum encoder, got {getattr(self, name)}; "
-                        "key_momentum=0.999 adds one"
-                    )
+                if got := getattr(self, name):
+                    wanted, hint = "0 without a momentum encoder", "key_momentum=0.999 adds one"
+                    raise ValueError(f"{name} must be {wanted}, got {got}; {hint}")
             return
         number("key_momentum", self.key_momentum, least=0, most=1, hint="MoCo has 0.999, MoCo v3 0.99")
         for field, kind in (("key_momentum", "keys"), ("queue", "memory")):
@@ -167,12 +160,9 @@ class Recipe:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Recipe":
         """The recipe that `to_dict` wrote. Raises ValueError for fields that this version does not know."""
-        unknown = set(values) - {field.name for field in fields(cls)}
-        if unknown:
-            raise ValueError(
-                f"recipe holds the unknown fields {sorted(unknown)}: "
-                "it was written by another version of setclr"
-            )
+        if unknown := sorted(values.keys() - {field.name for field in fields(cls)}):
+            reason = "it was written by another version of setclr"
+            raise ValueError(f"recipe holds the unknown fields {unknown}: {reason}")
         return cls(**values)
 
 

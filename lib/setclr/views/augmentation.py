@@ -7,10 +7,7 @@ batch applies draws[a:b) and gets what one process would get.
 Kept by hand because torchvision's v2 transforms draw once for a whole batch. Distributions and arithmetic are
 theirs, for float images: RandomResizedCrop with antialiasing, flip, ColorJitter, grey, blur and solarise, in
 this order. Two things differ: nothing is rounded to 1/255 on the way, and the blur's kernel is SimCLR's, a
-tenth of the side.
-
-Views of several sizes (multi-crop) come out as one tensor for each size: `apply_all`. Photographs are cropped
-where they are decoded (setclr.data.photographs) and get the rest on the device: `finish`.
+tenth of the side. Photographs are cropped where they are decoded (setclr.data.photographs).
 """
 
 from collections.abc import Sequence
@@ -47,16 +44,10 @@ def draw(views: Sequence[View], n: int, generator: torch.Generator) -> Tensor:
 
 
 def apply(images: Tensor, views: Sequence[View], draws: Tensor) -> Tensor:
-    """The views that the draws describe. Nothing here is random or waits for a GPU.
+    """The views that the draws describe, (V, N, C, S, S) float32 in [0, 1] on the images' device.
 
-    Args:
-        images: (N, C, H, W) uint8, C = 1 or 3, on any device.
-        views: V of them, with the same `size`.
-        draws: (N, V, 36), from `draw`.
-
-    Returns:
-        (V, N, C, S, S) float32 in [0, 1] on the images' device; autocast changes nothing, TF32 about 1e-3.
-
+    `images` (N, C, H, W) uint8, C = 1 or 3; V views of one `size`; draws (N, V, 36), from `draw`. Nothing
+    here is random or waits for a GPU. Autocast changes nothing, TF32 about 1e-3.
     Raises ValueError for other images, for views of two sizes and for draws of other images or views.
     """
     S = _output_side(images, views)
@@ -77,28 +68,21 @@ def apply_all(images: Tensor, views: Sequence[View], draws: Tensor) -> list[Tens
 def finish(crops: Sequence[Tensor], views: Sequence[View], draws: Tensor) -> list[Tensor]:
     """What `apply_all` does after cropping: flips, colours, blur, for crops of `Photographs.crops`.
 
-    Args:
-        crops: for each group of `by_size`, (V_g, N, C, S_g, S_g) uint8, on any device.
-        draws: (N, V, 36), those the crops were made with.
-
-    Returns:
-        The views of `apply_all`, up to the crops' rounding to grey levels, on the crops' device.
-
+    Takes (V_g, N, C, S_g, S_g) uint8 for each group of `by_size`, on any device, and the draws (N, V, 36)
+    they were made with. Gives the views of `apply_all` there, up to the crops' rounding to grey levels.
     Raises ValueError for crops or draws of other views or images.
     """
     groups = [(group, [views[v] for v in group]) for group in by_size(views)]
     shapes = [tuple(getattr(x, "shape", ())) for x in crops] if isinstance(crops, tuple | list) else crops
     if not isinstance(shapes, list) or list(map(len, shapes)) != [5] * len(groups):
-        raise ValueError(
-            f"crops must be one tensor (V, N, C, S, S) for each of {len(groups)} sizes, got {shapes}"
-        )
+        wanted = f"one tensor (V, N, C, S, S) for each of {len(groups)} sizes"
+        raise ValueError(f"crops must be {wanted}, got {shapes}")
     out = []
     for x, (group, some) in zip(crops, groups):
-        side = _output_side(x.flatten(0, 1), some)
-        if x.shape[0] != len(group) or x.shape[3] != side or x.shape[4] != side:
-            raise ValueError(
-                f"crops must be of {len(group)} views of {side} x {side} pixels, got {tuple(x.shape)}"
-            )
+        side, (V, _, _, height, width) = _output_side(x.flatten(0, 1), some), x.shape
+        if (V, height, width) != (len(group), side, side):
+            wanted = f"of {len(group)} views of {side} x {side} pixels"
+            raise ValueError(f"crops must be {wanted}, got {tuple(x.shape)}")
         check_draws(draws, x.shape[1], len(views))
         with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
             drawn = [parameters(view, draws[:, v], side, side) for v, view in zip(group, some)]

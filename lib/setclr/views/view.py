@@ -23,13 +23,11 @@ class View:
         scale: range of the crop's area as a fraction of the image's.
         ratio: range of the crop's width / height. An image that cannot hold such a crop gives its largest
             central one: scale (1, 1) and ratio (1, 1) keep a square image whole, and the middle of others.
-        flip: probability of mirroring left and right.
+        flip, jitter_p, grey, solarise: probability of mirroring left and right, of jittering at all, of
+            losing all colour, of inverting all values above 0.5.
         jitter: brightness, contrast and saturation factors are uniform in 1 ± these (at least 0), the hue's
             turn in ± the last, in full turns, <= 0.5. Every image draws the order of the four.
-        jitter_p: probability of jittering at all.
-        grey: probability of losing all colour.
         blur: probability of a Gaussian blur, of a deviation uniform in `blur_sigma`, in output pixels.
-        solarise: probability of inverting all values above 0.5.
     """
 
     size: int | None = None
