@@ -139,9 +139,8 @@ def _joined(name: str, parts: Iterable[Listed]) -> Listed:
     """The parts of a split as one. Raises ValueError if their classes differ."""
     files, labels, classes = zip(*parts)
     if differ := {c for one in classes for c in set(one) ^ set(classes[0])}:
-        raise ValueError(
-            f"{name}: its parts differ in the classes {', '.join(sorted(differ))}; get the set again"
-        )
+        named = ", ".join(sorted(differ))
+        raise ValueError(f"{name}: its parts differ in the classes {named}; get the set again")
     return [path for one in files for path in one], [label for one in labels for label in one], classes[0]
 
 
@@ -154,10 +153,9 @@ def dealt(name: str, found: Listed, train: int, test: int | None) -> tuple[Liste
     splits: list[Listed] = [([], [], classes), ([], [], classes)]
     for label, inside in enumerate(of_class):
         if len(inside) < train + (test or 1):
-            raise ValueError(
-                f"{name}: {classes[label]} has {len(inside)} images, {train} for training and "
-                f"{test or 'at least 1'} for testing are needed; get the set again"
-            )
+            needed = f"{train} for training and {test or 'at least 1'} for testing are needed"
+            got = f"{classes[label]} has {len(inside)} images"
+            raise ValueError(f"{name}: {got}, {needed}; get the set again")
         order = np.random.default_rng(label).permutation(len(inside))
         chosen = order[:train], order[train : train + test if test else None]
         for (paths, ys, _), index in zip(splits, chosen):

@@ -34,9 +34,8 @@ def downloaded(name: str, folder: Path, split: str) -> tuple[Tensor, Tensor, tup
     from torchvision import datasets
 
     kind = getattr(datasets, DOWNLOADED[name])
-    if name in ("mnist", "cifar10", "cifar100"):
-        which: dict[str, Any] = {"train": split == "train"}
-    else:
+    which: dict[str, Any] = {"train": split == "train"}
+    if name in ("svhn", "stl10"):
         which = {"split": "train+unlabeled" if split == UNLABELLED else split}
     try:
         found = kind(folder, **which)  # verifies checksums, where the files have any
@@ -52,12 +51,7 @@ def downloaded(name: str, folder: Path, split: str) -> tuple[Tensor, Tensor, tup
 
 
 def _fetched(name: str, kind: type, folder: Path, split: str, which: dict[str, Any]) -> Any:
-    """torchvision's set, downloaded or unpacked first.
-
-    Raises:
-        ValueError: a file is there and damaged; torchvision would replace it.
-        ConnectionError: the set cannot be downloaded.
-    """
+    """torchvision's set, downloaded or unpacked first. A damaged file, which it would replace, is refused."""
     archives, sums = _files(kind, folder, split)
     _refuse_damaged(kind, archives, sums)
     names, where = ", ".join(path.name for path in archives), archives[0].parent
@@ -103,9 +97,8 @@ def _refuse_damaged(kind: type, archives: list[Path], sums: dict[Path, str]) -> 
         unpacked = [path.with_suffix("") for path in archives]
         damaged += [path for path in unpacked if path.exists() and not _whole_idx(path)]
     if damaged:
-        raise ValueError(
-            f"{damaged[0]} is truncated or not {kind.__name__}'s file of that name; delete it and load again"
-        )
+        problem = f"{damaged[0]} is truncated or not {kind.__name__}'s file of that name"
+        raise ValueError(f"{problem}; delete it and load again")
 
 
 def _whole_idx(path: Path) -> bool:

@@ -64,20 +64,13 @@ def folder(root: Path, split: str, size: int | None, stream: bool | None) -> Loa
         found = _class_folders(test)
         _same_classes(root / "train", train, test, found)
     files = {name: _files(path) for name, path in found.items()}
-    for name, inside in files.items():
-        if not inside:
-            raise ValueError(f"{found[name]} has no images; fill it or remove it")
+    if empty := [found[name] for name in files if not files[name]]:
+        raise ValueError(f"{empty[0]} has no images; fill it or remove it")
     return _loaded(files, size, stream)
 
 
 def tree(name: str, root: Path, split: str, size: int | None, stream: bool | None) -> Loaded:
-    """A set of TREES under `root`, verified to hold what it must hold.
-
-    Raises:
-        FileNotFoundError: it is not there; says what to put where.
-        ValueError: classes or images are missing, or there are too many.
-        ConnectionError: tiny-ImageNet is neither there nor to be downloaded.
-    """
+    """A set of TREES under `root`, verified to hold what it must hold. Raises as `setclr.data.load` does."""
     expected = TREES[name]
     if name == "tiny-imagenet":
         path = _tiny(root)
@@ -95,14 +88,11 @@ def _loaded(files: dict[str, list[str]], size: int | None, stream: bool | None) 
     images = Photographs([path for inside in files.values() for path in inside], size)
     total = images.shape.numel()
     if stream is False and total > MOST_BYTES:
-        raise ValueError(
-            f"{len(images)} images of {images.shape[3]}x{images.shape[2]} pixels would take "
-            f"{total / 1e9:.1f} GB, more than the {MOST_BYTES / 1e9:g} GB allowed; load them with a smaller "
-            "size= or stream=True"
-        )
-    if stream is None:
-        stream = total > MOST_BYTES
-    return images if stream else images[:], labels, tuple(files)
+        what = f"{len(images)} images of {images.shape[3]}x{images.shape[2]} pixels"
+        got = f"{total / 1e9:.1f} GB, more than the {MOST_BYTES / 1e9:g} GB allowed"
+        raise ValueError(f"{what} would take {got}; load them with a smaller size= or stream=True")
+    streamed = stream or total > MOST_BYTES
+    return images if streamed else images[:], labels, tuple(files)
 
 
 def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> dict[str, list[str]]:
@@ -110,11 +100,10 @@ def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> di
     folders = {"train": path / "train", "test": path / "val"}
     for inside in folders.values():
         if not inside.is_dir():
-            raise FileNotFoundError(
-                f"{inside} is no folder; {name} cannot be downloaded here: get ImageNet (ILSVRC 2012) "
-                f"from image-net.org and put its images into {path}/train/WNID/ and {path}/val/WNID/, a "
-                "folder for each class, such as n01440764"
-            )
+            problem = f"{inside} is no folder; {name} cannot be downloaded here"
+            where = f"{path}/train/WNID/ and {path}/val/WNID/, a folder for each class, such as n01440764"
+            remedy = f"get ImageNet (ILSVRC 2012) from image-net.org and put its images into {where}"
+            raise FileNotFoundError(f"{problem}: {remedy}")
     found = {}
     for part, inside in folders.items():
         classes = _class_folders(inside)
@@ -183,14 +172,11 @@ def _tiny(root: Path) -> Path:
 def _class_folders(folder: Path) -> dict[str, Path]:
     """The class folders by name, sorted."""
     if not folder.is_dir():
-        raise FileNotFoundError(
-            f"{folder} is no folder; {FOLDER}PATH needs PATH/train/CLASS/IMAGE, and "
-            f"PATH/val or PATH/test for the test split"
-        )
+        needed = "PATH/train/CLASS/IMAGE, and PATH/val or PATH/test for the test split"
+        raise FileNotFoundError(f"{folder} is no folder; {FOLDER}PATH needs {needed}")
     found = {os.path.basename(path): Path(path) for path in _files(folder)}
-    for path in found.values():
-        if not path.is_dir():
-            raise ValueError(f"{path} is a file among class folders; move it into one of them, or elsewhere")
+    if stray := [path for path in found.values() if not path.is_dir()]:
+        raise ValueError(f"{stray[0]} is a file among class folders; move it into one of them, or elsewhere")
     if not found:
         raise ValueError(f"{folder} has no class folders; put the images of each class into one of its own")
     return found

@@ -79,10 +79,8 @@ def photo_windows(name: str, grey: np.ndarray, split: str) -> np.ndarray:
             windows.append(window)
         if len(windows) == wanted:
             return np.array(windows)
-    raise RuntimeError(
-        f"{name}: only {len(windows)} of {TRIES * wanted} windows show anything, {wanted} are "
-        f"needed for {split}; is it the photograph that scikit-image or scikit-learn ships?"
-    )
+    got = f"only {len(windows)} of {TRIES * wanted} windows show anything, {wanted} are needed for {split}"
+    raise RuntimeError(f"{name}: {got}; is it the photograph that scikit-image or scikit-learn ships?")
 
 
 def stereo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:

@@ -92,12 +92,8 @@ class Photographs:
         A photograph is decoded once and its crops are cut at full resolution, whatever `size` is. Where all
         crops of a JPEG shrink by 2, 4 or 8, it is decoded smaller by that factor: grey levels move a little.
 
-        Args:
-            index: n of the files, each once or more.
-            views: V of them; one without a size has the side of square images.
-            draws: (n, V, 36), from `views.draw`.
-            threads: how many decode; None chooses by the photographs' size.
-
+        Takes n indices, V views (one without a size has the side of square images), draws (n, V, 36) of
+        `views.draw`, and how many threads decode; None chooses by the photographs' size.
         Returns (V_g, n, 3, S_g, S_g) uint8 for each group of `views.by_size`.
         Raises ValueError: a file is damaged; draws of other views or images; no side is known for a view.
         """

@@ -127,10 +127,8 @@ def load(
     checks.choice("name", name, NAMES)
     for argument, value in (("size", size), ("stream", stream)):
         if value is not None:
-            raise ValueError(
-                f"{argument} applies to {FOLDER}PATH, {', '.join(TREES)}, got {argument}={value!r} with "
-                f"name={name!r}; leave it out"
-            )
+            got = f"{argument}={value!r} with name={name!r}; leave it out"
+            raise ValueError(f"{argument} applies to {FOLDER}PATH, {', '.join(TREES)}, got {got}")
     if name in MADE:
         return _kept(Path(root, name, "patches.npz"), MADE[name], split)
     return ImageSet(*downloaded(name, Path(root, name), split))

@@ -42,14 +42,17 @@ def apply(loss: Objective, text: str, epoch: int) -> None:
     Raises:
         ValueError: no term has such a parameter (the nearest is named), it is learnt, or a value is refused.
     """
-    now = {name: _at(stages, epoch) for name, stages in loss_stages(text).items()}
-    terms = [(term, _arguments(term)) for term in _terms(loss)]
-    has = {name for _, arguments in terms for name in arguments}
+    all_stages = loss_stages(text).items()
+    now = {name: [value for start, value in stages if start <= epoch][-1] for name, stages in all_stages}
+    terms = {}
+    for term in cast(list[Objective], loss.losses) if isinstance(loss, WeightedSum) else [loss]:
+        terms[term] = {name: getattr(term, name) for name in inspect.signature(type(term)).parameters}
+    has = {name for arguments in terms.values() for name in arguments}
     for name in now:
         if not has:
             raise ValueError(f"loss_schedule must be '' for {loss}, which has no parameters, got {name!r}")
         choice("loss_schedule's parameter", name, sorted(has), hint=f"{loss} has no others")
-    for term, arguments in terms:
+    for term, arguments in terms.items():
         changed = {name: value for name, value in now.items() if name in arguments}
         for name in changed.keys() & dict(term.named_parameters()).keys():
             raise ValueError(f"loss_schedule names {name!r}, which {loss} learns; give it a number there")
@@ -91,15 +94,3 @@ def _literal(name: str, text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         raise ValueError(f"loss_schedule must give {name} numbers or quoted names, got {text!r}") from None
-
-
-def _at(stages: list[tuple[int, Any]], epoch: int) -> Any:
-    return next(value for start, value in reversed(stages) if start <= epoch)
-
-
-def _terms(loss: Objective) -> list[Objective]:
-    return [cast(Objective, term) for term in loss.losses] if isinstance(loss, WeightedSum) else [loss]
-
-
-def _arguments(term: Objective) -> dict[str, Any]:
-    return {name: getattr(term, name) for name in inspect.signature(type(term)).parameters}

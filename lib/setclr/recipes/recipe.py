@@ -74,7 +74,7 @@ class Recipe:
     last_norm: bool = False
     """End the head with a batch norm without scale and shift (GroCo needs it)."""
     key_momentum: float | None = None
-    """Momentum of a second encoder, the moving average, whose embeddings are the loss's candidates (MoCo).
+    """Momentum of a second encoder, a moving average, whose embeddings are the loss's candidates (MoCo).
     None: views are compared with one another."""
     key_schedule: str = "constant"
     """That momentum is "constant", or rises to 1 as a "cosine" (MoCo v3)."""

@@ -3,19 +3,5 @@
 from setclr.views.augmentation import apply, apply_all, augment, boxes, check_draws, draw, finish, parameters
 from setclr.views.view import LOCAL_SCALE, PRESETS, View, by_size, multi_crop, preset
 
-__all__ = [
-    "LOCAL_SCALE",
-    "PRESETS",
-    "View",
-    "apply",
-    "apply_all",
-    "augment",
-    "boxes",
-    "by_size",
-    "check_draws",
-    "draw",
-    "finish",
-    "multi_crop",
-    "parameters",
-    "preset",
-]
+__all__ = ["LOCAL_SCALE", "PRESETS", "View", "apply", "apply_all", "augment", "boxes", "by_size"]
+__all__ += ["check_draws", "draw", "finish", "multi_crop", "parameters", "preset"]

@@ -38,27 +38,21 @@ ADAM: dict[str, Any] = dict(weight_decay=1e-6, schedule="constant", epochs=400, 
 SMALL = Recipe(
     "MMCL(bandwidth=1.0, pool='view')", data="stl10", views="mmcl", view_size=32, **ENCODER, **ADAM
 )
-CIFAR = replace(
-    SMALL,
-    loss="MMCL(bandwidth=25.0, pool='view')",
-    loss_schedule="bandwidth: 25.0, 2.5 from 75, 0.25 from 125",
-    data="cifar100",
-    view_size=None,
-)
+CIFAR_LOSS = "MMCL(bandwidth=25.0, pool='view')"
+BANDWIDTHS = "bandwidth: 25.0, 2.5 from 75, 0.25 from 125"
+CIFAR = replace(SMALL, loss=CIFAR_LOSS, loss_schedule=BANDWIDTHS, data="cifar100", view_size=None)
 COLUMNS = {"cifar100": (CIFAR, CIFAR_NOTE), "stl10": (SMALL, STL_NOTE)}
 IMAGES: dict[str, Any] = dict(data="imagenet100", views="simclr", view_size=224, encoder="resnet50-imagenet")
 LARS: dict[str, Any] = dict(optimiser="lars", lr=1.2, schedule="cosine", hidden=2048, last_norm=True)
 LOSS = "MMCL(bandwidth=5.0, C=float('inf'), pool='view')"
-HUNDRED = replace(SMALL, loss=LOSS, **IMAGES, **LARS, warmup=20, epochs=200, batch=128)
+HUNDRED = replace(SMALL, loss=INV, **IMAGES, **LARS, warmup=20, epochs=200, batch=128)
 PGD = "MMCL(bandwidth=5.0, C=float('inf'), solver='pgd', pool='view')"
 IMAGENET = replace(HUNDRED, loss=PGD, data="imagenet", warmup=10, epochs=100, batch=256)
+HCL = "HCL(temperature=0.5, prior=0.1, hardness=1.0)"
 RIVALS = {
     "simclr": ("InfoNCE(temperature=0.5)", "0.5 as in DCL's and HCL's programs, on which theirs is built"),
     "dcl": ("DCL(temperature=0.5, prior=0.1)", "0.5 and prior 0.1 as in DCL's program"),
-    "hcl": (
-        "HCL(temperature=0.5, prior=0.1, hardness=1.0)",
-        "0.5, prior 0.1, hardness 1 as in HCL's program",
-    ),
+    "hcl": (HCL, "0.5, prior 0.1, hardness 1 as in HCL's program"),
 }
 TRANSFER = ("aircraft", "cars", "dtd", "flowers", "food", "cropdiseases", "eurosat", "nyuv2-degrees")
 
