@@ -44,7 +44,7 @@ CIFAR = replace(SMALL, loss=CIFAR_LOSS, loss_schedule=BANDWIDTHS, data="cifar100
 COLUMNS = {"cifar100": (CIFAR, CIFAR_NOTE), "stl10": (SMALL, STL_NOTE)}
 IMAGES: dict[str, Any] = dict(data="imagenet100", views="simclr", view_size=224, encoder="resnet50-imagenet")
 LARS: dict[str, Any] = dict(optimiser="lars", lr=1.2, schedule="cosine", hidden=2048, last_norm=True)
-LOSS = "MMCL(bandwidth=5.0, C=float('inf'), pool='view')"
+INV = "MMCL(bandwidth=5.0, C=float('inf'), pool='view')"
 HUNDRED = replace(SMALL, loss=INV, **IMAGES, **LARS, warmup=20, epochs=200, batch=128)
 PGD = "MMCL(bandwidth=5.0, C=float('inf'), solver='pgd', pool='view')"
 IMAGENET = replace(HUNDRED, loss=PGD, data="imagenet", warmup=10, epochs=100, batch=256)
