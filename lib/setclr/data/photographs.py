@@ -27,8 +27,8 @@ class Photographs:
     `crops` cuts the views out of photographs of any size and decodes each once. Errors name the file.
 
     Args:
-        paths: the files, in order; any format that Pillow reads. None, or a first that is no image, is a
-            ValueError.
+        paths: the files, in order; any format that Pillow reads. ValueError: there are no files, or the first
+            is no image.
         size: pixels; the shorter side is resized to it and the centre cropped square. None: as they are; then
             indexing needs files of one size.
     """
