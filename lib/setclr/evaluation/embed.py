@@ -28,18 +28,13 @@ def embed_folder(
     files without an ending that Pillow reads.
 
     Args:
-        run: its encoder stays on its device.
-        folder: any tree of files.
         size: side in pixels; None takes the side of the views that the run was trained on (`side_of`).
         batch: images that are decoded and held together.
 
-    Returns:
-        Features (N, D) float32 and the files' paths (N,) relative to the folder, sorted by path.
+    Returns features (N, D) float32 and the files' paths (N,) relative to the folder, sorted by path.
 
-    Raises:
-        FileNotFoundError: there is no such folder.
-        ValueError: the folder has no images, a file cannot be read (it is named), the side is not known or
-            does not suit the encoder.
+    Raises FileNotFoundError where there is no such folder; ValueError where it has no images, a file cannot
+    be read (it is named), the side is not known or does not suit the encoder.
 
     Cost: memory for one batch of images and for the result, 4 · N · D bytes.
     """
@@ -59,17 +54,14 @@ def embed_folder(
 def side_of(run: Run) -> int:
     """The side in pixels of the full views that a run was trained on.
 
-    Raises:
-        ValueError: the recipe does not say, as for folders whose images already had one size.
+    Raises ValueError where the recipe does not say, as for folders whose images already had one size.
     """
     recipe = run.recipe
     side = recipe.view_size or recipe.size or SIDES.get(recipe.data)
     if side is None:
         what = "a folder" if recipe.data.startswith(FOLDER) else repr(recipe.data)
-        raise ValueError(
-            f"size must be given: the run was trained on {what}, and its recipe does not say how large the "
-            "images were; add --size S"
-        )
+        unknown = f"the run was trained on {what}, and its recipe does not say how large the images were"
+        raise ValueError(f"size must be given: {unknown}; add --size S")
     return side
 
 
@@ -78,13 +70,8 @@ def image_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder; give one with image files in it, at any depth")
     readable = {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
-    files = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in readable
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-        and path.is_file()
-    )
+    found = (path for path in sorted(folder.rglob("*")) if path.suffix.lower() in readable and path.is_file())
+    files = [path for path in found if not any(s.startswith(".") for s in path.relative_to(folder).parts)]
     if not files:
         raise ValueError(f"{folder} has no image files (.jpg, .png, …) in it or below; choose another folder")
     return files

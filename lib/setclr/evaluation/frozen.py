@@ -21,11 +21,8 @@ def features(encoder: nn.Module, images: Images, batch: int = 500, shared: bool 
     The encoder runs in eval mode on its own device; no parameter, buffer or mode of it changes.
 
     With many processes (setclr.training.distributed.joined) each embeds its part, in the batches that one
-    process would make, and gets the features of all. All of them must call it, with the same images.
-
-    Args:
-        batch: images that are decoded and go through the encoder together.
-        shared: False where one of many processes calls it alone, as in `pretrain`'s on_epoch.
+    process would make, and gets the features of all. All of them must call it, with the same images;
+    shared=False is for one of them alone, as in `pretrain`'s on_epoch.
 
     Cost: memory for the result, 4 · N · D bytes, and for two batches of images.
     """

@@ -9,13 +9,9 @@ from torch.nn import functional as F
 def matching_accuracy(a: Tensor, b: Tensor) -> float:
     """Fraction of things whose two views the best one-to-one assignment brings together.
 
-    Args:
-        a, b: (N, D) features of the two views; row i of both is thing i. Compared by cosine similarity.
+    Row i of a and of b, both (N, D), is thing i; rows are compared by cosine similarity.
 
-    Raises:
-        ValueError: the shapes differ or are not (N, D).
-
-    Cost: O(N³), the Hungarian algorithm.
+    Raises ValueError where the shapes differ or are not (N, D). Cost: O(N³), the Hungarian algorithm.
     """
     if a.ndim != 2 or a.shape != b.shape or len(a) == 0:
         raise ValueError(f"a and b must both be (N, D), got {tuple(a.shape)} and {tuple(b.shape)}")

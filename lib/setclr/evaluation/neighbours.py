@@ -25,11 +25,7 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
         k: 1 ≤ k ≤ N. GroCo uses 1, 10 and 20.
         temperature: T > 0; GroCo uses 0.07, MMCL 0.5.
 
-    Returns:
-        (Q,) labels.
-
-    Raises:
-        ValueError: an argument is not as above; the message names it.
+    Returns (Q,) labels. Raises ValueError where an argument is not as above.
 
     Cost: O(Q N D) time. The bank is not copied: in addition to it and the queries, memory is O(N + Q k + C).
     """
@@ -39,11 +35,8 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
 
 @torch.no_grad()
 def neighbours(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k most similar features of the bank, the most similar first: cosine similarities and indices into
-    the bank, both (Q, k).
-
-    Takes, raises and costs what `knn` does.
-    """
+    """Cosine similarities and indices into the bank, both (Q, k), of its k features most similar to a query,
+    the most similar first. Takes, raises and costs what `knn` does."""
     check_bank(bank, bank_labels, queries)
     hint = f"the bank has {len(bank)} features: take a smaller k, or more images"
     integer("k", k, least=1, most=len(bank), hint=hint)
@@ -65,13 +58,9 @@ def neighbours(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int) -> tu
 
 
 def vote(similarity: Tensor, labels: Tensor, temperature: float) -> Tensor:
-    """The label (Q,) of the largest sum of e^{s/T} over a query's neighbours.
+    """The label (Q,) of the largest sum of e^{s/T} over a query's neighbours (Q, k), the most similar first.
 
-    Args:
-        similarity, labels: (Q, k) of the neighbours, the most similar first.
-
-    Raises:
-        ValueError: the temperature is not positive.
+    Raises ValueError where the temperature T is not positive.
     """
     number("temperature", temperature, above=0, hint="the papers use 0.07 and 0.5")
     classes, winners = int(labels.max()) + 1, []
@@ -86,14 +75,11 @@ def check_bank(bank: Tensor, labels: Tensor, queries: Tensor) -> None:
     """Raises ValueError unless bank (N, D), labels (N,) integers ≥ 0 and queries (Q, D) fit together."""
     fit = bank.ndim == queries.ndim == 2 and bank.shape[1] == queries.shape[1]
     if not fit or not len(bank) * len(queries):
-        raise ValueError(
-            f"bank and queries must be (N, D) and (Q, D), got {tuple(bank.shape)} and {tuple(queries.shape)}"
-        )
+        got = f"{tuple(bank.shape)} and {tuple(queries.shape)}"
+        raise ValueError(f"bank and queries must be (N, D) and (Q, D), got {got}")
     if labels.shape != bank.shape[:1] or labels.is_floating_point() or int(labels.min()) < 0:
-        raise ValueError(
-            f"bank_labels must be {len(bank)} integers >= 0, got {labels.dtype} of shape "
-            f"{tuple(labels.shape)}"
-        )
+        got = f"{labels.dtype} of shape {tuple(labels.shape)}"
+        raise ValueError(f"bank_labels must be {len(bank)} integers >= 0, got {got}")
     for name, x in (("bank", bank), ("queries", queries)):
         if not all(part.isfinite().all() for part in in_parts(x)):
             raise ValueError(f"{name} must be finite, got NaN or inf: the encoder has diverged")

@@ -15,14 +15,9 @@ VALUES = 2**25  # scaled or squared in one go
 
 @torch.enable_grad()
 def linear_probe(
-    bank: Tensor,
-    bank_labels: Tensor,
-    queries: Tensor,
-    epochs: int = 100,
-    batch: int = 128,
-    lr: float = 1e-3,
-    seed: int = 0,
-) -> Tensor:
+    bank: Tensor, bank_labels: Tensor, queries: Tensor,
+    epochs: int = 100, batch: int = 128, lr: float = 1e-3, seed: int = 0,
+) -> Tensor:  # fmt: skip
     """The label of each query by a linear classifier trained on the bank, as it is after the last epoch.
 
     Adam on the cross-entropy, no augmentation, no weight decay: the QARe paper's protocol. All features are
@@ -33,11 +28,7 @@ def linear_probe(
         epochs, batch, lr: of Adam.
         seed: of the order of the images.
 
-    Returns:
-        (Q,) labels.
-
-    Raises:
-        ValueError: an argument is not as above; the message names it.
+    Returns (Q,) labels. Raises ValueError where an argument is not as above.
 
     Cost: O(epochs N D C) time. The bank is not copied: each batch is scaled when it is used.
     """

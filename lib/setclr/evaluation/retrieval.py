@@ -37,14 +37,8 @@ def retrieval_at_1(features: Tensor, labels: Tensor) -> float:
 
     Where queries and bank are two sets, as in table 5 of the MMCL paper, it is the accuracy of knn(…, k=1).
 
-    Args:
-        features: (N, D), N ≥ 2.
-        labels: (N,) integers.
-
-    Raises:
-        ValueError: an argument is not as above; the message names it.
-
-    Cost: O(N² D) time; rows go in chunks, so that memory stays O(N D).
+    Raises ValueError unless features are (N, D), N ≥ 2, finite, and labels (N,) integers. Cost: O(N² D) time,
+    O(N D) memory.
     """
     check_labelled(features, labels)
     x, labels, right = F.normalize(features.float(), dim=1), labels.to(features.device), 0
@@ -62,9 +56,8 @@ def check_labelled(features: Tensor, labels: Tensor) -> None:
     if not features.isfinite().all():
         raise ValueError("features must be finite, got NaN or inf: the encoder has diverged")
     if labels.shape != features.shape[:1] or labels.is_floating_point():
-        raise ValueError(
-            f"labels must be {len(features)} integers, got {labels.dtype} of shape {tuple(labels.shape)}"
-        )
+        got = f"{labels.dtype} of shape {tuple(labels.shape)}"
+        raise ValueError(f"labels must be {len(features)} integers, got {got}")
 
 
 def average_precision(ranks: np.ndarray) -> float:
@@ -72,10 +65,8 @@ def average_precision(ranks: np.ndarray) -> float:
 
     The positive of rank r, before which j positives stand, adds the mean of the precisions just before it,
     j / r (1 for r = 0), and with it, (j + 1) / (r + 1). scikit-learn's average_precision_score adds the
-    latter alone and is larger or equal; auc of its precision_recall_curve is the same.
-
-    Args:
-        ranks: (n,) of all positives, from 0, ascending.
+    latter alone and is larger or equal; auc of its precision_recall_curve is the same. The ranks (n,) of all
+    positives count from 0 and ascend.
     """
     found = np.arange(len(ranks))
     before = np.where(ranks == 0, 1.0, found / np.maximum(ranks, 1))
@@ -96,22 +87,16 @@ def landmarks(
         easy, hard, junk: for each of Q queries a sequence of indices of images.
         cuts: the k.
 
-    Returns:
-        Rows medium and hard; columns mAP, mP@k for each k, in per cent (NaN where no query is left), and
-        queries, the number of those that count.
+    Returns rows medium and hard; columns mAP, mP@k for each k, in per cent (NaN where no query is left), and
+    queries, the number of those that count.
 
-    Raises:
-        ValueError: an argument is not as above; the message names it.
-
-    Cost: O(Q N log N).
+    Raises ValueError where an argument is not as above. Cost: O(Q N log N).
     """
     cuts = [integer("cuts", k, least=1) for k in cuts]
     if similarity.ndim != 2 or not similarity.numel() or not similarity.isfinite().all():
         raise ValueError(f"similarity must be finite and (Q, N), got shape {tuple(similarity.shape)}")
-    of = {
-        name: _indices(name, lists, *similarity.shape)
-        for name, lists in (("easy", easy), ("hard", hard), ("junk", junk))
-    }
+    of = {"easy": easy, "hard": hard, "junk": junk}
+    of = {name: _indices(name, lists, *similarity.shape) for name, lists in of.items()}
     order = similarity.argsort(dim=1, descending=True, stable=True).numpy(force=True)
     rows = {}
     for row, (wanted, ignored) in PROTOCOLS.items():
@@ -162,14 +147,10 @@ class Landmarks:
 
 
 def load_landmarks(name: str, root: str | Path = "data") -> Landmarks:
-    """A landmark set as it is distributed: root/NAME/gnd_NAME.pkl and root/NAME/jpg/*.jpg.
+    """A landmark set, "roxford5k" or "rparis6k", as distributed: root/NAME/gnd_NAME.pkl, root/NAME/jpg/*.jpg.
 
-    Args:
-        name: "roxford5k" or "rparis6k".
-
-    Raises:
-        FileNotFoundError: the ground truth or images are missing; says where to get them.
-        ValueError: the ground truth is not what it must be, or would run code when it is read.
+    Raises FileNotFoundError, which says where to get them, where the ground truth or images are missing;
+    ValueError where the ground truth is not what it must be, or would run code when it is read.
     """
     choice("name", name, PAGES)
     folder = Path(root, name)
@@ -187,10 +168,8 @@ def load_landmarks(name: str, root: str | Path = "data") -> Landmarks:
         raise ValueError(f"{path} is not the ground truth of {name} ({error}); fetch it again") from error
     missing = [file for file in dict.fromkeys(images + queries) if not file.is_file()]
     if missing:
-        raise FileNotFoundError(
-            f"{missing[0]} is missing, and {len(missing) - 1} more; put the pictures of {PAGES[name]} into "
-            f"{folder / 'jpg'}, all in that one folder"
-        )
+        remedy = f"put the pictures of {PAGES[name]} into {folder / 'jpg'}, all in that one folder"
+        raise FileNotFoundError(f"{missing[0]} is missing, and {len(missing) - 1} more; {remedy}")
     return Landmarks(images, queries, boxes, **lists)
 
 
@@ -215,14 +194,8 @@ def landmark_features(
     Images go through the encoder whole and one by one; a longer side above `size` is shrunk to it. The GroCo
     paper follows DINO's program (Caron et al. 2021), which does so at 224 but leaves the queries uncropped.
 
-    Args:
-        encoder: takes images of any sides that are multiples of `multiple`; left as it was.
-        size: of the longer side in pixels.
-        multiple: sides are rounded to it; 16 for "vit-small16-moco".
-
-    Raises:
-        ValueError: an argument is not as above, or a file cannot be read; it is named.
-
+    The encoder, left as it was, takes images whose sides, in pixels, are multiples of `multiple`, to which
+    they are rounded: 16 for "vit-small16-moco". Raises ValueError where a file cannot be read; it is named.
     Cost: a forward pass for each image; memory for one.
     """
     integer("multiple", multiple, least=1)

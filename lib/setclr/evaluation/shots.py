@@ -20,14 +20,9 @@ class Accuracy(NamedTuple):
 
 @torch.no_grad()
 def few_shot(
-    features: Tensor,
-    labels: Tensor,
-    ways: int = 5,
-    shots: int = 20,
-    queries: int = 15,
-    episodes: int = 600,
-    seed: int = 0,
-) -> Accuracy:
+    features: Tensor, labels: Tensor,
+    ways: int = 5, shots: int = 20, queries: int = 15, episodes: int = 600, seed: int = 0,
+) -> Accuracy:  # fmt: skip
     """How well a few images of each class tell apart classes that the encoder was never told about.
 
     Each episode draws classes, and of each class images to learn from (shots) and images to classify
@@ -36,17 +31,12 @@ def few_shot(
     table; it has no logistic regression, and does not normalise features.
 
     Args:
-        features: (N, D).
-        labels: (N,) integers.
+        features: (N, D), with labels (N,), integers.
         ways: classes an episode; shots, queries: images of each. The table has 5, 20 and 15.
-        episodes: 600 in the table.
-        seed: of the episodes.
+        episodes: 600 in the table; drawn by the seed.
 
-    Returns:
-        Mean accuracy and 1.96 standard deviations of it, s / √episodes.
-
-    Raises:
-        ValueError: an argument is not as above, or there are too few classes, or images of one.
+    Returns the mean accuracy and 1.96 standard deviations of it, s / √episodes. Raises ValueError where an
+    argument is not as above, or there are too few classes, or images of one.
 
     Cost: O(episodes · ways · (shots + ways · queries) · D).
     """
@@ -64,10 +54,7 @@ def few_shot(
 def draw_episodes(
     labels: Tensor, ways: int, shots: int, queries: int, episodes: int, seed: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The episodes of `few_shot`: indices (ways, shots) to learn from and (ways, queries) to classify.
-
-    Raises ValueError as `few_shot` does, before the first episode.
-    """
+    """The episodes of `few_shot`, which says what is refused: indices (ways, shots) and (ways, queries)."""
     for name, value in (("ways", ways), ("shots", shots), ("queries", queries), ("episodes", episodes)):
         integer(name, value, least=2 if name == "ways" else 1)
     drawn = np.random.default_rng(integer("seed", seed, least=0))
@@ -75,10 +62,9 @@ def draw_episodes(
     if len(classes) < ways:
         raise ValueError(f"ways must be <= {len(classes)}, the number of classes in labels, got {ways}")
     if counts.min() < shots + queries:
-        raise ValueError(
-            f"class {classes[counts.argmin()]} has {counts.min()} images, and shots + queries need "
-            f"{shots} + {queries}; lower them or leave the class out"
-        )
+        fewest = f"class {classes[counts.argmin()]} has {counts.min()} images"
+        wanted = f"shots + queries need {shots} + {queries}; lower them or leave the class out"
+        raise ValueError(f"{fewest}, and {wanted}")
     images = np.split(labels.numpy(force=True).argsort(kind="stable"), counts.cumsum()[:-1])
     return _episodes(images, ways, shots, shots + queries, episodes, drawn)
 

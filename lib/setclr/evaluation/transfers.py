@@ -25,15 +25,9 @@ Pair = tuple[ImageSet, ImageSet]
 
 
 def transfer(
-    run: Run,
-    names: str | Sequence[str],
-    root: str | Path = "data",
-    k: int = 20,
-    temperature: float = 0.07,
-    linear: bool = True,
-    tuned: dict | None = None,
-    size: int | None = None,
-) -> pd.DataFrame:
+    run: Run, names: str | Sequence[str], root: str | Path = "data", k: int = 20, temperature: float = 0.07,
+    linear: bool = True, tuned: dict | None = None, size: int | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Test accuracies, in per cent, of a run's encoder on labelled data sets that it was not trained on.
 
     GroCo's table 3 has "aircraft", "caltech101", "cars", "cifar10", "cifar100", "dtd", "flowers", "food",
@@ -44,7 +38,6 @@ def transfer(
     square and resized, images in memory are resized; one channel takes grey, three take grey repeated.
 
     Args:
-        run: its encoder stays on its device and is not changed.
         names: of `setclr.data.load` or of BENCHMARKS, or folder:PATH.
         root: the folder of data sets; what is missing is downloaded there.
         k, temperature: of the kNN vote.
@@ -52,16 +45,13 @@ def transfer(
         tuned: also fine-tune the encoder: a dict of `fine_tune`'s arguments, such as {"epochs": 30}, or {}.
         size: side in pixels; None takes the training's (`embed.side_of`).
 
-    Returns:
-        A row for each name; columns classes, train, test (numbers of images), metric, knn, linear,
-        fine-tuned. The metric is "accuracy"; "per class", the mean of the classes' accuracies, where
-        Kornblith et al. 2019 and MMCL's table take that; "largest object" for "voc2007" (see BENCHMARKS).
+    Returns a row for each name; columns classes, train, test (numbers of images), metric, knn, linear,
+    fine-tuned. The metric is "accuracy"; "per class", the mean of the classes' accuracies, where Kornblith et
+    al. 2019 and MMCL's table take that; "largest object" for "voc2007" (see BENCHMARKS).
 
-    Raises:
-        ValueError: an argument is not as above; a split lacks classes, which are named; the training's side
-            is not known.
-        FileNotFoundError, ConnectionError: a set is missing and cannot be downloaded. All errors come before
-            anything is computed.
+    Raises, before anything is computed, ValueError where an argument is not as above, a split lacks classes,
+    which are named, or the training's side is not known; FileNotFoundError or ConnectionError where a set is
+    missing and cannot be downloaded.
 
     Cost: a forward pass for each image, 4 · N · D bytes for a set's features; then that of knn, linear_probe
     and fine_tune.
@@ -87,10 +77,7 @@ def transfer(
 
 
 def labelled_pair(name: str, root: str | Path, size: int) -> Pair:
-    """The training and test images of a set. Files are read at side `size`, when they are needed.
-
-    Raises as `transfer` does.
-    """
+    """The training and test images of a set, files read at side `size` when needed. Raises as `transfer`."""
     if name in BENCHMARKS:
         train, test = benchmark(name, root, size)
     else:
@@ -118,8 +105,7 @@ def accuracy(predicted: Tensor, labels: Tensor, metric: str) -> float:
 
 
 class AnyImages(nn.Module):
-    """An encoder that takes images (N, 1 or 3, H, W) of any side, and gives it the channels and side that it
-    needs."""
+    """An encoder for images (N, 1 or 3, H, W) of any side: they get the channels and side that it needs."""
 
     def __init__(self, encoder: nn.Module, channels: int, size: int):
         super().__init__()

@@ -20,15 +20,9 @@ CROP = (View(jitter_p=0.0, grey=0.0),)  # a crop of 8 % to all of the area, and 
 
 @torch.enable_grad()
 def fine_tune(
-    encoder: nn.Module,
-    train: ImageSet,
-    test: ImageSet,
-    epochs: int = 30,
-    lr: float = 0.01,
-    batch: int = 64,
-    weight_decay: float = 0.0,
-    seed: int = 0,
-) -> Tensor:
+    encoder: nn.Module, train: ImageSet, test: ImageSet,
+    epochs: int = 30, lr: float = 0.01, batch: int = 64, weight_decay: float = 0.0, seed: int = 0,
+) -> Tensor:  # fmt: skip
     """The label of each test image by a linear classifier on a copy of the encoder, both trained.
 
     As in the program of Ericsson et al. 2021, which made the MMCL paper's table: cross-entropy, SGD with
@@ -44,12 +38,8 @@ def fine_tune(
         seed: of the classifier's first weights, the order of images and their crops. Equal arguments give
             equal labels on one CPU and number of threads.
 
-    Returns:
-        (N,) labels of the test images, on the CPU.
-
-    Raises:
-        ValueError: an argument is not as above; the message names it.
-        FloatingPointError: the loss became NaN or inf.
+    Returns (N,) labels of the test images, on the CPU. Raises ValueError where an argument is not as above,
+    and FloatingPointError where the loss became NaN or inf.
 
     Cost: three forward passes of the encoder for each image and epoch.
     """
@@ -77,44 +67,32 @@ def check_classes(train: ImageSet, test: ImageSet) -> None:
     if train.classes != test.classes:
         differ = sorted(set(train.classes) ^ set(test.classes)) or ["their order"]
         more = f" and {len(differ) - 3} more" if len(differ) > 3 else ""
-        raise ValueError(
-            f"test must have the classes of train; they differ in {', '.join(differ[:3])}{more}. Labels can "
-            "only be predicted where both have the same; add images, or compare views with matching_accuracy"
-        )
+        remedy = "add images, or compare views with matching_accuracy, which needs no labels"
+        found = f"they differ in {', '.join(differ[:3])}{more}"
+        raise ValueError(f"test must have the classes of train; {found}; {remedy}")
     shown = train.labels.bincount(minlength=len(train.classes))
     if lacking := [train.classes[label] for label in test.labels.unique().tolist() if not shown[label]]:
-        raise ValueError(
-            f"train must have images of {lacking[0]!r}, got none, and test has some; add them, or take the "
-            "class out of test"
-        )
+        remedy = "add them, or take the class out of test"
+        raise ValueError(f"train must have images of {lacking[0]!r}, got none, and test has some; {remedy}")
 
 
 def check_pair(train: ImageSet, test: ImageSet) -> None:
     """Raises ValueError as `check_classes` does, and unless both sets have images of one shape."""
     check_classes(train, test)
-    if train.images.shape[1:] != test.images.shape[1:]:
-        raise ValueError(
-            f"test must have images of the shape of train, {tuple(train.images.shape[1:])}, got "
-            f"{tuple(test.images.shape[1:])}; load both with the same size="
-        )
+    wanted, got = tuple(train.images.shape[1:]), tuple(test.images.shape[1:])
+    if wanted != got:
+        found = f"the shape of train, {wanted}, got {got}"
+        raise ValueError(f"test must have images of {found}; load both with the same size=")
 
 
 def _train(
-    model: nn.Module,
-    train: ImageSet,
-    epochs: int,
-    lr: float,
-    batch: int,
-    weight_decay: float,
-    seed: int,
+    model: nn.Module, train: ImageSet, epochs: int, lr: float, batch: int, weight_decay: float, seed: int,
     device: torch.device,
-) -> None:
+) -> None:  # fmt: skip
     steps = len(train) // batch
-    optimiser = torch.optim.SGD(
-        model.parameters(), lr, momentum=0.9, nesterov=True, weight_decay=weight_decay
-    )
-    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs * steps)
-    total = epochs * steps
+    total, decay = epochs * steps, weight_decay
+    optimiser = torch.optim.SGD(model.parameters(), lr, momentum=0.9, nesterov=True, weight_decay=decay)
+    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, total)
     draws = (views.draw(CROP, batch, seeded(seed, *divmod(step, steps))) for step in range(total))
     wanted = zip(_order(len(train), epochs, batch, seed), draws)
     crops = zip(train.source.view_batches(CROP, wanted, 0, device), _order(len(train), epochs, batch, seed))

@@ -13,16 +13,10 @@ from setclr.training.checkpoint import refuse_other_recipe
 
 
 def campaign(
-    recipes: dict[str, Recipe],
-    seeds: Iterable[int],
-    runs: Path,
-    results: Path,
-    root: Path = Path("data"),
-    device: str | None = None,
-    pixels: str = "original",
-    command: str = "",
+    recipes: dict[str, Recipe], seeds: Iterable[int], runs: Path, results: Path, root: Path = Path("data"),
+    device: str | None = None, pixels: str = "original", command: str = "",
     train: Callable = training.pretrain,
-) -> Iterator[str]:
+) -> Iterator[str]:  # fmt: skip
     """Train every recipe with every seed; yields a line for each that is done.
 
     All recipes with the first seed come first, so that runs can be compared whenever it is stopped. Recipes

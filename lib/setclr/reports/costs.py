@@ -6,13 +6,14 @@ may add a round. Seconds hold for this machine at this moment.
 
 import time
 import weakref
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
@@ -29,8 +30,6 @@ FACTORISATIONS = ("eigh", "cholesky", "ldl_factor", "lu_factor", "linalg_solve_e
 
 
 class Work(NamedTuple):
-    """The counted work of a call."""
-
     flops: int  # additions and multiplications in matrix products and convolutions
     numbers: int  # numbers that any operation wrote
     side: int  # of the largest matrix that was factorised or decomposed into eigenvalues; 0 if none was
@@ -91,9 +90,9 @@ class Kept(saved_tensors_hooks):
         self.now -= size if self.holders[key] == 0 else 0
 
 
+@dataclass(eq=False)
 class _Held:
-    def __init__(self, tensor: Tensor):
-        self.tensor = tensor
+    tensor: Tensor
 
 
 def kept_bytes(loss: Callable[[Tensor], Tensor], z: Tensor) -> int:
@@ -114,20 +113,18 @@ def seconds(
 ) -> dict[str, dict[int, float]]:
     """Median seconds of forward and backward, {name: {N: seconds}}, the losses taken in turns.
 
-    Args:
-        budget: seconds, about, for a loss at one size: 1 to 50 steps after a first one, which may load a
-            library and does not count.
+    Each loss takes at each size about `budget` seconds: 1 to 50 steps after a first one, which may load a
+    library and does not count.
     """
     table: dict[str, dict[int, float]] = {name: {} for name in losses}
     for N in sizes:
         z = points(N, dimensions)
-        first = {name: timed(loss, z) for name, loss in losses.items()}
-        repeat = {name: int(np.clip(budget / s, 1, 50)) for name, s in first.items()}
-        taken: dict[str, list[float]] = {name: [] for name in losses}
+        repeat = {name: int(np.clip(budget / timed(loss, z), 1, 50)) for name, loss in losses.items()}
+        taken = defaultdict(list)
         for k in range(max(repeat.values())):
-            for name, loss in losses.items():
+            for name in losses:
                 if k < repeat[name]:
-                    taken[name].append(timed(loss, z))
+                    taken[name].append(timed(losses[name], z))
         for name in losses:
             table[name][N] = float(np.median(taken[name]))
     return table
@@ -150,18 +147,18 @@ def parts_of_a_step(
     """
     where = torch.device(device)
     trainer = noise_trainer(recipe, steps + 2, where)
-    took: dict[str, list[float]] = {}
+    took = defaultdict(list)
 
     def mark(part: str, since: float) -> float:
         now = _now(where)
-        took.setdefault(part, []).append(now - since)
+        took[part].append(now - since)
         return now
 
     def timed_losses(z: Tensor) -> Tensor:
         mark("encoder forward", clock[0])
         leaf = z.detach().requires_grad_()
         for name, loss in losses.items():
-            took.setdefault(name, []).append(timed(loss, leaf))
+            took[name].append(timed(loss, leaf))
         (gradient,) = torch.autograd.grad(trainer.loss(leaf), leaf)
         clock[0] = _now(where)
         return (z * gradient).sum()
@@ -185,8 +182,7 @@ def noise_trainer(recipe: Recipe, steps: int, device: torch.device, compiled: bo
     """A trainer with that many steps to go on noise of 32 px, for costs: what it learns does not matter."""
     images = torch.randint(0, 256, (recipe.batch * steps, 3, 32, 32), dtype=torch.uint8)
     run = new_run(recipe, channels=3)
-    run.encoder.to(device)
-    run.head.to(device)
+    nn.ModuleList([run.encoder, run.head]).to(device)
     noise = ImageSet(images, torch.zeros(len(images), dtype=torch.long), ("noise",))
     return Trainer(run, noise, device, compiled=compiled)
 
@@ -194,7 +190,7 @@ def noise_trainer(recipe: Recipe, steps: int, device: torch.device, compiled: bo
 def encoder_cost(name: str, batch: int, views: int = 2, side: int = 32) -> tuple[int, int]:
     """Flops of a forward and a backward pass through that encoder, and the bytes kept between them.
 
-    The tensors have no values and nothing is computed, so any size is cheap.
+    Any size is cheap: the tensors have no values.
     """
     encoder = models.encoder(name)[0].to("meta")
     x = torch.empty(views * batch, 3, side, side, device="meta")

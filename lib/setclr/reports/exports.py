@@ -27,8 +27,7 @@ def export(run: Run, path: str | Path) -> None:
 
     Images go in as floats in [0, 1], without subtracting means: that is how the encoder was trained.
 
-    Raises:
-        OSError: the file cannot be written; what was there before stays.
+    Raises OSError where the file cannot be written; what was there before stays.
     """
     state = {key: kept.detach().cpu().contiguous() for key, kept in run.encoder.state_dict().items()}
     with replacing(Path(path)) as file:
@@ -39,8 +38,7 @@ def export(run: Run, path: str | Path) -> None:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """An open file that becomes `path` if the block ends without an error; otherwise nothing changes.
 
-    Raises:
-        OSError: before the block begins, if the file cannot be written; `path` is a folder, for example.
+    Raises OSError before the block begins, if the file cannot be written: `path` is a folder, for example.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file in it")

@@ -26,21 +26,15 @@ def page(
     name: str, run: Run, train: ImageSet, test: ImageSet, measured: Measured, source: str, command: str,
     machine: dict,
 ) -> str:  # fmt: skip
-    """The page of a run as HTML.
+    """The page of a run as HTML, with `name` as its title.
 
-    Args:
-        name: the title.
-        train, test, measured: what `evaluate_all` measured, and on what.
-        source, command, machine: as `record` takes them.
-
-    Raises:
-        ValueError: matplotlib is not installed.
+    `measured` is what `evaluate_all` gave of `train` and `test`; `record` takes the same source, command and
+    machine. Raises ValueError where matplotlib is not installed.
     """
     require_matplotlib()
     folder = FileSystemLoader(Path(__file__).parent)
-    templates = Environment(
-        loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    templates = Environment(loader=folder, autoescape=True, undefined=StrictUndefined)
+    templates.trim_blocks = templates.lstrip_blocks = True
     templates.filters |= {"thousands": "{:,}".format, "decimal": "{:.1f}".format}
     templates.filters["base64"] = lambda png: base64.b64encode(png).decode()
     return templates.get_template("page.html").render(

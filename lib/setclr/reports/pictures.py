@@ -18,13 +18,8 @@ from setclr.palette import BLACK, BLUE, GREEN, GREY, OCHRE, ORANGE, PURPLE, SKY,
 
 COLOURS = (BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, BLACK, YELLOW, GREY, OCHRE)
 MARKERS = "osD^vXP<>*"
-STYLE: Any = {
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "lines.linewidth": 2,
-    "text.parse_math": False,  # names of classes may hold a dollar sign
-}
+STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 2}
+STYLE["text.parse_math"] = False  # names of classes may hold a dollar sign
 NUMBERED, NAMED = 20, 100  # classes, up to which cells have numbers and lines have names
 DPI = 160
 
@@ -84,8 +79,8 @@ def confusion(shares: np.ndarray, classes: tuple[str, ...]) -> Illustration:
 
     right = np.diag(shares)
     best, worst = np.nanargmax(right), np.nanargmin(right)
-    alt = (
-        f"Confusion matrix of {C} classes, true by row and predicted by column. Recognised best: "
+    alt = f"Confusion matrix of {C} classes, true by row and predicted by column. Recognised best: "
+    alt += (
         f"{classes[best]} ({100 * right[best]:.0f} %); worst: {classes[worst]} ({100 * right[worst]:.0f} %)."
     )
     return picture(draw, (side + 1, side), alt)
@@ -95,11 +90,8 @@ def mistakes(shares: np.ndarray, classes: tuple[str, ...], most: int = 3) -> str
     """A sentence on the largest shares off the diagonal."""
     off = np.nan_to_num(shares * (1 - np.eye(len(shares))))
     largest = np.argsort(-off, axis=None, kind="stable")[:most]
-    said = [
-        f"{classes[i]} for {classes[j]} ({100 * off[i, j]:.0f} %)"
-        for i, j in zip(*np.unravel_index(largest, off.shape))
-        if off[i, j] > 0
-    ]
+    pairs = [pair for pair in zip(*np.unravel_index(largest, off.shape)) if off[pair] > 0]
+    said = [f"{classes[i]} for {classes[j]} ({100 * off[i, j]:.0f} %)" for i, j in pairs]
     return f"Most often taken: {', '.join(said)}." if said else "No image is taken for another class."
 
 
@@ -149,9 +141,7 @@ def nearest(
 ) -> Illustration:
     """Test images, each next to the training images nearest to it; frames tell whether the classes agree.
 
-    Args:
-        shown: (n, C, H, W) uint8 with labels (n,).
-        found: (n, k, C, H, W) uint8 with labels `theirs` (n, k), the nearest first.
+    `shown` (n, C, H, W) uint8 has labels (n,), `found` (n, k, C, H, W), nearest first, `theirs` (n, k).
     """
     n, k = theirs.shape
     right = theirs == labels[:, None]
@@ -175,10 +165,8 @@ def nearest(
         axis.set(xlim=(-0.1, k + 1.4), ylim=(1.3 * n - 0.1, -0.1), aspect="equal", xticks=[], yticks=[])
         axis.spines[:].set_visible(False)
 
-    alt = (
-        f"{n} test images, a row each, with the {k} training images nearest to it. {int(right.sum())} of "
-        f"{right.numel()} neighbours are of the same class, {int(right[:, 0].sum())} of {n} nearest ones."
-    )
+    alt = f"{n} test images, a row each, with the {k} training images nearest to it. {int(right.sum())} of "
+    alt += f"{right.numel()} neighbours are of the same class, {int(right[:, 0].sum())} of {n} nearest ones."
     return picture(draw, (k + 1.9, 1.3 * n), alt, 0.9)
 
 

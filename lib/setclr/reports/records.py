@@ -34,62 +34,46 @@ def record(
 ) -> None:
     """Write a result to a JSON file with all that is needed to trace it.
 
-    Args:
-        images: numbers of labelled images, "train" and "test": a data set may have been incomplete.
-        source: of the pixels, for example "original" or "JPEG q75".
-        command: what made the record.
-        machine: as `describe_machine` gives it, of the evaluation; training times are in the history.
+    `images` are the numbers of labelled ones, "train" and "test"; `source` is that of the pixels, such as
+    "original" or "JPEG q75"; `command` made the record; `machine` evaluated (`describe_machine`).
     """
     result = {
         "accuracy_percent": {row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
-        "epochs": len(run.rows),
-        "training_seconds": round(sum(row["seconds"] for row in run.rows), 1),
-        "images": images,
-        "pixels": source,
-        "recipe": run.recipe.to_dict(),
-        "evaluated_with": command,
-        "machine": machine,
-        "history": run.rows,
-    }
+        "epochs": len(run.rows), "training_seconds": round(sum(row["seconds"] for row in run.rows), 1),
+        "images": images, "pixels": source, "recipe": run.recipe.to_dict(),
+        "evaluated_with": command, "machine": machine, "history": run.rows,
+    }  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def summary(folder: Path) -> str:
-    """The records of a folder as a Markdown table; runs that differ only in the seed share a line, as mean ±
-    spread.
+    """The records of a folder as a Markdown table; seeds of one recipe share a line, as mean ± spread.
 
-    Raises:
-        FileNotFoundError: the folder holds no records.
+    Raises FileNotFoundError where the folder holds no records.
     """
     groups: dict[tuple, list[dict]] = {}
     for path in sorted(folder.glob("*.json")):
         kept = json.loads(path.read_text())
-        key = (
-            tuple((k, v) for k, v in (DEFAULTS | kept["recipe"]).items() if k != "seed"),
-            tuple(kept["images"].items()),
-            kept["pixels"],
-            kept["machine"]["device"],
-        )
+        recipe = tuple((k, v) for k, v in (DEFAULTS | kept["recipe"]).items() if k != "seed")
+        key = (recipe, tuple(kept["images"].items()), kept["pixels"], kept["machine"]["device"])
         groups.setdefault(key, []).append(kept)
     if not groups:
-        raise FileNotFoundError(
-            f"{folder}: no records there; python -m setclr evaluate RUN --record FILE makes one"
-        )
+        remedy = "python -m setclr evaluate RUN --record FILE makes one"
+        raise FileNotFoundError(f"{folder}: no records there; {remedy}")
     columns = ["data, images, pixels", "loss", "encoder, epochs", "raw pixels", "untrained"]
     columns += ["**kNN**", "**linear**", "seeds", "training"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for (recipe, images, source, device), runs in groups.items():
-        recipe = dict(recipe)
-        name = "/".join(recipe["data"].removeprefix("folder:").split("/")[-2:])
-        cells = [f"{name}, {dict(images)['train']}, {source}", recipe["loss"]]
-        cells.append(f"{recipe['encoder']}, {runs[0]['epochs']}")
+    for (values, images, source, device), runs in groups.items():
+        said = dict(values)
+        name = "/".join(said["data"].removeprefix("folder:").split("/")[-2:])
+        cells = [f"{name}, {dict(images)['train']}, {source}", said["loss"]]
+        cells.append(f"{said['encoder']}, {runs[0]['epochs']}")
         for row, column in SHOWN:
             measured = row in runs[0]["accuracy_percent"]
             cells.append(spread([run["accuracy_percent"][row][column] for run in runs]) if measured else "-")
-        seeds = ", ".join(str(run["recipe"]["seed"]) for run in runs)
-        seconds = [run["training_seconds"] for run in runs]
-        cells += [seeds, f"up to {max(seconds):.0f} s, {device}"]
+        cells.append(", ".join(str(run["recipe"]["seed"]) for run in runs))
+        cells.append(f"up to {max(run['training_seconds'] for run in runs):.0f} s, {device}")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

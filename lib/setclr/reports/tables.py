@@ -40,8 +40,6 @@ class Measured(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """What one source of features is worth."""
-
     numbers: dict[str, float]
     predicted: Tensor  # (Q,) with K neighbours
     nearest: Tensor  # (Q, max k) indices into the training images
@@ -54,16 +52,14 @@ def evaluate(run: Run, train: ImageSet, test: ImageSet, linear: bool = True) -> 
     Raw pixels are centred in each channel; untrained is the same encoder with its first weights. Raw pixels
     have no linear probe, which is no baseline of the papers, and no row where the images are not in memory.
 
-    Raises:
-        ValueError: the two sets have different classes, or there are fewer than 10 training images.
-
+    Raises ValueError where the two sets have different classes, or there are fewer than 10 training images.
     Cost: memory for the features of one row, 4 · (N + Q) · D bytes.
     """
     check_classes(train, test)
-    rows = {
-        name: measure(embed, train, test, device_of(run), (K,), linear and name != "raw pixels").numbers
-        for name, embed in feature_makers(run, train).items()
-    }
+    rows = {}
+    for name, embed in feature_makers(run, train).items():
+        probed = linear and name != "raw pixels"
+        rows[name] = measure(embed, train, test, device_of(run), (K,), probed).numbers
     return pd.DataFrame.from_dict(rows, orient="index", columns=["knn", "linear"], dtype=float)
 
 

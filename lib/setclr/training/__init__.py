@@ -1,7 +1,6 @@
 """Pretraining: the loop, its schedules, its checkpoints and what many processes need.
 
-The names below are imported when they are first used, so that `training.distributed.gather` works where only
-the core is installed.
+Names are imported when they are first used: `training.distributed.gather` works with the core alone.
 """
 
 from importlib import import_module

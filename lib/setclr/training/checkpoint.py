@@ -65,17 +65,15 @@ def new_run(recipe: Recipe, channels: int) -> Run:
 
 
 def _head(recipe: Recipe, width: int) -> nn.Module:
-    return models.head(
-        width, recipe.hidden, recipe.embedding, recipe.last_norm, recipe.layers, recipe.activation
-    )
+    E, norm = recipe.embedding, recipe.last_norm
+    return models.head(width, recipe.hidden, E, norm, recipe.layers, recipe.activation)
 
 
 def load_run(out: str | Path) -> Run:
     """The run that `pretrain(..., out=out)` or `Run.save(out)` wrote, on the CPU, in eval mode.
 
-    Raises:
-        FileNotFoundError: there is no checkpoint.
-        ValueError: the file is truncated or of another kind, or its weights are those of another model.
+    Raises FileNotFoundError if there is no checkpoint; ValueError if the file is truncated or of another
+    kind, or its weights are those of another model.
     """
     run = run_of(read(Path(out)), str(out))
     run.encoder.eval()
@@ -84,10 +82,7 @@ def load_run(out: str | Path) -> Run:
 
 
 def run_of(state: dict, where: str = "the checkpoint") -> Run:
-    """The run that a checkpoint's contents describe.
-
-    Raises ValueError, beginning with `where` it is, if the weights do not fit the recipe's model.
-    """
+    """The run that a checkpoint's contents describe. Raises ValueError if weights and recipe do not fit."""
     run = new_run(Recipe.from_dict(state["recipe"]), state["channels"])
     for name, part in (("encoder", run.encoder), ("head", run.head)):
         refuse_other_weights(part, state[name], f"{where}: its {name} is not the recipe's")
@@ -118,24 +113,19 @@ def read(out: Path) -> dict:
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        raise ValueError(
-            f"{path}: not a readable checkpoint ({type(error).__name__}); delete it to train again"
-        ) from error
+        kind = type(error).__name__
+        raise ValueError(f"{path}: not a readable checkpoint ({kind}); delete it to train again") from error
     if not isinstance(state, dict) or not {"recipe", "channels", "encoder", "head", "history"} <= set(state):
         raise ValueError(f"{path}: a torch file, but not a setclr checkpoint; choose another folder")
     return state
 
 
 def tidy(out: Path) -> None:
-    """Make the folder, and remove unfinished files that a killed run left.
-
-    Raises OSError where that is not possible.
-    """
+    """Make the folder and remove what a killed run left unfinished. Raises OSError where that fails."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name in (CHECKPOINT, HISTORY):
-            for unfinished in out.glob(f".{name}.*"):
-                unfinished.unlink()
+        for unfinished in [*out.glob(f".{CHECKPOINT}.*"), *out.glob(f".{HISTORY}.*")]:
+            unfinished.unlink()
     except OSError as error:
         raise OSError(f"out must be a folder that can be written, got {out}: {error.strerror}") from error
 
@@ -150,10 +140,9 @@ def write(out: Path, state: dict, history: pd.DataFrame) -> None:
         _replace(out / HISTORY, lambda path: history.to_csv(path, index=False))
         _replace(out / CHECKPOINT, lambda path: torch.save(state, path))  # last: with it all is written
     except (OSError, RuntimeError) as error:  # torch.save raises RuntimeError when the disk is full
-        raise OSError(
-            f"{out} could not be written to ({error}); what was written before is kept: make room there, or "
-            "allow writing, and repeat the call to go on"
-        ) from error
+        remedy = "make room there, or allow writing, and repeat the call to go on"
+        said = f"{out} could not be written to ({error}); what was written before is kept: {remedy}"
+        raise OSError(said) from error
 
 
 def refuse_other_recipe(out: Path, stored: Recipe, wanted: Recipe, argument: str = "out") -> None:
@@ -161,10 +150,9 @@ def refuse_other_recipe(out: Path, stored: Recipe, wanted: Recipe, argument: str
     there, now = stored.to_dict(), wanted.to_dict()
     different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]
     if different:
-        raise ValueError(
-            f"{out}: holds a run of another recipe ({'; '.join(different)}); choose another {argument}="
-            + (", or resume=False to replace it" if argument == "out" else ", or remove it")
-        )
+        remedy = "resume=False to replace it" if argument == "out" else "remove it"
+        said = f"{out}: holds a run of another recipe ({'; '.join(different)})"
+        raise ValueError(f"{said}; choose another {argument}=, or {remedy}")
 
 
 def _replace(path: Path, save: Callable[[str], None]) -> None:

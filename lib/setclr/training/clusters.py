@@ -19,11 +19,8 @@ BATCH = 500
 def clusters(encoder: nn.Module, images: Images, count: int, seed: int) -> Tensor:
     """The cluster (N,) of each image, on the CPU; the same on every process.
 
-    Args:
-        encoder: stays as it is, in training mode or not.
-        images: (N, C, H, W) uint8, taken without augmentation.
-        count: clusters, 2 ≤ count ≤ N.
-        seed: of k-means.
+    The images (N, C, H, W) uint8, N ≥ count, are not augmented; the encoder keeps its mode; the seed is that
+    of k-means.
 
     Cost: a forward pass for each image, and O(N · count · D) for each round of k-means.
     """

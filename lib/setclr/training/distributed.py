@@ -56,17 +56,16 @@ def from_first(make: Callable[[], Value]) -> Value:
     """What `make` gives on the first process, on every process; its exception is raised on every one, too."""
     if world() == 1:
         return make()
-    told: list[Any] = [None]
+    told: list[Any] = [None, None]  # the value, the exception
     if rank() == 0:
         try:
-            told = [(make(), None)]
+            told[0] = make()
         except Exception as error:
-            told = [(None, error)]
+            told[1] = error
     dist.broadcast_object_list(told)
-    value, failure = told[0]
-    if failure is not None:
-        raise failure
-    return value
+    if told[1] is not None:
+        raise told[1]
+    return told[0]
 
 
 def any_of(asked: bool, device: torch.device) -> bool:
@@ -81,26 +80,20 @@ def any_of(asked: bool, device: torch.device) -> bool:
 def gather(z: Tensor) -> Tensor:
     """z (V, n, E) on each of W processes → (V, W·n, E) in rank order; with one process, z itself.
 
-    For one's own loop with DistributedDataParallel: each process embeds V views of its n images, and every
-    process computes the same loss on all of them.
+    In one's own loop with DistributedDataParallel each process embeds V views of its n images:
 
         model = DistributedDataParallel(encoder)
         z = model(views.flatten(0, 1)).unflatten(0, (V, n))  # views (V, n, C, H, W) of this process's images
         InfoNCE(temperature=0.2)(gather(z)).backward()
 
-    The gradient of z is the sum over processes of their loss's gradient. All compute the same loss, so it is
-    W times the gradient of that loss; DistributedDataParallel's mean over processes divides it by W again. A
-    loop without that mean must divide by W itself. Parameters of the loss, such as a learnable temperature,
-    get the gradient of the whole batch on every process as it is. Labels (n,) of the images are gathered by
-    `gather(labels[None, :, None]).flatten()`.
+    All processes compute the same loss on all embeddings, and the gradient of z is the sum of theirs: W times
+    that of the loss. DistributedDataParallel's mean over processes divides it by W again; a loop without that
+    mean must do so itself. Parameters of the loss, such as a learnable temperature, get the gradient of the
+    whole batch on every process. `gather(labels[None, :, None]).flatten()` gathers labels (n,).
 
-    By hand, since torch 2.15 deprecates its own (torch.distributed.nn.functional.all_gather) in favour of a
-    private function.
-
-    Args:
-        z: (V, n, E), of the same shape on every process.
-
-    Cost: an all-gather forwards, an all-reduce of (V, W·n, E) backwards.
+    The shape is the same on every process. By hand, since torch 2.15 deprecates its own
+    (torch.distributed.nn.functional.all_gather) in favour of a private function. Cost: an all-gather
+    forwards, an all-reduce of (V, W·n, E) backwards.
     """
     return _Gather.apply(z) if world() > 1 else z
 

@@ -11,10 +11,7 @@ from setclr.training.distributed import synchronised, world
 
 
 class Views(nn.Module):
-    """An encoder of images that takes a list of views, each (V, n, C, S, S) with its own side S.
-
-    Gives features (V_all·n, D), view after view.
-    """
+    """Features (V_all·n, D), view after view, of a list of views (V, n, C, S, S), each of its own side."""
 
     def __init__(self, encoder: nn.Module):
         super().__init__()
@@ -35,35 +32,27 @@ class Embedder:
     """
 
     def __init__(
-        self,
-        encoder: nn.Module,
-        head: nn.Module,
-        device: torch.device,
-        chunk: int | None = None,
-        compiled: bool = False,
-    ):
+        self, encoder: nn.Module, head: nn.Module, device: torch.device,
+        chunk: int | None = None, compiled: bool = False,
+    ):  # fmt: skip
         self.device, self.chunk = device, chunk
         if device.type == "cuda":
             encoder.to(memory_format=torch.channels_last)
         views, head = synchronised(Views(encoder), device), synchronised(head, device)
         if compiled:
             views.compile()
-        self.encoder = data_parallel(views)
-        self.head = data_parallel(head)
+        self.encoder, self.head = data_parallel(views), data_parallel(head)
 
     def backward(self, views: list[Tensor], objective: Callable[[Tensor], Tensor]) -> Tensor:
         """Add the gradients of objective(z) to the weights; returns objective(z), detached.
 
-        Args:
-            views: as `Views` takes them.
-            objective: from embeddings z (V_all, n, E), float32 or wider, to a 0-d tensor.
+        `views` are as `Views` takes them, z (V_all, n, E) is float32 or wider, objective(z) a 0-d tensor.
         """
         chunks, n = self._chunks(views), views[0].shape[1]
         if len(chunks) == 1:
             value = objective(self._embed(self._features(views), n))
             value.backward()
             return value.detach()
-
         with unchanged_buffers(self.encoder):
             features = self._collected(chunks)
         features.requires_grad_()

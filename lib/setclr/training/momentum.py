@@ -21,10 +21,6 @@ class MomentumEncoder:
 
     Nothing in it gets a gradient. Its batch norms use each batch's own statistics, of all processes together,
     so that they do not give away which part of a batch an image is in.
-
-    Args:
-        encoder, head: what to follow, with the weights it starts from.
-        recipe: for `key_momentum`, `key_schedule`, `queue` and `chunk`.
     """
 
     def __init__(self, encoder: nn.Module, head: nn.Module, recipe: Recipe, device: torch.device):
@@ -42,9 +38,7 @@ class MomentumEncoder:
     def advance(self, keys: Tensor, progress: float) -> None:
         """Follow the encoder by a step; in the queue, the second view's keys replace the oldest.
 
-        Args:
-            keys: (V, N, E), those of this step.
-            progress: the fraction of the training that is done, 0 to 1.
+        `keys` (V, N, E) are this step's; `progress`, 0 to 1, is the fraction of the training that is done.
         """
         old, new = ([p.detach() for p in model.parameters()] for model in (self.model, self.followed))
         torch._foreach_lerp_(old, new, 1 - momentum(self.recipe, progress))

@@ -20,13 +20,11 @@ def make_optimiser(recipe: Recipe, model: nn.Module, loss: nn.Module) -> torch.o
     groups: list[dict] = [{"params": list(model.parameters())}]
     if own := list(loss.parameters()):
         groups.append({"params": own, "weight_decay": 0.0})
-    if recipe.optimiser == "lars":
-        return LARS(groups, lr=lr, momentum=momentum, weight_decay=decay)
-    if recipe.optimiser == "sgd":
-        return torch.optim.SGD(groups, lr=lr, momentum=momentum, weight_decay=decay)
-    if recipe.optimiser == "adamw":
-        return torch.optim.AdamW(groups, lr=lr, weight_decay=decay)
-    return torch.optim.Adam(groups, lr=lr, weight_decay=decay)
+    if recipe.optimiser in ("lars", "sgd"):
+        kind: Any = LARS if recipe.optimiser == "lars" else torch.optim.SGD
+        return kind(groups, lr=lr, momentum=momentum, weight_decay=decay)
+    kind = torch.optim.AdamW if recipe.optimiser == "adamw" else torch.optim.Adam
+    return kind(groups, lr=lr, weight_decay=decay)
 
 
 class LARS(torch.optim.Optimizer):
@@ -44,20 +42,13 @@ class LARS(torch.optim.Optimizer):
         weight_decay: λ ≥ 0.
         trust: how far a weight moves, as a fraction of its norm, when lr is 1.
 
-    Raises:
-        ValueError: an argument is not as above; the message names it.
-
-    Cost: O(parameters); no value is read back from the device.
+    Raises ValueError where one is not as above. Cost: O(parameters); no value is read back from the device.
     """
 
     def __init__(
-        self,
-        params: Iterable,
-        lr: float,
-        momentum: float = 0.9,
-        weight_decay: float = 0.0,
-        trust: float = 1e-3,
-    ):
+        self, params: Iterable, lr: float,
+        momentum: float = 0.9, weight_decay: float = 0.0, trust: float = 1e-3,
+    ):  # fmt: skip
         number("lr", lr, least=0)
         number("momentum", momentum, least=0, most=1)
         number("weight_decay", weight_decay, least=0)

@@ -22,20 +22,16 @@ PAIRS = "(2, n, C, H, W) uint8, two views of n >= 2 things, C = 1 or 3; two_view
 def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tensor:
     """Two images of each thing, where the labels say which thing an image shows.
 
-    If a thing has two images, the first is view 0 and the second view 1; so in "stereo-patches" the left
-    camera's patch is view 0. If it has more, the seed draws two, which keep their order. A thing with one
-    image is left out.
+    Of a thing's two images the first is view 0; in "stereo-patches" that is the left camera's patch. Of more
+    than two the seed draws two, which keep their order. A thing with one image is left out.
 
     Args:
         images: the set; things come in the order of their labels.
         seed: of the draw, where there is one.
         size: resize to this side in pixels, antialiased.
 
-    Returns:
-        (2, n, C, H, W) uint8: image i of both views shows the same thing.
-
-    Raises:
-        ValueError: fewer than two things have two images.
+    Returns (2, n, C, H, W) uint8: image i of both views shows the same thing. Raises ValueError where fewer
+    than two things have two images.
     """
     shuffled = torch.randperm(len(images), generator=seeded(integer("seed", seed, least=0)))
     shuffled = shuffled[images.labels[shuffled].argsort(stable=True)]
@@ -55,19 +51,11 @@ def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tenso
 
 
 def train_on_pairs(
-    pairs: Tensor,
-    loss: SetLoss,
-    *,
-    encoder: str = "conv4",
-    embedding: int = 64,
-    epochs: int = 20,
-    batch: int = 128,
-    lr: float = 0.01,
-    seed: int = 0,
-    mirror: str = "together",
-    standardise: bool = True,
-    device: str | None = None,
-) -> nn.Module:
+    pairs: Tensor, loss: SetLoss, *,
+    encoder: str = "conv4", embedding: int = 64,
+    epochs: int = 20, batch: int = 128, lr: float = 0.01, seed: int = 0,
+    mirror: str = "together", standardise: bool = True, device: str | None = None,
+) -> nn.Module:  # fmt: skip
     """Train an encoder to bring the two views of each thing together.
 
     As in the paper: a linear layer as the head, Adam with a cosine to 0, both views jittered by 0.1 and
@@ -87,12 +75,9 @@ def train_on_pairs(
             which removes its tint and contrast.
         device: "cpu", "cuda", …; None takes a GPU where there is one.
 
-    Returns:
-        The network, images (N, C, H, W) in [0, 1] to embeddings (N, E), in eval mode.
-
-    Raises:
-        ValueError: an argument cannot be used, or batch > n.
-        FloatingPointError: embeddings, loss or weights became NaN or inf; names the step.
+    Returns the network, images (N, C, H, W) in [0, 1] to embeddings (N, E), in eval mode. Raises ValueError
+    where an argument cannot be used, and FloatingPointError, which names the step, where embeddings, loss or
+    weights become NaN or inf.
     """
     n, channels = _check_pairs(pairs)
     recipe = Recipe(

@@ -28,28 +28,21 @@ CHECKPOINT_SECONDS = 600.0
 
 
 def pretrain(
-    recipe: Recipe,
-    out: str | Path | None = None,
-    resume: bool = True,
-    root: str | Path = "data",
-    device: str | None = None,
-    on_epoch: Callable[[Run], dict | None] | None = None,
-    workers: int | None = None,
-    compiled: bool = False,
-) -> Run:
+    recipe: Recipe, out: str | Path | None = None, resume: bool = True, root: str | Path = "data",
+    device: str | None = None, on_epoch: Callable[[Run], dict | None] | None = None,
+    workers: int | None = None, compiled: bool = False,
+) -> Run:  # fmt: skip
     """Train an encoder and its head as the recipe says; load the result where `out` already holds it.
 
     Under torchrun, inside `distributed.joined()`, every process trains on its part of each batch; the first
     one reads and writes `out`. A loss's own parameters, such as a learnable temperature, are trained, too.
 
     Args:
-        recipe: what to train.
-        out: folder of the run; its checkpoint is written after every epoch, every ten minutes and when
-            training is interrupted. None: nothing is written.
+        out: folder of the run; None writes nothing. Its checkpoint is written after every epoch, every ten
+            minutes and when training is interrupted.
         resume: go on from the checkpoint in `out`, if there is one; False starts again and replaces it.
         root: where data sets are found and downloaded to.
-        device: "cpu", "cuda", …; None takes a GPU where there is one. On a GPU the model runs in bf16
-            autocast, channels last.
+        device: "cpu", "cuda", …; None takes a GPU where there is one, in bf16 autocast, channels last.
         on_epoch: called with the run, on the first process, before the first and after every epoch. The dict
             that it returns after an epoch becomes part of the history's row. Under torchrun it must not call
             what needs all processes, such as `features` without shared=False.
@@ -57,19 +50,18 @@ def pretrain(
             than there are processors, at most 8. They change only the speed.
         compiled: compile the encoder with torch.compile: a slower start and, on a GPU, faster steps.
 
-    Returns:
-        The run, encoder and head in eval mode.
+    Returns the run, encoder and head in eval mode.
 
     Raises:
         ValueError: there is no such device, the batch is larger than the data set or cannot be divided among
-            the processes, or `out` holds a run of another recipe, of other data or without its optimiser; the
-            differences are listed.
-        OSError: `out` cannot be written to, or its disk is too full, which is found before training. If the
-            disk becomes full later, the last checkpoint stays.
+            the processes, or `out` holds a run of another recipe (the differences are listed), of other data
+            or without its optimiser.
+        OSError: `out` cannot be written to, or its disk is too full; found before training.
         MemoryError: the batch does not fit on the GPU.
-        FloatingPointError: the loss or the weights became NaN or inf at the named step. The last checkpoint
-            stays.
-        Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step, with a checkpoint.
+        FloatingPointError: the loss or the weights became NaN or inf at the named step.
+        Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step.
+
+    Whatever is raised during training, the last checkpoint stays.
     """
     where, out = choose_device(device), None if out is None else Path(out)
     state = from_first(lambda: _stored(recipe, out) if out and resume else None)
@@ -149,9 +141,8 @@ def choose_device(name: str | None) -> torch.device:
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(
-            f"device must be cpu, cuda or another that torch finds here, got {name!r}"
-        ) from error
+        wanted = "cpu, cuda or another that torch finds here"
+        raise ValueError(f"device must be {wanted}, got {name!r}") from error
 
 
 def _stored(recipe: Recipe, out: Path) -> dict | None:
@@ -179,10 +170,8 @@ def _dataset(recipe: Recipe, root: str | Path) -> ImageSet:
     hint = f"{recipe.data} gives {len(dataset)} images"
     integer("batch", recipe.batch, least=2, most=len(dataset), hint=hint)
     if recipe.batch % world():
-        raise ValueError(
-            f"batch must be divisible by the number of processes, {world()}, got {recipe.batch}; each takes "
-            "an equal part of it"
-        )
+        wanted = f"divisible by the number of processes, {world()}, each of which takes an equal part"
+        raise ValueError(f"batch must be {wanted}, got {recipe.batch}")
     return dataset
 
 
@@ -193,9 +182,8 @@ def _prepare(trainer: Trainer, out: Path) -> None:
     needed = 6 * weights + 10_000_000  # weights and Adam's two moments, the old file and the new
     free = shutil.disk_usage(out).free
     if free < needed:
-        raise OSError(
-            f"{out}: {free / 1e6:.0f} MB are free and a run needs {needed / 1e6:.0f}; make room there"
-        )
+        lacking = f"{free / 1e6:.0f} MB are free and a run needs {needed / 1e6:.0f}"
+        raise OSError(f"{out}: {lacking}; make room there")
     checkpoint.write(out, trainer.state(), trainer.run.history)
 
 

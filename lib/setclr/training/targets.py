@@ -25,9 +25,8 @@ class Targets:
         self.clustered = recipe.parsed_loss.targets == "clusters"
         if self.clustered:
             if not dataset.source.in_memory:
-                raise ValueError(
-                    f"data must lie in memory for {recipe.loss}, got {recipe.data}, which is streamed"
-                )
+                streamed = f"{recipe.data}, which is streamed"
+                raise ValueError(f"data must lie in memory for {recipe.loss}, got {streamed}")
             hint = "it is the number of clusters"
             integer("embedding", recipe.embedding, least=2, most=len(dataset), hint=hint)
         else:

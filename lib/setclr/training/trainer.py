@@ -29,9 +29,8 @@ CHECK_EVERY = 10  # steps; reading a value makes a GPU wait
 class Trainer:
     """The moving parts of a run: model, loss, optimiser, step number.
 
-    Args:
-        workers: processes that read photographs where the images are not in memory.
-        compiled: hand the encoder to torch.compile.
+    `workers` processes read photographs where the images are not in memory; `compiled` hands the encoder to
+    torch.compile.
     """
 
     def __init__(
@@ -111,19 +110,17 @@ class Trainer:
 
     def update(self, x: list[Tensor]) -> Tensor:
         """One step of the optimiser on these views of this process's images; returns the loss."""
-        lr = learning_rate(self.run.recipe, self.step, self.steps)
         for group in self.optimiser.param_groups:
-            group["lr"] = lr
+            group["lr"] = learning_rate(self.run.recipe, self.step, self.steps)
         self.optimiser.zero_grad()
         try:
             x = self.loss.prepare(x)
             more = self.loss_arguments(x)
             loss = self.embedder.backward(x, lambda z: self.objective(z, **more))
         except torch.OutOfMemoryError as error:
-            raise MemoryError(
-                f"a batch of {self.run.recipe.batch} does not fit on {self.device} ({error}); chunk=N puts "
-                "N images through the encoder in one go and keeps the batch; or take a smaller batch"
-            ) from error
+            lacking = f"a batch of {self.run.recipe.batch} does not fit on {self.device} ({error})"
+            remedy = "chunk=N puts N images through the encoder in one go; or take a smaller batch"
+            raise MemoryError(f"{lacking}; {remedy}") from error
         average_gradients(self.loss)  # equal on all processes but for rounding, which must not add up
         self.optimiser.step()
         if self.momentum_encoder:
@@ -180,14 +177,13 @@ class Trainer:
 
     def restore(self, state: dict, where: str) -> None:
         """Go on from a checkpoint. Raises ValueError if it lacks the optimiser or was made on other data."""
+        again = "resume=False starts again"
         if "optimiser" not in state:
-            raise ValueError(
-                f"{where}: was saved without its optimiser and cannot go on; resume=False starts again"
-            )
+            raise ValueError(f"{where}: was saved without its optimiser and cannot go on; {again}")
         if state["images"] != len(self.labels):
+            given = f"{self.run.recipe.data} gives {len(self.labels)} now"
             raise ValueError(
-                f"{where}: was trained on {state['images']} images, and {self.run.recipe.data} gives "
-                f"{len(self.labels)} now; restore the data, or start again with resume=False"
+                f"{where}: was trained on {state['images']} images, and {given}; restore the data, or {again}"
             )
         self.step = state["step"]
         self.values = list(state.get("values", torch.empty(0)).to(self.device).unbind())
