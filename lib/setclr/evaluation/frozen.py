@@ -1,6 +1,6 @@
 """Images to features, by a frozen encoder or by none."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
@@ -31,8 +31,9 @@ def features(encoder: nn.Module, images: Images, batch: int = 500, shared: bool 
     share = batch * -(-len(images) // (batch * world())) if many else len(images)
     start, found = rank() * share if many else 0, torch.empty(0)
     device = next(encoder.parameters()).device
+    mine = source_of(images).subset(slice(start, start + share)) if start < len(images) else None
     with evaluating(encoder):
-        for part in parts(images, start, share, batch):
+        for part in () if mine is None else source_of(mine).split(batch):
             embedded = encoder(part.to(device).float() / 255).float()
             if not len(found):
                 found = torch.zeros(len(images), *embedded.shape[1:], device=images.device)
@@ -43,14 +44,6 @@ def features(encoder: nn.Module, images: Images, batch: int = 500, shared: bool 
         found = found if len(found) else torch.zeros(len(images), *shape, device=images.device)
         add_up(found, device)
     return found
-
-
-def parts(images: Images, start: int, share: int, batch: int) -> Iterable[Tensor]:
-    """The `share` images from `start` on, in batches; nothing beyond the last image."""
-    if start >= len(images):
-        return ()
-    mine = source_of(images).subset(slice(start, start + share))
-    return source_of(mine).split(batch)
 
 
 def add_up(found: Tensor, device: torch.device) -> None:

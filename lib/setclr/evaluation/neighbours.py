@@ -19,8 +19,7 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
     taken; on one machine the same call takes the same ones.
 
     Args:
-        bank: (N, D) features whose labels are known.
-        bank_labels: (N,) integers ≥ 0.
+        bank, bank_labels: (N, D) features and their labels (N,), integers ≥ 0.
         queries: (Q, D).
         k: 1 ≤ k ≤ N. GroCo uses 1, 10 and 20.
         temperature: T > 0; GroCo uses 0.07, MMCL 0.5.

@@ -23,12 +23,8 @@ def linear_probe(
     Adam on the cross-entropy, no augmentation, no weight decay: the QARe paper's protocol. All features are
     divided by their root mean square in the bank, so that lr means the same for every encoder.
 
-    Args:
-        bank: (N, D) features of the training images; bank_labels: (N,) integers ≥ 0; queries: (Q, D).
-        epochs, batch, lr: of Adam.
-        seed: of the order of the images.
-
-    Returns (Q,) labels. Raises ValueError where an argument is not as above.
+    The bank (N, D) holds the training images' features, with bank_labels (N,), integers ≥ 0; the seed orders
+    them. Returns labels (Q,) of the queries (Q, D). Raises ValueError where an argument is not as above.
 
     Cost: O(epochs N D C) time. The bank is not copied: each batch is scaled when it is used.
     """

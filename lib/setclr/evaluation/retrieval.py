@@ -85,10 +85,9 @@ def landmarks(
     Args:
         similarity: (Q, N) of queries and images, the larger the better; ties go to the first image.
         easy, hard, junk: for each of Q queries a sequence of indices of images.
-        cuts: the k.
 
-    Returns rows medium and hard; columns mAP, mP@k for each k, in per cent (NaN where no query is left), and
-    queries, the number of those that count.
+    Returns rows medium and hard; columns mAP, mP@k for each k of `cuts`, in per cent (NaN where no query is
+    left), and queries, the number of those that count.
 
     Raises ValueError where an argument is not as above. Cost: O(Q N log N).
     """
@@ -105,7 +104,8 @@ def landmarks(
             positive, aside = (np.concatenate([of[name][q] for name in names]) for names in (wanted, ignored))
             if len(positive):
                 ranks = _ranks(order[q], positive, aside)
-                precisions.append([average_precision(ranks), *(_precision(ranks, k) for k in cuts)])
+                some = np.minimum(cuts, ranks.max() + 1)
+                precisions.append([average_precision(ranks), *((ranks[:, None] < some).sum(0) / some)])
         means = 100 * np.mean(precisions, axis=0) if precisions else [np.nan] * (1 + len(cuts))
         rows[row] = [*means, len(precisions)]
     table = pd.DataFrame.from_dict(rows, "index", columns=["mAP", *(f"mP@{k}" for k in cuts), "queries"])
@@ -127,11 +127,6 @@ def _ranks(order: np.ndarray, positive: np.ndarray, aside: np.ndarray) -> np.nda
     """The positives' ranks, from 0, ascending, in the ranking without the images that are put aside."""
     found, junk = (np.flatnonzero(np.isin(order, some)) for some in (positive, aside))
     return found - np.searchsorted(junk, found)
-
-
-def _precision(ranks: np.ndarray, k: int) -> float:
-    k = min(int(ranks.max()) + 1, k)
-    return float((ranks < k).sum() / k)
 
 
 @dataclass(frozen=True)

@@ -66,13 +66,10 @@ def draw_episodes(
         wanted = f"shots + queries need {shots} + {queries}; lower them or leave the class out"
         raise ValueError(f"{fewest}, and {wanted}")
     images = np.split(labels.numpy(force=True).argsort(kind="stable"), counts.cumsum()[:-1])
-    return _episodes(images, ways, shots, shots + queries, episodes, drawn)
 
-
-def _episodes(
-    images: list[np.ndarray], ways: int, shots: int, each: int, episodes: int, drawn: np.random.Generator
-) -> Iterator[tuple[Tensor, Tensor]]:
-    for _ in range(episodes):
+    def episode() -> tuple[Tensor, Tensor]:
         chosen = [images[c] for c in drawn.choice(len(images), ways, replace=False)]
-        index = torch.from_numpy(np.stack([drawn.choice(some, each, replace=False) for some in chosen]))
-        yield index[:, :shots], index[:, shots:]
+        index = np.stack([drawn.choice(some, shots + queries, replace=False) for some in chosen])
+        return torch.from_numpy(index[:, :shots]), torch.from_numpy(index[:, shots:])
+
+    return (episode() for _ in range(episodes))

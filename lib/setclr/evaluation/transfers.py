@@ -21,8 +21,6 @@ from setclr.evaluation.tuning import check_pair, fine_tune
 from setclr.training.checkpoint import Run
 from setclr.views.pixels import grey
 
-Pair = tuple[ImageSet, ImageSet]
-
 
 def transfer(
     run: Run, names: str | Sequence[str], root: str | Path = "data", k: int = 20, temperature: float = 0.07,
@@ -38,8 +36,7 @@ def transfer(
     square and resized, images in memory are resized; one channel takes grey, three take grey repeated.
 
     Args:
-        names: of `setclr.data.load` or of BENCHMARKS, or folder:PATH.
-        root: the folder of data sets; what is missing is downloaded there.
+        names: of `setclr.data.load` or of BENCHMARKS, or folder:PATH; what `root` lacks is downloaded.
         k, temperature: of the kNN vote.
         linear: also a linear probe, as `linear_probe` trains it; the papers' tables do not have it.
         tuned: also fine-tune the encoder: a dict of `fine_tune`'s arguments, such as {"epochs": 30}, or {}.
@@ -76,7 +73,7 @@ def transfer(
     return pd.DataFrame.from_dict(rows, "index")
 
 
-def labelled_pair(name: str, root: str | Path, size: int) -> Pair:
+def labelled_pair(name: str, root: str | Path, size: int) -> tuple[ImageSet, ImageSet]:
     """The training and test images of a set, files read at side `size` when needed. Raises as `transfer`."""
     if name in BENCHMARKS:
         train, test = benchmark(name, root, size)
@@ -96,7 +93,7 @@ def labelled_pair(name: str, root: str | Path, size: int) -> Pair:
     return train, test
 
 
-def accuracy(predicted: Tensor, labels: Tensor, metric: str) -> float:
+def accuracy(predicted: Tensor, labels: Tensor, metric: str = "accuracy") -> float:
     """Accuracy in per cent, or the mean of the classes' accuracies where the metric is "per class"."""
     predicted, labels = predicted.cpu(), labels.cpu()
     if metric == "per class":

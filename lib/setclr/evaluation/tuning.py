@@ -13,9 +13,8 @@ from setclr.checks import integer, number
 from setclr.data import ImageSet
 from setclr.evaluation.frozen import features
 from setclr.training.seeding import seeded
-from setclr.views import View
 
-CROP = (View(jitter_p=0.0, grey=0.0),)  # a crop of 8 % to all of the area, and a flip
+CROP = (views.View(jitter_p=0.0, grey=0.0),)  # a crop of 8 % to all of the area, and a flip
 
 
 @torch.enable_grad()
@@ -30,13 +29,9 @@ def fine_tune(
     takes 5,000 steps of 64 images, and the lr (1e-4 to 1e-1) and weight decay (0, 1e-6 / lr to 1e-3 / lr)
     that do best on validation images. Search likewise, and never on `test`.
 
-    Args:
-        encoder: left as it was; the copy works on its device.
-        train, test: images of one shape, which the encoder takes; photographs are cropped at full resolution.
-        epochs: passes over the training images, each without an incomplete last batch.
-        lr: the first learning rate.
-        seed: of the classifier's first weights, the order of images and their crops. Equal arguments give
-            equal labels on one CPU and number of threads.
+    Both sets hold images of one shape, which the encoder takes; photographs are cropped at full resolution.
+    Each epoch leaves an incomplete last batch out. The seed makes the classifier's first weights, the order
+    of images and their crops; equal arguments give equal labels on one CPU and number of threads.
 
     Returns (N,) labels of the test images, on the CPU. Raises ValueError where an argument is not as above,
     and FloatingPointError where the loss became NaN or inf.

@@ -22,10 +22,8 @@ def campaign(
     All recipes with the first seed come first, so that runs can be compared whenever it is stopped. Recipes
     with a record are skipped, unfinished runs go on: after an interruption the same call does what is left.
 
-    Args:
-        recipes: by name; the record is results/NAME-seedS.json, the run runs/NAME-seedS.
-        pixels, command: for the records: the source of the pixels, and the command that was given.
-        train: `pretrain`, or a function with its arguments.
+    Recipes go by name; the record is results/NAME-seedS.json, the run runs/NAME-seedS. Records keep `pixels`,
+    their source, and `command`, which was given. `train` is `pretrain`, or a function with its arguments.
 
     Raises what `train` and `evaluate` do, and ValueError where a record of that name is another recipe's.
     """
@@ -44,8 +42,7 @@ def campaign(
             key = (recipe.data, recipe.size, recipe.view_size)
             if key not in sets:
                 sets = {key: labelled(recipe, root)}
-            table = evaluate(run, *sets[key])
-            images = counted(*sets[key])
-            record(path, run, table, images, pixels, command, describe_machine(run.encoder))
+            table, machine = evaluate(run, *sets[key]), describe_machine(run.encoder)
+            record(path, run, table, counted(*sets[key]), pixels, command, machine)
             best = ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
             yield f"{title}: {best}"

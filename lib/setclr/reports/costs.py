@@ -142,8 +142,7 @@ def parts_of_a_step(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Median seconds of the parts of a training step on noise of 32 px, and of each loss on its embeddings.
 
-    The recipe's own loss trains; the others are only timed, in turns, on the same embeddings. The first two
-    steps do not count.
+    The recipe's own loss trains; the others are only timed, in turns. The first two steps do not count.
     """
     where = torch.device(device)
     trainer = noise_trainer(recipe, steps + 2, where)
@@ -188,10 +187,7 @@ def noise_trainer(recipe: Recipe, steps: int, device: torch.device, compiled: bo
 
 
 def encoder_cost(name: str, batch: int, views: int = 2, side: int = 32) -> tuple[int, int]:
-    """Flops of a forward and a backward pass through that encoder, and the bytes kept between them.
-
-    Any size is cheap: the tensors have no values.
-    """
+    """Flops of a forward and backward pass of that encoder, and bytes kept between; any size is cheap."""
     encoder = models.encoder(name)[0].to("meta")
     x = torch.empty(views * batch, 3, side, side, device="meta")
     with FlopCounterMode(display=False) as products, Kept() as kept:

@@ -4,7 +4,6 @@ HTML without scripts or links to other files, so that it can be sent; its text i
 """
 
 import base64
-from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import setclr
 from setclr.data import ImageSet
-from setclr.recipes.recipe import Recipe
+from setclr.recipes.recipe import DEFAULTS, Recipe
 from setclr.reports import pictures
 from setclr.reports.tables import COLUMNS, DRAWN, MATCHED, NEIGHBOURS, TEMPERATURE, K, Measured
 from setclr.training.checkpoint import Run
@@ -66,8 +65,8 @@ def drawn_pictures(run: Run, train: ImageSet, test: ImageSet, measured: Measured
 
 def changed_fields(recipe: Recipe) -> list[str]:
     """The recipe's other fields that are not the defaults."""
-    values = {field.name: (getattr(recipe, field.name), field.default) for field in fields(recipe)}
-    return [f"{name}={x!r}" for name, (x, default) in values.items() if name not in SAID and x != default]
+    values = recipe.to_dict().items()
+    return [f"{name}={x!r}" for name, x in values if name not in SAID and x != DEFAULTS[name]]
 
 
 def require_matplotlib() -> None:

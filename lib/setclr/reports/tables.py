@@ -16,6 +16,7 @@ from setclr.evaluation.matching import matching_accuracy
 from setclr.evaluation.neighbours import neighbours, vote
 from setclr.evaluation.probes import linear_probe
 from setclr.evaluation.retrieval import retrieval_at_1
+from setclr.evaluation.transfers import accuracy
 from setclr.evaluation.tuning import check_classes
 from setclr.recipes.recipe import Recipe
 from setclr.training.checkpoint import Run, new_run
@@ -110,9 +111,9 @@ def measure(
     labels = train.labels.to(device)
     similarity, nearest = neighbours(bank, labels, queries, max(ks))
     votes = {k: vote(similarity[:, :k], labels[nearest[:, :k]], TEMPERATURE) for k in ks}
-    numbers = {"knn" if k == K else f"knn k={k}": accuracy(votes[k], test) for k in ks}
+    numbers = {"knn" if k == K else f"knn k={k}": accuracy(votes[k], test.labels) for k in ks}
     if linear:
-        numbers["linear"] = accuracy(linear_probe(bank, labels, queries), test)
+        numbers["linear"] = accuracy(linear_probe(bank, labels, queries), test.labels)
     return Worth(numbers, votes[K], nearest, queries)
 
 
@@ -133,14 +134,9 @@ def labelled(recipe: Recipe, root: str | Path = "data") -> tuple[ImageSet, Image
     files = recipe.data.startswith(data.FOLDER) or recipe.data in data.TREES
     size = recipe.size or (recipe.view_size if files else None)
 
-    def load() -> tuple[ImageSet, ImageSet]:
-        train, test = (data.load(recipe.data, root, split, size) for split in ("train", "test"))
-        return train, test
+    def load(split: str) -> ImageSet:
+        return data.load(recipe.data, root, split, size)
 
     if world() > 1:
-        from_first(lambda: len(load()))
-    return load()
-
-
-def accuracy(predicted: Tensor, test: ImageSet) -> float:
-    return 100 * float((predicted.cpu() == test.labels).float().mean())
+        from_first(lambda: len(load("train")) + len(load("test")))
+    return load("train"), load("test")

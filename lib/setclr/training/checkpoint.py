@@ -41,13 +41,8 @@ class Run:
         write(Path(out), self.state(), self.history)
 
     def state(self) -> dict:
-        return {
-            "recipe": self.recipe.to_dict(),
-            "channels": self.channels,
-            "history": self.rows,
-            "encoder": self.encoder.state_dict(),
-            "head": self.head.state_dict(),
-        }
+        learned = {"encoder": self.encoder.state_dict(), "head": self.head.state_dict()}
+        return {"recipe": self.recipe.to_dict(), "channels": self.channels, "history": self.rows, **learned}
 
 
 def new_run(recipe: Recipe, channels: int) -> Run:
@@ -76,8 +71,7 @@ def load_run(out: str | Path) -> Run:
     kind, or its weights are those of another model.
     """
     run = run_of(read(Path(out)), str(out))
-    run.encoder.eval()
-    run.head.eval()
+    nn.ModuleList([run.encoder, run.head]).eval()
     return run
 
 
@@ -98,11 +92,9 @@ def refuse_other_weights(part: nn.Module, weights: dict, complaint: str) -> None
     )
     for key in [*wanted, *found]:
         if wanted.get(key) != found.get(key):
-            raise ValueError(
-                f"{complaint} ({key!r} is {found.get(key, 'missing')}, and must be "
-                f"{wanted.get(key, 'absent')}): weights and recipe come from different runs or versions of "
-                "setclr; take the checkpoint as it was written, or train again in another folder"
-            )
+            said = f"{key!r} is {found.get(key, 'missing')}, and must be {wanted.get(key, 'absent')}"
+            remedy = "take the checkpoint as it was written, or train again in another folder"
+            raise ValueError(f"{complaint} ({said}): they come from different runs; {remedy}")
 
 
 def read(out: Path) -> dict:
@@ -131,10 +123,8 @@ def tidy(out: Path) -> None:
 
 
 def write(out: Path, state: dict, history: pd.DataFrame) -> None:
-    """Replace the run's files, each in one step: a reader, or a killed run, finds the old or the new one.
-
-    Raises OSError where they cannot be written; the old ones stay.
-    """
+    """Replace the run's files, each in one step: a reader, or a killed run, finds the old or the new one, and
+    where they cannot be written, the old ones stay and an OSError is raised."""
     out.mkdir(parents=True, exist_ok=True)
     try:
         _replace(out / HISTORY, lambda path: history.to_csv(path, index=False))

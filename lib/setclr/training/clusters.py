@@ -20,9 +20,7 @@ def clusters(encoder: nn.Module, images: Images, count: int, seed: int) -> Tenso
     """The cluster (N,) of each image, on the CPU; the same on every process.
 
     The images (N, C, H, W) uint8, N ≥ count, are not augmented; the encoder keeps its mode; the seed is that
-    of k-means.
-
-    Cost: a forward pass for each image, and O(N · count · D) for each round of k-means.
+    of k-means. Cost: a forward pass for each image, and O(N · count · D) for each round of k-means.
     """
     from sklearn.cluster import KMeans
     from sklearn.decomposition import PCA

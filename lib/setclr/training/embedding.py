@@ -1,7 +1,7 @@
 """From views to embeddings and back, in parts where the batch is too large: gradient caching."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -24,11 +24,9 @@ class Views(nn.Module):
 class Embedder:
     """Encoder and head as the loop calls them: on one process or many, in one go or in chunks.
 
-    Args:
-        chunk: images (not views) that go through the encoder together; None: all. Chunks change nothing for
-            an encoder without batch statistics. A batch norm in it sees each chunk by itself, and updates
-            its running statistics once for each. The head always sees the whole batch.
-        compiled: hand the encoder to torch.compile.
+    `chunk` images (not views), or all, go through the encoder together, which `compiled` hands to
+    torch.compile. Chunks change nothing for an encoder without batch statistics; a batch norm in it sees each
+    chunk by itself, and updates its running statistics once for each. The head sees the whole batch.
     """
 
     def __init__(
@@ -59,10 +57,9 @@ class Embedder:
         value = objective(self._embed(features.flatten(0, 1), n))
         value.backward()
         assert features.grad is not None
+        no_sync = getattr(self.encoder, "no_sync", nullcontext)  # DistributedDataParallel's
         for i, (chunk, grad) in enumerate(zip(chunks, features.grad.split(self.chunk, dim=1))):
-            with ExitStack() as stack:
-                if isinstance(self.encoder, DistributedDataParallel) and i < len(chunks) - 1:
-                    stack.enter_context(self.encoder.no_sync())
+            with no_sync() if i < len(chunks) - 1 else nullcontext():
                 part = self._features(chunk)
                 part.backward(grad.flatten(0, 1).to(part.dtype))
         return value.detach()

@@ -6,8 +6,7 @@ from typing import Any
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was asked to stop and did so after a whole step. `signal` is the signal's number, or SIGTERM
-    where another process was asked."""
+    """Training stopped after a whole step. `signal` is its number, SIGTERM where another process got it."""
 
     def __init__(self, message: str, number: int | None):
         super().__init__(message)
@@ -20,15 +19,15 @@ class Interruption:
     Python gives signals to the main thread alone: in another thread nothing changes.
     """
 
-    SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
     def __init__(self) -> None:
         self.asked: int | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Interruption":
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._ask) for number in self.SIGNALS}
+            self._before = {
+                number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)
+            }
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -27,7 +27,9 @@ class MomentumEncoder:
         self.recipe, self.followed = recipe, nn.ModuleList([encoder, head])
         self.model = copy.deepcopy(self.followed).requires_grad_(False).train()
         self.embedder = Embedder(self.model[0], self.model[1], device, recipe.chunk)
-        self.queue = self._random_queue(device) if recipe.queue else None
+        # Random directions (Q, E): the losses need a full queue from the first step, as in MoCo.
+        drawn = torch.randn(recipe.queue, recipe.embedding, generator=seeded(recipe.seed))
+        self.queue = F.normalize(drawn, dim=1).to(device) if recipe.queue else None
 
     def candidates(self, views: list[Tensor]) -> dict[str, Tensor]:
         """What the loss takes in addition to z: `keys` (V, N, E) of all processes, and `memory` (Q, E)."""
@@ -54,17 +56,10 @@ class MomentumEncoder:
         if self.queue is not None:
             self.queue = state["queue"].to(self.queue.device)
 
-    def _random_queue(self, device: torch.device) -> Tensor:
-        """(Q, E) random directions: the losses need a full queue from the first step, as in MoCo."""
-        size = (self.recipe.queue, self.recipe.embedding)
-        drawn = torch.randn(size, generator=seeded(self.recipe.seed))
-        return F.normalize(drawn, dim=1).to(device)
-
 
 def momentum(recipe: Recipe, progress: float) -> float:
     """m of key ← m·key + (1 − m)·encoder: `key_momentum`, or rising from it to 1 by half a cosine."""
     m = recipe.key_momentum
     assert m is not None  # there is no momentum encoder without it
-    if recipe.key_schedule == "constant":
-        return m
-    return 1 - (1 - m) * (1 + math.cos(math.pi * progress)) / 2
+    rising = 1 - (1 - m) * (1 + math.cos(math.pi * progress)) / 2
+    return m if recipe.key_schedule == "constant" else rising

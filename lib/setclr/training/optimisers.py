@@ -35,12 +35,8 @@ class LARS(torch.optim.Optimizer):
     dimensions (biases, batch norm) take d = g, neither scaled nor decayed, as in SimCLR, Barlow Twins and
     MoCo v3.
 
-    Args:
-        params: parameters, or groups of them, as for torch's optimisers.
-        lr: the learning rate; above 1 is usual, since `trust` is small.
-        momentum: μ, 0 to 1.
-        weight_decay: λ ≥ 0.
-        trust: how far a weight moves, as a fraction of its norm, when lr is 1.
+    `params` are as for torch's optimisers, `momentum` is μ, 0 to 1, and `weight_decay` λ ≥ 0. `trust` is how
+    far a weight moves, as a fraction of its norm, when lr is 1; it is small, so lr is usually above 1.
 
     Raises ValueError where one is not as above. Cost: O(parameters); no value is read back from the device.
     """

@@ -25,12 +25,8 @@ def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tenso
     Of a thing's two images the first is view 0; in "stereo-patches" that is the left camera's patch. Of more
     than two the seed draws two, which keep their order. A thing with one image is left out.
 
-    Args:
-        images: the set; things come in the order of their labels.
-        seed: of the draw, where there is one.
-        size: resize to this side in pixels, antialiased.
-
-    Returns (2, n, C, H, W) uint8: image i of both views shows the same thing. Raises ValueError where fewer
+    Returns (2, n, C, H, W) uint8, resized to side `size` in pixels, antialiased, if given: image i of both
+    views shows the same thing, and things come in the order of their labels. Raises ValueError where fewer
     than two things have two images.
     """
     shuffled = torch.randperm(len(images), generator=seeded(integer("seed", seed, least=0)))
@@ -66,8 +62,7 @@ def train_on_pairs(
         pairs: (2, n, C, H, W) uint8, for example from `two_views`.
         loss: of embeddings z (2, batch, embedding), which it normalises itself. Its own parameters, if it has
             any, are trained in place.
-        encoder: a key of setclr.models.ENCODERS.
-        embedding: E, the head's outputs.
+        encoder, embedding: a key of setclr.models.ENCODERS; E, the head's outputs.
         epochs, batch, lr, seed: as in a Recipe; a batch counts pairs, and an incomplete one is left out.
         mirror: "together": both views of a thing or neither; "apart": each with its own coin, which teaches
             the encoder that a thing and its mirror image are the same.

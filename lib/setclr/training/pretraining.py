@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from torch import nn
 from tqdm.auto import tqdm
 
 from setclr import data
 from setclr.checks import integer
-from setclr.data import ImageSet
 from setclr.recipes import Recipe
 from setclr.training import checkpoint
 from setclr.training.checkpoint import Run
@@ -122,10 +122,9 @@ def train(trainer: Trainer, out: Path | None, on_epoch: Callable | None) -> None
 
 
 def _stopped(trainer: Trainer, stop: Interruption) -> bool:
-    """Whether all processes are to stop after this step."""
-    if world() > 1 and not trainer.losses_checked:
-        return False
-    return any_of(stop.asked is not None, trainer.device)
+    """Whether all processes are to stop after this step; many agree on it only where losses are read."""
+    agree = world() == 1 or trainer.losses_checked
+    return agree and any_of(stop.asked is not None, trainer.device)
 
 
 def _write(trainer: Trainer, out: Path | None) -> None:
@@ -154,11 +153,11 @@ def _stored(recipe: Recipe, out: Path) -> dict | None:
     return state
 
 
-def _dataset(recipe: Recipe, root: str | Path) -> ImageSet:
+def _dataset(recipe: Recipe, root: str | Path) -> data.ImageSet:
     """The images to train on. The first process makes, downloads or verifies them before all load them."""
     in_full = recipe.data.startswith(data.FOLDER) and recipe.view_size is not None and recipe.size is None
 
-    def load() -> ImageSet:
+    def load() -> data.ImageSet:
         split = data.pretraining_split(recipe.data)
         return data.load(recipe.data, root, split, recipe.size, stream=True if in_full else None)
 
@@ -167,8 +166,8 @@ def _dataset(recipe: Recipe, root: str | Path) -> ImageSet:
     if recipe.images:
         integer("images", recipe.images, least=2, most=len(dataset), hint=f"{recipe.data} has {len(dataset)}")
         dataset = dataset.sample(recipe.images)
-    hint = f"{recipe.data} gives {len(dataset)} images"
-    integer("batch", recipe.batch, least=2, most=len(dataset), hint=hint)
+    n = len(dataset)
+    integer("batch", recipe.batch, least=2, most=n, hint=f"{recipe.data} gives {n} images")
     if recipe.batch % world():
         wanted = f"divisible by the number of processes, {world()}, each of which takes an equal part"
         raise ValueError(f"batch must be {wanted}, got {recipe.batch}")
@@ -178,7 +177,7 @@ def _dataset(recipe: Recipe, root: str | Path) -> ImageSet:
 def _prepare(trainer: Trainer, out: Path) -> None:
     """Write the first checkpoint, so that errors in writing appear before any training."""
     checkpoint.tidy(out)
-    weights = sum(p.numel() * p.element_size() for p in trainer.model.parameters())
+    weights = sum(p.nbytes for p in trainer.model.parameters())
     needed = 6 * weights + 10_000_000  # weights and Adam's two moments, the old file and the new
     free = shutil.disk_usage(out).free
     if free < needed:
@@ -188,6 +187,5 @@ def _prepare(trainer: Trainer, out: Path) -> None:
 
 
 def _ready(run: Run, device: torch.device) -> Run:
-    run.encoder.to(device).eval()
-    run.head.to(device).eval()
+    nn.ModuleList([run.encoder, run.head]).to(device).eval()
     return run

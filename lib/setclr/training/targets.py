@@ -21,29 +21,26 @@ class Targets:
         self.run, self.dataset = run, dataset
         self.of_image = dataset.labels
         self.weight: Tensor | None = None
-        recipe = run.recipe
+        recipe, E = run.recipe, run.recipe.embedding
         self.clustered = recipe.parsed_loss.targets == "clusters"
-        if self.clustered:
-            if not dataset.source.in_memory:
-                streamed = f"{recipe.data}, which is streamed"
-                raise ValueError(f"data must lie in memory for {recipe.loss}, got {streamed}")
-            hint = "it is the number of clusters"
-            integer("embedding", recipe.embedding, least=2, most=len(dataset), hint=hint)
-        else:
+        if not self.clustered:
             classes = int(dataset.labels.max()) + 1
             hint = f"{recipe.data} has {classes} classes, and each needs an output"
-            integer("embedding", recipe.embedding, least=classes, hint=hint)
+            integer("embedding", E, least=classes, hint=hint)
+        elif dataset.source.in_memory:
+            integer("embedding", E, least=2, most=len(dataset), hint="it is the number of clusters")
+        else:
+            raise ValueError(
+                f"data must lie in memory for {recipe.loss}, got {recipe.data}, which is streamed"
+            )
 
     def begin(self, epoch: int, fresh: bool, optimiser: torch.optim.Optimizer) -> None:
-        """Begin an epoch, or go on within it where it is not `fresh`.
-
-        Where clusters are the targets, a fresh epoch finds them and gives the last layer new weights.
-        """
+        """Begin an epoch. If clusters are the targets, a `fresh` one finds them and renews the last layer."""
         recipe = self.run.recipe
         self.order = batches(recipe, self.dataset.labels, epoch)
         if self.clustered and fresh:
-            count, seed = recipe.embedding, recipe.seed + epoch
-            self.restore(clusters(self.run.encoder, self.dataset.images, count, seed))
+            seed = recipe.seed + epoch
+            self.restore(clusters(self.run.encoder, self.dataset.images, recipe.embedding, seed))
             last = [layer for layer in self.run.head.modules() if isinstance(layer, nn.Linear)][-1]
             reinitialise(last, optimiser, recipe.seed, epoch, 0, 0)
 

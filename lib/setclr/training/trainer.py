@@ -20,7 +20,6 @@ from setclr.training.optimisers import make_optimiser
 from setclr.training.schedule import learning_rate
 from setclr.training.seeding import seeded
 from setclr.training.targets import Targets
-from setclr.views import View
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen warmup. The last checkpoint is kept"
 CHECK_EVERY = 10  # steps; reading a value makes a GPU wait
@@ -57,10 +56,7 @@ class Trainer:
         self.view_batches = source.view_batches(self.views, self.own_batches(), workers, device)
 
     def epoch(self) -> Iterator[None]:
-        """Train to the end of the epoch, with a pause after every step.
-
-        Raises FloatingPointError where one of the last ten losses, or at the end a weight, is NaN or inf.
-        """
+        """Train to the end of the epoch, with a pause after every step; losses and weights must be finite."""
         epoch = self.step // self.steps
         before, started = self.seconds, time.perf_counter()
         loss_schedule.apply(self.loss, self.run.recipe.loss_schedule, epoch)
@@ -86,25 +82,21 @@ class Trainer:
 
     def close_epoch(self) -> dict:
         """The epoch's row of the history."""
-        row = {
-            "epoch": self.step // self.steps,
-            "loss": float(torch.stack(self.values).mean()),
-            "lr": self.optimiser.param_groups[0]["lr"],
-            "seconds": round(self.seconds, 3),
-            "images_per_s": round(self.steps * self.run.recipe.batch / self.seconds),
-        }
+        row = {"epoch": self.step // self.steps, "loss": float(torch.stack(self.values).mean())}
+        row |= {"lr": self.optimiser.param_groups[0]["lr"], "seconds": round(self.seconds, 3)}
+        row["images_per_s"] = round(self.steps * self.run.recipe.batch / self.seconds)
         row |= {name: parameter.item() for name, parameter in self.loss.named_parameters()}
         self.values, self.seconds = [], 0.0
         return row
 
     def own_batches(self) -> Iterator[Batch]:
         """This process's part of every batch from the present step on: indices (n,) and draws (n, V, 36)."""
-        recipe, first = self.run.recipe, self.step
-        share = recipe.batch // world()
+        recipe, share = self.run.recipe, self.run.recipe.batch // world()
         mine = slice(rank() * share, (rank() + 1) * share)
-        for epoch in range(first // self.steps, recipe.epochs):
+        first_epoch, first = divmod(self.step, self.steps)
+        for epoch in range(first_epoch, recipe.epochs):
             order = batches(recipe, self.labels, epoch)
-            for position in range(first % self.steps if epoch == first // self.steps else 0, self.steps):
+            for position in range(first if epoch == first_epoch else 0, self.steps):
                 draws = views.draw(self.views, recipe.batch, seeded(recipe.seed, epoch, position))
                 yield order[position, mine], draws[mine]
 
@@ -124,8 +116,7 @@ class Trainer:
         average_gradients(self.loss)  # equal on all processes but for rounding, which must not add up
         self.optimiser.step()
         if self.momentum_encoder:
-            done = self.step / (self.run.recipe.epochs * self.steps)
-            self.momentum_encoder.advance(more["keys"], done)
+            self.momentum_encoder.advance(more["keys"], self.step / (self.run.recipe.epochs * self.steps))
         self.step += 1
         return loss
 
@@ -142,7 +133,7 @@ class Trainer:
         return self.loss(gather(z), **more)
 
     def refuse_bad_losses(self) -> None:
-        """Raises FloatingPointError if one of the last losses is NaN or inf."""
+        """Raises FloatingPointError if one of the last ten losses is NaN or inf."""
         recent = torch.stack(self.values[-CHECK_EVERY:]).tolist()
         for step, value in enumerate(recent, self.step - len(recent)):
             if not math.isfinite(value):
@@ -161,19 +152,13 @@ class Trainer:
 
     def state(self) -> dict:
         """All that is needed to go on."""
-        return {
-            **self.run.state(),
-            "step": self.step,
-            "values": torch.stack(self.values).cpu() if self.values else torch.empty(0),
-            "seconds": self.seconds,
-            "images": len(self.labels),
-            "loss": self.loss.state_dict(),
-            "predictor": self.predictor.state_dict(),
-            "keys": self.momentum_encoder.state() if self.momentum_encoder else None,
-            "targets": self.targets.state() if self.targets else None,
-            "optimiser": self.optimiser.state_dict(),
-            "rng": torch.get_rng_state(),
-        }
+        values = torch.stack(self.values).cpu() if self.values else torch.empty(0)
+        reached = {"step": self.step, "values": values, "seconds": self.seconds, "images": len(self.labels)}
+        learning = {name: getattr(self, name).state_dict() for name in ("loss", "predictor", "optimiser")}
+        keys = self.momentum_encoder.state() if self.momentum_encoder else None
+        targets = self.targets.state() if self.targets else None
+        others = {"keys": keys, "targets": targets, "rng": torch.get_rng_state()}
+        return {**self.run.state(), **reached, **learning, **others}
 
     def restore(self, state: dict, where: str) -> None:
         """Go on from a checkpoint. Raises ValueError if it lacks the optimiser or was made on other data."""
@@ -198,7 +183,7 @@ class Trainer:
         torch.set_rng_state(state["rng"])
 
 
-def views_of(recipe: Recipe, side: int) -> tuple[View, ...]:
+def views_of(recipe: Recipe, side: int) -> tuple[views.View, ...]:
     """The recipe's views of images of that side: the full ones, then the small crops."""
     full = recipe.full_views or len(views.PRESETS[recipe.views])
     small = recipe.local_size or round(3 / 7 * (recipe.view_size or side))
