@@ -10,7 +10,6 @@ import math
 from typing import NamedTuple
 
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.nn.functional import one_hot
 
@@ -50,8 +49,7 @@ def permutations(n: int, device: torch.device | None = None) -> Tensor:
 
     Row p is the matrix Y with Y[i, p_i] = 1.
 
-    Raises:
-        ValueError: n is no integer from 1 to 8.
+    Raises ValueError: n is no integer from 1 to 8.
     """
     integer("n", n, least=1, most=ENUMERABLE, hint="there are n! permutations")
     rows = torch.zeros(1, 0, dtype=torch.int64, device=device)
@@ -86,10 +84,8 @@ def linear_assignment(cost: Tensor, temperature: float = 0.0, mining: str = "one
         `value` (...) and `matrix` (..., N, N), the gradient of value with respect to cost. Where several
         assignments are cheapest and τ = 0, it is one of them.
 
-    Raises:
-        ValueError: an argument is not as above (a NaN in cost only on the CPU; on a GPU it comes out as NaN);
-            one-to-one with τ > 0 and N > 8.
-
+    Raises ValueError: an argument is not as above (a NaN in cost only on the CPU; on a GPU it comes out as
+    NaN); one-to-one with τ > 0 and N > 8.
     Cost: batch-hard O(N²). One-to-one: O(N³) on the CPU with τ = 0, O(N·N!) with τ > 0, a log-permanent.
     """
     _check("cost", cost)
@@ -119,12 +115,8 @@ def log_permanent(logits: Tensor) -> Tensor:
     Args:
         logits: (..., N, N) float32 or float64, N ≤ 8; −inf forbids a pair.
 
-    Returns:
-        (...); −inf where no permutation is allowed.
-
-    Raises:
-        ValueError: logits is not as above.
-
+    Returns (...); −inf where no permutation is allowed.
+    Raises ValueError: logits is not as above.
     Cost: O(N·N!) time, O(N!) memory.
     """
     _check("logits", logits, masked=True)
@@ -142,9 +134,7 @@ def quadratic_assignment(S: Tensor, S_A: Tensor, S_B: Tensor) -> Quadratic:
     Returns:
         See `Quadratic`. Values are differentiable; the two matrices have no gradient.
 
-    Raises:
-        ValueError: an argument is not as above; the message names it.
-
+    Raises ValueError: an argument is not as above; the message names it.
     Cost: O(N²·N!) time and O(N·N!) memory, N times as much when differentiated: 40 MB for one float64 problem
     of N = 8.
     """
@@ -178,10 +168,8 @@ def spectral_bounds(F: Tensor, D: Tensor) -> Bounds:
     Returns:
         `lower` and `upper`, (...) each, differentiable.
 
-    Raises:
-        ValueError: an argument is not as above; the message names it (on a GPU NaN comes out as NaN and
-            symmetry is not checked).
-
+    Raises ValueError: an argument is not as above; the message names it (on a GPU NaN comes out as NaN and
+    symmetry is not checked).
     Cost: O(N³).
     """
     for name, x in (("F", F), ("D", D)):
@@ -204,6 +192,8 @@ def spectrum(F: Tensor) -> Tensor:
 
 def _hungarian(cost: Tensor) -> Tensor:
     """The permutation matrices that minimise tr(cost Yᵀ)."""
+    from scipy.optimize import linear_sum_assignment  # takes 0.25 s
+
     N = cost.shape[-1]
     problems = cost.reshape(-1, N, N).nan_to_num().cpu().numpy()
     places = torch.zeros(problems.shape[:2], dtype=torch.int64)

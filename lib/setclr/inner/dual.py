@@ -183,9 +183,8 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
 
     Cost: O(A (P² + S³)) time a round for S support vectors; O(A P) memory.
     """
-    K, C = machines.K, machines.C
+    K, C, negative = machines.K, machines.C, machines.negatives()
     P, eps = len(K), torch.finfo(K.dtype).eps
-    negative = machines.negatives()
     free, at_C = nearest(machines, negative), torch.zeros_like(negative)
     solved = torch.zeros_like(free, dtype=K.dtype)
     left = torch.arange(len(free), device=K.device)  # the machines that are not done
@@ -196,10 +195,8 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
         done += 1
         here = machines.only(left)
         alpha = free_solution(here, free, at_C)
-        gradient = here.product(alpha) - 2
         solved[left] = here.clip(alpha)
-
-        wrong, above, freed = violations(alpha, gradient, free, at_C, negative[left], C)
+        wrong, above, freed = violations(alpha, here.product(alpha) - 2, free, at_C, negative[left], C)
         count = wrong.sum(1)
         fewer = count < fewest
         fewest, patience = torch.where(fewer, count, fewest), torch.where(fewer, PATIENCE, patience - 1)
@@ -218,9 +215,8 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> Solved:
             fewest[stuck], patience[stuck] = P + 1, PATIENCE
             helped[stuck] += 1
             count[stuck] = (residual > EXACT * eps * (1 + alpha.sum(1))).to(count.dtype)
-        left, free, at_C, fewest, patience, helped = (
-            x[count > 0] for x in (left, free, at_C, fewest, patience, helped)
-        )
+        state = (left, free, at_C, fewest, patience, helped)
+        left, free, at_C, fewest, patience, helped = (x[count > 0] for x in state)
     return Solved(solved, machines.residual(solved, machines.product(solved)))
 
 
@@ -270,7 +266,6 @@ def free_solution(machines: Machines, free: Tensor, at_C: Tensor) -> Tensor:
         system.diagonal(dim1=1, dim2=2).add_(ridge)
         factor, failed = torch.linalg.cholesky_ex(system)
         solution = torch.cholesky_solve(right[block].gather(1, at).unsqueeze(2), factor).squeeze(2)
-        alpha[block] = alpha[block].scatter(
-            1, at, solution.masked_fill((failed != 0).unsqueeze(1), torch.nan)
-        )
+        solution = solution.masked_fill((failed != 0).unsqueeze(1), torch.nan)
+        alpha[block] = alpha[block].scatter(1, at, solution)
     return alpha

@@ -41,12 +41,8 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0) -> T
             distances are good to some 1e-7 of the squared norms in float32: below σ² = 1e-5 of those use
             float64.
 
-    Returns:
-        (..., n, m).
-
-    Raises:
-        ValueError: an argument is not as above; the message names it.
-
+    Returns (..., n, m).
+    Raises ValueError: an argument is not as above; the message names it.
     Cost: O(n m E).
     """
     choice("kind", kind, KERNELS)
@@ -97,10 +93,8 @@ def svm_dual(
     Returns:
         `alpha` (..., A, P), or (..., P) for one machine, without gradient; `residual` (..., A) or (...).
 
-    Raises:
-        ValueError: an argument is not as above; "exact" for a kernel that is not positive definite, "pgd" for
-            such a one without bound, a ridge too small for the precision.
-
+    Raises ValueError: an argument is not as above; "exact" for a kernel that is not positive definite, "pgd"
+    for such a one without bound, a ridge too small for the precision.
     Cost: "inv" O(P³) for all machines together, "exact" and "pgd" O(A P²) a round (5 to 10, some hundred).
     """
     check_dual(C, ridge, solver)

@@ -24,12 +24,8 @@ def soft_maximum(x: Tensor, temperature: float) -> Tensor:
         x: (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
         temperature: τ > 0 in the unit of x; towards 0 it becomes the maximum.
 
-    Returns:
-        (...)
-
-    Raises:
-        ValueError: an argument is not as above; the message names it.
-
+    Returns (...)
+    Raises ValueError: an argument is not as above; the message names it.
     Cost: O(n) time and memory.
     """
     _check("x", x)
@@ -46,12 +42,8 @@ def sparsemax(x: Tensor) -> Tensor:
     Args:
         x: (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
 
-    Returns:
-        (..., n), each in [0, 1]; rows sum to 1. Its Jacobian is diag(s) − s sᵀ/Σs with s = [p > 0].
-
-    Raises:
-        ValueError: x is not as above.
-
+    Returns (..., n), each in [0, 1]; rows sum to 1. Its Jacobian is diag(s) − s sᵀ/Σs with s = [p > 0].
+    Raises ValueError: x is not as above.
     Cost: O(R n) time in R rounds, as for `sparse_maximum`, O(n) memory.
     """
     _check("x", x)
@@ -69,12 +61,8 @@ def sparse_maximum(x: Tensor, also: Tensor | None = None) -> Tensor:
         also: (..., k): entry k makes another list, of x and itself. All k share x, so their gradients need
             the memory of one.
 
-    Returns:
-        (...), or with `also` (..., k): the maximum of each list. Differentiable once.
-
-    Raises:
-        ValueError: an argument is not as above; the message names it.
-
+    Returns (...), or with `also` (..., k): the maximum of each list. Differentiable once.
+    Raises ValueError: an argument is not as above; the message names it.
     Cost: O(k R n) time, O(n) memory. The threshold is found by R Newton steps, each a pass over x: on a CPU
     as many as needed, about 10; on a GPU, which would stall at the question whether it is done, always
     ½ log₂(n²/ε), ε the rounding of 1: log₂ n + 12 in float32, + 26 in float64.

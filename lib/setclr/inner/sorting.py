@@ -33,8 +33,7 @@ def comparators(n: int, kind: str = "odd-even") -> list[tuple]:
     Odd-even: n layers; the first compares (0,1), (2,3), …, the next (1,2), (3,4), …, and so on in turn.
     Bitonic: k(k+1)/2 layers for n = 2^k, in each of which every place takes part.
 
-    Raises:
-        ValueError: unknown kind; bitonic with n no power of two.
+    Raises ValueError: unknown kind; bitonic with n no power of two.
     """
     choice("kind", kind, KINDS)
     if kind == "odd-even":
@@ -83,9 +82,7 @@ def sorting_network(x: Tensor, beta: float = 1.0, kind: str = "odd-even", swap: 
     Returns:
         `values` (..., n) and `P` (..., n, n) with values = P x.
 
-    Raises:
-        ValueError: an argument is not as above; the message names it.
-
+    Raises ValueError: an argument is not as above; the message names it.
     Cost: O(L n²) time, L layers (n for odd-even, ~½log²n for bitonic); as much memory when differentiated.
     """
     _check(x, beta, swap)
@@ -111,12 +108,8 @@ def top_probability(
         top: 1 ≤ top ≤ n.
         beta, kind, swap: as in `sorting_network`.
 
-    Returns:
-        (..., n), each in [0, 1]; they sum to `top`. Differentiable once.
-
-    Raises:
-        ValueError: an argument is not as above; the message names it.
-
+    Returns (..., n), each in [0, 1]; they sum to `top`. Differentiable once.
+    Raises ValueError: an argument is not as above; the message names it.
     Cost: O(L n) time and memory for L layers, O(n²) for odd-even, where P itself costs O(n³) or more.
     """
     _check(x, beta, swap)

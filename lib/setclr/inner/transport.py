@@ -59,9 +59,7 @@ def sinkhorn(
         `P` (..., n, m), differentiable with respect to `cost` through the rounds made; `converged`, `rounds`
         and `error` say whether, when and how far.
 
-    Raises:
-        ValueError: an argument is not as above; the message names it.
-
+    Raises ValueError: an argument is not as above; the message names it.
     Cost: O(n m) time a round, forward and again backward; O(n m) memory, and O(n + m) for each round.
     """
     _check_cost(cost)

@@ -54,8 +54,7 @@ def parse(text: str) -> Objective:
     Only their names, literals, `+`, `*`, `/` and `learnable(0.07)`, a parameter that begins there, are
     understood, so text from a file or a command line is safe.
 
-    Raises:
-        ValueError: a misspelt loss (the nearest is named), an unknown argument or anything else.
+    Raises ValueError: a misspelt loss (the nearest is named), an unknown argument or anything else.
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body

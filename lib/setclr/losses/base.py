@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from setclr.checks import choice, number
 from setclr.losses.points import Points, checked_points, checked_weight
 
+Extra = dict[str, Tensor | None]  # keys, memory and labels by name
 Factors = tuple[float | Tensor, ...]  # of a term in a sum; their product is its weight
 
 
@@ -76,20 +77,14 @@ class SetLoss(Objective):
         Returns:
             A 0-d tensor, or for "none" (V, N).
 
-        Raises:
-            ValueError: wrong rank, dtype or size; an argument that the loss does not take; `weight` or
-                "none" for a loss without a value for each anchor; on the CPU also NaN, inf and rows of zero
-                norm, and labels of one class alone. On a GPU, where looking at values would stall it, these
-                come out as NaN.
+        Raises ValueError: wrong rank, dtype or size; an argument that the loss does not take; `weight` or
+        "none" for a loss without a value for each anchor; on the CPU also NaN, inf and rows of zero norm, and
+        labels of one class alone. On a GPU, where looking at values would stall it, these come out as NaN.
         """
         choice("reduction", reduction, ("mean", "none"))
-        with _full_precision(z):
-            points = self.points(z, keys, memory, labels)
-            if weight is None and reduction == "mean":
-                return self.score(points)
-            w = z.new_ones(z.shape[1]) if weight is None else checked_weight(weight, points)
-            values = w * self.values(points)
-            return values if reduction == "none" else values.sum() / (len(z) * w.sum())
+        extra = {"keys": keys, "memory": memory, "labels": labels}
+        self._refuse_what_it_does_not_take(extra)
+        return self._reduced(z, extra, weight, reduction)
 
     @torch.no_grad()
     def assignment(
@@ -104,8 +99,22 @@ class SetLoss(Objective):
         Row = anchor, column = candidate; ≥ 0, no gradient; 0 at the anchor itself. Takes what `forward`
         takes.
         """
+        extra = {"keys": keys, "memory": memory, "labels": labels}
+        self._refuse_what_it_does_not_take(extra)
+        return self._solved(z, extra)
+
+    def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
         with _full_precision(z):
-            return self.solution(self.points(z, keys, memory, labels))
+            points = self.points(z, **extra)
+            if weight is None and reduction == "mean":
+                return self.score(points)
+            w = z.new_ones(z.shape[1]) if weight is None else checked_weight(weight, points)
+            values = w * self.values(points)
+            return values if reduction == "none" else values.sum() / (len(z) * w.sum())
+
+    def _solved(self, z: Tensor, extra: Extra) -> Tensor:
+        with _full_precision(z):
+            return self.solution(self.points(z, **extra))
 
     def score(self, points: Points) -> Tensor:
         """The loss, a 0-d tensor."""
@@ -132,7 +141,6 @@ class SetLoss(Objective):
         labels: Tensor | None = None,
     ) -> Points:
         """Check the input and put it on the unit sphere."""
-        self._refuse_what_it_does_not_take(keys=keys, memory=memory, labels=labels)
         points = checked_points(z, keys, memory, labels)
         V, N, _ = z.shape
         if V > 2 and "views" not in self.takes:
@@ -148,13 +156,11 @@ class SetLoss(Objective):
             self._warned.add(kind)
             warnings.warn(message, stacklevel=2)
 
-    def _refuse_what_it_does_not_take(self, **given: Tensor | None) -> None:
-        for name, value in given.items():
+    def _refuse_what_it_does_not_take(self, extra: Extra) -> None:
+        for name, value in extra.items():
             if value is not None and name not in self.takes:
-                raise ValueError(
-                    f"{name} must be None for {self._get_name()}, which does not use any, "
-                    f"got {type(value).__name__}"
-                )
+                kind, got = self._get_name(), type(value).__name__
+                raise ValueError(f"{name} must be None for {kind}, which does not use any, got {got}")
 
     def __add__(self, other: "SetLoss") -> "WeightedSum":
         if not isinstance(other, SetLoss):
@@ -178,14 +184,11 @@ class SetLoss(Objective):
         return self * (1 / number("divisor", divisor, above=0, hint="a loss is divided by a number"))
 
     def __repr__(self) -> str:
-        arguments = {
-            name: (getattr(self, name), parameter.default)
-            for name, parameter in inspect.signature(type(self)).parameters.items()
-        }
+        parameters = inspect.signature(type(self)).parameters.values()
         shown = (
-            f"{name}={_literal(value)}"
-            for name, (value, default) in arguments.items()
-            if not (value is None and default is None)
+            f"{p.name}={_literal(getattr(self, p.name))}"
+            for p in parameters
+            if getattr(self, p.name) is not None or p.default is not None
         )
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -194,7 +197,8 @@ class WeightedSum(SetLoss):
     """Σ weight · loss, what `+`, `*` and `/` make. Each term gets what it takes of keys, memory and labels.
 
     `takes`: what one of the terms takes, and "views" if all do. A weight that is a 0-d tensor stays in the
-    graph; an `nn.Parameter` is among the sum's parameters.
+    graph; an `nn.Parameter` is among the sum's parameters. "none" and `weight` need values of all terms.
+    `assignment` is that of the first term that has one.
     """
 
     def __init__(self, terms: list[tuple[Factors, SetLoss]]) -> None:
@@ -213,33 +217,12 @@ class WeightedSum(SetLoss):
         """The terms' weights as they are now."""
         return [math.prod(factors) for factors in self.factors]
 
-    def forward(
-        self,
-        z: Tensor,
-        keys: Tensor | None = None,
-        memory: Tensor | None = None,
-        labels: Tensor | None = None,
-        weight: Tensor | None = None,
-        reduction: str = "mean",
-    ) -> Tensor:
-        """As `SetLoss.forward`, for each term. "none" and `weight` need values of all terms."""
-        self._refuse_what_it_does_not_take(keys=keys, memory=memory, labels=labels)
-        extra = {"keys": keys, "memory": memory, "labels": labels}
-        values = [
-            loss(z, **_taken(loss, extra), weight=weight, reduction=reduction) for _, loss in _terms(self)
-        ]
+    def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
+        more = {"weight": weight, "reduction": reduction}
+        values = [loss(z, **_taken(loss, extra), **more) for _, loss in _terms(self)]
         return sum(factor * value for factor, value in zip(self.weights, values))
 
-    def assignment(
-        self,
-        z: Tensor,
-        keys: Tensor | None = None,
-        memory: Tensor | None = None,
-        labels: Tensor | None = None,
-    ) -> Tensor:
-        """The assignment of the first term that has one, given what that term takes."""
-        self._refuse_what_it_does_not_take(keys=keys, memory=memory, labels=labels)
-        extra = {"keys": keys, "memory": memory, "labels": labels}
+    def _solved(self, z: Tensor, extra: Extra) -> Tensor:
         for _, loss in _terms(self):
             if loss.has_assignment:
                 return loss.assignment(z, **_taken(loss, extra))
@@ -262,7 +245,7 @@ def _terms(loss: SetLoss) -> list[tuple[Factors, SetLoss]]:
     return [((), loss)]
 
 
-def _taken(loss: SetLoss, extra: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
+def _taken(loss: SetLoss, extra: Extra) -> Extra:
     return {name: x for name, x in extra.items() if name in loss.takes}
 
 

@@ -23,8 +23,7 @@ class Baseline(Objective):
             targets: (N,) integers in 0 … E − 1, where the baseline has `targets`.
             weight: (E,) weights of the targets in the mean; None: all 1.
 
-        Raises:
-            ValueError: z or targets are not as above.
+        Raises ValueError: z or targets are not as above.
         """
         if not isinstance(z, Tensor) or z.ndim != 3 or not z.is_floating_point() or 0 in z.shape:
             got = f"{tuple(z.shape)} {z.dtype}" if isinstance(z, Tensor) else type(z).__name__

@@ -44,10 +44,8 @@ class MMCL(SetLoss):
         solver: "inv", "pgd" or "exact".
         pool: "all": negatives from every view; "view": from the view of z⁺ (the authors' program).
 
-    Raises:
-        ValueError: an argument is out of range; "exact", or "pgd" with C = inf, for tanh; in `forward`, a
-            ridge that is too small for the precision.
-
+    Raises ValueError: an argument is out of range; "exact", or "pgd" with C = inf, for tanh; in `forward`, a
+    ridge that is too small for the precision.
     Cost: M = V·N machines; O(M³) time, once for "inv" and a round for "pgd" (some hundred) and "exact" (5 to
     10 where few are support vectors); O(M²) memory, for "inv" O(V M²).
     """

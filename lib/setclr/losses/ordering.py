@@ -56,10 +56,8 @@ class GroCo(SetLoss):
         stop_gradient: only the anchor gets a gradient; the candidates are constants.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
 
-    Raises:
-        ValueError: an argument is out of range; in `forward`, positive_views > U, classes of unequal size, or
-            pool="view" with keys of another number of views.
-
+    Raises ValueError: an argument is out of range; in `forward`, positive_views > U, classes of unequal size,
+    or pool="view" with keys of another number of views.
     Cost: O(M² E + M (n+K)²) time, O(M² + M (n+K)²) memory, M = V·N. With labels a GPU waits for their counts.
     """
 

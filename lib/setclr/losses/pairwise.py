@@ -34,10 +34,8 @@ class InfoNCE(SetLoss):
         candidates: "other view": of two views, an anchor is compared with those of the other one alone. None:
             with all.
 
-    Raises:
-        ValueError: an argument is out of range; in `forward`, positive_views > U, or "other view" for other
-            than two views.
-
+    Raises ValueError: an argument is out of range; in `forward`, positive_views > U, or "other view" for
+    other than two views.
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
@@ -100,9 +98,7 @@ class SupCon(SetLoss):
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.1.
 
-    Raises:
-        ValueError: the temperature is out of range.
-
+    Raises ValueError: the temperature is out of range.
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
@@ -142,9 +138,7 @@ class NTLogistic(SetLoss):
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; QARe's experiments use 0.05.
 
-    Raises:
-        ValueError: the temperature is out of range.
-
+    Raises ValueError: the temperature is out of range.
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
@@ -187,9 +181,7 @@ class Triplet(SetLoss):
             as in GroCo.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
 
-    Raises:
-        ValueError: an argument is out of range; in `forward`, positive_views > U.
-
+    Raises ValueError: an argument is out of range; in `forward`, positive_views > U.
     Cost: O(M² E) time and O(M²) memory, M = V·N; only the chosen pairs get a gradient. With labels and all
     positives O(M² n) memory for n negatives.
     """

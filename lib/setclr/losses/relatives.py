@@ -34,9 +34,7 @@ class AlignUniform(SetLoss):
         t: sharpness of the kernel, > 0; the paper uses 2.
         weight: w ≥ 0, of uniformity against alignment; IOT-CL's comparison uses 1.
 
-    Raises:
-        ValueError: an argument is out of range.
-
+    Raises ValueError: an argument is out of range.
     Cost: O(M N E + M V E) time and O(M N + M V E) memory, M = V·N.
     """
 
@@ -88,9 +86,7 @@ class InvaSpread(SetLoss):
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.1.
 
-    Raises:
-        ValueError: the temperature is out of range.
-
+    Raises ValueError: the temperature is out of range.
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
@@ -140,9 +136,7 @@ class HardNegatives(InfoNCE):
             is InfoNCE.
         positive_views: as in InfoNCE.
 
-    Raises:
-        ValueError: an argument is out of range; in `forward`, positive_views > U.
-
+    Raises ValueError: an argument is out of range; in `forward`, positive_views > U.
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
@@ -193,9 +187,7 @@ class DCL(InfoNCE):
             0 it is InfoNCE.
         positive_views: as in InfoNCE.
 
-    Raises:
-        ValueError: an argument is out of range; in `forward`, positive_views > U.
-
+    Raises ValueError: an argument is out of range; in `forward`, positive_views > U.
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
@@ -236,9 +228,7 @@ class HCL(DCL):
         hardness: h ≥ 0; the authors' program uses 1. With 0 it is DCL.
         positive_views: as in InfoNCE.
 
-    Raises:
-        ValueError: an argument is out of range; in `forward`, positive_views > U.
-
+    Raises ValueError: an argument is out of range; in `forward`, positive_views > U.
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 

@@ -31,9 +31,7 @@ class SparseCLR(SetLoss):
         margin: m ≥ 0 in units of cosine similarity. The authors' program uses 1; the paper states none.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
 
-    Raises:
-        ValueError: an argument is out of range; in `forward`, positive_views > V.
-
+    Raises ValueError: an argument is out of range; in `forward`, positive_views > V.
     Cost: O(M² E) time for the similarities, M = V·N, and a few passes over them for each positive of an
     anchor; O(M²) memory, whatever the number of positives. With labels it looks for the largest class, for
     which a GPU waits.

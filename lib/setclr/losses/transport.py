@@ -68,10 +68,8 @@ class IOT(SetLoss):
         uniformity: λ ≥ 0, weight of the penalty.
         uniform_target: "mean" or "max" of the negatives' masses for q.
 
-    Raises:
-        ValueError: an argument is out of range; in `forward`, "both" with iterations=None and memory, or
-            labels with memory.
-
+    Raises ValueError: an argument is out of range; in `forward`, "both" with iterations=None and memory, or
+    labels with memory.
     Cost: O(M² E) time and O(M²) memory, M = V·N; "both" adds O(M²) time a round, no memory.
     """
 
