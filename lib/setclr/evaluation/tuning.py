@@ -62,9 +62,9 @@ def check_classes(train: ImageSet, test: ImageSet) -> None:
     if train.classes != test.classes:
         differ = sorted(set(train.classes) ^ set(test.classes)) or ["their order"]
         more = f" and {len(differ) - 3} more" if len(differ) > 3 else ""
-        remedy = "add images, or compare views with matching_accuracy, which needs no labels"
+        remedy = "Add images, or compare views with matching_accuracy, which needs no labels"
         found = f"they differ in {', '.join(differ[:3])}{more}"
-        raise ValueError(f"test must have the classes of train; {found}; {remedy}")
+        raise ValueError(f"test must have the classes of train; {found}. {remedy}")
     shown = train.labels.bincount(minlength=len(train.classes))
     if lacking := [train.classes[label] for label in test.labels.unique().tolist() if not shown[label]]:
         remedy = "add them, or take the class out of test"
