@@ -45,9 +45,7 @@ class Bounds(NamedTuple):
 
 
 def permutations(n: int, device: torch.device | None = None) -> Tensor:
-    """All permutations of 0 … n−1 in lexicographic order, (n!, n) int64.
-
-    Row p is the matrix Y with Y[i, p_i] = 1.
+    """All permutations of 0 … n−1 in lexicographic order, (n!, n) int64; row p is the Y with Y[i, p_i] = 1.
 
     Raises ValueError: n is no integer from 1 to 8.
     """
@@ -80,10 +78,8 @@ def linear_assignment(cost: Tensor, temperature: float = 0.0, mining: str = "one
         temperature: τ ≥ 0 in the unit of cost; 0 for the minimum itself.
         mining: "one-to-one" or "batch-hard".
 
-    Returns:
-        `value` (...) and `matrix` (..., N, N), the gradient of value with respect to cost. Where several
-        assignments are cheapest and τ = 0, it is one of them.
-
+    Returns `value` (...) and `matrix` (..., N, N), its gradient by cost: where several assignments are
+    cheapest and τ = 0, one of them.
     Raises ValueError: an argument is not as above (a NaN in cost only on the CPU; on a GPU it comes out as
     NaN); one-to-one with τ > 0 and N > 8.
     Cost: batch-hard O(N²). One-to-one: O(N³) on the CPU with τ = 0, O(N·N!) with τ > 0, a log-permanent.
@@ -112,9 +108,7 @@ def linear_assignment(cost: Tensor, temperature: float = 0.0, mining: str = "one
 def log_permanent(logits: Tensor) -> Tensor:
     """log Σ_p exp(Σ_i logits[i, p_i]), the logarithm of the permanent of exp(logits), by enumeration.
 
-    Args:
-        logits: (..., N, N) float32 or float64, N ≤ 8; −inf forbids a pair.
-
+    Takes logits (..., N, N) float32 or float64, N ≤ 8; −inf forbids a pair.
     Returns (...); −inf where no permutation is allowed.
     Raises ValueError: logits is not as above.
     Cost: O(N·N!) time, O(N!) memory.
@@ -131,9 +125,7 @@ def quadratic_assignment(S: Tensor, S_A: Tensor, S_B: Tensor) -> Quadratic:
         S: (..., N, N) float32 or float64, N ≤ 8: the pairs of an element of A and one of B.
         S_A, S_B: of the same shape: the pairs within A and within B.
 
-    Returns:
-        See `Quadratic`. Values are differentiable; the two matrices have no gradient.
-
+    Returns a `Quadratic`: its values are differentiable, the two matrices have no gradient.
     Raises ValueError: an argument is not as above; the message names it.
     Cost: O(N²·N!) time and O(N·N!) memory, N times as much when differentiated: 40 MB for one float64 problem
     of N = 8.
@@ -162,12 +154,8 @@ def spectral_bounds(F: Tensor, D: Tensor) -> Bounds:
     The eigenvalues are sorted against each other for the lower bound and with each other for the upper one;
     both are reached if Y may be any orthogonal matrix.
 
-    Args:
-        F, D: (..., N, N) float32 or float64, symmetric, of the same shape.
-
-    Returns:
-        `lower` and `upper`, (...) each, differentiable.
-
+    Takes F and D (..., N, N) float32 or float64, symmetric, of the same shape.
+    Returns `Bounds`, differentiable.
     Raises ValueError: an argument is not as above; the message names it (on a GPU NaN comes out as NaN and
     symmetry is not checked).
     Cost: O(N³).

@@ -81,12 +81,8 @@ def clipped_inverse(machines: Machines, definite: bool = True) -> Tensor:
 
         Δ⁻¹1 = ((1 − w) q₁ + (1ᵀq₁) q₂) / ((1 − w)² + (1ᵀq₁)(k⁺⁺ − k_Yᵀq₂)),   w = k_Yᵀq₁.
 
-    Args:
-        machines: A machines.
-        definite: whether K is positive definite, so that Cholesky's factorisation exists.
-
-    Returns:
-        α (A, P); NaN where the factorisation fails, which `solve` refuses on the CPU.
+    Returns α (A, P); NaN where the factorisation fails, which `solve` refuses on the CPU. If K is positive
+    `definite` it is Cholesky's.
 
     Cost: O(P³ + A P r) time, O(P² + A P r) memory.
     """

@@ -90,9 +90,7 @@ def svm_dual(
         tolerance: > 0, the KKT residual at which "pgd" stops, in units of the gradient (see `Machines`).
         rounds: ≥ 1, after how many "pgd" gives up, with a warning.
 
-    Returns:
-        `alpha` (..., A, P), or (..., P) for one machine, without gradient; `residual` (..., A) or (...).
-
+    Returns `alpha` (..., A, P), or (..., P) for one machine, without gradient; `residual` (..., A) or (...).
     Raises ValueError: an argument is not as above; "exact" for a kernel that is not positive definite, "pgd"
     for such a one without bound, a ridge too small for the precision.
     Cost: "inv" O(P³) for all machines together, "exact" and "pgd" O(A P²) a round (5 to 10, some hundred).

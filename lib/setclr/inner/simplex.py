@@ -24,7 +24,7 @@ def soft_maximum(x: Tensor, temperature: float) -> Tensor:
         x: (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
         temperature: τ > 0 in the unit of x; towards 0 it becomes the maximum.
 
-    Returns (...)
+    Returns (...).
     Raises ValueError: an argument is not as above; the message names it.
     Cost: O(n) time and memory.
     """
@@ -39,9 +39,7 @@ def sparsemax(x: Tensor) -> Tensor:
     It is p_j = max(0, x_j − T) with the T for which Σ_j p_j = 1. Only entries within 1 of the maximum can be
     positive.
 
-    Args:
-        x: (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
-
+    Takes x (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
     Returns (..., n), each in [0, 1]; rows sum to 1. Its Jacobian is diag(s) − s sᵀ/Σs with s = [p > 0].
     Raises ValueError: x is not as above.
     Cost: O(R n) time in R rounds, as for `sparse_maximum`, O(n) memory.

@@ -79,9 +79,7 @@ def sorting_network(x: Tensor, beta: float = 1.0, kind: str = "odd-even", swap: 
         kind: "odd-even" or "bitonic" (n a power of two).
         swap: "arctan" or "logistic".
 
-    Returns:
-        `values` (..., n) and `P` (..., n, n) with values = P x.
-
+    Returns `values` (..., n) and `P` (..., n, n) with values = P x.
     Raises ValueError: an argument is not as above; the message names it.
     Cost: O(L n²) time, L layers (n for odd-even, ~½log²n for bitonic); as much memory when differentiated.
     """
@@ -103,11 +101,7 @@ def top_probability(
     These are the column sums of P's last rows, the p of GroCo's eq. 6. The row vector 1_topᵀ is pushed
     through P = P_L ⋯ P_1 from the left, so no matrix is ever formed.
 
-    Args:
-        x: (..., n) float32 or float64.
-        top: 1 ≤ top ≤ n.
-        beta, kind, swap: as in `sorting_network`.
-
+    Takes x (..., n) float32 or float64, 1 ≤ top ≤ n; beta, kind and swap as in `sorting_network`.
     Returns (..., n), each in [0, 1]; they sum to `top`. Differentiable once.
     Raises ValueError: an argument is not as above; the message names it.
     Cost: O(L n) time and memory for L layers, O(n²) for odd-even, where P itself costs O(n³) or more.

@@ -55,10 +55,7 @@ def sinkhorn(
         a: (n,) or (..., n) > 0, mass of the rows; 1/n each by default.
         b: (m,) or (..., m) > 0, mass of the columns, with the same sum as `a`; 1/m each by default.
 
-    Returns:
-        `P` (..., n, m), differentiable with respect to `cost` through the rounds made; `converged`, `rounds`
-        and `error` say whether, when and how far.
-
+    Returns a `Coupling` whose P is differentiable with respect to `cost` through the rounds made.
     Raises ValueError: an argument is not as above; the message names it.
     Cost: O(n m) time a round, forward and again backward; O(n m) memory, and O(n + m) for each round.
     """
@@ -83,8 +80,7 @@ def sinkhorn(
     path = rounds_of(logits.detach(), log_a, log_b, iterations, tolerance)
     P = along(path, logits, log_a, log_b).exp()
     error = (P.detach().sum(-2).log() - log_b).expm1().abs().amax(-1)
-    converged, rounds = error <= tolerance, len(path.columns)
-    return Coupling(P, converged, rounds, error)
+    return Coupling(P, error <= tolerance, len(path.columns), error)
 
 
 def log_coupling(logits: Tensor, iterations: int | None = None) -> Tensor:

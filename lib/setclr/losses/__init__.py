@@ -20,6 +20,7 @@ from setclr.losses.relatives import DCL, HCL, AlignUniform, HardNegatives, InvaS
 from setclr.losses.sparse import SparseCLR
 from setclr.losses.transport import IOT
 
+RELATIVES = (AlignUniform, HardNegatives, InvaSpread, DCL, HCL)
 LOSSES = (
     LinearAssignment,
     Triplet,
@@ -31,18 +32,12 @@ LOSSES = (
     GroCo,
     IOT,
     MMCL,
-    AlignUniform,
-    HardNegatives,
-    InvaSpread,
-    DCL,
-    HCL,
+    *RELATIVES,
 )
 BY_NAME: dict[str, type[Objective]] = {loss.__name__: loss for loss in LOSSES}
 
 __all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "capabilities", "parse"]
-NAMED: ChainMap[str, type[Objective]] = ChainMap(
-    BY_NAME, BASELINES
-)  # what is registered in BY_NAME is found, too
+NAMED: ChainMap[str, type[Objective]] = ChainMap(BY_NAME, BASELINES)  # sees what BY_NAME gets later, too
 
 EXAMPLE = "an expression such as 'InfoNCE(temperature=0.5)'"
 
@@ -86,9 +81,8 @@ def _evaluate(node: ast.expr, text: str) -> object:
             try:
                 return COMBINE[type(op)](_evaluate(left, text), _evaluate(right, text))
             except TypeError:
-                raise ValueError(
-                    f"loss {text!r}: losses are added, and multiplied or divided by numbers"
-                ) from None
+                wanted = "losses are added, and multiplied or divided by numbers"
+                raise ValueError(f"loss {text!r}: {wanted}") from None
         case ast.Call(func=ast.Name(id="learnable"), args=[ast.Constant(value=int() | float() as value)]):
             return nn.Parameter(torch.tensor(float(value)))
         case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str(value))]):
@@ -96,16 +90,13 @@ def _evaluate(node: ast.expr, text: str) -> object:
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
             loss = NAMED[choice("loss", name, NAMED)]
             try:
-                return loss(
-                    *(_evaluate(a, text) for a in args),
-                    **{str(k.arg): _evaluate(k.value, text) for k in keywords},
-                )
+                named = {str(k.arg): _evaluate(k.value, text) for k in keywords}
+                return loss(*(_evaluate(a, text) for a in args), **named)
             except TypeError as error:
                 raise ValueError(f"loss {text!r}: {str(error).replace('__init__', name)}") from None
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
             return -value
         case ast.Constant(value=value):
             return value
-    raise ValueError(
-        f"loss must be made of losses, numbers, +, * and /, got {ast.unparse(node)!r} in {text!r}"
-    )
+    wrong = ast.unparse(node)
+    raise ValueError(f"loss must be made of losses, numbers, +, * and /, got {wrong!r} in {text!r}")

@@ -45,7 +45,7 @@ class SetLoss(Objective):
 
     A subclass stores its constructor's arguments under their own names and implements `values`, or `score`
     where anchors have no value of their own, and, unless it is a regulariser, `solution`. It lists in `takes`
-    what it understands.
+    what it understands. A constructor raises ValueError where an argument is out of range.
     """
 
     def __init__(self) -> None:

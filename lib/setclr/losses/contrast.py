@@ -49,11 +49,8 @@ def contrast(
 ) -> Contrast:
     """The similarities s/τ of every anchor, in parts, since joining them would copy a long memory.
 
-    Args:
-        points: of V views and, as candidates, U.
-        temperature: τ.
-        positive_views: only the first views serve as positives; None: all.
-        other_view: candidates are those of other views alone.
+    `positive_views`: only the first views serve as positives; None: all. `other_view`: candidates are those
+    of other views alone.
     """
     anchors, candidates, memory, labels = points
     N, U = anchors.shape[1], len(candidates)
@@ -102,6 +99,5 @@ def _of_the_class(points: Points, most: int | None, same: Tensor, other_view: bo
 def _own_view(points: Points) -> Tensor:
     """Which candidates are of the anchor's view, (V, 1, U·N) bool."""
     V, U, N = len(points.anchors), *points.candidates.shape[:2]
-    return (
-        torch.eye(V, U, dtype=torch.bool, device=points.anchors.device).repeat_interleave(N, 1).unsqueeze(1)
-    )
+    same = torch.eye(V, U, dtype=torch.bool, device=points.anchors.device)
+    return same.repeat_interleave(N, 1).unsqueeze(1)

@@ -36,7 +36,7 @@ class LinearAssignment(SetLoss):
         mining: "one-to-one" or "batch-hard".
         distance: "cosine", 1 − s, or "euclidean", ‖x − y‖ of the unit vectors.
 
-    Raises ValueError: an argument is out of range; in `forward`, V ≠ 2, or more than 8 images as above.
+    Raises ValueError: in `forward`, V ≠ 2, or more than 8 images as above.
     Cost: O(N² E) time and O(N²) memory; one-to-one also O(N³) time on the CPU, or O(N·N!) with τ > 0.
     """
 

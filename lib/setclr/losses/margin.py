@@ -89,12 +89,11 @@ class MMCL(SetLoss):
     def machines(self, K: Tensor) -> Tensor:
         """α (V, N, V, N) of the machine of every point, for the kernel K (V, N, V, N) of all of them."""
         V, N = K.shape[:2]
-        image = torch.arange(N, device=K.device)
         if self.pool == "all":
             point = torch.arange(V * N, device=K.device)
             own = point.view(V, N).T.repeat(V, 1)
             return self.solved(K.reshape(V * N, V * N), point, own).view(K.shape)
-        alpha = torch.zeros_like(K)
+        alpha, image = torch.zeros_like(K), torch.arange(N, device=K.device)
         for v in range(V):
             alpha[v, :, v] = self.solved(K[v, :, v], image, image.unsqueeze(1))
         return alpha

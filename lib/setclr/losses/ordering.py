@@ -56,8 +56,8 @@ class GroCo(SetLoss):
         stop_gradient: only the anchor gets a gradient; the candidates are constants.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
 
-    Raises ValueError: an argument is out of range; in `forward`, positive_views > U, classes of unequal size,
-    or pool="view" with keys of another number of views.
+    Raises ValueError: in `forward`, positive_views > U, classes of unequal size, or pool="view" with keys of
+    another number of views.
     Cost: O(M² E + M (n+K)²) time, O(M² + M (n+K)²) memory, M = V·N. With labels a GPU waits for their counts.
     """
 
@@ -160,10 +160,7 @@ class GroCo(SetLoss):
         return same.sort(descending=True, stable=True).indices[:, : int(largest)]
 
     def hardest(self, points: Points, c: int) -> tuple[Tensor, Tensor]:
-        """Similarity and column of every anchor's most similar negatives, (V, N, n) each.
-
-        c: the size of a class.
-        """
+        """Similarity and column of every anchor's nearest negatives, (V, N, n) each; a class has c images."""
         anchors, candidates, same = points.anchors, points.candidates, points.same_class()
         (V, N, _), U = anchors.shape, len(candidates)
         if self.pool == "view" and U != V:

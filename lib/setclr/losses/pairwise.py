@@ -24,8 +24,7 @@ class InfoNCE(SetLoss):
     positives are not in the denominator, with labels neither (`SupCon` has them there). For two views it is
     NT-Xent (Chen et al. 2020); with candidates="other view" it is CLIP's loss (Radford et al. 2021).
 
-    The inner problem is the choice of one candidate; the temperature smooths its maximum. `assignment`: the
-    mean over positives of the softmax over that positive and the negatives; rows sum to 1.
+    `assignment`: the mean over positives of the softmax over that positive and the negatives; rows sum to 1.
 
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it. The papers use 0.05 to 0.5; towards 0 only
@@ -34,8 +33,7 @@ class InfoNCE(SetLoss):
         candidates: "other view": of two views, an anchor is compared with those of the other one alone. None:
             with all.
 
-    Raises ValueError: an argument is out of range; in `forward`, positive_views > U, or "other view" for
-    other than two views.
+    Raises ValueError: in `forward`, positive_views > U, or "other view" for other than two views.
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
@@ -92,13 +90,11 @@ class SupCon(SetLoss):
     the denominator, the other positives too: for more than one positive this is not InfoNCE with labels.
     Without labels the positives are the image's other views.
 
-    The inner problem is the choice of one candidate. `assignment`: the softmax over all candidates but the
-    anchor; rows sum to 1.
+    `assignment`: the softmax over all candidates but the anchor; rows sum to 1.
 
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.1.
 
-    Raises ValueError: the temperature is out of range.
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
@@ -120,9 +116,8 @@ class SupCon(SetLoss):
 
     def log_total(self, c: Contrast) -> Tensor:
         """log of the denominator, (V, N)."""
-        return torch.logaddexp(
-            c.log_mass(), c.positives.masked_fill(c.weights == 0, -torch.inf).logsumexp(-1)
-        )
+        positives = c.positives.masked_fill(c.weights == 0, -torch.inf)
+        return torch.logaddexp(c.log_mass(), positives.logsumexp(-1))
 
 
 class NTLogistic(SetLoss):
@@ -138,7 +133,6 @@ class NTLogistic(SetLoss):
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; QARe's experiments use 0.05.
 
-    Raises ValueError: the temperature is out of range.
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
@@ -167,8 +161,7 @@ class Triplet(SetLoss):
     with p the anchor's chosen positives and n its nearest negatives, as in Hermans et al. 2017. Without the
     hinge (m = ∞ in GroCo's table 7) it is the mean of d⁺ − d⁻. Labels make the class's points positives.
 
-    The inner problem is the search for the nearest negatives. `assignment`: equal weights for them that sum
-    to 1.
+    `assignment`: equal weights for the nearest negatives that sum to 1.
 
     Args:
         margin: m ≥ 0, in units of the distance; None leaves the hinge out. QARe's experiments use 0.5,
@@ -181,7 +174,7 @@ class Triplet(SetLoss):
             as in GroCo.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
 
-    Raises ValueError: an argument is out of range; in `forward`, positive_views > U.
+    Raises ValueError: in `forward`, positive_views > U.
     Cost: O(M² E) time and O(M²) memory, M = V·N; only the chosen pairs get a gradient. With labels and all
     positives O(M² n) memory for n negatives.
     """
@@ -227,10 +220,7 @@ class Triplet(SetLoss):
         return assignment.to(share).scatter_(1, column.flatten(0, 1), share.flatten(0, 1))
 
     def hardest(self, c: Contrast) -> tuple[Tensor, Tensor]:
-        """Columns of every anchor's most similar negatives and their shares, (V, N, n), which sum to 1.
-
-        Both distances fall as s grows.
-        """
+        """Columns of every anchor's most similar negatives and their shares, (V, N, n), which sum to 1."""
         negatives = c.matrix()
         most = negatives.shape[-1] - (0 if c.labelled else c.positives.shape[-1])
         similarity, column = negatives.topk(min(self.negatives, most), sorted=False)

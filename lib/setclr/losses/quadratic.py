@@ -34,7 +34,6 @@ class QARe(SetLoss):
     Args:
         similarity: "cosine" or "euclidean".
 
-    Raises ValueError: similarity is neither.
     Cost: cosine O(V (N E² + E³)) time and O(V (N E + E²)) memory, by the (E+1)×(E+1) matrix [Z 1]ᵀ[Z 1],
     whose eigenvalues are, but for zeros, those of 1 + S = [Z 1][Z 1]ᵀ. Where N ≤ E + 1, and for Euclidean
     distances always, O(V (N² E + N³)) and O(V N²).

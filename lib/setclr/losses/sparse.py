@@ -23,15 +23,14 @@ class SparseCLR(SetLoss):
     similar than all negatives by 1 + m. Eq. 8 and 14 mean this, but are printed with the sign of the second
     term wrong, the support of −x and without the ½.
 
-    The inner problem is the choice of one candidate; ½‖p‖² smooths its maximum and there is no temperature.
-    `assignment`: the mean over positives of the sparsemax over that positive and the negatives; rows sum to
-    1.
+    `assignment`: the mean over positives of the sparsemax over that positive and the negatives; rows sum
+    to 1. There is no temperature: ½‖p‖² smooths the maximum.
 
     Args:
         margin: m ≥ 0 in units of cosine similarity. The authors' program uses 1; the paper states none.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
 
-    Raises ValueError: an argument is out of range; in `forward`, positive_views > V.
+    Raises ValueError: in `forward`, positive_views > V.
     Cost: O(M² E) time for the similarities, M = V·N, and a few passes over them for each positive of an
     anchor; O(M²) memory, whatever the number of positives. With labels it looks for the largest class, for
     which a GPU waits.

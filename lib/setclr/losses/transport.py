@@ -68,8 +68,7 @@ class IOT(SetLoss):
         uniformity: λ ≥ 0, weight of the penalty.
         uniform_target: "mean" or "max" of the negatives' masses for q.
 
-    Raises ValueError: an argument is out of range; in `forward`, "both" with iterations=None and memory, or
-    labels with memory.
+    Raises ValueError: in `forward`, "both" with iterations=None and memory, or labels with memory.
     Cost: O(M² E) time and O(M²) memory, M = V·N; "both" adds O(M²) time a round, no memory.
     """
 
@@ -151,15 +150,14 @@ class IOT(SetLoss):
             )
         problems = []
         for v, view in enumerate(points.anchors):
-            others = candidates
-            if v < points.own_views():
-                others = torch.cat([candidates[:v], candidates[v + 1 :]])
+            own = v < points.own_views()
+            others = torch.cat([candidates[:v], candidates[v + 1 :]]) if own else candidates
             same = points.same_class().repeat(1, len(others))
             positive = F.pad(same, (0, len(memory)))
             negative = F.pad(torch.zeros_like(same), (0, len(memory)), value=True)
             logits = self.logits(view, torch.cat([others.flatten(0, 1), memory]))
-            forbidden = ~(positive | negative)
-            problems.append(TransportProblem(logits.masked_fill(forbidden, -torch.inf), positive, negative))
+            logits = logits.masked_fill(~(positive | negative), -torch.inf)
+            problems.append(TransportProblem(logits, positive, negative))
         return problems
 
     def logits(self, rows: Tensor, columns: Tensor) -> Tensor:
