@@ -65,8 +65,7 @@ def sinkhorn(
     if iterations is not None:
         integer("iterations", iterations, least=1, hint="None runs to convergence")
     n, m = cost.shape[-2:]
-    log_a = _log_marginal("a", a, n, cost)
-    log_b = _log_marginal("b", b, m, cost)
+    log_a, log_b = _log_marginal("a", a, n, cost), _log_marginal("b", b, m, cost)
     if values_readable(cost):
         mass = log_a.logsumexp(-1) - log_b.logsumexp(-1)
         if mass.abs().max() > 1e-4:
@@ -89,8 +88,7 @@ def log_coupling(logits: Tensor, iterations: int | None = None) -> Tensor:
     For losses: without checks and report. It reads values, which stalls a GPU, only if `iterations` is None.
     """
     n, m = logits.shape[-2:]
-    log_a = _log_marginal("a", None, n, logits)
-    log_b = _log_marginal("b", None, m, logits)
+    log_a, log_b = _log_marginal("a", None, n, logits), _log_marginal("b", None, m, logits)
     path = rounds_of(logits.detach(), log_a, log_b, iterations)
     return along(path, logits, log_a, log_b)
 

@@ -46,7 +46,7 @@ class InfoNCE(SetLoss):
         candidates: str | None = None,
     ) -> None:
         super().__init__()
-        self.temperature = _temperature(temperature)
+        self.temperature = learnable("temperature", temperature, PAPERS_USE)
         self.positive_views = check_positive_views(positive_views)
         self.candidates = candidates
         if candidates is not None:
@@ -102,7 +102,7 @@ class SupCon(SetLoss):
 
     def __init__(self, temperature: float | nn.Parameter = 0.1) -> None:
         super().__init__()
-        self.temperature = _temperature(temperature)
+        self.temperature = learnable("temperature", temperature, PAPERS_USE)
 
     def values(self, points: Points) -> Tensor:
         c = contrast(points, in_use("temperature", self.temperature))
@@ -140,7 +140,7 @@ class NTLogistic(SetLoss):
 
     def __init__(self, temperature: float | nn.Parameter = 0.05) -> None:
         super().__init__()
-        self.temperature = _temperature(temperature)
+        self.temperature = learnable("temperature", temperature, PAPERS_USE)
 
     def values(self, points: Points) -> Tensor:
         c = contrast(points, in_use("temperature", self.temperature))
@@ -240,7 +240,3 @@ class Triplet(SetLoss):
             return every.gather(-1, column)
         x, y = x.unsqueeze(2), y[column]
         return 1 - (x * y).sum(-1) if self.distance == "cosine" else (x - y).norm(dim=-1)
-
-
-def _temperature(value: float | nn.Parameter) -> float | nn.Parameter:
-    return learnable("temperature", value, PAPERS_USE)

@@ -1,8 +1,7 @@
 """IOT: contrastive learning as inverse optimal transport (Shi et al. 2023, IOT-CL).
 
 Inner problem: move every point's mass to the points it resembles, at the cost C = 1 − s and smoothed by
-entropy. The constraints decide which sums of the coupling are prescribed. Outer problem: an anchor's mass
-should go to its positives alone.
+entropy. Outer problem: an anchor's mass should go to its positives alone.
 """
 
 import math
