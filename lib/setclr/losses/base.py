@@ -133,9 +133,15 @@ class SetLoss(Objective):
     def has_assignment(self) -> bool:
         return type(self).solution is not SetLoss.solution
 
-    def points(self, z: Tensor, **extra: Tensor | None) -> Points:
+    def points(
+        self,
+        z: Tensor,
+        keys: Tensor | None = None,
+        memory: Tensor | None = None,
+        labels: Tensor | None = None,
+    ) -> Points:
         """Check z and the keys, memory and labels, and put them on the unit sphere."""
-        points = checked_points(z, **extra)
+        points = checked_points(z, keys, memory, labels)
         V, N, _ = z.shape
         if V > 2 and "views" not in self.takes:
             raise ValueError(f"z must hold two views for {self}, got {V}: it matches one with the other")

@@ -41,9 +41,7 @@ def check_positive_views(value: int | None, views: int | None = None) -> int | N
     return None if value is None else integer("positive_views", value, least=2, most=views, hint=hint)
 
 
-def checked_points(
-    z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None, labels: Tensor | None = None
-) -> Points:
+def checked_points(z: Tensor, keys: Tensor | None, memory: Tensor | None, labels: Tensor | None) -> Points:
     """Check a loss's input and put it on the unit sphere. Raises ValueError as `SetLoss.forward` says."""
     check_tensor("z", z, "(V, N, E), V views of N images (torch.stack([a, b]) joins two (N, E))", 3)
     if z.shape[0] < (2 if keys is None else 1) or z.shape[1] < 2 or z.shape[2] < 1:
