@@ -1,7 +1,5 @@
-"""Pretraining: the loop, its schedules, its checkpoints and what many processes need.
-
-Names are imported when they are first used: `training.distributed.gather` works with the core alone.
-"""
+"""Pretraining: the loop, its schedules, its checkpoints and what many processes need. Names are imported when
+they are first used: `training.distributed.gather` works with the core alone."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -8,11 +8,9 @@ from setclr.training.seeding import seeded
 
 
 def batches(recipe: Recipe, labels: Tensor, epoch: int) -> Tensor:
-    """The epoch's batches (steps, batch), indices of images; an incomplete batch is left out.
-
-    With `same_class` = g > 1 a batch consists of random groups of g images of one class, as in table 8d of
-    the GroCo paper (g = 4): every image then has g − 1 false negatives.
-    """
+    """The epoch's batches (steps, batch), indices of images; an incomplete batch is left out. With
+    `same_class` = g > 1 they consist of random groups of g images of one class, as in table 8d of the GroCo
+    paper (g = 4): every image then has g − 1 false negatives."""
     generator = seeded(recipe.seed, epoch)
     order = torch.randperm(len(labels), generator=generator)
     if recipe.same_class > 1:

@@ -52,8 +52,7 @@ def new_run(recipe: Recipe, channels: int) -> Run:
         encoder, features = models.encoder(recipe.encoder, channels)
         head = _head(recipe, features)
         if recipe.parsed_loss.local:
-            _, local = models.LocalFeatures(encoder.eval()).parts(torch.zeros(1, channels, 32, 32))
-            width = local.shape[2]
+            width = models.LocalFeatures(encoder.eval()).parts(torch.zeros(1, channels, 32, 32))[1].shape[2]
             head = models.LocalHead(head, _head(recipe, width), features, width)
             encoder.train()
     return Run(recipe, encoder, head, channels)
@@ -65,11 +64,9 @@ def _head(recipe: Recipe, width: int) -> nn.Module:
 
 
 def load_run(out: str | Path) -> Run:
-    """The run that `pretrain(..., out=out)` or `Run.save(out)` wrote, on the CPU, in eval mode.
-
-    Raises FileNotFoundError if there is no checkpoint; ValueError if the file is truncated or of another
-    kind, or its weights are those of another model.
-    """
+    """The run that `pretrain(..., out=out)` or `Run.save(out)` wrote, on the CPU, in eval mode. Raises
+    FileNotFoundError if there is no checkpoint; ValueError if the file is truncated or of another kind, or
+    its weights are those of another model."""
     run = run_of(read(Path(out)), str(out))
     nn.ModuleList([run.encoder, run.head]).eval()
     return run
@@ -87,9 +84,7 @@ def run_of(state: dict, where: str = "the checkpoint") -> Run:
 
 def refuse_other_weights(part: nn.Module, weights: dict, complaint: str) -> None:
     """Raises ValueError with the first difference if the weights belong to another model."""
-    wanted, found = (
-        {key: tuple(x.shape) for key, x in kept.items()} for kept in (part.state_dict(), weights)
-    )
+    wanted, found = ({key: tuple(x.shape) for key, x in d.items()} for d in (part.state_dict(), weights))
     for key in [*wanted, *found]:
         if wanted.get(key) != found.get(key):
             said = f"{key!r} is {found.get(key, 'missing')}, and must be {wanted.get(key, 'absent')}"

@@ -1,8 +1,5 @@
-"""DeepCluster's targets: the clusters of the encoder's own features, found again every epoch.
-
-Caron et al. 2018: features are whitened and put on the unit sphere, and k-means finds E clusters. Their order
-is arbitrary, so the classifier's last layer starts from new weights.
-"""
+"""DeepCluster's targets (Caron et al. 2018): every epoch, k-means finds E clusters of the encoder's features,
+whitened and on the unit sphere. Their order is arbitrary, so the last layer starts from new weights."""
 
 import numpy as np
 import torch
@@ -17,11 +14,9 @@ BATCH = 500
 
 
 def clusters(encoder: nn.Module, images: Images, count: int, seed: int) -> Tensor:
-    """The cluster (N,) of each image, on the CPU; the same on every process.
-
-    The images (N, C, H, W) uint8, N ≥ count, are not augmented; the encoder keeps its mode; the seed is that
-    of k-means. Cost: a forward pass for each image, and O(N · count · D) for each round of k-means.
-    """
+    """The cluster (N,) of each image, on the CPU; the same on every process. The images (N, C, H, W) uint8,
+    N ≥ count, are not augmented; the encoder keeps its mode; the seed is that of k-means. Cost: a forward
+    pass for each image, and O(N · count · D) for each round of k-means."""
     from sklearn.cluster import KMeans
     from sklearn.decomposition import PCA
 

@@ -1,9 +1,5 @@
-"""Training on many processes: all embeddings with the right gradient, batch statistics of the whole batch,
-and decisions taken together.
-
-Every process embeds its own images, gathers the embeddings of all, and computes the same loss on all of them.
-torch alone is needed here.
-"""
+"""Training on many processes, with torch alone. Each embeds its own images, gathers all embeddings with the
+right gradient, and computes the same loss. Batch statistics and decisions are common to all."""
 
 import gc
 import os
@@ -33,10 +29,8 @@ def world() -> int:
 
 @contextmanager
 def joined(device: str | None = None) -> Iterator[str | None]:
-    """Join the processes if torchrun started several; gives the name of this process's device.
-
-    NCCL and one GPU for each process where there are GPUs and `device` is not "cpu", otherwise gloo.
-    """
+    """Join the processes if torchrun started several; gives the name of this process's device. NCCL and one
+    GPU for each process where there are GPUs and `device` is not "cpu", otherwise gloo."""
     if int(os.environ.get("WORLD_SIZE", 1)) == 1:
         yield device
         return
@@ -86,14 +80,13 @@ def gather(z: Tensor) -> Tensor:
         z = model(views.flatten(0, 1)).unflatten(0, (V, n))  # views (V, n, C, H, W) of this process's images
         InfoNCE(temperature=0.2)(gather(z)).backward()
 
-    All processes compute the same loss on all embeddings, and the gradient of z is the sum of theirs: W times
-    that of the loss. DistributedDataParallel's mean over processes divides it by W again; a loop without that
-    mean must do so itself. Parameters of the loss, such as a learnable temperature, get the gradient of the
-    whole batch on every process. `gather(labels[None, :, None]).flatten()` gathers labels (n,).
+    The gradient of z is the sum of all processes' gradients: W times that of the loss. The mean over
+    processes of DistributedDataParallel divides it by W again; a loop without that mean must do so itself.
+    Parameters of the loss get the gradient of the whole batch on every process. The shape of z is the same on
+    all of them. `gather(labels[None, :, None]).flatten()` gathers labels (n,).
 
-    The shape is the same on every process. By hand, since torch 2.15 deprecates its own
-    (torch.distributed.nn.functional.all_gather) in favour of a private function. Cost: an all-gather
-    forwards, an all-reduce of (V, W·n, E) backwards.
+    By hand, since torch 2.15 deprecates its own (torch.distributed.nn.functional.all_gather) in favour of a
+    private function. Cost: an all-gather forwards, an all-reduce of (V, W·n, E) backwards.
     """
     return _Gather.apply(z) if world() > 1 else z
 
@@ -114,9 +107,7 @@ class _Gather(torch.autograd.Function):
 
 def synchronised(model: nn.Module, device: torch.device) -> nn.Module:
     """The model with batch norms that see all processes' images, changed in place; the same for one process.
-
-    torch's SyncBatchNorm works on CUDA alone; elsewhere it is the class below.
-    """
+    torch's SyncBatchNorm works on CUDA alone; elsewhere it is the class below."""
     if world() == 1:
         return model
     if device.type == "cuda":

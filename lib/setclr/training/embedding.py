@@ -42,10 +42,8 @@ class Embedder:
         self.encoder, self.head = data_parallel(views), data_parallel(head)
 
     def backward(self, views: list[Tensor], objective: Callable[[Tensor], Tensor]) -> Tensor:
-        """Add the gradients of objective(z) to the weights; returns objective(z), detached.
-
-        `views` are as `Views` takes them, z (V_all, n, E) is float32 or wider, objective(z) a 0-d tensor.
-        """
+        """Add the gradients of objective(z), a 0-d tensor, to the weights; returns objective(z), detached.
+        `views` are as `Views` takes them, z (V_all, n, E) is float32 or wider."""
         chunks, n = self._chunks(views), views[0].shape[1]
         if len(chunks) == 1:
             value = objective(self._embed(self._features(views), n))

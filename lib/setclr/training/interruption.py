@@ -15,9 +15,7 @@ class Interrupted(KeyboardInterrupt):
 
 class Interruption:
     """Inside this context the first SIGINT or SIGTERM only sets `asked`; a second one acts as before.
-
-    Python gives signals to the main thread alone: in another thread nothing changes.
-    """
+    Python gives signals to the main thread alone: in another thread nothing changes."""
 
     def __init__(self) -> None:
         self.asked: int | None = None
@@ -25,9 +23,7 @@ class Interruption:
 
     def __enter__(self) -> "Interruption":
         if threading.current_thread() is threading.main_thread():
-            self._before = {
-                number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)
-            }
+            self._before = {n: signal.signal(n, self._ask) for n in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *error: object) -> None:

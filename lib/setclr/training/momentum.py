@@ -1,7 +1,5 @@
 """The momentum encoder and its queue: candidates that change slowly, and more of them than a batch holds.
-
-MoCo (He et al. 2020) has both; MoCo v3 (Chen et al. 2021) has the encoder, and a predictor on the other side.
-"""
+MoCo (He et al. 2020) has both; MoCo v3 (Chen et al. 2021) the encoder, with a predictor on the other side."""
 
 import copy
 import math
@@ -17,11 +15,9 @@ from setclr.training.seeding import seeded
 
 
 class MomentumEncoder:
-    """A copy of encoder and head that follows them as a moving average and embeds the candidates.
-
-    Nothing in it gets a gradient. Its batch norms use each batch's own statistics, of all processes together,
-    so that they do not give away which part of a batch an image is in.
-    """
+    """A copy of encoder and head that follows them as a moving average and embeds the candidates. Nothing in
+    it gets a gradient. Its batch norms use each batch's own statistics, of all processes together, so that
+    they do not give away which part of a batch an image is in."""
 
     def __init__(self, encoder: nn.Module, head: nn.Module, recipe: Recipe, device: torch.device):
         self.recipe, self.followed = recipe, nn.ModuleList([encoder, head])
@@ -39,9 +35,7 @@ class MomentumEncoder:
     @torch.no_grad()
     def advance(self, keys: Tensor, progress: float) -> None:
         """Follow the encoder by a step; in the queue, the second view's keys replace the oldest.
-
-        `keys` (V, N, E) are this step's; `progress`, 0 to 1, is the fraction of the training that is done.
-        """
+        `keys` (V, N, E) are this step's; `progress`, 0 to 1, is the fraction of the training that is done."""
         old, new = ([p.detach() for p in model.parameters()] for model in (self.model, self.followed))
         torch._foreach_lerp_(old, new, 1 - momentum(self.recipe, progress))
         if self.queue is not None:

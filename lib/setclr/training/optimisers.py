@@ -12,10 +12,7 @@ from setclr.training.schedule import peak_rate
 
 
 def make_optimiser(recipe: Recipe, model: nn.Module, loss: nn.Module) -> torch.optim.Optimizer:
-    """The recipe's optimiser at its peak rate, for the parameters of the model and of the loss.
-
-    A loss's own parameters, such as a learnable temperature, get no weight decay.
-    """
+    """The recipe's optimiser at its peak rate. The loss's own parameters get no weight decay."""
     lr, momentum, decay = peak_rate(recipe), recipe.momentum, recipe.weight_decay
     groups: list[dict] = [{"params": list(model.parameters())}]
     if own := list(loss.parameters()):
@@ -37,7 +34,6 @@ class LARS(torch.optim.Optimizer):
 
     `params` are as for torch's optimisers, `momentum` is μ, 0 to 1, and `weight_decay` λ ≥ 0. `trust` is how
     far a weight moves, as a fraction of its norm, when lr is 1; it is small, so lr is usually above 1.
-
     Raises ValueError where one is not as above. Cost: O(parameters); no value is read back from the device.
     """
 
@@ -59,9 +55,8 @@ class LARS(torch.optim.Optimizer):
             loss = closure() if closure else None
         for group in self.param_groups:
             for w in group["params"]:
-                if w.grad is None:
+                if (d := w.grad) is None:
                     continue
-                d = w.grad
                 if w.ndim > 1:
                     d = d.add(w, alpha=group["weight_decay"])
                     size, length = w.norm(), d.norm()

@@ -34,10 +34,8 @@ def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tenso
     drawn = [some[:2].sort().values for some in shuffled.split(images.labels.bincount().tolist())]
     drawn = [pair for pair in drawn if len(pair) == 2]
     if len(drawn) < 2:
-        raise ValueError(
-            f"images must show at least 2 things twice, got {len(drawn)} in {images!r}; "
-            "give both images of a thing the same label (in a folder: put them into one class)"
-        )
+        remedy = "give both images of a thing the same label (in a folder: put them into one class)"
+        raise ValueError(f"images must show at least 2 things twice, got {len(drawn)} in {images}; {remedy}")
     pairs = images.images[torch.stack(drawn, dim=1)]
     if size is None:
         return pairs

@@ -1,9 +1,7 @@
-"""Pretraining from a recipe to a run, on one process or many, in one go or with interruptions.
-
-Data order is a function of (seed, epoch), augmentation of (seed, epoch, step, position in the global batch,
-view), the learning rate of the step. So a run that was killed and resumed ends with the same bits on the same
-device and thread count, and many processes see what one would.
-"""
+"""Pretraining from a recipe to a run, on one process or many, in one go or with interruptions. Data order is
+a function of (seed, epoch), augmentation of (seed, epoch, step, position in the global batch, view), the
+learning rate of the step. So a run that was killed and resumed ends with the same bits on the same device and
+thread count, and many processes see what one would."""
 
 import os
 import shutil
@@ -60,7 +58,6 @@ def pretrain(
         MemoryError: the batch does not fit on the GPU.
         FloatingPointError: the loss or the weights became NaN or inf at the named step.
         Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step.
-
     Whatever is raised during training, the last checkpoint stays.
     """
     where, out = choose_device(device), None if out is None else Path(out)
@@ -140,8 +137,7 @@ def choose_device(name: str | None) -> torch.device:
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
-        wanted = "cpu, cuda or another that torch finds here"
-        raise ValueError(f"device must be {wanted}, got {name!r}") from error
+        raise ValueError(f"device must be cpu, cuda or another that torch finds, got {name!r}") from error
 
 
 def _stored(recipe: Recipe, out: Path) -> dict | None:
@@ -169,8 +165,7 @@ def _dataset(recipe: Recipe, root: str | Path) -> data.ImageSet:
     n = len(dataset)
     integer("batch", recipe.batch, least=2, most=n, hint=f"{recipe.data} gives {n} images")
     if recipe.batch % world():
-        wanted = f"divisible by the number of processes, {world()}, each of which takes an equal part"
-        raise ValueError(f"batch must be {wanted}, got {recipe.batch}")
+        raise ValueError(f"batch must be divisible by the number of processes, {world()}, got {recipe.batch}")
     return dataset
 
 
@@ -181,8 +176,7 @@ def _prepare(trainer: Trainer, out: Path) -> None:
     needed = 6 * weights + 10_000_000  # weights and Adam's two moments, the old file and the new
     free = shutil.disk_usage(out).free
     if free < needed:
-        lacking = f"{free / 1e6:.0f} MB are free and a run needs {needed / 1e6:.0f}"
-        raise OSError(f"{out}: {lacking}; make room there")
+        raise OSError(f"{out}: {free / 1e6:.0f} MB are free and a run needs {needed / 1e6:.0f}; make room")
     checkpoint.write(out, trainer.state(), trainer.run.history)
 
 

@@ -11,11 +11,8 @@ from setclr.training.clusters import clusters, reinitialise
 
 
 class Targets:
-    """The targets of all images of an epoch.
-
-    Raises ValueError where the recipe's `embedding` is less than the number of classes, or where images that
-    are not in memory are to be clustered.
-    """
+    """The targets of all images of an epoch. Raises ValueError where the recipe's `embedding` is less than
+    the number of classes, or where images that are not in memory are to be clustered."""
 
     def __init__(self, run: Run, dataset: ImageSet):
         self.run, self.dataset = run, dataset
@@ -30,9 +27,7 @@ class Targets:
         elif dataset.source.in_memory:
             integer("embedding", E, least=2, most=len(dataset), hint="it is the number of clusters")
         else:
-            raise ValueError(
-                f"data must lie in memory for {recipe.loss}, got {recipe.data}, which is streamed"
-            )
+            raise ValueError(f"data must lie in memory for {recipe.loss}, got {recipe.data}, a stream")
 
     def begin(self, epoch: int, fresh: bool, optimiser: torch.optim.Optimizer) -> None:
         """Begin an epoch. If clusters are the targets, a `fresh` one finds them and renews the last layer."""

@@ -26,11 +26,8 @@ CHECK_EVERY = 10  # steps; reading a value makes a GPU wait
 
 
 class Trainer:
-    """The moving parts of a run: model, loss, optimiser, step number.
-
-    `workers` processes read photographs where the images are not in memory; `compiled` hands the encoder to
-    torch.compile.
-    """
+    """The moving parts of a run: model, loss, optimiser, step number. `workers` processes read photographs
+    where the images are not in memory; `compiled` hands the encoder to torch.compile."""
 
     def __init__(
         self, run: Run, dataset: ImageSet, device: torch.device, workers: int = 0, compiled: bool = False
@@ -166,10 +163,8 @@ class Trainer:
         if "optimiser" not in state:
             raise ValueError(f"{where}: was saved without its optimiser and cannot go on; {again}")
         if state["images"] != len(self.labels):
-            given = f"{self.run.recipe.data} gives {len(self.labels)} now"
-            raise ValueError(
-                f"{where}: was trained on {state['images']} images, and {given}; restore the data, or {again}"
-            )
+            given = f"{state['images']} images, and {self.run.recipe.data} gives {len(self.labels)} now"
+            raise ValueError(f"{where}: was trained on {given}; restore the data, or {again}")
         self.step = state["step"]
         self.values = list(state.get("values", torch.empty(0)).to(self.device).unbind())
         self.seconds = state.get("seconds", 0.0)
