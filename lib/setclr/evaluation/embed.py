@@ -47,15 +47,12 @@ def embed_folder(
             seen = grey(images.float()).round().byte() if run.channels == 1 else images
             found.append(features(run.encoder, seen, batch))
             bar.update(len(images))
-    names = [path.relative_to(folder).as_posix() for path in files]
-    return torch.cat(found).numpy(), np.array(names)
+    return torch.cat(found).numpy(), np.array([path.relative_to(folder).as_posix() for path in files])
 
 
 def side_of(run: Run) -> int:
-    """The side in pixels of the full views that a run was trained on.
-
-    Raises ValueError where the recipe does not say, as for folders whose images already had one size.
-    """
+    """The side in pixels of the full views that a run was trained on. Raises ValueError where the recipe does
+    not say, as for folders whose images already had one size."""
     recipe = run.recipe
     side = recipe.view_size or recipe.size or SIDES.get(recipe.data)
     if side is None:

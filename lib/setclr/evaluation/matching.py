@@ -10,7 +10,6 @@ def matching_accuracy(a: Tensor, b: Tensor) -> float:
     """Fraction of things whose two views the best one-to-one assignment brings together.
 
     Row i of a and of b, both (N, D), is thing i; rows are compared by cosine similarity.
-
     Raises ValueError where the shapes differ or are not (N, D). Cost: O(N³), the Hungarian algorithm.
     """
     if a.ndim != 2 or a.shape != b.shape or len(a) == 0:

@@ -24,9 +24,8 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
         k: 1 ≤ k ≤ N. GroCo uses 1, 10 and 20.
         temperature: T > 0; GroCo uses 0.07, MMCL 0.5.
 
-    Returns (Q,) labels. Raises ValueError where an argument is not as above.
-
-    Cost: O(Q N D) time. The bank is not copied: in addition to it and the queries, memory is O(N + Q k + C).
+    Returns (Q,) labels. Raises ValueError where an argument is not as above. Cost: O(Q N D) time. The bank is
+    not copied: in addition to it and the queries, memory is O(N + Q k + C).
     """
     similarity, index = neighbours(bank, bank_labels, queries, k)
     return vote(similarity, bank_labels.long()[index], temperature)
@@ -58,9 +57,7 @@ def neighbours(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int) -> tu
 
 def vote(similarity: Tensor, labels: Tensor, temperature: float) -> Tensor:
     """The label (Q,) of the largest sum of e^{s/T} over a query's neighbours (Q, k), the most similar first.
-
-    Raises ValueError where the temperature T is not positive.
-    """
+    Raises ValueError where the temperature T is not positive."""
     number("temperature", temperature, above=0, hint="the papers use 0.07 and 0.5")
     classes, winners = int(labels.max()) + 1, []
     chunk = max(1, SIMILARITIES // classes)
@@ -72,8 +69,7 @@ def vote(similarity: Tensor, labels: Tensor, temperature: float) -> Tensor:
 
 def check_bank(bank: Tensor, labels: Tensor, queries: Tensor) -> None:
     """Raises ValueError unless bank (N, D), labels (N,) integers ≥ 0 and queries (Q, D) fit together."""
-    fit = bank.ndim == queries.ndim == 2 and bank.shape[1] == queries.shape[1]
-    if not fit or not len(bank) * len(queries):
+    if bank.ndim != 2 or bank.shape[1:] != queries.shape[1:] or not len(bank) * len(queries):
         got = f"{tuple(bank.shape)} and {tuple(queries.shape)}"
         raise ValueError(f"bank and queries must be (N, D) and (Q, D), got {got}")
     if labels.shape != bank.shape[:1] or labels.is_floating_point() or int(labels.min()) < 0:

@@ -1,7 +1,5 @@
 """The linear probe: how much of the labels a linear map reads from frozen features.
-
-By hand, since the QARe paper's protocol is Adam in batches, and since features stay on their device.
-"""
+By hand, since the QARe paper's protocol is Adam in batches, and since features stay on their device."""
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +23,6 @@ def linear_probe(
 
     The bank (N, D) holds the training images' features, with bank_labels (N,), integers ≥ 0; the seed orders
     them. Returns labels (Q,) of the queries (Q, D). Raises ValueError where an argument is not as above.
-
     Cost: O(epochs N D C) time. The bank is not copied: each batch is scaled when it is used.
     """
     check_bank(bank, bank_labels, queries)

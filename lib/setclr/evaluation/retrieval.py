@@ -21,10 +21,8 @@ from setclr.evaluation.frozen import features as features_of
 SIMILARITIES = 2**25  # held in one go
 PROTOCOLS = {"medium": (("easy", "hard"), ("junk",)), "hard": (("hard",), ("easy", "junk"))}  # found, ignored
 CUTS = (1, 5, 10)  # the k of mP@k
-PAGES = {
-    "roxford5k": "https://www.robots.ox.ac.uk/~vgg/data/oxbuildings/",
-    "rparis6k": "https://www.robots.ox.ac.uk/~vgg/data/parisbuildings/",
-}
+VGG = "https://www.robots.ox.ac.uk/~vgg/data"
+PAGES = {"roxford5k": f"{VGG}/oxbuildings/", "rparis6k": f"{VGG}/parisbuildings/"}
 GROUND_TRUTH = "http://cmp.felk.cvut.cz/cnnimageretrieval/data/test"
 PICKLED: tuple[Any, ...] = (np.empty(0).__reduce__()[0], np.empty(1).__reduce_ex__(5)[0],
                             np.float64(0).__reduce__()[0], np.ndarray, np.dtype)  # fmt: skip
@@ -36,7 +34,6 @@ def retrieval_at_1(features: Tensor, labels: Tensor) -> float:
     """Share of images whose nearest other image, by cosine similarity, is of their class.
 
     Where queries and bank are two sets, as in table 5 of the MMCL paper, it is the accuracy of knn(…, k=1).
-
     Raises ValueError unless features are (N, D), N ≥ 2, finite, and labels (N,) integers. Cost: O(N² D) time,
     O(N D) memory.
     """
@@ -87,9 +84,8 @@ def landmarks(
         easy, hard, junk: for each of Q queries a sequence of indices of images.
 
     Returns rows medium and hard; columns mAP, mP@k for each k of `cuts`, in per cent (NaN where no query is
-    left), and queries, the number of those that count.
-
-    Raises ValueError where an argument is not as above. Cost: O(Q N log N).
+    left), and queries, the number of those that count. Raises ValueError where an argument is not as above.
+    Cost: O(Q N log N).
     """
     cuts = [integer("cuts", k, least=1) for k in cuts]
     if similarity.ndim != 2 or not similarity.numel() or not similarity.isfinite().all():

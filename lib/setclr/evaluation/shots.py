@@ -37,7 +37,6 @@ def few_shot(
 
     Returns the mean accuracy and 1.96 standard deviations of it, s / √episodes. Raises ValueError where an
     argument is not as above, or there are too few classes, or images of one.
-
     Cost: O(episodes · ways · (shots + ways · queries) · D).
     """
     check_labelled(features, labels)

@@ -50,8 +50,7 @@ def transfer(
     which are named, or the training's side is not known; FileNotFoundError or ConnectionError where a set is
     missing and cannot be downloaded.
 
-    Cost: a forward pass for each image, 4 · N · D bytes for a set's features; then that of knn, linear_probe
-    and fine_tune.
+    Cost: a forward pass an image, 4 · N · D bytes for a set's features; then knn, linear_probe, fine_tune.
     """
     size = side_of(run) if size is None else integer("size", size, least=8)
     boolean("linear", linear)

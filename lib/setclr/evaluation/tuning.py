@@ -35,7 +35,6 @@ def fine_tune(
 
     Returns (N,) labels of the test images, on the CPU. Raises ValueError where an argument is not as above,
     and FloatingPointError where the loss became NaN or inf.
-
     Cost: three forward passes of the encoder for each image and epoch.
     """
     integer("epochs", epochs, least=1)
@@ -76,8 +75,7 @@ def check_pair(train: ImageSet, test: ImageSet) -> None:
     check_classes(train, test)
     wanted, got = tuple(train.images.shape[1:]), tuple(test.images.shape[1:])
     if wanted != got:
-        found = f"the shape of train, {wanted}, got {got}"
-        raise ValueError(f"test must have images of {found}; load both with the same size=")
+        raise ValueError(f"test must have images of the shape of train, {wanted}, got {got}; use one size=")
 
 
 def _train(
