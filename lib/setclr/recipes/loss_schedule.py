@@ -23,11 +23,10 @@ def loss_stages(text: str) -> Stages:
     if not isinstance(text, str):
         raise ValueError(f"loss_schedule must be a text such as 'bandwidth: 25, 2.5 from 75', got {text!r}")
     stages: Stages = {}
-    for part in filter(str.strip, text.split(";")):
+    for part in filter(None, map(str.strip, text.split(";"))):
         name, colon, values = (piece.strip() for piece in part.partition(":"))
         if not colon or not name.isidentifier():
-            wanted = "a parameter and its values, 'bandwidth: 25, 2.5 from 75'"
-            raise ValueError(f"loss_schedule must name {wanted}, got {part.strip()!r}")
+            raise ValueError(f"loss_schedule must name a parameter and its values, 'beta: 25', got {part!r}")
         if name in stages:
             raise ValueError(f"loss_schedule must name each parameter once, got {name} twice")
         stages[name] = _values(name, values)
@@ -39,8 +38,7 @@ def apply(loss: Objective, text: str, epoch: int) -> None:
 
     The loss stays the same object. A new term is made with the values only to learn whether it takes them.
 
-    Raises:
-        ValueError: no term has such a parameter (the nearest is named), it is learnt, or a value is refused.
+    Raises ValueError: no term has such a parameter (the nearest is named), it is learnt, or a value refused.
     """
     all_stages = loss_stages(text).items()
     now = {name: [value for start, value in stages if start <= epoch][-1] for name, stages in all_stages}
@@ -81,8 +79,7 @@ def _values(name: str, text: str) -> list[tuple[int, Any]]:
             wanted = "a first value, then each with the epoch it holds from, '25, 2.5 from 75'"
             raise ValueError(f"loss_schedule must give {name} {wanted}, got {text!r}")
         if stages and epoch <= (last := stages[-1][0]):
-            got = f"got {epoch} after {last}"
-            raise ValueError(f"loss_schedule must give {name} values from rising epochs, {got}")
+            raise ValueError(f"loss_schedule must give {name} at rising epochs, got {epoch} after {last}")
         stages.append((epoch, _literal(name, value)))
     return stages
 

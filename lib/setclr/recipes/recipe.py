@@ -115,8 +115,7 @@ class Recipe:
             if getattr(self, name) is not None:
                 integer(name, getattr(self, name), least=least, most=most, hint=hint)
         if self.batch % self.same_class:
-            wanted = f"a multiple of same_class={self.same_class}"
-            raise ValueError(f"batch must be {wanted}, got {self.batch}; a batch is made of whole groups")
+            raise ValueError(f"batch must be a multiple of same_class={self.same_class}, got {self.batch}")
         number("lr", self.lr, above=0)
         number("momentum", self.momentum, least=0, most=1)
         number("weight_decay", self.weight_decay, least=0)
@@ -161,8 +160,7 @@ class Recipe:
     def from_dict(cls, values: dict[str, Any]) -> "Recipe":
         """The recipe that `to_dict` wrote. Raises ValueError for fields that this version does not know."""
         if unknown := sorted(values.keys() - {field.name for field in fields(cls)}):
-            reason = "it was written by another version of setclr"
-            raise ValueError(f"recipe holds the unknown fields {unknown}: {reason}")
+            raise ValueError(f"recipe holds the unknown fields {unknown}: another version wrote it")
         return cls(**values)
 
 

@@ -1,7 +1,6 @@
 """The four papers' image-pretraining tables, a file each: for every row a recipe and its published numbers.
 
-A row is here if setclr has its loss and its model; each file says which rows are left out. Names:
-paper-table-row, in lower case.
+A row is here if setclr has its loss and model; each file says which are left out. Names: paper-table-row.
 """
 
 from setclr.recipes.published import groco, iot, mmcl, qare

@@ -20,23 +20,16 @@ RETRIEVAL = ("oxford-medium", "oxford-hard", "paris-medium", "paris-hard")
 TRANSFER = ("aircraft", "caltech101", "cars", "cifar10", "cifar100", "dtd", "flowers", "food", "pets",
             "sun397", "voc2007", "average")  # fmt: skip
 
-NOTE = (
-    "negatives are those of the anchor's own view, as in the authors' program, which made the numbers; the "
-    "text says of all views. lr 6, 3 or 1.5 times batch / 256 for 100, 200 and 400, or 800 epochs"
-)
+NOTE = "negatives are those of the anchor's own view, as in the authors' program, which made the numbers; "
+NOTE += "the text says of all views. lr 6, 3 or 1.5 times batch / 256 for 100, 200 and 400, or 800 epochs"
 LONG_NOTE = "; weight decay 2e-6 is the program's for this row, 1e-6 elsewhere"
 CROPS_NOTE = "; 10 epochs of warm-up are the program's, the text says 1"
-SIMCLR_NOTE = (
-    "the authors' SimCLR: tau 0.1, an embedding of 128 and LARS at 0.075 sqrt(batch) are their program's; "
-    "the text gives none of them"
-)
-TRIPLET_NOTE = (
-    "the text gives the margin, the positives and the 10 negatives; all else is taken from GroCo's runs"
-)
-MOCO_V3_NOTE = (
-    "MoCo v3's settings and encoder are its own paper's and program's, which the text refers to; InfoNCE's "
-    "negatives are here the keys of all views, there those of the other view"
-)
+SIMCLR_NOTE = "the authors' SimCLR: tau 0.1, an embedding of 128 and LARS at 0.075 sqrt(batch) are their "
+SIMCLR_NOTE += "program's; the text gives none of them"
+TRIPLET_NOTE = "the text gives the margin, the positives and the 10 negatives; all else is taken from "
+TRIPLET_NOTE += "GroCo's runs"
+MOCO_V3_NOTE = "MoCo v3's settings and encoder are its own paper's and program's, which the text refers to; "
+MOCO_V3_NOTE += "InfoNCE's negatives are here the keys of all views, there those of the other view"
 
 Settings = dict[str, Any]
 IMAGES: Settings = dict(data="imagenet", views="groco", view_size=224, encoder="resnet50-imagenet")
@@ -48,12 +41,8 @@ SIMCLR = replace(BASE, loss="InfoNCE(temperature=0.1)", views="simclr", embeddin
 MOMENTUM: Settings = dict(key_momentum=0.99, key_schedule="cosine", hidden=4096, embedding=256, predictor=2)
 ADAMW: Settings = dict(optimiser="adamw", lr=1.5e-4, weight_decay=0.1, warmup=10)
 MOCO_V3 = replace(BASE, views="moco-v3", encoder="vit-small16-moco", **MOMENTUM, **ADAMW)
-VIEWS: dict[str, Settings] = {
-    "2x224": {},
-    "3x224": dict(full_views=3),
-    "4x224": dict(full_views=4),
-    "2x224+6x96": dict(local_views=6, local_size=96),
-}
+VIEWS: dict[str, Settings] = {"2x224": {}, "3x224": dict(full_views=3), "4x224": dict(full_views=4)}
+VIEWS["2x224+6x96"] = dict(local_views=6, local_size=96)
 
 # Numbers under FIVE.
 OURS = "55.3 60.3 60.5 69.2 88.4"

@@ -1,7 +1,5 @@
 """Tables of Shi et al. 2023, "Understanding and Generalizing Contrastive Learning from the Inverse Optimal
-Transport Perspective" (IOT-CL).
-
-Left out: nothing.
+Transport Perspective" (IOT-CL). Left out: nothing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,15 +9,11 @@ from typing import Any
 from setclr.recipes.published.row import Row, printed_row
 from setclr.recipes.recipe import Recipe
 
-NOTE = (
-    "no program is public. The text gives Adam 3e-4, batch 128, tau = epsilon = 0.5 (for MoCo SGD 0.03 and "
-    "tau 0.07); the head 2048 → 2048 → 128 is SimCLR's, and the rate is taken as constant, outside MoCo "
-    "without weight decay"
-)
-PROBE_NOTE = (
-    "linear: after 100 epochs of the probe, linear200: after 200, which is how the table's '100/200 epochs "
-    "of training' is read, since pretraining takes 500; "
-)
+NOTE = "no program is public. The text gives Adam 3e-4, batch 128, tau = epsilon = 0.5 (for MoCo SGD 0.03 "
+NOTE += "and tau 0.07); the head 2048 → 2048 → 128 is SimCLR's, and the rate is taken as constant, outside "
+NOTE += "MoCo without weight decay"
+PROBE_NOTE = "linear: after 100 epochs of the probe, linear200: after 200, which is how the table's '100/200 "
+PROBE_NOTE += "epochs of training' is read, since pretraining takes 500; "
 KEPT_NOTE = "the fraction kept is not stated: a tenth; "
 TARGET_NOTE = "the uniformity's target is the negatives' mean, as the text says; eq. 25 prints the maximum; "
 
@@ -76,10 +70,9 @@ MOCO_LOSSES = {  # and notes
         f"epsilon is taken to be the text's tau, lambda is not stated: 1; {TARGET_NOTE}",
     ),
 }
-MOCO_NOTE = (
-    "views are anchors in turn, against the other's keys, the queue and, but for IOT, the batch's own keys; "
-    "MoCo's anchors are one view, its negatives the queue alone. The probe's SGD at 30 is not ours; "
-)
+MOCO_NOTE = "views are anchors in turn, against the other's keys, the queue and, but for IOT, the batch's "
+MOCO_NOTE += "own keys; MoCo's anchors are one view, its negatives the queue alone. The probe's SGD at 30 is "
+MOCO_NOTE += "not ours; "
 
 RIVALS = {  # losses and notes
     "triplet": (

@@ -12,25 +12,15 @@ from setclr.recipes.published.row import Published, Row, printed_row
 from setclr.recipes.recipe import Recipe
 
 PAPER = "Shah 2022"
-POOL_NOTE = (
-    "negatives are those of one view, as in the authors' program, which takes one direction of the two; the "
-    "text counts those of both views. "
-)
-CIFAR_NOTE = (
-    POOL_NOTE
-    + "The text's sigma² of 0.02, times 10 at 75 and 125, is 1 / 2 sigma² in the program: bandwidth 25, "
-    "2.5, 0.25. C is 100"
-)
-STL_NOTE = (
-    POOL_NOTE
-    + "sigma² is 1 and C 100, as the text says; crops of 32 px are those of DCL's program, whose numbers "
-    "at batch 256 the paper repeats"
-)
-IMAGENET_NOTE = (
-    POOL_NOTE
-    + "The program's sigma of 10 is 2 sigma², the text's 5; the program has no bound C, the text 100. "
-    "Colour jitter (SimCLR's) and a batch norm at the head's end are the program's, where it has a scale"
-)
+POOL_NOTE = "negatives are those of one view, as in the authors' program, which takes one direction of the "
+POOL_NOTE += "two; the text counts those of both views. "
+CIFAR_NOTE = POOL_NOTE + "The text's sigma² of 0.02, times 10 at 75 and 125, is 1 / 2 sigma² in the program: "
+CIFAR_NOTE += "bandwidth 25, 2.5, 0.25. C is 100"
+STL_NOTE = POOL_NOTE + "sigma² is 1 and C 100, as the text says; crops of 32 px are those of DCL's program, "
+STL_NOTE += "whose numbers at batch 256 the paper repeats"
+IMAGENET_NOTE = POOL_NOTE + "The program's sigma of 10 is 2 sigma², the text's 5; the program has no bound "
+IMAGENET_NOTE += "C, the text 100. Colour jitter (SimCLR's) and a batch norm at the head's end are the "
+IMAGENET_NOTE += "program's, where it has a scale"
 RIVAL_NOTE = "whether the authors trained it or cite it the paper does not say; tau "
 
 ENCODER: dict[str, Any] = dict(encoder="resnet50", hidden=512, activation="relu", embedding=128)

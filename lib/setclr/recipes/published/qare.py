@@ -13,29 +13,23 @@ from setclr.recipes.recipe import Recipe
 
 SIMCLR, SPARSE = "InfoNCE(temperature=0.5)", "SparseCLR(margin=1.0)"
 
-SIMCLR_NOTE = (
-    "tau is 0.5 as in the authors' program; the text says 0.05. The program also clamps negative cosines to "
-    "0 and takes -log of the mean probability; the recipe follows the paper"
-)
-SPARSE_NOTE = (
-    "the margin of 1 is the authors' program's; the text states none. The program clamps cosines at 0"
-)
+SIMCLR_NOTE = "tau is 0.5 as in the authors' program; the text says 0.05. The program also clamps negative "
+SIMCLR_NOTE += "cosines to 0 and takes -log of the mean probability; the recipe follows the paper"
+SPARSE_NOTE = "the margin of 1 is the authors' program's; the text states none. The program clamps cosines "
+SPARSE_NOTE += "at 0"
 QARE_NOTE = "; its QARe divides by N(N-1), the recipe's by N² as printed"
 
 # Columns of tables 2 to 4.
-COLUMNS = [
-    (encoder, data) for encoder in ("conv4", "resnet32") for data in ("cifar10", "cifar100", "tiny-imagenet")
-]
+CLASSES = {"cifar10": 10, "cifar100": 100, "tiny-imagenet": 200}
+COLUMNS = [(encoder, data) for encoder in ("conv4", "resnet32") for data in CLASSES]
 BETA = {  # table 4
     "simclr": (0.5, 0.375, 0.875, 1.125, 1.125, 1.125),
     "sparseclr": (0.125, 1.25, 0.5, 1.0, 0.875, 1.25),
 }
 # Accuracy of the linear probe and its standard deviation over three seeds.
 SIMCLR_ROW = "59.64 0.93  30.75 0.23  21.15 0.16  76.45 0.10  40.18 0.13  23.44 0.27"
-BASELINE_NOTE = (
-    "the paper cites the method and gives no settings: batches, optimiser and epochs are those of its other "
-    "runs, one view cropped and flipped"
-)
+BASELINE_NOTE = "the paper cites the method and gives no settings: batches, optimiser and epochs are those "
+BASELINE_NOTE += "of its other runs, one view cropped and flipped"
 BASELINES: dict[str, tuple[str, dict[str, Any], str]] = {  # loss, fields, note
     "supervised": ("Supervised()", dict(layers=1), ""),
     "random": (SIMCLR, dict(epochs=0), "; no epochs: the weights are those of the seed"),
@@ -43,7 +37,6 @@ BASELINES: dict[str, tuple[str, dict[str, Any], str]] = {  # loss, fields, note
     "rotationnet": ("Rotation()", dict(embedding=4), ""),
     "deepinfomax": ("DeepInfoMax()", {}, "; the local objective alone, on the map half-way"),
 }
-CLASSES = {"cifar10": 10, "cifar100": 100, "tiny-imagenet": 200}
 TABLES = {
     "2": {
         "supervised": "80.46 0.39  49.29 0.85  36.47 0.36  90.87 0.41  65.32 0.22  50.09 0.32",
