@@ -104,8 +104,7 @@ def kept_bytes(loss: Callable[[Tensor], Tensor], z: Tensor) -> int:
 
 def points(N: int, dimensions: int) -> Tensor:
     """Noise (2, N, dimensions) in place of two views of N images; it takes a gradient."""
-    generator = torch.Generator().manual_seed(N)
-    return torch.randn(2, N, dimensions, generator=generator).requires_grad_()
+    return torch.randn(2, N, dimensions, generator=torch.Generator().manual_seed(N)).requires_grad_()
 
 
 def seconds(
@@ -113,8 +112,7 @@ def seconds(
 ) -> dict[str, dict[int, float]]:
     """Median seconds of forward and backward, {name: {N: seconds}}, the losses taken in turns.
 
-    Each loss takes at each size about `budget` seconds: 1 to 50 steps after a first one, which may load a
-    library and does not count.
+    Each loss takes at each size about `budget` seconds: 1 to 50 steps after a first, which does not count.
     """
     table: dict[str, dict[int, float]] = {name: {} for name in losses}
     for N in sizes:

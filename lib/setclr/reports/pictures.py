@@ -1,7 +1,6 @@
 """The pictures of a run's page, each a PNG with a sentence that says what it shows.
 
-matplotlib belongs to the extra "lab" and is imported where a picture is drawn. Figures are made without
-pyplot, so that none stays open.
+matplotlib, of the extra "lab", is imported to draw. Figures are made without pyplot, so none stays open.
 """
 
 import io
@@ -50,8 +49,7 @@ def loss_curve(history: pd.DataFrame) -> Illustration:
 
 
 def confusion_shares(truth: Tensor, predicted: Tensor, C: int) -> np.ndarray:
-    """Of the images of each true class (row) the share predicted to be each class (column), (C, C); NaN for
-    classes without images."""
+    """The share of each true class (row) taken for each class (column), (C, C); NaN for empty classes."""
     shares = confusion_matrix(truth, predicted, labels=range(C), normalize="true")
     shares[truth.bincount(minlength=C).numpy() == 0] = np.nan
     return shares
@@ -78,11 +76,10 @@ def confusion(shares: np.ndarray, classes: tuple[str, ...]) -> Illustration:
         figure.colorbar(mesh, ax=axis, shrink=0.6, label="share of the true class")
 
     right = np.diag(shares)
-    best, worst = np.nanargmax(right), np.nanargmin(right)
-    alt = f"Confusion matrix of {C} classes, true by row and predicted by column. Recognised best: "
-    alt += (
-        f"{classes[best]} ({100 * right[best]:.0f} %); worst: {classes[worst]} ({100 * right[worst]:.0f} %)."
-    )
+    extremes = np.nanargmax(right), np.nanargmin(right)
+    best, worst = (f"{classes[i]} ({100 * right[i]:.0f} %)" for i in extremes)
+    alt = f"Confusion matrix of {C} classes, true by row and predicted by column. "
+    alt += f"Recognised best: {best}; worst: {worst}."
     return picture(draw, (side + 1, side), alt)
 
 
@@ -98,8 +95,7 @@ def mistakes(shares: np.ndarray, classes: tuple[str, ...], most: int = 3) -> str
 def plane(points: Tensor, labels: Tensor, classes: tuple[str, ...]) -> Illustration | None:
     """Features (m, D) of length 1 in the plane, by t-SNE; None for fewer than 5.
 
-    Each of up to ten classes has its own colour and marker, each of up to a hundred its own pair of both.
-    Names stand in the middle of their class.
+    Up to ten classes have own colours and markers, up to a hundred own pairs. Names stand in the middle.
     """
     if len(points) < 5:
         return None

@@ -59,8 +59,7 @@ def summary(folder: Path) -> str:
         key = (recipe, tuple(kept["images"].items()), kept["pixels"], kept["machine"]["device"])
         groups.setdefault(key, []).append(kept)
     if not groups:
-        remedy = "python -m setclr evaluate RUN --record FILE makes one"
-        raise FileNotFoundError(f"{folder}: no records there; {remedy}")
+        raise FileNotFoundError(f"{folder}: no records there; setclr evaluate RUN --record FILE makes one")
     columns = ["data, images, pixels", "loss", "encoder, epochs", "raw pixels", "untrained"]
     columns += ["**kNN**", "**linear**", "seeds", "training"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
