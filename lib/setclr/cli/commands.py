@@ -21,6 +21,7 @@ Device = Annotated[str | None, arg(help="cpu, cuda, cuda:1, …; None takes a GP
 Pixels = Annotated[str, arg(help='Where the pixels come from, for the record: original, or e.g. "JPEG q75".')]
 SETS = "photo-patches, stereo-patches, mnist, cifar10, cifar100, svhn, stl10, tiny-imagenet, imagenet100, "
 SETS += "imagenet or folder:PATH"
+Names = Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")]
 
 
 def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /) -> None:
@@ -53,11 +54,9 @@ def named(words: tuple[str, ...]) -> list[str]:
 
     names = [name for name in RECIPES if all(word in name for word in words)]
     if not names:
-        near = ", ".join(nearest(" ".join(words), RECIPES, 3))
-        raise ValueError(
-            f"no recipe's name has all of {' '.join(words)!r}; the nearest are {near}; "
-            "setclr recipes lists them all"
-        )
+        text = " ".join(words)
+        near = f"the nearest are {', '.join(nearest(text, RECIPES, 3))}; setclr recipes lists them all"
+        raise ValueError(f"no recipe's name has all of {text!r}; {near}")
     return names
 
 
@@ -75,12 +74,7 @@ def describe(name: str) -> None:
         print("  note:", PUBLISHED[name].note)
 
 
-def data(
-    names: Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")] = (),
-    /,
-    root: Root = Path("data"),
-    size: int | None = None,
-) -> None:
+def data(names: Names = (), /, root: Root = Path("data"), size: int | None = None) -> None:
     """List the data sets, or load some and describe them.
 
     Args:

@@ -37,10 +37,8 @@ def command(words: list[str]) -> Callable[[], None]:
         given["typed"] = shlex.join(["python", "-m", "setclr", *words])
     if "fields" in parameters:
         kind = recipe_fields(rest)
-        parameters["fields"] = parameters["fields"].replace(
-            annotation=Annotated[kind, tyro.conf.arg(name="")],  # type: ignore[valid-type]
-            default=kind(),
-        )
+        option = Annotated[kind, tyro.conf.arg(name="")]  # type: ignore[valid-type]
+        parameters["fields"] = parameters["fields"].replace(annotation=option, default=kind())
 
     def later(*arguments: Any, **options: Any) -> Callable[[], None]:
         return partial(function, *arguments, **options, **given)
@@ -77,10 +75,8 @@ def recipe_fields(words: list[str]) -> type:
     from setclr.recipes.recipe import CHOICES, Recipe
 
     name = "".join(words[:1])
-    if name in ("-h", "--help"):
-        name = "photo-infonce"
-    elif name.startswith("-"):
-        name = ""
+    if name.startswith("-"):
+        name = "photo-infonce" if name in ("-h", "--help") else ""
     recipe = RECIPES[choice("recipe", name, RECIPES, "it comes first; setclr recipes lists them")]
     kinds: dict[str, Any] = {one.name: one.type for one in fields(Recipe)}
     for key, values in {"data": SETS, "encoder": [*ENCODERS, "timm:NAME"], **CHOICES}.items():
