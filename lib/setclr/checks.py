@@ -20,21 +20,15 @@ def number(
 ) -> float:
     """`value` as a float within the bounds: > `above`, >= `least`, <= `most`; inf only where `infinite`.
 
-    Raises:
-        ValueError: it is not a real number (a bool and NaN are not), out of bounds, or so small or large that
-            float32 would under- or overflow.
+    Raises ValueError if it is no real number (a bool, NaN), out of bounds, or too small or large for float32.
     """
     bounds = ((">", above), (">=", least), ("<=", most))
     wanted = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
     wanted = wanted or "a finite number"
     good = isinstance(value, Real) and not isinstance(value, bool)
     good = good and (-math.inf < value < math.inf or (infinite and value == math.inf))
-    if (
-        not good
-        or (above is not None and not value > above)
-        or (least is not None and value < least)
-        or (most is not None and value > most)
-    ):
+    good = good and (above is None or value > above) and (least is None or value >= least)
+    if not good or (most is not None and value > most):
         raise ValueError(f"{name} must be {wanted}, got {value!r}" + (f"; {hint}" if hint else ""))
     if (above is not None and value < 1e-30) or 1e30 < abs(value) < math.inf:
         raise ValueError(f"{name} must be 1e-30 to 1e30 in size, got {value!r}; float32 holds little more")
@@ -65,14 +59,12 @@ def choice(name: str, value: Any, options: Iterable[str], hint: str = "") -> str
     options = list(options)
     if value not in options:
         many = len(options) > 20
-        near = (
-            nearest(str(value), options, 3) if many else difflib.get_close_matches(str(value), options, n=1)
-        )
-        guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        text = str(value)
+        near = nearest(text, options, 3) if many else difflib.get_close_matches(text, options, n=1)
+        rest = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        rest += f"; {hint}" if hint else ""
         listed = f"the {len(options)} there are" if many else ", ".join(map(repr, options))
-        raise ValueError(
-            f"{name} must be one of {listed}, got {value!r}{guess}" + (f"; {hint}" if hint else "")
-        )
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}{rest}")
     return value
 
 
@@ -98,10 +90,7 @@ def _alike(a: str, b: str) -> float:
 
 
 def floating(name: str, x: Any, shape: str, fits: Callable[[torch.Tensor], bool]) -> torch.Tensor:
-    """`x` if it is a float32 or float64 tensor that is not empty and `fits`. `shape` says in words what fits.
-
-    Raises ValueError otherwise.
-    """
+    """`x` if it is float32 or float64, not empty and `fits` (`shape`: in words). Otherwise ValueError."""
     if not isinstance(x, torch.Tensor):
         got = type(x).__name__
     elif x.dtype not in (torch.float32, torch.float64):

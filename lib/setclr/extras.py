@@ -8,8 +8,7 @@ from contextlib import contextmanager
 def extra(name: str) -> Iterator[None]:
     """Imports that need the extra of that name.
 
-    Raises:
-        ModuleNotFoundError: a package is missing. One sentence says which, and how to install the extra.
+    Raises ModuleNotFoundError: a package is missing. It says which, and how to install the extra.
     """
     try:
         yield
@@ -17,7 +16,5 @@ def extra(name: str) -> Iterator[None]:
         package = (error.name or "").split(".")[0]
         if package in ("", "setclr") or str(error).startswith("setclr"):
             raise
-        raise ModuleNotFoundError(
-            f"setclr needs {package} for this, which is not installed: pip install 'setclr[{name}]'",
-            name=error.name,
-        ) from None
+        message = f"setclr needs {package} for this, which is not installed: pip install 'setclr[{name}]'"
+        raise ModuleNotFoundError(message, name=error.name) from None
