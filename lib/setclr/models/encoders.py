@@ -1,7 +1,6 @@
 """Encoders by name: images (N, C, H, W), float in [0, 1] → features (N, D).
 
-Features are what is kept and evaluated; the head that takes them to the embeddings of the loss is thrown away
-(Chen et al. 2020).
+Features are kept and evaluated. The head from them to the embeddings is thrown away (Chen et al. 2020).
 """
 
 from collections import OrderedDict

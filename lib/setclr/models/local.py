@@ -39,9 +39,8 @@ class LocalFeatures(nn.Module):
 class LocalHead(nn.Module):
     """A head for the whole image and one for its locations, as in Hjelm et al. 2019.
 
-    Features (N, D + L·C) as `LocalFeatures` gives them → embeddings (N, E) of the images, then of the first
-    location, of the second, …: ((1 + L)·N, E) in all. Features (N, D) → (N, E) by the first head.
-    `whole` takes D = `features` to E, `local` takes C = `channels` to E.
+    Features (N, D + L·C) of `LocalFeatures` → embeddings ((1 + L)·N, E), of the images, then of each location
+    in turn. Features (N, D) → (N, E). `whole` takes D = `features` to E, `local` takes C = `channels` to E.
     """
 
     def __init__(self, whole: nn.Module, local: nn.Module, features: int, channels: int) -> None:

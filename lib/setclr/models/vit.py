@@ -42,8 +42,7 @@ class MoCoViT(VisionTransformer):
 def positions(rows: int, columns: int, width: int, device: torch.device | None = None) -> Tensor:
     """The sine-cosine position embedding of a grid, row after row: (rows · columns, width).
 
-    With ω_k = 10000^(−k / (width/4)): sin and cos of ω_k times the row, then of ω_k times the column
-    (facebookresearch/moco-v3, vits.py).
+    ω_k = 10000^(−k / (width/4)): sin, cos of ω_k·row, then of ω_k·column (facebookresearch/moco-v3, vits.py).
     """
     quarter = torch.arange(width // 4, device=device)
     frequencies = 10_000.0 ** (-quarter / len(quarter))
@@ -78,8 +77,7 @@ def refuse_other_sides(model: nn.Module, inputs: tuple[Tensor]) -> None:
         wanted = f"sides that are multiples of {embed.patch_size}"
     else:
         return
-    hint = "choose size, view_size and local_size accordingly"
-    raise ValueError(f"images must have {wanted} px for this encoder, got {sides}; {hint}")
+    raise ValueError(f"images must have {wanted} px, got {sides}; set size, view_size and local_size so")
 
 
 def timm_names() -> list[str]:
