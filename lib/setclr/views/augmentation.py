@@ -4,10 +4,9 @@
 into crops and colours. A view depends on its image's row alone: a process that holds images [a:b) of the
 batch applies draws[a:b) and gets what one process would get.
 
-Kept by hand because torchvision's v2 transforms draw once for a whole batch. Distributions and arithmetic are
-theirs, for float images: RandomResizedCrop with antialiasing, flip, ColorJitter, grey, blur and solarise, in
-this order. Two things differ: nothing is rounded to 1/255 on the way, and the blur's kernel is SimCLR's, a
-tenth of the side. Photographs are cropped where they are decoded (setclr.data.photographs).
+torchvision's v2 transforms draw once for a whole batch. Distributions and arithmetic are theirs, for floats:
+RandomResizedCrop with antialiasing, flip, ColorJitter, grey, blur and solarise, in this order. But nothing is
+rounded to 1/255, and the blur's kernel is SimCLR's, a tenth of the side. Photographs are cropped on decoding.
 """
 
 from collections.abc import Sequence
@@ -46,9 +45,8 @@ def draw(views: Sequence[View], n: int, generator: torch.Generator) -> Tensor:
 def apply(images: Tensor, views: Sequence[View], draws: Tensor) -> Tensor:
     """The views that the draws describe, (V, N, C, S, S) float32 in [0, 1] on the images' device.
 
-    `images` (N, C, H, W) uint8, C = 1 or 3; V views of one `size`; draws (N, V, 36), from `draw`. Nothing
-    here is random or waits for a GPU. Autocast changes nothing, TF32 about 1e-3.
-    Raises ValueError for other images, for views of two sizes and for draws of other images or views.
+    `images` (N, C, H, W) uint8, C = 1 or 3; V views of one `size`; draws (N, V, 36), from `draw`. Autocast
+    changes nothing, TF32 about 1e-3. Raises ValueError for other images, views of two sizes, others' draws.
     """
     S = _output_side(images, views)
     check_draws(draws, len(images), len(views))
@@ -75,14 +73,12 @@ def finish(crops: Sequence[Tensor], views: Sequence[View], draws: Tensor) -> lis
     groups = [(group, [views[v] for v in group]) for group in by_size(views)]
     shapes = [tuple(getattr(x, "shape", ())) for x in crops] if isinstance(crops, tuple | list) else crops
     if not isinstance(shapes, list) or list(map(len, shapes)) != [5] * len(groups):
-        wanted = f"one tensor (V, N, C, S, S) for each of {len(groups)} sizes"
-        raise ValueError(f"crops must be {wanted}, got {shapes}")
+        raise ValueError(f"crops must be {len(groups)} tensors (V, N, C, S, S), one a size, got {shapes}")
     out = []
     for x, (group, some) in zip(crops, groups):
         side, (V, _, _, height, width) = _output_side(x.flatten(0, 1), some), x.shape
         if (V, height, width) != (len(group), side, side):
-            wanted = f"of {len(group)} views of {side} x {side} pixels"
-            raise ValueError(f"crops must be {wanted}, got {tuple(x.shape)}")
+            raise ValueError(f"crops must be {len(group)} views of {side} x {side} px, got {tuple(x.shape)}")
         check_draws(draws, x.shape[1], len(views))
         with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
             drawn = [parameters(view, draws[:, v], side, side) for v, view in zip(group, some)]
@@ -129,9 +125,8 @@ def parameters(view: View, uniform: Tensor, H: int, W: int) -> Parameters:
 def boxes(view: View, uniform: Tensor, H: int | Tensor, W: int | Tensor) -> Tensor:
     """The crops of a view, (N, 4) top, left, height, width, for its uniform numbers (N, 36).
 
-    The images have H x W pixels, all the same or each its own, (N,). A crop is the first of ten tries that
-    fits, anywhere in the image, or else the largest central box of these ratios: the distribution of
-    torchvision's `RandomResizedCrop.get_params`.
+    Images have H x W pixels, all the same or each its own, (N,). A crop is the first of ten tries that fits,
+    or else the largest central box of these ratios: as by torchvision's `RandomResizedCrop.get_params`.
     """
     area, ratio, corner, _ = uniform.double().split([10, 10, 2, uniform.shape[1] - 22], dim=1)
     small, large, narrow, wide = *view.scale, *view.ratio
@@ -140,10 +135,9 @@ def boxes(view: View, uniform: Tensor, H: int | Tensor, W: int | Tensor) -> Tens
     area, ratio = (H * W)[:, None] * (small + (large - small) * area), narrow * (wide / narrow) ** ratio
     tries = torch.stack([area / ratio, area * ratio], dim=2).sqrt().round()
     fits = ((tries > 0) & (tries <= image[:, None])).all(2)
-    first = tries[torch.arange(len(tries)), fits.int().argmax(1)]
     found = fits.any(1, keepdim=True)
     central = torch.minimum(image, torch.stack([W / narrow, H * wide], dim=1).round().clamp(min=1))
-    size = torch.where(found, first, central)
+    size = torch.where(found, tries[torch.arange(len(tries)), fits.int().argmax(1)], central)
     room = image - size
     return torch.cat([torch.where(found, corner * (room + 1), room / 2).floor(), size], dim=1)
 

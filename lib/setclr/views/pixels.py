@@ -25,8 +25,7 @@ def crop(x: Tensor, S: int, box: Tensor, flip: Tensor) -> Tensor:
     """Boxes (N, 4) of images (N, C, H, W), resized to S x S with antialiasing, mirrored where `flip` (N,)."""
     top, left, height, width = box.unbind(1)
     left, width = torch.where(flip, left + width, left), torch.where(flip, -width, width)
-    spans = torch.stack([top, height, left, width]).float().to(x.device, non_blocking=True)
-    top, height, left, width = spans.unbind()
+    top, height, left, width = torch.stack([top, height, left, width]).float().to(x.device, non_blocking=True)
     return both_axes(x, resizing(top, height, S, x.shape[2]), resizing(left, width, S, x.shape[3]))
 
 

@@ -85,9 +85,8 @@ def multi_crop(
 ) -> tuple[View, ...]:
     """`full` views of the preset `name`, in turn, and then `local` small crops of LOCAL_SCALE of the area.
 
-    GroCo's 2 x 224 + 6 x 96 px is multi_crop("groco", 2, 6, 224). Its paper gives the numbers and the sides;
-    what else happens to a small crop is DINO's (Caron et al. 2021), whose setup it takes: colours and flip of
-    the first full view, blur with probability 0.5, no solarisation.
+    GroCo's 2 x 224 + 6 x 96 px is multi_crop("groco", 2, 6, 224). Small crops are otherwise DINO's (Caron
+    et al. 2021): colours and flip of the first full view, blur with probability 0.5, no solarisation.
     Sides are in pixels; `size` None is the images' own, `local_size` None is 3/7 of `size`, as 96 is of 224.
     Raises ValueError for an argument out of its range, or small crops with neither side given.
     """
@@ -98,8 +97,7 @@ def multi_crop(
         if size is None:
             raise ValueError("local_size must be given where size is None, got None; size=224 gives 96")
         local_size = max(1, round(3 / 7 * size))
-    small = replace(whole[0], size=local_size, scale=LOCAL_SCALE, blur=0.5, solarise=0.0)
-    return whole + (small,) * local
+    return whole + (replace(whole[0], size=local_size, scale=LOCAL_SCALE, blur=0.5, solarise=0.0),) * local
 
 
 def by_size(views: Sequence[View]) -> list[list[int]]:
