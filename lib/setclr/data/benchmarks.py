@@ -22,12 +22,11 @@ from setclr.data.sets import ImageSet
 
 Listed = tuple[list[str], list[int], tuple[str, ...]]  # files, labels, classes
 Parts = tuple[dict[str, str], ...]
-# Of downloading and unpacking.
-ERRORS = (OSError, EOFError, HTTPException, RuntimeError, TarError, ValueError)
+ERRORS = (OSError, EOFError, HTTPException, RuntimeError, TarError, ValueError)  # of downloads, archives
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
-VOC = ("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow",
-       "diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train",
-       "tvmonitor")  # fmt: skip
+OF_VOC = """aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike person
+pottedplant sheep sofa train tvmonitor"""
+VOC = tuple(OF_VOC.split())
 
 
 def _by_loader(found: Any) -> Listed:
@@ -72,8 +71,7 @@ class Benchmark:
     train: Parts = ({},)  # arguments of that class for each part of the training split
     test: Parts = ({},)
     metric: str = "accuracy"
-    # Where torchvision has no splits: how many images of each class are drawn, always the same ones, for
-    # training and for testing (None: all others).
+    # Where torchvision has no splits: images drawn of each class to train and to test (None: all others).
     dealt: tuple[int, int | None] | None = None
     files: Callable[[Any], Listed] = _by_loader
 
@@ -95,8 +93,7 @@ BENCHMARKS = {
     "pets": Benchmark("OxfordIIITPet", _splits("trainval"), TEST, "per class", files=_of_pets),
     # 50 images a class for each, as in its ten official partitions, which torchvision does not read.
     "sun397": Benchmark("SUN397", dealt=(50, 50)),
-    # Pictures hold several classes, and the usual metric is mean average precision. Here a picture has one
-    # class, that of its largest object: no number for the papers' tables.
+    # A picture has its largest object's class alone: not the mean average precision of the papers' tables.
     "voc2007": Benchmark("VOCDetection", _voc("trainval"), _voc("test"), "largest object", files=_of_voc),
 }
 
@@ -123,9 +120,8 @@ def _opened(name: str, known: Benchmark, folder: Path, part: dict[str, str]) -> 
     """torchvision's data set, from `folder`; downloaded first if it is not there."""
     from torchvision import datasets
 
-    kind, arguments = getattr(datasets, known.kind), dict[str, Any](part)
-    if known.files is _by_loader:
-        arguments["loader"] = str
+    kind = getattr(datasets, known.kind)
+    arguments: dict[str, Any] = {**part, **({"loader": str} if known.files is _by_loader else {})}
     try:
         return kind(folder, **arguments, download=False)
     except (RuntimeError, FileNotFoundError):  # torchvision's ways to say that it is not there

@@ -34,9 +34,8 @@ def downloaded(name: str, folder: Path, split: str) -> tuple[Tensor, Tensor, tup
     from torchvision import datasets
 
     kind = getattr(datasets, DOWNLOADED[name])
-    which: dict[str, Any] = {"train": split == "train"}
-    if name in ("svhn", "stl10"):
-        which = {"split": "train+unlabeled" if split == UNLABELLED else split}
+    part = "train+unlabeled" if split == UNLABELLED else split
+    which: dict[str, Any] = {"split": part} if name in ("svhn", "stl10") else {"train": split == "train"}
     try:
         found = kind(folder, **which)  # verifies checksums, where the files have any
     except Exception:  # not there, or damaged: torchvision's readers raise whatever the damage leads them to
@@ -97,8 +96,7 @@ def _refuse_damaged(kind: type, archives: list[Path], sums: dict[Path, str]) -> 
         unpacked = [path.with_suffix("") for path in archives]
         damaged += [path for path in unpacked if path.exists() and not _whole_idx(path)]
     if damaged:
-        problem = f"{damaged[0]} is truncated or not {kind.__name__}'s file of that name"
-        raise ValueError(f"{problem}; delete it and load again")
+        raise ValueError(f"{damaged[0]} is truncated or not {kind.__name__}'s file; delete it and load again")
 
 
 def _whole_idx(path: Path) -> bool:

@@ -31,18 +31,16 @@ class Expected:
 
 
 # The usual choice: imagenet100.txt of Tian, Krishnan & Isola 2020, github.com/HobbitLong/CMC.
-IMAGENET100 = """
-n02869837 n01749939 n02488291 n02107142 n13037406 n02091831 n04517823 n04589890 n03062245 n01773797 n01735189
-n07831146 n07753275 n03085013 n04485082 n02105505 n01983481 n02788148 n03530642 n04435653 n02086910 n02859443
-n13040303 n03594734 n02085620 n02099849 n01558993 n04493381 n02109047 n04111531 n02877765 n04429376 n02009229
-n01978455 n02106550 n01820546 n01692333 n07714571 n02974003 n02114855 n03785016 n03764736 n03775546 n02087046
-n07836838 n04099969 n04592741 n03891251 n02701002 n03379051 n02259212 n07715103 n03947888 n04026417 n02326432
-n03637318 n01980166 n02113799 n02086240 n03903868 n02483362 n04127249 n02089973 n03017168 n02093428 n02804414
-n02396427 n04418357 n02172182 n01729322 n02113978 n03787032 n02089867 n02119022 n03777754 n04238763 n02231487
-n03032252 n02138441 n02104029 n03837869 n03494278 n04136333 n03794056 n03492542 n02018207 n04067472 n03930630
-n03584829 n02123045 n04229816 n02100583 n03642806 n04336792 n03259280 n02116738 n02108089 n03424325 n01855672
-n02090622
-"""
+IMAGENET100 = """n02869837 n01749939 n02488291 n02107142 n13037406 n02091831 n04517823 n04589890 n03062245
+n01773797 n01735189 n07831146 n07753275 n03085013 n04485082 n02105505 n01983481 n02788148 n03530642 n04435653
+n02086910 n02859443 n13040303 n03594734 n02085620 n02099849 n01558993 n04493381 n02109047 n04111531 n02877765
+n04429376 n02009229 n01978455 n02106550 n01820546 n01692333 n07714571 n02974003 n02114855 n03785016 n03764736
+n03775546 n02087046 n07836838 n04099969 n04592741 n03891251 n02701002 n03379051 n02259212 n07715103 n03947888
+n04026417 n02326432 n03637318 n01980166 n02113799 n02086240 n03903868 n02483362 n04127249 n02089973 n03017168
+n02093428 n02804414 n02396427 n04418357 n02172182 n01729322 n02113978 n03787032 n02089867 n02119022 n03777754
+n04238763 n02231487 n03032252 n02138441 n02104029 n03837869 n03494278 n04136333 n03794056 n03492542 n02018207
+n04067472 n03930630 n03584829 n02123045 n04229816 n02100583 n03642806 n04336792 n03259280 n02116738 n02108089
+n03424325 n01855672 n02090622"""
 
 EACH = dict(train=(732, 1300), test=(50, 50))
 WNIDS = tuple(sorted(IMAGENET100.split()))
@@ -91,8 +89,7 @@ def _loaded(files: dict[str, list[str]], size: int | None, stream: bool | None) 
         what = f"{len(images)} images of {images.shape[3]}x{images.shape[2]} pixels"
         got = f"{total / 1e9:.1f} GB, more than the {MOST_BYTES / 1e9:g} GB allowed"
         raise ValueError(f"{what} would take {got}; load them with a smaller size= or stream=True")
-    streamed = stream or total > MOST_BYTES
-    return images if streamed else images[:], labels, tuple(files)
+    return images if stream or total > MOST_BYTES else images[:], labels, tuple(files)
 
 
 def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> dict[str, list[str]]:
@@ -100,10 +97,9 @@ def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> di
     folders = {"train": path / "train", "test": path / "val"}
     for inside in folders.values():
         if not inside.is_dir():
-            problem = f"{inside} is no folder; {name} cannot be downloaded here"
             where = f"{path}/train/WNID/ and {path}/val/WNID/, a folder for each class, such as n01440764"
-            remedy = f"get ImageNet (ILSVRC 2012) from image-net.org and put its images into {where}"
-            raise FileNotFoundError(f"{problem}: {remedy}")
+            get = f"get ImageNet (ILSVRC 2012) from image-net.org and put its images into {where}"
+            raise FileNotFoundError(f"{inside} is no folder; {name} cannot be downloaded here: {get}")
     found = {}
     for part, inside in folders.items():
         classes = _class_folders(inside)

@@ -16,10 +16,8 @@ SIDE = 32  # pixels of a finished patch
 FLAT = 14  # grey standard deviation (of 0..255) under which a patch shows nothing
 SPLITS = ("train", "test")
 
-OF_SKIMAGE = (
-    "astronaut brick camera cat coffee coins grass gravel hubble_deep_field immunohistochemistry moon page "
-    "retina rocket text"
-)
+OF_SKIMAGE = """astronaut brick camera cat coffee coins grass gravel hubble_deep_field immunohistochemistry
+moon page retina rocket text"""
 SHORT = {"hubble_deep_field": "hubble", "immunohistochemistry": "histology"}
 PHOTOGRAPHS = {SHORT.get(name, name): getattr(photos, name) for name in OF_SKIMAGE.split()} | {
     "motorcycle": lambda: photos.stereo_motorcycle()[0],
@@ -100,8 +98,7 @@ def stereo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]
 def stereo_windows(left: np.ndarray, disparity: np.ndarray, split: str) -> np.ndarray:
     """Where the stereo patches are cut: (2, n, 3) int, view, pair, (top, left edge, side) in pixels.
 
-    Each window has a side of its own, 16 to 64 px: raw pixels then match two pairs in five in batches of 128.
-    With 24 to 48 px it would be three in five, and learning would have less to show.
+    Sides are 16 to 64 px: raw pixels match two of five pairs in batches of 128. With 24 to 48 px, three.
     """
     rows, columns, matches = stereo_centres(left, disparity, split).T
     sides = default_rng([5, SPLITS.index(split)]).integers(*WINDOW, size=(2, len(rows)), endpoint=True)
@@ -126,7 +123,6 @@ def stereo_centres(left: np.ndarray, disparity: np.ndarray, split: str) -> np.nd
     matches = np.rint(columns - disparity[rows, columns]).astype(int)
     inside = (matches - margin >= start) & (matches + margin <= right_stop)
     centres = np.stack([rows, columns, matches], axis=1)[inside]
-
     grey = np.asarray(Image.fromarray(left).convert("L"))
     corners = centres[:, :2] - SIDE // 2
     return centres[[cut(grey, (top, left_edge, SIDE)).std() >= FLAT for top, left_edge in corners]]
@@ -135,16 +131,14 @@ def stereo_centres(left: np.ndarray, disparity: np.ndarray, split: str) -> np.nd
 def seen_by_both(disparity: np.ndarray) -> np.ndarray:
     """Which pixels of the left picture the right camera sees too, (H, W) bool.
 
-    Column x on the left is x - disparity (H, W) on the right; inf is unknown, and not seen. Nor is what falls
-    out of the right picture, or is hidden there: another pixel of the row, nearer by more than 1 px of
-    disparity, falls on the same right pixel or next to it.
+    Column x on the left is x - disparity (H, W) on the right; inf is unknown, not seen. Nor is what falls out
+    there or is hidden: a pixel of the row, nearer by more than 1 px of disparity, falls on it or next to it.
     """
     rows, columns = np.nonzero(np.isfinite(disparity))
     depth = disparity[rows, columns]
     matches = np.rint(columns - depth).astype(int)
     inside = (matches >= 0) & (matches < disparity.shape[1])
     rows, columns, matches, depth = rows[inside], columns[inside], matches[inside], depth[inside]
-
     nearest = np.full((len(disparity), disparity.shape[1] + 2), -np.inf)
     np.maximum.at(nearest, (rows, matches + 1), depth)
     nearest = np.maximum(np.maximum(nearest[:, :-2], nearest[:, 1:-1]), nearest[:, 2:])

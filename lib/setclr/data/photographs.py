@@ -27,8 +27,7 @@ class Photographs:
     `crops` cuts the views out of photographs of any size and decodes each once. Errors name the file.
 
     Args:
-        paths: the files, in order; any format that Pillow reads. ValueError: there are no files, or the first
-            is no image.
+        paths: the files, in order, in any format of Pillow's. ValueError: none, or the first is no image.
         size: pixels; the shorter side is resized to it and the centre cropped square. None: as they are; then
             indexing needs files of one size.
     """
@@ -49,8 +48,7 @@ class Photographs:
         return len(self._paths)
 
     def __repr__(self) -> str:
-        size = "as they are" if self.size is None else f"{self.size} px"
-        return f"<Photographs: {len(self)} files, {size}>"
+        return f"<Photographs: {len(self)} files, {f'{self.size} px' if self.size else 'as they are'}>"
 
     def path(self, i: int) -> str:
         return os.fsdecode(self._paths[i])
@@ -116,8 +114,7 @@ class Photographs:
     def verify(self, most: int = 5) -> None:
         """Open every file's header, without decoding: minutes for a million files.
 
-        Raises ValueError, naming the first `most` files that are no images. A truncated file may have a good
-        header; it is named when it is decoded.
+        Raises ValueError, naming the first `most` that are no images. A truncated file is named when decoded.
         """
         bad: list[str] = []
 
@@ -156,9 +153,8 @@ class Photographs:
             centre = (left, top, left + side, top + side)
             picture = picture.resize((self.size,) * 2, Image.Resampling.BILINEAR, centre)
         elif (height, width) != self.shape[2:]:
-            first = f"{self.path(0)} of {self.shape[3]}x{self.shape[2]} pixels"
-            got = f"{first} and {path} of {width}x{height}; load them with size="
-            raise ValueError(f"images must be of one size, got {got}")
+            got = f"{self.path(0)} of {self.shape[3]}x{self.shape[2]} pixels and {path} of {width}x{height}"
+            raise ValueError(f"images must be of one size, got {got}; load them with size=")
         return np.asarray(picture).transpose(2, 0, 1)
 
 

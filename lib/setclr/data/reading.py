@@ -29,10 +29,9 @@ def stream_batches(
 ) -> Iterator[tuple[list[Tensor], Tensor]]:
     """The crops of each batch in turn, decoded ahead by `workers` processes, and its draws.
 
-    They are for `views.finish(crops, views, draws)`: crops as `Photographs.crops` gives them, on the device,
-    by pinned memory and without waiting where it is a GPU; the draws on the CPU. Starting workers takes
-    seconds, so one call should serve all epochs. A batch takes n · Σ_v 3 S_v² bytes of shared memory, and
-    each worker holds two.
+    For `views.finish(crops, views, draws)`: crops as `Photographs.crops` gives them, on the device, by pinned
+    memory and without waiting where it is a GPU; draws on the CPU. Starting workers takes seconds: one call
+    should serve all epochs. A batch takes n · Σ_v 3 S_v² bytes of shared memory; each worker holds two.
 
     Args:
         batches: indices (n,) of images and draws (n, V, 36) of `views.draw`; read a few batches ahead.

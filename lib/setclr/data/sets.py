@@ -18,7 +18,6 @@ from setclr.data.sources import Images, InFiles, InMemory, source_of
 
 MADE = {"photo-patches": patches.photo_patches, "stereo-patches": patches.stereo_patches}
 NAMES = (*MADE, *DOWNLOADED, *TREES, f"{FOLDER}PATH")
-
 KEYS = ("images", "labels", "classes")
 FORMAT = 1  # of the kept patches; raise it whenever `patches` changes what it makes
 
@@ -27,10 +26,8 @@ FORMAT = 1  # of the kept patches; raise it whenever `patches` changes what it m
 class ImageSet:
     """Images with their classes. Raises ValueError if types, shapes or labels do not fit together."""
 
-    images: Images
-    """(N, C, H, W) uint8, or Photographs where they are streamed from files."""
-    labels: Tensor
-    """(N,) int64, indices into `classes`."""
+    images: Images  # (N, C, H, W) uint8, or Photographs where they are streamed from files
+    labels: Tensor  # (N,) int64, indices into `classes`
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -69,12 +66,10 @@ class ImageSet:
         checks.integer("n", n, least=1, most=len(self), hint=f"the set has {len(self)} images")
         shuffled = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
         labels = self.labels[shuffled]
-
         # Deal the shuffled images out class by class: an image's round is its position within its class.
         grouped, counts = labels.argsort(stable=True), labels.bincount(minlength=len(self.classes))
-        first = counts.cumsum(0) - counts
         rounds = torch.empty_like(labels)
-        rounds[grouped] = torch.arange(len(self)) - first[labels[grouped]]
+        rounds[grouped] = torch.arange(len(self)) - (counts.cumsum(0) - counts)[labels[grouped]]
         chosen = shuffled[rounds.argsort(stable=True)[:n].sort().values]
         return ImageSet(self.source.subset(chosen), self.labels[chosen], self.classes)
 

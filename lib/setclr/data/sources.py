@@ -68,8 +68,7 @@ class InFiles:
     def view_batches(
         self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device
     ) -> Views:
-        """The views of each batch (indices (n,), draws (n, V, 36)), on the device, decoded by `workers`
-        processes."""
+        """The views of each batch (indices (n,), draws (n, V, 36)), on the device; `workers` decode."""
         for crops, draws in stream_batches(self.images, views, batches, workers, device):
             yield views_of.finish(crops, views, draws)
 
