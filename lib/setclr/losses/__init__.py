@@ -20,20 +20,8 @@ from setclr.losses.relatives import DCL, HCL, AlignUniform, HardNegatives, InvaS
 from setclr.losses.sparse import SparseCLR
 from setclr.losses.transport import IOT
 
-RELATIVES = (AlignUniform, HardNegatives, InvaSpread, DCL, HCL)
-LOSSES = (
-    LinearAssignment,
-    Triplet,
-    NTLogistic,
-    InfoNCE,
-    SupCon,
-    SparseCLR,
-    QARe,
-    GroCo,
-    IOT,
-    MMCL,
-    *RELATIVES,
-)
+OTHERS = (AlignUniform, HardNegatives, InvaSpread, DCL, HCL)
+LOSSES = (LinearAssignment, Triplet, NTLogistic, InfoNCE, SupCon, SparseCLR, QARe, GroCo, IOT, MMCL, *OTHERS)
 BY_NAME: dict[str, type[Objective]] = {loss.__name__: loss for loss in LOSSES}
 
 __all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "capabilities", "parse"]

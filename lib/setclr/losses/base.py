@@ -74,9 +74,7 @@ class SetLoss(Objective):
             reduction: "mean" gives Σ_vi w_i ℓ_vi / (V Σ_i w_i), ℓ the anchors' values and w = 1 without
                 `weight`; "none" gives w_i ℓ_vi, (V, N).
 
-        Returns:
-            A 0-d tensor, or for "none" (V, N).
-
+        Returns a 0-d tensor, or for "none" (V, N).
         Raises ValueError: wrong rank, dtype or size; an argument that the loss does not take; `weight` or
         "none" for a loss without a value for each anchor; on the CPU also NaN, inf and rows of zero norm, and
         labels of one class alone. On a GPU, where looking at values would stall it, these come out as NaN.
@@ -96,8 +94,7 @@ class SetLoss(Objective):
     ) -> Tensor:
         """The solution of the inner problem, (V·N, U·N) or with memory (V·N, U·N + Q), view-major.
 
-        Row = anchor, column = candidate; ≥ 0, no gradient; 0 at the anchor itself. Takes what `forward`
-        takes.
+        Row = anchor, column = candidate; ≥ 0, no gradient; 0 at the anchor. Takes what `forward` takes.
         """
         extra = {"keys": keys, "memory": memory, "labels": labels}
         self._refuse_what_it_does_not_take(extra)
@@ -196,9 +193,8 @@ class SetLoss(Objective):
 class WeightedSum(SetLoss):
     """Σ weight · loss, what `+`, `*` and `/` make. Each term gets what it takes of keys, memory and labels.
 
-    `takes`: what one of the terms takes, and "views" if all do. A weight that is a 0-d tensor stays in the
-    graph; an `nn.Parameter` is among the sum's parameters. "none" and `weight` need values of all terms.
-    `assignment` is that of the first term that has one.
+    `takes`: what one of the terms takes, and "views" if all do. A 0-d tensor as weight stays in the graph, a
+    parameter is the sum's. "none" and `weight` need values of all terms; `assignment` is the first there is.
     """
 
     def __init__(self, terms: list[tuple[Factors, SetLoss]]) -> None:

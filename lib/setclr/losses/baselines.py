@@ -46,10 +46,7 @@ class Baseline(Objective):
 
 
 class Supervised(Baseline):
-    """Cross-entropy of the labels: supervised learning. E is the number of classes.
-
-    The first row of table 2 of the QARe paper.
-    """
+    """Cross-entropy of the labels of E classes: supervised learning, the first row of QARe's table 2."""
 
     targets = "labels"
 
@@ -65,10 +62,7 @@ class DeepCluster(Baseline):
 
 
 class Rotation(Baseline):
-    """How many quarter turns (Gidaris et al. 2018)? A view is shown in all four rotations; E is 4.
-
-    RotationNet in table 2 of the QARe paper.
-    """
+    """How many quarter turns (Gidaris et al. 2018; RotationNet in QARe's table 2)? All are shown; E is 4."""
 
     def prepare(self, views: list[Tensor]) -> list[Tensor]:
         """(1, N, C, S, S) → (4, N, C, S, S), turned counter-clockwise by 0, 90, 180 and 270 degrees."""

@@ -49,8 +49,7 @@ def contrast(
 ) -> Contrast:
     """The similarities s/τ of every anchor, in parts, since joining them would copy a long memory.
 
-    `positive_views`: only the first views serve as positives; None: all. `other_view`: candidates are those
-    of other views alone.
+    `positive_views`: only so many first views are positives; None: all. `other_view`: no own-view candidates.
     """
     anchors, candidates, memory, labels = points
     N, U = anchors.shape[1], len(candidates)

@@ -1,7 +1,6 @@
 """Linear assignment: two views matched by their distances (Moskalev et al. 2022, section 3.3).
 
-The inner problem looks for the cheapest matching of view 0 with view 1; the loss is how much more the true
-matching costs.
+The inner problem is the cheapest matching of view 0 with view 1; the loss, how much more the true one costs.
 """
 
 import torch
@@ -71,11 +70,7 @@ class LinearAssignment(SetLoss):
         return torch.cat([torch.cat([torch.zeros_like(Y), Y], 1), torch.cat([Y.T, torch.zeros_like(Y)], 1)])
 
     def cost(self, points: Points) -> Tensor:
-        """S_m less, in each row, its diagonal entry, (N, N).
-
-        The true matching then costs nothing, every other as much less as before, and the loss is minus the
-        least cost / N without a cancellation.
-        """
+        """S_m less each row's diagonal entry, (N, N): the loss is −least cost / N without a cancellation."""
         N = points.anchors.shape[1]
         if self.mining == "one-to-one" and self.temperature > 0 and N > ENUMERABLE:
             raise ValueError(

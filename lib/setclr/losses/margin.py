@@ -99,5 +99,4 @@ class MMCL(SetLoss):
         return alpha
 
     def solved(self, K: Tensor, positive: Tensor, own: Tensor) -> Tensor:
-        machines = Machines(K, positive, own, self.C, self.ridge)
-        return solve(machines, self.solver, definite=self.kernel != "tanh")
+        return solve(Machines(K, positive, own, self.C, self.ridge), self.solver, self.kernel != "tanh")

@@ -51,8 +51,7 @@ class GroCo(SetLoss):
             batch has fewer.
         pool: "all": negatives from every view (the paper's text); "view": from the anchor's own view (the
             authors' program, with which the published numbers were made).
-        preorder: sort positives and negatives among themselves first; otherwise they stand in view and index
-            order.
+        preorder: sort positives and negatives among themselves first; else they stay in view and index order.
         stop_gradient: only the anchor gets a gradient; the candidates are constants.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
 
@@ -122,10 +121,7 @@ class GroCo(SetLoss):
     def ordered_positives(
         self, points: Points, mates: Tensor, views: range, G: int, without_own: bool
     ) -> tuple[Tensor, Tensor]:
-        """Similarity and column of the positives of the anchors in these views, (views, N, K) each.
-
-        They are of the first G views, `without_own` without the anchor itself.
-        """
+        """Similarity and column of these anchors' positives, (views, N, K) each, in the first G views."""
         anchors = points.anchors[views.start : views.stop]
         N, c = mates.shape
         place = torch.arange(G * c - without_own, device=mates.device).expand(len(views), 1, -1)

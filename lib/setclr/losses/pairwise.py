@@ -24,14 +24,14 @@ class InfoNCE(SetLoss):
     positives are not in the denominator, with labels neither (`SupCon` has them there). For two views it is
     NT-Xent (Chen et al. 2020); with candidates="other view" it is CLIP's loss (Radford et al. 2021).
 
-    `assignment`: the mean over positives of the softmax over that positive and the negatives; rows sum to 1.
+    The inner problem is the choice of one candidate; τ smooths its maximum. `assignment`: the mean over
+    positives of the softmax over that positive and the negatives; rows sum to 1.
 
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it. The papers use 0.05 to 0.5; towards 0 only
             the hardest negative counts.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
-        candidates: "other view": of two views, an anchor is compared with those of the other one alone. None:
-            with all.
+        candidates: "other view": of two views, an anchor sees the other one's alone. None: all.
 
     Raises ValueError: in `forward`, positive_views > U, or "other view" for other than two views.
     Cost: O(M² E) time and O(M²) memory, M = V·N.
@@ -90,7 +90,7 @@ class SupCon(SetLoss):
     the denominator, the other positives too: for more than one positive this is not InfoNCE with labels.
     Without labels the positives are the image's other views.
 
-    `assignment`: the softmax over all candidates but the anchor; rows sum to 1.
+    The inner problem is the choice of one candidate. `assignment`: the softmax over all but the anchor.
 
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.1.
@@ -161,17 +161,15 @@ class Triplet(SetLoss):
     with p the anchor's chosen positives and n its nearest negatives, as in Hermans et al. 2017. Without the
     hinge (m = ∞ in GroCo's table 7) it is the mean of d⁺ − d⁻. Labels make the class's points positives.
 
-    `assignment`: equal weights for the nearest negatives that sum to 1.
+    The inner problem is the search for the nearest negatives. `assignment`: equal weights for them, sum 1.
 
     Args:
         margin: m ≥ 0, in units of the distance; None leaves the hinge out. QARe's experiments use 0.5,
             GroCo's table 7 has 0.8, 1.6 and None.
-        positives: "hardest": the farthest positive (batch-hard, as in QARe's experiments); "all": every one
-            (as in GroCo's table 7).
+        positives: "hardest": the farthest (batch-hard, as in QARe's experiments); "all" (GroCo's table 7).
         negatives: how many of the nearest negatives, ≥ 1; fewer where the batch has fewer. Batch-hard takes
             1, GroCo's table 7 takes 10.
-        distance: "euclidean", ‖x − y‖ of unit vectors, with gradient 0 where they are equal; "cosine", 1 − s,
-            as in GroCo.
+        distance: "euclidean", ‖x − y‖ of unit vectors, gradient 0 at 0; "cosine", 1 − s, as in GroCo.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
 
     Raises ValueError: in `forward`, positive_views > U.

@@ -56,8 +56,7 @@ def checked_points(z: Tensor, keys: Tensor | None, memory: Tensor | None, labels
         _check_like_z("keys", keys, len(keys) > 0 and keys.shape[1:] == z.shape[1:], z)
         if len(keys) == 1 < len(z):
             raise ValueError(
-                f"keys must hold two views or more beside {len(z)} views in z, got 1: the key of an anchor's "
-                "own crop is no positive"
+                f"keys must hold two views or more beside {len(z)} views in z, got 1: none is positive"
             )
         candidates = unit("keys", keys.detach().to(anchors.dtype))
     if memory is not None:
@@ -70,10 +69,7 @@ def checked_points(z: Tensor, keys: Tensor | None, memory: Tensor | None, labels
 
 
 def unit(name: str, x: Tensor) -> Tensor:
-    """x (..., E) on the unit sphere, in float32 or wider.
-
-    A row is first divided by its largest entry, so that no norm under- or overflows.
-    """
+    """x (..., E) on the unit sphere, float32 or wider; its largest entry made 1 first, against overflow."""
     x = x.to(torch.promote_types(x.dtype, torch.float32))
     scale = x.detach().abs().amax(-1, keepdim=True)
     if values_readable(x):

@@ -29,8 +29,7 @@ class AlignUniform(SetLoss):
     of a mean over pairs has no value for each anchor.
 
     Args:
-        alpha: exponent of the positives' distance, > 0; the paper uses 1 and 2. Where two positives are equal
-            its gradient is 0.
+        alpha: exponent of the positives' distance, > 0; the paper uses 1 and 2. Gradient 0 where it is 0.
         t: sharpness of the kernel, > 0; the paper uses 2.
         weight: w ≥ 0, of uniformity against alignment; IOT-CL's comparison uses 1.
 
@@ -76,7 +75,8 @@ class InvaSpread(SetLoss):
     The softmax runs over the images of one view. Where x is of that view, x itself is among them, so every
     other image has P(i|x) ≤ ½ and the complement keeps its digits.
 
-    `assignment`: P_v(·|x) in every other view, divided by their number; rows sum to 1.
+    The inner problem is the classification of a point among another view's images. `assignment`: P_v(·|x) in
+    every other view, divided by their number; rows sum to 1.
 
     The value of the anchor (v, i): its own −log P_u(i|x_vi), the mean over the other views u, and what it
     takes of the other images' places, −Σ_j log(1 − P_v(i|x_vj)).
@@ -124,14 +124,13 @@ class HardNegatives(InfoNCE):
 
     with H_a the fraction `keep` of the anchor's negatives that are most similar to it.
 
-    `assignment`: as InfoNCE's, 0 at the negatives left out; rows sum to 1.
+    The inner problem is InfoNCE's with fewer candidates. `assignment`: as InfoNCE's, 0 at those left out.
 
     Args:
         temperature, positive_views: as in InfoNCE.
         keep: fraction of the negatives kept, in (0, 1], rounded to a whole number ≥ 1. With 1 it is InfoNCE.
 
-    Raises ValueError: in `forward`, positive_views > U.
-    Cost: O(M² E) time and O(M²) memory, M = V·N.
+    Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
     def __init__(
@@ -172,8 +171,8 @@ class DCL(InfoNCE):
 
     where the bound is the least that n negatives can weigh. Everything is computed from logarithms.
 
-    `assignment`: the mean over positives of e_ap / (e_ap + g) at the positive, the rest among the negatives
-    in proportion to e_an; rows sum to 1.
+    The inner problem is InfoNCE's with the negatives' mass corrected. `assignment`: the mean over positives
+    of e_ap / (e_ap + g) at the positive, the rest among the negatives in proportion to e_an; rows sum to 1.
 
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.5.
@@ -181,8 +180,7 @@ class DCL(InfoNCE):
             0 it is InfoNCE.
         positive_views: as in InfoNCE.
 
-    Raises ValueError: in `forward`, positive_views > U.
-    Cost: O(M² E) time and O(M²) memory, M = V·N.
+    Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
     def __init__(
@@ -213,14 +211,13 @@ class HCL(DCL):
     DCL's :math:`\sum_n e_{an}` becomes :math:`\sum_n w_n e_{an} / \operatorname{mean}_n w_n` with importance
     :math:`w_n = e_{an}^h`, h the hardness: between the mean of the negatives and their maximum.
 
-    `assignment`: as DCL's, with the negatives' part in proportion to w_n e_an; rows sum to 1.
+    The inner problem is DCL's so weighted. `assignment`: as DCL's, the negatives in proportion to w_n e_an.
 
     Args:
         temperature, prior, positive_views: as in DCL.
         hardness: h ≥ 0; the authors' program uses 1. With 0 it is DCL.
 
-    Raises ValueError: in `forward`, positive_views > U.
-    Cost: O(M² E) time and O(M²) memory, M = V·N.
+    Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
     def __init__(

@@ -23,8 +23,8 @@ class SparseCLR(SetLoss):
     similar than all negatives by 1 + m. Eq. 8 and 14 mean this, but are printed with the sign of the second
     term wrong, the support of −x and without the ½.
 
-    `assignment`: the mean over positives of the sparsemax over that positive and the negatives; rows sum
-    to 1. There is no temperature: ½‖p‖² smooths the maximum.
+    The inner problem is the choice of one candidate; ½‖p‖² smooths it, no temperature. `assignment`: the mean
+    over positives of the sparsemax over that positive and the negatives; rows sum to 1.
 
     Args:
         margin: m ≥ 0 in units of cosine similarity. The authors' program uses 1; the paper states none.
@@ -58,15 +58,11 @@ class SparseCLR(SetLoss):
         return assignment.flatten(0, 1)
 
     def chosen(self, c: Contrast) -> tuple[Tensor, Tensor, Tensor]:
-        """The K positives, less the margin, their weights and their columns, (V, N, K) each.
-
-        With labels K is the most that an anchor has; the others' places are filled at weight 0.
-        """
+        """K positives less the margin, weights and columns, (V, N, K); fewer are filled up at weight 0."""
         V, N, most = c.positives.shape
+        K = min(most - 1, self.positive_views or most)
         if c.labelled:
             K = int((c.weights > 0).sum(-1).max())
-        else:
-            K = min(most - 1, self.positive_views or most)
         weights, which = (x.expand(V, N, K) for x in c.weights.topk(K))
         column = which if c.labelled else N * which + torch.arange(N, device=which.device).unsqueeze(1)
         return c.positives.gather(-1, which) - self.margin, weights, column

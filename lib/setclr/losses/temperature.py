@@ -7,10 +7,7 @@ from setclr.checks import number, values_readable
 
 
 def learnable(name: str, value: float | nn.Parameter, hint: str) -> float | nn.Parameter:
-    """A temperature as a constructor takes it: a number > 0, or a 0-d floating parameter that is > 0.
-
-    Raises ValueError: it is neither.
-    """
+    """A temperature, a number > 0 or a 0-d floating parameter > 0. Raises ValueError: it is neither."""
     if not isinstance(value, nn.Parameter):
         return number(name, value, above=0, hint=hint)
     if value.ndim or not value.is_floating_point():

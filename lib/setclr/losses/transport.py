@@ -139,8 +139,7 @@ class IOT(SetLoss):
         candidates = points.candidates
         if points.labels is not None:
             raise ValueError(
-                "labels must be None for IOT with memory, got a tensor: pairs of different images of the "
-                "batch are forbidden there"
+                "labels must be None for IOT with memory, got a tensor: it forbids pairs of different images"
             )
         if self.constraint == "both" and self.iterations is None:
             raise ValueError(
