@@ -110,8 +110,7 @@ def log_permanent(logits: Tensor) -> Tensor:
 
     Takes logits (..., N, N) float32 or float64, N ≤ 8; −inf forbids a pair.
     Returns (...); −inf where no permutation is allowed.
-    Raises ValueError: logits is not as above.
-    Cost: O(N·N!) time, O(N!) memory.
+    Raises ValueError: logits is not as above. Cost: O(N·N!) time, O(N!) memory.
     """
     _check("logits", logits, masked=True)
     _check_enumerable("logits", logits.shape[-1], "a permanent sums over N!")
@@ -125,8 +124,7 @@ def quadratic_assignment(S: Tensor, S_A: Tensor, S_B: Tensor) -> Quadratic:
         S: (..., N, N) float32 or float64, N ≤ 8: the pairs of an element of A and one of B.
         S_A, S_B: of the same shape: the pairs within A and within B.
 
-    Returns a `Quadratic`: its values are differentiable, the two matrices have no gradient.
-    Raises ValueError: an argument is not as above; the message names it.
+    Returns a `Quadratic`, its values differentiable. Raises ValueError: an argument is not as above.
     Cost: O(N²·N!) time and O(N·N!) memory, N times as much when differentiated: 40 MB for one float64 problem
     of N = 8.
     """
@@ -134,9 +132,7 @@ def quadratic_assignment(S: Tensor, S_A: Tensor, S_B: Tensor) -> Quadratic:
         _check(name, x)
         _check_same(name, x, "S", S)
     N = S.shape[-1]
-    _check_enumerable(
-        "S", N, "the quadratic problem is solved by trying all N!; bound it by `spectral_bounds`"
-    )
+    _check_enumerable("S", N, "it is solved by trying all N!; bound it by `spectral_bounds`")
     p = permutations(N, S.device)
     within_B = S_B.flatten(-2)
     values = linear_values(S)
@@ -154,11 +150,9 @@ def spectral_bounds(F: Tensor, D: Tensor) -> Bounds:
     The eigenvalues are sorted against each other for the lower bound and with each other for the upper one;
     both are reached if Y may be any orthogonal matrix.
 
-    Takes F and D (..., N, N) float32 or float64, symmetric, of the same shape.
-    Returns `Bounds`, differentiable.
+    Takes F and D (..., N, N) float32 or float64, symmetric, of one shape. Returns `Bounds`, differentiable.
     Raises ValueError: an argument is not as above; the message names it (on a GPU NaN comes out as NaN and
-    symmetry is not checked).
-    Cost: O(N³).
+    symmetry is not checked). Cost: O(N³).
     """
     for name, x in (("F", F), ("D", D)):
         _check(name, x)

@@ -25,10 +25,9 @@ BLOCK = 2**24  # numbers in the systems that are solved at once: 64 MB in float3
 
 
 class Machines(NamedTuple):
-    """A machines over a pool of P points.
+    """A machines over a pool of P points, machine a with the positive `positive[a]`.
 
-    Machine a has the positive `positive[a]`. Its negatives are all points but those of `own[a]`, the positive
-    among them. Variables are kept as α (A, P), 0 at `own`.
+    Its negatives are all points but `own[a]`, the positive among them. Variables are α (A, P), 0 at `own`.
     """
 
     K: Tensor  # (P, P): the kernel of the pool

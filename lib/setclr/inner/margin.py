@@ -41,9 +41,7 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0) -> T
             distances are good to some 1e-7 of the squared norms in float32: below σ² = 1e-5 of those use
             float64.
 
-    Returns (..., n, m).
-    Raises ValueError: an argument is not as above; the message names it.
-    Cost: O(n m E).
+    Returns (..., n, m). Raises ValueError: an argument is not as above. Cost: O(n m E).
     """
     choice("kind", kind, KERNELS)
     number("bandwidth", bandwidth, above=0, hint="it is σ² of the rbf kernel; MMCL uses 0.25 to 25")
@@ -167,9 +165,7 @@ def _check_gram(K: Tensor) -> None:
         if not K.isfinite().all():
             raise ValueError("K must be finite, got NaN or inf; look for a diverged step")
         if not torch.allclose(K, K.mT, rtol=1e-4, atol=1e-6):
-            raise ValueError(
-                f"K must be symmetric, got entries that differ by {float((K - K.mT).abs().max()):.2g}"
-            )
+            raise ValueError(f"K must be symmetric, got entries {float((K - K.mT).abs().max()):.2g} apart")
 
 
 def _check_machines(positive: int | Tensor, own: Tensor | None, K: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,17 +16,13 @@ from setclr.checks import floating, number, values_readable
 
 
 def soft_maximum(x: Tensor, temperature: float) -> Tensor:
-    """τ log Σ_j exp(x_j/τ), which lies between the maximum and the maximum + τ log n.
-
-    Its gradient is the softmax of x/τ.
+    """τ log Σ_j exp(x_j/τ), from the maximum to the maximum + τ log n; its gradient is the softmax of x/τ.
 
     Args:
         x: (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
         temperature: τ > 0 in the unit of x; towards 0 it becomes the maximum.
 
-    Returns (...).
-    Raises ValueError: an argument is not as above; the message names it.
-    Cost: O(n) time and memory.
+    Returns (...). Raises ValueError: an argument is not as above. Cost: O(n) time and memory.
     """
     _check("x", x)
     number("temperature", temperature, above=0, hint="it smooths the maximum; the papers use 0.05 to 0.5")
@@ -36,13 +32,11 @@ def soft_maximum(x: Tensor, temperature: float) -> Tensor:
 def sparsemax(x: Tensor) -> Tensor:
     """The point of the simplex nearest to x (QARe, eq. 15 and 16).
 
-    It is p_j = max(0, x_j − T) with the T for which Σ_j p_j = 1. Only entries within 1 of the maximum can be
-    positive.
+    p_j = max(0, x_j − T) with the T for which Σ_j p_j = 1. It is 0 unless x_j is within 1 of the maximum.
 
     Takes x (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
     Returns (..., n), each in [0, 1]; rows sum to 1. Its Jacobian is diag(s) − s sᵀ/Σs with s = [p > 0].
-    Raises ValueError: x is not as above.
-    Cost: O(R n) time in R rounds, as for `sparse_maximum`, O(n) memory.
+    Raises ValueError: x is not as above. Cost: O(R n) time, R as in `sparse_maximum`, O(n) memory.
     """
     _check("x", x)
     return _Sparsemax.apply(x)
@@ -116,19 +110,15 @@ class _Sparsemax(torch.autograd.Function):
 
 
 class _SparseMaximum(torch.autograd.Function):
-    """max_Ω of x (..., n) with each of `also` (..., k), written as T + ½(1 + ‖p‖²), p the sparsemax.
-
-    Keeps the thresholds and makes each p again in the backward pass.
-    """
+    """max_Ω of x (..., n) with each of `also` (..., k), T + ½(1 + ‖p‖²); backward makes each p again."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, also: Tensor) -> Tensor:
         lists = [_support(x, own) for own in also.split(1, dim=-1)]
         tops, depths = (torch.cat(column, dim=-1) for column in zip(*lists))
         square = (also - tops + depths).clamp_(min=0).square()
-        square += torch.cat(
-            [(x - top + t).clamp_(min=0).square_().sum(-1, keepdim=True) for top, t in lists], -1
-        )
+        squares = [(x - top + t).clamp_(min=0).square_().sum(-1, keepdim=True) for top, t in lists]
+        square += torch.cat(squares, -1)
         ctx.save_for_backward(x, also, tops, depths)
         return tops - depths + (1 + square) / 2
 

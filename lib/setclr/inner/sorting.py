@@ -3,8 +3,7 @@
 A sorting network compares fixed pairs of places, layer after layer, and swaps what is in the wrong order.
 Made soft, a comparison swaps with a probability, so a layer is a doubly stochastic matrix and so is the
 product of all of them.
-Sources: Petersen et al. 2021 and 2022 (differentiable sorting networks); Shvetsova et al. 2023 (GroCo), eq. 2
-to 4.
+Sources: Petersen et al. 2021 and 2022 (sorting networks); Shvetsova et al. 2023 (GroCo), eq. 2 to 4.
 """
 
 import math
@@ -69,9 +68,7 @@ def swap_slope(excess: Tensor, swap: str = "arctan") -> Tensor:
 
 
 def sorting_network(x: Tensor, beta: float = 1.0, kind: str = "odd-even", swap: str = "arctan") -> Sorted:
-    """Sort softly along the last dimension and say where everything went.
-
-    Every layer acts on the softly swapped values of the one before (GroCo, eq. 2 to 4).
+    """Sort softly along the last dimension, each layer on the values of the one before (GroCo, eq. 2 to 4).
 
     Args:
         x: (..., n) float32 or float64.
@@ -117,7 +114,6 @@ class _TopProbability(torch.autograd.Function):
     """p of every column of x (n, B), with the gradient written out.
 
     It keeps each layer's values and weights, n numbers each, not the graph of a dozen small operations.
-
     Forward: x_{l+1} = P_l x_l, then w_l = P_l w_{l+1} from w_L = 1_top, and p = w_0; P_l is symmetric, a
     function of the swap probabilities q_l. Backward runs the two recursions the other way round.
     """

@@ -56,7 +56,7 @@ def sinkhorn(
         b: (m,) or (..., m) > 0, mass of the columns, with the same sum as `a`; 1/m each by default.
 
     Returns a `Coupling` whose P is differentiable with respect to `cost` through the rounds made.
-    Raises ValueError: an argument is not as above; the message names it.
+    Raises ValueError: an argument is not as above.
     Cost: O(n m) time a round, forward and again backward; O(n m) memory, and O(n + m) for each round.
     """
     _check_cost(cost)
@@ -97,10 +97,7 @@ def log_coupling(logits: Tensor, iterations: int | None = None) -> Tensor:
 def rounds_of(
     logits: Tensor, log_a: Tensor, log_b: Tensor, iterations: int | None = None, tolerance: float = 1e-4
 ) -> Potentials:
-    """Sinkhorn's rounds on logits (..., n, m), `iterations` of them.
-
-    None: until every column's sum has converged, with a warning where it has not after 1,000.
-    """
+    """`iterations` rounds on logits (..., n, m); None: until column sums converge, a warning after 1,000."""
 
     def columns_for(rows: Tensor) -> Tensor:
         return log_b - (logits + rows.unsqueeze(-1)).logsumexp(-2)
