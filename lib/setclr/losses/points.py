@@ -56,7 +56,7 @@ def checked_points(z: Tensor, keys: Tensor | None, memory: Tensor | None, labels
         _check_like_z("keys", keys, len(keys) > 0 and keys.shape[1:] == z.shape[1:], z)
         if len(keys) == 1 < len(z):
             raise ValueError(
-                f"keys must hold two views or more beside {len(z)} views in z, got 1: none is positive"
+                f"keys must hold two views or more beside {len(z)} views in z, got 1: view 0 has no positive"
             )
         candidates = unit("keys", keys.detach().to(anchors.dtype))
     if memory is not None:
