@@ -4,9 +4,10 @@
 into crops and colours. A view depends on its image's row alone: a process that holds images [a:b) of the
 batch applies draws[a:b) and gets what one process would get.
 
-torchvision's v2 transforms draw once for a whole batch. Distributions and arithmetic are theirs, for floats:
-RandomResizedCrop with antialiasing, flip, ColorJitter, grey, blur and solarise, in this order. But nothing is
-rounded to 1/255, and the blur's kernel is SimCLR's, a tenth of the side. Photographs are cropped on decoding.
+Kept by hand because torchvision's v2 transforms draw once for a whole batch. Distributions and arithmetic are
+theirs, for float images: RandomResizedCrop with antialiasing, flip, ColorJitter, grey, blur and solarise, in
+this order. Two things differ: nothing is rounded to 1/255 on the way, and the blur's kernel is SimCLR's, a
+tenth of the side. Photographs are cropped where they are decoded (setclr.data.photographs).
 """
 
 from collections.abc import Sequence
