@@ -77,7 +77,7 @@ def refuse_other_sides(model: nn.Module, inputs: tuple[Tensor]) -> None:
         wanted = f"sides that are multiples of {embed.patch_size}"
     else:
         return
-    raise ValueError(f"images must have {wanted} px, got {sides}; set size, view_size and local_size so")
+    raise ValueError(f"images must have {wanted} px, got {sides}; set size, view_size and local_size to fit")
 
 
 def timm_names() -> list[str]:
