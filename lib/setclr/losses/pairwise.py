@@ -166,7 +166,7 @@ class Triplet(SetLoss):
     Args:
         margin: m ≥ 0, in units of the distance; None leaves the hinge out. QARe's experiments use 0.5,
             GroCo's table 7 has 0.8, 1.6 and None.
-        positives: "hardest": the farthest (batch-hard, as in QARe's experiments); "all", as in GroCo's table 7.
+        positives: "hardest": the farthest (batch-hard, QARe's experiments); "all", as in GroCo's table 7.
         negatives: how many of the nearest negatives, ≥ 1; fewer where the batch has fewer. Batch-hard takes
             1, GroCo's table 7 takes 10.
         distance: "euclidean", ‖x − y‖ of unit vectors, gradient 0 at 0; "cosine", 1 − s, as in GroCo.
