@@ -64,5 +64,5 @@ format: $(READY) ## format the code, strip the notebooks of what is not theirs
 	$(BIN)/python tests/notebook_tools.py strip
 
 clean: ## remove build/ and caches; .venv and data/ stay
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .mypy_cache .hypothesis lib/*.egg-info
+	rm -rf build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis lib/*.egg-info
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
