@@ -22,7 +22,8 @@ class Contrast(NamedTuple):
 
     def log_mass(self, scale: float = 1.0) -> Tensor:
         """log Σ_n e^(scale · x_n) over the negatives, (V, N)."""
-        return torch.stack([(scale * x).logsumexp(-1) for x in self.negatives]).logsumexp(0)
+        scaled = self.negatives if scale == 1 else [scale * x for x in self.negatives]
+        return torch.stack([x.logsumexp(-1) for x in scaled]).logsumexp(0)
 
     def matrix(self) -> Tensor:
         """The negatives in one piece, (V, N, U·N + Q)."""
@@ -57,8 +58,9 @@ def contrast(
     negatives = anchors @ candidates.flatten(0, 1).T
     positive = points.positive_views(positive_views)
     if labels is None:
-        positives = torch.einsum("vie,uie->viu", anchors, candidates)
-        same_image(negatives, U).fill_(-torch.inf)
+        own = same_image(negatives, U)
+        positives = own.mT.clone()
+        own.fill_(-torch.inf)
         positive, counts = positive.unsqueeze(1), negatives.new_full((), (U - other_view) * (N - 1))
     else:
         same = points.same_class()
