@@ -25,7 +25,7 @@ from setclr.training.checkpoint import new_run
 from setclr.training.trainer import Trainer
 
 Losses = dict[str, Callable[[Tensor], Tensor]]
-NOTHING_WRITTEN = ("_unsafe_view", "empty")  # a view by another name; memory that is not filled yet
+NOTHING_WRITTEN = ("_unsafe_view", "empty", "promote_types")  # a view, memory not yet filled, a type
 FACTORISATIONS = ("eigh", "cholesky", "ldl_factor", "lu_factor", "linalg_solve_ex", "inv_ex")
 
 
@@ -40,12 +40,13 @@ class _Watch(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.numbers = self.side = 0
+        self.launches = self.numbers = self.side = 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
         outputs = result if isinstance(result, (tuple, list)) else [result]
         if not (function.is_view or any(word in str(function) for word in NOTHING_WRITTEN)):
+            self.launches += 1
             self.numbers += sum(x.numel() for x in outputs if isinstance(x, Tensor))
         if any(word in str(function) for word in FACTORISATIONS):
             self.side = max(self.side, args[0].shape[-1])
@@ -59,6 +60,14 @@ def work(call: Callable[[], object]) -> Work:
     with _Watch() as watch:
         call()
     return Work(products.get_total_flops(), watch.numbers, watch.side)
+
+
+def launches(call: Callable[[], object]) -> int:
+    """How many operations `call()` starts, views not counted: on a GPU each waits some microseconds for its
+    turn. Tensors on the meta device give the same count for nothing."""
+    with _Watch() as watch:
+        call()
+    return watch.launches
 
 
 class Kept(saved_tensors_hooks):
