@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from setclr.checks import choice, floating, integer, number
 
 KINDS = ("odd-even", "bitonic")
-SWAPS = ("arctan", "logistic")
+SWAPS = {"arctan": 1 / math.pi, "logistic": 1.0}  # and the factor from an angle to a probability
 
 
 class Sorted(NamedTuple):
@@ -106,65 +106,87 @@ def top_probability(
     _check(x, beta, swap)
     n = x.shape[-1]
     integer("top", top, least=1, most=n, hint="it counts places of the list")
-    p = _TopProbability.apply(x.reshape(-1, n).T.contiguous(), top, float(beta), comparators(n, kind), swap)
-    return p.T.reshape(x.shape)
+    if kind == "bitonic":
+        return sorting_network(x, beta, kind, swap).P[..., n - top :, :].sum(-2)
+    return _TopProbability.apply(x.reshape(-1, n), top, float(beta), swap).view(x.shape)
 
 
 class _TopProbability(torch.autograd.Function):
-    """p of every column of x (n, B), with the gradient written out.
+    """p of every row of x (B, n) by the odd-even network, with the gradient written out.
 
-    It keeps each layer's values and weights, n numbers each, not the graph of a dozen small operations.
     Forward: x_{l+1} = P_l x_l, then w_l = P_l w_{l+1} from w_L = 1_top, and p = w_0; P_l is symmetric, a
-    function of the swap probabilities q_l. Backward runs the two recursions the other way round.
+    function of the swap probabilities q_l. Backward runs the two recursions the other way round. Kept are
+    three numbers a swap, not the graph of a dozen small operations. In all four recursions every second
+    place is negated: then a layer subtracts from two neighbours the same, q times their sum.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, top: int, beta: float, layers: list, swap: str) -> Tensor:
-        n = len(x)
-        values, swaps = [x], []
-        for low, high in layers:
-            q = swap_probability(beta * (values[-1][low] - values[-1][high]), swap)
-            swaps.append(q)
-            values.append(_mix(values[-1], low, high, q, dim=0))
+    def forward(ctx: Any, x: Tensor, top: int, beta: float, swap: str) -> Tensor:
+        n, one = x.shape[1], x.new_ones(())
+        place = _negate_odd(x.T.clone(memory_format=torch.contiguous_format).mul_(beta))
+        leads, swaps = [], []
+        for layer in range(n):
+            pairs = _pairs(place, layer)
+            total = pairs[:, 0] + pairs[:, 1]
+            leads.append(total if layer % 2 else -total)  # β · (high − low)
+            swaps.append(torch.atan2(one, leads[-1]) if swap == "arctan" else leads[-1].neg().sigmoid_())
+            pairs.addcmul_(swaps[-1].unsqueeze(1), total.unsqueeze(1), value=-SWAPS[swap])
 
-        weights = [(torch.arange(n, device=x.device) >= n - top).to(x.dtype).unsqueeze(1).expand_as(x)]
-        for (low, high), q in zip(reversed(layers), reversed(swaps)):
-            weights.append(_mix(weights[-1], low, high, q, dim=0))
-        p = weights.pop()
-
-        ctx.layers, ctx.beta, ctx.swap = layers, beta, swap
-        ctx.save_for_backward(*values[:-1], *swaps, *reversed(weights))
-        return p
+        w = torch.zeros_like(place)
+        w[n - top :] = 1
+        _negate_odd(w)
+        drops = [_mixed_sums(w, layer, swaps[layer], swap) for layer in reversed(range(n))]
+        ctx.beta, ctx.swap = beta, swap
+        ctx.save_for_backward(torch.cat(leads), torch.cat(swaps), torch.cat(drops[::-1]))
+        return _negate_odd(w).T
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
-        L = len(ctx.layers)
-        saved = ctx.saved_tensors
-        layers = list(zip(ctx.layers, saved[:L], saved[L : 2 * L], saved[2 * L :]))
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        lead, turned, drop = ctx.saved_tensors
+        n = grad.shape[1]
+        sizes = [(n - layer % 2) // 2 for layer in range(n)]
+        g = _negate_odd(grad.T.clone(memory_format=torch.contiguous_format))
+        rise = [_mixed_sums(g, layer, q, ctx.swap) for layer, q in enumerate(turned.split(sizes))]
+        slope = swap_slope(lead, ctx.swap)
+        by_q = torch.cat(rise).mul_(drop).mul_(slope)
+        by_lead = (turned * SWAPS[ctx.swap]).addcmul_(lead, slope, value=-1)
 
-        by_weight = []
-        for (low, high), _, q, w in layers:
-            by_weight.append((grad[low] - grad[high]) * (w[high] - w[low]))
-            grad = _mix(grad, low, high, q, dim=0)
-
-        dx = torch.zeros_like(grad)
-        for ((low, high), x, q, _), dq in zip(reversed(layers), reversed(by_weight)):
-            excess = x[low] - x[high]
-            dq = (dq - (dx[low] - dx[high]) * excess) * swap_slope(ctx.beta * excess, ctx.swap) * ctx.beta
-            dx = _mix(dx, low, high, q, dim=0)
-            dx[low] += dq
-            dx[high] -= dq
-        return dx, None, None, None, None
+        dx = torch.zeros_like(g)
+        for layer, a, b in reversed(list(zip(range(n), by_lead.split(sizes), by_q.split(sizes)))):
+            pairs, sign = _pairs(dx, layer), -1 if layer % 2 else 1
+            move = torch.addcmul(b, a, pairs[:, 0] + pairs[:, 1], value=sign)
+            pairs.sub_(move.unsqueeze(1), alpha=sign)
+        return _negate_odd(dx).mul_(ctx.beta).T, None, None, None
 
 
-def _mix(x: Tensor, low: Any, high: Any, q: Tensor, dim: int = -2) -> Tensor:
-    """One layer: swap rows `low` and `high` of x with probability q, the other rows unchanged."""
-    low, high = (low, high) if dim == 0 else ((..., low, slice(None)), (..., high, slice(None)))
+def _negate_odd(x: Tensor) -> Tensor:
+    """x (n, B) with every second row negated, in place."""
+    x[1::2].neg_()
+    return x
+
+
+def _pairs(x: Tensor, layer: int) -> Tensor:
+    """The neighbours that a layer of the odd-even network compares, (p, 2, B), a view of x (n, B)."""
+    first = layer % 2
+    pairs = (len(x) - first) // 2
+    return x[first : first + 2 * pairs].unflatten(0, (pairs, 2))
+
+
+def _mixed_sums(x: Tensor, layer: int, turned: Tensor, swap: str) -> Tensor:
+    """The sum of each pair of x, (p, B), after which the layer mixes x in place."""
+    pairs = _pairs(x, layer)
+    total = pairs[:, 0] + pairs[:, 1]
+    pairs.addcmul_(turned.unsqueeze(1), total.unsqueeze(1), value=-SWAPS[swap])
+    return total
+
+
+def _mix(x: Tensor, low: Any, high: Any, q: Tensor) -> Tensor:
+    """One layer: swap rows `low` and `high` of x (..., n, m) with probability q, the other rows unchanged."""
     out = x.clone(memory_format=torch.contiguous_format)
-    move = q * (x[high] - x[low])
-    out[low] += move
-    out[high] -= move
+    move = q * (x[..., high, :] - x[..., low, :])
+    out[..., low, :] += move
+    out[..., high, :] -= move
     return out
 
 
