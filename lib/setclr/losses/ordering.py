@@ -84,8 +84,9 @@ class GroCo(SetLoss):
         found = []
         for x in self.lists(points):
             p = top_probability(x.similarity, x.positives, self.beta)
-            right = torch.cat([1 - p[:, : -x.positives], p[:, -x.positives :]], dim=1)
-            found.append(-right.clamp(min=SMALLEST).log().mean(1))
+            negative, positive = p.split([p.shape[1] - x.positives, x.positives], dim=1)
+            right = torch.cat([1 - negative, positive], dim=1)
+            found.append(right.clamp(min=SMALLEST).log().sum(1) / -p.shape[1])
         return torch.cat(found).view(V, N)
 
     def solution(self, points: Points) -> Tensor:
@@ -102,42 +103,42 @@ class GroCo(SetLoss):
         if self.stop_gradient:
             points = points._replace(candidates=points.candidates.detach())
         V, N, _ = points.anchors.shape
-        mates = self.mates(points)
-        negatives = self.hardest(points, mates.shape[1])
+        mates, pool = self.mates(points), self.similarities(points)
+        negatives = self.hardest(pool.detach(), points.same_class(), mates.shape[1])
         G = len(points.candidates) if self.positive_views is None else self.positive_views
         own = min(G, points.own_views())  # the first views, whose anchors are among the G views' points
         lists = []
         for views in (range(own), range(own, V)):
             if len(views):
-                positives = self.ordered_positives(points, mates, views, G, views.stop <= own)
-                similarity, column = (
-                    torch.cat([n[views.start : views.stop], p], dim=-1).flatten(0, 1)
-                    for n, p in zip(negatives, positives)
-                )
-                here = slice(N * views.start, N * views.stop)
-                lists.append(SortList(similarity, column, positives[0].shape[-1], here))
+                here = slice(views.start, views.stop)
+                positives = positive_columns(mates, views, G, views.stop <= own)
+                column = torch.cat([negatives[here], positives], dim=-1)
+                near = pool if len(views) == V else pool[here]  # the slice's gradient would be one more matrix
+                if self.pool == "all":
+                    similarity = near.gather(-1, column)
+                else:
+                    near = near.gather(-1, negatives[here] % N)
+                    similarity = torch.cat([near, similarity_at(points, here, positives)], dim=-1)
+                K = positives.shape[-1]
+                if self.preorder and K > 1:
+                    near, far = similarity.split([column.shape[-1] - K, K], dim=-1)
+                    far, order = far.sort(dim=-1)
+                    similarity = torch.cat([near, far], dim=-1)
+                    column = torch.cat([negatives[here], positives.gather(-1, order)], dim=-1)
+                anchors = slice(N * views.start, N * views.stop)
+                lists.append(SortList(similarity.flatten(0, 1), column.flatten(0, 1), K, anchors))
         return lists
 
-    def ordered_positives(
-        self, points: Points, mates: Tensor, views: range, G: int, without_own: bool
-    ) -> tuple[Tensor, Tensor]:
-        """Similarity and column of these anchors' positives, (views, N, K) each, in the first G views."""
-        anchors = points.anchors[views.start : views.stop]
-        N, c = mates.shape
-        place = torch.arange(G * c - without_own, device=mates.device).expand(len(views), 1, -1)
-        if without_own:  # the anchor (v, i) would stand at place c·v
-            v = torch.arange(views.start, views.stop, device=mates.device).view(-1, 1, 1)
-            place = place + (place >= c * v)
-        column = N * (place // c) + mates[:, place % c].squeeze(2).transpose(0, 1)
-        if points.labels is None:
-            similarity = torch.einsum("vie,uie->viu", anchors, points.candidates)
-            similarity = similarity.gather(-1, place.expand(column.shape))
-        else:
-            similarity = (anchors @ points.candidates.flatten(0, 1).T).gather(-1, column)
-        if self.preorder:
-            similarity, order = similarity.sort(dim=-1)
-            column = column.gather(-1, order)
-        return similarity, column
+    def similarities(self, points: Points) -> Tensor:
+        """Of every anchor with the points of its pool, (V, N, U·N) or for a view (V, N, N)."""
+        V, U = len(points.anchors), len(points.candidates)
+        if self.pool == "all":
+            return points.anchors @ points.candidates.flatten(0, 1).T
+        if U != V:
+            raise ValueError(
+                f"keys must have the {V} views of z for pool='view', got {U}: negatives are of one view"
+            )
+        return points.anchors @ points.candidates.mT
 
     def mates(self, points: Points) -> Tensor:
         """The images of each image's class, itself first, (N, c)."""
@@ -155,25 +156,33 @@ class GroCo(SetLoss):
         same = same.int().fill_diagonal_(2)
         return same.sort(descending=True, stable=True).indices[:, : int(largest)]
 
-    def hardest(self, points: Points, c: int) -> tuple[Tensor, Tensor]:
-        """Similarity and column of every anchor's nearest negatives, (V, N, n) each; a class has c images."""
-        anchors, candidates, same = points.anchors, points.candidates, points.same_class()
-        (V, N, _), U = anchors.shape, len(candidates)
-        if self.pool == "view" and U != V:
-            raise ValueError(
-                f"keys must have the {V} views of z for pool='view', got {U}: negatives are of one view"
-            )
-        if self.pool == "view":
-            similarity = (anchors @ candidates.mT).masked_fill(same, -torch.inf)
-            first_column = N * torch.arange(V, device=anchors.device).view(V, 1, 1)
-        else:
-            similarity = (anchors @ candidates.flatten(0, 1).T).masked_fill(same.repeat(1, U), -torch.inf)
-            first_column = torch.zeros_like(same[:1, :1], dtype=torch.int64)
-        available = similarity.shape[-1] // N * (N - c)
+    def hardest(self, pool: Tensor, same: Tensor, c: int) -> Tensor:
+        """The columns of every anchor's nearest negatives, (V, N, n); a class has c images."""
+        V, N, columns = pool.shape
+        available = columns // N * (N - c)
         if available < self.negatives:
             self.warn_once(f"negatives={self.negatives} in GroCo, {available} at hand: all are taken")
-        similarity, column = similarity.topk(min(self.negatives, available), dim=-1)
-        if self.preorder:
-            return similarity.flip(-1), first_column + column.flip(-1)
-        column, order = column.sort(dim=-1)
-        return similarity.gather(-1, order), first_column + column
+        others = pool.masked_fill(same.repeat(1, columns // N), -torch.inf)
+        column = others.topk(min(self.negatives, available), dim=-1).indices
+        column = column.flip(-1) if self.preorder else column.sort(dim=-1).values
+        if self.pool == "all":
+            return column
+        return column + N * torch.arange(V, device=column.device).view(V, 1, 1)
+
+
+def positive_columns(mates: Tensor, views: range, G: int, without_own: bool) -> Tensor:
+    """The columns (views, N, K) of the positives, in the first G views, of the anchors of these views."""
+    N, c = mates.shape
+    place = torch.arange(G * c - without_own, device=mates.device).expand(len(views), 1, -1)
+    if without_own:  # the anchor (v, i) would stand at place c·v
+        v = torch.arange(views.start, views.stop, device=mates.device).view(-1, 1, 1)
+        place = place + (place >= c * v)
+    return N * (place // c) + mates[:, place % c].squeeze(2).transpose(0, 1)
+
+
+def similarity_at(points: Points, views: slice, column: Tensor) -> Tensor:
+    """Of the anchors of these views with the candidates in those columns, (views, N, K)."""
+    anchors, candidates = points.anchors[views], points.candidates
+    if points.labels is not None:
+        return (anchors @ candidates.flatten(0, 1).T).gather(-1, column)
+    return torch.einsum("vie,uie->viu", anchors, candidates).gather(-1, column // column.shape[1])
