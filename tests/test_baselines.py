@@ -18,8 +18,8 @@ from setclr.data import ImageSet
 from setclr.losses.baselines import BASELINES, DeepCluster, DeepInfoMax, Rotation, Supervised
 from setclr.recipes import Recipe
 from setclr.training import pretrain
-from setclr.training.checkpoint import new_run
 from setclr.training.clusters import clusters, reinitialise
+from setclr.training.run import new_run
 from setclr.training.trainer import Trainer
 
 ONE = dict(views="photo", full_views=1, epochs=2, batch=16, lr=3e-3)

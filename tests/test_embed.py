@@ -20,7 +20,7 @@ from setclr.evaluation.embed import SIDES, side_of
 from setclr.models import encoder
 from setclr.recipes import Recipe
 from setclr.reports.exports import export, replacing
-from setclr.training.checkpoint import new_run
+from setclr.training.run import new_run
 
 RECIPE = Recipe("InfoNCE()")
 

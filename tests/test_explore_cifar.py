@@ -29,7 +29,7 @@ from setclr.explore.trained.recorded_curves import made_up
 from setclr.explore.trained.temperature_and_beta import Outcome, heights, outcome
 from setclr.recipes import Recipe
 from setclr.training import pretrain
-from setclr.training.checkpoint import new_run
+from setclr.training.run import new_run
 
 
 def record(loss: str, seed: int, images: int = 50000, **other) -> dict:

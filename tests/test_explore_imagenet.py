@@ -15,8 +15,8 @@ from setclr.explore.trained.photo_tree import photo_tree
 from setclr.losses import InfoNCE
 from setclr.recipes import RECIPES
 from setclr.reports.costs import encoder_cost
+from setclr.training.building import views_of
 from setclr.training.seeding import seeded
-from setclr.training.trainer import views_of
 
 
 def test_the_crops_are_those_of_the_recipe_and_of_their_draw():

@@ -18,8 +18,9 @@ from torch import nn
 from setclr.data import ImageSet
 from setclr.recipes import Recipe
 from setclr.training import load_run, pretrain
-from setclr.training.checkpoint import CHECKPOINT, new_run
+from setclr.training.checkpoint import CHECKPOINT
 from setclr.training.distributed import SyncBatchNorm, from_first, joined, rank, world
+from setclr.training.run import new_run
 from setclr.training.trainer import Trainer
 
 RECIPE = Recipe("InfoNCE(temperature=0.2) + 0.5 * QARe()", views="photo", epochs=5, batch=16, lr=3e-3)

@@ -13,8 +13,8 @@ from torch.nn import functional as F
 from setclr import losses
 from setclr.data import ImageSet
 from setclr.recipes import Recipe
-from setclr.training.checkpoint import new_run
 from setclr.training.momentum import momentum
+from setclr.training.run import new_run
 from setclr.training.trainer import Trainer
 
 MOCO = Recipe("InfoNCE(temperature=0.2)", views="photo", optimiser="sgd", lr=0.1, epochs=2, batch=16,

@@ -30,8 +30,8 @@ from setclr.reports import tables as report
 from setclr.reports.pages import page
 from setclr.reports.tables import augmented_pairs, evaluate, evaluate_all
 from setclr.training import load_run
-from setclr.training.checkpoint import new_run
 from setclr.training.distributed import joined
+from setclr.training.run import new_run
 
 RECIPE = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=20, lr=3e-3)
 CLASSES = ("<b>bold</b>", "$a_1$ & b", "a name of more than eighteen letters")

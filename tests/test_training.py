@@ -8,6 +8,7 @@ import shutil
 import signal
 import tempfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,30 +20,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from setclr import data
 from setclr.data import ImageSet
 from setclr.losses import InfoNCE
 from setclr.recipes import Recipe
-from setclr.training import Interrupted, Run, checkpoint, load_run, pretrain
-from setclr.training import pretraining as pretrain_module
-from setclr.training.batches import batches, steps_of
-from setclr.training.checkpoint import CHECKPOINT, HISTORY, new_run
+from setclr.training import Interrupted, Rate, Run, Trainer, checkpoint, fitting, load_run, pretrain
+from setclr.training.batches import Batches
+from setclr.training.checkpoint import CHECKPOINT, HISTORY
 from setclr.training.embedding import Embedder
-from setclr.training.schedule import learning_rate
+from setclr.training.run import new_run
 from setclr.training.seeding import seeded
-from setclr.training.trainer import Trainer
 
-LOAD = data.load
 SMALL = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr=3e-3)
 
 
-@pytest.fixture(autouse=True)
-def few_images(monkeypatch):
-    """70 images of 16 px in place of every data set: 4 steps of 16 an epoch, 6 images left over."""
-    generator = shifted(0)
-    images = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=generator)
-    few = ImageSet(images, torch.arange(70) % 5, tuple("abcde"))
-    monkeypatch.setattr(data, "load", lambda *args, **kwargs: few)
+PIXELS = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
+FEW = ImageSet(PIXELS, torch.arange(70) % 5, tuple("abcde"))  # 4 steps of 16 an epoch, 6 images left over
+train = partial(pretrain, images=FEW)
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """A checkpoint after every tenth step and every epoch, not every ten minutes."""
+    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
 
 
 def weights(run: Run) -> dict:
@@ -76,14 +75,14 @@ class Killed(BaseException):
 def test_killed_after_any_step_and_resumed_is_never_killed(tmp_path_factory, step, more, optimiser):
     recipe = replace(SMALL, **more, optimiser=optimiser, last_norm=True, warmup=1)
     out = tmp_path_factory.mktemp("run")
-    whole = pretrain(recipe)
-    kill_at(step, lambda: pretrain(recipe, out))
+    whole = train(recipe)
+    kill_at(step, lambda: train(recipe, out))
     torch.rand(17)  # whatever else the program drew in between
-    assert_same(pretrain(recipe, out), whole)
+    assert_same(train(recipe, out), whole)
     assert_same(load_run(out), whole)
 
 
-def kill_at(step: int, train) -> None:
+def kill_at(step: int, begin) -> None:
     update = Trainer.update
 
     def until(trainer, x):
@@ -94,7 +93,7 @@ def kill_at(step: int, train) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Trainer, "update", until)
         with pytest.raises(Killed):
-            train()
+            begin()
 
 
 @settings(max_examples=6)
@@ -103,7 +102,7 @@ def test_killed_around_a_renaming_and_resumed_is_never_killed(tmp_path_factory, 
     """With a checkpoint after every tenth step and every epoch; nothing is cleaned up, as in a real death."""
     recipe = replace(SMALL, batch=4, epochs=2)  # 17 steps an epoch
     out = tmp_path_factory.mktemp("run")
-    whole = pretrain(recipe)
+    whole = train(recipe)
     replaced = 0
 
     def dying(source, target):
@@ -120,17 +119,17 @@ def test_killed_around_a_renaming_and_resumed_is_never_killed(tmp_path_factory, 
         rename = os.replace
         patch.setattr(os, "replace", dying)
         patch.setattr(Path, "unlink", lambda *args, **kwargs: None)
-        patch.setattr(pretrain_module, "CHECKPOINT_SECONDS", -1.0)
+        patch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
         with contextlib.suppress(Killed):
-            pretrain(recipe, out)
-    assert_same(pretrain(recipe, out), whole)
+            train(recipe, out)
+    assert_same(train(recipe, out), whole)
     assert_same(load_run(out), whole)
     assert sorted(p.name for p in out.iterdir()) == [CHECKPOINT, HISTORY]
     assert pd.read_csv(out / HISTORY).epoch.tolist() == [1, 2]
 
 
 def test_killed_while_writing_leaves_the_checkpoint_before(tmp_path, monkeypatch):
-    pretrain(replace(SMALL, epochs=1), tmp_path / "one")
+    train(replace(SMALL, epochs=1), tmp_path / "one")
     before = (tmp_path / "one" / CHECKPOINT).read_bytes()
 
     def half(state, path):
@@ -140,7 +139,7 @@ def test_killed_while_writing_leaves_the_checkpoint_before(tmp_path, monkeypatch
 
     monkeypatch.setattr(torch, "save", half)
     with pytest.raises(Killed):
-        pretrain(replace(SMALL, epochs=1), tmp_path / "one", resume=False)
+        train(replace(SMALL, epochs=1), tmp_path / "one", resume=False)
     assert (tmp_path / "one" / CHECKPOINT).read_bytes() == before
     assert sorted(p.name for p in (tmp_path / "one").iterdir()) == [CHECKPOINT, HISTORY]
 
@@ -148,7 +147,7 @@ def test_killed_while_writing_leaves_the_checkpoint_before(tmp_path, monkeypatch
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("step", [2, 4, 7])
 def test_a_signal_stops_after_a_whole_step_with_a_checkpoint(tmp_path, monkeypatch, number, step):
-    whole = pretrain(SMALL)
+    whole = train(SMALL)
     update = Trainer.update
 
     def signalled(trainer, x):
@@ -161,12 +160,12 @@ def test_a_signal_stops_after_a_whole_step_with_a_checkpoint(tmp_path, monkeypat
     with pytest.raises(
         Interrupted, match=f"stopped after step {step} of 12; {tmp_path} holds it: repeat"
     ) as stopped:
-        pretrain(SMALL, tmp_path)
+        train(SMALL, tmp_path)
     assert stopped.value.signal == number
     assert handlers == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
     assert checkpoint.read(tmp_path)["step"] == step
     monkeypatch.setattr(Trainer, "update", update)
-    assert_same(pretrain(SMALL, tmp_path), whole)
+    assert_same(train(SMALL, tmp_path), whole)
 
 
 def test_a_signal_in_the_last_step_comes_too_late(monkeypatch):
@@ -178,13 +177,13 @@ def test_a_signal_in_the_last_step_comes_too_late(monkeypatch):
         return update(trainer, x)
 
     monkeypatch.setattr(Trainer, "update", signalled)
-    assert pretrain(SMALL).finished
+    assert train(SMALL).finished
 
 
-def test_a_disk_that_fills_up_stops_the_run_and_keeps_what_was_written(tmp_path, monkeypatch):
+def test_a_disk_that_fills_up_stops_the_run_and_keeps_what_was_written(tmp_path, monkeypatch, often):
     """In the second epoch the system itself starts to refuse files of a checkpoint's size."""
     resource = pytest.importorskip("resource")
-    whole = pretrain(SMALL)
+    whole = train(SMALL)
     update, before = Trainer.update, resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def filling(trainer, x):
@@ -195,12 +194,12 @@ def test_a_disk_that_fills_up_stops_the_run_and_keeps_what_was_written(tmp_path,
     monkeypatch.setattr(Trainer, "update", filling)
     try:
         with pytest.raises(OSError, match=f"{tmp_path} could not be written to .*kept: make room"):
-            pretrain(SMALL, tmp_path)
+            train(SMALL, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert len(load_run(tmp_path).rows) == 1
     monkeypatch.setattr(Trainer, "update", update)
-    assert_same(pretrain(SMALL, tmp_path), whole)
+    assert_same(train(SMALL, tmp_path), whole)
 
 
 def test_a_full_disk_and_a_read_only_folder_are_found_before_training(tmp_path, monkeypatch):
@@ -208,7 +207,7 @@ def test_a_full_disk_and_a_read_only_folder_are_found_before_training(tmp_path, 
     usage = shutil.disk_usage(tmp_path)._replace(free=1_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(OSError, match=f"{tmp_path}: 1 MB are free and a run needs 11; make room"):
-        pretrain(SMALL, tmp_path)
+        train(SMALL, tmp_path)
     monkeypatch.undo()
     monkeypatch.setattr(Trainer, "update", None)
 
@@ -217,7 +216,7 @@ def test_a_full_disk_and_a_read_only_folder_are_found_before_training(tmp_path, 
 
     monkeypatch.setattr(tempfile, "mkstemp", read_only)
     with pytest.raises(OSError, match=f"{tmp_path} could not be written to .*Permission denied"):
-        pretrain(SMALL, tmp_path)
+        train(SMALL, tmp_path)
 
 
 def test_a_batch_that_does_not_fit_says_what_to_change(monkeypatch):
@@ -226,7 +225,7 @@ def test_a_batch_that_does_not_fit_says_what_to_change(monkeypatch):
 
     monkeypatch.setattr(Embedder, "backward", full)
     with pytest.raises(MemoryError, match="a batch of 16 does not fit on cpu .*chunk=N puts"):
-        pretrain(SMALL)
+        train(SMALL)
 
 
 MULTI_CROP = replace(SMALL, loss="GroCo(positive_views=2)", last_norm=True, full_views=2, local_views=3,
@@ -238,23 +237,22 @@ def test_multi_crop_trains_on_two_sizes_and_resumes(tmp_path, monkeypatch):
     backward = Embedder.backward
     watch = lambda self, x, score: (seen.append([tuple(y.shape) for y in x]), backward(self, x, score))[1]  # noqa: E731
     monkeypatch.setattr(Embedder, "backward", watch)
-    whole = pretrain(MULTI_CROP)
+    whole = train(MULTI_CROP)
     assert seen[0] == [(2, 16, 3, 16, 16), (3, 16, 3, 8, 8)] and len(seen) == 12
-    kill_at(7, lambda: pretrain(MULTI_CROP, tmp_path))
-    assert_same(pretrain(MULTI_CROP, tmp_path), whole)
+    kill_at(7, lambda: train(MULTI_CROP, tmp_path))
+    assert_same(train(MULTI_CROP, tmp_path), whole)
 
 
 def test_a_chunked_run_resumes_and_is_another_recipe(tmp_path):
     chunked = replace(SMALL, chunk=5)
-    whole = pretrain(chunked)
-    kill_at(6, lambda: pretrain(chunked, tmp_path))
+    whole = train(chunked)
+    kill_at(6, lambda: train(chunked, tmp_path))
     with pytest.raises(ValueError, match="chunk 5 there, None now"):
-        pretrain(SMALL, tmp_path)
-    assert_same(pretrain(chunked, tmp_path), whole)
+        train(SMALL, tmp_path)
+    assert_same(train(chunked, tmp_path), whole)
 
 
-def test_files_of_any_size_are_read_while_it_trains(tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "load", LOAD)
+def test_files_of_any_size_are_read_while_it_trains(tmp_path):
     generator = numpy_shifted(0)
     for i in range(40):
         path = tmp_path / "set" / "train" / f"class{i % 2}" / f"{i}.png"
@@ -278,7 +276,7 @@ def test_a_parameter_of_the_loss_changes_when_its_schedule_says(monkeypatch):
     objective = Trainer.objective
     watch = lambda self, z: (seen.append(self.loss.temperature), objective(self, z))[1]  # noqa: E731
     monkeypatch.setattr(Trainer, "objective", watch)
-    pretrain(replace(SMALL, loss_schedule="temperature: 0.5, 0.1 from 1, 0.2 from 2"))
+    train(replace(SMALL, loss_schedule="temperature: 0.5, 0.1 from 1, 0.2 from 2"))
     assert seen == [0.5] * 4 + [0.1] * 4 + [0.2] * 4
 
 
@@ -288,10 +286,10 @@ LEARNT = replace(SMALL, loss="InfoNCE(temperature=learnable(0.2))")
 def test_a_learnable_temperature_descends_its_own_slope():
     """By finite differences of the loss with a fixed temperature, on the same embeddings."""
     recipe = replace(LEARNT, optimiser="sgd", momentum=0.0, lr=0.1, schedule="constant")
-    trainer, twin = (Trainer(new_run(recipe, 3), data.load(), torch.device("cpu")) for _ in range(2))
+    trainer, twin = (new_run(recipe, 3).trainer(FEW, torch.device("cpu")) for _ in range(2))
     (x,) = next(twin.view_batches)
     with torch.no_grad():
-        z = twin.run.head(twin.run.encoder(x.flatten(0, 1))).unflatten(0, (2, -1)).double()
+        z = twin.head(twin.encoder(x.flatten(0, 1))).unflatten(0, (2, -1)).double()
     high, low = (float(InfoNCE(t)(z)) for t in (0.2 + 1e-4, 0.2 - 1e-4))
     next(trainer.epoch())
     expected = 0.2 - 0.1 * (high - low) / 2e-4
@@ -300,9 +298,9 @@ def test_a_learnable_temperature_descends_its_own_slope():
 
 def test_a_learnable_temperature_is_recorded_resumed_and_not_decayed(tmp_path):
     recipe = replace(LEARNT, optimiser="adamw", weight_decay=0.5)
-    whole = pretrain(recipe)
-    kill_at(6, lambda: pretrain(recipe, tmp_path))
-    assert_same(pretrain(recipe, tmp_path), whole)
+    whole = train(recipe)
+    kill_at(6, lambda: train(recipe, tmp_path))
+    assert_same(train(recipe, tmp_path), whole)
     state, learnt = checkpoint.read(tmp_path), load_run(tmp_path).history.temperature
     assert learnt.tolist() == whole.history.temperature.tolist() and learnt.nunique() == 3
     assert float(state["loss"]["temperature"]) == learnt.iloc[-1]
@@ -316,31 +314,31 @@ def test_a_temperature_is_learnt_or_scheduled(tmp_path):
 
 def test_four_of_a_class_stand_together_in_a_batch():
     labels = torch.arange(70) % 5
+    fours, plain = Batches(labels, 16, same_class=4), Batches(labels, 16)
     for epoch in range(3):
-        order = batches(replace(SMALL, same_class=4), labels, epoch)
-        assert order.shape == (3, 16) and steps_of(replace(SMALL, same_class=4), labels) == 3
+        order = fours.of(epoch)
+        assert order.shape == (3, 16) and len(fours) == 3
         groups = labels[order].view(-1, 4)
         assert (groups == groups[:, :1]).all() and len(order.unique()) == 48
-    assert not torch.equal(batches(SMALL, labels, 0), batches(SMALL, labels, 1))
-    assert torch.equal(batches(SMALL, labels, 1), batches(SMALL, labels, 1))
+    assert not torch.equal(plain.of(0), plain.of(1)) and torch.equal(plain.of(1), plain.of(1))
 
 
 def test_the_same_recipe_gives_the_same_run_and_another_seed_another():
-    a, b = pretrain(SMALL), pretrain(SMALL)
+    a, b = train(SMALL), train(SMALL)
     assert_same(a, b)
-    other = pretrain(replace(SMALL, seed=1))
+    other = train(replace(SMALL, seed=1))
     assert not torch.equal(other.encoder[0].weight, a.encoder[0].weight)
 
 
 def test_training_leaves_the_global_random_state_alone():
     torch.manual_seed(3)
     before = torch.get_rng_state()
-    pretrain(replace(SMALL, epochs=1))
+    train(replace(SMALL, epochs=1))
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_history_and_files(tmp_path):
-    run = pretrain(SMALL, tmp_path)
+    run = train(SMALL, tmp_path)
     assert list(run.history.columns) == ["epoch", "loss", "lr", "seconds", "images_per_s"]
     assert list(run.history.epoch) == [1, 2, 3]
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / HISTORY), run.history)
@@ -348,16 +346,16 @@ def test_history_and_files(tmp_path):
 
 
 def test_a_finished_run_is_loaded_not_trained(tmp_path, monkeypatch):
-    run = pretrain(SMALL, tmp_path)
+    run = train(SMALL, tmp_path)
     monkeypatch.setattr(Trainer, "update", None)
-    assert_same(pretrain(SMALL, tmp_path), run)
+    assert_same(train(SMALL, tmp_path), run)
 
 
 def test_saved_without_the_optimiser_it_still_loads(tmp_path):
-    run = pretrain(SMALL, tmp_path / "whole")
+    run = train(SMALL, tmp_path / "whole")
     run.save(tmp_path / "small")
     assert_same(load_run(tmp_path / "small"), run)
-    assert_same(pretrain(SMALL, tmp_path / "small"), run)
+    assert_same(train(SMALL, tmp_path / "small"), run)
     sizes = [(tmp_path / name / CHECKPOINT).stat().st_size for name in ("small", "whole")]
     assert sizes[0] < 0.5 * sizes[1]
 
@@ -369,21 +367,21 @@ def test_on_epoch_sees_each_epoch_and_adds_to_its_row(tmp_path):
         seen.append(len(run.rows))
         return {"twice": 2 * len(run.rows)}
 
-    run = pretrain(SMALL, tmp_path, on_epoch=watch)
+    run = train(SMALL, tmp_path, on_epoch=watch)
     assert seen == [0, 1, 2, 3]
     assert list(run.history.twice) == [2, 4, 6]
     assert list(load_run(tmp_path).history.twice) == [2, 4, 6]
 
 
 def test_another_recipe_is_refused_with_the_differences(tmp_path):
-    pretrain(SMALL, tmp_path)
+    train(SMALL, tmp_path)
     with pytest.raises(ValueError, match=r"another recipe \(epochs 3 there, 4 now; seed 0 there, 7 now\)"):
-        pretrain(replace(SMALL, epochs=4, seed=7), tmp_path)
-    run = pretrain(replace(SMALL, epochs=1, seed=7), tmp_path, resume=False)
+        train(replace(SMALL, epochs=4, seed=7), tmp_path)
+    run = train(replace(SMALL, epochs=1, seed=7), tmp_path, resume=False)
     assert run.recipe.seed == 7 and load_run(tmp_path).recipe.seed == 7
 
 
-def test_a_loss_that_becomes_nan_stops_the_run_and_keeps_the_checkpoint(tmp_path, monkeypatch):
+def test_a_loss_that_becomes_nan_stops_the_run_and_keeps_the_checkpoint(tmp_path, monkeypatch, often):
     update = Trainer.update
 
     def breaks(trainer, x):
@@ -392,27 +390,27 @@ def test_a_loss_that_becomes_nan_stops_the_run_and_keeps_the_checkpoint(tmp_path
 
     monkeypatch.setattr(Trainer, "update", breaks)
     with pytest.raises(FloatingPointError, match="the loss became nan at step 6; lower lr"):
-        pretrain(SMALL, tmp_path)
+        train(SMALL, tmp_path)
     assert len(load_run(tmp_path).rows) == 1
 
 
 def test_on_epoch_may_return_numbers_of_any_kind(tmp_path):
-    pretrain(SMALL, tmp_path, on_epoch=lambda run: {"a": np.float64(0.3), "b": torch.tensor(2)})
+    train(SMALL, tmp_path, on_epoch=lambda run: {"a": np.float64(0.3), "b": torch.tensor(2)})
     assert load_run(tmp_path).rows[-1]["a"] == 0.3 and load_run(tmp_path).rows[-1]["b"] == 2
 
 
-def test_weights_that_diverge_in_the_last_step_are_not_kept(tmp_path, monkeypatch):
+def test_weights_that_diverge_in_the_last_step_are_not_kept(tmp_path, monkeypatch, often):
     update = Trainer.update
 
     def spoils(trainer, x):
         loss = update(trainer, x)
         if trainer.step == 12:
-            trainer.run.encoder[0].weight.data[0] = torch.nan
+            trainer.encoder[0].weight.data[0] = torch.nan
         return loss
 
     monkeypatch.setattr(Trainer, "update", spoils)
     with pytest.raises(FloatingPointError, match="the weights became NaN or inf at step 11"):
-        pretrain(SMALL, tmp_path)
+        train(SMALL, tmp_path)
     assert len(load_run(tmp_path).rows) == 2
 
 
@@ -420,49 +418,48 @@ def test_what_cannot_be_written_is_found_before_training(tmp_path, monkeypatch):
     monkeypatch.setattr(Trainer, "update", None)
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=f"out must be a folder that can be written, got {tmp_path / 'file'}"):
-        pretrain(SMALL, tmp_path / "file")
+        train(SMALL, tmp_path / "file")
 
 
 def test_starting_afresh_forgets_the_run_before_at_once(tmp_path):
-    pretrain(SMALL, tmp_path)
+    train(SMALL, tmp_path)
 
     def stop(run):
         raise Killed
 
     with pytest.raises(Killed):
-        pretrain(SMALL, tmp_path, resume=False, on_epoch=stop)
+        train(SMALL, tmp_path, resume=False, on_epoch=stop)
     assert load_run(tmp_path).rows == []
 
 
-def test_going_on_without_optimiser_or_with_other_data_is_refused(tmp_path, monkeypatch):
+def test_going_on_without_optimiser_or_with_other_data_is_refused(tmp_path):
     def stop(run):
         if run.rows:
             raise Killed
 
     with pytest.raises(Killed):
-        pretrain(SMALL, tmp_path / "a", on_epoch=stop)
+        train(SMALL, tmp_path / "a", on_epoch=stop)
     load_run(tmp_path / "a").save(tmp_path / "b")
     with pytest.raises(ValueError, match="saved without its optimiser"):
-        pretrain(SMALL, tmp_path / "b")
+        train(SMALL, tmp_path / "b")
     more = ImageSet(torch.zeros(99, 3, 16, 16, dtype=torch.uint8), torch.zeros(99).long(), ("a",))
-    monkeypatch.setattr(data, "load", lambda *args, **kwargs: more)
-    with pytest.raises(ValueError, match="was trained on 70 images, and photo-patches gives 99 now"):
-        pretrain(SMALL, tmp_path / "a")
+    with pytest.raises(ValueError, match="was trained on 70 images, and there are 99 now; restore the data"):
+        pretrain(SMALL, tmp_path / "a", images=more)
 
 
 def test_unknown_devices_are_refused():
     with pytest.raises(ValueError, match="device must be cpu, cuda .* got 'gpu'"):
-        pretrain(SMALL, device="gpu")
+        train(SMALL, device="gpu")
 
 
 def test_more_images_than_there_are_is_refused():
     with pytest.raises(ValueError, match="images must be .* <= 70, got 71"):
-        pretrain(replace(SMALL, images=71))
+        train(replace(SMALL, images=71))
 
 
 def test_a_batch_larger_than_the_data_is_refused():
     with pytest.raises(ValueError, match="batch must be an integer >= 2 and <= 70, got 71.*70 images"):
-        pretrain(replace(SMALL, batch=71))
+        train(replace(SMALL, batch=71))
 
 
 def test_bad_checkpoints_are_named(tmp_path):
@@ -472,25 +469,24 @@ def test_bad_checkpoints_are_named(tmp_path):
     with pytest.raises(ValueError, match=f"{tmp_path / CHECKPOINT}: not a readable checkpoint"):
         load_run(tmp_path)
     with pytest.raises(ValueError, match="not a readable checkpoint"):
-        pretrain(SMALL, tmp_path)
+        train(SMALL, tmp_path)
     torch.save({"weights": torch.zeros(3)}, tmp_path / CHECKPOINT)
     with pytest.raises(ValueError, match="not a setclr checkpoint"):
         load_run(tmp_path)
-    pretrain(SMALL, tmp_path, resume=False)
+    train(SMALL, tmp_path, resume=False)
     whole = (tmp_path / CHECKPOINT).read_bytes()
     (tmp_path / CHECKPOINT).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match="not a readable checkpoint"):
         load_run(tmp_path)
 
 
-def test_a_second_channel_count_needs_no_recipe_change(monkeypatch):
+def test_a_second_channel_count_needs_no_recipe_change():
     grey = ImageSet(torch.randint(0, 256, (40, 1, 16, 16), dtype=torch.uint8), torch.zeros(40).long(), ("a",))
-    monkeypatch.setattr(data, "load", lambda *args, **kwargs: grey)
-    assert pretrain(replace(SMALL, epochs=1)).encoder[0].weight.shape[1] == 1
+    assert pretrain(replace(SMALL, epochs=1), images=grey).encoder[0].weight.shape[1] == 1
 
 
 def test_resnet18_trains():
-    run = pretrain(replace(SMALL, encoder="resnet18", epochs=1, batch=32))
+    run = train(replace(SMALL, encoder="resnet18", epochs=1, batch=32))
     assert run.encoder(torch.rand(2, 3, 32, 32)).shape == (2, 512)
     assert run.history.loss.notna().all()
 
@@ -499,7 +495,7 @@ def test_groco_collapses_without_the_last_norm_and_not_with_it():
     """With a plain linear output all embeddings become equal; a last batch norm without scale prevents it."""
     alike = {}
     for last_norm in (False, True):
-        run = pretrain(replace(SMALL, loss="GroCo()", last_norm=last_norm, epochs=20, schedule="constant"))
+        run = train(replace(SMALL, loss="GroCo()", last_norm=last_norm, epochs=20, schedule="constant"))
         assert not run.encoder.training and not run.head.training
         with torch.no_grad():
             z = run.head.train()(run.encoder.train()(torch.rand(64, 3, 16, 16)))
@@ -509,12 +505,11 @@ def test_groco_collapses_without_the_last_norm_and_not_with_it():
 
 
 def test_learning_rates():
-    recipe = replace(SMALL, lr=1.0, epochs=10, warmup=2)
-    rates = [learning_rate(recipe, step, 5) for step in range(50)]
+    rates = [Rate("cosine", warmup=2).factor(step, 5, 10) for step in range(50)]
     assert all(a < b for a, b in zip(rates[:10], rates[1:11]))
     assert max(rates) == rates[10] == 1.0
     assert rates[30] == pytest.approx(0.5) and rates[49] < 0.01
-    assert learning_rate(replace(recipe, schedule="constant"), 49, 5) == 1.0
+    assert Rate("constant", warmup=2).factor(49, 5, 10) == 1.0
 
 
 def test_generators_are_functions_of_their_key():
@@ -555,8 +550,8 @@ def test_a_recipe_of_another_version_is_refused():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_killed_on_a_gpu_and_resumed_is_never_killed(tmp_path):
     """A GPU sums in any order, in bfloat16: the losses of the two runs agree nearly, not bit by bit."""
-    whole = pretrain(SMALL, device="cuda")
-    kill_at(6, lambda: pretrain(SMALL, tmp_path, device="cuda"))
+    whole = train(SMALL, device="cuda")
+    kill_at(6, lambda: train(SMALL, tmp_path, device="cuda"))
     assert next(load_run(tmp_path).encoder.parameters()).device.type == "cpu"
-    resumed = pretrain(SMALL, tmp_path, device="cuda")
+    resumed = train(SMALL, tmp_path, device="cuda")
     assert resumed.finished and resumed.history.loss.tolist() == pytest.approx(whole.history.loss, rel=0.02)

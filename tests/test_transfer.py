@@ -28,7 +28,7 @@ from setclr.data.photographs import Photographs
 from setclr.evaluation import features, fine_tune, knn, linear_probe, transfer
 from setclr.evaluation.transfers import AnyImages, accuracy, labelled_pair
 from setclr.recipes import Recipe
-from setclr.training.checkpoint import new_run
+from setclr.training.run import new_run
 from setclr.views.pixels import grey
 
 RECIPE = Recipe("InfoNCE()", view_size=16)

@@ -178,8 +178,8 @@ def evaluate(
     from setclr.reports import pages, records
     from setclr.reports.exports import replacing
     from setclr.reports.tables import evaluate, evaluate_all, labelled
+    from setclr.training.devices import choose_device
     from setclr.training.distributed import joined, rank
-    from setclr.training.pretraining import choose_device
 
     loaded, out = training.load_run(run), run / "report.html"
     with ExitStack() as stack:
@@ -226,7 +226,7 @@ def embed(
     from setclr import training
     from setclr.evaluation import embed_folder
     from setclr.reports.exports import replacing
-    from setclr.training.pretraining import choose_device
+    from setclr.training.devices import choose_device
 
     loaded = training.load_run(run)
     loaded.encoder.to(choose_device(device))

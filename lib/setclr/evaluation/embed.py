@@ -11,7 +11,7 @@ from setclr.checks import integer
 from setclr.data import FOLDER
 from setclr.data.photographs import Photographs
 from setclr.evaluation.frozen import features
-from setclr.training.checkpoint import Run
+from setclr.training.run import Run
 from setclr.views.pixels import grey
 
 SIDES = {"photo-patches": 32, "stereo-patches": 32, "mnist": 28, "cifar10": 32, "cifar100": 32, "svhn": 32,

@@ -18,7 +18,7 @@ from setclr.evaluation.frozen import features
 from setclr.evaluation.neighbours import knn
 from setclr.evaluation.probes import linear_probe
 from setclr.evaluation.tuning import check_pair, fine_tune
-from setclr.training.checkpoint import Run
+from setclr.training.run import Run
 from setclr.views.pixels import grey
 
 

@@ -1,18 +1,16 @@
 """Fine-tuning: a pretrained encoder trained on with labels (the many-shot columns of MMCL's table 1)."""
 
 import copy
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
-from tqdm.auto import tqdm
 
 from setclr import views
 from setclr.checks import integer, number
 from setclr.data import ImageSet
 from setclr.evaluation.frozen import features
-from setclr.training.seeding import seeded
+from setclr.losses.baselines import Supervised
+from setclr.training.trainer import Trainer
 
 CROP = (views.View(jitter_p=0.0, grey=0.0),)  # a crop of 8 % to all of the area, and a flip
 
@@ -21,6 +19,7 @@ CROP = (views.View(jitter_p=0.0, grey=0.0),)  # a crop of 8 % to all of the area
 def fine_tune(
     encoder: nn.Module, train: ImageSet, test: ImageSet,
     epochs: int = 30, lr: float = 0.01, batch: int = 64, weight_decay: float = 0.0, seed: int = 0,
+    precision: str = "auto",
 ) -> Tensor:  # fmt: skip
     """The label of each test image by a linear classifier on a copy of the encoder, both trained.
 
@@ -31,7 +30,8 @@ def fine_tune(
 
     Both sets hold images of one shape, which the encoder takes; photographs are cropped at full resolution.
     Each epoch leaves an incomplete last batch out. The seed makes the classifier's first weights, the order
-    of images and their crops; equal arguments give equal labels on one CPU and number of threads.
+    of images and their crops; equal arguments give equal labels on one CPU and number of threads. The
+    precision is the trainer's.
 
     Returns (N,) labels of the test images, on the CPU. Raises ValueError where an argument is not as above,
     and FloatingPointError where the loss became NaN or inf.
@@ -48,8 +48,10 @@ def fine_tune(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         model = nn.Sequential(copy.deepcopy(encoder), nn.Linear(size, len(train.classes))).to(device)
-        model.requires_grad_(True).train()
-        _train(model, train, epochs, lr, batch, weight_decay, seed, device)
+    model.requires_grad_(True)
+    sgd = torch.optim.SGD(model.parameters(), lr, momentum=0.9, nesterov=True, weight_decay=weight_decay)
+    more: dict = dict(epochs=epochs, batch=batch, seed=seed, device=device)
+    Trainer(train, model[0], model[1], CROP, Supervised(), sgd, precision, **more).fit()
     logits = features(model, test.images).cpu()
     if not logits.isfinite().all():
         raise FloatingPointError(f"the weights became NaN or inf; lower lr, now {lr}")
@@ -76,31 +78,3 @@ def check_pair(train: ImageSet, test: ImageSet) -> None:
     wanted, got = tuple(train.images.shape[1:]), tuple(test.images.shape[1:])
     if wanted != got:
         raise ValueError(f"test must have images of the shape of train, {wanted}, got {got}; use one size=")
-
-
-def _train(
-    model: nn.Module, train: ImageSet, epochs: int, lr: float, batch: int, weight_decay: float, seed: int,
-    device: torch.device,
-) -> None:  # fmt: skip
-    steps = len(train) // batch
-    total, decay = epochs * steps, weight_decay
-    optimiser = torch.optim.SGD(model.parameters(), lr, momentum=0.9, nesterov=True, weight_decay=decay)
-    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, total)
-    draws = (views.draw(CROP, batch, seeded(seed, *divmod(step, steps))) for step in range(total))
-    wanted = zip(_order(len(train), epochs, batch, seed), draws)
-    crops = zip(train.source.view_batches(CROP, wanted, 0, device), _order(len(train), epochs, batch, seed))
-    for step, ((x,), index) in enumerate(tqdm(crops, "fine-tune", total, unit="step")):
-        y = train.labels[index].to(device)
-        optimiser.zero_grad()
-        loss = F.cross_entropy(model(x[0]), y)
-        loss.backward()
-        optimiser.step()
-        cosine.step()
-        if (step + 1) % steps == 0 and not loss.isfinite():  # once an epoch: reading a value makes a GPU wait
-            raise FloatingPointError(f"the loss became {loss.item()} in step {step}; lower lr, now {lr}")
-
-
-def _order(count: int, epochs: int, batch: int, seed: int) -> Iterator[Tensor]:
-    """The indices (batch,) of every step of all epochs."""
-    for epoch in range(epochs):
-        yield from torch.randperm(count, generator=seeded(seed, epoch)).split(batch)[: count // batch]

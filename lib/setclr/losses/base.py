@@ -35,6 +35,11 @@ class Objective(nn.Module):
     def __init__(self) -> None:
         super().__init__()
 
+    @property
+    def reads_values(self) -> bool:
+        """Whether its inner solver looks at numbers to go on: a GPU waits then, and no compiled graph can."""
+        return False
+
     def prepare(self, views: list[Tensor]) -> list[Tensor]:
         """What the encoder is shown of views (V, N, C, S, S), a tensor a size."""
         return views
@@ -212,6 +217,10 @@ class WeightedSum(SetLoss):
     def weights(self) -> list[float | Tensor]:
         """The terms' weights as they are now."""
         return [math.prod(factors) for factors in self.factors]
+
+    @property
+    def reads_values(self) -> bool:
+        return any(loss.reads_values for _, loss in _terms(self))
 
     def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
         more = {"weight": weight, "reduction": reduction}

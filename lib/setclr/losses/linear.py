@@ -58,6 +58,10 @@ class LinearAssignment(SetLoss):
         value = linear_assignment(self.cost(points), self.temperature).value
         return (0 - value) / points.anchors.shape[1]  # 0, not −0, for a true matching
 
+    @property
+    def reads_values(self) -> bool:
+        return self.mining == "one-to-one"
+
     def values(self, points: Points) -> Tensor:
         if self.mining == "one-to-one":
             return super().values(points)

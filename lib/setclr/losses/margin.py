@@ -70,6 +70,10 @@ class MMCL(SetLoss):
         if kernel == "tanh":
             check_indefinite("kernel='tanh'", self.C, solver)
 
+    @property
+    def reads_values(self) -> bool:
+        return self.solver != "inv"
+
     def values(self, points: Points) -> Tensor:
         V, N, _ = points.anchors.shape
         x = points.anchors.flatten(0, 1)

@@ -90,6 +90,10 @@ class IOT(SetLoss):
         self.uniformity = number("uniformity", uniformity, least=0, hint="it weighs a penalty")
         self.uniform_target = choice("uniform_target", uniform_target, TARGETS)
 
+    @property
+    def reads_values(self) -> bool:
+        return self.constraint == "both" and self.iterations is None
+
     def score(self, points: Points) -> Tensor:
         problems = self.problems(points)
         couplings = [self.log_coupling(problem.logits) for problem in problems]

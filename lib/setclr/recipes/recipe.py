@@ -20,6 +20,7 @@ CHOICES: dict[str, Collection[str]] = {
     "optimiser": ("adam", "adamw", "sgd", "lars"),
     "schedule": ("cosine", "constant"),
     "key_schedule": ("constant", "cosine"),
+    "precision": ("auto", "float32", "bf16", "fp16"),
 }
 # The least value of each integer, and the bounds of those that may also be None.
 LEAST = dict(local_views=0, same_class=1, layers=1, hidden=1, embedding=1, predictor=0, queue=0, epochs=0)
@@ -103,6 +104,9 @@ class Recipe:
     chunk: int | None = None
     """Images that go through the encoder together on one device (gradient caching); None: the batch."""
     seed: int = 0
+    precision: str = "auto"
+    """In which encoder and head compute: "float32", "bf16", "fp16" (with a scaled loss), or "auto", bf16
+    where the device has it in hardware. A recipe without the field was computed in float32."""
 
     def __post_init__(self) -> None:
         check_encoder(self.encoder)
@@ -161,8 +165,8 @@ class Recipe:
         """The recipe that `to_dict` wrote. Raises ValueError for fields that this version does not know."""
         if unknown := sorted(values.keys() - {field.name for field in fields(cls)}):
             raise ValueError(f"recipe holds the unknown fields {unknown}: another version wrote it")
-        return cls(**values)
+        return cls(**{"precision": "float32", **values})
 
 
-DEFAULTS = {field.name: field.default for field in fields(Recipe)}
+DEFAULTS = {field.name: field.default for field in fields(Recipe)} | {"precision": "float32"}
 """The value of a field that a record of an earlier version lacks; "loss" has none."""

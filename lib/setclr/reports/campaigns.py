@@ -9,7 +9,7 @@ from setclr import training
 from setclr.recipes.recipe import Recipe
 from setclr.reports.records import counted, describe_machine, record
 from setclr.reports.tables import evaluate, labelled
-from setclr.training.checkpoint import refuse_other_recipe
+from setclr.training.run import refuse_other_recipe
 
 
 def campaign(

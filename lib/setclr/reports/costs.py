@@ -21,7 +21,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from setclr import models
 from setclr.data import ImageSet
 from setclr.recipes.recipe import Recipe
-from setclr.training.checkpoint import new_run
+from setclr.training.run import new_run
 from setclr.training.trainer import Trainer
 
 Losses = dict[str, Callable[[Tensor], Tensor]]
@@ -190,7 +190,7 @@ def noise_trainer(recipe: Recipe, steps: int, device: torch.device, compiled: bo
     run = new_run(recipe, channels=3)
     nn.ModuleList([run.encoder, run.head]).to(device)
     noise = ImageSet(images, torch.zeros(len(images), dtype=torch.long), ("noise",))
-    return Trainer(run, noise, device, compiled=compiled)
+    return run.trainer(noise, device, compiled=compiled)
 
 
 def encoder_cost(name: str, batch: int, views: int = 2, side: int = 32) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import torch
 
-from setclr.training.checkpoint import Run
+from setclr.training.run import Run
 
 
 def export(run: Run, path: str | Path) -> None:

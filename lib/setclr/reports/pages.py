@@ -14,7 +14,7 @@ from setclr.data import ImageSet
 from setclr.recipes.recipe import DEFAULTS, Recipe
 from setclr.reports import pictures
 from setclr.reports.tables import COLUMNS, DRAWN, MATCHED, NEIGHBOURS, TEMPERATURE, K, Measured
-from setclr.training.checkpoint import Run
+from setclr.training.run import Run
 
 HEADINGS = dict(zip(COLUMNS, (("kNN", "k = 1"), ("kNN", f"k = {K}"), ("kNN", "k = 20"), ("linear", "probe"),
                               ("retrieval", "@1"), ("matching", "of views"))))  # fmt: skip

@@ -12,7 +12,7 @@ from torch import nn
 
 from setclr.data import ImageSet
 from setclr.recipes.recipe import DEFAULTS, Recipe
-from setclr.training.checkpoint import Run
+from setclr.training.run import Run
 
 SHOWN = (("raw pixels", "knn"), ("untrained", "knn"), ("trained", "knn"), ("trained", "linear"))
 

@@ -19,8 +19,8 @@ from setclr.evaluation.retrieval import retrieval_at_1
 from setclr.evaluation.transfers import accuracy
 from setclr.evaluation.tuning import check_classes
 from setclr.recipes.recipe import Recipe
-from setclr.training.checkpoint import Run, new_run
 from setclr.training.distributed import from_first, world
+from setclr.training.run import Run, new_run
 from setclr.views import augment, preset
 
 K, TEMPERATURE = 10, 0.1  # of the column "knn"

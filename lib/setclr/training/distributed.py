@@ -5,6 +5,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 Value = TypeVar("Value")
 
@@ -62,6 +64,36 @@ def from_first(make: Callable[[], Value]) -> Value:
     return told[0]
 
 
+def tensors_from_first(make: Callable[[], Value]) -> Value:
+    """`from_first` for nested dicts and lists of tensors: they are sent one after the other, none is pickled,
+    and no process holds more than its own copy. They arrive on the CPU."""
+    if world() == 1:
+        return make()
+    leaves: list[Any] = []
+
+    def told() -> tuple[list[Any], TreeSpec]:
+        found, form = tree_flatten(make())
+        leaves.extend(found)
+        return [_Tensor(x.shape, x.dtype) if isinstance(x, Tensor) else x for x in found], form
+
+    kinds, form = from_first(told)
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    for i, kind in enumerate(kinds):
+        if isinstance(kind, _Tensor):
+            x = leaves[i].to(device) if leaves else torch.empty(kind.shape, dtype=kind.dtype, device=device)
+            dist.broadcast(x, 0)
+            kinds[i] = leaves[i] if leaves else x.cpu()
+    return tree_unflatten(kinds, form)
+
+
+@dataclass
+class _Tensor:
+    """What the others are told of a tensor before it comes."""
+
+    shape: torch.Size
+    dtype: torch.dtype
+
+
 def any_of(asked: bool, device: torch.device) -> bool:
     """Whether any process asks. All must call it; it makes a GPU wait."""
     if world() == 1:
@@ -91,18 +123,43 @@ def gather(z: Tensor) -> Tensor:
     return _Gather.apply(z) if world() > 1 else z
 
 
+def gather_alike(z: Tensor) -> Tensor:
+    """`gather` where every process computes the same loss of the result, as our loop does: their gradients
+    are then equal, and W times the own one is their sum. No communication backwards."""
+    return _GatherAlike.apply(z) if world() > 1 else z
+
+
 class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor) -> Tensor:
-        z = z.contiguous()
-        parts = [torch.empty_like(z) for _ in range(world())]
-        dist.all_gather(parts, z)
-        return torch.cat(parts, dim=1)
+        return _all(z)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return _sum(grad).chunk(world(), dim=1)[rank()]
+        return _own(_sum(grad))
+
+
+class _GatherAlike(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor) -> Tensor:
+        return _all(z)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return world() * _own(grad)
+
+
+def _all(z: Tensor) -> Tensor:
+    z = z.contiguous()
+    parts = [torch.empty_like(z) for _ in range(world())]
+    dist.all_gather(parts, z)
+    return torch.cat(parts, dim=1)
+
+
+def _own(grad: Tensor) -> Tensor:
+    return grad.chunk(world(), dim=1)[rank()]
 
 
 def synchronised(model: nn.Module, device: torch.device) -> nn.Module:

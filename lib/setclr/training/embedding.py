@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from setclr.training.distributed import synchronised, world
+from setclr.training.precision import Precision
 
 
 class Views(nn.Module):
@@ -18,28 +19,23 @@ class Views(nn.Module):
         self.encoder = encoder
 
     def forward(self, views: list[Tensor]) -> Tensor:
-        return torch.cat([self.encoder(x.flatten(0, 1)) for x in views])
+        last = torch.channels_last
+        return torch.cat([self.encoder(x.flatten(0, 1).contiguous(memory_format=last)) for x in views])
 
 
 class Embedder:
     """Encoder and head as the loop calls them: on one process or many, in one go or in chunks.
 
-    `chunk` images (not views), or all, go through the encoder together, which `compiled` hands to
-    torch.compile. Chunks change nothing for an encoder without batch statistics; a batch norm in it sees each
-    chunk by itself, and updates its running statistics once for each. The head sees the whole batch.
+    `chunk` images (not views), or all, go through the encoder together. Chunks change nothing for an encoder
+    without batch statistics; a batch norm in it sees each chunk by itself, and updates its running statistics
+    once for each. The head sees the whole batch.
     """
 
-    def __init__(
-        self, encoder: nn.Module, head: nn.Module, device: torch.device,
-        chunk: int | None = None, compiled: bool = False,
-    ):  # fmt: skip
-        self.device, self.chunk = device, chunk
-        if device.type == "cuda":
-            encoder.to(memory_format=torch.channels_last)
-        views, head = synchronised(Views(encoder), device), synchronised(head, device)
-        if compiled:
-            views.compile()
-        self.encoder, self.head = data_parallel(views), data_parallel(head)
+    def __init__(self, encoder: nn.Module, head: nn.Module, precision: Precision, chunk: int | None = None):
+        self.precision, self.chunk, device = precision, chunk, precision.device
+        self.parts = [synchronised(Views(encoder), device), nn.Sequential(synchronised(head, device))]
+        self.parts[0].to(memory_format=torch.channels_last)
+        self.encoder, self.head = (data_parallel(part) for part in self.parts)
 
     def backward(self, views: list[Tensor], objective: Callable[[Tensor], Tensor]) -> Tensor:
         """Add the gradients of objective(z), a 0-d tensor, to the weights; returns objective(z), detached.
@@ -47,13 +43,13 @@ class Embedder:
         chunks, n = self._chunks(views), views[0].shape[1]
         if len(chunks) == 1:
             value = objective(self._embed(self._features(views), n))
-            value.backward()
+            self.precision.backward(value)
             return value.detach()
         with unchanged_buffers(self.encoder):
             features = self._collected(chunks)
         features.requires_grad_()
         value = objective(self._embed(features.flatten(0, 1), n))
-        value.backward()
+        self.precision.backward(value)
         assert features.grad is not None
         no_sync = getattr(self.encoder, "no_sync", nullcontext)  # DistributedDataParallel's
         for i, (chunk, grad) in enumerate(zip(chunks, features.grad.split(self.chunk, dim=1))):
@@ -80,11 +76,11 @@ class Embedder:
         return at_least_float32(torch.cat(parts, dim=1))
 
     def _features(self, views: list[Tensor]) -> Tensor:
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+        with self.precision.autocast():
             return self.encoder(views)
 
     def _embed(self, features: Tensor, n: int) -> Tensor:
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+        with self.precision.autocast():
             z = self.head(features)
         return at_least_float32(z).unflatten(0, (-1, n))
 

@@ -3,33 +3,57 @@ MoCo (He et al. 2020) has both; MoCo v3 (Chen et al. 2021) the encoder, with a p
 
 import copy
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from setclr.recipes import Recipe
-from setclr.training.distributed import gather
+from setclr.checks import choice, integer, number
+from setclr.training.distributed import gather_alike
 from setclr.training.embedding import Embedder
 from setclr.training.seeding import seeded
+
+
+@dataclass(frozen=True)
+class Keys:
+    """How the momentum encoder follows: key ← m·key + (1 − m)·encoder, with m `momentum`, 0 to 1.
+
+    `schedule`: m is "constant", or rises to 1 by half a "cosine". `queue`: how many keys of earlier batches
+    are further negatives. Raises ValueError where one is not as above.
+    """
+
+    momentum: float = 0.999
+    schedule: str = "constant"
+    queue: int = 0
+
+    def __post_init__(self) -> None:
+        number("momentum", self.momentum, least=0, most=1, hint="MoCo has 0.999, MoCo v3 0.99")
+        choice("schedule", self.schedule, ("constant", "cosine"))
+        integer("queue", self.queue, least=0)
+
+    def at(self, progress: float) -> float:
+        """m after the fraction `progress`, 0 to 1, of the training."""
+        m = self.momentum
+        return m if self.schedule == "constant" else 1 - (1 - m) * (1 + math.cos(math.pi * progress)) / 2
 
 
 class MomentumEncoder:
     """A copy of encoder and head that follows them as a moving average and embeds the candidates. Nothing in
     it gets a gradient. Its batch norms use each batch's own statistics, of all processes together, so that
-    they do not give away which part of a batch an image is in."""
+    they do not give away which part of a batch an image is in. `embedder` is that of the encoder followed."""
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, recipe: Recipe, device: torch.device):
-        self.recipe, self.followed = recipe, nn.ModuleList([encoder, head])
+    def __init__(self, encoder: nn.Module, head: nn.Module, embedder: Embedder, keys: Keys, seed: int):
+        self.keys, self.followed = keys, nn.ModuleList([encoder, head])
         self.model = copy.deepcopy(self.followed).requires_grad_(False).train()
-        self.embedder = Embedder(self.model[0], self.model[1], device, recipe.chunk)
+        self.embedder = Embedder(self.model[0], self.model[1], embedder.precision, embedder.chunk)
         # Random directions (Q, E): the losses need a full queue from the first step, as in MoCo.
-        drawn = torch.randn(recipe.queue, recipe.embedding, generator=seeded(recipe.seed))
-        self.queue = F.normalize(drawn, dim=1).to(device) if recipe.queue else None
+        drawn = torch.randn(keys.queue, outputs(head), generator=seeded(seed)) if keys.queue else None
+        self.queue = None if drawn is None else F.normalize(drawn, dim=1).to(embedder.precision.device)
 
     def candidates(self, views: list[Tensor]) -> dict[str, Tensor]:
         """What the loss takes in addition to z: `keys` (V, N, E) of all processes, and `memory` (Q, E)."""
-        keys = gather(self.embedder.embed(views))
+        keys = gather_alike(self.embedder.embed(views))
         return {"keys": keys} if self.queue is None else {"keys": keys, "memory": self.queue.to(keys.dtype)}
 
     @torch.no_grad()
@@ -37,7 +61,7 @@ class MomentumEncoder:
         """Follow the encoder by a step; in the queue, the second view's keys replace the oldest.
         `keys` (V, N, E) are this step's; `progress`, 0 to 1, is the fraction of the training that is done."""
         old, new = ([p.detach() for p in model.parameters()] for model in (self.model, self.followed))
-        torch._foreach_lerp_(old, new, 1 - momentum(self.recipe, progress))
+        torch._foreach_lerp_(old, new, 1 - self.keys.at(progress))
         if self.queue is not None:
             newest = F.normalize(keys[1], dim=1).to(self.queue.dtype)
             self.queue = torch.cat([self.queue, newest])[-len(self.queue) :]
@@ -51,9 +75,9 @@ class MomentumEncoder:
             self.queue = state["queue"].to(self.queue.device)
 
 
-def momentum(recipe: Recipe, progress: float) -> float:
-    """m of key ← m·key + (1 − m)·encoder: `key_momentum`, or rising from it to 1 by half a cosine."""
-    m = recipe.key_momentum
-    assert m is not None  # there is no momentum encoder without it
-    rising = 1 - (1 - m) * (1 + math.cos(math.pi * progress)) / 2
-    return m if recipe.key_schedule == "constant" else rising
+def outputs(head: nn.Module) -> int:
+    """E: how many numbers the head's last linear layer gives. Raises ValueError if it has none."""
+    layers = [layer for layer in head.modules() if isinstance(layer, nn.Linear)]
+    if not layers:
+        raise ValueError(f"head must have a linear layer, got {head}; setclr.models.head makes one")
+    return layers[-1].out_features

@@ -7,21 +7,35 @@ import torch
 from torch import nn
 
 from setclr.checks import number
-from setclr.recipes import Recipe
-from setclr.training.schedule import peak_rate
 
 
-def make_optimiser(recipe: Recipe, model: nn.Module, loss: nn.Module) -> torch.optim.Optimizer:
-    """The recipe's optimiser at its peak rate. The loss's own parameters get no weight decay."""
-    lr, momentum, decay = peak_rate(recipe), recipe.momentum, recipe.weight_decay
+def make_optimiser(
+    name: str, model: nn.Module, loss: nn.Module, lr: float, momentum: float = 0.9, weight_decay: float = 0.0
+) -> torch.optim.Optimizer:
+    """The optimiser of that name at its peak rate. The loss's own parameters get no weight decay."""
     groups: list[dict] = [{"params": list(model.parameters())}]
     if own := list(loss.parameters()):
         groups.append({"params": own, "weight_decay": 0.0})
-    if recipe.optimiser in ("lars", "sgd"):
-        kind: Any = LARS if recipe.optimiser == "lars" else torch.optim.SGD
-        return kind(groups, lr=lr, momentum=momentum, weight_decay=decay)
-    kind = torch.optim.AdamW if recipe.optimiser == "adamw" else torch.optim.Adam
-    return kind(groups, lr=lr, weight_decay=decay)
+    if name in ("lars", "sgd"):
+        kind: Any = LARS if name == "lars" else torch.optim.SGD
+        return kind(groups, lr=lr, momentum=momentum, weight_decay=weight_decay)
+    kind = torch.optim.AdamW if name == "adamw" else torch.optim.Adam
+    return kind(groups, lr=lr, weight_decay=weight_decay)
+
+
+def check_optimiser(optimiser: torch.optim.Optimizer, learnt: nn.Module) -> torch.optim.Optimizer:
+    """The optimiser, its peak rates kept as `initial_lr`. Raises ValueError where it lacks a parameter that
+    learns."""
+    held = {id(parameter) for group in optimiser.param_groups for parameter in group["params"]}
+    missing = [name for name, p in learnt.named_parameters() if p.requires_grad and id(p) not in held]
+    if missing:
+        said = f"optimiser must hold every parameter that learns, and lacks {missing[0]}"
+        raise ValueError(
+            f"{said} ({len(missing)} in all); add it, or requires_grad_(False) keeps it as it is"
+        )
+    for group in optimiser.param_groups:
+        group.setdefault("initial_lr", group["lr"])
+    return optimiser
 
 
 class LARS(torch.optim.Optimizer):

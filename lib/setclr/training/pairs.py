@@ -1,21 +1,26 @@
 """Training on real pairs: two images of each thing, to be matched one to one (QARe paper, section 5.1)."""
 
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from setclr import models, views
-from setclr.checks import boolean, choice, integer
+from setclr.checks import boolean, choice, integer, number
 from setclr.data import ImageSet
+from setclr.data.reading import Batch
+from setclr.data.sources import InMemory, Views
 from setclr.losses import SetLoss
-from setclr.recipes import Recipe
+from setclr.training.devices import choose_device
 from setclr.training.optimisers import make_optimiser
-from setclr.training.pretraining import choose_device
-from setclr.training.schedule import learning_rate
 from setclr.training.seeding import seeded
+from setclr.training.trainer import Trainer
+from setclr.views import View, apply_all
+from setclr.views.augmentation import NUMBERS
 
+FLIP = sum(list(NUMBERS.values())[: list(NUMBERS).index("flip")])  # its column in the draws
 PAIRS = "(2, n, C, H, W) uint8, two views of n >= 2 things, C = 1 or 3; two_views makes them"
 
 
@@ -48,7 +53,7 @@ def train_on_pairs(
     pairs: Tensor, loss: SetLoss, *,
     encoder: str = "conv4", embedding: int = 64,
     epochs: int = 20, batch: int = 128, lr: float = 0.01, seed: int = 0,
-    mirror: str = "together", standardise: bool = True, device: str | None = None,
+    mirror: str = "together", standardise: bool = True, device: str | None = None, precision: str = "auto",
 ) -> nn.Module:  # fmt: skip
     """Train an encoder to bring the two views of each thing together.
 
@@ -66,41 +71,64 @@ def train_on_pairs(
             the encoder that a thing and its mirror image are the same.
         standardise: begin with an instance norm: every channel of every image gets mean 0 and deviation 1,
             which removes its tint and contrast.
-        device: "cpu", "cuda", …; None takes a GPU where there is one.
+        device, precision: as in `Trainer`.
 
     Returns the network, images (N, C, H, W) in [0, 1] to embeddings (N, E), in eval mode. Raises ValueError
     where an argument cannot be used, and FloatingPointError, which names the step, where embeddings, loss or
     weights become NaN or inf.
     """
     n, channels = _check_pairs(pairs)
-    recipe = Recipe(
-        repr(loss), views="matching", encoder=encoder, embedding=embedding, epochs=epochs, lr=lr, seed=seed
-    )
     integer("epochs", epochs, least=1)
     integer("batch", batch, least=2, most=n, hint=f"there are {n} pairs")
+    integer("embedding", embedding, least=1)
+    integer("seed", seed, least=0)
+    number("lr", lr, above=0)
     choice("mirror", mirror, ("together", "apart"))
     boolean("standardise", standardise)
     where = choose_device(device)
-    model = network(recipe, channels, standardise).to(where).train()
-    loss, pairs = loss.to(where), pairs.to(where)
-    optimiser, steps = make_optimiser(recipe, model, loss), n // batch
-    for step in range(epochs * steps):
-        epoch, position = divmod(step, steps)
-        if position == 0:
-            order = torch.randperm(n, generator=seeded(seed, epoch)).to(where)
-        x = pairs[:, order[position * batch : (position + 1) * batch]]
-        z = model(_jittered(x, mirror, seeded(seed, epoch, position))).unflatten(0, (2, batch))
-        _refuse("embeddings", z, step)
-        value = loss(z)
-        _refuse("loss", value, step)
-        for group in optimiser.param_groups:
-            group["lr"] = learning_rate(recipe, step, steps)
-        optimiser.zero_grad()
-        value.backward()
-        optimiser.step()
-    for parameter in model.parameters():
-        _refuse("weights", parameter, step)
+    model = network(encoder, embedding, channels, standardise, seed).to(where)
+    trainer = Trainer(
+        Pairs(pairs[0], torch.arange(n), ("thing",) * n, pairs, mirror), model[:2], model[2],
+        views.preset("matching"), loss, make_optimiser("adam", model, loss, lr), precision,
+        epochs=epochs, batch=batch, seed=seed, device=where,
+    )  # fmt: skip
+    trainer.fit()
     return model.eval()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pairs(ImageSet):
+    """Two images of each of n things, (2, n, C, H, W) uint8: the first view is of the first image."""
+
+    pairs: Tensor
+    mirror: str
+
+    @property
+    def source(self) -> "InPairs":
+        return InPairs(self.pairs, self.mirror)
+
+
+class InPairs(InMemory):
+    """Pairs (2, n, C, H, W) on any device, each view of its own image."""
+
+    def __init__(self, pairs: Tensor, mirror: str):
+        super().__init__(pairs[0])
+        self.pairs, self.mirror = pairs, mirror
+
+    def to(self, device: torch.device) -> "InPairs":
+        return InPairs(self.pairs.to(device), self.mirror)
+
+    def view_batches(
+        self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device,
+        compiled: bool = False,
+    ) -> Views:  # fmt: skip
+        for index, draws in batches:
+            numbers = draws.transpose(0, 1).clone()
+            if self.mirror == "together":
+                numbers[1, :, FLIP] = numbers[0, :, FLIP]
+            x = self.pairs[:, index.to(self.pairs.device)].flatten(0, 1)
+            (made,) = apply_all(x, views[:1], numbers.flatten(0, 1).unsqueeze(1))
+            yield [made.unflatten(1, (2, -1))[0]]
 
 
 def _check_pairs(pairs: Tensor) -> tuple[int, int]:
@@ -111,24 +139,10 @@ def _check_pairs(pairs: Tensor) -> tuple[int, int]:
     return pairs.shape[1], pairs.shape[2]
 
 
-def _jittered(x: Tensor, mirror: str, generator: torch.Generator) -> Tensor:
-    """Pairs (2, n, C, H, W) uint8, mirrored and with other colours: (2·n, C, H, W) in [0, 1]."""
-    coins = torch.rand(2 if mirror == "apart" else 1, x.shape[1], 1, 1, 1, generator=generator) < 0.5
-    x = torch.where(coins.to(x.device), x.flip(-1), x)
-    view = replace(views.preset("matching")[0], flip=0.0)
-    return views.augment(x.flatten(0, 1), [view], generator)[0]
-
-
-def network(recipe: Recipe, channels: int, standardise: bool) -> nn.Sequential:
+def network(encoder: str, embedding: int, channels: int, standardise: bool, seed: int) -> nn.Sequential:
     """Instance norm or nothing, encoder, linear head, with weights that are a function of the seed."""
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(recipe.seed)
-        encoder, features = models.encoder(recipe.encoder, channels)
+        torch.default_generator.manual_seed(seed)
+        net, features = models.encoder(encoder, channels)
         first = nn.InstanceNorm2d(channels) if standardise else nn.Identity()
-        head = nn.Linear(features, recipe.embedding)
-        return nn.Sequential(first, encoder, head).to(memory_format=torch.channels_last)  # a sixth faster
-
-
-def _refuse(what: str, values: Tensor, step: int) -> None:
-    if not values.isfinite().all():
-        raise FloatingPointError(f"the {what} became NaN or inf at step {step}; lower lr")
+        return nn.Sequential(first, net, nn.Linear(features, embedding))

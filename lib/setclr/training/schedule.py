@@ -1,21 +1,32 @@
 """Learning rates as pure functions of the step: a resumed run needs its step number alone."""
 
 import math
+from dataclasses import dataclass
 
-from setclr.recipes import Recipe
+from setclr.checks import choice, number
 
-
-def peak_rate(recipe: Recipe) -> float:
-    """The learning rate after the warm-up: `lr`, times batch / lr_batch where the recipe has that."""
-    return recipe.lr * recipe.batch / recipe.lr_batch if recipe.lr_batch else recipe.lr
+SHAPES = ("cosine", "constant")
 
 
-def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
-    """The rate of step 0, 1, …: linear warm-up to the peak, then constant or half a cosine to 0."""
-    warmup, total = recipe.warmup * steps_per_epoch, recipe.epochs * steps_per_epoch
-    peak = peak_rate(recipe)
-    if step < warmup:
-        return peak * (step + 1) / (warmup + 1)
-    if recipe.schedule == "constant":
-        return peak
-    return peak * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(total - warmup, 1)))
+@dataclass(frozen=True)
+class Rate:
+    """The learning rate as a fraction of its peak: a linear warm-up, then constant or half a cosine to 0.
+
+    `warmup` counts epochs, ≥ 0. Raises ValueError for another shape or a negative warm-up.
+    """
+
+    shape: str = "cosine"
+    warmup: float = 0.0
+
+    def __post_init__(self) -> None:
+        choice("shape", self.shape, SHAPES)
+        number("warmup", self.warmup, least=0)
+
+    def factor(self, step: int, steps: int, epochs: int) -> float:
+        """Of step 0, 1, … in a run of so many epochs of `steps` steps."""
+        warmup, total = self.warmup * steps, epochs * steps
+        if step < warmup:
+            return (step + 1) / (warmup + 1)
+        if self.shape == "constant":
+            return 1.0
+        return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(total - warmup, 1)))

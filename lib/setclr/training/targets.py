@@ -5,39 +5,41 @@ from torch import Tensor, nn
 
 from setclr.checks import integer
 from setclr.data import ImageSet
-from setclr.training.batches import batches
-from setclr.training.checkpoint import Run
+from setclr.losses import Objective
+from setclr.training.batches import Batches
 from setclr.training.clusters import clusters, reinitialise
+from setclr.training.momentum import outputs
 
 
 class Targets:
-    """The targets of all images of an epoch. Raises ValueError where the recipe's `embedding` is less than
-    the number of classes, or where images that are not in memory are to be clustered."""
+    """The targets of all images of an epoch, one of the E outputs of the head each. Raises ValueError where E
+    is less than the number of classes, or where images that are not in memory are to be clustered."""
 
-    def __init__(self, run: Run, dataset: ImageSet):
-        self.run, self.dataset = run, dataset
-        self.of_image = dataset.labels
+    def __init__(
+        self, loss: Objective, images: ImageSet, batches: Batches, encoder: nn.Module, head: nn.Module
+    ):
+        self.images, self.batches, self.encoder, self.head = images, batches, encoder, head
+        self.of_image = images.labels
         self.weight: Tensor | None = None
-        recipe, E = run.recipe, run.recipe.embedding
-        self.clustered = recipe.parsed_loss.targets == "clusters"
+        self.clustered = loss.targets == "clusters"
+        self.count = outputs(head)
         if not self.clustered:
-            classes = int(dataset.labels.max()) + 1
-            hint = f"{recipe.data} has {classes} classes, and each needs an output"
-            integer("embedding", E, least=classes, hint=hint)
-        elif dataset.source.in_memory:
-            integer("embedding", E, least=2, most=len(dataset), hint="it is the number of clusters")
+            classes = int(images.labels.max()) + 1
+            integer(
+                "embedding", self.count, least=classes, hint=f"each of the {classes} classes needs an output"
+            )
+        elif images.source.in_memory:
+            integer("embedding", self.count, least=2, most=len(images), hint="it is the number of clusters")
         else:
-            raise ValueError(f"data must lie in memory for {recipe.loss}, got {recipe.data}, a stream")
+            raise ValueError(f"data must lie in memory for {loss}, got {images}, which is read from files")
 
     def begin(self, epoch: int, fresh: bool, optimiser: torch.optim.Optimizer) -> None:
         """Begin an epoch. If clusters are the targets, a `fresh` one finds them and renews the last layer."""
-        recipe = self.run.recipe
-        self.order = batches(recipe, self.dataset.labels, epoch)
+        self.order, seed = self.batches.of(epoch), self.batches.seed
         if self.clustered and fresh:
-            seed = recipe.seed + epoch
-            self.restore(clusters(self.run.encoder, self.dataset.images, recipe.embedding, seed))
-            last = [layer for layer in self.run.head.modules() if isinstance(layer, nn.Linear)][-1]
-            reinitialise(last, optimiser, recipe.seed, epoch, 0, 0)
+            self.restore(clusters(self.encoder, self.images.images, self.count, seed + epoch))
+            last = [layer for layer in self.head.modules() if isinstance(layer, nn.Linear)][-1]
+            reinitialise(last, optimiser, seed, epoch, 0, 0)
 
     def of(self, position: int, device: torch.device) -> dict[str, Tensor]:
         """What the loss takes in addition to z at that step of the epoch: targets, and weights if any."""
@@ -51,4 +53,4 @@ class Targets:
     def restore(self, clusters: Tensor | None) -> None:
         if clusters is not None:
             self.of_image = clusters
-            self.weight = 1 / clusters.bincount(minlength=self.run.recipe.embedding).clamp(min=1)
+            self.weight = 1 / clusters.bincount(minlength=self.count).clamp(min=1)

@@ -1,72 +1,136 @@
-"""The moving parts of a run and one epoch of it: views, embeddings, loss, step."""
+"""One engine for all training: views of images, an encoder, a head, a loss on their embeddings, a step."""
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from setclr import models, views
+from setclr.checks import choice, integer
 from setclr.data import ImageSet
 from setclr.data.reading import Batch
-from setclr.recipes import Recipe, loss_schedule
-from setclr.training.batches import batches, steps_of
-from setclr.training.checkpoint import Run
-from setclr.training.distributed import average_gradients, gather, rank, world
-from setclr.training.embedding import Embedder
-from setclr.training.momentum import MomentumEncoder
-from setclr.training.optimisers import make_optimiser
-from setclr.training.schedule import learning_rate
+from setclr.losses import Objective
+from setclr.training import compiling
+from setclr.training.batches import Batches
+from setclr.training.devices import choose_device, settings, workers_for
+from setclr.training.distributed import average_gradients, from_first, gather_alike, rank, world
+from setclr.training.embedding import Embedder, unchanged_buffers
+from setclr.training.fitting import Metric, fit
+from setclr.training.momentum import Keys, MomentumEncoder
+from setclr.training.optimisers import check_optimiser, make_optimiser
+from setclr.training.precision import Precision
+from setclr.training.schedule import Rate
 from setclr.training.seeding import seeded
 from setclr.training.targets import Targets
 
-DIVERGED = "the {} became {} at step {}; lower lr or lengthen warmup. The last checkpoint is kept"
+DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
 CHECK_EVERY = 10  # steps; reading a value makes a GPU wait
 
 
 class Trainer:
-    """The moving parts of a run: model, loss, optimiser, step number. `workers` processes read photographs
-    where the images are not in memory; `compiled` hands the encoder to torch.compile."""
+    """Trains an encoder and a head, which are changed in place. `fit` runs all epochs, `epoch` a single one.
+
+        encoder = my_encoder()  # images (N, C, H, W) in [0, 1] -> features (N, D)
+        trainer = Trainer(images, encoder, models.head(D, 256, 64), views.preset("photo"), InfoNCE(0.2))
+        trainer.fit("runs/mine")
+
+    Data order is a function of (seed, epoch), augmentation of (seed, epoch, step, position in the batch,
+    view), so that many processes see what one would, and a resumed run what it would have seen.
+
+    Args:
+        images: an ImageSet, or any Dataset of images (`data.image_set` says which).
+        encoder, head: any modules, (N, C, H, W) float32 in [0, 1] -> (N, D) and (M, D) -> (M, E). Where they
+            have batch norms, they see all views of a size together.
+        views: what is made of an image, as `views.preset` gives it.
+        loss: of embeddings z (V, N, E), or a baseline. Its own parameters are trained with the rest.
+        optimiser: of all parameters of encoder, head, predictor and loss that learn; its lr is the peak.
+            None: Adam with lr 1e-3.
+        precision: "float32", "bf16", "fp16", or "auto", bf16 where the device has that in hardware.
+        epochs, batch, seed, same_class: as in a Recipe; `batch` counts images over all processes.
+        rate: the learning rate over time, as a fraction of its peak.
+        keys: a momentum encoder, whose embeddings are the loss's candidates; None: there is none.
+        predictor: layers between head and loss on the side of the encoder that learns.
+        chunk: images that go through the encoder in one go; None: all (`Embedder`).
+        at_epoch: called with the number of each epoch, from 0, before it begins, on every process.
+        device: "cpu", "cuda", ...; None takes a GPU where there is one.
+        workers: processes that read images which are not in memory; None: one less than the processors, at
+            most 8.
+        compiled: hand views, encoder, head and loss to torch.compile. "auto": where the run is long enough.
+        deterministic: the same bits on every run on a GPU, too: torch takes slower algorithms there, some
+            several times slower, or raises an error where it has none. On a CPU they are the same anyway.
+
+    Raises ValueError where an argument is not as above, or learning parameters are missing in the optimiser.
+    """
 
     def __init__(
-        self, run: Run, dataset: ImageSet, device: torch.device, workers: int = 0, compiled: bool = False
-    ):
-        recipe = run.recipe
-        self.run, self.device, self.labels = run, device, dataset.labels
-        self.views = views_of(recipe, side=dataset.images.shape[-1])
-        self.loss = recipe.parsed_loss.to(device)
-        follows = recipe.key_momentum is not None
-        self.momentum_encoder = MomentumEncoder(run.encoder, run.head, recipe, device) if follows else None
-        self.predictor = predictor(recipe).to(next(run.head.parameters()))
-        self.model = nn.ModuleList([run.encoder, run.head, self.predictor])
-        self.targets = Targets(run, dataset) if self.loss.targets else None
-        encoder = models.LocalFeatures(run.encoder) if self.loss.local else run.encoder
-        head = nn.Sequential(run.head, self.predictor) if recipe.predictor else run.head
-        self.embedder = Embedder(encoder, head, device, recipe.chunk, compiled)
-        self.optimiser = make_optimiser(recipe, self.model, self.loss)
-        self.steps = steps_of(recipe, self.labels)
-        self.step = 0
+        self, images: ImageSet, encoder: nn.Module, head: nn.Module, views: Sequence[views.View],
+        loss: Objective, optimiser: torch.optim.Optimizer | None = None, precision: str = "auto", *,
+        epochs: int = 20, batch: int = 128, seed: int = 0, same_class: int = 1, rate: Rate | None = None,
+        keys: Keys | None = None, predictor: nn.Module | None = None, chunk: int | None = None,
+        at_epoch: Callable[[int], object] | None = None, device: str | torch.device | None = None,
+        workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
+    ):  # fmt: skip
+        self.images, self.device = images, choose_device(device)
+        self.encoder, self.head, self.loss = encoder, head, loss.to(self.device)
+        self.views, self.predictor, self.at_epoch = views, predictor or nn.Identity(), at_epoch
+        self.epochs, self.rate = integer("epochs", epochs, least=0), rate or Rate()
+        self.batches = Batches(self.images.labels, batch, seed, same_class)
+        if batch % world():
+            raise ValueError(f"batch must be divisible by the number of processes, {world()}, got {batch}")
+        self.model = nn.ModuleList([encoder, head, self.predictor]).to(self.device)
+        self.precision, self.deterministic = Precision(precision, self.device), deterministic
+        optimiser = optimiser or make_optimiser("adam", self.model, self.loss, lr=1e-3)
+        learnt = nn.ModuleDict({"model": self.model, "loss": self.loss})
+        self.optimiser = check_optimiser(optimiser, learnt)
+        self.targets = Targets(loss, self.images, self.batches, encoder, head) if loss.targets else None
+        self.embedder = Embedder(
+            models.LocalFeatures(encoder) if loss.local else encoder,
+            nn.Sequential(head, predictor) if predictor else head, self.precision, chunk,
+        )  # fmt: skip
+        self.momentum_encoder = MomentumEncoder(encoder, head, self.embedder, keys, seed) if keys else None
+        self.steps = len(self.batches)
+        self.compiled = self._worth_compiling(compiled)
+        self.tried = not self.compiled  # whether compiling has been tried
+        self.step, self.seconds = 0, 0.0
         self.values: list[Tensor] = []  # the losses of this epoch so far
-        self.seconds = 0.0
-        source = dataset.source.to(device)
-        self.view_batches = source.view_batches(self.views, self.own_batches(), workers, device)
+        self.rows: list[dict] = []  # the history, a row for each epoch
+        self.about: dict = {}  # plain data to be kept in checkpoints
+        self.random: dict[str, Tensor] = {}  # states of torch's generators to go on from
+        self.view_batches = self.images.source.to(self.device).view_batches(
+            self.views, self.own_batches(), workers_for(workers), self.device
+        )
+
+    def fit(
+        self, out: str | Path | None = None, resume: bool = True,
+        on_epoch: Callable[["Trainer"], dict | None] | None = None, metrics: Sequence[Metric] = (),
+    ) -> list[dict]:  # fmt: skip
+        """Train for all epochs that are lacking, and return the history, a row for each (`fitting.fit`)."""
+        return fit(self, out, resume, on_epoch, metrics)
 
     def epoch(self) -> Iterator[None]:
         """Train to the end of the epoch, with a pause after every step; losses and weights must be finite."""
         epoch = self.step // self.steps
         before, started = self.seconds, time.perf_counter()
-        loss_schedule.apply(self.loss, self.run.recipe.loss_schedule, epoch)
+        if self.at_epoch:
+            self.at_epoch(epoch)
         if self.targets:
             self.targets.begin(epoch, self.step % self.steps == 0, self.optimiser)
         self.model.train()
         while self.step < (epoch + 1) * self.steps:
-            self.values.append(self.update(next(self.view_batches)))
-            self.seconds = before + time.perf_counter() - started
+            with settings(self.precision, self.deterministic):
+                self.values.append(self.update(next(self.view_batches)))
             if self.losses_checked:
-                self.refuse_bad_losses()
+                self.refuse_bad_losses()  # this waits for the device, so that the time is that of the work
+            self.seconds = before + time.perf_counter() - started
             yield
         self.refuse_bad_weights()
+
+    @property
+    def finished(self) -> bool:
+        return len(self.rows) >= self.epochs
 
     @property
     def losses_checked(self) -> bool:
@@ -78,42 +142,47 @@ class Trainer:
         return 0 < len(self.values) < self.steps
 
     def close_epoch(self) -> dict:
-        """The epoch's row of the history."""
+        """Add the epoch's row to the history, and return it."""
         row = {"epoch": self.step // self.steps, "loss": float(torch.stack(self.values).mean())}
         row |= {"lr": self.optimiser.param_groups[0]["lr"], "seconds": round(self.seconds, 3)}
-        row["images_per_s"] = round(self.steps * self.run.recipe.batch / self.seconds)
+        row["images_per_s"] = round(self.steps * self.batches.batch / self.seconds)
         row |= {name: parameter.item() for name, parameter in self.loss.named_parameters()}
+        self.rows.append(row)
         self.values, self.seconds = [], 0.0
         return row
 
     def own_batches(self) -> Iterator[Batch]:
         """This process's part of every batch from the present step on: indices (n,) and draws (n, V, 36)."""
-        recipe, share = self.run.recipe, self.run.recipe.batch // world()
-        mine = slice(rank() * share, (rank() + 1) * share)
+        share, seed = self.batches.batch // world(), self.batches.seed
         first_epoch, first = divmod(self.step, self.steps)
-        for epoch in range(first_epoch, recipe.epochs):
-            order = batches(recipe, self.labels, epoch)
+        for epoch in range(first_epoch, self.epochs):
+            order = self.batches.of(epoch)
             for position in range(first if epoch == first_epoch else 0, self.steps):
-                draws = views.draw(self.views, recipe.batch, seeded(recipe.seed, epoch, position))
-                yield order[position, mine], draws[mine]
+                generator = seeded(seed, epoch, position)
+                draws = views.draw(self.views, self.batches.batch, generator)[
+                    rank() * share : (rank() + 1) * share
+                ]
+                yield order[position, rank() * share : (rank() + 1) * share], draws
 
     def update(self, x: list[Tensor]) -> Tensor:
         """One step of the optimiser on these views of this process's images; returns the loss."""
+        factor = self.rate.factor(self.step, self.steps, self.epochs)
         for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(self.run.recipe, self.step, self.steps)
-        self.optimiser.zero_grad()
+            group["lr"] = group["initial_lr"] * factor
         try:
             x = self.loss.prepare(x)
+            self._compile_once(x)
+            self.optimiser.zero_grad()
             more = self.loss_arguments(x)
             loss = self.embedder.backward(x, lambda z: self.objective(z, **more))
         except torch.OutOfMemoryError as error:
-            lacking = f"a batch of {self.run.recipe.batch} does not fit on {self.device} ({error})"
+            lacking = f"a batch of {self.batches.batch} does not fit on {self.device} ({error})"
             remedy = "chunk=N puts N images through the encoder in one go; or take a smaller batch"
             raise MemoryError(f"{lacking}; {remedy}") from error
         average_gradients(self.loss)  # equal on all processes but for rounding, which must not add up
-        self.optimiser.step()
+        self.precision.step(self.optimiser)
         if self.momentum_encoder:
-            self.momentum_encoder.advance(more["keys"], self.step / (self.run.recipe.epochs * self.steps))
+            self.momentum_encoder.advance(more["keys"], self.step / (self.epochs * self.steps))
         self.step += 1
         return loss
 
@@ -125,9 +194,35 @@ class Trainer:
 
     def objective(self, z: Tensor, **more: Tensor) -> Tensor:
         """The loss of this process's embeddings (V, n, E) among those of all processes."""
-        if self.device.type == "cpu" and not z.isfinite().all():
+        if self.device.type == "cpu" and not z.isfinite().all():  # a compiled loss cannot look
             raise FloatingPointError(DIVERGED.format("embeddings", "NaN or inf", self.step))
-        return self.loss(gather(z), **more)
+        return self.loss(gather_alike(z), **more)
+
+    def _worth_compiling(self, compiled: bool | str) -> bool:
+        choice("compiled", compiled, (True, False, "auto"))  # type: ignore[arg-type]
+        if compiled == "auto":
+            n, shape = len(self.views) * self.batches.batch // world(), self.images.images.shape[1:]
+            sides = [view.size or shape[-1] for view in self.views]
+            shapes = [(n // len(sides), shape[0], side, side) for side in sides]
+            compiled = compiling.pays(self.encoder, shapes, self.epochs * self.steps, self.device)
+        return bool(compiled) and from_first(lambda: compiling.available(self.device))
+
+    def _compile_once(self, x: list[Tensor]) -> None:
+        """Compile before the first step, on its views, and forget what that computed."""
+        if self.tried:
+            return
+        self.tried = True
+        ours = [self.embedder, *([self.momentum_encoder.embedder] if self.momentum_encoder else [])]
+        parts = [part for embedder in ours for part in embedder.parts]
+        if not self.loss.reads_values:
+            parts.append(self.loss)
+
+        def step() -> None:
+            more = self.loss_arguments(x)
+            self.embedder.backward(x, lambda z: self.objective(z, **more))
+
+        with torch.random.fork_rng(), unchanged_buffers(nn.ModuleList(parts)):
+            self.compiled = compiling.compile_all(parts, step)
 
     def refuse_bad_losses(self) -> None:
         """Raises FloatingPointError if one of the last ten losses is NaN or inf."""
@@ -144,52 +239,5 @@ class Trainer:
 
     def progress(self) -> dict[str, str]:
         """What a progress bar shows."""
-        rate = len(self.values) * self.run.recipe.batch / self.seconds
+        rate = len(self.values) * self.batches.batch / self.seconds
         return {"loss": f"{float(self.values[-1]):.3f}", "images_per_s": f"{rate:.0f}"}
-
-    def state(self) -> dict:
-        """All that is needed to go on."""
-        values = torch.stack(self.values).cpu() if self.values else torch.empty(0)
-        reached = {"step": self.step, "values": values, "seconds": self.seconds, "images": len(self.labels)}
-        learning = {name: getattr(self, name).state_dict() for name in ("loss", "predictor", "optimiser")}
-        keys = self.momentum_encoder.state() if self.momentum_encoder else None
-        targets = self.targets.state() if self.targets else None
-        others = {"keys": keys, "targets": targets, "rng": torch.get_rng_state()}
-        return {**self.run.state(), **reached, **learning, **others}
-
-    def restore(self, state: dict, where: str) -> None:
-        """Go on from a checkpoint. Raises ValueError if it lacks the optimiser or was made on other data."""
-        again = "resume=False starts again"
-        if "optimiser" not in state:
-            raise ValueError(f"{where}: was saved without its optimiser and cannot go on; {again}")
-        if state["images"] != len(self.labels):
-            given = f"{state['images']} images, and {self.run.recipe.data} gives {len(self.labels)} now"
-            raise ValueError(f"{where}: was trained on {given}; restore the data, or {again}")
-        self.step = state["step"]
-        self.values = list(state.get("values", torch.empty(0)).to(self.device).unbind())
-        self.seconds = state.get("seconds", 0.0)
-        self.loss.load_state_dict(state["loss"])
-        self.predictor.load_state_dict(state.get("predictor", {}))
-        if self.momentum_encoder:
-            self.momentum_encoder.restore(state["keys"])
-        if self.targets:
-            self.targets.restore(state["targets"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        torch.set_rng_state(state["rng"])
-
-
-def views_of(recipe: Recipe, side: int) -> tuple[views.View, ...]:
-    """The recipe's views of images of that side: the full ones, then the small crops."""
-    full = recipe.full_views or len(views.PRESETS[recipe.views])
-    small = recipe.local_size or round(3 / 7 * (recipe.view_size or side))
-    return views.multi_crop(recipe.views, full, recipe.local_views, recipe.view_size, small)
-
-
-def predictor(recipe: Recipe) -> nn.Module:
-    """The layers between head and loss (MoCo v3), their weights from a seed of their own, or the identity."""
-    if not recipe.predictor:
-        return nn.Identity()
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seeded(recipe.seed, 0, 0, 0).initial_seed())
-        E, norm = recipe.embedding, recipe.last_norm
-        return models.head(E, recipe.hidden, E, norm, recipe.predictor, recipe.activation)

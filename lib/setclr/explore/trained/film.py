@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn
-from setclr.training.checkpoint import Run
+from setclr.training.run import Run
 
 SHOWN, NEIGHBOURS = 180, 6
 SPREAD = 12  # about how far t-SNE spreads as many points

@@ -11,7 +11,7 @@ from setclr.evaluation import features, knn, pixels
 from setclr.explore.kit.panel import Picture, still
 from setclr.explore.kit.tiles import decoded
 from setclr.palette import BLUE, GREEN, GREY, OCHRE, PURPLE, VERMILION
-from setclr.training.checkpoint import Run, new_run
+from setclr.training.run import Run, new_run
 
 STYLES = list(zip((BLUE, VERMILION, GREEN, PURPLE, OCHRE), ("-", "--", "-.", ":", (0, (5, 1)))))
 

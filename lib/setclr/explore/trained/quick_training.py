@@ -16,7 +16,7 @@ def quick_sets(n: int) -> tuple[ImageSet, ImageSet]:
 
 
 def train_epoch(trainer: Trainer) -> None:
-    """One epoch, added to the rows of the trainer's run."""
+    """One epoch, added to the history."""
     for _ in trainer.epoch():
         pass
-    trainer.run.rows.append(trainer.close_epoch())
+    trainer.close_epoch()

@@ -17,9 +17,8 @@ from setclr.explore.kit.tiles import decoded
 from setclr.explore.trained.quick_training import quick_sets, train_epoch
 from setclr.palette import BLUE, FIELD, GREY, VERMILION
 from setclr.recipes import Recipe
-from setclr.training.checkpoint import Run, new_run
+from setclr.training.run import Run, new_run
 from setclr.training.seeding import seeded
-from setclr.training.trainer import Trainer
 
 TEMPERATURES = (0.004, 0.02, 0.1, 0.5, 2.5)  # equal steps on a logarithmic slider
 BETAS = (0.0625, 0.25, 1.0, 4.0, 16.0)
@@ -103,7 +102,7 @@ def quick_grid(epochs: int = 2, n: int = 128) -> tuple[Grid, Outcome]:
         for value in values:
             recipe = Recipe(LOSSES[name].format(value), views="photo", epochs=epochs, lr=3e-3, last_norm=True)
             run = new_run(recipe, channels=3)
-            trainer = Trainer(run, train, torch.device("cpu"))
+            trainer = run.trainer(train, torch.device("cpu"))
             while not run.finished:
                 train_epoch(trainer)
             grid[name, value] = outcome(run, train, test)

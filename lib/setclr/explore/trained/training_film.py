@@ -12,8 +12,7 @@ from setclr.explore.trained.film import NEIGHBOURS, Film
 from setclr.explore.trained.quick_training import quick_sets, train_epoch
 from setclr.palette import BLUE, GREEN, GREY, ORANGE, VERMILION
 from setclr.recipes import RECIPES, Recipe
-from setclr.training.checkpoint import new_run
-from setclr.training.trainer import Trainer
+from setclr.training.run import new_run
 
 MAP, THUMB = 480, 22  # pixels of the map and of a photograph on it
 
@@ -59,7 +58,7 @@ def quick_film(recipe: Recipe, epochs: int = 2, n: int = 360) -> Film:
     train, test = quick_sets(n)
     film, run = Film(train, test), new_run(recipe, channels=3)
     film(run)
-    trainer = Trainer(run, train, torch.device("cpu"))
+    trainer = run.trainer(train, torch.device("cpu"))
     for _ in range(epochs):
         train_epoch(trainer)
         film(run)

@@ -1,0 +1,73 @@
+"""torch.compile for a training run: where it pays within the run, and in words where it cannot be had."""
+
+import copy
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+from torch._dynamo.exc import TorchDynamoException
+from torch._inductor.exc import InductorError
+from torch.utils.flop_counter import FlopCounterMode
+
+FAILURES = (TorchDynamoException, InductorError)
+# Rough speeds of one processor's eager loop, and what compiling takes there; a GPU counts as fifty of them.
+FLOPS, NUMBERS, COMPILING = 4e10, 4e8, 60.0
+GPU = 50
+
+
+def pays(encoder: nn.Module, shapes: Sequence[Sequence[int]], steps: int, device: torch.device) -> bool:
+    """Whether a run of `steps` forward and backward passes of views of these shapes is long enough for it.
+
+    Counted from the operations and the sizes of the encoder's maps, not measured: the same call decides the
+    same every time. False for an encoder that cannot be counted without its numbers.
+    """
+    numbers = 0
+
+    def count(module: nn.Module, inputs: object, output: object) -> None:
+        nonlocal numbers
+        numbers += output.numel() if isinstance(output, Tensor) else 0
+
+    try:
+        ghost = copy.deepcopy(encoder).to("meta")
+        for module in ghost.modules():
+            module.register_forward_hook(count)
+        with FlopCounterMode(display=False) as products, torch.no_grad():
+            for shape in shapes:
+                ghost(torch.empty(*shape, device="meta"))
+    except (RuntimeError, NotImplementedError):
+        return False
+    seconds = 3 * steps * (products.get_total_flops() / FLOPS + numbers / NUMBERS)
+    return seconds / (GPU if device.type == "cuda" else 1) > 2 * COMPILING
+
+
+@cache
+def available(device: torch.device) -> bool:
+    """Whether torch.compile works here at all, tried on one sum. A warning says why it does not."""
+    try:
+        torch.compile(torch.add)(torch.ones(2, device=device), 1)
+    except FAILURES as error:
+        warn(error)
+        return False
+    return True
+
+
+def compile_all(parts: Sequence[nn.Module], step: Callable[[], object]) -> bool:
+    """Compile the modules in place and try a `step` with them. False, with a warning that says why, where it
+    fails: they are then as they were."""
+    for part in parts:
+        part.compile(dynamic=False)
+    try:
+        step()
+    except FAILURES as error:
+        for part in parts:
+            part._compiled_call_impl = None
+        warn(error)
+        return False
+    return True
+
+
+def warn(error: Exception) -> None:
+    reason, hint = str(error).strip().splitlines()[0], "on a CPU torch.compile needs a C++ compiler"
+    warnings.warn(f"training goes on uncompiled, more slowly: {reason}; {hint} (g++)", stacklevel=2)

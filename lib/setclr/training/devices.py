@@ -1,0 +1,59 @@
+"""Where a training runs, and what torch is told there."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from setclr.checks import integer
+from setclr.training.precision import Precision
+
+
+def choose_device(name: str | torch.device | None) -> torch.device:
+    """The device of that name, or for None a GPU if there is one. Raises ValueError for an unknown device."""
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device must be cpu, cuda or another that torch finds, got {name!r}") from error
+
+
+def workers_for(workers: int | None) -> int:
+    """How many processes read images: as many as asked for, or one less than the processors, at most 8."""
+    if workers is None:
+        return min(8, max(1, (os.cpu_count() or 1) - 1))
+    return integer("workers", workers, least=0, hint="it is the number of processes")
+
+
+@contextmanager
+def settings(precision: Precision, deterministic: bool) -> Iterator[None]:
+    """torch's global settings for a step on a GPU, put back afterwards; a CPU has none.
+
+    float32 means float32: TF32 is for bf16 and fp16. cuDNN tries out its algorithms unless `deterministic`,
+    which also refuses operations whose sums come in any order.
+    """
+    if precision.device.type != "cuda":
+        yield
+        return
+    if deterministic:  # cuBLAS reads it when it is first used
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    cudnn: Any = torch.backends.cudnn
+    tf32 = "ieee" if precision.name == "float32" else "tf32"
+    wanted: list[tuple[Any, str, Any]] = [
+        (torch.backends.cuda.matmul, "fp32_precision", tf32), (cudnn.conv, "fp32_precision", tf32),
+        (cudnn, "benchmark", not deterministic), (cudnn, "deterministic", deterministic),
+    ]  # fmt: skip
+    before = [getattr(where, name) for where, name, _ in wanted]
+    strict = torch.are_deterministic_algorithms_enabled()
+    try:
+        for where, name, value in wanted:
+            setattr(where, name, value)
+        torch.use_deterministic_algorithms(strict or deterministic)
+        yield
+    finally:
+        torch.use_deterministic_algorithms(strict)
+        for (where, name, _), value in zip(wanted, before):
+            setattr(where, name, value)

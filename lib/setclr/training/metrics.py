@@ -1,0 +1,42 @@
+"""What is done with the numbers of each epoch: a CSV file, TensorBoard, or a function of one's own."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from setclr.training.checkpoint import write_history
+
+Metric = Callable[[list[dict]], object]  # called after every epoch with the history, a row for each
+
+
+class CSV:
+    """Writes the history to FOLDER/history.csv."""
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+
+    def __call__(self, rows: list[dict]) -> None:
+        write_history(self.folder, rows)
+
+
+class TensorBoard:
+    """Writes every number of an epoch to TensorBoard's files in a folder. Raises ModuleNotFoundError where
+    the package tensorboard is not installed."""
+
+    def __init__(self, folder: str | Path):
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError("tensorboard is not installed: pip install tensorboard") from error
+        self.folder, self.open = str(folder), SummaryWriter
+        self.writer: SummaryWriter | None = None
+        self.written = 0
+
+    def __call__(self, rows: list[dict]) -> None:
+        if self.writer is None:  # what an interrupted run wrote from here on is hidden
+            self.written = len(rows) - 1
+            self.writer = self.open(self.folder, purge_step=self.written + 1)
+        for row in rows[self.written :]:
+            for name, value in row.items():
+                self.writer.add_scalar(name, value, row["epoch"])
+        self.written = len(rows)
+        self.writer.flush()

@@ -1,0 +1,112 @@
+"""A pretraining run: a recipe and what was learnt by it, kept in a folder."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import nn
+
+from setclr.data import ImageSet
+from setclr.recipes import Recipe
+from setclr.training import building
+from setclr.training.checkpoint import read, write, write_history
+from setclr.training.trainer import Trainer
+
+
+@dataclass
+class Run:
+    """A pretraining run: its `recipe`, its `history` so far, and what it learned (`encoder`, `head`).
+    `precision` and `compiled` are what was used, None before training."""
+
+    recipe: Recipe
+    encoder: nn.Module
+    head: nn.Module
+    channels: int
+    rows: list[dict] = field(default_factory=list)
+    precision: str | None = None
+    compiled: bool | None = None
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """A row for each epoch: epoch (from 1), loss (its mean), lr, seconds, images_per_s, the loss's learnt
+        parameters if it has any, and what `on_epoch` returned."""
+        return pd.DataFrame(self.rows)
+
+    @property
+    def finished(self) -> bool:
+        return len(self.rows) >= self.recipe.epochs
+
+    def save(self, out: str | Path) -> None:
+        """Write recipe, history and weights to the folder `out`, but not what only further training needs."""
+        write_history(Path(out), self.rows)
+        write(Path(out), self.state())
+
+    def state(self) -> dict:
+        learned = {"encoder": self.encoder.state_dict(), "head": self.head.state_dict()}
+        used = {"precision": self.precision, "compiled": self.compiled}
+        return {**self.about(), "history": self.rows, **used, **learned}
+
+    def about(self) -> dict:
+        """What says which encoder and head these are, as plain data."""
+        return {"recipe": self.recipe.to_dict(), "channels": self.channels}
+
+    def trainer(self, images: ImageSet, device: torch.device, **more: Any) -> Trainer:
+        """The trainer that goes on with this run; `more` as in `building.trainer_of`."""
+        made = building.trainer_of(self.recipe, self.encoder, self.head, images, device, **more)
+        made.rows, made.about = self.rows, self.about()
+        return made
+
+
+def new_run(recipe: Recipe, channels: int) -> Run:
+    """A run with new weights, a function of the recipe's seed; the global random state does not change."""
+    return Run(recipe, *building.models_of(recipe, channels), channels)
+
+
+def load_run(out: str | Path) -> Run:
+    """The run that `pretrain(..., out=out)` or `Run.save(out)` wrote, on the CPU, in eval mode. Raises
+    FileNotFoundError if there is no checkpoint; ValueError if the file is truncated or of another kind, or
+    its weights are those of another model."""
+    run = run_of(read(Path(out)), str(out))
+    nn.ModuleList([run.encoder, run.head]).eval()
+    return run
+
+
+def run_of(state: dict, where: str = "the checkpoint") -> Run:
+    """The run that a checkpoint's contents describe. Raises ValueError if weights and recipe do not fit."""
+    if not {"recipe", "channels"} <= set(state):
+        raise ValueError(
+            f"{where}: holds no recipe, so a Trainer wrote it; its own fit(out=...) goes on with it"
+        )
+    run = new_run(Recipe.from_dict(state["recipe"]), state["channels"])
+    run.precision, run.compiled = state.get("precision", "float32"), state.get("compiled", False)
+    for name, part in (("encoder", run.encoder), ("head", run.head)):
+        refuse_other_weights(part, state[name], f"{where}: its {name} is not the recipe's")
+        part.load_state_dict(state[name])
+    run.rows = state["history"]
+    return run
+
+
+def refuse_other_weights(part: nn.Module, weights: dict, complaint: str) -> None:
+    """Raises ValueError with the first difference if the weights belong to another model."""
+    wanted, found = ({key: tuple(x.shape) for key, x in d.items()} for d in (part.state_dict(), weights))
+    for key in [*wanted, *found]:
+        if wanted.get(key) != found.get(key):
+            said = f"{key!r} is {found.get(key, 'missing')}, and must be {wanted.get(key, 'absent')}"
+            remedy = "take the checkpoint as it was written, or train again in another folder"
+            raise ValueError(f"{complaint} ({said}): they come from different runs; {remedy}")
+
+
+def refuse_other_recipe(
+    out: Path, stored: Recipe, wanted: Recipe, argument: str = "out", used: str | None = None
+) -> None:
+    """Raises ValueError with the differences if the run in `out` has another recipe. A wanted precision
+    "auto" is whatever was used; another one must be `used`, None: the stored recipe's."""
+    there, now = stored.to_dict(), wanted.to_dict()
+    there["precision"] = now["precision"] if wanted.precision == "auto" else used or stored.precision
+    different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]
+    if different:
+        remedy = "resume=False to replace it" if argument == "out" else "remove it"
+        said = f"{out}: holds a run of another recipe ({'; '.join(different)})"
+        raise ValueError(f"{said}; choose another {argument}=, or {remedy}")
