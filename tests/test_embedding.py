@@ -9,8 +9,9 @@ from torch import nn
 from setclr import models
 from setclr.losses import GroCo, InfoNCE
 from setclr.training.embedding import Embedder, unchanged_buffers
+from setclr.training.precision import Precision
 
-CPU = torch.device("cpu")
+CPU = Precision("float32", torch.device("cpu"))
 LOSS = InfoNCE(0.2) + 0.3 * GroCo()
 
 

@@ -207,7 +207,6 @@ def test_descent_is_gradient_descent():
 def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeypatch):
     import torch
 
-    from setclr import data
     from setclr.data import ImageSet
     from setclr.explore.trained.film import Film
     from setclr.recipes import Recipe
@@ -215,10 +214,9 @@ def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeyp
 
     images = torch.randint(0, 256, (60, 3, 32, 32), dtype=torch.uint8)
     few = ImageSet(images, torch.arange(60) % 3, tuple("abc"))
-    monkeypatch.setattr(data, "load", lambda *args, **kwargs: few)
     recipe = Recipe("InfoNCE()", views="photo", epochs=3, batch=20)
     film = Film(few, few, tmp_path / "film.npz")
-    run = pretrain(recipe, tmp_path, on_epoch=film)
+    run = pretrain(recipe, tmp_path, on_epoch=film, images=few)
     assert len(film) == 4 and list(run.history.knn) == film.accuracy[1:]
 
     again = Film(few, few, tmp_path / "film.npz")

@@ -8,7 +8,7 @@ import torch
 from conftest import numpy_shifted
 from test_explore import opened
 
-from setclr import data, explore
+from setclr import explore
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn
 from setclr.explore.trained.comparison import (
@@ -220,11 +220,9 @@ def test_one_epoch_is_no_curve():
 
 
 @pytest.fixture
-def few(monkeypatch):
+def few():
     images = torch.randint(0, 256, (60, 3, 32, 32), dtype=torch.uint8)
-    few = ImageSet(images, torch.arange(60) % 3, tuple("abc"))
-    monkeypatch.setattr(data, "load", lambda *args, **kwargs: few)
-    return few
+    return ImageSet(images, torch.arange(60) % 3, tuple("abc"))
 
 
 def quick(loss: str, epochs: int = 2) -> Recipe:
@@ -236,8 +234,8 @@ def test_live_curves_grow_with_every_epoch_and_enter_the_history(few, monkeypatc
     live = LiveCurves(few, few)
     monkeypatch.setattr(live, "show", lambda: shown.append({k: len(v[0]) for k, v in live.curves.items()}))
     a, b = "InfoNCE(temperature=0.1)", "InfoNCE(temperature=0.5)"
-    run = pretrain(quick(a), on_epoch=live)
-    pretrain(quick(b, 3), on_epoch=live)
+    run = pretrain(quick(a), images=few, on_epoch=live)
+    pretrain(quick(b, 3), images=few, on_epoch=live)
     assert shown == [{a: 0}, {a: 1}, {a: 2}, *({a: 2, b: n} for n in range(4))]
     losses, found = live.curves[a]
     assert losses == list(run.history.loss) and list(run.history.knn) == [found[1], found[2]]

@@ -14,6 +14,7 @@ from setclr.losses import IOT, MMCL, InfoNCE, QARe
 from setclr.recipes.recipe import Recipe
 from setclr.reports import costs
 from setclr.training.embedding import Embedder
+from setclr.training.precision import Precision
 
 SECONDS = {"InfoNCE": {32: 1e-3, 64: 4e-3}, "QARe": {32: 2e-3, 64: 2e-3}, "MMCL": {32: 1e-3, 64: 8e-3}}
 KEPT = {"InfoNCE": {32: 10_000, 64: 40_000}, "QARe": {32: 5_000, 64: 9_000}, "MMCL": {32: 2_000, 64: 9_000}}
@@ -140,7 +141,8 @@ def test_an_encoder_is_counted_without_being_computed():
 def test_chunks_keep_less():
     encoder, width = models.encoder("conv4")
     embedder = {
-        chunk: Embedder(encoder, models.head(width, 8, 4), torch.device("cpu"), chunk) for chunk in (None, 4)
+        chunk: Embedder(encoder, models.head(width, 8, 4), Precision("float32", torch.device("cpu")), chunk)
+        for chunk in (None, 4)
     }
     peaks = {}
     for chunk, one in embedder.items():

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from setclr.data import ImageSet
 from setclr.recipes import Recipe
-from setclr.training.optimisers import LARS, make_optimiser
-from setclr.training.schedule import learning_rate, peak_rate
+from setclr.training.building import peak_rate
+from setclr.training.optimisers import LARS, check_optimiser, make_optimiser
+from setclr.training.run import new_run
 
 BASE = Recipe("InfoNCE()", lr=0.3, batch=512, momentum=0.8, weight_decay=0.01)
 
@@ -145,7 +147,7 @@ ORACLES = {
 @pytest.mark.parametrize("name", ORACLES)
 def test_recipes_get_the_optimiser_they_name_with_all_its_settings(name):
     def made(parameters):
-        return make_optimiser(replace(BASE, optimiser=name), nn.ParameterList(parameters), nn.Identity())
+        return make_optimiser(name, nn.ParameterList(parameters), nn.Identity(), 0.3, 0.8, 0.01)
 
     parameters, gradients = some(0, *SHAPES), [some(seed, *SHAPES) for seed in (1, 2, 3)]
     found, expected = (moved(each, parameters, gradients) for each in (made, ORACLES[name]))
@@ -156,11 +158,18 @@ def test_recipes_get_the_optimiser_they_name_with_all_its_settings(name):
 def test_the_rate_grows_with_the_batch(name):
     scaled = replace(BASE, optimiser=name, lr_batch=256)
     assert peak_rate(BASE) == 0.3 and peak_rate(scaled) == pytest.approx(0.6)
-    assert make_optimiser(scaled, nn.Linear(2, 2), nn.Identity()).param_groups[0]["lr"] == peak_rate(scaled)
-    for recipe in (scaled, replace(scaled, warmup=2), replace(scaled, schedule="constant")):
-        plain = replace(recipe, lr=0.6, lr_batch=None)
-        for step in range(0, 200, 7):
-            assert learning_rate(recipe, step, 10) == pytest.approx(learning_rate(plain, step, 10))
+    images = ImageSet(torch.zeros(512, 3, 16, 16, dtype=torch.uint8), torch.zeros(512).long(), ("a",))
+    trainer = new_run(scaled, channels=3).trainer(images, torch.device("cpu"))
+    assert [group["initial_lr"] for group in trainer.optimiser.param_groups] == [peak_rate(scaled)]
+
+
+def test_every_parameter_that_learns_is_in_the_optimiser():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    sgd = torch.optim.SGD(model[0].parameters(), 0.1)
+    with pytest.raises(ValueError, match=r"lacks 1.weight \(2 in all\); add it, or .*requires_grad_"):
+        check_optimiser(sgd, model)
+    model[1].requires_grad_(False)
+    assert check_optimiser(sgd, model).param_groups[0]["initial_lr"] == 0.1
 
 
 @pytest.mark.gpu

@@ -181,6 +181,7 @@ class SyncBatchNorm(_BatchNorm):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return super().forward(x)
+        dtype, x = x.dtype, x.to(torch.promote_types(x.dtype, torch.float32))
         over = [dim for dim in range(x.ndim) if dim != 1]
         shape = [-1 if dim == 1 else 1 for dim in range(x.ndim)]
         count = world() * x.numel() // x.shape[1]
@@ -194,7 +195,7 @@ class SyncBatchNorm(_BatchNorm):
             self.running_mean.lerp_(mean.detach(), self.momentum)
             self.running_var.lerp_(variance.detach() * count / (count - 1), self.momentum)
         x = centred * (variance + self.eps).rsqrt().view(shape)
-        return x * self.weight.view(shape) + self.bias.view(shape) if self.affine else x
+        return (x * self.weight.view(shape) + self.bias.view(shape) if self.affine else x).to(dtype)
 
     def _check_input_dim(self, x: Tensor) -> None:
         """Any rank ≥ 2 is right."""

@@ -18,7 +18,7 @@ from setclr.training.optimisers import make_optimiser
 from setclr.training.seeding import seeded
 from setclr.training.trainer import Trainer
 from setclr.views import View, apply_all
-from setclr.views.augmentation import NUMBERS
+from setclr.views.chance import NUMBERS
 
 FLIP = sum(list(NUMBERS.values())[: list(NUMBERS).index("flip")])  # its column in the draws
 PAIRS = "(2, n, C, H, W) uint8, two views of n >= 2 things, C = 1 or 3; two_views makes them"

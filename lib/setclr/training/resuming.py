@@ -19,7 +19,7 @@ def state_of(trainer: "Trainer") -> dict:
     if trainer.device.type == "cuda":
         random["cuda"] = torch.cuda.get_rng_state(trainer.device)
     return {
-        **trainer.about, "history": trainer.rows, "draws": getattr(views, 'DRAWS', 2),
+        **trainer.about, "history": trainer.rows, "draws": views.DRAWS,
         "precision": trainer.precision.name, "compiled": trainer.compiled,
         "step": trainer.step, "values": values, "seconds": trainer.seconds, "images": len(trainer.images),
         **{name: getattr(trainer, name).state_dict() for name in PARTS},
@@ -39,7 +39,7 @@ def restore(trainer: "Trainer", state: dict, where: str) -> None:
         given = f"{state['images']} images, and there are {len(trainer.images)} now"
         raise ValueError(f"{where}: was trained on {given}; restore the data, or {again}")
     finished = len(state["history"]) >= trainer.epochs
-    if not finished and state.get("draws", 1) != getattr(views, "DRAWS", 2):
+    if not finished and state.get("draws", 1) != views.DRAWS:
         said = f"version {state.get('draws', 1)} of the random views, and this setclr has another"
         raise ValueError(f"{where}: was begun with {said}; finish it with the version before, or {again}")
     used, now = state.get("precision", "float32"), trainer.precision.name

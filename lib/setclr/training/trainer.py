@@ -159,9 +159,7 @@ class Trainer:
             order = self.batches.of(epoch)
             for position in range(first if epoch == first_epoch else 0, self.steps):
                 generator = seeded(seed, epoch, position)
-                draws = views.draw(self.views, self.batches.batch, generator)[
-                    rank() * share : (rank() + 1) * share
-                ]
+                draws = views.draw(self.views, share, generator, first=rank() * share)
                 yield order[position, rank() * share : (rank() + 1) * share], draws
 
     def update(self, x: list[Tensor]) -> Tensor:
