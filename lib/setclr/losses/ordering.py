@@ -113,7 +113,9 @@ class GroCo(SetLoss):
                 here = slice(views.start, views.stop)
                 positives = positive_columns(mates, views, G, views.stop <= own)
                 column = torch.cat([negatives[here], positives], dim=-1)
-                near = pool if len(views) == V else pool[here]  # the slice's gradient would be one more matrix
+                near = (
+                    pool if len(views) == V else pool[here]
+                )  # the slice's gradient would be one more matrix
                 if self.pool == "all":
                     similarity = near.gather(-1, column)
                 else:

@@ -85,7 +85,7 @@ def unit(name: str, x: Tensor) -> Tensor:
 
 
 class _Unit(torch.autograd.Function):
-    """u = x/‖x‖. Its gradient (g − u⟨u, g⟩)/‖x‖, written out, is half of the operations that autograd makes."""
+    """u = x/‖x‖, with the gradient (g − u⟨u, g⟩)/‖x‖: half of the operations that autograd would make."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, scale: Tensor) -> Tensor:
