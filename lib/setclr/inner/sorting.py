@@ -95,18 +95,18 @@ def top_probability(
 ) -> Tensor:
     """Probability that each element lands among the `top` last (largest) places.
 
-    These are the column sums of P's last rows, the p of GroCo's eq. 6. The row vector 1_topᵀ is pushed
-    through P = P_L ⋯ P_1 from the left, so no matrix is ever formed.
+    These are the column sums of P's last rows, the p of GroCo's eq. 6. In the odd-even network the row vector
+    1_topᵀ is pushed through P = P_L ⋯ P_1 from the left, so no matrix is ever formed.
 
     Takes x (..., n) float32 or float64, 1 ≤ top ≤ n; beta, kind and swap as in `sorting_network`.
     Returns (..., n), each in [0, 1]; they sum to `top`. Differentiable once.
     Raises ValueError: an argument is not as above; the message names it.
-    Cost: O(L n) time and memory for L layers, O(n²) for odd-even, where P itself costs O(n³) or more.
+    Cost: odd-even O(n²) time and memory, bitonic that of P, which in an odd-even network is O(n³).
     """
     _check(x, beta, swap)
     n = x.shape[-1]
     integer("top", top, least=1, most=n, hint="it counts places of the list")
-    if kind == "bitonic":
+    if choice("kind", kind, KINDS) == "bitonic":
         return sorting_network(x, beta, kind, swap).P[..., n - top :, :].sum(-2)
     return _TopProbability.apply(x.reshape(-1, n), top, float(beta), swap).view(x.shape)
 
