@@ -13,13 +13,13 @@ class LocalFeatures(nn.Module):
 
     def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
-        pools = [module for module in encoder.modules() if isinstance(module, nn.AvgPool2d)]
-        self.encoder = encoder
+        layers = list(encoder.children())
+        pools = [layer for layer in layers if isinstance(layer, nn.AvgPool2d)]
         middle = getattr(encoder, "layer2", pools[1] if len(pools) > 1 else None)
-        if middle is None:
+        if middle is None or type(encoder).__name__ not in ("Sequential", "ResNet"):
             wanted, got = "(conv4, resnet32, resnet18, resnet50)", type(encoder).__name__
             raise ValueError(f"encoder must have a map half-way for DeepInfoMax {wanted}, got {got}")
-        self.middle = middle
+        self.encoder, self.half = encoder, layers.index(middle) + 1
 
     def forward(self, x: Tensor) -> Tensor:
         whole, local = self.parts(x)
@@ -27,13 +27,17 @@ class LocalFeatures(nn.Module):
 
     def parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Features (N, D) and local features (N, L, C)."""
-        maps: list[Tensor] = []
-        hook = self.middle.register_forward_hook(lambda module, inputs, output: maps.append(output))
-        try:
-            whole = self.encoder(x)
-        finally:
-            hook.remove()
-        return whole, maps[0].flatten(2).mT
+        layers = list(self.encoder.children())
+        halfway = through(layers[: self.half], x)
+        return through(layers[self.half :], halfway), halfway.flatten(2).mT
+
+
+def through(layers: list[nn.Module], x: Tensor) -> Tensor:
+    """x after these layers of an encoder that has them in their order; what it averages, it flattens."""
+    for layer in layers:
+        x = layer(x)
+        x = x.flatten(1) if isinstance(layer, nn.AdaptiveAvgPool2d) else x
+    return x
 
 
 class LocalHead(nn.Module):
