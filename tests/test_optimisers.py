@@ -90,6 +90,22 @@ def test_parameters_without_gradient_stay():
     assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
 
 
+def test_all_weights_in_one_go_as_on_a_gpu_move_as_one_by_one():
+    one, all_at_once = (LARS([nn.Parameter(p) for p in some(0, *SHAPES)], 0.3, 0.8, 0.01) for _ in range(2))
+    for seed in (1, 2, 3):
+        for optimiser in (one, all_at_once):
+            for p, g in zip(optimiser.param_groups[0]["params"], some(seed, *SHAPES)):
+                p.grad = g
+        one.step()
+        with torch.no_grad():
+            weights = all_at_once.param_groups[0]["params"]
+            for w in weights:
+                all_at_once.state[w].setdefault("momentum", torch.zeros_like(w))
+            all_at_once._move(weights, all_at_once.param_groups[0])
+    for a, b in zip(one.param_groups[0]["params"], weights):
+        assert torch.equal(a, b)
+
+
 def test_lars_goes_on_exactly_from_its_state():
     def some_steps(model, optimiser, seeds):
         for seed in seeds:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from setclr.checks import number
 
@@ -16,11 +16,13 @@ def make_optimiser(
     groups: list[dict] = [{"params": list(model.parameters())}]
     if own := list(loss.parameters()):
         groups.append({"params": own, "weight_decay": 0.0})
-    if name in ("lars", "sgd"):
-        kind: Any = LARS if name == "lars" else torch.optim.SGD
-        return kind(groups, lr=lr, momentum=momentum, weight_decay=weight_decay)
+    if name == "lars":
+        return LARS(groups, lr, momentum, weight_decay)
+    fused = all(p.is_cuda for p in model.parameters()) or None  # None leaves the choice to torch
+    if name == "sgd":
+        return torch.optim.SGD(groups, lr, momentum, weight_decay=weight_decay, fused=fused)
     kind = torch.optim.AdamW if name == "adamw" else torch.optim.Adam
-    return kind(groups, lr=lr, weight_decay=weight_decay)
+    return kind(groups, lr, weight_decay=weight_decay, fused=fused)
 
 
 def check_optimiser(optimiser: torch.optim.Optimizer, learnt: nn.Module) -> torch.optim.Optimizer:
@@ -68,17 +70,28 @@ class LARS(torch.optim.Optimizer):
         with torch.enable_grad():
             loss = closure() if closure else None
         for group in self.param_groups:
-            for w in group["params"]:
-                if (d := w.grad) is None:
-                    continue
-                if w.ndim > 1:
-                    d = d.add(w, alpha=group["weight_decay"])
-                    size, length = w.norm(), d.norm()
-                    ratio = group["trust"] * size / length
-                    d = d * torch.where((size > 0) & (length > 0), ratio, torch.ones_like(ratio))
-                state = self.state[w]
-                if "momentum" not in state:
-                    state["momentum"] = torch.zeros_like(w)
-                state["momentum"].mul_(group["momentum"]).add_(d)
-                w.add_(state["momentum"], alpha=-group["lr"])
+            held = [w for w in group["params"] if w.grad is not None]
+            for w in held:
+                if "momentum" not in self.state[w]:
+                    self.state[w]["momentum"] = torch.zeros_like(w)
+            on_gpu = (
+                held and held[0].is_cuda
+            )  # few launches there; on a CPU one weight after another, in cache
+            for some in [held] if on_gpu else [[w] for w in held]:
+                self._move(some, group)
         return loss
+
+    def _move(self, weights: list[Tensor], group: dict[str, Any]) -> None:
+        buffers = [self.state[w]["momentum"] for w in weights]
+        steps: list[Any] = [w.grad for w in weights]
+        if several := [i for i, w in enumerate(weights) if w.ndim > 1]:
+            scaled = [weights[i] for i in several]
+            decayed = torch._foreach_add([steps[i] for i in several], scaled, alpha=group["weight_decay"])
+            size, length = (torch.stack(torch._foreach_norm(x)) for x in (scaled, decayed))
+            ratio = torch.where((size > 0) & (length > 0), group["trust"] * size / length, 1)
+            torch._foreach_mul_(decayed, ratio.unbind())
+            for i, d in zip(several, decayed):
+                steps[i] = d
+        torch._foreach_mul_(buffers, group["momentum"])
+        torch._foreach_add_(buffers, steps)
+        torch._foreach_add_(weights, buffers, alpha=-group["lr"])
