@@ -47,10 +47,11 @@ def train(recipe: Recipe) -> tuple[list, dict]:
     generator = shifted(0)
     images = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=generator)
     run = new_run(recipe, channels=3)
-    trainer = run.trainer(ImageSet(images, torch.arange(70) % 5, tuple("abcde")), torch.device("cpu"))
     # In float32 Adam turns rounding of gradients that are zero (a bias before a batch norm) into whole steps.
-    for module in (trainer.model, trainer.loss):
-        module.double()
+    run.encoder.double()
+    run.head.double()
+    trainer = run.trainer(ImageSet(images, torch.arange(70) % 5, tuple("abcde")), torch.device("cpu"))
+    trainer.loss.double()
     trainer.view_batches = ([views.double() for views in sizes] for sizes in trainer.view_batches)
     losses = []
     for _ in range(recipe.epochs):

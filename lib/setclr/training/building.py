@@ -38,8 +38,9 @@ def trainer_of(
 ) -> Trainer:
     """The trainer that the recipe describes, of these models. `more` is what a recipe does not decide:
     `workers`, `compiled`, `deterministic`, or another `precision`."""
-    loss, predictor = recipe.parsed_loss.to(device), predictor_of(recipe)
-    model = nn.ModuleList([encoder, head, *([predictor] if predictor else [])]).to(device)
+    loss, model = recipe.parsed_loss.to(device), nn.ModuleList([encoder, head]).to(device)
+    if predictor := predictor_of(recipe):
+        model.append(predictor.to(next(head.parameters())))
     momentum, decay = recipe.momentum, recipe.weight_decay
     optimiser = make_optimiser(recipe.optimiser, model, loss, peak_rate(recipe), momentum, decay)
     return Trainer(

@@ -80,7 +80,9 @@ def tensors_from_first(make: Callable[[], Value]) -> Value:
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
     for i, kind in enumerate(kinds):
         if isinstance(kind, _Tensor):
-            x = leaves[i].to(device) if leaves else torch.empty(kind.shape, dtype=kind.dtype, device=device)
+            x = torch.empty(kind.shape, dtype=kind.dtype, device=device)
+            if leaves:
+                x.copy_(leaves[i])  # its memory may be in another order
             dist.broadcast(x, 0)
             kinds[i] = leaves[i] if leaves else x.cpu()
     return tree_unflatten(kinds, form)
