@@ -1,6 +1,6 @@
 """make bench: what losses, views and panels cost, as ratios within one run or as times of this machine.
 
-python tests/bench.py [losses] [memory] [compiled] [views] [panels]     all of them without arguments
+python tests/bench.py [losses] [launches] [memory] [compiled] [views] [panels]  all of them without arguments
 """
 
 import multiprocessing
@@ -13,8 +13,10 @@ from collections.abc import Callable
 import ipywidgets
 import numpy as np
 import torch
+from looks_at_values import why
 
 from setclr import explore, losses, views
+from setclr.reports import costs
 
 LOSSES = [
     "InfoNCE(0.5)",
@@ -108,13 +110,23 @@ def peak(text: str, N: int) -> float:
     return grown / (2**20 if sys.platform == "darwin" else 2**10)
 
 
+def launches(N: int = 256) -> None:
+    """Operations that a GPU is asked for in forward and backward, V=2; the same on every machine."""
+    print(f"\n{'launches at N = ' + str(N):42}")
+    z = torch.randn(2, N, E, device="meta", requires_grad=True)
+    for text in LOSSES:
+        loss = losses.parse(text)
+        count = why(loss) or costs.launches(lambda loss=loss: loss.score(loss.points(z)).backward())
+        print(f"{text:42}{count:>9}")
+
+
 def compiled(N: int = 256) -> None:
     """torch.compile (inductor) of the losses that look at no values: time beside eager's, and how far off."""
     torch.set_num_threads(1)
     print(f"\n{'compiled at N = ' + str(N) + ', ms':42}    eager compiled      off by")
     z = torch.randn(2, N, E, requires_grad=True)
     for text in LOSSES:
-        if any(word in text for word in ("LinearAssignment()", "exact", "pgd")):
+        if why(losses.parse(text)):
             continue
         torch._dynamo.reset()
         eager = losses.parse(text)
@@ -160,6 +172,13 @@ def values_of(control) -> list:
 
 
 if __name__ == "__main__":
-    parts = {"losses": ratios, "memory": memory, "compiled": compiled, "views": view_rates, "panels": panels}
+    parts = {
+        "losses": ratios,
+        "launches": launches,
+        "memory": memory,
+        "compiled": compiled,
+        "views": view_rates,
+        "panels": panels,
+    }
     for part in sys.argv[1:] or parts:
         parts[part]()

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from looks_at_values import ON_A_GPU, why
 
 from setclr import losses
 from setclr.losses import (
@@ -66,12 +67,6 @@ MANY_VIEWS = [
 ]
 SUMS = [InfoNCE(0.5) + 0.25 * GroCo(), 0.6 * SparseCLR() + 0.4 * QARe()]
 EVERY = TWO_VIEWS + MANY_VIEWS + SUMS
-LOOKS_AT_VALUES = [  # the Hungarian algorithm, and rounds that end when they have converged
-    LinearAssignment(),
-    IOT("both", 0.3, None),
-    MMCL(bandwidth=0.5, solver="exact"),
-    MMCL(solver="pgd"),
-]
 every_loss = pytest.mark.parametrize("loss", EVERY, ids=repr)
 with_assignment = pytest.mark.parametrize("loss", [x for x in EVERY if x.has_assignment], ids=repr)
 
@@ -258,27 +253,7 @@ def test_autocast_does_not_reach_inside(loss):
     assert inside.dtype == torch.float32 and torch.equal(inside, loss(z))
 
 
-def no_look(loss):
-    return pytest.param(
-        loss,
-        id=repr(loss),
-        marks=pytest.mark.xfail(strict=True, raises=(RuntimeError, NotImplementedError))
-        if repr(loss) in map(repr, LOOKS_AT_VALUES)
-        else (),
-    )
-
-
-@pytest.mark.parametrize("loss", [no_look(x) for x in EVERY[: -len(SUMS)]])
-def test_no_look_at_values_that_would_stall_a_gpu(loss):
-    """Tensors on the meta device have no values: whatever wants to see one there fails."""
-    z = torch.randn(2, 6, 5, device="meta", requires_grad=True)
-    extra = [torch.randn(2, 6, 5, device="meta")] if "keys" in loss.takes else [None]
-    extra += [torch.randn(7, 5, device="meta")] if "memory" in loss.takes else [None]
-    loss.score(loss.points(z)).backward()
-    loss.score(loss.points(z, *extra)).backward()
-
-
-@pytest.mark.parametrize("loss", [x for x in EVERY if repr(x) not in map(repr, LOOKS_AT_VALUES)], ids=repr)
+@pytest.mark.parametrize("loss", [x for x in EVERY if why(x) is None], ids=repr)
 def test_compiled_without_a_break_gives_the_same(loss):
     torch._dynamo.reset()
     compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
@@ -494,10 +469,10 @@ def test_the_gpu_gives_what_the_cpu_gives_and_nan_for_nan(loss):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("loss", [x for x in EVERY if repr(x) not in map(repr, LOOKS_AT_VALUES)], ids=repr)
+@every_loss
 def test_a_step_does_not_wait_for_the_gpu(loss):
-    if "QARe" in repr(loss):
-        pytest.skip("eigenvalues wait for the device by themselves")
+    if reason := why(loss, ON_A_GPU):
+        pytest.skip(reason)
     z = torch.randn(2, 16, 8, device="cuda", requires_grad=True)
     loss(z).backward()
     torch.cuda.synchronize()

@@ -28,6 +28,7 @@ class MoCoViT(VisionTransformer):
         super().__init__(**size, weight_init="moco", pos_embed="none", dynamic_img_size=True)
         del self.pos_embed  # None; timm's ViT has the positions of 14 x 14 patches under this name
         self.register_buffer("pos_embed", torch.cat([torch.zeros(1, 384), positions(14, 14, 384)])[None])
+        self.tables: dict[tuple[int, int, int, torch.device], Tensor] = {}  # of the grids met so far
         projection = self.patch_embed.proj.requires_grad_(False)
         nn.init.xavier_uniform_(projection.weight.data.flatten(1))
         nn.init.zeros_(projection.bias)
@@ -35,7 +36,14 @@ class MoCoViT(VisionTransformer):
 
     def _pos_embed(self, x: Tensor) -> Tensor:
         """Patches (N, H, W, 384) → tokens (N, 1 + H·W, 384), the class token first."""
-        x = x.flatten(1, 2) + positions(x.shape[1], x.shape[2], 384, x.device)
+        grid = (x.shape[1], x.shape[2], 384, x.device)
+        if torch.compiler.is_compiling():
+            table = positions(*grid)
+        else:
+            if grid not in self.tables:
+                self.tables[grid] = positions(*grid)
+            table = self.tables[grid]
+        x = x.flatten(1, 2) + table
         return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
 
 
