@@ -155,7 +155,7 @@ def test_crops_of_photographs_of_many_sizes_are_torchvisions(tmp_path):
     for x, group in zip(crops, ([0, 2], [1])):
         for place, v in enumerate(group):
             for i, image in enumerate(images):
-                box = views.boxes(TWO[v], draws[[i], v], *shapes[i])[0].int().tolist()
+                box = views.boxes(TWO, draws[[i]], *shapes[i])[v, 0].int().tolist()
                 want = F.resized_crop(image.float(), *box, [TWO[v].size] * 2, antialias=True)
                 assert float((x[place, i] - want).abs().max()) <= 1.01
 

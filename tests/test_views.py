@@ -12,7 +12,8 @@ from torchvision.transforms import RandomResizedCrop
 from torchvision.transforms.v2 import functional as F
 
 from setclr import views
-from setclr.views import PRESETS, View, apply, augment, draw, parameters, pixels, preset
+from setclr.views import PRESETS, View, apply, augment, draw, numbers, parameters, pixels, preset
+from setclr.views.chance import Parameters
 
 few = settings(max_examples=15)
 sides = st.integers(1, 70)
@@ -44,6 +45,18 @@ def same(a, b, within=1e-5):
     torch.testing.assert_close(a, b, rtol=0, atol=within)
 
 
+def of_one(view, draws, H, W):
+    """The parameters of a single view, (N, …), from its draws (N, 36)."""
+    return Parameters(*(x[0] for x in parameters([view], draws[:, None], H, W)))
+
+
+def cropped(images, view, p):
+    """The crops of one view with these parameters, (N, C, S, S)."""
+    N, _, H, W = images.shape
+    p = Parameters(*(x[None] for x in p))
+    return pixels.crop(images, numbers.cropping(p, H, W, view.size or H), 1)
+
+
 def by_torchvision(image, view, p, i):
     """The view of image i, composed of torchvision's functions with the parameters of its draws."""
     S = view.size or image.shape[-1]
@@ -70,7 +83,7 @@ def test_every_preset_is_torchvisions_composition(name):
     draws = draw(both, len(images), seeded())
     out = apply(images, both, draws)
     for v, view in enumerate(both):
-        p = parameters(view, draws[:, v], 32, 32)
+        p = of_one(view, draws[:, v], 32, 32)
         same(out[v], torch.stack([by_torchvision(image, view, p, i) for i, image in enumerate(images)]))
 
 
@@ -81,7 +94,7 @@ def test_every_preset_is_torchvisions_composition(name):
 def test_any_shape_is_torchvisions_composition(H, W, S, C, seed):
     images, view = photos(4, C, H, W, seed), View(size=S, blur=0.5, solarise=0.3)
     draws = draw([view], 4, seeded(seed))
-    p = parameters(view, draws[:, 0], H, W)
+    p = of_one(view, draws[:, 0], H, W)
     out = apply(images, [view], draws)
     same(out[0], torch.stack([by_torchvision(image, view, p, i) for i, image in enumerate(images)]), 3e-5)
 
@@ -89,11 +102,10 @@ def test_any_shape_is_torchvisions_composition(H, W, S, C, seed):
 @few
 @given(sides, sides, sides, st.booleans(), st.integers(0, 999))
 def test_crop_and_resize(H, W, S, flip, seed):
-    image = torch.rand(1, 3, H, W, generator=seeded(seed))
-    box = parameters(View(scale=(0.01, 1)), draw([View()], 1, seeded(seed))[:, 0], H, W).box
-    top, left, height, width = box[0].int().tolist()
-    want = F.resized_crop(image, top, left, height, width, [S, S], antialias=True)
-    same(pixels.crop(image, S, box, torch.tensor([flip])), want.flip(-1) if flip else want)
+    image, view = torch.randint(0, 256, (1, 3, H, W), generator=seeded(seed)).byte(), View(S, (0.01, 1))
+    p = of_one(view, draw([view], 1, seeded(seed))[:, 0], H, W)._replace(flip=torch.tensor([flip]))
+    want = F.resized_crop(image / 255, *p.box[0].int().tolist(), [S, S], antialias=True)
+    same(cropped(image, view, p), want.flip(-1) if flip else want)
 
 
 def test_the_whole_image_at_its_own_size_is_itself():
@@ -113,8 +125,8 @@ def test_each_colour_change(op, C):
     x = photos(9, C) / 255
     factors = torch.tensor([[1.0, 1, 1, 0]]).repeat(9, 1)
     factors[:, op] = torch.linspace(-0.5, 0.5, 9) if op == 3 else torch.linspace(0, 2, 9)
-    got = x.clone()
-    pixels.jitter(got, factors, torch.rand(9, 4, generator=seeded()).argsort(1))
+    order = torch.rand(9, 4, generator=seeded()).argsort(1)
+    got = pixels.recolour(x, numbers.jittering(factors, order, C, hue=C == 3), apart=False)
     same(got, torch.stack([CHANGES[op](image, float(f)) for image, f in zip(x, factors[:, op])]))
 
 
@@ -125,7 +137,10 @@ def test_hue_of_any_colour(turn, seed):
     colours = torch.rand(64, 3, generator=seeded(seed))
     ties = (4 * torch.rand(64, 3, generator=seeded(seed))).round() / 4
     x = torch.cat([colours, ties]).T.reshape(1, 3, 8, 16)
-    same(pixels.turn_hue(x, torch.tensor([turn])), F.adjust_hue(x, turn))
+    factors, order = torch.tensor([[1, 1, 1, turn]]), torch.tensor([[0, 1, 2, 3]])
+    made = numbers.jittering(factors, order, 3, hue=True)
+    (got,) = pixels.turn_hue([x.flatten(2)], made["turns"], made["hexagon"])
+    same(got.view(x.shape), F.adjust_hue(x, turn))
 
 
 @pytest.mark.parametrize("C", [1, 3])
@@ -138,7 +153,8 @@ def test_grey(C):
 def test_blur_with_the_kernel_of_simclr(side, kernel):
     x, sigma = photos(3, 3, side, side) / 255, torch.tensor([0.1, 2.0, 9.0])
     want = [F.gaussian_blur(image, [kernel] * 2, [float(s)] * 2) for image, s in zip(x, sigma)]
-    same(pixels.blur(x, sigma), torch.stack(want))
+    made = numbers.blurring(sigma[:, None], torch.ones(3, 1), side)
+    same(pixels.blur(x, made["taps"], made["reflections"]), torch.stack(want))
 
 
 def test_solarise():
@@ -157,7 +173,7 @@ def test_solarise():
 )
 def test_crops_are_distributed_as_torchvisions(view, H, W):
     n = 4000
-    boxes = parameters(view, draw([view], n, seeded())[:, 0], H, W).box
+    boxes = of_one(view, draw([view], n, seeded())[:, 0], H, W).box
     top, left, height, width = boxes.T
     assert (boxes == boxes.round()).all() and (boxes[:, 2:] >= 1).all() and (boxes[:, :2] >= 0).all()
     assert (top + height <= H).all() and (left + width <= W).all()
@@ -180,7 +196,7 @@ def test_crops_are_distributed_as_torchvisions(view, H, W):
 
 
 def test_an_image_that_holds_no_crop_gives_its_central_one():
-    box = parameters(View(scale=(1, 1)), draw([View()], 5, seeded())[:, 0], 30, 90).box
+    box = of_one(View(scale=(1, 1)), draw([View()], 5, seeded())[:, 0], 30, 90).box
     assert (box == torch.tensor([0, 25, 30, 40])).all()  # as wide as 4/3 allows
 
 
@@ -195,7 +211,7 @@ def test_parameters_are_distributed_as_asked():
         blur_sigma=(0.5, 1.5),
         solarise=0.1,
     )
-    p = parameters(view, draw([view], n, seeded())[:, 0], 32, 32)
+    p = of_one(view, draw([view], n, seeded())[:, 0], 32, 32)
     for name in ("flip", "grey", "blur", "solarise"):
         assert float(getattr(p, name).float().mean()) == pytest.approx(getattr(view, name), abs=0.015)
     jittered = (p.factors != torch.tensor([1.0, 1, 1, 0])).any(1)
@@ -213,7 +229,7 @@ def test_parameters_are_distributed_as_asked():
 def test_certain_and_impossible_are_what_they_say():
     for chance in (0.0, 1.0):
         view = View(flip=chance, jitter_p=chance, grey=chance, blur=chance, solarise=chance)
-        p = parameters(view, draw([view], 500, seeded())[:, 0], 32, 32)
+        p = of_one(view, draw([view], 500, seeded())[:, 0], 32, 32)
         assert all((mask == bool(chance)).all() for mask in (p.flip, p.grey, p.blur, p.solarise))
         assert ((p.factors != torch.tensor([1.0, 1, 1, 0])).any(1) == bool(chance)).all()
 
@@ -254,7 +270,7 @@ def test_images_and_views_draw_apart():
     images = photos(1).expand(16, -1, -1, -1)
     out = augment(images, preset("qare"), seeded()).flatten(0, 1).flatten(1)
     assert len(out.unique(dim=0)) == 32
-    p = parameters(View(), draw([View()], 16, seeded())[:, 0], 32, 32)
+    p = of_one(View(), draw([View()], 16, seeded())[:, 0], 32, 32)
     assert len(p.box.unique(dim=0)) == 16 and len(p.order.unique(dim=0)) > 8
 
 
@@ -325,7 +341,7 @@ def test_views_of_several_sizes_are_those_of_each_size_apart():
     assert [tuple(x.shape) for x in out] == [(2, 6, 3, 24, 24), (2, 6, 3, 10, 10), (1, 6, 3, 32, 32)]
     for x, group in zip(out, ([0, 2], [1, 3], [4])):
         for place, v in enumerate(group):
-            assert torch.equal(x[place], apply(images, [MANY[v]], draws[:, [v]])[0])
+            same(x[place], apply(images, [MANY[v]], draws[:, [v]])[0], 1e-6)
 
 
 def test_finishing_crops_is_applying_but_for_their_rounding():
@@ -333,9 +349,9 @@ def test_finishing_crops_is_applying_but_for_their_rounding():
     images, draws = photos(24), draw(MANY, 24, seeded())
     crops = []
     for group in views.by_size(MANY):
-        some = [(parameters(MANY[v], draws[:, v], 32, 32).box, MANY[v].size or 32) for v in group]
-        whole = [pixels.crop(images / 255, S, box, torch.zeros(24, dtype=torch.bool)) for box, S in some]
-        crops.append((255 * torch.stack(whole)).round().byte())
+        still = [of_one(MANY[v], draws[:, v], 32, 32)._replace(flip=torch.zeros(24)) for v in group]
+        whole = torch.stack([cropped(images, MANY[v], p) for v, p in zip(group, still)])
+        crops.append((255 * whole).round().byte())
     for got, want in zip(views.finish(crops, MANY, draws), views.apply_all(images, MANY, draws)):
         assert got.dtype == torch.float32 and got.shape == want.shape
         off = (got - want).abs().amax((2, 3, 4))  # a hue turned or a colour solarised may jump at a level

@@ -100,12 +100,12 @@ class Photographs:
         check_draws(draws, len(paths), len(views))
         sides = [self._side(view) for view in views]
         width, height = torch.tensor(_each(_header, paths, threads)).reshape(-1, 2).T
-        cuts = torch.stack([boxes(view, draws[:, v], height, width) for v, view in enumerate(views)], dim=1)
+        cuts = boxes(views, draws, height, width)
         out = [torch.empty(len(g), len(paths), 3, *[sides[g[0]]] * 2, dtype=torch.uint8) for g in groups]
         pixels = {v: x[k].numpy() for x, group in zip(out, groups) for k, v in enumerate(group)}
 
         def fill(i: int) -> None:
-            for v, cut in enumerate(_cuts(paths[i], cuts[i].tolist(), sides)):
+            for v, cut in enumerate(_cuts(paths[i], cuts[:, i].tolist(), sides)):
                 pixels[v][i] = cut
 
         _each(fill, range(len(paths)), threads)

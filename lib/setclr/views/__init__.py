@@ -1,7 +1,8 @@
 """Random views of images, batched: what a view is (`View`, presets) and how a whole batch gets its views."""
 
-from setclr.views.augmentation import apply, apply_all, augment, boxes, check_draws, draw, finish, parameters
+from setclr.views.augmentation import apply, apply_all, augment, finish
+from setclr.views.chance import DRAWS, boxes, check_draws, draw, parameters
 from setclr.views.view import LOCAL_SCALE, PRESETS, View, by_size, multi_crop, preset
 
-__all__ = ["LOCAL_SCALE", "PRESETS", "View", "apply", "apply_all", "augment", "boxes", "by_size"]
+__all__ = ["DRAWS", "LOCAL_SCALE", "PRESETS", "View", "apply", "apply_all", "augment", "boxes", "by_size"]
 __all__ += ["check_draws", "draw", "finish", "multi_crop", "parameters", "preset"]

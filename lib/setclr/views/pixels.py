@@ -1,70 +1,88 @@
-"""The arithmetic of the views: every image of a batch resized, jittered, greyed, blurred by its own amount.
+"""The arithmetic of the views: every image resized, jittered, greyed, blurred by its own amount.
 
-Images are float32 in [0, 1], on any device. Nothing here is random or waits for a GPU: masks and factors come
-from the CPU, and the work is done where the images are.
+B = V * N images, all views of a size at once, are a list of float32 tensors (B, c, P) of P pixels in [0, 1]:
+one with all channels where every operation is a launch of its own, one for each channel where torch.compile
+fuses them, so that its loops run over the pixels of one image after another. Nothing here is random or looks
+at a value: what an operation does to each image stands in `numbers` (setclr.views.numbers), and an operation
+that no view has is not there. torch.where is slow on a CPU; masks are numbers that leave an image as it is.
 """
 
-from collections.abc import Callable
+from functools import reduce
 
 import torch
 from torch import Tensor
 
-CONTRAST, SATURATION, HUE = 1, 2, 3  # columns of the factors, after brightness
+LUMA = (0.2989, 0.587, 0.114)
+Channels = list[Tensor]
 
 
-def apply_where(x: Tensor, mask: Tensor, change: Callable[..., Tensor], *values: Tensor) -> None:
-    """Replace the images where `mask` (N,) is True by change(images, their values), in place."""
-    index = mask.nonzero()[:, 0]
-    if len(index):
-        chosen = [value[index].to(x.device, non_blocking=True) for value in values]
-        index = index.to(x.device, non_blocking=True)
-        x.index_copy_(0, index, change(x.index_select(0, index), *chosen))
-
-
-def crop(x: Tensor, S: int, box: Tensor, flip: Tensor) -> Tensor:
-    """Boxes (N, 4) of images (N, C, H, W), resized to S x S with antialiasing, mirrored where `flip` (N,)."""
-    top, left, height, width = box.unbind(1)
-    left, width = torch.where(flip, left + width, left), torch.where(flip, -width, width)
-    top, height, left, width = torch.stack([top, height, left, width]).float().to(x.device, non_blocking=True)
-    return both_axes(x, resizing(top, height, S, x.shape[2]), resizing(left, width, S, x.shape[3]))
-
-
-def both_axes(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """rows (N, S, H) @ images (N, C, H, W) @ columns (N, S, W) transposed, in [0, 1]."""
-    wide = (x.flatten(1, 2) @ columns.mT).unflatten(1, x.shape[1:3])
-    return (rows[:, None] @ wide).clamp_(0, 1)
-
-
-def resizing(start: Tensor, length: Tensor, S: int, H: int) -> Tensor:
-    """Matrices (N, S, H) that resize the pixels from `start` over `length`, both (N,), of H in a line to S.
+def crop(images: Tensor, numbers: dict[str, Tensor], V: int) -> Tensor:
+    """Boxes of images (N, C, H, W) uint8, resized with antialiasing: (V * N, C, S, S), view after view.
 
     An output pixel is a mean under a triangle that reaches one input or output pixel (the larger) to either
-    side within the span: torch's antialiased bilinear interpolation. A negative length reads backwards.
+    side within the box: torch's antialiased bilinear interpolation.
     """
-    start, length = start[:, None], length[:, None]
-    pixel = torch.arange(H, device=start.device) + 0.5
-    centre = start + length / S * (torch.arange(S, device=start.device) + 0.5)
-    reach = (length / S).abs().clamp(min=1)
-    along = (pixel - start) / length
-    inside = (along > 0) & (along < 1)
-    distance = ((pixel / reach)[:, None, :] - (centre / reach)[:, :, None]).abs_()
-    weight = distance.neg_().add_(1).clamp_(min=0).mul_(inside[:, None, :])
-    return weight.div_(weight.sum(2, keepdim=True))
+    N, C, H, W = images.shape
+    weight = (numbers["pixels"] - numbers["centres"]).abs_()
+    weight = torch.rsub(weight, 1).clamp_(min=0)
+    weight.div_(weight.sum(3, keepdim=True))
+    S = weight.shape[2]
+    rows, columns = weight[0, :, :, :H], weight[1, :, :, :W]
+    lines = images.transpose(1, 2).to(torch.float32, memory_format=torch.contiguous_format)
+    x = torch.bmm(rows.view(N, V * S, H), lines.view(N, H, C * W))
+    x = torch.bmm(x.view(N * V, S * C, W), columns.mT).view(N, V, S, C, S).permute(1, 0, 3, 2, 4)
+    return x.reshape(V * N, C, S, S).div_(255)
 
 
-def jitter(x: Tensor, factors: Tensor, order: Tensor) -> None:
-    """Jitter images (N, C, S, S) in place by the factors and in the order of their Parameters.
+def recolour(x: Tensor, numbers: dict[str, Tensor], apart: bool) -> Tensor:
+    """All that a view does to images (B, C, S, S) after cropping; `apart` keeps channels apart."""
+    shape = x.shape
+    channels = list(x.flatten(2).split(1 if apart else shape[1], dim=1))
+    if "blends" not in numbers:
+        channels = [y.clamp_(0, 1) for y in channels]  # what crops lie outside by rounding
+    else:
+        for place, (matrix, contrast) in enumerate(zip(numbers["blends"], numbers["contrasts"])):
+            if place == 3:
+                channels = turn_hue(channels, numbers["turns"], numbers["hexagon"])
+            channels = blend(channels, matrix, contrast)
+    if "greys" in numbers:
+        channels = mix(numbers["greys"], channels)
+    x = (torch.cat(channels, dim=1) if apart else channels[0]).view(shape)
+    if "taps" in numbers:
+        x = blur(x, numbers["taps"], numbers["reflections"])
+    return solarise(x, numbers["tops"]) if "tops" in numbers else x
 
-    Three of the four blend a pixel with a reference: black, the image's mean grey, the pixel's own grey.
+
+def mix(matrix: Tensor, x: Channels, offset: Tensor | None = None) -> Channels:
+    """matrix (B, c, C) @ channels + offset (B, 1, 1)."""
+    if len(x) == 1:
+        return [torch.bmm(matrix, x[0]) if offset is None else torch.baddbmm(offset, matrix, x[0])]
+    rows = [row.split(1, dim=2) for row in matrix.split(1, dim=1)]
+    mixed = [reduce(torch.add, map(torch.mul, row, x)) for row in rows]
+    return mixed if offset is None else [y + offset for y in mixed]
+
+
+def blend(x: Channels, matrix: Tensor, contrast: Tensor) -> Channels:
+    """A step of the jitter: matrix (B, C, C) @ pixel + contrast (B, 1, C) @ mean pixel, in [0, 1]."""
+    (offset,) = mix(contrast, [y.mean(2, keepdim=True) for y in x])
+    return [y.clamp_(0, 1) for y in mix(matrix, x, offset)]
+
+
+def turn_hue(x: Channels, turn: Tensor, hexagon: Tensor) -> Channels:
+    """Colours with the hue moved, HSV's saturation and value kept.
+
+    The hue in sixths of a turn is ± (2 + (green + blue - red - highest) / chroma), with the sign of green -
+    blue; `hexagon` (1, 2, 3) makes both of these of the channels. Of the sixths a channel spends two at its
+    highest, one falling, two at its lowest, one rising. `turn` (B, 3, 1) counts from the middle of its
+    lowest: 2 less the distance from there is how far it has fallen.
     """
-    share = torch.where(order == HUE, 0.0, 1 - factors.gather(1, order))
-    blends = torch.stack([share, order == CONTRAST, order == SATURATION]).to(x.device, non_blocking=True)
-    for slot in range(4):
-        share, contrast, saturation = blends[:, :, slot, None, None, None]
-        own = grey(x)
-        x.lerp_(contrast * own.mean((2, 3), keepdim=True) + saturation * own, share).clamp_(0, 1)
-        if x.shape[1] == 3:
-            apply_where(x, (order[:, slot] == HUE) & (factors[:, HUE] != 0), turn_hue, factors[:, HUE])
+    high = reduce(torch.maximum, [y.amax(1, keepdim=True) for y in x])
+    low = reduce(torch.minimum, [y.amin(1, keepdim=True) for y in x])
+    chroma = (high - low).clamp_(min=1e-30)
+    size, side = (y for ys in mix(hexagon.expand(len(turn), 2, 3), x) for y in ys.split(1, dim=1))
+    hue = size.sub_(high).div_(chroma).add_(2).copysign_(side)
+    fallen = [(hue + t).abs_().sub_(3).abs_().sub_(1).clamp_(0, 1) for t in turn.split(3 // len(x), dim=1)]
+    return [torch.addcmul(high, chroma, y, value=-1) for y in fallen]
 
 
 def grey(x: Tensor) -> Tensor:
@@ -72,38 +90,27 @@ def grey(x: Tensor) -> Tensor:
     if x.shape[1] == 1:
         return x
     red, green, blue = x.split(1, dim=1)
-    return (0.2989 * red).add_(green, alpha=0.587).add_(blue, alpha=0.114)
+    return (LUMA[0] * red).add_(green, alpha=LUMA[1]).add_(blue, alpha=LUMA[2])
 
 
-def turn_hue(x: Tensor, turn: Tensor) -> Tensor:
-    """Colours (N, 3, H, W) with the hue moved by `turn` (N,) full turns, HSV's saturation and value kept."""
-    red, green, blue = x.unbind(1)
-    high = x.amax(1)
-    chroma = high - x.amin(1)
-    from_green = torch.where(high == green, 2 * chroma + blue - red, 4 * chroma + red - green)
-    hue = torch.where(high == red, green - blue, from_green) / chroma.clamp(min=1e-30)
-    hue = (hue + 6 * turn[:, None, None]) % 6
-    # Of six sectors of hue a channel spends two at the maximum, one falling, two at the minimum, one rising.
-    fall = torch.stack([2 - (hue - 3).abs(), (hue - 2).abs() - 1, (hue - 4).abs() - 1], dim=1)
-    return high[:, None] - chroma[:, None] * fall.clamp_(0, 1)
+def blur(x: Tensor, taps: Tensor, reflections: Tensor) -> Tensor:
+    """Images (B, C, S, S) filtered along both axes by `taps` (B, K), reflected at borders.
+
+    `reflections` (S + K - 1, S) tells which pixel stands for each of S + K - 1, K // 2 beyond either border.
+    """
+    B, C, S, _ = x.shape
+    shifts = reflections.as_strided((taps.shape[1], S * S), (S, 1))  # K overlapping (S, S)
+    matrix = (taps @ shifts).view(B, S, S)
+    y = torch.bmm(matrix, x.view(B, C * S, S).mT)  # columns, channels, rows
+    y = torch.bmm(y.view(B, S * C, S), matrix.mT).view(B, S, C, S).permute(0, 2, 3, 1)
+    return y.contiguous().clamp_(0, 1)
 
 
-def blur(x: Tensor, sigma: Tensor) -> Tensor:
-    """Images (N, C, S, S) under Gaussians of `sigma` (N,) pixels, cut off at S / 20, reflected at borders."""
-    S = x.shape[-1]
-    radius, pixel = max(1, S // 20), torch.arange(S, device=x.device)
-    offset = torch.arange(-radius, radius + 1, device=x.device)
-    source = (S - 1 - (S - 1 - (pixel[:, None] + offset).abs()).abs()).clamp(min=0)
-    taps = (-(offset / sigma[:, None]).square() / 2).softmax(1)
-    matrix = torch.einsum("nk,iks->nis", taps, (source[:, :, None] == pixel).float())
-    return both_axes(x, matrix, matrix)
+def solarise(x: Tensor, top: Tensor) -> Tensor:
+    """Every value v replaced by top - v where that is less: `top` (B, 1, 1, 1) is 1, or 2 to keep all."""
+    return torch.minimum(x, top - x)
 
 
-def solarise(x: Tensor) -> Tensor:
-    """Images with every value above 0.5 inverted."""
-    return torch.minimum(x, 1 - x)
-
-
-def mirror(x: Tensor, mask: Tensor) -> Tensor:
-    """Images (N, C, H, W), left and right exchanged where `mask` (N,) is True."""
-    return torch.where(mask.to(x.device, non_blocking=True)[:, None, None, None], x.flip(-1), x)
+def mirror(x: Tensor, flip: Tensor) -> Tensor:
+    """Images (B, C, H, W), left and right exchanged where `flip` (B, 1, 1, 1) is 1 and not 0."""
+    return x.lerp_(x.flip(-1), flip)

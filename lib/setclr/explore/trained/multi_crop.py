@@ -78,10 +78,10 @@ def crops(photograph: Tensor, area: str, colours: str) -> Crops:
     """All draws of the photograph's views; draw number k is that of generator seeded(k)."""
     wanted = views_of(area, colours)
     draws = torch.cat([views.draw(wanted, 1, seeded(k)) for k in range(DRAWS)])
-    boxes = [views.boxes(view, draws[:, v], *photograph.shape[1:]) for v, view in enumerate(wanted)]
+    boxes = views.boxes(wanted, draws, *photograph.shape[1:]).transpose(0, 1)
     groups = views.apply_all(photograph.expand(DRAWS, -1, -1, -1), wanted, draws)
     pixels = [(255 * x).round().byte().permute(0, 1, 3, 4, 2).numpy() for x in groups]
-    return Crops(torch.stack(boxes, dim=1).numpy(), pixels)
+    return Crops(boxes.numpy(), pixels)
 
 
 def corners() -> list[tuple[int, int]]:

@@ -1,0 +1,110 @@
+"""What is random in the views: uniform numbers, a row for each image, and what they decide.
+
+A view depends on its image's row alone. So a process that holds images [a, b) of a batch draws only their
+rows, and gets what one process would get.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from setclr import checks
+from setclr.views.view import View, check_views
+
+DRAWS = 2
+"""The version of what a seed draws. It must be raised when that changes; a checkpoint names it."""
+
+# The columns of the draws: what a view takes uniform numbers for, and how many.
+NUMBERS = dict(area=10, ratio=10, corner=2, flip=1, jitter=5, order=4, grey=1, blur=2, solarise=1)
+COLUMNS = sum(NUMBERS.values())
+
+
+def draw(views: Sequence[View], n: int, generator: torch.Generator, first: int = 0) -> Tensor:
+    """All that is random in V views of images first, first + 1, ..., n of them: (n, V, 36) uniform numbers.
+
+    They are float32 in [0, 1) on the CPU; columns as in NUMBERS. The generator, which moves on by the same
+    amount whatever is asked, gives the key of a counter-based generator (Philox, Salmon et al. 2011), whose
+    counter is the image's number: draw(views, n, generator)[a:b] and draw(views, b - a, the same, a) are the
+    same bits, on every machine. Raises ValueError for a number out of range or a generator elsewhere.
+    """
+    check_views(views)
+    checks.integer("n", n, least=1, hint="it is the number of images")
+    checks.integer("first", first, least=0, hint="it is the place of the first image in its batch")
+    if not isinstance(generator, torch.Generator) or generator.device.type != "cpu":
+        got, hint = getattr(generator, "device", generator), "torch.Generator().manual_seed(seed) is one"
+        raise ValueError(f"generator must be a CPU torch.Generator, got {got!r}; {hint}")
+    low, high = torch.randint(2**32, (2,), generator=generator).tolist()
+    row = len(views) * COLUMNS  # of 64 bits each; a step of the counter makes four
+    bits = np.random.Philox(key=low + (high << 32), counter=first * row // 4).random_raw(n * row)
+    return torch.from_numpy((bits >> np.uint64(40)).astype(np.float32)).mul_(2**-24).view(n, len(views), -1)
+
+
+def check_draws(draws: object, n: int, V: int) -> None:
+    """Raises ValueError if these are no draws of V views of n images."""
+    wanted = (n, V, COLUMNS)
+    if not isinstance(draws, Tensor) or draws.shape != wanted or draws.device.type != "cpu":
+        got = f"{tuple(draws.shape)} on {draws.device}" if isinstance(draws, Tensor) else repr(draws)
+        hint = "take draw(views, n, generator), sliced as the images are"
+        raise ValueError(f"draws must be {wanted} (images, views, numbers) on the CPU, got {got}; {hint}")
+
+
+class Parameters(NamedTuple):
+    """What each of V views does to each of N images, on the CPU. Masks are (V, N) bool."""
+
+    box: Tensor  # (V, N, 4) top, left, height, width of the crop: whole pixels, float64
+    flip: Tensor  # mask
+    factors: Tensor  # (V, N, 4) brightness, contrast and saturation factors, hue's turn
+    order: Tensor  # (V, N, 4) which of the four is first, second, third, fourth
+    grey: Tensor  # mask
+    blur: Tensor  # mask
+    sigma: Tensor  # (V, N) output pixels
+    solarise: Tensor  # mask
+
+
+def parameters(views: Sequence[View], draws: Tensor, H: int, W: int) -> Parameters:
+    """The parameters of V views of N images of H x W pixels, from their draws (N, V, 36)."""
+    u = dict(zip(NUMBERS, draws.transpose(0, 1).split(list(NUMBERS.values()), dim=2)))
+    strength, neutral = _of_each(views, "jitter")[:, None], torch.tensor([1.0, 1, 1, 0])
+    low = torch.maximum(neutral - strength, torch.tensor([0.0, 0, 0, -1]))
+    factors = low + (neutral + strength - low) * u["jitter"][..., 1:]
+    jittered = u["jitter"][..., :1] < _of_each(views, "jitter_p")[:, None, None]
+    small, large = _of_each(views, "blur_sigma").T[..., None]
+    happens = {
+        name: u[name][..., 0] < _of_each(views, name)[:, None]
+        for name in ("flip", "grey", "blur", "solarise")
+    }
+    return Parameters(
+        box=boxes(views, draws, H, W),
+        factors=torch.where(jittered, factors, neutral),
+        order=u["order"].argsort(dim=2),
+        sigma=small + (large - small) * u["blur"][..., 1],
+        **happens,
+    )
+
+
+def boxes(views: Sequence[View], draws: Tensor, H: int | Tensor, W: int | Tensor) -> Tensor:
+    """The crops of V views, (V, N, 4) top, left, height, width, for their draws (N, V, 36).
+
+    Images have H x W pixels, all the same or each its own, (N,). A crop is the first of ten tries that fits,
+    or else the largest central box of these ratios: as by torchvision's `RandomResizedCrop.get_params`.
+    """
+    area, ratio, corner, _ = draws.transpose(0, 1).double().split([10, 10, 2, COLUMNS - 22], dim=2)
+    H, W = (torch.as_tensor(side, dtype=torch.float64).reshape(-1, 1) for side in (H, W))
+    ranges = [(*view.scale, *view.ratio) for view in views]
+    small, large, narrow, wide = torch.tensor(ranges, dtype=torch.float64).T[..., None, None]
+    area, ratio = H * W * (small + (large - small) * area), narrow * (wide / narrow) ** ratio
+    tries, image = torch.stack([area / ratio, area * ratio], dim=3).sqrt().round(), torch.cat([H, W], dim=1)
+    fits = ((tries > 0) & (tries <= image[:, None])).all(3)
+    first = fits.int().argmax(2)[..., None, None].expand(-1, -1, 1, 2)
+    widest = torch.stack([W / narrow, H * wide], dim=3)[:, :, 0].round().clamp(min=1)
+    found = fits.any(2, keepdim=True)
+    size = torch.where(found, tries.gather(2, first)[:, :, 0], torch.minimum(image, widest))
+    room = image - size
+    return torch.cat([torch.where(found, corner * (room + 1), room / 2).floor(), size], dim=2)
+
+
+def _of_each(views: Sequence[View], name: str) -> Tensor:
+    return torch.tensor([getattr(view, name) for view in views])

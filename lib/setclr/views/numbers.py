@@ -1,0 +1,119 @@
+"""From the parameters of views to the numbers that `setclr.views.pixels` works with, on the images' device.
+
+They are made on the CPU and travel in one piece. What no view of a group does has no numbers. Names are keys
+of a dict; B = V * N images, view after view.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+import torch
+from torch import Tensor
+
+from setclr.views.chance import Parameters
+from setclr.views.pixels import LUMA
+from setclr.views.view import View
+
+CONTRAST, SATURATION, HUE = 1, 2, 3  # columns of the factors, after brightness
+FAR = 1e9
+
+
+def cropping(p: Parameters, H: int, W: int, S: int) -> dict[str, Tensor]:
+    """Of `pixels.crop`, for images of H x W pixels and crops of S x S; image after image, V views of each."""
+    top, left, height, width = p.box.transpose(0, 1).flatten(0, 1).float().T
+    flip = p.flip.T.flatten()
+    left, width = left + width * flip, width * (1 - 2.0 * flip)  # a mirrored box is read backwards
+    start, length = torch.stack([top, left]), torch.stack([height, width])
+    return resizing(start, length, S, max(H, W))
+
+
+def resizing(start: Tensor, length: Tensor, S: int, L: int) -> dict[str, Tensor]:
+    """Places of L pixels (..., 1, L) in a line, and of the centres (..., S, 1) of S output pixels over the
+    span from `start` over `length`, both (...): in units of the reach, so that 1 - distance is a weight.
+    Pixels outside of the span are far away. A negative length reads backwards."""
+    start, length = start[..., None, None], length[..., None, None]
+    reach = (length / S).abs().clamp(min=1)
+    pixel, output = torch.arange(L) + 0.5, torch.arange(S)[:, None] + 0.5
+    along = (pixel - start) / length
+    outside = (along - 0.5).abs() > 0.5
+    return {"pixels": pixel / reach + FAR * outside, "centres": (start + length / S * output) / reach}
+
+
+def mirroring(p: Parameters) -> dict[str, Tensor]:
+    """Of `pixels.mirror`."""
+    return {"flips": _each(p.flip)[..., None, None]}
+
+
+def colours(views: Sequence[View], p: Parameters, C: int, S: int) -> dict[str, Tensor]:
+    """Of `pixels.recolour`, for images of C channels and S x S pixels."""
+    made: dict[str, Tensor] = {}
+    jitters = [view.jitter for view in views if view.jitter_p]
+    if any(map(any, jitters)):
+        hue = C == 3 and any(strength[HUE] for strength in jitters)
+        made |= jittering(p.factors.flatten(0, 1), p.order.flatten(0, 1), C, hue)
+    if C == 3 and any(view.grey for view in views):
+        lost = _each(p.grey)[..., None]
+        made["greys"] = torch.eye(3) + lost * (torch.tensor(LUMA) - torch.eye(3))
+    if any(view.blur for view in views):
+        made |= blurring(_each(p.sigma), _each(p.blur), S)
+    if any(view.solarise for view in views):
+        made["tops"] = 2 - _each(p.solarise)[..., None, None]
+    return made
+
+
+def _each(values: Tensor) -> Tensor:
+    """(V, N) as floats (B, 1)."""
+    return values.float().reshape(-1, 1)
+
+
+def jittering(factors: Tensor, order: Tensor, C: int, hue: bool) -> dict[str, Tensor]:
+    """Of the jitter by `factors` in `order`, both (B, 4): three blends, or three, a turn of the hue, three.
+
+    A blend moves a pixel by a share towards a reference: black, the image's mean grey, the pixel's own grey.
+    An image's turn may have any place among its three blends. Those before it are in the first three, the
+    others in the last; a share of 0 changes nothing.
+    """
+    place = torch.arange(3)
+    turned = (order == HUE).int().argmax(1, keepdim=True)
+    kind = order.gather(1, place + (place >= turned))
+    share = 1 - factors.gather(1, kind)
+    if hue:
+        share = torch.cat([share * (place < turned), share * (place >= turned)], dim=1)
+        kind = kind.repeat(1, 2)
+    share, kind = share.T[..., None, None], kind.T[..., None, None]
+    luma = torch.tensor(LUMA if C == 3 else (1.0,))
+    blends = (1 - share) * torch.eye(C) + share * (kind == SATURATION) * luma
+    made = {"blends": blends, "contrasts": share * (kind == CONTRAST) * luma}
+    if hue:
+        turn = factors[:, HUE:] - torch.tensor([3.0, -1, 1]) / 6  # from where red, green and blue are least
+        made["turns"] = (6 * (turn - turn.round()))[..., None]
+        made["hexagon"] = torch.tensor([[[-1.0, 1, 1], [0, 1, -1]]])
+    return made
+
+
+def blurring(sigma: Tensor, blurred: Tensor, S: int) -> dict[str, Tensor]:
+    """Of the blur under Gaussians of `sigma` pixels, cut off at S / 20, where `blurred` is 1; both (B, 1)."""
+    radius = max(1, S // 20)
+    offset = torch.arange(-radius, radius + 1)
+    still, bell = (offset == 0).float(), (-(offset / sigma).square() / 2).exp()
+    taps = still + blurred * (bell / bell.sum(1, keepdim=True) - still)
+    place = torch.arange(-radius, S + radius)
+    source = (S - 1 - (S - 1 - place.abs()).abs()).clamp(min=0)
+    return {"taps": taps, "reflections": (source[:, None] == torch.arange(S)).float()}
+
+
+Layout = tuple[tuple[str, tuple[int, ...]], ...]  # names and shapes of what is packed
+
+
+def packed(numbers: dict[str, Tensor], device: torch.device) -> tuple[Tensor, Layout]:
+    """All numbers in one tensor on the device, by one transfer that is not waited for, and their places."""
+    together = torch.cat([x.flatten() for x in numbers.values()])
+    if device.type == "cuda":
+        together = together.pin_memory()
+    layout = tuple((name, tuple(x.shape)) for name, x in numbers.items())
+    return together.to(device, non_blocking=True), layout
+
+
+def unpacked(together: Tensor, layout: Layout) -> dict[str, Tensor]:
+    parts = together.split([prod(shape) for _, shape in layout])
+    return {name: part.view(shape) for part, (name, shape) in zip(parts, layout)}
