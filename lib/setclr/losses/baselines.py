@@ -4,6 +4,8 @@ They see a batch as z (V, N, E), as the losses do, but use the raw outputs: thos
 classes, or of DeepInfoMax's two heads. They have no assignment.
 """
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -98,7 +100,7 @@ class DeepInfoMax(Baseline):
         products = torch.einsum("ie,lje->lij", z[0], z[1:])
         own = products.diagonal(dim1=1, dim2=2)
         of_others = (F.softplus(products).sum() - F.softplus(own).sum()) / ((P - 1) * N * (N - 1))
-        return F.softplus(-own).mean() + of_others - 2 * products.new_tensor(2).log()
+        return F.softplus(-own).mean() + of_others - 2 * math.log(2)
 
 
 def check_targets(targets: Tensor, z: Tensor) -> None:
