@@ -8,7 +8,7 @@ import shlex
 from contextlib import ExitStack
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import arg
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Run = Annotated[Path, arg(metavar="RUN", help="Folder that `pretrain` wrote.")]
 Root = Annotated[Path, arg(help="Folder of the data sets; what can be downloaded is downloaded to it.")]
+Compiled = Literal["auto", "yes", "no"]
 Device = Annotated[str | None, arg(help="cpu, cuda, cuda:1, …; None takes a GPU if there is one.")]
 Pixels = Annotated[str, arg(help='Where the pixels come from, for the record: original, or e.g. "JPEG q75".')]
 SETS = "photo-patches, stereo-patches, mnist, cifar10, cifar100, svhn, stl10, tiny-imagenet, imagenet100, "
@@ -97,7 +98,9 @@ def pretrain(
     device: Device = None,
     resume: bool = True,
     workers: int | None = None,
-    compiled: bool = False,
+    compiled: Compiled = "auto",
+    deterministic: bool = False,
+    tensorboard: bool = False,
     *,
     fields: "Recipe",
 ) -> None:
@@ -108,14 +111,20 @@ def pretrain(
         out: Folder of the run. A run that is there already goes on.
         resume: With --no-resume a run that is there is replaced.
         workers: Processes that read photographs of sets too large for memory; None: up to 8.
-        compiled: Let torch.compile work on the encoder; needs a C++ compiler.
+        compiled: Let torch.compile work on views, encoder, head and loss; auto: where the run is long enough.
+        deterministic: The same bits on every run on a GPU, too; slower there.
+        tensorboard: Also write the epochs' numbers for TensorBoard, to OUT/tensorboard.
     """
     from setclr import training
     from setclr.recipes import Recipe
     from setclr.training.distributed import joined, rank
 
     with joined(device) as own:
-        run = training.pretrain(Recipe(**asdict(fields)), out, resume, root, own, None, workers, compiled)
+        metrics = [training.TensorBoard(out / "tensorboard")] if tensorboard and rank() == 0 else []
+        run = training.pretrain(
+            Recipe(**asdict(fields)), out, resume, root, own, None, workers,
+            "auto" if compiled == "auto" else compiled == "yes", deterministic, metrics,
+        )  # fmt: skip
         if rank() == 0:
             print(run.history.tail(1).to_string(index=False) if run.rows else "no epochs: random weights")
 

@@ -21,6 +21,7 @@ def campaign(
 
     All recipes with the first seed come first, so that runs can be compared whenever it is stopped. Recipes
     with a record are skipped, unfinished runs go on: after an interruption the same call does what is left.
+    Where a recipe leaves its precision to the machine, all its seeds take that of its first record.
 
     Recipes go by name; the record is results/NAME-seedS.json, the run runs/NAME-seedS. Records keep `pixels`,
     their source, and `command`, which was given. `train` is `pretrain`, or a function with its arguments.
@@ -32,10 +33,11 @@ def campaign(
         for name, recipe in recipes.items():
             title = f"{name}-seed{seed}"
             path = results / f"{title}.json"
-            recipe = replace(recipe, seed=seed)
+            recipe = replace(recipe, seed=seed, precision=precision_of(recipe, results, name))
             if path.exists():
-                recorded = Recipe.from_dict(json.loads(path.read_text())["recipe"])
-                refuse_other_recipe(path, recorded, recipe, "results")
+                kept = json.loads(path.read_text())
+                used = kept.get("precision", "float32")
+                refuse_other_recipe(path, Recipe.from_dict(kept["recipe"]), recipe, "results", used)
                 yield f"{title}: recorded before"
                 continue
             run = train(recipe, runs / title, root=root, device=device)
@@ -46,3 +48,9 @@ def campaign(
             record(path, run, table, counted(*sets[key]), pixels, command, machine)
             best = ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
             yield f"{title}: {best}"
+
+
+def precision_of(recipe: Recipe, results: Path, name: str) -> str:
+    """The recipe's precision; for "auto" that of a seed that has been recorded, if one has."""
+    recorded = sorted(results.glob(f"{name}-seed*.json")) if recipe.precision == "auto" else []
+    return json.loads(recorded[0].read_text()).get("precision", "float32") if recorded else recipe.precision

@@ -40,7 +40,8 @@ def record(
     result = {
         "accuracy_percent": {row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
         "epochs": len(run.rows), "training_seconds": round(sum(row["seconds"] for row in run.rows), 1),
-        "images": images, "pixels": source, "recipe": run.recipe.to_dict(),
+        "images": images, "pixels": source, "precision": run.precision, "compiled": run.compiled,
+        "recipe": run.recipe.to_dict(),
         "evaluated_with": command, "machine": machine, "history": run.rows,
     }  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,18 +57,19 @@ def summary(folder: Path) -> str:
     for path in sorted(folder.glob("*.json")):
         kept = json.loads(path.read_text())
         recipe = tuple((k, v) for k, v in (DEFAULTS | kept["recipe"]).items() if k != "seed")
-        key = (recipe, tuple(kept["images"].items()), kept["pixels"], kept["machine"]["device"])
+        used = kept.get("precision", "float32")
+        key = (recipe, used, tuple(kept["images"].items()), kept["pixels"], kept["machine"]["device"])
         groups.setdefault(key, []).append(kept)
     if not groups:
         raise FileNotFoundError(f"{folder}: no records there; setclr evaluate RUN --record FILE makes one")
-    columns = ["data, images, pixels", "loss", "encoder, epochs", "raw pixels", "untrained"]
+    columns = ["data, images, pixels", "loss", "encoder, epochs, precision", "raw pixels", "untrained"]
     columns += ["**kNN**", "**linear**", "seeds", "training"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for (values, images, source, device), runs in groups.items():
+    for (values, used, images, source, device), runs in groups.items():
         said = dict(values)
         name = "/".join(said["data"].removeprefix("folder:").split("/")[-2:])
         cells = [f"{name}, {dict(images)['train']}, {source}", said["loss"]]
-        cells.append(f"{said['encoder']}, {runs[0]['epochs']}")
+        cells.append(f"{said['encoder']}, {runs[0]['epochs']}, {used}")
         for row, column in SHOWN:
             measured = row in runs[0]["accuracy_percent"]
             cells.append(spread([run["accuracy_percent"][row][column] for run in runs]) if measured else "-")
@@ -103,10 +105,12 @@ def ours(recipe: Recipe, kept: list[dict]) -> str:
 
 
 def same_training(values: dict, recipe: Recipe) -> bool:
-    """Whether a record's recipe is this one, apart from the seed and the folder of its data."""
+    """Whether a record's recipe is this one, apart from the seed and the folder of its data; a recipe whose
+    precision is "auto" was followed in any."""
     try:
         recorded = Recipe.from_dict(values)
     except ValueError:  # of another version
         return False
     name = recorded.data.removeprefix("folder:").rstrip("/").rsplit("/", 1)[-1]
-    return replace(recorded, data=name, seed=recipe.seed) == recipe
+    precision = "auto" if recipe.precision == "auto" else recorded.precision
+    return replace(recorded, data=name, seed=recipe.seed, precision=precision) == recipe
