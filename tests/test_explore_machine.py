@@ -12,7 +12,8 @@ from setclr.explore.machines import machine_plane as plane
 from setclr.explore.machines import solver_race as race
 from setclr.explore.machines import support_images as pictures
 from setclr.inner import kernel, svm_dual
-from setclr.inner.dual import Machines, projected_gradient
+from setclr.inner.descent import projected_gradient
+from setclr.inner.dual import Machines
 from setclr.losses import MMCL
 
 Z_PLUS = torch.tensor([0.2, 0.3], dtype=torch.float64)  # not separable by a line
@@ -137,7 +138,7 @@ def test_the_race_starts_at_doing_nothing_and_ends_at_the_optimum(dimension):
             np.testing.assert_allclose(found.path[m, 0, b], alpha, atol=1e-12)
             alpha = np.clip(alpha - 1e-3 * (D @ alpha - 2), 0, C)
         point = torch.zeros(1, dtype=torch.int64)
-        library = projected_gradient(Machines(K, point, point[None], C, race.RIDGE), 1e-9, 5000).alpha[0, 1:]
+        library = projected_gradient(Machines(K, point, point[None], C, race.RIDGE), 1e-9, 5000)[0, 1:]
         np.testing.assert_allclose(found.path[-1, 2, b], library, atol=1e-6)
 
 

@@ -2,7 +2,7 @@
 
 The machine looks for the widest street between z⁺ and the negatives Y in the kernel's space. Its dual gives
 every negative a weight α_j: 0 behind the street, C inside it, between them on its edge. The weight of z⁺ is
-their sum. `dual` holds the solvers.
+their sum. The solvers are in `dual`, `descent` and `pivoting`.
 Source: Shah et al. 2022 (MMCL), eq. 3 and Proposition 1.
 """
 
@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from setclr.checks import choice, floating, integer, number, values_readable
-from setclr.inner.dual import EXACT, Machines, block_pivoting, clipped_inverse, projected_gradient
+from setclr.inner.descent import projected_gradient
+from setclr.inner.dual import Machines, clipped_inverse
+from setclr.inner.pivoting import EXACT, block_pivoting
 
 KERNELS = ("rbf", "linear", "tanh")
 SOLVERS = ("inv", "pgd", "exact")
@@ -91,7 +93,7 @@ def svm_dual(
     Returns `alpha` (..., A, P), or (..., P) for one machine, without gradient; `residual` (..., A) or (...).
     Raises ValueError: an argument is not as above; "exact" for a kernel that is not positive definite, "pgd"
     for such a one without bound, a ridge too small for the precision.
-    Cost: "inv" O(P³) for all machines together, "exact" and "pgd" O(A P²) a round (5 to 10, some hundred).
+    Cost: "inv" O(P³) for all machines together, "exact" and "pgd" O(A P²) a round (some 10, 10 to 30).
     """
     check_dual(C, ridge, solver)
     number("tolerance", tolerance, above=0, hint="it is the residual at which pgd stops")
@@ -106,9 +108,9 @@ def svm_dual(
 
     alphas, residuals = [], []
     for pool in K.detach().reshape(-1, *K.shape[-2:]):
-        machines = Machines(pool, positive, own, float(C), float(ridge))
+        machines = Machines(pool, positive, own, float(C), float(ridge)).centred()
         alphas.append(solve(machines, solver, definite, tolerance, rounds))
-        residuals.append(machines.residual(alphas[-1], machines.product(alphas[-1])))
+        residuals.append(machines.residual(alphas[-1], machines.gradient(alphas[-1])))
     alpha = torch.stack(alphas).view(*K.shape[:-2], len(positive), -1)
     residual = torch.stack(residuals).view(*K.shape[:-2], -1)
     return Dual(alpha.squeeze(-2), residual.squeeze(-1)) if one else Dual(alpha, residual)
@@ -118,21 +120,25 @@ def svm_dual(
 def solve(
     machines: Machines, solver: str, definite: bool = True, tolerance: float = 1e-3, rounds: int = 1000
 ) -> Tensor:
-    """α (A, P) by the named solver, for losses: arguments are not checked, and "inv" never stalls a GPU."""
-    residual, allowed = None, torch.as_tensor(tolerance)
+    """α (A, P) of centred machines by the named solver, arguments unchecked; "inv" never stalls a GPU."""
+    left: Tensor | slice = slice(None)  # the machines that may not have arrived
     if solver == "inv":
         alpha = clipped_inverse(machines, definite)
     elif solver == "pgd":
-        alpha, residual = projected_gradient(machines, tolerance, rounds)
+        alpha = projected_gradient(machines, tolerance, rounds)
     else:
-        alpha, residual = block_pivoting(machines)
-        allowed = 100 * EXACT * torch.finfo(alpha.dtype).eps * (1 + alpha.sum(1))
+        alpha, left = block_pivoting(machines)
     if values_readable(alpha) and bool(alpha.isnan().any()):
         raise ValueError(
             f"ridge must be larger for {alpha.dtype}, got {machines.ridge}: the matrix of the machines is "
             "singular to working precision; the paper uses 0.1"
         )
-    if residual is not None and bool((residual > allowed).any()):
+    if solver == "inv":
+        return alpha
+    machines, found = machines.only(left), alpha[left]
+    residual = machines.residual(found, machines.gradient(found))
+    allowed = tolerance if solver == "pgd" else 100 * EXACT * machines.rounding(found).squeeze(1)
+    if bool((residual > allowed).any()):
         warnings.warn(
             f"the solver {solver!r} stopped with a KKT residual of {float(residual.max()):.1e}; raise the "
             + ("ridge, or use solver='exact' for a definite kernel" if solver == "pgd" else "ridge"),

@@ -103,4 +103,5 @@ class MMCL(SetLoss):
         return alpha
 
     def solved(self, K: Tensor, positive: Tensor, own: Tensor) -> Tensor:
-        return solve(Machines(K, positive, own, self.C, self.ridge), self.solver, self.kernel != "tanh")
+        machines = Machines(K, positive, own, self.C, self.ridge).centred()
+        return solve(machines, self.solver, self.kernel != "tanh")

@@ -1,0 +1,93 @@
+"""Projected gradients for the duals of many small support-vector machines, in a metric that fits them.
+
+Sources: Shah et al. 2022 (MMCL); Beck and Teboulle 2009, O'Donoghue and Candès 2015 (acceleration, restart).
+"""
+
+import torch
+from torch import Tensor
+
+from setclr.inner.dual import Machines
+
+FIRST = 1.5  # the first guess of the curvature, in diagonal entries of K + ρI
+CHECK = 5  # rounds from one look at the residual to the next
+GUESSES = 40  # of a θ, at most; three are usual
+NEAR = 0.1  # the relative error of a θ whose next guess is good enough
+
+
+def projected_gradient(
+    machines: Machines, tolerance: float = 1e-3, rounds: int = 1000, start: Tensor | None = None
+) -> Tensor:
+    """MMCL_PGD: projected gradient descent, accelerated (MMCL, proposition 1), from 0 or a `start` (A, P).
+
+    When all α grow at once, g bends some hundred times as much as in other directions, and a plain step has
+    to be that much shorter. Here the metric λI + aaᵀ has that bend in it. It is at least Δ for
+
+        a = √γ 1 − k_Y / √γ,   γ ≥ k⁺⁺,   λ ≥ ρ + the largest eigenvalue of K_YY,
+
+    and its projected step is that of `nearest`. λ begins as a guess and grows where a move meets more
+    curvature. Momentum restarts where it points uphill. The rounds end when no residual is above `tolerance`.
+    Where Δ is indefinite (tanh) they lead to a stationary point.
+
+    Returns α (A, P). Cost: one matrix product and some thirty passes over A × P numbers a round.
+    """
+    K, own, tiny = machines.K, machines.own, torch.finfo(machines.K.dtype).tiny
+    k, size = K[machines.positive], K.diagonal().abs().mean() + tiny
+    root = k.gather(1, machines.positive.unsqueeze(1)).clamp(min=0.01 * size).sqrt()  # √γ
+    a = (root - k / root).scatter_(1, own, 0)
+    if start is None:
+        alpha, gradient = torch.zeros_like(a), torch.full_like(a, -2).scatter_(1, own, 0)
+        theta = 2 / root  # where every negative with k > 0 takes part
+    else:
+        alpha, gradient, theta = start, machines.gradient(start), dot(a, start)
+    ahead, t = alpha, torch.ones_like(root)
+    curvature = FIRST * (machines.ridge + size) * t
+    for done in range(1, rounds + 1):
+        target = ahead - torch.addcmul(gradient, a, dot(a, ahead), value=-1).div_(curvature)
+        step, theta = nearest(target, a, theta, curvature, machines.C)
+        change = step - alpha
+        uphill = dot(ahead - step, change) > 0
+        t_next = (1 + (1 + 4 * t * t).sqrt()) / 2
+        momentum, t = torch.where(uphill, 0, (t - 1) / t_next), torch.where(uphill, 1, t_next)
+        alpha = step
+        if done == rounds or (done % CHECK == 0 and arrived(machines, alpha, tolerance)):
+            break
+        move = torch.addcmul(alpha, momentum, change).sub_(ahead)
+        ahead, before = ahead + move, gradient
+        gradient = machines.gradient(ahead)
+        bend = dot(move, gradient - before) - dot(a, move).square()
+        bend /= dot(move, move).clamp(min=tiny)
+        curvature = torch.where(bend > curvature, 1.1 * bend, curvature)
+    return alpha
+
+
+def arrived(machines: Machines, alpha: Tensor, tolerance: float) -> bool:
+    """Whether no residual is above the tolerance; true of NaN too."""
+    return not bool((machines.residual(alpha, machines.gradient(alpha)) > tolerance).any())
+
+
+def nearest(target: Tensor, a: Tensor, theta: Tensor, curvature: Tensor, C: float) -> tuple[Tensor, Tensor]:
+    """x (A, P) that minimises λ/2 ‖x − target‖² + ½ (aᵀx)² over 0 ≤ x ≤ C, and θ = aᵀx (A, 1).
+
+    x = clip(target − θ a / λ), so θ is the root of aᵀx − θ. That falls by at least 1 where θ grows by 1, so
+    it says how far the root can be. Newton's guesses begin with `theta`; every fourth guess is the middle of
+    where the root can be, or Newton could go round in circles.
+    """
+    low, high = torch.full_like(theta, -torch.inf), torch.full_like(theta, torch.inf)
+    along = a / curvature
+    squares = a * along
+    for guess in range(1, GUESSES + 1):
+        inside = torch.addcmul(target, along, theta, value=-1)
+        x = inside.clamp(0, C)
+        off = dot(a, x) - theta
+        far = off.abs() > NEAR * theta.abs()  # false of NaN
+        low, high = low.maximum(theta + off.clamp(max=0)), high.minimum(theta + off.clamp(min=0))
+        newton = theta + off / (1 + dot(x.eq_(inside), squares))
+        theta = newton.clamp(low, high) if guess % 4 else (low + high) / 2
+        if not bool(far.any()):
+            break
+    return torch.addcmul(target, along, theta, value=-1).clamp_(0, C), theta
+
+
+def dot(x: Tensor, y: Tensor) -> Tensor:
+    """Of each row of x with that of y, (A, 1)."""
+    return torch.linalg.vecdot(x, y).unsqueeze(1)
