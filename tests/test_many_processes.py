@@ -15,7 +15,9 @@ import torch.multiprocessing as mp
 from conftest import shifted
 from torch import nn
 
+from setclr import models
 from setclr.data import ImageSet
+from setclr.evaluation import frozen
 from setclr.recipes import Recipe
 from setclr.training import load_run, pretrain
 from setclr.training.checkpoint import HISTORY
@@ -70,6 +72,7 @@ def one_of_two(process: int, port: int, results):
         for name, recipe in RECIPES.items():
             results[name, process] = train(recipe)
         batch_norm(process, results)
+        results["features", process] = embedded()
         with pytest.raises(ValueError, match="only the first one fails"):
             from_first(lambda: refuse())
         with pytest.raises(ValueError, match="must be divisible by the number of processes, 2.* got 33"):
@@ -91,6 +94,15 @@ def batch_norm(process: int, results) -> None:
             y = norm(mine)
             (y**3).sum().backward()
             results["norm", shape, affine, process] = y.detach(), mine.grad, norm.state_dict()
+
+
+def embedded() -> list[torch.Tensor]:
+    """Features of images of which the second process has fewer, or none; gathered three rows at a time."""
+    torch.manual_seed(2)
+    images, encoder = torch.randint(0, 256, (23, 3, 16, 16), dtype=torch.uint8), models.encoder("conv4")[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frozen, "VALUES", 3 * 2 * 64)
+        return [frozen.features(encoder, images[:n], batch=4) for n in (23, 3)]
 
 
 def example(shape: tuple, affine: bool) -> tuple[torch.Tensor, nn.Module]:
@@ -138,6 +150,12 @@ def test_batch_norm_of_two_processes_is_that_of_the_whole_batch(together, shape,
         torch.testing.assert_close(parts, whole, rtol=1e-9, atol=1e-9)
     for key, value in norm.state_dict().items():
         torch.testing.assert_close(together["norm", shape, affine, 1][2][key], value)
+
+
+def test_features_of_two_processes_are_those_of_one(together):
+    for process in range(2):
+        for found, expected in zip(together["features", process], embedded(), strict=True):
+            torch.testing.assert_close(found, expected)
 
 
 def test_two_processes_learn_the_same_temperature(together):

@@ -11,14 +11,15 @@ from setclr.checks import integer
 from setclr.data.sources import Images, source_of
 from setclr.training.distributed import from_first, rank, world
 
-VALUES = 2**25  # summed in one go
+VALUES = 2**25  # gathered in one go
 
 
 @torch.no_grad()
 def features(encoder: nn.Module, images: Images, batch: int = 500, shared: bool = True) -> Tensor:
     """Features (N, D) float32 of images (N, C, H, W) uint8, without augmentation, on the images' device.
 
-    The encoder runs in eval mode on its own device; no parameter, buffer or mode of it changes.
+    The encoder runs in eval mode on its own device; no parameter, buffer or mode of it changes. It computes
+    in float32, or under torch.autocast in that precision. A GPU does not wait while features are copied back.
 
     With many processes (setclr.training.distributed.joined) each embeds its part, in the batches that one
     process would make, and gets the features of all. All of them must call it, with the same images;
@@ -31,27 +32,38 @@ def features(encoder: nn.Module, images: Images, batch: int = 500, shared: bool 
     share = batch * -(-len(images) // (batch * world())) if many else len(images)
     start, found = rank() * share if many else 0, torch.empty(0)
     device = next(encoder.parameters()).device
+    back = device.type == "cuda" and images.device.type == "cpu"
     mine = source_of(images).subset(slice(start, start + share)) if start < len(images) else None
     with evaluating(encoder):
         for part in () if mine is None else source_of(mine).split(batch):
             embedded = encoder(part.to(device).float() / 255).float()
             if not len(found):
-                found = torch.zeros(len(images), *embedded.shape[1:], device=images.device)
-            found[start : start + len(part)] = embedded
+                shape = len(images), *embedded.shape[1:]
+                found = torch.empty(shape, device=images.device, pin_memory=back)
+            found[start : start + len(part)].copy_(embedded, non_blocking=back)
             start += len(part)
+    if back:
+        torch.cuda.synchronize(device)
     if many:
-        shape = from_first(lambda: found.shape[1:])
-        found = found if len(found) else torch.zeros(len(images), *shape, device=images.device)
-        add_up(found, device)
+        shape = from_first(lambda: found.shape)
+        found = found if len(found) else torch.empty(shape, device=images.device)
+        gather(found, share, device)
     return found
 
 
-def add_up(found: Tensor, device: torch.device) -> None:
-    """Replace `found` by its sum over all processes, part after part, on the device that communicates."""
-    for part in found.split(max(1, VALUES // max(1, found[0].numel()))):
-        total = part.to(device)
-        dist.all_reduce(total)
-        part.copy_(total)
+def gather(found: Tensor, share: int, device: torch.device) -> None:
+    """Fill in the rows of the other processes, `share` each, by way of the device that communicates."""
+    rows = max(1, VALUES // max(1, world() * found[0].numel()))
+    for first in range(0, share, rows):
+        length = min(rows, share - first)
+        places = [found[first + process * share :][:length] for process in range(world())]
+        mine = places[rank()]
+        sent = torch.zeros(length, *found.shape[1:], device=device)
+        sent[: len(mine)] = mine
+        received = [torch.empty_like(sent) for _ in places]
+        dist.all_gather(received, sent)
+        for place, there in zip(places, received):
+            place.copy_(there[: len(place)])
 
 
 @contextmanager
