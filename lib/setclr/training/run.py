@@ -76,9 +76,7 @@ def load_run(out: str | Path) -> Run:
 def run_of(state: dict, where: str = "the checkpoint") -> Run:
     """The run that a checkpoint's contents describe. Raises ValueError if weights and recipe do not fit."""
     if not {"recipe", "channels"} <= set(state):
-        raise ValueError(
-            f"{where}: holds no recipe, so a Trainer wrote it; its own fit(out=...) goes on with it"
-        )
+        raise ValueError(f"{where}: holds no recipe; the Trainer that wrote it goes on with fit(out=...)")
     run = new_run(Recipe.from_dict(state["recipe"]), state["channels"])
     run.precision, run.compiled = state.get("precision", "float32"), state.get("compiled", False)
     for name, part in (("encoder", run.encoder), ("head", run.head)):

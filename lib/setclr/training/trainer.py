@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from setclr import models, views
-from setclr.checks import choice, integer
+from setclr.checks import integer
 from setclr.data import ImageSet
 from setclr.data.reading import Batch
 from setclr.losses import Objective
@@ -25,6 +25,7 @@ from setclr.training.precision import Precision
 from setclr.training.schedule import Rate
 from setclr.training.seeding import seeded
 from setclr.training.targets import Targets
+from setclr.views import view
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
 CHECK_EVERY = 10  # steps; reading a value makes a GPU wait
@@ -73,9 +74,10 @@ class Trainer:
         at_epoch: Callable[[int], object] | None = None, device: str | torch.device | None = None,
         workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
     ):  # fmt: skip
+        check_parts(images, encoder, head, views, loss, rate)
         self.images, self.device = images, choose_device(device)
         self.encoder, self.head, self.loss = encoder, head, loss.to(self.device)
-        self.views, self.predictor, self.at_epoch = views, predictor or nn.Identity(), at_epoch
+        self.views, self.predictor, self.at_epoch = tuple(views), predictor or nn.Identity(), at_epoch
         self.epochs, self.rate = integer("epochs", epochs, least=0), rate or Rate()
         self.batches = Batches(self.images.labels, batch, seed, same_class)
         if batch % world():
@@ -197,7 +199,8 @@ class Trainer:
         return self.loss(gather_alike(z), **more)
 
     def _worth_compiling(self, compiled: bool | str) -> bool:
-        choice("compiled", compiled, (True, False, "auto"))  # type: ignore[arg-type]
+        if compiled not in (True, False, "auto"):
+            raise ValueError(f"compiled must be True, False or 'auto', got {compiled!r}")
         if compiled == "auto":
             n, shape = len(self.views) * self.batches.batch // world(), self.images.images.shape[1:]
             sides = [view.size or shape[-1] for view in self.views]
@@ -239,3 +242,19 @@ class Trainer:
         """What a progress bar shows."""
         rate = len(self.values) * self.batches.batch / self.seconds
         return {"loss": f"{float(self.values[-1]):.3f}", "images_per_s": f"{rate:.0f}"}
+
+
+def check_parts(
+    images: object, encoder: object, head: object, some: object, loss: object, rate: object
+) -> None:
+    """Raises ValueError, naming the argument, where one is not what a Trainer is made of."""
+    if not isinstance(images, ImageSet):
+        raise ValueError(f"images must be an ImageSet or a Dataset, got {type(images).__name__}")
+    for name, part in (("encoder", encoder), ("head", head)):
+        if not isinstance(part, nn.Module):
+            raise ValueError(f"{name} must be a module, got {part!r}; setclr.models makes some by name")
+    view.check_views(some)
+    if not isinstance(loss, Objective):
+        raise ValueError(f"loss must be one of setclr.losses, got {loss!r}; InfoNCE(0.2) is one")
+    if rate is not None and not isinstance(rate, Rate):
+        raise ValueError(f"rate must be a Rate, got {rate!r}; the optimiser's lr is its peak")

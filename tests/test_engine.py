@@ -1,0 +1,280 @@
+"""The engine with anybody's objects: precision, compiling, checkpoints by the clock, metrics."""
+
+import os
+import threading
+import warnings
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+import torch
+from conftest import shifted
+from torch import nn
+
+from setclr import data, models, views
+from setclr.data import ImageSet
+from setclr.losses import InfoNCE
+from setclr.losses.baselines import Supervised
+from setclr.recipes import Recipe
+from setclr.training import Rate, TensorBoard, Trainer, checkpoint, compiling, fitting, load_run, pretrain
+from setclr.training.checkpoint import CHECKPOINT, HISTORY
+from setclr.training.precision import Precision, has_bf16
+from setclr.training.run import new_run, refuse_other_recipe
+
+CPU = torch.device("cpu")
+PIXELS = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
+FEW = ImageSet(PIXELS, torch.arange(70) % 5, tuple("abcde"))
+PLAIN = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr=3e-3, precision="float32")
+
+
+class Own(nn.Module):
+    """An encoder as a reader might write it: 6 features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(3, 6, 5, stride=2), nn.BatchNorm2d(6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.first(x)).relu().mean((2, 3))
+
+
+def own_trainer(seed: int = 0, **more) -> Trainer:
+    torch.manual_seed(seed)
+    head, loss = models.head(6, 16, 8, last_norm=True), InfoNCE(0.2)
+    more = {"epochs": 3, "batch": 16, "precision": "float32", **more}
+    return Trainer(FEW, Own(), head, views.preset("photo"), loss, **more)
+
+
+def weights(trainer: Trainer) -> list[torch.Tensor]:
+    return [x.clone() for x in trainer.model.state_dict().values()]
+
+
+def test_ones_own_encoder_is_trained_in_place():
+    trainer = own_trainer(epochs=8)
+    before, state = weights(trainer), torch.get_rng_state()
+    rows = trainer.fit()
+    assert [row["epoch"] for row in rows] == list(range(1, 9)) and rows[-1]["loss"] < rows[0]["loss"] - 0.05
+    assert any(not torch.equal(a, b) for a, b in zip(before, weights(trainer)))
+    assert not trainer.encoder.training and torch.equal(torch.get_rng_state(), state)
+
+
+def test_ones_own_training_goes_on_where_it_was_stopped(tmp_path):
+    whole = own_trainer()
+    whole.fit()
+
+    def stop(trainer: Trainer) -> None:
+        if len(trainer.rows) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
+        own_trainer().fit(tmp_path, on_epoch=stop)
+    resumed = own_trainer(seed=1)  # other weights, which the checkpoint replaces
+    resumed.fit(tmp_path)
+    assert all(map(torch.equal, weights(whole), weights(resumed)))
+    assert [row["loss"] for row in whole.rows] == [row["loss"] for row in resumed.rows]
+    with pytest.raises(ValueError, match="holds no recipe; the Trainer that wrote it goes on"):
+        load_run(tmp_path)
+
+
+def test_a_recipe_is_the_same_training_as_its_objects():
+    run = pretrain(PLAIN, images=FEW)
+    torch.manual_seed(0)
+    encoder, features = models.encoder("conv4")
+    head = models.head(features, 256, 64)
+    adam = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=3e-3)
+    trainer = Trainer(FEW, encoder, head, views.preset("photo"), InfoNCE(0.2), adam, "float32",
+                      epochs=3, batch=16, rate=Rate("cosine"))  # fmt: skip
+    trainer.fit()
+    assert run.history.loss.tolist() == [row["loss"] for row in trainer.rows]
+    for a, b in zip(run.encoder.parameters(), encoder.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_the_data_set_is_loaded_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(data, "load", lambda *args, **more: asked.append(args) or FEW)
+    pretrain(replace(PLAIN, epochs=1))
+    assert len(asked) == 1
+
+
+def test_checkpoints_go_by_the_clock_and_the_history_by_the_epoch(tmp_path, monkeypatch):
+    saved, lines, save = [], [], torch.save
+    monkeypatch.setattr(torch, "save", lambda *args: saved.append(threading.current_thread()) or save(*args))
+    pretrain(PLAIN, tmp_path, images=FEW, on_epoch=lambda run: lines.append(len(run.rows)))
+    assert len(saved) == 2, "one before training, one at the end"
+    assert saved[1] is not threading.main_thread(), "beside training"
+    assert len(pd.read_csv(tmp_path / HISTORY)) == 3 and lines == [0, 1, 2, 3]
+    saved.clear()
+    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
+    pretrain(PLAIN, tmp_path, resume=False, images=FEW)
+    assert len(saved) == 4
+
+
+def test_what_is_written_is_the_moment_it_was_asked_for(tmp_path):
+    weight = torch.zeros(1000)
+    with checkpoint.Writer(tmp_path) as writer:
+        writer.write({"encoder": {"w": weight}, "head": {}, "history": []})
+        weight.fill_(1.0)
+        writer.wait()
+    assert checkpoint.read(tmp_path)["encoder"]["w"].eq(0).all()
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16", "fp16"])
+def test_every_precision_trains_and_is_recorded(tmp_path, precision):
+    run = pretrain(replace(PLAIN, precision=precision, epochs=8), tmp_path, images=FEW)
+    assert run.history.loss.iloc[-1] < run.history.loss.iloc[0] - 0.05
+    assert load_run(tmp_path).precision == run.precision == precision
+    assert all(p.dtype == torch.float32 for p in run.encoder.parameters())
+
+
+def test_auto_is_bf16_where_it_is_in_hardware(monkeypatch):
+    assert Precision("auto", CPU).name == ("bf16" if has_bf16(CPU) else "float32")
+    for there, name in ((True, "bf16"), (False, "float32")):
+        monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda there=there: there)
+        assert Precision("auto", CPU).name == name
+    with pytest.raises(ValueError, match="precision must be one of .* got 'half'"):
+        Precision("half", CPU)
+
+
+def test_a_run_keeps_its_precision_wherever_it_goes_on(tmp_path, monkeypatch):
+    """Begun on a processor without bf16, continued on one that has it."""
+    auto = replace(PLAIN, precision="auto")
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    whole = pretrain(auto, images=FEW)
+
+    def stop(run) -> None:
+        if len(run.rows) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(auto, tmp_path, images=FEW, on_epoch=lambda run: len(run.rows) == 2 and stop_now())
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    resumed = pretrain(auto, tmp_path, images=FEW)
+    assert resumed.precision == "float32" and resumed.history.loss.tolist() == whole.history.loss.tolist()
+    assert pretrain(PLAIN, tmp_path, images=FEW).finished, "float32 is what was used"
+    with pytest.raises(ValueError, match="precision 'float32' there, 'bf16' now"):
+        pretrain(replace(PLAIN, precision="bf16"), tmp_path, images=FEW)
+
+
+def stop_now() -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_recipe_without_a_precision_was_float32(tmp_path):
+    old = {name: value for name, value in PLAIN.to_dict().items() if name != "precision"}
+    assert Recipe.from_dict(old).precision == "float32" and Recipe("InfoNCE()").precision == "auto"
+    refuse_other_recipe(tmp_path, Recipe.from_dict(old), replace(PLAIN, precision="auto"))
+    with pytest.raises(ValueError, match="precision 'float32' there, 'bf16' now"):
+        refuse_other_recipe(tmp_path, Recipe.from_dict(old), replace(PLAIN, precision="bf16"))
+
+
+def test_an_unfinished_run_of_older_draws_is_refused_in_words(tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(PLAIN, tmp_path, images=FEW, on_epoch=lambda run: len(run.rows) == 2 and stop_now())
+    state = checkpoint.read(tmp_path)
+    torch.save({name: value for name, value in state.items() if name != "draws"}, tmp_path / CHECKPOINT)
+    with pytest.raises(ValueError, match="begun with version 1 of the random views.*resume=False starts"):
+        pretrain(PLAIN, tmp_path, images=FEW)
+
+
+def test_compiled_is_eager_but_for_rounding(tmp_path):
+    """One step of plain SGD, which is as far off as the gradient is."""
+    recipe = replace(PLAIN, optimiser="sgd", momentum=0.0, lr=0.1, epochs=1, batch=64, schedule="constant")
+    eager, compiled = (pretrain(recipe, images=FEW, compiled=how) for how in (False, True))
+    assert (eager.compiled, compiled.compiled) == (False, True)
+    assert compiled.history.loss.item() == pytest.approx(eager.history.loss.item(), rel=1e-4)
+    fresh = new_run(recipe, channels=3)
+    learnt = [run.encoder.parameters() for run in (compiled, eager, fresh)]
+    for a, b, before in zip(*learnt, strict=True):
+        assert (a - b).norm() < 1e-3 * (b - before).norm()
+    broken = replace(recipe, lr=1e30, epochs=2)
+    with pytest.raises(FloatingPointError, match="the embeddings became NaN or inf at step 1"):
+        pretrain(broken, images=FEW, compiled=True)
+
+
+def test_without_a_compiler_it_goes_on_in_words(monkeypatch):
+    def none(*args, **more):
+        raise compiling.InductorError(RuntimeError("no C++ compiler"), None)
+
+    monkeypatch.setattr(torch, "compile", none)
+    compiling.available.cache_clear()
+    with pytest.warns(UserWarning, match="training goes on uncompiled, more slowly: .*needs a C\\+\\+ comp"):
+        run = pretrain(replace(PLAIN, epochs=1), images=FEW, compiled=True)
+    compiling.available.cache_clear()
+    assert run.compiled is False and run.finished
+
+
+def test_compiling_pays_in_long_runs_alone():
+    conv4, resnet = models.encoder("conv4")[0], models.encoder("resnet18")[0]
+    batch = [(256, 3, 32, 32)]
+    assert not compiling.pays(conv4, batch, 100, CPU) and compiling.pays(conv4, batch, 50_000, CPU)
+    assert compiling.pays(resnet, batch, 1000, CPU) and not compiling.pays(resnet, batch, 4, CPU)
+    assert Trainer.__init__.__kwdefaults__["compiled"] == "auto" and not own_trainer().compiled
+
+
+def test_tensorboard_gets_every_epoch(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = pretrain(PLAIN, images=FEW, metrics=[TensorBoard(tmp_path)])
+    found = EventAccumulator(str(tmp_path)).Reload().Scalars("loss")
+    assert [event.step for event in found] == [1, 2, 3]
+    assert [event.value for event in found] == pytest.approx(run.history.loss.tolist(), rel=1e-6)
+
+
+def test_a_function_of_ones_own_is_told_every_epoch():
+    told = []
+    own_trainer().fit(metrics=[lambda rows: told.append([row["epoch"] for row in rows])])
+    assert told == [[1], [1, 2], [1, 2, 3]]
+
+
+def test_deterministic_changes_nothing_on_a_cpu():
+    a, b = own_trainer(), own_trainer(deterministic=True)
+    a.fit()
+    b.fit()
+    assert all(map(torch.equal, weights(a), weights(b)))
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"batch": 71}, "batch must be .* <= 70, got 71; there are 70 images"),
+        ({"epochs": -1}, "epochs must be an integer >= 0, got -1"),
+        ({"precision": "half"}, "precision must be one of"),
+        ({"compiled": "yes"}, "compiled must be True, False or 'auto', got 'yes'"),
+        ({"workers": -1}, "workers must be an integer >= 0"),
+        ({"rate": 0.1}, "rate must be a Rate"),
+        ({"same_class": 3}, "batch must be a multiple of same_class=3, got 16"),
+        ({"device": "abacus"}, "device must be cpu"),
+    ],
+)
+def test_bad_arguments_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        own_trainer(**change)
+
+
+def test_parts_that_are_none_are_named():
+    for at, bad, message in (
+        (0, [1, 2], "images must be an ImageSet or a Dataset"),
+        (1, 3, "encoder must be a module"),
+        (2, None, "head must be a module"),
+        (3, "photo", "views must be a tuple of View"),
+        (4, 0.5, "loss must be"),
+    ):
+        parts = [FEW, Own(), models.head(6, 16, 8), views.preset("photo"), InfoNCE(0.2)]
+        parts[at] = bad
+        with pytest.raises(ValueError, match=message):
+            Trainer(*parts, epochs=1, batch=16)
+    with pytest.raises(ValueError, match="head must have a linear layer"):
+        Trainer(FEW, Own(), nn.Identity(), views.preset("photo", count=1), Supervised(), epochs=1, batch=16)
+
+
+def test_warnings_are_not_errors_of_ours():
+    """A first step that is compiled warns of nothing that the reader could change."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        own_trainer(epochs=1).fit()
+    assert os.environ.get("CUBLAS_WORKSPACE_CONFIG") is None
