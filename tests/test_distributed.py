@@ -15,11 +15,14 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from setclr.losses import parse
-from setclr.training.distributed import gather, rank, world
+from setclr.training.distributed import gather, gather_alike, rank, world
 
 EXPRESSIONS = [repr(loss) for loss in EVERY]
 LEARNT = "InfoNCE(temperature=learnable(0.2))"
 WITH_MORE = [repr(loss) for loss in EVERY if loss.takes >= {"keys", "memory"} and "=None" not in repr(loss)]
+
+
+ALIKE = ["InfoNCE(0.2)", "SparseCLR() + QARe()", "GroCo()", "IOT('rows')", "MMCL()"]
 
 
 def one_of_two(process: int, port: int, data: dict, results):
@@ -41,6 +44,11 @@ def one_of_two(process: int, port: int, data: dict, results):
         value = parse(text)(gather(z), **extra)
         value.backward()
         results[text, more, process] = (value.item(), z.grad / 2, encoder.weight.grad.clone())
+    for text in ALIKE:
+        for gathered in (gather, gather_alike):
+            z = (half["images"] @ data["weight"].T).requires_grad_()
+            parse(text)(gathered(z)).backward()
+            results[gathered.__name__, text, process] = z.grad
     loss = parse(LEARNT)
     loss(gather(model(half["images"]))).backward()
     results["temperature", process] = loss.temperature.grad.clone()
@@ -84,6 +92,13 @@ def test_two_processes_give_the_loss_and_gradients_of_one(together, text, more):
         torch.testing.assert_close(gradient, weight.grad, rtol=1e-7, atol=1e-9)
     gradient = torch.cat([results[text, more, process][1] for process in (0, 1)], dim=1)
     torch.testing.assert_close(gradient, z.grad, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("text", ALIKE)
+def test_the_same_loss_on_every_process_needs_no_communication_backwards(together, text):
+    for process in (0, 1):
+        safe, alike = (together[1][name, text, process] for name in ("gather", "gather_alike"))
+        assert torch.equal(safe, alike) and safe.abs().max() > 0
 
 
 def test_a_learnable_temperature_gets_the_gradient_of_the_whole_batch_on_every_process(together):
