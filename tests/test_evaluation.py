@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from torch import nn
+from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from setclr import models
@@ -123,6 +125,22 @@ def test_the_first_step_of_the_probe_is_adams():
     clear = best - second > 1e-4  # float32 has 7 digits, the scores are about 10
     predicted = linear_probe(bank, labels, queries, epochs=1, batch=300)
     assert clear.sum() > 400 and torch.equal(predicted[clear], scores.argmax(1)[clear])
+
+
+def test_the_probe_is_torchs_adam_on_torchs_cross_entropy():
+    (bank, labels), (queries, _) = blobs(330, noise=3.0), blobs(500, noise=3.0)
+    found = linear_probe(bank, labels, queries, epochs=4, batch=100, lr=0.01, seed=3)
+    scale, layer = bank.square().mean().sqrt(), nn.Linear(8, 4)
+    nn.init.zeros_(layer.weight), nn.init.zeros_(layer.bias)
+    adam, generator = torch.optim.Adam(layer.parameters(), 0.01), torch.Generator().manual_seed(3)
+    for _ in range(4):
+        for index in torch.randperm(330, generator=generator).split(100):
+            adam.zero_grad()
+            F.cross_entropy(layer(bank[index] / scale), labels[index]).backward()
+            adam.step()
+    scores = layer(queries / scale).detach()
+    clear = scores.topk(2).values.diff().abs().squeeze(1) > 1e-4  # beyond the rounding of 16 steps in float32
+    assert torch.equal(found[clear], scores.argmax(1)[clear]) and clear.float().mean() > 0.99
 
 
 def test_linear_probe_is_a_function_of_its_seed():

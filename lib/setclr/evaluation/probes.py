@@ -1,9 +1,9 @@
 """The linear probe: how much of the labels a linear map reads from frozen features.
-By hand, since the QARe paper's protocol is Adam in batches, and since features stay on their device."""
+By hand, since the QARe paper's protocol is Adam in batches, and since features stay on their device. Adam and
+the gradient of the cross-entropy are written out: torch's take three times as long for so small a layer."""
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
 from setclr.checks import integer, number
 from setclr.evaluation.neighbours import check_bank, in_parts
@@ -11,7 +11,7 @@ from setclr.evaluation.neighbours import check_bank, in_parts
 VALUES = 2**25  # scaled or squared in one go
 
 
-@torch.enable_grad()
+@torch.no_grad()
 def linear_probe(
     bank: Tensor, bank_labels: Tensor, queries: Tensor,
     epochs: int = 100, batch: int = 128, lr: float = 1e-3, seed: int = 0,
@@ -29,20 +29,29 @@ def linear_probe(
     integer("epochs", epochs, least=1)
     integer("batch", batch, least=1)
     number("lr", lr, above=0)
-    bank, y = bank.detach(), bank_labels.long()
+    y = bank_labels.long()
     scale = root_mean_square(bank).clamp(min=1e-12)
     generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
-    probe = nn.utils.skip_init(nn.Linear, bank.shape[1], int(y.max()) + 1, device=bank.device)
-    nn.init.zeros_(probe.weight)
-    nn.init.zeros_(probe.bias)
-    optimiser = torch.optim.Adam(probe.parameters(), lr)
+    shape = int(y.max()) + 1, bank.shape[1] + 1  # the bias is the last column
+    weight, first, second = torch.zeros(3, *shape, device=bank.device)
+    step = 0
+    right = -torch.ones(1, batch, device=bank.device)
     for _ in range(epochs):
         for index in torch.randperm(len(bank), generator=generator).to(bank.device).split(batch):
-            optimiser.zero_grad()
-            F.cross_entropy(probe(bank[index].float() / scale), y[index]).backward()
-            optimiser.step()
-    with torch.no_grad():
-        return torch.cat([probe(part.float() / scale).argmax(1) for part in in_parts(queries, VALUES)])
+            x, step = with_one(bank.index_select(0, index), scale), step + 1
+            error = (weight @ x.T).softmax(0)  # (C, n): so a CPU is ten times faster at it
+            error.scatter_add_(0, y.index_select(0, index).unsqueeze(0), right[:, : len(index)])
+            gradient = (error @ x).div_(len(index))
+            first.lerp_(gradient, 0.1)
+            second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+            spread = second.sqrt().div_((1 - 0.999**step) ** 0.5).add_(1e-8)
+            weight.addcdiv_(first, spread, value=-lr / (1 - 0.9**step))
+    return torch.cat([(with_one(x, scale) @ weight.T).argmax(1) for x in in_parts(queries, VALUES)])
+
+
+def with_one(x: Tensor, scale: Tensor) -> Tensor:
+    """x / scale in float32, and a column of ones for the bias."""
+    return torch.cat([x.float() / scale, scale.new_ones(len(x), 1)], dim=1)
 
 
 def root_mean_square(x: Tensor) -> Tensor:
