@@ -9,6 +9,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
+from unittest import mock
 
 import ipywidgets
 import numpy as np
@@ -43,16 +45,6 @@ LOSSES = [
 ]
 SIZES = (64, 256, 1024)
 E = 128  # dimensions; V = 2 views of N images
-
-
-def times(call: Callable, repeat: int) -> np.ndarray:
-    """Seconds of each of `repeat` calls, after two that are not counted."""
-    seconds = []
-    for _ in range(repeat + 2):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return np.array(seconds[2:])
 
 
 def step(loss: Callable, z: torch.Tensor) -> float:
@@ -118,6 +110,16 @@ def launches(N: int = 256) -> None:
         loss = losses.parse(text)
         count = why(loss) or costs.launches(lambda loss=loss: loss.score(loss.points(z)).backward())
         print(f"{text:42}{count:>9}")
+    print(f"\n{'launches of two views':42}")
+    for name, two in views.PRESETS.items():
+        print(f"{name:42}{view_launches(two):>9}")
+
+
+def view_launches(two: tuple[views.View, ...], N: int = 8) -> int:
+    """Operations on the images' device, the copy of the numbers to it included."""
+    images, draws = torch.zeros(N, 3, 32, 32).byte().to("meta"), views.draw(two, N, torch.Generator())
+    with mock.patch.object(torch, "autocast", lambda *_, **__: nullcontext()):  # it does not know this device
+        return costs.launches(lambda: views.apply(images, two, draws))
 
 
 def compiled(N: int = 256) -> None:
@@ -137,15 +139,21 @@ def compiled(N: int = 256) -> None:
         print(f"{text:42}{1e3 * both['eager']:9.2f}{1e3 * both['compiled']:9.2f}{off:12.1e}")
 
 
-def view_rates(batch: int = 256, side: int = 32) -> None:
-    """Views a second at 32x32 on two threads."""
-    torch.set_num_threads(2)
-    images = torch.randint(0, 256, (batch, 3, side, side), dtype=torch.uint8)
+def view_rates(side: int = 32) -> None:
+    """Views a second at 32x32 on one thread, eager and compiled, draws included."""
+    torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(0)
-    print(f"\n{'views/s at 32 px, two threads':32}   median     best")
-    for name, preset in views.PRESETS.items():
-        seconds = times(lambda preset=preset: views.augment(images, preset, generator), 30)
-        print(f"{name:32}{2 * batch / np.median(seconds):9,.0f}{2 * batch / seconds.min():9,.0f}")
+    print(f"\n{'views/s at 32 px, one thread':28}batch    eager compiled    ratio   (best of 30)")
+    for batch in (128, 256):
+        images = torch.randint(0, 256, (batch, 3, side, side), dtype=torch.uint8)
+        for name, two in views.PRESETS.items():
+            seconds = {False: [], True: []}
+            for compiled in (False, True) * 32:
+                start = time.perf_counter()
+                views.apply(images, two, views.draw(two, batch, generator), compiled)
+                seconds[compiled].append(time.perf_counter() - start)
+            eager, fast = (2 * batch / min(taken[2:]) for taken in seconds.values())
+            print(f"{name:28}{batch:5}{eager:9,.0f}{fast:9,.0f}{fast / eager:9.2f}")
 
 
 def panels() -> None:

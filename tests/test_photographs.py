@@ -120,7 +120,7 @@ def test_threads_change_nothing_but_the_time(tmp_path, monkeypatch):
     files = Photographs(paths, 32)
     draws = draw(TWO, 9, seeded())
     many, crops = files[:], files.crops(range(9), TWO, draws, threads=4)
-    monkeypatch.setattr(files, "_threads", 1)
+    monkeypatch.setattr(files, "threads", 1)
     assert torch.equal(files[:], many)
     assert all(map(torch.equal, files.crops(range(9), TWO, draws, threads=1), crops))
 
@@ -267,6 +267,35 @@ def test_verify_names_what_has_no_header(damaged):
     with pytest.raises(ValueError, match=r"001\.jpg [^;]*; [^;]*; there may be more$"):
         files.verify(most=1)
     Photographs(damaged).subset([0, 2, 3]).verify()
+
+
+def test_headers_are_opened_once_for_files_that_stay_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    paths = saved(tmp_path, smooth(3))
+    files = Photographs(paths)
+    opened = []
+    monkeypatch.setattr(Image, "open", lambda path, real=Image.open: opened.append(path) or real(path))
+    for _ in range(2):
+        files.verify()
+        assert len(opened) == 3
+    files.subset([0, 2]).verify()  # one header for its shape, two to be verified
+    assert len(opened) == 6
+    paths[1].write_text("a letter")
+    with pytest.raises(ValueError, match=r"001\.png is no image"):
+        files.verify()
+    with pytest.raises(ValueError, match=r"001\.png is no image"):
+        files.verify()
+
+
+def test_where_no_note_can_be_kept_headers_are_opened_again(tmp_path, monkeypatch):
+    (tmp_path / "a file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a file"))
+    files = Photographs(saved(tmp_path, smooth(2)))
+    opened = []
+    monkeypatch.setattr(Image, "open", lambda path, real=Image.open: opened.append(path) or real(path))
+    files.verify()
+    files.verify()
+    assert len(opened) == 4
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -5,9 +5,11 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from bench import view_launches
 from conftest import shifted
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torchvision.transforms import RandomResizedCrop
 from torchvision.transforms.v2 import functional as F
 
@@ -259,6 +261,51 @@ def test_the_seed_decides_everything():
     assert not torch.equal(first, augment(images, both, generator)), "the generator must move on"
 
 
+FIRST = [6385806, 10586578, 3669573, 8061579, 7207185, 7680651]
+
+
+def philox(key, counter):
+    """A block of Philox4x64-10, four numbers of 64 bits (Salmon et al. 2011, section 4.3 and its program)."""
+    mask = 2**64 - 1
+    x, k = [counter, 0, 0, 0], [key, 0]
+    for _ in range(10):
+        a, b = 0xD2E7470EE14C6C93 * x[0], 0xCA5A826395121157 * x[2]
+        x = [(b >> 64) ^ x[1] ^ k[0], b & mask, (a >> 64) ^ x[3] ^ k[1], a & mask]
+        k = [(k[0] + 0x9E3779B97F4A7C15) & mask, (k[1] + 0xBB67AE8584CAA73B) & mask]
+    return x
+
+
+@pytest.mark.parametrize("V", [1, 2, 3])
+def test_draws_are_those_of_the_counter_based_generator(V):
+    low, high = torch.randint(2**32, (2,), generator=seeded(7)).tolist()
+    blocks = [philox(low + (high << 32), 1 + k) for k in range(9 * V * 3)]
+    wanted = torch.tensor([x >> 40 for block in blocks for x in block]) / 2**24
+    assert torch.equal(draw([View()] * V, 3, seeded(7)).flatten(), wanted)
+
+
+def test_what_a_seed_draws_is_the_same_on_every_machine():
+    first = draw([View()], 1, torch.Generator().manual_seed(0))[0, 0]
+    assert (first * 2**24).int().tolist()[:6] == FIRST
+    assert views.DRAWS == 2, "a new version of the draws has other numbers"
+
+
+@pytest.mark.parametrize("a, b", [(0, 8), (3, 11), (16, 17), (0, 24)])
+@pytest.mark.parametrize("V", [1, 2, 3])
+def test_a_process_draws_its_own_part_only(a, b, V):
+    together, own = seeded(5), seeded(5)
+    whole, part = draw([View()] * V, 24, together), draw([View()] * V, b - a, own, first=a)
+    assert torch.equal(part, whole[a:b])
+    assert torch.equal(together.get_state(), own.get_state())
+
+
+def test_draws_are_uniform():
+    u = draw([View()] * 2, 2000, seeded())
+    assert u.shape == (2000, 2, 36) and u.dtype == torch.float32 and u.min() >= 0 and u.max() < 1
+    cells = torch.histc(u, 100, 0, 1)
+    assert float(((cells - 1440) ** 2 / 1440).sum()) < 173  # chi², 99 degrees of freedom: p = 5e-6
+    assert (torch.corrcoef(u.flatten(1).T) - torch.eye(72)).abs().max() < 0.12  # 5.4 standard deviations
+
+
 def test_neither_the_global_generator_nor_the_images_change():
     images, state = photos(4), torch.get_rng_state()
     before = images.clone()
@@ -313,6 +360,22 @@ def test_no_value_on_the_device_is_looked_at(monkeypatch):
     assert apply(photos(8).to("meta"), both, draw(both, 8, seeded())).device.type == "meta"
 
 
+def test_no_preset_needs_more_than_sixty_launches():
+    for name, two in PRESETS.items():
+        assert view_launches(two) <= 60, name
+
+
+def test_views_are_made_on_a_fake_gpu(monkeypatch):
+    """Fake tensors need no GPU, but fail where a tensor was left on the CPU or a value is looked at."""
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda x: x)
+    draws = draw(MANY, 8, seeded())
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        images = torch.zeros(8, 3, 32, 32, dtype=torch.uint8, device="cuda")
+        out = views.apply_all(images, MANY, draws)
+        again = views.finish([x.byte() for x in out], MANY, draws)
+    assert {x.device.type for x in (*out, *again)} == {"cuda"}
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_cuda_agrees_with_the_cpu_and_is_never_waited_for():
@@ -356,6 +419,27 @@ def test_finishing_crops_is_applying_but_for_their_rounding():
         assert got.dtype == torch.float32 and got.shape == want.shape
         off = (got - want).abs().amax((2, 3, 4))  # a hue turned or a colour solarised may jump at a level
         assert float(off.median()) < 1.5 / 255 and float((got - want).abs().mean()) < 0.5 / 255
+
+
+def test_compiled_views_are_the_same_but_for_rounding():
+    """One graph without breaks (fullgraph=True), from images that are not square, and from crops."""
+    both = (HARD, View(size=24, blur=1))
+    images, draws = photos(8, H=36, W=28), draw(both, 8, seeded())
+    (eager,), (fast,) = (views.apply_all(images, both, draws, compiled) for compiled in (False, True))
+    assert fast.is_contiguous()
+    same(fast, eager)
+    crops = [(255 * eager).round().byte()]
+    (eager,), (fast,) = (views.finish(crops, both, draws, compiled) for compiled in (False, True))
+    same(fast, eager)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("C", [1, 3])
+def test_channels_apart_as_they_are_compiled_are_the_same_but_for_rounding(name, C):
+    x, both = photos(16, C) / 255, preset(name)
+    p = parameters(both, draw(both, 8, seeded()), 32, 32)
+    made = numbers.colours(both, p, C, 32)
+    same(*(pixels.recolour(x.clone(), made, apart) for apart in (False, True)))
 
 
 def test_multi_crop_is_the_published_one():

@@ -4,7 +4,9 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +43,7 @@ class Photographs:
         if not len(self._paths):
             raise ValueError("paths must hold at least one file, got none")
         width, height = _header(self.path(0))
-        self._threads = THREADS if width * height >= WORTH_THREADS else 1
+        self.threads = THREADS if width * height >= WORTH_THREADS else 1
         self.shape = torch.Size((len(self), 3, size or height, size or width))
 
     def __len__(self) -> int:
@@ -69,7 +71,7 @@ class Photographs:
         def fill(place: tuple[int, int]) -> None:
             pixels[place[0]] = self._picture(self.path(place[1]))
 
-        _each(fill, enumerate(chosen.flatten().tolist()), self._threads)
+        _each(fill, enumerate(chosen.flatten().tolist()), self.threads)
         return images.reshape(*chosen.shape, *self.shape[1:])
 
     def split(self, batch: int) -> Iterator[Tensor]:
@@ -96,7 +98,7 @@ class Photographs:
         Raises ValueError: a file is damaged; draws of other views or images; no side is known for a view.
         """
         paths = [self.path(i) for i in self._chosen(index).tolist()]
-        threads, groups = threads or self._threads, by_size(views)
+        threads, groups = threads or self.threads, by_size(views)
         check_draws(draws, len(paths), len(views))
         sides = [self._side(view) for view in views]
         width, height = torch.tensor(_each(_header, paths, threads)).reshape(-1, 2).T
@@ -112,10 +114,14 @@ class Photographs:
         return out
 
     def verify(self, most: int = 5) -> None:
-        """Open every file's header, without decoding: minutes for a million files.
+        """Open every file's header, without decoding: minutes for a million files, but only once.
 
+        A note in the user's cache keeps that these files, of these sizes and times, are good.
         Raises ValueError, naming the first `most` that are no images. A truncated file is named when decoded.
         """
+        note = self._note()
+        if note and note.exists():
+            return
         bad: list[str] = []
 
         def complaint(i: int) -> str:
@@ -132,6 +138,22 @@ class Photographs:
                     break
         if bad:
             raise ValueError("; ".join(bad[:most]) + ("; there may be more" if len(bad) >= most else ""))
+        if note:
+            with suppress(OSError):  # where nothing can be written, the next start checks again
+                note.parent.mkdir(parents=True, exist_ok=True)
+                note.touch()
+
+    def _note(self) -> Path | None:
+        """The file that says that these are good; None where it has no place, or one of these is missing."""
+        try:
+            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+            digest = sha256()
+            for path in map(os.path.abspath, self._paths):
+                found = os.stat(path)
+                digest.update(repr((path, found.st_size, found.st_mtime_ns)).encode())
+        except (OSError, RuntimeError):
+            return None
+        return cache / "setclr" / "verified" / digest.hexdigest()
 
     def _chosen(self, index: Any) -> Tensor:
         return torch.arange(len(self))[index]

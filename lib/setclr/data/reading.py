@@ -3,6 +3,7 @@
 The result depends on the files, the views and the batches alone; the number of workers changes the speed.
 """
 
+import os
 import signal
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +36,7 @@ def stream_batches(
 
     Args:
         batches: indices (n,) of images and draws (n, V, 36) of `views.draw`; read a few batches ahead.
-        workers: processes; 0 decodes in this one, in threads, and not ahead.
+        workers: processes, in threads where processors are left; 0 decodes in this one and not ahead.
 
     Raises:
         ValueError: an argument is not as it must be, or a file is damaged: the same error for any `workers`.
@@ -45,6 +46,8 @@ def stream_batches(
     if not isinstance(images, Photographs):
         raise ValueError(f"images must be Photographs, got {type(images).__name__}; load with stream=True")
     device, sent = torch.device(device), deque[Tensor]()
+    side = torch.cuda.Stream(device) if device.type == "cuda" else None
+    threads = min(images.threads, max(1, (os.cpu_count() or 1) // workers)) if workers else None
 
     def asked() -> Iterator[Batch]:
         for index, draws in batches:
@@ -52,7 +55,7 @@ def stream_batches(
             yield index, draws
 
     loader: DataLoader = DataLoader(
-        _Crops(images, views, threads=1 if workers else None),
+        _Crops(images, views, threads),
         batch_size=None,
         sampler=asked(),
         num_workers=workers,
@@ -64,7 +67,20 @@ def stream_batches(
     for crops in _received(loader):
         if isinstance(crops, _Failure):
             raise crops.error
-        yield [x.to(device, non_blocking=True) for x in crops], sent.popleft()
+        yield _copied(crops, device, side), sent.popleft()
+
+
+def _copied(crops: list[Tensor], device: torch.device, side: torch.cuda.Stream | None) -> list[Tensor]:
+    """On the device; on a GPU copied by a stream of their own, while the steps before are still at work."""
+    if side is None:
+        return [x.to(device) for x in crops]
+    with torch.cuda.stream(side):
+        there = [x.to(device, non_blocking=True) for x in crops]
+    step = torch.cuda.current_stream(device)
+    step.wait_stream(side)
+    for x in there:
+        x.record_stream(step)  # or its memory would be given away while the step still reads it
+    return there
 
 
 def _received(loader: DataLoader) -> Iterator:

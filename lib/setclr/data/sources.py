@@ -9,6 +9,7 @@ from setclr import views as views_of
 from setclr.data.photographs import Photographs
 from setclr.data.reading import Batch, stream_batches
 from setclr.views import View
+from setclr.views.numbers import sent
 
 Images = Tensor | Photographs
 Views = Generator[list[Tensor], None, None]  # of one batch after another: (V, n, C, S, S), a tensor a size
@@ -35,12 +36,13 @@ class InMemory:
         return InMemory(self.images.to(device))
 
     def view_batches(
-        self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device
-    ) -> Views:
+        self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device,
+        compiled: bool = False,
+    ) -> Views:  # fmt: skip
         """The views of each batch (indices (n,), draws (n, V, 36)), on the device; `workers` has no use."""
         for index, draws in batches:
-            images = self.images[index.to(self.images.device, non_blocking=True)]
-            yield views_of.apply_all(images.to(device), views, draws)
+            images = self.images[sent(index, self.images.device)]
+            yield views_of.apply_all(images.to(device), views, draws, compiled)
 
 
 class InFiles:
@@ -66,11 +68,12 @@ class InFiles:
         return self
 
     def view_batches(
-        self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device
-    ) -> Views:
+        self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device,
+        compiled: bool = False,
+    ) -> Views:  # fmt: skip
         """The views of each batch (indices (n,), draws (n, V, 36)), on the device; `workers` decode."""
         for crops, draws in stream_batches(self.images, views, batches, workers, device):
-            yield views_of.finish(crops, views, draws)
+            yield views_of.finish(crops, views, draws, compiled)
 
 
 def source_of(images: Images) -> InMemory | InFiles:

@@ -46,8 +46,9 @@ class _Watch(TorchDispatchMode):
         result = function(*args, **(kwargs or {}))
         outputs = result if isinstance(result, (tuple, list)) else [result]
         if not (function.is_view or any(word in str(function) for word in NOTHING_WRITTEN)):
-            self.launches += 1
-            self.numbers += sum(x.numel() for x in outputs if isinstance(x, Tensor))
+            written = [x for x in outputs if isinstance(x, Tensor)]
+            self.launches += any(x.device.type != "cpu" for x in written)
+            self.numbers += sum(x.numel() for x in written)
         if any(word in str(function) for word in FACTORISATIONS):
             self.side = max(self.side, args[0].shape[-1])
         return result
@@ -63,8 +64,8 @@ def work(call: Callable[[], object]) -> Work:
 
 
 def launches(call: Callable[[], object]) -> int:
-    """How many operations `call()` starts, views not counted: on a GPU each waits some microseconds for its
-    turn. Tensors on the meta device give the same count for nothing."""
+    """How many operations `call()` starts on another device than the CPU, views not counted: on a GPU each
+    waits some microseconds for its turn. Tensors on the meta device give the same count for nothing."""
     with _Watch() as watch:
         call()
     return watch.launches

@@ -106,12 +106,16 @@ Layout = tuple[tuple[str, tuple[int, ...]], ...]  # names and shapes of what is 
 
 
 def packed(numbers: dict[str, Tensor], device: torch.device) -> tuple[Tensor, Layout]:
-    """All numbers in one tensor on the device, by one transfer that is not waited for, and their places."""
+    """All numbers in one tensor on the device, and their places in it."""
     together = torch.cat([x.flatten() for x in numbers.values()])
+    return sent(together, device), tuple((name, tuple(x.shape)) for name, x in numbers.items())
+
+
+def sent(x: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the CPU on the device, by a transfer that is not waited for."""
     if device.type == "cuda":
-        together = together.pin_memory()
-    layout = tuple((name, tuple(x.shape)) for name, x in numbers.items())
-    return together.to(device, non_blocking=True), layout
+        x = x.pin_memory()
+    return x.to(device, non_blocking=True)
 
 
 def unpacked(together: Tensor, layout: Layout) -> dict[str, Tensor]:
