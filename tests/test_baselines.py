@@ -9,6 +9,8 @@ import torch
 from conftest import shifted
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
 from torch import nn
 from torchvision.transforms.v2 import functional as transforms
@@ -18,7 +20,7 @@ from setclr.data import ImageSet
 from setclr.losses.baselines import BASELINES, DeepCluster, DeepInfoMax, Rotation, Supervised
 from setclr.recipes import Recipe
 from setclr.training import pretrain
-from setclr.training.clusters import clusters, reinitialise
+from setclr.training.clusters import clusters, k_means, reinitialise, whitened
 from setclr.training.run import new_run
 
 ONE = dict(views="photo", full_views=1, epochs=2, batch=16, lr=3e-3)
@@ -133,6 +135,40 @@ def test_clusters_find_what_is_apart_and_leave_the_encoder_alone(images):
     assert encoder.training
     assert all(torch.equal(before[name], value) for name, value in encoder.state_dict().items())
     assert torch.equal(found, clusters(encoder, images.images, 5, seed=0))
+
+
+def inertia(x: torch.Tensor, cluster: torch.Tensor) -> float:
+    parts = [x[cluster == k] for k in cluster.unique()]
+    return sum(float((part - part.mean(0)).square().sum()) for part in parts)
+
+
+def test_k_means_is_as_good_as_scikit_learns():
+    """Where clusters lie apart, the same ones; where nothing does, as small a sum, over five seeds."""
+    apart = 10 * torch.eye(6).repeat_interleave(20, 0) + 0.1 * torch.randn(120, 6)
+    found, oracle = k_means(apart, 6, seed=0), KMeans(6, n_init=1, random_state=0).fit(apart)
+    assert adjusted_rand_score(oracle.labels_, found) == 1
+    assert inertia(apart, found) == pytest.approx(oracle.inertia_, rel=1e-4)
+    noise = torch.randn(600, 4)
+    ours = [inertia(noise, k_means(noise, 8, seed)) for seed in range(5)]
+    theirs = [KMeans(8, n_init=1, random_state=seed).fit(noise).inertia_ for seed in range(5)]
+    assert sum(ours) < 1.1 * sum(theirs)
+    assert torch.equal(k_means(noise, 8, 3), k_means(noise, 8, 3))
+
+
+def test_k_means_gives_every_cluster_a_point():
+    few = torch.randn(4, 2)
+    assert k_means(few, 4, seed=0).unique().tolist() == [0, 1, 2, 3]
+    assert k_means(torch.ones(5, 2), 3, seed=0).shape == (5,)
+
+
+def test_whitening_is_scikit_learns_and_leaves_out_what_does_not_vary():
+    x = torch.randn(50, 6) * torch.arange(1.0, 7.0)
+    expected = PCA(6, whiten=True).fit_transform(x.double().numpy())
+    found = whitened(x).flip(1).double()
+    signs = (found * torch.from_numpy(expected)).sum(0).sign()
+    torch.testing.assert_close(signs * found, torch.from_numpy(expected), rtol=0, atol=1e-3)
+    assert whitened(torch.cat([x, x[:, :2]], dim=1)).shape == (50, 6)
+    assert whitened(torch.ones(5, 3)).shape == (5, 0)
 
 
 def test_the_last_layer_begins_afresh_as_a_function_of_the_key():
