@@ -10,7 +10,8 @@ import numpy as np
 from numpy.random import Generator, default_rng
 from PIL import Image
 from skimage import data as photos
-from sklearn.datasets import load_sample_image
+
+from setclr.extras import extra
 
 SIDE = 32  # pixels of a finished patch
 FLAT = 14  # grey standard deviation (of 0..255) under which a patch shows nothing
@@ -21,8 +22,8 @@ moon page retina rocket text"""
 SHORT = {"hubble_deep_field": "hubble", "immunohistochemistry": "histology"}
 PHOTOGRAPHS = {SHORT.get(name, name): getattr(photos, name) for name in OF_SKIMAGE.split()} | {
     "motorcycle": lambda: photos.stereo_motorcycle()[0],
-    "china": lambda: load_sample_image("china.jpg"),
-    "flower": lambda: load_sample_image("flower.jpg"),
+    "china": lambda: of_sklearn("china.jpg"),
+    "flower": lambda: of_sklearn("flower.jpg"),
 }
 PER_PHOTOGRAPH = {"train": 400, "test": 100}
 BLOCKS = 4  # a photograph is cut into 4x4 blocks, 4 of them for test
@@ -51,6 +52,12 @@ def photo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
 def photograph(name: str) -> np.ndarray:
     """A photograph's grey values, (H, W) uint8."""
     return np.asarray(Image.fromarray(PHOTOGRAPHS[name]()).convert("L"))
+
+
+def of_sklearn(name: str) -> np.ndarray:
+    with extra("train"):
+        from sklearn.datasets import load_sample_image  # takes a second
+    return load_sample_image(name)
 
 
 def blocks_for_test(name: str) -> np.ndarray:
