@@ -127,7 +127,7 @@ class InPairs(InMemory):
             if self.mirror == "together":
                 numbers[1, :, FLIP] = numbers[0, :, FLIP]
             x = self.pairs[:, index.to(self.pairs.device)].flatten(0, 1)
-            (made,) = apply_all(x, views[:1], numbers.flatten(0, 1).unsqueeze(1))
+            (made,) = apply_all(x, views[:1], numbers.flatten(0, 1).unsqueeze(1), compiled)
             yield [made.unflatten(1, (2, -1))[0]]
 
 

@@ -102,7 +102,7 @@ class Trainer:
         self.about: dict = {}  # plain data to be kept in checkpoints
         self.random: dict[str, Tensor] = {}  # states of torch's generators to go on from
         self.view_batches = self.images.source.to(self.device).view_batches(
-            self.views, self.own_batches(), workers_for(workers), self.device
+            self.views, self.own_batches(), workers_for(workers), self.device, self.compiled
         )
 
     def fit(
