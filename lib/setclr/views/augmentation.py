@@ -33,8 +33,8 @@ def apply(images: Tensor, views: Sequence[View], draws: Tensor, compiled: bool =
 
     `images` (N, C, H, W) uint8, C = 1 or 3; V views of one `size`; draws (N, V, 36), from `draw`. `compiled`
     hands the work on the device to torch.compile, once for every shape: the same numbers up to rounding, on a
-    CPU several times faster. Autocast changes nothing, TF32 about 1e-3. Raises ValueError for other images,
-    views of two sizes, others' draws.
+    CPU in less than half the time. Autocast changes nothing, TF32 about 1e-3. Raises ValueError for other
+    images, views of two sizes, others' draws.
     """
     S = _output_side(images, views)
     check_draws(draws, len(images), len(views))

@@ -19,21 +19,18 @@ FAR = 1e9
 
 
 def cropping(p: Parameters, H: int, W: int, S: int) -> dict[str, Tensor]:
-    """Of `pixels.crop`, for images of H x W pixels and crops of S x S; image after image, V views of each."""
+    """Of `pixels.crop`, for images of H x W pixels and crops of S x S; image after image, V views of each.
+
+    The places of an image's pixels and of an output's, in rows and columns, (2, N * V, ...), in units of the
+    triangle's reach: 1 - distance is a weight, and pixels outside of the box are far away.
+    """
     top, left, height, width = p.box.transpose(0, 1).flatten(0, 1).float().T
     flip = p.flip.T.flatten()
     left, width = left + width * flip, width * (1 - 2.0 * flip)  # a mirrored box is read backwards
-    start, length = torch.stack([top, left]), torch.stack([height, width])
-    return resizing(start, length, S, max(H, W))
-
-
-def resizing(start: Tensor, length: Tensor, S: int, L: int) -> dict[str, Tensor]:
-    """Places of L pixels (..., 1, L) in a line, and of the centres (..., S, 1) of S output pixels over the
-    span from `start` over `length`, both (...): in units of the reach, so that 1 - distance is a weight.
-    Pixels outside of the span are far away. A negative length reads backwards."""
-    start, length = start[..., None, None], length[..., None, None]
+    start = torch.stack([top, left])[..., None, None]
+    length = torch.stack([height, width])[..., None, None]
     reach = (length / S).abs().clamp(min=1)
-    pixel, output = torch.arange(L) + 0.5, torch.arange(S)[:, None] + 0.5
+    pixel, output = torch.arange(max(H, W)) + 0.5, torch.arange(S)[:, None] + 0.5
     along = (pixel - start) / length
     outside = (along - 0.5).abs() > 0.5
     return {"pixels": pixel / reach + FAR * outside, "centres": (start + length / S * output) / reach}
