@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
 from sklearn.svm import SVC
 
-from setclr.inner import dual, kernel, margin, pivoting, svm_dual
+from setclr.inner import descent, dual, kernel, margin, pivoting, svm_dual
 
 GOLDENS = np.load(Path(__file__).parent / "goldens" / "mmcl_inv_main_kernels.npz")
 caps = st.sampled_from([1e-3, 0.3, 1.0, 10.0, 100.0, math.inf])
@@ -167,7 +167,29 @@ def test_pgd_finds_a_stationary_point_of_tanh():
 def test_pgd_that_does_not_arrive_says_so():
     K = kernel(x := points(60), x)
     with pytest.warns(UserWarning, match=r"solver 'pgd' stopped with a KKT residual of .*solver='exact'"):
-        assert svm_dual(K, 0, solver="pgd", rounds=10).residual > 1e-3
+        assert svm_dual(K, 0, solver="pgd", rounds=3).residual > 1e-3
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, math.inf])
+@pytest.mark.parametrize("P, bandwidth", [(40, 1.0), (400, 1.0), (400, 0.25), (400, 25.0)])
+def test_pgd_needs_few_rounds_however_many_negatives(P, bandwidth, C):
+    """Plain steps need hundreds: Δ bends by some P · k⁺⁺ along one direction, along others by about ρ."""
+    K = kernel(x := points(P, 32), x, "rbf", bandwidth)
+    own = torch.arange(P).view(2, P // 2).T.repeat(2, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert svm_dual(K, torch.arange(P), own, C=C, solver="pgd", rounds=50).residual.max() <= 1e-3
+
+
+@given(st.integers(1, 8), st.sampled_from([0.1, 1.0, math.inf]), st.sampled_from([0.3, 1.0, 10.0]))
+def test_nearest_is_where_no_coordinate_wants_to_move(n, C, curvature):
+    """x minimises λ/2 ‖x − y‖² + ½ (aᵀx)² over the box; the gradients' scale is λ."""
+    target, a = torch.randn(3, n, dtype=torch.float64), torch.randn(3, n, dtype=torch.float64)
+    theta = torch.randn(3, 1, dtype=torch.float64)
+    for _ in range(20):  # Newton's last guess is not checked: the next call begins with it
+        x, theta = descent.nearest(target, a, theta, torch.full_like(theta, curvature), C)
+    gradient = curvature * (x - target) + a * (a * x).sum(1, keepdim=True)
+    torch.testing.assert_close(x, (x - gradient / curvature).clamp(0, C), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -186,6 +208,48 @@ def test_every_way_through_block_pivoting_gives_the_optimum(monkeypatch, constan
     alpha, residual = svm_dual(K, torch.arange(60), own, C=C)
     assert residual.max() < 1e-9
     torch.testing.assert_close(alpha, expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("block", [1, 500, 2**18])
+@pytest.mark.parametrize("C", [math.inf, 2.0])
+def test_systems_of_different_size_give_what_each_machine_gives_alone(monkeypatch, block, C):
+    monkeypatch.setattr(pivoting, "BLOCK", block)
+    K = kernel(x := points(30, 8), x)
+    guess = torch.rand(30, 30).masked_fill(torch.eye(30, dtype=torch.bool), 1)
+    free = guess < torch.linspace(0, 0.9, 30)[torch.randperm(30)].unsqueeze(1)  # nobody to nearly all
+    at_C = ~free & (guess < 0.95) & math.isfinite(C)
+    machines = dual.Machines(K, torch.arange(30), torch.arange(30).unsqueeze(1), C, 0.1)
+    alpha = pivoting.free_solution(machines.centred(), free, at_C)
+    for a in range(30):
+        D = delta(K, a, range(30), 0.1)
+        F, expected = free[a], at_C[a].double() * (C if at_C.any() else 0)
+        expected[F] = torch.linalg.solve(D[F][:, F], 2 - D[F] @ expected)
+        torch.testing.assert_close(machines.clip(alpha)[a], expected.clamp(0, C), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("bandwidth", [0.25, 1.0, 25.0, 1e3, 1e4])
+def test_float32_loses_what_rounding_the_gradient_loses(bandwidth):
+    """A gradient off by some roundings e moves α by no more than ‖e‖ over the least eigenvalue, ρ or more.
+
+    The rounding is that of the centred kernel: for wide ones k(x, y) is 1 and Σα is thousands.
+    """
+    K = kernel(x := points(120, 16).float(), x, "rbf", bandwidth)
+    own = torch.arange(120).view(2, 60).T.repeat(2, 1)
+    alpha = svm_dual(K, torch.arange(120), own).alpha
+    expected = svm_dual(K.double(), torch.arange(120), own).alpha
+    machines = dual.Machines(K, torch.arange(120), own, 100.0, 0.1).centred()
+    allowed = (pivoting.SLACK + 2) * machines.rounding(alpha) * 120**0.5 / 0.1
+    assert ((alpha - expected).abs().amax(1, keepdim=True) / allowed).max() < 1
+
+
+def test_centring_changes_no_machine():
+    K = kernel(x := points(20), x, "linear") + 5
+    machines = dual.Machines(K, torch.arange(20), torch.arange(20).unsqueeze(1), 1.0, 0.1)
+    alpha = machines.clip(torch.rand(20, 20, dtype=K.dtype))
+    expected = machines.gradient(alpha)
+    torch.testing.assert_close(machines.centred().gradient(alpha), expected)
+    torch.testing.assert_close(expected[3, 4:], (delta(K, 3, range(20), 0.1) @ alpha[3] - 2)[4:])
+    assert machines.centred().K.mean(0).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -157,7 +157,9 @@ def test_a_ridge_too_small_for_the_precision_is_refused():
     z = torch.ones(2, 20, 4) + 1e-4 * torch.randn(2, 20, 4)
     for solver in ("inv", "exact"):
         with pytest.raises(ValueError, match=r"ridge must be larger for torch.float32, got 1e-09"):
-            MMCL(ridge=1e-9, solver=solver)(z)
+            MMCL(ridge=1e-9, C=math.inf, solver=solver)(z)
+    at_C = MMCL(ridge=1e-9, C=100, solver="exact").assignment(z)  # which takes no system
+    assert ((at_C == 0) | (at_C == 100)).all() and (at_C.sum(1) == 3800).all()
 
 
 def test_pgd_says_when_it_has_not_arrived():

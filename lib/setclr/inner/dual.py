@@ -36,9 +36,9 @@ class Machines(NamedTuple):
 
         Where all points are alike (a wide kernel), that saves the digits that Δ's differences would lose.
         """
-        u = self.K.mean(1)
-        u = u - u.mean() / 2
-        return self._replace(K=self.K - u.unsqueeze(1) - u)
+        K = self.K - self.K.mean()
+        u = K.mean(1)
+        return self._replace(K=K - u.unsqueeze(1) - u)
 
     def gradient(self, alpha: Tensor) -> Tensor:
         """∇g = Δα − 2 of every machine, (A, P), 0 at `own`: a matrix product and rank-two terms."""
