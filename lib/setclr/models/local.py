@@ -19,7 +19,7 @@ class LocalFeatures(nn.Module):
         if middle is None or type(encoder).__name__ not in ("Sequential", "ResNet"):
             wanted, got = "(conv4, resnet32, resnet18, resnet50)", type(encoder).__name__
             raise ValueError(f"encoder must have a map half-way for DeepInfoMax {wanted}, got {got}")
-        self.encoder, self.half = encoder, layers.index(middle) + 1
+        self.encoder, self.until = encoder, layers.index(middle) + 1
 
     def forward(self, x: Tensor) -> Tensor:
         whole, local = self.parts(x)
@@ -28,8 +28,8 @@ class LocalFeatures(nn.Module):
     def parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Features (N, D) and local features (N, L, C)."""
         layers = list(self.encoder.children())
-        halfway = through(layers[: self.half], x)
-        return through(layers[self.half :], halfway), halfway.flatten(2).mT
+        halfway = through(layers[: self.until], x)
+        return through(layers[self.until :], halfway), halfway.flatten(2).mT
 
 
 def through(layers: list[nn.Module], x: Tensor) -> Tensor:
