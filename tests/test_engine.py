@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 import torch
 from conftest import shifted
+from PIL import Image
 from torch import nn
+from torch.utils.data import Dataset, TensorDataset
 
 from setclr import data, models, views
 from setclr.data import ImageSet
@@ -38,11 +40,11 @@ class Own(nn.Module):
         return self.norm(self.first(x)).relu().mean((2, 3))
 
 
-def own_trainer(seed: int = 0, **more) -> Trainer:
+def own_trainer(images=FEW, seed: int = 0, **more) -> Trainer:
     torch.manual_seed(seed)
     head, loss = models.head(6, 16, 8, last_norm=True), InfoNCE(0.2)
     more = {"epochs": 3, "batch": 16, "precision": "float32", **more}
-    return Trainer(FEW, Own(), head, views.preset("photo"), loss, **more)
+    return Trainer(images, Own(), head, views.preset("photo"), loss, **more)
 
 
 def weights(trainer: Trainer) -> list[torch.Tensor]:
@@ -258,7 +260,7 @@ def test_bad_arguments_are_named(change, message):
 
 def test_parts_that_are_none_are_named():
     for at, bad, message in (
-        (0, [1, 2], "images must be an ImageSet or a Dataset"),
+        (0, 5, "images must be an ImageSet, or a Dataset with a length"),
         (1, 3, "encoder must be a module"),
         (2, None, "head must be a module"),
         (3, "photo", "views must be a tuple of View"),
@@ -270,6 +272,61 @@ def test_parts_that_are_none_are_named():
             Trainer(*parts, epochs=1, batch=16)
     with pytest.raises(ValueError, match="head must have a linear layer"):
         Trainer(FEW, Own(), nn.Identity(), views.preset("photo", count=1), Supervised(), epochs=1, batch=16)
+
+
+class Pictures(Dataset):
+    """Items as torchvision's data sets have them: an image and its class."""
+
+    def __init__(self, kind: str):
+        self.kind, self.targets, self.classes = kind, FEW.labels.tolist(), FEW.classes
+
+    def __len__(self) -> int:
+        return len(PIXELS)
+
+    def __getitem__(self, i: int):
+        if self.kind == "PIL":
+            return Image.fromarray(PIXELS[i].permute(1, 2, 0).numpy()), self.targets[i]
+        return (PIXELS[i] / 255 if self.kind == "floating" else PIXELS[i]), self.targets[i]
+
+
+@pytest.mark.parametrize("kind, workers", [("PIL", 0), ("uint8", 1), ("floating", 0)])
+def test_any_dataset_of_images_is_the_images_in_it(kind, workers):
+    """As the same pixels in memory; crops are rounded to grey levels where they are cut."""
+    some = data.image_set(Pictures(kind))
+    assert torch.equal(some.images[:], PIXELS) and torch.equal(some.labels, FEW.labels)
+    assert some.classes == FEW.classes and torch.equal(some.sample(9).images[:], FEW.sample(9).images)
+    (found,), (wanted,) = (
+        next(own_trainer(images, workers=workers).view_batches) for images in (Pictures(kind), FEW)
+    )
+    assert (found - wanted).abs().max() < 4 / 255 and found.shape == (2, 16, 3, 16, 16)
+    assert [row["epoch"] for row in own_trainer(Pictures(kind), epochs=1, workers=workers).fit()] == [1]
+
+
+def test_a_dataset_without_classes_is_of_one():
+    some = data.image_set(TensorDataset(PIXELS[:, :1]))
+    assert some.labels.eq(0).all() and some.classes == ("0",)
+    assert torch.equal(some.images[:], PIXELS[:, :1].expand(-1, 3, -1, -1))
+
+
+@pytest.mark.parametrize(
+    "item, message",
+    [
+        (torch.rand(3, 8, 8) * 9, r"image 0 of Odd .* in \[0, 1\]: leave Normalize out"),
+        (torch.zeros(3, 8, 8).long(), "image 0 of Odd .* uint8, or floating in .* got torch.int64"),
+        (torch.zeros(8, 8), r"image 0 of Odd .*tensor \(1 or 3, H, W\), got \(8, 8\)"),
+        ("a path", "image 0 of Odd .*got str"),
+    ],
+)
+def test_items_that_are_no_images_are_named(item, message):
+    class Odd(Dataset):
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, i: int):
+            return item
+
+    with pytest.raises(ValueError, match=message):
+        data.image_set(Odd())
 
 
 def test_warnings_are_not_errors_of_ours():

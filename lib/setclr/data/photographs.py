@@ -42,7 +42,7 @@ class Photographs:
         self._paths = np.array([os.fsencode(path) for path in paths])
         if not len(self._paths):
             raise ValueError("paths must hold at least one file, got none")
-        width, height = _header(self.path(0))
+        width, height = self.sides(0)
         self.threads = THREADS if width * height >= WORTH_THREADS else 1
         self.shape = torch.Size((len(self), 3, size or height, size or width))
 
@@ -69,7 +69,7 @@ class Photographs:
         pixels = images.numpy()
 
         def fill(place: tuple[int, int]) -> None:
-            pixels[place[0]] = self._picture(self.path(place[1]))
+            pixels[place[0]] = self._picture(place[1])
 
         _each(fill, enumerate(chosen.flatten().tolist()), self.threads)
         return images.reshape(*chosen.shape, *self.shape[1:])
@@ -97,20 +97,21 @@ class Photographs:
         Returns (V_g, n, 3, S_g, S_g) uint8 for each group of `views.by_size`.
         Raises ValueError: a file is damaged; draws of other views or images; no side is known for a view.
         """
-        paths = [self.path(i) for i in self._chosen(index).tolist()]
+        chosen = self._chosen(index).tolist()
         threads, groups = threads or self.threads, by_size(views)
-        check_draws(draws, len(paths), len(views))
+        check_draws(draws, len(chosen), len(views))
         sides = [self._side(view) for view in views]
-        width, height = torch.tensor(_each(_header, paths, threads)).reshape(-1, 2).T
+        width, height = torch.tensor(_each(self.sides, chosen, threads)).reshape(-1, 2).T
         cuts = boxes(views, draws, height, width)
-        out = [torch.empty(len(g), len(paths), 3, *[sides[g[0]]] * 2, dtype=torch.uint8) for g in groups]
+        out = [torch.empty(len(g), len(chosen), 3, *[sides[g[0]]] * 2, dtype=torch.uint8) for g in groups]
         pixels = {v: x[k].numpy() for x, group in zip(out, groups) for k, v in enumerate(group)}
 
         def fill(i: int) -> None:
-            for v, cut in enumerate(_cuts(paths[i], cuts[:, i].tolist(), sides)):
-                pixels[v][i] = cut
+            with self.opened(chosen[i]) as image:
+                for v, cut in enumerate(_cuts(image, cuts[:, i].tolist(), sides)):
+                    pixels[v][i] = cut
 
-        _each(fill, range(len(paths)), threads)
+        _each(fill, range(len(chosen)), threads)
         return out
 
     def verify(self, most: int = 5) -> None:
@@ -126,7 +127,7 @@ class Photographs:
 
         def complaint(i: int) -> str:
             try:
-                _header(self.path(i))
+                self.sides(i)
             except ValueError as error:
                 return str(error)
             return ""
@@ -164,9 +165,29 @@ class Photographs:
             raise ValueError(f"views must have a size for photographs that are not square, got {got}")
         return view.size or self.shape[2]
 
-    def _picture(self, path: str) -> np.ndarray:
-        """A file as (3, H, W)."""
-        with _opened(path) as image:
+    @contextmanager
+    def opened(self, i: int) -> Iterator[Image.Image]:
+        """Image i, of 8-bit pixels. Raises ValueError, naming it, for any error inside the block."""
+        try:
+            with self.open(i) as image:
+                if image.mode.startswith(("I", "F")):
+                    raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
+                yield image
+        except Exception as error:  # Pillow's decoders raise whatever the damage leads them to
+            said = f"{self.path(i)} is no image that can be read ({error}); remove or replace it"
+            raise ValueError(said) from error
+
+    def open(self, i: int) -> Image.Image:
+        return Image.open(self.path(i))
+
+    def sides(self, i: int) -> tuple[int, int]:
+        """Width and height in pixels."""
+        with self.opened(i) as image:
+            return image.size
+
+    def _picture(self, i: int) -> np.ndarray:
+        """An image as (3, H, W)."""
+        with self.opened(i) as image:
             picture = image.convert("RGB")
         width, height = picture.size
         if self.size is not None:
@@ -175,7 +196,8 @@ class Photographs:
             centre = (left, top, left + side, top + side)
             picture = picture.resize((self.size,) * 2, Image.Resampling.BILINEAR, centre)
         elif (height, width) != self.shape[2:]:
-            got = f"{self.path(0)} of {self.shape[3]}x{self.shape[2]} pixels and {path} of {width}x{height}"
+            first = f"{self.path(0)} of {self.shape[3]}x{self.shape[2]} pixels"
+            got = f"{first} and {self.path(i)} of {width}x{height}"
             raise ValueError(f"images must be of one size, got {got}; load them with size=")
         return np.asarray(picture).transpose(2, 0, 1)
 
@@ -188,35 +210,16 @@ def _each(do: Callable[[Any], Any], over: Iterable, threads: int) -> list:
         return list(pool.map(do, over))
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[Image.Image]:
-    """An image file of 8-bit pixels. Raises ValueError, naming the file, for any error inside the block."""
-    try:
-        with Image.open(path) as image:
-            if image.mode.startswith(("I", "F")):
-                raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
-            yield image
-    except Exception as error:  # Pillow's decoders raise whatever the damage leads them to
-        raise ValueError(f"{path} is no image that can be read ({error}); remove or replace it") from error
-
-
-def _header(path: str) -> tuple[int, int]:
-    """Width and height in pixels."""
-    with _opened(path) as image:
-        return image.size
-
-
-def _cuts(path: str, cuts: list[list[float]], sides: list[int]) -> list[np.ndarray]:
+def _cuts(image: Image.Image, cuts: list[list[float]], sides: list[int]) -> list[np.ndarray]:
     """The boxes (top, left, height, width) of an image, each resized to its side S: (3, S, S)."""
-    with _opened(path) as image:
-        width, height = image.size
-        spare = min(min(cut[2:]) / side for cut, side in zip(cuts, sides))
-        reduction, drafted = next((r for r in REDUCTIONS if r <= spare), 1), None
-        if reduction > 1:
-            drafted = image.draft(None, (width // reduction, height // reduction))
-        scale = drafted[1][2] / width if drafted else 1
-        picture = image if image.mode == "RGB" else image.convert("RGB")
-        return [_cut(picture, [x * scale for x in cut], side) for cut, side in zip(cuts, sides)]
+    width, height = image.size
+    spare = min(min(cut[2:]) / side for cut, side in zip(cuts, sides))
+    reduction, drafted = next((r for r in REDUCTIONS if r <= spare), 1), None
+    if reduction > 1:
+        drafted = image.draft(None, (width // reduction, height // reduction))
+    scale = drafted[1][2] / width if drafted else 1
+    picture = image if image.mode == "RGB" else image.convert("RGB")
+    return [_cut(picture, [x * scale for x in cut], side) for cut, side in zip(cuts, sides)]
 
 
 def _cut(picture: Image.Image, cut: list[float], side: int) -> np.ndarray:

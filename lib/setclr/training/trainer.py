@@ -7,10 +7,11 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import Dataset
 
 from setclr import models, views
 from setclr.checks import integer
-from setclr.data import ImageSet
+from setclr.data import ImageSet, image_set
 from setclr.data.reading import Batch
 from setclr.losses import Objective
 from setclr.training import compiling
@@ -67,15 +68,15 @@ class Trainer:
     """
 
     def __init__(
-        self, images: ImageSet, encoder: nn.Module, head: nn.Module, views: Sequence[views.View],
+        self, images: ImageSet | Dataset, encoder: nn.Module, head: nn.Module, views: Sequence[views.View],
         loss: Objective, optimiser: torch.optim.Optimizer | None = None, precision: str = "auto", *,
         epochs: int = 20, batch: int = 128, seed: int = 0, same_class: int = 1, rate: Rate | None = None,
         keys: Keys | None = None, predictor: nn.Module | None = None, chunk: int | None = None,
         at_epoch: Callable[[int], object] | None = None, device: str | torch.device | None = None,
         workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
     ):  # fmt: skip
-        check_parts(images, encoder, head, views, loss, rate)
-        self.images, self.device = images, choose_device(device)
+        check_parts(encoder, head, views, loss, rate)
+        self.images, self.device = image_set(images), choose_device(device)
         self.encoder, self.head, self.loss = encoder, head, loss.to(self.device)
         self.views, self.predictor, self.at_epoch = tuple(views), predictor or nn.Identity(), at_epoch
         self.epochs, self.rate = integer("epochs", epochs, least=0), rate or Rate()
@@ -244,12 +245,8 @@ class Trainer:
         return {"loss": f"{float(self.values[-1]):.3f}", "images_per_s": f"{rate:.0f}"}
 
 
-def check_parts(
-    images: object, encoder: object, head: object, some: object, loss: object, rate: object
-) -> None:
+def check_parts(encoder: object, head: object, some: object, loss: object, rate: object) -> None:
     """Raises ValueError, naming the argument, where one is not what a Trainer is made of."""
-    if not isinstance(images, ImageSet):
-        raise ValueError(f"images must be an ImageSet or a Dataset, got {type(images).__name__}")
     for name, part in (("encoder", encoder), ("head", head)):
         if not isinstance(part, nn.Module):
             raise ValueError(f"{name} must be a module, got {part!r}; setclr.models makes some by name")
