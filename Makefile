@@ -8,7 +8,7 @@ RECIPE ?= photo-groco
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-machines test-browser notebooks coverage pretrain bench format clean
+.PHONY: help lab test test-machines test-browser notebooks coverage pretrain bench gpu format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -54,9 +54,12 @@ coverage: $(READY) ## write notebooks/coverage.md: where each figure and equatio
 pretrain: $(READY) ## train a recipe: make pretrain RECIPE=photo-groco
 	$(BIN)/python -m setclr pretrain $(RECIPE) --out data/runs/$(RECIPE)
 
-bench: $(READY) ## measure losses, views, panels, the training loop and the reading of files
+bench: $(READY) ## measure losses, views, launches, panels, the training loop and the reading of files
 	$(BIN)/python tests/bench.py
 	$(BIN)/python tests/bench_loop.py
+
+gpu: $(READY) ## on a machine with a GPU: its tests, its speed, and a file with both to be committed
+	$(BIN)/python tests/gpu.py
 
 format: $(READY) ## format the code, strip the notebooks of what is not theirs
 	$(BIN)/ruff check --fix

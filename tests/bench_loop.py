@@ -1,6 +1,6 @@
 """What a training step is made of, and whether reading images or training on them takes longer.
 
-`make bench` calls both; alone: python tests/bench_loop.py [loop] [loader]. On a GPU where there is one.
+`make bench` calls all; alone: python tests/bench_loop.py [engine] [loop] [loader]. On a GPU if there is one.
 """
 
 import os
@@ -15,9 +15,11 @@ import numpy as np
 import torch
 from PIL import Image
 
-from setclr import data, losses, views
+from setclr import data, losses, models, views
 from setclr.recipes import Recipe
 from setclr.reports import costs
+from setclr.training.embedding import Embedder
+from setclr.training.precision import Precision
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 ON_GPU = DEVICE.type == "cuda"
@@ -36,14 +38,58 @@ LOSSES = {
 
 
 def whole(recipe: Recipe, steps: int, compiled: bool = False) -> float:
-    """Images a second of the loop as it is, without waiting between parts; three first steps not counted."""
+    """Images a second of the loop as it is; three first steps not counted. On a GPU without waiting between
+    steps, on a CPU of the fastest step, which nothing else on the machine has slowed down."""
     epoch = costs.noise_trainer(recipe, steps + 4, DEVICE, compiled).epoch()
     for _ in range(3):
         next(epoch)
-    started = now()
+    taken, started = [], now()
     for _ in range(steps):
+        begun = time.perf_counter()
         next(epoch)
-    return steps * recipe.batch / (now() - started)
+        taken.append(time.perf_counter() - begun)
+    return steps * recipe.batch / (now() - started) if ON_GPU else recipe.batch / min(taken)
+
+
+def engine() -> None:
+    """The loop beside its encoder alone, forward and backward, in one run: InfoNCE, two views of 32 px."""
+    modes = {"float32 eager": ("float32", False), "float32 compiled": ("float32", True),
+             "bf16 compiled": ("bf16", True)}  # fmt: skip
+    where = torch.cuda.get_device_name() if ON_GPU else f"CPU, {torch.get_num_threads()} threads"
+    print(f"\nviews/s of the encoder alone and of the whole loop, InfoNCE, views of 'qare', 32 px, {where}")
+    print(f"{'':22}" + "".join(f"{mode:>18}" for mode in modes) + "   loop / its encoder   loop / eager loop")
+    sizes = (
+        [("resnet18", 512)]
+        if ON_GPU
+        else [("conv4", 128), ("conv4", 512), ("resnet32", 64), ("resnet18", 32)]
+    )
+    for encoder, batch in sizes:
+        alone, loops = [], []
+        for precision, compiled in modes.values():
+            torch._dynamo.reset()
+            alone.append(encoder_alone(encoder, batch, precision, compiled))
+            recipe = Recipe("InfoNCE(0.5)", views="qare", encoder=encoder, batch=batch, precision=precision)
+            loops.append(2 * whole(recipe, 100 if ON_GPU else 12, compiled))
+        print(f"{encoder + ', ' + str(batch):22}" + "".join(f"{rate:18,.0f}" for rate in alone))
+        ratios = f"{loops[-1] / alone[-1]:21.2f}{loops[-1] / loops[0]:20.2f}"
+        print(f"{'  whole loop':22}" + "".join(f"{rate:18,.0f}" for rate in loops) + ratios, flush=True)
+
+
+def encoder_alone(name: str, batch: int, precision: str, compiled: bool) -> float:
+    """Views a second of the encoder's forward and backward pass, as the loop calls it."""
+    encoder = models.encoder(name)[0].to(DEVICE)
+    embedder = Embedder(encoder, torch.nn.Identity(), Precision(precision, DEVICE))
+    if compiled:
+        embedder.parts[0].compile(dynamic=False)
+    x = [torch.rand(2, batch, 3, 32, 32, device=DEVICE)]
+    gradient = torch.randn(2, batch, 1, device=DEVICE)
+
+    def step() -> float:
+        started = now()
+        embedder.backward(x, lambda z: (z * gradient).sum())
+        return now() - started
+
+    return 2 * batch / min([step() for _ in range(3 + (100 if ON_GPU else 12))][3:])
 
 
 def now() -> float:
@@ -67,12 +113,6 @@ def loop() -> None:
             share = taken[text] / (taken[text] + sum(parts.values()))
             rate = whole(replace(recipe, loss=text), steps)
             print(f"{text:32}{1e3 * taken[text]:8.1f}{share:8.1%}{rate:10,.0f}  {claim}", flush=True)
-    if ON_GPU:
-        recipe = Recipe("InfoNCE(0.5)", views="qare", encoder="resnet18", batch=512, last_norm=True)
-        for compiled in (False, True):
-            torch._dynamo.reset()
-            rate = whole(recipe, 100, compiled)
-            print(f"resnet18, InfoNCE, batch 512, compiled={compiled}: {rate:,.0f} images/s, two views each")
 
 
 def loader() -> None:
@@ -134,7 +174,7 @@ def write_photographs(folder: Path, n: int) -> None:
             )
 
 
-BENCHES: dict[str, Callable] = {"loop": loop, "loader": loader}
+BENCHES: dict[str, Callable] = {"engine": engine, "loop": loop, "loader": loader}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or BENCHES:

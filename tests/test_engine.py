@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 import torch
 from conftest import shifted
+from looks_at_values import why
 from PIL import Image
+from test_losses_base import EVERY
 from torch import nn
 from torch.utils.data import Dataset, TensorDataset
 
@@ -207,6 +209,11 @@ def test_without_a_compiler_it_goes_on_in_words(monkeypatch):
         run = pretrain(replace(PLAIN, epochs=1), images=FEW, compiled=True)
     compiling.available.cache_clear()
     assert run.compiled is False and run.finished
+
+
+@pytest.mark.parametrize("loss", EVERY, ids=repr)
+def test_what_is_not_compiled_is_what_looks_at_values(loss):
+    assert loss.reads_values == (why(loss) is not None) == (loss + loss).reads_values
 
 
 def test_compiling_pays_in_long_runs_alone():

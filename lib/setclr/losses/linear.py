@@ -60,7 +60,7 @@ class LinearAssignment(SetLoss):
 
     @property
     def reads_values(self) -> bool:
-        return self.mining == "one-to-one"
+        return self.mining == "one-to-one" and self.temperature == 0
 
     def values(self, points: Points) -> Tensor:
         if self.mining == "one-to-one":

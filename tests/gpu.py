@@ -1,0 +1,74 @@
+"""make gpu: everything that needs a GPU, once, and what came out as a file to be committed.
+
+Runs the CUDA tests, measures loop and losses (tests/bench_loop.py engine, loop) and trains compare-resnet18
+for one epoch on random images of CIFAR-10's shape. Writes data/results/gpu/NAME.json, NAME the GPU's.
+"""
+
+import contextlib
+import io
+import json
+import re
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import bench_loop
+import torch
+
+from setclr.data import ImageSet
+from setclr.recipes import RECIPES
+from setclr.reports.records import describe_machine
+from setclr.training import pretrain
+
+ROOT = Path(__file__).resolve().parent.parent
+RECIPE = "compare-resnet18-infonce"
+
+
+def tests() -> str:
+    """pytest's closing line."""
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", str(ROOT / "tests")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    print(done.stdout)
+    return done.stdout.strip().splitlines()[-1]
+
+
+def printed(bench) -> list[str]:
+    """The lines that a bench prints, which are shown as well."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        bench()
+    print(said.getvalue(), flush=True)
+    return said.getvalue().strip().splitlines()
+
+
+def epoch() -> dict:
+    """One epoch of ResNet-18 on 50,000 random images of 32 px: its speed, not what it learns."""
+    pixels = torch.randint(0, 256, (50_000, 3, 32, 32), dtype=torch.uint8)
+    images = ImageSet(pixels, torch.zeros(len(pixels)).long(), ("noise",))
+    started = time.perf_counter()
+    run = pretrain(replace(RECIPES[RECIPE], epochs=1), images=images, device="cuda", compiled=True)
+    seconds = time.perf_counter() - started
+    row = run.rows[0]
+    return {"recipe": RECIPE, "precision": run.precision, "compiled": run.compiled,
+            "seconds": seconds, "images_per_s": row["images_per_s"], "loss": row["loss"]}  # fmt: skip
+
+
+def main() -> None:
+    if not torch.cuda.is_available():
+        sys.exit("make gpu needs a CUDA device, and torch finds none; make test needs none")
+    found = {
+        "machine": describe_machine(torch.nn.Linear(1, 1).cuda()), "cuda": torch.version.cuda,
+        "command": "make gpu", "tests": tests(), "engine": printed(bench_loop.engine),
+        "loop": printed(bench_loop.loop), "epoch": epoch(),
+    }  # fmt: skip
+    name = re.sub(r"[^a-z0-9]+", "-", torch.cuda.get_device_name().lower()).strip("-")
+    path = ROOT / "data" / "results" / "gpu" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1) + "\n")
+    print(f"{path.relative_to(ROOT)}: please commit it")
+
+
+if __name__ == "__main__":
+    main()

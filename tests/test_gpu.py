@@ -1,0 +1,66 @@
+"""What only a GPU can show: the engine on CUDA. `make gpu` runs this with all other tests of that mark."""
+
+import os
+
+import pytest
+import torch
+from conftest import shifted
+from looks_at_values import ON_A_GPU, why
+
+from setclr import losses
+from setclr.data import ImageSet
+from setclr.recipes import Recipe
+from setclr.training import fitting, pretrain
+from setclr.training.run import new_run
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+PIXELS = torch.randint(0, 256, (160, 3, 32, 32), dtype=torch.uint8, generator=shifted(0))
+FEW = ImageSet(PIXELS, torch.arange(160) % 5, tuple("abcde"))
+SMALL = Recipe("InfoNCE(temperature=0.2)", views="simclr", epochs=3, batch=32, last_norm=True)
+
+
+def test_killed_and_resumed_is_never_killed(tmp_path, monkeypatch):
+    """The same bits, with torch's deterministic algorithms."""
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", os.environ.get("CUBLAS_WORKSPACE_CONFIG", ":4096:8"))
+    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
+    how = dict(images=FEW, device="cuda", deterministic=True, compiled=False)
+    whole = pretrain(SMALL, **how)
+
+    def stop(run) -> None:
+        if len(run.rows) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(SMALL, tmp_path, on_epoch=stop, **how)
+    resumed = pretrain(SMALL, tmp_path, **how)
+    assert resumed.history.loss.tolist() == whole.history.loss.tolist()
+    for a, b in zip(resumed.encoder.parameters(), whole.encoder.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("loss", [f"{name}()" for name in losses.BY_NAME])
+def test_a_step_never_waits_for_the_gpu(loss, compiled):
+    """But at every tenth, where the losses are checked, and for those that `looks_at_values.py` lists."""
+    if reason := why(losses.parse(loss), ON_A_GPU):
+        pytest.skip(reason)
+    recipe = Recipe(loss, views="simclr", epochs=4, batch=32, last_norm=True)
+    trainer = new_run(recipe, channels=3).trainer(FEW, torch.device("cuda"), compiled=compiled)
+    steps = trainer.epoch()
+    next(steps)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        next(steps)
+        next(steps)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16", "fp16"])
+def test_every_precision_learns(precision):
+    recipe = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=8, batch=32, precision=precision)
+    losses = pretrain(recipe, images=FEW, device="cuda").history.loss
+    assert losses.iloc[-1] < losses.iloc[0] - 0.05
