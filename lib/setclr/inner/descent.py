@@ -8,10 +8,8 @@ from torch import Tensor
 
 from setclr.inner.dual import Machines
 
-FIRST = 1.5  # the first guess of the curvature, in diagonal entries of K + ρI
 CHECK = 5  # rounds from one look at the residual to the next
 GUESSES = 40  # of a θ, at most; three are usual
-NEAR = 0.1  # the relative error of a θ whose next guess is good enough
 
 
 def projected_gradient(
@@ -24,9 +22,9 @@ def projected_gradient(
 
         a = √γ 1 − k_Y / √γ,   γ ≥ k⁺⁺,   λ ≥ ρ + the largest eigenvalue of K_YY,
 
-    and its projected step is that of `nearest`. λ begins as a guess and grows where a move meets more
-    curvature. Momentum restarts where it points uphill. The rounds end when no residual is above `tolerance`.
-    Where Δ is indefinite (tanh) they lead to a stationary point.
+    and its projected step is that of `nearest`. λ begins with the diagonal of K + ρI and grows where a move
+    meets more curvature. Momentum restarts where it points uphill. The rounds end when no residual is above
+    `tolerance`. Where Δ is indefinite (tanh) they lead to a stationary point.
 
     Returns α (A, P). Cost: one matrix product and some thirty passes over A × P numbers a round.
     """
@@ -40,10 +38,10 @@ def projected_gradient(
     else:
         alpha, gradient, theta = start, machines.gradient(start), dot(a, start)
     ahead, t = alpha, torch.ones_like(root)
-    curvature = FIRST * (machines.ridge + size) * t
+    curvature = (machines.ridge + size) * t
     for done in range(1, rounds + 1):
         target = ahead - torch.addcmul(gradient, a, dot(a, ahead), value=-1).div_(curvature)
-        step, theta = nearest(target, a, theta, curvature, machines.C)
+        step, theta = nearest(target, a, theta, curvature, machines.C, 1 / done**2)  # errors of a finite sum
         change = step - alpha
         uphill = dot(ahead - step, change) > 0
         t_next = (1 + (1 + 4 * t * t).sqrt()) / 2
@@ -65,12 +63,15 @@ def arrived(machines: Machines, alpha: Tensor, tolerance: float) -> bool:
     return not bool((machines.residual(alpha, machines.gradient(alpha)) > tolerance).any())
 
 
-def nearest(target: Tensor, a: Tensor, theta: Tensor, curvature: Tensor, C: float) -> tuple[Tensor, Tensor]:
+def nearest(
+    target: Tensor, a: Tensor, theta: Tensor, curvature: Tensor, C: float, near: float
+) -> tuple[Tensor, Tensor]:
     """x (A, P) that minimises λ/2 ‖x − target‖² + ½ (aᵀx)² over 0 ≤ x ≤ C, and θ = aᵀx (A, 1).
 
     x = clip(target − θ a / λ), so θ is the root of aᵀx − θ. That falls by at least 1 where θ grows by 1, so
-    it says how far the root can be. Newton's guesses begin with `theta`; every fourth guess is the middle of
-    where the root can be, or Newton could go round in circles.
+    it says how far the root can be. Newton's guesses begin with `theta` and end with the one after the first
+    whose relative error is at most `near`. Every fourth is the middle of where the root can be, or they could
+    go round in circles.
     """
     low, high = torch.full_like(theta, -torch.inf), torch.full_like(theta, torch.inf)
     along = a / curvature
@@ -79,7 +80,7 @@ def nearest(target: Tensor, a: Tensor, theta: Tensor, curvature: Tensor, C: floa
         inside = torch.addcmul(target, along, theta, value=-1)
         x = inside.clamp(0, C)
         off = dot(a, x) - theta
-        far = off.abs() > NEAR * theta.abs()  # false of NaN
+        far = off.abs() > near * theta.abs()  # false of NaN
         low, high = low.maximum(theta + off.clamp(max=0)), high.minimum(theta + off.clamp(min=0))
         newton = theta + off / (1 + dot(x.eq_(inside), squares))
         theta = newton.clamp(low, high) if guess % 4 else (low + high) / 2

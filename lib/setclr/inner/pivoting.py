@@ -96,16 +96,15 @@ def free_solution(machines: Machines, free: Tensor, at_C: Tensor) -> Tensor:
     K, P = machines.K.flatten(), len(machines.K)
     size, order = free.sum(1).sort(descending=True)
     alpha = torch.zeros_like(free, dtype=K.dtype)
-    right = torch.full_like(alpha, 2)
-    if bool(at_C.any()):
-        alpha.masked_fill_(at_C, machines.C)
-        right = -machines.gradient(alpha)
-    right.scatter_(1, machines.own, 0)
     positive = machines.positive[order].unsqueeze(1)
     row, column = free[order].nonzero(as_tuple=True)
     index, widths = positive.repeat(1, int(size[0])), size.tolist()
     index[row, torch.arange(len(row), device=row.device) - (size.cumsum(0) - size)[row]] = column
-    found = right[order].gather(1, index)
+    if bool(at_C.any()):
+        alpha.masked_fill_(at_C, machines.C)
+        found = -machines.gradient(alpha)[order].gather(1, index)
+    else:
+        found = 2 * (index != positive).to(K.dtype)
     first = 0
     while first < len(order) and widths[first]:
         width = widths[first]

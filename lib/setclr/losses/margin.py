@@ -46,8 +46,8 @@ class MMCL(SetLoss):
 
     Raises ValueError: an argument is out of range; "exact", or "pgd" with C = inf, for tanh; in `forward`, a
     ridge that is too small for the precision.
-    Cost: M = V·N machines; O(M³) time, once for "inv" and a round for "pgd" (some hundred) and "exact" (5 to
-    10 where few are support vectors); O(M²) memory, for "inv" O(V M²).
+    Cost: M = V·N machines; O(M³) time, once for "inv" and a round for "pgd" (10 to 30) and "exact" (some 10
+    where few are support vectors); O(M²) memory, for "inv" O(V M²).
     """
 
     takes = frozenset({"views"})
