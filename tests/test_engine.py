@@ -342,3 +342,13 @@ def test_warnings_are_not_errors_of_ours():
         warnings.simplefilter("error", UserWarning)
         own_trainer(epochs=1).fit()
     assert os.environ.get("CUBLAS_WORKSPACE_CONFIG") is None
+
+
+def test_on_epoch_may_have_a_length_that_is_none():
+    """As a film of no frames has."""
+
+    class Watch(list):
+        def __call__(self, run):
+            return {"watched": 1.0}
+
+    assert pretrain(replace(PLAIN, epochs=1), images=FEW, on_epoch=Watch()).rows[0]["watched"] == 1.0

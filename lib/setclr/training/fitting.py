@@ -83,7 +83,7 @@ def run(
             else:
                 row = trainer.close_epoch()
                 if rank() == 0:
-                    more = on_epoch(trainer) if on_epoch else None
+                    more = None if on_epoch is None else on_epoch(trainer)
                     row.update({key: float(value) for key, value in (more or {}).items()})
                     for metric in metrics:
                         metric(trainer.rows)

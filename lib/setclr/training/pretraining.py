@@ -64,7 +64,7 @@ def pretrain(
         if state:
             restore(trainer, state, str(out))
         del state
-        told = functools.partial(_told, on_epoch, run) if on_epoch else None
+        told = functools.partial(_told, on_epoch, run) if on_epoch is not None else None
         trainer.fit(out, False, told, metrics)
         run.precision, run.compiled = trainer.precision.name, trainer.compiled
     nn.ModuleList([run.encoder, run.head]).to(where).eval()
