@@ -26,7 +26,8 @@ def projected_gradient(
     meets more curvature. Momentum restarts where it points uphill. The rounds end when no residual is above
     `tolerance`. Where Δ is indefinite (tanh) they lead to a stationary point.
 
-    Returns α (A, P). Cost: one matrix product and some thirty passes over A × P numbers a round.
+    Returns α (A, P). Cost: O(A P²) time a round, one matrix product; O(A P) memory. The machines should be
+    `centred`, or rounding hides small residuals.
     """
     K, own, tiny = machines.K, machines.own, torch.finfo(machines.K.dtype).tiny
     k, size = K[machines.positive], K.diagonal().abs().mean() + tiny
