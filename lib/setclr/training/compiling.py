@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 FAILURES = (TorchDynamoException, InductorError)
 # Rough speeds of one processor's eager loop, and what compiling takes there; a GPU counts as fifty of them.
-FLOPS, NUMBERS, COMPILING = 4e10, 4e8, 60.0
+FLOPS, NUMBERS, COMPILING = 1.5e11, 1.2e9, 60.0
 GPU = 50
 
 
