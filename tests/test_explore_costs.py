@@ -112,7 +112,7 @@ def test_the_step_trains_as_the_trainer_would():
     encoder, width = models.encoder("conv4")
     recipe = Recipe("InfoNCE(0.5)", batch=4, hidden=8, embedding=4)
     trainer = costs.noise_trainer(recipe, 3, torch.device("cpu"))
-    assert len(trainer.labels) == 12 and width == 64
+    assert len(trainer.images) == 12 and width == 64
     x = next(trainer.view_batches)
     trainer.embedder.backward(x, trainer.loss)
     expected = [p.grad.clone() for p in trainer.model.parameters()]
