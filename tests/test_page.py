@@ -143,7 +143,9 @@ def test_the_numbers_are_those_of_the_parts(monkeypatch):
 
     bank, queries = features(run.encoder, train.images), features(run.encoder, test.images)
     cosine = nn.functional.cosine_similarity(queries[:, None], bank[None], dim=2)
-    assert torch.equal(measured.nearest, cosine.topk(8).indices[measured.shown])
+    found, nearest = cosine[measured.shown].gather(1, measured.nearest), cosine.topk(8).values[measured.shown]
+    torch.testing.assert_close(found, nearest, rtol=0, atol=1e-6)  # of equal cosines either may come first
+    assert all(len(row.unique()) == 8 for row in measured.nearest)
     assert torch.equal(measured.predicted, knn(bank, train.labels, queries, 10, 0.1))
     assert torch.equal(measured.points, queries[measured.drawn])
     assert test.labels[measured.shown].bincount().tolist() == [4, 3, 3] and len(measured.shown.unique()) == 10
