@@ -31,7 +31,7 @@ def train() -> tuple[float, float, float]:
         value.backward()  # gather's backward sums over processes, DDP divides by their number: as one process
         optimiser.step()  # the temperature, outside the model, has the same gradient in every process
         values.append(value.item())
-    return sum(values[:5]) / 5, sum(values[-5:]) / 5, float(loss.temperature)
+    return sum(values[:5]) / 5, sum(values[-5:]) / 5, float(loss.temperature.detach())
 
 
 with joined("cpu"):  # torch.distributed's process group, left only after the model is gone

@@ -285,7 +285,7 @@ LEARNT = replace(SMALL, loss="InfoNCE(temperature=learnable(0.2))")
 
 def test_a_learnable_temperature_descends_its_own_slope():
     """By finite differences of the loss with a fixed temperature, on the same embeddings."""
-    recipe = replace(LEARNT, optimiser="sgd", momentum=0.0, lr=0.1, schedule="constant")
+    recipe = replace(LEARNT, optimiser="sgd", momentum=0.0, lr=0.1, schedule="constant", precision="float32")
     trainer, twin = (new_run(recipe, 3).trainer(FEW, torch.device("cpu")) for _ in range(2))
     (x,) = next(twin.view_batches)
     with torch.no_grad():

@@ -9,6 +9,7 @@ from setclr.losses import Objective
 from setclr.training.batches import Batches
 from setclr.training.clusters import clusters, reinitialise
 from setclr.training.momentum import outputs
+from setclr.views.numbers import sent
 
 
 class Targets:
@@ -43,8 +44,8 @@ class Targets:
 
     def of(self, position: int, device: torch.device) -> dict[str, Tensor]:
         """What the loss takes in addition to z at that step of the epoch: targets, and weights if any."""
-        told = {"targets": self.of_image[self.order[position]].to(device)}
-        return told if self.weight is None else {**told, "weight": self.weight.to(device)}
+        told = {"targets": sent(self.of_image[self.order[position]], device)}
+        return told if self.weight is None else {**told, "weight": sent(self.weight, device)}
 
     def state(self) -> Tensor | None:
         """What is needed to go on within an epoch: the clusters (N,), if they are the targets."""
