@@ -134,7 +134,10 @@ def gather_alike(z: Tensor) -> Tensor:
 class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor) -> Tensor:
-        return _all(z)
+        z = z.contiguous()
+        parts = [torch.empty_like(z) for _ in range(world())]
+        dist.all_gather(parts, z)
+        return torch.cat(parts, dim=1)
 
     @staticmethod
     @once_differentiable
@@ -142,22 +145,11 @@ class _Gather(torch.autograd.Function):
         return _own(_sum(grad))
 
 
-class _GatherAlike(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, z: Tensor) -> Tensor:
-        return _all(z)
-
+class _GatherAlike(_Gather):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         return world() * _own(grad)
-
-
-def _all(z: Tensor) -> Tensor:
-    z = z.contiguous()
-    parts = [torch.empty_like(z) for _ in range(world())]
-    dist.all_gather(parts, z)
-    return torch.cat(parts, dim=1)
 
 
 def _own(grad: Tensor) -> Tensor:
