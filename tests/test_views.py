@@ -56,14 +56,16 @@ def cropped(images, view, p):
     """The crops of one view with these parameters, (N, C, S, S)."""
     N, _, H, W = images.shape
     p = Parameters(*(x[None] for x in p))
-    return pixels.crop(images, numbers.cropping(p, H, W, view.size or H), 1)
+    return pixels.crop(images, numbers.cropping(p, H, W, view.size or H, view.border(H)), 1)
 
 
 def by_torchvision(image, view, p, i):
     """The view of image i, composed of torchvision's functions with the parameters of its draws."""
     S = view.size or image.shape[-1]
     top, left, height, width = p.box[i].int().tolist()
-    x = F.resized_crop(image.float() / 255, top, left, height, width, [S, S], antialias=True)
+    border = view.border(image.shape[-2])
+    x, top, left = F.pad(image.float() / 255, [border] * 4), top + border, left + border
+    x = F.resized_crop(x, top, left, height, width, [S, S], antialias=True)
     if p.flip[i]:
         x = F.horizontal_flip(x)
     changes = (F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue)
@@ -94,7 +96,7 @@ def test_every_preset_is_torchvisions_composition(name):
     H=st.integers(4, 70), W=st.integers(4, 70), S=st.integers(2, 64), C=st.sampled_from([1, 3]), seed=sides
 )
 def test_any_shape_is_torchvisions_composition(H, W, S, C, seed):
-    images, view = photos(4, C, H, W, seed), View(size=S, blur=0.5, solarise=0.3)
+    images, view = photos(4, C, H, W, seed), View(size=S, padding=seed % 3 / 7, blur=0.5, solarise=0.3)
     draws = draw([view], 4, seeded(seed))
     p = of_one(view, draws[:, 0], H, W)
     out = apply(images, [view], draws)
@@ -200,6 +202,20 @@ def test_crops_are_distributed_as_torchvisions(view, H, W):
 def test_an_image_that_holds_no_crop_gives_its_central_one():
     box = of_one(View(scale=(1, 1)), draw([View()], 5, seeded())[:, 0], 30, 90).box
     assert (box == torch.tensor([0, 25, 30, 40])).all()  # as wide as 4/3 allows
+
+
+def test_padded_crops_are_torchvisions_random_crop_with_a_border_of_an_eighth():
+    """The presets of QARe's baselines: 4 px beyond 32, every place as likely, black outside; or no crop."""
+    view, n = PRESETS["padded"][0], 8100
+    p = of_one(view, draw([view], n, seeded())[:, 0], 32, 32)
+    top, left, height, width = p.box.long().T
+    assert set((height.tolist(), width.tolist())[0]) == {32} and set(width.tolist()) == {32}
+    counts = (9 * (top + 4) + left + 4).bincount(minlength=81)
+    assert len(counts) == 81 and (counts - n / 81).abs().max() < 6 * (n / 81) ** 0.5
+    assert p.flip.float().mean() == pytest.approx(0.5, abs=6 * 0.5 / n**0.5)
+    image = photos(1, seed=5)
+    whole = apply(image, PRESETS["flip"], draw(PRESETS["flip"], 1, seeded()))
+    assert all(torch.equal(x, image / 255) or torch.equal(x, (image / 255).flip(-1)) for x in whole)
 
 
 def test_parameters_are_distributed_as_asked():
@@ -498,7 +514,7 @@ def test_what_cannot_be_finished_is_refused():
 
 def test_presets_are_the_published_ones():
     assert list(PRESETS) == [
-        "simclr", "qare", "groco", "iot-cl", "mmcl", "matching", "moco-v3", "crop", "photo",
+        "simclr", "qare", "groco", "iot-cl", "mmcl", "matching", "moco-v3", "flip", "padded", "photo",
     ]  # fmt: skip
     assert all(len(both) == 2 for both in PRESETS.values())
     assert PRESETS["simclr"] is PRESETS["iot-cl"] and PRESETS["simclr"][0] == View(blur=0.5)

@@ -95,11 +95,14 @@ class Photographs:
         Takes n indices, V views (one without a size has the side of square images), draws (n, V, 36) of
         `views.draw`, and how many threads decode; None chooses by the photographs' size.
         Returns (V_g, n, 3, S_g, S_g) uint8 for each group of `views.by_size`.
-        Raises ValueError: a file is damaged; draws of other views or images; no side is known for a view.
+        Raises ValueError: a file is damaged; draws of other views or images; no side is known for a view, or
+        it has a border.
         """
         chosen = self._chosen(index).tolist()
         threads, groups = threads or self.threads, by_size(views)
         check_draws(draws, len(chosen), len(views))
+        if padded := [view.padding for view in views if view.padding]:
+            raise ValueError(f"padding must be 0 for crops that are read from files, got {padded[0]}; set size")
         sides = [self._side(view) for view in views]
         width, height = torch.tensor(_each(self.sides, chosen, threads)).reshape(-1, 2).T
         cuts = boxes(views, draws, height, width)

@@ -89,7 +89,8 @@ def boxes(views: Sequence[View], draws: Tensor, H: int | Tensor, W: int | Tensor
     """The crops of V views, (V, N, 4) top, left, height, width, for their draws (N, V, 36).
 
     Images have H x W pixels, all the same or each its own, (N,). A crop is the first of ten tries that fits,
-    or else the largest central box of these ratios: as by torchvision's `RandomResizedCrop.get_params`.
+    or else the largest central box of these ratios: as by torchvision's `RandomResizedCrop.get_params`. It
+    may lie on the border that `View.padding` adds, beyond the image.
     """
     area, ratio, corner, _ = draws.transpose(0, 1).double().split([10, 10, 2, COLUMNS - 22], dim=2)
     H, W = (torch.as_tensor(side, dtype=torch.float64).reshape(-1, 1) for side in (H, W))
@@ -102,8 +103,10 @@ def boxes(views: Sequence[View], draws: Tensor, H: int | Tensor, W: int | Tensor
     widest = torch.stack([W / narrow, H * wide], dim=3)[:, :, 0].round().clamp(min=1)
     found = fits.any(2, keepdim=True)
     size = torch.where(found, tries.gather(2, first)[:, :, 0], torch.minimum(image, widest))
-    room = image - size
-    return torch.cat([torch.where(found, corner * (room + 1), room / 2).floor(), size], dim=2)
+    padding = torch.tensor([view.padding for view in views], dtype=torch.float64)
+    border = (padding[:, None, None] * H).round()
+    room = image - size + 2 * border
+    return torch.cat([torch.where(found, corner * (room + 1), room / 2).floor() - border, size], dim=2)
 
 
 def _of_each(views: Sequence[View], name: str) -> Tensor:

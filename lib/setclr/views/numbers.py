@@ -18,11 +18,12 @@ CONTRAST, SATURATION, HUE = 1, 2, 3  # columns of the factors, after brightness
 FAR = 1e9
 
 
-def cropping(p: Parameters, H: int, W: int, S: int) -> dict[str, Tensor]:
+def cropping(p: Parameters, H: int, W: int, S: int, border: int = 0) -> dict[str, Tensor]:
     """Of `pixels.crop`, for images of H x W pixels and crops of S x S; image after image, V views of each.
 
     The places of an image's pixels and of an output's, in rows and columns, (2, N * V, ...), in units of the
-    triangle's reach: 1 - distance is a weight, and pixels outside of the box are far away.
+    triangle's reach: 1 - distance is a weight, and pixels outside of the box are far away. Pixels of the
+    border come before and after the image's.
     """
     top, left, height, width = p.box.transpose(0, 1).flatten(0, 1).float().T
     flip = p.flip.T.flatten()
@@ -30,7 +31,7 @@ def cropping(p: Parameters, H: int, W: int, S: int) -> dict[str, Tensor]:
     start = torch.stack([top, left])[..., None, None]
     length = torch.stack([height, width])[..., None, None]
     reach = (length / S).abs().clamp(min=1)
-    pixel, output = torch.arange(max(H, W)) + 0.5, torch.arange(S)[:, None] + 0.5
+    pixel, output = torch.arange(-border, max(H, W) + border) + 0.5, torch.arange(S)[:, None] + 0.5
     along = (pixel - start) / length
     outside = (along - 0.5).abs() > 0.5
     return {"pixels": pixel / reach + FAR * outside, "centres": (start + length / S * output) / reach}

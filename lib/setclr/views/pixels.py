@@ -20,14 +20,14 @@ def crop(images: Tensor, numbers: dict[str, Tensor], V: int) -> Tensor:
     """Boxes of images (N, C, H, W) uint8, resized with antialiasing: (V * N, C, S, S), view after view.
 
     An output pixel is a mean under a triangle that reaches one input or output pixel (the larger) to either
-    side within the box: torch's antialiased bilinear interpolation.
+    side within the box: torch's antialiased bilinear interpolation. The border is black.
     """
     N, C, H, W = images.shape
     weight = (numbers["pixels"] - numbers["centres"]).abs_()
     weight = torch.rsub(weight, 1).clamp_(min=0)
     weight.div_(weight.sum(3, keepdim=True))
-    S = weight.shape[2]
-    rows, columns = weight[0, :, :, :H], weight[1, :, :, :W]
+    S, border = weight.shape[2], (weight.shape[3] - max(H, W)) // 2
+    rows, columns = (weight[i, :, :, border : border + side] for i, side in enumerate((H, W)))
     lines = images.transpose(1, 2).to(torch.float32, memory_format=torch.contiguous_format)
     x = torch.bmm(rows.view(N, V * S, H), lines.view(N, H, C * W))
     x = torch.bmm(x.view(N * V, S * C, W), columns.mT).view(N, V, S, C, S).permute(1, 0, 3, 2, 4)

@@ -23,6 +23,7 @@ class View:
         scale: range of the crop's area as a fraction of the image's.
         ratio: range of the crop's width / height. An image that cannot hold such a crop gives its largest
             central one: scale (1, 1) and ratio (1, 1) keep a square image whole, and the middle of others.
+        padding: width of a black border that an image gets before it is cropped, as a share of its height.
         flip, jitter_p, grey, solarise: probability of mirroring left and right, of jittering at all, of
             losing all colour, of inverting all values above 0.5.
         jitter: brightness, contrast and saturation factors are uniform in 1 ± these (at least 0), the hue's
@@ -33,6 +34,7 @@ class View:
     size: int | None = None
     scale: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    padding: float = 0.0
     flip: float = 0.5
     jitter: tuple[float, float, float, float] = (0.8, 0.8, 0.8, 0.2)
     jitter_p: float = 0.8
@@ -44,6 +46,7 @@ class View:
     def __post_init__(self) -> None:
         if self.size is not None:
             checks.integer("size", self.size, least=1, hint="it is the output's side; None keeps the input's")
+        checks.number("padding", self.padding, least=0, most=1, hint="4 px of 32 are 1/8")
         for name in ("flip", "jitter_p", "grey", "blur", "solarise"):
             checks.number(name, getattr(self, name), least=0, most=1, hint="it is a probability")
         for name, most in (("scale", 1), ("ratio", None), ("blur_sigma", None)):
@@ -54,8 +57,13 @@ class View:
         object.__setattr__(self, "jitter", _numbers("jitter", self.jitter, 4, least=0))
         checks.number("jitter[3]", self.jitter[3], most=0.5, hint="half a turn reaches every hue")
 
+    def border(self, height: int) -> int:
+        """The width in pixels of the border of an image of that height."""
+        return round(self.padding * height)
+
 
 SIMCLR = (View(blur=0.5),) * 2
+FLIP = View(scale=(1, 1), ratio=(1, 1), jitter=(0,) * 4, grey=0)  # the whole image
 LOCAL_SCALE = (0.05, 0.14)  # of a small crop's area; a full view of "groco" begins where it ends
 DINO = View(scale=(0.14, 1), jitter=(0.4, 0.4, 0.2, 0.1), blur=1.0)  # the first of its two global views
 PRESETS: dict[str, tuple[View, ...]] = {
@@ -67,7 +75,9 @@ PRESETS: dict[str, tuple[View, ...]] = {
     # The QARe paper's matching of people; "U[0, 0.1]" there is taken for a ColorJitter of 0.1.
     "matching": (View(scale=(1, 1), ratio=(1, 1), jitter=(0.1,) * 4, jitter_p=1, grey=0),) * 2,
     "moco-v3": (replace(DINO, scale=(0.08, 1)), replace(DINO, scale=(0.08, 1), blur=0.1, solarise=0.2)),
-    "crop": (View(scale=(0.2, 1), jitter=(0,) * 4, grey=0),) * 2,  # for labels, rotations and clusters
+    # Those of QARe's baselines: of Deep InfoMax, and of labels, rotations and clusters.
+    "flip": (FLIP,) * 2,
+    "padded": (replace(FLIP, padding=1 / 8),) * 2,
     # No paper's: for small patches whose colour casts mean nothing.
     "photo": (View(scale=(0.2, 1), jitter=(0.4, 0.4, 0.8, 0.5), jitter_p=0.5, grey=0.7),) * 2,
 }

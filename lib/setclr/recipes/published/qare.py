@@ -84,6 +84,6 @@ def baseline(method: str, data: str) -> tuple[Recipe, str]:
         fields = dict(embedding=outputs[method]) | fields
     if method != "random":
         fields = dict(full_views=1) | fields
-    views = "qare" if method in ("random", "deepinfomax") else "crop"
+    views = {"random": "qare", "deepinfomax": "flip"}.get(method, "padded")
     settings: dict[str, Any] = dict(views=views, schedule="constant", epochs=200) | fields
     return Recipe(loss, **settings), BASELINE_NOTE + note
