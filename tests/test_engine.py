@@ -185,7 +185,11 @@ def test_an_unfinished_run_of_older_draws_is_refused_in_words(tmp_path, monkeypa
 
 
 def test_compiled_is_eager_but_for_rounding(tmp_path):
-    """One step of plain SGD, which is as far off as the gradient is."""
+    """One step of plain SGD, which is as far off as the gradient is.
+
+    That is more than rounding: where two pixels of a max pool are equal but for it, the other one wins, and
+    takes the gradient. A mistake would be as large as the step.
+    """
     recipe = replace(PLAIN, optimiser="sgd", momentum=0.0, lr=0.1, epochs=1, batch=64, schedule="constant")
     eager, compiled = (pretrain(recipe, images=FEW, compiled=how) for how in (False, True))
     assert (eager.compiled, compiled.compiled) == (False, True)
@@ -193,7 +197,7 @@ def test_compiled_is_eager_but_for_rounding(tmp_path):
     fresh = new_run(recipe, channels=3)
     learnt = [run.encoder.parameters() for run in (compiled, eager, fresh)]
     for a, b, before in zip(*learnt, strict=True):
-        assert (a - b).norm() < 1e-3 * (b - before).norm()
+        assert (a - b).norm() < 1e-2 * (b - before).norm()
     broken = replace(recipe, lr=1e30, epochs=2)
     with pytest.raises(FloatingPointError, match="the embeddings became NaN or inf at step 1"):
         pretrain(broken, images=FEW, compiled=True)

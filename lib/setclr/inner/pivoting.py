@@ -94,6 +94,7 @@ def free_solution(machines: Machines, free: Tensor, at_C: Tensor) -> Tensor:
     largest. A padded place stands for the positive itself, whose row and column of Δ are 0 but for the ridge.
     """
     K, P = machines.K.flatten(), len(machines.K)
+    short = torch.int32 if len(K) < 2**31 else torch.int64  # half of what a pair of places takes
     size, order = free.sum(1).sort(descending=True)
     alpha = torch.zeros_like(free, dtype=K.dtype)
     positive = machines.positive[order].unsqueeze(1)
@@ -110,7 +111,8 @@ def free_solution(machines: Machines, free: Tensor, at_C: Tensor) -> Tensor:
         width = widths[first]
         block = slice(first, first + max(1, BLOCK // width**2))
         at, plus = index[block, :width], positive[block]
-        system = K.index_select(0, (P * at.unsqueeze(2) + at.unsqueeze(1)).flatten()).view(*at.shape, width)
+        pairs = (P * at.to(short)).unsqueeze(2) + at.to(short).unsqueeze(1)
+        system = K.index_select(0, pairs.flatten()).view(*at.shape, width)
         k = K[P * plus + at]
         system -= k.unsqueeze(2)
         system -= (k - K[P * plus + plus]).unsqueeze(1)
