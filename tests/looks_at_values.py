@@ -9,7 +9,7 @@ ALWAYS = {  # the beginning of a repr, as a pattern, and the reason
     r"LinearAssignment\(margin=\S+, temperature=0.0, mining='one-to-one'": "scipy finds the assignment",
     r"IOT\(constraint='both', epsilon=\S+, iterations=None": "Sinkhorn's rounds end when they have converged",
     r"MMCL\(.*solver='exact'": "its rounds end when every machine has its support",
-    r"MMCL\(.*solver='pgd'": "its steps end when they have converged",
+    r"MMCL\(.*solver='(pgd|steps)'": "its steps end when they have converged",
 }
 WITH_LABELS = {
     r"GroCo\(": "the size of the classes is the length of its lists",

@@ -26,6 +26,7 @@ NO_POSITIVE_NUMBER = [0, -1.0, math.nan, math.inf, -math.inf, "0.5", None, True,
 NO_NUMBER_FROM_ZERO = [-1e-9, math.nan, math.inf, "0.5", None, False, [1.0]]
 NO_INTEGER_FROM_1 = [0, -1, 1.5, 2.0, "1", True, math.nan, [1]]
 NO_NAME = ["", "nonsense", None, 1, True]
+NO_OFFSET = [0.5, math.nan, math.inf, "0.5", None, False, [1.0]]
 NO_BOOLEAN = [0, 1, None, "True", 1.0]
 NO_TENSOR = [None, 1.0, [[1.0, 2.0]], "K"]
 
@@ -49,6 +50,8 @@ WRONG_IN_A_LOSS = {
     "positive_views": [x for x in [*NO_INTEGER_FROM_1, 1] if x is not None],
     "preorder": NO_BOOLEAN,
     "stop_gradient": NO_BOOLEAN,
+    "random": NO_BOOLEAN,
+    "offset": NO_OFFSET,
     **dict.fromkeys(
         ["kernel", "solver", "pool", "constraint", "uniform_target", "similarity", "distance", "mining"],
         NO_NAME,
@@ -66,12 +69,13 @@ x = torch.randn(4, 3)
 NO_MATRIX = [*NO_TENSOR, torch.ones(3), torch.ones(2, 3), torch.ones(3, 3, dtype=torch.int64), K * math.nan]
 WRONG_IN_AN_INNER_FUNCTION = {
     "kernel": (
-        dict(x=x, y=x, kind="rbf", bandwidth=1.0),
+        dict(x=x, y=x, kind="rbf", bandwidth=1.0, offset=0.0),
         dict(
             x=[*NO_TENSOR, torch.ones(3), torch.ones(4, 3, dtype=torch.int64)],
             y=[*NO_TENSOR, torch.ones(4, 2), x.double()],
             kind=NO_NAME,
             bandwidth=NO_POSITIVE_NUMBER,
+            offset=NO_OFFSET,
         ),
     ),
     "svm_dual": (

@@ -60,6 +60,8 @@ def test_kernels_equal_scikit_learn(n, E, bandwidth):
     np.testing.assert_allclose(
         kernel(x, y, "tanh", bandwidth), sigmoid_kernel(x, y, gamma=bandwidth, coef0=0), rtol=1e-9
     )
+    shifted = kernel(x, y, "tanh", bandwidth, -0.4)
+    np.testing.assert_allclose(shifted, sigmoid_kernel(x, y, gamma=bandwidth, coef0=-0.4), rtol=1e-9)
     torch.testing.assert_close(kernel(x, y, "linear"), x @ y.T)
     torch.testing.assert_close(kernel(x[None], y[None])[0], kernel(x, y))
 
@@ -168,6 +170,49 @@ def test_pgd_that_does_not_arrive_says_so():
     K = kernel(x := points(60), x)
     with pytest.warns(UserWarning, match=r"solver 'pgd' stopped with a KKT residual of .*solver='exact'"):
         assert svm_dual(K, 0, solver="pgd", rounds=3).residual > 1e-3
+
+
+def authors_pgd(D, start, t, C, rounds):
+    """MMCL's program for machines with the matrices D (A, n, n): its steps, its momentum, its stop."""
+    old = y = start
+    for _ in range(rounds):
+        new = (y - 1e-3 * ((D @ y.unsqueeze(2)).squeeze(2) - 2)).clamp(0, C)
+        t_new = 0.5 * (math.sqrt(t**4 + 4 * t**2) - t**2)
+        y = new + t * (1 - t) / (t**2 + t_new) * (new - old)
+        t, change, old = t_new, ((new - old) / (old + 1e-7)).abs().mean(), new
+        if change < 0.01:
+            break
+    return old
+
+
+@pytest.mark.parametrize("rounds", [1, 7, 1000])
+@pytest.mark.parametrize("C", [0.5, math.inf])
+@pytest.mark.parametrize("bandwidth", [0.2, 1.0, 25.0])
+def test_steps_are_those_of_the_authors_program(bandwidth, C, rounds):
+    n = 14
+    K = kernel(x := points(n, 5), x, "rbf", bandwidth)
+    others = [[j for j in range(n) if j != a] for a in range(n)]
+    D = torch.stack([delta(K, a, others[a], 0.1) for a in range(n)])
+    drawn = torch.Generator().manual_seed(0)
+    start, t = torch.randn(n, n, generator=drawn).double(), torch.rand((), generator=drawn).item()
+    start = torch.stack([row[o] for row, o in zip(start, others)]).clamp(0, C)
+    expected = authors_pgd(D, start, t, C, rounds)
+    alpha = svm_dual(K, torch.arange(n), C=C, solver="steps", rounds=rounds).alpha
+    assert alpha.diagonal().abs().max() == 0
+    torch.testing.assert_close(torch.stack([row[o] for row, o in zip(alpha, others)]), expected)
+
+
+@pytest.mark.parametrize("bandwidth, arrives", [(25.0, False), (1.0, True)])
+def test_where_the_authors_steps_end(bandwidth, arrives):
+    """With random features: at the random start for CIFAR-100's first σ², near the optimum for STL-10's."""
+    K = kernel(x := points(256, 128), x, "rbf", bandwidth)
+    steps, exact = (svm_dual(K, torch.arange(256), solver=s).alpha.flatten() for s in ("steps", "exact"))
+    start = torch.randn(256, 256, generator=torch.Generator().manual_seed(0)).relu().fill_diagonal_(0)
+    to_start, to_exact = (
+        torch.nn.functional.cosine_similarity(steps, other.double().flatten(), dim=0)
+        for other in (start, exact)
+    )
+    assert (to_exact > 0.95 and to_start < 0.5) if arrives else (to_start > 0.99 and to_exact < 0.5)
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, math.inf])
@@ -407,10 +452,13 @@ gram = torch.eye(3) + 0.5
         (lambda: svm_dual(gram, C=math.nan), "C must be > 0, got nan"),
         (lambda: svm_dual(gram, ridge=0), "ridge must be > 0, got 0"),
         (lambda: svm_dual(gram, ridge=math.inf), "ridge must be > 0, got inf"),
-        (lambda: svm_dual(gram, solver="smo"), "solver must be one of 'inv', 'pgd', 'exact', got 'smo'"),
+        (
+            lambda: svm_dual(gram, solver="smo"),
+            "solver must be one of 'inv', 'pgd', 'steps', 'exact', got 'smo'",
+        ),
         (lambda: svm_dual(gram, solver="pgd", tolerance=0), "tolerance must be > 0, got 0"),
         (lambda: svm_dual(gram, solver="pgd", rounds=0), "rounds must be an integer >= 1, got 0"),
-        (lambda: svm_dual(gram - 2), "solver must be 'inv' or 'pgd' for K, got 'exact': .*positive definite"),
+        (lambda: svm_dual(gram - 2), "solver must be 'inv', 'pgd' or 'steps' for K, got 'exact': .*positive"),
         (lambda: svm_dual(gram - 2, solver="pgd", C=math.inf), "C must be finite for K with solver 'pgd'"),
     ],
 )

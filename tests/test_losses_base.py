@@ -119,6 +119,9 @@ def test_what_depends_on_an_order_does():
     z = torch.randn(2, 8, 4, dtype=torch.float64)
     rows = LinearAssignment(0.0, 0.2, "batch-hard")
     unordered = GroCo(preorder=False)
+    following, drawn = GroCo(negatives=3, random=True), MMCL(solver="steps")
+    assert (following(z.flip(1)) - following(z)).abs() > 1e-4
+    assert (drawn(z.flip(1)) - drawn(z)).abs() > 1e-4
     assert (rows(z.flip(0)) - rows(z)).abs() > 1e-4
     assert (unordered(z.flip(1)) - unordered(z)).abs() > 1e-4
 

@@ -17,6 +17,7 @@ KERNELS = {
     "rbf": lambda x, y, b: math.exp(-float((x - y).square().sum()) / (2 * b)),
     "linear": lambda x, y, b: float(x @ y),
     "tanh": lambda x, y, b: math.tanh(b * float(x @ y)),
+    "shifted tanh": lambda x, y, b: math.tanh(b * float(x @ y) + 0.3),
 }
 
 
@@ -65,7 +66,7 @@ def by_the_book(z, kernel="rbf", bandwidth=1.0, C=100.0, ridge=0.1, solver="inv"
 @given(
     st.integers(2, 3),
     st.integers(2, 5),
-    st.sampled_from(["rbf", "linear", "tanh"]),
+    st.sampled_from(["rbf", "linear", "tanh", "shifted tanh"]),
     st.sampled_from([0.2, 1.0, 5.0]),
     st.sampled_from([0.5, 100.0, math.inf]),
     st.sampled_from([0.1, 1.0]),
@@ -74,7 +75,8 @@ def by_the_book(z, kernel="rbf", bandwidth=1.0, C=100.0, ridge=0.1, solver="inv"
 def test_inv_equals_the_formula(V, N, kernel, bandwidth, C, ridge, pool):
     z = torch.randn(V, N, 4, dtype=torch.float64)
     options = dict(kernel=kernel, bandwidth=bandwidth, C=C, ridge=ridge, pool=pool)
-    assert float(MMCL(**options)(z)) == pytest.approx(by_the_book(z, **options), rel=1e-8, abs=1e-9)
+    ours = options | (dict(kernel="tanh", offset=0.3) if kernel == "shifted tanh" else {})
+    assert float(MMCL(**ours)(z)) == pytest.approx(by_the_book(z, **options), rel=1e-8, abs=1e-9)
 
 
 @given(
@@ -98,7 +100,7 @@ def test_pgd_gives_nearly_what_exact_gives():
     torch.testing.assert_close(pgd(z), exact(z), rtol=1e-2, atol=0)
 
 
-@pytest.mark.parametrize("solver", ["inv", "pgd", "exact"])
+@pytest.mark.parametrize("solver", ["inv", "pgd", "steps", "exact"])
 @pytest.mark.parametrize("pool", ["all", "view"])
 def test_gradient_holds_the_weights_fixed(solver, pool):
     z = torch.randn(3, 4, 5, dtype=torch.float64, requires_grad=True)
@@ -180,10 +182,12 @@ def test_pgd_says_when_it_has_not_arrived():
         (dict(C=-1), "C must be > 0, got -1; .* inf for no bound"),
         (dict(C=math.nan), "C must be > 0, got nan"),
         (dict(ridge=0), "ridge must be > 0, got 0"),
-        (dict(solver="svc"), "solver must be one of 'inv', 'pgd', 'exact', got 'svc'"),
+        (dict(solver="svc"), "solver must be one of 'inv', 'pgd', 'steps', 'exact', got 'svc'"),
         (dict(pool="views"), "pool must be one of 'all', 'view', got 'views'; did you mean 'view'"),
-        (dict(kernel="tanh", solver="exact"), "solver must be 'inv' or 'pgd' for kernel='tanh'"),
+        (dict(kernel="tanh", solver="exact"), "solver must be 'inv', 'pgd' or 'steps' for kernel='tanh'"),
         (dict(kernel="tanh", solver="pgd", C=math.inf), "C must be finite for kernel='tanh'"),
+        (dict(kernel="tanh", solver="steps", C=math.inf), "C must be finite for .* with solver 'steps'"),
+        (dict(offset=0.5), "offset must be 0 for kernel='rbf', got 0.5"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

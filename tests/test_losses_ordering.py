@@ -16,7 +16,7 @@ from setclr.losses import GroCo
 GOLDENS = Path(__file__).parent / "goldens"
 
 
-def by_the_book(z, beta, negatives, pool, preorder, positive_views, keys=None):
+def by_the_book(z, beta, negatives, pool, preorder, positive_views, keys=None, random=False):
     """Eq. 6 with the whole matrix P and both of its sums, one anchor at a time."""
     V, N, _ = z.shape
     x = F.normalize(z, dim=-1)
@@ -25,9 +25,14 @@ def by_the_book(z, beta, negatives, pool, preorder, positive_views, keys=None):
     for v in range(V):
         for i in range(N):
             views = range(V) if pool == "all" else [v]
-            negative = torch.stack([x[v, i] @ c[u, j] for u in views for j in range(N) if j != i])
-            hardest = negative.topk(min(negatives, len(negative))).indices.sort().values
-            negative = negative[hardest]
+            others = [(u, j) for u in views for j in range(N) if j != i]
+            negative = torch.stack([x[v, i] @ c[u, j] for u, j in others])
+            if random:  # those after the anchor, then those before it
+                start = sum(other < (v, i) for other in others)
+                chosen = [(start + k) % len(others) for k in range(min(negatives, len(others)))]
+            else:
+                chosen = negative.topk(min(negatives, len(negative))).indices.tolist()
+            negative = negative[sorted(chosen)]
             positive = torch.stack([x[v, i] @ c[u, i] for u in range(positive_views or V) if u != v])
             if preorder:
                 negative, positive = negative.sort().values, positive.sort().values
@@ -52,13 +57,17 @@ def by_the_book(z, beta, negatives, pool, preorder, positive_views, keys=None):
     preorder=st.booleans(),
     multicrop=st.booleans(),
     with_keys=st.booleans(),
+    random=st.booleans(),
 )
-def test_equals_the_formula_and_its_gradient(V, N, beta, negatives, pool, preorder, multicrop, with_keys):
+def test_equals_the_formula_and_its_gradient(
+    V, N, beta, negatives, pool, preorder, multicrop, with_keys, random
+):
     z = torch.randn(V, N, 5, dtype=torch.float64, requires_grad=True)
     keys = torch.randn(V, N, 5, dtype=torch.float64) if with_keys else None
     G = 2 if multicrop else None
-    loss = GroCo(beta, negatives, pool, preorder, stop_gradient=False, positive_views=G)(z, keys)
-    expected = by_the_book(z, beta, negatives, pool, preorder, G, keys)
+    more = dict(stop_gradient=False, positive_views=G, random=random)
+    loss = GroCo(beta, negatives, pool, preorder, **more)(z, keys)
+    expected = by_the_book(z, beta, negatives, pool, preorder, G, keys, random)
     torch.testing.assert_close(loss, expected, rtol=1e-9, atol=0)
     (gradient,), (expected,) = (torch.autograd.grad(x, z) for x in (loss, expected))
     torch.testing.assert_close(gradient, expected, rtol=1e-9, atol=1e-13)

@@ -14,7 +14,7 @@ from pytorch_metric_learning.miners import BatchHardMiner
 from pytorch_metric_learning.reducers import MeanReducer
 from torch.nn import functional as F
 
-from setclr.losses import InfoNCE
+from setclr.losses import HardNegatives, InfoNCE
 from setclr.losses.contrast import contrast
 from setclr.losses.pairwise import NTLogistic, Triplet
 
@@ -64,6 +64,20 @@ def test_equals_pytorch_metric_learning_for_two_views(N, temperature):
     z = torch.randn(2, N, 6, dtype=torch.float64)
     expected = NTXentLoss(temperature)(z.flatten(0, 1), torch.arange(N).repeat(2))
     torch.testing.assert_close(InfoNCE(temperature)(z), expected)
+
+
+@pytest.mark.parametrize("loss", [InfoNCE, HardNegatives])
+def test_stopped_candidates_are_keys(loss):
+    """GroCo's table 9a: only the anchor learns."""
+    z = torch.randn(2, 6, 5, dtype=torch.float64, requires_grad=True)
+    free, stopped = loss(0.1), loss(0.1, stop_gradient=True)
+    value, with_keys = stopped(z), free(z, keys=z.detach())
+    assert (
+        value == with_keys == free(z)
+        and repr(stopped) == f"{free!r:.{len(repr(free)) - 1}}, stop_gradient=True)"
+    )
+    (found,), (expected,), (both,) = (torch.autograd.grad(x, z) for x in (value, with_keys, free(z)))
+    assert torch.equal(found, expected) and (both - found).abs().max() > 1e-3
 
 
 def test_subtracting_the_diagonal_instead_of_masking_it_loses_digits():

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from setclr.checks import choice, floating, integer, number, values_readable
-from setclr.inner.descent import projected_gradient
+from setclr.inner.descent import authors_steps, projected_gradient
 from setclr.inner.dual import Machines, clipped_inverse
 from setclr.inner.pivoting import EXACT, block_pivoting
 
 KERNELS = ("rbf", "linear", "tanh")
-SOLVERS = ("inv", "pgd", "exact")
+SOLVERS = ("inv", "pgd", "steps", "exact")
 
 
 class Dual(NamedTuple):
@@ -29,11 +29,11 @@ class Dual(NamedTuple):
     residual: Tensor  # (...) or (..., A): KKT residual in units of the gradient, whose constant part is 2
 
 
-def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0) -> Tensor:
+def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0, offset: float = 0.0) -> Tensor:
     """k(x_i, y_j) of all pairs.
 
-    "rbf": exp(−‖x − y‖² / 2σ²) with the bandwidth σ²; "linear": xᵀy; "tanh": tanh(bandwidth · xᵀy), which is
-    not positive definite.
+    "rbf": exp(−‖x − y‖² / 2σ²) with the bandwidth σ²; "linear": xᵀy; "tanh": tanh(bandwidth · xᵀy + offset),
+    which is not positive definite; MMCL's table 6 prints tanh(−γ xᵀy + η), and its program has no minus.
 
     Args:
         x: (..., n, E) float32 or float64.
@@ -42,11 +42,13 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0) -> T
         bandwidth: > 0; σ² for "rbf" (MMCL's programs call 2σ² sigma), the factor for "tanh". Squared
             distances are good to some 1e-7 of the squared norms in float32: below σ² = 1e-5 of those use
             float64.
+        offset: for "tanh"; 0 for the others.
 
     Returns (..., n, m). Raises ValueError: an argument is not as above. Cost: O(n m E).
     """
     choice("kind", kind, KERNELS)
     number("bandwidth", bandwidth, above=0, hint="it is σ² of the rbf kernel; MMCL uses 0.25 to 25")
+    check_offset(offset, kind)
     for name, points in (("x", x), ("y", y)):
         floating(name, points, "(..., n, E)", lambda points: points.ndim >= 2)
     if (*x.shape[:-2], x.shape[-1], x.dtype) != (*y.shape[:-2], y.shape[-1], y.dtype):
@@ -57,7 +59,7 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0) -> T
     if kind == "linear":
         return inner
     if kind == "tanh":
-        return (bandwidth * inner).tanh()
+        return (bandwidth * inner + offset).tanh()
     squares = x.square().sum(-1).unsqueeze(-1) + y.square().sum(-1).unsqueeze(-2)
     return ((2 * inner - squares).clamp(max=0) / (2 * bandwidth)).exp()
 
@@ -76,8 +78,9 @@ def svm_dual(
 
     They minimise g(α) = ½ αᵀΔα − 2·1ᵀα over 0 ≤ α ≤ C, where Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ
     (MMCL, proposition 1): "exact" by block pivoting, "pgd" by projected gradients until the residual is at
-    most `tolerance`. "inv" is clip(2Δ⁻¹1, 0, C), least squares cut to the bounds: another weighting, which
-    can be worse than α = 0.
+    most `tolerance`. Two others are weightings of their own, which can be worse than α = 0: "inv" is
+    clip(2Δ⁻¹1, 0, C), least squares cut to the bounds; "steps" are the projected gradients of the authors'
+    program, which seldom arrive (see `authors_steps`).
 
     Args:
         K: (..., P, P) float32 or float64: the kernel of the pool's points, symmetric.
@@ -86,14 +89,14 @@ def svm_dual(
             views of its image, as a rule). By default the positive alone.
         C: > 0, the most that one negative may weigh; inf for no bound.
         ridge: ρ > 0, added to the negatives' diagonal.
-        solver: "exact", "pgd" or "inv".
+        solver: "exact", "pgd", "inv" or "steps".
         tolerance: > 0, the KKT residual at which "pgd" stops, in units of the gradient (see `Machines`).
-        rounds: ≥ 1, after how many "pgd" gives up, with a warning.
+        rounds: ≥ 1, after how many "pgd" gives up, with a warning, and "steps" ends.
 
     Returns `alpha` (..., A, P), or (..., P) for one machine, without gradient; `residual` (..., A) or (...).
     Raises ValueError: an argument is not as above; "exact" for a kernel that is not positive definite, "pgd"
-    for such a one without bound, a ridge too small for the precision.
-    Cost: "inv" O(P³) for all machines together, "exact" and "pgd" O(A P²) a round (some 10, 10 to 30).
+    or "steps" for such a one without bound, a ridge too small for the precision.
+    Cost: "inv" O(P³) for all machines together, else O(A P²) a round ("exact" some 10, "pgd" 10 to 30).
     """
     check_dual(C, ridge, solver)
     number("tolerance", tolerance, above=0, hint="it is the residual at which pgd stops")
@@ -126,6 +129,8 @@ def solve(
         alpha = clipped_inverse(machines, definite)
     elif solver == "pgd":
         alpha = projected_gradient(machines, tolerance, rounds)
+    elif solver == "steps":
+        alpha = authors_steps(machines, rounds)
     else:
         alpha, left = block_pivoting(machines)
     if values_readable(alpha) and bool(alpha.isnan().any()):
@@ -133,7 +138,7 @@ def solve(
             f"ridge must be larger for {alpha.dtype}, got {machines.ridge}: the matrix of the machines is "
             "singular to working precision; the paper uses 0.1"
         )
-    if solver == "inv":
+    if solver in ("inv", "steps"):
         return alpha
     machines, found = machines.only(left), alpha[left]
     residual = machines.residual(found, machines.gradient(found))
@@ -158,11 +163,19 @@ def check_indefinite(name: str, C: float, solver: str) -> None:
     """Refuse what makes no sense where the kernel is not positive definite."""
     if solver == "exact":
         raise ValueError(
-            f"solver must be 'inv' or 'pgd' for {name}, got 'exact': the kernel is not positive definite, so "
-            "there is no one optimum (a larger ridge can make it definite)"
+            f"solver must be 'inv', 'pgd' or 'steps' for {name}, got 'exact': it is not positive definite, "
+            "so there is no one optimum (a larger ridge can make it definite)"
         )
-    if solver == "pgd" and math.isinf(C):
-        raise ValueError(f"C must be finite for {name} with solver 'pgd', got inf: there may be no minimum")
+    if solver != "inv" and math.isinf(C):
+        raise ValueError(
+            f"C must be finite for {name} with solver {solver!r}, got inf: there may be no minimum"
+        )
+
+
+def check_offset(offset: float, kind: str) -> float:
+    if number("offset", offset, hint="it is η of the tanh kernel") and kind != "tanh":
+        raise ValueError(f"offset must be 0 for kernel={kind!r}, got {offset!r}; the tanh kernel has one")
+    return float(offset)
 
 
 def _check_gram(K: Tensor) -> None:

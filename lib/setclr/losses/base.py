@@ -190,7 +190,7 @@ class SetLoss(Objective):
         shown = (
             f"{p.name}={_literal(getattr(self, p.name))}"
             for p in parameters
-            if getattr(self, p.name) is not None or p.default is not None
+            if not (_off(getattr(self, p.name)) and _off(p.default))
         )
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -264,6 +264,10 @@ def _factor(value: float | Tensor) -> float | Tensor:
         )
     number("weight", value.item())
     return value
+
+
+def _off(value: object) -> bool:
+    return value is None or value is False
 
 
 def _literal(value: object) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from setclr.checks import choice, number
 from setclr.inner.dual import Machines
-from setclr.inner.margin import KERNELS, check_dual, check_indefinite, kernel, solve
+from setclr.inner.margin import KERNELS, check_dual, check_indefinite, check_offset, kernel, solve
 from setclr.losses.base import SetLoss
 from setclr.losses.points import Points
 
@@ -31,21 +31,24 @@ class MMCL(SetLoss):
 
     - "inv" (MMCL_INV): α = clip(2Δ⁻¹1, 0, C): fast, not the machine's solution, possibly worse than α = 0.
     - "pgd" (MMCL_PGD): projected gradients to a KKT residual of 1e-3, a warning where that is not reached.
+    - "steps" (MMCL_PGD in the authors' program): steps of 1e-3 from a random start, the same draws in every
+      call, until α changes by less than 1 % on average: often no solution, under a wide kernel that start.
     - "exact": the solution, by block pivoting; not for tanh.
 
     `assignment`: α of the machine whose z⁺ is the row's point: 0 = no support vector, C = a violation.
 
     Args:
         kernel: "rbf", "linear" or "tanh".
-        bandwidth: > 0: σ² in exp(−‖x − y‖² / 2σ²), or the factor in tanh(bandwidth · xᵀy). The authors'
-            program calls 2σ² its sigma; on CIFAR its schedule is 2σ² = 50, 5, 0.5.
+        bandwidth: > 0: σ² in exp(−‖x − y‖² / 2σ²), or γ in tanh(γ xᵀy + η). The authors' program calls 2σ²
+            its sigma; on CIFAR its schedule is 2σ² = 50, 5, 0.5.
         C: > 0, the most that a negative may weigh; inf for no bound (as on ImageNet).
         ridge: ρ > 0, added to the negatives' diagonal; the paper uses 0.1.
-        solver: "inv", "pgd" or "exact".
+        solver: "inv", "pgd", "steps" or "exact".
         pool: "all": negatives from every view; "view": from the view of z⁺ (the authors' program).
+        offset: η of tanh; 0 for other kernels.
 
-    Raises ValueError: an argument is out of range; "exact", or "pgd" with C = inf, for tanh; in `forward`, a
-    ridge that is too small for the precision.
+    Raises ValueError: an argument is out of range; "exact", or "pgd" or "steps" with C = inf, for tanh; in
+    `forward`, a ridge that is too small for the precision.
     Cost: M = V·N machines; O(M³) time, once for "inv" and a round for "pgd" (10 to 30) and "exact" (some 10
     where few are support vectors); O(M²) memory, for "inv" O(V M²).
     """
@@ -60,6 +63,7 @@ class MMCL(SetLoss):
         ridge: float = 0.1,
         solver: str = "inv",
         pool: str = "all",
+        offset: float = 0.0,
     ) -> None:
         super().__init__()
         self.kernel = choice("kernel", kernel, KERNELS)
@@ -67,6 +71,7 @@ class MMCL(SetLoss):
         check_dual(C, ridge, solver)
         self.C, self.ridge, self.solver = float(C), float(ridge), solver
         self.pool = choice("pool", pool, POOLS)
+        self.offset = check_offset(offset, kernel)
         if kernel == "tanh":
             check_indefinite("kernel='tanh'", self.C, solver)
 
@@ -76,8 +81,7 @@ class MMCL(SetLoss):
 
     def values(self, points: Points) -> Tensor:
         V, N, _ = points.anchors.shape
-        x = points.anchors.flatten(0, 1)
-        K = kernel(x, x, self.kernel, self.bandwidth)
+        K = self.gram(points)
         with torch.no_grad():
             alpha = self.machines(K.detach().view(V, N, V, N))  # row z⁺ = (u, i), column y
             weight = alpha.sum(0) - alpha  # row z = (v, i): α of the machines of its other views
@@ -87,8 +91,12 @@ class MMCL(SetLoss):
 
     def solution(self, points: Points) -> Tensor:
         V, N, _ = points.anchors.shape
+        return self.machines(self.gram(points).view(V, N, V, N)).view(V * N, V * N)
+
+    def gram(self, points: Points) -> Tensor:
+        """The kernel of all points, (V·N, V·N)."""
         x = points.anchors.flatten(0, 1)
-        return self.machines(kernel(x, x, self.kernel, self.bandwidth).view(V, N, V, N)).view(V * N, V * N)
+        return kernel(x, x, self.kernel, self.bandwidth, self.offset)
 
     def machines(self, K: Tensor) -> Tensor:
         """α (V, N, V, N) of the machine of every point, for the kernel K (V, N, V, N) of all of them."""

@@ -54,6 +54,8 @@ class GroCo(SetLoss):
         preorder: sort positives and negatives among themselves first; else they stay in view and index order.
         stop_gradient: only the anchor gets a gradient; the candidates are constants.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
+        random: as many negatives that follow the anchor in the batch, whose order is random, instead of the
+            hardest, as in GroCo's table 9e.
 
     Raises ValueError: in `forward`, positive_views > U, classes of unequal size, or pool="view" with keys of
     another number of views.
@@ -70,6 +72,7 @@ class GroCo(SetLoss):
         preorder: bool = True,
         stop_gradient: bool = True,
         positive_views: int | None = None,
+        random: bool = False,
     ) -> None:
         super().__init__()
         self.beta = number("beta", beta, above=0, hint="table 8a uses 0.125 to 8")
@@ -78,6 +81,7 @@ class GroCo(SetLoss):
         self.preorder = boolean("preorder", preorder)
         self.stop_gradient = boolean("stop_gradient", stop_gradient)
         self.positive_views = check_positive_views(positive_views)
+        self.random = boolean("random", random)
 
     def values(self, points: Points) -> Tensor:
         V, N, _ = points.anchors.shape
@@ -104,7 +108,7 @@ class GroCo(SetLoss):
             points = points._replace(candidates=points.candidates.detach())
         V, N, _ = points.anchors.shape
         mates, pool = self.mates(points), self.similarities(points)
-        negatives = self.hardest(pool.detach(), points.same_class(), mates.shape[1])
+        negatives = self.chosen(pool.detach(), points.same_class(), mates.shape[1])
         G = len(points.candidates) if self.positive_views is None else self.positive_views
         own = min(G, points.own_views())  # the first views, whose anchors are among the G views' points
         lists = []
@@ -158,18 +162,31 @@ class GroCo(SetLoss):
         same = same.int().fill_diagonal_(2)
         return same.sort(descending=True, stable=True).indices[:, : int(largest)]
 
-    def hardest(self, pool: Tensor, same: Tensor, c: int) -> Tensor:
-        """The columns of every anchor's nearest negatives, (V, N, n); a class has c images."""
+    def chosen(self, pool: Tensor, same: Tensor, c: int) -> Tensor:
+        """The columns of every anchor's negatives in its list, (V, N, n); a class has c images."""
         V, N, columns = pool.shape
         available = columns // N * (N - c)
         if available < self.negatives:
             self.warn_once(f"negatives={self.negatives} in GroCo, {available} at hand: all are taken")
-        others = pool.masked_fill(same.repeat(1, columns // N), -torch.inf)
+        first = -after(pool) if self.random else pool
+        others = first.masked_fill(same.repeat(1, columns // N), -torch.inf)
         column = others.topk(min(self.negatives, available), dim=-1).indices
-        column = column.flip(-1) if self.preorder else column.sort(dim=-1).values
+        if not self.preorder:
+            column = column.sort(dim=-1).values
+        elif self.random:
+            column = column.gather(-1, pool.gather(-1, column).argsort(-1))
+        else:
+            column = column.flip(-1)
         if self.pool == "all":
             return column
         return column + N * torch.arange(V, device=column.device).view(V, 1, 1)
+
+
+def after(pool: Tensor) -> Tensor:
+    """How many places after its anchor a candidate of the pool (V, N, columns) stands, round the end."""
+    V, N, columns = pool.shape
+    anchor = torch.arange(V * N, device=pool.device).view(V, N, 1)
+    return ((torch.arange(columns, device=pool.device) - anchor) % columns).to(pool)
 
 
 def positive_columns(mates: Tensor, views: range, G: int, without_own: bool) -> Tensor:

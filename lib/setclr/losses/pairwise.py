@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from setclr.checks import choice, integer, number
+from setclr.checks import boolean, choice, integer, number
 from setclr.losses.base import SetLoss
 from setclr.losses.contrast import Contrast, all_candidates, contrast
 from setclr.losses.points import Points, check_positive_views
@@ -32,6 +32,7 @@ class InfoNCE(SetLoss):
             the hardest negative counts.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
         candidates: "other view": of two views, an anchor sees the other one's alone. None: all.
+        stop_gradient: only the anchor gets a gradient; the candidates are constants, as in GroCo's table 9a.
 
     Raises ValueError: in `forward`, positive_views > U, or "other view" for other than two views.
     Cost: O(M² E) time and O(M²) memory, M = V·N.
@@ -44,10 +45,12 @@ class InfoNCE(SetLoss):
         temperature: float | nn.Parameter = 0.5,
         positive_views: int | None = None,
         candidates: str | None = None,
+        stop_gradient: bool = False,
     ) -> None:
         super().__init__()
         self.temperature = learnable("temperature", temperature, PAPERS_USE)
         self.positive_views = check_positive_views(positive_views)
+        self.stop_gradient = boolean("stop_gradient", stop_gradient)
         self.candidates = candidates
         if candidates is not None:
             choice("candidates", candidates, ("other view",), hint="None takes those of all views")
@@ -57,6 +60,8 @@ class InfoNCE(SetLoss):
         views = len(points.anchors), len(points.candidates)
         if self.candidates is not None and views != (2, 2):
             raise ValueError(f"z and keys must hold two views each for {self}, got {views[0]} and {views[1]}")
+        if self.stop_gradient:
+            points = points._replace(candidates=points.candidates.detach())
         tau = in_use("temperature", self.temperature)
         return contrast(points, tau, self.positive_views, self.candidates is not None)
 

@@ -127,16 +127,20 @@ class HardNegatives(InfoNCE):
     The inner problem is InfoNCE's with fewer candidates. `assignment`: as InfoNCE's, 0 at those left out.
 
     Args:
-        temperature, positive_views: as in InfoNCE.
+        temperature, positive_views, stop_gradient: as in InfoNCE.
         keep: fraction of the negatives kept, in (0, 1], rounded to a whole number ≥ 1. With 1 it is InfoNCE.
 
     Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
     def __init__(
-        self, temperature: float | nn.Parameter = 0.5, keep: float = 0.1, positive_views: int | None = None
+        self,
+        temperature: float | nn.Parameter = 0.5,
+        keep: float = 0.1,
+        positive_views: int | None = None,
+        stop_gradient: bool = False,
     ) -> None:
-        super().__init__(temperature, positive_views)
+        super().__init__(temperature, positive_views, stop_gradient=stop_gradient)
         self.keep = number("keep", keep, above=0, most=1, hint="it is the fraction of negatives kept")
 
     def log_mass(self, c: Contrast) -> Tensor:
