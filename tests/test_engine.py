@@ -86,7 +86,7 @@ def test_a_recipe_is_the_same_training_as_its_objects():
     torch.manual_seed(0)
     encoder, features = models.encoder("conv4")
     head = models.head(features, 256, 64)
-    adam = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=3e-3)
+    adam = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=3e-3, fused=True)
     trainer = Trainer(FEW, encoder, head, views.preset("photo"), InfoNCE(0.2), adam, "float32",
                       epochs=3, batch=16, rate=Rate("cosine"))  # fmt: skip
     trainer.fit()

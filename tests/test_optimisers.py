@@ -167,7 +167,7 @@ def test_recipes_get_the_optimiser_they_name_with_all_its_settings(name):
 
     parameters, gradients = some(0, *SHAPES), [some(seed, *SHAPES) for seed in (1, 2, 3)]
     found, expected = (moved(each, parameters, gradients) for each in (made, ORACLES[name]))
-    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    torch.testing.assert_close(found, expected)  # a fused optimiser rounds otherwise
 
 
 @pytest.mark.parametrize("name", ORACLES)

@@ -18,7 +18,8 @@ def make_optimiser(
         groups.append({"params": own, "weight_decay": 0.0})
     if name == "lars":
         return LARS(groups, lr, momentum, weight_decay)
-    fused = all(p.is_cuda for p in model.parameters()) or None  # None leaves the choice to torch
+    has_fused = all(p.device.type in ("cpu", "cuda") for p in model.parameters())
+    fused = has_fused or None  # all weights in one pass; None leaves the choice to torch
     if name == "sgd":
         return torch.optim.SGD(groups, lr, momentum, weight_decay=weight_decay, fused=fused)
     kind = torch.optim.AdamW if name == "adamw" else torch.optim.Adam
@@ -74,10 +75,8 @@ class LARS(torch.optim.Optimizer):
             for w in held:
                 if "momentum" not in self.state[w]:
                     self.state[w]["momentum"] = torch.zeros_like(w)
-            on_gpu = (
-                held and held[0].is_cuda
-            )  # few launches there; on a CPU one weight after another, in cache
-            for some in [held] if on_gpu else [[w] for w in held]:
+            together = held and held[0].is_cuda  # few launches; on a CPU one by one, in cache
+            for some in [held] if together else [[w] for w in held]:
                 self._move(some, group)
         return loss
 
