@@ -1,5 +1,6 @@
 """InfoNCE, NTLogistic and Triplet against their formulas, golden values and pytorch-metric-learning."""
 
+import itertools
 import math
 from pathlib import Path
 
@@ -213,6 +214,16 @@ def test_triplet_equals_pytorch_metric_learning(V, N, margin, distance):
     torch.testing.assert_close(
         Triplet(margin, "all", 1000, distance)(z), oracle(z.flatten(0, 1), label), atol=1e-9, rtol=1e-7
     )
+
+
+def test_all_against_all_is_the_hinge_of_mmcls_preliminaries():
+    """[t − sim(x, x⁺) + sim(x, x⁻)]₊, the mean over x, x⁺ and x⁻."""
+    z = torch.randn(3, 5, 4, dtype=torch.float64)
+    points, t, terms = F.normalize(z, dim=-1).flatten(0, 1), 0.5, []
+    for x, p, n in itertools.product(range(15), repeat=3):
+        if x != p and x % 5 == p % 5 != n % 5:
+            terms.append(max(0.0, float(t - points[x] @ points[p] + points[x] @ points[n])))
+    assert float(Triplet(t, "all", 510, "cosine")(z)) == pytest.approx(np.mean(terms), rel=1e-12)
 
 
 @pytest.mark.parametrize("E", [3, 100])

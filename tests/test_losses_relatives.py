@@ -186,6 +186,18 @@ def test_equation_7_of_iot_cl_misses_a_sign():
     assert right[0] < right[1] and printed(spread) > printed(collapsed)
 
 
+def test_equation_7_read_as_it_stands_is_another_loss():
+    """With its sign mended: sums, and pairs across the views, an image with its own other view included."""
+    cosines = []
+    for _ in range(20):
+        z = torch.randn(2, 8, 3, dtype=torch.float64, requires_grad=True)
+        one, other = F.normalize(z, dim=-1)
+        literal = (one - other).square().sum() + (-2 * torch.cdist(one, other).square()).exp().sum().log()
+        (theirs,), (ours,) = (torch.autograd.grad(x, z) for x in (literal, AlignUniform()(z)))
+        cosines.append(F.cosine_similarity(theirs.flatten(), ours.flatten(), dim=0).item())
+    assert np.mean(cosines) < 0.9
+
+
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 1.5, 2.0, 3.0])
 def test_alignment_of_equal_positives_has_gradient_0(alpha):
     z = torch.randn(1, 5, 4).repeat(3, 1, 1).requires_grad_()

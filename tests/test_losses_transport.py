@@ -247,6 +247,16 @@ def test_the_printed_equation_25_is_no_divergence():
     assert P[~negative].sum() + negative.sum() * P[negative].max() > 1.5
 
 
+def test_the_scale_of_the_penalty_is_the_mass_of_the_coupling():
+    """Algorithm 1's rows have mass 1; with its coupling nP the divergence is n times ours."""
+    z = torch.randn(2, 8, 5, dtype=torch.float64)
+    ours = IOT("rows", 0.5, uniformity=0.7)(z) - IOT("rows", 0.5)(z)
+    nP = IOT("rows", 0.5).assignment(z)
+    negative = torch.arange(8).repeat(2).unsqueeze(1) != torch.arange(8).repeat(2)
+    q = nP[negative].mean()
+    torch.testing.assert_close(0.7 * (q * (q / nP[negative]).log()).sum(), 16 * ours)
+
+
 def test_a_finite_cost_on_the_diagonal_leaks_mass():
     """Algorithm 1 puts a "large enough" C on the diagonal; at ε = 0.5 a C of 1 or 2 keeps mass at home."""
     z = torch.randn(2, 6, 5, dtype=torch.float64)
@@ -293,7 +303,7 @@ def test_gradient_of_the_penalty_holds_q_fixed(constraint, target):
     "arguments, message",
     [
         (dict(constraint="columns"), "constraint must be one of 'total', 'rows', 'both', got 'columns'"),
-        (dict(epsilon=0), "epsilon must be > 0, got 0; the paper uses 0.05 to 0.5"),
+        (dict(epsilon=0), "epsilon must be > 0, got 0; the paper uses 0.5, and 0.07"),
         (dict(epsilon=math.nan), "epsilon must be > 0, got nan"),
         (dict(iterations=0), "iterations must be an integer >= 1, got 0; None runs"),
         (dict(iterations=1.5), "iterations must be an integer >= 1, got 1.5"),

@@ -164,7 +164,8 @@ class Triplet(SetLoss):
         L = \operatorname{mean}_a \operatorname{mean}_{p, n}\; \max(0,\; d_{ap} - d_{an} + m)
 
     with p the anchor's chosen positives and n its nearest negatives, as in Hermans et al. 2017. Without the
-    hinge (m = ∞ in GroCo's table 7) it is the mean of d⁺ − d⁻. Labels make the class's points positives.
+    hinge (m = ∞ in GroCo's table 7) it is the mean of d⁺ − d⁻. With all positives, all negatives and cosines
+    it is the hinge of MMCL's preliminaries. Labels make the class's points positives.
 
     The inner problem is the search for the nearest negatives. `assignment`: equal weights for them, sum 1.
 

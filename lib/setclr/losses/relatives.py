@@ -26,7 +26,8 @@ class AlignUniform(SetLoss):
 
     The inner problem is the second term's: which points of the view are an anchor's neighbours, by a Gaussian
     kernel. `assignment`: e^{−t‖x_i − x_j‖²} within the anchor's view, rows scaled to sum to 1. The logarithm
-    of a mean over pairs has no value for each anchor.
+    of a mean over pairs has no value for each anchor. IOT-CL's eq. 7 writes sums for the means and pairs z_i
+    with all z'_j of the other view: its gradient points elsewhere.
 
     Args:
         alpha: exponent of the positives' distance, > 0; the paper uses 1 and 2. Gradient 0 where it is 0.

@@ -61,10 +61,12 @@ class IOT(SetLoss):
 
     Args:
         constraint: "total", "rows" or "both".
-        epsilon: ε > 0, InfoNCE's temperature, or a 0-d `nn.Parameter` to learn it; the paper uses 0.5.
+        epsilon: ε > 0, InfoNCE's temperature, or a 0-d `nn.Parameter` to learn it; the paper uses 0.5, and
+            0.07 with MoCo.
         iterations: rounds for "both", ≥ 1 (the paper: 1, 2, 4, 8), or None for as many as it takes to
             converge, at most 1,000, then a warning. The other constraints ignore it.
-        uniformity: λ ≥ 0, weight of the penalty.
+        uniformity: λ ≥ 0, weight of the penalty, for a P of mass 1; algorithm 1 gives each row mass 1, which
+            makes the same λ weigh n times as much.
         uniform_target: "mean" or "max" of the negatives' masses for q.
 
     Raises ValueError: in `forward`, "both" with iterations=None and memory, or labels with memory.
@@ -83,7 +85,7 @@ class IOT(SetLoss):
     ) -> None:
         super().__init__()
         self.constraint = choice("constraint", constraint, CONSTRAINTS)
-        self.epsilon = learnable("epsilon", epsilon, "the paper uses 0.05 to 0.5")
+        self.epsilon = learnable("epsilon", epsilon, "the paper uses 0.5, and 0.07 with MoCo")
         if iterations is not None:
             iterations = integer("iterations", iterations, least=1, hint="None runs Sinkhorn to convergence")
         self.iterations = iterations
