@@ -94,7 +94,8 @@ def from_tags() -> list[Shown]:
 def from_recipes() -> list[Shown]:
     """The tables that recipes are rows of."""
     found = []
-    rows = Counter((name.split("-")[0], f"table{row.table}") for name, row in PUBLISHED.items())
+    tables = ((name.split("-")[0], row.table) for name, row in PUBLISHED.items() if row.table != "text")
+    rows = Counter((paper, f"table{table}") for paper, table in tables)
     for (paper, table), count in rows.items():
         words = f"{count} recipe{'s' * (count > 1)}: `{paper}-{table}-…`"
         found.append(Shown(paper, listed(paper, table), words, f"../lib/setclr/recipes/published/{paper}.py"))

@@ -14,6 +14,7 @@ class Published:
     paper: str
     """Who and when."""
     table: str
+    """Its number, or "text"."""
     numbers: dict[str, float]
     """Per cent, as printed. "linear": accuracy of a linear probe, "linear-top5": its top-5 accuracy, "knn20":
     accuracy of 20 nearest neighbours; the note explains others. Empty where the paper prints none."""
@@ -21,6 +22,11 @@ class Published:
     """Standard deviation of the number of that name, where printed."""
     note: str = ""
     """What the paper leaves open or its authors' program does differently, and what the recipe takes."""
+
+    @property
+    def where(self) -> str:
+        """In the paper."""
+        return "text" if self.table == "text" else f"table {self.table}"
 
     def __str__(self) -> str:
         """The numbers that name themselves: the linear probe, and the kNN of most neighbours."""
