@@ -33,10 +33,11 @@ RECIPES = {
         RECIPE, loss="GroCo()", key_momentum=0.9, key_schedule="cosine", predictor=2, last_norm=True
     ),
     "clusters": Recipe("DeepCluster()", views="photo", full_views=1, embedding=5, epochs=5, batch=16),
-    "infomax": Recipe("DeepInfoMax()", views="photo", full_views=1, embedding=8, epochs=5, batch=16),
+    "infomax": Recipe("DeepInfoMax()", views="photo", full_views=1, epochs=5, batch=16),
     "learnt": replace(
         RECIPE, loss="InfoNCE(temperature=learnable(0.2))", optimiser="adamw", weight_decay=0.1
     ),
+    "last": replace(RECIPE, drop_last=False, normalised="cifar10", epochs=4),
     "multi-crop": replace(RECIPE, full_views=2, local_views=2, view_size=16, local_size=8, optimiser="lars"),
 }
 RECIPES = {name: replace(recipe, precision="float32") for name, recipe in RECIPES.items()}  # for float64
@@ -48,6 +49,7 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 def train(recipe: Recipe) -> tuple[list, dict]:
     generator = shifted(0)
     images = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=generator)
+    torch.manual_seed(recipe.seed)  # as `fit` does, for DeepInfoMax's prior
     run = new_run(recipe, channels=3)
     # In float32 Adam turns rounding of gradients that are zero (a bias before a batch norm) into whole steps.
     run.encoder.double()

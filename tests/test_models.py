@@ -14,6 +14,7 @@ import torch
 import torchvision
 from torch import nn
 from torch.nn import functional as F
+from torchvision.transforms.v2 import functional as transforms
 
 from setclr import models
 from setclr.models import ENCODERS
@@ -123,6 +124,44 @@ def test_resnet32_is_the_literal_formula():
 def test_resnet32_begins_with_hes_variance():
     weight = fresh("resnet32").layer3[4].conv2.weight
     assert float(weight.detach().std()) == pytest.approx((2 / (9 * 64)) ** 0.5, rel=0.03)
+
+
+@pytest.mark.parametrize("name", ["conv4", "resnet18"])
+def test_first_weights_are_those_of_torchs_initialisers(name):
+    """Conv-4's first layer as the QARe paper's program has it: normal, deviation √(2 / (9 · 8)) = 0.167."""
+    drawn = {
+        "he": lambda w: nn.init.kaiming_normal_(w, mode="fan_out", nonlinearity="relu"),
+        "xavier": nn.init.xavier_uniform_,
+    }
+    for initial, draw in drawn.items():
+        torch.manual_seed(3)
+        plain, _ = models.encoder(name)
+        for module in plain.modules():
+            if isinstance(module, nn.Conv2d):
+                draw(module.weight.data)
+        torch.manual_seed(3)
+        begun, _ = models.encoder(name, initial=initial)
+        assert all(map(torch.equal, begun.state_dict().values(), plain.state_dict().values()))
+    torch.manual_seed(3)
+    he = torch.cat([models.encoder("conv4", initial="he")[0][0].weight.detach() for _ in range(100)])
+    assert float(he.std()) == pytest.approx((2 / 72) ** 0.5, rel=5 / (2 * he.numel()) ** 0.5)
+    assert float(he.abs().max()) > 3 * float(he.std()), "normal, not uniform"
+
+
+@torch.no_grad()
+def test_a_normalised_encoder_is_torchvisions_normalize_before_it():
+    for name, values in models.NORMALISED.items():
+        torch.manual_seed(0)
+        plain, _ = models.encoder("conv4")
+        torch.manual_seed(0)
+        encoder, _ = models.encoder("conv4", normalised=name)
+        assert encoder.state_dict().keys() == plain.state_dict().keys()
+        x = torch.rand(4, 3, 32, 32)
+        expected = plain(x if values is None else transforms.normalize(x, *values))
+        torch.testing.assert_close(copy.deepcopy(encoder)(x), expected)
+        if values:
+            with pytest.raises(ValueError, match="channels must be .* got 1; normalised="):
+                models.encoder("conv4", 1, normalised=name)
 
 
 @pytest.fixture

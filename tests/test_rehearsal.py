@@ -70,7 +70,8 @@ def test_backward_on_the_meta_device(loss):
 def test_baselines_on_fake_cuda(name):
     loss = parse(f"{name}()")
     with FakeTensorMode():
-        z = torch.randn(4, 6, 4, device="cuda", dtype=torch.bfloat16)
+        on_fake_cuda(loss)
+        z = torch.randn(*((1, 6, 64 + 8) if loss.local else (4, 6, 4)), device="cuda", dtype=torch.bfloat16)
         targets = torch.zeros(6, dtype=torch.int64, device="cuda") if loss.targets else None
         assert loss(z, targets).device.type == "cuda"
         assert loss.prepare([torch.rand(1, 6, 3, 8, 8, device="cuda")])[0].device.type == "cuda"
@@ -85,9 +86,7 @@ def network(name: str, local: bool = False) -> nn.Module:
     encoder, features = models.encoder(name)
     head = models.head(features, 32, 16, last_norm=True)
     if local:
-        return nn.Sequential(
-            models.LocalFeatures(encoder), models.LocalHead(head, nn.Linear(16, 16), features, 16)
-        )
+        return models.LocalFeatures(encoder, features, 8)
     return nn.Sequential(encoder, head)
 
 

@@ -316,11 +316,24 @@ def test_four_of_a_class_stand_together_in_a_batch():
     labels = torch.arange(70) % 5
     fours, plain = Batches(labels, 16, same_class=4), Batches(labels, 16)
     for epoch in range(3):
-        order = fours.of(epoch)
+        order = torch.stack(fours.of(epoch))
         assert order.shape == (3, 16) and len(fours) == 3
         groups = labels[order].view(-1, 4)
         assert (groups == groups[:, :1]).all() and len(order.unique()) == 48
-    assert not torch.equal(plain.of(0), plain.of(1)) and torch.equal(plain.of(1), plain.of(1))
+    first, second, again = (torch.stack(plain.of(epoch)) for epoch in (0, 1, 1))
+    assert not torch.equal(first, second) and torch.equal(second, again)
+
+
+def test_a_last_batch_that_is_incomplete_is_left_out_or_kept():
+    labels = torch.arange(70) % 5
+    kept, left_out = Batches(labels, 16, drop_last=False), Batches(labels, 16)
+    assert [len(batch) for batch in kept.of(0)] == [16, 16, 16, 16, 6] and len(kept) == 5
+    assert torch.cat(kept.of(0)).sort().values.tolist() == list(range(70))
+    assert torch.equal(torch.cat(left_out.of(0)), torch.cat(kept.of(0))[:64]) and len(left_out) == 4
+    with pytest.raises(ValueError, match="drop_last must be True where a last batch has one image, got 65"):
+        Batches(labels[:65], 16, drop_last=False)
+    trainer = new_run(replace(SMALL, drop_last=False), 3).trainer(FEW, torch.device("cpu"))
+    assert [len(views[0][0]) for views in trainer.view_batches] == 3 * [16, 16, 16, 16, 6]
 
 
 def test_the_same_recipe_gives_the_same_run_and_another_seed_another():
@@ -510,6 +523,8 @@ def test_learning_rates():
     assert max(rates) == rates[10] == 1.0
     assert rates[30] == pytest.approx(0.5) and rates[49] < 0.01
     assert Rate("constant", warmup=2).factor(49, 5, 10) == 1.0
+    steps = [Rate("steps").factor(step, 5, 200) for step in range(1000)]
+    assert steps == pytest.approx(500 * [1] + 250 * [0.1] + 250 * [0.01])  # as QARe's supervised row
 
 
 def test_generators_are_functions_of_their_key():

@@ -102,7 +102,7 @@ class Photographs:
         threads, groups = threads or self.threads, by_size(views)
         check_draws(draws, len(chosen), len(views))
         if padded := [view.padding for view in views if view.padding]:
-            raise ValueError(f"padding must be 0 for crops that are read from files, got {padded[0]}; set size")
+            raise ValueError(f"padding must be 0 for crops read from files, got {padded[0]}; set size")
         sides = [self._side(view) for view in views]
         width, height = torch.tensor(_each(self.sides, chosen, threads)).reshape(-1, 2).T
         cuts = boxes(views, draws, height, width)

@@ -25,12 +25,12 @@ class Objective(nn.Module):
 
     `takes`: which of "keys", "memory" and "labels" it understands beside z, and "views" if z may have more
     than two. `targets`: None, or the target of each image that it needs, "labels" or "clusters". `local`:
-    whether it takes local features, too (`models.LocalFeatures`).
+    None, or of how many features and channels it takes `models.LocalFeatures`.
     """
 
     takes: frozenset[str] = frozenset()
     targets: str | None = None
-    local = False
+    local: tuple[int, int] | None = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,6 +43,15 @@ class Objective(nn.Module):
     def prepare(self, views: list[Tensor]) -> list[Tensor]:
         """What the encoder is shown of views (V, N, C, S, S), a tensor a size."""
         return views
+
+    def __repr__(self) -> str:
+        parameters = inspect.signature(type(self)).parameters.values()
+        shown = (
+            f"{p.name}={_literal(getattr(self, p.name))}"
+            for p in parameters
+            if not (_off(getattr(self, p.name)) and _off(p.default))
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 class SetLoss(Objective):
@@ -184,15 +193,6 @@ class SetLoss(Objective):
         if isinstance(divisor, SetLoss):
             return NotImplemented
         return self * (1 / number("divisor", divisor, above=0, hint="a loss is divided by a number"))
-
-    def __repr__(self) -> str:
-        parameters = inspect.signature(type(self)).parameters.values()
-        shown = (
-            f"{p.name}={_literal(getattr(self, p.name))}"
-            for p in parameters
-            if not (_off(getattr(self, p.name)) and _off(p.default))
-        )
-        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 class WeightedSum(SetLoss):

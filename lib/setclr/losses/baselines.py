@@ -1,16 +1,14 @@
 """Baselines of the papers' tables that match nothing: labels, rotations, clusters, an image and its parts.
 
 They see a batch as z (V, N, E), as the losses do, but use the raw outputs: those of a classifier of E
-classes, or of DeepInfoMax's two heads. They have no assignment.
+classes, or an image's features and its parts'. They have no assignment.
 """
 
-import math
-
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from setclr.checks import values_readable
+from setclr.checks import integer, values_readable
 from setclr.losses.base import Objective
 
 
@@ -34,7 +32,8 @@ class Baseline(Objective):
             raise ValueError(f"targets must be {self.targets or 'None'} for {self}, got {targets!r}")
         if targets is not None:
             check_targets(targets, z)
-        with torch.autocast(z.device.type, enabled=False):
+        mixed = self.local is not None and torch.is_autocast_enabled(z.device.type)
+        with torch.autocast(z.device.type, enabled=mixed):
             z = z.to(torch.promote_types(z.dtype, torch.float32))
             return self.score(z, targets, None if weight is None else weight.to(z.dtype))
 
@@ -42,9 +41,6 @@ class Baseline(Objective):
         """Cross-entropy of the targets, the same for every view."""
         assert targets is not None  # `forward` has seen to it
         return F.cross_entropy(z.flatten(0, 1), targets.repeat(len(z)), weight)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
 
 
 class Supervised(Baseline):
@@ -57,7 +53,7 @@ class DeepCluster(Baseline):
     """Cross-entropy of the clusters of the encoder's own features (Caron et al. 2018). E is their number.
 
     Every epoch begins with new clusters and a new last layer (`training.clusters`). An image's weight is one
-    over the size of its cluster, as if clusters were drawn uniformly; otherwise one would take all images.
+    less its cluster's share of all images, as in QARe's program; that paper draws clusters uniformly.
     """
 
     targets = "clusters"
@@ -78,29 +74,52 @@ class Rotation(Baseline):
 
 
 class DeepInfoMax(Baseline):
-    r"""Does this part belong to that image? The local objective of Hjelm et al. 2019.
+    r"""Do this image and this part belong together? (Hjelm et al. 2019; Deep InfoMax in QARe's table 2)
 
     .. math::
-        L = \operatorname{mean}_{i, l}\, \operatorname{sp}(-\langle g_i, c_{il}\rangle)
-          + \operatorname{mean}_{i \ne j, l}\, \operatorname{sp}(\langle g_i, c_{jl}\rangle) - 2 \log 2
+        L = \operatorname{mean}_{i, l}\, \operatorname{sp}(-T(g_i, c_{il}))
+          + \operatorname{mean}_{i, l}\, \operatorname{sp}(T(g_i, c_{i+1, l}))
+          + \tfrac{1}{10} \operatorname{mean}_i\, [\operatorname{sp}(-P(u_i)) + \operatorname{sp}(P(g_i))]
 
-    with g the image's embedding, c those of its locations, sp the softplus: minus the Jensen-Shannon estimate
-    of the information between an image and its parts. It is 0 for embeddings that are all 0 and stays above
-    −2 log 2. That paper's global objective and its prior are left out.
+    with g an image's D features, c the C channels of each of the L locations of its first map, image N + 1
+    the first one, u uniform in [0, 1]^D, sp the softplus. T and P are discriminators that learn with the
+    encoder, D + C → 256 → 256 → 1 and D → 512 → 128 → 1, ReLU between.
 
-    z is (1 + L, N, E): of the whole image, and of its L locations. Cost: O(L N² E) time, O(L N²) memory.
+    As in QARe's program. The first two terms are Hjelm's local objective, but for 2 log 2; the global one is
+    left out. Hjelm's prior is adversarial; here the encoder lowers the last term, too.
+
+    z is (1, N, D + L·C), what `models.LocalFeatures` gives. Cost: O(L N) passes through T, in autocast's
+    precision; u comes from torch's global generator.
+
+    Args:
+        features: D, the encoder's.
+        channels: C, of its first layer: 8 in "conv4", 16 in "resnet32", 64 in other ResNets.
     """
 
-    local = True
+    def __init__(self, features: int = 64, channels: int = 8) -> None:
+        super().__init__()
+        self.features = integer("features", features, least=1)
+        self.channels = integer("channels", channels, least=1)
+        self.local = features, channels
+        self.pair = nn.Linear(channels + features, 256)
+        self.judge = nn.Sequential(nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 1))
+        self.prior = nn.Sequential(
+            nn.Linear(features, 512), nn.ReLU(), nn.Linear(512, 128), nn.ReLU(), nn.Linear(128, 1)
+        )
 
     def score(self, z: Tensor, targets: Tensor | None, weight: Tensor | None) -> Tensor:
-        P, N, _ = z.shape
-        if P < 2 or N < 2:
-            raise ValueError(f"z must be (1 + L, N, E) with L >= 1 and N >= 2, got {tuple(z.shape)}")
-        products = torch.einsum("ie,lje->lij", z[0], z[1:])
-        own = products.diagonal(dim1=1, dim2=2)
-        of_others = (F.softplus(products).sum() - F.softplus(own).sum()) / ((P - 1) * N * (N - 1))
-        return F.softplus(-own).mean() + of_others - 2 * math.log(2)
+        V, N, E = z.shape
+        D, C = self.features, self.channels
+        if V != 1 or N < 2 or E <= D or (E - D) % C:
+            wanted, got = f"(1, N, {D} + L * {C}) with L >= 1 and N >= 2 for {self}", tuple(z.shape)
+            raise ValueError(f"z must be {wanted}, got {got}; models.LocalFeatures makes it")
+        image, parts = z[0, :, :D], z[0, :, D:].unflatten(1, (-1, C))
+        of_parts, of_image = self.pair.weight.split([C, D], dim=1)  # so that parts need this layer once
+        seen, whole = parts @ of_parts.T, F.linear(image, of_image, self.pair.bias).unsqueeze(1)
+        own, others = (self.judge(whole + x).to(z) for x in (seen, seen.roll(-1, 0)))
+        drawn, found = (self.prior(x).to(z) for x in (torch.rand_like(image), image))
+        local = F.softplus(-own).mean() + F.softplus(others).mean()
+        return local + 0.1 * (F.softplus(-drawn).mean() + F.softplus(found).mean())
 
 
 def check_targets(targets: Tensor, z: Tensor) -> None:

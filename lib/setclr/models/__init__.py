@@ -1,7 +1,8 @@
 """Encoders by name, and the projection heads that are trained with them."""
 
-from setclr.models.encoders import ENCODERS, check_encoder, encoder
+from setclr.models.encoders import ENCODERS, INITIAL, NORMALISED, check_encoder, encoder
 from setclr.models.heads import ACTIVATIONS, head
-from setclr.models.local import LocalFeatures, LocalHead
+from setclr.models.local import LocalFeatures
 
-__all__ = ["ACTIVATIONS", "ENCODERS", "LocalFeatures", "LocalHead", "check_encoder", "encoder", "head"]
+__all__ = ["ACTIVATIONS", "ENCODERS", "INITIAL", "NORMALISED", "LocalFeatures", "check_encoder", "encoder",
+           "head"]  # fmt: skip

@@ -6,8 +6,10 @@ Features are kept and evaluated. The head from them to the embeddings is thrown 
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from setclr.checks import choice, integer
 from setclr.extras import extra
@@ -92,21 +94,64 @@ ENCODERS: dict[str, Callable[..., tuple[nn.Module, int]]] = {
 }
 
 
-def encoder(name: str, channels: int = 3) -> tuple[nn.Module, int]:
+INITIAL: dict[str, Callable[[Tensor], object] | None] = {  # first weights of convolutions
+    "torch": None,
+    "he": partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu"),
+    "xavier": nn.init.xavier_uniform_,
+}
+NORMALISED = {  # mean and deviation of each channel
+    "none": None,
+    "cifar10": ((0.491, 0.482, 0.447), (0.247, 0.243, 0.262)),
+    "cifar100": ((0.507, 0.487, 0.441), (0.267, 0.256, 0.276)),
+    "tiny-imagenet": ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25)),
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+}
+
+
+def encoder(
+    name: str, channels: int = 3, initial: str = "torch", normalised: str = "none"
+) -> tuple[nn.Module, int]:
     """An encoder with fresh weights, and its number of features D. Names: ENCODERS, timm:NAME.
 
+    Args:
+        initial: the convolutions' first weights: "he", normal with variance 2 / (maps out · area of the
+            kernel); "xavier", uniform with variance 2 / ((maps in + maps out) · area), Glorot and Bengio
+            2010; "torch", what the encoder has by itself.
+        normalised: a key of NORMALISED: the encoder first subtracts that data set's mean colour and divides
+            by its deviation, of three channels. They are no part of the state dict.
+
     Raises:
-        ValueError: unknown name (the nearest are named) or channels < 1.
+        ValueError: unknown name (the nearest are named), channels < 1, or not 3 with `normalised`.
         ModuleNotFoundError: the encoder needs torchvision or timm, which is not installed.
     """
     check_encoder(name)
     integer("channels", channels, least=1)
+    begin = INITIAL[choice("initial", initial, INITIAL)]
+    colours = NORMALISED[choice("normalised", normalised, NORMALISED)]
     if name in ENCODERS:
         with extra("train"):
-            return ENCODERS[name](channels=channels)
-    from setclr.models.vit import timm_encoder
+            model, features = ENCODERS[name](channels=channels)
+    else:
+        from setclr.models.vit import timm_encoder
 
-    return timm_encoder(name.removeprefix(TIMM), channels)
+        model, features = timm_encoder(name.removeprefix(TIMM), channels)
+    if begin:
+        for module in model.modules():
+            if isinstance(module, nn.Conv2d):
+                begin(module.weight)
+    if colours:
+        integer("channels", channels, least=3, most=3, hint=f"normalised={normalised!r} has three")
+        for key, values in zip(("mean", "deviation"), colours):
+            model.register_buffer(key, torch.tensor(values).view(3, 1, 1), persistent=False)
+        model.register_forward_pre_hook(normalise)
+    return model, features
+
+
+def normalise(encoder: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
+    """Images (N, C, H, W) as the encoder's first layer gets them: unchanged unless it is `normalised`."""
+    if not hasattr(encoder, "deviation"):
+        return inputs
+    return ((inputs[0] - cast(Tensor, encoder.mean)) / cast(Tensor, encoder.deviation),)
 
 
 def check_encoder(name: str) -> str:

@@ -7,18 +7,22 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import torch
+
 from setclr import losses
 from setclr.checks import boolean, choice, integer, number
-from setclr.models import ACTIVATIONS, check_encoder
+from setclr.models import ACTIVATIONS, INITIAL, NORMALISED, check_encoder
 from setclr.recipes import loss_schedule
 from setclr.views import PRESETS
 
 # The fields that are one of several names; the command line shows them.
 CHOICES: dict[str, Collection[str]] = {
     "views": PRESETS,
+    "initial": INITIAL,
+    "normalised": NORMALISED,
     "activation": ACTIVATIONS,
     "optimiser": ("adam", "adamw", "sgd", "lars"),
-    "schedule": ("cosine", "constant"),
+    "schedule": ("cosine", "constant", "steps"),
     "key_schedule": ("constant", "cosine"),
     "precision": ("auto", "float32", "bf16", "fp16"),
 }
@@ -64,6 +68,10 @@ class Recipe:
     """A batch is made of groups of this many images of one class: false negatives, on purpose."""
     encoder: str = "conv4"
     """Name of an encoder, a key of setclr.models.ENCODERS, or timm:NAME for any model of timm."""
+    initial: str = "torch"
+    """First weights of the encoder's convolutions: "he", "xavier", or "torch", those it has by itself."""
+    normalised: str = "none"
+    """Colours are normalised by the mean and deviation of this data set before they enter the encoder."""
     layers: int = 2
     """Linear layers of the projection head."""
     hidden: int = 256
@@ -94,13 +102,16 @@ class Recipe:
     warmup: float = 0.0
     """Epochs over which the learning rate rises linearly."""
     schedule: str = "cosine"
-    """After the warm-up the learning rate falls to 0 as a "cosine", or is "constant"."""
+    """After the warm-up the learning rate falls to 0 as a "cosine", is "constant", or falls in "steps" to a
+    tenth after half of the epochs and to a hundredth after three quarters."""
     loss_schedule: str = ""
     """Parameters of the loss that change while it trains: "bandwidth: 25, 2.5 from 75" is 25 before epoch 75
     (counted from 0). Several are separated by ";"."""
     epochs: int = 20
     batch: int = 128
     """Images (not views) a step, over all processes."""
+    drop_last: bool = True
+    """Leave out a last batch of an epoch that is incomplete."""
     chunk: int | None = None
     """Images that go through the encoder together on one device (gradient caching); None: the batch."""
     seed: int = 0
@@ -113,6 +124,7 @@ class Recipe:
         for name, options in CHOICES.items():
             choice(name, getattr(self, name), options)
         boolean("last_norm", self.last_norm)
+        boolean("drop_last", self.drop_last)
         for name, least in LEAST.items():
             integer(name, getattr(self, name), least=least)
         for name, (least, most, hint) in OR_NONE.items():
@@ -130,8 +142,9 @@ class Recipe:
 
     @property
     def parsed_loss(self) -> losses.Objective:
-        """The loss, or baseline, that `loss` describes."""
-        return losses.parse(self.loss)
+        """The loss, or baseline, that `loss` describes. The global random state does not change."""
+        with torch.random.fork_rng(devices=[]):
+            return losses.parse(self.loss)
 
     def _check_views(self) -> None:
         """Raises ValueError where the loss needs more views or fewer."""

@@ -11,17 +11,19 @@ from setclr.training.seeding import seeded
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """The batches of every epoch: images with `labels` (N,), shuffled; an incomplete batch is left out.
+    """The batches of every epoch: images with `labels` (N,), shuffled. The last one, if it is incomplete, is
+    left out unless `drop_last` is False.
 
     With `same_class` = g > 1 they consist of random groups of g images of one class, as in table 8d of the
     GroCo paper (g = 4): every image then has g − 1 false negatives. Raises ValueError unless 2 ≤ batch ≤ N
-    and g divides it.
+    and g divides it, or where a last batch that is to be kept is of one image.
     """
 
     labels: Tensor
     batch: int
     seed: int = 0
     same_class: int = 1
+    drop_last: bool = True
 
     def __post_init__(self) -> None:
         n = len(self.labels)
@@ -30,19 +32,27 @@ class Batches:
         integer("same_class", self.same_class, least=1)
         if self.batch % self.same_class:
             raise ValueError(f"batch must be a multiple of same_class={self.same_class}, got {self.batch}")
+        if self.images % self.batch == 1:
+            raise ValueError(f"drop_last must be True where a last batch has one image, got {n} images")
+
+    @property
+    def images(self) -> int:
+        """How many images an epoch has."""
+        group = self.same_class
+        complete = int((self.labels.bincount() // group).sum()) * group
+        return complete // self.batch * self.batch if self.drop_last else complete
 
     def __len__(self) -> int:
         """The number of batches in every epoch."""
-        group = self.same_class
-        return int((self.labels.bincount() // group).sum()) * group // self.batch
+        return -(-self.images // self.batch)
 
-    def of(self, epoch: int) -> Tensor:
-        """Indices of images, (steps, batch)."""
+    def of(self, epoch: int) -> tuple[Tensor, ...]:
+        """The indices of the images of each batch."""
         generator = seeded(self.seed, epoch)
         order = torch.randperm(len(self.labels), generator=generator)
         if self.same_class > 1:
             order = self._groups(order, generator)
-        return order[: len(self) * self.batch].view(len(self), self.batch)
+        return order[: self.images].split(self.batch)
 
     def _groups(self, order: Tensor, generator: torch.Generator) -> Tensor:
         """The shuffled images, dealt into groups of one class, in random order of the groups."""

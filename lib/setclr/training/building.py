@@ -7,30 +7,27 @@ from torch import nn
 
 from setclr import models, views
 from setclr.data import ImageSet
+from setclr.losses import Objective
 from setclr.recipes import Recipe, loss_schedule
 from setclr.training.momentum import Keys
 from setclr.training.optimisers import make_optimiser
 from setclr.training.schedule import Rate
-from setclr.training.seeding import seeded
+from setclr.training.seeding import drawing, seeded
 from setclr.training.trainer import Trainer
 
 
 def models_of(recipe: Recipe, channels: int) -> tuple[nn.Module, nn.Module]:
     """Encoder and head with new weights, a function of the seed; the global random state does not change."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(recipe.seed)
-        encoder, features = models.encoder(recipe.encoder, channels)
-        head = head_of(recipe, features)
+    with drawing(recipe.seed):
+        encoder, features = models.encoder(recipe.encoder, channels, recipe.initial, recipe.normalised)
         if recipe.parsed_loss.local:
-            width = models.LocalFeatures(encoder.eval()).parts(torch.zeros(1, channels, 32, 32))[1].shape[2]
-            head = models.LocalHead(head, head_of(recipe, width), features, width)
-            encoder.train()
-    return encoder, head
+            return encoder, nn.Identity()
+        return encoder, head_of(recipe, features, recipe.layers)
 
 
-def head_of(recipe: Recipe, width: int) -> nn.Module:
+def head_of(recipe: Recipe, width: int, layers: int) -> nn.Module:
     E, norm = recipe.embedding, recipe.last_norm
-    return models.head(width, recipe.hidden, E, norm, recipe.layers, recipe.activation)
+    return models.head(width, recipe.hidden, E, norm, layers, recipe.activation)
 
 
 def trainer_of(
@@ -38,7 +35,7 @@ def trainer_of(
 ) -> Trainer:
     """The trainer that the recipe describes, of these models. `more` is what a recipe does not decide:
     `workers`, `compiled`, `deterministic`, or another `precision`."""
-    loss, model = recipe.parsed_loss.to(device), nn.ModuleList([encoder, head]).to(device)
+    loss, model = loss_of(recipe).to(device), nn.ModuleList([encoder, head]).to(device)
     if predictor := predictor_of(recipe):
         model.append(predictor.to(next(head.parameters())))
     momentum, decay = recipe.momentum, recipe.weight_decay
@@ -47,8 +44,8 @@ def trainer_of(
         images, encoder, head, views_of(recipe, images.images.shape[-1]), loss, optimiser,
         more.pop("precision", recipe.precision),
         epochs=recipe.epochs, batch=recipe.batch, seed=recipe.seed, same_class=recipe.same_class,
-        rate=Rate(recipe.schedule, recipe.warmup), chunk=recipe.chunk, predictor=predictor,
-        keys=keys_of(recipe),
+        drop_last=recipe.drop_last, rate=Rate(recipe.schedule, recipe.warmup), chunk=recipe.chunk,
+        predictor=predictor, keys=keys_of(recipe),
         at_epoch=lambda epoch: loss_schedule.apply(loss, recipe.loss_schedule, epoch), device=device, **more,
     )  # fmt: skip
 
@@ -75,7 +72,11 @@ def predictor_of(recipe: Recipe) -> nn.Module | None:
     """The layers between head and loss (MoCo v3), their weights from a seed of their own."""
     if not recipe.predictor:
         return None
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seeded(recipe.seed, 0, 0, 0).initial_seed())
-        E, norm = recipe.embedding, recipe.last_norm
-        return models.head(E, recipe.hidden, E, norm, recipe.predictor, recipe.activation)
+    with drawing(seeded(recipe.seed, 0, 0, 0).initial_seed()):
+        return head_of(recipe, recipe.embedding, recipe.predictor)
+
+
+def loss_of(recipe: Recipe) -> Objective:
+    """The recipe's loss; discriminators that it holds begin with weights from a seed of their own."""
+    with drawing(seeded(recipe.seed, 0, 0, 0, 0).initial_seed()):
+        return recipe.parsed_loss

@@ -12,6 +12,7 @@ from setclr.training.distributed import from_first
 from setclr.training.seeding import seeded
 
 COMPONENTS = 256  # as in that paper
+BEGINNINGS, ROUNDS = 5, 30  # of k-means, as in QARe's program
 BATCH = 500
 DISTANCES = 2**24  # held in one go
 
@@ -37,14 +38,20 @@ def whitened(x: Tensor) -> Tensor:
     return (x @ (directions[:, real] / variances[real].sqrt())).float()
 
 
-def k_means(x: Tensor, count: int, seed: int, rounds: int = 300) -> Tensor:
-    """The cluster (N,) of each point (N, D), by Lloyd's rounds from centres that k-means++ draws.
+def k_means(x: Tensor, count: int, seed: int) -> Tensor:
+    """The cluster (N,) of each point (N, D): the best of five beginnings, each drawn by k-means++.
 
-    As scikit-learn's `KMeans(count, n_init=1)`, on any device: a centre without points goes to the point
-    farthest from its own, and rounds end when the centres move by less than 1e-4 of the variance.
+    As scikit-learn's `KMeans(count, n_init=5, max_iter=30)`, on any device: a centre without points goes to
+    the point farthest from its own, and rounds end when the centres move by less than 1e-4 of the variance.
     """
-    centres, still = first_centres(x, count, seed), 1e-4 * x.var(0, correction=0).mean()
-    for _ in range(rounds):
+    found = [lloyd(x, first_centres(x, count, seeded(seed, start))) for start in range(BEGINNINGS)]
+    return min(found, key=lambda one: float(one[0].sum()))[1]
+
+
+def lloyd(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
+    """What `nearest` gives after Lloyd's rounds from these centres."""
+    count, still = len(centres), 1e-4 * x.var(0, correction=0).mean()
+    for _ in range(ROUNDS):
         distance, cluster = nearest(x, centres)
         without = (cluster.bincount(minlength=count) == 0).nonzero().squeeze(1)
         cluster[distance.topk(len(without)).indices] = without
@@ -52,15 +59,13 @@ def k_means(x: Tensor, count: int, seed: int, rounds: int = 300) -> Tensor:
         before, centres = centres, torch.zeros_like(centres).index_add_(0, cluster, x) / sizes
         if not (centres - before).square().sum() > still:
             break
-    return nearest(x, centres)[1]
+    return nearest(x, centres)
 
 
-def first_centres(x: Tensor, count: int, seed: int) -> Tensor:
+def first_centres(x: Tensor, count: int, generator: torch.Generator) -> Tensor:
     """Centres (count, D) by greedy k-means++ (Arthur and Vassilvitskii 2007): each the best of a few points,
     drawn in proportion to their squared distance from the centres there are."""
-    draws = torch.rand(count, 2 + int(math.log(count)), generator=seeded(seed), dtype=torch.float64).to(
-        x.device
-    )
+    draws = torch.rand(count, 2 + int(math.log(count)), generator=generator, dtype=torch.float64).to(x.device)
     norms, chosen = x.square().sum(1), [(len(x) * draws[0, 0]).long()]
     distance = (x - x[chosen[0]]).square().sum(1)
     for draw in draws[1:]:
@@ -82,15 +87,11 @@ def nearest(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat(distances), torch.cat(indices)
 
 
-def reinitialise(layer: nn.Linear, optimiser: torch.optim.Optimizer, *key: int) -> None:
-    """Give a layer new weights, a function of the key, and clear what the optimiser remembers of it."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seeded(*key).initial_seed())
-        fresh = nn.Linear(layer.in_features, layer.out_features)
-    with torch.no_grad():
-        for parameter, value in zip(layer.parameters(), fresh.parameters()):
-            parameter.copy_(value)
-            optimiser.state.pop(parameter, None)
+@torch.no_grad()
+def reinitialise(layer: nn.Linear, *key: int) -> None:
+    """Give a layer new weights, normal with deviation 0.01, a function of the key, and no bias."""
+    layer.weight.copy_(0.01 * torch.randn(layer.weight.shape, generator=seeded(*key)))
+    layer.bias.zero_()
 
 
 def _features(encoder: nn.Module, images: Images) -> Tensor:

@@ -34,13 +34,13 @@ class Targets:
         else:
             raise ValueError(f"data must lie in memory for {loss}, got {images}, which is read from files")
 
-    def begin(self, epoch: int, fresh: bool, optimiser: torch.optim.Optimizer) -> None:
+    def begin(self, epoch: int, fresh: bool) -> None:
         """Begin an epoch. If clusters are the targets, a `fresh` one finds them and renews the last layer."""
         self.order, seed = self.batches.of(epoch), self.batches.seed
         if self.clustered and fresh:
             self.restore(clusters(self.encoder, self.images.images, self.count, seed + epoch))
             last = [layer for layer in self.head.modules() if isinstance(layer, nn.Linear)][-1]
-            reinitialise(last, optimiser, seed, epoch, 0, 0)
+            reinitialise(last, seed, epoch, 0, 0)
 
     def of(self, position: int, device: torch.device) -> dict[str, Tensor]:
         """What the loss takes in addition to z at that step of the epoch: targets, and weights if any."""
@@ -54,4 +54,4 @@ class Targets:
     def restore(self, clusters: Tensor | None) -> None:
         if clusters is not None:
             self.of_image = clusters
-            self.weight = 1 / clusters.bincount(minlength=self.count).clamp(min=1)
+            self.weight = 1 - clusters.bincount(minlength=self.count) / len(clusters)

@@ -51,7 +51,7 @@ class Trainer:
         optimiser: of all parameters of encoder, head, predictor and loss that learn; its lr is the peak.
             None: Adam with lr 1e-3.
         precision: "float32", "bf16", "fp16", or "auto", bf16 where the device has that in hardware.
-        epochs, batch, seed, same_class: as in a Recipe; `batch` counts images over all processes.
+        epochs, batch, seed, same_class, drop_last: as in a Recipe; `batch` counts images over all processes.
         rate: the learning rate over time, as a fraction of its peak.
         keys: a momentum encoder, whose embeddings are the loss's candidates; None: there is none.
         predictor: layers between head and loss on the side of the encoder that learns.
@@ -70,7 +70,8 @@ class Trainer:
     def __init__(
         self, images: ImageSet | Dataset, encoder: nn.Module, head: nn.Module, views: Sequence[views.View],
         loss: Objective, optimiser: torch.optim.Optimizer | None = None, precision: str = "auto", *,
-        epochs: int = 20, batch: int = 128, seed: int = 0, same_class: int = 1, rate: Rate | None = None,
+        epochs: int = 20, batch: int = 128, seed: int = 0, same_class: int = 1, drop_last: bool = True,
+        rate: Rate | None = None,
         keys: Keys | None = None, predictor: nn.Module | None = None, chunk: int | None = None,
         at_epoch: Callable[[int], object] | None = None, device: str | torch.device | None = None,
         workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
@@ -80,9 +81,10 @@ class Trainer:
         self.encoder, self.head, self.loss = encoder, head, loss.to(self.device)
         self.views, self.predictor, self.at_epoch = tuple(views), predictor or nn.Identity(), at_epoch
         self.epochs, self.rate = integer("epochs", epochs, least=0), rate or Rate()
-        self.batches = Batches(self.images.labels, batch, seed, same_class)
-        if batch % world():
-            raise ValueError(f"batch must be divisible by the number of processes, {world()}, got {batch}")
+        self.batches = Batches(self.images.labels, batch, seed, same_class, drop_last)
+        for size in (batch, self.batches.images % batch):
+            if size % world():
+                raise ValueError(f"batch must be divisible by the number of processes, {world()}, got {size}")
         self.model = nn.ModuleList([encoder, head, self.predictor]).to(self.device)
         self.precision, self.deterministic = Precision(precision, self.device), deterministic
         optimiser = optimiser or make_optimiser("adam", self.model, self.loss, lr=1e-3)
@@ -90,7 +92,7 @@ class Trainer:
         self.optimiser = check_optimiser(optimiser, learnt)
         self.targets = Targets(loss, self.images, self.batches, encoder, head) if loss.targets else None
         self.embedder = Embedder(
-            models.LocalFeatures(encoder) if loss.local else encoder,
+            models.LocalFeatures(encoder, *loss.local) if loss.local else encoder,
             nn.Sequential(head, predictor) if predictor else head, self.precision, chunk,
         )  # fmt: skip
         self.momentum_encoder = MomentumEncoder(encoder, head, self.embedder, keys, seed) if keys else None
@@ -120,7 +122,7 @@ class Trainer:
         if self.at_epoch:
             self.at_epoch(epoch)
         if self.targets:
-            self.targets.begin(epoch, self.step % self.steps == 0, self.optimiser)
+            self.targets.begin(epoch, self.step % self.steps == 0)
         self.model.train()
         while self.step < (epoch + 1) * self.steps:
             with settings(self.precision, self.deterministic):
@@ -148,22 +150,23 @@ class Trainer:
         """Add the epoch's row to the history, and return it."""
         row = {"epoch": self.step // self.steps, "loss": float(torch.stack(self.values).mean())}
         row |= {"lr": self.optimiser.param_groups[0]["lr"], "seconds": round(self.seconds, 3)}
-        row["images_per_s"] = round(self.steps * self.batches.batch / self.seconds)
-        row |= {name: parameter.item() for name, parameter in self.loss.named_parameters()}
+        row["images_per_s"] = round(self.batches.images / self.seconds)
+        row |= {name: p.item() for name, p in self.loss.named_parameters() if p.ndim == 0}
         self.rows.append(row)
         self.values, self.seconds = [], 0.0
         return row
 
     def own_batches(self) -> Iterator[Batch]:
         """This process's part of every batch from the present step on: indices (n,) and draws (n, V, 36)."""
-        share, seed = self.batches.batch // world(), self.batches.seed
+        seed = self.batches.seed
         first_epoch, first = divmod(self.step, self.steps)
         for epoch in range(first_epoch, self.epochs):
             order = self.batches.of(epoch)
             for position in range(first if epoch == first_epoch else 0, self.steps):
+                share = len(order[position]) // world()
                 generator = seeded(seed, epoch, position)
                 draws = views.draw(self.views, share, generator, first=rank() * share)
-                yield order[position, rank() * share : (rank() + 1) * share], draws
+                yield order[position][rank() * share : (rank() + 1) * share], draws
 
     def update(self, x: list[Tensor]) -> Tensor:
         """One step of the optimiser on these views of this process's images; returns the loss."""
@@ -197,7 +200,8 @@ class Trainer:
         """The loss of this process's embeddings (V, n, E) among those of all processes."""
         if self.device.type == "cpu" and not z.isfinite().all():  # a compiled loss cannot look
             raise FloatingPointError(DIVERGED.format("embeddings", "NaN or inf", self.step))
-        return self.loss(gather_alike(z), **more)
+        with self.precision.autocast():  # for discriminators; a set loss turns it off
+            return self.loss(gather_alike(z), **more)
 
     def _worth_compiling(self, compiled: bool | str) -> bool:
         if compiled not in (True, False, "auto"):
