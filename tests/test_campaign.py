@@ -1,29 +1,40 @@
 """A campaign does what is left to do."""
 
 import json
+import os
+import re
+import signal
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+import torch.multiprocessing as mp
 from conftest import shifted
 
 from setclr import data
 from setclr.data import ImageSet
 from setclr.recipes import COMPARED, RECIPES
+from setclr.reports import campaigns
 from setclr.reports.campaigns import campaign
-from setclr.training import pretrain
+from setclr.training import fitting, pretrain
+from setclr.training.trainer import Trainer
 
 TWO = {
     name: replace(RECIPES[f"compare-conv4-{name}"], epochs=1, batch=16) for name in ("infonce", "iot-rows")
 }
+LONGER = {"a": replace(TWO["infonce"], epochs=2, precision="float32")}
+
+
+def few(seed: int) -> ImageSet:
+    images = torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8, generator=shifted(seed))
+    return ImageSet(images, torch.arange(40) % 4, tuple("abcd"))
 
 
 @pytest.fixture(autouse=True)
 def few_images(monkeypatch):
-    generator = shifted(0)
-    images = torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8, generator=generator)
-    few = ImageSet(images, torch.arange(40) % 4, tuple("abcd"))
-    monkeypatch.setattr(data, "load", lambda *args, **kwargs: few)
+    monkeypatch.setattr(data, "load", lambda *args, **kwargs: few(0))
 
 
 def test_every_recipe_and_seed_is_trained_evaluated_and_recorded(tmp_path):
@@ -53,13 +64,145 @@ def test_after_an_interruption_only_the_rest_is_done(tmp_path):
     assert said[0] == "infonce-seed0: recorded before" and "knn" in said[1]
 
 
-def test_a_record_of_another_recipe_is_not_taken_for_this_one(tmp_path):
-    list(campaign(TWO, (0,), tmp_path / "runs", tmp_path))
-    longer = {name: replace(recipe, epochs=2) for name, recipe in TWO.items()}
-    with pytest.raises(
-        ValueError, match=r"infonce-seed0.json: .*\(epochs 1 there, 2 now\).*another results="
-    ):
-        list(campaign(longer, (0,), tmp_path / "runs", tmp_path))
+def test_what_differs_from_today_is_reported_and_the_next_run_begun(tmp_path):
+    """A record of another recipe, one of another protocol, one of another version, and a run."""
+    runs, names = tmp_path / "runs", ("a", "b", "c", "d", "e")
+    recipes = {name: TWO["infonce"] for name in names}
+    list(campaign({name: recipes[name] for name in "abc"}, (0,), runs, tmp_path))
+    pretrain(replace(recipes["d"], seed=0, lr=0.5), runs / "d-seed0")
+    for name, change in (("b", {"protocol": "groco"}), ("c", {"recipe": {"loss": "InfoNCE()", "colour": 1}})):
+        path = tmp_path / f"{name}-seed0.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("*.json")}
+    said = list(campaign(recipes | {"a": replace(recipes["a"], epochs=2)}, (0,), runs, tmp_path))
+    for line, pattern in zip(said, (
+        r"a-seed0: \S+a-seed0.json: .*\(epochs 1 there, 2 now\); choose another results=, or remove it",
+        r"b-seed0: \S+b-seed0.json: .*'groco' there, 'setclr' now\); choose another results=, or remove it",
+        r"c-seed0: recipe holds the unknown fields \['colour'\]",
+        r"d-seed0: \S+d-seed0: holds a run of another recipe \(lr 0.5 there, 0.001 now\)",
+        r"e-seed0: knn .*, linear ",
+    ), strict=True):  # fmt: skip
+        assert re.match(pattern, line), line
+    now = {path.name: path.read_bytes() for path in tmp_path.glob("*.json")}
+    assert now.items() > before.items() and now.keys() - before.keys() == {"e-seed0.json"}
+
+
+def test_a_run_that_diverges_does_not_stop_the_others(tmp_path):
+    def diverging(recipe, out, **where):
+        if out.name == "infonce-seed0":
+            raise FloatingPointError("the loss became nan at step 3; lower lr")
+        return pretrain(recipe, out, **where)
+
+    first, second = campaign(TWO, (0,), tmp_path / "runs", tmp_path, train=diverging)
+    assert first == "infonce-seed0: the loss became nan at step 3; lower lr" and "knn" in second
+    assert [path.name for path in tmp_path.glob("*.json")] == ["iot-rows-seed0.json"]
+
+
+def test_each_recipe_is_measured_by_its_papers_protocol_unless_told(tmp_path):
+    both = {"qare-table9-x": TWO["infonce"], "x": TWO["infonce"]}
+    list(campaign(both, (0,), tmp_path / "runs", tmp_path))
+    list(campaign(both, (1,), tmp_path / "runs", tmp_path, protocol="iot"))
+    kept = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
+    assert {name: one["protocol"] for name, one in kept.items()} == {
+        "qare-table9-x-seed0": "qare", "x-seed0": "setclr", "qare-table9-x-seed1": "iot", "x-seed1": "iot",
+    }  # fmt: skip
+    assert "knn5" in kept["x-seed1"]["accuracy_percent"]["trained"]
+    with pytest.raises(ValueError, match="protocol must be one of .* got 'simclr'"):
+        next(campaign(both, (2,), tmp_path / "runs", tmp_path, protocol="simclr"))
+
+
+def dying(folder: Path, moment: str) -> None:
+    """A campaign whose process is killed, without warning, in the middle of it."""
+
+    def die(*_, **__):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if moment == "training":  # the second epoch, with a checkpoint after the first step of each
+        fitting.CHECKPOINT_SECONDS, trained = 0.0, []
+
+        def update(self, x, update=Trainer.update):
+            trained.append(1)
+            return die() if len(trained) == 4 else update(self, x)
+
+        Trainer.update = update
+    if moment == "evaluating":
+        campaigns.evaluate = die
+    if moment == "recording":  # the file is written, and not yet in its place
+
+        def cut(*given, record=campaigns.record):
+            os.replace = die
+            record(*given)
+
+        campaigns.record = cut
+    data.load = lambda *_, **__: few(0)
+    list(campaign(LONGER, (0,), folder / "runs", folder))
+
+
+def held(folder: Path, began, over) -> None:
+    """Another campaign, which trains until it is told that it may end."""
+    data.load = lambda *_, **__: few(0)
+
+    def train(recipe, out, **where):
+        began.set()
+        over.wait(300)
+        return pretrain(recipe, out, **where)
+
+    list(campaign(LONGER, (0,), folder / "runs", folder, train=train))
+
+
+def without_times(path: Path) -> dict:
+    kept = json.loads(path.read_text())
+    kept["history"] = [{key: row[key] for key in ("epoch", "loss", "lr")} for row in kept["history"]]
+    return {key: x for key, x in kept.items() if key != "training_seconds"}
+
+
+@pytest.mark.parametrize("moment", ["training", "evaluating", "recording"])
+def test_a_killed_campaign_leaves_no_lock_and_the_same_call_ends_with_the_same_record(moment, tmp_path):
+    process = mp.get_context("spawn").Process(target=dying, args=(tmp_path, moment))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert not list(tmp_path.glob("*.json")) and (tmp_path / "runs" / "a-seed0" / "checkpoint.pt").exists()
+    (said,) = campaign(LONGER, (0,), tmp_path / "runs", tmp_path)
+    list(campaign(LONGER, (0,), tmp_path / "other", tmp_path / "other"))
+    assert "knn" in said
+    assert without_times(tmp_path / "a-seed0.json") == without_times(tmp_path / "other" / "a-seed0.json")
+
+
+def test_two_campaigns_at_once_train_every_run_once(tmp_path):
+    context = mp.get_context("spawn")
+    began, over = context.Event(), context.Event()
+    process = context.Process(target=held, args=(tmp_path, began, over))
+    process.start()
+    assert began.wait(300)
+    trained, more = [], LONGER | {"b": TWO["iot-rows"]}
+
+    def train(recipe, out, **where):
+        trained.append(out.name)
+        return pretrain(recipe, out, **where)
+
+    first, second = campaign(more, (0,), tmp_path / "runs", tmp_path, train=train)
+    assert first == "a-seed0: left to another process, which is at it" and "knn" in second
+    over.set()
+    process.join()
+    assert process.exitcode == 0 and trained == ["b-seed0"]
+    again = campaign(more, (0,), tmp_path / "runs", tmp_path, train=train)
+    assert list(again) == ["a-seed0: recorded before", "b-seed0: recorded before"]
+    assert trained == ["b-seed0"]
+
+
+def test_a_campaign_does_not_trust_what_was_so_before_it_had_the_lock(tmp_path, monkeypatch):
+    """The other one records between the look at the record and the lock."""
+
+    @contextmanager
+    def after_the_other(out):
+        monkeypatch.undo()
+        monkeypatch.setattr(data, "load", lambda *_, **__: few(0))
+        list(campaign(LONGER, (0,), tmp_path / "runs", tmp_path))
+        yield True
+
+    monkeypatch.setattr(campaigns, "alone", after_the_other)
+    assert list(campaign(LONGER, (0,), tmp_path / "runs", tmp_path)) == ["a-seed0: recorded before"]
 
 
 def test_compared_recipes_differ_in_the_loss_alone():

@@ -228,12 +228,12 @@ def test_a_campaign_as_it_is_typed(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(reports, "campaign", lambda *given: asked.append(given) or ["done"])
     words = ["campaign", "compare-conv4-i", "--data", "folder:x", "--pixels", "JPEG q75", "--seeds", "3", "4"]
     main([*words, "--runs", str(tmp_path), "--lr", "0.1"])
-    ((recipes, seeds, runs, results, root, device, pixels, typed),) = asked
+    ((recipes, seeds, runs, results, root, device, pixels, typed, protocol),) = asked
     assert set(recipes) == {name for name in RECIPES if "compare-conv4-i" in name}
     assert {(one.data, one.lr) for one in recipes.values()} == {("folder:x", 0.1)}
     assert (seeds, runs, str(results), str(root), device) == ((3, 4), tmp_path, "data/results", "data", None)
     assert pixels == "JPEG q75" and typed.startswith("python -m setclr campaign compare-conv4-i --data")
-    assert "--pixels 'JPEG q75'" in typed and capsys.readouterr().out == "done\n"
+    assert protocol is None and "--pixels 'JPEG q75'" in typed and capsys.readouterr().out == "done\n"
 
 
 @pytest.mark.parametrize(

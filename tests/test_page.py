@@ -6,7 +6,6 @@ import os
 import socket
 from contextlib import redirect_stdout
 from dataclasses import replace
-from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -23,7 +22,8 @@ from setclr import data
 from setclr.cli import main
 from setclr.data import ImageSet
 from setclr.data.photographs import Photographs
-from setclr.evaluation import features, frozen, knn, linear_probe
+from setclr.evaluation import features, frozen, knn
+from setclr.evaluation.protocols import PROTOCOLS, OnFeatures
 from setclr.recipes import Recipe
 from setclr.reports import pictures
 from setclr.reports import tables as report
@@ -55,7 +55,8 @@ def a_run(recipe: Recipe = RECIPE, channels: int = 3):
 
 @pytest.fixture(autouse=True)
 def short_probe(monkeypatch):
-    monkeypatch.setattr("setclr.reports.tables.linear_probe", partial(linear_probe, epochs=2))
+    monkeypatch.setitem(PROTOCOLS, "setclr", replace(PROTOCOLS["setclr"], probe=OnFeatures(epochs=2)))
+    monkeypatch.setattr(report, "PAGE", replace(report.PAGE, probe=OnFeatures(epochs=2)))
 
 
 class FirstTwo:
@@ -136,7 +137,7 @@ def test_the_numbers_are_those_of_the_parts(monkeypatch):
     assert table.loc[known.index, ["knn", "linear"]].equals(known)
     with torch.no_grad():
         z = [run.head(run.encoder(split.images.float() / 255)) for split in (train, test)]
-    for k, column in ((1, "knn k=1"), (10, "knn"), (20, "knn k=20")):
+    for k, column in ((1, "knn1"), (10, "knn"), (20, "knn20")):
         right = (knn(z[0], train.labels, z[1], k, 0.1) == test.labels).float().mean()
         assert table.loc["projection", column] == pytest.approx(100 * float(right))
     assert table.loc["projection", ["linear"]].isna().all() and table["matching"].between(0, 100).all()
@@ -194,7 +195,7 @@ def one_of_two(process: int, ports: list[int], folder: str, results) -> None:
     os.environ["MASTER_PORT"] = str(ports[1])
     data.load = lambda name, root, split, size: made(60 if split == "train" else 30)
     pictures.plane = lambda *_: None  # the slowest of the pictures
-    report.linear_probe = partial(linear_probe, epochs=2)
+    report.PAGE = replace(report.PAGE, probe=OnFeatures(epochs=2))
     with redirect_stdout(io.StringIO()) as printed:
         main(["evaluate", f"{folder}/run", "--all", "--device", "cpu"])
     results["printed", process] = printed.getvalue()

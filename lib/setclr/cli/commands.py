@@ -22,15 +22,18 @@ Device = Annotated[str | None, arg(help="cpu, cuda, cuda:1, …; None takes a GP
 Pixels = Annotated[str, arg(help='Where the pixels come from, for the record: original, or e.g. "JPEG q75".')]
 SETS = "photo-patches, stereo-patches, mnist, cifar10, cifar100, svhn, stl10, tiny-imagenet, imagenet100, "
 SETS += "imagenet or folder:PATH"
+PROTOCOLS = "setclr (the project's own), qare, groco, iot, iot-moco, mmcl, mmcl-imagenet, mmcl-imagenet100"
 Names = Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")]
 
 
 def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /) -> None:
-    """List recipes, with the published numbers and ours; one of them in full where its whole name is given.
+    """List recipes, with the published numbers and ours by the same protocol; one of them in full where its
+    whole name is given.
 
     Args:
         words: A recipe is listed if its name has all of them.
     """
+    from setclr.evaluation.protocols import protocol_of
     from setclr.recipes import PUBLISHED, RECIPES
     from setclr.reports.records import ours
 
@@ -39,8 +42,8 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
     cells = []
     for name in words if exact else named(words):
         row = PUBLISHED.get(name)
-        cells.append((name, str(row) if row else "", f"{row.paper}, table {row.table}" if row else "",
-                      f"ours: {ours(RECIPES[name], kept)}"))  # fmt: skip
+        cells.append((name, str(row) if row else "", f"{row.paper}, {row.where}" if row else "",
+                      f"ours: {ours(RECIPES[name], kept, protocol_of(name))}"))  # fmt: skip
     widths = [max(map(len, column)) for column in zip(*cells)]
     for line in cells:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
@@ -63,6 +66,7 @@ def named(words: tuple[str, ...]) -> list[str]:
 
 def describe(name: str) -> None:
     """All fields that are not the defaults, all published numbers and the note."""
+    from setclr.evaluation.protocols import protocol_of
     from setclr.recipes import PUBLISHED, RECIPES
 
     for part in fields(RECIPES[name]):
@@ -71,6 +75,7 @@ def describe(name: str) -> None:
             text = f'"{value}"' if "'" in str(value) else shlex.quote(str(value))
             print(f"  --{part.name.replace('_', '-')}" + ("" if value is True else f" {text}"))
     if name in PUBLISHED:
+        print("  protocol:", protocol_of(name))
         print("  published:", ", ".join(f"{key} {x}" for key, x in PUBLISHED[name].numbers.items()) or "-")
         print("  note:", PUBLISHED[name].note)
 
@@ -142,10 +147,14 @@ def campaign(
     epochs: int | None = None,
     batch: int | None = None,
     lr: float | None = None,
+    protocol: Annotated[
+        str | None, arg(help=f"{PROTOCOLS}; None: that of the recipe's paper, or setclr.")
+    ] = None,
     *,
     typed: str,
 ) -> None:
-    """Pretrain, evaluate and record all these recipes. Repeat the command to do what is left.
+    """Pretrain, evaluate and record all these recipes. Repeat the command to do what is left; several at once
+    share the work.
 
     Args:
         filter: Recipes whose names have this text in them.
@@ -162,7 +171,7 @@ def campaign(
     wanted = {"data": data, "epochs": epochs, "batch": batch, "lr": lr}
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     chosen = {name: replace(RECIPES[name], **changes) for name in named((filter,))}
-    for line in campaign(chosen, seeds, runs, results, root, device, pixels, typed):
+    for line in campaign(chosen, seeds, runs, results, root, device, pixels, typed, protocol):
         print(line, flush=True)
 
 
@@ -174,6 +183,7 @@ def evaluate(
     record: Path | None = None,
     all: bool = False,
     pixels: Pixels = "original",
+    protocol: Annotated[str, arg(help=f"How it is measured: {PROTOCOLS}.")] = "setclr",
     *,
     typed: str,
 ) -> None:
@@ -181,33 +191,33 @@ def evaluate(
 
     Args:
         record: Also write the table, with recipe, machine and command, to this JSON file.
-        all: Also k = 1 and 20, projections, retrieval, matching, and a page with pictures, RUN/report.html.
+        all: Also k = 1 and 20, projections, retrieval, matching, and a page with pictures, RUN/report.html;
+            by the project's own protocol.
     """
     from setclr import training
-    from setclr.reports import pages, records
-    from setclr.reports.exports import replacing
-    from setclr.reports.tables import evaluate, evaluate_all, labelled
+    from setclr.checks import choice
+    from setclr.evaluation import protocols
+    from setclr.reports import exports, pages, records, tables
     from setclr.training.devices import choose_device
     from setclr.training.distributed import joined, rank
 
+    choice("protocol", protocol, [protocols.OWN] if all else protocols.PROTOCOLS, "--all has the first")
     loaded, out = training.load_run(run), run / "report.html"
     with ExitStack() as stack:
         own = choose_device(stack.enter_context(joined(device)))
-        file = None
-        if all and rank() == 0:
+        if all:
             pages.require_matplotlib()
-            file = stack.enter_context(replacing(out))
-        train, test = labelled(loaded.recipe, root)
-        loaded.encoder.to(own)
-        loaded.head.to(own)
-        measured = evaluate_all(loaded, train, test) if all else None
-        table = measured.table if measured else evaluate(loaded, train, test)
+        file = stack.enter_context(exports.replacing(out)) if all and rank() == 0 else None
+        train, test = tables.labelled(loaded.recipe, root, protocol)
+        loaded.encoder.to(own), loaded.head.to(own)
+        measured = tables.evaluate_all(loaded, train, test) if all else None
+        table = measured.table if measured else tables.evaluate(loaded, train, test, protocol=protocol)
         if rank():
             return
         print(table.round(1).to_string())
         how = (pixels, typed, records.describe_machine(loaded.encoder))
         if record:
-            records.record(record, loaded, table, records.counted(train, test), *how)
+            records.record(record, loaded, table, records.counted(train, test), *how, protocol)
         if file and measured:
             file.write(pages.page(run.resolve().name, loaded, train, test, measured, *how).encode())
             print(out)

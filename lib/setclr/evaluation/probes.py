@@ -1,12 +1,25 @@
-"""The linear probe: how much of the labels a linear map reads from frozen features.
-By hand, since the QARe paper's protocol is Adam in batches, and since features stay on their device. Adam and
-the gradient of the cross-entropy are written out: torch's take three times as long for so small a layer."""
+"""The linear probe: how much of the labels a linear map reads from a frozen encoder's features.
+
+On features computed once it is written out by hand: they stay on their device, and torch's Adam and gradient
+take three times as long for so small a layer. On views that are new in every epoch the trainer does it.
+"""
+
+import copy
+import math
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from setclr.checks import integer, number
+from setclr.checks import boolean, choice, integer, number
+from setclr.data import ImageSet
+from setclr.evaluation.frozen import features
 from setclr.evaluation.neighbours import check_bank, in_parts
+from setclr.evaluation.protocols import OnViews
+from setclr.losses.baselines import Supervised
+from setclr.training.optimisers import make_optimiser
+from setclr.training.schedule import Rate
+from setclr.training.trainer import Trainer
 
 VALUES = 2**25  # scaled or squared in one go
 
@@ -14,12 +27,14 @@ VALUES = 2**25  # scaled or squared in one go
 @torch.no_grad()
 def linear_probe(
     bank: Tensor, bank_labels: Tensor, queries: Tensor,
-    epochs: int = 100, batch: int = 128, lr: float = 1e-3, seed: int = 0,
+    epochs: int = 100, batch: int = 128, lr: float = 1e-3, seed: int = 0, raw: bool = False,
 ) -> Tensor:  # fmt: skip
     """The label of each query by a linear classifier trained on the bank, as it is after the last epoch.
 
-    Adam on the cross-entropy, no augmentation, no weight decay: the QARe paper's protocol. All features are
-    divided by their root mean square in the bank, so that lr means the same for every encoder.
+    Adam on the cross-entropy, no augmentation, no weight decay. All features are divided by their root mean
+    square in the bank, so that lr means the same for every encoder, and all weights begin at 0. With `raw`
+    features stay as they are, and weights and bias begin uniform in ± 1/√D, as torch's Linear does: the
+    protocol of the QARe paper's program.
 
     The bank (N, D) holds the training images' features, with bank_labels (N,), integers ≥ 0; the seed orders
     them. Returns labels (Q,) of the queries (Q, D). Raises ValueError where an argument is not as above.
@@ -30,10 +45,13 @@ def linear_probe(
     integer("batch", batch, least=1)
     number("lr", lr, above=0)
     y = bank_labels.long()
-    scale = root_mean_square(bank).clamp(min=1e-12)
+    raw = boolean("raw", raw)
+    scale = bank.new_ones((), dtype=torch.float32) if raw else root_mean_square(bank).clamp(min=1e-12)
     generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
     shape = int(y.max()) + 1, bank.shape[1] + 1  # the bias is the last column
     weight, first, second = torch.zeros(3, *shape, device=bank.device)
+    if raw:
+        weight.copy_(torch.empty(shape).uniform_(-1, 1, generator=generator) / bank.shape[1] ** 0.5)
     step = 0
     right = -torch.ones(1, batch, device=bank.device)
     for _ in range(epochs):
@@ -59,3 +77,64 @@ def root_mean_square(x: Tensor) -> Tensor:
     parts = in_parts(x, VALUES)
     squares = [part.float().square().mean().double() * (part.numel() / x.numel()) for part in parts]
     return torch.stack(squares).sum().float().sqrt()
+
+
+@torch.enable_grad()
+def probe_on_views(
+    encoder: nn.Module, train: ImageSet, test: ImageSet, how: OnViews, seed: int = 0
+) -> Tensor:  # fmt: skip
+    """The classes of each test image, the likeliest first, by a linear classifier of the frozen encoder.
+
+    In every epoch each training image is seen once, in a new view, at the side of the test images unless the
+    view has one. An incomplete last batch is left out; fewer images than a batch are one, and the rate is
+    smaller in proportion. SGD and LARS have momentum 0.9. The seed makes the first weights, the order of the
+    images and their views; the encoder is in eval mode and not changed.
+
+    Returns (Q, min(5, C)), on the CPU. Raises what `Trainer` does, FloatingPointError where the loss became
+    NaN among it. Cost: a forward pass of the encoder for each image and epoch.
+    """
+    device = next(encoder.parameters()).device
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(integer("seed", seed, least=0))
+        layer = nn.Linear(features(encoder, test.images[:1]).shape[1], len(train.classes))
+        if how.spread is not None:
+            nn.init.normal_(layer.weight, std=how.spread)
+            nn.init.zeros_(layer.bias)
+    layer, loss, batch = layer.to(device), Supervised(), min(how.batch, len(train))
+    lr = how.lr * batch / how.batch
+    optimiser = make_optimiser(how.optimiser, layer, loss, lr, weight_decay=how.weight_decay)
+    more: dict = dict(epochs=how.epochs, batch=batch, seed=seed, rate=Falling(how.schedule), device=device)
+    Trainer(train, Frozen(encoder), layer, (how.view,), loss, optimiser, "float32", **more).fit()
+    scores = features(nn.Sequential(encoder, layer), test.images).cpu()
+    return scores.topk(min(5, scores.shape[1]), dim=1).indices
+
+
+class Frozen(nn.Module):
+    """A copy of the encoder that stays in eval mode, and whose parameters do not learn."""
+
+    def __init__(self, encoder: nn.Module):
+        super().__init__()
+        self.encoder = copy.deepcopy(encoder).requires_grad_(False).eval()
+
+    def train(self, mode: bool = True) -> "Frozen":
+        return super().train(False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.encoder(x)
+
+
+@dataclass(frozen=True)
+class Falling(Rate):
+    """The rate as a fraction of its peak: "constant", a "cosine" by the epoch (SimSiam's), "linear" to 0 by
+    the step, or "tenths", a tenth after 60 % of the epochs and a hundredth after 80 % (MoCo's)."""
+
+    def __post_init__(self) -> None:
+        choice("schedule", self.shape, ("constant", "cosine", "linear", "tenths"))
+
+    def factor(self, step: int, steps: int, epochs: int) -> float:
+        done = step // steps / epochs
+        if self.shape == "cosine":
+            return (1 + math.cos(math.pi * done)) / 2
+        if self.shape == "linear":
+            return 1 - step / (steps * epochs)
+        return 0.1 ** ((done >= 0.6) + (done >= 0.8)) if self.shape == "tenths" else 1.0

@@ -2,52 +2,110 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from setclr import training
+from setclr.evaluation.protocols import OWN, protocol_named, protocol_of
 from setclr.recipes.recipe import Recipe
 from setclr.reports.records import counted, describe_machine, record
 from setclr.reports.tables import evaluate, labelled
+from setclr.training.pretraining import of_this_recipe
 from setclr.training.run import refuse_other_recipe
 
 
 def campaign(
     recipes: dict[str, Recipe], seeds: Iterable[int], runs: Path, results: Path, root: Path = Path("data"),
-    device: str | None = None, pixels: str = "original", command: str = "",
+    device: str | None = None, pixels: str = "original", command: str = "", protocol: str | None = None,
     train: Callable = training.pretrain,
 ) -> Iterator[str]:  # fmt: skip
-    """Train every recipe with every seed; yields a line for each that is done.
+    """Train every recipe with every seed; yields a line for each.
 
-    All recipes with the first seed come first, so that runs can be compared whenever it is stopped. Recipes
-    with a record are skipped, unfinished runs go on: after an interruption the same call does what is left.
-    Where a recipe leaves its precision to the machine, all its seeds take that of its first record.
+    All recipes with the first seed come first, so that runs can be compared whenever it is stopped. It may
+    be killed at any moment: recipes with a record are skipped, unfinished runs go on, and the same call does
+    what is left. Several may work on the same list: a run that another process is at is skipped. So is one
+    whose record or checkpoint is another recipe's, and one that diverges; the line says so. Where a recipe
+    leaves its precision to the machine, all its seeds take that of its first record.
 
     Recipes go by name; the record is results/NAME-seedS.json, the run runs/NAME-seedS. Records keep `pixels`,
-    their source, and `command`, which was given. `train` is `pretrain`, or a function with its arguments.
+    their source, and `command`, which was given. Each is measured by the `protocol`; None: by that of its
+    name (`evaluation.protocols.protocol_of`). `train` is `pretrain`, or a function with its arguments.
 
-    Raises what `train` and `evaluate` do, and ValueError where a record of that name is another recipe's.
+    Raises what `train` and `evaluate` do.
     """
+    measures = {name: protocol_of(name) if protocol is None else protocol for name in recipes}
+    for by in measures.values():
+        protocol_named(by)
     sets: dict[tuple, tuple] = {}
+
+    def finish(recipe: Recipe, path: Path, out: Path, by: str) -> str:
+        try:
+            run = train(recipe, out, root=root, device=device)
+        except FloatingPointError as error:
+            return str(error)
+        key = (recipe.data, recipe.size, recipe.view_size, by)
+        if key not in sets:
+            sets.clear()
+            sets[key] = labelled(recipe, root, by)
+        train_set, test_set = sets[key]
+        table = evaluate(run, train_set, test_set, protocol=by)
+        machine = describe_machine(run.encoder)
+        record(path, run, table, counted(train_set, test_set), pixels, command, machine, by)
+        return ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
+
     for seed in seeds:
         for name, recipe in recipes.items():
-            title = f"{name}-seed{seed}"
-            path = results / f"{title}.json"
+            title, by = f"{name}-seed{seed}", measures[name]
+            path, out = results / f"{title}.json", runs / title
             recipe = replace(recipe, seed=seed, precision=precision_of(recipe, results, name))
-            if path.exists():
-                kept = json.loads(path.read_text())
-                used = kept.get("precision", "float32")
-                refuse_other_recipe(path, Recipe.from_dict(kept["recipe"]), recipe, "results", used)
-                yield f"{title}: recorded before"
-                continue
-            run = train(recipe, runs / title, root=root, device=device)
-            key = (recipe.data, recipe.size, recipe.view_size)
-            if key not in sets:
-                sets = {key: labelled(recipe, root)}
-            table, machine = evaluate(run, *sets[key]), describe_machine(run.encoder)
-            record(path, run, table, counted(*sets[key]), pixels, command, machine)
-            best = ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
-            yield f"{title}: {best}"
+            with ExitStack() as stack:
+                if not path.exists() and not stack.enter_context(alone(out)):
+                    said = "left to another process, which is at it"
+                else:
+                    said = recorded(path, recipe, by) or begun_otherwise(out, recipe)
+                yield f"{title}: {said or finish(recipe, path, out, by)}"
+
+
+@contextmanager
+def alone(out: Path) -> Iterator[bool]:
+    """Whether this process is the only one at the run in `out`, and holds it. The lock is the process's own:
+    one that is killed leaves none behind, whatever becomes of processes that it started."""
+    import fcntl  # not on Windows
+
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / "lock").open("w") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
+
+
+def recorded(path: Path, recipe: Recipe, protocol: str) -> str:
+    """What there is to say of the record of a run, "" where there is none."""
+    if not path.exists():
+        return ""
+    kept = json.loads(path.read_text())
+    try:
+        stored, used = Recipe.from_dict(kept["recipe"]), kept.get("precision", "float32")
+        refuse_other_recipe(path, stored, recipe, "results", used)
+    except ValueError as error:
+        return str(error)
+    if (by := kept.get("protocol", OWN)) != protocol:
+        differ = f"protocol {by!r} there, {protocol!r} now"
+        return f"{path}: holds a run measured otherwise ({differ}); choose another results=, or remove it"
+    return "recorded before"
+
+
+def begun_otherwise(out: Path, recipe: Recipe) -> str:
+    """What is wrong with the run that was begun in `out`: another recipe's, or a damaged file; else ""."""
+    try:
+        of_this_recipe(recipe, out)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def precision_of(recipe: Recipe, results: Path, name: str) -> str:

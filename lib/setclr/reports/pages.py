@@ -13,7 +13,7 @@ import setclr
 from setclr.data import ImageSet
 from setclr.recipes.recipe import DEFAULTS, Recipe
 from setclr.reports import pictures
-from setclr.reports.tables import COLUMNS, DRAWN, MATCHED, NEIGHBOURS, TEMPERATURE, K, Measured
+from setclr.reports.tables import COLUMNS, DRAWN, MATCHED, PAGE, K, Measured
 from setclr.training.run import Run
 
 HEADINGS = dict(zip(COLUMNS, (("kNN", "k = 1"), ("kNN", f"k = {K}"), ("kNN", "k = 20"), ("linear", "probe"),
@@ -39,7 +39,7 @@ def page(
     return templates.get_template("page.html").render(
         name=name, run=run, recipe=run.recipe, train=train, test=test, measured=measured,
         table=measured.table, source=source, command=command, machine=machine, version=setclr.__version__,
-        headings=HEADINGS, K=K, T=TEMPERATURE, neighbours=NEIGHBOURS, drawn=DRAWN,
+        headings=HEADINGS, K=K, T=PAGE.temperature, neighbours=PAGE.ks, drawn=DRAWN,
         matched=min(MATCHED, len(test)),
         chance=100 * float(test.labels.bincount().max()) / len(test), changed=changed_fields(run.recipe),
         weights=sum(parameter.numel() for parameter in run.encoder.parameters()),

@@ -11,7 +11,9 @@ import torch
 from torch import nn
 
 from setclr.data import ImageSet
+from setclr.evaluation.protocols import OWN
 from setclr.recipes.recipe import DEFAULTS, Recipe
+from setclr.reports.exports import replacing
 from setclr.training.run import Run
 
 SHOWN = (("raw pixels", "knn"), ("untrained", "knn"), ("trained", "knn"), ("trained", "linear"))
@@ -30,22 +32,24 @@ def counted(train: ImageSet, test: ImageSet) -> dict[str, int]:
 
 
 def record(
-    path: Path, run: Run, table: pd.DataFrame, images: dict, source: str, command: str, machine: dict
-) -> None:
+    path: Path, run: Run, table: pd.DataFrame, images: dict, source: str, command: str, machine: dict,
+    protocol: str = OWN,
+) -> None:  # fmt: skip
     """Write a result to a JSON file with all that is needed to trace it.
 
     `images` are the numbers of labelled ones, "train" and "test"; `source` is that of the pixels, such as
-    "original" or "JPEG q75"; `command` made the record; `machine` evaluated (`describe_machine`).
+    "original" or "JPEG q75"; `command` made the record; `machine` evaluated (`describe_machine`), by the
+    `protocol` of that name. The file is replaced in one step.
     """
     result = {
         "accuracy_percent": {row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
         "epochs": len(run.rows), "training_seconds": round(sum(row["seconds"] for row in run.rows), 1),
-        "images": images, "pixels": source, "precision": run.precision, "compiled": run.compiled,
-        "recipe": run.recipe.to_dict(),
+        "images": images, "pixels": source, "protocol": protocol, "precision": run.precision,
+        "compiled": run.compiled, "recipe": run.recipe.to_dict(),
         "evaluated_with": command, "machine": machine, "history": run.rows,
     }  # fmt: skip
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    with replacing(path) as file:
+        file.write((json.dumps(result, indent=1) + "\n").encode())
 
 
 def summary(folder: Path) -> str:
@@ -58,25 +62,41 @@ def summary(folder: Path) -> str:
         kept = json.loads(path.read_text())
         recipe = tuple((k, v) for k, v in (DEFAULTS | kept["recipe"]).items() if k != "seed")
         used = kept.get("precision", "float32")
-        key = (recipe, used, tuple(kept["images"].items()), kept["pixels"], kept["machine"]["device"])
+        protocol = kept.get("protocol", OWN)
+        key = (
+            recipe,
+            used,
+            tuple(kept["images"].items()),
+            kept["pixels"],
+            kept["machine"]["device"],
+            protocol,
+        )
         groups.setdefault(key, []).append(kept)
     if not groups:
         raise FileNotFoundError(f"{folder}: no records there; setclr evaluate RUN --record FILE makes one")
     columns = ["data, images, pixels", "loss", "encoder, epochs, precision", "raw pixels", "untrained"]
     columns += ["**kNN**", "**linear**", "seeds", "training"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for (values, used, images, source, device), runs in groups.items():
+    for (values, used, images, source, device, protocol), runs in groups.items():
         said = dict(values)
         name = "/".join(said["data"].removeprefix("folder:").split("/")[-2:])
         cells = [f"{name}, {dict(images)['train']}, {source}", said["loss"]]
-        cells.append(f"{said['encoder']}, {runs[0]['epochs']}, {used}")
-        for row, column in SHOWN:
-            measured = row in runs[0]["accuracy_percent"]
-            cells.append(spread([run["accuracy_percent"][row][column] for run in runs]) if measured else "-")
+        own = protocol == OWN
+        cells.append(f"{said['encoder']}, {runs[0]['epochs']}, {used}" + ("" if own else f", by {protocol}"))
+        for row, kind in SHOWN:
+            column = column_of(runs[0]["accuracy_percent"].get(row, {}), kind)
+            cells.append(spread([run["accuracy_percent"][row][column] for run in runs]) if column else "-")
         cells.append(", ".join(str(run["recipe"]["seed"]) for run in runs))
-        cells.append(f"up to {max(run['training_seconds'] for run in runs):.0f} s, {device}")
+        # The papers' rows train for hours beside other work, and their seconds are no speeds.
+        seconds = f"up to {max(run['training_seconds'] for run in runs):.0f} s, " if own else ""
+        cells.append(f"{seconds}{device}")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def column_of(measured: dict[str, float], kind: str) -> str | None:
+    """The column that stands for "knn" or "linear": of that name, or else the kNN of most neighbours."""
+    return kind if kind in measured else next((c for c in reversed(measured) if c.startswith(kind)), None)
 
 
 def spread(values: list[float]) -> str:
@@ -85,14 +105,16 @@ def spread(values: list[float]) -> str:
     return f"{x.mean():.1f}" + (f" ± {x.std():.1f}" if x.nunique() > 1 else "")
 
 
-def ours(recipe: Recipe, kept: list[dict]) -> str:
-    """Mean ± spread of the records of this recipe with any seed and any folder of data, or "-".
+def ours(recipe: Recipe, kept: list[dict], protocol: str = OWN) -> str:
+    """Mean ± spread of the records of this recipe by this protocol with any seed and any folder of data, or
+    "-".
 
     Where records differ in the number of images, those on most count; then those on the original pixels.
     """
     groups: dict[tuple[int, bool, str], list[dict]] = {}
     for result in kept:
-        if result["epochs"] == recipe.epochs and same_training(result["recipe"], recipe):
+        measured_alike = result.get("protocol", OWN) == protocol
+        if measured_alike and result["epochs"] == recipe.epochs and same_training(result["recipe"], recipe):
             source = (result["images"]["train"], result["pixels"] == "original", result["pixels"])
             groups.setdefault(source, []).append(result["accuracy_percent"]["trained"])
     if not groups:

@@ -1,6 +1,7 @@
 """What a run is worth: a table that compares it with what has learned nothing, and data for pictures."""
 
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -8,13 +9,15 @@ from typing import NamedTuple
 import pandas as pd
 import torch
 from torch import Tensor, nn
+from torchvision.transforms import CenterCrop
 
 from setclr import data
 from setclr.data import ImageSet
-from setclr.evaluation.frozen import features, pixels
+from setclr.evaluation.frozen import classified, features, pixels
 from setclr.evaluation.matching import matching_accuracy
 from setclr.evaluation.neighbours import neighbours, vote
-from setclr.evaluation.probes import linear_probe
+from setclr.evaluation.probes import linear_probe, probe_on_views
+from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, Protocol, protocol_named
 from setclr.evaluation.retrieval import retrieval_at_1
 from setclr.evaluation.transfers import accuracy
 from setclr.evaluation.tuning import check_classes
@@ -23,9 +26,9 @@ from setclr.training.distributed import from_first, world
 from setclr.training.run import Run, new_run
 from setclr.views import augment, preset
 
-K, TEMPERATURE = 10, 0.1  # of the column "knn"
-NEIGHBOURS = (1, K, 20)
-COLUMNS = ["knn k=1", "knn", "knn k=20", "linear", "retrieval@1", "matching"]
+PAGE = replace(protocol_named(OWN), ks=(1, 10, 20))
+COLUMNS = [*PAGE.columns, "retrieval@1", "matching"]
+K = 10  # of the column "knn", and of the pictures
 SHOWN, DRAWN, MATCHED = 10, 2000, 500  # test images with their neighbours, in the plane, matched
 
 
@@ -42,34 +45,43 @@ class Measured(NamedTuple):
 
 class Worth(NamedTuple):
     numbers: dict[str, float]
-    predicted: Tensor  # (Q,) with K neighbours
+    labels: dict[int, Tensor]  # (Q,) of the test images, by k of the kNN vote
     nearest: Tensor  # (Q, max k) indices into the training images
     queries: Tensor  # (Q, D) the test images' features
 
 
-def evaluate(run: Run, train: ImageSet, test: ImageSet, linear: bool = True) -> pd.DataFrame:
-    """Accuracies in per cent: rows raw pixels, untrained, trained; columns knn (k=10, T=0.1) and linear.
+def evaluate(
+    run: Run, train: ImageSet, test: ImageSet, linear: bool = True, protocol: str = OWN
+) -> pd.DataFrame:  # fmt: skip
+    """Accuracies in per cent by the protocol of that name: rows raw pixels, untrained, trained.
 
-    Raw pixels are centred in each channel; untrained is the same encoder with its first weights. Raw pixels
-    have no linear probe, which is no baseline of the papers, and no row where the images are not in memory.
+    The columns are those of the protocol (`evaluation.protocols`), "knn" (k=10, T=0.1) and "linear" for the
+    project's own. Raw pixels are centred in each channel; untrained is the same encoder with its first
+    weights. Raw pixels have no linear probe, which is no baseline of the papers, and no row where the images
+    are not in memory; where the classifier sees new views in every epoch, untrained has no probe either. A
+    run on labels has one column more, "classifier", of its own outputs.
 
-    Raises ValueError where the two sets have different classes, or there are fewer than 10 training images.
-    Cost: memory for the features of one row, 4 · (N + Q) · D bytes.
+    Raises ValueError where there is no such protocol, the two sets have different classes, or there are fewer
+    training images than k. Cost: memory for the features of one row, 4 · (N + Q) · D bytes; and the probe's.
     """
+    how = fitted(protocol_named(protocol), run.recipe)
     check_classes(train, test)
-    rows = {}
-    for name, embed in feature_makers(run, train).items():
-        probed = linear and name != "raw pixels"
-        rows[name] = measure(embed, train, test, device_of(run), (K,), probed).numbers
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["knn", "linear"], dtype=float)
+    rows, probed = {}, ["untrained", "trained"] if isinstance(how.probe, OnFeatures) else ["trained"]
+    for name, encoder in encoders(run, train, how).items():
+        rows[name] = measure(encoder, train, test, device_of(run), how, linear and name in probed).numbers
+    if run.recipe.parsed_loss.targets == "labels":
+        found = classified(run.encoder, run.head, test.images)
+        rows["trained"]["classifier"] = accuracy(found, test.labels)
+    columns = how.columns + (["classifier"] if "classifier" in rows["trained"] else [])
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
 
 
 def evaluate_all(run: Run, train: ImageSet, test: ImageSet) -> Measured:
-    """What `evaluate` gives, with more columns and a row.
+    """What `evaluate` gives by the project's own protocol, with more columns and a row.
 
-    "knn k=1" and "knn k=20" vote likewise. "retrieval@1": the share of test images whose most similar other
-    test image is of their class. "matching": `matching_accuracy` of two of the recipe's views of at most 500
-    test images. The row "projection" has the output of the trained head as its features.
+    "knn1" and "knn20" vote likewise. "retrieval@1": the share of test images whose most similar other test
+    image is of their class. "matching": `matching_accuracy` of two of the recipe's views of at most 500 test
+    images. The row "projection" has the output of the trained head as its features.
 
     Raises and costs what `evaluate` does, but needs 20 training images and one more pass through the encoder.
     """
@@ -81,40 +93,60 @@ def evaluate_all(run: Run, train: ImageSet, test: ImageSet) -> Measured:
     views = augmented_pairs(run.recipe, test.images[shuffled[:MATCHED]], generator)
     rows: dict[str, dict[str, float]] = {}
     kept: dict[str, Tensor] = {}
-    makers = feature_makers(run, train)
-    makers["projection"] = partial(features, nn.Sequential(run.encoder, run.head))
-    for name, embed in makers.items():
-        probed = name in ("untrained", "trained")
-        numbers, predicted, nearest, queries = measure(embed, train, test, device_of(run), NEIGHBOURS, probed)
-        rows[name] = {**numbers, "retrieval@1": 100 * retrieval_at_1(queries, test.labels),
+    more = {"projection": nn.Sequential(run.encoder, run.head)}
+    for name, encoder in (encoders(run, train, PAGE) | more).items():
+        found = measure(encoder, train, test, device_of(run), PAGE, name in ("untrained", "trained"))
+        embed = embedder(encoder)
+        rows[name] = {**found.numbers, "retrieval@1": 100 * retrieval_at_1(found.queries, test.labels),
                       "matching": 100 * matching_accuracy(embed(views[0]), embed(views[1]))}  # fmt: skip
         if name == "trained":
-            kept = dict(predicted=predicted.cpu(), nearest=nearest[shown, :8].cpu(), drawn=shuffled[:DRAWN],
-                        points=queries[shuffled[:DRAWN]].cpu())  # fmt: skip
-        del queries
+            kept = dict(predicted=found.labels[K].cpu(), nearest=found.nearest[shown, :8].cpu(),
+                        drawn=shuffled[:DRAWN], points=found.queries[shuffled[:DRAWN]].cpu())  # fmt: skip
+        del found
     table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS, dtype=float)
     return Measured(table=table, shown=shown, **kept)
 
 
-def feature_makers(run: Run, train: ImageSet) -> dict[str, Callable]:
-    """Functions from images to features: pixels in memory, the encoder before and after training."""
+def fitted(how: Protocol, recipe: Recipe) -> Protocol:
+    """The protocol with views of the side that the recipe's have."""
+    if isinstance(how.probe, OnFeatures):
+        return how
+    return replace(how, probe=replace(how.probe, view=replace(how.probe.view, size=recipe.view_size)))
+
+
+def encoders(run: Run, train: ImageSet, how: Protocol) -> dict[str, nn.Module | None]:
+    """What is measured: pixels (None) where they are in memory, the encoder before and after training. Where
+    photographs are larger than the training's views, it sees their centre (`labelled`)."""
     untrained = new_run(run.recipe, run.channels).encoder.to(device_of(run))
-    makers: dict[str, Callable] = {"raw pixels": pixels} if train.source.in_memory else {}
-    return makers | {"untrained": partial(features, untrained), "trained": partial(features, run.encoder)}
+    found: dict[str, nn.Module] = {"untrained": untrained, "trained": run.encoder}
+    if how.centre < 1 and (side := side_of_photographs(run.recipe)):
+        found = {name: nn.Sequential(CenterCrop(side), encoder) for name, encoder in found.items()}
+    return {**({"raw pixels": None} if train.source.in_memory else {}), **found}
+
+
+def embedder(encoder: nn.Module | None) -> Callable:
+    return pixels if encoder is None else partial(features, encoder)
 
 
 def measure(
-    embed: Callable, train: ImageSet, test: ImageSet, device: torch.device, ks: tuple[int, ...], linear: bool
-) -> Worth:
-    """kNN accuracies with these k and, where `linear`, that of the linear probe, computed on the device."""
+    encoder: nn.Module | None, train: ImageSet, test: ImageSet, device: torch.device, how: Protocol,
+    probed: bool,
+) -> Worth:  # fmt: skip
+    """kNN accuracies by the protocol and, where `probed`, its linear probe's, computed on the device."""
+    embed = embedder(encoder)
     bank, queries = (embed(split.images).to(device) for split in (train, test))
     labels = train.labels.to(device)
-    similarity, nearest = neighbours(bank, labels, queries, max(ks))
-    votes = {k: vote(similarity[:, :k], labels[nearest[:, :k]], TEMPERATURE) for k in ks}
-    numbers = {"knn" if k == K else f"knn k={k}": accuracy(votes[k], test.labels) for k in ks}
-    if linear:
-        numbers["linear"] = accuracy(linear_probe(bank, labels, queries), test.labels)
-    return Worth(numbers, votes[K], nearest, queries)
+    similarity, nearest = neighbours(bank, labels, queries, max(how.ks))
+    votes = {k: vote(similarity[:, :k], labels[nearest[:, :k]], how.temperature) for k in how.ks}
+    numbers = {how.column(k): accuracy(votes[k], test.labels) for k in how.ks}
+    probe = how.probe if probed else None
+    if isinstance(probe, OnFeatures):
+        numbers["linear"] = accuracy(linear_probe(bank, labels, queries, **asdict(probe)), test.labels)
+    if isinstance(probe, OnViews) and encoder is not None:
+        ranked = probe_on_views(encoder, train, test, probe)
+        numbers["linear"] = accuracy(ranked[:, 0], test.labels)
+        numbers["linear-top5"] = 100 * float((ranked == test.labels[:, None].cpu()).any(1).float().mean())
+    return Worth(numbers, votes, nearest, queries)
 
 
 def augmented_pairs(recipe: Recipe, images: Tensor, generator: torch.Generator) -> Tensor:
@@ -126,13 +158,20 @@ def device_of(run: Run) -> torch.device:
     return next(run.encoder.parameters()).device
 
 
-def labelled(recipe: Recipe, root: str | Path = "data") -> tuple[ImageSet, ImageSet]:
-    """The labelled training and test images of a recipe's data set; files are resized to its views' side.
+def side_of_photographs(recipe: Recipe) -> int | None:
+    """The side of full views that are cut from files of any size; None where images have one size."""
+    files = recipe.data.startswith(data.FOLDER) or recipe.data in data.TREES
+    return recipe.view_size if files and not recipe.size else None
+
+
+def labelled(recipe: Recipe, root: str | Path = "data", protocol: str = OWN) -> tuple[ImageSet, ImageSet]:
+    """The labelled training and test images of a recipe's data set. Files are resized to its views' side; to
+    8/7 of it for protocols that show the encoder the central 7/8, as 224 of 256.
 
     With many processes the first makes or downloads them before the others load them.
     """
-    files = recipe.data.startswith(data.FOLDER) or recipe.data in data.TREES
-    size = recipe.size or (recipe.view_size if files else None)
+    side = side_of_photographs(recipe)
+    size = recipe.size or (side and round(side / protocol_named(protocol).centre))
 
     def load(split: str) -> ImageSet:
         return data.load(recipe.data, root, split, size)

@@ -1,0 +1,98 @@
+"""How each paper measures a frozen encoder: the kNN vote, the training of the linear classifier, the crop."""
+
+from dataclasses import dataclass, field, replace
+
+from setclr.checks import choice
+from setclr.views import PRESETS, View
+
+
+@dataclass(frozen=True)
+class OnFeatures:
+    """A linear classifier trained by Adam on features that are computed once (`linear_probe`)."""
+
+    epochs: int = 100
+    batch: int = 128
+    lr: float = 1e-3
+    raw: bool = False
+    """Features as they are and torch's first weights, instead of scaled features and zeros."""
+
+
+@dataclass(frozen=True)
+class OnViews:
+    """A linear classifier trained on views that are new in every epoch (`probe_on_views`)."""
+
+    view: View
+    optimiser: str
+    lr: float
+    batch: int
+    epochs: int
+    schedule: str = "constant"
+    weight_decay: float = 0.0
+    spread: float | None = None
+    """Standard deviation of the first weights; the bias is then 0. None: torch's."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What is measured of a frozen encoder. Accuracies are in per cent, on the test split."""
+
+    ks: tuple[int, ...] = (10,)
+    temperature: float = 0.1
+    probe: OnFeatures | OnViews = field(default_factory=OnFeatures)
+    top5: bool = False
+    """Also the share of test images whose class is among the classifier's five best."""
+    centre: float = 1.0
+    """Of photographs the central square is shown, this fraction of the shorter side."""
+
+    def column(self, k: int) -> str:
+        """The name of a kNN accuracy, such as "knn20"; "knn" is the project's own vote, as in its records."""
+        return "knn" if (k, self.temperature) == (10, 0.1) else f"knn{k}"
+
+    @property
+    def columns(self) -> list[str]:
+        return [*map(self.column, self.ks), "linear", *(["linear-top5"] if self.top5 else [])]
+
+
+CROP = View(jitter_p=0.0, grey=0.0)  # 8 % to all of the area, and a flip
+CENTRE = 224 / 256
+MMCL_PHOTOGRAPHS = Protocol(
+    (200,), 0.5, OnViews(CROP, "sgd", 1.6, 4096, 90, "linear", spread=0.0), centre=CENTRE
+)
+
+PROTOCOLS: dict[str, Protocol] = {
+    # The project's own.
+    "setclr": Protocol(),
+    # Section 5.2 and the authors' program. It has no kNN vote; the project's own is added.
+    "qare": Protocol(probe=OnFeatures(raw=True)),
+    # Appendix E.1 and the authors' program, whose LARC scales the classifier's bias as well, and whose crops
+    # for kNN are bicubic.
+    "groco": Protocol(
+        (1, 10, 20), 0.07, OnViews(CROP, "lars", 1.6, 4096, 90, "cosine", spread=0.01), True, CENTRE
+    ),
+    # Section 5: k = 5, 200 epochs, batch 256. Temperature, optimiser, rate and crop are not stated.
+    "iot": Protocol((5,), 0.1, OnFeatures(epochs=200, batch=256), centre=CENTRE),
+    # Appendix C, table 5: SGD at 30, 100 epochs, batch 256. Views, schedule and first weights are MoCo's.
+    "iot-moco": Protocol((5,), 0.1, OnViews(CROP, "sgd", 30.0, 256, 100, "tenths", spread=0.01)),
+    # CIFAR-100 and STL-10, by the authors' program. It updates batch norms while the classifier learns and
+    # keeps the best epoch on test images; here nothing of the encoder changes, and the last epoch counts.
+    "mmcl": Protocol((200,), 0.5, OnViews(PRESETS["mmcl"][0], "adam", 1e-3, 512, 100, weight_decay=1e-6)),
+    # By the authors' program: 28,080 steps (the text says 100 epochs), and 3,902 on ImageNet-100.
+    "mmcl-imagenet": MMCL_PHOTOGRAPHS,
+    "mmcl-imagenet100": replace(MMCL_PHOTOGRAPHS, probe=replace(MMCL_PHOTOGRAPHS.probe, epochs=126)),
+}
+OWN = "setclr"
+# Beginnings of recipes' names, the longest first: rows of the papers' tables, and what stands beside them.
+OF_RECIPES = {"iot-table5": "iot-moco", "mmcl-table1": "mmcl-imagenet", "mmcl-table2": "mmcl-imagenet100",
+              "mmcl-table3": "mmcl-imagenet", "qare-": "qare", "column-": "qare", "groco-": "groco",
+              "iot-": "iot", "mmcl-": "mmcl"}  # fmt: skip
+
+
+def protocol_named(name: str) -> Protocol:
+    """The protocol of that name. Raises ValueError, with all names, if there is none."""
+    return PROTOCOLS[choice("protocol", name, PROTOCOLS)]
+
+
+def protocol_of(recipe: str) -> str:
+    """The protocol by which the recipe of that name is measured: its paper's, or the project's own."""
+    row = recipe.removeprefix("variant-")
+    return next((name for start, name in OF_RECIPES.items() if row.startswith(start)), OWN)

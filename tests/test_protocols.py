@@ -1,0 +1,342 @@
+"""How the papers measure: their numbers, each probe against plain torch, kNN against scikit-learn."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import numpy_shifted, shifted
+from PIL import Image
+from sklearn.neighbors import KNeighborsClassifier
+from torch import nn
+from torch.nn import functional as F
+from torchvision import transforms
+
+from setclr import models
+from setclr.cli import main
+from setclr.data import ImageSet
+from setclr.evaluation import features, linear_probe, protocols
+from setclr.evaluation.probes import Falling, probe_on_views
+from setclr.evaluation.protocols import CENTRE, CROP, OWN, PROTOCOLS, OnFeatures, OnViews, protocol_of
+from setclr.recipes import RECIPES, Recipe
+from setclr.recipes.published import PUBLISHED
+from setclr.reports.records import ours, summary
+from setclr.reports.tables import evaluate, labelled
+from setclr.training.batches import Batches
+from setclr.training.run import new_run
+from setclr.views import View
+
+WHOLE = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
+ON_VIEWS = {name: how.probe for name, how in PROTOCOLS.items() if isinstance(how.probe, OnViews)}
+
+
+def some(n: int, classes: int = 3, side: int = 16) -> ImageSet:
+    """Noisy stripes, as many across as the class's number."""
+    labels = torch.arange(n) % classes
+    stripes = 40 * torch.sin(torch.arange(side) * (1 + labels[:, None]) / 3)
+    noise = 60 * torch.rand(n, 3, side, side, generator=shifted(n))
+    return ImageSet((100 + noise + stripes[:, None, None]).byte(), labels, tuple(map(str, range(classes))))
+
+
+def small_encoder() -> nn.Module:
+    return models.encoder("conv4")[0]
+
+
+def test_numbers_that_follow_from_the_papers_rules():
+    groco, mmcl = PROTOCOLS["groco"], PROTOCOLS["mmcl-imagenet"]
+    assert groco.probe.lr == mmcl.probe.lr == 0.1 * 4096 / 256
+    assert mmcl.probe.epochs == round(28_080 * 4096 / 1_281_167)
+    assert PROTOCOLS["mmcl-imagenet100"].probe.epochs == round(3_902 * 4096 / 126_689)
+    assert groco.centre == mmcl.centre == 224 / 256 == 0.875  # the fraction that MMCL's program crops to
+    assert (groco.ks, groco.temperature, PROTOCOLS["mmcl"].ks) == ((1, 10, 20), 0.07, (200,))
+    assert PROTOCOLS["iot"].ks == PROTOCOLS["iot-moco"].ks == (5,)
+    assert PROTOCOLS["qare"].probe == OnFeatures(100, 128, 1e-3, raw=True)
+
+
+def test_rows_of_a_paper_go_by_its_protocol_and_other_recipes_by_our_own():
+    of = {name: protocol_of(name) for name in RECIPES}
+    assert set(of.values()) == set(PROTOCOLS)
+    assert all(of[name].split("-")[0] == name.split("-")[0] for name in PUBLISHED)
+    beside = {name.split("-")[0] for name, by in of.items() if by != OWN and name not in PUBLISHED}
+    assert beside <= {"column", "variant"}
+    assert protocol_of("compare-conv4-groco") == OWN and protocol_of("column-conv4-cifar10-groco") == "qare"
+    assert protocol_of("iot-table5-cifar10-infonce") == "iot-moco" and protocol_of("iot-table4-x") == "iot"
+    for name, row in PUBLISHED.items():
+        how, printed = PROTOCOLS[of[name]], set(row.numbers)
+        printed = {x for x in printed if x.startswith("knn") and "projection" not in x or x == "linear-top5"}
+        assert printed <= set(how.columns), name
+
+
+@pytest.mark.parametrize("shape, values", [
+    ("constant", [1, 1, 1, 1, 1]), ("tenths", [1, 1, 1, 0.1, 0.01]), ("linear", [1, 0.9, 0.8, 0.35, 0.05]),
+    ("cosine", [1, 1, *((1 + math.cos(math.pi * e / 10)) / 2 for e in (2, 6, 9))]),
+])  # fmt: skip
+def test_rates(shape, values):
+    """In ten epochs of two steps, at steps 0, 2 (1 for the cosine, which is the same within an epoch) …"""
+    steps = [0, 1 if shape == "cosine" else 2, 4, 13, 19]
+    assert [Falling(shape).factor(step, 2, 10) for step in steps] == pytest.approx(values)
+    with pytest.raises(ValueError, match="schedule must be one of .* got 'cosin'; did you mean 'cosine'"):
+        Falling("cosin")
+
+
+def test_the_probe_of_qares_program_is_torchs_linear_and_adam_on_features_as_they_are():
+    bank, labels, queries = 5 * torch.randn(330, 8), torch.randint(0, 4, (330,)), 5 * torch.randn(500, 8)
+    found = linear_probe(bank, labels, queries, epochs=4, batch=100, lr=0.01, seed=3, raw=True)
+    generator, layer = torch.Generator().manual_seed(3), nn.Linear(8, 4)
+    first = torch.empty(4, 9).uniform_(-1, 1, generator=generator) / 8**0.5
+    with torch.no_grad():
+        layer.weight.copy_(first[:, :8]), layer.bias.copy_(first[:, 8])
+    adam = torch.optim.Adam(layer.parameters(), 0.01)
+    for _ in range(4):
+        for index in torch.randperm(330, generator=generator).split(100):
+            adam.zero_grad()
+            F.cross_entropy(layer(bank[index]), labels[index]).backward()
+            adam.step()
+    scores = layer(queries).detach()
+    clear = scores.topk(2).values.diff().abs().squeeze(1) > 1e-3  # beyond the rounding of 16 steps in float32
+    assert torch.equal(found[clear], scores.argmax(1)[clear]) and clear.float().mean() > 0.9
+    widest = nn.Linear(8, 4000).weight.abs().max().item()  # of 32,000 draws of torch's own first weights
+    assert widest == pytest.approx(8**-0.5, rel=1e-2)
+
+
+class Larc:
+    """As LARS is written in its paper, one weight matrix after the other; biases take plain momentum."""
+
+    def __init__(self, parameters):
+        self.held = [(w, torch.zeros_like(w)) for w in parameters]
+        self.param_groups = [{"lr": 0.0}]
+
+    def zero_grad(self):
+        for w, _ in self.held:
+            w.grad = None
+
+    @torch.no_grad()
+    def step(self):
+        for w, moving in self.held:
+            trust = 1e-3 * w.norm() / w.grad.norm() if w.ndim > 1 else 1
+            moving.mul_(0.9).add_(trust * w.grad)
+            w -= self.param_groups[0]["lr"] * moving
+
+
+def oracle(name: str, how: OnViews, encoder: nn.Module, train: ImageSet, seed: int) -> nn.Linear:
+    """The classifier in plain torch, on whole images."""
+    torch.manual_seed(seed)
+    layer = nn.Linear(64, len(train.classes))
+    if how.spread is not None:
+        nn.init.normal_(layer.weight, std=how.spread), nn.init.zeros_(layer.bias)
+    optimisers = {
+        "lars": Larc,
+        "sgd": lambda p: torch.optim.SGD(p, momentum=0.9),
+        "adam": lambda p: torch.optim.Adam(p, weight_decay=1e-6),
+    }
+    optimiser, encoder = optimisers[how.optimiser](list(layer.parameters())), encoder.eval()
+    batches = Batches(train.labels, how.batch, seed)
+    for step in range(how.epochs * len(batches)):
+        epoch, position = divmod(step, len(batches))
+        index = batches.of(epoch)[position]
+        factors = {
+            "constant": 1.0,
+            "cosine": (1 + math.cos(math.pi * epoch / how.epochs)) / 2,
+            "linear": 1 - step / (how.epochs * len(batches)),
+            "tenths": [1, 1, 1, 0.1, 0.01][epoch],
+        }
+        optimiser.param_groups[0]["lr"] = how.lr * factors[how.schedule]
+        optimiser.zero_grad()
+        with torch.no_grad():
+            seen = encoder(train.images[index].float() / 255)
+        F.cross_entropy(layer(seen), train.labels[index]).backward()
+        optimiser.step()
+    return layer
+
+
+@pytest.mark.parametrize("name", ON_VIEWS)
+def test_each_probe_on_views_is_the_papers_optimiser_in_plain_torch(name):
+    """Five epochs of whole images, in batches of 20 of 70."""
+    how, encoder = replace(ON_VIEWS[name], view=WHOLE, batch=20, epochs=5), small_encoder()
+    train, test = some(70, 7), some(50, 7)
+    found = probe_on_views(encoder, train, test, how, seed=2)
+    scores = oracle(name, how, encoder, train, 2)(features(encoder, test.images)).detach().double()
+    assert found.shape == (50, 5) and encoder.training is False
+    ranks = scores.topk(5).indices
+    size = scores.abs().max()  # float32 keeps 7 digits; 15 steps and a BLAS of another order cost some
+    of_found = scores.gather(1, found)
+    torch.testing.assert_close(of_found, scores.gather(1, ranks), rtol=0, atol=1e-4 * float(size))
+
+
+@pytest.mark.parametrize("name", ON_VIEWS)
+def test_views_are_new_in_every_epoch_and_the_encoder_stays_as_it_was(name):
+    encoder, train, seen = small_encoder(), some(40), []
+    encoder[1].train(), encoder[4].eval()
+    before = {key: x.clone() for key, x in encoder.state_dict().items()}
+    modes = [module.training for module in encoder.modules()]
+
+    class Spy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = encoder
+
+        def forward(self, x):
+            assert not any(module.training for module in self.modules())
+            if x.device.type != "meta":  # on which costs are counted
+                seen.append(x.clone())
+            return self.inner(x)
+
+    how = replace(ON_VIEWS[name], epochs=2, view=replace(ON_VIEWS[name].view, size=12))
+    with torch.no_grad():  # as one may call it
+        a, b = (probe_on_views(Spy(), train, some(9), how, seed) for seed in (0, 0))
+    views = [x for x in seen if x.shape == (40, 3, 12, 12)]  # fewer images than a batch are one
+    assert len(views) == 4 and torch.equal(views[0], views[2]) and torch.equal(views[1], views[3])
+    assert not torch.equal(views[0].sort(0).values, views[1].sort(0).values) and torch.equal(a, b)
+    assert all(torch.equal(x, before[key]) for key, x in encoder.state_dict().items())
+    assert [module.training for module in encoder.modules()] == modes
+    assert all(p.grad is None and p.requires_grad for p in encoder.parameters())
+
+
+def test_crop_and_flip_alone():
+    assert replace(CROP, scale=(1, 1), ratio=(1, 1), flip=0) == replace(WHOLE, jitter=CROP.jitter)
+    assert (CROP.scale, CROP.ratio, CROP.flip) == ((0.08, 1.0), (3 / 4, 4 / 3), 0.5)  # torchvision's
+
+
+@pytest.fixture
+def short(monkeypatch):
+    for name, how in PROTOCOLS.items():
+        monkeypatch.setitem(PROTOCOLS, name, replace(how, probe=replace(how.probe, epochs=1)))
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_protocol_gives_its_columns(name, short):
+    run, train, test = new_run(Recipe("InfoNCE()"), 3), some(240, 8), some(40, 8)
+    how, table = PROTOCOLS[name], evaluate(run, train, test, protocol=name)
+    assert list(table.columns) == how.columns and list(table.index) == ["raw pixels", "untrained", "trained"]
+    bank, queries = (features(run.encoder, split.images).double() for split in (train, test))
+    for k in how.ks:
+        oracle = KNeighborsClassifier(
+            k, metric="cosine", algorithm="brute", weights=lambda far: np.exp((1 - far) / how.temperature)
+        )
+        right = oracle.fit(bank, train.labels).predict(queries) == test.labels.numpy()
+        assert table.loc["trained", how.column(k)] == pytest.approx(100 * right.mean())
+    if isinstance(how.probe, OnFeatures):
+        found = linear_probe(bank.float(), train.labels, queries.float(), **vars(how.probe))
+        assert table.loc["untrained", "linear"] == table.loc["trained", "linear"]
+    else:
+        ranked = probe_on_views(run.encoder, train, test, how.probe)
+        found = ranked[:, 0]
+        assert math.isnan(table.loc["untrained", "linear"])
+        if how.top5:
+            best = [label in row for label, row in zip(test.labels.tolist(), ranked.tolist(), strict=True)]
+            assert table.loc["trained", "linear-top5"] == pytest.approx(100 * np.mean(best))
+    assert table.loc["trained", "linear"] == pytest.approx(100 * float((found == test.labels).float().mean()))
+
+
+def test_a_run_on_labels_has_its_own_classifiers_accuracy():
+    recipe = Recipe("Supervised()", views="photo", full_views=1, embedding=3, layers=1)
+    run, train, test = new_run(recipe, 3), some(60), some(30)
+    table = evaluate(run, train, test)
+    with torch.no_grad():
+        outputs = run.head.eval()(run.encoder.eval()(test.images.float() / 255))
+    right = (outputs.argmax(1) == test.labels).float().mean()
+    assert table.loc["trained", "classifier"] == pytest.approx(100 * float(right))
+    assert list(table.columns) == ["knn", "linear", "classifier"]
+
+
+@pytest.fixture
+def photographs(tmp_path):
+    """Square files of 64 px, and a recipe whose full views of 14 px are cut from them."""
+    drawn = numpy_shifted(0)
+    for split, n in (("train", 6), ("val", 2)):
+        for name in ("cat", "dog"):
+            folder = tmp_path / "tree" / split / name
+            folder.mkdir(parents=True)
+            for i in range(n):
+                Image.fromarray(drawn.integers(0, 256, (64, 64, 3), np.uint8)).save(folder / f"{i}.png")
+    return Recipe("InfoNCE()", data=f"folder:{tmp_path / 'tree'}", view_size=14, batch=4)
+
+
+def test_photographs_are_resized_and_cropped_to_the_centre_as_by_torchvision(photographs, monkeypatch):
+    monkeypatch.setitem(PROTOCOLS, "groco", replace(PROTOCOLS["groco"], ks=(3,), centre=14 / 16))
+    train, test = labelled(photographs, protocol="groco")
+    assert test.images.shape == (4, 3, 16, 16) and labelled(photographs)[1].images.shape == (4, 3, 14, 14)
+    run, seen = new_run(photographs, 3), []
+    monkeypatch.setattr(run.encoder[0], "forward", lambda x, forward=run.encoder[0].forward: (
+        seen.append(x.clone()), forward(x))[1])  # fmt: skip
+    evaluate(run, train, test, linear=False, protocol="groco")
+    both = transforms.Compose([transforms.Resize(16), transforms.CenterCrop(14), transforms.ToTensor()])
+    files = sorted(Path(photographs.data.removeprefix("folder:"), "val").glob("*/*.png"))
+    assert torch.equal(seen[-1], torch.stack([both(Image.open(file)) for file in files]))
+
+
+def test_a_probe_on_photographs_sees_crops_of_the_files(photographs, short, monkeypatch):
+    monkeypatch.setitem(PROTOCOLS, "groco", replace(PROTOCOLS["groco"], ks=(3,)))
+    table = evaluate(new_run(photographs, 3), *labelled(photographs, protocol="groco"), protocol="groco")
+    assert table.loc["trained", ["linear", "linear-top5"]].between(0, 100).all() and CENTRE == 0.875
+
+
+def record_of(folder, name: str, recipe: Recipe, linear: float, **more) -> None:
+    kept = {"recipe": recipe.to_dict(), "epochs": recipe.epochs, "pixels": "original", "precision": "float32",
+            "images": {"train": 50, "test": 10}, "machine": {"device": "CPU"}, "training_seconds": 7,
+            "accuracy_percent": {"untrained": {"knn10": 10.0, "knn20": 11.0},
+                                 "trained": {"knn10": 30.0, "knn20": 31.0, "linear": linear}}}  # fmt: skip
+    (folder / f"{name}.json").write_text(json.dumps({**kept, **more}))
+
+
+def test_ours_stand_beside_the_published_only_where_the_protocol_is_the_same(tmp_path, monkeypatch, capsys):
+    name = "groco-table5-groco-2x224"
+    folder = tmp_path / "data" / "results"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+
+    def shown() -> str:
+        main(["recipes", name])
+        first, *rest = capsys.readouterr().out.splitlines()
+        assert "  protocol: groco" in rest
+        return first.split("ours: ")[1]
+
+    record_of(folder, "before", RECIPES[name], 1.0)
+    record_of(folder, "otherwise", RECIPES[name], 2.0, protocol="qare")
+    assert shown() == "-"
+    record_of(folder, "right", RECIPES[name], 60.0, protocol="groco")
+    assert shown() == "linear 60.0, knn10 30.0, knn20 31.0 (50 images)"
+    kept = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    assert ours(RECIPES[name], kept).startswith("linear 1.0,"), "records without the field are our own's"
+
+
+def test_the_table_of_records_tells_protocols_apart(tmp_path):
+    recipe = RECIPES["groco-table5-groco-2x224"]
+    record_of(tmp_path, "a", recipe, 60.0, protocol="groco")
+    record_of(tmp_path, "b", recipe, 50.0)
+    _, _, one, other = summary(tmp_path).splitlines()
+    assert one.endswith(" by groco | - | 11.0 | 31.0 | 60.0 | 0 | CPU |")
+    assert other.endswith("float32 | - | 11.0 | 31.0 | 50.0 | 0 | up to 7 s, CPU |")
+
+
+def test_protocols_are_named_on_the_command_line(tmp_path, short, monkeypatch, capsys):
+    train, test = some(40), some(20)
+    monkeypatch.setattr(
+        "setclr.data.load", lambda name, root, split, size: train if split == "train" else test
+    )
+    new_run(Recipe("InfoNCE()"), 3).save(tmp_path / "run")
+    main(["evaluate", str(tmp_path / "run"), "--protocol", "groco", "--record", str(tmp_path / "r.json")])
+    assert "knn20  linear  linear-top5" in capsys.readouterr().out
+    kept = json.loads((tmp_path / "r.json").read_text())
+    assert kept["protocol"] == "groco"
+    assert list(kept["accuracy_percent"]["trained"]) == ["knn1", "knn10", "knn20", "linear", "linear-top5"]
+    for command in ("evaluate", "campaign"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        said = capsys.readouterr().out
+        assert all(name in said for name in PROTOCOLS)
+
+
+@pytest.mark.parametrize("words, message", [
+    (["evaluate", "x", "--protocol", "grocco"], "protocol must be one of 'setclr', .* did you mean 'groco'"),
+    (["campaign", "photo-groco", "--protocol", "simclr"], "protocol must be one of .* got 'simclr'"),
+    (["evaluate", "x", "--protocol", "qare", "--all"], "one of 'setclr', got 'qare'; --all has"),
+])  # fmt: skip
+def test_other_protocols_are_refused_before_anything_is_done(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        main(words)
+    assert not list(tmp_path.iterdir()) and protocols.OWN in PROTOCOLS
