@@ -120,6 +120,37 @@ def test_its_weights_are_those_of_the_formulas(monkeypatch):
         ).norm()  # batch norms enlarge float32's rounding
 
 
+def test_the_rate_and_decay_that_do_best_on_a_fifth_held_out_of_each_class(monkeypatch):
+    train, test, asked = stripes(60), stripes(30, seed=1), []
+
+    def tuned(encoder, part, seen, lr=None, weight_decay=0.0, **how):
+        asked.append((part, seen, lr, weight_decay, how))
+        if lr == 0.1:
+            raise FloatingPointError("diverged")
+        good = (lr, weight_decay) == (1e-2, 1e-4 / 1e-2)
+        return seen.labels if good else 1 - seen.labels
+
+    monkeypatch.setattr(tuning, "fine_tune", tuned)
+    monkeypatch.setattr(tuning, "Trainer", lambda *given, **more: made.append(given[5]) or Untrained())
+    made = []
+    fine_tune(small_encoder(), train, test, epochs=3, lr=None, batch=8, seed=4, precision="float32")
+    assert [(lr, decay * lr) for _, _, lr, decay, _ in asked] == [
+        (lr, pytest.approx(decay)) for lr in (1e-4, 1e-3, 1e-2, 1e-1) for decay in (0, 1e-6, 1e-5, 1e-4, 1e-3)
+    ]
+    part, seen, _, _, how = asked[0]
+    assert how == {"epochs": 3, "batch": 8, "seed": 4, "precision": "float32"}
+    together = torch.cat([part.images, seen.images]).flatten(1).double().sum(1).sort().values
+    assert torch.equal(together, train.images.flatten(1).double().sum(1).sort().values)
+    share = seen.labels.bincount() / train.labels.bincount()
+    assert len(seen) == 12 and (share - 0.2).abs().max() < 1 / train.labels.bincount().min()
+    assert made[0].defaults["lr"] == 1e-2 and made[0].defaults["weight_decay"] == pytest.approx(1e-2)
+
+
+class Untrained:
+    def fit(self):
+        pass
+
+
 def test_photographs_are_cropped_where_they_are_decoded(tmp_path):
     """The same pictures as files and in memory: the same crops up to a grey level, and so the same labels."""
     train, test = stripes(32), stripes(100, seed=1)

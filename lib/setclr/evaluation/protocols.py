@@ -82,9 +82,11 @@ PROTOCOLS: dict[str, Protocol] = {
 }
 OWN = "setclr"
 # Beginnings of recipes' names, the longest first: rows of the papers' tables, and what stands beside them.
-OF_RECIPES = {"iot-table5": "iot-moco", "mmcl-table1": "mmcl-imagenet", "mmcl-table2": "mmcl-imagenet100",
-              "mmcl-table3": "mmcl-imagenet", "qare-": "qare", "column-": "qare", "groco-": "groco",
-              "iot-": "iot", "mmcl-": "mmcl"}  # fmt: skip
+OF_RECIPES = {
+    "iot-table5": "iot-moco", "iot-moco": "iot-moco", "iot-": "iot",
+    "mmcl-table1": "mmcl-imagenet", "mmcl-table2": "mmcl-imagenet100", "mmcl-table3": "mmcl-imagenet",
+    "mmcl-": "mmcl", "qare-": "qare", "column-": "qare", "groco-": "groco",
+}  # fmt: skip
 
 
 def protocol_named(name: str) -> Protocol:
