@@ -64,6 +64,9 @@ def test_rows_of_a_paper_go_by_its_protocol_and_other_recipes_by_our_own():
     assert beside <= {"column", "variant"}
     assert protocol_of("compare-conv4-groco") == OWN and protocol_of("column-conv4-cifar10-groco") == "qare"
     assert protocol_of("iot-table5-cifar10-infonce") == "iot-moco" and protocol_of("iot-table4-x") == "iot"
+    photographs = {"imagenet": "mmcl-imagenet", "imagenet100": "mmcl-imagenet100"}
+    for name in (name for name in PUBLISHED if name.startswith("mmcl-")):
+        assert of[name] == photographs.get(RECIPES[name].data, "mmcl"), name
     for name, row in PUBLISHED.items():
         how, printed = PROTOCOLS[of[name]], set(row.numbers)
         printed = {x for x in printed if x.startswith("knn") and "projection" not in x or x == "linear-top5"}

@@ -85,7 +85,7 @@ OWN = "setclr"
 OF_RECIPES = {
     "iot-table5": "iot-moco", "iot-moco": "iot-moco", "iot-": "iot",
     "mmcl-table1": "mmcl-imagenet", "mmcl-table2": "mmcl-imagenet100", "mmcl-table3": "mmcl-imagenet",
-    "mmcl-": "mmcl", "qare-": "qare", "column-": "qare", "groco-": "groco",
+    "mmcl-text": "mmcl-imagenet", "mmcl-": "mmcl", "qare-": "qare", "column-": "qare", "groco-": "groco",
 }  # fmt: skip
 
 
