@@ -46,7 +46,7 @@ Every figure, table, numbered equation, algorithm and proposition of the four pa
 and what shows it: a section of a notebook, a recipe, or something in the library. An equation counts where it
 is computed or drawn, not where it is only mentioned. A recipe is the setting of a table's row, with the
 number that the paper printed; what has been trained here is smaller, and stands in `data/results`. A *slip*
-is printed otherwise than it is meant.
+cannot be meant as it is printed: what shows it gives a mathematical reason, or the paper's own numbers do.
 
 `make coverage` writes this page, from the tags of the notebooks' cells, the docstrings and the recipes, and a
 test compares it with them. Back to the [map](00_start_here.ipynb).
