@@ -148,6 +148,17 @@ def test_first_weights_are_those_of_torchs_initialisers(name):
     assert float(he.abs().max()) > 3 * float(he.std()), "normal, not uniform"
 
 
+@pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+def test_zero_residual_is_torchvisions(name):
+    torch.manual_seed(3)
+    theirs = getattr(torchvision.models, name)(zero_init_residual=True)
+    torch.manual_seed(3)
+    ours, _ = models.encoder(f"{name}-imagenet", initial="zero-residual")
+    expected = {key: value for key, value in theirs.state_dict().items() if not key.startswith("fc.")}
+    assert ours.state_dict().keys() == expected.keys()
+    assert all(torch.equal(value, expected[key]) for key, value in ours.state_dict().items())
+
+
 @torch.no_grad()
 def test_a_normalised_encoder_is_torchvisions_normalize_before_it():
     for name, values in models.NORMALISED.items():

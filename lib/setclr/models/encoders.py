@@ -98,10 +98,12 @@ INITIAL: dict[str, Callable[[Tensor], object] | None] = {  # first weights of co
     "torch": None,
     "he": partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu"),
     "xavier": nn.init.xavier_uniform_,
+    "zero-residual": None,
 }
 NORMALISED = {  # mean and deviation of each channel
     "none": None,
     "cifar10": ((0.491, 0.482, 0.447), (0.247, 0.243, 0.262)),
+    "cifar10-mmcl": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),  # with deviations inside an image
     "cifar100": ((0.507, 0.487, 0.441), (0.267, 0.256, 0.276)),
     "tiny-imagenet": ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25)),
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -116,7 +118,8 @@ def encoder(
     Args:
         initial: the convolutions' first weights: "he", normal with variance 2 / (maps out · area of the
             kernel); "xavier", uniform with variance 2 / ((maps in + maps out) · area), Glorot and Bengio
-            2010; "torch", what the encoder has by itself.
+            2010; "torch", what the encoder has by itself; "zero-residual", the same, but for scales of 0 in
+            the last batch norm of each residual block, so that the block begins as its shortcut.
         normalised: a key of NORMALISED: the encoder first subtracts that data set's mean colour and divides
             by its deviation, of three channels. They are no part of the state dict.
 
@@ -139,6 +142,10 @@ def encoder(
         for module in model.modules():
             if isinstance(module, nn.Conv2d):
                 begin(module.weight)
+    if initial == "zero-residual":
+        for block in model.modules():
+            if norm := getattr(block, "bn3", getattr(block, "bn2", None)):
+                nn.init.zeros_(norm.weight)
     if colours:
         integer("channels", channels, least=3, most=3, hint=f"normalised={normalised!r} has three")
         for key, values in zip(("mean", "deviation"), colours):

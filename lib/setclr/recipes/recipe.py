@@ -69,7 +69,8 @@ class Recipe:
     encoder: str = "conv4"
     """Name of an encoder, a key of setclr.models.ENCODERS, or timm:NAME for any model of timm."""
     initial: str = "torch"
-    """First weights of the encoder's convolutions: "he", "xavier", or "torch", those it has by itself."""
+    """First weights of the encoder's convolutions: "he", "xavier", or "torch", those it has by itself, also
+    with first scales of 0 where a residual block ends ("zero-residual")."""
     normalised: str = "none"
     """Colours are normalised by the mean and deviation of this data set before they enter the encoder."""
     layers: int = 2

@@ -19,7 +19,8 @@ RETRIEVAL = ("oxford-medium", "oxford-hard", "paris-medium", "paris-hard")
 TRANSFER = ("aircraft", "caltech101", "cars", "cifar10", "cifar100", "dtd", "flowers", "food", "pets",
             "sun397", "voc2007", "average")  # fmt: skip
 
-PROGRAM_NOTE = "; zero first scales in residual branches are the program's too, and not here"
+PROGRAM_NOTE = "; normalised colours and first scales of 0 in the residual blocks are the program's too"
+BICUBIC_NOTE = ", whose crops are bicubic and here bilinear"
 NOTE = (
     "negatives are those of the anchor's own view, as in the authors' program, which made the numbers; the "
 )
@@ -68,6 +69,7 @@ PROJECTION_NOTE = "; kNN on the head's output, which no command here measures"
 
 Settings = dict[str, Any]
 IMAGES: Settings = dict(data="imagenet", views="groco", view_size=224, encoder="resnet50-imagenet")
+IMAGES |= dict(initial="zero-residual", normalised="imagenet")
 HEAD: Settings = dict(layers=3, hidden=2048, activation="relu", embedding=2048, last_norm=True)
 SGD: Settings = dict(optimiser="sgd", lr=6.0, lr_batch=256, weight_decay=1e-6, warmup=1, epochs=100)
 BASE = Recipe("GroCo(beta=1.0, negatives=10, pool='view')", **IMAGES, **HEAD, **SGD, batch=1024)
@@ -75,7 +77,8 @@ LARS: Settings = dict(optimiser="lars", lr=2.4, lr_batch=None, warmup=10)
 SIMCLR = replace(BASE, loss="InfoNCE(temperature=0.1)", views="simclr", embedding=128, **LARS)
 MOMENTUM: Settings = dict(key_momentum=0.99, key_schedule="cosine", hidden=4096, embedding=256, predictor=2)
 ADAMW: Settings = dict(optimiser="adamw", lr=1.5e-4, weight_decay=0.1, warmup=40)
-MOCO_V3 = replace(BASE, views="moco-v3", encoder="vit-small16-moco", **MOMENTUM, **ADAMW)
+VIT: Settings = dict(encoder="vit-small16-moco", initial="torch", views="moco-v3")
+MOCO_V3 = replace(BASE, **VIT, **MOMENTUM, **ADAMW)
 VIEWS: dict[str, Settings] = {"2x224": {}, "3x224": dict(full_views=3), "4x224": dict(full_views=4)}
 VIEWS["2x224+6x96"] = dict(local_views=6, local_size=96)
 
@@ -127,7 +130,7 @@ def note_of(recipe: Recipe) -> str:
     elif recipe.local_views and recipe.epochs == 100:
         note += CROPS_NOTE
     plain = recipe == groco(epochs=recipe.epochs)
-    return note + PROGRAM_NOTE + (PRINTED_TWICE.get(recipe.epochs, "") if plain else "")
+    return note + PROGRAM_NOTE + BICUBIC_NOTE + (PRINTED_TWICE.get(recipe.epochs, "") if plain else "")
 
 
 def row(

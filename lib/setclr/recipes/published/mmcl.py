@@ -18,7 +18,7 @@ POOL_NOTE += "two; the text counts those of both views. "
 CIFAR_NOTE = POOL_NOTE + "The text's sigma² of 0.02, times 10 at 75 and 125, is 1 / 2 sigma² in the program: "
 CIFAR_NOTE += "bandwidth 25, 2.5, 0.25. The program counts epochs from 1: from 74 and 124 here. C is 100"
 STL_NOTE = POOL_NOTE + "sigma² is 1 and C 100, as the text says; crops of 32 px are those of DCL's program, "
-STL_NOTE += "whose numbers at batch 256 the paper repeats"
+STL_NOTE += "whose numbers at batch 256 the paper repeats; it normalises colours as for CIFAR-10"
 PGD_NOTE = (
     ". PGD is the program's, whose steps of 1e-3 from a random start often end before they arrive; the "
 )
@@ -48,6 +48,7 @@ TANH_NOTE += "and no η: γ 1 and η 0 are taken"
 RIVAL_NOTE = "whether the authors trained it or cite it the paper does not say; tau "
 
 ENCODER: dict[str, Any] = dict(encoder="resnet50", hidden=512, activation="relu", embedding=128)
+ENCODER |= dict(normalised="cifar10-mmcl")
 ADAM: dict[str, Any] = dict(weight_decay=1e-6, schedule="constant", epochs=400, batch=256)
 SMALL = Recipe(
     "MMCL(bandwidth=1.0, pool='view')", data="stl10", views="mmcl", view_size=32, **ENCODER, **ADAM
@@ -57,6 +58,7 @@ BANDWIDTHS = "bandwidth: 25.0, 2.5 from 74, 0.25 from 124"
 CIFAR = replace(SMALL, loss=CIFAR_LOSS, loss_schedule=BANDWIDTHS, data="cifar100", view_size=None)
 COLUMNS = {"cifar100": (CIFAR, CIFAR_NOTE), "stl10": (SMALL, STL_NOTE)}
 IMAGES: dict[str, Any] = dict(data="imagenet100", views="simclr", view_size=224, encoder="resnet50-imagenet")
+IMAGES |= dict(normalised="none")
 LARS: dict[str, Any] = dict(optimiser="lars", lr=1.2, schedule="cosine", hidden=2048, last_norm=True)
 PGD = "MMCL(bandwidth=5.0, C=float('inf'), solver='steps', pool='view')"
 HUNDRED = replace(SMALL, loss=PGD, **IMAGES, **LARS, warmup=20, epochs=200, batch=128)
