@@ -136,6 +136,14 @@ def test_assignment_holds_p_at_the_candidates_of_the_list(V, N, pool, multicrop,
             torch.testing.assert_close(A[a, listed].sort().values, p.sort().values)
 
 
+def test_multi_crop_sorts_lists_of_two_lengths():
+    """A full view has one positive, a small crop two: networks of 11 and of 12 places in one batch."""
+    z = torch.randn(8, 12, 6, dtype=torch.float64)
+    groco = GroCo(pool="view", positive_views=2)
+    lists = groco.lists(groco.points(z))
+    assert [tuple(x.similarity.shape) for x in lists] == [(2 * 12, 11), (6 * 12, 12)]
+
+
 def test_negatives_beyond_the_batch_are_those_there_are():
     z = torch.randn(2, 3, 4, dtype=torch.float64)
     torch.testing.assert_close(GroCo(negatives=1000)(z), GroCo(negatives=4)(z))

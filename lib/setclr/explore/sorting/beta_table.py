@@ -8,7 +8,7 @@ from setclr.explore.kit.parts import SHADES, frames
 from setclr.palette import VERMILION
 
 NEGATIVES = (1, 5, 10, 20)
-BETAS = (0.0625, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16)  # the paper prints the first as 0.062
+BETAS = (0.062, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16)  # as printed
 NAN = float("nan")
 ACCURACY = np.array(
     [
