@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import torch.multiprocessing as mp
@@ -192,6 +193,7 @@ def one_of_two(process: int, ports: list[int], folder: str, results) -> None:
     os.environ.update(WORLD_SIZE="2", RANK=str(process), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(ports[0]))
     with joined("cpu"):
         results[process] = embeddings(folder)
+        results["by groco", process] = by_groco()
     os.environ["MASTER_PORT"] = str(ports[1])
     data.load = lambda name, root, split, size: made(60 if split == "train" else 30)
     pictures.plane = lambda *_: None  # the slowest of the pictures
@@ -199,6 +201,15 @@ def one_of_two(process: int, ports: list[int], folder: str, results) -> None:
     with redirect_stdout(io.StringIO()) as printed:
         main(["evaluate", f"{folder}/run", "--all", "--device", "cpu"])
     results["printed", process] = printed.getvalue()
+
+
+def by_groco() -> pd.DataFrame:
+    """With a probe of two epochs, of two steps each."""
+    whole = PROTOCOLS["groco"]
+    PROTOCOLS["groco"] = replace(whole, probe=replace(whole.probe, epochs=2, batch=30))
+    table = evaluate(a_run(), made(60), made(30), protocol="groco")
+    PROTOCOLS["groco"] = whole
+    return table
 
 
 def embeddings(folder: str) -> list[torch.Tensor]:
@@ -223,6 +234,10 @@ def test_two_processes_embed_and_evaluate_as_one(tmp_path):
         results = dict(results)
     for alone, *there in zip(embeddings(str(tmp_path)), results[0], results[1], strict=True):
         assert torch.equal(there[0], alone) and torch.equal(there[1], alone)
+    one, two = results["by groco", 0], results["by groco", 1]
+    assert (
+        one.equals(two) and (one - by_groco()).abs().max().max() < 100 * 1.5 / 30
+    )  # an image may be on edge
     assert not results["printed", 1]
     html = (tmp_path / "run" / "report.html").read_text()
     table = evaluate_all(a_run(), made(60), made(30)).table

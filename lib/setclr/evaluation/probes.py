@@ -17,6 +17,7 @@ from setclr.evaluation.frozen import features
 from setclr.evaluation.neighbours import check_bank, in_parts
 from setclr.evaluation.protocols import OnViews
 from setclr.losses.baselines import Supervised
+from setclr.training.distributed import world
 from setclr.training.optimisers import make_optimiser
 from setclr.training.schedule import Rate
 from setclr.training.trainer import Trainer
@@ -100,7 +101,7 @@ def probe_on_views(
         if how.spread is not None:
             nn.init.normal_(layer.weight, std=how.spread)
             nn.init.zeros_(layer.bias)
-    layer, loss, batch = layer.to(device), Supervised(), min(how.batch, len(train))
+    layer, loss, batch = layer.to(device), Supervised(), min(how.batch, len(train) // world() * world())
     lr = how.lr * batch / how.batch
     optimiser = make_optimiser(how.optimiser, layer, loss, lr, weight_decay=how.weight_decay)
     more: dict = dict(epochs=how.epochs, batch=batch, seed=seed, rate=Falling(how.schedule), device=device)
