@@ -235,9 +235,8 @@ def test_two_processes_embed_and_evaluate_as_one(tmp_path):
     for alone, *there in zip(embeddings(str(tmp_path)), results[0], results[1], strict=True):
         assert torch.equal(there[0], alone) and torch.equal(there[1], alone)
     one, two = results["by groco", 0], results["by groco", 1]
-    assert (
-        one.equals(two) and (one - by_groco()).abs().max().max() < 100 * 1.5 / 30
-    )  # an image may be on edge
+    assert one.equals(two)
+    assert (one - by_groco()).abs().max().max() < 100 * 1.5 / 30  # rounding may turn an image on the edge
     assert not results["printed", 1]
     html = (tmp_path / "run" / "report.html").read_text()
     table = evaluate_all(a_run(), made(60), made(30)).table
