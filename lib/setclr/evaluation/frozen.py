@@ -82,9 +82,3 @@ def pixels(images: Tensor) -> Tensor:
     """The baseline that has learned nothing: (N, C·H·W), each channel of each image minus its mean."""
     x = images.to(torch.float32, copy=True)
     return x.sub_(x.mean((2, 3), keepdim=True)).flatten(1)
-
-
-def classified(encoder: nn.Module, classifier: nn.Module, images: Images) -> Tensor:
-    """The classes (N,) of images (N, C, H, W) by a classifier that was trained with its encoder: the largest
-    of its outputs."""
-    return features(nn.Sequential(encoder, classifier), images).argmax(1)

@@ -73,8 +73,8 @@ PROTOCOLS: dict[str, Protocol] = {
     "iot": Protocol((5,), 0.1, OnFeatures(epochs=200, batch=256), centre=CENTRE),
     # Appendix C, table 5: SGD at 30, 100 epochs, batch 256. Views, schedule and first weights are MoCo's.
     "iot-moco": Protocol((5,), 0.1, OnViews(CROP, "sgd", 30.0, 256, 100, "tenths", spread=0.01)),
-    # The authors' program for CIFAR-100, taken for STL-10 too. Its batch norms see batches while the classifier
-    # learns, and it prints the best epoch on test images; here the encoder stays, and the last epoch counts.
+    # The authors' program for CIFAR-100, taken for STL-10 too. There batch norms see batches while the
+    # classifier learns, and it prints the best epoch on test images; here neither.
     "mmcl": Protocol((200,), 0.5, OnViews(PRESETS["mmcl"][0], "adam", 1e-3, 512, 100, weight_decay=1e-6)),
     # By the authors' program: 28,080 steps (the text says 100 epochs), and 3,902 on ImageNet-100. Its central
     # crop is 7/8 of both sides, made a square.

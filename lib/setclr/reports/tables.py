@@ -13,7 +13,7 @@ from torchvision.transforms import CenterCrop
 
 from setclr import data
 from setclr.data import ImageSet
-from setclr.evaluation.frozen import classified, features, pixels
+from setclr.evaluation.frozen import features, pixels
 from setclr.evaluation.matching import matching_accuracy
 from setclr.evaluation.neighbours import neighbours, vote
 from setclr.evaluation.probes import linear_probe, probe_on_views
@@ -70,8 +70,8 @@ def evaluate(
     for name, encoder in encoders(run, train, how).items():
         rows[name] = measure(encoder, train, test, device_of(run), how, linear and name in probed).numbers
     if run.recipe.parsed_loss.targets == "labels":
-        found = classified(run.encoder, run.head, test.images)
-        rows["trained"]["classifier"] = accuracy(found, test.labels)
+        scores = features(nn.Sequential(run.encoder, run.head), test.images)
+        rows["trained"]["classifier"] = accuracy(scores.argmax(1), test.labels)
     columns = how.columns + (["classifier"] if "classifier" in rows["trained"] else [])
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
 
