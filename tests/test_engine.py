@@ -24,6 +24,7 @@ from setclr.training import Rate, TensorBoard, Trainer, checkpoint, compiling, f
 from setclr.training.checkpoint import CHECKPOINT, HISTORY
 from setclr.training.precision import Precision, has_bf16
 from setclr.training.run import new_run, refuse_other_recipe
+from setclr.views import augmentation
 
 CPU = torch.device("cpu")
 PIXELS = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
@@ -213,6 +214,20 @@ def test_without_a_compiler_it_goes_on_in_words(monkeypatch):
         run = pretrain(replace(PLAIN, epochs=1), images=FEW, compiled=True)
     compiling.available.cache_clear()
     assert run.compiled is False and run.finished
+
+
+def test_views_that_cannot_be_compiled_go_on_uncompiled(monkeypatch):
+    def broken(*args, **more):
+        raise compiling.InductorError(RuntimeError("no kernel for this crop"), None)
+
+    short = replace(PLAIN, epochs=1)
+    whole = pretrain(short, images=FEW, compiled=False)
+    monkeypatch.setattr(augmentation, "_graph", lambda work: broken)
+    monkeypatch.setattr(compiling, "available", lambda device: True)
+    monkeypatch.setattr(compiling, "compile_all", lambda parts, step: False)
+    with pytest.warns(UserWarning, match="training goes on uncompiled, more slowly: .*for this crop"):
+        run = pretrain(short, images=FEW, compiled=True)
+    assert all(map(torch.equal, run.encoder.parameters(), whole.encoder.parameters()))
 
 
 @pytest.mark.parametrize("loss", EVERY, ids=repr)

@@ -12,7 +12,7 @@ from setclr.inner.dual import Machines
 
 CHECK = 5  # rounds from one look at the residual to the next
 GUESSES = 40  # of a θ, at most; three are usual
-BLOCK = 2**17  # numbers of a block of machines, 0.5 MB in float32: what a round works with stays in a cache
+BLOCK = 2**17  # numbers that are worked on at once: 0.5 MB in float32, which stays in a cache
 
 
 def projected_gradient(

@@ -6,7 +6,7 @@ Sources: Shah et al. 2022 (MMCL); Portugal, Júdice and Vicente 1994, Kim and Pa
 import torch
 from torch import Tensor
 
-from setclr.inner.descent import projected_gradient
+from setclr.inner.descent import BLOCK, projected_gradient
 from setclr.inner.dual import Machines
 
 GUESS = 4  # gradient steps before the first system
@@ -14,7 +14,6 @@ PATIENCE = 3  # rounds in which all change at once without fewer being wrong
 LARGE = 80  # systems of S unknowns with S³ > LARGE · P² cost more than some hundred gradient steps
 STEPS, HELPS = 300, 6  # gradient steps for a better guess; they double each time, up to six times
 SLACK, EXACT = 8, 100  # in roundings: a gradient that may be 0; a residual that is as good as 0
-BLOCK = 2**18  # numbers in the systems that are solved at once: 1 MB in float32, which stays in a cache
 
 
 def block_pivoting(machines: Machines, rounds: int = 1000) -> tuple[Tensor, Tensor]:

@@ -13,10 +13,11 @@ from setclr import models, views
 from setclr.checks import integer
 from setclr.data import ImageSet, image_set
 from setclr.data.reading import Batch
+from setclr.data.sources import Views
 from setclr.losses import Objective
 from setclr.training import compiling
 from setclr.training.batches import Batches
-from setclr.training.devices import choose_device, settings, workers_for
+from setclr.training.devices import choose_device, keep_freed_memory, settings, workers_for
 from setclr.training.distributed import average_gradients, from_first, gather_alike, rank, world
 from setclr.training.embedding import Embedder, unchanged_buffers
 from setclr.training.fitting import Metric, fit
@@ -77,6 +78,7 @@ class Trainer:
         workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
     ):  # fmt: skip
         check_parts(encoder, head, views, loss, rate)
+        keep_freed_memory()
         self.images, self.device = image_set(images), choose_device(device)
         self.encoder, self.head, self.loss = encoder, head, loss.to(self.device)
         self.views, self.predictor, self.at_epoch = tuple(views), predictor or nn.Identity(), at_epoch
@@ -104,9 +106,8 @@ class Trainer:
         self.rows: list[dict] = []  # the history, a row for each epoch
         self.about: dict = {}  # plain data to be kept in checkpoints
         self.random: dict[str, Tensor] = {}  # states of torch's generators to go on from
-        self.view_batches = self.images.source.to(self.device).view_batches(
-            self.views, self.own_batches(), workers_for(workers), self.device, self.compiled
-        )
+        self.workers = workers_for(workers)
+        self.view_batches = self._view_batches(self.compiled)
 
     def fit(
         self, out: str | Path | None = None, resume: bool = True,
@@ -126,7 +127,7 @@ class Trainer:
         self.model.train()
         while self.step < (epoch + 1) * self.steps:
             with settings(self.precision, self.deterministic):
-                self.values.append(self.update(next(self.view_batches)))
+                self.values.append(self.update(self._next_views()))
             if self.losses_checked:
                 self.refuse_bad_losses()  # this waits for the device, so that the time is that of the work
             self.seconds = before + time.perf_counter() - started
@@ -212,6 +213,21 @@ class Trainer:
             shapes = [(n // len(sides), shape[0], side, side) for side in sides]
             compiled = compiling.pays(self.encoder, shapes, self.epochs * self.steps, self.device)
         return bool(compiled) and from_first(lambda: compiling.available(self.device))
+
+    def _view_batches(self, compiled: bool) -> Views:
+        source, batches = self.images.source.to(self.device), self.own_batches()
+        return source.view_batches(self.views, batches, self.workers, self.device, compiled)
+
+    def _next_views(self) -> list[Tensor]:
+        """The next batch's views; if the first cannot be compiled, they go on uncompiled, with a warning."""
+        try:
+            return next(self.view_batches)
+        except compiling.FAILURES as error:
+            if self.tried:
+                raise
+            compiling.warn(error)
+            self.view_batches = self._view_batches(compiled=False)
+            return next(self.view_batches)
 
     def _compile_once(self, x: list[Tensor]) -> None:
         """Compile before the first step, on its views, and forget what that computed."""
