@@ -161,6 +161,20 @@ def test_evaluation_leaves_the_encoder_untouched():
     assert first.shape == (30, 64) and not first.requires_grad
 
 
+def test_features_are_computed_in_the_precision_asked_for():
+    encoder, _ = models.encoder("conv4")
+    images = torch.randint(0, 256, (12, 3, 16, 16), dtype=torch.uint8)
+    plain, half = (features(encoder, images, precision=name) for name in ("float32", "bf16"))
+    assert half.dtype == torch.float32 and not torch.equal(plain, half)
+    torch.testing.assert_close(half, plain, rtol=0, atol=0.1 * float(plain.abs().max()))
+    assert torch.equal(features(encoder, images), plain)  # on a CPU, where nothing says otherwise
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(features(encoder, images), half)
+        assert torch.equal(features(encoder, images, precision="float32"), plain)
+    with pytest.raises(ValueError, match="precision must be .*got 'fp8'"):
+        features(encoder, images, precision="fp8")
+
+
 def test_pixels_have_no_brightness():
     images = torch.randint(0, 200, (4, 3, 8, 8), dtype=torch.uint8)
     torch.testing.assert_close(pixels(images + 50), pixels(images), rtol=0, atol=1e-3)

@@ -1,25 +1,29 @@
 """Images to features, by a frozen encoder or by none."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from setclr.checks import integer
+from setclr.checks import choice, integer
 from setclr.data.sources import Images, source_of
 from setclr.training.distributed import from_first, rank, world
+from setclr.training.precision import has_bf16
 
 VALUES = 2**25  # gathered in one go
 
 
 @torch.no_grad()
-def features(encoder: nn.Module, images: Images, batch: int = 500, shared: bool = True) -> Tensor:
+def features(
+    encoder: nn.Module, images: Images, batch: int = 500, shared: bool = True, precision: str = "auto"
+) -> Tensor:
     """Features (N, D) float32 of images (N, C, H, W) uint8, without augmentation, on the images' device.
 
     The encoder runs in eval mode on its own device; no parameter, buffer or mode of it changes. It computes
-    in float32, or under torch.autocast in that precision. A GPU does not wait while features are copied back.
+    in the `precision` "float32" or "bf16"; "auto" is what torch.autocast says, or else bf16 on a GPU that has
+    it in hardware and float32 elsewhere. A GPU does not wait while features are copied back.
 
     With many processes (setclr.training.distributed.joined) each embeds its part, in the batches that one
     process would make, and gets the features of all. All of them must call it, with the same images;
@@ -29,12 +33,13 @@ def features(encoder: nn.Module, images: Images, batch: int = 500, shared: bool 
     """
     many = shared and world() > 1
     integer("batch", batch, least=1)
+    choice("precision", precision, ("auto", "float32", "bf16"))
     share = batch * -(-len(images) // (batch * world())) if many else len(images)
     start, found = rank() * share if many else 0, torch.empty(0)
     device = next(encoder.parameters()).device
     back = device.type == "cuda" and images.device.type == "cpu"
     mine = source_of(images).subset(slice(start, start + share)) if start < len(images) else None
-    with evaluating(encoder):
+    with evaluating(encoder), computing_in(precision, device):
         for part in () if mine is None else source_of(mine).split(batch):
             embedded = encoder(part.to(device).float() / 255).float()
             if not len(found):
@@ -49,6 +54,15 @@ def features(encoder: nn.Module, images: Images, batch: int = 500, shared: bool 
         found = found if len(found) else torch.empty(shape, device=images.device)
         gather(found, share, device)
     return found
+
+
+def computing_in(precision: str, device: torch.device) -> AbstractContextManager:
+    """Autocast as `features` says."""
+    if precision == "auto":
+        if device.type != "cuda" or torch.is_autocast_enabled(device.type) or not has_bf16(device):
+            return nullcontext()
+        precision = "bf16"
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
 
 
 def gather(found: Tensor, share: int, device: torch.device) -> None:
