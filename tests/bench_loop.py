@@ -18,6 +18,7 @@ from PIL import Image
 from setclr import data, losses, models, views
 from setclr.recipes import Recipe
 from setclr.reports import costs
+from setclr.training.devices import keep_freed_memory
 from setclr.training.embedding import Embedder
 from setclr.training.precision import Precision
 
@@ -58,24 +59,21 @@ def engine() -> None:
     where = torch.cuda.get_device_name() if ON_GPU else f"CPU, {torch.get_num_threads()} threads"
     print(f"\nviews/s of the encoder alone and of the whole loop, InfoNCE, views of 'qare', 32 px, {where}")
     print(f"{'':22}" + "".join(f"{mode:>18}" for mode in modes) + "   loop / its encoder   loop / eager loop")
-    sizes = (
-        [("resnet18", 512)]
-        if ON_GPU
-        else [("conv4", 128), ("conv4", 512), ("resnet32", 64), ("resnet18", 32)]
-    )
-    for encoder, batch in sizes:
+    sizes = [("conv4", 128, 60), ("conv4", 512, 30), ("resnet32", 64, 12), ("resnet18", 32, 12)]
+    keep_freed_memory()  # as the loop does
+    for encoder, batch, steps in [("resnet18", 512, 100)] if ON_GPU else sizes:
         alone, loops = [], []
         for precision, compiled in modes.values():
             torch._dynamo.reset()
-            alone.append(encoder_alone(encoder, batch, precision, compiled))
+            alone.append(encoder_alone(encoder, batch, steps, precision, compiled))
             recipe = Recipe("InfoNCE(0.5)", views="qare", encoder=encoder, batch=batch, precision=precision)
-            loops.append(2 * whole(recipe, 100 if ON_GPU else 12, compiled))
+            loops.append(2 * whole(recipe, steps, compiled))
         print(f"{encoder + ', ' + str(batch):22}" + "".join(f"{rate:18,.0f}" for rate in alone))
         ratios = f"{loops[-1] / alone[-1]:21.2f}{loops[-1] / loops[0]:20.2f}"
         print(f"{'  whole loop':22}" + "".join(f"{rate:18,.0f}" for rate in loops) + ratios, flush=True)
 
 
-def encoder_alone(name: str, batch: int, precision: str, compiled: bool) -> float:
+def encoder_alone(name: str, batch: int, steps: int, precision: str, compiled: bool) -> float:
     """Views a second of the encoder's forward and backward pass, as the loop calls it."""
     encoder = models.encoder(name)[0].to(DEVICE)
     embedder = Embedder(encoder, torch.nn.Identity(), Precision(precision, DEVICE))
@@ -89,7 +87,7 @@ def encoder_alone(name: str, batch: int, precision: str, compiled: bool) -> floa
         embedder.backward(x, lambda z: (z * gradient).sum())
         return now() - started
 
-    return 2 * batch / min([step() for _ in range(3 + (100 if ON_GPU else 12))][3:])
+    return 2 * batch / min([step() for _ in range(3 + steps)][3:])
 
 
 def now() -> float:
