@@ -21,23 +21,18 @@ TRANSFER = ("aircraft", "caltech101", "cars", "cifar10", "cifar100", "dtd", "flo
 
 PROGRAM_NOTE = "; normalised colours and first scales of 0 in the residual blocks are the program's too"
 BICUBIC_NOTE = ", whose crops are bicubic and here bilinear"
-NOTE = (
-    "negatives are those of the anchor's own view, as in the authors' program, which made the numbers; the "
-)
-NOTE += "text says of all views. Momentum 0.9 and weight decay {decay} are the program's, the text gives none"
+NOTE = "negatives are those of the anchor's own view, as in the authors' program, which made the numbers; "
+NOTE += "the text says of all views. Momentum 0.9 and weight decay {decay} are the program's, the text "
+NOTE += "gives none"
 OCTUPLE_NOTE = ", and so are lr 1.5 batch / 256 and 10 epochs of warm-up for 800 epochs"
 CROPS_NOTE = "; 10 epochs of warm-up are the program's, the text says 1"
-SIMCLR_NOTE = (
-    "the authors' SimCLR: tau, an embedding of 128, LARS at 0.075 sqrt(batch), weight decay 1e-6 and "
-)
-SIMCLR_NOTE += (
-    "10 epochs of warm-up are their program's; the text gives none of them. Its LARC scales and decays "
-)
-SIMCLR_NOTE += "biases and batch norms too, and an embedding gets no gradient from other processes' anchors"
+SIMCLR_NOTE = "the authors' SimCLR: tau, an embedding of 128, LARS at 0.075 sqrt(batch), weight decay 1e-6 "
+SIMCLR_NOTE += "and 10 epochs of warm-up are their program's; the text gives none of them. Its LARC scales "
+SIMCLR_NOTE += "and decays biases and batch norms too, and an embedding gets no gradient from other "
+SIMCLR_NOTE += "processes' anchors"
 VIEWS_NOTE = "; with more than two views its negatives are those of one process alone"
-LOCAL_NOTE = (
-    ". Small crops are anchors only, as the text says; in the program full views have them as positives"
-)
+LOCAL_NOTE = ". Small crops are anchors only, as the text says; in the program full views have them as "
+LOCAL_NOTE += "positives"
 TRIPLET_NOTE = "the text gives the margin, the positives and the 10 negatives; all else is taken from "
 TRIPLET_NOTE += "GroCo's runs"
 MOCO_V3_NOTE = "settings and encoder are those of MoCo v3's program, to which the text refers. Of its 300 "
@@ -46,17 +41,11 @@ MOCO_V3_NOTES = {
     "moco-v3": "The program multiplies the loss by 4 tau, which AdamW undoes",
     "groco": "Negatives are the keys of the anchor's own view",
 }
-RETRIEVAL_NOTE = (
-    "mean average precision. Queries are cut to their boxes, as the revisited protocol asks; DINO's "
-)
-RETRIEVAL_NOTE += "program, which the paper follows, leaves them whole. "
-TRANSFER_NOTE = (
-    "kNN, with a k that is not stated. voc2007 is measured here by each picture's largest object, which "
-)
-TRANSFER_NOTE += (
-    "need not be the paper's number; caltech101's split, 30 images a class, is drawn here; cars can no "
-)
-TRANSFER_NOTE += "longer be downloaded where torchvision looks for them. "
+RETRIEVAL_NOTE = "mean average precision. Queries are cut to their boxes, as the revisited protocol asks; "
+RETRIEVAL_NOTE += "DINO's program, which the paper follows, leaves them whole. "
+TRANSFER_NOTE = "kNN, with a k that is not stated. voc2007 is measured here by each picture's largest "
+TRANSFER_NOTE += "object, which need not be the paper's number; caltech101's split, 30 images a class, is "
+TRANSFER_NOTE += "drawn here; cars can no longer be downloaded where torchvision looks for them. "
 BETA_NOTE = "; beta is 0.062 as printed, though the others are powers of 2"
 GAIN_NOTE = "; over 2x224 the table has +1.9 in kNN1 and +2.6 in linear, the text +1.7 and +2.4"
 PRINTED_TWICE = {  # epochs of GroCo with 2x224 px

@@ -13,14 +13,12 @@ NOTE = "no program is public. The text gives Adam 3e-4, batch 128, tau = epsilon
 NOTE += "and tau 0.07); the head 2048 → 2048 → 128 is SimCLR's, and the rate is taken as constant, outside "
 NOTE += "MoCo without weight decay. SimCLR's colour jitter is taken at full strength, and an epoch's last "
 NOTE += "batch, which is incomplete, left out: neither is stated"
-PROBE_NOTE = "linear: after 100 epochs of the probe, linear200: after 200, which is how the table's '100/200 "
-PROBE_NOTE += "epochs of training' is read, since pretraining takes 500; "
+PROBE_NOTE = "linear: after 100 epochs of the probe, linear200: after 200, which is how the table's "
+PROBE_NOTE += "'100/200 epochs of training' is read, since pretraining takes 500; "
 KEPT_NOTE = "the fraction kept is not stated: a tenth; "
-TARGET_NOTE = "the uniformity's target is the negatives' mean, as the text says; eq. 25 prints the maximum. "
-TARGET_NOTE += (
-    "lambda weighs a coupling of mass 1, as in eq. 24; algorithm 1 gives every row mass 1, which makes "
-)
-TARGET_NOTE += "the same lambda weigh 256 times as much (under MoCo 128 times); "
+TARGET_NOTE = "the uniformity's target is the negatives' mean, as the text says; eq. 25 prints the "
+TARGET_NOTE += "maximum. lambda weighs a coupling of mass 1, as in eq. 24; algorithm 1 gives every row "
+TARGET_NOTE += "mass 1, which makes the same lambda weigh 256 times as much (under MoCo 128 times); "
 
 ENCODER: dict[str, Any] = dict(encoder="resnet50", hidden=2048, activation="relu", embedding=128)
 ADAM: dict[str, Any] = dict(lr=3e-4, schedule="constant", epochs=500, batch=128)

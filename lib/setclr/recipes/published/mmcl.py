@@ -15,36 +15,25 @@ from setclr.recipes.recipe import Recipe
 PAPER = "Shah 2022"
 POOL_NOTE = "negatives are those of one view, as in the authors' program, which takes one direction of the "
 POOL_NOTE += "two; the text counts those of both views. "
-CIFAR_NOTE = POOL_NOTE + "The text's sigma² of 0.02, times 10 at 75 and 125, is 1 / 2 sigma² in the program: "
-CIFAR_NOTE += "bandwidth 25, 2.5, 0.25. The program counts epochs from 1: from 74 and 124 here. C is 100"
-STL_NOTE = POOL_NOTE + "sigma² is 1 and C 100, as the text says; crops of 32 px are those of DCL's program, "
-STL_NOTE += "whose numbers at batch 256 the paper repeats; it normalises colours as for CIFAR-10"
-PGD_NOTE = (
-    ". PGD is the program's, whose steps of 1e-3 from a random start often end before they arrive; the "
-)
-PGD_NOTE += "text says at most 1000 of them"
+CIFAR_NOTE = POOL_NOTE + "The text's sigma² of 0.02, times 10 at 75 and 125, is 1 / 2 sigma² in the "
+CIFAR_NOTE += "program: bandwidth 25, 2.5, 0.25. The program counts epochs from 1: from 74 and 124 here. C "
+CIFAR_NOTE += "is 100"
+STL_NOTE = POOL_NOTE + "sigma² is 1 and C 100, as the text says; crops of 32 px are those of DCL's "
+STL_NOTE += "program, whose numbers at batch 256 the paper repeats; it normalises colours as for CIFAR-10"
+PGD_NOTE = ". PGD is the program's, whose steps of 1e-3 from a random start often end before they arrive; "
+PGD_NOTE += "the text says at most 1000 of them"
 IMAGENET_NOTE = POOL_NOTE + "The program's sigma of 10 is 2 sigma², the text's 5; the program has no bound "
 IMAGENET_NOTE += "C, the text 100. Colour jitter (SimCLR's) and a batch norm at the head's end are the "
-IMAGENET_NOTE += (
-    "program's, where it has a scale; its first weights of convolutions are another normal draw" + PGD_NOTE
-)
-TRANSFER_NOTE = (
-    "the network of table 3, fine-tuned after Ericsson et al. 2021: rates and decays from a grid, "
-)
-TRANSFER_NOTE += (
-    "chosen on validation images. nyuv2-degrees is an angle: less is better. The text has it before "
-)
-TRANSFER_NOTE += (
-    "all others on all sets; in the table MoCo-v2 is better on flowers, 95.62, and on NYUv2, 24.49. "
-)
-GAIN_NOTE = (
-    ". The text's 6.3 points over SimCLR with as many negatives are 63.8 − 57.5, and 57.5 is SimCLR's "
-)
-GAIN_NOTE += "with 254 negatives; with 510, as here, it has 60.62"
-TANH_NOTE = (
-    ". The table prints tanh(−γ xᵀy + η), which would call near points unlike; the program has no minus "
-)
-TANH_NOTE += "and no η: γ 1 and η 0 are taken"
+IMAGENET_NOTE += "program's, where it has a scale; its first weights of convolutions are another normal "
+IMAGENET_NOTE += "draw" + PGD_NOTE
+TRANSFER_NOTE = "the network of table 3, fine-tuned after Ericsson et al. 2021: rates and decays from a "
+TRANSFER_NOTE += "grid, chosen on validation images. nyuv2-degrees is an angle: less is better. The text "
+TRANSFER_NOTE += "has it before all others on all sets; in the table MoCo-v2 is better on flowers, 95.62, "
+TRANSFER_NOTE += "and on NYUv2, 24.49. "
+GAIN_NOTE = ". The text's 6.3 points over SimCLR with as many negatives are 63.8 − 57.5, and 57.5 is "
+GAIN_NOTE += "SimCLR's with 254 negatives; with 510, as here, it has 60.62"
+TANH_NOTE = ". The table prints tanh(−γ xᵀy + η), which would call near points unlike; the program has no "
+TANH_NOTE += "minus and no η: γ 1 and η 0 are taken"
 RIVAL_NOTE = "whether the authors trained it or cite it the paper does not say; tau "
 
 ENCODER: dict[str, Any] = dict(encoder="resnet50", hidden=512, activation="relu", embedding=128)
