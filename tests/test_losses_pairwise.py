@@ -102,6 +102,10 @@ def test_the_mean_of_the_logarithms_is_not_the_logarithm_of_the_mean():
     p = torch.cat([rows.diagonal(32), rows.diagonal(-32)])
     torch.testing.assert_close(-p.log().mean(), InfoNCE(0.05)(z))
     assert -p.mean().log() < 0.7 * InfoNCE(0.05)(z)
+    torch.testing.assert_close(-p.mean().log(), InfoNCE(0.05, average="probabilities")(z))
+    for more in (dict(weight=torch.ones(32)), dict(reduction="none")):
+        with pytest.raises(ValueError, match="reduction must be 'mean' and weight None .* average=None"):
+            InfoNCE(0.05, average="probabilities")(z, **more)
 
 
 def test_tends_to_the_hardest_negative_hinge():

@@ -8,11 +8,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse.linalg import eigsh
 from torch.nn import functional as F
 
 from setclr.inner.assignment import quadratic_assignment, spectral_bounds
 from setclr.losses import InfoNCE
 from setclr.losses.quadratic import QARe
+from setclr.recipes import RECIPES
 
 GOLDENS = np.load(Path(__file__).parent / "goldens" / "qare_NltE.npz")
 both = pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
@@ -49,6 +51,18 @@ def test_the_gram_matrix_of_columns_has_the_same_gradient(N, E):
     torch.testing.assert_close(gradient, expected, rtol=1e-9, atol=1e-12)
 
 
+def test_the_largest_eigenvalues_of_section_4_are_all_that_there_are_from_the_dimension_on():
+    """The paper's shortcut, the k largest of N in O(k² N): with k = E + 1 it is our exact low-rank form."""
+    z = torch.randn(2, 40, 6, dtype=torch.float64)
+    x = F.normalize(z, dim=-1).numpy()
+    found = []
+    for k in (1, 3, 7):
+        a, b = (np.sort(eigsh(1 + view @ view.T, k)[0]) for view in x)
+        found.append(a @ b / 40**2)
+    exact = float(QARe()(z))
+    assert found[0] < found[1] < exact and found[2] == pytest.approx(exact, rel=1e-9)
+
+
 def test_golden_values_of_the_cosine():
     """The authors' program divides by N(N−1) instead of N²."""
     z = torch.tensor(np.stack([GOLDENS["za"], GOLDENS["zb"]]), requires_grad=True)
@@ -71,13 +85,28 @@ def test_golden_values_of_the_distance():
         np.testing.assert_allclose(grad, GOLDENS[f"qare_eucl_raw_g{name}"], rtol=1e-9, atol=1e-14)
 
 
-def test_the_authors_clamp_changes_the_value():
-    """Cosines clamped at 1e-8: another loss, and not only for QARe, since the pairwise term gets them too."""
-    z = torch.tensor(np.stack([GOLDENS["za"], GOLDENS["zb"]]))
-    x = F.normalize(z, dim=-1)
-    clamped = spectral_bounds(*(1 + (x @ x.mT).clamp(min=1e-8))).upper / (12 * 11)
-    assert clamped.item() == pytest.approx(float(GOLDENS["qare_cos_clamped"]), rel=1e-9)
-    assert clamped > 1.1 * QARe()(z) * 12 / 11
+def test_the_clamped_cosine_is_the_authors_programs():
+    """It clamps at 1e-8, which is 0 but for rounding."""
+    z = torch.tensor(np.stack([GOLDENS["za"], GOLDENS["zb"]]), requires_grad=True)
+    clamped = QARe("clamped cosine")(z)
+    clamped.backward()
+    assert clamped.item() == pytest.approx(float(GOLDENS["qare_cos_clamped"]), rel=1e-7)
+    for grad, name in zip(z.grad, "ab"):
+        np.testing.assert_allclose(grad, GOLDENS[f"qare_cos_clamped_g{name}"], rtol=1e-6, atol=1e-9)
+    assert clamped > 1.1 * QARe()(z) * 12 / 11, "another loss"
+
+
+@pytest.mark.parametrize(
+    "row, golden", [("simclr", "simclr_t0.5"), ("simclr+qare", "simclr_qare_t0.5_beta1.125")]
+)
+def test_the_rows_of_table_2_have_the_losses_of_the_authors_program(row, golden):
+    """−log of the mean probability among 2N points, τ 0.5; with QARe all cosines clamped: value, gradient."""
+    x = torch.tensor(GOLDENS["x_interleaved"], requires_grad=True)
+    z = torch.stack([x[0::2], x[1::2]])
+    loss = RECIPES[f"qare-table2-resnet32-cifar10-{row}"].parsed_loss(z)
+    loss.backward()
+    assert loss.item() == pytest.approx(float(GOLDENS[golden]), rel=1e-7)
+    np.testing.assert_allclose(x.grad, GOLDENS[f"{golden}_g"], rtol=1e-6, atol=1e-9)
 
 
 @given(st.integers(2, 6), st.integers(2, 8))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from setclr.losses.sparse import SparseCLR
+from setclr.recipes import RECIPES
 
 GOLDENS = np.load(Path(__file__).parent / "goldens" / "sparseclr_easy.npz")
 margins = st.sampled_from([0.0, 0.3, 1.0, 3.0])
@@ -65,6 +66,15 @@ def test_golden_values(margin):
     np.testing.assert_allclose(
         A[off_diagonal].view(24, 23), GOLDENS[f"sparseclr_m{margin}_p"], rtol=1e-9, atol=1e-14
     )
+
+
+def test_sparseclr_with_qare_is_the_authors_programs():
+    """The row of table 3 with weight 1: all cosines clamped at 1e-8, which is 0 but for rounding."""
+    x = torch.tensor(GOLDENS["x_interleaved"], requires_grad=True)
+    loss = RECIPES["qare-table3-resnet32-cifar10-sparseclr+qare"].parsed_loss(torch.stack([x[0::2], x[1::2]]))
+    loss.backward()
+    assert loss.item() == pytest.approx(float(GOLDENS["sparseclr_qare_beta1"]), rel=1e-7)
+    np.testing.assert_allclose(x.grad, GOLDENS["sparseclr_qare_beta1_g"], rtol=1e-6, atol=1e-9)
 
 
 @given(st.integers(2, 12), margins)

@@ -47,15 +47,17 @@ def contrast(
     temperature: float | Tensor = 1.0,
     positive_views: int | None = None,
     other_view: bool = False,
+    clamped: bool = False,
 ) -> Contrast:
     """The similarities s/τ of every anchor, in parts, since joining them would copy a long memory.
 
     `positive_views`: only so many first views are positives; None: all. `other_view`: no own-view candidates.
+    `clamped`: negative similarities count as 0.
     """
     anchors, candidates, memory, labels = points
     N, U = anchors.shape[1], len(candidates)
     anchors = anchors / temperature
-    negatives = anchors @ candidates.flatten(0, 1).T
+    negatives = products(anchors, candidates.flatten(0, 1), clamped)
     positive = points.positive_views(positive_views)
     if labels is None:
         own = same_image(negatives, U)
@@ -72,7 +74,12 @@ def contrast(
     weights = positive.to(negatives) / positive.sum(-1, keepdim=True)
     if memory is None:
         return Contrast(positives, weights, [negatives], counts)
-    return Contrast(positives, weights, [negatives, anchors @ memory.T], counts + len(memory))
+    return Contrast(positives, weights, [negatives, products(anchors, memory, clamped)], counts + len(memory))
+
+
+def products(x: Tensor, y: Tensor, clamped: bool) -> Tensor:
+    """Inner products of rows of x (V, N, E) and y (M, E), (V, N, M); `clamped`: none is below 0."""
+    return (x @ y.T).clamp(min=0) if clamped else x @ y.T
 
 
 def same_image(x: Tensor, U: int) -> Tensor:

@@ -1,11 +1,13 @@
 """Losses that score positive pairs against the anchor's negatives: InfoNCE, SupCon, NTLogistic, Triplet."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from setclr.checks import boolean, choice, integer, number
-from setclr.losses.base import SetLoss
+from setclr.losses.base import Extra, SetLoss
 from setclr.losses.contrast import Contrast, all_candidates, contrast
 from setclr.losses.points import Points, check_positive_views
 from setclr.losses.temperature import in_use, learnable
@@ -33,8 +35,12 @@ class InfoNCE(SetLoss):
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
         candidates: "other view": of two views, an anchor sees the other one's alone. None: all.
         stop_gradient: only the anchor gets a gradient; the candidates are constants, as in GroCo's table 9a.
+        average: "probabilities": the loss is −log of the anchors' mean e^(−ℓ), ℓ as above, so that anchors
+            that are right already count more: SimCLR in QARe's program. None: it is the mean of ℓ.
+        clamped: negative cosines count as 0: SimCLR+QARe in that program.
 
-    Raises ValueError: in `forward`, positive_views > U, or "other view" for other than two views.
+    Raises ValueError: in `forward`, positive_views > U, or "other view" for other than two views; `weight`
+    or "none" with an average of probabilities.
     Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
 
@@ -46,11 +52,17 @@ class InfoNCE(SetLoss):
         positive_views: int | None = None,
         candidates: str | None = None,
         stop_gradient: bool = False,
+        average: str | None = None,
+        clamped: bool = False,
     ) -> None:
         super().__init__()
         self.temperature = learnable("temperature", temperature, PAPERS_USE)
         self.positive_views = check_positive_views(positive_views)
         self.stop_gradient = boolean("stop_gradient", stop_gradient)
+        self.clamped = boolean("clamped", clamped)
+        self.average = average
+        if average is not None:
+            choice("average", average, ("probabilities",), hint="None takes the mean of their logarithms")
         self.candidates = candidates
         if candidates is not None:
             choice("candidates", candidates, ("other view",), hint="None takes those of all views")
@@ -63,7 +75,18 @@ class InfoNCE(SetLoss):
         if self.stop_gradient:
             points = points._replace(candidates=points.candidates.detach())
         tau = in_use("temperature", self.temperature)
-        return contrast(points, tau, self.positive_views, self.candidates is not None)
+        return contrast(points, tau, self.positive_views, self.candidates is not None, self.clamped)
+
+    def score(self, points: Points) -> Tensor:
+        values = self.values(points)
+        if self.average is None:
+            return values.mean()
+        return math.log(values.numel()) - (-values).logsumexp((0, 1))
+
+    def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
+        if self.average is not None and (weight is not None or reduction != "mean"):
+            raise ValueError(f"reduction must be 'mean' and weight None for {self}; average=None takes both")
+        return super()._reduced(z, extra, weight, reduction)
 
     def values(self, points: Points) -> Tensor:
         c = self.contrast(points)

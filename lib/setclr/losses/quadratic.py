@@ -23,8 +23,8 @@ class QARe(SetLoss):
 
     (QARe, algorithms 2 and 1), S_A and S_B the N×N cosines, or Euclidean distances, within view A and view B,
     λ their eigenvalues, multiplied in the same (+) or in opposite (−) order; the mean over the pairs of
-    views. The authors' program divides by N(N−1) and clamps negative cosines to 0; this is the paper's
-    formula.
+    views. "clamped cosine" is what the authors' program computes: L_cosine with negative cosines as 0,
+    divided by N(N−1).
 
     A regulariser, for `InfoNCE(0.5) + 1.125 * QARe()`; the weights of table 4 go from 0.125 to 1.25. It has
     no assignment and no value for each anchor. The cosine version pushes the points of a view apart. The
@@ -32,28 +32,33 @@ class QARe(SetLoss):
     its bound is ≥ 0 and least where all distances vanish.
 
     Args:
-        similarity: "cosine" or "euclidean".
+        similarity: "cosine", "clamped cosine" or "euclidean".
 
     Cost: cosine O(V (N E² + E³)) time and O(V (N E + E²)) memory, by the (E+1)×(E+1) matrix [Z 1]ᵀ[Z 1],
-    whose eigenvalues are, but for zeros, those of 1 + S = [Z 1][Z 1]ᵀ. Where N ≤ E + 1, and for Euclidean
-    distances always, O(V (N² E + N³)) and O(V N²).
+    whose eigenvalues are, but for zeros, those of 1 + S = [Z 1][Z 1]ᵀ: exact, where section 4.1 takes the k
+    largest of them. Where N ≤ E + 1, and for the others
+    always, O(V (N² E + N³)) and O(V N²).
     """
 
     takes = frozenset({"views"})
 
     def __init__(self, similarity: str = "cosine") -> None:
         super().__init__()
-        self.similarity = choice("similarity", similarity, ("cosine", "euclidean"))
+        self.similarity = choice("similarity", similarity, ("cosine", "clamped cosine", "euclidean"))
 
     def score(self, points: Points) -> Tensor:
         z = points.anchors
         V, N, E = z.shape
+        divisor = V * (V - 1) * N**2
         if self.similarity == "cosine":
             z = torch.cat([z, torch.ones_like(z[..., :1])], dim=-1)
             eigenvalues = spectrum(z.mT @ z if E + 1 < N else z @ z.mT)
             bounds = eigenvalues @ eigenvalues.T
+        elif self.similarity == "clamped cosine":
+            eigenvalues = spectrum(1 + (z @ z.mT).clamp(min=0))
+            bounds, divisor = eigenvalues @ eigenvalues.T, V * (V - 1) * N * (N - 1)
         else:
             eigenvalues = spectrum(torch.cdist(z, z, compute_mode="donot_use_mm_for_euclid_dist"))
             bounds = -eigenvalues @ eigenvalues.flip(-1).T
         same = torch.eye(V, dtype=torch.bool, device=z.device)
-        return bounds.masked_fill(same, 0).sum() / (V * (V - 1) * N**2)
+        return bounds.masked_fill(same, 0).sum() / divisor

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from setclr.checks import number
+from setclr.checks import boolean, number
 from setclr.inner.simplex import sparse_maximum, sparsemax
 from setclr.losses.base import SetLoss
 from setclr.losses.contrast import Contrast, contrast
@@ -29,6 +29,7 @@ class SparseCLR(SetLoss):
     Args:
         margin: m ≥ 0 in units of cosine similarity. The authors' program uses 1; the paper states none.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
+        clamped: negative cosines count as 0: SparseCLR+QARe in the authors' program.
 
     Raises ValueError: in `forward`, positive_views > V.
     Cost: O(M² E) time for the similarities, M = V·N, and a few passes over them for each positive of an
@@ -38,19 +39,20 @@ class SparseCLR(SetLoss):
 
     takes = frozenset({"views", "labels"})
 
-    def __init__(self, margin: float = 1.0, positive_views: int | None = None) -> None:
+    def __init__(self, margin: float = 1.0, positive_views: int | None = None, clamped: bool = False) -> None:
         super().__init__()
         self.margin = number("margin", margin, least=0, hint="the authors' program uses 1")
         self.positive_views = check_positive_views(positive_views)
+        self.clamped = boolean("clamped", clamped)
 
     def values(self, points: Points) -> Tensor:
-        c = contrast(points, positive_views=self.positive_views)
+        c = contrast(points, positive_views=self.positive_views, clamped=self.clamped)
         positives, weights, _ = self.chosen(c)
         excess = sparse_maximum(c.negatives[0], positives) - positives
         return (weights * excess).sum(-1)
 
     def solution(self, points: Points) -> Tensor:
-        c = contrast(points, positive_views=self.positive_views)
+        c = contrast(points, positive_views=self.positive_views, clamped=self.clamped)
         negatives = c.negatives[0]
         assignment = torch.zeros_like(negatives)
         for s, w, column in zip(*(x.split(1, -1) for x in self.chosen(c))):

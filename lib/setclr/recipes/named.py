@@ -1,8 +1,10 @@
 """Every experiment by name: the small ones of this project, and the rows of the papers' tables."""
 
+from dataclasses import replace
 from typing import Any
 
 from setclr.recipes.published import PUBLISHED, RECIPES_OF_PAPERS
+from setclr.recipes.published.qare import of_column
 from setclr.recipes.published.row import Published
 from setclr.recipes.recipe import Recipe
 
@@ -35,6 +37,13 @@ COMPARISON = {
     for name, loss in COMPARED.items()
 }
 
+# Beside the column Conv-4, CIFAR-10 of QARe's tables 2 and 3, at its budget and settings.
+BESIDE = {"groco": "groco", "iot": "iot-rows-uniform", "mmcl-inv": "mmcl-inv", "mmcl-exact": "mmcl-exact"}
+COLUMN = {
+    f"column-conv4-cifar10-{name}": replace(of_column(0, COMPARED[loss]), last_norm=name == "groco")
+    for name, loss in BESIDE.items()  # GroCo's head ends with a batch norm; without, it collapses
+}
+
 PHOTO: dict[str, Any] = dict(views="photo", epochs=30, lr=3e-3)
 PHOTO_TOO = ("infonce+qare", "sparseclr", "sparseclr+qare", "iot-rows", "iot-rows-uniform", "mmcl-inv")
 
@@ -45,5 +54,6 @@ RECIPES: dict[str, Recipe] = {
     "cifar10-infonce": Recipe(INFONCE, data="cifar10", views="qare", epochs=5, lr=3e-3),
     "cifar10-groco": Recipe(GROCO, data="cifar10", views="qare", epochs=5, lr=3e-3, last_norm=True),
     **COMPARISON,
+    **COLUMN,
     **RECIPES_OF_PAPERS,
 }

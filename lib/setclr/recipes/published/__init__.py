@@ -13,6 +13,6 @@ ROWS = {
     for paper in (qare, groco, iot, mmcl)
     for row in sorted(paper.rows(), key=lambda row: row.published.table)
 }
-VARIANTS = iot.variants() | mmcl.variants()
+VARIANTS = qare.variants() | iot.variants() | mmcl.variants()
 RECIPES_OF_PAPERS: dict[str, Recipe] = {name: row.recipe for name, row in ROWS.items()} | VARIANTS
 PUBLISHED: dict[str, Published] = {name: row.published for name, row in ROWS.items()}
