@@ -123,7 +123,7 @@ def test_lists(capsys):
     main(["recipes"])
     listed = capsys.readouterr().out
     assert all(name in listed for name in RECIPES)
-    main(["recipes", "cifar", "groco"])
+    main(["recipes", "photo", "groco"])
     assert capsys.readouterr().out.count("\n") == 1
     main(["data"])
     assert capsys.readouterr().out.split() == list(data.NAMES)

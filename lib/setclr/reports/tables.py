@@ -9,7 +9,6 @@ from typing import NamedTuple
 import pandas as pd
 import torch
 from torch import Tensor, nn
-from torchvision.transforms import CenterCrop
 
 from setclr import data
 from setclr.data import ImageSet
@@ -120,6 +119,8 @@ def encoders(run: Run, train: ImageSet, how: Protocol) -> dict[str, nn.Module | 
     untrained = new_run(run.recipe, run.channels).encoder.to(device_of(run))
     found: dict[str, nn.Module] = {"untrained": untrained, "trained": run.encoder}
     if how.centre < 1 and (side := side_of_photographs(run.recipe)):
+        from torchvision.transforms import CenterCrop  # it takes a second
+
         found = {name: nn.Sequential(CenterCrop(side), encoder) for name, encoder in found.items()}
     return {**({"raw pixels": None} if train.source.in_memory else {}), **found}
 
