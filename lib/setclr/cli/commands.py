@@ -64,6 +64,18 @@ def named(words: tuple[str, ...]) -> list[str]:
     return names
 
 
+def filtered(filter: str, seeds: tuple[int, ...]) -> tuple[list[str], tuple[int, ...]]:
+    """The recipes and seeds that a campaign's filter takes. Raises ValueError if there are none."""
+    from setclr.recipes import RECIPES
+
+    text, at, own = filter.partition("@")
+    if at:
+        if not all(seed.isdecimal() for seed in own.split(",")):
+            raise ValueError(f"filter must end with its seeds, NAME@0,1,2, got {filter!r}")
+        seeds = tuple(map(int, own.split(",")))
+    return [text] if text in RECIPES else named((text,)), seeds
+
+
 def describe(name: str) -> None:
     """All fields that are not the defaults, all published numbers and the note."""
     from setclr.evaluation.protocols import protocol_of
@@ -157,7 +169,8 @@ def campaign(
     share the work.
 
     Args:
-        filter: Recipes whose names have this text in them.
+        filter: Recipes whose names have this text in them; a whole name is that recipe alone. TEXT@0,2 takes
+            these seeds and not --seeds.
         seeds: Every recipe is trained with each of these.
         runs: Folder of the runs.
         results: Folder of the records.
@@ -170,7 +183,8 @@ def campaign(
 
     wanted = {"data": data, "epochs": epochs, "batch": batch, "lr": lr}
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-    chosen = {name: replace(RECIPES[name], **changes) for name in named((filter,))}
+    names, seeds = filtered(filter, seeds)
+    chosen = {name: replace(RECIPES[name], **changes) for name in names}
     for line in campaign(chosen, seeds, runs, results, root, device, pixels, typed, protocol):
         print(line, flush=True)
 
