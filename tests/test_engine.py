@@ -188,8 +188,8 @@ def test_an_unfinished_run_of_older_draws_is_refused_in_words(tmp_path, monkeypa
 def test_compiled_is_eager_but_for_rounding(tmp_path):
     """One step of plain SGD, which is as far off as the gradient is.
 
-    That is more than rounding: where two pixels of a max pool are equal but for it, the other one wins, and
-    takes the gradient. A mistake would be as large as the step.
+    That is more than rounding: a ReLU whose input is 0 but for it lets the gradient through or does not. A
+    mistake would be as large as the step.
     """
     recipe = replace(PLAIN, optimiser="sgd", momentum=0.0, lr=0.1, epochs=1, batch=64, schedule="constant")
     eager, compiled = (pretrain(recipe, images=FEW, compiled=how) for how in (False, True))
