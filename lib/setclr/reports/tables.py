@@ -119,7 +119,7 @@ def encoders(run: Run, train: ImageSet, how: Protocol) -> dict[str, nn.Module | 
     untrained = new_run(run.recipe, run.channels).encoder.to(device_of(run))
     found: dict[str, nn.Module] = {"untrained": untrained, "trained": run.encoder}
     if how.centre < 1 and (side := side_of_photographs(run.recipe)):
-        from torchvision.transforms import CenterCrop  # it takes a second
+        from torchvision.transforms import CenterCrop  # of use here alone
 
         found = {name: nn.Sequential(CenterCrop(side), encoder) for name, encoder in found.items()}
     return {**({"raw pixels": None} if train.source.in_memory else {}), **found}
