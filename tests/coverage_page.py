@@ -6,10 +6,11 @@ coverage_items.yml lists what the papers contain. What shows an item says so its
 - a notebook's cell by a tag, "groco:figure6";
 - a module, class or function by its docstring, in parentheses and with the paper's name first, "(GroCo, eq. 2
   to 4; MMCL, figure 3b)". Any other mention is in passing and does not count;
-- a recipe by the table of `setclr.recipes.PUBLISHED` that it is a row of.
+- a recipe by the table of `setclr.recipes.PUBLISHED` that it is a row of, and its record in data/results.
 """
 
 import ast
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -20,9 +21,10 @@ import nbformat
 import yaml
 from notebook_tools import FOLDER, HERE, notebooks
 
-from setclr.recipes import PUBLISHED
+from setclr.recipes import PUBLISHED, RECIPES
 
 PAGE = FOLDER / "coverage.md"
+RESULTS = HERE.parent / "data" / "results"
 LIBRARY = HERE.parent / "lib" / "setclr"
 PAPERS: dict[str, dict] = yaml.safe_load((HERE / "coverage_items.yml").read_text())
 NAMES = {paper["name"]: key for key, paper in PAPERS.items()}
@@ -40,19 +42,29 @@ PART = rf"({'|'.join(KINDS)}|section|supplement|appendix)s?\.? ({NUMBERS})"
 REFERENCE = re.compile(rf"{PART}(?:(?:, | and ){PART})*")
 NEARLY = re.compile(rf"(({'|'.join(NAMES)})\b.*)?\b(eq\.|{'|'.join(KINDS)})s? \d", re.IGNORECASE)
 
+# The columns of figures and tables.
+HOW = {"full": "run at the paper's size", "small": "run or drawn small", "settings": "settings"}
+LIST_OF_ROWS = "Beside the papers"  # a section that shows rows without running them
+
 OPENING = """# What of the four papers is here
 
 Every figure, table, numbered equation, algorithm and proposition of the four papers and their supplements,
 and what shows it: a section of a notebook, a recipe, or something in the library. An equation counts where it
-is computed or drawn, not where it is only mentioned. A recipe is the setting of a table's row, with the
-number that the paper printed; what has been trained here is smaller, and stands in `data/results`. A *slip*
-cannot be meant as it is printed: what shows it gives a mathematical reason, or the paper's own numbers do.
+is computed or drawn, not where it is only mentioned. A *slip* cannot be meant as it is printed: what shows it
+gives a mathematical reason, or the paper's own numbers do.
 
-`make coverage` writes this page, from the tags of the notebooks' cells, the docstrings and the recipes, and a
-test compares it with them. Back to the [map](00_start_here.ipynb).
+Figures and tables have three columns. *Run at the paper's size*: rows that were trained here with all epochs
+of the paper, and are recorded in `data/results`. *Run or drawn small*: computed here, on less. *Settings*:
+recipes, the settings of a table's rows beside the numbers that the paper printed, and what measures them;
+whoever has the machine can run them.
 
-| paper | shown |
-|---|---|"""
+`make coverage` writes this page, from the tags of the notebooks' cells, the docstrings, the recipes and the
+records, and a test compares it with them. Back to the [map](00_start_here.ipynb).
+
+Each item counts once, in the first of its columns from the left.
+
+| paper | all | shown | in part | figures, tables | at the paper's size | small | settings only | not here |
+|---|---|---|---|---|---|---|---|---|"""
 
 
 class Shown(NamedTuple):
@@ -62,6 +74,7 @@ class Shown(NamedTuple):
     item: str  # a key of its items, "eq3"
     words: str  # what the link says
     target: str  # path from the page; a section of a notebook behind #
+    how: str = "small"  # a key of HOW
 
 
 def listed(paper: str, item: str) -> str:
@@ -87,7 +100,8 @@ def from_tags() -> list[Shown]:
                         raise ValueError(f"{path.name}: the tag {tag} is not spelled as groco:eq3 is")
                     target = f"{path.name}#{section.replace(' ', '-')}"
                     words = f"{path.name[:2]} · {section}"
-                    found.append(Shown(spelled[1], listed(*spelled.groups()), words, target))
+                    how = "settings" if section == LIST_OF_ROWS else "small"
+                    found.append(Shown(spelled[1], listed(*spelled.groups()), words, target, how))
     return found
 
 
@@ -98,8 +112,23 @@ def from_recipes() -> list[Shown]:
     rows = Counter((paper, f"table{table}") for paper, table in tables)
     for (paper, table), count in rows.items():
         words = f"{count} recipe{'s' * (count > 1)}: `{paper}-{table}-…`"
-        found.append(Shown(paper, listed(paper, table), words, f"../lib/setclr/recipes/published/{paper}.py"))
+        target = f"../lib/setclr/recipes/published/{paper}.py"
+        found.append(Shown(paper, listed(paper, table), words, target, "settings"))
     return found
+
+
+def from_records() -> list[Shown]:
+    """The tables of which rows have been trained here as long as the paper trained them."""
+    names = {path.stem.rpartition("-seed")[0] for path in RESULTS.glob("*-seed*.json")}
+    trained = [name for name in sorted(names & PUBLISHED.keys()) if PUBLISHED[name].table != "text"]
+    for name in trained:
+        for path in RESULTS.glob(f"{name}-seed*.json"):
+            assert json.loads(path.read_text())["recipe"]["epochs"] == RECIPES[name].epochs, path.name
+    rows = Counter((name.split("-")[0], f"table{PUBLISHED[name].table}") for name in trained)
+    return [
+        Shown(paper, listed(paper, table), f"{count} row{'s' * (count > 1)}", "../data/results", "full")
+        for (paper, table), count in rows.items()
+    ]
 
 
 def from_docstrings() -> list[Shown]:
@@ -113,7 +142,8 @@ def from_docstrings() -> list[Shown]:
             try:
                 for paper, item in references(ast.get_docstring(node) or ""):
                     target = f"../{path.relative_to(HERE.parent).as_posix()}"
-                    found.append(Shown(paper, listed(paper, item), f"`{name}`", target))
+                    how = "settings" if module.startswith(("recipes", "evaluation")) else "small"
+                    found.append(Shown(paper, listed(paper, item), f"`{name}`", target, how))
             except ValueError as wrong:
                 raise ValueError(f"docstring of {name}: {wrong}") from None
     return found
@@ -159,7 +189,7 @@ def _items(text: str) -> list[str]:
 def shown() -> dict[tuple[str, str], list[Shown]]:
     """What shows each item that is shown: sections, recipes, the library."""
     places = {}
-    for place in dict.fromkeys([*from_tags(), *from_recipes(), *from_docstrings()]):
+    for place in dict.fromkeys([*from_records(), *from_tags(), *from_recipes(), *from_docstrings()]):
         places.setdefault((place.paper, place.item), []).append(place)
     return places
 
@@ -168,31 +198,51 @@ def page() -> str:
     """The whole page, in Markdown."""
     places, counts, papers = shown(), [], []
     for key, paper in PAPERS.items():
-        part, there = len(paper["in part"]), len(paper["items"]) - len(paper["not covered"])
-        counts.append((there, len(paper["items"]), part))
+        counts.append(_counts(key, places))
         papers += [f"## {paper['title']}", f"{paper['work']}."]
         for kind, heading in KINDS.items():
-            rows = [_row(key, item, places) for item in paper["items"] if item.startswith(kind)]
-            if rows:
-                table = ["| | what it is | where it is shown |", "|---|---|---|", *rows]
-                papers += [f"### {heading}", "\n".join(table)]
-    counts.append(tuple(map(sum, zip(*counts))))
+            items = [item for item in paper["items"] if item.startswith(kind)]
+            if items:
+                columns = list(HOW.values()) if kind in ("figure", "table") else ["where it is shown"]
+                head = ["", "what it is", *columns]
+                rows = [head, ["---"] * len(head), *(_row(key, item, places) for item in items)]
+                papers += [f"### {heading}", "\n".join(f"| {' | '.join(row)} |" for row in rows)]
+    counts.append(list(map(sum, zip(*counts))))
     titles = [*(paper["title"] for paper in PAPERS.values()), "all four"]
-    lines = [
-        f"| {t} | {there} of {n}, {part} of them in part |" for t, (there, n, part) in zip(titles, counts)
-    ]
+    lines = [f"| {title} | {' | '.join(map(str, numbers))} |" for title, numbers in zip(titles, counts)]
     return "\n\n".join(["\n".join([OPENING, *lines]), *papers]) + "\n"
 
 
-def _row(key: str, item: str, places: dict) -> str:
+def _counts(key: str, places: dict) -> list[int]:
+    """A paper's numbers in the opening table."""
     paper = PAPERS[key]
-    where = [f"[{place.words}](<{place.target}>)" for place in places.get((key, item), [])]
+    items, missing = paper["items"], paper["not covered"]
+    results = [item for item in items if item.startswith(("figure", "table"))]
+    best = [next((how for how in HOW if _of(places, key, item, how)), None) for item in results]
+    return [
+        len(items), len(items) - len(missing), len(paper["in part"]), len(results),
+        *(best.count(how) for how in (*HOW, None)),
+    ]  # fmt: skip
+
+
+def _of(places: dict, key: str, item: str, how: str) -> list[Shown]:
+    return [place for place in places.get((key, item), []) if place.how == how]
+
+
+def _row(key: str, item: str, places: dict) -> list[str]:
+    paper, results = PAPERS[key], item.startswith(("figure", "table"))
+    hows = [[how] for how in HOW] if results else [list(HOW)]
+    cells = [[_link(place) for how in some for place in _of(places, key, item, how)] for some in hows]
     for state in ("in part", "not covered"):
         if item in paper[state]:
-            where.append(f"**{state}**: {paper[state][item]}")
+            cells[len(cells) // 2].append(f"**{state}**: {paper[state][item]}")
     slip = f" (*slip*: {paper['slips'][item]})" if item in paper["slips"] else ""
     title = re.sub(r"^([a-z]+)", "\\1\u00a0", item).replace("eq", "eq.")  # they stay on one line
-    return f"| {title} | {paper['items'][item]}{slip} | {'<br>'.join(where)} |"
+    return [title, paper["items"][item] + slip, *("<br>".join(cell) for cell in cells)]
+
+
+def _link(place: Shown) -> str:
+    return f"[{place.words}](<{place.target}>)"
 
 
 if __name__ == "__main__":
