@@ -1,7 +1,8 @@
 """Tables of Moskalev et al. 2022, "Contrasting quadratic assignments for set-based representation learning".
 
 Left out. Figure 2: no numbers printed. Settings are those of the authors' program, contrasting_quadratic on
-GitHub, where it has them; the notes say where the text has others. Variants are the text's.
+GitHub, where it has them; the notes say where the text has others. Variants are the text's. The weights of
+QARe are those of the supplement (QARe, table 4).
 """
 
 from collections.abc import Iterator
@@ -173,7 +174,7 @@ def of_column(column: int, loss: str) -> Recipe:
 
 def variants() -> dict[str, Recipe]:
     """SimCLR, alone and with QARe, at the text's tau of 0.05, else as the rows; and all as in the text, with
-    candidates of the other view alone, N² and no clamps (algorithm 2), and Xavier's first weights."""
+    candidates of the other view alone, N² and no clamps, as algorithm 2, and Xavier's first weights."""
     made = {}
     for i, (encoder, data) in enumerate(COLUMNS):
         text = "InfoNCE(temperature=0.05, candidates='other view')"
