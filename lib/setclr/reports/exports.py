@@ -25,8 +25,9 @@ def export(run: Run, path: str | Path) -> None:
       224 px; elsewhere the positions are recomputed, which timm does not do.
     - conv4, resnet32: setclr.models.encoder(name, channels)[0].
 
-    Images go in as floats in [0, 1], without subtracting means, as in training. Raises OSError where the file
-    cannot be written; what was there before stays.
+    Images go in as floats in [0, 1], as in training, less the mean colour and divided by the deviation where
+    the recipe has them `normalised`. Raises OSError where the file cannot be written; what was there before
+    stays.
     """
     state = {key: kept.detach().cpu().contiguous() for key, kept in run.encoder.state_dict().items()}
     with replacing(Path(path)) as file:
