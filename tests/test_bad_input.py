@@ -50,6 +50,8 @@ WRONG_IN_A_LOSS = {
     "positive_views": [x for x in [*NO_INTEGER_FROM_1, 1] if x is not None],
     "preorder": NO_BOOLEAN,
     "stop_gradient": NO_BOOLEAN,
+    "clamped": NO_BOOLEAN,
+    "average": [x for x in NO_NAME if x is not None],
     "random": NO_BOOLEAN,
     "offset": NO_OFFSET,
     **dict.fromkeys(
