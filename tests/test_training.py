@@ -19,6 +19,7 @@ from conftest import numpy_shifted, shifted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from torch.utils._pytree import tree_map
 
 from setclr.data import ImageSet
 from setclr.losses import InfoNCE
@@ -27,6 +28,7 @@ from setclr.training import Interrupted, Rate, Run, Trainer, checkpoint, fitting
 from setclr.training.batches import Batches
 from setclr.training.checkpoint import CHECKPOINT, HISTORY
 from setclr.training.embedding import Embedder
+from setclr.training.resuming import restore, state_of
 from setclr.training.run import new_run
 from setclr.training.seeding import seeded
 
@@ -80,6 +82,24 @@ def test_killed_after_any_step_and_resumed_is_never_killed(tmp_path_factory, ste
     torch.rand(17)  # whatever else the program drew in between
     assert_same(train(recipe, out), whole)
     assert_same(load_run(out), whole)
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "sgd", "lars"])
+def test_an_optimisers_memory_may_come_back_in_another_order(optimiser):
+    """As between processes, which send tensors row after row; convolutions' weights are not kept so."""
+    recipe, after = replace(SMALL, optimiser=optimiser), []
+    for change in (lambda x: x, lambda x: x.contiguous() if isinstance(x, torch.Tensor) else x):
+        run = new_run(recipe, channels=3)
+        trainer = run.trainer(FEW, torch.device("cpu"))
+        list(trainer.epoch())
+        trainer.close_epoch()
+        state = tree_map(change, state_of(trainer))
+        again = new_run(recipe, channels=3)
+        other = again.trainer(FEW, torch.device("cpu"))
+        restore(other, state, "here")
+        list(other.epoch())
+        after.append(weights(again))
+    assert all(map(torch.equal, *(found.values() for found in after)))
 
 
 def kill_at(step: int, begin) -> None:

@@ -49,6 +49,10 @@ def restore(trainer: "Trainer", state: dict, where: str) -> None:
         raise ValueError(f"{where}: was trained without a momentum encoder; {again}")
     for name in PARTS:
         getattr(trainer, name).load_state_dict(state.get(name, {}))
+    for weight, kept in trainer.optimiser.state.items():
+        for key, x in kept.items():
+            if isinstance(x, torch.Tensor) and x.shape == weight.shape:  # fused steps go through memory
+                kept[key] = torch.empty_like(weight, dtype=x.dtype).copy_(x)
     trainer.step, trainer.rows[:] = state["step"], state["history"]
     trainer.values = list(state.get("values", torch.empty(0)).to(trainer.device).unbind())
     trainer.seconds = state.get("seconds", 0.0)
