@@ -229,6 +229,9 @@ def test_draws_and_views_are_checked(square):
         square[1].crops([0, 1], TWO, draw(TWO, 3, seeded()))
     with pytest.raises(ValueError, match="^views must be "):
         square[1].crops([0, 1], None, draw(TWO, 3, seeded()))
+    padded = views.preset("padded", 8)
+    with pytest.raises(ValueError, match="^padding must be 0 for crops read from files, got 0.125; set size"):
+        square[1].crops([0, 1], padded, draw(padded, 2, seeded()))
 
 
 # Bad files
