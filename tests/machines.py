@@ -50,7 +50,7 @@ def run(setting: str) -> tuple[int, list[str], float]:
     Raises RuntimeError, with the end of what pytest said, where no tests ran.
     """
     ignored = [f"--ignore={TESTS / name}" for name in TEXTUAL]
-    workers = "0" if SETTINGS[setting].get("SETCLR_THREADS", "1") > "1" else "2"
+    workers = "0" if setting == "two-threads" else "2"
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, load(2 if setting == "loaded" else 0):
         report = Path(folder, "report.xml")

@@ -60,7 +60,7 @@ def test_ones_own_encoder_is_trained_in_place():
     before, state = weights(trainer), torch.get_rng_state()
     rows = trainer.fit()
     assert [row["epoch"] for row in rows] == [1, 2, 3] and all(math.isfinite(row["loss"]) for row in rows)
-    assert all(not torch.equal(a, b) for a, b in zip(before, weights(trainer)))
+    assert not torch.equal(before[0], weights(trainer)[0])  # the convolution's
     assert not trainer.encoder.training and torch.equal(torch.get_rng_state(), state)
 
 
