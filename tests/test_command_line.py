@@ -124,7 +124,7 @@ def test_lists(capsys):
     listed = capsys.readouterr().out
     assert all(name in listed for name in RECIPES)
     main(["recipes", "photo", "groco"])
-    assert capsys.readouterr().out.count("\n") == 1
+    assert capsys.readouterr().out.count("\n") == 2
     main(["data"])
     assert capsys.readouterr().out.split() == list(data.NAMES)
     main(["data", "photo-patches"])
@@ -146,6 +146,7 @@ def shown(capsys, *words: str) -> str:
         ("data", ["[NAME ...]", "--root", "--size", *data.NAMES]),
         ("pretrain", ["RECIPE", "--out", "--resume, --no-resume", "--device", "cuda", *DEFAULTS]),
         ("campaign", ["FILTER", "--data", "--pixels", "--seeds", "--epochs", *data.NAMES]),
+        ("search", ["FILTER", "--seeds", "--results", "data/results/search"]),
         ("evaluate", ["RUN", "--record", "--all", "--pixels", "--device"]),
         ("embed", ["RUN FOLDER", "--out", "--size", "--batch"]),
         ("export", ["RUN", "--out"]),

@@ -8,22 +8,14 @@ import shlex
 from contextlib import ExitStack
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import arg
 
+from setclr.cli.options import PROTOCOLS, SETS, Compiled, Device, Names, Pixels, Root, Run, filtered, named
+
 if TYPE_CHECKING:
     from setclr.recipes import Recipe
-
-Run = Annotated[Path, arg(metavar="RUN", help="Folder that `pretrain` wrote.")]
-Root = Annotated[Path, arg(help="Folder of the data sets; what can be downloaded is downloaded to it.")]
-Compiled = Literal["auto", "yes", "no"]
-Device = Annotated[str | None, arg(help="cpu, cuda, cuda:1, …; None takes a GPU if there is one.")]
-Pixels = Annotated[str, arg(help='Where the pixels come from, for the record: original, or e.g. "JPEG q75".')]
-SETS = "photo-patches, stereo-patches, mnist, cifar10, cifar100, svhn, stl10, tiny-imagenet, imagenet100, "
-SETS += "imagenet or folder:PATH"
-PROTOCOLS = "setclr (the project's own), qare, groco, iot, iot-moco, mmcl, mmcl-imagenet, mmcl-imagenet100"
-Names = Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")]
 
 
 def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /) -> None:
@@ -49,31 +41,6 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
     if exact:
         describe(words[0])
-
-
-def named(words: tuple[str, ...]) -> list[str]:
-    """The recipes whose names have all of these words. Raises ValueError if there are none."""
-    from setclr.checks import nearest
-    from setclr.recipes import RECIPES
-
-    names = [name for name in RECIPES if all(word in name for word in words)]
-    if not names:
-        text = " ".join(words)
-        near = f"the nearest are {', '.join(nearest(text, RECIPES, 3))}; setclr recipes lists them all"
-        raise ValueError(f"no recipe's name has all of {text!r}; {near}")
-    return names
-
-
-def filtered(filter: str, seeds: tuple[int, ...]) -> tuple[list[str], tuple[int, ...]]:
-    """The recipes and seeds that a campaign's filter takes. Raises ValueError if there are none."""
-    from setclr.recipes import RECIPES
-
-    text, at, own = filter.partition("@")
-    if at:
-        if not all(seed.isdecimal() for seed in own.split(",")):
-            raise ValueError(f"filter must end with its seeds, NAME@0,1,2, got {filter!r}")
-        seeds = tuple(map(int, own.split(",")))
-    return [text] if text in RECIPES else named((text,)), seeds
 
 
 def describe(name: str) -> None:
@@ -186,6 +153,37 @@ def campaign(
     names, seeds = filtered(filter, seeds)
     chosen = {name: replace(RECIPES[name], **changes) for name in names}
     for line in campaign(chosen, seeds, runs, results, root, device, pixels, typed, protocol):
+        print(line, flush=True)
+
+
+def search(
+    filter: Annotated[str, arg(metavar="FILTER")],
+    /,
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
+    runs: Path = Path("data/runs/search"),
+    results: Path = Path("data/results/search"),
+    root: Root = Path("data"),
+    device: Device = None,
+    *,
+    typed: str,
+) -> None:
+    """Find the best learning rate and loss parameter of each recipe on validation images, a fifth of the
+    training images. Then train with these and every seed, and measure on the test images. Last, train all
+    values of the parameter with three seeds. Repeat the command to do what is left; several at once share the
+    work.
+
+    Args:
+        filter: As in `setclr campaign`.
+        seeds: Of the runs with the best settings.
+        runs: Folder of the runs.
+        results: Folder of the records; those of the search lie in its folder trials.
+    """
+    from setclr.recipes import RECIPES
+    from setclr.reports import search
+
+    names, seeds = filtered(filter, seeds)
+    wanted = {name: RECIPES[name] for name in names}
+    for line in search(wanted, seeds, runs, results, root, device, typed):
         print(line, flush=True)
 
 

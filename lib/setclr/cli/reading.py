@@ -17,7 +17,7 @@ with extra("train"):
 
     from setclr.cli import commands
 
-NAMES = ("recipes", "data", "pretrain", "campaign", "evaluate", "embed", "export", "results")
+NAMES = ("recipes", "data", "pretrain", "campaign", "search", "evaluate", "embed", "export", "results")
 
 
 def command(words: list[str]) -> Callable[[], None]:

@@ -37,6 +37,15 @@ COMPARISON = {
     for name, loss in COMPARED.items()
 }
 
+# The same in small, for `search`: each loss at its own rate and knob. In float32, which every machine has.
+SEARCHED = {
+    f"compare-photo-{name}": Recipe(
+        loss, views="photo", last_norm=True, batch=128, epochs=20, precision="float32"
+    )
+    for name, loss in COMPARED.items()
+    if not name.startswith(("iot-total", "iot-both"))
+}
+
 # Beside the column Conv-4, CIFAR-10 of QARe's tables 2 and 3, at its budget and settings.
 BESIDE = {"groco": "groco", "iot": "iot-rows-uniform", "mmcl-inv": "mmcl-inv", "mmcl-exact": "mmcl-exact"}
 COLUMN = {
@@ -54,6 +63,7 @@ RECIPES: dict[str, Recipe] = {
     "cifar10-infonce": Recipe(INFONCE, data="cifar10", views="qare", epochs=5, lr=3e-3),
     "cifar10-groco": Recipe(GROCO, data="cifar10", views="qare", epochs=5, lr=3e-3, last_norm=True),
     **COMPARISON,
+    **SEARCHED,
     **COLUMN,
     **RECIPES_OF_PAPERS,
 }

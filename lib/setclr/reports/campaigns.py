@@ -6,19 +6,25 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from setclr import training
+from setclr.data import ImageSet
 from setclr.evaluation.protocols import OWN, protocol_named, protocol_of
 from setclr.recipes.recipe import Recipe
 from setclr.reports.records import counted, describe_machine, record
 from setclr.reports.tables import evaluate, labelled
+from setclr.training.devices import choose_device
 from setclr.training.pretraining import of_this_recipe
-from setclr.training.run import refuse_other_recipe
+from setclr.training.run import load_run, refuse_other_recipe
+
+RECORDED = "recorded before"
 
 
 def campaign(
     recipes: dict[str, Recipe], seeds: Iterable[int], runs: Path, results: Path, root: Path = Path("data"),
     device: str | None = None, pixels: str = "original", command: str = "", protocol: str | None = None,
-    train: Callable = training.pretrain,
+    train: Callable = training.pretrain, split: str = "test", keep_diverged: bool = False,
 ) -> Iterator[str]:  # fmt: skip
     """Train every recipe with every seed; yields a line for each.
 
@@ -31,27 +37,31 @@ def campaign(
     Recipes go by name; the record is results/NAME-seedS.json, the run runs/NAME-seedS. Records keep `pixels`,
     their source, and `command`, which was given. Each is measured by the `protocol`; None: by that of its
     name (`evaluation.protocols.protocol_of`). `train` is `pretrain`, or a function with its arguments.
+    `split`: measure on the "test" images, or on "validation" images, which are then not trained on
+    (`tables.labelled`). `keep_diverged`: a run that diverges gets a record with the reason as "diverged" and
+    without accuracies, so that it is not tried again.
 
-    Raises what `train` and `evaluate` do.
+    Raises what `train`, `labelled` and `evaluate` do.
     """
     measures = {name: protocol_of(name) if protocol is None else protocol for name in recipes}
     for by in measures.values():
         protocol_named(by)
-    sets: dict[tuple, tuple] = {}
+    sets_of = sets_in(root, split)
 
     def finish(recipe: Recipe, path: Path, out: Path, by: str) -> str:
+        part = {"images": sets_of(recipe, by)[0]} if split == "validation" else {}
         try:
-            run = train(recipe, out, root=root, device=device)
+            run = train(recipe, out, root=root, device=device, **part)
         except FloatingPointError as error:
+            if keep_diverged:
+                run = load_run(out)
+                machine = describe_machine(run.encoder.to(choose_device(device)))
+                record(path, run, pd.DataFrame(), {}, pixels, command, machine, by, str(error))
             return str(error)
-        key = (recipe.data, recipe.size, recipe.view_size, by)
-        if key not in sets:
-            sets.clear()
-            sets[key] = labelled(recipe, root, by)
-        train_set, test_set = sets[key]
+        train_set, test_set = sets_of(recipe, by)
         table = evaluate(run, train_set, test_set, protocol=by)
-        machine = describe_machine(run.encoder)
-        record(path, run, table, counted(train_set, test_set), pixels, command, machine, by)
+        images, machine = counted(train_set, test_set, split), describe_machine(run.encoder)
+        record(path, run, table, images, pixels, command, machine, by)
         return ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
 
     for seed in seeds:
@@ -65,6 +75,21 @@ def campaign(
                 else:
                     said = recorded(path, recipe, by) or begun_otherwise(out, recipe)
                 yield f"{title}: {said or finish(recipe, path, out, by)}"
+
+
+def sets_in(root: Path, split: str) -> Callable[[Recipe, str], tuple[ImageSet, ImageSet]]:
+    """A function that gives a recipe's labelled images for a protocol, and holds them until others are asked
+    for."""
+    sets: dict[tuple, tuple[ImageSet, ImageSet]] = {}
+
+    def sets_of(recipe: Recipe, by: str) -> tuple[ImageSet, ImageSet]:
+        key = (recipe.data, recipe.size, recipe.view_size, by)
+        if key not in sets:
+            sets.clear()
+            sets[key] = labelled(recipe, root, by, split)
+        return sets[key]
+
+    return sets_of
 
 
 @contextmanager
@@ -96,7 +121,7 @@ def recorded(path: Path, recipe: Recipe, protocol: str) -> str:
     if (by := kept.get("protocol", OWN)) != protocol:
         differ = f"protocol {by!r} there, {protocol!r} now"
         return f"{path}: holds a run measured otherwise ({differ}); choose another results=, or remove it"
-    return "recorded before"
+    return RECORDED
 
 
 def begun_otherwise(out: Path, recipe: Recipe) -> str:

@@ -27,19 +27,20 @@ def describe_machine(encoder: nn.Module) -> dict:
             "torch": torch.__version__}  # fmt: skip
 
 
-def counted(train: ImageSet, test: ImageSet) -> dict[str, int]:
-    return {"train": len(train), "test": len(test)}
+def counted(train: ImageSet, test: ImageSet, split: str = "test") -> dict[str, int]:
+    return {"train": len(train), split: len(test)}
 
 
 def record(
     path: Path, run: Run, table: pd.DataFrame, images: dict, source: str, command: str, machine: dict,
-    protocol: str = OWN,
+    protocol: str = OWN, diverged: str = "",
 ) -> None:  # fmt: skip
     """Write a result to a JSON file with all that is needed to trace it.
 
-    `images` are the numbers of labelled ones, "train" and "test"; `source` is that of the pixels, such as
+    `images` are the numbers of labelled ones (`counted`); `source` is that of the pixels, such as
     "original" or "JPEG q75"; `command` made the record; `machine` evaluated (`describe_machine`), by the
-    `protocol` of that name. The file is replaced in one step.
+    `protocol` of that name. `diverged` says what became NaN, where that ended the run. The file is replaced
+    in one step.
     """
     result = {
         "accuracy_percent": {row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
@@ -47,6 +48,7 @@ def record(
         "images": images, "pixels": source, "protocol": protocol, "precision": run.precision,
         "compiled": run.compiled, "recipe": run.recipe.to_dict(),
         "evaluated_with": command, "machine": machine, "history": run.rows,
+        **({"diverged": diverged} if diverged else {}),
     }  # fmt: skip
     with replacing(path) as file:
         file.write((json.dumps(result, indent=1) + "\n").encode())
@@ -54,12 +56,15 @@ def record(
 
 def summary(folder: Path) -> str:
     """The records of a folder as a Markdown table; seeds of one recipe share a line, as mean ± spread.
+    Runs that diverged are left out.
 
     Raises FileNotFoundError where the folder holds no records.
     """
     groups: dict[tuple, list[dict]] = {}
     for path in sorted(folder.glob("*.json")):
         kept = json.loads(path.read_text())
+        if "diverged" in kept:
+            continue
         recipe = tuple((k, v) for k, v in (DEFAULTS | kept["recipe"]).items() if k != "seed")
         used = kept.get("precision", "float32")
         protocol = kept.get("protocol", OWN)

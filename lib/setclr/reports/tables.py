@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from setclr import data
+from setclr.checks import choice
 from setclr.data import ImageSet
 from setclr.evaluation.frozen import features, pixels
 from setclr.evaluation.matching import matching_accuracy
@@ -19,7 +20,7 @@ from setclr.evaluation.probes import linear_probe, probe_on_views
 from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, Protocol, protocol_named
 from setclr.evaluation.retrieval import retrieval_at_1
 from setclr.evaluation.transfers import accuracy
-from setclr.evaluation.tuning import check_classes
+from setclr.evaluation.tuning import check_classes, held_out
 from setclr.recipes.recipe import Recipe
 from setclr.training.distributed import from_first, world
 from setclr.training.run import Run, new_run
@@ -165,13 +166,24 @@ def side_of_photographs(recipe: Recipe) -> int | None:
     return recipe.view_size if files and not recipe.size else None
 
 
-def labelled(recipe: Recipe, root: str | Path = "data", protocol: str = OWN) -> tuple[ImageSet, ImageSet]:
-    """The labelled training and test images of a recipe's data set. Files are resized to its views' side; to
-    8/7 of it for protocols that show the encoder the central 7/8, as 224 of 256.
+def labelled(
+    recipe: Recipe, root: str | Path = "data", protocol: str = OWN, split: str = "test"
+) -> tuple[ImageSet, ImageSet]:
+    """The labelled training images of a recipe's data set and those to measure on. Files are resized to its
+    views' side; to 8/7 of it for protocols that show the encoder the central 7/8, as 224 of 256.
 
-    With many processes the first makes or downloads them before the others load them.
+    `split`: "test", all training images and the test images; or "validation", four fifths of each class of
+    the training images and the last fifth, always the same.
+
+    With many processes the first makes or downloads them before the others load them. Raises ValueError for
+    another split, and for "validation" where the training images are not these: unlabelled ones, or files
+    from which views are cut at full resolution.
     """
+    choice("split", split, ("test", "validation"))
     side = side_of_photographs(recipe)
+    if split == "validation" and (side or data.pretraining_split(recipe.data) != "train"):
+        wanted = "data must be labelled images of one size for a validation split"
+        raise ValueError(f"{wanted}, got {recipe.data!r}; give a folder a size=, or take another set")
     size = recipe.size or (side and round(side / protocol_named(protocol).centre))
 
     def load(split: str) -> ImageSet:
@@ -179,4 +191,4 @@ def labelled(recipe: Recipe, root: str | Path = "data", protocol: str = OWN) -> 
 
     if world() > 1:
         from_first(lambda: len(load("train")) + len(load("test")))
-    return load("train"), load("test")
+    return (load("train"), load("test")) if split == "test" else held_out(load("train"))

@@ -1,0 +1,42 @@
+"""What several commands take: options with their help, and a filter of recipes' names."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import arg
+
+Run = Annotated[Path, arg(metavar="RUN", help="Folder that `pretrain` wrote.")]
+Root = Annotated[Path, arg(help="Folder of the data sets; what can be downloaded is downloaded to it.")]
+Compiled = Literal["auto", "yes", "no"]
+Device = Annotated[str | None, arg(help="cpu, cuda, cuda:1, …; None takes a GPU if there is one.")]
+Pixels = Annotated[str, arg(help='Where the pixels come from, for the record: original, or e.g. "JPEG q75".')]
+SETS = "photo-patches, stereo-patches, mnist, cifar10, cifar100, svhn, stl10, tiny-imagenet, imagenet100, "
+SETS += "imagenet or folder:PATH"
+PROTOCOLS = "setclr (the project's own), setclr-projection, qare, groco, iot, iot-moco, mmcl, mmcl-imagenet, "
+PROTOCOLS += "mmcl-imagenet100"
+Names = Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")]
+
+
+def named(words: tuple[str, ...]) -> list[str]:
+    """The recipes whose names have all of these words. Raises ValueError if there are none."""
+    from setclr.checks import nearest
+    from setclr.recipes import RECIPES
+
+    names = [name for name in RECIPES if all(word in name for word in words)]
+    if not names:
+        text = " ".join(words)
+        near = f"the nearest are {', '.join(nearest(text, RECIPES, 3))}; setclr recipes lists them all"
+        raise ValueError(f"no recipe's name has all of {text!r}; {near}")
+    return names
+
+
+def filtered(filter: str, seeds: tuple[int, ...]) -> tuple[list[str], tuple[int, ...]]:
+    """The recipes and seeds that a campaign's filter takes. Raises ValueError if there are none."""
+    from setclr.recipes import RECIPES
+
+    text, at, own = filter.partition("@")
+    if at:
+        if not all(seed.isdecimal() for seed in own.split(",")):
+            raise ValueError(f"filter must end with its seeds, NAME@0,1,2, got {filter!r}")
+        seeds = tuple(map(int, own.split(",")))
+    return [text] if text in RECIPES else named((text,)), seeds

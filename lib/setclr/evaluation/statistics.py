@@ -1,0 +1,58 @@
+"""Whether two ways of training differ: runs paired by seed, and corrections for many such questions."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from setclr.checks import integer, number
+
+
+class Paired(NamedTuple):
+    """What the differences a − b of paired runs say."""
+
+    difference: float  # their mean
+    low: float  # the interval of the mean
+    high: float
+    p: float  # two-sided, of the mean being 0
+
+
+def paired(a: Sequence[float], b: Sequence[float], level: float = 0.95, questions: int = 1) -> Paired:
+    """Student's t-test for pairs, and the t interval of the mean difference.
+
+    a and b (n,) are results of the same n seeds. With m `questions` the intervals of all m together cover the
+    truth with probability ≥ level, each having a level of 1 − (1 − level)/m (Bonferroni). Where all
+    differences are equal, the interval is that point, and p is 0, or 1 where they vanish.
+
+    Raises ValueError where a and b are not n ≥ 2 finite numbers each, or level or questions cannot be
+    used.
+    """
+    x, y = (np.asarray(values, dtype=float) for values in (a, b))
+    if x.ndim != 1 or x.shape != y.shape or len(x) < 2 or not np.isfinite(x - y).all():
+        got = f"shapes {x.shape} and {y.shape}, {np.isfinite(x).sum()} and {np.isfinite(y).sum()} finite"
+        raise ValueError(f"a and b must be n >= 2 finite numbers each, a pair a seed, got {got}")
+    number("level", level, above=0, most=1 - 1e-9)
+    integer("questions", questions, least=1)
+    gap = x - y
+    mean, error = gap.mean(), gap.std(ddof=1) / len(gap) ** 0.5
+    half = error * stats.t.isf((1 - level) / questions / 2, len(gap) - 1)
+    if error == 0:
+        return Paired(mean, mean, mean, float(mean == 0))
+    return Paired(mean, mean - half, mean + half, 2 * stats.t.sf(abs(mean) / error, len(gap) - 1))
+
+
+def holm(p: Sequence[float]) -> np.ndarray:
+    """The p-values (m,) of a family of questions, adjusted after Holm (1979), in their order.
+
+    Those ≤ α are of differences of which, with probability ≥ 1 − α, none is an accident, however the
+    questions depend on one another. Raises ValueError where a value is not within 0 and 1.
+    """
+    values = np.asarray(p, dtype=float)
+    if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
+        raise ValueError(f"p must be numbers from 0 to 1, got {p!r}; leave out tests that gave none")
+    order = values.argsort(kind="stable")
+    steps = (len(values) - np.arange(len(values))) * values[order]
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.maximum.accumulate(steps).clip(max=1)
+    return adjusted

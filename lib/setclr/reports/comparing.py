@@ -1,0 +1,77 @@
+"""Tables that compare losses by their records: means with spread, and all pairs with corrections."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import pandas as pd
+
+from setclr.evaluation.statistics import holm, paired
+from setclr.recipes.knobs import knob, knob_value
+from setclr.reports.records import column_of
+
+METRICS = ("knn", "linear")
+
+
+def read(folder: str | Path) -> pd.DataFrame:
+    """The records of a folder of `search`, a row for each, sorted by name and seed.
+
+    Columns: name, seed, lr, knob (its name), value (the knob's), knn, linear (per cent, NaN where the run
+    diverged), diverged, collapsed. A run collapsed if it diverged, or if the kNN accuracy of the trained
+    encoder is not above that of its first weights.
+
+    Raises FileNotFoundError where the folder has no records; ValueError where a record's loss has no knob.
+    """
+    rows = []
+    for path in sorted(Path(folder).glob("*.json")):
+        kept = json.loads(path.read_text())
+        recipe, diverged = kept["recipe"], "diverged" in kept
+        row = {"name": path.stem.rpartition("-seed")[0], "seed": recipe["seed"], "lr": recipe["lr"],
+               "knob": knob(recipe["loss"]).name, "value": knob_value(recipe["loss"]), "knn": float("nan"),
+               "linear": float("nan"), "diverged": diverged, "collapsed": diverged}  # fmt: skip
+        if not diverged:
+            measured = kept["accuracy_percent"]
+            columns = {metric: column_of(measured["trained"], metric) for metric in METRICS}
+            row |= {metric: measured["trained"][column] for metric, column in columns.items()}
+            row["collapsed"] = row["knn"] <= measured["untrained"][columns["knn"]]
+        rows.append(row)
+    if not rows:
+        raise FileNotFoundError(f"{folder}: no records there; setclr search FILTER makes some")
+    return pd.DataFrame(rows).sort_values(["name", "seed"], ignore_index=True)
+
+
+def means(runs: pd.DataFrame) -> pd.DataFrame:
+    """A row for each name of `read`'s table: its setting, how many runs learnt and collapsed, and of those
+    that learnt the mean and the standard deviation over seeds, as knn, "knn ±", linear, "linear ±"."""
+    groups = runs.groupby("name", sort=False)
+    table = groups[["lr", "knob", "value"]].first()
+    table["learnt"] = groups["collapsed"].agg(lambda x: int((~x).sum()))
+    table["collapsed"] = groups["collapsed"].sum()
+    learnt = runs[~runs["collapsed"]].groupby("name")
+    for metric in METRICS:
+        table[metric], table[f"{metric} ±"] = learnt[metric].mean(), learnt[metric].std()
+    return table
+
+
+def pairs(runs: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
+    """All pairs of names of `read`'s table, compared by kNN and by the linear probe.
+
+    Runs are paired by seed; those that collapsed are left out, and so are pairs with fewer than two seeds.
+    Columns: metric, a, b, seeds (how many), difference (mean of a − b, in points), low and high, p and holm.
+    The pairs of a metric are one family: `holm` is p adjusted for all of them, and the intervals cover all
+    differences at once with probability ≥ level (`evaluation.statistics`). These are Bonferroni's, a little
+    wider than Holm's test is strict: a pair may pass the test with 0 just inside its interval.
+    """
+    tables = []
+    for metric in METRICS:
+        wide = runs[~runs["collapsed"]].pivot(index="seed", columns="name", values=metric)
+        both = {couple: wide[list(couple)].dropna() for couple in combinations(wide.columns, 2)}
+        both = {couple: found for couple, found in both.items() if len(found) > 1}
+        rows = [
+            {"metric": metric, "a": a, "b": b, "seeds": len(found),
+             **paired(found[a], found[b], level, len(both))._asdict()}
+            for (a, b), found in both.items()
+        ]  # fmt: skip
+        table = pd.DataFrame(rows, columns=["metric", "a", "b", "seeds", "difference", "low", "high", "p"])
+        tables.append(table.assign(holm=holm(table["p"])))
+    return pd.concat(tables, ignore_index=True)

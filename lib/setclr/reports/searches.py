@@ -1,0 +1,85 @@
+"""A comparison that holds: every loss at the rate and the knob that suit it, found on validation images."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from setclr import training
+from setclr.evaluation.protocols import OWN, protocol_named, protocol_of
+from setclr.recipes.knobs import grid
+from setclr.recipes.recipe import Recipe
+from setclr.reports.campaigns import RECORDED, campaign, recorded
+from setclr.reports.comparing import read
+from setclr.reports.tables import device_of, labelled, measure
+from setclr.training.run import Run
+
+TRIALS = "trials"  # the folder of the validation runs, with one folder for each recipe
+CURVE_SEEDS = (0, 1, 2)
+POINTS = 10  # at which the final runs are measured while they train
+
+
+def search(
+    recipes: dict[str, Recipe], seeds: Iterable[int], runs: Path, results: Path, root: Path = Path("data"),
+    device: str | None = None, command: str = "",
+) -> Iterator[str]:  # fmt: skip
+    """Choose each recipe's rate and knob, train it so with all seeds, then train the knob's other values;
+    yields a line for each run.
+
+    1. Trials: every setting of `knobs.grid`, as many for each recipe, with seed 0, on four fifths of the
+       training images, measured on the last fifth. The best kNN is chosen (`chosen`).
+    2. Final runs: that setting with all `seeds` on all training images, measured on the test images, also
+       while it trains: ten times in the record's history, by the project's own protocol.
+    3. Curves: at the chosen rate every value of the knob, as in 1, with seeds 0, 1 and 2.
+
+    Records are results/NAME-seedS.json and results/trials/NAME/SETTING-seedS.json (`comparing.read`); runs
+    lie likewise. It can be killed, repeated and shared as a `campaign` can; runs that diverge are recorded as
+    diverged. A recipe whose trials are not all there, since another process is at them, waits for the next
+    call, and the line says so.
+
+    Raises what `campaign` and `grid` do.
+    """
+    grids = {name: grid(recipe) for name, recipe in recipes.items()}
+    run = partial(campaign, root=root, device=device, command=command, keep_diverged=True)
+
+    def trials(name: str, settings: dict[str, Recipe], seeds: Iterable[int]) -> Iterator[str]:
+        folders = runs / TRIALS / name, results / TRIALS / name
+        for line in run(settings, seeds, *folders, protocol=protocol_of(name), split="validation"):
+            yield f"{name} {line}"
+
+    for name, settings in grids.items():
+        yield from trials(name, settings, (0,))
+    best = {}
+    for name, settings in grids.items():
+        if title := chosen(settings, results / TRIALS / name, protocol_of(name)):
+            best[name] = settings[title]
+        yield f"{name}: {title or 'no choice yet, trials are lacking or all diverged'}"
+    yield from run(best, seeds, runs, results, train=measured_often)
+    for name, recipe in best.items():
+        curve = {title: one for title, one in grids[name].items() if one.lr == recipe.lr}
+        yield from trials(name, curve, CURVE_SEEDS)
+
+
+def chosen(settings: dict[str, Recipe], folder: Path, protocol: str) -> str | None:
+    """The setting whose trial with seed 0 has the best kNN accuracy, of equal ones the first; None where
+    trials are lacking or all diverged. kNN decides since, unlike the probe, it has no rate of its own."""
+    for title, recipe in settings.items():
+        if recorded(folder / f"{title}-seed0.json", replace(recipe, seed=0), protocol) != RECORDED:
+            return None
+    found = read(folder).query("seed == 0 and not diverged").set_index("name")["knn"]
+    scores = {title: found[title] for title in settings if title in found}
+    return max(scores, key=scores.__getitem__, default=None)
+
+
+def measured_often(recipe: Recipe, out: Path, **where: Any) -> Run:
+    """`pretrain`, with test accuracies in the history after every tenth of the epochs."""
+    train, test = labelled(recipe, where["root"])
+    every = max(1, recipe.epochs // POINTS)
+
+    def accuracies(run: Run) -> dict[str, float] | None:
+        if not run.rows or len(run.rows) % every:
+            return None
+        return measure(run.encoder, train, test, device_of(run), protocol_named(OWN), True).numbers
+
+    return training.pretrain(recipe, out, **where | {"on_epoch": accuracies})
