@@ -17,6 +17,7 @@ import pytest
 import yaml
 from notebook_tools import FOLDER, HERE, notebooks
 from playwright.sync_api import expect, sync_playwright
+from touchable import TOUCHABLE
 
 pytestmark = pytest.mark.browser
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -59,6 +60,7 @@ def lab(tmp_path_factory):
             if cell.cell_type == "code":
                 cell.outputs = []
         nbformat.write(notebook, folder / path.name)
+    nbformat.write(page_of_handles(), folder / "handles.ipynb")
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -84,6 +86,16 @@ def lab(tmp_path_factory):
     finally:
         server.terminate()
         server.wait(HANGS)
+
+
+def page_of_handles():
+    """A notebook that shows every panel with handles."""
+    page = nbformat.v4.new_notebook()
+    page.cells = [nbformat.v4.new_code_cell("from setclr import explore\n\npanels = []")]
+    page.cells += [
+        nbformat.v4.new_code_cell(f"panels.append(explore.{name}())\npanels[-1]") for name in TOUCHABLE
+    ]
+    return page
 
 
 NOTEBOOK = "jupyterapp.shell.currentWidget.context.model.toJSON()"
@@ -146,6 +158,89 @@ def test_a_slider_moved_by_keyboard_changes_the_picture(page, lab, notebook):
     expect(sentence).not_to_contain_text(re.compile(after))
     assert_no_cell_failed(page)
     page.evaluate("jupyterapp.serviceManager.sessions.shutdownAll()")
+
+
+def readouts(panel) -> list[str]:
+    """What the sliders of a panel say, those that are folded too."""
+    return panel.locator(".widget-readout").all_text_contents()
+
+
+@pytest.fixture(scope="module")
+def handles(page, lab):
+    run_all(page, lab("handles"))
+    yield page.locator(".setclr-panel")
+    page.evaluate("jupyterapp.serviceManager.sessions.shutdownAll()")
+
+
+@pytest.mark.parametrize("name", TOUCHABLE)
+def test_a_handle_that_is_dragged_moves_control_picture_and_sentence(page, handles, name):
+    panel = handles.nth(TOUCHABLE.index(name))
+    panel.scroll_into_view_if_needed()
+    grips = panel.locator(".setclr-handle")
+    assert grips.count() > 0
+    for number in range(grips.count()):
+        drag_and_press(page, panel, grips.nth(number))
+
+
+def drag_and_press(page, panel, grip) -> None:
+    """Drag a handle towards the middle of the picture, reset, and move it by the arrow keys."""
+    picture, sentence = panel.locator(".setclr-picture"), panel.locator(".setclr-sentence")
+    grip.scroll_into_view_if_needed()
+    before, said, set_to = picture.get_attribute("src"), sentence.text_content(), readouts(panel)
+    box, stage = grip.bounding_box(), panel.locator(".setclr-stage").bounding_box()
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    aim = stage["x"] + 0.45 * stage["width"], stage["y"] + 0.45 * stage["height"]
+    way = [0.35 * (to - at) or 20 for at, to in zip(middle, aim)]
+    page.mouse.move(*middle)
+    page.mouse.down()
+    page.mouse.move(middle[0] + way[0], middle[1] + way[1], steps=5)
+    expect(picture).not_to_have_attribute("src", before)
+    expect(sentence).not_to_have_text(said)
+    page.mouse.up()
+    assert readouts(panel) != set_to
+
+    panel.get_by_role("button", name="reset").click()
+    expect(sentence).to_have_text(said)
+    grip.focus()
+    for key in ("ArrowRight", "ArrowUp"):
+        page.keyboard.press(key)
+    expect(sentence).not_to_have_text(said)
+    panel.get_by_role("button", name="reset").click()
+    expect(sentence).to_have_text(said)
+
+
+def test_three_seconds_of_dragging_leave_no_picture_behind(page, handles):
+    panel = handles.nth(TOUCHABLE.index("street"))
+    panel.scroll_into_view_if_needed()
+    grip, picture = panel.locator('.setclr-handle[data-name="rocket"]'), panel.locator(".setclr-picture")
+    count = """image => { window.pictures = 0; const more = changes => window.pictures += changes.length;
+               new MutationObserver(more).observe(image, {attributes: true, attributeFilter: ['src']}) }"""
+    picture.evaluate(count)
+    box = grip.bounding_box()
+    page.mouse.move(box["x"] + 14, box["y"] + 14)
+    page.mouse.down()
+    end, moves = time.monotonic() + 3, 0
+    while time.monotonic() < end:
+        moves += 1
+        page.mouse.move(box["x"] + 14 + moves % 90, box["y"] + 14 + moves % 70)
+    drawn = page.evaluate("window.pictures")
+    page.wait_for_timeout(3000)
+    late = page.evaluate("window.pictures") - drawn
+    page.mouse.up()
+    assert drawn >= 1 and late <= 2, f"{moves} moves, {drawn} pictures while dragging, {late} after it"
+    panel.get_by_role("button", name="reset").click()
+
+
+def test_pointing_at_a_thing_lights_up_all_its_places(page, handles):
+    panel = handles.nth(TOUCHABLE.index("street"))
+    panel.scroll_into_view_if_needed()
+    lights, tip = panel.locator(".setclr-lights > *"), panel.locator(".setclr-tip")
+    grip = panel.locator('.setclr-handle[data-name="coffee"]').bounding_box()
+    page.mouse.move(grip["x"] + 14, grip["y"] + 14)
+    expect(lights).to_have_count(2)
+    expect(tip).to_have_text(re.compile("coffee: weight"))
+    page.mouse.move(5, 5)
+    expect(lights).to_have_count(0)
 
 
 def assert_no_cell_failed(page) -> None:

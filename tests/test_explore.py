@@ -12,9 +12,12 @@ import matplotlib.figure
 import numpy as np
 import pytest
 from PIL import Image
+from touchable import TOUCHABLE
 
 from setclr import explore
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider, still
+from setclr.explore.kit.controls import log_slider, options, slider
+from setclr.explore.kit.panel import Drawing, Panel
+from setclr.explore.kit.png import still
 from setclr.explore.sorting.five_numbers import descend, groco, info_nce
 
 
@@ -101,11 +104,23 @@ def test_colours_are_of_the_palette_that_everybody_can_tell_apart():
         assert not re.fullmatch(r"tab:\w+|C\d|red|green|blue|orange|jet|rainbow|RdBu\w*|viridis", word), name
 
 
+def test_the_browser_test_knows_which_panels_can_be_touched(panel, request):
+    assert bool(panel.handles) == (request.node.callspec.params["panel"] in TOUCHABLE)
+
+
+def test_a_handle_put_where_it_is_moves_nothing(panel):
+    """Its way from the controls to the picture and back are the same way."""
+    for name, handle in panel.handles.items():
+        before, (x, y) = panel.values, handle.place(panel.values)
+        panel.on_event({"event": "", "handle": name, "x": x, "y": y})
+        assert panel.values == pytest.approx(before), name
+
+
 def test_the_quick_picture_has_the_pixels_of_the_canvas(panel):
     quick = panel.png(small=False)
     Image.open(io.BytesIO(quick)).verify()
     assert np.array_equal(Image.open(io.BytesIO(quick)), panel.figure.canvas.buffer_rgba())
-    assert panel._image.value == quick
+    assert panel.front.shown["picture"] == quick
 
 
 def test_sliders_start_on_their_grid(panel):
@@ -162,7 +177,9 @@ def test_an_exception_reaches_the_cell_and_shows_in_the_panel():
     panel = Panel(build, {"x": slider("x", 0, 0, 3, 1)})
     with pytest.raises(ZeroDivisionError, match="x is too large"):
         panel.controls["x"].value = 2
-    assert "x is too large" in panel.widget.children[-1].value
+    assert "x is too large" in panel.front.shown["sentence"] and panel.front.shown["failed"]
+    panel.controls["x"].value = 1
+    assert panel.front.shown["sentence"] == "A line." and not panel.front.shown["failed"]
 
 
 def test_sliders_are_described_and_marked():

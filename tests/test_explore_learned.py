@@ -21,7 +21,7 @@ from setclr.explore.family.anchor_list import (
     top_of,
 )
 from setclr.explore.kit.few_patches import augmented_pair, few_patches, icons, unlearned
-from setclr.explore.kit.panel import DPI
+from setclr.explore.kit.png import DPI
 from setclr.explore.kit.tiles import tiles
 from setclr.explore.trained.class_confusions import by_neighbours, favourite
 from setclr.explore.trained.feature_maps import CANVAS, FRAMED, labelled, maps_of, middle, same_nearest, stamp

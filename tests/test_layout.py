@@ -20,7 +20,8 @@ NAMES = ["setclr", *(found.name for found in pkgutil.walk_packages(setclr.__path
 # From the top down; an import leads to a lower floor, or stays within its package.
 FLOORS = [
     {"__main__"},
-    {"cli", "explore"},
+    {"cli", "teach"},
+    {"explore"},
     {"reports"},
     {"evaluation"},
     {"training"},

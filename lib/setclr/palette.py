@@ -7,3 +7,9 @@ GREY = "#8a8a8a"
 OCHRE, PINE = "#9a6a00", "#00734f"  # orange and green for words, dark enough to be read on white
 MIST = "#cfe6f6"  # sky, paler, for areas
 FIELD = ("#f3c9a3", "#fbead9", "#deebf5", "#a9cbe6")  # vermilion to blue, pale: the four bands of a machine
+
+INK = "#222222"  # of the signs ● ■ ★ ✚, which have no colour of their own
+OF_LOSS = {  # one colour each in the whole course
+    "InfoNCE": BLUE, "LinearAssignment": BLACK, "SparseCLR": GREEN, "QARe": PURPLE, "GroCo": ORANGE,
+    "IOT": SKY, "MMCL": VERMILION,
+}  # fmt: skip

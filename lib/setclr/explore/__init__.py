@@ -17,6 +17,7 @@ from setclr.explore.family.family_matrices import family_matrices
 from setclr.explore.family.one_idea import one_idea
 from setclr.explore.machines.machine_plane import machine_plane
 from setclr.explore.machines.solver_race import solver_race
+from setclr.explore.machines.street import street
 from setclr.explore.machines.support_images import support_images
 from setclr.explore.sets.qare_descent import qare_descent
 from setclr.explore.sets.quadratic_histogram import quadratic_histogram
@@ -61,6 +62,7 @@ __all__ = [
     "softened_assignment",
     "solver_race",
     "sorting_wires",
+    "street",
     "support_drag",
     "support_images",
     "temperature_and_beta",

@@ -7,7 +7,8 @@ from matplotlib.collections import LineCollection, PolyCollection
 from torch import Tensor
 
 from setclr.explore.assignments.things import random_things
-from setclr.explore.kit.panel import Drawing, Panel, slider
+from setclr.explore.kit.controls import slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import SHADES, Part, bare, cell_outlines, cells, frames, numbers
 from setclr.inner import linear_assignment
 from setclr.palette import BLACK, GREY, MIST, SKY, VERMILION, YELLOW

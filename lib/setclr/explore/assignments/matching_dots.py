@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from setclr.explore.kit.panel import Picture, still
+from setclr.explore.kit.png import Picture, still
 from setclr.palette import BLUE, GREY, OCHRE, ORANGE
 
 Results = dict[str, tuple[list[float], list[float]]]  # by loss: each seed's accuracy without and with QARe

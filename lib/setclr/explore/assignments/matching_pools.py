@@ -9,7 +9,8 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
+from setclr.explore.kit.controls import log_slider, options, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.explore.kit.tiles import thumbnails
 from setclr.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION

@@ -11,7 +11,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 
 from setclr.explore.assignments.things import random_things
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
+from setclr.explore.kit.controls import log_slider, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare, cell_outlines, cells, frames
 from setclr.inner import linear_assignment
 from setclr.palette import BLACK, BLUE, GREEN, SKY, VERMILION

@@ -3,7 +3,7 @@
 import numpy as np
 
 from setclr.explore.costs.tables import Table, in_words
-from setclr.explore.kit.panel import Picture, still
+from setclr.explore.kit.png import Picture, still
 from setclr.palette import BLUE, GREEN, GREY, LINES, ORANGE, SKY, VERMILION
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setclr.explore.kit.panel import Picture, still
 from setclr.explore.kit.parts import cells, frames
+from setclr.explore.kit.png import Picture, still
 from setclr.losses.base import SetLoss
 from setclr.palette import VERMILION
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from setclr import losses
 from setclr.explore.costs.tables import Table, at, growth, in_words
-from setclr.explore.kit.panel import LABEL, Drawing, Panel, log_slider
+from setclr.explore.kit.controls import LABEL, log_slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.palette import BLUE, GREY, OCHRE, VERMILION
 from setclr.reports import costs
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from setclr.explore.couplings.fair_shares import sum_bars
 from setclr.explore.kit.circle import as_drawn, draw_circles, on_circle
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
+from setclr.explore.kit.controls import log_slider, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare, cells, true_match_frames
 from setclr.losses import IOT
 from setclr.palette import BLACK, BLUE, LINES

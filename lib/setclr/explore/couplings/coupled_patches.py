@@ -7,8 +7,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr.explore.couplings.fair_shares import MOST
+from setclr.explore.kit.controls import log_slider, options
 from setclr.explore.kit.few_patches import unlearned_pair
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, options
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import bare, cells, frames
 from setclr.explore.kit.tiles import tiles
 from setclr.inner import sinkhorn

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
+from setclr.explore.kit.controls import log_slider, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
 from setclr.losses import IOT
 from setclr.palette import BLUE, SKY, VERMILION

@@ -9,7 +9,8 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
+from setclr.explore.kit.controls import log_slider, options, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.losses import IOT
 from setclr.palette import BLACK, BLUE, GREY, LINES, SKY, VERMILION

@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr.explore.couplings.fair_shares import MOST, sum_bars
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
+from setclr.explore.kit.controls import log_slider, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, cells
 from setclr.inner.transport import rounds_of
 from setclr.losses import IOT

@@ -9,8 +9,9 @@ from matplotlib.collections import PolyCollection
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from setclr.explore.kit.controls import log_slider, options, slider
 from setclr.explore.kit.few_patches import unlearned_pair
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.explore.kit.tiles import tiles
 from setclr.inner import kernel, sparsemax, svm_dual, top_probability

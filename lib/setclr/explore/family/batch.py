@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from setclr.explore.kit.circle import as_drawn, draw_circles, on_circle
-from setclr.explore.kit.panel import Picture, log_slider, still
+from setclr.explore.kit.controls import log_slider
 from setclr.explore.kit.parts import bare
+from setclr.explore.kit.png import Picture, still
 from setclr.losses import (
     IOT,
     MMCL,

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from setclr.explore.family.batch import ANGLES, FAMILY, NAMES, batch, smoothing_slider
 from setclr.explore.kit.circle import RADII, as_drawn
-from setclr.explore.kit.panel import Drawing, Panel, slider
+from setclr.explore.kit.controls import slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
 from setclr.losses import SetLoss
 from setclr.palette import GREY, LINES

@@ -16,7 +16,8 @@ from setclr.explore.family.batch import (
     smoothing_slider,
     true_share,
 )
-from setclr.explore.kit.panel import Drawing, Panel, options
+from setclr.explore.kit.controls import options
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import cells, true_match_frames
 from setclr.palette import GREY
 

@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 
 from setclr.explore.kit.circle import draw_circles
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
+from setclr.explore.kit.controls import log_slider, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.losses import InfoNCE
 from setclr.palette import BLACK, LINES

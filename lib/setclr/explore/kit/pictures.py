@@ -6,8 +6,8 @@ import numpy as np
 from torch import Tensor
 
 from setclr.checks import integer
-from setclr.explore.kit.panel import Picture, still
 from setclr.explore.kit.parts import bare
+from setclr.explore.kit.png import Picture, still
 from setclr.explore.kit.tiles import tiles
 
 

@@ -12,7 +12,8 @@ from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
 from torch import Tensor
 
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
+from setclr.explore.kit.controls import log_slider, options, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.inner import kernel, svm_dual
 from setclr.palette import BLACK, BLUE, FIELD, GREY, ORANGE, PURPLE, VERMILION

@@ -9,7 +9,8 @@ import torch
 from matplotlib.collections import LineCollection
 from torch.nn.functional import normalize
 
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, options
+from setclr.explore.kit.controls import log_slider, options
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
 from setclr.inner import kernel, svm_dual
 from setclr.palette import BLACK, BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION

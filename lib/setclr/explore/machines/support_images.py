@@ -10,7 +10,8 @@ from matplotlib.collections import LineCollection
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
+from setclr.explore.kit.controls import log_slider, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare, cell_outlines
 from setclr.explore.kit.tiles import tiles
 from setclr.inner import kernel, svm_dual

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr.explore.kit.panel import Drawing, Panel, options, slider
+from setclr.explore.kit.controls import options, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.sets.circle import draw_circle
 from setclr.palette import GREY, VERMILION
 

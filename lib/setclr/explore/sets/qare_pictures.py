@@ -4,7 +4,7 @@ import numpy as np
 from torch import Tensor
 from torch.linalg import eigvalsh
 
-from setclr.explore.kit.panel import Picture, still
+from setclr.explore.kit.png import Picture, still
 from setclr.palette import BLUE, GREY, OCHRE, VERMILION
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setclr.explore.kit.panel import Drawing, Panel, options, slider
+from setclr.explore.kit.controls import options, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
 from setclr.explore.sets.circle import draw_circle
 from setclr.inner import quadratic_assignment, spectral_bounds

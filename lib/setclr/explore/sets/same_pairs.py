@@ -4,7 +4,8 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from scipy.spatial.distance import cdist
 
-from setclr.explore.kit.panel import Drawing, Panel, slider
+from setclr.explore.kit.controls import slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import bare
 from setclr.explore.sets.circle import name_views
 from setclr.palette import BLUE, GREY, ORANGE

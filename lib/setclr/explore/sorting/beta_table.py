@@ -3,8 +3,8 @@
 import numpy as np
 from matplotlib.colors import LogNorm, Normalize
 
-from setclr.explore.kit.panel import Picture, still
 from setclr.explore.kit.parts import SHADES, frames
+from setclr.explore.kit.png import Picture, still
 from setclr.palette import VERMILION
 
 NEGATIVES = (1, 5, 10, 20)

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
+from setclr.explore.kit.controls import log_slider, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.inner import top_probability
 from setclr.palette import BLUE, GREY, OCHRE, ORANGE, VERMILION
 

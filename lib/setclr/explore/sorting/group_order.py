@@ -10,8 +10,9 @@ from matplotlib.patches import Annulus, Circle
 from torch import Tensor
 from torch.nn import functional as F
 
+from setclr.explore.kit.controls import log_slider, options, slider
 from setclr.explore.kit.outlines import ink, written
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import SHADES, Part, bare
 from setclr.inner import sorting_network
 from setclr.palette import BLUE, ORANGE, VERMILION

@@ -8,8 +8,9 @@ import numpy as np
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import LinearSegmentedColormap
 
+from setclr.explore.kit.controls import log_slider, options, slider
 from setclr.explore.kit.outlines import ink, written
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, options, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.explore.sorting.swap_matrices import PITCH, Layer, brief, draw_matrices, layers_of
 from setclr.inner.sorting import KINDS

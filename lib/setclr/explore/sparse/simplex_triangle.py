@@ -5,7 +5,8 @@ import numpy as np
 import torch
 from matplotlib.collections import PolyCollection
 
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
+from setclr.explore.kit.controls import log_slider, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.explore.sparse.words import brief, signed
 from setclr.inner import sparsemax

@@ -6,7 +6,8 @@ import torch
 from matplotlib.collections import LineCollection
 from torch import Tensor
 
-from setclr.explore.kit.panel import Drawing, Panel, log_slider, slider
+from setclr.explore.kit.controls import log_slider, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.explore.sparse.words import brief
 from setclr.inner.simplex import sparse_maximum, sparsemax

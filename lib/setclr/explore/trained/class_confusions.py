@@ -9,8 +9,9 @@ from torch import Tensor
 
 from setclr.data import ImageSet
 from setclr.evaluation import knn
+from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.few_patches import few_patches, unlearned
-from setclr.explore.kit.panel import Drawing, Panel, options, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare, cells, frames
 from setclr.explore.kit.tiles import decoded, tiles
 from setclr.palette import BLACK, BLUE, VERMILION

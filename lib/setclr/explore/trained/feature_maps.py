@@ -13,8 +13,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from setclr.data import ImageSet
+from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.few_patches import few_patches, icons, unlearned
-from setclr.explore.kit.panel import Drawing, Panel, options, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.explore.kit.tiles import decoded
 from setclr.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from setclr.explore.kit.panel import Picture, still
+from setclr.explore.kit.png import Picture, still
 from setclr.explore.trained.comparison import Records, deviation, gaps, ranked
 from setclr.palette import BLUE, VERMILION
 

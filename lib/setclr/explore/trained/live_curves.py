@@ -8,7 +8,7 @@ from matplotlib.ticker import MaxNLocator
 
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn, pixels
-from setclr.explore.kit.panel import Picture, still
+from setclr.explore.kit.png import Picture, still
 from setclr.explore.kit.tiles import decoded
 from setclr.palette import BLUE, GREEN, GREY, OCHRE, PURPLE, VERMILION
 from setclr.training.run import Run, new_run

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from setclr import views
 from setclr.data.patches import PHOTOGRAPHS
-from setclr.explore.kit.panel import Drawing, Panel, options, slider
+from setclr.explore.kit.controls import options, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.palette import BLUE, ORANGE, VERMILION
 from setclr.training.seeding import seeded

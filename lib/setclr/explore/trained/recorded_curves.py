@@ -4,7 +4,8 @@ worth at the end."""
 import ipywidgets as widgets
 import numpy as np
 
-from setclr.explore.kit.panel import LABEL, WIDTH, Drawing, Panel, options, slider
+from setclr.explore.kit.controls import LABEL, WIDTH, options, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
 from setclr.explore.trained.comparison import Records, accuracies, losses, progress, ranked
 from setclr.palette import BLUE, MIST, OCHRE, ORANGE, VERMILION

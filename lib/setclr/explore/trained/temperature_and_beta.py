@@ -12,7 +12,8 @@ from torch.nn import functional as F
 from setclr import views
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn
-from setclr.explore.kit.panel import Drawing, Panel, log_slider
+from setclr.explore.kit.controls import log_slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.tiles import decoded
 from setclr.explore.trained.quick_training import quick_sets, train_epoch
 from setclr.palette import BLUE, FIELD, GREY, VERMILION

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import torch
 
-from setclr.explore.kit.panel import Drawing, Panel, options, slider
+from setclr.explore.kit.controls import options, slider
+from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.explore.kit.tiles import decoded, thumbnails
 from setclr.explore.trained.film import NEIGHBOURS, Film

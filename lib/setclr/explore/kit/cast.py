@@ -1,0 +1,79 @@
+"""The six photographs that ride on the dots of the course, and the signs that say what a dot is."""
+
+from functools import cache
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
+from PIL import Image
+from torch import from_numpy
+
+from setclr.data.patches import PHOTOGRAPHS
+from setclr.explore.kit.parts import Part
+from setclr.training.seeding import seeded
+from setclr.views import View, augment
+
+CAST = {"cat": "cat", "coffee": "coffee", "astronaut": "astronaut", "rocket": "rocket", "china": "temple",
+        "flower": "flower"}  # fmt: skip
+NAMES = tuple(CAST.values())
+SIGNS = {
+    "view 1": "o",
+    "view 2": "s",
+    "anchor": "*",
+    "positive": "P",
+    "negative": "X",
+}  # as matplotlib has them
+WORDS = {"view 1": "●", "view 2": "■", "anchor": "★", "positive": "✚", "negative": "✕"}
+
+MILD = View(scale=(0.35, 0.8), jitter=(0.5, 0.4, 0.4, 0.06), jitter_p=1.0, grey=0.1)  # each is recognised
+SEED = 6
+
+
+@cache
+def photographs(side: int = 64) -> np.ndarray:
+    """The photographs, each its middle square: (6, side, side, 3) uint8."""
+    shown = []
+    for name in CAST:
+        photograph = Image.fromarray(PHOTOGRAPHS[name]()).convert("RGB")
+        (width, height), half = photograph.size, min(photograph.size) / 2
+        box = (width / 2 - half, height / 2 - half, width / 2 + half, height / 2 + half)
+        shown.append(np.asarray(photograph.resize((side, side), Image.Resampling.LANCZOS, box)))
+    return np.stack(shown)
+
+
+@cache
+def two_views(side: int = 64) -> np.ndarray:
+    """Two random views of each photograph, always the same ones: (2, 6, side, side, 3) uint8."""
+    images = from_numpy(photographs(side).transpose(0, 3, 1, 2).copy())
+    pair = augment(images, (MILD, MILD), seeded(SEED))
+    return (pair * 255).round().byte().permute(0, 1, 3, 4, 2).numpy()
+
+
+def riders(axis: Axes, faces: np.ndarray, size: float, lift: float = 0.0) -> Part:
+    """Photographs (n, side, side, 3) that ride on dots: squares of `size` in data units, their lower edges
+    `lift` above the points (n, 2) that `move` takes; those at nan are not seen."""
+    width, height = axis_units(axis, size)
+    shown = []
+    for face in faces:
+        image = AxesImage(axis, extent=(0, 0, 0, 0), interpolation="bilinear", zorder=4)
+        image.set_data(face)
+        axis.add_image(image)
+        shown.append(image)
+
+    def move(points: np.ndarray) -> None:
+        for image, (x, y) in zip(shown, points):
+            image.set_visible(bool(np.isfinite(x)))
+            if image.get_visible():
+                image.set_extent((x - width / 2, x + width / 2, y + lift, y + lift + height))
+
+    return Part(shown, move)
+
+
+def axis_units(axis: Axes, size: float) -> tuple[float, float]:
+    """Width and height in data units of what looks square and is `size` wide."""
+    if axis.get_aspect() == 1.0:
+        return size, size
+    box, figure = axis.get_position(), axis.figure.get_figure(root=True).get_size_inches()
+    (left, right), (low, high) = axis.get_xlim(), axis.get_ylim()
+    per_x, per_y = (right - left) / (box.width * figure[0]), (high - low) / (box.height * figure[1])
+    return size, size * per_y / per_x

@@ -1,0 +1,145 @@
+"""Questions that answer back: a pick shows why and opens the picture; an answer is right, or gets a hint."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from setclr.explore.kit.controls import slider
+from setclr.explore.kit.panel import Drawing, Panel
+from setclr.explore.kit.png import still
+from setclr.teach import asked, check, predict
+from setclr.teach.answers import passes
+from setclr.teach.asked import Exercise, Question
+
+CHOICES = {"the largest": "It has the most to lose.", "the <smallest>": "It weighs nothing."}
+
+
+@pytest.fixture(autouse=True)
+def page(monkeypatch):
+    """A page of the course that is made up."""
+    exercises = {
+        "1": Exercise("a number", 2.5, "Count again."),
+        "2": Exercise("a list of 3 numbers", [1.0, 0.0, -2.0], "Sort them.", 0.1),
+        "3": Exercise("a word", "rows", "Which sums are 1?"),
+        "4": Exercise("a function of x", passes(lambda x: 2 * x, 1.0, torch.arange(3.0)), "Try x = 1."),
+    }
+    questions = {"1": Question("Which?", CHOICES, "the largest")}
+    made = SimpleNamespace(QUESTIONS=questions, EXERCISES=exercises)
+    monkeypatch.setattr(asked, "PAGES", ["77"])
+    monkeypatch.setattr(asked, "module", lambda page: made)
+
+
+def picture():
+    return still(lambda figure: figure.subplots().plot([0, 1])[0] and "A line that rises.", (3, 2))
+
+
+def panel() -> Panel:
+    def build(figure, compact):
+        moving = figure.subplots().plot([], [])[0]
+        return Drawing([moving], lambda values: f"x is {values['x']}.")
+
+    return Panel(build, {"x": slider("x", 0, 0, 3, 1)}, (3, 2))
+
+
+def test_a_pick_is_marked_explained_and_opens_the_picture():
+    shown = predict("77.1", panel())
+    assert not shown.opened.children and not shown.said.value
+    shown.pick("the <smallest>")
+    assert shown.buttons["the <smallest>"].icon == "times" and "weighs nothing" in shown.said.value
+    (opened,) = shown.opened.children
+    assert "setclr-panel" in opened._dom_classes
+    shown.buttons["the largest"].click()
+    assert shown.buttons["the largest"].icon == "check" and "most to lose" in shown.said.value
+    assert shown.opened.children == (opened,)
+
+
+@pytest.mark.parametrize("kind", [picture, panel])
+def test_where_no_kernel_runs_it_folds(kind):
+    bundle, _ = predict("77.1", kind())._repr_mimebundle_()
+    assert "model_id" in bundle["application/vnd.jupyter.widget-view+json"]
+    page = bundle["text/html"]
+    before, folded = page.split("<details>")
+    assert "Which?" in before and "the &lt;smallest&gt;" in before
+    assert "most to lose" not in before and "<img" not in before
+    assert (
+        "✔ <b>the largest" in folded and "✘ <b>the &lt;smallest&gt;" in folded and "data:image/png" in folded
+    )
+    assert bundle["text/plain"] == "Which? the largest / the <smallest>"
+
+
+def test_a_still_picture_opens_with_its_sentence():
+    shown = predict("77.1", picture())
+    shown.pick("the largest")
+    image, sentence = shown.opened.children[0].children
+    assert image.value == shown.picture.png and "A line that rises." in sentence.value
+
+
+def test_a_question_without_a_picture_still_explains():
+    shown = predict("77.1")
+    shown.pick("the largest")
+    assert not shown.opened.children and "<img" not in shown.page()
+
+
+def test_questions_that_cannot_be_asked():
+    with pytest.raises(ValueError, match="right must be one of 'the largest'.* got 'largest'; did you mean"):
+        Question("Which?", CHOICES, right="largest")
+    with pytest.raises(ValueError, match="choices must be two to five, got 1"):
+        Question("Which?", {"one": "It is."}, right="one")
+    with pytest.raises(ValueError, match="question must be one of '1', got '2'"):
+        predict("77.2")
+
+
+@pytest.mark.parametrize(
+    "name, right, wrong",
+    [
+        ("77.1", 2.51, 2.53),
+        ("77.1", torch.tensor(2.5), -2.5),
+        ("77.2", np.array([1.05, 0.05, -2.1]), [1, 0.2, -2]),
+        ("77.3", " Rows", "columns"),
+        ("77.4", lambda x: x + x, lambda x: x**2),
+    ],
+)
+def test_right_and_wrong_answers(name, right, wrong):
+    first = check(name, wrong)
+    assert not first and "✘" in repr(first) and "Hint: " in repr(first)
+    assert check(name, right) and "✔" in check(name, right)._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "name, answer, said",
+    [
+        ("77.1", ..., "77.1 waits for a number instead of the three dots"),
+        ("77.1", "many", "77.1 wants a number; this str cannot be checked"),
+        ("77.1", [1, 2], r"its shape is \(2,\), not \(\)"),
+        ("77.2", [1, 2], "wants a list of 3 numbers"),
+        ("77.3", 3, "wants a word"),
+        ("77.4", 3, "wants a function of x; this int cannot be checked: it is no function but 3"),
+        ("77.4", lambda x: x.nothing, "this function cannot be checked"),
+    ],
+)
+def test_an_answer_of_another_kind_is_told_so_and_does_not_count(name, answer, said):
+    checked = check(name, answer)
+    assert not checked and "Hint" not in checked.said
+    assert re.search(said, checked.said)
+
+
+def test_names_that_do_not_exist():
+    with pytest.raises(ValueError, match="page must be one of '77', got '78'.*such as '02.1'"):
+        check("78.1", 1)
+    with pytest.raises(ValueError, match="exercise must be one of '1', '2', '3', '4', got '5'"):
+        check("77.5", 1)
+
+
+WRITTEN = [asked.module(page) for page in asked.PAGES]
+
+
+@pytest.mark.parametrize("written", WRITTEN, ids=asked.PAGES)
+def test_what_a_page_asks_is_whole(written):
+    assert len(written.QUESTIONS) >= 2
+    for question in written.QUESTIONS.values():
+        assert question.text.endswith("?") and all(why.endswith(".") for why in question.choices.values())
+    for exercise in written.EXERCISES.values():
+        assert exercise.wants.startswith("a") and exercise.hint.endswith(".")
