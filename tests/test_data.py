@@ -941,5 +941,5 @@ def test_the_expected_numbers_are_the_published_ones():
 
 
 def test_every_name_is_listed():
-    assert data.NAMES[-1] == "folder:PATH" and len(set(data.NAMES)) == 11
+    assert data.NAMES[-2:] == ("folder:PATH", "pairs:PATH") and len(set(data.NAMES)) == 12
     assert {"svhn", "stl10", "tiny-imagenet", "imagenet100", "imagenet", "photo-patches"} <= set(data.NAMES)

@@ -1,17 +1,30 @@
-"""Training on two pictures of each thing: who is paired with whom, the loop, and that it is deterministic."""
+"""Two pictures of each thing: how they are read and paired, trained on, judged, and recorded."""
 
+import json
+import signal
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
+from PIL import Image
+from scipy.optimize import linear_sum_assignment
+from torch import nn
 from torch.nn import functional as F
 
 from setclr import data, evaluation, models, views
-from setclr.data import ImageSet
-from setclr.losses import InfoNCE, QARe, SparseCLR, Triplet
-from setclr.training import train_on_pairs, two_views
-from setclr.training.pairs import network
+from setclr.cli import main
+from setclr.data import ImageSet, paired, two_views
+from setclr.losses import InfoNCE
+from setclr.recipes import PUBLISHED, RECIPES, Recipe
+from setclr.reports.campaigns import campaign
+from setclr.reports.records import ours
+from setclr.training import Interrupted, load_run, pretrain
+from setclr.training.building import models_of
 from setclr.training.seeding import seeded
 
-SHORT = dict(epochs=2, batch=8, device="cpu")
+PAIRS = dict(data="stereo-patches", views="matching", layers=1, lr=0.01)
+SHORT = Recipe("InfoNCE(temperature=0.05)", **PAIRS, epochs=2, batch=8)
 
 
 @pytest.fixture(autouse=True)
@@ -30,14 +43,26 @@ def things(labels):
     return ImageSet(images, torch.tensor(labels), tuple(f"thing {i}" for i in range(max(labels) + 1)))
 
 
-def smooth_pairs(n=24, side=16, noise=0.05):
+def smooth_pairs(n=24, side=16, noise=0.05, height=None):
     """Colour patches, each view with its own noise."""
-    x = F.interpolate(torch.rand(n, 3, 4, 4), (side, side), mode="bilinear")
-    return ((x + noise * torch.randn(2, n, 3, side, side)).clamp(0, 1) * 255).byte()
+    shape = height or side, side
+    x = F.interpolate(torch.rand(n, 3, 4, 4), shape, mode="bilinear")
+    return ((x + noise * torch.randn(2, n, 3, *shape)).clamp(0, 1) * 255).byte()
+
+
+def save_pairs(pairs, root, cameras=("back", "front")):
+    for camera, some in zip(cameras, pairs):
+        (root / camera).mkdir(parents=True)
+        for i, picture in enumerate(some.permute(0, 2, 3, 1).numpy()):
+            Image.fromarray(picture).save(root / camera / f"{i:04}.png")
+    return f"pairs:{root}"
 
 
 def indices(pairs):
     return pairs[:, :, 0, 0, 0].tolist()
+
+
+# Pairing
 
 
 def test_the_first_image_of_a_thing_is_view_0():
@@ -80,88 +105,278 @@ def test_resizing_keeps_the_pairs():
         two_views(whole, size=0)
 
 
+def test_a_sample_of_pairs_has_both_views_of_its_things():
+    pairs = paired(two_views(things(list(range(20)) * 2)), "together")
+    few = pairs.sample(5, seed=1)
+    first, second = indices(few.pairs)
+    assert len(few) == len(set(first)) == 5 and [i + 20 for i in first] == second and few.mirror == "together"
+    with pytest.raises(ValueError, match="n must be .* got 21; there are 20 things"):
+        pairs.sample(21)
+
+
+# Reading
+
+
+def test_a_folder_of_two_cameras_gives_what_stereo_patches_give(tmp_path):
+    pairs = smooth_pairs(20, 8, height=12)
+    name = save_pairs(pairs, tmp_path / "people")
+    (tmp_path / "people" / ".hidden").touch()
+    train, test = (data.load(name, split=split) for split in ("train", "test"))
+    assert (len(train), len(test)) == (2 * 17, 2 * 3)  # 15 % of 20 things
+    found = {}
+    for part in (train, test):
+        views, n = two_views(part), len(part) // 2
+        assert torch.equal(views, part.images.view(2, n, 3, 12, 8)) and part.classes != sorted(part.classes)
+        for i, thing in enumerate(part.classes):
+            assert torch.equal(views[:, i], pairs[:, int(thing[:4])])
+            found[thing] = i
+    assert len(found) == 20
+    again = data.load(name, split="test")
+    assert again.classes == test.classes
+    kept, validation = data.split_pairs(two_views(train))
+    assert (kept.shape[1], validation.shape[1]) == (14, 3)
+    assert torch.equal(torch.cat([kept, validation], dim=1), two_views(train))
+
+
+def test_splits_are_70_15_15_and_pictures_twice_as_high_as_wide(tmp_path):
+    name = save_pairs(smooth_pairs(100, 16), tmp_path / "people")
+    train, test = (data.load(name, split=split, size=24) for split in ("train", "test"))
+    kept, validation = data.split_pairs(two_views(train))
+    assert [kept.shape[1], validation.shape[1], len(test) // 2] == [70, 15, 15]
+    assert train.images.shape[1:] == (3, 24, 12)
+    picture = Image.open(tmp_path / "people" / "back" / train.classes[0])
+    np.testing.assert_array_equal(
+        train.images[0].permute(1, 2, 0), picture.resize((12, 24), Image.Resampling.BILINEAR)
+    )
+
+
+def test_folders_that_are_no_pairs_are_refused(tmp_path):
+    name, root = save_pairs(smooth_pairs(20, 8), tmp_path / "people"), tmp_path / "people"
+    with pytest.raises(FileNotFoundError, match="nowhere is no folder; pairs:PATH needs PATH/CAMERA/THING"):
+        data.load(f"pairs:{tmp_path / 'nowhere'}")
+    with pytest.raises(ValueError, match="must hold two folders and nothing else, got 1: people; .*one name"):
+        data.load(f"pairs:{tmp_path}")
+    (root / "above").mkdir()
+    with pytest.raises(ValueError, match="people must hold two folders .* got 3: above, back, front"):
+        data.load(name)
+    (root / "above").rmdir()
+    with pytest.raises(ValueError, match="size must be an integer >= 8, got 4"):
+        data.load(name, size=4)
+    with pytest.raises(ValueError, match="split must be one of"):
+        data.load(name, split="validation")
+
+    lost = root / "front" / "0003.png"
+    lost.rename(tmp_path / "lost")
+    with pytest.raises(ValueError, match=r"back/0003.png has no partner \S+front/0003.png; add that picture"):
+        data.load(name)
+    lost.write_bytes(b"no picture")
+    with pytest.raises(ValueError, match=r"front/0003.png is no image that can be read .*remove or replace"):
+        [data.load(name, split=split) for split in ("train", "test")]
+    Image.new("RGB", (8, 9)).save(lost)
+    with pytest.raises(ValueError, match=r"images must be of one size, got .*0003.png of 8x9; load them"):
+        [data.load(name, split=split) for split in ("train", "test")]
+    assert len(data.load(name, size=8)) == 34
+    for i in range(7):
+        for camera in ("front", "back"):
+            (root / camera / f"{i:04}.png").unlink()
+    with pytest.raises(ValueError, match="people must hold at least 14 things .* got 13; add pictures"):
+        data.load(name)
+
+
+# Training
+
+
 def test_training_is_a_function_of_the_seed_and_touches_nothing_else():
-    pairs, loss = smooth_pairs(), 0.7 * SparseCLR() + 0.3 * QARe()
+    pairs = smooth_pairs()
     kept, state = pairs.clone(), torch.get_rng_state()
-    first, again, other = (train_on_pairs(pairs, loss, seed=seed, **SHORT) for seed in (1, 1, 2))
+    recipe = replace(SHORT, loss="0.7 * SparseCLR() + 0.3 * QARe(similarity='euclidean')")
+    runs = [pretrain(replace(recipe, seed=seed), images=paired(pairs), device="cpu") for seed in (1, 1, 2)]
+    first, again, other = (nn.Sequential(run.encoder, run.head) for run in runs)
     assert torch.equal(torch.get_rng_state(), state) and torch.equal(pairs, kept)
-    assert not any(module.training for module in first.modules())
     for a, b in zip(first.state_dict().values(), again.state_dict().values(), strict=True):
         assert torch.equal(a, b)
-    assert not torch.equal(first[2].weight, other[2].weight)
+    assert not torch.equal(first[1][0].weight, other[1][0].weight)
 
 
-def test_one_step_is_adams_on_jittered_pairs():
-    """Written out: the batch in the order of (seed, epoch), one coin a pair, jitter, loss, Adam."""
-    pairs, seed = smooth_pairs(12), 5
-    trained = train_on_pairs(
-        pairs, InfoNCE(0.05), epochs=1, batch=12, lr=0.01, seed=seed, device="cpu", precision="float32"
-    )
+@pytest.mark.parametrize("mirror", ["together", "apart"])
+@pytest.mark.parametrize("height", [16, 24])
+def test_one_step_is_adams_on_jittered_pairs(mirror, height):
+    """Written out: the batch in the order of (seed, epoch), coins, jitter, loss, Adam."""
+    pairs, seed = smooth_pairs(12, height=height), 5
+    recipe = replace(SHORT, epochs=1, batch=12, seed=seed, normalised="image", precision="float32")
+    run = pretrain(recipe, images=paired(pairs, mirror), device="cpu")
 
     torch.manual_seed(seed)
     encoder, features = models.encoder("conv4")
-    model = torch.nn.Sequential(torch.nn.InstanceNorm2d(3), encoder, torch.nn.Linear(features, 64))
+    model = nn.Sequential(nn.InstanceNorm2d(3), encoder, nn.Linear(features, 64))
     model.to(memory_format=torch.channels_last)
     draws = views.draw(views.preset("matching"), 12, seeded(seed, 0, 0))
     batch = pairs[:, torch.randperm(12, generator=seeded(seed, 0))]
-    mirrored = draws[:, 0, 22] < 0.5
-    assert 0 < mirrored.sum() < 12
-    batch[:, mirrored] = batch[:, mirrored].flip(-1)
-    plain = views.View(scale=(1, 1), ratio=(1, 1), flip=0, jitter=(0.1,) * 4, jitter_p=1, grey=0)
-    x = torch.cat([views.apply(batch[v], [plain], draws[:, v : v + 1])[0] for v in (0, 1)])
+    coins = (draws[:, :, 22] < 0.5).T
+    if mirror == "together":
+        coins = coins[:1].expand(2, -1)
+    assert 0 < coins[0].sum() < 12
+    batch[coins] = batch[coins].flip(-1)
+    jitter = views.View(scale=(1, 1), ratio=(1, 1), flip=0, jitter=(0.1,) * 4, jitter_p=1, grey=0)
+    x = torch.cat([jittered(batch[v], jitter, draws[:, v : v + 1]) for v in (0, 1)])
     InfoNCE(0.05)(model(x).unflatten(0, (2, 12))).backward()
     torch.optim.Adam(model.parameters(), lr=0.01).step()
-    torch.testing.assert_close(list(trained.parameters()), list(model.parameters()))
+    torch.testing.assert_close([*run.encoder.parameters(), *run.head.parameters()], list(model.parameters()))
 
 
-def test_all_losses_of_a_seed_begin_alike_and_the_switches_switch():
-    pairs = smooth_pairs()
-    still = dict(epochs=1, batch=8, lr=1e-12, device="cpu")
-    weights = [train_on_pairs(pairs, loss, **still)[2].weight for loss in (Triplet(), InfoNCE(0.05))]
-    torch.testing.assert_close(*weights, atol=1e-9, rtol=0)
-    losses = {}
-    for name, switch in (("default", {}), ("apart", {"mirror": "apart"}), ("tinted", {"standardise": False})):
-        losses[name] = train_on_pairs(pairs, InfoNCE(0.05), **SHORT, **switch)
-    assert isinstance(losses["tinted"][0], torch.nn.Identity)
-    assert not torch.equal(losses["default"][2].weight, losses["apart"][2].weight)
+def jittered(images, view, draws):
+    """By `apply`, which wants squares: six pictures of 24 x 16 are one, and have the mean of one."""
+    *_, height, side = images.shape
+    six = images if height == side else images.repeat(1, 1, 2, 3)
+    return views.apply(six, [view], draws)[0][..., :height, :side]
+
+
+def test_views_of_pairs_keep_them_whole():
+    with pytest.raises(ValueError, match="view must keep images whole and sharp, got View.*'matching'"):
+        pretrain(replace(SHORT, views="simclr"), images=paired(smooth_pairs()), device="cpu")
+    with pytest.raises(ValueError, match="views must be two equal ones for pairs, got 3"):
+        pretrain(replace(SHORT, full_views=3), images=paired(smooth_pairs()), device="cpu")
+
+
+def test_an_encoder_that_normalises_each_image_does_not_see_tint_and_contrast():
     x = torch.rand(4, 3, 16, 16)
     tint, contrast = torch.rand(4, 3, 1, 1) / 2, 0.5 + torch.rand(4, 3, 1, 1)
-    torch.testing.assert_close(
-        losses["default"](contrast * x + tint), losses["default"](x), atol=1e-3, rtol=1e-3
-    )
-    assert (losses["tinted"](contrast * x + tint) - losses["tinted"](x)).abs().max() > 1e-2
+    for normalised, close in (("image", True), ("none", False)):
+        encoder, _ = models_of(replace(SHORT, normalised=normalised), channels=3)
+        difference = (encoder(contrast * x + tint) - encoder(x)).abs().max()
+        assert bool(difference < 1e-2) is close
 
 
 def test_it_learns_to_match():
     train, test = smooth_pairs(256, noise=0.4), smooth_pairs(128, noise=0.4)
-    before = network_features(test, None)
-    after = network_features(test, train_on_pairs(train, InfoNCE(0.05), epochs=6, batch=32, device="cpu"))
-    assert evaluation.matching_accuracy(*after) > evaluation.matching_accuracy(*before) + 0.2
+    accuracy = {}
+    for epochs in (0, 6):
+        recipe = replace(SHORT, epochs=epochs, batch=32, normalised="image")
+        run = pretrain(recipe, images=paired(train, "together"), device="cpu")
+        network = nn.Sequential(run.encoder, run.head)
+        accuracy[epochs] = evaluation.matching_accuracy(*(evaluation.features(network, x) for x in test))
+    assert accuracy[6] > accuracy[0] + 0.2
 
 
-def network_features(pairs, model):
-    model = model or network("conv4", 64, 3, standardise=True, seed=0)
-    return [evaluation.features(model, view) for view in pairs]
-
-
-def test_what_cannot_be_used_is_refused():
-    pairs, loss = smooth_pairs(8), InfoNCE(0.05)
+def test_what_cannot_be_paired_is_refused():
+    pairs = smooth_pairs(8)
     for wrong in (pairs.float(), pairs[0], pairs[[0]], [1, 2]):
         with pytest.raises(ValueError, match="pairs must be .* uint8.*two_views makes them, got"):
-            train_on_pairs(wrong, loss, **SHORT)
-    for arguments, message in (
-        ({"batch": 9}, "batch must be .* got 9; there are 8 pairs"),
-        ({"epochs": 0}, "epochs must be an integer >= 1"),
-        ({"lr": 0}, "lr must be > 0"),
-        ({"encoder": "conv5"}, "encoder must be one of .*did you mean 'conv4'"),
-        ({"mirror": "both"}, "mirror must be one of 'together', 'apart'"),
-        ({"standardise": 1}, "standardise must be True or False"),
-        ({"device": "abacus"}, "device must be cpu"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            train_on_pairs(pairs, loss, **{**SHORT, **arguments})
+            paired(wrong)
+    with pytest.raises(ValueError, match="mirror must be one of 'apart', 'together'"):
+        paired(pairs, "both")
+    with pytest.raises(ValueError, match="batch must be .* got 9"):
+        pretrain(replace(SHORT, batch=9), images=paired(pairs), device="cpu")
 
 
 def test_a_diverging_run_stops_with_the_step():
     with pytest.raises(FloatingPointError, match="became NaN or inf at step [1-5]; lower lr"):
-        train_on_pairs(smooth_pairs(), InfoNCE(0.05), epochs=2, batch=8, lr=1e30, device="cpu")
+        pretrain(replace(SHORT, lr=1e30), images=paired(smooth_pairs()), device="cpu")
+
+
+# Judging
+
+
+def test_euclidean_matching_is_the_assignment_by_distances_of_unit_vectors():
+    a, b = torch.randn(60, 4), torch.randn(60, 4)
+    b += 1.5 * a
+    x, y = (F.normalize(view.double(), dim=1).numpy() for view in (a, b))
+    distances = np.linalg.norm(x[:, None] - y[None], axis=2)
+    rows, columns = linear_sum_assignment(distances)
+    assert evaluation.matching_accuracy(a, b, "euclidean") == np.mean(rows == columns)
+    best = distances[rows, columns].sum()
+    _, by_cosine = linear_sum_assignment(-x @ y.T)
+    assert best < distances[rows, by_cosine].sum()  # another assignment than by cosines
+    with pytest.raises(ValueError, match="distance must be one of 'cosine', 'euclidean'"):
+        evaluation.matching_accuracy(a, b, "manhattan")
+
+
+def test_the_best_epoch_on_validation_things_is_kept_through_an_interruption(tmp_path):
+    """With a rate so high that later epochs are worse; the run is stopped after every epoch."""
+    name = save_pairs(smooth_pairs(60, 8, noise=0.3), tmp_path / "people")
+    recipe = replace(SHORT, data=name, epochs=6, lr=0.3, precision="float32", loss="Triplet(margin=0.5)")
+    weights = []
+
+    def judged(run):
+        weights.append(run.head[0].weight.detach().clone())
+        return best(run)
+
+    best = evaluation.best_epoch(recipe)
+    whole = pretrain(recipe, device="cpu", on_epoch=judged)
+    matching = [row["matching"] for row in whole.rows]
+    place = int(np.argmax(matching))
+    assert len(matching) == 6 and place < 5 and matching[place] > matching[-1]
+    assert torch.equal(whole.head[0].weight, weights[place + 1])  # the first call is before any epoch
+    validation = data.split_pairs(two_views(data.load(name)))[1]
+    network = nn.Sequential(whole.encoder, whole.head)
+    embedded = [evaluation.features(network, view) for view in validation]
+    assert 100 * evaluation.matching_accuracy(*embedded, "euclidean") == matching[place]
+
+    def stopping(run):
+        if run.rows and len(run.rows) < 6:
+            signal.raise_signal(signal.SIGINT)
+        return best(run)
+
+    for _ in range(5):
+        with pytest.raises(Interrupted):
+            pretrain(recipe, tmp_path / "run", device="cpu", on_epoch=stopping)
+    ended = pretrain(recipe, tmp_path / "run", device="cpu", on_epoch=stopping)
+    for run in (ended, load_run(tmp_path / "run")):
+        assert [row["matching"] for row in run.rows] == matching
+        assert torch.equal(run.head[0].weight, whole.head[0].weight)
+    assert evaluation.best_epoch(replace(recipe, data="photo-patches")) is None
+
+
+def test_a_row_of_table_1_runs_by_command_and_is_shown_beside_its_number(tmp_path, capsys, monkeypatch):
+    """As printed, but for a small encoder, few epochs, and noise in the place of people."""
+    people = tmp_path / "cuhk03"
+    save_pairs(smooth_pairs(20, 8, height=16), people)
+    row = "qare-table1-infonce+qare"
+    small = f"--data pairs:{people} --encoder conv4 --epochs 2 --batch 7 --size 16 --device cpu".split()
+    main(["pretrain", row, "--out", str(tmp_path / "run"), *small])
+    assert "matching" in capsys.readouterr().out
+    record = tmp_path / "results" / "one.json"
+    record.parent.mkdir()
+    main(
+        ["evaluate", str(tmp_path / "run"), "--record", str(record), "--protocol", "qare", "--device", "cpu"]
+    )
+    assert "matching" in capsys.readouterr().out
+    kept = json.loads(record.read_text())
+    assert set(kept["accuracy_percent"]) == {"raw pixels", "untrained", "trained"}
+    assert set(kept["accuracy_percent"]["trained"]) == {"matching"} and len(kept["history"]) == 2
+    recipe = replace(RECIPES[row], encoder="conv4", epochs=2, batch=7, size=16)
+    assert ours(recipe, [kept], "qare").startswith("matching ") and ours(recipe, [kept]) == "-"
+    there = {row: replace(recipe, data=f"pairs:{people}")}
+    said = list(campaign(there, (0,), tmp_path / "runs", tmp_path / "results", device="cpu"))
+    again = json.loads((tmp_path / "results" / f"{row}-seed0.json").read_text())
+    assert said == [f"{row}-seed0: matching {kept['accuracy_percent']['trained']['matching']:.1f}"]
+    assert again["accuracy_percent"] == kept["accuracy_percent"] and again["protocol"] == "qare"
+
+
+def test_the_eight_rows_are_as_the_paper_has_them():
+    rows = {name: row for name, row in PUBLISHED.items() if row.table == "1" and name.startswith("qare")}
+    printed = {  # table 1, mean and deviation, without and with QARe
+        "triplet": (54.85, 0.77, 58.48, 1.67),
+        "sparseclr": (53.03, 0.43, 54.84, 1.40),
+        "infonce": (57.87, 1.19, 61.96, 1.38),
+        "ntlogistic": (40.30, 0.42, 43.48, 1.41),
+    }
+    assert len(rows) == 8
+    for name, numbers in printed.items():
+        both = [rows[f"qare-table1-{name}{more}"] for more in ("", "+qare")]
+        assert numbers == tuple(x for row in both for x in (row.numbers["matching"], row.spread["matching"]))
+        recipe = RECIPES[f"qare-table1-{name}+qare"]
+        assert "QARe(similarity='euclidean')" in recipe.loss and recipe.layers == 1
+        assert (recipe.epochs, recipe.batch, recipe.lr, recipe.schedule) == (50, 128, 0.01, "cosine")
+        assert (recipe.encoder, recipe.optimiser) == ("resnet18-imagenet", "adam")
+
+
+def test_stereo_patches_take_the_same_way(tmp_path):
+    """Validation patches lie below those trained on."""
+    train = data.load("stereo-patches", tmp_path)
+    kept, validation = data.split_pairs(two_views(train))
+    rows = [int(name.split()[1]) for name in train.classes]
+    assert max(rows[: kept.shape[1]]) <= min(rows[kept.shape[1] :]) and validation.shape[1] == 201
+    recipe = replace(SHORT, images=64, epochs=1, batch=32)
+    said = list(campaign({"stereo": recipe}, (0,), tmp_path / "runs", tmp_path, tmp_path, device="cpu"))
+    assert said[0].startswith("stereo-seed0: matching ")

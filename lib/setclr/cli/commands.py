@@ -100,13 +100,15 @@ def pretrain(
         tensorboard: Also write the epochs' numbers for TensorBoard, to OUT/tensorboard.
     """
     from setclr import training
+    from setclr.evaluation import best_epoch
     from setclr.recipes import Recipe
     from setclr.training.distributed import joined, rank
 
     with joined(device) as own:
         metrics = [training.TensorBoard(out / "tensorboard")] if tensorboard and rank() == 0 else []
+        wanted = Recipe(**asdict(fields))
         run = training.pretrain(
-            Recipe(**asdict(fields)), out, resume, root, own, None, workers,
+            wanted, out, resume, root, own, best_epoch(wanted, root), workers,
             "auto" if compiled == "auto" else compiled == "yes", deterministic, metrics,
         )  # fmt: skip
         if rank() == 0:

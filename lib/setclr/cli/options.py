@@ -11,7 +11,7 @@ Compiled = Literal["auto", "yes", "no"]
 Device = Annotated[str | None, arg(help="cpu, cuda, cuda:1, …; None takes a GPU if there is one.")]
 Pixels = Annotated[str, arg(help='Where the pixels come from, for the record: original, or e.g. "JPEG q75".')]
 SETS = "photo-patches, stereo-patches, mnist, cifar10, cifar100, svhn, stl10, tiny-imagenet, imagenet100, "
-SETS += "imagenet or folder:PATH"
+SETS += "imagenet, folder:PATH or pairs:PATH"
 PROTOCOLS = "setclr (the project's own), setclr-projection, qare, groco, iot, iot-moco, mmcl, mmcl-imagenet, "
 PROTOCOLS += "mmcl-imagenet100"
 Names = Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")]

@@ -4,8 +4,10 @@ from setclr.extras import extra
 
 with extra("train"):
     from setclr.data.folders import FOLDER, TREES
+    from setclr.data.pairs import STEREO, Pairs, is_paired, paired, split_pairs, two_views
     from setclr.data.photographs import Photographs
     from setclr.data.sets import NAMES, ImageSet, load, pretraining_split
     from setclr.data.wrapped import image_set
 
-__all__ = ["FOLDER", "NAMES", "TREES", "ImageSet", "Photographs", "image_set", "load", "pretraining_split"]
+__all__ = ["FOLDER", "NAMES", "STEREO", "TREES", "ImageSet", "Pairs", "Photographs", "image_set", "is_paired",
+           "load", "paired", "pretraining_split", "split_pairs", "two_views"]  # fmt: skip

@@ -12,12 +12,13 @@ from torch import Tensor
 
 from setclr import checks
 from setclr.data import folders, patches
+from setclr.data.cameras import PAIRS, two_cameras
 from setclr.data.downloads import DOWNLOADED, UNLABELLED, downloaded
 from setclr.data.folders import FOLDER, TREES
 from setclr.data.sources import Images, InFiles, InMemory, source_of
 
 MADE = {"photo-patches": patches.photo_patches, "stereo-patches": patches.stereo_patches}
-NAMES = (*MADE, *DOWNLOADED, *TREES, f"{FOLDER}PATH")
+NAMES = (*MADE, *DOWNLOADED, *TREES, f"{FOLDER}PATH", f"{PAIRS}PATH")
 KEYS = ("images", "labels", "classes")
 FORMAT = 1  # of the kept patches; raise it whenever `patches` changes what it makes
 
@@ -95,12 +96,15 @@ def load(
       classes of Tian et al. 2020, in root/imagenet100 or root/imagenet. Numbers of images are verified.
     - "folder:PATH": PATH/train/CLASS/IMAGE, and PATH/val or else PATH/test for the test split. Any format
       Pillow reads, as RGB; files whose names begin with a dot are ignored.
+    - "pairs:PATH": PATH/CAMERA/THING.jpg of two cameras, all pictures of the first one first, as in
+      "stereo-patches"; 15 % of the things, drawn once and for all, are the test split (`data.cameras`).
 
     Args:
-        root: the folder of kept and downloaded sets; not used by "folder:PATH".
+        root: the folder of kept and downloaded sets; not used by "folder:PATH" and "pairs:PATH".
         split: "train" or "test"; `pretraining_split` says which one to train on without labels.
         size: pixels, for image files only: the shorter side is resized to it, the centre cropped square.
-            None: as they are, and 224 for "imagenet" and "imagenet100".
+            None: as they are, and 224 for "imagenet" and "imagenet100". Of pairs: their height; the width
+            becomes half of it, as people are cut out for matching, and nothing is cropped.
         stream: for image files only. True leaves them on disk, as Photographs that decode on request; False
             decodes all now; None does so if that takes 8 GB at most.
 
@@ -112,6 +116,8 @@ def load(
     checks.choice("split", split, [*patches.SPLITS, *([UNLABELLED] if name == "stl10" else [])])
     if stream is not None:
         checks.boolean("stream", stream)
+    if isinstance(name, str) and name.startswith(PAIRS):
+        return ImageSet(*two_cameras(Path(name.removeprefix(PAIRS)).expanduser(), split, size))
     is_folder = isinstance(name, str) and name.startswith(FOLDER)
     if is_folder or name in TREES:
         if size is not None:

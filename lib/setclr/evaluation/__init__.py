@@ -6,7 +6,7 @@ from setclr.extras import extra
 with extra("train"):
     from setclr.evaluation.embed import embed_folder
     from setclr.evaluation.frozen import features, pixels
-    from setclr.evaluation.matching import matching_accuracy
+    from setclr.evaluation.matching import best_epoch, matching_accuracy
     from setclr.evaluation.neighbours import knn
     from setclr.evaluation.probes import linear_probe
     from setclr.evaluation.retrieval import (
@@ -20,6 +20,6 @@ with extra("train"):
     from setclr.evaluation.transfers import transfer
     from setclr.evaluation.tuning import fine_tune
 
-__all__ = ["Landmarks", "embed_folder", "features", "few_shot", "fine_tune", "knn", "landmark_features",
-           "landmarks", "linear_probe", "load_landmarks", "matching_accuracy", "pixels", "retrieval_at_1",
-           "transfer"]  # fmt: skip
+__all__ = ["Landmarks", "best_epoch", "embed_folder", "features", "few_shot", "fine_tune", "knn",
+           "landmark_features", "landmarks", "linear_probe", "load_landmarks", "matching_accuracy", "pixels",
+           "retrieval_at_1", "transfer"]  # fmt: skip

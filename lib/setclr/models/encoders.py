@@ -6,7 +6,7 @@ Features are kept and evaluated. The head from them to the embeddings is thrown 
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -102,6 +102,7 @@ INITIAL: dict[str, Callable[[Tensor], object] | None] = {  # first weights of co
 }
 NORMALISED = {  # mean and deviation of each channel
     "none": None,
+    "image": None,  # its own
     "cifar10": ((0.491, 0.482, 0.447), (0.247, 0.243, 0.262)),
     "cifar10-mmcl": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),  # with deviations inside an image
     "cifar100": ((0.507, 0.487, 0.441), (0.267, 0.256, 0.276)),
@@ -121,7 +122,8 @@ def encoder(
             2010; "torch", what the encoder has by itself; "zero-residual", the same, but for scales of 0 in
             the last batch norm of each residual block, so that the block begins as its shortcut.
         normalised: a key of NORMALISED: the encoder first subtracts that data set's mean colour and divides
-            by its deviation, of three channels. They are no part of the state dict.
+            by its deviation, of three channels. They are no part of the state dict. "image": each image's
+            own, which takes out its tint and contrast.
 
     Raises:
         ValueError: unknown name (the nearest are named), channels < 1, or not 3 with `normalised`.
@@ -150,12 +152,16 @@ def encoder(
         integer("channels", channels, least=3, most=3, hint=f"normalised={normalised!r} has three")
         for key, values in zip(("mean", "deviation"), colours):
             model.register_buffer(key, torch.tensor(values).view(3, 1, 1), persistent=False)
+    if normalised != "none":
+        cast(Any, model).by_image = normalised == "image"
         model.register_forward_pre_hook(normalise)
     return model, features
 
 
 def normalise(encoder: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
     """Images (N, C, H, W) as the encoder's first layer gets them: unchanged unless it is `normalised`."""
+    if getattr(encoder, "by_image", False):
+        return (nn.functional.instance_norm(inputs[0]),)
     if not hasattr(encoder, "deviation"):
         return inputs
     return ((inputs[0] - cast(Tensor, encoder.mean)) / cast(Tensor, encoder.deviation),)

@@ -47,9 +47,10 @@ class Recipe:
     loss: str
     """The loss as its repr, for example "InfoNCE(temperature=0.5)"; + and * combine losses."""
     data: str = "photo-patches"
-    """Name of a data set (`python -m setclr data` lists them) or folder:PATH."""
+    """Name of a data set (`python -m setclr data` lists them), folder:PATH, or pairs:PATH."""
     size: int | None = None
-    """Side in pixels to which a folder's images are resized and cropped; None: they are of one size."""
+    """Side in pixels to which a folder's images are resized and cropped; None: they are of one size. Height
+    of pairs, which are half as wide."""
     images: int | None = None
     """Train on this many of its images, spread evenly over the classes; None: on all."""
     views: str = "simclr"
@@ -72,7 +73,8 @@ class Recipe:
     """First weights of the encoder's convolutions: "he", "xavier", or "torch", those it has by itself, also
     with first scales of 0 where a residual block ends ("zero-residual")."""
     normalised: str = "none"
-    """Colours are normalised by the mean and deviation of this data set before they enter the encoder."""
+    """Colours are normalised by the mean and deviation of this data set before they enter the encoder, or by
+    those of each "image" alone."""
     layers: int = 2
     """Linear layers of the projection head."""
     hidden: int = 256

@@ -10,6 +10,7 @@ import pandas as pd
 
 from setclr import training
 from setclr.data import ImageSet
+from setclr.evaluation.matching import best_epoch
 from setclr.evaluation.protocols import OWN, protocol_named, protocol_of
 from setclr.recipes.recipe import Recipe
 from setclr.reports.records import counted, describe_machine, record
@@ -51,7 +52,7 @@ def campaign(
     def finish(recipe: Recipe, path: Path, out: Path, by: str) -> str:
         part = {"images": sets_of(recipe, by)[0]} if split == "validation" else {}
         try:
-            run = train(recipe, out, root=root, device=device, **part)
+            run = train(recipe, out, root=root, device=device, on_epoch=best_epoch(recipe, root), **part)
         except FloatingPointError as error:
             if keep_diverged:
                 run = load_run(out)

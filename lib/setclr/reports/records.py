@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from setclr.data import ImageSet
+from setclr.data.cameras import PAIRS
 from setclr.evaluation.protocols import OWN
 from setclr.recipes.recipe import DEFAULTS, Recipe
 from setclr.reports.exports import replacing
@@ -138,6 +139,7 @@ def same_training(values: dict, recipe: Recipe) -> bool:
         recorded = Recipe.from_dict(values)
     except ValueError:  # of another version
         return False
-    name = recorded.data.removeprefix("folder:").rstrip("/").rsplit("/", 1)[-1]
+    kind, _, place = recorded.data.rpartition(":")
+    name = PAIRS * (kind == "pairs") + place.rstrip("/").rsplit("/", 1)[-1]
     precision = "auto" if recipe.precision == "auto" else recorded.precision
     return replace(recorded, data=name, seed=recipe.seed, precision=precision) == recipe

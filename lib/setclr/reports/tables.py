@@ -14,7 +14,7 @@ from setclr import data
 from setclr.checks import choice
 from setclr.data import ImageSet
 from setclr.evaluation.frozen import features, pixels
-from setclr.evaluation.matching import matching_accuracy
+from setclr.evaluation.matching import evaluate_pairs, matching_accuracy
 from setclr.evaluation.neighbours import neighbours, vote
 from setclr.evaluation.probes import linear_probe, probe_on_views
 from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, Protocol, protocol_named
@@ -59,12 +59,15 @@ def evaluate(
     project's own. Raw pixels are centred in each channel; untrained is the same encoder with its first
     weights. Raw pixels have no linear probe, which is no baseline of the papers, and no row where the images
     are not in memory; where the classifier sees new views in every epoch, untrained has no probe either. A
-    run on labels has one column more, "classifier", of its own outputs.
+    run on labels has one column more, "classifier", of its own outputs. Of a run on pairs the only column is
+    "matching", by any protocol (`evaluate_pairs`).
 
     Raises ValueError where there is no such protocol, the two sets have different classes, or there are fewer
     training images than k. Cost: memory for the features of one row, 4 · (N + Q) · D bytes; and the probe's.
     """
     how = fitted(protocol_named(protocol), run.recipe)
+    if data.is_paired(run.recipe.data):
+        return evaluate_pairs(run, test)
     check_classes(train, test)
     rows, probed = {}, ["untrained", "trained"] if isinstance(how.probe, OnFeatures) else ["trained"]
     for name, encoder in encoders(run, train, how).items():

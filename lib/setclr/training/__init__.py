@@ -10,17 +10,15 @@ if TYPE_CHECKING:
     from setclr.training.interruption import Interrupted
     from setclr.training.metrics import TensorBoard
     from setclr.training.momentum import Keys
-    from setclr.training.pairs import train_on_pairs, two_views
     from setclr.training.pretraining import pretrain
     from setclr.training.run import Run, load_run
     from setclr.training.schedule import Rate
     from setclr.training.trainer import Trainer
 
-__all__ = ["Interrupted", "Keys", "Rate", "Run", "TensorBoard", "Trainer", "load_run", "pretrain",
-           "train_on_pairs", "two_views"]  # fmt: skip
+__all__ = ["Interrupted", "Keys", "Rate", "Run", "TensorBoard", "Trainer", "load_run", "pretrain"]
 MODULES = {"Interrupted": "interruption", "Keys": "momentum", "Rate": "schedule", "Run": "run",
-           "TensorBoard": "metrics", "Trainer": "trainer", "load_run": "run", "pretrain": "pretraining",
-           "train_on_pairs": "pairs", "two_views": "pairs"}  # fmt: skip
+           "TensorBoard": "metrics", "Trainer": "trainer", "load_run": "run",
+           "pretrain": "pretraining"}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

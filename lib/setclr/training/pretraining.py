@@ -36,10 +36,12 @@ def pretrain(
         out, resume, metrics: as in `Trainer.fit`.
         root: where data sets are found and downloaded to.
         device, workers, compiled, deterministic: as in `Trainer`.
-        on_epoch: as in `Trainer.fit`, called with the run.
+        on_epoch: as in `Trainer.fit`, called with the run. It may `keep` the run's weights.
         images: train on these instead of the recipe's `data`, which then only names them.
 
-    Returns the run, encoder and head in eval mode.
+    Returns the run, encoder and head in eval mode, with the weights that `on_epoch` kept, or the last ones.
+    Pairs are trained on without those for validation (`data.split_pairs`); `evaluation.best_epoch` keeps the
+    best epoch by them.
 
     Raises:
         ValueError: there is no such device, the batch is larger than the data set or cannot be divided among
@@ -67,12 +69,15 @@ def pretrain(
         told = functools.partial(_told, on_epoch, run) if on_epoch is not None else None
         trainer.fit(out, False, told, metrics)
         run.precision, run.compiled = trainer.precision.name, trainer.compiled
+    run.take_best()
     nn.ModuleList([run.encoder, run.head]).to(where).eval()
     return run
 
 
 def _told(on_epoch: OnEpoch, run: Run, trainer: Trainer) -> dict | None:
-    return on_epoch(run)
+    more = on_epoch(run)
+    trainer.about = run.about()
+    return more
 
 
 def of_this_recipe(recipe: Recipe, out: Path) -> dict | None:
@@ -103,6 +108,9 @@ def images_of(recipe: Recipe, root: str | Path, given: data.ImageSet | None = No
     if not loaded:
         load()
     images = loaded[0]
+    if data.is_paired(recipe.data) and given is None:
+        kept, _ = data.split_pairs(data.two_views(images))
+        images = data.paired(kept, "together" if recipe.data == data.STEREO else "apart")
     if recipe.images:
         integer("images", recipe.images, least=2, most=len(images), hint=f"{recipe.data} has {len(images)}")
         images = images.sample(recipe.images)

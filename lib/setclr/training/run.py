@@ -1,5 +1,6 @@
 """A pretraining run: a recipe and what was learnt by it, kept in a folder."""
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from setclr.training.trainer import Trainer
 @dataclass
 class Run:
     """A pretraining run: its `recipe`, its `history` so far, and what it learned (`encoder`, `head`).
-    `precision` and `compiled` are what was used, None before training."""
+    `precision` and `compiled` are what was used, None before training; `best` are weights to be used instead
+    of the last epoch's, None: there are none."""
 
     recipe: Recipe
     encoder: nn.Module
@@ -27,6 +29,7 @@ class Run:
     rows: list[dict] = field(default_factory=list)
     precision: str | None = None
     compiled: bool | None = None
+    best: dict[str, dict] | None = None
 
     @property
     def history(self) -> pd.DataFrame:
@@ -43,14 +46,26 @@ class Run:
         write_history(Path(out), self.rows)
         write(Path(out), self.state())
 
+    def keep(self) -> None:
+        """These weights are the `best` so far."""
+        self.best = {name: deepcopy(part.state_dict()) for name, part in self.parts.items()}
+
+    def take_best(self) -> None:
+        for name, weights in (self.best or {}).items():
+            self.parts[name].load_state_dict(weights)
+
+    @property
+    def parts(self) -> dict[str, nn.Module]:
+        return {"encoder": self.encoder, "head": self.head}
+
     def state(self) -> dict:
-        learned = {"encoder": self.encoder.state_dict(), "head": self.head.state_dict()}
+        learned = {name: part.state_dict() for name, part in self.parts.items()}
         used = {"precision": self.precision, "compiled": self.compiled}
         return {**self.about(), "history": self.rows, **used, **learned}
 
     def about(self) -> dict:
-        """What says which encoder and head these are, as plain data."""
-        return {"recipe": self.recipe.to_dict(), "channels": self.channels}
+        """What says which encoder and head these are, and the best weights if they are not the last."""
+        return {"recipe": self.recipe.to_dict(), "channels": self.channels, "best": self.best}
 
     def trainer(self, images: ImageSet, device: torch.device, **more: Any) -> Trainer:
         """The trainer that goes on with this run; `more` as in `building.trainer_of`."""
@@ -69,6 +84,7 @@ def load_run(out: str | Path) -> Run:
     FileNotFoundError if there is no checkpoint; ValueError if the file is truncated or of another kind, or
     its weights are those of another model."""
     run = run_of(read(Path(out)), str(out))
+    run.take_best()
     nn.ModuleList([run.encoder, run.head]).eval()
     return run
 
@@ -79,10 +95,10 @@ def run_of(state: dict, where: str = "the checkpoint") -> Run:
         raise ValueError(f"{where}: holds no recipe; the Trainer that wrote it goes on with fit(out=...)")
     run = new_run(Recipe.from_dict(state["recipe"]), state["channels"])
     run.precision, run.compiled = state.get("precision", "float32"), state.get("compiled", False)
-    for name, part in (("encoder", run.encoder), ("head", run.head)):
+    for name, part in run.parts.items():
         refuse_other_weights(part, state[name], f"{where}: its {name} is not the recipe's")
         part.load_state_dict(state[name])
-    run.rows = state["history"]
+    run.rows, run.best = state["history"], state.get("best")
     return run
 
 

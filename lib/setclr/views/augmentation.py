@@ -77,6 +77,19 @@ def finish(
     return out
 
 
+def recolour(images: Tensor, view: View, draws: Tensor, compiled: bool = False) -> Tensor:
+    """`apply` for a view that keeps images (N, C, H, W) uint8 whole, of any sides: (N, C, H, W) float32.
+
+    Draws are (N, 1, 36). Raises ValueError where the view crops, blurs or has a size.
+    """
+    if (view.size, view.scale, view.ratio, view.padding, view.blur) != (None, (1, 1), (1, 1), 0, 0):
+        raise ValueError(f"view must keep images whole and sharp, got {view}; preset('matching') has such")
+    check_draws(draws, len(images), 1)
+    p = parameters([view], draws, *images.shape[2:])
+    needed = numbers.mirroring(p) | numbers.colours([view], p, *images.shape[1:3])
+    return _run(_mirrored, images, 1, needed, compiled)
+
+
 def _cropped(images: Tensor, V: int, together: Tensor, layout: numbers.Layout, apart: bool) -> Tensor:
     needed = numbers.unpacked(together, layout)
     return pixels.recolour(pixels.crop(images, needed, V), needed, apart)

@@ -1,0 +1,121 @@
+"""Real pairs: two images of each thing, to be matched one to one (QARe paper, section 5.1)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from setclr.checks import choice, integer
+from setclr.data.cameras import PAIRS
+from setclr.data.reading import Batch
+from setclr.data.sets import ImageSet
+from setclr.data.sources import InMemory, Views
+from setclr.views import View, recolour
+from setclr.views.chance import NUMBERS
+
+FLIP = sum(list(NUMBERS.values())[: list(NUMBERS).index("flip")])  # its column in the draws
+STEREO = "stereo-patches"
+VALIDATION = 0.15 / 0.85  # of the things that are not for test
+SHAPE = "(2, n, C, H, W) uint8, two views of n >= 2 things, C = 1 or 3; two_views makes them"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pairs(ImageSet):
+    """Two images of each of n things; a view is made of its own image, mirrored and recoloured but whole.
+
+    `paired` makes it of pairs (2, n, C, H, W) uint8. `images` are the first views, and each thing is a class.
+    Mirrored "apart" is each view with its own coin, "together" both views of a thing or neither.
+    """
+
+    pairs: Tensor
+    mirror: str
+
+    @property
+    def source(self) -> "InPairs":
+        return InPairs(self.pairs, self.mirror)
+
+    def sample(self, n: int, seed: int = 0) -> "Pairs":
+        """n different things, drawn by the seed. Raises ValueError if there are fewer."""
+        integer("n", n, least=2, most=len(self), hint=f"there are {len(self)} things")
+        chosen = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))[:n].sort().values
+        return paired(self.pairs[:, chosen], self.mirror)
+
+
+def paired(pairs: Tensor, mirror: str = "apart") -> Pairs:
+    """Pairs (2, n, C, H, W) uint8 as something to train on. Raises ValueError for anything else."""
+    if not isinstance(pairs, Tensor) or pairs.dtype != torch.uint8 or pairs.ndim != 5 or len(pairs) != 2:
+        got = f"{tuple(pairs.shape)} {pairs.dtype}" if isinstance(pairs, Tensor) else repr(pairs)
+        raise ValueError(f"pairs must be {SHAPE}, got {got}")
+    n = pairs.shape[1]
+    choice("mirror", mirror, ("apart", "together"))
+    return Pairs(pairs[0], torch.arange(n), tuple(map(str, range(n))), pairs, mirror)
+
+
+class InPairs(InMemory):
+    """Pairs (2, n, C, H, W) on any device, each view of its own image."""
+
+    def __init__(self, pairs: Tensor, mirror: str):
+        super().__init__(pairs[0])
+        self.pairs, self.mirror = pairs, mirror
+
+    def to(self, device: torch.device) -> "InPairs":
+        return InPairs(self.pairs.to(device), self.mirror)
+
+    def view_batches(
+        self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device,
+        compiled: bool = False,
+    ) -> Views:  # fmt: skip
+        """(2, n, C, H, W) of each batch. Raises ValueError unless there are two equal views."""
+        if len(views) != 2 or views[0] != views[1]:
+            raise ValueError(f"views must be two equal ones for pairs, got {len(views)}; 'matching' has them")
+        for index, draws in batches:
+            numbers = draws.transpose(0, 1).clone()
+            if self.mirror == "together":
+                numbers[1, :, FLIP] = numbers[0, :, FLIP]
+            x = self.pairs[:, index.to(self.pairs.device)].flatten(0, 1)
+            made = recolour(x, views[0], numbers.flatten(0, 1).unsqueeze(1), compiled)
+            yield [made.unflatten(0, (2, -1))]
+
+
+def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tensor:
+    """Two images of each thing, where the labels say which thing an image shows.
+
+    Of a thing's two images the first is view 0; in "stereo-patches" that is the left camera's patch. Of more
+    than two the seed draws two, which keep their order. A thing with one image is left out.
+
+    Returns (2, n, C, H, W) uint8, resized to side `size` in pixels, antialiased, if given: image i of both
+    views shows the same thing, and things come in the order of their labels. Raises ValueError where fewer
+    than two things have two images.
+    """
+    shuffled = torch.randperm(
+        len(images), generator=torch.Generator().manual_seed(integer("seed", seed, least=0))
+    )
+    shuffled = shuffled[images.labels[shuffled].argsort(stable=True)]
+    drawn = [some[:2].sort().values for some in shuffled.split(images.labels.bincount().tolist())]
+    drawn = [pair for pair in drawn if len(pair) == 2]
+    if len(drawn) < 2:
+        remedy = "give both images of a thing the same label (in a folder: put them into one class)"
+        raise ValueError(f"images must show at least 2 things twice, got {len(drawn)} in {images}; {remedy}")
+    pairs = images.images[torch.stack(drawn, dim=1)]
+    if size is None:
+        return pairs
+    side = (integer("size", size, least=1),) * 2
+    small = F.interpolate(pairs.flatten(0, 1).float(), side, mode="bilinear", antialias=True)
+    return small.round().clamp(0, 255).byte().unflatten(0, pairs.shape[:2])
+
+
+def is_paired(name: str) -> bool:
+    """Whether the data set of that name shows each thing twice."""
+    return name == STEREO or name.startswith(PAIRS)
+
+
+def split_pairs(pairs: Tensor) -> tuple[Tensor, Tensor]:
+    """Of a training split's pairs (2, n, ...) those to learn from, and the last 15/85 for validation.
+
+    The order of "pairs:PATH" is random. That of "stereo-patches" is from the top of the picture down, so that
+    its validation patches overlap with others only where they begin.
+    """
+    kept = pairs.shape[1] - round(VALIDATION * pairs.shape[1])
+    return pairs[:, :kept], pairs[:, kept:]
