@@ -6,7 +6,8 @@ coverage_items.yml lists what the papers contain. What shows an item says so its
 - a notebook's cell by a tag, "groco:figure6";
 - a module, class or function by its docstring, in parentheses and with the paper's name first, "(GroCo, eq. 2
   to 4; MMCL, figure 3b)". Any other mention is in passing and does not count;
-- a recipe by the table of `setclr.recipes.PUBLISHED` that it is a row of, and its record in data/results.
+- a recipe by the table of `setclr.recipes.PUBLISHED` that it is a row of, or by the figure or table in small
+  of `setclr.recipes.figures`, and its record in data/results.
 """
 
 import ast
@@ -22,6 +23,7 @@ import yaml
 from notebook_tools import FOLDER, HERE, notebooks
 
 from setclr.recipes import PUBLISHED, RECIPES
+from setclr.recipes.figures import FIGURES
 
 PAGE = FOLDER / "coverage.md"
 RESULTS = HERE.parent / "data" / "results"
@@ -114,20 +116,27 @@ def from_recipes() -> list[Shown]:
         words = f"{count} recipe{'s' * (count > 1)}: `{paper}-{table}-…`"
         target = f"../lib/setclr/recipes/published/{paper}.py"
         found.append(Shown(paper, listed(paper, table), words, target, "settings"))
+    for figure, (_, names) in FIGURES.items():
+        paper, item = figure.split("-")
+        words, target = f"{len(names)} recipes in small: `small-…`", "../lib/setclr/recipes/figures.py"
+        found.append(Shown(paper, listed(paper, item), words, target, "settings"))
     return found
 
 
 def from_records() -> list[Shown]:
-    """The tables of which rows have been trained here as long as the paper trained them."""
+    """The tables of which rows were trained here, as long as the paper trained them or in small."""
     names = {path.stem.rpartition("-seed")[0] for path in RESULTS.glob("*-seed*.json")}
     trained = [name for name in sorted(names & PUBLISHED.keys()) if PUBLISHED[name].table != "text"]
     for name in trained:
         for path in RESULTS.glob(f"{name}-seed*.json"):
             assert json.loads(path.read_text())["recipe"]["epochs"] == RECIPES[name].epochs, path.name
     rows = Counter((name.split("-")[0], f"table{PUBLISHED[name].table}") for name in trained)
+    found = [(*table, f"{count} row{'s' * (count > 1)}", "full") for table, count in rows.items()]
+    for figure, (_, called) in FIGURES.items():
+        if count := sum(name in names for name in called.values()):
+            found.append((*figure.split("-"), f"{count} of {len(called)} rows", "small"))
     return [
-        Shown(paper, listed(paper, table), f"{count} row{'s' * (count > 1)}", "../data/results", "full")
-        for (paper, table), count in rows.items()
+        Shown(paper, listed(paper, item), says, "../data/results", how) for paper, item, says, how in found
     ]
 
 

@@ -18,7 +18,7 @@ from torchvision import transforms
 from setclr import models
 from setclr.cli import main
 from setclr.data import ImageSet
-from setclr.evaluation import features, linear_probe, protocols
+from setclr.evaluation import features, knn, linear_probe, protocols
 from setclr.evaluation.probes import Falling, probe_on_views
 from setclr.evaluation.protocols import CENTRE, CROP, OWN, PROTOCOLS, OnFeatures, OnViews, protocol_of
 from setclr.recipes import RECIPES, Recipe
@@ -61,7 +61,7 @@ def test_rows_of_a_paper_go_by_its_protocol_and_other_recipes_by_our_own():
     assert set(of.values()) == set(PROTOCOLS)
     assert all(of[name].split("-")[0] == name.split("-")[0] for name in PUBLISHED)
     beside = {name.split("-")[0] for name, by in of.items() if by != OWN and name not in PUBLISHED}
-    assert beside <= {"column", "variant"}
+    assert beside <= {"column", "variant", "small"}
     assert protocol_of("compare-conv4-groco") == OWN and protocol_of("column-conv4-cifar10-groco") == "qare"
     assert protocol_of("iot-table5-cifar10-infonce") == "iot-moco" and protocol_of("iot-table4-x") == "iot"
     photographs = {"imagenet": "mmcl-imagenet", "imagenet100": "mmcl-imagenet100"}
@@ -243,6 +243,17 @@ def test_a_run_on_labels_has_its_own_classifiers_accuracy():
     right = (outputs.argmax(1) == test.labels).float().mean()
     assert table.loc["trained", "classifier"] == pytest.approx(100 * float(right))
     assert list(table.columns) == ["knn", "linear", "classifier"]
+
+
+def test_the_projections_votes_are_those_of_the_heads_outputs():
+    train, test = some(60), some(30)
+    run = new_run(Recipe("InfoNCE()"), channels=3)
+    table = evaluate(run, train, test, linear=False, protocol="setclr-projection")
+    outputs = [features(nn.Sequential(run.encoder, run.head), images.images) for images in (train, test)]
+    found = knn(outputs[0], train.labels, outputs[1], k=10, temperature=0.1)
+    expected = 100 * float((found == test.labels).float().mean())
+    assert table.loc["trained", "knn-projection"] == pytest.approx(expected)
+    assert table["knn-projection"].notna().sum() == 1
 
 
 @pytest.fixture

@@ -43,6 +43,8 @@ class Protocol:
     """Also the share of test images whose class is among the classifier's five best."""
     centre: float = 1.0
     """Of photographs the central square is shown, this fraction of the shorter side."""
+    projection: bool = False
+    """Also the kNN accuracies in the trained head's outputs, such as "knn-projection"."""
 
     def column(self, k: int) -> str:
         """The name of a kNN accuracy, such as "knn20"; "knn" is the project's own vote, as in its records."""
@@ -50,7 +52,9 @@ class Protocol:
 
     @property
     def columns(self) -> list[str]:
-        return [*map(self.column, self.ks), "linear", *(["linear-top5"] if self.top5 else [])]
+        knn = [*map(self.column, self.ks)]
+        more = [f"{name}-projection" for name in knn] if self.projection else []
+        return [*knn, "linear", *(["linear-top5"] if self.top5 else []), *more]
 
 
 CROP = View(jitter_p=0.0, grey=0.0)  # 8 % to all of the area, and a flip
@@ -62,6 +66,7 @@ MMCL_PHOTOGRAPHS = Protocol(
 PROTOCOLS: dict[str, Protocol] = {
     # The project's own.
     "setclr": Protocol(),
+    "setclr-projection": Protocol(projection=True),
     # Section 5.2 and the authors' program. It has no kNN vote; the project's own is added.
     "qare": Protocol(probe=OnFeatures(raw=True)),
     # Appendix E.1 and the authors' program, whose LARC scales the classifier's bias as well, and whose crops
@@ -87,6 +92,7 @@ OF_RECIPES = {
     "iot-table5": "iot-moco", "iot-moco": "iot-moco", "iot-": "iot",
     "mmcl-table1": "mmcl-imagenet", "mmcl-table2": "mmcl-imagenet100", "mmcl-table3": "mmcl-imagenet",
     "mmcl-text": "mmcl-imagenet", "mmcl-": "mmcl", "qare-": "qare", "column-": "qare", "groco-": "groco",
+    "small-groco-": "setclr-projection",
 }  # fmt: skip
 
 

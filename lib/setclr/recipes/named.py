@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from setclr.recipes.figures import SMALL_RECIPES
 from setclr.recipes.published import PUBLISHED, RECIPES_OF_PAPERS
 from setclr.recipes.published.qare import of_column
 from setclr.recipes.published.row import Published
@@ -65,5 +66,6 @@ RECIPES: dict[str, Recipe] = {
     **COMPARISON,
     **SEARCHED,
     **COLUMN,
+    **SMALL_RECIPES,
     **RECIPES_OF_PAPERS,
 }

@@ -72,6 +72,10 @@ def evaluate(
     rows, probed = {}, ["untrained", "trained"] if isinstance(how.probe, OnFeatures) else ["trained"]
     for name, encoder in encoders(run, train, how).items():
         rows[name] = measure(encoder, train, test, device_of(run), how, linear and name in probed).numbers
+    if how.projection:
+        head = nn.Sequential(run.encoder, run.head)
+        found = measure(head, train, test, device_of(run), how, False).numbers
+        rows["trained"] |= {f"{name}-projection": x for name, x in found.items()}
     if run.recipe.parsed_loss.targets == "labels":
         scores = features(nn.Sequential(run.encoder, run.head), test.images)
         rows["trained"]["classifier"] = accuracy(scores.argmax(1), test.labels)

@@ -1,0 +1,108 @@
+"""The papers' figures in small: their recipes, and the table of their records."""
+
+import json
+from dataclasses import asdict, replace
+
+import coverage_page
+import pandas as pd
+import pytest
+
+from setclr import losses
+from setclr.evaluation.protocols import protocol_of
+from setclr.recipes import PUBLISHED, RECIPES
+from setclr.recipes.figures import EPOCHS, FIGURES, SMALL_RECIPES
+from setclr.reports.figures import frame
+
+ROWS = {  # as many as the paper has; of curves as many points as are taken here
+    "qare-figure2": 16, "mmcl-figure3a": 6, "mmcl-figure3c": 12, "groco-table7": 4, "groco-table8c": 3,
+    "groco-table8d": 2, "groco-table9a": 6, "groco-table9b": 2, "groco-table9c": 8, "groco-table9d": 3,
+    "groco-table9e": 2, "groco-table9f": 2,
+}  # fmt: skip
+
+
+def test_every_row_is_a_named_recipe_and_no_recipe_has_two_names():
+    assert {name: len(figure.rows) for name, figure in FIGURES.items()} == ROWS
+    assert all(figure.note for figure in FIGURES.values())
+    shown = {name for figure in FIGURES.values() for name in figure.rows.values()}
+    assert shown == set(SMALL_RECIPES) <= set(RECIPES)
+    assert len(set(SMALL_RECIPES.values())) == len(SMALL_RECIPES)
+    for name, recipe in SMALL_RECIPES.items():
+        assert RECIPES[name] == recipe and recipe.data == "photo-patches" and recipe.encoder == "conv4"
+        assert name not in PUBLISHED
+
+
+@pytest.mark.parametrize("table", ["7", "8c", "8d", "9a", "9b", "9c", "9d", "9e"])
+def test_a_tables_rows_differ_in_what_the_papers_rows_differ_in(table):
+    """Of GroCo's tables, whose rows are recipes: the fields that vary are the same, small and large."""
+    large = [RECIPES[name] for name in PUBLISHED if name.startswith(f"groco-table{table}-")]
+    small = [SMALL_RECIPES[name] for name in FIGURES[f"groco-table{table}"].rows.values()]
+    assert len(large) == len(small)
+    of_a_run_of_its_length = {"lr", "warmup", "weight_decay", "optimiser", "lr_batch", "local_size"}
+    of_the_rival_at_large = {"9a": {"embedding", "views"}, "9c": {"embedding"}}.get(table, set())
+    assert varying(large) - of_a_run_of_its_length - of_the_rival_at_large == varying(small)
+
+
+def varying(recipes):
+    fields = [asdict(recipe) for recipe in recipes]
+    return {key for key in fields[0] if len({str(some[key]) for some in fields}) > 1}
+
+
+def test_the_rows_are_what_their_names_say():
+    def recipe(figure, row):
+        return SMALL_RECIPES[FIGURES[figure].rows[row]]
+
+    weights = [float(row) for row in FIGURES["qare-figure2"].rows]
+    assert weights == [i / 8 for i in range(16)]
+    assert "1.125 * QARe()" in recipe("qare-figure2", "1.125").loss
+    bounds = [losses.parse(recipe("mmcl-figure3a", row).loss).C for row in FIGURES["mmcl-figure3a"].rows]
+    assert bounds == [0.01, 0.1, 1, 10, 100, float("inf")]
+    for row in FIGURES["mmcl-figure3c"].rows:
+        one = recipe("mmcl-figure3c", row)
+        assert f"{one.epochs}ep" in row and one.schedule == "constant"  # a part of the longer run
+    assert recipe("groco-table9b", "2x32+6x14").epochs == 8 * EPOCHS
+    assert recipe("groco-table8d", "false-negatives").same_class == 16
+    top = losses.parse(recipe("groco-table9a", "infonce+top10").loss)
+    assert round(top.keep * (2 * 128 - 2)) == 10
+    assert FIGURES["groco-table9d"].rows["dimension64"] == FIGURES["groco-table7"].rows["groco"]
+    assert protocol_of("small-groco-table7-groco") == "setclr-projection"
+    assert protocol_of("small-qare-figure2-0.5") == "setclr"
+
+
+def test_the_frame_has_a_line_for_every_record_of_todays_recipes(tmp_path):
+    assert list(frame("groco-table9e", tmp_path).columns) == ["row", "seed", "knn", "linear"]
+    strongest, random = FIGURES["groco-table9e"].rows.values()
+    ours, other = {"knn": 60.0, "linear": 61.5}, {"knn": 40.0, "linear": 41.5}
+    keep(tmp_path, strongest, 1, ours | {"knn-projection": 55.0})
+    keep(tmp_path, strongest, 0, ours)
+    keep(tmp_path, random, 0, other)
+    keep(tmp_path, random, 1, other, lr=0.5)  # of another recipe
+    keep(tmp_path, random, 2, None)  # diverged
+    table = frame("groco-table9e", tmp_path)
+    none = float("nan")
+    expected = pd.DataFrame(
+        [
+            ("strongest-negatives", 0, 60.0, 61.5, none),
+            ("strongest-negatives", 1, 60.0, 61.5, 55.0),
+            ("random-negatives", 0, 40.0, 41.5, none),
+            ("random-negatives", 2, none, none, none),
+        ],
+        columns=["row", "seed", "knn", "linear", "knn-projection"],
+    )
+    pd.testing.assert_frame_equal(table, expected)
+    with pytest.raises(ValueError, match="figure must be one of .*groco-table9f"):
+        frame("groco-table9z", tmp_path)
+
+
+def test_the_coverage_page_says_run_small_once_there_are_records(tmp_path, monkeypatch):
+    monkeypatch.setattr(coverage_page, "RESULTS", tmp_path)
+    assert not coverage_page.from_records()
+    keep(tmp_path, FIGURES["groco-table9e"].rows["random-negatives"], 0, {"knn": 40.0})
+    (place,) = coverage_page.from_records()
+    assert (place.paper, place.item, place.words, place.how) == ("groco", "table9e", "1 of 2 rows", "small")
+
+
+def keep(folder, name, seed, measured, **changes):
+    recipe = replace(SMALL_RECIPES[name], seed=seed, **changes).to_dict()
+    accuracy = {} if measured is None else {"trained": measured}
+    path = folder / f"{name}-seed{seed}.json"
+    path.write_text(json.dumps({"recipe": recipe, "accuracy_percent": accuracy}))
