@@ -4,6 +4,7 @@ import json
 import re
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from conftest import shifted
 
 from setclr import data, losses, training
 from setclr.cli import main
-from setclr.data import ImageSet
+from setclr.data import ImageSet, patches
 from setclr.recipes import COMPARED, RECIPES, knobs
 from setclr.recipes.knobs import KNOBS, RATES, Knob, grid, knob, knob_value, turned
 from setclr.reports import campaigns, searches
@@ -21,7 +22,7 @@ from setclr.reports.searches import search
 from setclr.reports.tables import labelled
 
 SEARCHED = [name for name in RECIPES if name.startswith("compare-photo-")]
-SMALL = replace(RECIPES["compare-photo-infonce"], epochs=2, batch=16)
+SMALL = replace(RECIPES["compare-photo-infonce"], data="cifar10", epochs=2, batch=16)
 TWO = {"x": SMALL, "y": replace(SMALL, loss="GroCo(beta=1.0, negatives=3)")}
 SETTINGS = ["lr0.001-temperature0.1", "lr0.001-temperature1", "lr0.01-temperature0.1", "lr0.01-temperature1"]
 
@@ -92,6 +93,26 @@ def test_what_cannot_be_searched_is_refused_before_anything_is_trained(recipe, m
     with pytest.raises(ValueError, match=message):
         done({"x": SMALL, "z": recipe}, tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_validation_patches_of_a_photograph_overlap_no_others():
+    """Or an encoder would be chosen that knows places again, and no others."""
+    held = patches.photo_validation().reshape(18, 400)
+    assert held.any(1).all() and (held.mean(1) >= 0.2).all() and held.mean() < 0.25
+    for name, mask in zip(patches.PHOTOGRAPHS, held):
+        windows = patches.photo_windows(name, patches.photograph(name), "train")
+        first, last = windows[:, :2], windows[:, :2] + windows[:, 2:]
+        apart = (first[mask][:, None] >= last[~mask]) | (last[mask][:, None] <= first[~mask])
+        assert apart.any(-1).all()
+
+
+def test_the_patches_themselves_are_divided_so(monkeypatch):
+    monkeypatch.undo()
+    root = Path(__file__).resolve().parent.parent / "data"
+    train, held = labelled(RECIPES["compare-photo-groco"], root, split="validation")
+    mask = torch.from_numpy(patches.photo_validation())
+    whole = data.load("photo-patches", root)
+    assert torch.equal(train.images, whole.images[~mask]) and torch.equal(held.labels, whole.labels[mask])
 
 
 def test_validation_images_are_a_fifth_of_each_class_and_never_test_images(tmp_path):

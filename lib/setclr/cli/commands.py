@@ -169,10 +169,10 @@ def search(
     *,
     typed: str,
 ) -> None:
-    """Find the best learning rate and loss parameter of each recipe on validation images, a fifth of the
-    training images. Then train with these and every seed, and measure on the test images. Last, train all
-    values of the parameter with three seeds. Repeat the command to do what is left; several at once share the
-    work.
+    """Find the best learning rate and loss parameter of each recipe on validation images, which are held
+    out of the training images. Then train with these on all of them, with every seed, and measure on the test
+    images. Last, train all values of the parameter with three seeds. Repeat the command to do what is left;
+    several at once share the work.
 
     Args:
         filter: As in `setclr campaign`.

@@ -66,6 +66,22 @@ def blocks_for_test(name: str) -> np.ndarray:
     return drawn.reshape(BLOCKS, BLOCKS) < BLOCKS**2 // 4
 
 
+def photo_validation() -> np.ndarray:
+    """Which training patches are for validation: (7200,) bool. They are those of the fewest whole blocks of
+    each photograph, in an order that is drawn once, that hold at least a fifth of its patches."""
+    held = []
+    for index, name in enumerate(PHOTOGRAPHS):
+        grey = photograph(name)
+        windows = photo_windows(name, grey, "train")
+        centres = windows[:, :2] + windows[:, 2:] / 2
+        row, column = (centres // (np.array(grey.shape) / BLOCKS)).astype(int).T
+        block, drawn = row * BLOCKS + column, default_rng([6, index]).permutation(BLOCKS**2)
+        held_by_then = np.bincount(block, minlength=BLOCKS**2)[drawn].cumsum()
+        last = np.searchsorted(held_by_then, PER_PHOTOGRAPH["train"] / 5)
+        held.append(np.isin(block, drawn[: last + 1]))
+    return np.concatenate(held)
+
+
 def photo_windows(name: str, grey: np.ndarray, split: str) -> np.ndarray:
     """Squares of 32 to 64 px, each inside one block of the split: (n, 3) int, top, left, side in pixels.
 

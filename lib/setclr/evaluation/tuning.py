@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from setclr import views
 from setclr.checks import integer, number
 from setclr.data import ImageSet
+from setclr.data.validation import held_out
 from setclr.evaluation.frozen import features
 from setclr.losses.baselines import Supervised
 from setclr.training.trainer import Trainer
@@ -78,20 +79,6 @@ def searched(encoder: nn.Module, train: ImageSet, seed: int, **how: Any) -> tupl
 
     grid = [(lr, decay / lr) for lr in RATES for decay in DECAYS]
     return max(grid, key=lambda setting: right(*setting))
-
-
-def held_out(train: ImageSet, seed: int = 0) -> tuple[ImageSet, ImageSet]:
-    """Four fifths of each class, and a fifth to validate on; both in their old order. The seed decides.
-    Raises ValueError where there are fewer than 5 images."""
-    integer("len(train)", len(train), least=5, hint="a fifth of them is held out")
-    shuffled = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed))
-    grouped = shuffled[train.labels[shuffled].argsort(stable=True)]
-    held = torch.zeros(len(train), dtype=torch.bool)
-    held[grouped[4::5]] = True
-    part, validation = (
-        ImageSet(train.source.subset(index), train.labels[index], train.classes) for index in (~held, held)
-    )
-    return part, validation
 
 
 def check_classes(train: ImageSet, test: ImageSet) -> None:

@@ -27,8 +27,8 @@ def search(
     """Choose each recipe's rate and knob, train it so with all seeds, then train the knob's other values;
     yields a line for each run.
 
-    1. Trials: every setting of `knobs.grid`, as many for each recipe, with seed 0, on four fifths of the
-       training images, measured on the last fifth. The best kNN is chosen (`chosen`).
+    1. Trials: every setting of `knobs.grid`, as many for each recipe, with seed 0, on the training
+       images less those of the validation split, and measured on these. The best kNN is chosen (`chosen`).
     2. Final runs: that setting with all `seeds` on all training images, measured on the test images, also
        while it trains: ten times in the record's history, by the project's own protocol.
     3. Curves: at the chosen rate every value of the knob, as in 1, with seeds 0, 1 and 2.

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from setclr import data
 from setclr.checks import choice
 from setclr.data import ImageSet
+from setclr.data.validation import validation_split
 from setclr.evaluation.frozen import features, pixels
 from setclr.evaluation.matching import evaluate_pairs, matching_accuracy
 from setclr.evaluation.neighbours import neighbours, vote
@@ -20,7 +21,7 @@ from setclr.evaluation.probes import linear_probe, probe_on_views
 from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, Protocol, protocol_named
 from setclr.evaluation.retrieval import retrieval_at_1
 from setclr.evaluation.transfers import accuracy
-from setclr.evaluation.tuning import check_classes, held_out
+from setclr.evaluation.tuning import check_classes
 from setclr.recipes.recipe import Recipe
 from setclr.training.distributed import from_first, world
 from setclr.training.run import Run, new_run
@@ -179,8 +180,8 @@ def labelled(
     """The labelled training images of a recipe's data set and those to measure on. Files are resized to its
     views' side; to 8/7 of it for protocols that show the encoder the central 7/8, as 224 of 256.
 
-    `split`: "test", all training images and the test images; or "validation", four fifths of each class of
-    the training images and the last fifth, always the same.
+    `split`: "test", all training images and the test images; or "validation", two parts of the training
+    images (`data.validation.validation_split`).
 
     With many processes the first makes or downloads them before the others load them. Raises ValueError for
     another split, and for "validation" where the training images are not these: unlabelled ones, or files
@@ -198,4 +199,4 @@ def labelled(
 
     if world() > 1:
         from_first(lambda: len(load("train")) + len(load("test")))
-    return (load("train"), load("test")) if split == "test" else held_out(load("train"))
+    return (load("train"), load("test")) if split == "test" else validation_split(recipe.data, load("train"))
