@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from setclr import losses
+from setclr.cli import main
 from setclr.evaluation.protocols import protocol_of
 from setclr.recipes import PUBLISHED, RECIPES
 from setclr.recipes.figures import EPOCHS, FIGURES, SMALL_RECIPES
@@ -66,6 +67,13 @@ def test_the_rows_are_what_their_names_say():
     assert FIGURES["groco-table9d"].rows["dimension64"] == FIGURES["groco-table7"].rows["groco"]
     assert protocol_of("small-groco-table7-groco") == "setclr-projection"
     assert protocol_of("small-qare-figure2-0.5") == "setclr"
+
+
+def test_a_recipe_in_full_tells_which_rows_it_is(capsys):
+    main(["recipes", FIGURES["groco-table8d"].rows["regular"]])
+    told = capsys.readouterr().out
+    assert "groco-table8d, in small: every image with three others of its class" in told
+    assert sum("in small: " in line for line in told.splitlines()) == 7
 
 
 def test_the_frame_has_a_line_for_every_record_of_todays_recipes(tmp_path):

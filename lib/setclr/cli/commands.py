@@ -44,9 +44,10 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
 
 
 def describe(name: str) -> None:
-    """All fields that are not the defaults, all published numbers and the note."""
+    """All fields that are not the defaults, all published numbers and the notes."""
     from setclr.evaluation.protocols import protocol_of
     from setclr.recipes import PUBLISHED, RECIPES
+    from setclr.recipes.figures import FIGURES
 
     for part in fields(RECIPES[name]):
         value = getattr(RECIPES[name], part.name)
@@ -57,6 +58,9 @@ def describe(name: str) -> None:
         print("  protocol:", protocol_of(name))
         print("  published:", ", ".join(f"{key} {x}" for key, x in PUBLISHED[name].numbers.items()) or "-")
         print("  note:", PUBLISHED[name].note)
+    for figure, (note, rows) in FIGURES.items():
+        if name in rows.values():
+            print(f"  {figure}, in small: {note}")
 
 
 def data(names: Names = (), /, root: Root = Path("data"), size: int | None = None) -> None:

@@ -67,7 +67,8 @@ PROTOCOLS: dict[str, Protocol] = {
     # The project's own.
     "setclr": Protocol(),
     "setclr-projection": Protocol(projection=True),
-    # Section 5.2 and the authors' program. It has no kNN vote; the project's own is added.
+    # Section 5.2 and the authors' program. It has no kNN vote; the project's own is added. Pairs are matched
+    # by Euclidean distance, section 5.1.
     "qare": Protocol(probe=OnFeatures(raw=True)),
     # Appendix E.1 and the authors' program, whose LARC scales the classifier's bias as well, and whose crops
     # for kNN are bicubic.
