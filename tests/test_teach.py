@@ -6,13 +6,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from notebook_tools import FOLDER
 
 from setclr.explore.kit.controls import slider
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.png import still
-from setclr.teach import asked, check, predict
+from setclr.palette import OF_LOSS
+from setclr.teach import asked, card, check, predict
 from setclr.teach.answers import passes
 from setclr.teach.asked import Exercise, Question
+from setclr.teach.cards import CARDS
 
 CHOICES = {"the largest": "It has the most to lose.", "the <smallest>": "It weighs nothing."}
 
@@ -143,3 +146,17 @@ def test_what_a_page_asks_is_whole(written):
         assert question.text.endswith("?") and all(why.endswith(".") for why in question.choices.values())
     for exercise in written.EXERCISES.values():
         assert exercise.wants.startswith("a") and exercise.hint.endswith(".")
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_every_loss_has_a_card(name):
+    bundle, _ = card(name)._repr_mimebundle_()
+    assert OF_LOSS[name] in bundle["text/html"] and "data:image/png" in bundle["text/html"]
+    assert bundle["text/plain"].startswith(f"{name}\ninner problem: ")
+    assert (FOLDER / f"{card(name).page}.ipynb").exists()
+
+
+def test_colours_and_cards_are_of_the_same_losses():
+    assert sorted(CARDS) == sorted(OF_LOSS)
+    with pytest.raises(ValueError, match="name must be one of .* got 'SimCLR'"):
+        card("SimCLR")

@@ -48,8 +48,9 @@ export function distance([kind, ...numbers], p, width, height) {
 
 // Sends one event at a time; of those that come before its answer, the last is kept. So nothing lags behind.
 class Events {
-  constructor(model) {
+  constructor(model, stage) {
     this.model = model;
+    this.stage = stage;
     this.view = Math.random().toString(36).slice(2, 8);
     this.sent = this.answered = 0;
     this.waiting = null;
@@ -63,14 +64,16 @@ class Events {
       return;
     }
     this.sent += 1;
+    this.stage.setAttribute("aria-busy", "true");
     this.model.set("moved", { ...event, event: `${this.view}:${this.sent}` });
     this.model.save_changes();
   }
 
-  // Whether the picture answers the event that was sent last and nothing waits behind it.
+  // A picture has come; if it answers the event that is under way, the next one is sent.
   answer(event) {
     if (event !== `${this.view}:${this.sent}`) return;
     this.answered = this.sent;
+    this.stage.setAttribute("aria-busy", "false");
     const next = this.waiting;
     this.waiting = null;
     if (next) this.send(next);
@@ -78,8 +81,8 @@ class Events {
 }
 
 function render({ model, el }) {
-  const events = new Events(model);
   const stage = made("div", "setclr-stage", el);
+  const events = new Events(model, stage);
   const picture = made("img", "setclr-picture", stage);
   const lights = stage.appendChild(document.createElementNS(SVG, "svg"));
   const tip = made("div", "setclr-tip", stage);

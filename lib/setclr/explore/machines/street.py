@@ -100,7 +100,8 @@ def sentence(now: Machine, values: dict) -> str:
     held = f"{listed(holding).capitalize()} hold{'s' * (len(holding) == 1)} it open"
     rest = f"; {listed(free)} weigh{'s' * (len(free) == 1)} nothing" if free else ""
     anchor = now.f(place(values, "anchor"))
-    return f"C is {values['bound']:.3g}, the street {width:.2f} wide. {held}{rest}. At the anchor f is {anchor:+.2f}."
+    beginning = f"C is {values['bound']:.3g}, the street {width:.2f} wide"
+    return f"{beginning}. {held}{rest}. At the anchor f is {anchor:+.2f}."
 
 
 def listed(names: list[str]) -> str:
