@@ -162,6 +162,8 @@ def test_folders_that_are_no_pairs_are_refused(tmp_path):
     (root / "above").rmdir()
     with pytest.raises(ValueError, match="size must be an integer >= 8, got 4"):
         data.load(name, size=4)
+    with pytest.raises(ValueError, match="stream must be left out for pairs:PATH"):
+        data.load(name, stream=True)
     with pytest.raises(ValueError, match="split must be one of"):
         data.load(name, split="validation")
 

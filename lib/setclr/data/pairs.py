@@ -89,9 +89,8 @@ def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tenso
     views shows the same thing, and things come in the order of their labels. Raises ValueError where fewer
     than two things have two images.
     """
-    shuffled = torch.randperm(
-        len(images), generator=torch.Generator().manual_seed(integer("seed", seed, least=0))
-    )
+    generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
+    shuffled = torch.randperm(len(images), generator=generator)
     shuffled = shuffled[images.labels[shuffled].argsort(stable=True)]
     drawn = [some[:2].sort().values for some in shuffled.split(images.labels.bincount().tolist())]
     drawn = [pair for pair in drawn if len(pair) == 2]
