@@ -78,7 +78,8 @@ def labelled_pair(name: str, root: str | Path, size: int) -> tuple[ImageSet, Ima
         train, test = benchmark(name, root, size)
     else:
         is_folder = isinstance(name, str) and name.startswith(FOLDER)
-        choice("names", FOLDER + "PATH" if is_folder else name, [*data.NAMES, *BENCHMARKS])
+        known = [name for name in data.NAMES if not data.is_paired(name)]
+        choice("names", FOLDER + "PATH" if is_folder else name, [*known, *BENCHMARKS])
         files: dict = {"size": size, "stream": True} if is_folder or name in TREES else {}
         train, test = (data.load(name, root, split, **files) for split in ("train", "test"))
     for split, part in (("train", train), ("test", test)):
