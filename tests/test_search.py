@@ -13,7 +13,7 @@ from conftest import shifted
 from setclr import data, losses, training
 from setclr.cli import main
 from setclr.data import ImageSet, patches
-from setclr.recipes import COMPARED, RECIPES, knobs
+from setclr.recipes import COMPARED, RECIPES, Recipe, knobs
 from setclr.recipes.knobs import KNOBS, RATES, Knob, grid, knob, knob_value, turned
 from setclr.reports import campaigns, searches
 from setclr.reports.campaigns import campaign
@@ -21,6 +21,7 @@ from setclr.reports.comparing import read
 from setclr.reports.searches import search
 from setclr.reports.tables import labelled
 
+RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "search"
 SEARCHED = [name for name in RECIPES if name.startswith("compare-photo-")]
 SMALL = replace(RECIPES["compare-photo-infonce"], data="cifar10", epochs=2, batch=16)
 TWO = {"x": SMALL, "y": replace(SMALL, loss="GroCo(beta=1.0, negatives=3)")}
@@ -108,7 +109,7 @@ def test_validation_patches_of_a_photograph_overlap_no_others():
 
 def test_the_patches_themselves_are_divided_so(monkeypatch):
     monkeypatch.undo()
-    root = Path(__file__).resolve().parent.parent / "data"
+    root = RESULTS.parent.parent
     train, held = labelled(RECIPES["compare-photo-groco"], root, split="validation")
     mask = torch.from_numpy(patches.photo_validation())
     whole = data.load("photo-patches", root)
@@ -214,3 +215,16 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert len(said) == 4 + 1 + 1 + 6 and said[5].startswith("compare-photo-infonce-seed4: knn")
     kept = json.loads((tmp_path / "compare-photo-infonce-seed4.json").read_text())
     assert kept["evaluated_with"].startswith("python -m setclr search compare-photo-infonce@4 --runs")
+
+
+def test_recorded_runs_are_of_todays_grid(monkeypatch):
+    """A recipe or grid that changes would make the rest of a search another one. A loop, since a search may
+    be at work."""
+    monkeypatch.undo()
+    for path in sorted(RESULTS.rglob("*.json")):
+        kept, final = json.loads(path.read_text()), path.parent == RESULTS
+        title, _, seed = path.stem.rpartition("-seed")
+        settings = grid(RECIPES[title if final else path.parent.name])
+        wanted = settings.values() if final else [settings[title]]
+        assert Recipe.from_dict(kept["recipe"]) in [replace(one, seed=int(seed)) for one in wanted], path
+        assert ("validation" in kept["images"]) != final or "diverged" in kept, path
