@@ -8,7 +8,7 @@ RECIPE ?= photo-groco
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-machines test-browser notebooks coverage pretrain bench gpu format clean
+.PHONY: help lab test test-machines test-browser notebooks student coverage pretrain bench gpu format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -47,6 +47,9 @@ test-browser: $(READY) ## drive the sliders in a real JupyterLab (needs Chromium
 
 notebooks: $(READY) ## run every notebook in full into build/, HTML beside
 	$(BIN)/python tests/notebook_tools.py build
+
+student: $(READY) ## write the course without solutions and outputs into build/student
+	$(BIN)/python tests/notebook_tools.py student
 
 coverage: $(READY) ## write notebooks/coverage.md: where each figure and equation is shown
 	$(BIN)/python tests/coverage_page.py

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import nbformat
 import yaml
-from notebook_tools import FOLDER, HERE, notebooks
+from notebook_tools import FOLDER, HERE, name_of, notebooks
 
 from setclr.recipes import PUBLISHED, RECIPES
 from setclr.recipes.figures import FIGURES
@@ -90,7 +90,7 @@ def listed(paper: str, item: str) -> str:
 def from_tags() -> list[Shown]:
     """The tagged cells, each as the section it stands in."""
     found = []
-    for path in notebooks():
+    for path in [*notebooks(), *notebooks("careful")]:
         section = ""
         for cell in nbformat.read(path, as_version=4).cells:
             if cell.cell_type == "markdown":
@@ -100,8 +100,9 @@ def from_tags() -> list[Shown]:
                     spelled = TAG.fullmatch(tag)
                     if not spelled:
                         raise ValueError(f"{path.name}: the tag {tag} is not spelled as groco:eq3 is")
-                    target = f"{path.name}#{section.replace(' ', '-')}"
-                    words = f"{path.name[:2]} · {section}"
+                    page = name_of(path)
+                    target = f"{page}.ipynb" + f"#{section.replace(' ', '-')}" * bool(section)
+                    words = f"{page[: page.index('_')]} · {section or 'the beginning'}"
                     how = "settings" if section == LIST_OF_ROWS else "small"
                     found.append(Shown(spelled[1], listed(*spelled.groups()), words, target, how))
     return found

@@ -3,11 +3,15 @@
 python tests/notebook_tools.py build [08 …]   run all, or these, in full into build/, an HTML page beside each
 python tests/notebook_tools.py save [08 …]    the same, then keep the pictures in notebooks/
 python tests/notebook_tools.py strip          remove what running in JupyterLab leaves in notebooks/
+python tests/notebook_tools.py student        the course without solutions and outputs into build/student/
+
+A page of the path is named by its number, what belongs to it by folder and number: careful/08, solutions/08.
 """
 
 import base64
 import copy
 import html
+import shutil
 import sys
 from pathlib import Path
 
@@ -19,21 +23,32 @@ HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parent / "notebooks"
 BUILD = HERE.parent / "build"
 HANGS = 1800  # seconds: a cell that takes longer hangs
+FOLDED = {"solution", "setup", "parameters", "colab"}  # tags of cells whose source is hidden
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-def notebooks() -> list[Path]:
-    found = sorted(FOLDER.glob("[0-9][0-9]_*.ipynb"))
+def notebooks(folder: str = "") -> list[Path]:
+    """The pages of the path, or those in "careful" or "solutions"."""
+    found = sorted((FOLDER / folder).glob("[0-9][0-9]_*.ipynb"))
     if not found:
-        raise FileNotFoundError(f"{FOLDER}: no notebooks there")
+        raise FileNotFoundError(f"{FOLDER / folder}: no notebooks there")
     return found
 
 
-def run(source: Path, target: Path, parameters: dict | None = None):
-    """Run a notebook from its own folder; returns what it became. Raises if a cell fails."""
+def every_notebook() -> list[Path]:
+    return [path for folder in ("", "careful", "solutions") for path in notebooks(folder)]
+
+
+def name_of(path: Path) -> str:
+    """A notebook's path in its folder, without the ending: "careful/07_support_vectors"."""
+    return str(path.relative_to(FOLDER).with_suffix(""))
+
+
+def run(source: Path, target: Path, parameters: dict | None = None, folder: Path = FOLDER):
+    """Run a notebook from this folder; returns what it became. Raises if a cell fails."""
     target.parent.mkdir(parents=True, exist_ok=True)
     return papermill.execute_notebook(
-        str(source), str(target), parameters or {}, cwd=str(FOLDER), kernel_name="python3",
+        str(source), str(target), parameters or {}, cwd=str(folder), kernel_name="python3",
         execution_timeout=HANGS, progress_bar=False,
     )  # fmt: skip
 
@@ -54,7 +69,7 @@ def strip(notebook):
     for cell in notebook.cells:
         tags = [t for t in cell.metadata.get("tags", []) if t != "injected-parameters"]
         cell.metadata = {"tags": tags} if tags else {}
-        if {"solution", "setup"} & set(tags):
+        if FOLDED & set(tags):
             cell.metadata["jupyter"] = {"source_hidden": True}
         if cell.cell_type == "code":
             cell.execution_count = None
@@ -67,9 +82,9 @@ def _shown(output):
     if output.output_type == "stream":
         return None if output.name == "stderr" else output
     if WIDGET in output.get("data", {}):
-        if "image/png" not in output.data:
-            return None
         del output.data[WIDGET]
+        if not {"image/png", "text/html"} & set(output.data):
+            return None
     if "execution_count" in output:
         output.execution_count = None
     if "metadata" in output:
@@ -78,9 +93,11 @@ def _shown(output):
 
 
 def to_html(notebook) -> str:
-    """The page: solutions folded, each picture with the sentence that stands in its text/plain."""
+    """The page: some cells folded, each picture with the sentence that stands in its text/plain."""
     shown = copy.deepcopy(notebook)
-    shown.cells = [_folded(c) if "solution" in c.metadata.get("tags", []) else c for c in shown.cells]
+    shown.cells = [
+        _folded(cell) if FOLDED & set(cell.metadata.get("tags", [])) else cell for cell in shown.cells
+    ]
     page, _ = HTMLExporter().from_notebook_node(shown)
     for cell in shown.cells:
         for output in cell.get("outputs", []):
@@ -91,29 +108,48 @@ def to_html(notebook) -> str:
 
 
 def _folded(cell):
-    """A solution as a page can fold it: what JupyterLab does by itself for a hidden source."""
+    """A cell as a page can fold it: what JupyterLab does by itself for a hidden source."""
     printed = "".join(output.get("text", "") for output in cell.outputs)
-    fold = f"<details><summary>Solution</summary>\n\n```python\n{cell.source}\n```\n\n{printed}\n</details>"
+    word = next(tag for tag in cell.metadata.tags if tag in FOLDED).capitalize()
+    fold = f"<details><summary>{word}</summary>\n\n```python\n{cell.source}\n```\n\n{printed}\n</details>"
     return nbformat.v4.new_markdown_cell(fold)
 
 
 def build(prefixes: tuple[str, ...] = (), save: bool = False) -> None:
     """Run the notebooks whose names begin so, or all."""
-    chosen = [source for source in notebooks() if source.name.startswith(prefixes or "")]
+    chosen = [source for source in every_notebook() if name_of(source).startswith(prefixes or "")]
     if not chosen:
         sys.exit(f"no notebook begins with {' or '.join(prefixes)}")
     for source in chosen:
-        ran = run(source, BUILD / source.name)
+        target = BUILD / source.relative_to(FOLDER)
+        ran = run(source, target, folder=source.parent)
         if hidden_errors(ran):
             raise RuntimeError(f"{source.name}: a widget hides {hidden_errors(ran)}")
-        ran = strip(nbformat.read(BUILD / source.name, as_version=4))
-        nbformat.write(ran, BUILD / source.name)
+        ran = strip(nbformat.read(target, as_version=4))
+        nbformat.write(ran, target)
         if save:
             nbformat.write(ran, source)
             if source == notebooks()[0]:
                 keep_first_picture(ran, FOLDER / "pictures" / "one_idea.png")
-        (BUILD / source.name).with_suffix(".html").write_text(to_html(ran))
-        print(f"{source.name}: {(BUILD / source.name).stat().st_size // 1000} KB")
+        target.with_suffix(".html").write_text(to_html(ran))
+        print(f"{name_of(source)}: {target.stat().st_size // 1000} KB")
+
+
+def student(target: Path = BUILD / "student") -> None:
+    """The course as it is handed out: no solutions, no outputs."""
+    shutil.rmtree(target, ignore_errors=True)
+    for source in [*notebooks(), *notebooks("careful")]:
+        page = nbformat.read(source, as_version=4)
+        page.cells = [cell for cell in page.cells if "solution" not in cell.metadata.get("tags", [])]
+        for cell in page.cells:
+            if cell.cell_type == "code":
+                cell.outputs = []
+        handed = target / source.relative_to(FOLDER)
+        handed.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(page, handed)
+    for page in FOLDER.glob("*.md"):
+        shutil.copy(page, target)
+    print(target)
 
 
 def keep_first_picture(notebook, path: Path) -> None:
@@ -130,10 +166,12 @@ def keep_first_picture(notebook, path: Path) -> None:
 
 def main(command: str = "", *prefixes: str) -> None:
     if command == "strip":
-        for path in notebooks():
+        for path in every_notebook():
             nbformat.write(strip(nbformat.read(path, as_version=4)), path)
     elif command in ("build", "save"):
         build(prefixes, save=command == "save")
+    elif command == "student":
+        student()
     else:
         sys.exit(__doc__)
 

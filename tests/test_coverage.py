@@ -79,6 +79,7 @@ def test_an_item_that_the_paper_has_not_is_refused():
 def test_a_tag_in_another_spelling_is_refused(tmp_path, monkeypatch):
     cell = nbformat.v4.new_code_cell(metadata={"tags": ["groco:eq.3"]})
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "01_some.ipynb")
-    monkeypatch.setattr(coverage_page, "notebooks", lambda: [tmp_path / "01_some.ipynb"])
+    monkeypatch.setattr(coverage_page, "notebooks", lambda folder="": [tmp_path / "01_some.ipynb"])
+    monkeypatch.setattr(coverage_page, "name_of", lambda path: path.stem)
     with pytest.raises(ValueError, match="spelled as groco:eq3"):
         coverage_page.from_tags()

@@ -1,3 +1,3 @@
 """The panels with points that can be dragged; test_explore.py holds the list to them."""
 
-TOUCHABLE = ("street",)
+TOUCHABLE = ("machine_plane", "ray", "street", "support_images")

@@ -16,6 +16,7 @@ from setclr.explore.family.family_gradients import family_gradients
 from setclr.explore.family.family_matrices import family_matrices
 from setclr.explore.family.one_idea import one_idea
 from setclr.explore.machines.machine_plane import machine_plane
+from setclr.explore.machines.ray import ray
 from setclr.explore.machines.solver_race import solver_race
 from setclr.explore.machines.street import street
 from setclr.explore.machines.support_images import support_images
@@ -55,6 +56,7 @@ __all__ = [
     "pair_curves",
     "qare_descent",
     "quadratic_histogram",
+    "ray",
     "recorded_curves",
     "same_pairs",
     "simplex_triangle",

@@ -13,10 +13,11 @@ from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from setclr.explore.kit.controls import log_slider, options, slider
+from setclr.explore.kit.handles import Handle
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.inner import kernel, svm_dual
-from setclr.palette import BLACK, BLUE, FIELD, GREY, ORANGE, PURPLE, VERMILION
+from setclr.palette import BLACK, BLUE, FIELD, GREY, INK, VERMILION
 
 NEGATIVES = torch.tensor(
     [[0.1, 0.1], [-0.2, 0.9], [0.3, -0.8], [-0.6, -0.2], [-0.9, 0.5], [-0.5, -1.1], [-1.3, -0.4],
@@ -119,7 +120,7 @@ def build(figure, compact: bool) -> Drawing:
     axis, *right = [figure.subplots()] if compact else figure.subplots(1, 2, width_ratios=(1, 1.05))
     bare(axis, (-SIDE, SIDE))
     if not compact:
-        axis.set_title("the street between z⁺ and the negatives ■")
+        axis.set_title("the street between z⁺ and the negatives ✕")
     parts = [draw_street(axis), draw_points(axis), *(draw_law(part) for part in right)]
 
     def update(values: dict) -> str:
@@ -128,7 +129,8 @@ def build(figure, compact: bool) -> Drawing:
             part.move(now, values)
         return sentence(now, values)
 
-    return Drawing([artist for part in parts for artist in part.artists], update)
+    z_plus = Handle(axis, ("x", "y"), lambda values: (values["x"], values["y"]))
+    return Drawing([artist for part in parts for artist in part.artists], update, {"z⁺": z_plus})
 
 
 def sentence(now: State, values: dict) -> str:
@@ -163,14 +165,14 @@ def draw_street(axis) -> Part:
 def draw_points(axis) -> Part:
     """The negatives, z⁺, z with the arrow that pushes it, and the five largest weights."""
     squares = marks(axis)
-    push = axis.quiver([0], [0], [0], [0], color=PURPLE, angles="xy", scale_units="xy", scale=1, width=0.012)
+    push = axis.quiver([0], [0], [0], [0], color=INK, angles="xy", scale_units="xy", scale=1, width=0.012)
     dots = [
         axis.plot([], [], marker, color=colour, markersize=size, markeredgecolor="white")[0]
-        for marker, colour, size in (("P", BLUE, 14), ("o", PURPLE, 9))
+        for marker, colour, size in (("P", INK, 14), ("*", INK, 16))
     ]
     names = [
         axis.text(0, 0, name, color=colour, fontsize=11, ha="center", va="center")
-        for name, colour in (("z⁺", BLUE), ("z", PURPLE))
+        for name, colour in (("z⁺", INK), ("z", INK))
     ]
     numbers = [axis.text(0, 0, "", ha="center", va="top", fontsize=8) for _ in range(5)]
     for text in names + numbers:
@@ -192,16 +194,16 @@ def draw_points(axis) -> Part:
 
 
 def marks(axis) -> Part:
-    """Squares for negatives, filled where α > 0, crossed where it is C; moved by points, α, C and sizes."""
-    squares = axis.scatter(*[[0] * len(NEGATIVES)] * 2, marker="s", edgecolors=VERMILION, clip_on=False)
-    crosses = axis.scatter([], [], marker="x", s=45, linewidths=2, color=BLACK, clip_on=False)
+    """✕ for negatives, filled where α > 0, ringed where it is C; moved by points, α, C and sizes."""
+    signs = axis.scatter(*[[0] * len(NEGATIVES)] * 2, marker="X", edgecolors=INK, clip_on=False)
+    rings = axis.scatter([], [], marker="o", s=330, linewidths=2, color=INK, facecolors="none", clip_on=False)
 
     def move(points: np.ndarray, alpha: np.ndarray, C: float, sizes: np.ndarray | float) -> None:
-        squares.set(offsets=points, facecolors=[ORANGE if a > 0 else "white" for a in alpha])
-        squares.set_sizes(np.broadcast_to(sizes, len(alpha)))
-        crosses.set_offsets(points[alpha >= C])
+        signs.set(offsets=points, facecolors=[VERMILION if a > 0 else "white" for a in alpha])
+        signs.set_sizes(np.broadcast_to(sizes, len(alpha)))
+        rings.set_offsets(points[alpha >= C])
 
-    return Part([squares, crosses], move)
+    return Part([signs, rings], move)
 
 
 def draw_law(axis) -> Part:

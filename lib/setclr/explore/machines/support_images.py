@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr.explore.kit.controls import log_slider, slider
+from setclr.explore.kit.handles import Handle
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare, cell_outlines
 from setclr.explore.kit.tiles import tiles
@@ -85,17 +86,21 @@ def drawn_batch(seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
 def build(figure, compact: bool, weights: Callable[[float, float], np.ndarray], images: Shown) -> Drawing:
     """The query and all others; or, compact, the query and those that weigh most."""
     n, columns = len(images.pixels), 4 if compact else 10
-    mosaic = draw_mosaic(figure.subplots(), images, columns, min(n, 16) if compact else n)
+    shown = min(n, 16) if compact else n
+    corners = np.stack([WIDE * (np.arange(shown) % columns), HIGH * (np.arange(shown) // columns)], axis=1)
+    mosaic = draw_mosaic(figure.subplots(), images, columns, corners)
+    order = np.arange(n)
     if not compact:
         figure.axes[0].set_title(
-            "solid blue: support vectors with their α (thick: α = C)   dashed red, pale: α = 0"
+            "blue: support vectors with their α (thick: α = C)   dashed, pale: α = 0   green: drag it"
         )
 
     def update(values: dict) -> str:
         q, C = values["query"], values["C"]
         alpha = weights(C, values["bandwidth"])[q]
         own = (images.labels == images.labels[q]) & (np.arange(n) != q)
-        mosaic.move(q, alpha, alpha >= C, own)
+        order[:] = np.lexsort((-images.near[q], -alpha, np.arange(n) != q))
+        mosaic.move(q, alpha, alpha >= C, own, order)
         support, at_bound = alpha > 0, (alpha >= C) & (np.arange(n) != q)
         return (
             f"Query {q}, σ² {values['bandwidth']:.3g}, C {C:.3g}: {support.sum()} of {n - 1} others are "
@@ -104,25 +109,27 @@ def build(figure, compact: bool, weights: Callable[[float, float], np.ndarray], 
             f"of the query's own kind and hold {alpha[own].sum() / alpha.sum():.0%} of the weight."
         )
 
-    return Drawing(mosaic.artists, update)
+    def nearest_image(x: float, y: float) -> list[int]:
+        return [int(order[np.square(corners - (x, y)).sum(1).argmin()])]
+
+    query = Handle(figure.axes[0], ("query",), lambda _: corners[0], to=nearest_image, label="the query")
+    return Drawing(mosaic.artists, update, {"query": query})
 
 
-def draw_mosaic(axis, images: Shown, columns: int, shown: int) -> Part:
-    """The images in rows with a frame and a word each; moved by the query, all weights, and who is at the
-    bound and of the query's kind."""
-    n, side = len(images.pixels), images.pixels.shape[1]
+def draw_mosaic(axis, images: Shown, columns: int, corners: np.ndarray) -> Part:
+    """The images in rows with a frame and a word each, in the order of their weights; moved by the query, all
+    weights, who is at the bound, who of the query's kind, and the order."""
+    side, shown = images.pixels.shape[1], len(corners)
     rows = -(-shown // columns)
     bare(axis)
     axis.set(xlim=(-0.5, columns * WIDE - 0.5), ylim=((rows - 1) * HIGH + 0.8, -0.62), aspect="equal")
-    corners = np.stack([WIDE * (np.arange(shown) % columns), HIGH * (np.arange(shown) // columns)], axis=1)
     canvas = np.zeros((round(rows * HIGH * side), round(columns * WIDE * side), 4), np.uint8)
     extent = (-0.5, canvas.shape[1] / side - 0.5, canvas.shape[0] / side - 0.5, -0.5)
     mosaic = axis.imshow(canvas, extent=extent, interpolation="nearest")
     frames = axis.add_collection(LineCollection([cell_outlines([(0, 0)])[0] + at for at in corners]))
     words = [axis.text(x, y + 0.55, "", ha="center", va="top", fontsize=7.5) for x, y in corners]
 
-    def move(q: int, alpha: np.ndarray, at_bound: np.ndarray, own: np.ndarray) -> None:
-        order = np.lexsort((-images.near[q], -alpha, np.arange(n) != q))
+    def move(q: int, alpha: np.ndarray, at_bound: np.ndarray, own: np.ndarray, order: np.ndarray) -> None:
         kind = np.where(at_bound, "at C", np.where(alpha > 0, "support", "none"))
         kind[q] = "query"
         canvas[..., 3] = 0
