@@ -1,3 +1,3 @@
 """The panels with points that can be dragged; test_explore.py holds the list to them."""
 
-TOUCHABLE = ("machine_plane", "ray", "street", "support_images")
+TOUCHABLE = ("machine_plane", "one_idea", "ray", "street", "support_images")

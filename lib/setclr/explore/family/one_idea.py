@@ -1,111 +1,165 @@
-"""The one idea of the course: a loss matches the views of a batch and trains until the matching is true."""
+"""The one idea of the course: two views of six photographs look for each other, and training makes them find
+their partners."""
+
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from matplotlib.collections import LineCollection
 from torch import Tensor
 
-from setclr.explore.kit.circle import draw_circles
-from setclr.explore.kit.controls import log_slider, slider
+from setclr.explore.family.batch import FAMILY
+from setclr.explore.kit.cast import NAMES, two_views
+from setclr.explore.kit.circle import RADII, as_drawn, draw_circles, on_circle
+from setclr.explore.kit.controls import log_slider, options, slider
+from setclr.explore.kit.handles import Circle, Handle, Link, Mark, cell, dot, line
 from setclr.explore.kit.panel import Drawing, Panel
-from setclr.explore.kit.parts import Part, bare
-from setclr.losses import InfoNCE
-from setclr.palette import BLACK, LINES
+from setclr.explore.kit.parts import Part, bare, cells, frames
+from setclr.palette import GREY, INK, VERMILION
 
-N, STEPS = 6, 40
-RADII = (1.0, 0.78)  # the same circle drawn twice, so that a true match is a short spoke
+N, STEPS = 6, 30  # things, steps of training
+STEP = 0.16  # the farthest that a point turns in one, in radians
+SIZE = 0.27  # of a photograph beside its point
+ANGLES = ((80, 20, 320, 250, 200, 140), (110, 345, 285, 215, 60, 180))  # where the views begin
+WAYS = {"softmax": "InfoNCE", "sort": "GroCo", "transport": "IOT both", "support vectors": "MMCL"}
+FINDINGS = {
+    "softmax": "each ● shares itself out among the ■",
+    "sort": "each ● sorts the ■: who comes first?",
+    "transport": "as softmax, but each ■ gets its share too",
+    "support vectors": "whom each ● pushes: dark is nobody",
+}
+POINTS = [(view, i) for view in range(2) for i in range(N)]
+
+
+class State(NamedTuple):
+    z: np.ndarray  # (2, N, 2): the views on the unit circle
+    share: np.ndarray  # (N, N): what each ● (row) gives to each ■ (column), as shares of the row
 
 
 def one_idea(**initial) -> Panel:
-    """Two views of six images on a circle, the matching that InfoNCE sees, and training that mends it."""
-    path = train(N, STEPS)
+    """Two views of six photographs on a circle, the matching inside a loss, and training that mends it."""
     controls = {
-        "step": slider("training step", 0, 0, STEPS, 1, {0: "start", STEPS: "trained"}),
-        "temperature": log_slider("temperature τ", 0.1, 0.01, 10, marks={0.07: "MoCo .07", 0.5: "SimCLR .5"}),
+        "way": options("they look for each other by", WAYS),
+        "softness": log_slider("softness (temperature)", 0.4, 0.03, 10, 0.05, {0.14: "MoCo", 1: "SimCLR"}),
+        "step": slider("step of training", 0, 0, STEPS, 1, {0: "start", STEPS: "trained"}),
     }
-    return Panel(lambda figure, compact: build(figure, compact, path), controls, (9, 4), initial, 2.1)
+    for view, i in POINTS:
+        label = f"{'●■'[view]} {NAMES[i]}, angle"
+        controls[control(view, i)] = slider(label, ANGLES[view][i], 0, 355, 5)
+    return Panel(build, controls, (9, 4.4), initial, 2.4, in_sight=2, play="step")
 
 
-def train(n: int, steps: int, seed: int = 5) -> Tensor:
-    """(steps + 1, 2, n, 2): points on a circle while InfoNCE is minimised over them directly."""
-    generator = torch.Generator().manual_seed(seed)
-    angle = (2 * torch.pi * torch.rand(2, n, generator=generator)).requires_grad_()
-    loss, optimiser = InfoNCE(0.2), torch.optim.SGD([angle], lr=0.6)
+def control(view: int, i: int) -> str:
+    return f"{NAMES[i]} {view + 1}"
+
+
+def state(values: dict) -> State:
+    angles = tuple(tuple(values[control(view, i)] for i in range(N)) for view in range(2))
+    made = FAMILY[WAYS[values["way"]]].at(values["softness"])
+    z = trained(angles, values["way"])[values["step"]] if values["step"] else on_circle(angles)
+    part = made.assignment(z)[:N, N:]
+    return State(z.numpy(), (part / part.sum(1, keepdim=True).clamp(min=1e-12)).numpy())
+
+
+@lru_cache(maxsize=32)
+def trained(angles: tuple, way: str) -> list[Tensor]:
+    """The views (2, N, 2) before each step of gradient descent on the loss, and after the last."""
+    loss = FAMILY[WAYS[way]].at(0.4)
+    turned = torch.tensor(angles, dtype=torch.float64).deg2rad()
     path = []
-    for _ in range(steps + 1):
-        z = torch.stack([angle.cos(), angle.sin()], dim=-1)
+    for _ in range(STEPS + 1):
+        turned = turned.detach().requires_grad_()
+        z = torch.stack([turned.cos(), turned.sin()], dim=-1)
         path.append(z.detach())
-        optimiser.zero_grad()
-        loss(z).backward()
-        optimiser.step()
-    return torch.stack(path)
+        (slope,) = torch.autograd.grad(loss(z), turned)
+        turned = turned - STEP * slope / slope.abs().max().clamp(min=1e-12)
+    return path
 
 
-def build(figure, compact: bool, path: Tensor) -> Drawing:
-    left, right = figure.subplots(1, 2)
-    n = path.shape[2]
-    plane, matrix = draw_plane(left, n), draw_matrix(figure, right, n, compact)
-    left.set_title("" if compact else "● view 1   ■ view 2")
+def build(figure, compact: bool) -> Drawing:
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1))
+    plane, matrix = draw_plane(left, compact), draw_matrix(right, compact)
+    now: list[State] = []
 
     def update(values: dict) -> str:
-        z = path[values["step"]]
-        share = between_views(InfoNCE(values["temperature"]).assignment(z), n).numpy()
-        plane.move(z.numpy(), share)
-        matrix.move(share)
-        right = int((share.argmax(1) == np.arange(n)).sum())
-        return (
-            f"Training step {values['step']}, temperature {values['temperature']:.2g}: "
-            f"{right} of {n} images have their own second view as best match; "
-            f"the true matches hold {share.diagonal().mean():.0%} of the share."
-        )
+        now[:] = [state(values)]
+        for part in (plane, matrix):
+            part.move(now[0])
+        if not compact:
+            right.title.set_text(FINDINGS[values["way"]])
+        return sentence(now[0], values)
 
-    return Drawing([*plane.artists, *matrix.artists], update)
+    def handle(view: int, i: int) -> Handle:
+        moves, ring = (control(view, i), "step"), Circle(radius=RADII[view])
+        place, label = lambda _: as_drawn(now[0].z)[view, i], f"{'●■'[view]} {NAMES[i]}"
+        return Handle(left, moves, place, ring, lambda x, y: (np.degrees(np.arctan2(y, x)) % 360, 0), label)
+
+    handles = {control(view, i): handle(view, i) for view, i in POINTS}
+    artists = [*plane.artists, *matrix.artists, *([] if compact else [right.title])]
+    return Drawing(artists, update, handles, lambda: links(left, right, now[0]))
 
 
-def draw_plane(axis, n: int) -> Part:
-    """The views of n images, a line for every pair; moved by the views z (2, n, 2) and the shares (n, n)."""
-    bare(axis, (-1.25, 1.25))
-    draw_circles(axis, RADII)
-    lines = [
-        [axis.plot([], [], color=LINES[i] if i == j else BLACK, zorder=1)[0] for j in range(n)]
-        for i in range(n)
+def sentence(now: State, values: dict) -> str:
+    found = int((now.share.argmax(1) == np.arange(N)).sum())
+    what = f"{found} of 6 photographs find their own second view first; it holds {now.share.trace() / N:.0%}"
+    if values["way"] == "support vectors":
+        what = f"{int((now.share < 1e-9).sum()) - N} of the 30 wrong pairs have weight zero"
+    return f"Step {values['step']}, {values['way']} of softness {values['softness']:.2g}: {what}."
+
+
+def links(left, right, now: State) -> list[Link]:
+    """Each cell with its two points, and each point with its row or column."""
+    points = as_drawn(now.z)
+    pairs = [
+        Link([cell(right, i, j)], pair_of(left, points[0, i], points[1, j]), f"{one} to {two}: {share:.2f}")
+        for (i, j), share in np.ndenumerate(now.share)
+        for one, two in [(NAMES[i], NAMES[j])]
     ]
-    dots = [
-        [
-            axis.plot([], [], marker, color=LINES[i], markersize=11, markeredgecolor="white")[0]
-            for i in range(n)
-        ]
-        for marker in "os"
-    ]
-
-    def move(z: np.ndarray, share: np.ndarray) -> None:
-        drawn = [radius * view for radius, view in zip(RADII, z)]
-        for view, marks in zip(drawn, dots):
-            for mark, point in zip(marks, view):
-                mark.set_data(point[:1], point[1:])
-        for i in range(n):
-            for j in range(n):
-                ends = np.stack([drawn[0][i], drawn[1][j]]).T
-                lines[i][j].set(data=ends, linewidth=6 * share[i, j], visible=share[i, j] > 0.02)
-
-    return Part([*sum(lines, []), *sum(dots, [])], move)
+    blocks = [cell(right, i, 0, 1, N) if view == 0 else cell(right, 0, i, N, 1) for view, i in POINTS]
+    single = [Link([dot(left, points[at])], [block], NAMES[at[1]]) for at, block in zip(POINTS, blocks)]
+    return pairs + single
 
 
-def draw_matrix(figure, axis, n: int, compact: bool) -> Part:
-    """The shares as a matrix, with a frame in its image's colour round each true match."""
-    image = axis.imshow(np.zeros((n, n)), vmin=0, vmax=1)
-    if compact:
-        axis.set(xticks=[], yticks=[])
-    else:
-        axis.set(title="share of the match", xlabel="image in view 2", ylabel="image in view 1")
-        axis.set_xticks(range(n), range(1, n + 1))
-        axis.set_yticks(range(n), range(1, n + 1))
-        figure.colorbar(image, ax=axis, shrink=0.9)
-    x, y = np.array([-0.46, 0.46, 0.46, -0.46, -0.46]), np.array([-0.46, -0.46, 0.46, 0.46, -0.46])
-    boxes = [axis.plot(i + x, i + y, color=LINES[i], linewidth=2)[0] for i in range(n)]
-    return Part([image, *boxes], image.set_data)
+def pair_of(axis, one: np.ndarray, two: np.ndarray) -> list[Mark]:
+    return [dot(axis, one), dot(axis, two), line(axis, one, two)]
 
 
-def between_views(assignment: Tensor, n: int) -> Tensor:
-    """The part of an assignment (2n, 2n) that goes from view 1 to view 2, as shares of each row."""
-    part = assignment[:n, n:]
-    return part / part.sum(1, keepdim=True)
+def draw_plane(axis, compact: bool) -> Part:
+    """The views with their photographs, and a line for every pair, as wide as its share."""
+    bare(axis, (-1.45, 1.45))
+    draw_circles(axis)
+    if not compact:
+        axis.set_title("● view 1, ■ view 2: drag them round the circle")
+    lines = axis.add_collection(LineCollection([], zorder=1))
+    style = {"color": INK, "markersize": 8, "markeredgecolor": "white", "zorder": 6}
+    dots = [axis.plot([], [], sign, **style)[0] for sign in "os"]
+    faces = [axis.imshow(face, extent=(0, 0, 0, 0), zorder=4) for view in two_views() for face in view]
+    axis.set(xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), autoscale_on=False)
+
+    def move(now: State) -> None:
+        points = as_drawn(now.z)
+        for sign, view in zip(dots, points):
+            sign.set_data(*view.T)
+        beside = now.z * np.array([1.24, 0.53])[:, None, None]
+        for face, (x, y) in zip(faces, beside.reshape(-1, 2)):
+            face.set_extent((x - SIZE / 2, x + SIZE / 2, y - SIZE / 2, y + SIZE / 2))
+        lines.set_segments([[one, two] for one in points[0] for two in points[1]])
+        lines.set(linewidths=5 * now.share.ravel(), colors=np.where(np.eye(N), VERMILION, GREY).ravel())
+
+    return Part([lines, *faces, *dots], move)
+
+
+def draw_matrix(axis, compact: bool) -> Part:
+    """The shares, a row for each ●, with the photographs along two sides and frames round the true pairs."""
+    mesh = cells(axis, N, N)
+    axis.set(xlim=(-1.7, N - 0.5), ylim=(N - 0.5, -1.7))
+    for i, (one, two) in enumerate(zip(*two_views())):
+        axis.imshow(one, extent=(-1.45, -0.65, i + 0.4, i - 0.4))
+        axis.imshow(two, extent=(i - 0.4, i + 0.4, -0.65, -1.45))
+    axis.set(xlim=(-1.7, N - 0.5), ylim=(N - 0.5, -1.7), autoscale_on=False)
+    bare(axis)
+    true_pairs = frames(axis, [(i, i) for i in range(N)], VERMILION, 2)
+    if not compact:
+        axis.set_xlabel("framed: the true pairs", fontsize=9)
+    return Part([mesh, true_pairs], lambda now: mesh.set_array(now.share))

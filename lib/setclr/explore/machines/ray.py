@@ -1,6 +1,7 @@
 """Two negatives on one ray from the positive: the far one is hidden, and clipping does not see it (MMCL,
 proposition 1)."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -65,11 +66,15 @@ def build(figure, compact: bool) -> Drawing:
         return sentence(now["solved"], values)
 
     handles = {
-        name: Handle(top, (name,), lambda values, n=name: (values[n], 0), along="x", label=thing)
+        name: Handle(top, (name,), partial(on_the_ray, name), along="x", label=thing)
         for name, thing in (("near", "coffee"), ("far", "rocket"))
     }
     artists = [artist for part in parts for artist in part.artists]
     return Drawing(artists, update, handles, lambda: links(top, lower[0], now))
+
+
+def on_the_ray(name: str, values: dict) -> tuple[float, float]:
+    return values[name], 0.0
 
 
 def links(top, bars, now: dict) -> list[Link]:

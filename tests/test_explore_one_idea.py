@@ -1,0 +1,44 @@
+"""The first panel of the course: the matrix is a loss's own, training mends it, a drag begins again."""
+
+import numpy as np
+import pytest
+
+from setclr import explore
+from setclr.explore.family.one_idea import ANGLES, WAYS, N, control, state
+from setclr.explore.kit.circle import on_circle
+from setclr.explore.kit.handles import place_of
+from setclr.losses import InfoNCE
+
+
+@pytest.fixture
+def panel():
+    return explore.one_idea()
+
+
+def test_the_matrix_is_the_share_that_the_loss_gives_to_the_other_view(panel):
+    share = InfoNCE(0.5 * panel.values["softness"]).assignment(on_circle(ANGLES))[:N, N:]
+    drawn = panel.figure.axes[1].collections[0].get_array()
+    np.testing.assert_allclose(drawn, share / share.sum(1, keepdim=True), atol=1e-12)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_training_finds_the_partners(panel, way):
+    """By every way; for support vectors, which weigh negatives, the softmax says so."""
+    panel.controls["way"].value = way
+    before = state(panel.values | {"way": "softmax"}).share
+    after = state(panel.values | {"step": panel.controls["step"].max})
+    assert (before.argmax(1) == np.arange(N)).sum() <= 2
+    assert ((after.z[0] @ after.z[1].T).argmax(1) == np.arange(N)).sum() >= 5
+
+
+def test_a_point_that_is_dragged_begins_training_anew(panel):
+    panel.controls["step"].value = 20
+    left = panel.figure.axes[0]
+    x, y = place_of(left, (0.0, -1.0))
+    panel.on_event({"event": "", "handle": control(0, 0), "x": x, "y": y})
+    assert panel.values["step"] == 0 and panel.values[control(0, 0)] == 270
+
+
+def test_it_plays_the_training(panel):
+    panel.on_event({"event": "", "play": True})
+    assert panel.values["step"] == 1
