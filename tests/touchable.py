@@ -1,3 +1,19 @@
 """The panels with points that can be dragged; test_explore.py holds the list to them."""
 
-TOUCHABLE = ("machine_plane", "one_idea", "ray", "street", "support_images")
+TOUCHABLE = (
+    "beads",
+    "downhill",
+    "family_gradients",
+    "hub",
+    "machine_plane",
+    "nearest_point",
+    "one_idea",
+    "pushes",
+    "ray",
+    "sand",
+    "side_by_side",
+    "sinkhorn_rounds",
+    "street",
+    "support_images",
+    "water",
+)

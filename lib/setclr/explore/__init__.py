@@ -9,12 +9,16 @@ from setclr.explore.costs.training_costs import training_costs
 from setclr.explore.couplings.constraint_family import constraint_family
 from setclr.explore.couplings.coupled_patches import coupled_patches
 from setclr.explore.couplings.even_negatives import even_negatives
+from setclr.explore.couplings.hub import hub
 from setclr.explore.couplings.matching_lines import matching_lines
+from setclr.explore.couplings.sand import sand
 from setclr.explore.couplings.sinkhorn_rounds import sinkhorn_rounds
 from setclr.explore.family.anchor_list import anchor_list
 from setclr.explore.family.family_gradients import family_gradients
 from setclr.explore.family.family_matrices import family_matrices
 from setclr.explore.family.one_idea import one_idea
+from setclr.explore.family.side_by_side import side_by_side
+from setclr.explore.family.sphere import sphere
 from setclr.explore.machines.machine_plane import machine_plane
 from setclr.explore.machines.ray import ray
 from setclr.explore.machines.solver_race import solver_race
@@ -23,11 +27,16 @@ from setclr.explore.machines.support_images import support_images
 from setclr.explore.sets.qare_descent import qare_descent
 from setclr.explore.sets.quadratic_histogram import quadratic_histogram
 from setclr.explore.sets.same_pairs import same_pairs
+from setclr.explore.sorting.beads import beads
+from setclr.explore.sorting.downhill import downhill
 from setclr.explore.sorting.five_numbers import five_numbers
 from setclr.explore.sorting.group_order import group_order
 from setclr.explore.sorting.sorting_wires import sorting_wires
+from setclr.explore.sparse.nearest_point import nearest_point
+from setclr.explore.sparse.pushes import pushes
 from setclr.explore.sparse.simplex_triangle import simplex_triangle
 from setclr.explore.sparse.support_drag import support_drag
+from setclr.explore.sparse.water import water
 from setclr.explore.trained.class_confusions import class_confusions
 from setclr.explore.trained.feature_maps import feature_maps
 from setclr.explore.trained.multi_crop import multi_crop
@@ -38,36 +47,45 @@ from setclr.explore.trained.training_film import training_film
 __all__ = [
     "anchor_list",
     "assignment_plane",
+    "beads",
     "class_confusions",
     "constraint_family",
     "coupled_patches",
+    "downhill",
     "even_negatives",
     "family_gradients",
     "family_matrices",
     "feature_maps",
     "five_numbers",
     "group_order",
+    "hub",
     "loss_costs",
     "machine_plane",
     "matching_lines",
     "matching_pools",
     "multi_crop",
     "one_idea",
+    "nearest_point",
     "pair_curves",
+    "pushes",
     "qare_descent",
     "quadratic_histogram",
     "ray",
     "recorded_curves",
     "same_pairs",
+    "sand",
+    "side_by_side",
     "simplex_triangle",
     "sinkhorn_rounds",
     "softened_assignment",
     "solver_race",
     "sorting_wires",
+    "sphere",
     "street",
     "support_drag",
     "support_images",
     "temperature_and_beta",
     "training_costs",
     "training_film",
+    "water",
 ]

@@ -63,6 +63,15 @@ FAMILY = {
     "MMCL": Member("σ²", 1.0, 1, lambda bandwidth: MMCL(bandwidth=bandwidth, solver="exact"), shares=True),
     "QARe": Member("", 1.0, 0, lambda _: QARe()),
 }
+# Each loss at a smoothing; 1 is its usual value. SparseCLR has none, and no margin here.
+SIX: dict[str, Callable[[float], SetLoss]] = {
+    "InfoNCE": lambda c: InfoNCE(0.5 * c),
+    "SparseCLR": lambda c: SparseCLR(margin=0.0),
+    "GroCo": lambda c: GroCo(1 / c, negatives=5),
+    "LinearAssignment": lambda c: LinearAssignment(temperature=0.5 * c),
+    "IOT": lambda c: IOT("both", 0.5 * c, iterations=10),
+    "MMCL": lambda c: MMCL(bandwidth=c, solver="exact"),
+}
 MATRICES = [name for name, member in FAMILY.items() if member.at(1).has_assignment]
 
 

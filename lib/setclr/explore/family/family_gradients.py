@@ -14,6 +14,7 @@ from torch import Tensor
 from setclr.explore.family.batch import ANGLES, FAMILY, NAMES, batch, smoothing_slider
 from setclr.explore.kit.circle import RADII, as_drawn
 from setclr.explore.kit.controls import slider
+from setclr.explore.kit.handles import Circle, Handle
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
 from setclr.losses import SetLoss
@@ -97,7 +98,15 @@ def build(figure, compact: bool) -> Drawing:
             f"{quiet.sum()} of the {quiet.size} points get less than 5 % of their loss's strongest."
         )
 
-    return Drawing([*points.artists, *(text for pair in numbers for text in pair)], update)
+    def at(values: dict) -> np.ndarray:
+        return centres[0] + as_drawn(moved_batch(values["angle"]).numpy())[MOVED]
+
+    def to(x: float, y: float) -> list[float]:
+        return [np.degrees(np.arctan2(y - centres[0, 1], x - centres[0, 0])) % 360]
+
+    circle = Circle((centres[0, 0], centres[0, 1]), RADII[MOVED[0]])
+    handles = {"■3": Handle(axis, ("angle",), at, circle, to)}
+    return Drawing([*points.artists, *(text for pair in numbers for text in pair)], update, handles)
 
 
 def share_of_longest(force: np.ndarray) -> np.ndarray:

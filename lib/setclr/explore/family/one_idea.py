@@ -6,21 +6,29 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from matplotlib.collections import LineCollection
 from torch import Tensor
 
 from setclr.explore.family.batch import FAMILY
+from setclr.explore.family.plane import (
+    POINTS,
+    N,
+    angle_of,
+    angle_sliders,
+    angles_of,
+    control,
+    draw_plane,
+    pair_of,
+)
 from setclr.explore.kit.cast import NAMES, two_views
-from setclr.explore.kit.circle import RADII, as_drawn, draw_circles, on_circle
+from setclr.explore.kit.circle import RADII, as_drawn, on_circle
 from setclr.explore.kit.controls import log_slider, options, slider
-from setclr.explore.kit.handles import Circle, Handle, Link, Mark, cell, dot, line
+from setclr.explore.kit.handles import Circle, Handle, Link, cell, dot
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare, cells, frames
-from setclr.palette import GREY, INK, VERMILION
+from setclr.palette import VERMILION
 
-N, STEPS = 6, 30  # things, steps of training
+STEPS = 30  # of training
 STEP = 0.16  # the farthest that a point turns in one, in radians
-SIZE = 0.27  # of a photograph beside its point
 ANGLES = ((80, 20, 320, 250, 200, 140), (110, 345, 285, 215, 60, 180))  # where the views begin
 WAYS = {"softmax": "InfoNCE", "sort": "GroCo", "transport": "IOT both", "support vectors": "MMCL"}
 FINDINGS = {
@@ -29,7 +37,7 @@ FINDINGS = {
     "transport": "as softmax, but each ■ gets its share too",
     "support vectors": "whom each ● pushes: dark is nobody",
 }
-POINTS = [(view, i) for view in range(2) for i in range(N)]
+TITLE = "● view 1, ■ view 2: drag them round the circle"
 
 
 class State(NamedTuple):
@@ -44,18 +52,11 @@ def one_idea(**initial) -> Panel:
         "softness": log_slider("softness (temperature)", 0.4, 0.03, 10, 0.05, {0.14: "MoCo", 1: "SimCLR"}),
         "step": slider("step of training", 0, 0, STEPS, 1, {0: "start", STEPS: "trained"}),
     }
-    for view, i in POINTS:
-        label = f"{'●■'[view]} {NAMES[i]}, angle"
-        controls[control(view, i)] = slider(label, ANGLES[view][i], 0, 355, 5)
-    return Panel(build, controls, (9, 4.4), initial, 2.4, in_sight=2, play="step")
-
-
-def control(view: int, i: int) -> str:
-    return f"{NAMES[i]} {view + 1}"
+    return Panel(build, controls | angle_sliders(ANGLES), (9, 4.4), initial, 2.4, in_sight=2, play="step")
 
 
 def state(values: dict) -> State:
-    angles = tuple(tuple(values[control(view, i)] for i in range(N)) for view in range(2))
+    angles = angles_of(values)
     made = FAMILY[WAYS[values["way"]]].at(values["softness"])
     z = trained(angles, values["way"])[values["step"]] if values["step"] else on_circle(angles)
     part = made.assignment(z)[:N, N:]
@@ -79,13 +80,13 @@ def trained(angles: tuple, way: str) -> list[Tensor]:
 
 def build(figure, compact: bool) -> Drawing:
     left, right = figure.subplots(1, 2, width_ratios=(1, 1))
-    plane, matrix = draw_plane(left, compact), draw_matrix(right, compact)
+    plane, matrix = draw_plane(left, "" if compact else TITLE), draw_matrix(right, compact)
     now: list[State] = []
 
     def update(values: dict) -> str:
         now[:] = [state(values)]
-        for part in (plane, matrix):
-            part.move(now[0])
+        plane.move(now[0].z, now[0].share)
+        matrix.move(now[0])
         if not compact:
             right.title.set_text(FINDINGS[values["way"]])
         return sentence(now[0], values)
@@ -93,7 +94,7 @@ def build(figure, compact: bool) -> Drawing:
     def handle(view: int, i: int) -> Handle:
         moves, ring = (control(view, i), "step"), Circle(radius=RADII[view])
         place, label = lambda _: as_drawn(now[0].z)[view, i], f"{'●■'[view]} {NAMES[i]}"
-        return Handle(left, moves, place, ring, lambda x, y: (np.degrees(np.arctan2(y, x)) % 360, 0), label)
+        return Handle(left, moves, place, ring, lambda x, y: (angle_of(x, y), 0), label)
 
     handles = {control(view, i): handle(view, i) for view, i in POINTS}
     artists = [*plane.artists, *matrix.artists, *([] if compact else [right.title])]
@@ -119,35 +120,6 @@ def links(left, right, now: State) -> list[Link]:
     blocks = [cell(right, i, 0, 1, N) if view == 0 else cell(right, 0, i, N, 1) for view, i in POINTS]
     single = [Link([dot(left, points[at])], [block], NAMES[at[1]]) for at, block in zip(POINTS, blocks)]
     return pairs + single
-
-
-def pair_of(axis, one: np.ndarray, two: np.ndarray) -> list[Mark]:
-    return [dot(axis, one), dot(axis, two), line(axis, one, two)]
-
-
-def draw_plane(axis, compact: bool) -> Part:
-    """The views with their photographs, and a line for every pair, as wide as its share."""
-    bare(axis, (-1.45, 1.45))
-    draw_circles(axis)
-    if not compact:
-        axis.set_title("● view 1, ■ view 2: drag them round the circle")
-    lines = axis.add_collection(LineCollection([], zorder=1))
-    style = {"color": INK, "markersize": 8, "markeredgecolor": "white", "zorder": 6}
-    dots = [axis.plot([], [], sign, **style)[0] for sign in "os"]
-    faces = [axis.imshow(face, extent=(0, 0, 0, 0), zorder=4) for view in two_views() for face in view]
-    axis.set(xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), autoscale_on=False)
-
-    def move(now: State) -> None:
-        points = as_drawn(now.z)
-        for sign, view in zip(dots, points):
-            sign.set_data(*view.T)
-        beside = now.z * np.array([1.24, 0.53])[:, None, None]
-        for face, (x, y) in zip(faces, beside.reshape(-1, 2)):
-            face.set_extent((x - SIZE / 2, x + SIZE / 2, y - SIZE / 2, y + SIZE / 2))
-        lines.set_segments([[one, two] for one in points[0] for two in points[1]])
-        lines.set(linewidths=5 * now.share.ravel(), colors=np.where(np.eye(N), VERMILION, GREY).ravel())
-
-    return Part([lines, *faces, *dots], move)
 
 
 def draw_matrix(axis, compact: bool) -> Part:
