@@ -70,7 +70,7 @@ class Card:
             f'<img width="{metadata["image/png"]["width"]}" alt="{html.escape(picture.alt)}" '
             f'src="data:image/png;base64,{data["image/png"]}">'
         )
-        style = f"border-left:6px solid {colour}; padding-left:12px; display:flex; gap:16px; flex-wrap:wrap"
+        style = f"border-left:6px solid {colour}; padding-left:12px; display:flex; gap:16px"
         return (
             f'<div class="setclr-card" style="{style}"><div><b>{self.name}</b><br>{image}</div>'
             f"<table>{rows}</table></div>"
@@ -101,7 +101,7 @@ CARDS = {
         Card(
             "SparseCLR()",
             "the same shares, kept on the simplex by the nearest point instead of a softmax",
-            "the scale of the similarities: it decides how many stay above water",
+            "margin: how far ahead of the negatives the positive must be",
             "every negative below the water level",
             "where few hard negatives matter",
             "a sort of each row, N² log N",
@@ -110,7 +110,7 @@ CARDS = {
         Card(
             "QARe()",
             "match sets by their distances inside each view: a quadratic assignment, bounded by eigenvalues",
-            "its weight β beside another loss",
+            "its weight γ beside another loss",
             "nobody: it looks at the spectrum of the whole set",
             "beside a loss on pairs, as a regulariser",
             "eigenvalues of an E × E matrix; small beside the pairs",

@@ -49,7 +49,7 @@ def one_idea(**initial) -> Panel:
     """Two views of six photographs on a circle, the matching inside a loss, and training that mends it."""
     controls = {
         "way": options("they look for each other by", WAYS),
-        "softness": log_slider("softness (temperature)", 0.4, 0.03, 10, 0.05, {0.14: "MoCo", 1: "SimCLR"}),
+        "softness": log_slider("softness (temperature)", 0.4, 0.04, 10, 0.05, {0.14: "MoCo", 1: "SimCLR"}),
         "step": slider("step of training", 0, 0, STEPS, 1, {0: "start", STEPS: "trained"}),
     }
     return Panel(build, controls | angle_sliders(ANGLES), (9, 4.4), initial, 2.4, in_sight=2, play="step")
