@@ -130,7 +130,7 @@ def build(prefixes: tuple[str, ...] = (), save: bool = False) -> None:
         if save:
             nbformat.write(ran, source)
             if source == notebooks()[0]:
-                keep_first_picture(ran, FOLDER / "pictures" / "one_idea.png")
+                keep_row(ran, FOLDER / "pictures" / "one_idea.png")
         target.with_suffix(".html").write_text(to_html(ran))
         print(f"{name_of(source)}: {target.stat().st_size // 1000} KB")
 
@@ -152,16 +152,11 @@ def student(target: Path = BUILD / "student") -> None:
     print(target)
 
 
-def keep_first_picture(notebook, path: Path) -> None:
-    """The first picture as a file: the README shows that of the first notebook."""
-    pictures = [
-        o.data["image/png"]
-        for c in notebook.cells
-        for o in c.get("outputs", [])
-        if "data" in o and "image/png" in o.data
-    ]
+def keep_row(notebook, path: Path) -> None:
+    """The first row of three pictures as a file: the README shows that of the first notebook."""
+    row = next(cell for cell in notebook.cells if ".row(" in cell.source)
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(base64.b64decode(pictures[0]))
+    path.write_bytes(base64.b64decode(row.outputs[0].data["image/png"]))
 
 
 def main(command: str = "", *prefixes: str) -> None:
