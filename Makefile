@@ -8,7 +8,8 @@ RECIPE ?= photo-groco
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-machines test-browser notebooks student coverage pretrain bench gpu format clean
+.PHONY: help lab test test-careful test-machines test-browser notebooks student coverage pretrain bench gpu \
+  format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -37,7 +38,10 @@ test: $(READY) ## lint, check types, test the library, run every notebook with s
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not careful"
+
+test-careful: $(READY) ## run the careful pages, with small parameters and their sliders
+	$(BIN)/python -m pytest -n 2 -m careful
 
 test-machines: $(READY) ## the numerical tests and notebooks under other processors, threads, seeds and loads
 	$(BIN)/python tests/machines.py

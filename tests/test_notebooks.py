@@ -22,7 +22,7 @@ import gc
 
 from setclr.explore.kit.panel import Panel
 
-panels = [thing for thing in gc.get_objects() if isinstance(thing, Panel)]
+panels = [thing for thing in gc.get_objects() if issubclass(type(thing), Panel)]
 for panel in panels:
     for name, control in panel.controls.items():
         low, high = getattr(control, "min", None), getattr(control, "max", None)
@@ -43,7 +43,11 @@ def test_the_parameters_file_knows_every_notebook():
     assert sorted(PARAMETERS) == sorted(map(name_of, [*PATH, *CAREFUL]))
 
 
-@every_notebook
+# The careful pages run with `make test-careful`, so that `make test` stays short.
+RUNS = [*PATH, *SOLUTIONS, *(pytest.param(path, marks=pytest.mark.careful) for path in CAREFUL)]
+
+
+@pytest.mark.parametrize("path", RUNS, ids=name_of)
 def test_it_runs_with_small_parameters_and_all_sliders(path, tmp_path):
     notebook = nbformat.read(path, as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell(SWEEP))
