@@ -5,10 +5,16 @@ import pytest
 import torch
 
 from setclr import explore
+from setclr.explore.kit.cast import NAMES
+from setclr.explore.kit.handles import place_of
+from setclr.explore.sparse import nearest_point as nearest
+from setclr.explore.sparse.looked_at import looked_at
+from setclr.explore.sparse.pushes import solve as solve_pushes
 from setclr.explore.sparse.simplex_triangle import CORNERS, milestones, shares
 from setclr.explore.sparse.support_drag import ANGLES, let_go, lists, solve
+from setclr.explore.sparse.water import HEIGHTS
 from setclr.explore.sparse.words import brief
-from setclr.inner import sparsemax
+from setclr.inner.simplex import sparse_maximum, sparsemax
 from setclr.losses import InfoNCE, SparseCLR
 
 SCORES = [(1.0, 0.6), (-2.0, 0.6), (0.0, -0.1), (0.5, 0.5), (-1.0, -0.5), (2.0, 0.0)]
@@ -130,3 +136,56 @@ def test_hollow_is_exactly_nothing_and_has_no_line():
         hollow = (dot.get_facecolors() == 1).all(1)
         np.testing.assert_array_equal(hollow, weights[1:] == 0)
         assert hollow.sum() == {"InfoNCE": 0, "SparseCLR": 4}[name]
+
+
+@pytest.mark.parametrize("heights", [{}, {"rocket": 0.9, "cat": -1.0}, dict.fromkeys(NAMES, -1.0)])
+def test_the_dry_parts_are_the_sparsemax(heights):
+    panel = explore.water(total=1.0, **heights)
+    x = torch.tensor([panel.values[name] for name in NAMES], dtype=torch.float64)
+    (shapes, stack) = (a for a in panel.artists if hasattr(a, "set_verts"))
+    tips = [np.ptp(path.vertices[:, 1]) for path in shapes.get_paths()[6:12]]
+    np.testing.assert_allclose(tips, sparsemax(x), atol=1e-9)
+    parts = [np.ptp(path.vertices[:, 1]) for path in stack.get_paths()]
+    np.testing.assert_allclose(parts, sparsemax(x), atol=1e-9)
+
+
+def test_the_level_that_is_dragged_is_where_the_water_stands():
+    panel = explore.water()
+    level = panel.handles["level"]
+    for y in (0.45, 0.3):
+        moved = level.values(panel.controls, place_of(level.axis, (0, y)))
+        assert moved == {"total": pytest.approx(sum(max(0.0, h - y) for h in HEIGHTS.values()), abs=0.026)}
+    assert level.nudged(panel.controls, 0, 1)["total"] < panel.values["total"]
+
+
+@pytest.mark.parametrize("scores", [(1.2, 0.8), (0.3, 0.4), (-1.0, 1.5), (-0.5, -0.8)])
+def test_the_shares_by_water_are_the_nearest_point_of_the_triangle(scores):
+    panel = explore.nearest_point(first=scores[0], second=scores[1])
+    way, *_ = (a for a in panel.artists if hasattr(a, "get_xydata"))
+    start, end = way.get_xydata()
+    np.testing.assert_allclose(nearest.scores_at(*start), scores, atol=1e-9)
+    shares = torch.distributions.Dirichlet(torch.ones(3)).sample((500,)).numpy()
+    others = np.concatenate([shares, np.eye(3)]) @ nearest.CORNERS
+    assert (np.linalg.norm(others - start, axis=1) >= np.linalg.norm(end - start) - 1e-6).all()
+
+
+def test_pushes_are_the_slopes_of_the_losses():
+    values = explore.pushes(temple=40, margin=0.5).values
+    cosines = torch.tensor([values[name] for name in NAMES], dtype=torch.float64).deg2rad().cos()
+    cosines.requires_grad_()
+    margin = 0.5 * torch.eye(6, dtype=torch.float64)[0]
+    for name, loss in (
+        ("InfoNCE", 0.5 * ((cosines / 0.5).logsumexp(0) - cosines[0] / 0.5)),
+        ("SparseCLR", sparse_maximum(cosines - margin) - cosines[0]),
+    ):
+        (slope,) = torch.autograd.grad(loss, cosines)
+        np.testing.assert_allclose(solve_pushes(values)[name], slope, atol=1e-9)
+
+
+def test_frames_tell_shares_and_relatives():
+    views = torch.rand(2, 6, 3, 8, 8)
+    weights = torch.zeros(12, 12)
+    weights[0, 1:3] = 0.5  # of one thing, and of another
+    weights[0, 6] = 0.9  # its positive
+    picture = looked_at(views, torch.tensor([0, 0, 1, 1, 2, 2]), weights, [0])
+    assert "2 of 10 negatives have a share. 1 of the framed" in picture.alt

@@ -1,6 +1,7 @@
 """Slider panels, one in each file: each name in `__all__` is a function that returns a `Panel`."""
 
 from setclr.explore.assignments.assignment_plane import assignment_plane
+from setclr.explore.assignments.matching_game import matching_game
 from setclr.explore.assignments.matching_pools import matching_pools
 from setclr.explore.assignments.pair_curves import pair_curves
 from setclr.explore.assignments.softened_assignment import softened_assignment
@@ -61,6 +62,7 @@ __all__ = [
     "hub",
     "loss_costs",
     "machine_plane",
+    "matching_game",
     "matching_lines",
     "matching_pools",
     "multi_crop",

@@ -73,7 +73,6 @@ def axis_units(axis: Axes, size: float) -> tuple[float, float]:
     """Width and height in data units of what looks square and is `size` wide."""
     if axis.get_aspect() == 1.0:
         return size, size
-    box, figure = axis.get_position(), axis.figure.get_figure(root=True).get_size_inches()
     (left, right), (low, high) = axis.get_xlim(), axis.get_ylim()
-    per_x, per_y = (right - left) / (box.width * figure[0]), (high - low) / (box.height * figure[1])
+    per_x, per_y = (right - left) / axis.bbox.width, (high - low) / axis.bbox.height
     return size, size * per_y / per_x
