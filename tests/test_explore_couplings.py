@@ -1,4 +1,6 @@
-"""The panels of notebook 06: what they draw is what `IOT` and `sinkhorn` compute."""
+"""The panels of page 06: what they draw is what `IOT` and `sinkhorn` compute."""
+
+import re
 
 import numpy as np
 import pytest
@@ -109,3 +111,38 @@ def test_the_penalty_is_that_of_the_loss(epsilon):
             assert getattr(found, target)[k] == pytest.approx((more(z) - plain(z)).item(), abs=1e-9)
     assert found.mean.min() > -1e-12 and abs(found.mean[19]) < 1e-12 and abs(found.max[19]) < 1e-12
     assert (found.whole >= 1 - 1e-12).all() and (found.max >= found.mean - 1e-12).all()
+
+
+@pytest.mark.parametrize("epsilon, presses", [(0.2, 2), (0.05, 6), (1.0, 40)])
+def test_presses_in_turn_are_sinkhorns_rounds(epsilon, presses):
+    from setclr.explore.couplings.buckets import BUCKETS, cost
+    from setclr.explore.couplings.sand import shares
+
+    d = cost(BUCKETS)
+    made = sinkhorn(torch.from_numpy(d), epsilon, iterations=presses // 2)
+    np.testing.assert_allclose(shares(d, epsilon, presses, "columns"), 6 * made.P.numpy(), atol=1e-9)
+    np.testing.assert_allclose(
+        shares(d, epsilon, 1, "rows"), (-torch.from_numpy(d) / epsilon).softmax(1).numpy()
+    )
+    total = (-torch.from_numpy(d) / epsilon).flatten().softmax(0).view(6, 6)
+    np.testing.assert_allclose(shares(d, epsilon, 0, "rows"), 6 * total.numpy())
+
+
+def test_a_button_pressed_twice_moves_nothing_and_a_press_draws_once():
+    panel, drawn = explore.sand(), []
+    panel.front.observe(lambda change: drawn.append(change["new"]["sentence"]), names="shown")
+    for side, presses in (("rows", 1), ("rows", 1), ("columns", 2), ("columns", 2), ("rows", 3)):
+        panel.buttons[side].click()
+        assert panel.values["presses"] == presses and panel.values["first"] == "rows"
+    assert len(drawn) == 3 and "the last of them rows!" in drawn[-1]
+    panel.reset()
+    panel.buttons["columns"].click()
+    assert panel.values["first"] == "columns" and "Buckets hold 1.00 to 1.00" in panel.alt
+
+
+def test_a_hub_exists_unless_buckets_are_asked_too():
+    panel = explore.hub()
+    received = [float(x) for x in re.findall(r"bucket gets ([\d.]+) shares", panel.alt)]
+    assert received[0] > received[1] > 2 and received[2] == 1
+    panel.controls["coffee x"].value = 1.0
+    assert re.findall(r"bucket gets ([\d.]+) shares", panel.alt)[2] == "1.00"

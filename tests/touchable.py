@@ -16,4 +16,5 @@ TOUCHABLE = (
     "street",
     "support_images",
     "water",
+    "who_is_it",
 )

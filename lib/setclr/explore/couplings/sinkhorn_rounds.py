@@ -11,6 +11,7 @@ from torch.nn.functional import normalize
 
 from setclr.explore.couplings.fair_shares import MOST, sum_bars
 from setclr.explore.kit.controls import log_slider, slider
+from setclr.explore.kit.handles import Handle, Link, cell
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, cells
 from setclr.inner.transport import rounds_of
@@ -42,10 +43,13 @@ def sinkhorn_rounds(cost: Tensor | None = None, names: Sequence[str] = (), **ini
     """
     cost = made_up_cost() if cost is None else cost.detach().double()
     controls = {
-        "epsilon": log_slider("smoothing ε", 0.5, 0.005, 5, marks={0.05: ".05", 0.5: "paper .5"}),
-        "rounds": slider("rounds K", 1, 0, ROUNDS, 1, {0: "none", 8: "paper 1 to 8"}),
+        "epsilon": log_slider("entropy ε", 0.5, 0.005, 5, marks={0.05: ".05", 0.5: "paper .5"}),
+        "rounds": slider("rounds", 1, 0, ROUNDS, 1, {0: "none", 8: "paper 1 to 8"}),
     }
-    return Panel(lambda figure, compact: build(figure, compact, cost, names), controls, (9, 4.7), initial, 5)
+    return Panel(
+        lambda figure, compact: build(figure, compact, cost, names), controls, (9, 4.7), initial, 5,
+        play="rounds",
+    )  # fmt: skip
 
 
 def made_up_cost(n: int = 64, groups: int = 8, dimensions: int = 16) -> Tensor:
@@ -77,14 +81,33 @@ def build(figure, compact: bool, cost: Tensor, names: Sequence[str]) -> Drawing:
     word = {"fontsize": 8 if compact else 9, "va": "bottom"}
     coupling = draw_coupling(figure, matrix, len(cost), None if compact else names, word)
     errors = draw_errors(curve, 9 if compact else 10, word)
+    now: dict = {}
+
+    def at(values: dict) -> tuple[float, float]:
+        return values["rounds"], float(np.clip(now["path"].errors[values["rounds"]], *ERRORS))
 
     def update(values: dict) -> str:
         path = path_of(cost, values["epsilon"])
+        now.update(path=path, P=path.coupling(values["rounds"]))
         coupling.move(path.coupling(values["rounds"]))
         errors.move(path.errors, values["rounds"])
         return sentence(values, path)
 
-    return Drawing([*coupling.artists, *errors.artists], update)
+    handles = {} if compact else {"rounds": Handle(curve, ("rounds",), at, along="x")}
+    artists = [*coupling.artists, *errors.artists]
+    return Drawing(artists, update, handles, lambda: links(matrix, names, now["P"]))
+
+
+def links(matrix, names: Sequence[str], P: np.ndarray) -> list[Link]:
+    """The block of two groups, and how much of the one goes to the other."""
+    size = len(P) // max(len(names), 1)
+    found = []
+    for i, j in np.ndindex(len(names), len(names)):
+        block = P[i * size : (i + 1) * size]
+        share = block[:, j * size : (j + 1) * size].sum() / block.sum()
+        found.append(Link([cell(matrix, i * size, j * size, size, size)],
+                          text=f"{names[i]} to {names[j]}: {share:.0%} of its sand"))  # fmt: skip
+    return found
 
 
 def sentence(values: dict, path: Path) -> str:
@@ -118,7 +141,7 @@ def draw_coupling(figure, axis, n: int, names: Sequence[str] | None, word: dict)
         bar = figure.colorbar(mesh, ax=axis, location="bottom", shrink=0.6, aspect=30, pad=0.02)
         ends = (f"1/{10 * n} or less", f"1/{n}: even", "1 or more")
         bar.set_ticks([-1 - log10(n), -log10(n), 0], labels=ends, fontsize=8)
-        bar.set_label("n·P", fontsize=8)
+        bar.set_label("share of a row", fontsize=8)
 
     def move(P: np.ndarray) -> None:
         mesh.set_array(np.log10((n * P).clip(0.1 / n, 1)))
@@ -135,7 +158,7 @@ def draw_errors(axis, size: int, word: dict) -> Part:
     axis.set_yticklabels(["0.0001 %", "0.01 %", "1 %", "100 %"], fontsize=9)
     axis.minorticks_off()
     axis.set_title("largest relative error of a sum", fontsize=size)
-    axis.set_xlabel("rounds K")
+    axis.set_xlabel("rounds")
     axis.axhline(0.01, color=GREY, linewidth=0.8, linestyle=":")
     (line,) = axis.plot([], [], color=BLUE)
     (mark,) = axis.plot([], [], "o", color=VERMILION, markersize=8)

@@ -1,0 +1,67 @@
+"""What page 06 asks: couplings."""
+
+import math
+
+import torch
+
+from setclr.inner import sinkhorn
+from setclr.teach.answers import passes
+from setclr.teach.asked import Exercise, Question
+
+QUESTIONS = {
+    "1": Question(
+        "You press columns!, and every bucket is exactly full. Then you press rows!, and every pile gives "
+        "out exactly what it has. Are the buckets still exactly full?",
+        {
+            "yes": "No. Scaling a row changes a cell in every column, and so all columns a little.",
+            "no, as wrong as before": "Wrong again, but less: a part of the first press stays.",
+            "no, but less wrong": "Yes. Each press spoils a part of what the last one mended, and always a "
+            "smaller part.",
+        },
+        "no, but less wrong",
+    ),
+    "2": Question(
+        "The coffee's bucket stands amid the piles. With rows! alone it receives two shares, and there are "
+        "only six in all. Whose buckets pay for it?",
+        {
+            "all others alike": "No: the rocket's and the flower's lose nothing. Their piles are far away.",
+            "those whose piles are near it": "Yes: cat, astronaut and temple get little more than half a "
+            "share. It is their sand that goes to the hub.",
+            "those farthest from it": "They lose nothing: their piles hardly send the hub any sand.",
+        },
+        "those whose piles are near it",
+    ),
+    "3": Question(
+        "You make ε smaller, so that the sand becomes choosier. How many rounds will it take until all sums "
+        "are right?",
+        {
+            "fewer": "It is the other way round: a choosy plan is hard to mend.",
+            "just as many": "Nothing changes the number of rounds more than ε does.",
+            "more": "Yes, many more. Few cells hold sand then, and what one bucket has too much must travel "
+            "through them to the others.",
+        },
+        "more",
+    ),
+}
+
+
+def distances() -> torch.Tensor:
+    """Of five piles and nine buckets."""
+    return torch.rand(5, 9, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+
+
+EXERCISES = {
+    "1": Exercise(
+        "a number of presses", 17, "Press on while the sentence says that the worst is off by 1 %."
+    ),
+    "2": Exercise(
+        "a number",
+        math.log(127),
+        "With a huge ε nobody has a preference: 128 points share evenly among all but themselves.",
+    ),
+    "3": Exercise(
+        "a function of d",
+        passes(lambda d: sinkhorn(d, 0.2, iterations=50).P, distances()),
+        "Two lines of the loop change: a row shall hold 1/n in the end, a column 1/m.",
+    ),
+}
