@@ -4,7 +4,9 @@ from setclr.explore.assignments.assignment_plane import assignment_plane
 from setclr.explore.assignments.matching_game import matching_game
 from setclr.explore.assignments.matching_pools import matching_pools
 from setclr.explore.assignments.pair_curves import pair_curves
+from setclr.explore.assignments.pairings import pairings
 from setclr.explore.assignments.softened_assignment import softened_assignment
+from setclr.explore.assignments.who_is_it import who_is_it
 from setclr.explore.costs.loss_costs import loss_costs
 from setclr.explore.costs.training_costs import training_costs
 from setclr.explore.couplings.constraint_family import constraint_family
@@ -69,6 +71,7 @@ __all__ = [
     "one_idea",
     "nearest_point",
     "pair_curves",
+    "pairings",
     "pushes",
     "qare_descent",
     "quadratic_histogram",
@@ -90,4 +93,5 @@ __all__ = [
     "training_costs",
     "training_film",
     "water",
+    "who_is_it",
 ]
