@@ -54,7 +54,7 @@ EXERCISES = {
     "2": Exercise("a whole number", 64, "A wrong row has a 1 too few and a 1 too many.", tolerance=0.001),
     "3": Exercise(
         "a function of ab",
-        passes(lambda ab: torch.tensor(matching_accuracy(*ab, "euclidean")), *views()),
+        passes(lambda ab: torch.tensor(matching_accuracy(ab[0], ab[1], "euclidean")), *views()),
         "The cost is a table of distances between unit rows; linear_sum_assignment gives the columns.",
     ),
 }
