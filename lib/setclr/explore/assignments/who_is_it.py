@@ -52,7 +52,7 @@ def who_is_it(
         "features": options("as seen by", features),
         "query": slider("patch of the left camera", 17, 0, POOL - 1, 1),
     }
-    return Panel(lambda figure, compact: build(figure, compact, shown), controls, (9, 4.3), initial, 4.4)
+    return Panel(lambda figure, compact: build(figure, compact, shown), controls, (9, 4.3), initial, 4.4, 2)
 
 
 def cosine(a: Tensor, b: Tensor) -> np.ndarray:
