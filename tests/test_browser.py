@@ -195,7 +195,7 @@ def drag_and_press(page, panel, grip) -> str:
     box, stage = grip.bounding_box(), panel.locator(".setclr-stage").bounding_box()
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     aim = stage["x"] + 0.45 * stage["width"], stage["y"] + 0.45 * stage["height"]
-    way = [0.35 * (to - at) or 20 for at, to in zip(middle, aim)]
+    way = [0.35 * (to - at) if abs(to - at) > 60 else 20 for at, to in zip(middle, aim)]
     page.mouse.move(*middle)
     page.mouse.down()
     page.mouse.move(middle[0] + way[0], middle[1] + way[1], steps=5)
@@ -206,9 +206,12 @@ def drag_and_press(page, panel, grip) -> str:
     assert moved != set_to
 
     grip.focus()
-    for key in ("ArrowRight", "ArrowUp"):
-        page.keyboard.press(key)
-    answered(panel)
+    for keys in (("ArrowRight", "ArrowUp"), ("ArrowLeft", "ArrowDown")):  # back where a slider has ended
+        for key in keys:
+            page.keyboard.press(key)
+        answered(panel)
+        if readouts(panel) != moved:
+            break
     assert readouts(panel) != moved
     panel.get_by_role("button", name="reset").click()
     for readout, text in zip(panel.locator(".widget-readout").all(), set_to):

@@ -133,3 +133,47 @@ def test_numbers_stand_where_they_should():
     for outline, centre in ((first, (1, 2)), (second, (30, 40))):
         ink = outline[(outline != 0).any(1)]
         assert np.allclose((ink.min(0) + ink.max(0)) / 2, centre, atol=0.3)
+
+
+@pytest.mark.parametrize("beta", [0.8, 8.0])
+def test_the_soft_step_is_the_librarys_and_its_tangent_the_slope(beta):
+    from setclr.explore.sorting.soft_swap import after, slope, swapped
+
+    values = {"first": -0.2, "second": 0.15, "beta": beta}
+    made = sorting_network(torch.tensor([-0.2, 0.15], dtype=torch.float64), beta).values
+    np.testing.assert_allclose(sorted(after(values)), sorted(made.numpy()))
+    apart = torch.tensor([-0.35, 0.0, 0.6], dtype=torch.float64, requires_grad=True)
+    (torch.atan(beta * apart) / np.pi + 0.5).sum().backward()
+    np.testing.assert_allclose([slope(x, beta) for x in (-0.35, 0.0, 0.6)], apart.grad)
+    np.testing.assert_allclose(swapped([-0.35], beta)[0], np.arctan(-0.35 * beta) / np.pi + 0.5)
+
+
+def test_the_photographs_on_the_wires_are_sorted_as_the_library_does():
+    from matplotlib.collections import QuadMesh
+
+    panel = explore.photo_wires(flower=0.5)
+    x = torch.tensor([6, 1, 4, 2, 7, 0.5], dtype=torch.float64)
+    (mesh,) = (a for a in panel.artists if isinstance(a, QuadMesh))
+    np.testing.assert_allclose(mesh.get_array(), sorting_network(x, panel.values["beta"]).P, atol=1e-12)
+    panel.controls["beta"].value = 800
+    assert "belongs to place 5 and is there with probability 1.00" in panel.alt
+
+
+@pytest.mark.parametrize("preorder", [True, False])
+def test_first_places_are_a_row_of_the_loss_and_arrows_its_slopes(preorder):
+    from setclr.explore.sorting.first_places import START, pushed
+
+    found = pushed(START, 8.0, preorder)
+    z = torch.zeros(
+        3, 6, 20, dtype=torch.float64
+    )  # the anchor, its views, five negatives; others are farther
+    z[:, :, 0] = -0.99
+    z[0, 0, 0], z[1, 0, 0], z[2, 0, 0] = 1, 1 - START[5], 1 - START[6]
+    z[0, 1:, 0] = 1 - torch.tensor(START[:5])
+    z[..., 1:19] = torch.eye(18, dtype=torch.float64).view(3, 6, 18) * (1 - z[..., :1] ** 2).sqrt()
+    row = GroCo(8.0, 5, preorder=preorder).assignment(z)[0]
+    np.testing.assert_allclose(row[[1, 2, 3, 4, 5, 6, 12]], found.chance, atol=1e-9)
+    step = np.array(START)
+    step[0] += 1e-6
+    slope = (pushed(step, 8.0, preorder).loss - found.loss) / 1e-6  # by the distance, which is 1 − s
+    assert slope == pytest.approx(found.groco[0], rel=1e-4)

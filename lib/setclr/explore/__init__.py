@@ -30,10 +30,17 @@ from setclr.explore.machines.support_images import support_images
 from setclr.explore.sets.qare_descent import qare_descent
 from setclr.explore.sets.quadratic_histogram import quadratic_histogram
 from setclr.explore.sets.same_pairs import same_pairs
+from setclr.explore.sets.spectra import spectra
+from setclr.explore.sets.spreading import spreading
+from setclr.explore.sets.two_lists import two_lists
+from setclr.explore.sets.two_shapes import two_shapes
 from setclr.explore.sorting.beads import beads
 from setclr.explore.sorting.downhill import downhill
+from setclr.explore.sorting.first_places import first_places
 from setclr.explore.sorting.five_numbers import five_numbers
 from setclr.explore.sorting.group_order import group_order
+from setclr.explore.sorting.photo_wires import photo_wires
+from setclr.explore.sorting.soft_swap import soft_swap
 from setclr.explore.sorting.sorting_wires import sorting_wires
 from setclr.explore.sparse.nearest_point import nearest_point
 from setclr.explore.sparse.pushes import pushes
@@ -59,6 +66,7 @@ __all__ = [
     "family_gradients",
     "family_matrices",
     "feature_maps",
+    "first_places",
     "five_numbers",
     "group_order",
     "hub",
@@ -72,6 +80,7 @@ __all__ = [
     "nearest_point",
     "pair_curves",
     "pairings",
+    "photo_wires",
     "pushes",
     "qare_descent",
     "quadratic_histogram",
@@ -82,16 +91,21 @@ __all__ = [
     "side_by_side",
     "simplex_triangle",
     "sinkhorn_rounds",
+    "soft_swap",
     "softened_assignment",
     "solver_race",
     "sorting_wires",
     "sphere",
+    "spectra",
+    "spreading",
     "street",
     "support_drag",
     "support_images",
     "temperature_and_beta",
     "training_costs",
     "training_film",
+    "two_lists",
+    "two_shapes",
     "water",
     "who_is_it",
 ]

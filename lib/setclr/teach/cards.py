@@ -122,7 +122,7 @@ CARDS = {
             "steepness β of a swap",
             "candidates that already stand on their side, nearly",
             "with several positives, and where only the order counts",
-            "a sorting network: every anchor's list, log² of its length in layers",
+            "a sorting network for every anchor, with as many layers as its list is long",
             "05_sorting_networks",
         ),
         Card(
