@@ -7,12 +7,17 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.patches import StepPatch
 
 from setclr import explore
-from setclr.explore import qare_descent, quadratic_histogram, same_pairs
+from setclr.explore import qare_descent, quadratic_histogram, same_pairs, spectra, two_lists, two_shapes
 from setclr.explore.kit.circle import RADII
+from setclr.explore.kit.handles import place_of
 from setclr.explore.sets.qare_descent import BETAS, RATE, info_nce, paths, points, qare, start
 from setclr.explore.sets.qare_pictures import cost_picture, spectrum_picture
 from setclr.explore.sets.quadratic_histogram import EDGES, LIMITS, inner, problem
+from setclr.explore.sets.ring import degrees_of, vectors
 from setclr.explore.sets.same_pairs import KITE, measures, second_view
+from setclr.explore.sets.spectra import seen
+from setclr.explore.sets.spreading import course
+from setclr.explore.sets.two_lists import ORDERS
 from setclr.inner import quadratic_assignment, spectral_bounds
 from setclr.losses import InfoNCE, QARe
 
@@ -130,3 +135,43 @@ def test_still_pictures_of_the_cost():
     picture = cost_picture([64, 128], {"large": [2.0, 4.0], "small": [1.5, 1.2]}, "a test")
     assert "large 2.0 to 4.0, small 1.5 to 1.2" in picture.alt
     assert set(explore.__all__) >= {"same_pairs", "quadratic_histogram", "qare_descent"}
+
+
+def test_sorted_lists_have_the_largest_sum_and_a_bar_that_is_moved_changes_places():
+    assert two_lists(order=0).alt.endswith("0 give more, 119 give less.")
+    assert two_lists(order=119).alt.endswith("0 give less.")
+    panel = two_lists(order=0)
+    handle = panel.handles["bar 7"]
+    (number,) = handle.values(panel.controls, place_of(handle.axis, (1.2, -4))).values()
+    assert ORDERS[number] == (0, 4, 2, 3, 1)
+    assert ORDERS[handle.nudged(panel.controls, -1, 0)["order"]] == (0, 1, 2, 4, 3)
+
+
+def test_turning_a_view_changes_the_pairs_and_not_its_table():
+    first, second = (two_shapes(turn=turn) for turn in (0, 90))
+    assert "● with its ■ is 1.00" in first.alt and "0.00;" in second.alt
+    assert "the tables is 0.000" in first.alt and "the tables is 0.000" in second.alt
+    assert "the tables is 0.000" not in two_shapes(cat=100).alt
+
+
+@pytest.mark.parametrize("moved", [{}, {"turn": 90}, {"cat": 150, "rocket": -20}])
+def test_the_fits_are_the_librarys_and_below_the_eigenvalues(moved):
+    z = vectors(degrees_of(spectra(**moved).values))
+    found = seen(z)
+    A, B = (1 + torch.from_numpy(view @ view.T) for view in z)
+    values = quadratic_assignment(torch.zeros_like(A), A, B).values.numpy() / 36
+    np.testing.assert_allclose(np.sort(found.fits), np.sort(values), atol=1e-9)
+    assert (
+        found.bound == pytest.approx(float(QARe()(torch.from_numpy(z))))
+        and (values <= found.bound + 1e-9).all()
+    )
+    assert found.fits[0] == pytest.approx(float(values[0]))
+
+
+def test_six_photographs_walk_downhill_and_spread():
+    angles, within = course(1.125)
+    assert angles.shape == (81, 2, 6)
+    step = torch.tensor(angles[3], requires_grad=True)
+    (slope,) = torch.autograd.grad((InfoNCE(0.5) + 1.125 * QARe())(points(step)), step)
+    np.testing.assert_allclose(angles[4], angles[3] - RATE * slope.numpy(), atol=1e-7)
+    assert within[-1] == pytest.approx(-0.2, abs=0.01) and within[8] < course(0.0)[1][8] - 0.2

@@ -30,11 +30,11 @@ def qare_descent(**initial) -> Panel:
     return Panel(build, controls, (9, 3.7), initial, 4.6)
 
 
-def start() -> Tensor:
-    """(2, N) radians: eight things crowded on one side of the circle, their two views mixed up."""
+def start(things: int = N) -> Tensor:
+    """(2, N) radians: things crowded on one side of the circle, their two views mixed up."""
     generator = torch.Generator().manual_seed(0)
-    thing = 2.6 * torch.rand(N, generator=generator, dtype=torch.float64) + 0.3
-    return thing + 0.45 * torch.randn(2, N, generator=generator, dtype=torch.float64)
+    thing = 2.6 * torch.rand(things, generator=generator, dtype=torch.float64) + 0.3
+    return thing + 0.45 * torch.randn(2, things, generator=generator, dtype=torch.float64)
 
 
 def points(angles: Tensor) -> Tensor:
@@ -43,7 +43,7 @@ def points(angles: Tensor) -> Tensor:
 
 def info_nce(angles: Tensor) -> Tensor:
     """InfoNCE(0.5) of each batch: angles (..., 2, N) → (...)."""
-    x = points(angles).flatten(-3, -2)
+    x, N = points(angles).flatten(-3, -2), angles.shape[-1]
     logits = x @ x.mT / TEMPERATURE
     thing = torch.arange(N).repeat(2)
     negatives = logits.masked_fill(thing[:, None] == thing, -torch.inf).logsumexp(-1)
@@ -56,19 +56,19 @@ def qare(angles: Tensor, similarity: str) -> Tensor:
     if similarity == "cosine":
         z = F.pad(points(angles), (0, 1), value=1.0)
         eigenvalues = torch.linalg.eigvalsh(z.mT @ z)
-        return eigenvalues.prod(-2).sum(-1) / N**2
+        return eigenvalues.prod(-2).sum(-1) / angles.shape[-1] ** 2
     distances = 2 * ((angles.unsqueeze(-1) - angles.unsqueeze(-2)) / 2).sin().abs()
     a, b = torch.linalg.eigvalsh(distances).unbind(-2)
-    return -(a * b.flip(-1)).sum(-1) / N**2
+    return -(a * b.flip(-1)).sum(-1) / angles.shape[-1] ** 2
 
 
 @lru_cache
-def paths() -> dict[str, dict[str, np.ndarray]]:
+def paths(N: int = N) -> dict[str, dict[str, np.ndarray]]:
     """For each similarity the `angles` (STEPS + 1, β, 2, N) of all descents at once, and along them the
     values of `InfoNCE` and the mean cosine `within` a view, (STEPS + 1, β)."""
     found = {}
     for similarity in SIMILARITIES:
-        path = [start().expand(len(BETAS), 2, N)]
+        path = [start(N).expand(len(BETAS), 2, N)]
         for _ in range(STEPS):
             angles = path[-1].clone().requires_grad_()
             loss = info_nce(angles) + BETAS * qare(angles, similarity)
