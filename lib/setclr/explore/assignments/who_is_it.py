@@ -95,8 +95,15 @@ def links(left, right, now: dict) -> list[Link]:
             [cell(left, *divmod(int(j), COLUMNS))],
             f"similarity {now['similarity'][now['query'], j]:.2f}",
         )
-        for place, j in enumerate(now["order"][:BEST])
+        for place, j in enumerate(listed(now["order"], now["query"]))
     ]
+
+
+def listed(order: np.ndarray, query: int) -> np.ndarray:
+    """The most similar right patches; the last gives way to the true partner where that is not among them."""
+    best = order[:BEST].copy()
+    best[-1] = best[-1] if query in best else query
+    return best
 
 
 def draw_pool(axis, patches: np.ndarray) -> Part:
@@ -121,7 +128,7 @@ def draw_pool(axis, patches: np.ndarray) -> Part:
 
 
 def draw_best(axis, patches: np.ndarray) -> Part:
-    """The right camera's patches that are most similar to the query, best first, with their similarities."""
+    """The right camera's patches that are most similar to the query, best first, and the true partner."""
     bare(axis)
     axis.set(xlim=(-0.6, 1.6), ylim=(BEST // 2 - 0.3, -0.6), aspect="equal")
     axis.set_title("right camera: most similar first", fontsize=10)
@@ -134,10 +141,11 @@ def draw_best(axis, patches: np.ndarray) -> Part:
     rims.set_segments([corners + [c, r] for r, c in places])
 
     def move(query: int, order: np.ndarray, similarity: np.ndarray) -> None:
-        best = order[:BEST]
+        best = listed(order, query)
         for image, word, j in zip(images, words, best):
             image.set_data(patches[j])
-            word.set_text(f"{similarity[j]:.2f}" + " true partner" * bool(j == query))
+            place = int((order == j).nonzero()[0][0]) + 1
+            word.set_text(f"{similarity[j]:.2f}" + f" partner, place {place}" * bool(j == query))
         rims.set_color([GREEN if j == query else "white" for j in best])
 
     return Part([*images, rims, *words], move)

@@ -37,7 +37,7 @@ FINDINGS = {
     "transport": "as softmax, but each ■ gets its share too",
     "support vectors": "whom each ● pushes: dark is nobody",
 }
-TITLE = "● view 1, ■ view 2: drag them round the circle"
+TITLE = "drag ● and ■ round the circle; orange joins partners"
 
 
 class State(NamedTuple):
@@ -103,7 +103,8 @@ def build(figure, compact: bool) -> Drawing:
 
 def sentence(now: State, values: dict) -> str:
     found = int((now.share.argmax(1) == np.arange(N)).sum())
-    what = f"{found} of 6 photographs find their own second view first; it holds {now.share.trace() / N:.0%}"
+    mean = now.share.trace() / N
+    what = f"{found} of 6 photographs find their own second view first; on average it gets {mean:.0%}"
     if values["way"] == "support vectors":
         what = f"{int((now.share < 1e-9).sum()) - N} of the 30 wrong pairs have weight zero"
     return f"Step {values['step']}, {values['way']} of softness {values['softness']:.2g}: {what}."
@@ -133,5 +134,5 @@ def draw_matrix(axis, compact: bool) -> Part:
     bare(axis)
     true_pairs = frames(axis, [(i, i) for i in range(N)], VERMILION, 2)
     if not compact:
-        axis.set_xlabel("framed: the true pairs", fontsize=9)
+        axis.set_xlabel("framed: the true pairs; bright: a large share", fontsize=9)
     return Part([mesh, true_pairs], lambda now: mesh.set_array(now.share))

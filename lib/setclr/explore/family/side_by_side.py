@@ -22,9 +22,9 @@ from setclr.explore.kit.parts import Part, bare, cells, frames
 from setclr.palette import OF_LOSS, VERMILION
 
 # ● rocket and ■ astronaut are the closest pair, and no partners.
-ANGLES = ((75, 15, 212, 184, 310, 130), (98, 350, 197, 152, 285, 118))
+ANGLES = ((75, 15, 212, 184, 310, 130), (98, 350, 197, 152, 285, 115))
 TRAP = (3, 2)
-TITLE = "● view 1, ■ view 2: drag them round the circle"
+TITLE = "drag ● and ■; orange joins partners"
 
 
 def side_by_side(**initial) -> Panel:

@@ -127,7 +127,7 @@ def build(figure, compact: bool) -> Drawing:
             f"own second view; partners are {angle_between(now.z):.0f}° apart on average."
         )
 
-    axis.set_title("turn the sphere; a red line joins true partners" if not compact else "", color=INK)
+    axis.set_title("turn the sphere; an orange line joins true partners" if not compact else "", color=INK)
     return Drawing([lines, *faces.artists, *dots], update)
 
 

@@ -68,9 +68,9 @@ def machine_plane(**initial) -> Panel:
         "C": log_slider("bound C", 100, 0.1, 1000, 0.1, {1: "1", 100: "paper 100"}),
         "bandwidth": log_slider("bandwidth σ²", 1, 0.1, 10, 0.1, {1: "STL-10: 1", 5: "ImageNet: 5"}),
         "ridge": log_slider("ridge ρ", 0.1, 1e-3, 1, 0.1, {0.001: "hard", 0.1: "paper 0.1"}),
-        "x": slider("z⁺ to the right", 1.0, -2.0, 2.0, 0.1, {-0.7: "among the negatives", 1: "beside"}),
-        "y": slider("z⁺ up", 0.5, -2.0, 2.0, 0.1),
-        "toward": slider("second view z", 0.3, 0.0, 1.0, 0.05, {0: "at z⁺", 1: "amid the negatives"}),
+        "x": slider("✚ to the right", 1.0, -2.0, 2.0, 0.1, {-0.7: "among the negatives", 1: "beside"}),
+        "y": slider("✚ up", 0.5, -2.0, 2.0, 0.1),
+        "toward": slider("★ on its way", 0.3, 0.0, 1.0, 0.05, {0: "at ✚", 1: "amid the negatives"}),
         "kernel": options("kernel", ("rbf", "linear", "tanh")),
         "weights": options("weights", ("exact", "clipped")),
     }
@@ -120,7 +120,7 @@ def build(figure, compact: bool) -> Drawing:
     axis, *right = [figure.subplots()] if compact else figure.subplots(1, 2, width_ratios=(1, 1.05))
     bare(axis, (-SIDE, SIDE))
     if not compact:
-        axis.set_title("the street between z⁺ and the negatives ✕")
+        axis.set_title("the street between ✚ and the negatives ✕")
     parts = [draw_street(axis), draw_points(axis), *(draw_law(part) for part in right)]
 
     def update(values: dict) -> str:
@@ -130,19 +130,19 @@ def build(figure, compact: bool) -> Drawing:
         return sentence(now, values)
 
     z_plus = Handle(axis, ("x", "y"), lambda values: (values["x"], values["y"]))
-    return Drawing([artist for part in parts for artist in part.artists], update, {"z⁺": z_plus})
+    return Drawing([artist for part in parts for artist in part.artists], update, {"✚": z_plus})
 
 
 def sentence(now: State, values: dict) -> str:
     C, ridge, alpha = values["C"], values["ridge"], now.alpha
     towards = now.way @ (now.z_plus - now.z)
-    pushed = "on" if towards == 0 else "towards z⁺" if towards > 0 else "away from z⁺"
+    pushed = "on" if towards == 0 else "towards ✚" if towards > 0 else "away from ✚"
     off = np.abs(alpha - np.clip((1 + now.f) / ridge, 0, C)) > 0.01 * (1 + alpha)
     return (
         f"C {C:.4g}, ρ {ridge:.3g}, {values['kernel']} kernel of parameter {values['bandwidth']:.3g}, "
-        f"{SOLVED[solver_of(values)]}, z⁺ at ({values['x']:.1f}, {values['y']:.1f}): {now.solid.sum()} of "
+        f"{SOLVED[solver_of(values)]}, ✚ at ({values['x']:.1f}, {values['y']:.1f}): {now.solid.sum()} of "
         f"{len(alpha)} negatives weigh more than 0, {(alpha >= C).sum()} of them the bound C, the "
-        f"largest {alpha.max():.3g}; {off.sum()} stand off the blue line. z, {values['toward']:.0%} of "
+        f"largest {alpha.max():.3g}; {off.sum()} stand off the blue line. ★, {values['toward']:.0%} of "
         f"the way to the middle of the negatives, has f = {now.score + now.offset:.2f} and the loss "
         f"{-now.score:.3g}, which pushes it {pushed}."
     )
@@ -163,19 +163,15 @@ def draw_street(axis) -> Part:
 
 
 def draw_points(axis) -> Part:
-    """The negatives, z⁺, z with the arrow that pushes it, and the five largest weights."""
+    """The negatives, ✚, ★ with the arrow that pushes it, and the five largest weights."""
     squares = marks(axis)
     push = axis.quiver([0], [0], [0], [0], color=INK, angles="xy", scale_units="xy", scale=1, width=0.012)
     dots = [
         axis.plot([], [], marker, color=colour, markersize=size, markeredgecolor="white")[0]
         for marker, colour, size in (("P", INK, 14), ("*", INK, 16))
     ]
-    names = [
-        axis.text(0, 0, name, color=colour, fontsize=11, ha="center", va="center")
-        for name, colour in (("z⁺", INK), ("z", INK))
-    ]
     numbers = [axis.text(0, 0, "", ha="center", va="top", fontsize=8) for _ in range(5)]
-    for text in names + numbers:
+    for text in numbers:
         text.set_path_effects([withStroke(linewidth=2, foreground="white")])
 
     def move(now: State, values: dict) -> None:
@@ -183,14 +179,12 @@ def draw_points(axis) -> Part:
         squares.move(at, alpha, values["C"], 40 + 260 * alpha / alpha.max(initial=1e-9))
         push.set_offsets(now.z[None])
         push.set_UVC(*0.5 * now.way[:, None])
-        aside = 0.22 * np.where(now.z_plus > 1.7, -1, 1), 0.24 * now.way[::-1] * (1, -1)
-        for point, dot, name, shift in zip((now.z_plus, now.z), dots, names, aside):
+        for point, dot in zip((now.z_plus, now.z), dots):
             dot.set_data(point[:1], point[1:])
-            name.set_position(point + shift)
         for text, j in zip(numbers, np.argsort(-alpha)):
             text.set(position=at[j] - (0, 0.15), text=f"{alpha[j]:.2g}" if alpha[j] > 0 else "")
 
-    return Part([*squares.artists, push, *dots, *names, *numbers], move)
+    return Part([*squares.artists, push, *dots, *numbers], move)
 
 
 def marks(axis) -> Part:
@@ -211,14 +205,14 @@ def draw_law(axis) -> Part:
     axis.set_title("exact weights stand on α = clip((1 + f) / ρ, 0, C)", color=BLUE)
     axis.set(
         xlim=SHOWN,
-        xlabel="decision value f of the negative (at −4, 2: or beyond)",
+        xlabel="f of the negative (at the ends of the axis: or beyond)",
         ylabel="weight α, logarithmic from 0.1 on",
     )
     axis.set_yscale("symlog", linthresh=0.1, linscale=0.6)
     axis.set_yticks([0, 0.1, 1, 10, 100, 1000], ["0", "0.1", "1", "10", "100", "1000"], minor=False)
     axis.minorticks_off()
     axis.set_ylim(-0.02, 2000)
-    for x, text in ((-1, "edge"), (0, "decision line"), (1, "z⁺ itself")):
+    for x, text in ((-1, "kerb"), (0, "middle"), (1, "✚ itself")):
         axis.axvline(x, color=GREY, linewidth=0.8, linestyle=DASHES[x])
         axis.text(x + 0.05, 1600, text, rotation=90, fontsize=8, color="#555555", va="top")
     levels = np.linspace(*SHOWN, 400)

@@ -15,7 +15,7 @@ from setclr.palette import BLUE, GREY, INK, VERMILION
 
 WAYS = ("exact", "without bounds", "clipped")
 COLOURS = dict(zip(WAYS, (BLUE, GREY, VERMILION)))
-TOP = 10.0  # of the bars; longer ones end there
+TOP = 13.0  # of the bars; longer ones end there
 END = 3.2  # of the ray
 
 
@@ -112,7 +112,7 @@ def draw_ray(axis) -> Part:
     axis.plot([0, END], [0, 0], color=GREY, linewidth=1, zorder=0)
     axis.plot(0, 0, "P", color=INK, markersize=13, markeredgecolor="white")
     crosses = axis.scatter([0, 0], [0, 0], marker="X", s=110, linewidths=1.6, edgecolors=INK, zorder=5)
-    faces = riders(axis, two_views()[0][[0, 1, 3]], 0.28, 0.25)
+    faces = riders(axis, np.stack([two_views()[1][0], *two_views()[0][[1, 3]]]), 0.28, 0.25)
     faces.move(np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]))
 
     def move(now: Solved, values: dict) -> None:

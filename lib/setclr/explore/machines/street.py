@@ -99,9 +99,8 @@ def sentence(now: Machine, values: dict) -> str:
     width = 2 / max(float(np.hypot(*now.normal)), 1e-9)
     held = f"{listed(holding).capitalize()} hold{'s' * (len(holding) == 1)} it open"
     rest = f"; {listed(free)} weigh{'s' * (len(free) == 1)} nothing" if free else ""
-    anchor = now.f(place(values, "anchor"))
     beginning = f"C is {values['bound']:.3g}, the street {width:.2f} wide"
-    return f"{beginning}. {held}{rest}. At the anchor f is {anchor:+.2f}."
+    return f"{beginning}. {held}{rest}."
 
 
 def listed(names: list[str]) -> str:
@@ -143,7 +142,7 @@ def draw_points(axis) -> Part:
         for marker, size in (("P", 13), ("*", 16))
     ]
     one, two = two_views()
-    faces = riders(axis, np.concatenate([one[1:], one[:1], two[:1]]), 0.42, 0.13)
+    faces = riders(axis, np.concatenate([one[1:], two[:1], one[:1]]), 0.42, 0.13)
 
     def move(now: Machine, values: dict) -> None:
         points = np.array([place(values, name) for name in (*OTHERS, "positive", "anchor")])

@@ -11,7 +11,7 @@ from setclr.teach.asked import Exercise, Question
 QUESTIONS = {
     "1": Question(
         "● rocket stands nearest to ■ astronaut, who is not its partner; ● astronaut stands there too. "
-        "Which losses give ● rocket to the wrong one?",
+        "Little smoothing: which losses give ● rocket to the wrong one?",
         {
             "all of them": "Not those that count who is taken: ■ astronaut already has its own partner.",
             "those where each chooses for itself": "Yes. Assignment and transport see that it is taken.",
@@ -20,12 +20,12 @@ QUESTIONS = {
         "those where each chooses for itself",
     ),
     "2": Question(
-        "The smoothing goes down, on a batch whose best matching is already the true one. Which loss comes "
-        "to rest first?",
+        "The smoothing goes down, on a batch whose best one-to-one matching is the true one, though one "
+        "anchor's nearest is a wrong one. Which loss comes to rest?",
         {
-            "InfoNCE": "It never rests: it goes on pushing the closest wrong pair, harder and harder.",
+            "InfoNCE": "One anchor's nearest is a wrong one: that pair is pushed harder, the smaller τ is.",
             "LinearAssignment": "Yes. As one matching of all, the batch is solved; nothing is left to push.",
-            "NTLogistic": "It looks at each pair alone and pushes all that are alike, whoever they are.",
+            "MMCL": "A machine that has a positive has support vectors: its weights are never all zero.",
         },
         "LinearAssignment",
     ),

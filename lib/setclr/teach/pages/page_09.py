@@ -14,7 +14,7 @@ QUESTIONS = {
         {
             "nearly none": "The tint misleads, but shapes remain. Guessing would be 1 in 32.",
             "about half": "Yes. And evened pixels, whose tint and contrast are taken out, find two thirds.",
-            "nearly all": "They would without the tints. With them, a patch likes what has its colour.",
+            "nearly all": "The tints mislead: a patch likes what has its colour.",
         },
         "about half",
     ),
