@@ -29,7 +29,7 @@ QUESTIONS = {
     ),
     "3": Question(
         "SparseCLR takes a margin of 1 off the cat's score before the water is let out. Here that puts the "
-        "cat ✚ under water: its share is 0. How hard is it pulled to the anchor?",
+        "cat ✚ under water: its share is 0. How hard is it pulled to the anchor, counted in shares?",
         {
             "not at all": "A share of 0 leaves a negative in peace. The positive is pulled by what it lacks.",
             "less than by InfoNCE": "InfoNCE gives the cat a share of nearly a half and pulls with the rest.",

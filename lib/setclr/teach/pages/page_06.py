@@ -11,21 +11,21 @@ from setclr.teach.asked import Exercise, Question
 QUESTIONS = {
     "1": Question(
         "You press columns!, and every bucket is exactly full. Then you press rows!, and every pile gives "
-        "out exactly what it has. Are the buckets still exactly full?",
+        "out exactly what it has. What becomes of the buckets, now and after many rounds?",
         {
-            "yes": "No. Scaling a row changes a cell in every column, and so all columns a little.",
-            "no, as wrong as before": "Wrong again, but less: a part of the first press stays.",
-            "no, but less wrong": "Yes. Each press spoils a part of what the last one mended, and always a "
-            "smaller part.",
+            "they stay full": "No. Scaling a row changes a cell in every column, and so all columns.",
+            "wrong again, and so on for ever": "Wrong again, but round by round less; in the end both hold.",
+            "wrong again, less and less": "Yes. The worst was off by 124 %, now by 45 %, and in the end by "
+            "nothing. A single bucket may do worse for a moment.",
         },
-        "no, but less wrong",
+        "wrong again, less and less",
     ),
     "2": Question(
         "The coffee's bucket stands amid the piles. With rows! alone it receives two shares, and there are "
         "only six in all. Whose buckets pay for it?",
         {
-            "all others alike": "No: the rocket's and the flower's lose nothing. Their piles are far away.",
-            "those whose piles are near it": "Yes: cat, astronaut and temple get little more than half a "
+            "all others alike": "No: the rocket's and the flower's even gain a little. Their piles are far away.",
+            "those whose piles are near it": "Yes: cat, astronaut and temple get about half a "
             "share. It is their sand that goes to the hub.",
             "those farthest from it": "They lose nothing: their piles hardly send the hub any sand.",
         },
