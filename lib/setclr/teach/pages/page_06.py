@@ -24,7 +24,7 @@ QUESTIONS = {
         "The coffee's bucket stands amid the piles. With rows! alone it receives two shares, and there are "
         "only six in all. Whose buckets pay for it?",
         {
-            "all others alike": "No: the rocket's and the flower's even gain a little. Their piles are far away.",
+            "all others alike": "No: the rocket's and the flower's gain a little. Their piles are far away.",
             "those whose piles are near it": "Yes: cat, astronaut and temple get about half a "
             "share. It is their sand that goes to the hub.",
             "those farthest from it": "They lose nothing: their piles hardly send the hub any sand.",
