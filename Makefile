@@ -40,7 +40,7 @@ test: $(READY) ## lint, check types, test the library, run every notebook with s
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not careful"
 
-test-careful: $(READY) ## run the careful pages, with small parameters and their sliders
+test-careful: $(READY) ## run the careful pages and the solutions, with small parameters
 	$(BIN)/python -m pytest -n 2 -m careful
 
 test-machines: $(READY) ## the numerical tests and notebooks under other processors, threads, seeds and loads

@@ -7,7 +7,7 @@ import torch
 from setclr import explore
 from setclr.explore.sorting import downhill as film
 from setclr.explore.sorting import five_numbers as losses
-from setclr.explore.sorting.beads import FIVE, spread
+from setclr.explore.sorting.five import FIVE, spread
 
 
 @pytest.mark.parametrize("temperature", [0.1, 0.5, 5.0])

@@ -115,8 +115,7 @@ def test_the_penalty_is_that_of_the_loss(epsilon):
 
 @pytest.mark.parametrize("epsilon, presses", [(0.2, 2), (0.05, 6), (1.0, 40)])
 def test_presses_in_turn_are_sinkhorns_rounds(epsilon, presses):
-    from setclr.explore.couplings.buckets import BUCKETS, cost
-    from setclr.explore.couplings.sand import shares
+    from setclr.explore.couplings.buckets import BUCKETS, cost, shares
 
     d = cost(BUCKETS)
     made = sinkhorn(torch.from_numpy(d), epsilon, iterations=presses // 2)

@@ -8,7 +8,8 @@ from test_explore import opened
 from setclr import explore
 from setclr.evaluation import matching_accuracy
 from setclr.explore.assignments.matching_dots import matching_dots
-from setclr.explore.assignments.matching_pools import PAGES, accuracy, drawn_example, page_of, solved
+from setclr.explore.assignments.matching_pools import PAGES, accuracy, page_of, solved
+from setclr.explore.assignments.things import drawn_example
 from setclr.explore.kit.tiles import thumbnails
 
 

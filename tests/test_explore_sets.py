@@ -10,7 +10,7 @@ from setclr import explore
 from setclr.explore import qare_descent, quadratic_histogram, same_pairs, spectra, two_lists, two_shapes
 from setclr.explore.kit.circle import RADII
 from setclr.explore.kit.handles import place_of
-from setclr.explore.sets.qare_descent import BETAS, RATE, info_nce, paths, points, qare, start
+from setclr.explore.sets.descent import BETAS, RATE, info_nce, paths, points, qare, start
 from setclr.explore.sets.qare_pictures import cost_picture, spectrum_picture
 from setclr.explore.sets.quadratic_histogram import EDGES, LIMITS, inner, problem
 from setclr.explore.sets.ring import degrees_of, vectors

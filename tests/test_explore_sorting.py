@@ -10,8 +10,8 @@ from setclr.explore.kit.outlines import written
 from setclr.explore.sorting.beta_table import ACCURACY, BEST, BETAS, NEGATIVES, beta_table
 from setclr.explore.sorting.group_order import NEGATIVES as SIMILARITIES
 from setclr.explore.sorting.group_order import POSITIVE, info_nce, sort_groups
-from setclr.explore.sorting.sorting_wires import BEAD
 from setclr.explore.sorting.swap_matrices import layers_of
+from setclr.explore.sorting.wires import BEAD
 from setclr.inner import sorting_network
 from setclr.losses import GroCo, InfoNCE
 

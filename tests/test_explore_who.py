@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from setclr import explore
-from setclr.explore.assignments.matching_pools import drawn_example
+from setclr.explore.assignments.things import drawn_example
 from setclr.explore.assignments.who_is_it import POOL, cosine
 
 

@@ -43,8 +43,8 @@ def test_the_parameters_file_knows_every_notebook():
     assert sorted(PARAMETERS) == sorted(map(name_of, [*PATH, *CAREFUL]))
 
 
-# The careful pages run with `make test-careful`, so that `make test` stays short.
-RUNS = [*PATH, *SOLUTIONS, *(pytest.param(path, marks=pytest.mark.careful) for path in CAREFUL)]
+# Careful pages and solutions run with `make test-careful`, so that `make test` stays short.
+RUNS = [*PATH, *(pytest.param(path, marks=pytest.mark.careful) for path in [*CAREFUL, *SOLUTIONS])]
 
 
 @pytest.mark.parametrize("path", RUNS, ids=name_of)

@@ -4,11 +4,11 @@ right one (QARe, section 5.1)."""
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.nn import functional as F
 
+from setclr.explore.assignments.things import drawn_example
 from setclr.explore.kit.controls import log_slider, options, slider
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
@@ -202,18 +202,3 @@ def page_of(pairs: list[tuple[int, int]], small: np.ndarray) -> np.ndarray:
             x += PATCH + GAP
             canvas[y : y + PATCH, x : x + PATCH] = small[1, thing]
     return canvas
-
-
-def drawn_example(n: int = 256) -> tuple[dict[str, tuple[Tensor, Tensor]], Tensor]:
-    """Things of 12 numbers each, seen twice with noise: as patches of colour and by two encoders."""
-    chance = torch.Generator().manual_seed(0)
-
-    def normal(*shape):
-        return torch.randn(shape, generator=chance)
-
-    things = normal(n, 12)
-    views = {"noisy encoder": 0.75, "better encoder": 0.5}
-    features = {name: (things + s * normal(n, 12), things + s * normal(n, 12)) for name, s in views.items()}
-    tint = 1 + 0.25 * normal(2, n, 3, 1, 1)
-    blobs = F.interpolate(things.view(n, 3, 2, 2), (32, 32), mode="bicubic")
-    return features, (128 + 50 * tint * blobs).clamp(0, 255).byte()

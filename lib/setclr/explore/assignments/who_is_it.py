@@ -9,7 +9,7 @@ from matplotlib.patheffects import withStroke
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from setclr.explore.assignments.matching_pools import drawn_example
+from setclr.explore.assignments.things import drawn_example
 from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.handles import Handle, Link, cell
 from setclr.explore.kit.panel import Drawing, Panel

@@ -14,6 +14,7 @@ from setclr.explore.kit.parts import Part, bare
 from setclr.palette import INK, SKY
 
 N = len(NAMES)
+SIDES = ("columns", "rows")
 PILES = np.array([(-0.8, 0.35), (0.45, -0.15), (0.05, 0.45), (0.65, 0.6), (-0.5, -0.45), (0.4, -0.7)])
 BUCKETS = np.array([(-0.8, 0.95), (-0.35, 0.05), (0.1, 1.15), (1.05, 0.45), (-0.9, -0.9), (1.1, -0.65)])
 HUB = NAMES.index("coffee")  # its bucket stands amid the piles
@@ -76,3 +77,19 @@ def draw_sand(axis: Axes) -> Part:
 def spread(shares: np.ndarray, form: Callable[[float], str] = "{:.2f}".format) -> str:
     """From the least to the most, in words."""
     return f"{form(shares.min())} to {form(shares.max())}"
+
+
+def pressed(number: int, first: str) -> str:
+    """Which button the press of this number, from 1, is."""
+    return SIDES[(SIDES.index(first) + number - 1) % 2]
+
+
+def shares(costs: np.ndarray, epsilon: float, presses: int, first: str) -> np.ndarray:
+    """(6, 6): six times the plan after so many presses; before the first it is exp(−cost/ε), scaled to the
+    right sum (IOT-CL, eq. 19)."""
+    logits = -costs / epsilon
+    logits = logits - np.logaddexp.reduce(logits, axis=None) + np.log(N)
+    for number in range(1, presses + 1):
+        axis = SIDES.index(pressed(number, first))  # the sums over axis 0 are those of the columns
+        logits = logits - np.logaddexp.reduce(logits, axis=axis, keepdims=True)
+    return np.exp(logits)

@@ -12,8 +12,8 @@ from setclr.explore.couplings.buckets import (
     bucket_places,
     cost,
     draw_sand,
+    shares,
 )
-from setclr.explore.couplings.sand import shares
 from setclr.explore.kit.cast import NAMES, riders, two_views
 from setclr.explore.kit.controls import log_slider
 from setclr.explore.kit.handles import Link, box, dot

@@ -8,12 +8,15 @@ from matplotlib.patches import Rectangle
 
 from setclr.explore.couplings.buckets import (
     PILES,
+    SIDES,
     N,
     bucket_controls,
     bucket_handle,
     bucket_places,
     cost,
     draw_sand,
+    pressed,
+    shares,
     spread,
 )
 from setclr.explore.kit.cast import NAMES, riders, two_views
@@ -25,7 +28,6 @@ from setclr.explore.kit.parts import SHADES, Part, bare, cell_outlines
 from setclr.palette import INK, SKY
 
 MOST = 40  # presses
-SIDES = ("columns", "rows")
 ENDS = 2.4  # fair shares: where a bar ends at the latest
 COLUMN_BARS, ROW_BARS = N + 0.75, N - 0.3  # where the bars begin
 
@@ -66,22 +68,6 @@ def sand(**initial) -> Panel:
         **bucket_controls(NAMES),
     }
     return Sand(build, controls, (9, 4.5), initial, 3.5, play="presses")
-
-
-def pressed(number: int, first: str) -> str:
-    """Which button the press of this number, from 1, is."""
-    return SIDES[(SIDES.index(first) + number - 1) % 2]
-
-
-def shares(costs: np.ndarray, epsilon: float, presses: int, first: str) -> np.ndarray:
-    """(6, 6): six times the plan after so many presses; before the first it is exp(−cost/ε), scaled to the
-    right sum (IOT-CL, eq. 19)."""
-    logits = -costs / epsilon
-    logits = logits - np.logaddexp.reduce(logits, axis=None) + np.log(N)
-    for number in range(1, presses + 1):
-        axis = SIDES.index(pressed(number, first))  # the sums over axis 0 are those of the columns
-        logits = logits - np.logaddexp.reduce(logits, axis=axis, keepdims=True)
-    return np.exp(logits)
 
 
 def build(figure, compact: bool) -> Drawing:

@@ -98,15 +98,21 @@ def build(figure, compact: bool) -> Drawing:
             f"{quiet.sum()} of the {quiet.size} points get less than 5 % of their loss's strongest."
         )
 
-    def at(values: dict) -> np.ndarray:
-        return centres[0] + as_drawn(moved_batch(values["angle"]).numpy())[MOVED]
-
-    def to(x: float, y: float) -> list[float]:
-        return [np.degrees(np.arctan2(y - centres[0, 1], x - centres[0, 0])) % 360]
-
-    circle = Circle((centres[0, 0], centres[0, 1]), RADII[MOVED[0]])
-    handles = {"■3": Handle(axis, ("angle",), at, circle, to)}
+    handles = {"■3": handle(axis, centres[0])}
     return Drawing([*points.artists, *(text for pair in numbers for text in pair)], update, handles)
+
+
+def handle(axis, centre: np.ndarray) -> Handle:
+    """■3 on the circle round this centre."""
+    x, y = centre.tolist()
+
+    def at(values: dict) -> np.ndarray:
+        return centre + as_drawn(moved_batch(values["angle"]).numpy())[MOVED]
+
+    def to(u: float, v: float) -> list[float]:
+        return [np.degrees(np.arctan2(v - y, u - x)) % 360]
+
+    return Handle(axis, ("angle",), at, Circle((x, y), RADII[MOVED[0]]), to)
 
 
 def share_of_longest(force: np.ndarray) -> np.ndarray:

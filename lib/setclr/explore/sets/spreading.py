@@ -9,7 +9,7 @@ from setclr.explore.kit.controls import slider
 from setclr.explore.kit.handles import Handle, Link, dot
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
-from setclr.explore.sets.qare_descent import BETAS, STEPS, paths, points
+from setclr.explore.sets.descent import BETAS, STEPS, paths, points
 from setclr.explore.sets.ring import draw_ring
 from setclr.palette import GREY, OF_LOSS
 

@@ -1,6 +1,5 @@
 """Five similarities as beads on a line, and how a softmax shares out one unit among them (GroCo, eq. 11)."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +10,9 @@ from setclr.explore.kit.controls import log_slider, slider
 from setclr.explore.kit.handles import Handle, Link, box, dot
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
+from setclr.explore.sorting.five import FIVE, PLACES, faces, spread
 from setclr.palette import GREY, INK, OF_LOSS
 
-PLACES = {"cat": 0.4, "coffee": 0.65, "astronaut": 0.0, "rocket": -0.85, "temple": -0.3}
-FIVE = tuple(PLACES)  # the positive ✚, then four negatives ✕
 COLOURS = (OF_LOSS["InfoNCE"], "#4d4d4d", "#808080", "#b3b3b3", "#d9d9d9")
 ANCHOR = 1.17  # where ★ is drawn: beyond all similarities
 FACE, ROOM = 0.22, 0.24  # of a photograph, and from one to the next
@@ -45,27 +43,6 @@ def shares(values: dict) -> Shares:
     s = np.array([values[name] for name in FIVE])
     powers = np.exp(s / values["temperature"])
     return Shares(s, powers / powers.sum(), float(powers.sum()))
-
-
-def faces() -> np.ndarray:
-    """The second view of the cat, and the first views of the four others: (5, side, side, 3)."""
-    one, two = two_views()
-    return np.concatenate([two[:1], one[1:5]])
-
-
-def spread(places: Sequence[float] | np.ndarray, gap: float) -> np.ndarray:
-    """Places that are at least `gap` apart, in the same order, as near to the given ones as can be."""
-    order = np.argsort(places, kind="stable")
-    n, steps = len(order), gap * np.arange(len(order))
-    free = np.asarray(places, float)[order] - steps
-    sums = np.concatenate([[0], free.cumsum()])
-    level = [
-        max(min((sums[j + 1] - sums[i]) / (j + 1 - i) for j in range(k, n)) for i in range(k + 1))
-        for k in range(n)
-    ]
-    apart = np.empty(n)
-    apart[order] = np.array(level) + steps
-    return apart
 
 
 def build(figure, compact: bool) -> Drawing:

@@ -11,7 +11,7 @@ from setclr.explore.kit.controls import log_slider, slider
 from setclr.explore.kit.handles import Handle, Link, dot
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
-from setclr.explore.sorting.beads import FIVE, faces, spread
+from setclr.explore.sorting.five import FIVE, faces, spread
 from setclr.palette import GREY, INK, OF_LOSS
 
 STARTS = {"cat": 0.0, "coffee": 1.5, "astronaut": 0.75, "rocket": -1.5, "temple": -0.75}

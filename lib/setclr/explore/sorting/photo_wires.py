@@ -10,8 +10,8 @@ from setclr.explore.kit.handles import Handle, Link, box, dot
 from setclr.explore.kit.outlines import ink, written
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import SHADES, Part, bare
-from setclr.explore.sorting.sorting_wires import DIGITS, draw_wires
 from setclr.explore.sorting.swap_matrices import PITCH, brief, layers_of
+from setclr.explore.sorting.wires import DIGITS, draw_wires
 from setclr.palette import GREY, ORANGE
 
 N = len(NAMES)
