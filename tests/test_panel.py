@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from setclr.explore.kit.controls import log_slider, nearest_stop, options, slider
+from setclr.explore.kit.controls import log_slider, nearest_stop, options, rows_of_controls, slider
 from setclr.explore.kit.handles import Circle, Handle, Link, Segment, box, cell, dot, line, place_of, point_at
 from setclr.explore.kit.panel import Drawing, Panel
 
@@ -167,3 +167,16 @@ def test_stops_are_those_of_the_control():
     assert nearest_stop(log_slider("τ", 1, 0.1, 10, 0.5), 2.0) == pytest.approx(10**0.5)
     assert nearest_stop(log_slider("τ", 1, 0.1, 10, 0.5), -1.0) == pytest.approx(0.1)
     assert nearest_stop(options("side", ["left", "right"]), "left", 1) == "right"
+
+
+def test_controls_are_in_sight_up_to_the_first_slider():
+    controls = {"kind": options("kind", ["left", "right"]), "x": slider("x", 0.0, -2.0, 2.0, 0.1)}
+    rows, more = rows_of_controls(controls | {"y": slider("y", 0.0, -2.0, 2.0, 0.1)}, 2).children
+    assert len(rows.children) == 2 and more.titles == ("more knobs",)
+    assert len(rows_of_controls(controls, 2).children) == 1
+
+    def moving(figure, compact):
+        return Drawing([figure.subplots().plot([])[0]], lambda values: "A line.")
+
+    shown = Panel(moving, {**controls, "y": slider("y", 0.0, -2.0, 2.0, 0.1)}).widget.children[1]
+    assert [len(part.children) for part in shown.children] == [2, 1]

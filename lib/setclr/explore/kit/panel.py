@@ -38,7 +38,8 @@ class Panel:
         size: width and height of the picture in inches.
         initial: values that differ from the controls' own.
         row_height: height in inches of the row that `row` makes; a third more than the picture's by default.
-        in_sight: this many controls, the first, are shown; the others are folded under "more knobs".
+        in_sight: this many controls, the first, are shown; the others are folded under "more knobs". None: up
+            to the first slider.
         play: the slider that a button plays, step by step.
 
     Raises:
@@ -58,7 +59,7 @@ class Panel:
         size: tuple[float, float] = (9, 3.6),
         initial: dict | None = None,
         row_height: float | None = None,
-        in_sight: int = 1,
+        in_sight: int | None = None,
         play: str = "",
     ):
         self.build, self.controls, self.play = build, controls, play
@@ -86,6 +87,9 @@ class Panel:
         self.front.observe(lambda change: self.on_event(change["new"]), names="moved")
         for control in controls.values():
             control.observe(self._on_change, names="value")
+        if in_sight is None:
+            sliders = [place for place, control in enumerate(controls.values()) if hasattr(control, "min")]
+            in_sight = 1 + (sliders or [0])[0]
         self.widget = widgets.VBox([self.front, rows_of_controls(controls, in_sight), self._reset_button()])
         self.widget.add_class("setclr-panel")
 
