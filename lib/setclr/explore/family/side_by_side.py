@@ -30,7 +30,8 @@ TITLE = "drag ● and ■; orange joins partners"
 def side_by_side(**initial) -> Panel:
     """Twelve points that can be dragged, and the matchings of six losses."""
     controls = {"smoothing": smoothing_slider()} | angle_sliders(ANGLES)
-    return Panel(build, controls, (9, 4.8), {"smoothing": 10**-1.5, **initial}, 4.6)
+    controls["smoothing"].value = 10**-1.5  # hard, where the losses differ
+    return Panel(build, controls, (9, 4.8), initial, 4.6)
 
 
 def matchings(values: dict) -> dict[str, np.ndarray]:
