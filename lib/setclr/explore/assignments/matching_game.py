@@ -9,7 +9,7 @@ from matplotlib.collections import LineCollection
 from setclr.explore.assignments.things import random_things
 from setclr.explore.kit.cast import NAMES, riders, two_views
 from setclr.explore.kit.controls import slider
-from setclr.explore.kit.handles import Handle, Link, cell, line
+from setclr.explore.kit.handles import Link, cell, free, line
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import SHADES, Part, bare, cell_outlines, cells, frames
 from setclr.explore.kit.parts import numbers as cell_numbers
@@ -80,14 +80,9 @@ def build(figure, compact: bool) -> Drawing:
             part.move(now["played"], values["shown"])
         return sentence(now["played"], values["shown"])
 
-    handles = {name: handle(axes["plane"], name) for name in NAMES}
+    handles = {name: free(axes["plane"], name, f"the line of {name}") for name in NAMES}
     artists = [artist for part in parts for artist in part.artists]
     return Drawing(artists, update, handles, lambda: links(axes, now["played"]))
-
-
-def handle(axis, name: str) -> Handle:
-    names = f"{name} x", f"{name} y"
-    return Handle(axis, names, lambda values: [values[n] for n in names], label=f"the line of {name}")
 
 
 def links(axes: dict, now: Played) -> list[Link]:

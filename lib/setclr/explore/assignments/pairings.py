@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgb
 
 from setclr.explore.kit.cast import NAMES, riders, two_views
 from setclr.explore.kit.controls import log_slider, slider
-from setclr.explore.kit.handles import Handle, Link, cell, line
+from setclr.explore.kit.handles import Link, cell, free, line
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare, cells, frames
 from setclr.inner import linear_assignment
@@ -82,14 +82,9 @@ def build(figure, compact: bool) -> Drawing:
             part.move(now["paired"])
         return sentence(now["paired"], values)
 
-    handles = {name: handle(axes["plane"], name) for name in NAMES}
+    handles = {name: free(axes["plane"], name, f"{name} ■") for name in NAMES}
     artists = [artist for part in parts for artist in part.artists]
     return Drawing(artists, update, handles, lambda: links(axes, now["paired"]))
-
-
-def handle(axis, name: str) -> Handle:
-    names = f"{name} x", f"{name} y"
-    return Handle(axis, names, lambda values: [values[n] for n in names], label=f"{name} ■")
 
 
 def links(axes: dict, now: Paired) -> list[Link]:

@@ -9,7 +9,6 @@ from matplotlib.collections import LineCollection
 
 from setclr.explore.kit.cast import NAMES, riders, two_views
 from setclr.explore.kit.controls import slider
-from setclr.explore.kit.handles import Handle
 from setclr.explore.kit.parts import Part, bare
 from setclr.palette import INK, SKY
 
@@ -43,11 +42,6 @@ def bucket_places(values: Mapping) -> np.ndarray:
 def cost(buckets: np.ndarray) -> np.ndarray:
     """(6, 6): half the squared distance of pile i and bucket j; on a sphere that is 1 − cosine."""
     return 0.5 * np.square(PILES[:, None] - buckets).sum(-1)
-
-
-def bucket_handle(axis: Axes, name: str) -> Handle:
-    controls = f"{name} x", f"{name} y"
-    return Handle(axis, controls, lambda values: [values[c] for c in controls], label=f"bucket of the {name}")
 
 
 def draw_sand(axis: Axes) -> Part:

@@ -4,19 +4,10 @@ columns (IOT-CL, figure 4)."""
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from setclr.explore.couplings.buckets import (
-    HUB,
-    N,
-    bucket_controls,
-    bucket_handle,
-    bucket_places,
-    cost,
-    draw_sand,
-    shares,
-)
+from setclr.explore.couplings.buckets import HUB, N, bucket_controls, bucket_places, cost, draw_sand, shares
 from setclr.explore.kit.cast import NAMES, riders, two_views
 from setclr.explore.kit.controls import log_slider
-from setclr.explore.kit.handles import Link, box, dot
+from setclr.explore.kit.handles import Link, box, dot, free
 from setclr.explore.kit.outlines import ink, written
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
@@ -64,7 +55,7 @@ def build(figure, compact: bool) -> Drawing:
         return sentence(found, values)
 
     name = NAMES[HUB]
-    handles = {f"{name} {way}": bucket_handle(axis, name) for axis, way in zip(planes, WAYS)}
+    handles = {f"{name} {way}": free(axis, name, f"bucket of the {name}") for axis, way in zip(planes, WAYS)}
     artists = [artist for part in (*sands, *sums) for artist in part.artists]
     return Drawing(artists, update, handles, lambda: links(planes, bars, now))
 

@@ -11,7 +11,6 @@ from setclr.explore.couplings.buckets import (
     SIDES,
     N,
     bucket_controls,
-    bucket_handle,
     bucket_places,
     cost,
     draw_sand,
@@ -21,7 +20,7 @@ from setclr.explore.couplings.buckets import (
 )
 from setclr.explore.kit.cast import NAMES, riders, two_views
 from setclr.explore.kit.controls import log_slider, options, slider
-from setclr.explore.kit.handles import Link, box, line
+from setclr.explore.kit.handles import Link, box, free, line
 from setclr.explore.kit.outlines import ink, written
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import SHADES, Part, bare, cell_outlines
@@ -88,7 +87,7 @@ def build(figure, compact: bool) -> Drawing:
         numbers.move(T, values["presses"], values["first"])
         return sentence(T, values)
 
-    handles = {name: bucket_handle(axis, name) for axis in plane for name in NAMES}
+    handles = {name: free(axis, name, f"bucket of the {name}") for axis in plane for name in NAMES}
     artists = [artist for part in (*parts, numbers) for artist in part.artists]
     return Drawing(artists, update, handles, lambda: links(plane[0], table, now) if plane else [])
 

@@ -34,7 +34,9 @@ def sphere(**initial) -> TurningPanel:
         "step": slider("step of training", 0, 0, STEPS, 1, {0: "start", STEPS: "trained"}),
     }
     signs = [
-        go.Scatter3d(mode="markers", marker={"size": 7, "color": INK, "symbol": symbol}, hoverinfo="text")
+        go.Scatter3d(
+            mode="markers+text", marker={"size": 6, "color": INK, "symbol": symbol}, hoverinfo="text"
+        )
         for symbol in ("circle", "square")
     ]
     lines = [
@@ -42,15 +44,7 @@ def sphere(**initial) -> TurningPanel:
         for colour in (VERMILION, GREY)
     ]
     return TurningPanel(
-        build,
-        controls,
-        [shell(), *lines, *signs],
-        traces,
-        (9, 4.6),
-        initial,
-        row_height=3.7,
-        in_sight=2,
-        play="step",
+        build, controls, [shell(), *lines, *signs], traces, (9, 4.6), initial, row_height=3.7, in_sight=2
     )
 
 
@@ -97,9 +91,8 @@ def traces(values: dict) -> list[dict]:
         ]
         points = np.concatenate(ends) if ends else np.full((1, 3), np.nan)
         data.append(dict(zip("xyz", points.T)))
-    for view, sign in enumerate("●■"):
-        words = [f"{sign} {name}" for name in NAMES]
-        data.append({**dict(zip("xyz", now.z[view].T)), "text": words})
+    for view in now.z:
+        data.append({**dict(zip("xyz", view.T)), "text": NAMES})
     return data
 
 

@@ -1,14 +1,14 @@
-"""The six photographs that ride on the dots of the course, and the signs that say what a dot is."""
+"""The six photographs that ride on the dots of the course."""
 
 from functools import cache
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
-from PIL import Image
 from torch import from_numpy
 
 from setclr.data.patches import PHOTOGRAPHS
+from setclr.explore.kit.few_patches import icons
 from setclr.explore.kit.parts import Part
 from setclr.training.seeding import seeded
 from setclr.views import View, augment
@@ -16,14 +16,6 @@ from setclr.views import View, augment
 CAST = {"cat": "cat", "coffee": "coffee", "astronaut": "astronaut", "rocket": "rocket", "china": "temple",
         "flower": "flower"}  # fmt: skip
 NAMES = tuple(CAST.values())
-SIGNS = {
-    "view 1": "o",
-    "view 2": "s",
-    "anchor": "*",
-    "positive": "P",
-    "negative": "X",
-}  # as matplotlib has them
-WORDS = {"view 1": "●", "view 2": "■", "anchor": "★", "positive": "✚", "negative": "✕"}
 
 MILD = View(scale=(0.35, 0.8), jitter=(0.5, 0.4, 0.4, 0.06), jitter_p=1.0, grey=0.1)  # each is recognised
 SEED = 6
@@ -32,13 +24,7 @@ SEED = 6
 @cache
 def photographs(side: int = 64) -> np.ndarray:
     """The photographs, each its middle square: (6, side, side, 3) uint8."""
-    shown = []
-    for name in CAST:
-        photograph = Image.fromarray(PHOTOGRAPHS[name]()).convert("RGB")
-        (width, height), half = photograph.size, min(photograph.size) / 2
-        box = (width / 2 - half, height / 2 - half, width / 2 + half, height / 2 + half)
-        shown.append(np.asarray(photograph.resize((side, side), Image.Resampling.LANCZOS, box)))
-    return np.stack(shown)
+    return icons(side)[[list(PHOTOGRAPHS).index(name) for name in CAST]]
 
 
 @cache

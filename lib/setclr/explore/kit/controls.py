@@ -92,7 +92,6 @@ def rows_of_controls(controls: dict[str, widgets.ValueWidget], in_sight: int) ->
     rows = [_wrapping(boxes[:in_sight])] if in_sight else []
     if boxes[in_sight:]:
         more = widgets.Accordion([_wrapping(boxes[in_sight:])], titles=["more knobs"], selected_index=None)
-        more.add_class("setclr-more")
         rows.append(more)
     return widgets.VBox(rows)
 

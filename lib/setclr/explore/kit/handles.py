@@ -88,6 +88,12 @@ class Handle:
         return {"label": self.label or name, **way}
 
 
+def free(axis: Axes, name: str, label: str = "") -> Handle:
+    """A point that can be dragged anywhere; its coordinates are the controls "NAME x" and "NAME y"."""
+    controls = f"{name} x", f"{name} y"
+    return Handle(axis, controls, lambda values: [values[control] for control in controls], label=label)
+
+
 @dataclass(frozen=True)
 class Link:
     """Places in the picture that belong together: pointing at one of `over` lights up all of them."""

@@ -1,5 +1,5 @@
-// The front end of a panel: it shows the picture, lets the reader drag the handles in it, lights up what belongs
-// together, and reads the sentence. `model` is the kernel's side (front.py), or whatever plays its part.
+// The front end of a panel: it shows the picture, lets the reader drag the handles in it, lights up what
+// belongs together, and shows the sentence. `model` is the kernel's side (front.py), or what plays its part.
 
 const SVG = "http://www.w3.org/2000/svg";
 const FRAME = 150; // milliseconds at least from one picture to the next while it plays
@@ -103,7 +103,8 @@ function render({ model, el }) {
 
   const at = (pointer) => {
     const box = stage.getBoundingClientRect();
-    return [((pointer.clientX - box.left) / box.width) * width, ((pointer.clientY - box.top) / box.height) * height];
+    const [x, y] = [pointer.clientX - box.left, pointer.clientY - box.top];
+    return [(x * width) / box.width, (y * height) / box.height];
   };
   const put = (button, [x, y]) => {
     button.style.left = `${(100 * x) / width}%`;
@@ -172,7 +173,7 @@ function render({ model, el }) {
     for (const link of model.get("shown").links) {
       for (const mark of link.over) {
         const far = distance(mark, p, width, height);
-        if (far < best || (far === 0 && best > 0)) [best, found] = [far, link];
+        if (far < best) [best, found] = [far, link];
       }
     }
     if (!found) return;
@@ -181,7 +182,10 @@ function render({ model, el }) {
       const shape = {
         dot: ["circle", { cx: x, cy: y, r: 11 }],
         line: ["line", { x1: x, y1: y, x2: u, y2: v }],
-        box: ["rect", { x: Math.min(x, u), y: Math.min(y, v), width: Math.abs(u - x), height: Math.abs(v - y) }],
+        box: [
+          "rect",
+          { x: Math.min(x, u), y: Math.min(y, v), width: Math.abs(u - x), height: Math.abs(v - y) },
+        ],
       }[kind];
       const drawn = lights.appendChild(document.createElementNS(SVG, shape[0]));
       for (const [key, value] of Object.entries(shape[1])) drawn.setAttribute(key, value);
@@ -201,9 +205,11 @@ function render({ model, el }) {
   const seen = new IntersectionObserver(([entry]) => entry.isIntersecting || pause());
   let playing = false;
   let began = 0;
+  let next = 0; // the timer of the next step, so that there is never more than one
   let button = null;
   function pause() {
     playing = false;
+    clearTimeout(next);
     if (button) button.textContent = `▶ ${label}`;
   }
   function step() {
@@ -212,7 +218,8 @@ function render({ model, el }) {
   }
   function goOn() {
     if (model.get("shown").played >= 1) pause();
-    if (playing) setTimeout(() => playing && step(), Math.max(0, FRAME - (performance.now() - began)));
+    clearTimeout(next);
+    if (playing) next = setTimeout(step, Math.max(0, FRAME - (performance.now() - began)));
   }
   if (label) {
     button = made("button", "setclr-play", el);
@@ -233,11 +240,12 @@ function render({ model, el }) {
   function show() {
     const shown = model.get("shown");
     const old = address;
-    const isAddress = typeof shown.picture === "string";
-    address = isAddress ? shown.picture : URL.createObjectURL(new Blob([shown.picture], { type: "image/png" }));
+    const png = () => URL.createObjectURL(new Blob([shown.picture], { type: "image/png" }));
+    address = typeof shown.picture === "string" ? shown.picture : png();
     picture.src = address;
     picture.alt = ""; // the sentence says it
-    if (old.startsWith("blob:")) picture.addEventListener("load", () => URL.revokeObjectURL(old), { once: true });
+    const forget = () => URL.revokeObjectURL(old);
+    if (old.startsWith("blob:")) picture.addEventListener("load", forget, { once: true });
     sentence.textContent = shown.sentence;
     sentence.classList.toggle("setclr-failed", shown.failed);
     for (const [name, [x, y]] of Object.entries(shown.places)) {

@@ -9,6 +9,8 @@ import plotly.graph_objects as go
 
 from setclr.explore.kit.panel import Drawing, Panel
 
+CAMERA = {"eye": {"x": 1.0, "y": 0.8, "z": 0.6}}  # nearer than plotly's own
+
 
 class TurningPanel(Panel):
     """A `Panel` that shows a plotly figure in three dimensions and keeps the matplotlib picture for the page.
@@ -30,11 +32,17 @@ class TurningPanel(Panel):
         **how: Any,
     ):
         self._traces = traces
-        axis = {"visible": False, "range": [-1.25, 1.25]}
+        axis = {"visible": False, "range": [-1.1, 1.1]}
         self.turned = go.FigureWidget(
             scene,
             layout={
-                "scene": {"xaxis": axis, "yaxis": axis, "zaxis": axis, "aspectmode": "cube"},
+                "scene": {
+                    "xaxis": axis,
+                    "yaxis": axis,
+                    "zaxis": axis,
+                    "aspectmode": "cube",
+                    "camera": CAMERA,
+                },
                 "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
                 "height": round(96 * size[1]),
                 "showlegend": False,

@@ -8,7 +8,7 @@ from matplotlib.collections import LineCollection, PolyCollection
 
 from setclr.explore.kit.cast import NAMES, riders, two_views
 from setclr.explore.kit.controls import log_slider, slider
-from setclr.explore.kit.handles import Handle, Link, box, dot
+from setclr.explore.kit.handles import Link, box, dot, free
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.inner import kernel, svm_dual
@@ -74,13 +74,9 @@ def build(figure, compact: bool) -> Drawing:
             part.move(now["machine"], values)
         return sentence(now["machine"], values)
 
-    handles = {name: handle(axis, name) for name in PLACES}
+    handles = {name: free(axis, name) for name in PLACES}
     artists = [artist for part in parts for artist in part.artists]
     return Drawing(artists, update, handles, lambda: [link(axis, right, now, j) for j in range(len(OTHERS))])
-
-
-def handle(axis, name: str) -> Handle:
-    return Handle(axis, (f"{name} x", f"{name} y"), lambda values: place(values, name))
 
 
 def link(axis, right: list, now: dict, j: int) -> Link:
