@@ -163,10 +163,33 @@ def test_the_front_end_is_told_ways_labels_and_links(panel):
 def test_stops_are_those_of_the_control():
     assert nearest_stop(slider("n", 0, 0, 10, 2), 3.2) == 4
     assert isinstance(nearest_stop(slider("n", 0, 0, 10, 2), 3.2), int)
-    assert nearest_stop(slider("x", 0.0, -1.0, 1.0, 0.1), 0.26) == 0.3
+    assert nearest_stop(slider("x", 0.0, -1.0, 1.0, 0.1), 0.26) == pytest.approx(0.3)
     assert nearest_stop(log_slider("τ", 1, 0.1, 10, 0.5), 2.0) == pytest.approx(10**0.5)
     assert nearest_stop(log_slider("τ", 1, 0.1, 10, 0.5), -1.0) == pytest.approx(0.1)
     assert nearest_stop(options("side", ["left", "right"]), "left", 1) == "right"
+
+
+@pytest.mark.parametrize(("low", "high", "step"), [(-1.0, 1.0, 0.1), (-2.0, 2.0, 0.05), (0.1, 3.0, 0.07)])
+def test_a_stop_stays_a_stop_and_the_ends_are_stops(low, high, step):
+    control = slider("x", low, low, high, step)
+    stops = [nearest_stop(control, x) for x in np.linspace(low - 1, high + 1, 997)]
+    assert [nearest_stop(control, stop) for stop in stops] == stops
+    assert stops[0] == low and stops[-1] == pytest.approx(high, abs=step)
+    assert np.abs(np.array(stops) - np.linspace(low - 1, high + 1, 997).clip(low, high)).max() <= step
+
+
+def test_the_browsers_rounding_of_a_value_draws_nothing():
+    drawn = []
+
+    def moving(figure, compact):
+        return Drawing([figure.subplots().plot([])[0]], lambda values: drawn.append(values) or "A line.")
+
+    panel = Panel(moving, {"x": slider("x", 0.8, -2.0, 2.0, 0.05)})
+    before = len(drawn)
+    panel.controls["x"].value = -2 + 56 * 0.05  # 0.7999999999999998
+    assert len(drawn) == before
+    panel.controls["x"].value = 0.85
+    assert len(drawn) == before + 1
 
 
 def test_controls_are_in_sight_up_to_the_first_slider():

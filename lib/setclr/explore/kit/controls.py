@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Iterable
-from math import log10
+from math import floor, isclose, log10
 from typing import Any
 
 import ipywidgets as widgets
@@ -79,11 +79,26 @@ def nearest_stop(control: widgets.ValueWidget, value: Any, steps: float = 0) -> 
         return control.options[min(max(at, 0), len(control.options) - 1)]
     logarithmic = isinstance(control, widgets.FloatLogSlider)
     place = log10(max(value, 1e-300)) if logarithmic else value
-    place = min(max(place + steps * control.step, control.min), control.max)
-    stop = min(control.min + round((place - control.min) / control.step) * control.step, control.max)
+    stop = _stop(control, place + steps * control.step)
     if isinstance(control, widgets.IntSlider):
-        return int(stop)
-    return 10**stop if logarithmic else round(stop, 10)
+        return round(stop)
+    return 10**stop if logarithmic else stop
+
+
+def _stop(control: widgets.ValueWidget, place: float) -> float:
+    """The slider's stop nearest to the place, to the last bit as the browser's slider (noUiSlider) computes it,
+    in per cent of its track. Any other value it would send back, perhaps when a newer one stands here."""
+    low, high = control.min, control.max
+    percent, step = ((x * 100) / (high - low) for x in (place - low, control.step))
+    percent = floor(percent / step + 0.5) * step
+    if percent >= 100:
+        return high
+    return (max(percent, 0) * (high - low)) / 100 + low
+
+
+def same_stop(one: Any, other: Any) -> bool:
+    """Whether two values of a control differ by no more than the browser's arithmetic may change them."""
+    return isinstance(one, float) and isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def rows_of_controls(controls: dict[str, widgets.ValueWidget], in_sight: int) -> widgets.VBox:

@@ -13,7 +13,7 @@ import ipywidgets as widgets
 from matplotlib.artist import Artist
 
 from setclr.checks import choice
-from setclr.explore.kit.controls import nearest_stop, rows_of_controls, within
+from setclr.explore.kit.controls import nearest_stop, rows_of_controls, same_stop, within
 from setclr.explore.kit.front import Front
 from setclr.explore.kit.handles import Handle, Link
 from setclr.explore.kit.png import Picture, drawn, encoded
@@ -179,8 +179,8 @@ class Panel:
             self._held = False
             self.update(event)
 
-    def _on_change(self, _) -> None:
-        if not self._held:
+    def _on_change(self, change: dict) -> None:
+        if not self._held and not same_stop(change["old"], change["new"]):
             self.update()
 
     def _played(self) -> float:
