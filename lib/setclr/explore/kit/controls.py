@@ -86,14 +86,13 @@ def nearest_stop(control: widgets.ValueWidget, value: Any, steps: float = 0) -> 
 
 
 def _stop(control: widgets.ValueWidget, place: float) -> float:
-    """The slider's stop nearest to the place, to the last bit as the browser's slider (noUiSlider) computes it,
-    in per cent of its track. Any other value it would send back, perhaps when a newer one stands here."""
+    """The slider's stop nearest to the place, to the last bit as the browser's slider (noUiSlider) has it,
+    which reckons in per cent of its track. Another value it would send back, maybe after a newer one."""
     low, high = control.min, control.max
     percent, step = ((x * 100) / (high - low) for x in (place - low, control.step))
-    percent = floor(percent / step + 0.5) * step
-    if percent >= 100:
-        return high
-    return (max(percent, 0) * (high - low)) / 100 + low
+    if percent < 100:
+        percent = floor(percent / step + 0.5) * step
+    return high if percent >= 100 else (max(percent, 0) * (high - low)) / 100 + low
 
 
 def same_stop(one: Any, other: Any) -> bool:
