@@ -7,7 +7,7 @@ import torch
 from setclr import explore
 from setclr.explore.kit.cast import NAMES
 from setclr.explore.kit.handles import place_of
-from setclr.explore.sparse import nearest_point as nearest
+from setclr.explore.sparse import share_triangle as nearest
 from setclr.explore.sparse.looked_at import looked_at
 from setclr.explore.sparse.pushes import solve as solve_pushes
 from setclr.explore.sparse.simplex_triangle import CORNERS, milestones, shares
@@ -160,7 +160,7 @@ def test_the_level_that_is_dragged_is_where_the_water_stands():
 
 @pytest.mark.parametrize("scores", [(1.2, 0.8), (0.3, 0.4), (-1.0, 1.5), (-0.5, -0.8)])
 def test_the_shares_by_water_are_the_nearest_point_of_the_triangle(scores):
-    panel = explore.nearest_point(first=scores[0], second=scores[1])
+    panel = explore.share_triangle(first=scores[0], second=scores[1])
     way, *_ = (a for a in panel.artists if hasattr(a, "get_xydata"))
     start, end = way.get_xydata()
     np.testing.assert_allclose(nearest.scores_at(*start), scores, atol=1e-9)

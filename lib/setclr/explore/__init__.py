@@ -8,6 +8,7 @@ from setclr.explore.assignments.pairings import pairings
 from setclr.explore.assignments.softened_assignment import softened_assignment
 from setclr.explore.assignments.who_is_it import who_is_it
 from setclr.explore.costs.loss_costs import loss_costs
+from setclr.explore.costs.step_shares import step_shares
 from setclr.explore.costs.training_costs import training_costs
 from setclr.explore.couplings.constraint_family import constraint_family
 from setclr.explore.couplings.coupled_patches import coupled_patches
@@ -42,13 +43,14 @@ from setclr.explore.sorting.group_order import group_order
 from setclr.explore.sorting.photo_wires import photo_wires
 from setclr.explore.sorting.soft_swap import soft_swap
 from setclr.explore.sorting.sorting_wires import sorting_wires
-from setclr.explore.sparse.nearest_point import nearest_point
 from setclr.explore.sparse.pushes import pushes
+from setclr.explore.sparse.share_triangle import share_triangle
 from setclr.explore.sparse.simplex_triangle import simplex_triangle
 from setclr.explore.sparse.support_drag import support_drag
 from setclr.explore.sparse.water import water
 from setclr.explore.trained.class_confusions import class_confusions
 from setclr.explore.trained.feature_maps import feature_maps
+from setclr.explore.trained.found_again import found_again
 from setclr.explore.trained.multi_crop import multi_crop
 from setclr.explore.trained.recorded_curves import recorded_curves
 from setclr.explore.trained.temperature_and_beta import temperature_and_beta
@@ -68,6 +70,7 @@ __all__ = [
     "feature_maps",
     "first_places",
     "five_numbers",
+    "found_again",
     "group_order",
     "hub",
     "loss_costs",
@@ -77,7 +80,6 @@ __all__ = [
     "matching_pools",
     "multi_crop",
     "one_idea",
-    "nearest_point",
     "pair_curves",
     "pairings",
     "photo_wires",
@@ -88,6 +90,7 @@ __all__ = [
     "recorded_curves",
     "same_pairs",
     "sand",
+    "share_triangle",
     "side_by_side",
     "simplex_triangle",
     "sinkhorn_rounds",
@@ -95,9 +98,10 @@ __all__ = [
     "softened_assignment",
     "solver_race",
     "sorting_wires",
-    "sphere",
     "spectra",
+    "sphere",
     "spreading",
+    "step_shares",
     "street",
     "support_drag",
     "support_images",

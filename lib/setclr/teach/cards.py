@@ -109,11 +109,11 @@ CARDS = {
         ),
         Card(
             "QARe()",
-            "match sets by their distances inside each view: a quadratic assignment, bounded by eigenvalues",
+            "match sets by the similarities inside each view: a quadratic assignment, bounded by eigenvalues",
             "its weight γ beside another loss",
             "nobody: it looks at the spectrum of the whole set",
             "beside a loss on pairs, as a regulariser",
-            "eigenvalues of an E × E matrix; small beside the pairs",
+            "eigenvalues of two tables of E + 1 rows, E the numbers in an embedding; small beside the pairs",
             "04_sets_and_eigenvalues",
         ),
         Card(

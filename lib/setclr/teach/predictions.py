@@ -75,7 +75,7 @@ def live(picture: Panel | Picture) -> widgets.Widget:
         return picture.widget
     width = picture._repr_mimebundle_()[1]["image/png"]["width"]
     image = widgets.Image(value=picture.png, layout=widgets.Layout(width="100%", max_width=f"{width}px"))
-    return widgets.VBox([image, widgets.HTML(f"<p>{html.escape(picture.alt)}</p>")])
+    return widgets.VBox([image, widgets.HTML(below(picture))])
 
 
 def still(picture: Panel | Picture | None) -> str:
@@ -85,4 +85,12 @@ def still(picture: Panel | Picture | None) -> str:
     kept = Picture(picture.png(), picture.alt) if isinstance(picture, Panel) else picture
     data, metadata = kept._repr_mimebundle_()
     width, alt = metadata["image/png"]["width"], html.escape(kept.alt)
-    return f'<img width="{width}" alt="{alt}" src="data:image/png;base64,{data["image/png"]}"><p>{alt}</p>'
+    shown = f'<img width="{width}" alt="{alt}" src="data:image/png;base64,{data["image/png"]}">'
+    return shown + below(kept)
+
+
+def below(picture: Picture) -> str:
+    """The sentences of a picture, each under its column."""
+    width = picture._repr_mimebundle_()[1]["image/png"]["width"]
+    grid = f"display:grid; grid-auto-flow:column; grid-auto-columns:1fr; gap:1em; max-width:{width}px"
+    return f'<div style="{grid}">{"".join(f"<p>{html.escape(said)}</p>" for said in picture.sentences)}</div>'

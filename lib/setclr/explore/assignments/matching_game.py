@@ -105,7 +105,11 @@ def sentence(now: Played, shown: int) -> str:
     if twice:
         state = f"taken more than once, so this is no matching: {', '.join(twice)}"
     else:
-        state = "you have found the shortest" if mine < best + 1e-9 else f"{mine - best:.2f} too long"
+        state = (
+            "you have found the shortest"
+            if mine < best + 1e-9
+            else f"{round(mine, 2) - round(best, 2):.2f} too long"
+        )
     hints = ", ".join(f"{NAMES[i]} to {NAMES[SHORTEST[i]]}" for i in range(shown)) or "not shown"
     return (
         f"Your lines are {mine:.2f} long: {state}. The true pairs need {truth:.2f}, the shortest matching "

@@ -37,7 +37,7 @@ FINDINGS = {
     "transport": "as softmax, but each ■ gets its share too",
     "support vectors": "whom each ● pushes: dark is nobody",
 }
-TITLE = "drag ● and ■ round the circle; orange joins partners"
+TITLE = "drag ● and ■; thick is a large share, orange to the partner"
 
 
 class State(NamedTuple):

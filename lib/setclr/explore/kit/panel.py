@@ -167,7 +167,7 @@ class Panel:
 
         figure, _ = drawn((3.3 * len(values), self.row_height), columns)
         figure.canvas.draw()
-        return Picture(encoded(figure.canvas, small=True), " ".join(sentences))
+        return Picture(encoded(figure.canvas, small=True), *sentences)
 
     @contextmanager
     def _one_picture(self, event: str) -> Iterator[None]:

@@ -29,10 +29,10 @@ STYLE: dict[Any, Any] = {
 
 
 class Picture:
-    """A still image with its sentence: shown as a PNG, read as text."""
+    """A still image with its sentence, or with one for each of its columns: shown as a PNG, read as text."""
 
-    def __init__(self, png: bytes, alt: str):
-        self.png, self.alt = png, alt
+    def __init__(self, png: bytes, *sentences: str):
+        self.png, self.sentences, self.alt = png, sentences, " ".join(sentences)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         width = Image.open(io.BytesIO(self.png)).width * 96 // DPI

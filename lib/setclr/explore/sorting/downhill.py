@@ -133,8 +133,8 @@ def sentence(now: dict[str, np.ndarray], values: dict) -> str:
         stands = f"{abs(lead):.1f} {'ahead' if lead > 0 else 'behind'}"
         said.append(f"{loss} has moved the rocket by {change(places, values['step'])}, and ✚ is {stands}")
     return (
-        f"After {values['step']} steps, at temperature {values['temperature']:.2g} and sharpness "
-        f"{values['sharpness']:.2g}: {'; '.join(said)}."
+        f"After {values['step']} steps, at temperature {values['temperature']:.2g} (InfoNCE) and sharpness "
+        f"{values['sharpness']:.2g} (GroCo): {'; '.join(said)}."
     )
 
 

@@ -11,23 +11,24 @@ from setclr.teach.asked import Exercise, Question
 
 QUESTIONS = {
     "1": Question(
-        "The anchor has one unit of attention to share out among five candidates: the nearer, the more. The "
-        "rocket is far behind all others. What does it get?",
+        "The anchor has one unit of attention to share out among five candidates: the nearer, the more. You "
+        "pull the coffee nearer still, and it gets more. Who pays for it?",
         {
-            "nothing": "A softmax gives away powers of e, and none of them is zero.",
-            "a little, but never nothing": "Yes: here about two parts in a hundred. Drag it as far away as "
-            "you can; some is always left.",
-            "as much as the others": "It would at a very large temperature. At this one, nearness counts.",
+            "✚ alone": "Its bar shrinks, but the others do, too: the unit is shared among all five.",
+            "all by the same amount": "Then the rocket, which has next to nothing, would end below zero.",
+            "all by the same fraction": "Yes. What is left for the other four shrinks, and they share it as "
+            "they did before. So nobody ever falls to zero.",
         },
-        "a little, but never nothing",
+        "all by the same fraction",
     ),
     "2": Question(
         "Now the five numbers may move as each loss pushes them. One loss shares out, the other asks only "
         "whether ✚ stands in front. The rocket stands last from the start. Which loss still pushes it down?",
         {
             "both": "One does. But a sorter wants ✚ in front, and the last stands in nobody's way.",
-            "the one that shares out": "Yes: it has a share, and a share is a push. The sorter leaves it "
-            "almost where it is.",
+            "the one that shares out": "Yes: no share is ever zero, and a share is a push. So nobody is "
+            "left in "
+            "peace, not even the last. The sorter leaves it almost where it is.",
             "the one that sorts": "It has nothing to gain: ✚ is not nearer to the front when the last falls.",
         },
         "the one that shares out",
@@ -38,8 +39,8 @@ QUESTIONS = {
         {
             "it grows tenfold": "It is divided by a tenth, that is true, but the share does not stay.",
             "it stays the same": "Both change: the divisor by ten, the share by very much more.",
-            "it all but vanishes": "Yes. The divisor falls to a tenth, but the share to nearly nothing: then "
-            "InfoNCE looks at the nearest negative only.",
+            "it all but vanishes": "Yes. The divisor falls to a tenth, but the rocket's share from 0.03 to a "
+            "ten-millionth of a millionth: then InfoNCE looks at the nearest negative only.",
         },
         "it all but vanishes",
     ),
@@ -47,8 +48,8 @@ QUESTIONS = {
         "Drag the start of ✚ to the bottom, far behind all four negatives. Which loss brings it to the front "
         "first?",
         {
-            "InfoNCE": "Yes, many times sooner. Its pull is strongest where ✚ has no share at all. A sorter "
-            "sees only who stands before whom: a small step of ✚ hardly changes that.",
+            "InfoNCE": "Yes, many times sooner at this step length. Its pull is strongest where ✚ has almost "
+            "no share. A sorter sees only who stands before whom, and a small step hardly changes that.",
             "GroCo": "It pulls hard only where two numbers are nearly level; far out of order it is nearly "
             "blind.",
             "both at the same step": "InfoNCE is much earlier: it feels how far ✚ is behind.",

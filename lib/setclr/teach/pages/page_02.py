@@ -49,10 +49,10 @@ QUESTIONS = {
         "where one ■ is wanted by three. What becomes of the sums of its columns?",
         {
             "each becomes exactly 1": "Nothing makes them: a row never looks at the other rows.",
-            "they come nearer to 1, no more": "Yes: soft shares are more even. But nobody sees to it.",
+            "they get more even, but not 1": "Yes: soft shares are more even. But nobody sees to their sums.",
             "they stay as they are": "The shares change with τ, and so do their sums.",
         },
-        "they come nearer to 1, no more",
+        "they get more even, but not 1",
     ),
 }
 

@@ -29,10 +29,11 @@ QUESTIONS = {
     ),
     "3": Question(
         "Six ■ can be given to six ● in 720 ways, and each way has a fit. Now multiply the sorted "
-        "eigenvalues of the two tables. Where does this number stand among the 720 fits?",
+        "eigenvalues of 1 + A and 1 + B, pair by pair, and add up. Where does the sum, over N², stand?",
         {
             "at the true matching": "Only if both shapes are equal. Here view 2 is scattered.",
-            "in the middle": "Tall under tall is the largest sum, for eigenvalues as for bars.",
+            "in the middle": "Every fit is a mixture of products of eigenvalues, and tall under tall is "
+            "the best one.",
             "above all of them": "Yes. No matching gets past it; the eigenvalues may even overshoot.",
         },
         "above all of them",
@@ -47,11 +48,12 @@ QUESTIONS = {
         "exactly what it said before",
     ),
     "5": Question(
-        "QARe is largest where all points of a view coincide. It is added to InfoNCE and made small. What "
-        "does a larger weight γ do?",
+        "QARe is added to InfoNCE, and their sum is made small. What does a larger weight γ do?",
         {
-            "the points spread sooner": "Yes, to the same even spacing that InfoNCE reaches later.",
-            "a view falls into one point": "There QARe is largest, and it is made small.",
+            "the points spread sooner": "Yes: crowded points fit in any way. They reach the same even "
+            "spacing sooner.",
+            "a view falls into one point": "There all similarities are 1, any matching fits, and QARe is "
+            "largest: it is made small.",
             "each ● finds its ■ sooner": "QARe does not know who belongs to whom. Only InfoNCE does.",
         },
         "the points spread sooner",

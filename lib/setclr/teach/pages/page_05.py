@@ -25,7 +25,8 @@ QUESTIONS = {
         "the fifth of six. After all six layers, where is it most likely?",
         {
             "on the fifth place": "A coin does not look at distances, so it cannot bring the cat home.",
-            "on each place alike": "Six layers are too few for that. Few coins in a row show heads.",
+            "on each place alike": "Six layers are too few. To come far down, it would have to win nearly "
+            "every toss.",
             "still on the first": "Yes. Coins do not sort. They let a photograph stagger, and it does not "
             "get far.",
         },

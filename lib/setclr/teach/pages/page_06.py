@@ -15,8 +15,9 @@ QUESTIONS = {
         {
             "they stay full": "No. Scaling a row changes a cell in every column, and so all columns.",
             "wrong again, and so on for ever": "Wrong again, but round by round less; in the end both hold.",
-            "wrong again, less and less": "Yes. The worst was off by 124 %, now by 45 %, and in the end by "
-            "nothing. A single bucket may do worse for a moment.",
+            "wrong again, less and less": "Yes. At first the worst is off by 124 %, after two presses by "
+            "45 %, "
+            "in the end by nothing. A single bucket may do worse for a moment.",
         },
         "wrong again, less and less",
     ),
@@ -24,20 +25,23 @@ QUESTIONS = {
         "The coffee's bucket stands amid the piles. With rows! alone it receives two shares, and there are "
         "only six in all. Whose buckets pay for it?",
         {
-            "all others alike": "No: the rocket's and the flower's gain a little. Their piles are far away.",
+            "all others alike": "No: the rocket's and the flower's gain a little. The coffee's own pile "
+            "has no "
+            "near bucket any more, and sends them its sand.",
             "those whose piles are near it": "Yes: cat, astronaut and temple get about half a "
             "share. It is their sand that goes to the hub.",
-            "those farthest from it": "They lose nothing: their piles hardly send the hub any sand.",
+            "those farthest from it": "They lose nothing: the piles beside them hardly send the hub any "
+            "sand.",
         },
         "those whose piles are near it",
     ),
     "3": Question(
-        "You make ε smaller, so that the sand becomes choosier. How many rounds will it take until all sums "
-        "are right?",
+        "You make ε smaller, until each pile sends its sand to hardly more than one bucket. How many rounds "
+        "will it take until all sums are right?",
         {
-            "fewer": "It is the other way round: a choosy plan is hard to mend.",
-            "just as many": "Nothing changes the number of rounds more than ε does.",
-            "more": "Yes, many more. Few cells hold sand then, and what one bucket has too much must travel "
+            "fewer": "What one bucket has too much must reach another, and most cells are all but closed.",
+            "just as many": "A press moves sand only through cells that hold some, and now few cells do.",
+            "more": "Yes, many more. Few cells hold sand, and what one bucket has too much must travel "
             "through them to the others.",
         },
         "more",

@@ -22,9 +22,12 @@ QUESTIONS = {
         "You lower C, the most that a negative may weigh, from 100 to 0.1. What becomes of the choice "
         "between negatives?",
         {
-            "fewer of them weigh something": "The other way round: others carry what these may not.",
+            "fewer of them weigh something": "The other way round: what the near ones may not carry, "
+            "others must.",
             "it stays, only smaller": "The near ones are cut first, and others take over their part.",
-            "in the end all weigh the same": "Yes. At 0.1 all twelve are at the bound: no choice is left.",
+            "in the end all weigh the same": "Yes. Twelve small weights make a short w, which leaves all "
+            "twelve in the street, far in "
+            "front of the kerb. So each is at its bound, and no choice is left.",
         },
         "in the end all weigh the same",
     ),
@@ -34,7 +37,8 @@ QUESTIONS = {
         {
             "the right weight": "The coffee's weight had to balance the one that was clipped.",
             "too little": "The rocket got a negative weight, and the coffee more to make up for it.",
-            "far too much": "Yes, here four and a half times the right weight: worse than all weights zero.",
+            "far too much": "Yes, here four and a half times the right weight. Its g is above 0: worse "
+            "than no weights.",
         },
         "far too much",
     ),

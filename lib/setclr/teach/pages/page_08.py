@@ -25,7 +25,7 @@ QUESTIONS = {
         {
             "InfoNCE": "One anchor's nearest is a wrong one: that pair is pushed harder, the smaller τ is.",
             "LinearAssignment": "Yes. As one matching of all, the batch is solved; nothing is left to push.",
-            "MMCL": "A machine that has a positive has support vectors: its weights are never all zero.",
+            "MMCL": "The widest street must touch somebody, and whoever it touches has a weight.",
         },
         "LinearAssignment",
     ),

@@ -9,33 +9,34 @@ from setclr.teach.asked import Exercise, Question
 
 QUESTIONS = {
     "1": Question(
-        "Two cameras, another tint and contrast in each. How many of 32 patches will have their true partner "
+        "Two cameras, another tint and contrast in each patch. How many of 32 will have their true partner "
         "as the most similar one, if you compare the colours as they are?",
         {
             "nearly none": "The tint misleads, but shapes remain. Guessing would be 1 in 32.",
-            "about half": "Yes. And evened pixels, whose tint and contrast are taken out, find two thirds.",
+            "about half": "Yes. A tint misleads, but shapes remain. Now choose normalised pixels in the "
+            "picture.",
             "nearly all": "The tints mislead: a patch likes what has its colour.",
         },
         "about half",
     ),
     "2": Question(
-        "The network must learn to ignore the tint, or an evening layer takes it out beforehand. Where will "
+        "The network must learn to ignore the tint, or a first layer takes it out beforehand. Where will "
         "QARe help SparseCLR more?",
         {
             "on patches as they come": "Yes. There SparseCLR crowds its points, and QARe pushes them apart.",
-            "behind the evening layer": "There SparseCLR spreads its points by itself.",
+            "behind that layer": "There SparseCLR spreads its points by itself.",
             "equally in both": "The tint is gone in one of them, and with it the need for help.",
         },
         "on patches as they come",
     ),
     "3": Question(
-        "From 8 things in the pool to 512: what happens to the share of right matches?",
+        "Nearly all of 8 things find their other view. What is the share of right matches among 128?",
         {
-            "it stays": "Most rivals are easy, but among many a good one is likelier.",
-            "it halves or so": "Yes. So a percentage means nothing without its pool.",
-            "it falls to nearly nothing": "Guessing falls 64 times; whoever sees shapes falls much less.",
+            "the same": "Most rivals are easy, but among many a good one is likelier.",
+            "a half to two thirds of it": "Yes. So a percentage means nothing without its pool.",
+            "nearly nothing": "Guessing falls 16 times; whoever sees shapes falls much less.",
         },
-        "it halves or so",
+        "a half to two thirds of it",
     ),
 }
 

@@ -22,7 +22,7 @@ PLANE = (-0.8, 1.8), (-0.72, 1.3)
 LOWEST, HIGHEST = -1.0, 1.5  # of a score
 
 
-def nearest_point(**initial) -> Panel:
+def share_triangle(**initial) -> Panel:
     """The shares of three scores as a point of the triangle; the point of the scores can be dragged."""
     controls = {
         "first": slider("score of cat", 1.2, LOWEST, HIGHEST, 0.05),
