@@ -57,6 +57,17 @@ COLUMN = {
 PHOTO: dict[str, Any] = dict(views="photo", epochs=30, lr=3e-3)
 PHOTO_TOO = ("infonce+qare", "sparseclr", "sparseclr+qare", "iot-rows", "iot-rows-uniform", "mmcl-inv")
 
+# Two full views for longer, or four small crops beside them: as many pixels in all, to 0.13 %. The folder is
+# written by setclr.explore.trained.photo_tree.
+TREE: dict[str, Any] = dict(
+    data="folder:data/photo-tree", views="groco", view_size=64, lr=3e-3, last_norm=True
+)
+TWO = "InfoNCE(temperature=0.1, positive_views=2)"
+EQUAL_COST = {
+    "tree-2x64": Recipe(TWO, **TREE, epochs=18, precision="float32"),
+    "tree-2x64+4x28": Recipe(TWO, **TREE, local_views=4, local_size=28, epochs=13, precision="float32"),
+}
+
 RECIPES: dict[str, Recipe] = {
     "photo-infonce": Recipe(INFONCE, **PHOTO),
     "photo-groco": Recipe(GROCO, **PHOTO, last_norm=True),
@@ -66,6 +77,7 @@ RECIPES: dict[str, Recipe] = {
     **COMPARISON,
     **SEARCHED,
     **COLUMN,
+    **EQUAL_COST,
     **SMALL_RECIPES,
     **RECIPES_OF_PAPERS,
 }
