@@ -125,7 +125,7 @@ MOVES = {
     "07_support_vectors": ("Home", r"C is 0\.1,"),
     "08_one_family": ("ArrowLeft", r"Smoothing 0\.0251 times"),
     "09_matching_views": ("ArrowLeft", r"partner of patch 16"),
-    "10_pretrain_small": ("ArrowLeft", r"epoch 1:"),
+    "10_pretrain_small": ("ArrowRight", r"epoch 1:"),
     "11_pretrain_cifar": ("ArrowLeft", r"after epoch 19 of 20"),
     "12_pretrain_imagenet": ("ArrowLeft", r"Draw 1, crops"),
     "13_what_was_learned": ("ArrowRight", r"Of the \d+ patches of astronaut"),
