@@ -60,7 +60,8 @@ def lab(tmp_path_factory):
             if cell.cell_type == "code":
                 cell.outputs = []
         nbformat.write(notebook, folder / path.name)
-    nbformat.write(page_of_handles(), folder / "handles.ipynb")
+    nbformat.write(page_of(TOUCHABLE), folder / "handles.ipynb")
+    nbformat.write(page_of(["feature_maps"]), folder / "map.ipynb")
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -88,12 +89,12 @@ def lab(tmp_path_factory):
         server.wait(HANGS)
 
 
-def page_of_handles():
-    """A notebook that shows every panel with handles."""
+def page_of(panels):
+    """A notebook that shows these panels."""
     page = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
     page.cells = [nbformat.v4.new_code_cell("from setclr import explore\n\npanels = []")]
     page.cells += [
-        nbformat.v4.new_code_cell(f"panels.append(explore.{name}())\npanels[-1]") for name in TOUCHABLE
+        nbformat.v4.new_code_cell(f"panels.append(explore.{name}())\npanels[-1]") for name in panels
     ]
     return page
 
@@ -128,8 +129,8 @@ MOVES = {
     "10_pretrain_small": ("ArrowRight", r"epoch 1:"),
     "11_pretrain_cifar": ("ArrowLeft", r"after epoch 19 of 20"),
     "12_pretrain_imagenet": ("ArrowLeft", r"Draw 1, crops"),
-    "13_what_was_learned": ("ArrowRight", r"Of the \d+ patches of astronaut"),
-    "14_what_a_loss_costs": ("ArrowLeft", r"At N = 54,"),
+    "13_what_was_learned": ("ArrowRight", r"patch 8 is of"),
+    "14_what_a_loss_costs": ("ArrowRight", r"At N = 38,"),
 }
 
 
@@ -260,6 +261,22 @@ def test_pointing_at_a_thing_lights_up_all_its_places(page, handles):
     expect(tip).to_have_text(re.compile("coffee: weight"))
     page.mouse.move(5, 5)
     expect(lights).to_have_count(0)
+
+
+def test_pointing_at_a_dot_of_the_map_shows_its_patch(page, lab):
+    run_all(page, lab("map"))
+    panel = page.locator(".setclr-panel")
+    panel.scroll_into_view_if_needed()
+    picture, sentence = panel.locator("img"), panel.locator("p[aria-live]")
+    for number in (40, 61):
+        before = picture.get_attribute("src")
+        box = panel.locator(".scatterlayer .point").nth(number).bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=3)
+        expect(picture).not_to_have_attribute("src", before)
+        expect(sentence).to_contain_text(f"patch {number} is of")
+        named = panel.locator(".hoverlayer .hovertext").text_content()
+        assert f"patch {number} is of {named}" in sentence.text_content()
+    page.evaluate("jupyterapp.serviceManager.sessions.shutdownAll()")
 
 
 def assert_no_cell_failed(page) -> None:

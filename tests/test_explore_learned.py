@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 import torch
 from conftest import numpy_shifted, shifted
+from PIL import Image
 from sklearn.neighbors import NearestNeighbors
 from test_explore import ends, made, opened
 
-from setclr import explore
+from setclr import evaluation, explore
 from setclr.data import ImageSet
 from setclr.explore.couplings.coupled_patches import cost_of, coupling, mistakes
 from setclr.explore.family.anchor_list import (
@@ -21,13 +22,16 @@ from setclr.explore.family.anchor_list import (
     top_of,
 )
 from setclr.explore.kit.few_patches import augmented_pair, few_patches, icons, unlearned
+from setclr.explore.kit.handles import place_of
 from setclr.explore.kit.png import DPI
 from setclr.explore.kit.tiles import tiles
 from setclr.explore.trained.class_confusions import by_neighbours, favourite
-from setclr.explore.trained.feature_maps import CANVAS, FRAMED, labelled, maps_of, middle, same_nearest, stamp
+from setclr.explore.trained.feature_maps import apart, maps_of, middle, nearest_dot
+from setclr.explore.trained.few_tinted import few_tinted
+from setclr.explore.trained.found_again import covered, nearest_patches
 from setclr.losses import GroCo, SparseCLR
 
-PANELS = ("anchor_list", "class_confusions", "coupled_patches", "feature_maps")
+PANELS = ("anchor_list", "class_confusions", "coupled_patches", "feature_maps", "found_again")
 
 
 @pytest.mark.parametrize("name", PANELS)
@@ -48,7 +52,7 @@ def test_both_ends_of_every_control_have_a_sentence_of_their_own(name):
 def test_a_row_of_three_is_drawn(name):
     panel = made(name)
     panel.reset()
-    control = "perplexity" if name == "feature_maps" else next(iter(panel.controls))
+    control = next(name for name, control in panel.controls.items() if len(ends(control)) == 3)
     row = panel.row(control, ends(panel.controls[control]))
     assert opened(row.png).shape[1] == pytest.approx(3.3 * 3 * DPI, abs=1) and opened(row.png).std() > 10
 
@@ -133,11 +137,22 @@ def test_neighbours_vote_across_the_two_halves():
     assert torch.equal(by_neighbours(x, labels), labels)
 
 
+def test_the_row_of_the_matrix_is_dragged_and_its_cells_are_compared():
+    test = few_patches(4)
+    right, never = test.labels, (test.labels + 1) % 18
+    panel = explore.class_confusions({"all": right, "none": never}, test, photograph=6)
+    row = panel.handles["row"]
+    x, y = place_of(row.axis, (3.0, 11.2))
+    panel.on_event({"event": "", "handle": "row", "x": x, "y": y})
+    assert panel.values["photograph"] == 11 and "patches of page" in panel.alt
+    said = [link["text"] for link in panel.front.shown["links"]]
+    assert said[11] == "page taken for page: all 100%, none 0%" and "none 100%" in said[12]
+
+
 def test_nearest_on_the_map_is_scikit_learns():
-    rng = numpy_shifted(0)
-    places, labels = rng.normal(size=(60, 2)), rng.integers(0, 3, 60)
+    places = numpy_shifted(0).normal(size=(60, 2))
     nearest = NearestNeighbors(n_neighbors=2).fit(places).kneighbors(places, return_distance=False)[:, 1]
-    np.testing.assert_array_equal(same_nearest(places, labels), labels[nearest] == labels)
+    np.testing.assert_array_equal(nearest_dot(places), nearest)
     assert middle(np.array([[0.0, 0], [1, 0], [1.1, 0], [9, 9]])).tolist() == [1, 0]
 
 
@@ -150,27 +165,82 @@ def test_maps_fill_their_square_and_are_the_same_each_time():
         np.testing.assert_allclose([places.min(0), places.max(0)], [[-1, -1], [1, 1]], rtol=1e-6)  # float32
 
 
-def test_no_photograph_hides_a_name():
-    one, two = (labelled(k, icon, name) for k, icon, name in zip((0, 1), icons(28), ("upper", "lower")))
-    canvas = np.zeros((CANVAS, CANVAS, 4), np.uint8)
-    for rows in (slice(FRAMED), slice(FRAMED, None)):
-        stamp(canvas, one, 200, 200, rows)
-        stamp(canvas, two, 200, 230, rows)
-    top, left = 200 - 16 + FRAMED, 200 - one.shape[1] // 2
-    letters = one[FRAMED:, :, 3] > 127
-    shown = canvas[top : top + len(letters), left : left + one.shape[1]]
-    assert letters.any() and (shown[letters] == one[FRAMED:][letters]).all()
+def test_names_on_the_map_stand_apart():
+    places = np.concatenate([np.zeros((3, 2)), numpy_shifted(1).uniform(-1, 1, (15, 2))])
+    x, y = np.abs(apart(places)[:, None] - apart(places)).transpose(2, 0, 1)
+    clash = (x < 0.2) & (y < 0.04)
+    assert clash.sum() == len(places)  # each with itself
+    np.testing.assert_array_equal(apart(places)[:, 0], places[:, 0])
 
 
-def test_one_photograph_is_looked_at():
+def pairs_and_apart() -> tuple[dict, ImageSet]:
+    """Two maps of 36 patches in pairs of a photograph: in one all pairs are together, in one two are torn."""
     shown = few_patches(2)
-    places = np.stack([np.arange(36) // 2, np.zeros(36)], axis=1) / 9 - 1
-    places[[0, 13]] = places[[13, 0]]
-    apart = {"pairs": {"5": places}, "same": {"5": places}}
-    panel = explore.feature_maps(apart, shown)
-    assert panel.alt.startswith("Of 36 patches a patch of the same photograph is the nearest")
-    panel.controls["photograph"].value = 7
-    assert "the 2 patches of grass" in panel.alt and "pairs 0%" in panel.alt
+    places = np.stack([np.arange(36) + 0.4 * (np.arange(36) % 2 == 0), np.zeros(36)], axis=1) / 18 - 1
+    torn = places.copy()
+    torn[[0, 13]] = torn[[13, 0]]
+    return {"pairs": {"5": places}, "torn": {"5": torn}}, shown
+
+
+def test_a_dot_that_is_pointed_at_shows_its_patch():
+    maps, shown = pairs_and_apart()
+    panel = explore.feature_maps(maps, shown, encoder="pairs")
+    picture, sentence = panel.picture.value, panel.said.value
+    panel.on_pointed([13])
+    assert panel.values["patch"] == 13 and "patch 13 is of grass, the nearest dot of grass" in panel.alt
+    assert panel.picture.value != picture and panel.said.value != sentence
+    seen = opened(panel.picture.value)[4:154, 4:154]
+    large = Image.fromarray(tiles(shown.images)[13]).resize((150, 150), Image.Resampling.NEAREST)
+    np.testing.assert_array_equal(seen, large)
+    np.testing.assert_array_equal(panel.plot.data[1].x, maps["pairs"]["5"][[13, 12], 0])
+    assert list(panel.plot.data[0].text)[13] == "grass"
+    panel.controls["lit"].value = "its photograph"
+    assert "the 2 patches of grass 100%" in panel.alt
+    assert len(set(panel.plot.data[0].marker.color)) == 2
+    panel.controls["encoder"].value = "torn"
+    assert "of the 2 patches of grass 0%" in panel.alt.lower()
+
+
+def test_pointing_at_the_same_dot_draws_nothing():
+    maps, shown = pairs_and_apart()
+    panel = explore.feature_maps(maps, shown, patch=4)
+    sent = []
+    panel.front.observe(lambda change: sent.append(change["new"]), names="shown")
+    panel.on_pointed([4])
+    panel.on_pointed([])
+    assert not sent
+    panel.on_pointed([5])
+    assert len(sent) == 1
+
+
+def test_shared_pixels_are_counted():
+    windows = np.array([[0, 0, 10], [5, 5, 10], [10, 0, 10], [2, 2, 5]])
+    sheets = np.zeros((4, 20, 20), bool)
+    for sheet, (top, left, side) in zip(sheets, windows):
+        sheet[top : top + side, left : left + side] = True
+    counted = (sheets[:, None] & sheets).sum((2, 3)) / sheets.sum((1, 2))[:, None]
+    np.testing.assert_allclose(covered(windows), counted)
+
+
+def test_retrieval_is_the_librarys_and_without_overlap_shares_nothing():
+    x, labels = torch.randn(40, 6, generator=shifted(2)), torch.arange(40) // 10
+    shared = np.where(labels[:, None] == labels, 0.5, 0.0)
+    found = nearest_patches(x, shared)
+    right = (labels[found["all"]] == labels).double().mean()
+    assert right == pytest.approx(evaluation.retrieval_at_1(x, labels), abs=1e-6)
+    assert not (labels[found["without overlap"]] == labels).any()
+
+
+def test_the_frame_is_dragged_to_the_nearest_window():
+    test = few_tinted(20)
+    panel = explore.found_again({"colours": test.images.flatten(1).float()}, test, photograph=5)
+    frame = panel.handles["patch"]
+    for patch in (0, 7, 19):
+        panel.controls["patch"].value = patch
+        x, y = frame.place(panel.values)
+        panel.controls["patch"].value = 3
+        panel.on_event({"event": "", "handle": "patch", "x": x, "y": y})
+        assert panel.values["patch"] == patch and f"patch {patch} of coins" in panel.alt
 
 
 def test_stand_ins_are_small_and_always_the_same():

@@ -11,6 +11,7 @@ from torch.nn.functional import normalize
 
 from setclr.explore.kit.controls import log_slider, options, slider
 from setclr.explore.kit.few_patches import unlearned_pair
+from setclr.explore.kit.handles import Link, Mark, box
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.explore.kit.tiles import tiles
@@ -51,6 +52,7 @@ def anchor_list(embedded: dict[str, Tensor] | None = None, views: Tensor | None 
 def build(figure, compact: bool, batches: dict[str, Tensor], pictures: np.ndarray) -> Drawing:
     upper, lower = figure.subplots(2, 1, height_ratios=[1, 4])
     strip, bars = draw_strip(upper, pictures, compact), draw_bars(lower, compact)
+    now: list[np.ndarray] = []
 
     @lru_cache
     def solved(row: str, loss: str, anchor: int, value: float) -> np.ndarray:
@@ -63,10 +65,28 @@ def build(figure, compact: bool, batches: dict[str, Tensor], pictures: np.ndarra
         order = np.argsort(-rows[0], kind="stable")
         rank = int(np.flatnonzero(order == NEGATIVES)[0])
         strip.move(anchor, listed(batches[loss], anchor)[0].numpy()[order], rank)
-        bars.move([row[order] for row in rows], rank)
+        now[:] = [row[order] for row in rows]
+        bars.move(now, rank)
         return sentence(values, rows, rank)
 
-    return Drawing([*strip.artists, *bars.artists], update)
+    return Drawing([*strip.artists, *bars.artists], update, links=lambda: links(upper, lower, now))
+
+
+def links(strip, bars, rows: list[np.ndarray]) -> list[Link]:
+    """A picture of the list with its bars, and their values."""
+
+    def column(k: int) -> list[Mark]:
+        return [box(strip, (k + 0.5, 0), (k + 1.5, 1)), box(bars, (k + 0.5, floor(3) - 0.1), (k + 1.5, 1.2))]
+
+    return [
+        Link(column(k), text=", ".join(f"{name} {row[k]:.2f}" for name, row in zip(ROWS, rows)))
+        for k in range(NEGATIVES + 1)
+    ]
+
+
+def floor(row: int) -> float:
+    """Where the bars of a row stand."""
+    return -STEP * row
 
 
 def sentence(values: dict, rows: list[np.ndarray], rank: int) -> str:
@@ -102,19 +122,19 @@ def draw_strip(axis, pictures: np.ndarray, compact: bool) -> Part:
 
 
 def draw_bars(axis, compact: bool) -> Part:
-    """A row of bars for each quantity; moved by their values (11,), in the order of the pictures, and by the
-    second view's rank."""
+    """A row of bars for each quantity, with numbers on the second view's and on the largest other; moved by
+    their values (11,), in the order of the pictures, and by the second view's rank."""
     bare(axis)
     shown, size = NEGATIVES + 1, 7 if compact else 9
     axis.set(xlim=(-0.5, shown + 0.5), ylim=(STEP * (0.3 - len(ROWS)), 1.3))
-    floors = -STEP * np.arange(len(ROWS))
+    floors = np.array([floor(row) for row in range(len(ROWS))])
     axis.hlines(floors, 0.5, shown + 0.5, color=GREY, linewidth=0.8)
-    for floor, row in zip(floors, ROWS):
-        axis.text(0.4, floor + 0.2, row, ha="right", fontsize=size, weight="bold")
+    for foot, row in zip(floors, ROWS):
+        axis.text(0.4, foot + 0.2, row, ha="right", fontsize=size, weight="bold")
     left, base = np.tile(np.arange(1, shown + 1) - 0.3, len(ROWS)), np.repeat(floors, shown)
     bars = axis.add_collection(PolyCollection([]))
-    kind = {"ha": "center", "va": "bottom", "fontsize": 6 if compact else 8}
-    texts = [axis.text(x + 0.3, y, "", **kind) for x, y in zip(left, base)]
+    kind = {"ha": "center", "va": "bottom", "fontsize": 7 if compact else 9}
+    texts = [[axis.text(0, 0, "", color=colour, **kind) for colour in (BLUE, VERMILION)] for _ in ROWS]
 
     def move(rows: list[np.ndarray], rank: int) -> None:
         *shares, alpha = rows
@@ -122,10 +142,13 @@ def draw_bars(axis, compact: bool) -> Part:
         x, y = np.stack([left, left, left + 0.6, left + 0.6]), np.stack([base, base + heights])
         bars.set_verts(np.stack([x, y[[0, 1, 1, 0]]], axis=-1).transpose(1, 0, 2))
         bars.set_facecolors([BLUE if k % shown == rank else VERMILION for k in range(len(heights))])
-        for text, value, foot, height in zip(texts, np.concatenate(rows), base, heights):
-            text.set(text=in_short(value), y=foot + height + 0.03)
+        for number, (row, pair) in enumerate(zip(rows, texts)):
+            hardest = int(np.where(np.arange(shown) == rank, -np.inf, row).argmax())
+            for text, k in zip(pair, (rank, hardest)):
+                top = floor(number) + heights[number * shown + k] + 0.03
+                text.set(text=in_short(row[k]), x=k + 1, y=top)
 
-    return Part([bars, *texts], move)
+    return Part([bars, *[text for pair in texts for text in pair]], move)
 
 
 def listed(z: Tensor, anchor: int) -> tuple[Tensor, Tensor]:

@@ -15,10 +15,15 @@ from setclr.explore.kit.cast import NAMES, riders, two_views
 from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.panel import Drawing
 from setclr.explore.kit.parts import bare
-from setclr.explore.kit.turning import TurningPanel
+from setclr.explore.kit.plotted import PlottedPanel
 from setclr.palette import GREY, INK, VERMILION
 
 N, STEPS, RATE = len(NAMES), 40, 0.12
+EDGE = {"visible": False, "range": [-1.1, 1.1]}
+LAYOUT = {
+    "scene": {"xaxis": EDGE, "yaxis": EDGE, "zaxis": EDGE, "aspectmode": "cube",
+              "camera": {"eye": {"x": 1.0, "y": 0.8, "z": 0.6}}}  # nearer than plotly's own
+}  # fmt: skip
 CAMERA = np.linalg.qr(np.array([[1.0, 0.3, 0.2], [-0.4, 1.0, 0.5], [0.3, -0.3, 1.0]]))[0]  # of the twin
 
 
@@ -27,7 +32,7 @@ class State(NamedTuple):
     found: np.ndarray  # (N,): which ■ each ● gives most to
 
 
-def sphere(**initial) -> TurningPanel:
+def sphere(**initial) -> PlottedPanel:
     """Twelve points on a sphere, trained by one of five losses step by step."""
     controls = {
         "loss": options("trained by", [name for name in SIX if name != "MMCL"]),
@@ -43,8 +48,16 @@ def sphere(**initial) -> TurningPanel:
         go.Scatter3d(mode="lines", line={"width": 6, "color": colour}, hoverinfo="skip")
         for colour in (VERMILION, GREY)
     ]
-    return TurningPanel(
-        build, controls, [shell(), *lines, *signs], traces, (9, 4.6), initial, row_height=3.7, in_sight=2
+    return PlottedPanel(
+        build,
+        controls,
+        [shell(), *lines, *signs],
+        LAYOUT,
+        traces,
+        (9, 4.6),
+        initial,
+        row_height=3.7,
+        in_sight=2,
     )
 
 

@@ -11,12 +11,13 @@ from setclr.data import ImageSet
 from setclr.evaluation import knn
 from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.few_patches import few_patches, unlearned
+from setclr.explore.kit.handles import Handle, Link, cell
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare, cells, frames
 from setclr.explore.kit.tiles import decoded, tiles
 from setclr.palette import BLACK, BLUE, VERMILION
 
-SHOWN, SIDE, GAP = 8, 32, 6  # patches of a strip, pixels of one and between two
+SHOWN, SIDE, GAP = 6, 32, 6  # patches of a strip, pixels of one and between two
 STEP = SIDE + GAP
 SIDES = ("left", "right")
 ROW = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]])  # outline of a row of one cell
@@ -43,7 +44,7 @@ def class_confusions(
     }
     found = {name: labels.numpy() for name, labels in predicted.items()}
     return Panel(
-        lambda figure, compact: build(figure, compact, found, test), controls, (9.2, 6.1), initial, 3.7
+        lambda figure, compact: build(figure, compact, found, test), controls, (9.2, 6.3), initial, 3.7
     )
 
 
@@ -65,11 +66,15 @@ def build(figure, compact: bool, predicted: dict[str, np.ndarray], test: ImageSe
     }
     axes, strips = [figure.subplots()] if compact else [], []
     if not compact:
-        upper, lower = figure.subfigures(2, 1, height_ratios=[2.2, 1])
+        upper, lower = figure.subfigures(2, 1, height_ratios=[3.2, 1])
         axes, strips = list(upper.subplots(1, 2)), [draw_strip(axis) for axis in lower.subplots(1, 2)]
     drawn = [draw_matrix(axis, test.classes, compact) for axis in axes]
+    if not compact:
+        upper.colorbar(drawn[0].artists[0], ax=axes, shrink=0.5, label="share of the row")
+    now: dict = {}
 
     def update(values: dict) -> str:
+        now.update(values)
         chosen, names = values["photograph"], [values[side] for side in SIDES]
         for name, matrix in zip(names, drawn):
             right = (predicted[name] == labels).mean()
@@ -84,7 +89,24 @@ def build(figure, compact: bool, predicted: dict[str, np.ndarray], test: ImageSe
         rows = [matrices[name][chosen] for name in names]
         return sentence(names, chosen, test.classes, rows, [mine, mine & right[0] & right[1], *alone])
 
-    return Drawing([artist for part in (*drawn, *strips) for artist in part.artists], update)
+    end = len(test.classes) - 0.5
+    row = Handle(axes[0], ("photograph",), lambda v: (end, v["photograph"]), along="y", label="the row")
+    moving = [artist for part in (*drawn, *strips) for artist in part.artists]
+    return Drawing(moving, update, {"row": row}, lambda: links(axes, now, matrices, test.classes))
+
+
+def links(axes: list, now: dict, matrices: dict[str, np.ndarray], classes: Sequence[str]) -> list[Link]:
+    """The cells of the chosen row, in both matrices."""
+    chosen = now["photograph"]
+    rows = {now[side]: matrices[now[side]][chosen] for side in SIDES}
+    return [
+        Link(
+            [cell(axis, chosen, k) for axis in axes],
+            text=f"{classes[chosen]} taken for {name}: "
+            + ", ".join(f"{encoder} {row[k]:.0%}" for encoder, row in rows.items()),
+        )
+        for k, name in enumerate(classes)
+    ]
 
 
 def sentence(
@@ -112,7 +134,7 @@ def draw_matrix(axis, classes: Sequence[str], compact: bool) -> Part:
     """A confusion matrix, moved by its values, the class whose row is framed, and a title."""
     n = len(classes)
     mesh = cells(axis, n, n)
-    size = 5 if compact else 7
+    size = 5 if compact else 8
     axis.set_yticks(range(n), classes, fontsize=size)
     axis.set_xticks(range(n), [""] * n if compact else classes, fontsize=size, rotation=90)
     axis.tick_params(length=0, pad=1)
@@ -134,10 +156,10 @@ def draw_strip(axis) -> Part:
     bare(axis)
     blank = np.full((STEP, SHOWN * STEP, 3), 255, np.uint8)
     image = axis.imshow(blank, interpolation="nearest")
-    axis.set(xlim=(0, SHOWN * STEP), ylim=(STEP + 22, -16))
-    kind = {"ha": "right", "va": "top", "fontsize": 7, "color": BLACK, "rotation": 35}
-    words = [axis.text(k * STEP + STEP / 2 + 6, STEP + 1, "", **kind) for k in range(SHOWN)]
-    heading = axis.text(0, -6, "", fontsize=8.5, color=BLUE, weight="bold")
+    axis.set(xlim=(0, SHOWN * STEP), ylim=(STEP + 10, -12))
+    kind = {"ha": "center", "va": "top", "fontsize": 8, "color": BLACK}
+    words = [axis.text((k + 0.5) * STEP, STEP - 1, "", **kind) for k in range(SHOWN)]
+    heading = axis.text(0, -3, "", fontsize=9, color=BLUE, weight="bold")
 
     def move(pictures: np.ndarray, names: list[str], title: str) -> None:
         canvas = blank.copy()

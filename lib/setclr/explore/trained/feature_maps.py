@@ -1,12 +1,16 @@
-"""The same patches on two maps, each by the features of another encoder: what lies together there (GroCo,
-figure 7; IOT-CL, figure 5a and 5b)."""
+"""Patches on a map made of an encoder's features: point at a dot and see the patch (GroCo, figure 7; IOT-CL,
+figure 5a and 5b)."""
 
+import io
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+import plotly.graph_objects as go
 import torch
-from matplotlib.font_manager import findfont
-from PIL import Image, ImageDraw, ImageFont
+from matplotlib.colors import to_rgba, to_rgba_array
+from matplotlib.patheffects import withStroke
+from PIL import Image
 from scipy.linalg import orthogonal_procrustes
 from sklearn.manifold import TSNE
 from torch import Tensor
@@ -14,40 +18,78 @@ from torch.nn import functional as F
 
 from setclr.data import ImageSet
 from setclr.explore.kit.controls import options, slider
-from setclr.explore.kit.few_patches import few_patches, icons, unlearned
-from setclr.explore.kit.panel import Drawing, Panel
+from setclr.explore.kit.few_patches import few_patches, unlearned
+from setclr.explore.kit.panel import Drawing
 from setclr.explore.kit.parts import Part, bare
-from setclr.explore.kit.tiles import decoded
-from setclr.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION
+from setclr.explore.kit.plotted import PlottedPanel
+from setclr.explore.kit.tiles import decoded, tiles
+from setclr.explore.trained.captions import captioned
+from setclr.palette import BLACK, BLUE, INK, OCHRE, PINE, PURPLE, VERMILION
 
-COLOURS, MARKERS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, BLACK), "o^s"
-PALE = (0.86, 0.86, 0.86, 1.0)
-ICON, LETTERS, CANVAS = 28, 11, 540  # pixels of a photograph, its name's, and of a map's side
-FRAMED, EDGE = ICON + 4, 2  # a photograph with its frame, the white round letters
+COLOURS, MARKERS = (BLUE, VERMILION, PINE, OCHRE, PURPLE, BLACK), "^vD"
+SYMBOLS = {"^": "triangle-up", "v": "triangle-down", "D": "diamond"}  # plotly's names
+PALE = "#dcdcdc"
+SIDE = 420  # pixels of the plotly map
+LIT = ("all", "its photograph")
 Maps = dict[str, dict[str, np.ndarray]]  # points (n, 2) in [-1, 1]² by encoder and perplexity
 
 
-def feature_maps(maps: Maps | None = None, shown: ImageSet | None = None, **initial) -> Panel:
-    """Two t-SNE maps side by side, with each class's photograph in the middle of its patches.
+class Laid(NamedTuple):
+    """A map."""
+
+    points: np.ndarray  # (n, 2)
+    nearest: np.ndarray  # (n,): the nearest other dot of each
+    middles: np.ndarray  # (classes, 2): where the names stand
+
+
+class Shown(NamedTuple):
+    """What stands on the maps."""
+
+    maps: dict[str, dict[str, Laid]]
+    labels: np.ndarray  # (n,)
+    classes: Sequence[str]
+    patches: np.ndarray  # (n, H, W, 3) uint8
+
+    def pair(self, values: dict) -> tuple[int, int]:
+        """The dot that is pointed at, and the nearest to it."""
+        laid = self.maps[values["encoder"]][values["perplexity"]]
+        return values["patch"], int(laid.nearest[values["patch"]])
+
+    def lit(self, values: dict) -> np.ndarray:
+        """Which dots are lit: (n,) bool."""
+        return (self.labels == self.labels[values["patch"]]) | (values["lit"] == "all")
+
+    def name(self, patch: int) -> str:
+        return self.classes[self.labels[patch]]
+
+
+def feature_maps(maps: Maps | None = None, shown: ImageSet | None = None, **initial) -> PlottedPanel:
+    """A t-SNE map with the patch that the reader points at beside it.
 
     Args:
         maps: what `maps_of` made; pixels and an untrained network by default.
-        shown: the patches of `photo-patches` that it was made of.
+        shown: the n patches that it was made of.
     """
     if maps is None or shown is None:
         shown = few_patches(5)
         maps = maps_of(unlearned(decoded(shown)), (4, 12, 30))
-    names, labels = list(maps), shown.labels.numpy()
-    last = len(shown.classes)
-    controls = {
-        "left": options("left map", names),
-        "right": options("right map", names, names[-1]),
-        "photograph": slider("photograph", 0, 0, last, 1, {0: "all", last: shown.classes[-1]}),
-        "perplexity": options("perplexity", maps[names[0]]),
+    labels, count = shown.labels.numpy(), len(shown.classes)
+    laid = {
+        name: {at: Laid(x, nearest_dot(x), middles(x, labels, count)) for at, x in of.items()}
+        for name, of in maps.items()
     }
-    return Panel(
-        lambda figure, compact: build(figure, compact, maps, labels, shown.classes),
-        controls, (9.2, 4.8), initial, 3.7,
+    things = Shown(laid, labels, shown.classes, tiles(decoded(shown)))
+    last = len(labels) - 1
+    controls = {
+        "encoder": options("encoder", maps, list(maps)[-1]),
+        "patch": slider("patch pointed at", 0, 0, last, 1),
+        "lit": options("light up", LIT),
+        "perplexity": options("perplexity", next(iter(maps.values()))),
+    }
+    return PlottedPanel(
+        lambda figure, compact: build(figure, compact, things), controls, scene(things), LAYOUT,
+        lambda values: traces(values, things), (8.4, 4.6), initial, pointed=lambda number: {"patch": number},
+        beside=lambda values: beside(values, things), row_height=3.6, in_sight=3,
     )  # fmt: skip
 
 
@@ -71,88 +113,10 @@ def maps_of(features: dict[str, Tensor], perplexities: Sequence[int]) -> Maps:
     return made
 
 
-def same_nearest(points: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Which points have a nearest other point of their own class."""
+def nearest_dot(points: np.ndarray) -> np.ndarray:
+    """The nearest other point of each of (n, 2)."""
     x = torch.from_numpy(points).double()[None]
-    distance = torch.cdist(x, x)[0].fill_diagonal_(torch.inf)
-    return labels[distance.argmin(1).numpy()] == labels
-
-
-def build(figure, compact: bool, maps: Maps, labels: np.ndarray, classes: Sequence[str]) -> Drawing:
-    axes = [figure.subplots()] if compact else list(figure.subplots(1, 2))
-    sides = ["left"] if compact else ["left", "right"]
-    planes = [draw_map(axis, labels, classes, compact) for axis in axes]
-    count = np.bincount(labels, minlength=len(classes))
-
-    def update(values: dict) -> str:
-        chosen, parts = values["photograph"] - 1, []
-        for side, plane in zip(sides, planes):
-            points = maps[values[side]][values["perplexity"]]
-            same = same_nearest(points, labels)
-            plane.move(points, chosen, f"{values[side]}: {same.mean():.0%}")
-            own = same[labels == chosen]
-            parts.append(f"on the map of {values[side]} {(own if chosen >= 0 else same).mean():.0%}")
-        who = f"the {count[chosen]} patches of {classes[chosen]}" if chosen >= 0 else f"{len(labels)} patches"
-        return (
-            f"Of {who} a patch of the same photograph is the nearest at perplexity {values['perplexity']} "
-            f"for: {', '.join(parts)}."
-        )
-
-    return Drawing([artist for plane in planes for artist in plane.artists], update)
-
-
-def draw_map(axis, labels: np.ndarray, classes: Sequence[str], compact: bool) -> Part:
-    """Points by colour and marker, photographs with their names over them, a title; moved by the points, the
-    chosen class (−1: all) and the title."""
-    bare(axis, (-1.08, 1.08), (-1.08, 1.22))
-    heading = axis.text(-1.05, 1.11, "", weight="bold", fontsize=9 if compact else 11)
-    groups = [np.flatnonzero(labels % len(MARKERS) == m) for m in range(len(MARKERS))]
-    size = 7 if compact else 15
-    dots = [axis.scatter([], [], s=size, marker=marker, linewidths=0) for marker in MARKERS]
-    canvas = np.zeros((CANVAS, CANVAS, 4), np.uint8)
-    over = axis.imshow(canvas, extent=(-1.08, 1.08, -1.08, 1.08), interpolation="nearest", zorder=4)
-    words = [""] * len(classes) if compact else classes  # too small to be read in a row
-    small = [labelled(label, icon, word) for label, (icon, word) in enumerate(zip(icons(ICON), words))]
-    colours = np.array([to_rgba(label) for label in labels])
-
-    def move(points: np.ndarray, chosen: int, title: str) -> None:
-        heading.set_text(title)
-        shown = colours if chosen < 0 else np.where((labels == chosen)[:, None], colours, PALE)
-        for group, scatter in zip(groups, dots):
-            scatter.set_offsets(points[group])
-            scatter.set_facecolors(shown[group])
-        canvas[:] = 0
-        visible = range(labels.max() + 1) if chosen < 0 else [chosen]
-        middles = [(middle(points[labels == k]) * [1, -1] + 1.08) / 2.16 * CANVAS for k in visible]
-        for rows in (slice(FRAMED), slice(FRAMED, None)):  # no photograph over a name
-            for label, (x, y) in zip(visible, middles):
-                stamp(canvas, small[label], int(x), int(y), rows)
-        over.set_data(canvas)
-
-    return Part([*dots, over, heading], move)
-
-
-def labelled(label: int, icon: np.ndarray, name: str) -> np.ndarray:
-    """A photograph in a frame of its class's colour with its name below, (h, w, 4) uint8."""
-    colour = tuple(int(255 * c) for c in to_rgba(label))
-    font = ImageFont.truetype(findfont("DejaVu Sans"), LETTERS)
-    width = int(font.getlength(name)) + 2 + 2 * EDGE
-    image = Image.new("RGBA", (max(FRAMED, width), FRAMED + LETTERS + 3 + 2 * EDGE))
-    left = (image.width - FRAMED) // 2
-    image.paste(colour, (left, 0, left + FRAMED, FRAMED))
-    image.paste(Image.fromarray(icon), (left + 2, 2))
-    at = (image.width / 2, FRAMED + EDGE)
-    ImageDraw.Draw(image).text(at, name, "black", font, anchor="ma", stroke_width=EDGE, stroke_fill="white")
-    return np.asarray(image)
-
-
-def stamp(canvas: np.ndarray, tile: np.ndarray, x: int, y: int, rows: slice) -> None:
-    """Put these rows of the tile on the canvas, its photograph's middle as near to x, y as there is room."""
-    height, width = tile.shape[:2]
-    top = np.clip(y - ICON // 2 - 2, 0, CANVAS - height)
-    left = np.clip(x - width // 2, 0, CANVAS - width)
-    under, tile = canvas[top : top + height, left : left + width][rows], tile[rows]
-    under[:] = np.where(tile[..., 3:] > under[..., 3:] // 2, tile, under)
+    return torch.cdist(x, x)[0].fill_diagonal_(torch.inf).argmin(1).numpy()
 
 
 def middle(points: np.ndarray) -> np.ndarray:
@@ -160,6 +124,144 @@ def middle(points: np.ndarray) -> np.ndarray:
     return points[np.linalg.norm(points[:, None] - points, axis=-1).sum(1).argmin()]
 
 
-def to_rgba(label: int) -> tuple[float, ...]:
-    colour = COLOURS[label // len(MARKERS) % len(COLOURS)]
-    return (*(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)), 1.0)
+def middles(points: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
+    """The middle of each class's points; beyond the map where a class has none."""
+    groups = [points[labels == k] for k in range(count)]
+    return apart(np.stack([middle(group) if len(group) else np.full(2, 9.0) for group in groups]))
+
+
+def apart(places: np.ndarray, wide: float = 0.3, high: float = 0.085, rounds: int = 200) -> np.ndarray:
+    """Places (n, 2) of words, moved up and down until no two are nearer than a word is wide and high."""
+    places = places.copy()
+    places[:, 1] += 1e-4 * np.arange(len(places))  # two at one place go apart too
+    for _ in range(rounds):
+        dx, dy = (places[:, None] - places).transpose(2, 0, 1)
+        near = (np.abs(dx) < wide) & (np.abs(dy) < high)
+        np.fill_diagonal(near, False)
+        if not near.any():
+            break
+        places[:, 1] += 0.3 * np.where(near, np.sign(dy) * (high - np.abs(dy)), 0).sum(1)
+    return places
+
+
+def colour_of(label: int) -> str:
+    return COLOURS[label // len(MARKERS) % len(COLOURS)]
+
+
+def scene(things: Shown) -> list[go.Scatter]:
+    """The dots; rings round the one that is pointed at and the nearest; the names."""
+    symbols = [SYMBOLS[MARKERS[k % len(MARKERS)]] for k in things.labels]
+    names = [things.classes[k] for k in things.labels]
+    marker = {"size": 8, "symbol": symbols, "line": {"width": 0}}
+    dots = go.Scatter(mode="markers", marker=marker, text=names, hoverinfo="text")
+    ring = {"size": 17, "symbol": "circle-open", "line": {"width": 2.5}, "color": INK}
+    rings = go.Scatter(mode="lines+markers", marker=ring, line={"color": INK, "width": 1.5}, hoverinfo="skip")
+    font = {"size": 12, "color": INK, "shadow": ",".join(["0 0 3px white"] * 4)}
+    words = go.Scatter(mode="text", text=list(things.classes), textfont=font, hoverinfo="skip")
+    return [dots, rings, words]
+
+
+EDGE = {"visible": False, "range": [-1.12, 1.12], "fixedrange": True}
+LAYOUT = {
+    "width": SIDE,
+    "height": SIDE,
+    "xaxis": EDGE,
+    "yaxis": EDGE,
+    "hovermode": "closest",
+    "dragmode": False,
+}
+
+
+def traces(values: dict, things: Shown) -> list[dict]:
+    laid = things.maps[values["encoder"]][values["perplexity"]]
+    return [
+        xy(laid.points) | {"marker": {"color": colours(values, things)}},
+        xy(laid.points[list(things.pair(values))]),
+        xy(laid.middles),
+    ]
+
+
+def xy(points: np.ndarray) -> dict:
+    return {"x": points[:, 0], "y": points[:, 1]}
+
+
+def colours(values: dict, things: Shown) -> list[str]:
+    return [colour_of(k) if on else PALE for k, on in zip(things.labels, things.lit(values))]
+
+
+def pair_of(values: dict, things: Shown, scale: float = 1.0) -> np.ndarray:
+    """The patch that is pointed at over the one of the nearest dot, with their names, (h, w, 3) uint8."""
+    said = ("you point at: ", "nearest dot: ")
+    both = zip(things.pair(values), said)
+    return np.concatenate(
+        [captioned(things.patches[k], word + things.name(k), 150, scale) for k, word in both]
+    )
+
+
+def beside(values: dict, things: Shown) -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(pair_of(values, things)).save(stream, "png", compress_level=1)
+    return stream.getvalue()
+
+
+def build(figure, compact: bool, things: Shown) -> Drawing:
+    axis = figure.subplots()
+    axis.set_anchor("C" if compact else "W")
+    plane, pictures = draw_map(axis, things, compact), []
+    if not compact:
+        pictures = [figure.figimage(np.zeros((4, 4, 3)), 640, 60)]  # as it is, without an axes to resample it
+
+    def update(values: dict) -> str:
+        plane.move(values)
+        for picture in pictures:
+            picture.set_data(pair_of(values, things, 1.2))
+        return sentence(values, things)
+
+    return Drawing([*plane.artists, *pictures], update)
+
+
+def sentence(values: dict, things: Shown) -> str:
+    labels, (patch, other) = things.labels, things.pair(values)
+    same = labels[things.maps[values["encoder"]][values["perplexity"]].nearest] == labels
+    which = things.lit(values)
+    who = f"all {len(labels)} patches"
+    if values["lit"] != "all":
+        who = f"the {which.sum()} patches of {things.name(patch)}"
+    return (
+        f"Map of {values['encoder']} at perplexity {values['perplexity']}: patch {patch} is of "
+        f"{things.name(patch)}, the nearest dot of {things.name(other)}. Of {who} "
+        f"{same[which].mean():.0%} have a dot of their own photograph nearest."
+    )
+
+
+def draw_map(axis, things: Shown, compact: bool) -> Part:
+    """The twin of the plotly map."""
+    bare(axis, (-1.12, 1.12), (-1.12, 1.24))
+    heading = axis.text(-1.1, 1.17, "", fontsize=8 if compact else 11, weight="bold")
+    own, pale = to_rgba_array([colour_of(k) for k in things.labels]), to_rgba(PALE)
+    groups = [np.flatnonzero(things.labels % len(MARKERS) == m) for m in range(len(MARKERS))]
+    dots = [axis.scatter([], [], s=12 if compact else 22, marker=marker, linewidths=0) for marker in MARKERS]
+    pair = axis.plot([], [], "o-", color=INK, mfc="none", markersize=12, mew=2, linewidth=1.2)[0]
+    words = [] if compact else [label(axis, name) for name in things.classes]
+
+    def move(values: dict) -> None:
+        laid = things.maps[values["encoder"]][values["perplexity"]]
+        colour = np.where(things.lit(values)[:, None], own, pale)
+        for group, scatter in zip(groups, dots):
+            scatter.set_offsets(laid.points[group])
+            scatter.set_facecolors(colour[group])
+        pair.set_data(*laid.points[list(things.pair(values))].T)
+        for word, at in zip(words, laid.middles):
+            word.set_position(at)
+        same = things.labels[laid.nearest] == things.labels
+        whose = "" if compact else f"{values['encoder']}: "
+        heading.set_text(f"{whose}{same.mean():.0%} have their photograph nearest")
+
+    return Part([*dots, pair, *words, heading], move)
+
+
+def label(axis, name: str):
+    """A photograph's name, on white, to be read among dots."""
+    text = axis.text(0, 0, name, ha="center", va="center", fontsize=8.5, color=INK, clip_on=True)
+    text.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
+    return text
