@@ -90,6 +90,10 @@ def encoder_alone(name: str, batch: int, steps: int, precision: str, compiled: b
     return 2 * batch / min([step() for _ in range(3 + steps)][3:])
 
 
+def medians(runs: dict[str, list[float]]) -> dict[str, float]:
+    return {name: costs.middle(seconds).median for name, seconds in runs.items()}
+
+
 def now() -> float:
     if ON_GPU:
         torch.cuda.synchronize()
@@ -103,7 +107,7 @@ def loop() -> None:
     for encoder, batch in [("resnet18", 256), ("resnet18", 2048)] if ON_GPU else [("conv4", 256)]:
         recipe = Recipe("InfoNCE(0.5)", views="qare", encoder=encoder, batch=batch, last_norm=True)
         parsed = {text: losses.parse(text) for text in LOSSES}
-        parts, taken = costs.parts_of_a_step(recipe, parsed, steps, DEVICE.type)
+        parts, taken = map(medians, costs.parts_of_a_step(recipe, parsed, steps, DEVICE.type))
         print(f"\n{encoder}, batch {batch}, 32 px, {where}; ms of a step's parts:")
         print(", ".join(f"{part} {1e3 * seconds:.1f}" for part, seconds in parts.items()))
         print(f"{'loss':32}      ms   share  images/s  the paper says")
@@ -124,7 +128,8 @@ def loader() -> None:
     encoder = "resnet50-imagenet" if ON_GPU else "resnet18-imagenet"
     batch, steps = (128, 10) if ON_GPU else (16, 2)
     recipe = Recipe("InfoNCE(0.2)", encoder=encoder, batch=batch, view_size=224)
-    parts, loss = costs.parts_of_a_step(recipe, {"InfoNCE": losses.parse(recipe.loss)}, steps, DEVICE.type)
+    contestant = {"InfoNCE": losses.parse(recipe.loss)}
+    parts, loss = map(medians, costs.parts_of_a_step(recipe, contestant, steps, DEVICE.type))
     rates[f"trained on by {encoder}"] = batch / (sum(parts.values()) + loss["InfoNCE"])
     for what, rate in rates.items():
         print(f"{what:40}{rate:10,.1f}")

@@ -25,8 +25,17 @@ from setclr.training.run import new_run
 from setclr.training.trainer import Trainer
 
 Losses = dict[str, Callable[[Tensor], Tensor]]
+Runs = dict[str, dict[int, list[float]]]  # name of a loss, images N of a batch, the seconds of every run
 NOTHING_WRITTEN = ("_unsafe_view", "empty", "promote_types")  # a view, memory not yet filled, a type
 FACTORISATIONS = ("eigh", "cholesky", "ldl_factor", "lu_factor", "linalg_solve_ex", "inv_ex")
+
+
+class Middle(NamedTuple):
+    """Three numbers for many runs: half of them lie between `low` and `high`."""
+
+    low: float  # lower quartile
+    median: float
+    high: float  # upper quartile
 
 
 class Work(NamedTuple):
@@ -118,24 +127,30 @@ def points(N: int, dimensions: int) -> Tensor:
 
 
 def seconds(
-    losses: Losses, sizes: Iterable[int], dimensions: int = 128, budget: float = 0.5
-) -> dict[str, dict[int, float]]:
-    """Median seconds of forward and backward, {name: {N: seconds}}, the losses taken in turns.
+    losses: Losses, sizes: Iterable[int], dimensions: int = 128, budget: float = 0.5, least: int = 5
+) -> Runs:
+    """Seconds of forward and backward, {name: {N: [those of every run]}}, the losses taken in turns.
 
-    Each loss takes at each size about `budget` seconds: 1 to 50 steps after a first, which does not count.
+    Each loss takes at each size about `budget` seconds, with `least` to 50 runs after a first, which does not
+    count.
     """
-    table: dict[str, dict[int, float]] = {name: {} for name in losses}
+    table: Runs = {name: {} for name in losses}
     for N in sizes:
         z = points(N, dimensions)
-        repeat = {name: int(np.clip(budget / timed(loss, z), 1, 50)) for name, loss in losses.items()}
+        repeat = {name: int(np.clip(budget / timed(loss, z), least, 50)) for name, loss in losses.items()}
         taken = defaultdict(list)
         for k in range(max(repeat.values())):
             for name in losses:
                 if k < repeat[name]:
                     taken[name].append(timed(losses[name], z))
         for name in losses:
-            table[name][N] = float(np.median(taken[name]))
+            table[name][N] = taken[name]
     return table
+
+
+def middle(runs: Iterable[float]) -> Middle:
+    """Quartiles and median of the seconds of many runs, or of what was computed from them."""
+    return Middle(*(float(q) for q in np.quantile(list(runs), (0.25, 0.5, 0.75))))
 
 
 def timed(loss: Callable[[Tensor], Tensor], z: Tensor) -> float:
@@ -147,10 +162,12 @@ def timed(loss: Callable[[Tensor], Tensor], z: Tensor) -> float:
 
 def parts_of_a_step(
     recipe: Recipe, losses: Losses, steps: int = 5, device: str = "cpu"
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Median seconds of the parts of a training step on noise of 32 px, and of each loss on its embeddings.
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Seconds of the parts of training steps on noise of 32 px, and of each loss on their embeddings: lists
+    with a number for each step.
 
-    The recipe's own loss trains; the others are only timed, in turns. The first two steps do not count.
+    The recipe's own loss trains; the others are only timed, in turns. Two more steps come first and do not
+    count.
     """
     where = torch.device(device)
     trainer = noise_trainer(recipe, steps + 2, where)
@@ -180,9 +197,8 @@ def parts_of_a_step(
         clock[0] = mark("encoder backward", clock[0])
         trainer.optimiser.step()
         mark("optimiser", clock[0])
-    medians = {part: float(np.median(times[2:])) for part, times in took.items()}
     order = ("views", "encoder forward", "encoder backward", "optimiser")
-    return {part: medians[part] for part in order}, {name: medians[name] for name in losses}
+    return {part: took[part][2:] for part in order}, {name: took[name][2:] for name in losses}
 
 
 def noise_trainer(recipe: Recipe, steps: int, device: torch.device, compiled: bool = False) -> Trainer:

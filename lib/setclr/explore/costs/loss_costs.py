@@ -1,33 +1,41 @@
-"""Time and memory of every loss against the batch: lines over N, and what each costs at one N."""
+"""Time and memory of every loss against the batch, with a line to drag along the curves."""
 
-from collections.abc import Callable
 from functools import lru_cache
 
 import ipywidgets as widgets
 import numpy as np
-from matplotlib.collections import LineCollection
-from matplotlib.patches import ConnectionPatch
-from torch import Tensor
 
 from setclr import losses
-from setclr.explore.costs.tables import Table, at, growth, in_words
+from setclr.explore.costs.tables import (
+    Table,
+    at,
+    colour_of,
+    growth,
+    in_words,
+    is_term,
+    label_sizes,
+    limits,
+    spread,
+)
 from setclr.explore.kit.controls import LABEL, log_slider
+from setclr.explore.kit.handles import Handle, Link, Mark, dot, line
 from setclr.explore.kit.panel import Drawing, Panel
-from setclr.palette import BLUE, GREY, OCHRE, VERMILION
+from setclr.explore.kit.parts import Part
+from setclr.palette import INK
 from setclr.reports import costs
 
 QUICK = ("InfoNCE", "SparseCLR", "QARe", "GroCo", "MMCL")  # measured where no table is given
 
 
 def loss_costs(
-    seconds: Table | None = None, kept: Table | None = None, machine: str = "", **initial
+    seconds: costs.Runs | None = None, kept: Table | None = None, machine: str = "", **initial
 ) -> Panel:
-    """What each loss costs, with a slider for the batch and a loss to look at.
+    """What each loss costs at the batch that the reader drags to.
 
     Without tables five losses are measured at small sizes, in about a second.
 
     Args:
-        seconds: {loss: {N: seconds of forward and backward}}, as `costs.seconds` measures them.
+        seconds: {loss: {N: seconds of each run of forward and backward}}, as `costs.seconds` measures them.
         kept: {loss: {N: bytes kept for the backward pass}}, of the same losses and sizes.
         machine: what the seconds were measured on.
 
@@ -39,27 +47,29 @@ def loss_costs(
         machine = costs.this_machine()
     seconds, kept = seconds or {}, kept or {}
     sizes = same_sizes(seconds, kept)
-    ms = {name: {N: 1e3 * row[N] for N in sizes} for name, row in seconds.items()}
-    megabytes = {name: {N: 1e-6 * kept[name][N] for N in sizes} for name in ms}
+    runs = {
+        name: {N: costs.middle([1e3 * s for s in row[N]]) for N in sizes} for name, row in seconds.items()
+    }
+    megabytes = {name: {N: 1e-6 * kept[name][N] for N in sizes} for name in seconds}
     low, high = sizes[0], sizes[-1]
     step = np.log10(high / low) / round(4 * np.log2(high / low))
-    dropdown = widgets.Dropdown(options=list(seconds), description="loss looked at")
+    dropdown = widgets.Dropdown(options=list(seconds), description="loss in the sentence")
     dropdown.style.description_width = LABEL
     controls = {
-        "images": log_slider("images N in a batch", high, low, high, step, {N: str(N) for N in sizes}),
+        "images": log_slider("images N in a batch", sizes[-2], low, high, step, {N: str(N) for N in sizes}),
         "loss": dropdown,
     }
     controls["images"].readout_format = ".0f"
     return Panel(
-        lambda figure, compact: build(figure, compact, ms, megabytes, machine),
+        lambda figure, compact: build(figure, compact, runs, megabytes, machine),
         controls,
-        (9.5, 4.6),
+        (9, 4.8),
         initial,
-        4.2,
+        4.6,
     )
 
 
-def same_sizes(seconds: Table, kept: Table) -> list[int]:
+def same_sizes(seconds: costs.Runs, kept: Table) -> list[int]:
     """The sizes of both tables, ascending."""
     found = {(name, *sorted(row)) for name, row in seconds.items()}
     sizes = {tuple(sorted(row)) for row in seconds.values()}
@@ -75,117 +85,168 @@ def same_sizes(seconds: Table, kept: Table) -> list[int]:
 
 
 @lru_cache
-def quick_tables() -> tuple[Table, Table]:
+def quick_tables() -> tuple[costs.Runs, Table]:
     sizes = (16, 32, 64)
-    chosen: dict[str, Callable[[Tensor], Tensor]] = {name: losses.BY_NAME[name]() for name in QUICK}
+    chosen: costs.Losses = {name: losses.BY_NAME[name]() for name in QUICK}
     kept: Table = {
         name: {N: costs.kept_bytes(loss, costs.points(N, 32)) for N in sizes} for name, loss in chosen.items()
     }
     return costs.seconds(chosen, sizes, 32, budget=0.02), kept
 
 
-def build(figure, compact: bool, ms: Table, megabytes: Table, machine: str) -> Drawing:
-    """Lines, names, stems of time, stems of memory; or, compact, names and stems of time."""
-    sizes = list(next(iter(ms.values())))
-    names = sorted(ms, key=lambda name: ms[name][sizes[-1]])
-    ms, megabytes = ({name: table[name] for name in names} for table in (ms, megabytes))
-    reference = "InfoNCE" if "InfoNCE" in names else names[0]
+def build(figure, compact: bool, runs: dict, megabytes: Table, machine: str) -> Drawing:
+    """Time over N, and beside it what is kept for the way back; or, compact, times at one N."""
+    ms, low, high = (
+        {name: {N: getattr(found, part) for N, found in row.items()} for name, row in runs.items()}
+        for part in ("median", "low", "high")
+    )
     if compact:
-        stems = Stems(figure.subplots(), ms, "ms", BLUE, named=True)
-        parts: list[Stems | Lines] = [stems]
-    else:
-        left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1.2, 0.5])
-        stems = Stems(middle, ms, "ms", BLUE, named=True)
-        lines = Lines(left, ms, "milliseconds" + f" ({machine})" * bool(machine))
-        parts = [stems, Stems(right, megabytes, "MB kept", OCHRE), lines]
-        for y, name in enumerate(names):
-            link = ConnectionPatch(
-                (sizes[-1], ms[name][sizes[-1]]), (stems.edge, y), "data", "data",
-                axesA=left, axesB=middle, color=GREY, linewidth=0.5,
-            )  # fmt: skip
-            link.set_in_layout(False)
-            figure.add_artist(link)
+        bars = draw_bars(figure.subplots(), ms)
+        return Drawing(bars.artists, lambda values: bars.move(values) or sentence(values, ms, megabytes))
+    left, right = figure.subplots(1, 2)
+    left.set_ylabel("ms" + f" ({machine})" * bool(machine) + "; pale: half of the runs")
+    right.set_ylabel("MB kept for the way back")
+    parts = [Curves(left, ms, (low, high)), Curves(right, megabytes)]
+    figure.supxlabel(
+        "images N in a batch" + "; dashed: a term beside a loss" * any(map(is_term, ms)), fontsize=10
+    )
+    now: dict = {}
 
     def update(values: dict) -> str:
-        N, name = values["images"], values["loss"]
-        for part in parts:
-            part.update(N, name)
-        k, took, memory = names.index(name), at(ms, N), at(megabytes, N)
-        ratio = took[k] / took[names.index(reference)]
-        dearest = f"; {names[-1]} takes {in_words(took[-1])} ms" * (name != names[-1])
-        return (
-            f"At N = {N:.0f}, {name} takes {in_words(took[k])} ms, {ratio:.2f} times {reference}, and keeps "
-            f"{in_words(memory[k])} MB for the way back{dearest}. From N = {sizes[-2]} to {sizes[-1]} "
-            f"the time of {name} grows like N^{growth(ms[name]):.1f}, "
-            f"its memory like N^{growth(megabytes[name]):.1f}."
+        for part, words in zip(parts, ("takes {} times as long as {}", "keeps {} times as much as {}")):
+            part.update(values)
+            part.title.set_text(part.compared(values["images"], words))
+        now.update(values)
+        return sentence(values, ms, megabytes)
+
+    handles = {
+        words: part.handle(f"the batch, in the {words}") for words, part in zip(("time", "memory"), parts)
+    }
+    return Drawing(
+        [artist for part in parts for artist in part.artists],
+        update,
+        handles,
+        lambda: links(parts, now["images"], (low, high)),
+    )
+
+
+def links(parts: list["Curves"], N: float, runs: tuple[Table, Table]) -> list[Link]:
+    """A loss: both of its curves, both of its names."""
+    (time, memory), (low, high) = (at(part.table, N) for part in parts), (at(table, N) for table in runs)
+    return [
+        Link(
+            [mark for part in parts for mark in part.marks[name]],
+            [dot(part.axis, (N, values[k])) for part, values in zip(parts, (time, memory))],
+            f"{name} at N = {N:.0f}: {in_words(time[k])} ms (half of the runs: {in_words(low[k])} to "
+            f"{in_words(high[k])}), {in_words(memory[k])} MB",
+        )
+        for k, name in enumerate(parts[0].table)
+    ]
+
+
+def sentence(values: dict, ms: Table, megabytes: Table) -> str:
+    N, name = values["images"], values["loss"]
+    names, sizes = list(ms), list(ms[name])
+    took, memory = at(ms, N)[names.index(name)], at(megabytes, N)[names.index(name)]
+    reference = reference_of(ms)
+    ratio = took / at(ms, N)[names.index(reference)]
+    compared = f", {ratio:.2f} times {reference}," * (name != reference)
+    return (
+        f"At N = {N:.0f}, {name} takes {in_words(took)} ms{compared} and keeps "
+        f"{in_words(memory)} MB for the way back. From N = {sizes[-2]} to {sizes[-1]} the time of {name} "
+        f"grows like N^{growth(ms[name]):.1f}, its memory like N^{growth(megabytes[name]):.1f}."
+    )
+
+
+def reference_of(table: Table) -> str:
+    return "InfoNCE" if "InfoNCE" in table else next(iter(table))
+
+
+class Curves:
+    """A cost over N, both axes logarithmic: a curve for each loss with its name and its value at one N."""
+
+    def __init__(self, axis, table: Table, runs: tuple[Table, Table] | None = None):
+        self.axis, self.table = axis, table
+        sizes = self.sizes = list(next(iter(table.values())))
+        low, high = limits(table)
+        self.bottom, top = low / (high / low) ** 0.06, high * (high / low) ** 0.03  # room for handle, names
+        decades = np.log10(sizes[-1] / sizes[0])
+        self.right = [
+            sizes[-1] * 10 ** (part * decades) for part in (0.03, 0.14, 0.72)
+        ]  # of a name: lead, ends
+        axis.set(xscale="log", yscale="log", ylim=(self.bottom, top), xlim=(sizes[0] / 1.1, self.right[2]))
+        axis.yaxis.set_major_formatter("{x:g}")
+        label_sizes(axis, sizes)
+        axis.set_xlabel("")
+        axis.spines["bottom"].set_bounds(axis.get_xlim()[0], sizes[-1])
+        for name, row in table.items():
+            own = name in losses.BY_NAME  # else it is a form of a loss: hollow dots
+            style = {"color": colour_of(name), "linestyle": "--" if is_term(name) else "-", "linewidth": 1.5}
+            fill = colour_of(name) if own else "white"
+            axis.plot(sizes, list(row.values()), "o", markersize=4, markerfacecolor=fill, **style)
+            if runs:
+                axis.fill_between(sizes, *(list(part[name].values()) for part in runs), color=colour_of(name),
+                                  alpha=0.25, linewidth=0)  # fmt: skip
+        self.names(top)
+        self.title = axis.set_title("", fontsize=10)
+        self.now = axis.axvline(sizes[-1], color=INK, linewidth=1, linestyle=":")
+        self.dots = axis.scatter([], [], s=40, zorder=4, edgecolors="white", facecolors=[])
+        self.thick = axis.plot(sizes, sizes, linewidth=3)[0]
+        self.artists = [self.thick, self.now, self.dots, self.title, *self.values]
+
+    def names(self, top: float) -> None:
+        """The losses' names beside the ends of their curves, moved apart, and room for their values."""
+        span = np.log(top / self.bottom)
+        ends = np.array([np.log(row[self.sizes[-1]] / self.bottom) / span for row in self.table.values()])
+        heights = self.bottom * np.exp(0.965 * spread(ends / 0.965, 0.054) * span)  # clear of the title
+        lead, start, end = self.right
+        self.values, self.marks = [], {}
+        for (name, row), y in zip(self.table.items(), heights):
+            last = row[self.sizes[-1]]
+            self.axis.plot(
+                [self.sizes[-1], lead, start / 1.01], [last, y, y], color=colour_of(name), linewidth=0.7
+            )
+            self.axis.text(start, y, f" {name}", va="center", fontsize=8)
+            self.values.append(self.axis.text(end, y, "", va="center", ha="right", fontsize=8))
+            points = list(row.items())
+            curve = [line(self.axis, *ends) for ends in zip(points, points[1:])]
+            self.marks[name] = [*curve, Mark(self.axis, "line", [(start, y), (end, y)])]
+
+    def update(self, values: dict) -> None:
+        N, now = values["images"], at(self.table, values["images"])
+        self.now.set_xdata([N, N])
+        self.dots.set_offsets(np.stack([np.full(len(now), N), now], axis=1))
+        self.dots.set_facecolor([colour_of(name) for name in self.table])
+        self.thick.set(ydata=list(self.table[values["loss"]].values()), color=colour_of(values["loss"]))
+        for text, value in zip(self.values, now):
+            text.set_text(in_words(value))
+
+    def compared(self, N: float, words: str) -> str:
+        """The dearest loss against the usual one."""
+        now = {name: value for name, value in zip(self.table, at(self.table, N)) if not is_term(name)}
+        usual, dearest = reference_of(self.table), max(now, key=lambda name: now[name])
+        said = words.format(in_words(now[dearest] / now[usual]), usual)
+        return f"N = {N:.0f}: {dearest} {said}"
+
+    def handle(self, label: str) -> Handle:
+        return Handle(
+            self.axis, ("images",), lambda values: (values["images"], self.bottom * 1.2), "x", label=label
         )
 
-    return Drawing([artist for part in parts for artist in part.artists], update)
 
+def draw_bars(axis, ms: Table) -> Part:
+    """Time at one N, a bar for each loss, on the same logarithmic axis for all N."""
+    (low, high), names = limits(ms), list(ms)[::-1]
+    axis.set(xscale="log", xlim=(low, high * (high / low) ** 0.2), xlabel="ms", ylim=(-0.6, len(ms) - 0.4))
+    axis.set_yticks(range(len(ms)), names, fontsize=8)
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.tick_params(axis="y", length=0)
+    bars = axis.barh(names, 1, color=[colour_of(name) for name in names], height=0.6)
+    texts = [axis.text(low, y, "", va="center", fontsize=8) for y in range(len(ms))]
 
-class Lines:
-    """Time over N, every loss a line; that of the chosen loss is thick."""
+    def move(values: dict) -> None:
+        for bar, text, value in zip(bars, texts, at(ms, values["images"])[::-1]):
+            bar.set_width(value)
+            text.set(x=value * 1.1, text=in_words(value))
 
-    def __init__(self, axis, table: Table, title: str):
-        self.table = table
-        sizes = list(next(iter(table.values())))
-        axis.set(xscale="log", yscale="log", xlabel="images N in a batch", title=title)
-        axis.set_xticks(sizes, sizes, minor=False)
-        axis.yaxis.set_major_formatter("{x:g}")
-        axis.minorticks_off()
-        axis.margins(x=0.04)
-        for row in table.values():
-            axis.plot(sizes, row.values(), color=GREY, linewidth=1)
-        self.line = axis.plot(sizes, sizes, "o-", color=VERMILION, markersize=4)[0]
-        axis.set_ylim(*limits(table))
-        self.now = axis.axvline(sizes[-1], color=BLUE, linewidth=1, linestyle="--")
-        self.artists = [self.now, self.line]
-
-    def update(self, N: float, name: str) -> None:
-        self.line.set_ydata(list(self.table[name].values()))
-        self.now.set_xdata([N, N])
-
-
-class Stems:
-    """Cost at one N on a logarithmic axis, a row for each loss, the dearest at the largest N on top."""
-
-    def __init__(self, axis, table: Table, unit: str, colour: str, named: bool = False):
-        self.table, self.unit, self.colour = table, unit, colour
-        self.low, high = limits(table)
-        decades = np.log10(high / self.low)
-        self.edge = self.low / 10 ** (0.62 * decades)  # where the names begin
-        axis.set(xscale="log", ylim=(-0.8, len(table) - 0.2), yticks=[])
-        axis.set_xlim(self.edge if named else self.low, high * 10 ** ((0.2 if named else 0.02) * decades))
-        ticks = 10.0 ** np.arange(np.ceil(np.log10(self.low)), np.log10(high))
-        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=8)
-        axis.minorticks_off()
-        axis.spines["left"].set_visible(False)
-        axis.spines["bottom"].set_bounds(self.low, axis.get_xlim()[1])
-        self.title = axis.set_title("")
-        self.stems = axis.add_collection(LineCollection([], linewidths=2))
-        self.dots = axis.scatter([], [], zorder=3)
-        self.values = []
-        if named:
-            for y, name in enumerate(table):
-                axis.text(self.edge, y, f" {name}", va="center", fontsize=7.5)
-            self.values = [axis.text(1, y, "", va="center", fontsize=7) for y in range(len(table))]
-        self.room = 10 ** (0.03 * decades)
-        self.artists = [self.stems, self.dots, self.title, *self.values]
-
-    def update(self, N: float, name: str) -> None:
-        now, rows = at(self.table, N), np.arange(len(self.table))
-        colours = [VERMILION if other == name else self.colour for other in self.table]
-        self.stems.set_segments([[(self.low, y), (x, y)] for x, y in zip(now, rows)])
-        self.stems.set_color(colours)
-        self.dots.set_offsets(np.stack([now, rows], axis=1))
-        self.dots.set_facecolor(colours)
-        self.dots.set_sizes([55 if other == name else 18 for other in self.table])
-        self.title.set_text(f"{self.unit} at N = {N:.0f}")
-        for text, x, other in zip(self.values, now, self.table):
-            text.set(text=in_words(x), x=x * self.room ** (2 if other == name else 1))
-
-
-def limits(table: Table) -> tuple[float, float]:
-    """Ends of an axis: a little more than the table's range."""
-    values = [value for row in table.values() for value in row.values()]
-    return min(values) / 1.3, max(values) * 1.3
+    return Part([*bars, *texts], move)

@@ -1,6 +1,10 @@
-"""Tables of what losses cost by the size of the batch, and how their numbers are written."""
+"""Tables of what losses cost by the size of the batch, how their numbers are written, and in which colour."""
+
+from collections.abc import Iterable
 
 import numpy as np
+
+from setclr.palette import GREY, OF_LOSS, PURPLE
 
 Table = dict[str, dict[int, float]]  # name of a loss, images N of a batch, what it costs
 
@@ -19,3 +23,38 @@ def growth(row: dict[int, float]) -> float:
 
 def in_words(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def is_term(name: str) -> bool:
+    """Whether that is a regulariser, which stands beside a loss and never alone."""
+    return name.startswith("QARe")
+
+
+def colour_of(name: str) -> str:
+    """That of the loss which a form such as "MMCL exact" or "InfoNCE + QARe" belongs to."""
+    return PURPLE if "QARe" in name else OF_LOSS.get(name.split(",")[0].split(" ")[0], GREY)
+
+
+def spread(heights: np.ndarray, gap: float) -> np.ndarray:
+    """Heights in [0, 1] moved until they are `gap` apart, in their order."""
+    order, moved = np.argsort(heights, kind="stable"), np.array(heights, float)
+    for low, high in zip(order, order[1:]):
+        moved[high] = max(moved[high], moved[low] + gap)
+    top = 1.0
+    for k in order[::-1]:
+        moved[k] = top = min(moved[k], top)
+        top -= gap
+    return moved
+
+
+def limits(table: Table) -> tuple[float, float]:
+    """Ends of a logarithmic axis: a little more than the table's range."""
+    values = [value for row in table.values() for value in row.values()]
+    return min(values) / 1.3, max(values) * 1.3
+
+
+def label_sizes(axis, sizes: Iterable[int]) -> None:
+    """The sizes of a batch as the ticks of a logarithmic x axis."""
+    axis.set_xlabel("images N in a batch")
+    axis.set_xticks(list(sizes), list(sizes), minor=False)
+    axis.minorticks_off()
