@@ -46,7 +46,7 @@ QUESTIONS = {
         "Three of the 39 others are from the query's own photograph. Where will they stand in the order of "
         "weights?",
         {
-            "near the front": "Mostly: two lead, the third is eighth. Who looks alike stands near.",
+            "near the front": "Yes: the three lead. Who looks alike stands near.",
             "anywhere": "They look like the query, so they stand near it, and that is where weights are.",
             "at the end": "That would be right if the machine knew the labels. It sees distances only.",
         },
