@@ -103,3 +103,20 @@ def test_the_schedules_of_recipes_begin_with_what_their_loss_says():
         loss = losses.parse(recipe.loss)
         loss_schedule.apply(loss, recipe.loss_schedule, 0)
         assert repr(loss) == repr(losses.parse(recipe.loss))
+
+
+def test_three_thousand_stages_are_read_once():
+    """Counted and not timed: reading again at every stage would read nine million values."""
+    text = "bandwidth: 25" + "".join(f", {1 + k / 1000} from {k + 1}" for k in range(3000))
+    read = []
+    with pytest.MonkeyPatch.context() as patch:
+        own = loss_schedule._literal
+        patch.setattr(loss_schedule, "_literal", lambda name, text: read.append(text) or own(name, text))
+        loss_schedule.check(losses.parse("MMCL()"), text)
+    assert len(read) == 6001
+
+
+@pytest.mark.parametrize("value", ["{[]}", "[" * 5000, "-" * 5000 + "1"])
+def test_what_is_no_literal_is_refused_in_words(value):
+    with pytest.raises(ValueError, match="loss_schedule must give beta numbers or quoted names"):
+        loss_schedule.check(losses.parse("GroCo()"), f"beta: {value}")

@@ -7,6 +7,8 @@
 import ast
 import copy
 import inspect
+from bisect import bisect_right
+from operator import itemgetter
 from typing import Any, cast
 
 from setclr.checks import choice
@@ -40,8 +42,13 @@ def apply(loss: Objective, text: str, epoch: int) -> None:
 
     Raises ValueError: no term has such a parameter (the nearest is named), it is learnt, or a value refused.
     """
-    all_stages = loss_stages(text).items()
-    now = {name: [value for start, value in stages if start <= epoch][-1] for name, stages in all_stages}
+    _apply(loss, loss_stages(text), epoch)
+
+
+def _apply(loss: Objective, all_stages: Stages, epoch: int) -> None:
+    now = {}
+    for name, stages in all_stages.items():
+        now[name] = stages[bisect_right(stages, epoch, key=itemgetter(0)) - 1][1]
     terms = {}
     for term in cast(list[Objective], loss.losses) if isinstance(loss, WeightedSum) else [loss]:
         terms[term] = {name: getattr(term, name) for name in inspect.signature(type(term)).parameters}
@@ -65,9 +72,9 @@ def apply(loss: Objective, text: str, epoch: int) -> None:
 
 def check(loss: Objective, text: str) -> None:
     """Go through all stages on a copy of the loss. Raises ValueError as `loss_stages` and `apply` do."""
-    loss = copy.deepcopy(loss)
-    for epoch in sorted({epoch for stages in loss_stages(text).values() for epoch, _ in stages}):
-        apply(loss, text, epoch)
+    loss, all_stages = copy.deepcopy(loss), loss_stages(text)
+    for epoch in sorted({epoch for stages in all_stages.values() for epoch, _ in stages}):
+        _apply(loss, all_stages, epoch)
 
 
 def _values(name: str, text: str) -> list[tuple[int, Any]]:
@@ -89,5 +96,5 @@ def _literal(name: str, text: str) -> Any:
         return float("inf")
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise ValueError(f"loss_schedule must give {name} numbers or quoted names, got {text!r}") from None
