@@ -8,6 +8,7 @@ TOUCHABLE = (
     "first_places",
     "found_again",
     "hub",
+    "loss_costs",
     "machine_plane",
     "matching_game",
     "one_idea",

@@ -70,9 +70,12 @@ class Card:
             f'<img width="{metadata["image/png"]["width"]}" alt="{html.escape(picture.alt)}" '
             f'src="data:image/png;base64,{data["image/png"]}">'
         )
-        style = f"border-left:6px solid {colour}; padding-left:12px; display:flex; gap:16px"
+        # A grey hairline beside the colour: black is not seen on a dark page.
+        edge = f"border-left:6px solid {colour}; box-shadow:inset 1px 0 #8a8a8a"
+        style = f"{edge}; padding-left:12px; display:flex; gap:16px"
         return (
-            f'<div class="setclr-card" style="{style}"><div><b>{self.name}</b><br>{image}</div>'
+            f'<div class="setclr-card" style="{style}">'
+            f'<div style="flex:none"><b>{self.name}</b><br>{image}</div>'
             f"<table>{rows}</table></div>"
         )
 

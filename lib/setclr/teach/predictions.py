@@ -20,7 +20,7 @@ class Prediction:
         self.buttons = {text: self._button(text) for text in asked.choices}
         self.said = widgets.HTML()
         self.opened = widgets.VBox()
-        text = widgets.HTML(f"<b>{html.escape(asked.text)}</b>")
+        text = widgets.HTML(f'<div style="line-height:1.4"><b>{html.escape(asked.text)}</b></div>')
         buttons = widgets.Box(list(self.buttons.values()), layout=widgets.Layout(flex_flow="row wrap"))
         self.widget = widgets.VBox([text, buttons, self.said, self.opened])
         self.widget.add_class("setclr-prediction")
@@ -37,7 +37,7 @@ class Prediction:
         """What a click on a choice does: it is marked, the reason is shown, and the picture opens."""
         self.buttons[text].icon = "check" if text == self.asked.right else "times"
         shown = f"{self.sign(text)} {html.escape(self.asked.choices[text])}"
-        self.said.value = f'<div aria-live="polite">{shown}</div>'
+        self.said.value = f'<div aria-live="polite" style="line-height:1.4">{shown}</div>'
         if self.picture is not None and not self.opened.children:
             self.opened.children = [live(self.picture)]
 

@@ -172,7 +172,7 @@ class Curves:
         self.bottom, top = low / (high / low) ** 0.06, high * (high / low) ** 0.03  # room for handle, names
         decades = np.log10(sizes[-1] / sizes[0])
         self.right = [
-            sizes[-1] * 10 ** (part * decades) for part in (0.03, 0.14, 0.72)
+            sizes[-1] * 10 ** (part * decades) for part in (0.03, 0.11, 0.9)
         ]  # of a name: lead, ends
         axis.set(xscale="log", yscale="log", ylim=(self.bottom, top), xlim=(sizes[0] / 1.1, self.right[2]))
         axis.yaxis.set_major_formatter("{x:g}")

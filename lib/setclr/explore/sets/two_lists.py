@@ -22,7 +22,7 @@ BEGIN = ORDERS.index((2, 4, 0, 3, 1))
 
 def two_lists(**initial) -> Panel:
     """Two lists whose products are added up; the bars of the second can be dragged to other places."""
-    controls = {"order": slider("arrangement, by number", BEGIN, 0, len(ORDERS) - 1, 1)}
+    controls = {"order": slider("arrangement no.", BEGIN, 0, len(ORDERS) - 1, 1)}
     return Panel(build, controls, (9, 4.2), initial, 3.6)
 
 
