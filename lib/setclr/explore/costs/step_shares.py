@@ -48,9 +48,9 @@ def step_shares(steps: Steps | None = None, machine: str = "", **initial) -> Pan
     return Panel(
         lambda figure, compact: build(figure, compact, steps, machine),
         controls,
-        (9, 1.5 + 0.32 * rows),
+        (9, round(1.5 + 0.3 * rows, 1)),
         initial,
-        1.7 + 0.32 * rows,
+        round(1.7 + 0.3 * rows, 1),
     )
 
 
