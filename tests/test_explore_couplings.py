@@ -10,6 +10,7 @@ from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.patches import StepPatch
 
 from setclr import explore
+from setclr.explore.couplings.buckets import THICKEST, bucket_places, cost, shares
 from setclr.inner import sinkhorn
 from setclr.losses import IOT, InfoNCE
 
@@ -145,3 +146,13 @@ def test_a_hub_exists_unless_buckets_are_asked_too():
     assert received[0] > received[1] > 2 and received[2] == 1
     panel.controls["coffee x"].value = 1.0
     assert re.findall(r"bucket gets ([\d.]+) shares", panel.alt)[2] == "1.00"
+
+
+def test_a_line_is_as_wide_as_the_sand_that_it_carries():
+    panel = explore.sand()
+    lines = [artist for artist in panel.artists if isinstance(artist, LineCollection)]
+    (flows,) = (one for one in lines if len(one.get_segments()) == 36)
+    share = shares(cost(bucket_places(panel.values)), panel.values["epsilon"], 0, "columns")
+    shown = np.where(share < 0.01, 0, share).clip(max=2).ravel()
+    np.testing.assert_allclose(flows.get_linewidth(), THICKEST * shown)
+    assert shown.max() > 0.5

@@ -5,6 +5,7 @@ import pytest
 
 from setclr import explore
 from setclr.explore.family.one_idea import ANGLES, WAYS, N, control, state
+from setclr.explore.family.trap_pushes import forces
 from setclr.explore.kit.circle import on_circle
 from setclr.explore.kit.handles import place_of
 from setclr.losses import InfoNCE
@@ -42,3 +43,15 @@ def test_a_point_that_is_dragged_begins_training_anew(panel):
 def test_it_plays_the_training(panel):
     panel.on_event({"event": "", "play": True})
     assert panel.values["step"] == 1
+
+
+def test_at_the_trap_a_hard_assignment_rests_and_the_others_push():
+    panel = explore.trap_pushes(smoothing=0.0316)
+    assert "assignment is at rest" in panel.alt and "InfoNCE pushes" in panel.alt
+    found = forces(panel.values)
+    assert np.abs(found["LinearAssignment"]).max() < 1e-6 < np.abs(found["InfoNCE"]).max()
+    panel.controls["smoothing"].value = 10
+    soft = {name: force.ravel() for name, force in forces(panel.values).items()}
+    for name in ("LinearAssignment", "IOT"):
+        both = soft[name], soft["InfoNCE"]
+        assert both[0] @ both[1] > 0.9 * np.linalg.norm(both[0]) * np.linalg.norm(both[1])

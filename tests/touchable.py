@@ -2,6 +2,7 @@
 
 TOUCHABLE = (
     "beads",
+    "crop_pair",
     "class_confusions",
     "downhill",
     "family_gradients",
@@ -25,7 +26,9 @@ TOUCHABLE = (
     "spreading",
     "street",
     "support_images",
+    "training_costs",
     "training_film",
+    "trap_pushes",
     "two_lists",
     "two_shapes",
     "water",

@@ -23,6 +23,7 @@ from setclr.explore.family.family_matrices import family_matrices
 from setclr.explore.family.one_idea import one_idea
 from setclr.explore.family.side_by_side import side_by_side
 from setclr.explore.family.sphere import sphere
+from setclr.explore.family.trap_pushes import trap_pushes
 from setclr.explore.machines.machine_plane import machine_plane
 from setclr.explore.machines.ray import ray
 from setclr.explore.machines.solver_race import solver_race
@@ -49,6 +50,7 @@ from setclr.explore.sparse.simplex_triangle import simplex_triangle
 from setclr.explore.sparse.support_drag import support_drag
 from setclr.explore.sparse.water import water
 from setclr.explore.trained.class_confusions import class_confusions
+from setclr.explore.trained.crop_pair import crop_pair
 from setclr.explore.trained.feature_maps import feature_maps
 from setclr.explore.trained.found_again import found_again
 from setclr.explore.trained.multi_crop import multi_crop
@@ -63,6 +65,7 @@ __all__ = [
     "class_confusions",
     "constraint_family",
     "coupled_patches",
+    "crop_pair",
     "downhill",
     "even_negatives",
     "family_gradients",
@@ -108,6 +111,7 @@ __all__ = [
     "temperature_and_beta",
     "training_costs",
     "training_film",
+    "trap_pushes",
     "two_lists",
     "two_shapes",
     "water",

@@ -18,7 +18,7 @@ PILES = np.array([(-0.8, 0.35), (0.45, -0.15), (0.05, 0.45), (0.65, 0.6), (-0.5,
 BUCKETS = np.array([(-0.8, 0.95), (-0.35, 0.05), (0.1, 1.15), (1.05, 0.45), (-0.9, -0.9), (1.1, -0.65)])
 HUB = NAMES.index("coffee")  # its bucket stands amid the piles
 FACE, LIFT = 0.27, 0.075  # of the photographs that ride on the signs
-THICKEST = 9  # points: the line of a whole share
+THICKEST = 7  # points: the line of a whole share
 
 
 def bucket_controls(names: tuple[str, ...]) -> dict[str, ValueWidget]:
@@ -60,7 +60,8 @@ def draw_sand(axis: Axes) -> Part:
     def move(share: np.ndarray, buckets: np.ndarray) -> None:
         ends = np.stack(np.broadcast_arrays(PILES[:, None], buckets), axis=2)
         flows.set_segments(list(ends.reshape(N * N, 2, 2)))
-        flows.set_linewidth(THICKEST * np.where(share < 0.01, 0, share).clip(max=2).ravel().tolist())
+        shown = np.where(share < 0.01, 0, share).clip(max=2)
+        flows.set_linewidth((THICKEST * shown).ravel().tolist())
         for sign, places in zip(signs, (PILES, buckets)):
             sign.set_data(*places.T)
         faces.move(np.concatenate([PILES, buckets]))

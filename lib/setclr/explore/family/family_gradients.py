@@ -4,29 +4,23 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgba_array
-from matplotlib.quiver import Quiver
 from matplotlib.text import Text
 from torch import Tensor
 
+from setclr.explore.family.along import QUIET, REST, arrows_on, pushes, share_of_longest
 from setclr.explore.family.batch import ANGLES, FAMILY, NAMES, batch, smoothing_slider
 from setclr.explore.kit.circle import RADII, as_drawn
 from setclr.explore.kit.controls import slider
 from setclr.explore.kit.handles import Circle, Handle
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
-from setclr.losses import SetLoss
 from setclr.palette import GREY, LINES
 
 FEW = ("LinearAssignment", "InfoNCE", "NTLogistic", "GroCo", "IOT total", "MMCL")  # in the compact form
 MOVED = (1, 2)  # ■3, the point with the slider
 ORDER = [0, 1, 3, 4, 2]  # in which the images are drawn: ■3 on top
-LONGEST = 0.6  # radii: the longest arrow on every circle
-START = 0.07  # radii: an arrow begins at the edge of its marker
-QUIET = 0.05  # of the longest arrow: a point pushed less than this is drawn hollow
-REST = 1e-6  # a loss whose longest arrow is less than this is at rest
 
 
 class Numbers(NamedTuple):
@@ -56,14 +50,6 @@ def moved_batch(angle: int) -> Tensor:
     angles = np.array(ANGLES)
     angles[MOVED] = angle
     return batch(angles)
-
-
-def pushes(loss: SetLoss, z: Tensor) -> np.ndarray:
-    """(V, N): minus the gradient of the loss at points z (V, N, 2) of the circle, along the circle;
-    anticlockwise is positive."""
-    z = z.clone().requires_grad_()
-    (slope,) = torch.autograd.grad(loss(z), z)
-    return (slope[..., 0] * z[..., 1] - slope[..., 1] * z[..., 0]).detach().numpy()
 
 
 def build(figure, compact: bool) -> Drawing:
@@ -115,30 +101,22 @@ def handle(axis, centre: np.ndarray) -> Handle:
     return Handle(axis, ("angle",), at, Circle((x, y), RADII[MOVED[0]]), to)
 
 
-def share_of_longest(force: np.ndarray) -> np.ndarray:
-    """Pushes divided by the strongest; 0 where the loss is at rest."""
-    most = np.abs(force).max()
-    return force / most if most > REST else np.zeros_like(force)
-
-
 def draw_points(axis, centres: np.ndarray) -> Part:
     """The batch on every circle with its arrows; moved by the views z (2, 5, 2) and by pushes (losses, 2, 5)
     from −1 to 1."""
     colours = np.tile(to_rgba_array(LINES[: len(ANGLES[0])]), (len(centres), 1, 1))  # (losses, images, 4)
     dots = [draw_view(axis, marker, colours, v == MOVED[0]) for v, marker in enumerate("os")]
-    arrows = draw_arrows(axis, np.repeat(colours, 2, axis=0).reshape(-1, 4))
+    arrows = arrows_on(axis, np.repeat(colours, 2, axis=0).reshape(-1, 4))
 
     def move(z: np.ndarray, push: np.ndarray) -> None:
         ends = centres[:, None, None] + as_drawn(z)  # (losses, views, images, 2)
-        along = np.stack([-z[..., 1], z[..., 0]], axis=-1)
         for v, view in enumerate(dots):
             view.set_offsets(ends[:, v, ORDER].reshape(-1, 2))
             loud = np.abs(push[:, v, :, None]) > QUIET
             view.set_facecolor(list(np.where(loud, colours, 1)[:, ORDER].reshape(-1, 4)))
-        arrows.set_offsets((ends + START * np.sign(push)[..., None] * along).reshape(-1, 2))
-        arrows.set_UVC(*(LONGEST * push[..., None] * along).reshape(-1, 2).T)
+        arrows.move(np.broadcast_to(z, ends.shape), push, centres[:, None, None])
 
-    return Part([arrows, *dots], move)
+    return Part([*arrows.artists, *dots], move)
 
 
 def draw_view(axis, marker: str, colours: np.ndarray, holds_moved: bool) -> PathCollection:
@@ -149,23 +127,6 @@ def draw_view(axis, marker: str, colours: np.ndarray, holds_moved: bool) -> Path
     points = axis.scatter([], [], marker=marker, s=26, linewidth=1.3, zorder=3)
     points.set_edgecolor(edges[:, ORDER].reshape(-1, 4))
     return points
-
-
-def draw_arrows(axis, colours: np.ndarray) -> Quiver:
-    return axis.quiver(
-        *np.zeros((4, len(colours))),
-        color=colours,
-        units="xy",
-        scale=1,
-        scale_units="xy",
-        width=0.035,
-        headwidth=5,
-        headlength=5,
-        headaxislength=4.5,
-        minshaft=1.6,  # an arrow shorter than 1.6 heads is drawn small, head and shaft
-        minlength=0,
-        zorder=2,
-    )
 
 
 def draw_circle(axis, name: str, centre: np.ndarray, size: float) -> Numbers:

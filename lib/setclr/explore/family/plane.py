@@ -6,7 +6,7 @@ import numpy as np
 from ipywidgets import ValueWidget
 from matplotlib.collections import LineCollection
 
-from setclr.explore.kit.cast import NAMES, two_views
+from setclr.explore.kit.cast import NAMES, riders, two_views
 from setclr.explore.kit.circle import as_drawn, draw_circles
 from setclr.explore.kit.controls import slider
 from setclr.explore.kit.handles import Mark, dot, line
@@ -16,6 +16,8 @@ from setclr.palette import GREY, INK, VERMILION
 N = len(NAMES)
 POINTS = [(view, i) for view in range(2) for i in range(N)]
 SIZE = 0.27  # of a photograph beside its point
+# Degrees of a batch with a trap: ● rocket and ■ astronaut are the closest pair, and no partners.
+TRAP_ANGLES = ((75, 15, 212, 184, 310, 130), (98, 350, 197, 152, 285, 115))
 
 
 def control(view: int, i: int) -> str:
@@ -47,23 +49,31 @@ def pair_of(axis, one: np.ndarray, two: np.ndarray) -> list[Mark]:
 def draw_plane(axis, title: str) -> Part:
     """The views with their photographs, and a line for every pair, as wide as its share; moved by the views
     z (2, N, 2) of the unit circle and the shares (N, N)."""
-    bare(axis, (-1.45, 1.45))
-    draw_circles(axis)
-    axis.set_title(title)
     lines = axis.add_collection(LineCollection([], zorder=1))
-    style = {"color": INK, "markersize": 8, "markeredgecolor": "white", "zorder": 6}
-    dots = [axis.plot([], [], sign, **style)[0] for sign in "os"]
-    faces = [axis.imshow(face, extent=(0, 0, 0, 0), zorder=4) for view in two_views() for face in view]
-    axis.set(xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), autoscale_on=False)
+    views = draw_views(axis, title)
 
     def move(z: np.ndarray, share: np.ndarray) -> None:
+        views.move(z)
         points = as_drawn(z)
-        for sign, view in zip(dots, points):
-            sign.set_data(*view.T)
-        beside = z * np.array([1.24, 0.53])[:, None, None]
-        for face, (x, y) in zip(faces, beside.reshape(-1, 2)):
-            face.set_extent((x - SIZE / 2, x + SIZE / 2, y - SIZE / 2, y + SIZE / 2))
         lines.set_segments([[one, two] for one in points[0] for two in points[1]])
         lines.set(linewidths=5 * share.ravel(), colors=np.where(np.eye(N), VERMILION, GREY).ravel())
 
-    return Part([lines, *faces, *dots], move)
+    return Part([lines, *views.artists], move)
+
+
+def draw_views(axis, title: str) -> Part:
+    """The views with their photographs on two circles; moved by the views z (2, N, 2) of the unit circle."""
+    bare(axis, (-1.45, 1.45))
+    draw_circles(axis)
+    axis.set_title(title)
+    style = {"color": INK, "markersize": 8, "markeredgecolor": "white", "zorder": 6}
+    dots = [axis.plot([], [], sign, **style)[0] for sign in "os"]
+    faces = riders(axis, np.concatenate(two_views()), SIZE, -SIZE / 2)
+    axis.set(xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), autoscale_on=False)
+
+    def move(z: np.ndarray) -> None:
+        for sign, view in zip(dots, as_drawn(z)):
+            sign.set_data(*view.T)
+        faces.move((z * np.array([1.24, 0.53])[:, None, None]).reshape(-1, 2))
+
+    return Part([*faces.artists, *dots], move)

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from setclr.explore.family.batch import SIX, smoothing_slider
 from setclr.explore.family.plane import (
     POINTS,
+    TRAP_ANGLES,
     N,
     angle_of,
     angle_sliders,
@@ -21,15 +22,13 @@ from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare, cells, frames
 from setclr.palette import OF_LOSS, VERMILION
 
-# ● rocket and ■ astronaut are the closest pair, and no partners.
-ANGLES = ((75, 15, 212, 184, 310, 130), (98, 350, 197, 152, 285, 115))
-TRAP = (3, 2)
+TRAP = (3, 2)  # ● rocket, ■ astronaut
 TITLE = "drag ● and ■; orange joins partners"
 
 
 def side_by_side(**initial) -> Panel:
     """Twelve points that can be dragged, and the matchings of six losses."""
-    controls = {"smoothing": smoothing_slider()} | angle_sliders(ANGLES)
+    controls = {"smoothing": smoothing_slider()} | angle_sliders(TRAP_ANGLES)
     controls["smoothing"].value = 10**-1.5  # hard, where the losses differ
     return Panel(build, controls, (9, 4.8), initial, 4.6)
 

@@ -3,8 +3,9 @@
 from functools import cache
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.image import AxesImage
+from PIL import Image
 from torch import from_numpy
 
 from setclr.data.patches import PHOTOGRAPHS
@@ -36,23 +37,51 @@ def two_views(side: int = 64) -> np.ndarray:
 
 
 def riders(axis: Axes, faces: np.ndarray, size: float, lift: float = 0.0) -> Part:
-    """Photographs (n, side, side, 3) that ride on dots: squares of `size` in data units, their lower edges
-    `lift` above the points (n, 2) that `move` takes; those at nan are not seen."""
-    width, height = axis_units(axis, size)
-    shown = []
-    for face in faces:
-        image = AxesImage(axis, extent=(0, 0, 0, 0), interpolation="bilinear", zorder=4)
-        image.set_data(face)
-        axis.add_image(image)
-        shown.append(image)
+    """Photographs (n, side, side, 3) that ride on dots, upright also where an axis points downwards: squares
+    of `size` in data units, their edges of least y `lift` above the points (n, 2) that `move` takes; those at
+    nan are not seen."""
+    shown = Riders(axis, faces, size, lift)
+    axis.add_artist(shown)
+    return Part([shown], shown.move)
 
-    def move(points: np.ndarray) -> None:
-        for image, (x, y) in zip(shown, points):
-            image.set_visible(bool(np.isfinite(x)))
-            if image.get_visible():
-                image.set_extent((x - width / 2, x + width / 2, y + lift, y + lift + height))
 
-    return Part(shown, move)
+class Riders(Artist):
+    """Photographs at points, made as large as they are drawn once, and not at every event."""
+
+    zorder = 4
+
+    def __init__(self, axis: Axes, faces: np.ndarray, size: float, lift: float):
+        super().__init__()
+        self.set_in_layout(False)
+        self.on, self.lift = axis, lift
+        self.width, self.height = axis_units(axis, size)
+        self.faces = [Image.fromarray(face) for face in faces]
+        self.points = np.full((len(faces), 2), np.nan)
+        self._drawn: dict[tuple[int, int], list[np.ndarray]] = {}
+
+    def move(self, points: np.ndarray) -> None:
+        self.points = np.array(points, dtype=float)
+
+    def draw(self, renderer) -> None:
+        if not self.get_visible():
+            return
+        edge = self.points + (-self.width / 2, self.lift)
+        ends = edge, edge + (self.width, self.height)
+        corners = np.sort([self.on.transData.transform(end) for end in ends], axis=0)
+        gc = renderer.new_gc()
+        gc.set_clip_rectangle(self.on.bbox)
+        for index in np.isfinite(self.points[:, 0]).nonzero()[0]:
+            (left, bottom), (right, top) = corners[:, index]
+            shape = max(1, round(right - left)), max(1, round(top - bottom))
+            renderer.draw_image(gc, round(left), round(bottom), self._sized(shape)[index])
+        gc.restore()
+
+    def _sized(self, shape: tuple[int, int]) -> list[np.ndarray]:
+        """The photographs as RGBA, the lowest row first, with so many pixels across and up."""
+        if shape not in self._drawn:
+            small = (face.convert("RGBA").resize(shape, Image.Resampling.BILINEAR) for face in self.faces)
+            self._drawn = {shape: [np.flipud(np.asarray(face)).copy() for face in small]}
+        return self._drawn[shape]
 
 
 def axis_units(axis: Axes, size: float) -> tuple[float, float]:

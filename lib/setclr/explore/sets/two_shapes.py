@@ -81,7 +81,7 @@ def draw_table(axis, name: str, compact: bool) -> Part:
     mesh = cells(axis, 6, 6, 1.0, -1.0)
     bare(axis)
     axis.set(xlim=(-1.6, 5.5), ylim=(5.5, -1.6))
-    faces = two_views()[view][:, ::-1]  # rows count downwards, which turns images over
+    faces = two_views()[view]
     riders(axis, faces, 0.9, -0.45).move(np.array([(j, -1.05) for j in range(6)]))
     riders(axis, faces, 0.9, -0.45).move(np.array([(-1.05, i) for i in range(6)]))
     axis.set_title(f"{name}: within view {view + 1} {'●■'[view]}", fontsize=9 if compact else 11)

@@ -99,7 +99,7 @@ def draw_list(axis) -> Part:
     axis.text(ZERO, -1.0, "distance: smaller is closer", fontsize=9)
     axis.text(0, -1.6, "places, the closest belongs on top", fontsize=11)
     bars = [axis.add_patch(Rectangle((ZERO, i - 0.08), 0, 0.16, color=GREY)) for i in range(N)]
-    faces = riders(axis, two_views()[0][:, ::-1], 0.86, -0.43)  # the y axis points downwards
+    faces = riders(axis, two_views()[0], 0.86, -0.43)
 
     def move(x: tuple[float, ...], _: np.ndarray) -> list:
         for bar, value in zip(bars, x):
@@ -114,7 +114,7 @@ def draw_table(axis) -> Part:
     """Who is where: a column for each photograph, a row for each place; moved by the product (6, 6)."""
     edges = np.arange(N + 1) - 0.5
     mesh = axis.pcolormesh(TABLE + edges, edges, np.zeros((N, N)), cmap=SHADES, vmin=0, vmax=1)
-    heads = riders(axis, two_views()[0][:, ::-1], 0.86, -0.43)
+    heads = riders(axis, two_views()[0], 0.86, -0.43)
     heads.move(np.column_stack([TABLE + np.arange(N), np.full(N, -1.05)]))
     axis.text(TABLE - 0.5, -1.75, "who is at which place", fontsize=11)
     axis.text(TABLE - 0.5, N - 0.1, "framed: the cat, as on the wires", fontsize=9)

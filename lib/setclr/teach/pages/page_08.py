@@ -20,14 +20,14 @@ QUESTIONS = {
         "those where each chooses for itself",
     ),
     "2": Question(
-        "The smoothing goes down, on a batch whose best one-to-one matching is the true one, though one "
-        "anchor's nearest is a wrong one. Which loss comes to rest?",
+        "The trap again: for one anchor the nearest is a wrong one, but of all matchings the true one is the "
+        "shortest. Hard as they are now, which loss comes to rest?",
         {
             "InfoNCE": "One anchor's nearest is a wrong one: that pair is pushed harder, the smaller τ is.",
-            "LinearAssignment": "Yes. As one matching of all, the batch is solved; nothing is left to push.",
+            "assignment": "Yes. As one matching of all, the batch is solved; nothing is left to push.",
             "MMCL": "The widest street must touch somebody, and whoever it touches has a weight.",
         },
-        "LinearAssignment",
+        "assignment",
     ),
 }
 
