@@ -128,7 +128,7 @@ MOVES = {
     "09_matching_views": ("ArrowLeft", r"partner of patch 16"),
     "10_pretrain_small": ("ArrowRight", r"epoch 1:"),
     "11_pretrain_cifar": ("ArrowLeft", r"after epoch 19 of 20"),
-    "12_pretrain_imagenet": ("ArrowLeft", r"Draw 1, crops"),
+    "12_pretrain_imagenet": ("ArrowRight", r"shows 32 %"),
     "13_what_was_learned": ("ArrowRight", r"patch 8 is of"),
     "14_what_a_loss_costs": ("ArrowRight", r"At N = 38,"),
 }

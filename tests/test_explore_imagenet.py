@@ -1,5 +1,7 @@
 """The panels and pictures of notebook 12: crops are the library's, costs are the formula's."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,9 @@ from test_explore import opened
 from setclr import data, explore, views
 from setclr.explore.costs.gather_picture import gather_picture
 from setclr.explore.costs.training_costs import DAYS, PLANS, STYLES, cost, count, paper_utilisation
+from setclr.explore.trained import crop_pair as pair
 from setclr.explore.trained import multi_crop as multi
+from setclr.explore.trained.coarse import coarse
 from setclr.explore.trained.photo_tree import photo_tree
 from setclr.losses import InfoNCE
 from setclr.recipes import RECIPES
@@ -75,7 +79,35 @@ def test_another_photograph():
     grey = torch.full((3, 200, 260), 90, dtype=torch.uint8)
     panel = explore.multi_crop(grey, colours="as they were cut", local=2)
     page = panel.artists[1].get_array()
-    assert set(np.unique(page)) == {90 // multi.COARSE * multi.COARSE + multi.COARSE // 2, 255}
+    assert set(np.unique(page)) == {int(coarse(np.array(90))), 255}
+
+
+def test_what_two_crops_share_is_their_intersection():
+    """Counted in pixels of a fine grid."""
+    panel = explore.crop_pair()
+    for places in ((34, 25, 80, 60), (50, 50, 50, 50), (0, 0, 100, 100), (70, 80, 90, 20)):
+        for name, place in zip(("small x", "small y", "full x", "full y"), places):
+            panel.controls[name].value = place
+        inside = []
+        for kind in ("full", "small"):
+            left, top, side = pair.box_of(kind, panel.values, (300, 451))
+            y, x = np.mgrid[0:300:0.25, 0:451:0.25] + 0.125
+            inside.append((x > left) & (x < left + side) & (y > top) & (y < top + side))
+        both, (full, small) = (inside[0] & inside[1]).sum(), (part.sum() for part in inside)
+        said = re.search(r"Of the small crop (\d+)% is in the full view, of the full view (\d+)%", panel.alt)
+        assert float(said[1]) == pytest.approx(100 * both / small, abs=1.5)
+        assert float(said[2]) == pytest.approx(100 * both / full, abs=1.5)
+        assert full / x.size == pytest.approx(0.3, rel=0.02)
+
+
+def test_the_common_part_is_the_same_place_in_both_crops():
+    now = {"full": (100.0, 50.0, 200.0), "small": (80.0, 60.0, 100.0)}
+    now["common"] = pair.shared(now["full"], now["small"])
+    np.testing.assert_array_equal(now["common"], [100, 60, 180, 160])
+    np.testing.assert_allclose(pair.on_sheet("full", now), np.array([0, 10, 80, 110]) * 1.12)
+    small = np.array([20, 0, 100, 100]) * 0.96 + [pair.LEFT["small"], 0] * 2
+    np.testing.assert_allclose(pair.on_sheet("small", now), small)
+    assert not pair.shared((0, 0, 10), (10, 0, 5)).any()
 
 
 def test_operations_are_those_of_the_literature():

@@ -9,6 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from setclr import models
 from setclr.explore.kit.controls import log_slider, options, slider
+from setclr.explore.kit.handles import Handle
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
 from setclr.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, PURPLE, VERMILION
@@ -38,7 +39,7 @@ def training_costs(**initial) -> Panel:
         "views": options("views", PLANS),
         "gpu": options("GPU", PEAK),
     }
-    return Panel(build, controls, (9, 3.8), initial, 3.6)
+    return Panel(build, controls, (9, 3.8), initial, 3.6, 1)
 
 
 @lru_cache
@@ -80,11 +81,12 @@ def paper_utilisation() -> float:
 def build(figure, compact: bool) -> Drawing:
     """Days against GPUs; not compact, what an image costs beside it."""
     if compact:
-        parts = [draw_days(figure.subplots(), gap="\n")]
+        left = figure.subplots()
+        parts = [draw_days(left, gap="\n")]
     else:
         left, right = figure.subplots(1, 2, width_ratios=[1.6, 1])
         parts = [draw_days(left, gap=", "), draw_image_costs(right)]
-        left.set_title("how long it takes")
+        left.set_title("twice the GPUs, half the days: drag the mark", fontsize=10)
 
     def update(values: dict) -> str:
         for part in parts:
@@ -97,7 +99,8 @@ def build(figure, compact: bool) -> Drawing:
             f"{duration(found.days)}, if the loaders bring {found.images_per_s:,.0f} images a second."
         )
 
-    return Drawing([artist for part in parts for artist in part.artists], update)
+    mark = Handle(left, ("gpus",), lambda v: (v["gpus"], cost(**v).days), along="x", label="how many GPUs")
+    return Drawing([artist for part in parts for artist in part.artists], update, {"gpus": mark})
 
 
 def draw_days(axis, gap: str) -> Part:
@@ -148,7 +151,7 @@ def draw_image_costs(axis) -> Part:
         colour, sign = STYLES[name]
         axis.plot(full[y] + small[y] + 5, y, sign, color=colour, markersize=9)
     axis.set(xlabel="Gflop, forwards and backwards", xlim=(0, 118), ylim=(-0.6, 3.6))
-    axis.set_title("what an image costs")
+    axis.set_title("six small crops cost about one full view", fontsize=10)
     mark = axis.plot([], [], "<", color=OCHRE, markersize=9, clip_on=False)[0]
 
     def move(values: dict) -> None:

@@ -14,6 +14,7 @@ from setclr.data.patches import PHOTOGRAPHS
 from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
+from setclr.explore.trained.coarse import coarse
 from setclr.palette import BLUE, ORANGE, VERMILION
 from setclr.training.seeding import seeded
 from setclr.views import LOCAL_SCALE, View
@@ -31,7 +32,6 @@ SEEN: dict[str, dict[str, Any]] = {
 }
 PAGE = (224 + GAP + 2 * (96 + GAP), 2 * 224 + GAP)  # height and width of the page of crops
 COLOURS = (BLUE, VERMILION) + (ORANGE,) * LOCAL
-COARSE = 20  # grey levels that become one on the screen, for small and quick pictures
 
 
 class Crops(NamedTuple):
@@ -59,7 +59,7 @@ def multi_crop(photograph: Tensor | None = None, **initial) -> Panel:
     def draw(figure, compact: bool) -> Drawing:
         return build(figure, compact, photograph, seen)
 
-    return Panel(draw, controls, (8.6, 3.9), initial, 4.6)
+    return Panel(draw, controls, (8.6, 3.9), initial, 4.6, 1, play="draw")
 
 
 @lru_cache
@@ -90,10 +90,6 @@ def corners() -> list[tuple[int, int]]:
     full = [(0, v * (SIDES[0] + GAP)) for v in range(FULL)]
     row, column = SIDES[1] + GAP, (PAGE[1] - SIDES[1]) // 2
     return full + [(SIDES[0] + GAP + row * (k // 3), column * (k % 3)) for k in range(LOCAL)]
-
-
-def coarse(pixels: np.ndarray) -> np.ndarray:
-    return pixels // COARSE * COARSE + COARSE // 2
 
 
 def build(figure, compact: bool, photograph: Tensor, seen: dict[tuple[str, str], Crops]) -> Drawing:

@@ -1,0 +1,75 @@
+"""What page 12 asks: many views of a photograph, many processes of a batch, many GPUs."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from setclr.evaluation.statistics import paired
+from setclr.teach.asked import Exercise, Question
+
+QUESTIONS = {
+    "1": Question(
+        "Two full views and six small crops are cut by chance. How often does a small crop show nothing that "
+        "a full view shows?",
+        {
+            "one time in 25": "Yes, on this photograph. Two full views are hard to miss both.",
+            "one time in four": "A full view shows two fifths on average, and there are two of them.",
+            "every second time": "That is how often it lies entirely inside one of them, nearly.",
+        },
+        "one time in 25",
+    ),
+    "2": Question(
+        "As many pixels in all: two views for 18 epochs, or two views and four small crops for 13. Whose "
+        "neighbours name more squares?",
+        {
+            "with small crops": "Yes, in each of three pairs of runs. Is that sure? Read on.",
+            "trained longer": "It saw every photograph more often, but in fewer ways at a time.",
+            "about equally": "Pixels cost the same wherever they are; what they teach differs.",
+        },
+        "with small crops",
+    ),
+    "3": Question(
+        "Two processes gather all embeddings, and each computes the same loss of the whole batch. On the way "
+        "back the gather adds up what both say. How large is the gradient that reaches a process's own half?",
+        {
+            "half of the right one": "So it ends for a process that listens to itself alone.",
+            "the right one": "Both processes say the right one, and the gather adds.",
+            "twice the right one": "Yes. It is meant so: the mean over processes, which follows, halves it.",
+        },
+        "twice the right one",
+    ),
+    "4": Question(
+        "Eight GPUs of GroCo's kind need about a day for 100 epochs of two full views. You have one, and "
+        "want six small crops, too. How long?",
+        {
+            "about four days": "One instead of eight is eight times as long already.",
+            "about two weeks": "Yes, 12 days: eight times as long, and half as much again for the crops.",
+            "half a year": "The crops cost half as much again, not a multiple.",
+        },
+        "about two weeks",
+    ),
+}
+
+
+def intervals(answer: Callable) -> bool:
+    """Whether a function of (a, b) gives the interval of their mean difference as the library does."""
+    if not callable(answer):
+        raise TypeError(f"it is no function but {answer!r}")
+    rng = np.random.default_rng(2)
+    for n in (3, 6):
+        a, b = rng.normal(size=(2, n))
+        found = paired(a, b)
+        if not np.allclose(np.asarray(answer(a, b), float), [found.low, found.high], rtol=1e-4):
+            return False
+    return True
+
+
+EXERCISES = {
+    "1": Exercise("a number of GPUs", 128, "Fold out more knobs; the longest run has 800 epochs.", 0.001),
+    "2": Exercise("a number", (224 / 96) ** 2, "Work goes with the area, the side squared."),
+    "3": Exercise(
+        "a function of (a, b)",
+        intervals,
+        "With d = a − b: its mean, plus and minus t · s/√n; scipy.stats.t.ppf(0.975, n − 1) is t.",
+    ),
+}
