@@ -15,11 +15,12 @@ from torch import nn
 
 from setclr import data
 from setclr.data import sets
+from setclr.data.writing import replacing
 from setclr.evaluation import embed_folder, features
 from setclr.evaluation.embed import SIDES, side_of
 from setclr.models import encoder
 from setclr.recipes import Recipe
-from setclr.reports.exports import export, replacing
+from setclr.reports.exports import export
 from setclr.training.run import new_run
 
 RECIPE = Recipe("InfoNCE()")

@@ -1,6 +1,5 @@
 """Data sets by name: patches of photographs, downloads, and folders of any size."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from setclr.data.cameras import PAIRS, two_cameras
 from setclr.data.downloads import DOWNLOADED, UNLABELLED, downloaded
 from setclr.data.folders import FOLDER, TREES
 from setclr.data.sources import Images, InFiles, InMemory, source_of
+from setclr.data.writing import replacing
 
 MADE = {"photo-patches": patches.photo_patches, "stereo-patches": patches.stereo_patches}
 NAMES = (*MADE, *DOWNLOADED, *TREES, f"{FOLDER}PATH", f"{PAIRS}PATH")
@@ -146,14 +146,8 @@ def _kept(path: Path, make: Callable, split: str) -> ImageSet:
     """What `make` gives for a split, read from `path`; made and written there first if it is missing."""
     if not path.exists():
         arrays = {f"{key}_{part}": x for part in patches.SPLITS for key, x in zip(KEYS, make(part))}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        try:
-            with unfinished.open("wb") as file:
-                np.savez(file, format=FORMAT, **arrays)
-            os.replace(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with replacing(path) as file:
+            np.savez(file, format=FORMAT, **arrays)
     try:
         with np.load(path, allow_pickle=False) as kept:
             if kept["format"] != FORMAT:

@@ -1,13 +1,10 @@
 """A run's encoder as a file that torchvision or timm can load, without setclr."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import torch
 
+from setclr.data.writing import replacing
 from setclr.training.run import Run
 
 
@@ -32,21 +29,3 @@ def export(run: Run, path: str | Path) -> None:
     state = {key: kept.detach().cpu().contiguous() for key, kept in run.encoder.state_dict().items()}
     with replacing(Path(path)) as file:
         torch.save(state, file)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """An open file that becomes `path` if the block ends without an error; otherwise nothing changes.
-
-    Raises OSError before the block begins, if the file cannot be written: `path` is a folder, for example.
-    """
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file in it")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with unfinished.open("wb") as file:
-            yield file
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -1,6 +1,5 @@
 """A film of a training run: for the same test images, frame by frame, where they lie and their neighbours."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from setclr.data import ImageSet
+from setclr.data.writing import replacing
 from setclr.evaluation import features, knn
 from setclr.training.run import Run
 
@@ -61,12 +61,9 @@ class Film:
         return len(self.positions)
 
     def save(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         places, neighbours, accuracy = map(np.array, (self.positions, self.neighbours, self.accuracy))
-        with unfinished.open("wb") as file:
+        with replacing(path) as file:
             np.savez_compressed(file, places=places, neighbours=neighbours, accuracy=accuracy)
-        os.replace(unfinished, path)
 
 
 def flat(points: Tensor, before: np.ndarray | None) -> np.ndarray:

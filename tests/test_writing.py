@@ -1,0 +1,115 @@
+"""Files are replaced in one step, and what a dead process left unfinished goes with the next writing."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from setclr.data.writing import ENDING, begun, opened_alone, replacing
+
+WRITES = """
+import sys
+from pathlib import Path
+from setclr.data.writing import replacing
+with replacing(Path(sys.argv[1])) as file:
+    file.write(b"half")
+    file.flush()
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """Another process in the middle of writing tmp_path/one."""
+    command = [sys.executable, "-c", WRITES, str(tmp_path / "one")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "writing\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def unfinished(folder: Path) -> list[Path]:
+    return list(folder.glob(f".*{ENDING}"))
+
+
+def write(path: Path) -> None:
+    with replacing(path) as file:
+        file.write(b"whole")
+
+
+@pytest.mark.parametrize("name", ["one", "another"])
+def test_what_a_killed_process_left_goes_with_the_next_writing(writer, tmp_path, name):
+    pytest.importorskip("fcntl")
+    write(tmp_path / name)
+    assert len(unfinished(tmp_path)) == 1, "it is alive"
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    assert len(unfinished(tmp_path)) == 1
+    write(tmp_path / name)
+    assert not unfinished(tmp_path) and (tmp_path / name).read_bytes() == b"whole"
+
+
+def test_a_living_writer_is_left_to_end(writer, tmp_path):
+    write(tmp_path / "one")
+    writer.communicate("")
+    assert writer.returncode == 0
+    assert (tmp_path / "one").read_bytes() == b"half" and os.listdir(tmp_path) == ["one"]
+
+
+def test_threads_leave_one_anothers_files(tmp_path):
+    with replacing(tmp_path / "one") as file:
+        other = threading.Thread(target=write, args=(tmp_path / "two",))
+        other.start()
+        other.join()
+        file.write(b"first")
+    assert (tmp_path / "one").read_bytes() == b"first" and (tmp_path / "two").read_bytes() == b"whole"
+    assert len(os.listdir(tmp_path)) == 2
+
+
+def test_a_file_that_vanishes_while_it_is_taken_is_made_again(tmp_path, monkeypatch):
+    """As when another process takes it for a dead one's between its making and its locking."""
+    fcntl = pytest.importorskip("fcntl")
+    lock, taken = fcntl.lockf, []
+
+    def late(file, how):
+        if not taken:
+            taken.append(Path(file.name))
+            taken[0].unlink()
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "lockf", late)
+    with opened_alone(tmp_path / "file", "wb"):
+        assert (tmp_path / "file").exists() and taken
+    taken.clear()
+
+    def refused(file, how):
+        if not taken:
+            taken.append(Path(file.name))
+            raise BlockingIOError
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "lockf", refused)
+    with begun(tmp_path / "more") as file:
+        assert taken and Path(file.name) != taken[0] and Path(file.name).exists()
+
+
+def test_a_system_without_locks_writes_as_well(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def none(*_):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "lockf", none)
+    with replacing(tmp_path / "one") as file:
+        write(tmp_path / "two")
+        file.write(b"first")
+    assert sorted(os.listdir(tmp_path)) == ["one", "two"]
+    monkeypatch.setattr("setclr.data.writing.fcntl", None)  # Windows
+    write(tmp_path / "one")
+    assert (tmp_path / "one").read_bytes() == b"whole" and len(os.listdir(tmp_path)) == 2
