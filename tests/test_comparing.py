@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import numpy_shifted
+from conftest import a_record, numpy_shifted
 from scipy import stats
 
 from setclr.evaluation.statistics import holm, paired
@@ -95,7 +95,7 @@ def test_what_cannot_be_tested_is_refused(call, message):
 def put(folder, name, seed, knn, linear=50.0, loss="InfoNCE(temperature=0.2)", **more):
     recipe = RECIPES["compare-photo-infonce"].to_dict() | {"loss": loss, "seed": seed, "lr": 0.003}
     measured = {"untrained": {"knn": 30.0}, "trained": {"knn": knn, "linear": linear}} if knn else {}
-    kept = {"recipe": recipe, "accuracy_percent": measured} | more
+    kept = a_record(recipe, accuracy_percent=measured, **more)
     (folder / f"{name}-seed{seed}.json").write_text(json.dumps(kept))
 
 

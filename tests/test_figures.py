@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 import coverage_page
 import pandas as pd
 import pytest
+from conftest import a_record
 
 from setclr import losses
 from setclr.cli import main
@@ -111,6 +112,6 @@ def test_the_coverage_page_says_run_small_once_there_are_records(tmp_path, monke
 
 def keep(folder, name, seed, measured, **changes):
     recipe = replace(SMALL_RECIPES[name], seed=seed, **changes).to_dict()
-    accuracy = {} if measured is None else {"trained": measured}
-    path = folder / f"{name}-seed{seed}.json"
-    path.write_text(json.dumps({"recipe": recipe, "accuracy_percent": accuracy}))
+    result = {"accuracy_percent": {"trained": measured}} if measured else {"diverged": "the loss became nan"}
+    kept = a_record(recipe, accuracy_percent={}) | result
+    (folder / f"{name}-seed{seed}.json").write_text(json.dumps(kept))

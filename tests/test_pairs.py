@@ -18,6 +18,7 @@ from setclr.data import ImageSet, paired, two_views
 from setclr.losses import InfoNCE
 from setclr.recipes import PUBLISHED, RECIPES, Recipe
 from setclr.reports.campaigns import campaign
+from setclr.reports.reading import read_record
 from setclr.reports.records import ours
 from setclr.training import Interrupted, load_run, pretrain
 from setclr.training.building import models_of
@@ -343,7 +344,7 @@ def test_a_row_of_table_1_runs_by_command_and_is_shown_beside_its_number(tmp_pat
         ["evaluate", str(tmp_path / "run"), "--record", str(record), "--protocol", "qare", "--device", "cpu"]
     )
     assert "matching" in capsys.readouterr().out
-    kept = json.loads(record.read_text())
+    kept = read_record(record)
     assert set(kept["accuracy_percent"]) == {"raw pixels", "untrained", "trained"}
     assert set(kept["accuracy_percent"]["trained"]) == {"matching"} and len(kept["history"]) == 2
     recipe = replace(RECIPES[row], encoder="conv4", epochs=2, batch=7, size=16)

@@ -23,6 +23,7 @@ from setclr.evaluation.probes import Falling, probe_on_views
 from setclr.evaluation.protocols import CENTRE, CROP, OWN, PROTOCOLS, OnFeatures, OnViews, protocol_of
 from setclr.recipes import RECIPES, Recipe
 from setclr.recipes.published import PUBLISHED
+from setclr.reports.reading import read_records
 from setclr.reports.records import ours, summary
 from setclr.reports.tables import evaluate, labelled
 from setclr.training.batches import Batches
@@ -313,8 +314,10 @@ def test_ours_stand_beside_the_published_only_where_the_protocol_is_the_same(tmp
     assert shown() == "-"
     record_of(folder, "right", RECIPES[name], 60.0, protocol="groco")
     assert shown() == "linear 60.0, knn10 30.0, knn20 31.0 (50 images)"
-    kept = [json.loads(path.read_text()) for path in folder.glob("*.json")]
-    assert ours(RECIPES[name], kept).startswith("linear 1.0,"), "records without the field are our own's"
+    kept, _ = read_records(folder)
+    assert ours(RECIPES[name], kept.values()).startswith("linear 1.0,"), (
+        "records without the field are our own's"
+    )
 
 
 def test_the_table_of_records_tells_protocols_apart(tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conftest import shifted
+from conftest import a_record, shifted
 
 from setclr import losses
 from setclr.cli import main
@@ -313,7 +313,7 @@ def test_ours_are_the_records_of_the_same_training(tmp_path, monkeypatch, capsys
     right = replace(RECIPES[name], data="folder:somewhere/cifar10")
 
     def keep(file, recipe, linear, pixels="JPEG q75", epochs=200, images=50000, **more):
-        kept = {"recipe": {**recipe.to_dict(), **more}, "epochs": epochs, "pixels": pixels}
+        kept = a_record({**recipe.to_dict(), **more}) | {"epochs": epochs, "pixels": pixels}
         kept["images"], kept["protocol"] = {"train": images, "test": 10000}, "qare"
         kept["accuracy_percent"] = {"trained": {"knn": 40.0, "linear": linear}}
         (tmp_path / "data" / "results" / f"{file}.json").write_text(json.dumps(kept))

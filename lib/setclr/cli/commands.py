@@ -3,7 +3,6 @@
 What a command computes with is imported in it, so that its help comes at once.
 """
 
-import json
 import shlex
 from contextlib import ExitStack
 from dataclasses import asdict, fields, replace
@@ -27,20 +26,23 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
     """
     from setclr.evaluation.protocols import protocol_of
     from setclr.recipes import PUBLISHED, RECIPES
+    from setclr.reports.reading import read_records
     from setclr.reports.records import ours
 
     exact = len(words) == 1 and words[0] in RECIPES
-    kept = [json.loads(path.read_text()) for path in sorted(Path("data/results").glob("*.json"))]
+    records, damaged = read_records(Path("data/results"))
     cells = []
     for name in words if exact else named(words):
         row = PUBLISHED.get(name)
         cells.append((name, str(row) if row else "", f"{row.paper}, {row.where}" if row else "",
-                      f"ours: {ours(RECIPES[name], kept, protocol_of(name))}"))  # fmt: skip
+                      f"ours: {ours(RECIPES[name], records.values(), protocol_of(name))}"))  # fmt: skip
     widths = [max(map(len, column)) for column in zip(*cells)]
     for line in cells:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
     if exact:
         describe(words[0])
+    for said in damaged:
+        print(f"left out: {said}")
 
 
 def describe(name: str) -> None:
@@ -214,8 +216,9 @@ def evaluate(
     """
     from setclr import training
     from setclr.checks import choice
+    from setclr.data.writing import replacing
     from setclr.evaluation import protocols
-    from setclr.reports import exports, pages, records, tables
+    from setclr.reports import pages, records, tables
     from setclr.training.devices import choose_device
     from setclr.training.distributed import joined, rank
 
@@ -225,7 +228,7 @@ def evaluate(
         own = choose_device(stack.enter_context(joined(device)))
         if all:
             pages.require_matplotlib()
-        file = stack.enter_context(exports.replacing(out)) if all and rank() == 0 else None
+        file = stack.enter_context(replacing(out)) if all and rank() == 0 else None
         train, test = tables.labelled(loaded.recipe, root, protocol)
         loaded.encoder.to(own), loaded.head.to(own)
         measured = tables.evaluate_all(loaded, train, test) if all else None
@@ -261,8 +264,8 @@ def embed(
     import numpy as np
 
     from setclr import training
+    from setclr.data.writing import replacing
     from setclr.evaluation import embed_folder
-    from setclr.reports.exports import replacing
     from setclr.training.devices import choose_device
 
     loaded = training.load_run(run)

@@ -22,6 +22,12 @@ WORTH_THREADS = 128 * 128  # pixels; smaller images spend their time in Python, 
 REDUCTIONS = (8, 4, 2)  # how much smaller than stored a JPEG can be decoded, at a fraction of the cost
 
 
+def shown(path: str | os.PathLike) -> str:
+    """A path for a message: in quotes and escaped where it has a newline or what else cannot be printed."""
+    text = os.fspath(path)
+    return text if text.isprintable() else repr(text)
+
+
 class Photographs:
     """N image files, to be used where a tensor (N, 3, H, W) uint8 would be: len, shape, indexing, split.
 

@@ -1,8 +1,7 @@
 """Many recipes, one after the other: train, evaluate, record, and go on where the last call stopped."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +10,9 @@ import pandas as pd
 from setclr import training
 from setclr.data import ImageSet
 from setclr.evaluation.matching import best_epoch
-from setclr.evaluation.protocols import OWN, protocol_named, protocol_of
+from setclr.evaluation.protocols import protocol_named, protocol_of
 from setclr.recipes.recipe import Recipe
+from setclr.reports.reading import read_record
 from setclr.reports.records import counted, describe_machine, record
 from setclr.reports.tables import evaluate, labelled
 from setclr.training.devices import choose_device
@@ -32,8 +32,8 @@ def campaign(
     All recipes with the first seed come first, so that runs can be compared whenever it is stopped. It may
     be killed at any moment: recipes with a record are skipped, unfinished runs go on, and the same call does
     what is left. Several may work on the same list: a run that another process is at is skipped. So is one
-    whose record or checkpoint is another recipe's, and one that diverges; the line says so. Where a recipe
-    leaves its precision to the machine, all its seeds take that of its first record.
+    whose record or checkpoint is damaged or another recipe's, and one that diverges; the line says so. Where
+    a recipe leaves its precision to the machine, all its seeds take that of its first record.
 
     Recipes go by name; the record is results/NAME-seedS.json, the run runs/NAME-seedS. Records keep `pixels`,
     their source, and `command`, which was given. Each is measured by the `protocol`; None: by that of its
@@ -113,13 +113,12 @@ def recorded(path: Path, recipe: Recipe, protocol: str) -> str:
     """What there is to say of the record of a run, "" where there is none."""
     if not path.exists():
         return ""
-    kept = json.loads(path.read_text())
     try:
-        stored, used = Recipe.from_dict(kept["recipe"]), kept.get("precision", "float32")
-        refuse_other_recipe(path, stored, recipe, "results", used)
+        kept = read_record(path)
+        refuse_other_recipe(path, Recipe.from_dict(kept["recipe"]), recipe, "results", kept["precision"])
     except ValueError as error:
         return str(error)
-    if (by := kept.get("protocol", OWN)) != protocol:
+    if (by := kept["protocol"]) != protocol:
         differ = f"protocol {by!r} there, {protocol!r} now"
         return f"{path}: holds a run measured otherwise ({differ}); choose another results=, or remove it"
     return RECORDED
@@ -136,5 +135,7 @@ def begun_otherwise(out: Path, recipe: Recipe) -> str:
 
 def precision_of(recipe: Recipe, results: Path, name: str) -> str:
     """The recipe's precision; for "auto" that of a seed that has been recorded, if one has."""
-    recorded = sorted(results.glob(f"{name}-seed*.json")) if recipe.precision == "auto" else []
-    return json.loads(recorded[0].read_text()).get("precision", "float32") if recorded else recipe.precision
+    for path in sorted(results.glob(f"{name}-seed*.json")) if recipe.precision == "auto" else []:
+        with suppress(ValueError):  # damaged, which is said when its seed's turn comes
+            return read_record(path)["precision"]
+    return recipe.precision

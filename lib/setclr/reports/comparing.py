@@ -1,13 +1,14 @@
 """Tables that compare losses by their records: means with spread, and all pairs with corrections."""
 
-import json
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from setclr.evaluation.statistics import holm, paired
 from setclr.recipes.knobs import knob, knob_value
+from setclr.reports.reading import read_record
 from setclr.reports.records import column_of
 
 METRICS = ("knn", "linear")
@@ -20,20 +21,22 @@ def read(folder: str | Path) -> pd.DataFrame:
     diverged), diverged, collapsed. A run collapsed if it diverged, or if the kNN accuracy of the trained
     encoder is not above that of its first weights.
 
-    Raises FileNotFoundError where the folder has no records; ValueError where a record's loss has no knob.
+    Raises FileNotFoundError where the folder has no records; ValueError where a record is damaged or its loss
+    has no knob.
     """
     rows = []
     for path in sorted(Path(folder).glob("*.json")):
-        kept = json.loads(path.read_text())
+        kept = read_record(path)
         recipe, diverged = kept["recipe"], "diverged" in kept
-        row = {"name": path.stem.rpartition("-seed")[0], "seed": recipe["seed"], "lr": recipe["lr"],
-               "knob": knob(recipe["loss"]).name, "value": knob_value(recipe["loss"]), "knn": float("nan"),
-               "linear": float("nan"), "diverged": diverged, "collapsed": diverged}  # fmt: skip
+        row: dict[str, Any] = {"name": path.stem.rpartition("-seed")[0], "seed": recipe["seed"]}
+        row |= {"lr": recipe["lr"], "knob": knob(recipe["loss"]).name, "value": knob_value(recipe["loss"])}
+        row |= {"knn": float("nan"), "linear": float("nan"), "diverged": diverged, "collapsed": diverged}
         if not diverged:
-            measured = kept["accuracy_percent"]
-            columns = {metric: column_of(measured["trained"], metric) for metric in METRICS}
-            row |= {metric: measured["trained"][column] for metric, column in columns.items()}
-            row["collapsed"] = row["knn"] <= measured["untrained"][columns["knn"]]
+            trained = kept["accuracy_percent"]["trained"]
+            columns = {metric: column_of(trained, metric) or metric for metric in METRICS}
+            row |= {metric: trained.get(column, row[metric]) for metric, column in columns.items()}
+            first = kept["accuracy_percent"].get("untrained", {})
+            row["collapsed"] = row["knn"] <= first.get(columns["knn"], float("nan"))
         rows.append(row)
     if not rows:
         raise FileNotFoundError(f"{folder}: no records there; setclr search FILTER makes some")

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from torch import nn
 
 from setclr.data import ImageSet
 from setclr.data.cameras import PAIRS
+from setclr.data.writing import replacing
 from setclr.evaluation.protocols import OWN
-from setclr.recipes.recipe import DEFAULTS, Recipe
-from setclr.reports.exports import replacing
+from setclr.recipes.recipe import Recipe
+from setclr.reports.reading import Record, read_records
 from setclr.training.run import Run
 
 SHOWN = (("raw pixels", "knn"), ("untrained", "knn"), ("trained", "knn"), ("trained", "linear"))
@@ -57,47 +59,41 @@ def record(
 
 def summary(folder: Path) -> str:
     """The records of a folder as a Markdown table; seeds of one recipe share a line, as mean ± spread.
-    Runs that diverged are left out.
+    Runs that diverged are left out; so are damaged records, and lines below the table say so.
 
     Raises FileNotFoundError where the folder holds no records.
     """
-    groups: dict[tuple, list[dict]] = {}
-    for path in sorted(folder.glob("*.json")):
-        kept = json.loads(path.read_text())
+    groups: dict[tuple, list[Record]] = {}
+    records, damaged = read_records(folder)
+    for kept in records.values():
         if "diverged" in kept:
             continue
-        recipe = tuple((k, v) for k, v in (DEFAULTS | kept["recipe"]).items() if k != "seed")
-        used = kept.get("precision", "float32")
-        protocol = kept.get("protocol", OWN)
-        key = (
-            recipe,
-            used,
-            tuple(kept["images"].items()),
-            kept["pixels"],
-            kept["machine"]["device"],
-            protocol,
-        )
+        recipe = tuple((k, v) for k, v in kept["recipe"].items() if k != "seed")
+        key = (recipe, kept["precision"], tuple(kept["images"].items()), kept["pixels"],
+               kept["machine"]["device"], kept["protocol"])  # fmt: skip
         groups.setdefault(key, []).append(kept)
-    if not groups:
+    if not groups and not damaged:
         raise FileNotFoundError(f"{folder}: no records there; setclr evaluate RUN --record FILE makes one")
     columns = ["data, images, pixels", "loss", "encoder, epochs, precision", "raw pixels", "untrained"]
     columns += ["**kNN**", "**linear**", "seeds", "training"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for (values, used, images, source, device, protocol), runs in groups.items():
-        said = dict(values)
+    for (fields, used, images, source, device, protocol), runs in groups.items():
+        said = dict(fields)
         name = "/".join(said["data"].removeprefix("folder:").split("/")[-2:])
         cells = [f"{name}, {dict(images)['train']}, {source}", said["loss"]]
         own = protocol == OWN
         cells.append(f"{said['encoder']}, {runs[0]['epochs']}, {used}" + ("" if own else f", by {protocol}"))
         for row, kind in SHOWN:
             column = column_of(runs[0]["accuracy_percent"].get(row, {}), kind)
-            cells.append(spread([run["accuracy_percent"][row][column] for run in runs]) if column else "-")
+            measured = [run["accuracy_percent"].get(row, {}) for run in runs]
+            values = [one[column] for one in measured if column in one]
+            cells.append(spread(values) if values else "-")
         cells.append(", ".join(str(run["recipe"]["seed"]) for run in runs))
         # The papers' rows train for hours beside other work, and their seconds are no speeds.
         seconds = f"up to {max(run['training_seconds'] for run in runs):.0f} s, " if own else ""
         cells.append(f"{seconds}{device}")
         lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join(lines + [f"\nLeft out: {said}" for said in damaged])
 
 
 def column_of(measured: dict[str, float], kind: str) -> str | None:
@@ -111,7 +107,7 @@ def spread(values: list[float]) -> str:
     return f"{x.mean():.1f}" + (f" ± {x.std():.1f}" if x.nunique() > 1 else "")
 
 
-def ours(recipe: Recipe, kept: list[dict], protocol: str = OWN) -> str:
+def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN) -> str:
     """Mean ± spread of the records of this recipe by this protocol with any seed and any folder of data, or
     "-".
 
@@ -119,8 +115,9 @@ def ours(recipe: Recipe, kept: list[dict], protocol: str = OWN) -> str:
     """
     groups: dict[tuple[int, bool, str], list[dict]] = {}
     for result in kept:
-        measured_alike = result.get("protocol", OWN) == protocol
-        if measured_alike and result["epochs"] == recipe.epochs and same_training(result["recipe"], recipe):
+        if "diverged" in result or result["protocol"] != protocol:
+            continue
+        if result["epochs"] == recipe.epochs and same_training(result["recipe"], recipe):
             source = (result["images"]["train"], result["pixels"] == "original", result["pixels"])
             groups.setdefault(source, []).append(result["accuracy_percent"]["trained"])
     if not groups:

@@ -1,0 +1,152 @@
+"""What is no whole record is named with its remedy by all that read records, and never a traceback."""
+
+import json
+import os
+from dataclasses import replace
+
+import pytest
+from conftest import a_record
+
+from setclr.cli import main
+from setclr.recipes import RECIPES
+from setclr.recipes.figures import FIGURES
+from setclr.reports.campaigns import campaign, precision_of
+from setclr.reports.comparing import read
+from setclr.reports.figures import frame
+from setclr.reports.reading import read_record
+from setclr.reports.records import summary
+
+NAME = "compare-photo-infonce"
+GOOD = a_record(RECIPES[NAME].to_dict())
+
+
+def without(field: str) -> dict:
+    """The record without a field, which may be one of a field: "recipe.loss"."""
+    kept = json.loads(json.dumps(GOOD))
+    *outer, last = field.split(".")
+    inside = kept
+    for key in outer:
+        inside = inside[key]
+    del inside[last]
+    return kept
+
+
+NEEDED = ["accuracy_percent", "epochs", "training_seconds", "images", "pixels", "recipe", "machine"]
+NEEDED += ["accuracy_percent.trained", "images.train", "recipe.loss", "machine.device"]
+OF_OTHER_KINDS = [
+    ({"accuracy_percent": []}, r"accuracy_percent must be dict, got \[\]"),
+    ({"accuracy_percent": {"trained": 3}}, "accuracy_percent.trained must be dict, got 3"),
+    ({"accuracy_percent": {"trained": {"knn": "high"}}}, "trained.knn must be .*, got 'high'"),
+    ({"epochs": "5"}, "epochs must be int, got '5'"),
+    ({"training_seconds": None}, "training_seconds must be .*, got None"),
+    ({"images": {"train": "many"}}, "images.train must be int"),
+    ({"pixels": 3}, "pixels must be str"),
+    ({"recipe": []}, "recipe must be dict"),
+    ({"recipe": {"loss": 3}}, "recipe.loss must be str"),
+    ({"recipe": {"loss": "InfoNCE()", "lr": "fast"}}, "recipe.lr must be .*, got 'fast'"),
+    ({"recipe": {"loss": "InfoNCE()", "new": [1]}}, r"recipe.new must be .*, got \[1\]"),
+    ({"machine": {"device": 0}}, "machine.device must be str"),
+    ({"protocol": 1}, "protocol must be str"),
+    ({"precision": ["bf16"]}, "precision must be str"),
+    ({"history": {}}, "history must be list"),
+    ({"history": [1]}, "history.0 must be dict, got 1"),
+    ({"diverged": True}, "diverged must be str"),
+]
+DAMAGED = [
+    (b"", "it is empty"),
+    (b" \n", "it is empty"),
+    (json.dumps(GOOD, indent=1)[:200].encode(), r"no JSON from line \d+ on"),
+    (b"\xff\xfe{}", "codec can't decode"),
+    (b"[" * 100_000, "recursion"),
+    (b"{}", "accuracy_percent is missing"),
+    (b"[]", r"the record must be dict, got \[\]"),
+    (b"null", "the record must be dict, got None"),
+    *((json.dumps(without(field)).encode(), f"{field} is missing") for field in NEEDED),
+    *((json.dumps(GOOD | other).encode(), words) for other, words in OF_OTHER_KINDS),
+]
+
+
+def put(folder, name, content):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_bytes(content)
+
+
+@pytest.mark.parametrize("content, words", DAMAGED)
+def test_a_damaged_record_is_named_with_the_field_and_the_remedy(content, words, tmp_path):
+    put(tmp_path, "x-seed0", content)
+    with pytest.raises(
+        ValueError, match=rf"x-seed0\.json is damaged or no record \(.*{words}.*remove it"
+    ) as error:
+        read_record(tmp_path / "x-seed0.json")
+    assert "Expecting value" not in str(error.value) and "\n" not in str(error.value)
+
+
+def test_what_is_no_file_is_no_record_and_nothing_waits_for_it(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "nowhere.json").symlink_to("nowhere.json")
+    for path in tmp_path.iterdir():
+        with pytest.raises(ValueError, match=f"{path.name} is damaged or no record"):
+            read_record(path)
+
+
+def test_older_records_are_read_with_what_they_lack(tmp_path):
+    older = without("precision") | {"recipe": {"loss": "InfoNCE()"}}
+    put(tmp_path, "x", json.dumps(older).encode())
+    kept = read_record(tmp_path / "x.json")
+    assert (kept["protocol"], kept["precision"], kept["recipe"]["seed"]) == ("setclr", "float32", 0)
+
+
+def test_a_table_leaves_out_the_damaged_and_says_so_at_its_end(tmp_path, capsys):
+    put(tmp_path, "good-seed0", json.dumps(GOOD).encode())
+    whole = summary(tmp_path)
+    for number, (content, _) in enumerate(DAMAGED):
+        put(tmp_path, f"bad{number:02}-seed0", content)
+    table, *said = summary(tmp_path).split("\n\n")
+    assert table.strip() == whole and len(said[0].splitlines()) + len(said[1:]) == len(DAMAGED)
+    main(["results", str(tmp_path)])
+    assert capsys.readouterr().out.count("Left out: ") == len(DAMAGED)
+
+
+def test_a_list_of_recipes_comes_in_full_beside_a_damaged_record(tmp_path, monkeypatch, capsys):
+    put(tmp_path / "data" / "results", "bad-seed0", b"")
+    monkeypatch.chdir(tmp_path)
+    main(["recipes", NAME])
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.startswith(NAME) and last.startswith("left out: data/results/bad-seed0.json is damaged")
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"null"])
+def test_a_campaign_reports_a_damaged_record_and_goes_on(content, tmp_path):
+    recipe = replace(RECIPES[NAME], seed=0)
+    put(tmp_path, "a-seed0", content)
+    put(tmp_path, "b-seed0", json.dumps(a_record(recipe.to_dict()) | {"epochs": 20}).encode())
+    said = list(campaign({"a": recipe, "b": recipe}, (0,), tmp_path / "runs", tmp_path))
+    assert "a-seed0.json is damaged" in said[0] and said[1] == "b-seed0: recorded before"
+    assert (tmp_path / "a-seed0.json").read_bytes() == content
+
+
+def test_seeds_take_the_precision_of_the_first_whole_record(tmp_path):
+    recipe = replace(RECIPES[NAME], precision="auto")
+    put(tmp_path, "a-seed0", b"")
+    assert precision_of(recipe, tmp_path, "a") == "auto"
+    put(tmp_path, "a-seed1", json.dumps(GOOD | {"precision": "bf16"}).encode())
+    assert precision_of(recipe, tmp_path, "a") == "bf16"
+
+
+def test_tables_for_claims_are_not_made_without_a_damaged_record(tmp_path):
+    figure, (_, rows) = next(iter(FIGURES.items()))
+    put(tmp_path, f"{next(iter(rows.values()))}-seed0", b"{}")
+    for reader in (read, lambda folder: frame(figure, folder)):
+        with pytest.raises(ValueError, match=r"seed0\.json is damaged"):
+            reader(tmp_path)
+
+
+def test_records_that_lack_a_row_or_a_column_are_read(tmp_path):
+    for seed, measured in enumerate(({"knn": 40.0}, {"linear": 41.0}, {})):
+        other = {"accuracy_percent": {"trained": measured}}
+        recipe = RECIPES[NAME].to_dict() | {"seed": seed}
+        put(tmp_path, f"x-seed{seed}", json.dumps(a_record(recipe, **other)).encode())
+    assert "| 40.0 |" in summary(tmp_path)
+    table = read(tmp_path)
+    assert table["knn"].isna().tolist() == [False, True, True] and not table["collapsed"].any()
