@@ -2,6 +2,8 @@
 
 import json
 import os
+import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -105,7 +107,7 @@ def test_data_takes_root_and_size(monkeypatch, capsys):
     asked, load = [], data.load
     monkeypatch.setattr(data, "load", lambda *args: asked.append(args) or load())
     main(["data", "folder:x", "--root", "elsewhere", "--size", "48"])
-    assert [(name, str(root), split, size) for name, root, split, size in asked] == [
+    assert [(name, str(root), split, size) for name, root, split, size, *_ in asked] == [
         ("folder:x", "elsewhere", "train", 48),
         ("folder:x", "elsewhere", "test", 48),
     ]
@@ -222,6 +224,65 @@ def test_misspelt_words_get_a_line_with_the_nearest(arguments, message, capsys):
         main(arguments)
     assert "\n" not in str(error.value) and "─" not in str(error.value)
     assert capsys.readouterr() == ("", "")
+
+
+HOSTILE = r"""
+pretrain | pretrain --help-me | pretrain photo-infonce | pretrain photo-infonce --lr abc
+pretrain photo-infonce --out | pretrain photo-infonce --out x --lr abc | pretrain photo-infonce --out x --lr
+pretrain photo-infonce --out x --compiled maybe | pretrain photo-infonce --out x more
+pretrain photo-infonce --out x --resume maybe | pretrain photo-infonce --out x --images=-3x
+pretrain photo-infonce --out x --optimiser "" | pretrain photo-infonce --out x --lr nan | pretrain "" --out x
+campaign | campaign "" | campaign "" --seeds | campaign - | campaign @0 | campaign photo@ | campaign a b
+campaign photo --seeds 1.5 | campaign photo --lr | campaign photo --lr fast | campaign -- --x
+campaign photo-infonce --protocol simclr
+search | search "" | search --all x y | search photo --seeds x | search qare-table9 --device warp
+evaluate | evaluate nowhere | evaluate x y | evaluate x --al | evaluate x --record | evaluate x --lr 3
+embed | embed x | embed nowhere nowhere | embed x y --batch many | embed x y --size "\n" | embed x y z
+export | export x --out | export nowhere | export x "--\x1b[31mred"
+results nowhere | results a b | results --x | data --size big | data --root | data x --verify maybe
+data cifra10 | data folder:nowhere | data pairs:nowhere | data "" | data "cifar10\ncifar10"
+recipes --x | recipes zzz | -x | -- | "\n" | PRETRAIN | "pretrain photo-infonce" | help
+"""
+
+
+@pytest.mark.parametrize(
+    "line", [one.strip() for one in HOSTILE.replace("\n", "|").split("|") if one.strip()]
+)
+def test_whatever_is_typed_wrong_gets_one_line_and_a_status(line, monkeypatch, tmp_path, capsys):
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    words = [word.encode().decode("unicode_escape") for word in shlex.split(line)]
+    monkeypatch.setattr(sys, "argv", ["setclr", *words])
+    with pytest.raises(SystemExit) as stopped:
+        run()
+    said = str(stopped.value.code)
+    assert said.startswith("setclr: ") and said.isprintable() and len(said) > 20
+    assert "; ;" not in said and ": ;" not in said and "helptext" not in said
+    assert capsys.readouterr() == ("", "") and not list(tmp_path.iterdir())
+
+
+def test_in_a_terminal_it_is_one_line_without_colours_too():
+    reading, terminal = pty.openpty()
+    command = [sys.executable, "-m", "setclr", "data", "--size", "big"]
+    ended = subprocess.run(command, stdout=terminal, stderr=terminal, env=os.environ | {"TERM": "xterm"})
+    os.close(terminal)
+    said = os.read(reading, 10_000).decode()
+    os.close(reading)
+    assert ended.returncode == 1 and said.startswith("setclr: data: Error parsing --size: ")
+    assert said.count("\n") == 1 and "\x1b" not in said and "│" not in said
+
+
+@pytest.mark.parametrize("command", ["campaign", "search"])
+@pytest.mark.parametrize("filter", [[], [""], ["-"], ["@0,1"]])
+def test_all_recipes_are_started_only_when_all_are_asked_for(command, filter, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(reports, command, lambda *given: asked.append(given) or [])
+    seeds = 2 if filter == ["@0,1"] else 3
+    with pytest.raises(ValueError, match=rf"all {len(RECIPES)}: {seeds * len(RECIPES)} runs; .*add --all"):
+        main([command, *filter, "--seeds", "3", "4", "5"])
+    assert not asked
+    main([command, *filter, "--all"])
+    assert len(asked[0][0]) == len(RECIPES)
 
 
 def test_a_campaign_as_it_is_typed(monkeypatch, tmp_path, capsys):

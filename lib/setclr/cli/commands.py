@@ -65,19 +65,23 @@ def describe(name: str) -> None:
             print(f"  {figure}, in small: {note}")
 
 
-def data(names: Names = (), /, root: Root = Path("data"), size: int | None = None) -> None:
+def data(
+    names: Names = (), /, root: Root = Path("data"), size: int | None = None, verify: bool = False
+) -> None:
     """List the data sets, or load some and describe them.
 
     Args:
         size: Side in pixels to which a folder's images are resized and cropped; None leaves them.
+        verify: Decode every image file once and name those that are damaged, before a training meets them.
     """
     from setclr import data
 
     if not names:
         print("\n".join(data.NAMES))
     for name in names:
+        streamed = verify and (name.startswith(data.FOLDER) or name in data.TREES)
         for split in ("train", "test"):
-            print(f"{name} {split}: {data.load(name, root, split, size)!r}")
+            print(f"{name} {split}: {data.load(name, root, split, size, streamed or None, verify)!r}")
 
 
 def pretrain(
@@ -122,8 +126,9 @@ def pretrain(
 
 
 def campaign(
-    filter: Annotated[str, arg(metavar="FILTER")],
+    filter: Annotated[str, arg(metavar="FILTER")] = "",
     /,
+    all: bool = False,
     seeds: tuple[int, ...] = (0, 1, 2),
     runs: Path = Path("data/runs"),
     results: Path = Path("data/results"),
@@ -146,6 +151,7 @@ def campaign(
     Args:
         filter: Recipes whose names have this text in them; a whole name is that recipe alone. TEXT@0,2 takes
             these seeds and not --seeds.
+        all: Needed where the filter takes all recipes there are.
         seeds: Every recipe is trained with each of these.
         runs: Folder of the runs.
         results: Folder of the records.
@@ -158,15 +164,16 @@ def campaign(
 
     wanted = {"data": data, "epochs": epochs, "batch": batch, "lr": lr}
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-    names, seeds = filtered(filter, seeds)
+    names, seeds = filtered(filter, seeds, all)
     chosen = {name: replace(RECIPES[name], **changes) for name in names}
     for line in campaign(chosen, seeds, runs, results, root, device, pixels, typed, protocol):
         print(line, flush=True)
 
 
 def search(
-    filter: Annotated[str, arg(metavar="FILTER")],
+    filter: Annotated[str, arg(metavar="FILTER")] = "",
     /,
+    all: bool = False,
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
     runs: Path = Path("data/runs/search"),
     results: Path = Path("data/results/search"),
@@ -182,6 +189,7 @@ def search(
 
     Args:
         filter: As in `setclr campaign`.
+        all: As there.
         seeds: Of the runs with the best settings.
         runs: Folder of the runs.
         results: Folder of the records; those of the search lie in its folder trials.
@@ -189,7 +197,7 @@ def search(
     from setclr.recipes import RECIPES
     from setclr.reports import search
 
-    names, seeds = filtered(filter, seeds)
+    names, seeds = filtered(filter, seeds, all)
     wanted = {name: RECIPES[name] for name in names}
     for line in search(wanted, seeds, runs, results, root, device, typed):
         print(line, flush=True)

@@ -30,8 +30,11 @@ def named(words: tuple[str, ...]) -> list[str]:
     return names
 
 
-def filtered(filter: str, seeds: tuple[int, ...]) -> tuple[list[str], tuple[int, ...]]:
-    """The recipes and seeds that a campaign's filter takes. Raises ValueError if there are none."""
+def filtered(
+    filter: str, seeds: tuple[int, ...], all_of_them: bool = False
+) -> tuple[list[str], tuple[int, ...]]:
+    """The recipes and seeds that a campaign's filter takes. Raises ValueError if there are none, or if these
+    are all recipes and nobody has asked for `all_of_them`."""
     from setclr.recipes import RECIPES
 
     text, at, own = filter.partition("@")
@@ -39,4 +42,8 @@ def filtered(filter: str, seeds: tuple[int, ...]) -> tuple[list[str], tuple[int,
         if not all(seed.isdecimal() for seed in own.split(",")):
             raise ValueError(f"filter must end with its seeds, NAME@0,1,2, got {filter!r}")
         seeds = tuple(map(int, own.split(",")))
-    return [text] if text in RECIPES else named((text,)), seeds
+    names = [text] if text in RECIPES else named((text,))
+    if len(names) == len(RECIPES) and not all_of_them:
+        took = f"got {filter!r}, which takes all {len(names)}: {len(names) * len(seeds)} runs"
+        raise ValueError(f"filter must take some of the recipes, {took}; name some, or add --all")
+    return names, seeds

@@ -4,6 +4,7 @@ import inspect
 import io
 import re
 import shlex
+import warnings
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from dataclasses import field, fields, make_dataclass
@@ -46,6 +47,8 @@ def command(words: list[str]) -> Callable[[], None]:
     later.__doc__ = function.__doc__
     later.__annotations__ = {key: one.annotation for key, one in parameters.items()}
     later.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    # `data` refuses such images with a line; Pillow's warning before it would be two more.
+    warnings.filterwarnings("ignore", "Image size .* could be decompression bomb")
     complaint = io.StringIO()
     try:
         with redirect_stderr(complaint):
@@ -57,10 +60,15 @@ def command(words: list[str]) -> Callable[[], None]:
 
 
 def one_line(box: str) -> str:
-    """What tyro says in a box, drawn with lines or with - and |, as a line."""
-    lines = [line.strip("│╭╮╰╯|+ ") for line in box.splitlines()[1:-1]]
-    said = " ".join(";" if set(line) <= {"─", "-"} else line for line in lines).replace(" ;", ";")
-    return re.sub(r"; For full helptext, (run|see):? (.*)", r"; \2 lists all options", said)
+    """What tyro says in a box, drawn with lines or with - and |, coloured in a terminal, as a line. What it
+    repeats of the help is left out."""
+    lines = re.sub(r"\x1b\[[\d;]*m", "", box).splitlines()[1:-1]
+    lines = [line.strip("│╭╮╰╯|+ ") for line in lines]
+    parts = "\n".join("\f" if line and set(line) <= {"─", "-"} else line for line in lines).split("\f")
+    said = [" ".join(part.partition("Got errors:")[0].split()) for part in parts]
+    text = "; ".join(part for part in said if part and not part.startswith("Argument helptext:"))
+    text = re.sub(r"For full helptext, (run|see):? (.*)", r"\2 lists all options", text)
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 def recipe_fields(words: list[str]) -> type:

@@ -15,7 +15,7 @@ from PIL import Image
 
 from setclr import checks
 from setclr.data.folders import Loaded
-from setclr.data.photographs import Photographs
+from setclr.data.photographs import Photographs, shown
 
 PAIRS = "pairs:"
 LEAST = 14  # things; 15 % of fewer are not two
@@ -47,7 +47,8 @@ def two_cameras(root: Path, split: str, size: int | None) -> Loaded:
     files = [{path.name: path for path in visible(folder)} for folder in folders]
     for name in sorted(files[0].keys() ^ files[1].keys()):
         there, missing = folders if name in files[0] else folders[::-1]
-        raise ValueError(f"{there / name} has no partner {missing / name}; add that picture, or remove this")
+        said = f"{shown(there / name)} has no partner {shown(missing / name)}"
+        raise ValueError(f"{said}; add that picture, or remove this")
     names = sorted(files[0])
     if len(names) < LEAST:
         said = f"{root} must hold at least {LEAST} things for its splits, got {len(names)}"
@@ -57,7 +58,7 @@ def two_cameras(root: Path, split: str, size: int | None) -> Loaded:
     chosen = [names[i] for i in (order[-test:] if split == "test" else order[:-test])]
     paths = [inside[name] for inside in files for name in chosen]
     images = (Photographs(paths) if size is None else Upright(paths, size))[:]
-    return images, torch.arange(len(chosen)).repeat(2), tuple(chosen)
+    return images, torch.arange(len(chosen)).repeat(2), tuple(map(shown, chosen))
 
 
 def camera_folders(root: Path) -> list[Path]:
@@ -67,7 +68,7 @@ def camera_folders(root: Path) -> list[Path]:
         raise FileNotFoundError(f"{root} is no folder; {needed}")
     found = visible(root)
     if len(found) != 2 or not all(path.is_dir() for path in found):
-        got = ", ".join(path.name for path in found[:5]) or "nothing"
+        got = ", ".join(shown(path.name) for path in found[:5]) or "nothing"
         raise ValueError(f"{root} must hold two folders and nothing else, got {len(found)}: {got}; {needed}")
     return found
 

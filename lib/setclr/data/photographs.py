@@ -2,6 +2,7 @@
 
 import math
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -123,20 +124,23 @@ class Photographs:
         _each(fill, range(len(chosen)), threads)
         return out
 
-    def verify(self, most: int = 5) -> None:
-        """Open every file's header, without decoding: minutes for a million files, but only once.
+    def verify(self, most: int = 5, decode: bool = False) -> None:
+        """Open every file's header: minutes for a million files, but only once. Or `decode` them all, which
+        takes as long as an epoch's reading and also finds those that are truncated.
 
         A note in the user's cache keeps that these files, of these sizes and times, are good.
-        Raises ValueError, naming the first `most` that are no images. A truncated file is named when decoded.
+        Raises ValueError, naming the first `most` that are no images.
         """
-        note = self._note()
+        note = self._note("decoded" if decode else "verified")
         if note and note.exists():
             return
         bad: list[str] = []
 
         def complaint(i: int) -> str:
             try:
-                self.sides(i)
+                with self.opened(i) as image:
+                    if decode:
+                        image.load()
             except ValueError as error:
                 return str(error)
             return ""
@@ -153,7 +157,7 @@ class Photographs:
                 note.parent.mkdir(parents=True, exist_ok=True)
                 note.touch()
 
-    def _note(self) -> Path | None:
+    def _note(self, kind: str) -> Path | None:
         """The file that says that these are good; None where it has no place, or one of these is missing."""
         try:
             cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -163,7 +167,7 @@ class Photographs:
                 digest.update(repr((path, found.st_size, found.st_mtime_ns)).encode())
         except (OSError, RuntimeError):
             return None
-        return cache / "setclr" / "verified" / digest.hexdigest()
+        return cache / "setclr" / kind / digest.hexdigest()
 
     def _chosen(self, index: Any) -> Tensor:
         return torch.arange(len(self))[index]
@@ -183,11 +187,19 @@ class Photographs:
                     raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
                 yield image
         except Exception as error:  # Pillow's decoders raise whatever the damage leads them to
-            said = f"{self.path(i)} is no image that can be read ({error}); remove or replace it"
+            said = f"{shown(self.path(i))} is no image that can be read ({error}); remove or replace it"
             raise ValueError(said) from error
 
     def open(self, i: int) -> Image.Image:
-        return Image.open(self.path(i))
+        path = self.path(i)
+        if not stat.S_ISREG(os.stat(path).st_mode):  # reading from a pipe would wait for its writer
+            raise ValueError("it is a folder, a pipe or a device")
+        image = Image.open(path)
+        limit, count = Image.MAX_IMAGE_PIXELS, math.prod(image.size)
+        if limit and count > limit:  # of which Pillow only warns: a small file can unpack to this
+            image.close()
+            raise ValueError(f"it has {count:,} pixels, and more than {limit:,} are refused; shrink it")
+        return image
 
     def sides(self, i: int) -> tuple[int, int]:
         """Width and height in pixels."""
@@ -205,8 +217,8 @@ class Photographs:
             centre = (left, top, left + side, top + side)
             picture = picture.resize((self.size,) * 2, Image.Resampling.BILINEAR, centre)
         elif (height, width) != self.shape[2:]:
-            first = f"{self.path(0)} of {self.shape[3]}x{self.shape[2]} pixels"
-            got = f"{first} and {self.path(i)} of {width}x{height}"
+            first = f"{shown(self.path(0))} of {self.shape[3]}x{self.shape[2]} pixels"
+            got = f"{first} and {shown(self.path(i))} of {width}x{height}"
             raise ValueError(f"images must be of one size, got {got}; load them with size=")
         return np.asarray(picture).transpose(2, 0, 1)
 

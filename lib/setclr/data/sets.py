@@ -81,6 +81,7 @@ def load(
     split: str = "train",
     size: int | None = None,
     stream: bool | None = None,
+    verify: bool = False,
 ) -> ImageSet:
     """A data set by name.
 
@@ -107,6 +108,8 @@ def load(
             becomes half of it, as people are cut out for matching, and nothing is cropped.
         stream: for image files only. True leaves them on disk, as Photographs that decode on request; False
             decodes all now; None does so if that takes 8 GB at most.
+        verify: decode once, now, what is left on disk: a truncated file is named before the training, not in
+            it, and the next call finds a note that these files are good.
 
     Raises:
         ValueError: an argument, file or folder is not as it must be. The message names a bad file to delete.
@@ -114,6 +117,7 @@ def load(
         ConnectionError: a set is neither there nor to be downloaded; the message says what to put where.
     """
     checks.choice("split", split, [*patches.SPLITS, *([UNLABELLED] if name == "stl10" else [])])
+    checks.boolean("verify", verify)
     if stream is not None:
         checks.boolean("stream", stream)
     if isinstance(name, str) and name.startswith(PAIRS):
@@ -124,9 +128,14 @@ def load(
     if is_folder or name in TREES:
         if size is not None:
             checks.integer("size", size, least=1)
-        if not is_folder:
-            return ImageSet(*folders.tree(name, Path(root), split, size, stream))
-        return ImageSet(*folders.folder(Path(name.removeprefix(FOLDER)).expanduser(), split, size, stream))
+        if is_folder:
+            place = Path(name.removeprefix(FOLDER)).expanduser()
+            found = ImageSet(*folders.folder(place, split, size, stream))
+        else:
+            found = ImageSet(*folders.tree(name, Path(root), split, size, stream))
+        if verify:
+            found.source.verify(decode=True)
+        return found
     checks.choice("name", name, NAMES)
     for argument, value in (("size", size), ("stream", stream)):
         if value is not None:

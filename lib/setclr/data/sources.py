@@ -29,7 +29,7 @@ class InMemory:
     def split(self, batch: int) -> Iterable[Tensor]:
         return self.images.split(batch)
 
-    def verify(self) -> None:
+    def verify(self, decode: bool = False) -> None:
         """Nothing can be wrong with the files of what has been decoded."""
 
     def to(self, device: torch.device) -> "InMemory":
@@ -59,9 +59,9 @@ class InFiles:
     def split(self, batch: int) -> Iterator[Tensor]:
         return self.images.split(batch)
 
-    def verify(self) -> None:
+    def verify(self, decode: bool = False) -> None:
         """Raises ValueError where a file is no image (`Photographs.verify`)."""
-        self.images.verify()
+        self.images.verify(decode=decode)
 
     def to(self, device: torch.device) -> "InFiles":
         """Itself: files stay where they are, and views are made on the device."""

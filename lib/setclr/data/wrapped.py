@@ -34,7 +34,7 @@ class WrappedImages(Photographs):
         image = item[0] if isinstance(item, tuple | list) else item
         return image.copy() if isinstance(image, Image.Image) else Image.fromarray(pixels(image))
 
-    def verify(self, most: int = 5) -> None:
+    def verify(self, most: int = 5, decode: bool = False) -> None:
         """Nothing is read in advance."""
 
 
