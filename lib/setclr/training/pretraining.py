@@ -111,7 +111,7 @@ def images_of(recipe: Recipe, root: str | Path, given: data.ImageSet | None = No
     if data.is_paired(recipe.data) and given is None:
         kept, _ = data.split_pairs(data.two_views(images))
         images = data.paired(kept, "together" if recipe.data == data.STEREO else "apart")
-    if recipe.images:
+    if recipe.images and len(images) > 1:  # `Batches` refuses a single one
         integer("images", recipe.images, least=2, most=len(images), hint=f"{recipe.data} has {len(images)}")
         images = images.sample(recipe.images)
     return images
