@@ -28,7 +28,7 @@ from setclr.evaluation.protocols import PROTOCOLS, OnFeatures
 from setclr.recipes import Recipe
 from setclr.reports import pictures
 from setclr.reports import tables as report
-from setclr.reports.pages import page
+from setclr.reports.pages import nowhere, page
 from setclr.reports.tables import augmented_pairs, evaluate, evaluate_all
 from setclr.training import load_run
 from setclr.training.distributed import joined
@@ -115,6 +115,37 @@ def test_the_page_stands_alone_and_every_picture_has_a_sentence(tmp_path, monkey
                  "CPU"):  # fmt: skip
         assert said in seen.text, said
     assert "last_norm" not in seen.text and "temperature=0.07" not in seen.text
+
+
+def test_the_page_names_nobodys_folders(tmp_path, monkeypatch):
+    """Run, record, root and data set lie in absolute folders, and are named by their last names alone."""
+    monkeypatch.setattr("sklearn.manifold.TSNE", FirstTwo)
+    images, out = tmp_path / "my images", tmp_path / "runs" / "a run"
+    for split, n in (("train", 60), ("val", 30)):
+        some = made(n, ("ant", "bee", "cat"))
+        for i, (image, label) in enumerate(zip(some.images, some.labels)):
+            folder = images / split / some.classes[label]
+            folder.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(image.permute(1, 2, 0).numpy()).save(folder / f"{i}.png")
+    a_run(replace(RECIPE, data=f"folder:{images}", view_size=16, batch=20)).save(out)
+    words = ["--root", str(tmp_path / "sets"), f"--record={tmp_path / 'results' / 'r.json'}", "--device=cpu"]
+    main(["evaluate", str(out), "--all", *words])
+    html = (out / "report.html").read_text()
+    assert str(tmp_path) not in html and str(Path.home()) not in html and str(Path.cwd()) not in html
+    text = Seen(html).text
+    assert "folder:my images: 60 training" in text
+    assert "evaluate 'a run' --all --root sets --record=r.json --device=cpu" in text
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("/a/b c/d", "d"), ("folder:/a/b/", "folder:b"), ("--out=/a/b", "--out=b"), ("~/x/y", "y"), ("/", ""),
+        ("--data=folder:/a/b", "--data=folder:b"), ("data/runs/x", "data/runs/x"), ("1/2", "1/2"),
+    ],
+)  # fmt: skip
+def test_of_an_absolute_path_the_last_name_stays(text, said):
+    assert nowhere(text) == said
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
 """One run on one page: what was trained, what it is worth, and pictures.
 
-HTML without scripts or links to other files, so that it can be sent; its text is in `page.html`.
+HTML without scripts, links to other files or the names of anybody's folders, so that it can be sent; its
+text is in `page.html`.
 """
 
 import base64
+import re
+import shlex
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,6 +39,8 @@ def page(
     templates.trim_blocks = templates.lstrip_blocks = True
     templates.filters |= {"thousands": "{:,}".format, "decimal": "{:.1f}".format}
     templates.filters["base64"] = lambda png: base64.b64encode(png).decode()
+    templates.filters["nowhere"] = nowhere
+    command = shlex.join(map(nowhere, shlex.split(command)))
     return templates.get_template("page.html").render(
         name=name, run=run, recipe=run.recipe, train=train, test=test, measured=measured,
         table=measured.table, source=source, command=command, machine=machine, version=setclr.__version__,
@@ -67,6 +72,11 @@ def changed_fields(recipe: Recipe) -> list[str]:
     """The recipe's other fields that are not the defaults."""
     values = recipe.to_dict().items()
     return [f"{name}={x!r}" for name, x in values if name not in SAID and x != DEFAULTS[name]]
+
+
+def nowhere(text: str) -> str:
+    """The text with the last name alone of an absolute path that it is, or that follows a : or an =."""
+    return re.sub(r"(^|[:=])([/~].*)", lambda found: found[1] + Path(found[2]).name, text, flags=re.DOTALL)
 
 
 def require_matplotlib() -> None:
