@@ -14,7 +14,7 @@ import torch.multiprocessing as mp
 from conftest import shifted
 
 from setclr import data
-from setclr.cli import commands
+from setclr.cli import options
 from setclr.data import ImageSet
 from setclr.recipes import COMPARED, RECIPES
 from setclr.reports import campaigns
@@ -215,13 +215,13 @@ def test_a_campaign_does_not_trust_what_was_so_before_it_had_the_lock(tmp_path, 
     ],
 )
 def test_a_whole_name_is_that_recipe_alone_and_a_filter_may_end_with_its_seeds(filter, names, seeds):
-    assert commands.filtered(filter, (7,)) == (names, seeds)
+    assert options.filtered(filter, (7,)) == (names, seeds)
 
 
 @pytest.mark.parametrize("filter", ["photo@", "photo@one", "photo@0,-1"])
 def test_seeds_that_are_none_are_refused(filter):
     with pytest.raises(ValueError, match=f"filter must end with its seeds, NAME@0,1,2, got '{filter}'"):
-        commands.filtered(filter, (0,))
+        options.filtered(filter, (0,))
 
 
 LIST = Path(__file__).resolve().parent.parent / "data" / "campaign.txt"
@@ -230,7 +230,7 @@ LIST = Path(__file__).resolve().parent.parent / "data" / "campaign.txt"
 @pytest.mark.skipif(not LIST.exists(), reason="there is no list of runs")
 def test_the_list_of_runs_holds_the_column_and_what_stands_beside_it_with_three_seeds_each():
     lines = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
-    runs = [(name, seed) for line in lines for name in [commands.filtered(line, ())] for seed in name[1]]
+    runs = [(name, seed) for line in lines for name in [options.filtered(line, ())] for seed in name[1]]
     runs = [(names[0], seed) for (names, _), seed in runs if len(names) == 1]
     rows = ("simclr", "simclr+qare", "supervised", "random", "deepcluster", "rotationnet", "deepinfomax")
     column = [f"qare-table2-conv4-cifar10-{row}" for row in rows]

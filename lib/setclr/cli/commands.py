@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import arg
 
-from setclr.cli.options import PROTOCOLS, SETS, Compiled, Device, Names, Pixels, Root, Run, filtered, named
+from setclr.cli import options
 
 if TYPE_CHECKING:
     from setclr.recipes import Recipe
@@ -32,7 +32,7 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
     exact = len(words) == 1 and words[0] in RECIPES
     records, damaged = read_records(Path("data/results"))
     cells = []
-    for name in words if exact else named(words):
+    for name in words if exact else options.named(words):
         row = PUBLISHED.get(name)
         cells.append((name, str(row) if row else "", f"{row.paper}, {row.where}" if row else "",
                       f"ours: {ours(RECIPES[name], records.values(), protocol_of(name))}"))  # fmt: skip
@@ -66,7 +66,11 @@ def describe(name: str) -> None:
 
 
 def data(
-    names: Names = (), /, root: Root = Path("data"), size: int | None = None, verify: bool = False
+    names: options.Names = (),
+    /,
+    root: options.Root = Path("data"),
+    size: int | None = None,
+    verify: bool = False,
 ) -> None:
     """List the data sets, or load some and describe them.
 
@@ -88,11 +92,11 @@ def pretrain(
     recipe: Annotated[str, arg(metavar="RECIPE")],
     /,
     out: Path,
-    root: Root = Path("data"),
-    device: Device = None,
+    root: options.Root = Path("data"),
+    device: options.Device = None,
     resume: bool = True,
     workers: int | None = None,
-    compiled: Compiled = "auto",
+    compiled: options.Compiled = "auto",
     deterministic: bool = False,
     tensorboard: bool = False,
     *,
@@ -126,22 +130,20 @@ def pretrain(
 
 
 def campaign(
-    filter: Annotated[str, arg(metavar="FILTER")] = "",
+    filter: options.Filter = "",
     /,
-    all: bool = False,
+    all: options.All = False,
     seeds: tuple[int, ...] = (0, 1, 2),
-    runs: Path = Path("data/runs"),
+    runs: options.Runs = Path("data/runs"),
     results: Path = Path("data/results"),
-    root: Root = Path("data"),
-    device: Device = None,
-    pixels: Pixels = "original",
-    data: Annotated[str | None, arg(help=f"Another data set for all of them: {SETS}.")] = None,
-    epochs: int | None = None,
-    batch: int | None = None,
-    lr: float | None = None,
-    protocol: Annotated[
-        str | None, arg(help=f"{PROTOCOLS}; None: that of the recipe's paper, or setclr.")
-    ] = None,
+    root: options.Root = Path("data"),
+    device: options.Device = None,
+    pixels: options.Pixels = "original",
+    data: Annotated[str | None, arg(help=f"Another data set for all of them: {options.SETS}.")] = None,
+    epochs: Annotated[int | None, options.INSTEAD] = None,
+    batch: Annotated[int | None, options.INSTEAD] = None,
+    lr: Annotated[float | None, options.INSTEAD] = None,
+    protocol: options.OfPaper = None,
     *,
     typed: str,
 ) -> None:
@@ -149,36 +151,29 @@ def campaign(
     share the work.
 
     Args:
-        filter: Recipes whose names have this text in them; a whole name is that recipe alone. TEXT@0,2 takes
-            these seeds and not --seeds.
-        all: Needed where the filter takes all recipes there are.
         seeds: Every recipe is trained with each of these.
-        runs: Folder of the runs.
         results: Folder of the records.
-        epochs: Instead of the recipes' own.
-        batch: Instead of the recipes' own.
-        lr: Instead of the recipes' own.
     """
     from setclr.recipes import RECIPES
     from setclr.reports import campaign
 
     wanted = {"data": data, "epochs": epochs, "batch": batch, "lr": lr}
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-    names, seeds = filtered(filter, seeds, all)
+    names, seeds = options.filtered(filter, seeds, all)
     chosen = {name: replace(RECIPES[name], **changes) for name in names}
     for line in campaign(chosen, seeds, runs, results, root, device, pixels, typed, protocol):
         print(line, flush=True)
 
 
 def search(
-    filter: Annotated[str, arg(metavar="FILTER")] = "",
+    filter: options.Filter = "",
     /,
-    all: bool = False,
+    all: options.All = False,
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
-    runs: Path = Path("data/runs/search"),
+    runs: options.Runs = Path("data/runs/search"),
     results: Path = Path("data/results/search"),
-    root: Root = Path("data"),
-    device: Device = None,
+    root: options.Root = Path("data"),
+    device: options.Device = None,
     *,
     typed: str,
 ) -> None:
@@ -188,30 +183,27 @@ def search(
     several at once share the work.
 
     Args:
-        filter: As in `setclr campaign`.
-        all: As there.
         seeds: Of the runs with the best settings.
-        runs: Folder of the runs.
         results: Folder of the records; those of the search lie in its folder trials.
     """
     from setclr.recipes import RECIPES
     from setclr.reports import search
 
-    names, seeds = filtered(filter, seeds, all)
+    names, seeds = options.filtered(filter, seeds, all)
     wanted = {name: RECIPES[name] for name in names}
     for line in search(wanted, seeds, runs, results, root, device, typed):
         print(line, flush=True)
 
 
 def evaluate(
-    run: Run,
+    run: options.Run,
     /,
-    root: Root = Path("data"),
-    device: Device = None,
+    root: options.Root = Path("data"),
+    device: options.Device = None,
     record: Path | None = None,
     all: bool = False,
-    pixels: Pixels = "original",
-    protocol: Annotated[str, arg(help=f"How it is measured: {PROTOCOLS}.")] = "setclr",
+    pixels: options.Pixels = "original",
+    protocol: Annotated[str, arg(help=f"How it is measured: {options.PROTOCOLS}.")] = "setclr",
     *,
     typed: str,
 ) -> None:
@@ -253,12 +245,12 @@ def evaluate(
 
 
 def embed(
-    run: Run,
+    run: options.Run,
     folder: Annotated[Path, arg(metavar="FOLDER")],
     /,
     out: Path | None = None,
     size: int | None = None,
-    device: Device = None,
+    device: options.Device = None,
     batch: int = 256,
 ) -> None:
     """Write the features of your own images to an .npz file: `features` (N, D) float32, `paths` (N,).
@@ -285,7 +277,7 @@ def embed(
     print(f"{out}: features of {len(paths)} images, {found.shape[1]} each")
 
 
-def export(run: Run, /, out: Path | None = None) -> None:
+def export(run: options.Run, /, out: Path | None = None) -> None:
     """Write the encoder's weights for torchvision or timm.
 
     Args:
@@ -299,12 +291,8 @@ def export(run: Run, /, out: Path | None = None) -> None:
     print(f"{out}: {loaded.recipe.encoder}, {loaded.channels} channels")
 
 
-def results(folder: Annotated[Path, arg(metavar="FOLDER")] = Path("data/results"), /) -> None:
-    """Print the recorded results as a Markdown table.
-
-    Args:
-        folder: Folder of the records.
-    """
+def results(folder: options.Records = Path("data/results"), /) -> None:
+    """Print the recorded results as a Markdown table."""
     from setclr.reports import summary
 
     print(summary(folder))

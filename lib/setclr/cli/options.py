@@ -14,6 +14,14 @@ SETS = "photo-patches, stereo-patches, mnist, cifar10, cifar100, svhn, stl10, ti
 SETS += "imagenet, folder:PATH or pairs:PATH"
 PROTOCOLS = "setclr (the project's own), setclr-projection, qare, groco, iot, iot-moco, mmcl, mmcl-imagenet, "
 PROTOCOLS += "mmcl-imagenet100"
+TAKEN = "Recipes whose names have this text in them; a whole name is that recipe alone. TEXT@0,2 takes these "
+TAKEN += "seeds and not --seeds."
+Filter = Annotated[str, arg(metavar="FILTER", help=TAKEN)]
+All = Annotated[bool, arg(help="Needed where FILTER takes all recipes there are.")]
+Runs = Annotated[Path, arg(help="Folder of the runs.")]
+INSTEAD = arg(help="Instead of the recipes' own.")
+OfPaper = Annotated[str | None, arg(help=f"{PROTOCOLS}; None: that of the recipe's paper, or setclr.")]
+Records = Annotated[Path, arg(metavar="FOLDER", help="Folder of the records.")]
 Names = Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")]
 
 
