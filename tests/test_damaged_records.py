@@ -15,6 +15,7 @@ from setclr.reports.comparing import read
 from setclr.reports.figures import frame
 from setclr.reports.reading import read_record
 from setclr.reports.records import summary
+from setclr.reports.searches import chosen
 
 NAME = "compare-photo-infonce"
 GOOD = a_record(RECIPES[NAME].to_dict())
@@ -140,6 +141,19 @@ def test_tables_for_claims_are_not_made_without_a_damaged_record(tmp_path):
     for reader in (read, lambda folder: frame(figure, folder)):
         with pytest.raises(ValueError, match=r"seed0\.json is damaged"):
             reader(tmp_path)
+
+
+def test_a_search_chooses_among_whole_trials_beside_a_damaged_one(tmp_path):
+    recipe = replace(RECIPES[NAME], epochs=1)
+    settings = {"low": replace(recipe, lr=1e-3), "high": replace(recipe, lr=1e-2)}
+    for title, knn in (("low", 50.0), ("high", 40.0)):
+        measured = {"accuracy_percent": {"trained": {"knn": knn}, "untrained": {"knn": 30.0}}}
+        kept = a_record(replace(settings[title], seed=0).to_dict(), **measured)
+        put(tmp_path, f"{title}-seed0", json.dumps(kept).encode())
+    put(tmp_path, "low-seed1", b"")
+    assert chosen(settings, tmp_path, "setclr") == "low"
+    put(tmp_path, "high-seed0", b"")
+    assert chosen(settings, tmp_path, "setclr") is None
 
 
 def test_records_that_lack_a_row_or_a_column_are_read(tmp_path):

@@ -24,23 +24,25 @@ def read(folder: str | Path) -> pd.DataFrame:
     Raises FileNotFoundError where the folder has no records; ValueError where a record is damaged or its loss
     has no knob.
     """
-    rows = []
-    for path in sorted(Path(folder).glob("*.json")):
-        kept = read_record(path)
-        recipe, diverged = kept["recipe"], "diverged" in kept
-        row: dict[str, Any] = {"name": path.stem.rpartition("-seed")[0], "seed": recipe["seed"]}
-        row |= {"lr": recipe["lr"], "knob": knob(recipe["loss"]).name, "value": knob_value(recipe["loss"])}
-        row |= {"knn": float("nan"), "linear": float("nan"), "diverged": diverged, "collapsed": diverged}
-        if not diverged:
-            trained = kept["accuracy_percent"]["trained"]
-            columns = {metric: column_of(trained, metric) or metric for metric in METRICS}
-            row |= {metric: trained.get(column, row[metric]) for metric, column in columns.items()}
-            first = kept["accuracy_percent"].get("untrained", {})
-            row["collapsed"] = row["knn"] <= first.get(columns["knn"], float("nan"))
-        rows.append(row)
+    rows = [row(path) for path in sorted(Path(folder).glob("*.json"))]
     if not rows:
         raise FileNotFoundError(f"{folder}: no records there; setclr search FILTER makes some")
     return pd.DataFrame(rows).sort_values(["name", "seed"], ignore_index=True)
+
+
+def row(path: Path) -> dict[str, Any]:
+    """The row of one record in `read`'s table. Raises ValueError as it does."""
+    kept = read_record(path)
+    recipe, diverged, none = kept["recipe"], "diverged" in kept, float("nan")
+    found = {"name": path.stem.rpartition("-seed")[0], "seed": recipe["seed"], "lr": recipe["lr"]}
+    found |= {"knob": knob(recipe["loss"]).name, "value": knob_value(recipe["loss"])}
+    found |= {"knn": none, "linear": none, "diverged": diverged, "collapsed": diverged}
+    if not diverged:
+        trained, first = (kept["accuracy_percent"].get(name, {}) for name in ("trained", "untrained"))
+        columns = {metric: column_of(trained, metric) or metric for metric in METRICS}
+        found |= {metric: trained.get(column, none) for metric, column in columns.items()}
+        found["collapsed"] = found["knn"] <= first.get(columns["knn"], none)
+    return found
 
 
 def means(runs: pd.DataFrame) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from setclr.evaluation.protocols import OWN, protocol_named, protocol_of
 from setclr.recipes.knobs import grid
 from setclr.recipes.recipe import Recipe
 from setclr.reports.campaigns import RECORDED, campaign, recorded
-from setclr.reports.comparing import read
+from setclr.reports.comparing import row
 from setclr.reports.tables import device_of, labelled, measure
 from setclr.training.run import Run
 
@@ -64,11 +65,13 @@ def search(
 def chosen(settings: dict[str, Recipe], folder: Path, protocol: str) -> str | None:
     """The setting whose trial with seed 0 has the best kNN accuracy, of equal ones the first; None where
     trials are lacking or all diverged. kNN decides since, unlike the probe, it has no rate of its own."""
+    scores = {}
     for title, recipe in settings.items():
-        if recorded(folder / f"{title}-seed0.json", replace(recipe, seed=0), protocol) != RECORDED:
+        path = folder / f"{title}-seed0.json"
+        if recorded(path, replace(recipe, seed=0), protocol) != RECORDED:
             return None
-    found = read(folder).query("seed == 0 and not diverged").set_index("name")["knn"]
-    scores = {title: found[title] for title in settings if title in found}
+        if not isnan(knn := row(path)["knn"]):
+            scores[title] = knn
     return max(scores, key=scores.__getitem__, default=None)
 
 
