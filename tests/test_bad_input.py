@@ -19,6 +19,7 @@ from setclr.data import ImageSet
 from setclr.losses import DCL, HCL, IOT, LOSSES, MMCL, AlignUniform, LinearAssignment, QARe, Triplet
 from setclr.recipes import Recipe
 from setclr.reports.tables import evaluate, evaluate_all
+from setclr.training import checkpoint
 from setclr.training.checkpoint import CHECKPOINT
 from setclr.training.run import new_run
 
@@ -179,7 +180,7 @@ def test_every_argument_of_every_inner_function(function, name):
         (lambda: QARe("cosin"), "did you mean 'cosine'"),
         (lambda: IOT("row"), "did you mean 'rows'"),
         (lambda: MMCL(solver="exakt"), "did you mean 'exact'"),
-        (lambda: AlignUniform(alpha=0), "alpha must be > 0, got 0"),
+        (lambda: AlignUniform(alpha=0), "alpha must be > 0 and <= 64, got 0"),
         (lambda: DCL(prior=1.0), "prior must be .*got 1.0"),
         (lambda: HCL(hardness=-1), "hardness must be >= 0, got -1"),
     ],
@@ -245,7 +246,7 @@ def test_folders_that_cannot_be_evaluated(run, spoil, message):
     ],
 )
 def test_a_checkpoint_of_another_model(run, change, message):
-    state = torch.load(run / CHECKPOINT)
+    state = checkpoint.read(run)
     torch.save({**state, "recipe": {**state["recipe"], **change}}, run / CHECKPOINT)
     with pytest.raises(ValueError, match=message):
         main(["evaluate", str(run), "--device", "cpu"])

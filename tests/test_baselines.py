@@ -308,8 +308,8 @@ def test_a_baseline_has_a_repr_that_parses_and_refuses_bad_input(name):
     "targets, message",
     [
         (None, "targets must be labels"),
-        (torch.tensor([0, 1]), "targets must be 3 integers"),
-        (torch.zeros(3), "targets must be 3 integers"),
+        (torch.tensor([0, 1]), "targets must be a tensor of 3 integers"),
+        (torch.zeros(3), "targets must be a tensor of 3 integers"),
         (torch.tensor([0, 1, 4]), "targets must be in 0 to 3, .* got 0 to 4; .*number of classes"),
         (torch.tensor([0, -1, 3]), "got -1 to 3"),
     ],

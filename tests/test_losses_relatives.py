@@ -248,7 +248,7 @@ def test_gradcheck(loss, V, N):
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: AlignUniform(alpha=0), "alpha must be > 0, got 0; the paper uses 1 and 2"),
+        (lambda: AlignUniform(alpha=0), "alpha must be > 0 and <= 64, got 0; the paper uses 1 and 2"),
         (lambda: AlignUniform(t=-2), "t must be > 0, got -2"),
         (lambda: AlignUniform(weight=-1), "weight must be >= 0, got -1"),
         (lambda: InvaSpread(0), "temperature must be > 0, got 0; the paper uses 0.1"),

@@ -35,6 +35,21 @@ def number(
     return float(value)
 
 
+def setting(name: str, value: Any, divides: bool = False, **bounds: Any) -> float:
+    """`number` for what a loss or an inner problem is set to: at most 1e9 in size, or inf where allowed; and
+    where it must be > 0, or `divides` unless it is 0, at least 1e-9.
+
+    Further out a product of two of them, or a gradient, leaves float32.
+    """
+    x = number(name, value, **bounds)
+    least = 1e-9 if divides or bounds.get("above") is not None else 0.0
+    if x and not least <= abs(x) <= 1e9 and math.isfinite(x):
+        raise ValueError(
+            f"{name} must be 1e-9 to 1e9 in size, got {value!r}; float32 cannot tell further ones"
+        )
+    return x
+
+
 def integer(name: str, value: Any, least: int, most: int | None = None, hint: str = "") -> int:
     """`value` as an int, at least `least` and at most `most`. Raises ValueError otherwise."""
     wanted = f"an integer >= {least}" + (f" and <= {most}" if most is not None else "")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from setclr.checks import choice, floating, integer, number, values_readable
+from setclr.checks import choice, floating, integer, setting, values_readable
 from setclr.inner.simplex import soft_maximum
 
 MINING = ("one-to-one", "batch-hard")
@@ -85,7 +85,7 @@ def linear_assignment(cost: Tensor, temperature: float = 0.0, mining: str = "one
     Cost: batch-hard O(N²). One-to-one: O(N³) on the CPU with τ = 0, O(N·N!) with τ > 0, a log-permanent.
     """
     _check("cost", cost)
-    number("temperature", temperature, least=0, hint="it smooths the minimum; 0 leaves it as it is")
+    setting("temperature", temperature, True, least=0, hint="it smooths the minimum; 0 leaves it")
     choice("mining", mining, MINING)
     N = cost.shape[-1]
     if mining == "batch-hard":

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, floating, integer, number, values_readable
+from setclr.checks import choice, floating, integer, number, setting, values_readable
 from setclr.inner.descent import authors_steps, projected_gradient
 from setclr.inner.dual import Machines, clipped_inverse
 from setclr.inner.pivoting import EXACT, block_pivoting
@@ -47,7 +47,7 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0, offs
     Returns (..., n, m). Raises ValueError: an argument is not as above. Cost: O(n m E).
     """
     choice("kind", kind, KERNELS)
-    number("bandwidth", bandwidth, above=0, hint="it is σ² of the rbf kernel; MMCL uses 0.25 to 25")
+    setting("bandwidth", bandwidth, above=0, hint="it is σ² of the rbf kernel; MMCL uses 0.25 to 25")
     check_offset(offset, kind)
     for name, points in (("x", x), ("y", y)):
         floating(name, points, "(..., n, E)", lambda points: points.ndim >= 2)
@@ -154,8 +154,8 @@ def solve(
 
 def check_dual(C: float, ridge: float, solver: str) -> None:
     hint = "it bounds a negative's weight: inf for no bound, the paper uses 100"
-    number("C", C, above=0, hint=hint, infinite=True)
-    number("ridge", ridge, above=0, hint="it keeps the machine solvable; the paper uses 0.1")
+    setting("C", C, above=0, hint=hint, infinite=True)
+    setting("ridge", ridge, above=0, hint="it keeps the machine solvable; the paper uses 0.1")
     choice("solver", solver, SOLVERS)
 
 
@@ -173,7 +173,7 @@ def check_indefinite(name: str, C: float, solver: str) -> None:
 
 
 def check_offset(offset: float, kind: str) -> float:
-    if number("offset", offset, hint="it is η of the tanh kernel") and kind != "tanh":
+    if setting("offset", offset, hint="it is η of the tanh kernel") and kind != "tanh":
         raise ValueError(f"offset must be 0 for kernel={kind!r}, got {offset!r}; the tanh kernel has one")
     return float(offset)
 

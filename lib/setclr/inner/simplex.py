@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from setclr.checks import floating, number, values_readable
+from setclr.checks import floating, setting, values_readable
 
 
 def soft_maximum(x: Tensor, temperature: float) -> Tensor:
@@ -25,7 +25,7 @@ def soft_maximum(x: Tensor, temperature: float) -> Tensor:
     Returns (...). Raises ValueError: an argument is not as above. Cost: O(n) time and memory.
     """
     _check("x", x)
-    number("temperature", temperature, above=0, hint="it smooths the maximum; the papers use 0.05 to 0.5")
+    setting("temperature", temperature, above=0, hint="it smooths the maximum; the papers use 0.05 to 0.5")
     return temperature * (x / temperature).logsumexp(-1)
 
 

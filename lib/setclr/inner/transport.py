@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from setclr.checks import floating, integer, number, values_readable
+from setclr.checks import floating, integer, number, setting, values_readable
 
 MOST_ROUNDS = 1000
 
@@ -60,7 +60,7 @@ def sinkhorn(
     Cost: O(n m) time a round, forward and again backward; O(n m) memory, and O(n + m) for each round.
     """
     _check_cost(cost)
-    epsilon = number("epsilon", epsilon, above=0, hint="it smooths the coupling; IOT-CL uses 0.5")
+    epsilon = setting("epsilon", epsilon, above=0, hint="it smooths the coupling; IOT-CL uses 0.5")
     tolerance = number("tolerance", tolerance, above=0, hint="it is a relative error of a column's sum")
     if iterations is not None:
         integer("iterations", iterations, least=1, hint="None runs to convergence")

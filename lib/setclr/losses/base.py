@@ -13,7 +13,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from setclr.checks import choice, number
+from setclr.checks import choice, setting
 from setclr.losses.points import Points, checked_points, checked_weight
 
 Extra = dict[str, Tensor | None]  # keys, memory and labels by name
@@ -185,6 +185,8 @@ class SetLoss(Objective):
         if isinstance(weight, SetLoss):
             return NotImplemented
         factor = _factor(weight)
+        for factors, _ in _terms(self):
+            setting("weight", math.prod(x for x in (factor, *factors) if not isinstance(x, Tensor)))
         return WeightedSum([((factor, *factors), loss) for factors, loss in _terms(self)])
 
     __rmul__ = __mul__
@@ -192,7 +194,7 @@ class SetLoss(Objective):
     def __truediv__(self, divisor: float) -> "WeightedSum":
         if isinstance(divisor, SetLoss):
             return NotImplemented
-        return self * (1 / number("divisor", divisor, above=0, hint="a loss is divided by a number"))
+        return self * (1 / setting("divisor", divisor, above=0, hint="a loss is divided by a number"))
 
 
 class WeightedSum(SetLoss):
@@ -256,13 +258,13 @@ def _taken(loss: SetLoss, extra: Extra) -> Extra:
 
 def _factor(value: float | Tensor) -> float | Tensor:
     if not isinstance(value, Tensor):
-        return number("weight", value, hint="a loss is multiplied by a number")
+        return setting("weight", value, hint="a loss is multiplied by a number")
     if value.ndim or not value.is_floating_point():
         raise ValueError(
             "weight must be a number or a 0-d floating tensor, "
             f"got {value.dtype} of shape {tuple(value.shape)}; give each loss a weight of its own"
         )
-    number("weight", value.item())
+    setting("weight", value.item())
     return value
 
 

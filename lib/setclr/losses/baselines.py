@@ -28,6 +28,9 @@ class Baseline(Objective):
         if not isinstance(z, Tensor) or z.ndim != 3 or not z.is_floating_point() or 0 in z.shape:
             got = f"{tuple(z.shape)} {z.dtype}" if isinstance(z, Tensor) else type(z).__name__
             raise ValueError(f"z must be (V, N, E), floating and not empty, got {got}")
+        if values_readable(z) and not (finite := z.detach().isfinite()).all():
+            where = (~finite).nonzero()[0].tolist()
+            raise ValueError(f"z{where} must be finite, got NaN or inf; look for a diverged step")
         if (targets is not None) != (self.targets is not None):
             raise ValueError(f"targets must be {self.targets or 'None'} for {self}, got {targets!r}")
         if targets is not None:
@@ -132,8 +135,12 @@ class DeepInfoMax(Baseline):
 
 def check_targets(targets: Tensor, z: Tensor) -> None:
     """Raises ValueError unless targets are (N,) integers that E outputs can name."""
-    if targets.shape != z.shape[1:2] or targets.is_floating_point():
-        raise ValueError(f"targets must be {z.shape[1]} integers, got {targets.dtype} {tuple(targets.shape)}")
+    wanted = f"targets must be a tensor of {z.shape[1]} integers on {z.device}"
+    if not isinstance(targets, Tensor):
+        raise ValueError(f"{wanted}, got {type(targets).__name__}; use torch.tensor(targets)")
+    counts = not (targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool)
+    if targets.shape != z.shape[1:2] or not counts or targets.device != z.device:
+        raise ValueError(f"{wanted}, got {targets.dtype} {tuple(targets.shape)} on {targets.device}")
     if values_readable(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < z.shape[2]:
         raise ValueError(
             f"targets must be in 0 to {z.shape[2] - 1}, one of E = {z.shape[2]} outputs, got "

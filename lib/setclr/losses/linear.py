@@ -6,7 +6,7 @@ The inner problem is the cheapest matching of view 0 with view 1; the loss, how 
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, number
+from setclr.checks import choice, setting
 from setclr.inner.assignment import ENUMERABLE, MINING, linear_assignment
 from setclr.inner.simplex import soft_maximum
 from setclr.losses.base import SetLoss
@@ -47,8 +47,8 @@ class LinearAssignment(SetLoss):
         distance: str = "cosine",
     ) -> None:
         super().__init__()
-        self.margin = number("margin", margin, least=0, hint="the true pairs must win by it")
-        self.temperature = number("temperature", temperature, least=0, hint="0 takes the minimum itself")
+        self.margin = setting("margin", margin, least=0, hint="the true pairs must win by it")
+        self.temperature = setting("temperature", temperature, True, least=0, hint="0 takes the minimum")
         self.mining = choice("mining", mining, MINING)
         self.distance = choice("distance", distance, ("cosine", "euclidean"))
 

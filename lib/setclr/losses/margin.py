@@ -8,7 +8,7 @@ same image should lie on the side of z⁺.
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, number
+from setclr.checks import choice, setting
 from setclr.inner.dual import Machines
 from setclr.inner.margin import KERNELS, check_dual, check_indefinite, check_offset, kernel, solve
 from setclr.losses.base import SetLoss
@@ -67,7 +67,7 @@ class MMCL(SetLoss):
     ) -> None:
         super().__init__()
         self.kernel = choice("kernel", kernel, KERNELS)
-        self.bandwidth = number("bandwidth", bandwidth, above=0, hint="it is σ² of the rbf kernel")
+        self.bandwidth = setting("bandwidth", bandwidth, above=0, hint="it is σ² of the rbf kernel")
         check_dual(C, ridge, solver)
         self.C, self.ridge, self.solver = float(C), float(ridge), solver
         self.pool = choice("pool", pool, POOLS)

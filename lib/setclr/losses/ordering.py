@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from setclr.checks import boolean, choice, integer, number
+from setclr.checks import boolean, choice, integer, setting
 from setclr.inner.sorting import top_probability
 from setclr.losses.base import SetLoss
 from setclr.losses.points import Points, check_positive_views
@@ -75,7 +75,7 @@ class GroCo(SetLoss):
         random: bool = False,
     ) -> None:
         super().__init__()
-        self.beta = number("beta", beta, above=0, hint="table 8a uses 0.125 to 8")
+        self.beta = setting("beta", beta, above=0, hint="table 8a uses 0.125 to 8")
         self.negatives = integer("negatives", negatives, least=1, hint="the paper uses 1 to 20")
         self.pool = choice("pool", pool, ("all", "view"))
         self.preorder = boolean("preorder", preorder)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from setclr.checks import boolean, choice, integer, number
+from setclr.checks import boolean, choice, integer, setting
 from setclr.losses.base import Extra, SetLoss
 from setclr.losses.contrast import Contrast, all_candidates, contrast
 from setclr.losses.points import Points, check_positive_views
@@ -218,7 +218,7 @@ class Triplet(SetLoss):
     ) -> None:
         super().__init__()
         hint = "None leaves the hinge out, the papers use 0.5 to 1.6"
-        self.margin = None if margin is None else number("margin", margin, least=0, hint=hint)
+        self.margin = None if margin is None else setting("margin", margin, least=0, hint=hint)
         self.positives = choice("positives", positives, ("hardest", "all"))
         self.negatives = integer("negatives", negatives, least=1, hint="the papers use 1 and 10")
         self.distance = choice("distance", distance, ("euclidean", "cosine"))

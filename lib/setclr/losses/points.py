@@ -7,6 +7,8 @@ from torch import Tensor
 
 from setclr.checks import integer, values_readable
 
+LEAST = 1e-12  # of a row's largest entry: the gradient is divided by the row's length
+
 
 class Points(NamedTuple):
     """A checked batch of unit vectors, float32 or float64."""
@@ -73,10 +75,12 @@ def unit(name: str, x: Tensor) -> Tensor:
     x = x.to(torch.promote_types(x.dtype, torch.float32))
     scale = x.detach().abs().amax(-1, keepdim=True)
     if values_readable(x):
-        bad = ~(scale.isfinite() & (scale > 0)).squeeze(-1)
+        bad = ~(scale.isfinite() & (scale >= LEAST)).squeeze(-1)
         if bad.any():
             where = bad.nonzero()[0].tolist()
-            what = "only zeros and so has no direction" if scale[tuple(where)] == 0 else "NaN or inf"
+            most = float(scale[tuple(where)])
+            what = f"nothing above {most:.2g}, too short for a gradient" if 0 < most < LEAST else "NaN or inf"
+            what = what if most != 0 else "only zeros and so has no direction"
             raise ValueError(
                 f"{name}{where} must be finite and not zero, got a row that holds {what}; "
                 "look for a diverged step, a dead layer or a missing batch norm"

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from setclr.checks import choice, number
+from setclr.checks import choice, setting
 from setclr.losses.base import Objective, SetLoss
 
 EXAMPLE = "an expression such as 'InfoNCE(temperature=0.5)'"
@@ -93,5 +93,5 @@ def _number(node: ast.expr) -> float | nn.Parameter | None:
         case ast.Call(func=ast.Name(id="learnable"), args=[start], keywords=[]):
             first = _number(start)
             if isinstance(first, (int, float)):
-                return nn.Parameter(torch.tensor(number("learnable", first)))
+                return nn.Parameter(torch.tensor(setting("learnable", first)))
     return None

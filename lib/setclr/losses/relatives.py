@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from setclr.checks import number
+from setclr.checks import setting
 from setclr.losses.base import SetLoss
 from setclr.losses.contrast import Contrast
 from setclr.losses.pairwise import InfoNCE
@@ -30,7 +30,7 @@ class AlignUniform(SetLoss):
     with all z'_j of the other view: its gradient points elsewhere.
 
     Args:
-        alpha: exponent of the positives' distance, > 0; the paper uses 1 and 2. Gradient 0 where it is 0.
+        alpha: exponent of the positives' distance, > 0 and ≤ 64; the paper uses 1 and 2. Gradient 0 at 0.
         t: sharpness of the kernel, > 0; the paper uses 2.
         weight: w ≥ 0, of uniformity against alignment; IOT-CL's comparison uses 1.
 
@@ -41,9 +41,9 @@ class AlignUniform(SetLoss):
 
     def __init__(self, alpha: float = 2.0, t: float = 2.0, weight: float = 1.0) -> None:
         super().__init__()
-        self.alpha = number("alpha", alpha, above=0, hint="the paper uses 1 and 2")
-        self.t = number("t", t, above=0, hint="the paper uses 2")
-        self.weight = number("weight", weight, least=0, hint="0 leaves alignment alone")
+        self.alpha = setting("alpha", alpha, above=0, most=64, hint="the paper uses 1 and 2")
+        self.t = setting("t", t, above=0, hint="the paper uses 2")
+        self.weight = setting("weight", weight, least=0, hint="0 leaves alignment alone")
 
     def score(self, points: Points) -> Tensor:
         x = points.anchors
@@ -142,7 +142,7 @@ class HardNegatives(InfoNCE):
         stop_gradient: bool = False,
     ) -> None:
         super().__init__(temperature, positive_views, stop_gradient=stop_gradient)
-        self.keep = number("keep", keep, above=0, most=1, hint="it is the fraction of negatives kept")
+        self.keep = setting("keep", keep, above=0, most=1, hint="it is the fraction of negatives kept")
 
     def log_mass(self, c: Contrast) -> Tensor:
         return self.hardest(c)[0].logsumexp(-1, keepdim=True)
@@ -192,7 +192,7 @@ class DCL(InfoNCE):
         self, temperature: float | nn.Parameter = 0.5, prior: float = 0.1, positive_views: int | None = None
     ) -> None:
         super().__init__(temperature, positive_views)
-        self.prior = number("prior", prior, least=0, most=0.99, hint="1/classes where they are balanced")
+        self.prior = setting("prior", prior, least=0, most=0.99, hint="1/classes where they are balanced")
 
     def log_mass(self, c: Contrast) -> Tensor:
         total = self.log_total(c).unsqueeze(-1)
@@ -233,7 +233,7 @@ class HCL(DCL):
         positive_views: int | None = None,
     ) -> None:
         super().__init__(temperature, prior, positive_views)
-        self.hardness = number("hardness", hardness, least=0, hint="the authors' program uses 1")
+        self.hardness = setting("hardness", hardness, least=0, hint="the authors' program uses 1")
 
     def log_total(self, c: Contrast) -> Tensor:
         if self.hardness == 0:

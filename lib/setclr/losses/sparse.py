@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from setclr.checks import boolean, number
+from setclr.checks import boolean, setting
 from setclr.inner.simplex import sparse_maximum, sparsemax
 from setclr.losses.base import SetLoss
 from setclr.losses.contrast import Contrast, contrast
@@ -41,7 +41,7 @@ class SparseCLR(SetLoss):
 
     def __init__(self, margin: float = 1.0, positive_views: int | None = None, clamped: bool = False) -> None:
         super().__init__()
-        self.margin = number("margin", margin, least=0, hint="the authors' program uses 1")
+        self.margin = setting("margin", margin, least=0, hint="the authors' program uses 1")
         self.positive_views = check_positive_views(positive_views)
         self.clamped = boolean("clamped", clamped)
 

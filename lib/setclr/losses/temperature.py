@@ -3,19 +3,19 @@
 import torch
 from torch import Tensor, nn
 
-from setclr.checks import number, values_readable
+from setclr.checks import setting, values_readable
 
 
 def learnable(name: str, value: float | nn.Parameter, hint: str) -> float | nn.Parameter:
     """A temperature, a number > 0 or a 0-d floating parameter > 0. Raises ValueError: it is neither."""
     if not isinstance(value, nn.Parameter):
-        return number(name, value, above=0, hint=hint)
+        return setting(name, value, above=0, hint=hint)
     if value.ndim or not value.is_floating_point():
         raise ValueError(
             f"{name} must be a number or a 0-d floating nn.Parameter, got {value.dtype} of shape "
             f"{tuple(value.shape)}; nn.Parameter(torch.tensor(0.07)) is one"
         )
-    number(name, value.item(), above=0, hint=hint)
+    setting(name, value.item(), above=0, hint=hint)
     return value
 
 

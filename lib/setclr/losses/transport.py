@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from setclr.checks import choice, integer, number
+from setclr.checks import choice, integer, setting
 from setclr.inner.transport import log_coupling
 from setclr.losses.base import SetLoss
 from setclr.losses.points import Points
@@ -89,7 +89,7 @@ class IOT(SetLoss):
         if iterations is not None:
             iterations = integer("iterations", iterations, least=1, hint="None runs Sinkhorn to convergence")
         self.iterations = iterations
-        self.uniformity = number("uniformity", uniformity, least=0, hint="it weighs a penalty")
+        self.uniformity = setting("uniformity", uniformity, least=0, hint="it weighs a penalty")
         self.uniform_target = choice("uniform_target", uniform_target, TARGETS)
 
     @property
