@@ -4,6 +4,7 @@ import json
 import re
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -192,12 +193,18 @@ def test_runs_that_diverge_are_recorded_and_never_tried_again_nor_chosen(tmp_pat
     assert "recorded before" in done(recipes, tmp_path)[2] and not tried
 
 
+def held(title, out):
+    if out.name.startswith(title):
+        raise BlockingIOError("process 7 is at it")
+    return nullcontext()
+
+
 def test_a_recipe_whose_trials_are_not_all_there_waits(tmp_path, monkeypatch):
     title = SETTINGS[1]
     with monkeypatch.context() as other:
-        other.setattr(campaigns, "alone", lambda out: nullcontext(not out.name.startswith(title)))
+        other.setattr(campaigns, "alone", partial(held, title))
         said = done({"x": TWO["x"]}, tmp_path)
-    assert said[1] == f"x {title}-seed0: left to another process, which is at it"
+    assert said[1] == f"x {title}-seed0: left to another (process 7 is at it)"
     assert said[-1] == "x: no choice yet, trials are lacking or all diverged" and len(said) == 5
     assert re.match("x: lr", done({"x": TWO["x"]}, tmp_path)[4])
 

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import shutil
 import signal
-import tempfile
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,10 +23,11 @@ from torch.utils._pytree import tree_map
 from setclr.data import ImageSet
 from setclr.losses import InfoNCE
 from setclr.recipes import Recipe
-from setclr.training import Interrupted, Rate, Run, Trainer, checkpoint, fitting, load_run, pretrain
+from setclr.training import Interrupted, Rate, Run, Trainer, building, checkpoint, fitting, load_run, pretrain
 from setclr.training.batches import Batches
 from setclr.training.checkpoint import CHECKPOINT, HISTORY
 from setclr.training.embedding import Embedder
+from setclr.training.locking import LOCK
 from setclr.training.resuming import restore, state_of
 from setclr.training.run import new_run
 from setclr.training.seeding import seeded
@@ -144,7 +144,7 @@ def test_killed_around_a_renaming_and_resumed_is_never_killed(tmp_path_factory, 
             train(recipe, out)
     assert_same(train(recipe, out), whole)
     assert_same(load_run(out), whole)
-    assert sorted(p.name for p in out.iterdir()) == [CHECKPOINT, HISTORY]
+    assert {p.name for p in out.iterdir()} - {LOCK} == {CHECKPOINT, HISTORY}
     assert pd.read_csv(out / HISTORY).epoch.tolist() == [1, 2]
 
 
@@ -152,9 +152,8 @@ def test_killed_while_writing_leaves_the_checkpoint_before(tmp_path, monkeypatch
     train(replace(SMALL, epochs=1), tmp_path / "one")
     before = (tmp_path / "one" / CHECKPOINT).read_bytes()
 
-    def half(state, path):
-        with open(path, "wb") as file:
-            file.write(b"half a file")
+    def half(state, file):
+        file.write(b"half a file")
         raise Killed
 
     monkeypatch.setattr(torch, "save", half)
@@ -234,7 +233,7 @@ def test_a_full_disk_and_a_read_only_folder_are_found_before_training(tmp_path, 
     def read_only(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(tempfile, "mkstemp", read_only)
+    monkeypatch.setattr(checkpoint, "replacing", read_only)
     with pytest.raises(OSError, match=f"{tmp_path} could not be written to .*Permission denied"):
         train(SMALL, tmp_path)
 
@@ -244,7 +243,7 @@ def test_a_batch_that_does_not_fit_says_what_to_change(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Embedder, "backward", full)
-    with pytest.raises(MemoryError, match="a batch of 16 does not fit on cpu .*chunk=N puts"):
+    with pytest.raises(MemoryError, match="a batch of 16 on cpu does not fit .*chunk=N puts"):
         train(SMALL)
 
 
@@ -562,18 +561,46 @@ def test_generators_are_functions_of_their_key():
         ({"optimiser": "adma"}, "optimiser must be one of .*did you mean 'adam'"),
         ({"schedule": "linear"}, "schedule must be one of"),
         ({"lr": 0}, "lr must be > 0, got 0"),
-        ({"batch": 1}, "batch must be an integer >= 2, got 1"),
-        ({"epochs": -1}, "epochs must be an integer >= 0, got -1"),
-        ({"size": 4}, "size must be an integer >= 8, got 4"),
+        ({"batch": 1}, "batch must be an integer >= 2 and <= 1048576, got 1"),
+        ({"epochs": -1}, "epochs must be an integer >= 0 and <= 1000000, got -1"),
+        ({"size": 4}, "size must be an integer >= 8 and <= 4096, got 4"),
         ({"weight_decay": -1}, "weight_decay must be >= 0, got -1"),
         ({"momentum": 2}, "momentum must be >= 0 and <= 1, got 2"),
         ({"warmup": -1}, "warmup must be >= 0, got -1"),
         ({"last_norm": "yes"}, "last_norm must be True or False, got 'yes'"),
+        ({"loss": None}, "loss must be a text, got None"),
+        ({"data": 3}, "data must be a text, got 3"),
+        (
+            {"seed": 2**64},
+            "seed must be an integer >= 0 and <= 9223372036854775807, got 18446744073709551616",
+        ),
+        ({"layers": 10_000}, "layers must be an integer >= 1 and <= 64, got 10000"),
+        ({"hidden": 2**31}, "hidden must be an integer >= 1 and <= 65536, got 2147483648"),
+        ({"view_size": 2**31}, "view_size must be an integer >= 8 and <= 4096, got 2147483648"),
+        ({"layers": 64, "hidden": 2**16}, r"at most 1e\+09 weights, got layers=64, hidden=65536 .*make one"),
+        (
+            {"loss": "IOT()", "key_momentum": 0.9, "queue": 10**7, "embedding": 2**16},
+            r"queue must hold at most 1e\+09 numbers, got queue=10000000 and embedding=65536.*make one",
+        ),
     ],
 )
 def test_bad_recipes_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         replace(SMALL, **change)
+
+
+def test_memory_that_runs_out_on_a_cpu_says_what_to_make_smaller(monkeypatch):
+    """The allocator's own error, for four petabytes."""
+    monkeypatch.setattr(building, "models_of", lambda *_: torch.empty(2**50))
+    with pytest.raises(
+        MemoryError, match="the model does not fit .*allocate.*; make hidden, embedding or layers"
+    ):
+        new_run(SMALL, 3)
+    monkeypatch.undo()
+    monkeypatch.setattr(Trainer, "_next_views", lambda _: torch.empty(2**50))
+    with pytest.raises(MemoryError, match="a batch of 16 on cpu does not fit .*allocate.*view_size") as error:
+        train(SMALL, device="cpu")
+    assert "\n" not in str(error.value)
 
 
 def test_a_recipe_of_another_version_is_refused():

@@ -26,18 +26,22 @@ CHOICES: dict[str, Collection[str]] = {
     "key_schedule": ("constant", "cosine"),
     "precision": ("auto", "float32", "bf16", "fp16"),
 }
-# The least value of each integer, and the bounds of those that may also be None.
-LEAST = dict(local_views=0, same_class=1, layers=1, hidden=1, embedding=1, predictor=0, queue=0, epochs=0)
-LEAST |= dict(batch=2, seed=0)
+# The bounds of each integer, and of those that may also be None: more is a slip, or fits no machine.
+BOUNDS = {
+    "local_views": (0, 64), "same_class": (1, 2**20), "layers": (1, 64), "hidden": (1, 2**16),
+    "embedding": (1, 2**16), "predictor": (0, 64), "queue": (0, 10**7), "epochs": (0, 10**6),
+    "batch": (2, 2**20), "seed": (0, 2**63 - 1),
+}  # fmt: skip
 OR_NONE = {
-    "size": (8, None, "None leaves the images as they are"),
-    "images": (2, None, "None takes all"),
+    "size": (8, 4096, "None leaves the images as they are"),
+    "images": (2, 10**9, "None takes all"),
     "full_views": (1, 4, "None takes as many as `views` has"),
-    "view_size": (8, None, "None takes the images' side"),
-    "local_size": (8, None, "None takes 3/7 of a full view's side"),
-    "lr_batch": (1, None, "None takes lr itself"),
-    "chunk": (2, None, "None takes the whole batch at once"),
+    "view_size": (8, 4096, "None takes the images' side"),
+    "local_size": (8, 4096, "None takes 3/7 of a full view's side"),
+    "lr_batch": (1, 2**20, "None takes lr itself"),
+    "chunk": (2, 2**20, "None takes the whole batch at once"),
 }
+NUMBERS = 10**9  # of a head, a predictor or a queue: 4 GB, and an optimiser keeps up to three times as much
 
 
 @dataclass(frozen=True)
@@ -123,16 +127,20 @@ class Recipe:
     where the device has it in hardware. A recipe without the field was computed in float32."""
 
     def __post_init__(self) -> None:
+        for name in ("loss", "data", "encoder", "loss_schedule"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} must be a text, got {getattr(self, name)!r}")
         check_encoder(self.encoder)
         for name, options in CHOICES.items():
             choice(name, getattr(self, name), options)
         boolean("last_norm", self.last_norm)
         boolean("drop_last", self.drop_last)
-        for name, least in LEAST.items():
-            integer(name, getattr(self, name), least=least)
+        for name, (least, most) in BOUNDS.items():
+            integer(name, getattr(self, name), least=least, most=most)
         for name, (least, most, hint) in OR_NONE.items():
             if getattr(self, name) is not None:
                 integer(name, getattr(self, name), least=least, most=most, hint=hint)
+        self._check_numbers()
         if self.batch % self.same_class:
             raise ValueError(f"batch must be a multiple of same_class={self.same_class}, got {self.batch}")
         number("lr", self.lr, above=0)
@@ -148,6 +156,19 @@ class Recipe:
         """The loss, or baseline, that `loss` describes. The global random state does not change."""
         with torch.random.fork_rng(devices=[]):
             return losses.parse(self.loss)
+
+    def _check_numbers(self) -> None:
+        """Raises ValueError where weights or queue would be too many numbers; nothing is built for it."""
+        E, hidden = self.embedding, self.hidden
+        for name, layers in (("layers", self.layers), ("predictor", self.predictor)):
+            if (weights := max(layers - 2, 0) * hidden**2 + (layers > 1) * hidden * E) > NUMBERS:
+                got = f"{name}={layers}, hidden={hidden} and embedding={E}, {weights:.1e} weights"
+                raise ValueError(
+                    f"{name} must make at most {NUMBERS:.0e} weights, got {got}; make one smaller"
+                )
+        if self.queue * E > NUMBERS:
+            got = f"queue={self.queue} and embedding={E}, {self.queue * E:.1e} numbers"
+            raise ValueError(f"queue must hold at most {NUMBERS:.0e} numbers, got {got}; make one smaller")
 
     def _check_views(self) -> None:
         """Raises ValueError where the loss needs more views or fewer."""
@@ -179,8 +200,10 @@ class Recipe:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Recipe":
         """The recipe that `to_dict` wrote. Raises ValueError for fields that this version does not know."""
-        if unknown := sorted(values.keys() - {field.name for field in fields(cls)}):
+        if unknown := sorted(map(str, values.keys() - {field.name for field in fields(cls)})):
             raise ValueError(f"recipe holds the unknown fields {unknown}: another version wrote it")
+        if "loss" not in values:
+            raise ValueError("recipe must have a loss, and has none")
         return cls(**{"precision": "float32", **values})
 
 

@@ -1,7 +1,7 @@
 """Many recipes, one after the other: train, evaluate, record, and go on where the last call stopped."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from setclr.reports.reading import read_record
 from setclr.reports.records import counted, describe_machine, record
 from setclr.reports.tables import evaluate, labelled
 from setclr.training.devices import choose_device
+from setclr.training.locking import alone
 from setclr.training.pretraining import of_this_recipe
 from setclr.training.run import load_run, refuse_other_recipe
 
@@ -71,10 +72,12 @@ def campaign(
             path, out = results / f"{title}.json", runs / title
             recipe = replace(recipe, seed=seed, precision=precision_of(recipe, results, name))
             with ExitStack() as stack:
-                if not path.exists() and not stack.enter_context(alone(out)):
-                    said = "left to another process, which is at it"
-                else:
+                try:
+                    if not path.exists():
+                        stack.enter_context(alone(out))
                     said = recorded(path, recipe, by) or begun_otherwise(out, recipe)
+                except BlockingIOError as error:
+                    said = f"left to another ({error})"
                 yield f"{title}: {said or finish(recipe, path, out, by)}"
 
 
@@ -91,22 +94,6 @@ def sets_in(root: Path, split: str) -> Callable[[Recipe, str], tuple[ImageSet, I
         return sets[key]
 
     return sets_of
-
-
-@contextmanager
-def alone(out: Path) -> Iterator[bool]:
-    """Whether this process is the only one at the run in `out`, and holds it. The lock is the process's own:
-    one that is killed leaves none behind, whatever becomes of processes that it started."""
-    import fcntl  # not on Windows
-
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / "lock").open("w") as file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-        else:
-            yield True
 
 
 def recorded(path: Path, recipe: Recipe, protocol: str) -> str:

@@ -1,25 +1,28 @@
 """A run on disk: `checkpoint.pt`, all that is needed to go on, and `history.csv`, a line for each epoch."""
 
-import os
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
+from setclr.data.writing import replacing
+from setclr.training import contents
+
 CHECKPOINT, HISTORY = "checkpoint.pt", "history.csv"
 LEARNT = {"encoder", "head", "history"}
+CHECKSUM = "checksum"  # checkpoints of earlier versions have none
+REMEDY = "put back a copy that is whole, or delete it to train again"
 
 
 def read(out: Path) -> dict:
     """The contents of a folder's checkpoint. Raises FileNotFoundError if there is none, and ValueError if the
-    file is truncated or of another kind."""
+    file is damaged or of another kind: it says in which field (`contents.check`)."""
     path = out / CHECKPOINT
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no checkpoint there; pretrain(recipe, out={str(out)!r}) makes one")
@@ -30,6 +33,13 @@ def read(out: Path) -> dict:
         raise ValueError(f"{path}: not a readable checkpoint ({kind}); delete it to train again") from error
     if not isinstance(state, dict) or not set(state) >= LEARNT:
         raise ValueError(f"{path}: a torch file, but not a setclr checkpoint; choose another folder")
+    stated = state.pop(CHECKSUM, None)
+    try:
+        contents.check(state)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}; {REMEDY}") from error
+    if stated is not None and stated != contents.checksum(state):
+        raise ValueError(f"{path}: is damaged, it is not what its checksum was taken of; {REMEDY}")
     return state
 
 
@@ -46,12 +56,13 @@ def tidy(out: Path) -> None:
 def write(out: Path, state: dict) -> None:
     """Replace the run's checkpoint in one step: a reader, or a killed run, finds the old or the new one, and
     where it cannot be written, the old one stays and an OSError is raised."""
-    _replace(out / CHECKPOINT, lambda path: torch.save(state, path))
+    state = {**state, CHECKSUM: contents.checksum(state)}
+    _replace(out / CHECKPOINT, lambda file: torch.save(state, file))
 
 
 def write_history(out: Path, rows: list[dict]) -> None:
     """Replace the run's history.csv in the same way."""
-    _replace(out / HISTORY, lambda path: pd.DataFrame(rows).to_csv(path, index=False))
+    _replace(out / HISTORY, lambda file: file.write(pd.DataFrame(rows).to_csv(index=False).encode()))
 
 
 class Writer:
@@ -91,18 +102,11 @@ def _copied(state: Any) -> Any:
     return tree_map(lambda x: x.detach().to("cpu", copy=True) if isinstance(x, Tensor) else x, state)
 
 
-def _replace(path: Path, save: Callable[[str], None]) -> None:
+def _replace(path: Path, save: Callable[[IO], object]) -> None:
     """Raises OSError, with what to do, where `save` fails."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-        try:
-            save(temporary)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+        with replacing(path) as file:
+            save(file)
     except (OSError, RuntimeError) as error:  # torch.save raises RuntimeError when the disk is full
         remedy = "make room there, or allow writing, and repeat the call to go on"
         said = f"{path.parent} could not be written to ({error}); what was written before is kept: {remedy}"

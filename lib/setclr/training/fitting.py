@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 from setclr.training import checkpoint
 from setclr.training.distributed import any_of, from_first, rank, tensors_from_first, world
 from setclr.training.interruption import Interrupted, Interruption
+from setclr.training.locking import alone
 from setclr.training.metrics import CSV, Metric
 from setclr.training.resuming import restore, state_of
 
@@ -45,6 +46,8 @@ def fit(
     """
     out = None if out is None else Path(out)
     with own_generators(trainer), ExitStack() as stack:
+        if out:
+            from_first(lambda: stack.enter_context(alone(out)))
         if out and resume and not trainer.step:
             found = tensors_from_first(lambda: stored(out))
             if found:

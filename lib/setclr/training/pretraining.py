@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from torch import nn
@@ -12,9 +13,10 @@ from setclr.recipes import Recipe
 from setclr.training.devices import choose_device
 from setclr.training.distributed import from_first, tensors_from_first
 from setclr.training.fitting import stored
+from setclr.training.locking import alone
 from setclr.training.metrics import Metric
 from setclr.training.resuming import restore
-from setclr.training.run import Run, new_run, refuse_other_recipe, run_of
+from setclr.training.run import Run, new_run, recipe_of, refuse_other_recipe, run_of
 from setclr.training.trainer import Trainer
 
 OnEpoch = Callable[[Run], dict | None]
@@ -47,28 +49,30 @@ def pretrain(
         ValueError: there is no such device, the batch is larger than the data set or cannot be divided among
             the processes, or `out` holds a run of another recipe (the differences are listed), of other data
             or without its optimiser.
-        OSError: `out` cannot be written to, or its disk is too full; found before training.
-        MemoryError: the batch does not fit on the GPU.
+        OSError: `out` cannot be written to, its disk is too full, or another process trains there
+            (BlockingIOError); found before training.
+        MemoryError: the model or a batch does not fit on the device.
         FloatingPointError: the loss or the weights became NaN or inf at the named step.
         Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step.
     Whatever is raised during training, the last checkpoint stays.
     """
     where, out = choose_device(device), None if out is None else Path(out)
-    state = tensors_from_first(lambda: of_this_recipe(recipe, out)) if out and resume else None
-    run = run_of(state) if state else None
-    if run is None or not run.finished:
-        images = images_of(recipe, root, images)
-        run = run or new_run(recipe, channels=images.images.shape[1])
-        used = {"precision": run.precision} if run.precision else {}
-        compiled = compiled if run.compiled is None else run.compiled
-        more = {"workers": workers, "compiled": compiled, "deterministic": deterministic, **used}
-        trainer = run.trainer(images, where, **more)
-        if state:
-            restore(trainer, state, str(out))
-        del state
-        told = functools.partial(_told, on_epoch, run) if on_epoch is not None else None
-        trainer.fit(out, False, told, metrics)
-        run.precision, run.compiled = trainer.precision.name, trainer.compiled
+    with ExitStack() as stack:
+        state = tensors_from_first(lambda: begun(recipe, out, resume, stack)) if out else None
+        run = run_of(state, str(out)) if state else None
+        if run is None or not run.finished:
+            images = images_of(recipe, root, images)
+            run = run or new_run(recipe, channels=images.images.shape[1])
+            used = {"precision": run.precision} if run.precision else {}
+            compiled = compiled if run.compiled is None else run.compiled
+            more = {"workers": workers, "compiled": compiled, "deterministic": deterministic, **used}
+            trainer = run.trainer(images, where, **more)
+            if state:
+                restore(trainer, state, str(out))
+            del state
+            told = functools.partial(_told, on_epoch, run) if on_epoch is not None else None
+            trainer.fit(out, False, told, metrics)
+            run.precision, run.compiled = trainer.precision.name, trainer.compiled
     run.take_best()
     nn.ModuleList([run.encoder, run.head]).to(where).eval()
     return run
@@ -80,12 +84,21 @@ def _told(on_epoch: OnEpoch, run: Run, trainer: Trainer) -> dict | None:
     return more
 
 
+def begun(recipe: Recipe, out: Path, resume: bool, stack: ExitStack) -> dict | None:
+    """The state to go on from, if there is one. Until the stack ends nobody else trains in `out`, unless the
+    run is finished. Raises BlockingIOError if somebody does."""
+    state = of_this_recipe(recipe, out) if resume else None
+    if state is None or len(state["history"]) < recipe.epochs:
+        stack.enter_context(alone(out))
+        state = of_this_recipe(recipe, out) if resume else None  # it may have gone on meanwhile
+    return state
+
+
 def of_this_recipe(recipe: Recipe, out: Path) -> dict | None:
     """The state in `out`, if there is one. Raises ValueError if it is another recipe's."""
     state = stored(out)
     if state:
-        kept = Recipe.from_dict(state["recipe"])
-        refuse_other_recipe(out, kept, recipe, used=state.get("precision"))
+        refuse_other_recipe(out, recipe_of(state, str(out)), recipe, used=state.get("precision"))
     return state
 
 

@@ -13,6 +13,8 @@ from setclr.data import ImageSet
 from setclr.recipes import Recipe
 from setclr.training import building
 from setclr.training.checkpoint import read, write, write_history
+from setclr.training.contents import refuse_other_weights
+from setclr.training.memory import enough
 from setclr.training.trainer import Trainer
 
 
@@ -76,7 +78,8 @@ class Run:
 
 def new_run(recipe: Recipe, channels: int) -> Run:
     """A run with new weights, a function of the recipe's seed; the global random state does not change."""
-    return Run(recipe, *building.models_of(recipe, channels), channels)
+    with enough("the model", "make hidden, embedding or layers smaller, or take another encoder"):
+        return Run(recipe, *building.models_of(recipe, channels), channels)
 
 
 def load_run(out: str | Path) -> Run:
@@ -91,25 +94,21 @@ def load_run(out: str | Path) -> Run:
 
 def run_of(state: dict, where: str = "the checkpoint") -> Run:
     """The run that a checkpoint's contents describe. Raises ValueError if weights and recipe do not fit."""
-    if not {"recipe", "channels"} <= set(state):
-        raise ValueError(f"{where}: holds no recipe; the Trainer that wrote it goes on with fit(out=...)")
-    run = new_run(Recipe.from_dict(state["recipe"]), state["channels"])
+    run = new_run(recipe_of(state, where), state["channels"])
     run.precision, run.compiled = state.get("precision", "float32"), state.get("compiled", False)
-    for name, part in run.parts.items():
-        refuse_other_weights(part, state[name], f"{where}: its {name} is not the recipe's")
-        part.load_state_dict(state[name])
     run.rows, run.best = state["history"], state.get("best")
+    for name, part in run.parts.items():
+        for weights in [(run.best or state)[name], state[name]]:
+            refuse_other_weights(part, weights, f"{where}: its {name} is not the recipe's")
+        part.load_state_dict(state[name])
     return run
 
 
-def refuse_other_weights(part: nn.Module, weights: dict, complaint: str) -> None:
-    """Raises ValueError with the first difference if the weights belong to another model."""
-    wanted, found = ({key: tuple(x.shape) for key, x in d.items()} for d in (part.state_dict(), weights))
-    for key in [*wanted, *found]:
-        if wanted.get(key) != found.get(key):
-            said = f"{key!r} is {found.get(key, 'missing')}, and must be {wanted.get(key, 'absent')}"
-            remedy = "take the checkpoint as it was written, or train again in another folder"
-            raise ValueError(f"{complaint} ({said}): they come from different runs; {remedy}")
+def recipe_of(state: dict, where: str) -> Recipe:
+    """Raises ValueError if a checkpoint's contents have no recipe."""
+    if "recipe" not in state:
+        raise ValueError(f"{where}: holds no recipe; the Trainer that wrote it goes on with fit(out=...)")
+    return Recipe.from_dict(state["recipe"])
 
 
 def refuse_other_recipe(

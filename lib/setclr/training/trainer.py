@@ -21,6 +21,7 @@ from setclr.training.devices import choose_device, keep_freed_memory, settings, 
 from setclr.training.distributed import average_gradients, from_first, gather_alike, rank, world
 from setclr.training.embedding import Embedder, unchanged_buffers
 from setclr.training.fitting import Metric, fit
+from setclr.training.memory import enough
 from setclr.training.momentum import Keys, MomentumEncoder
 from setclr.training.optimisers import check_optimiser, make_optimiser
 from setclr.training.precision import Precision
@@ -120,13 +121,15 @@ class Trainer:
         """Train to the end of the epoch, with a pause after every step; losses and weights must be finite."""
         epoch = self.step // self.steps
         before, started = self.seconds, time.perf_counter()
+        what = f"a batch of {self.batches.batch} on {self.device}"
+        remedy = "chunk=N puts N images through the encoder in one go; or take a smaller batch or view_size"
         if self.at_epoch:
             self.at_epoch(epoch)
         if self.targets:
             self.targets.begin(epoch, self.step % self.steps == 0)
         self.model.train()
         while self.step < (epoch + 1) * self.steps:
-            with settings(self.precision, self.deterministic):
+            with settings(self.precision, self.deterministic), enough(what, remedy):
                 self.values.append(self.update(self._next_views()))
             if self.losses_checked:
                 self.refuse_bad_losses()  # this waits for the device, so that the time is that of the work
@@ -174,16 +177,11 @@ class Trainer:
         factor = self.rate.factor(self.step, self.steps, self.epochs)
         for group in self.optimiser.param_groups:
             group["lr"] = group["initial_lr"] * factor
-        try:
-            x = self.loss.prepare(x)
-            self._compile_once(x)
-            self.optimiser.zero_grad()
-            more = self.loss_arguments(x)
-            loss = self.embedder.backward(x, lambda z: self.objective(z, **more))
-        except torch.OutOfMemoryError as error:
-            lacking = f"a batch of {self.batches.batch} does not fit on {self.device} ({error})"
-            remedy = "chunk=N puts N images through the encoder in one go; or take a smaller batch"
-            raise MemoryError(f"{lacking}; {remedy}") from error
+        x = self.loss.prepare(x)
+        self._compile_once(x)
+        self.optimiser.zero_grad()
+        more = self.loss_arguments(x)
+        loss = self.embedder.backward(x, lambda z: self.objective(z, **more))
         average_gradients(self.loss)  # equal on all processes but for rounding, which must not add up
         self.precision.step(self.optimiser)
         if self.momentum_encoder:
@@ -254,9 +252,9 @@ class Trainer:
                 raise FloatingPointError(DIVERGED.format("loss", value, step))
 
     def refuse_bad_weights(self) -> None:
-        """Raises FloatingPointError if a parameter of the model or of the loss is NaN or inf."""
-        learnt = [*self.model.parameters(), *self.loss.parameters()]
-        if not all(parameter.isfinite().all() for parameter in learnt):
+        """Raises FloatingPointError if a weight or a statistic of model or loss is NaN or inf."""
+        learnt = [*self.model.state_dict().values(), *self.loss.state_dict().values()]
+        if not all(x.isfinite().all() for x in learnt if isinstance(x, Tensor)):
             raise FloatingPointError(DIVERGED.format("weights", "NaN or inf", self.step - 1))
 
     def progress(self) -> dict[str, str]:

@@ -1,0 +1,123 @@
+"""One process at a time writes a run; the others are told which."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from functools import partial
+
+import pytest
+import torch
+from conftest import shifted
+
+from setclr.data import ImageSet
+from setclr.recipes import Recipe
+from setclr.training import Trainer, load_run, locking, pretrain
+from setclr.training.building import trainer_of
+from setclr.training.checkpoint import CHECKPOINT, HISTORY
+from setclr.training.locking import LOCK, alone
+from setclr.training.run import new_run
+
+pytest.importorskip("fcntl")
+SMALL = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=1, batch=16)
+PIXELS = torch.randint(0, 256, (32, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
+FEW = ImageSet(PIXELS, torch.arange(32) % 5, tuple("abcde"))
+train = partial(pretrain, images=FEW, device="cpu")
+HOLDS = """
+import sys
+from pathlib import Path
+from setclr.training.locking import alone
+with alone(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other(tmp_path):
+    """Another process that trains in tmp_path."""
+    command = [sys.executable, "-c", HOLDS, str(tmp_path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_second_process_is_told_who_trains_there(other, tmp_path, monkeypatch):
+    monkeypatch.setattr(Trainer, "update", None)
+    run = new_run(SMALL, 3)
+    trainer = trainer_of(SMALL, run.encoder, run.head, FEW, torch.device("cpu"))
+    said = rf"{tmp_path}: process {other.pid} since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d trains there; wait"
+    for begin in (lambda: train(SMALL, tmp_path), lambda: train(SMALL, tmp_path, resume=False),
+                  lambda: trainer.fit(tmp_path)):  # fmt: skip
+        with pytest.raises(BlockingIOError, match=said):
+            begin()
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+
+
+@pytest.mark.parametrize("end", ["ends", "is killed"])
+def test_when_it_ends_or_dies_the_folder_is_free(other, tmp_path, end):
+    if end == "is killed":
+        other.send_signal(signal.SIGKILL)
+    other.communicate("" if end == "ends" else None)
+    assert train(SMALL, tmp_path).finished
+    assert train(SMALL, tmp_path, resume=False).finished, "and again in the same process"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [CHECKPOINT, HISTORY]
+
+
+def test_a_run_is_loaded_while_another_process_trains(other, tmp_path):
+    new_run(SMALL, 3).save(tmp_path)
+    assert load_run(tmp_path).rows == []
+    none = Recipe(SMALL.loss, epochs=0)
+    new_run(none, 3).save(tmp_path)
+    assert train(none, tmp_path).finished, "what is finished is loaded, too"
+
+
+def test_whoever_writes_nonsense_into_the_lock_is_not_quoted(other, tmp_path):
+    (tmp_path / LOCK).write_text("\x1b[2Jprocess")
+    with pytest.raises(BlockingIOError, match=re.escape(f"{tmp_path}: another process trains there")):
+        train(SMALL, tmp_path)
+
+
+def test_a_thread_may_hold_it_twice_and_another_may_not(tmp_path):
+    said = []
+
+    def enter():
+        try:
+            with alone(tmp_path):
+                said.append("in")
+        except BlockingIOError as error:
+            said.append(str(error))
+
+    def beside():
+        thread = threading.Thread(target=enter)
+        thread.start()
+        thread.join()
+
+    with alone(tmp_path):
+        enter()
+        beside()
+    beside()
+    assert said == ["in", f"{tmp_path}: another thread of this process trains there; wait for it", "in"]
+    assert not locking.HELD and not list(tmp_path.iterdir())
+
+
+def test_a_forked_process_does_not_take_it_for_its_own(tmp_path):
+    with alone(tmp_path):
+        child = os.fork()
+        if not child:
+            try:
+                with alone(tmp_path):
+                    os._exit(1)
+            except BlockingIOError:
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_folder_that_cannot_be_written_is_not_held(tmp_path):
+    (tmp_path / "file").write_text("")
+    with alone(tmp_path / "file"):
+        assert (tmp_path / "file").read_text() == ""
