@@ -16,10 +16,10 @@ setclr --version names the version.
 """
 
 import os
+import signal
 import sys
 
 import setclr
-from setclr.training.interruption import Interrupted
 
 
 def main(words: list[str]) -> None:
@@ -38,18 +38,46 @@ def main(words: list[str]) -> None:
 
 
 def run() -> None:
-    """The command `setclr`: errors and interruptions end in one line and an exit status."""
+    """The command `setclr`: an error ends in one line and status 1, a signal in one and 128 + its number."""
+    asked: list[int] = []
+    own = os.getpid()
+
+    def stop(number: int, _: object) -> None:
+        if os.getpid() != own:  # a process that this one started
+            os._exit(128 + number)
+        asked.append(number)
+        raise KeyboardInterrupt
+
+    heard = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heard}
     try:
         main(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, for example `head`, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (ValueError, OSError, ArithmeticError, MemoryError, ModuleNotFoundError) as error:
-        sys.exit(f"setclr: {error}")
-    except Interrupted as stopped:
-        print(f"setclr: {stopped}", file=sys.stderr)
-        sys.exit(128 + stopped.signal)
-    except KeyboardInterrupt:
-        print("setclr: interrupted", file=sys.stderr)
-        sys.exit(130)
+    except (Exception, KeyboardInterrupt) as error:
+        sys.exit(ended(error, asked))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def ended(error: BaseException, asked: list[int]) -> str | int:
+    """What to exit with: a line, or a status after saying a line. Raises an error that is none of the user's.
+    `asked` are the signals that came; some packages turn what they raise into errors of their own."""
+    if asked or isinstance(error, KeyboardInterrupt):
+        number = getattr(error, "signal", None) or (asked or [signal.SIGINT])[-1]
+        interrupted = isinstance(error, KeyboardInterrupt) and str(error)
+        said = interrupted or ("terminated" if number == signal.SIGTERM else "interrupted")
+        print(f"setclr: {said}", file=sys.stderr)
+        return 128 + number
+    users = ValueError | OSError | ArithmeticError | ModuleNotFoundError
+    if isinstance(error, users) or (isinstance(error, MemoryError) and str(error)):
+        return f"setclr: {error}"
+    from setclr.training.memory import ran_out
+
+    if ran_out(error):
+        reason = (str(error).strip().splitlines() or ["no memory is left"])[0]
+        return f"setclr: out of memory ({reason}); take a smaller batch, size, view_size or chunk"
+    raise error

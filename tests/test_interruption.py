@@ -1,0 +1,108 @@
+"""Ctrl-C and SIGTERM at any moment of a command: one line and an exit status, and no file left behind."""
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from conftest import numpy_shifted
+from PIL import Image
+
+from setclr import reports
+from setclr.cli import run
+from setclr.recipes import Recipe
+from setclr.training.run import new_run
+
+# A command that gets the signal NUMBER when it first imports MOMENT, or reads a photograph.
+COMMAND = """
+import os, signal, sys
+number, moment = signal.Signals[sys.argv[1]], sys.argv[2]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal, whatever started the test
+
+def hit(*_, **__):
+    signal.raise_signal(number)
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == moment:
+            hit()
+
+sys.meta_path.insert(0, Finder())
+if moment == "reading":
+    from PIL import Image
+    Image.open = hit
+from setclr.cli import run
+sys.argv[1:] = sys.argv[3:]
+run()
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run, and photographs."""
+    folder = tmp_path_factory.mktemp("all")
+    new_run(Recipe("InfoNCE()"), 3).save(folder / "run")
+    (folder / "photographs").mkdir()
+    Image.fromarray(numpy_shifted(0).integers(0, 256, (40, 50, 3), np.uint8)).save(
+        folder / "photographs/a.png"
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name, moment",
+    [("SIGINT", moment) for moment in ("tyro", "torch", "torch._C", "torch.nn", "numpy.random", "reading")]
+    + [("SIGINT", "setclr.cli.reading"), ("SIGINT", "setclr.evaluation"), ("SIGTERM", "torch.nn"),
+       ("SIGTERM", "reading")],
+)  # fmt: skip
+def test_a_signal_outside_the_loop_is_one_line(folder, name, moment):
+    words = ["embed", str(folder / "run"), str(folder / "photographs"), "--device", "cpu"]
+    before = sorted(folder.rglob("*"))
+    ended = subprocess.run(
+        [sys.executable, "-c", COMMAND, name, moment, *words], capture_output=True, text=True
+    )
+    said = {"SIGINT": "interrupted", "SIGTERM": "terminated"}[name]
+    lines = [line for line in ended.stderr.splitlines() if line and "image/s" not in line]  # the progress bar
+    assert lines == [f"setclr: {said}"] and ended.stdout == ""
+    assert ended.returncode == 128 + signal.Signals[name]
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_signal_that_a_package_makes_an_error_of_its_own_is_one(monkeypatch, capsys):
+    def swallowing(_):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt as error:
+            raise ImportError("numpy could not be imported") from error
+
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    monkeypatch.setattr(reports, "summary", swallowing)
+    monkeypatch.setattr(sys, "argv", ["setclr", "results"])
+    with pytest.raises(SystemExit) as stopped:
+        run()
+    assert capsys.readouterr().err == "setclr: terminated\n" and stopped.value.code == 143
+    assert before == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+
+
+@pytest.mark.parametrize(
+    "fail, said",
+    [
+        (lambda _: torch.empty(2**50), r"setclr: out of memory \(.*allocate.*\); take a smaller batch, size"),
+        (lambda _: bytearray(2**62), r"setclr: out of memory \(no memory is left\); take a smaller batch"),
+    ],
+)
+def test_too_little_memory_is_one_line(fail, said, monkeypatch):
+    monkeypatch.setattr(reports, "summary", fail)
+    monkeypatch.setattr(sys, "argv", ["setclr", "results"])
+    with pytest.raises(SystemExit, match=said) as stopped:
+        run()
+    assert "\n" not in stopped.value.code
+
+
+def test_an_error_of_the_program_itself_is_a_traceback(monkeypatch):
+    monkeypatch.setattr(reports, "summary", lambda _: [].pop())
+    monkeypatch.setattr(sys, "argv", ["setclr", "results"])
+    with pytest.raises(IndexError):
+        run()
