@@ -128,7 +128,7 @@ def test_every_field_in_every_way_without_a_checksum(stopped, tmp_path, monkeypa
     assert set(passed) <= not_needed, "what is of its kind and shape may pass"
 
 
-def test_every_field_is_missed_by_the_checksum(stopped, tmp_path):
+def test_the_checksum_misses_no_field(stopped, tmp_path):
     """A number that is another one, of the right kind, is found by nothing else."""
     recipe, kept, whole = stopped
     for path in places(kept, 3):
