@@ -127,7 +127,7 @@ MOVES = {
     "08_one_family": ("ArrowLeft", r"Smoothing 0\.0251 times"),
     "09_matching_views": ("ArrowLeft", r"partner of patch 16"),
     "10_pretrain_small": ("ArrowRight", r"epoch 1:"),
-    "11_pretrain_cifar": ("ArrowLeft", r"after epoch 19 of 20"),
+    "11_pretrain_cifar": ("ArrowLeft", r"after epoch 4 of 20"),
     "12_pretrain_imagenet": ("ArrowRight", r"shows 32 %"),
     "13_what_was_learned": ("ArrowRight", r"patch 8 is of"),
     "14_what_a_loss_costs": ("ArrowRight", r"At N = 38,"),

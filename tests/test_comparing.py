@@ -12,6 +12,7 @@ from scipy import stats
 from setclr.evaluation.statistics import holm, paired
 from setclr.recipes import RECIPES
 from setclr.reports.comparing import means, pairs, read
+from setclr.reports.searches import so_far
 
 # Student's sleep data (1908): hours gained by ten patients on two drugs.
 FIRST = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
@@ -162,3 +163,25 @@ def test_losses_without_a_knob_are_refused(tmp_path):
 
 def test_tables_are_ready_to_be_shown(some):
     assert isinstance(means(some), pd.DataFrame) and "nan" not in pairs(some).round(2).to_string()
+
+
+def test_a_search_claims_nothing_before_its_final_runs_are_there(tmp_path):
+    """Two losses of 20 trials, 5 final runs and 2 more seeds of 5 knobs each: 70 runs."""
+    names = ("compare-photo-infonce", "compare-photo-groco")
+    recipes = {name: RECIPES[name] for name in names}
+    none = "0 of 70 runs are recorded, of the final ones 0 of 10: no claim yet"
+    assert so_far(recipes, range(5), tmp_path) == none
+    (tmp_path / "trials" / names[0]).mkdir(parents=True)
+    put(tmp_path / "trials" / names[0], "lr0.001-temperature0.5", 0, 40.0)
+    for seed in range(5):
+        put(tmp_path, names[0], seed, 50.0 + seed / 8)
+        put(tmp_path, "compare-photo-mmcl-inv", seed, 30.5)  # not asked for
+    assert so_far(recipes, range(5), tmp_path) == none.replace("0 of 70", "6 of 70").replace(" 0 of", " 5 of")
+    for seed in range(5):
+        put(tmp_path, names[1], seed, 53.0, linear=50.0 + (-1) ** seed, loss="GroCo(beta=4.0)")
+    said = so_far(recipes, range(5), tmp_path).splitlines()
+    assert said[0] == "11 of 70 runs are recorded" and "mmcl" not in "".join(said)
+    assert "knn: Holm's test keeps 1 of 1 pairs" in said and "linear: Holm's test keeps 0 of 1 pairs" in said
+    found = pairs(read(tmp_path).query("name in @recipes")).iloc[0]
+    wanted = f"{found.difference:+.1f} points, {found.low:+.1f} to {found.high:+.1f}"
+    assert f"  {names[1]} less {names[0]}: {wanted}" in said and found.difference == 2.75

@@ -1,22 +1,29 @@
 """The panels of notebook 11: records read and drawn, curves that grow, the walk over τ and β."""
 
 import json
+from copy import deepcopy
 
 import numpy as np
 import pytest
 import torch
 from conftest import numpy_shifted
+from scipy import stats
 from test_explore import opened
 
 from setclr import explore
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn
+from setclr.evaluation.statistics import holm
+from setclr.explore.kit.handles import place_of
 from setclr.explore.trained.comparison import (
     accuracies,
     against_papers,
     common_seeds,
     deviation,
     gaps,
+    learnt,
+    losses,
+    made_up,
     pairs,
     progress,
     ranked,
@@ -25,7 +32,7 @@ from setclr.explore.trained.comparison import (
 )
 from setclr.explore.trained.gap_picture import gap_picture
 from setclr.explore.trained.live_curves import LiveCurves, short
-from setclr.explore.trained.recorded_curves import made_up
+from setclr.explore.trained.rate_picture import rate_picture
 from setclr.explore.trained.temperature_and_beta import Outcome, heights, outcome
 from setclr.recipes import Recipe
 from setclr.training import pretrain
@@ -57,10 +64,8 @@ def test_records_are_read_by_loss_and_seed_with_seeds_missing(folder):
         "infonce+qare": [0],
         "iot-both-uniform": [0, 12],
     }
-    panel = explore.recorded_curves(records, loss="infonce+qare", seeds="seed 12")
-    assert "not recorded" in panel.alt
-    panel.controls["seeds"].value = "seed 0"
-    assert panel.alt.startswith("infonce+qare, seed 0 (0), after epoch 10 of 10")
+    panel = explore.recorded_curves(records, row=1 + ranked(records).index("infonce+qare"), epoch=10)
+    assert panel.alt.startswith("infonce+qare, after epoch 10 of 10")
 
 
 def test_a_field_that_an_older_record_lacks_has_its_default(folder):
@@ -69,11 +74,6 @@ def test_a_field_that_an_older_record_lacks_has_its_default(folder):
     folder("groco", 1, queue=64)
     with pytest.raises(ValueError, match="differs .* in queue"):
         read(folder.folder)
-
-
-def test_one_seed_leaves_nothing_to_choose(folder):
-    records = {"infonce+qare": read(folder.folder)["infonce+qare"]}
-    assert list(explore.recorded_curves(records).controls) == ["loss", "epoch"]
 
 
 @pytest.mark.parametrize("field, value", [("data", "cifar100"), ("images", 10000)])
@@ -92,44 +92,46 @@ def test_the_part_behind_knows_neither_unit_nor_zero():
     assert (progress(np.ones(3)) == 0).all()
 
 
-def test_the_panel_draws_the_chosen_records():
-    records = made_up()
-    panel = explore.recorded_curves(records, loss="made-up loss B", epoch=4, seeds="seed 1")
-    kept = records["made-up loss B"][1]
-    values = np.array([row["loss"] for row in kept["history"]])
-    first, second, dot = panel.artists[:3]
-    np.testing.assert_allclose(first.get_xydata(), np.c_[range(1, 11), progress(values)])
-    assert len(second.get_xdata()) == 0
-    np.testing.assert_allclose(dot.get_xydata(), [[4, progress(values)[3]]])
-    trained = kept["accuracy_percent"]["trained"]
-    assert f"kNN {trained['knn']:.1f} %, linear probe {trained['linear']:.1f} %." in panel.alt
-    circle, square = panel.artists[-2:]
-    others = panel.artists[-4]  # the dots of this seed in all rows
-    assert sorted(others.get_xdata()) == sorted(
-        r[1]["accuracy_percent"]["trained"]["knn"] for r in records.values()
-    )
-    assert (circle.get_xdata()[0], square.get_xdata()[0]) == (trained["knn"], trained["linear"])
-    assert ranked(records) == ["made-up loss C", "made-up loss B", "made-up loss A"]
-    assert len(accuracies(records["made-up loss A"], "untrained", "linear")) == 2
+@pytest.mark.parametrize("measure, column", [("linear probe", "linear"), ("kNN", "knn")])
+def test_the_race_draws_the_records(measure, column):
+    records, name = made_up(), "made-up loss B"
+    panel = explore.recorded_curves(records, row=2, epoch=4, measure=measure)
+    behind = {n: np.mean([progress(losses(r)) for r in runs.values()], 0) for n, runs in records.items()}
+    others, curve, mark, word, title = panel.artists[:5]
+    np.testing.assert_allclose(curve.get_xydata(), np.c_[range(1, 5), behind[name][:4]])
+    np.testing.assert_allclose(mark.get_xydata(), [[4, behind[name][3]]])
+    assert len(others.get_segments()) == 2 and f"{behind[name][3]:.0%}" in word.get_text()
+    assert title.get_text() == f"epoch 4: {max(behind, key=lambda n: behind[n][3])} has fallen most"
+    rows = [artist for artist in panel.artists[5:] if getattr(artist, "get_marker", str)() == "o"]
+    for n, dots in zip(ranked(records), rows, strict=True):
+        assert list(dots.get_xdata()) == accuracies(records[n], "trained", column)
+    before = next(artist for artist in panel.artists[5:] if getattr(artist, "get_linestyle", str)() == "--")
+    assert list(before.get_xdata()) == [{"linear": 32, "knn": 31}[column]] * 2
+    assert panel.alt.endswith("number 2.") and ranked(records)[0] == "made-up loss C"
 
 
-def test_a_seed_brings_the_network_that_it_starts_from():
+def test_pointing_at_a_row_lights_up_its_curve():
     records = made_up()
-    for runs in records.values():
-        runs[1]["accuracy_percent"]["untrained"]["linear"] = 30.0
-    panel = explore.recorded_curves(records)
-    words = [artist for artist in panel.artists if hasattr(artist, "get_text")]
-    for seeds, value in (("seed 1", 30), ("seed 0", 32), ("all seeds", 31)):
-        panel.controls["seeds"].value = seeds
-        assert f"untrained, linear {value:.1f} %" in [
-            word.get_text().removeprefix("- - -  ") for word in words
-        ]
+    panel = explore.recorded_curves(records, epoch=3)
+    lit = panel.front.shown["links"]
+    assert [link["text"].split(":")[0] for link in lit] == ranked(records)
+    assert [[mark[0] for mark in link["over"]] for link in lit] == [["line", "line", "box"]] * 3
+    panel.controls["epoch"].value = 1
+    assert [mark[0] for mark in panel.front.shown["links"][0]["over"]] == ["dot", "box"]
+
+
+def test_runs_of_a_loss_are_of_one_length():
+    records = made_up()
+    records["made-up loss A"][0]["history"].pop()
+    with pytest.raises(ValueError, match=r"the same epochs, got \[9, 10\] of made-up loss A"):
+        explore.recorded_curves(records)
 
 
 def test_a_loss_above_its_first_value_is_said_to_have_gone_back():
     records = {"a": {0: made_up()["made-up loss A"][0]}}
     records["a"][0]["history"][1]["loss"] = 2 * records["a"][0]["history"][0]["loss"]
     assert "after epoch 2 of 10" in (said := explore.recorded_curves(records, epoch=2).alt) and ", -" in said
+    assert "epoch 2: a has fallen most" in explore.recorded_curves(records, epoch=2).artists[4].get_text()
 
 
 def test_standings_and_the_spread_over_seeds():
@@ -187,9 +189,66 @@ def test_pairs_need_less_with_more_seeds():
     records = probed(*SHIFTED, ("c", 0, 42.0), ("c", 1, 48.0))
     table, r = pairs(records), deviation(records, within=True)
     assert len(table) == 3 and table.loc[("b", "a"), "gap"] == pytest.approx(1)
-    for _, row in table.iterrows():
-        assert row["needed"] == pytest.approx(2 * r * (2 / row["seeds"]) ** 0.5)
     assert sorted(table["seeds"]) == [2, 2, 3]
+    needed = table["needed"] / (2 / table["seeds"]) ** 0.5
+    assert needed.tolist() == pytest.approx([needed.iloc[0]] * 3) and needed.iloc[0] > 2 * r
+
+
+def test_pairs_are_judged_by_student_and_holm():
+    """Three equal losses and one far off, three seeds: t with (4 - 1) (3 - 1) degrees of freedom."""
+    rng = numpy_shifted(2)
+    x = np.array([[40.0], [40.0], [40.0], [60.0]]) + 2 * np.arange(3) + rng.normal(size=(4, 3))
+    records = probed(*((name, k, x[i, k]) for i, name in enumerate("abcd") for k in range(3)))
+    table, left = pairs(records), x - x.mean(0) - x.mean(1, keepdims=True) + x.mean()
+    error = ((left**2).sum() / 6 * 2 / 3) ** 0.5
+    assert table["p"].tolist() == pytest.approx((2 * stats.t.sf(table["gap"].abs() / error, 6)).tolist())
+    assert table["holm"].tolist() == pytest.approx(holm(table["p"]).tolist())
+    kept = table["holm"] <= 0.05
+    assert kept.sum() >= 3 and ((table["gap"].abs() > table["needed"]) == kept).all()
+    once = pairs(probed(("a", 0, 40.0), ("b", 0, 41.0)))
+    assert once["gap"].tolist() == [1] and once[["p", "holm", "needed"]].isna().all(axis=None)
+
+
+def with_a_collapse() -> dict:
+    """The made-up losses, and one that is worse than its first weights with seed 1."""
+    records = made_up()
+    records["sparseclr"] = {seed: deepcopy(run) for seed, run in records["made-up loss A"].items()}
+    for seed, share in enumerate((35.0, 30.0)):
+        records["sparseclr"][seed]["accuracy_percent"]["trained"].update(knn=share, linear=share)
+    return records
+
+
+def test_a_loss_with_a_collapsed_run_is_set_apart():
+    assert list(learnt(with_a_collapse())) == list(made_up()) == list(learnt(made_up()))
+
+
+@pytest.mark.parametrize("measure, column", [("linear probe", "linear"), ("kNN", "knn")])
+def test_holms_steps_keep_what_holm_keeps(measure, column):
+    records = with_a_collapse()
+    panel = explore.holm_steps(records, measure=measure, level=0.005)
+    table = pairs(records, column)
+    kept, usual = ((table[x] <= 0.005).sum() for x in ("holm", "p"))
+    assert panel.alt.endswith(
+        f"of 6 pairs {usual} have a p up to 0.005, and Holm's test for all 6 questions keeps {kept}."
+    )
+    _, steps, *dots, _ = panel.artists
+    np.testing.assert_allclose(steps.get_ydata(), 0.005 / np.arange(6, 0, -1))
+    mine, hollow, above, lost = (len(marks.get_xdata()) for marks in dots)
+    assert (mine + lost, hollow, above) == (kept, usual - kept, 6 - usual)
+    panel.controls["compared"].value = "those that learnt"
+    assert "of 3 pairs" in panel.alt and len(panel.front.shown["links"]) == 3
+    with pytest.raises(ValueError, match="noise is unknown"):
+        explore.holm_steps(probed(("a", 0, 40.0), ("b", 0, 41.0)))
+
+
+def test_the_rates_are_compared():
+    found = {"SparseCLR": {1e-3: 30.0, 1e-2: 20.0}, "InfoNCE": {1e-3: 25.0, 1e-2: 28.5}}
+    picture = rate_picture(found, untrained=23.0, marked=1e-3)
+    assert (
+        picture.alt
+        == "The rate moves SparseCLR by 10.0 points, best at 0.001; InfoNCE by 3.5 points, best at 0.01."
+    )
+    assert opened(picture.png).shape == (456, 960, 3)
 
 
 def test_gaps_within_the_noise_are_called_so():
@@ -214,7 +273,8 @@ def test_published_numbers_stand_beside_ours():
 
 
 def test_one_epoch_is_no_curve():
-    one = {"a": {0: {**made_up()["made-up loss A"][0], "epochs": 1}}}
+    made = made_up()["made-up loss A"][0]
+    one = {"a": {0: {**made, "history": made["history"][:1]}}}
     with pytest.raises(ValueError, match="records must be of 2 epochs or more, got 1"):
         explore.recorded_curves(one)
 
@@ -292,6 +352,16 @@ def test_the_sliders_snap_to_what_was_trained():
     panel.controls["temperature"].value = 0.0999
     assert "InfoNCE, τ = 0.1:" in panel.alt
     assert panel.controls["temperature"].step == pytest.approx(1)
+    handle = panel.handles["temperature"]
+    place = place_of(handle.axis, (1.8, 0))
+    assert handle.values(panel.controls, place) == {"temperature": pytest.approx(1.0)}
+
+
+def test_one_loss_alone_has_one_row():
+    trained = {key: one for key, one in grid().items() if key[0] == "GroCo"}
+    panel = explore.temperature_and_beta(trained, beta=2.0)
+    assert list(panel.controls) == list(panel.handles) == ["beta"] and panel.alt.startswith("GroCo, β = 2")
+    assert opened(panel.row("beta", [0.5, 2.0]).png).shape == (round(120 * 2.6), 792, 3)
 
 
 def test_values_must_lie_on_the_slider():

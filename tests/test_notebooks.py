@@ -13,9 +13,7 @@ from setclr.teach.asked import module
 PARAMETERS = yaml.safe_load((Path(__file__).parent / "notebook_parameters.yml").read_text())
 PATH, CAREFUL, SOLUTIONS = (notebooks(folder) for folder in ("", "careful", "solutions"))
 every_notebook = pytest.mark.parametrize("path", [*PATH, *CAREFUL, *SOLUTIONS], ids=name_of)
-REBUILT = [path for path in PATH if path.name in {solutions.name for solutions in SOLUTIONS}]
-of_the_path = pytest.mark.parametrize("path", REBUILT, ids=name_of)
-of_the_old_shape = pytest.mark.parametrize("path", [p for p in PATH if p not in REBUILT], ids=name_of)
+of_the_path = pytest.mark.parametrize("path", PATH, ids=name_of)
 
 SWEEP = """
 import gc
@@ -89,30 +87,6 @@ def test_its_pictures_are_kept_with_a_sentence_each(path):
     assert len(pictures) + opened >= 2 or path not in PATH
     for picture in pictures:
         assert len(picture.data["text/plain"]) > 30 and "<" not in picture.data["text/plain"]
-
-
-@of_the_old_shape
-def test_its_shape_is_that_of_the_old_book(path):
-    notebook = nbformat.read(path, as_version=4)
-    code = code_cells(notebook)
-    lines = [len(cell.source.splitlines()) for cell in code]
-    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    assert max(lines) <= 30
-    assert sum(lines) / len(code) <= 9
-    assert 60 <= len(prose.split()) / len(code) <= 110
-    assert sum(len(re.findall(r"^ *assert |torch.testing.assert_", cell.source, re.M)) for cell in code) >= 3
-    assert len([c for c in code if "parameters" in c.metadata.get("tags", [])]) == 1
-    imports = next(
-        c for c in code if re.match("(import|from) ", c.source) and "setup" not in c.metadata.get("tags", [])
-    )
-    assert len([line for line in imports.source.splitlines() if line]) <= 12
-    for part in ("**You will learn**", "**You need**", "**Takes**", "Predict before you drag", "<details>",
-                 "## What we saw", "## Exercises"):  # fmt: skip
-        assert part in prose, f"no {part}"
-    assert prose.count("<details>") == prose.count("</details>") >= 2, "fewer than two predictions"
-    solutions = [c for c in code if "solution" in c.metadata.get("tags", [])]
-    assert 2 <= len(solutions) <= 3
-    assert all(c.metadata.jupyter.source_hidden and "assert" in c.source for c in solutions)
 
 
 PANEL = re.compile(r"(?m)^(\w+ = )?explore\.\w+\(|predict\(\"[\d.]+\", \w")

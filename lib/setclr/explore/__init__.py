@@ -53,6 +53,7 @@ from setclr.explore.trained.class_confusions import class_confusions
 from setclr.explore.trained.crop_pair import crop_pair
 from setclr.explore.trained.feature_maps import feature_maps
 from setclr.explore.trained.found_again import found_again
+from setclr.explore.trained.holm_steps import holm_steps
 from setclr.explore.trained.multi_crop import multi_crop
 from setclr.explore.trained.recorded_curves import recorded_curves
 from setclr.explore.trained.temperature_and_beta import temperature_and_beta
@@ -75,6 +76,7 @@ __all__ = [
     "five_numbers",
     "found_again",
     "group_order",
+    "holm_steps",
     "hub",
     "loss_costs",
     "machine_plane",

@@ -3,16 +3,19 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from math import isnan
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from setclr import training
 from setclr.evaluation.protocols import OWN, protocol_named, protocol_of
-from setclr.recipes.knobs import grid
+from setclr.recipes.knobs import grid, knob
 from setclr.recipes.recipe import Recipe
 from setclr.reports.campaigns import RECORDED, campaign, recorded
-from setclr.reports.comparing import row
+from setclr.reports.comparing import means, pairs, row
 from setclr.reports.tables import device_of, labelled, measure
 from setclr.training.run import Run
 
@@ -73,6 +76,30 @@ def chosen(settings: dict[str, Recipe], folder: Path, protocol: str) -> str | No
         if not isnan(knn := row(path)["knn"]):
             scores[title] = knn
     return max(scores, key=scores.__getitem__, default=None)
+
+
+def so_far(recipes: dict[str, Recipe], seeds: Iterable[int], results: Path) -> str:
+    """What a search with these arguments has come to: how many of its runs are recorded. Once all final runs
+    are, a table of their means, and the pairs that Holm's test at 0.05 keeps, with their intervals
+    (`comparing.pairs`)."""
+    finals = [results / f"{name}-seed{seed}.json" for name, seed in product(recipes, seeds)]
+    trials = [path for name in recipes for path in (results / TRIALS / name).glob("*.json")]
+    more = len(CURVE_SEEDS) - 1  # of a knob's curve; its first seed is that of the trials
+    wanted = sum(len(grid(one)) + more * len(knob(one.loss).values) for one in recipes.values())
+    there = sum(path.exists() for path in finals)
+    said = f"{len(trials) + there} of {wanted + len(finals)} runs are recorded"
+    if there < len(finals):
+        return f"{said}, of the final ones {there} of {len(finals)}: no claim yet"
+    runs = pd.DataFrame([row(path) for path in finals])
+    lines = [said, means(runs).round(1).to_string()]
+    for metric, table in pairs(runs).groupby("metric"):
+        kept = table[table["holm"] <= 0.05]
+        lines.append(f"{metric}: Holm's test keeps {len(kept)} of {len(table)} pairs")
+        lines += [
+            f"  {pair.a} less {pair.b}: {pair.difference:+.1f} points, {pair.low:+.1f} to {pair.high:+.1f}"
+            for pair in kept.itertuples()
+        ]
+    return "\n".join(lines)
 
 
 def measured_often(recipe: Recipe, out: Path, **where: Any) -> Run:

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
+from setclr.evaluation.statistics import holm
+from setclr.palette import INK, OF_LOSS
 from setclr.recipes import PUBLISHED, RECIPES
 from setclr.recipes.recipe import DEFAULTS
 from setclr.reports.records import spread
@@ -62,6 +65,12 @@ def ranked(records: Records) -> list[str]:
     return sorted(records, key=lambda name: -np.mean(accuracies(records[name], "trained", "linear")))
 
 
+def colour_of(name: str) -> str:
+    """The colour of the loss that a name such as "infonce+qare" begins with; of others, INK."""
+    first = name.split("+")[0].split("-")[0]
+    return {loss.lower(): colour for loss, colour in OF_LOSS.items()}.get(first, INK)
+
+
 def standings(records: Records) -> pd.DataFrame:
     """Means over the seeds, the best linear probe first; `gain` is how far it is above untrained features."""
     rows = {}
@@ -72,38 +81,66 @@ def standings(records: Records) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def deviation(records: Records, within: bool = False) -> float:
-    """Standard deviation of the linear probes over seeds, of all losses together; NaN without two seeds.
+def learnt(records: Records) -> Records:
+    """Without the losses of which a run collapsed: one whose kNN accuracy is not above that of its own first
+    weights."""
+    found = Records()
+    for name, runs in records.items():
+        after, before = (accuracies(runs, row, "knn") for row in ("trained", "untrained"))
+        if all(x > y for x, y in zip(after, before)):
+            found[name] = runs
+    return found
+
+
+def deviation(records: Records, within: bool = False, measure: str = "linear") -> float:
+    """Standard deviation of the accuracies over seeds, of all losses together; NaN without two seeds.
 
     With `within`, what a seed adds to all losses alike is taken away first (by least squares): the noise
     between losses trained with the same seeds.
     """
+    return spread_and_freedom(records, within, measure)[0]
+
+
+def spread_and_freedom(records: Records, within: bool, measure: str) -> tuple[float, int]:
+    """The deviation, and how many numbers it rests on: accuracies less what was fitted to them."""
     rows = [(name, seed) for name, runs in records.items() for seed in sorted(runs)]
     seeds = sorted({seed for _, seed in rows})[1:] if within else []
     sides = np.array(
         [[*(n == name for name in records), *(s == seed for seed in seeds)] for n, s in rows], float
     )
-    values = np.concatenate([accuracies(runs, "trained", "linear") for runs in records.values()])
+    values = np.concatenate([accuracies(runs, "trained", measure) for runs in records.values()])
     left = values - sides @ np.linalg.lstsq(sides, values, rcond=None)[0]
-    freedom = len(values) - np.linalg.matrix_rank(sides)
-    return float((left @ left / freedom) ** 0.5) if freedom else float("nan")
+    freedom = len(values) - int(np.linalg.matrix_rank(sides))
+    return float((left @ left / freedom) ** 0.5) if freedom else float("nan"), freedom
 
 
-def gaps(records: Records, name: str, other: str) -> np.ndarray:
-    """By how many points the linear probe of one loss is above the other's, seed by seed."""
+def gaps(records: Records, name: str, other: str, measure: str = "linear") -> np.ndarray:
+    """By how many points the accuracy of one loss is above the other's, seed by seed."""
     both = set(records.get(name, {})) & set(records.get(other, {}))
     ours, theirs = ({seed: records[n][seed] for seed in both} if both else {} for n in (name, other))
-    return np.subtract(accuracies(ours, "trained", "linear"), accuracies(theirs, "trained", "linear"))
+    return np.subtract(accuracies(ours, "trained", measure), accuracies(theirs, "trained", measure))
 
 
-def pairs(records: Records) -> pd.DataFrame:
-    """All pairs of losses that share a seed: the mean gap, the seeds, and `needed` = 2·r·√(2/seeds), r being
-    the deviation within seeds; NaN where it is unknown."""
-    r, rows = deviation(records, within=True), {}
-    for pair in combinations(ranked(records), 2):
-        if len(gap := gaps(records, *pair)):
-            rows[pair] = {"gap": gap.mean(), "seeds": len(gap), "needed": 2 * r * (2 / len(gap)) ** 0.5}
-    return pd.DataFrame.from_dict(rows, orient="index")
+def pairs(records: Records, measure: str = "linear", level: float = 0.05) -> pd.DataFrame:
+    """All pairs of losses that share a seed, with what noise says of each.
+
+    Columns: the mean `gap`; how many `seeds` it is the mean of; `p`, how likely noise alone makes a gap as
+    large (Student's t, with the deviation within seeds of all losses together); `holm`, p adjusted for all
+    pairs; `needed`, the gap beyond which Holm's test at `level` keeps this pair. The last three are NaN where
+    the deviation is unknown.
+    """
+    r, freedom = spread_and_freedom(records, True, measure)
+    found = {pair: gaps(records, *pair, measure) for pair in combinations(ranked(records), 2)}
+    rows = {pair: {"gap": gap.mean(), "seeds": len(gap)} for pair, gap in found.items() if len(gap)}
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["gap", "seeds"])
+    if not freedom or table.empty:
+        return table.assign(p=np.nan, holm=np.nan, needed=np.nan)
+    error = r * (2 / table["seeds"].to_numpy(float)) ** 0.5  # of a mean gap
+    table["p"] = 2 * stats.t.sf(table["gap"].abs() / np.maximum(error, 1e-300), freedom)
+    table["holm"] = holm(table["p"])
+    refused = max(int((table["holm"] > level).sum()), 1)
+    table["needed"] = stats.t.isf(level / refused / 2, freedom) * error
+    return table
 
 
 def against_papers(rows: dict[str, str | None], records: Records) -> pd.DataFrame:
@@ -128,3 +165,22 @@ def losses(record: dict) -> np.ndarray:
 def progress(values: np.ndarray) -> np.ndarray:
     """At every value, how much of the way from the first to the last one is done: from 0 to 1."""
     return (values - values[0]) / (values[-1] - values[0] or 1)
+
+
+def made_up(number: int = 3) -> Records:
+    """So many losses with two seeds each that nobody has measured, each better than the one before."""
+    rng, found = np.random.default_rng(0), Records()
+    for k, name in enumerate(f"made-up loss {letter}" for letter in "ABCDEFGH"[:number]):
+        for seed in (0, 1):
+            values = 10.0**-k * (3 + np.exp(-np.arange(10) / (2 + k)) + rng.normal(0, 0.01, 10))
+            gain = [2 * k + rng.random() for _ in "ab"]
+            found.setdefault(name, {})[seed] = {
+                "epochs": 10,
+                "history": [{"epoch": i + 1, "loss": float(v)} for i, v in enumerate(values)],
+                "accuracy_percent": {
+                    "raw pixels": {"knn": 30.0},
+                    "untrained": {"knn": 31.0, "linear": 32.0},
+                    "trained": {"knn": 38 + gain[0], "linear": 41 + gain[1]},
+                },
+            }
+    return found

@@ -1,176 +1,191 @@
-"""The curves of recorded trainings: how far each loss has fallen, epoch by epoch, and what the features were
+"""Recorded trainings as a race: how far each loss has fallen, epoch by epoch, and what the features were
 worth at the end."""
 
-import ipywidgets as widgets
-import numpy as np
+from functools import partial
 
-from setclr.explore.kit.controls import LABEL, WIDTH, options, slider
+import numpy as np
+from matplotlib.collections import LineCollection
+
+from setclr.explore.kit.controls import options, slider
+from setclr.explore.kit.handles import Handle, Link, Mark, box, dot, line
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
-from setclr.explore.trained.comparison import Records, accuracies, losses, progress, ranked
-from setclr.palette import BLUE, MIST, OCHRE, ORANGE, VERMILION
+from setclr.explore.trained.comparison import (
+    Records,
+    accuracies,
+    colour_of,
+    losses,
+    made_up,
+    progress,
+    ranked,
+)
+from setclr.palette import GREY, MIST
 from setclr.reports.records import spread
 
-ALL = "all seeds"
-COLUMNS = (("knn", BLUE, "o", -0.15), ("linear", ORANGE, "s", 0.15))
+MEASURES = {"linear probe": "linear", "kNN": "knn"}
 
 
 def recorded_curves(records: Records | None = None, **initial) -> Panel:
-    """The records of `comparison.read`, with a choice of loss and seed, and a slider for the epoch.
+    """The records of `comparison.read`: the epochs play, and a loss is chosen by its row.
 
     Losses have units and zeros of their own, so a curve shows which part of its whole fall a loss has behind
-    it: 0 after the first epoch, 1 after the last. Without records it shows three made-up ones.
+    it: 0 after the first epoch, 1 after the last, the mean over its seeds. Without records it shows
+    made-up ones.
 
     Raises:
-        ValueError: no record has two epochs.
+        ValueError: no record has two epochs, or those of a loss differ in their number.
     """
-    records = records or made_up()
-    last = max(record["epochs"] for runs in records.values() for record in runs.values())
+    records = records or made_up(6)
+    falls = {name: fall(name, runs) for name, runs in records.items()}
+    last = max(map(len, falls.values()))
     if last < 2:
         raise ValueError("records must be of 2 epochs or more, got 1: a curve needs two points")
     names = ranked(records)
-    seeds = sorted({seed for runs in records.values() for seed in runs})
-    controls = {
-        "loss": widgets.Dropdown(options=names, value=names[0], description="loss"),
-        "epoch": slider("epoch", last, 1, last, 1, {1: "first", last: "last"}),
-    }
-    controls["loss"].style.description_width, controls["loss"].layout.width = LABEL, WIDTH
-    if len(seeds) > 1:
-        controls["seeds"] = options("seeds", [ALL, *(f"seed {seed}" for seed in seeds)])
-    return Panel(lambda figure, compact: build(figure, compact, records), controls, (9.6, 4.5), initial, 3.4)
+    n = len(names)
+    controls = {"epoch": slider("epoch", max(last // 4, 1), 1, last, 1, {1: "first", last: "last"})}
+    if n > 1:
+        controls["row"] = slider("row, from the top", n, 1, n, 1, {1: names[0], n: names[-1]})
+    controls["measure"] = options("features measured by", MEASURES)
+    drawing = partial(build, records=records, falls=falls)
+    return Panel(drawing, controls, (9, 4.6), initial, 3.8, 1, play="epoch")
 
 
-def of_seeds(runs: dict[int, dict], chosen: str) -> dict[int, dict]:
-    """The runs of "all seeds", or the one of "seed S"."""
-    return {seed: record for seed, record in runs.items() if chosen in (ALL, f"seed {seed}")}
+def fall(name: str, runs: dict[int, dict]) -> np.ndarray:
+    """After every epoch the part of the loss's fall that lies behind it: the mean over the runs."""
+    lengths = {len(losses(record)) for record in runs.values()}
+    if len(lengths) > 1:
+        raise ValueError(f"runs of a loss must be of the same epochs, got {sorted(lengths)} of {name}")
+    return np.mean([progress(losses(record)) for record in runs.values()], axis=0)
 
 
-def build(figure, compact: bool, records: Records) -> Drawing:
-    left, right = (figure.subplots(), None) if compact else figure.subplots(1, 2, width_ratios=[1, 1.25])
-    if not compact:
-        left.set_title("part of its own fall that lies behind the loss")
-    last = max(record["epochs"] for runs in records.values() for record in runs.values())
-    curves = draw_curves(left, records, last)
-    rows = draw_accuracies(right, records) if right is not None else None
+def build(figure, compact: bool, records: Records, falls: dict[str, np.ndarray]) -> Drawing:
+    left, right = (figure.subplots(), None) if compact else figure.subplots(1, 2, width_ratios=[1, 1.1])
+    parts, names = [draw_curves(left, falls, compact)], ranked(records)
+    if right is not None:
+        parts.append(draw_rows(right, records))
+    now: dict = {}
 
     def update(values: dict) -> str:
-        name, chosen = values["loss"], values.get("seeds", ALL)
-        shown = of_seeds(records[name], chosen)
-        curves.move(name, shown, values["epoch"], chosen)
-        if rows is not None:
-            rows.move(name, chosen)
-        return sentence(name, chosen, shown, values["epoch"], last)
+        name = chosen(values)
+        now.update(values)
+        for part in parts:
+            part.move(name, values)
+        return sentence(name, values, records, falls)
 
-    return Drawing([*curves.artists, *(rows.artists if rows else [])], update)
+    def chosen(values: dict) -> str:
+        return names[values.get("row", 1) - 1]
+
+    def at(values: dict) -> tuple[float, float]:
+        return values["epoch"], height(falls[chosen(values)], values["epoch"])
+
+    handles = {"epoch": Handle(left, ("epoch",), at, along="x", label="the epoch")}
+    if right is not None and len(names) > 1:
+        low = right.get_xlim()[0]
+        handles["row"] = Handle(right, ("row",), lambda v: (low, v["row"]), along="y", label="the row")
+    artists = [artist for part in parts for artist in part.artists]
+    return Drawing(artists, update, handles, lambda: links(left, right, names, falls, now["epoch"]))
 
 
-def sentence(name: str, chosen: str, shown: dict[int, dict], epoch: int, last: int) -> str:
-    if not shown:
-        return f"{name}, {chosen}, epoch {epoch}: not recorded (yet)."
-    start, here, end = mean_losses(shown, epoch)
-    knn, linear = (spread(accuracies(shown, "trained", column)) for column in ("knn", "linear"))
-    who = ", ".join(map(str, sorted(shown)))
+def height(curve: np.ndarray, epoch: int) -> float:
+    return float(curve[min(epoch, len(curve)) - 1])
+
+
+def place(name: str, falls: dict[str, np.ndarray], epoch: int) -> int:
+    """1 for the loss with the largest part of its fall behind it, and so on."""
+    return 1 + sum(height(curve, epoch) > height(falls[name], epoch) for curve in falls.values())
+
+
+def sentence(name: str, values: dict, records: Records, falls: dict[str, np.ndarray]) -> str:
+    epoch, measure, last = values["epoch"], values["measure"], max(map(len, falls.values()))
+    start, here, end = mean_losses(records[name], epoch)
+    values_of = {n: np.mean(accuracies(r, "trained", MEASURES[measure])) for n, r in records.items()}
+    best = 1 + sum(value > values_of[name] for value in values_of.values())
+    among = f", number {place(name, falls, epoch)} of {len(falls)} in falling" if 1 < epoch < last else ""
     return (
-        f"{name}, {chosen} ({who}), after epoch {epoch} of {last}: loss {here:.4g}, "
-        f"{round(100 * (here - start) / (end - start or 1))}% of its way from {start:.4g} to {end:.4g}. Last "
-        f"epoch: kNN {knn} %, linear probe {linear} %."
+        f"{name}, after epoch {epoch} of {last}: loss {here:.4g}, {height(falls[name], epoch):.0%} of its "
+        f"way from {start:.4g} to {end:.4g}{among}. Its features by the {measure}: "
+        f"{spread(accuracies(records[name], 'trained', MEASURES[measure]))} %, number {best}."
     )
 
 
-def mean_losses(shown: dict[int, dict], epoch: int) -> tuple[float, float, float]:
+def mean_losses(runs: dict[int, dict], epoch: int) -> tuple[float, float, float]:
     """After the first epoch, this one and the last, the mean over the runs."""
-    series = [losses(record) for record in shown.values()]
-    now = [values[min(epoch, len(values)) - 1] for values in series]
-    start, end = (float(np.mean([values[at] for values in series])) for at in (0, -1))
-    return start, float(np.mean(now)), end
+    series = np.mean([losses(record) for record in runs.values()], axis=0)
+    return float(series[0]), float(series[min(epoch, len(series)) - 1]), float(series[-1])
 
 
-def draw_curves(axis, records: Records, last: int) -> Part:
-    """All curves in grey; moved by a loss, its runs, the epoch and the name of the seeds."""
-    axis.set(xlim=(0.5, last + 0.5), ylim=(-0.1, 1.25), xlabel="epoch", yticks=[0, 0.5, 1])
+def links(left, right, names: list[str], falls: dict[str, np.ndarray], epoch: int) -> list[Link]:
+    """The curve of each loss, so far as it is drawn, and its row."""
+    found = []
+    for y, name in enumerate(names, 1):
+        points = list(zip(range(1, epoch + 1), falls[name][:epoch]))
+        curve: list[Mark] = [line(left, a, b) for a, b in zip(points, points[1:])] or [dot(left, points[0])]
+        low, high = right.get_xlim() if right is not None else (0, 0)
+        row = [box(right, (low, y - 0.45), (high, y + 0.45))] if right is not None else []
+        said = f"{name}: {height(falls[name], epoch):.0%} of its fall"
+        found.append(Link([*curve, *row], text=said))
+    return found
+
+
+def draw_curves(axis, falls: dict[str, np.ndarray], compact: bool) -> Part:
+    """All curves up to the epoch, the chosen one in its loss's colour."""
+    last = max(map(len, falls.values()))
+    low, high = (f([curve.min() for curve in falls.values()] + [curve.max() for curve in falls.values()])
+                 for f in (min, max))  # fmt: skip
+    axis.set(xlim=(0.5, last + 0.5), ylim=(low - 0.06, high + 0.06), xlabel="epoch", yticks=[0, 0.5, 1])
     axis.set_xticks([1, *range(5, last, 5), last] if last > 5 else range(1, last + 1))
     axis.set_yticklabels(["0 %", "50 %", "100 %"])
-    for runs in records.values():
-        for record in runs.values():
-            curve = progress(losses(record))
-            axis.plot(range(1, len(curve) + 1), curve, color="#d8d8d8", linewidth=0.8, zorder=0)
-    most = max(map(len, records.values()))
-    curves = [axis.plot([], [], color=VERMILION, linewidth=1.8)[0] for _ in range(most)]
-    dots = axis.plot([], [], "o", color="black", markersize=6)[0]
-    words = axis.text(0.98, 0.06, "", transform=axis.transAxes, ha="right", va="bottom", fontsize=9)
+    if not compact:
+        axis.set_ylabel("part of its own fall behind a loss")
+    title = axis.set_title("", fontsize=9 if compact else 11)
+    others = axis.add_collection(LineCollection([], colors="#b4b4b4", linewidths=1))
+    curve, mark = axis.plot([], [], linewidth=2.6)[0], axis.plot([], [], "o", markersize=9)[0]
+    word = axis.text(0.98, 0.04, "", transform=axis.transAxes, ha="right", fontsize=10, weight="bold")
 
-    def move(name: str, shown: dict[int, dict], epoch: int, chosen: str) -> None:
-        series = [losses(record) for record in shown.values()]
-        for k, curve in enumerate(curves):
-            part = progress(series[k]) if k < len(series) else np.empty(0)
-            curve.set_data(range(1, len(part) + 1), part)
-        now = [min(epoch, len(values)) - 1 for values in series]
-        dots.set_data([at + 1 for at in now], [progress(values)[at] for values, at in zip(series, now)])
-        if shown:
-            start, here, end = mean_losses(shown, epoch)
-            said = f"loss {here:.4g} after epoch {epoch}\n({start:.4g} at first, {end:.4g} last)"
-            words.set_text(f"{name}\n{said}")
-        else:
-            words.set_text(f"{name}: not recorded\nwith {chosen}")
+    def move(name: str, values: dict) -> None:
+        epoch = values["epoch"]
+        drawn = {n: np.c_[range(1, len(y) + 1), y][:epoch] for n, y in falls.items()}
+        others.set_segments([points for n, points in drawn.items() if n != name])
+        curve.set_data(*drawn[name].T)
+        mark.set_data([epoch], [height(falls[name], epoch)])
+        for artist in (curve, mark, word):
+            artist.set_color(colour_of(name))
+        word.set_text(f"{name} {height(falls[name], epoch):.0%}")
+        first = max(falls, key=lambda n: height(falls[n], epoch))
+        ends = {1: "all begin at 0 %", last: "all at their end"}
+        title.set_text(f"epoch {epoch}: {ends.get(epoch, f'{first} has fallen most')}")
 
-    return Part([*curves, dots, words], move)
+    return Part([others, curve, mark, word, title], move)
 
 
-def draw_accuracies(axis, records: Records) -> Part:
-    """One row for each loss, the best on top; moved by a loss and the name of the seeds."""
-    names, every, moving = ranked(records), [], [axis.axhspan(0, 1, color=MIST, zorder=-1)]
-    for column, colour, marker, shift in COLUMNS:
-        for y, name in enumerate(names):
-            points = accuracies(records[name], "trained", column)
-            every += [*points, *accuracies(records[name], "untrained", column)]
-            moving += axis.plot(points, [y + shift] * len(points), f"{marker}-", color=colour, markersize=4.5,
-                                linewidth=1.5, alpha=0.35)  # fmt: skip
-    chosen = [axis.plot([], [], x[2], color=x[1], markersize=s)[0] for s in (4.5, 9) for x in COLUMNS]
-    for large in chosen[2:]:
-        large.set_markeredgecolor("black")
-    raw = next(iter(next(iter(records.values())).values()))["accuracy_percent"]["raw pixels"]["knn"]
-    styles = (("#555555", ":"), (BLUE, "--"), (OCHRE, "--"))
-    lines = [axis.axvline(raw, color=colour, linestyle=style, linewidth=1.2) for colour, style in styles]
-    words = [axis.text(0.01, 0.12 - 0.045 * i, f"· · ·  raw pixels, kNN {raw:.1f} %", fontsize=8,
-                       color=colour, transform=axis.transAxes, bbox={"color": "white", "pad": 0.5})
-             for i, (colour, _) in enumerate(styles)]  # fmt: skip
-    low, high = min(*every, raw), max(*every, raw)
-    axis.set(xlim=(1.06 * low - 0.06 * high, 1.06 * high - 0.06 * low), ylim=(1.2 * len(names), -0.6),
-             yticks=range(len(names)), yticklabels=names,
-             xlabel="accuracy of the last epoch's features, %")  # fmt: skip
+def draw_rows(axis, records: Records) -> Part:
+    """A row for each loss with a dot for each seed, the best linear probe on top; dashed: untrained."""
+    names = ranked(records)
+    every = [x for runs in records.values() for row in ("trained", "untrained")
+             for column in MEASURES.values() for x in accuracies(runs, row, column)]  # fmt: skip
+    room = 0.06 * (max(every) - min(every))
+    axis.set(xlim=(min(every) - room, max(every) + room), ylim=(len(names) + 0.6, 0.4),
+             xlabel="accuracy at the end, %; a dot for each seed")  # fmt: skip
+    axis.set_yticks(range(1, len(names) + 1), names, fontsize=9)
     axis.tick_params(axis="y", length=0)
     axis.spines["left"].set_visible(False)
-    axis.set_title("● kNN   ■ linear probe", fontsize=11)
+    title = axis.set_title("")
+    shade = axis.axhspan(0, 1, color=MIST, zorder=-1)
+    before = axis.axvline(0, color=GREY, linestyle="--", linewidth=1.2)
+    word = axis.text(0, len(names) + 0.5, "", fontsize=9, color="#555555", ha="right", va="bottom")
+    dots = [axis.plot([], [], "o", color=colour_of(name), markersize=6)[0] for name in names]
 
-    def move(loss: str, seeds: str) -> None:
-        shown = {n: of_seeds(runs, seeds) for n, runs in records.items()}
-        moving[0].set(y=names.index(loss) - 0.5, height=1)
-        for k, (column, *_, shift) in enumerate(COLUMNS):
-            at = {n: accuracies(shown[n], "trained", column) for n in names}
-            chosen[k].set_data([x for n in names for x in at[n]],
-                               [y + shift for y, n in enumerate(names) for _ in at[n]])  # fmt: skip
-            chosen[2 + k].set_data(at[loss], [names.index(loss) + shift] * len(at[loss]))
-            before = np.mean([x for n in names for x in accuracies(shown[n], "untrained", column)])
-            lines[1 + k].set_xdata([before, before])
-            words[1 + k].set_text(f"- - -  untrained, {column} {before:.1f} %".replace("knn", "kNN"))
+    def move(_: str, values: dict) -> None:
+        column = MEASURES[values["measure"]]
+        shade.set(y=values.get("row", 1) - 0.5, height=1)
+        for y, (name, marks) in enumerate(zip(names, dots), 1):
+            found = accuracies(records[name], "trained", column)
+            marks.set_data(found, [y] * len(found))
+        untrained = float(np.mean([x for r in records.values() for x in accuracies(r, "untrained", column)]))
+        before.set_xdata([untrained, untrained])
+        word.set_text("untrained ")
+        word.set_x(untrained)
+        means = {name: np.mean(accuracies(records[name], "trained", column)) for name in names}
+        title.set_text(f"{max(means, key=means.__getitem__)} has the best features")
 
-    return Part([*moving, *lines, *words, *chosen], move)
-
-
-def made_up() -> Records:
-    """Three losses with two seeds each that nobody has measured."""
-    rng, found = np.random.default_rng(0), Records()
-    for k, name in enumerate(("made-up loss A", "made-up loss B", "made-up loss C")):
-        for seed in (0, 1):
-            values = 10.0**-k * (3 + np.exp(-np.arange(10) / (2 + k)) + rng.normal(0, 0.01, 10))
-            gain = [2 * k + rng.random() for _ in "ab"]
-            found.setdefault(name, {})[seed] = {
-                "epochs": 10,
-                "history": [{"epoch": i + 1, "loss": float(v)} for i, v in enumerate(values)],
-                "accuracy_percent": {
-                    "raw pixels": {"knn": 30.0},
-                    "untrained": {"knn": 31.0, "linear": 32.0},
-                    "trained": {"knn": 38 + gain[0], "linear": 41 + gain[1]},
-                },
-            }
-    return found
+    return Part([shade, before, word, *dots, title], move)

@@ -2,6 +2,7 @@
 to the accuracy and to the similarities of positives and negatives."""
 
 import copy
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +14,11 @@ from setclr import views
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn
 from setclr.explore.kit.controls import log_slider
+from setclr.explore.kit.handles import Handle
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.tiles import decoded
 from setclr.explore.trained.quick_training import quick_sets, train_epoch
-from setclr.palette import BLUE, FIELD, GREY, VERMILION
+from setclr.palette import FIELD, GREY, INK, OF_LOSS, VERMILION
 from setclr.recipes import Recipe
 from setclr.training.run import Run, new_run
 from setclr.training.seeding import seeded
@@ -25,8 +27,10 @@ TEMPERATURES = (0.004, 0.02, 0.1, 0.5, 2.5)  # equal steps on a logarithmic slid
 BETAS = (0.0625, 0.25, 1.0, 4.0, 16.0)
 LOSSES = {"InfoNCE": "InfoNCE(temperature={})", "GroCo": "GroCo(beta={}, negatives=10)"}
 SYMBOLS = {"InfoNCE": "τ", "GroCo": "β"}
+CONTROLS = {"InfoNCE": "temperature", "GroCo": "beta"}
 BATCH = 256  # images whose similarities are shown
 EDGES = np.linspace(-1, 1, 41)
+PLATE = {"facecolor": "white", "linewidth": 0, "pad": 0.5}  # of a number, so that no line crosses it
 
 
 class Outcome(NamedTuple):
@@ -45,8 +49,8 @@ def temperature_and_beta(grid: Grid | None = None, untrained: Outcome | None = N
     """What τ does to InfoNCE, in the upper row, and β to GroCo, below, with a slider for each.
 
     Args:
-        grid: the trainings that the sliders walk through; the values of a loss must be equally far apart on
-            a logarithmic scale.
+        grid: the trainings that the sliders walk through, of both losses or of one; the values of a loss must
+            be equally far apart on a logarithmic scale.
         untrained: its accuracy is drawn as a line.
 
     Without arguments it trains for two epochs on some patches, in seconds.
@@ -57,20 +61,19 @@ def temperature_and_beta(grid: Grid | None = None, untrained: Outcome | None = N
     if grid is None:
         grid, untrained = quick_grid()
     controls = {}
-    for name, control, word, usual in (
-        ("InfoNCE", "temperature", "temperature τ", 0.1),
-        ("GroCo", "beta", "hardness β", 1.0),
-    ):
+    names = [name for name in LOSSES if values_of(grid, name)]
+    for name in names:
+        word, usual = {"InfoNCE": ("temperature τ", 0.1), "GroCo": ("steepness β", 1.0)}[name]
         values = values_of(grid, name)
         steps = np.diff(np.log10(values))
         if len(values) < 2 or np.ptp(steps) > 1e-6:
             raise ValueError(f"grid must hold equal steps of {SYMBOLS[name]} on a log scale, got {values}")
         start = min(values, key=lambda value: abs(np.log(value / usual)))
         marks = {value: f"{value:g}" for value in values}
-        controls[control] = log_slider(word, start, values[0], values[-1], float(steps.mean()), marks)
-    return Panel(
-        lambda figure, compact: build(figure, compact, grid, untrained), controls, (9.6, 4.7), initial, 4.4
-    )
+        controls[CONTROLS[name]] = log_slider(word, start, values[0], values[-1], float(steps.mean()), marks)
+    drawing = partial(build, grid=grid, untrained=untrained, names=names)
+    heights = 0.5 + 2.1 * len(names), 0.8 + 1.8 * len(names)
+    return Panel(drawing, controls, (9, heights[0]), initial, heights[1], 2)
 
 
 def outcome(run: Run, train: ImageSet, test: ImageSet) -> Outcome:
@@ -115,14 +118,14 @@ class Row:
 
     def __init__(self, axes, name: str, grid: Grid, untrained: Outcome | None, low: float, high: float):
         self.name, self.grid, self.values = name, grid, values_of(grid, name)
-        curve, dots, bars = axes
+        dots, curve, bars = axes
         self.moving = []
         if curve is not None:
             self.curve = curve
             longest = max(len(one.losses) for one in grid.values())
             curve.set(xlim=(0.7, longest + 0.3), ylim=(-0.08, 1.45), yticks=[], xticks=[1, longest])
-            curve.set_ylabel(name, fontsize=12, weight="bold")
-            self.line = curve.plot([], [], "o-", color=BLUE, markersize=4)[0]
+            dots.set_ylabel(name, fontsize=12, weight="bold")
+            self.line = curve.plot([], [], "o-", color=OF_LOSS[name], markersize=4)[0]
             self.words = curve.text(
                 0.98, 0.97, "", transform=curve.transAxes, ha="right", va="top", fontsize=9
             )
@@ -131,29 +134,48 @@ class Row:
             dots.set(xticks=range(len(accuracies)), ylim=(low, high), xlim=(-0.5, len(accuracies) - 0.5))
             dots.set_xticklabels([f"{value:g}" for value in self.values])
             dots.set_xlabel(SYMBOLS[name], labelpad=0)
+            best = self.values[int(np.argmax(accuracies))]
+            dots.set_title(f"kNN, %: best at {SYMBOLS[name]} = {best:g}", fontsize=10)
             if untrained:
                 dots.axhline(100 * untrained.knn, color=GREY, linestyle=":")
                 dots.text(-0.45, 100 * untrained.knn, "untrained", color="#555555", fontsize=8,
                           va="bottom")  # fmt: skip
-            self.dot = dots.plot([], [], "o", color=BLUE, markersize=10)[0]
-            self.number = dots.text(0, 0, "", ha="center", va="bottom", weight="bold", fontsize=9)
+            self.dot = dots.plot([], [], "o", color=OF_LOSS[name], markersize=10)[0]
+            self.number = dots.text(0, 0, "", ha="center", va="bottom", weight="bold", fontsize=9, bbox=PLATE)
             self.moving = [self.line, self.words, self.dot, self.number]
         bars.set(xlim=(-1, 1), ylim=(0, 1.35), yticks=[], xticks=[-1, 0, 1])
         bars.spines["left"].set_visible(False)
         self.samples = {value: summed(grid[name, value]) for value in self.values}
         self.full, size = curve is not None, 9 if curve else 8
         below = bars.stairs(0 * EDGES[:-1], EDGES, fill=True, facecolor=FIELD[0], edgecolor=VERMILION)
-        above = bars.stairs(0 * EDGES[:-1], EDGES, color=BLUE, linewidth=1.8)
+        above = bars.stairs(0 * EDGES[:-1], EDGES, color=INK, linewidth=1.8)
         self.bars = [below, above]
-        self.means = [bars.plot([], [], color=c, linewidth=1.2, linestyle=":")[0] for c in (VERMILION, BLUE)]
+        self.means = [bars.plot([], [], color=c, linewidth=1.2, linestyle=":")[0] for c in (VERMILION, INK)]
         self.said = [
             bars.text(0.02, y, "", transform=bars.transAxes, va="top", fontsize=size, color=c)
-            for y, c in ((1, VERMILION), (0.9, BLUE))
+            for y, c in ((1, VERMILION), (0.9, INK))
         ]
         self.moving += [*self.bars, *self.means, *self.said]
 
+    def place(self, value: float) -> int:
+        """The number of the trained value nearest to this one."""
+        return int(np.abs(np.log(np.array(self.values) / value)).argmin())
+
+    def handle(self, control: str) -> Handle:
+        """The dot of the chosen value, to be dragged from one to the next."""
+
+        def at(values: dict) -> tuple[float, float]:
+            number = self.place(values[control])
+            return number, 100 * self.grid[self.name, self.values[number]].knn
+
+        def to(x: float, y: float) -> list[float]:
+            return [self.values[int(np.clip(round(x), 0, len(self.values) - 1))]]
+
+        label = f"{SYMBOLS[self.name]} of {self.name}"
+        return Handle(self.dot.axes, (control,), at, along="x", to=to, label=label)
+
     def show(self, value: float) -> str:
-        at = int(np.abs(np.log(np.array(self.values) / value)).argmin())
+        at = self.place(value)
         value = self.values[at]
         one = self.grid[self.name, value]
         title = f"{self.name}, {SYMBOLS[self.name]} = {value:g}"
@@ -190,23 +212,25 @@ def heights(sample: np.ndarray) -> np.ndarray:
     return counts / counts.max()
 
 
-def build(figure, compact: bool, grid: Grid, untrained: Outcome | None) -> Drawing:
+def build(figure, compact: bool, grid: Grid, untrained: Outcome | None, names: list[str]) -> Drawing:
     if compact:
-        axes = [(None, None, axis) for axis in figure.subplots(2, 1, sharex=True)]
-        for (_, _, axis), name in zip(axes, LOSSES):
+        column = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+        axes = [(None, None, axis) for axis in column]
+        for axis, name in zip(column, names):
             axis.set_ylabel(name)
     else:
-        axes = figure.subplots(2, 3, width_ratios=[1, 1, 1.35])
-        for axis, title in zip(axes[0], ("loss, on its own scale", "kNN accuracy, %", "cosines in a batch")):
-            axis.set_title(title)
-        axes[1][0].set_xlabel("epoch", labelpad=0)
-        axes[1][2].set_xlabel("cosine", labelpad=0)
+        axes = figure.subplots(len(names), 3, width_ratios=[1, 1, 1.35], squeeze=False)
+        axes[0][1].set_title("loss, on its own scale", fontsize=10)
+        axes[0][2].set_title("cosines in a batch", fontsize=10)
+        axes[-1][1].set_xlabel("epoch", labelpad=0)
+        axes[-1][2].set_xlabel("cosine", labelpad=0)
     accuracies = [100 * one.knn for one in (*grid.values(), *([untrained] if untrained else []))]
     room = max(max(accuracies) - min(accuracies), 2)
     ends = min(accuracies) - 0.15 * room, max(accuracies) + 0.35 * room
-    rows = [Row(part, name, grid, untrained, *ends) for part, name in zip(axes, LOSSES)]
+    rows = {CONTROLS[name]: Row(part, name, grid, untrained, *ends) for part, name in zip(axes, names)}
 
     def update(values: dict) -> str:
-        return " ".join(row.show(values[name]) for row, name in zip(rows, ("temperature", "beta")))
+        return " ".join(row.show(values[control]) for control, row in rows.items())
 
-    return Drawing([artist for row in rows for artist in row.moving], update)
+    handles = {} if compact else {control: row.handle(control) for control, row in rows.items()}
+    return Drawing([artist for row in rows.values() for artist in row.moving], update, handles)

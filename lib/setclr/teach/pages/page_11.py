@@ -1,0 +1,78 @@
+"""What page 11 asks: which of two losses is better, and which differences would come again."""
+
+import numpy as np
+
+from setclr.evaluation.statistics import holm
+from setclr.teach.answers import passes
+from setclr.teach.asked import Exercise, Question
+
+QUESTIONS = {
+    "1": Question(
+        "Thirteen losses, the same network, the same pictures, 20 epochs. Does the loss that falls fastest "
+        "end with the best features?",
+        {
+            "yes, the fastest does": "It is soon at its own minimum. Features need not be good there.",
+            "no, the slowest does": "Slow is not thorough, either.",
+            "the two have little to do with each other": "Yes. Of the three that lead at epoch 5 one "
+            "ends fourth, one last but one, one last.",
+        },
+        "the two have little to do with each other",
+    ),
+    "2": Question(
+        "If one corrects for having asked 78 questions, how many of these pairs are still different? Think "
+        "of the table: who is far from whom?",
+        {
+            "nearly all of them": "The mark gets some 78 times as strict, and most gaps are a few points.",
+            "about a dozen": "Yes, 13. Twelve of them are SparseCLR and each of the others.",
+            "none": "Some gaps are more than 20 points, and noise does not do that.",
+        },
+        "about a dozen",
+    ),
+    "3": Question(
+        "SparseCLR gets four learning rates, from a tenth of the records' rate to three times as much. What "
+        "becomes of it?",
+        {
+            "it learns nothing at any rate": "Then the loss would be to blame. But it learns.",
+            "it learns at some rates": "Yes. With a single rate, loss and rate are judged together.",
+            "it learns at all four alike": "Few losses do: steps can be too small, and too large.",
+        },
+        "it learns at some rates",
+    ),
+    "4": Question(
+        "With τ = 0.004 a patch is pushed away from its most similar negative only. Where do two arbitrary "
+        "patches end, compared with τ = 0.1?",
+        {
+            "more alike": "Yes. Each flees from one neighbour; nothing pushes the cloud as a whole apart.",
+            "less alike": "The hardest negative is pushed most, but all the others are left alone.",
+            "as alike": "What counts is who is pushed: with τ = 0.1 many are, with τ = 0.004 one.",
+        },
+        "more alike",
+    ),
+}
+
+
+def some_p() -> list[np.ndarray]:
+    """Lists of p-values, one with equal ones."""
+    drawn = np.random.default_rng(5)
+    return [drawn.beta(0.3, 3, 20), np.array([0.03, 0.01, 0.01, 0.9, 0.04])]
+
+
+EXERCISES = {
+    "1": Exercise(
+        "a number, the level",
+        0.02,
+        "Drag slowly and read the sentence: 12 must be kept. The slider's steps are a tenth of a decade.",
+        tolerance=0.05,
+    ),
+    "2": Exercise(
+        "a whole number",
+        18,
+        "The difference of two means of n seeds has the deviation 1.5 √(2/n); twice that shall be 1.",
+        tolerance=0.001,
+    ),
+    "3": Exercise(
+        "a function of p",
+        passes(holm, *some_p()),
+        "Least first: times m, times m − 1, … Then no value below the one before it, and none above 1.",
+    ),
+}
