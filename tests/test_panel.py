@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
+from setclr.explore.kit.cast import riders
 from setclr.explore.kit.controls import log_slider, nearest_stop, options, rows_of_controls, slider
 from setclr.explore.kit.handles import Circle, Handle, Link, Segment, box, cell, dot, line, place_of, point_at
 from setclr.explore.kit.panel import Drawing, Panel
+from setclr.explore.kit.png import drawn
 
 AXES: list[Axes] = []
 
@@ -203,3 +205,31 @@ def test_controls_are_in_sight_up_to_the_first_slider():
 
     shown = Panel(moving, {**controls, "y": slider("y", 0.0, -2.0, 2.0, 0.1)}).widget.children[1]
     assert [len(part.children) for part in shown.children] == [2, 1]
+
+
+@pytest.mark.parametrize("downwards", [False, True])
+def test_photographs_ride_upright_at_their_points(downwards):
+    face = np.zeros((8, 8, 3), np.uint8)
+    face[:4] = 255  # its upper half is white
+
+    def square(figure):
+        figure.set_facecolor("red")
+        axis = figure.add_axes((0, 0, 1, 1))
+        axis.set_axis_off()
+        axis.set(xlim=(0, 10), ylim=(10, 0) if downwards else (0, 10))
+        riders(axis, face[None], 4, -2).move(np.array([[5.0, 2.0]]))
+
+    figure, _ = drawn((1, 1), square)
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
+    seen = (pixels == pixels[..., :1]).all(-1)  # grey: the photograph
+    rows, columns = seen.nonzero()
+    side = figure.dpi / 10
+    middle = (2 if downwards else 8) * side, 5 * side
+    np.testing.assert_allclose((rows.mean() + 0.5, columns.mean() + 0.5), middle, atol=1.5)
+    np.testing.assert_allclose((np.ptp(rows) + 1, np.ptp(columns) + 1), 4 * side, atol=2)
+    inside = columns == round(middle[1])
+    above = rows[inside] < middle[0]
+    assert (
+        pixels[rows, columns][inside][above].mean() > 220 > 35 > pixels[rows, columns][inside][~above].mean()
+    )

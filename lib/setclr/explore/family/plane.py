@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 from ipywidgets import ValueWidget
+from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from setclr.explore.kit.cast import NAMES, riders, two_views
-from setclr.explore.kit.circle import as_drawn, draw_circles
+from setclr.explore.kit.circle import RADII, as_drawn, draw_circles
 from setclr.explore.kit.controls import slider
-from setclr.explore.kit.handles import Mark, dot, line
+from setclr.explore.kit.handles import Circle, Handle, Mark, dot, line
 from setclr.explore.kit.parts import Part, bare
 from setclr.palette import GREY, INK, VERMILION
 
@@ -40,6 +41,18 @@ def angles_of(values: dict) -> tuple[tuple[int, ...], ...]:
 def angle_of(x: float, y: float) -> float:
     """Of a point in the plane, in degrees from 0 to 360."""
     return float(np.degrees(np.arctan2(y, x)) % 360)
+
+
+def round_the_circle(axis: Axes, view: int, i: int) -> Handle:
+    """A point that is dragged round its circle; its control is the angle."""
+    name, radius = control(view, i), RADII[view]
+
+    def at(values: dict) -> tuple[float, float]:
+        angle = np.deg2rad(values[name])
+        return radius * np.cos(angle), radius * np.sin(angle)
+
+    label = f"{'●■'[view]} {NAMES[i]}"
+    return Handle(axis, (name,), at, Circle(radius=radius), lambda x, y: [angle_of(x, y)], label)
 
 
 def pair_of(axis, one: np.ndarray, two: np.ndarray) -> list[Mark]:

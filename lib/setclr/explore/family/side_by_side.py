@@ -8,16 +8,16 @@ from setclr.explore.family.plane import (
     POINTS,
     TRAP_ANGLES,
     N,
-    angle_of,
     angle_sliders,
     angles_of,
     control,
     draw_plane,
     pair_of,
+    round_the_circle,
 )
 from setclr.explore.kit.cast import NAMES, two_views
-from setclr.explore.kit.circle import RADII, as_drawn, on_circle
-from setclr.explore.kit.handles import Circle, Handle, Link, cell
+from setclr.explore.kit.circle import as_drawn, on_circle
+from setclr.explore.kit.handles import Link, cell
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare, cells, frames
 from setclr.palette import OF_LOSS, VERMILION
@@ -61,20 +61,9 @@ def build(figure, compact: bool) -> Drawing:
             matrix.move(share)
         return sentence(now["found"], values)
 
-    handles = {} if plane is None else {control(*point): handle(plane, *point) for point in POINTS}
+    handles = {} if plane is None else {control(*point): round_the_circle(plane, *point) for point in POINTS}
     artists = [artist for part in [*drawn, *matrices] for artist in part.artists]
     return Drawing(artists, update, handles, lambda: links(plane, axes, now))
-
-
-def handle(axis: Axes, view: int, i: int) -> Handle:
-    name, radius = control(view, i), RADII[view]
-
-    def at(values: dict) -> tuple[float, float]:
-        angle = np.deg2rad(values[name])
-        return radius * np.cos(angle), radius * np.sin(angle)
-
-    label = f"{'●■'[view]} {NAMES[i]}"
-    return Handle(axis, (name,), at, Circle(radius=radius), lambda x, y: [angle_of(x, y)], label)
 
 
 def links(plane: Axes | None, axes: list[Axes], now: dict) -> list[Link]:

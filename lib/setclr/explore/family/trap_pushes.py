@@ -8,15 +8,15 @@ from setclr.explore.family.batch import SIX, smoothing_slider
 from setclr.explore.family.plane import (
     POINTS,
     TRAP_ANGLES,
-    angle_of,
     angle_sliders,
     angles_of,
     control,
     draw_views,
+    round_the_circle,
 )
 from setclr.explore.kit.cast import NAMES
-from setclr.explore.kit.circle import RADII, as_drawn, on_circle
-from setclr.explore.kit.handles import Circle, Handle, Link, dot
+from setclr.explore.kit.circle import as_drawn, on_circle
+from setclr.explore.kit.handles import Link, dot
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
 from setclr.palette import OF_LOSS
@@ -53,19 +53,12 @@ def build(figure, compact: bool) -> Drawing:
         return sentence(now["forces"], values["smoothing"])
 
     handles = {
-        f"{control(*point)} {name}": handle(axis, *point) for name, axis in axes.items() for point in POINTS
+        f"{control(*point)} {name}": round_the_circle(axis, *point)
+        for name, axis in axes.items()
+        for point in POINTS
     }
     artists = [artist for circle in circles.values() for artist in circle.artists]
     return Drawing(artists, update, handles, lambda: links(list(axes.values()), now))
-
-
-def handle(axis: Axes, view: int, i: int) -> Handle:
-    name, ring = control(view, i), Circle(radius=RADII[view])
-
-    def at(values: dict) -> np.ndarray:
-        return as_drawn(on_circle(angles_of(values)).numpy())[view, i]
-
-    return Handle(axis, (name,), at, ring, lambda x, y: [angle_of(x, y)], f"{'●■'[view]} {NAMES[i]}")
 
 
 def links(axes: list[Axes], now: dict) -> list[Link]:

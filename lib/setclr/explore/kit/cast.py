@@ -89,5 +89,5 @@ def axis_units(axis: Axes, size: float) -> tuple[float, float]:
     if axis.get_aspect() == 1.0:
         return size, size
     (left, right), (low, high) = axis.get_xlim(), axis.get_ylim()
-    per_x, per_y = (right - left) / axis.bbox.width, (high - low) / axis.bbox.height
+    per_x, per_y = abs(right - left) / axis.bbox.width, abs(high - low) / axis.bbox.height
     return size, size * per_y / per_x
