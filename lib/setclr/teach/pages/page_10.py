@@ -30,21 +30,26 @@ QUESTIONS = {
         "the colour",
     ),
     "3": Question(
-        "Neighbours by bare pixels, or by what the random network makes of them: who names more patches?",
+        "Neighbours by the centred pixels, or by what the random network makes of the patches: who names "
+        "more patches?",
         {
-            "the pixels": "Yes. A network that has learnt nothing loses more than it adds.",
-            "the random network": "It has the shape for the task, but throws away details at random.",
-            "both are at guessing": "Both are well above: some photographs are darker than others.",
+            "the pixels": "Yes. The random network's neighbours share a tint, as you saw at epoch 0. The "
+            "tint was drawn by chance and says nothing of the photograph. The pixels have lost theirs.",
+            "the random network": "It was lost to the tint at epoch 0, and the tint is chance. The pixels "
+            "have lost theirs.",
+            "both are at guessing": "Both are well above: patches of one photograph have patterns in common.",
         },
         "the pixels",
     ),
     "4": Question(
         "One run has collapsed, the other learns. How do their losses compare?",
         {
-            "the collapsed one's is much larger": "That is what one hopes for. GroCo only compares cosines, "
-            "and equal ones cost no more than unsorted ones.",
-            "they hardly differ": "Yes. Equal cosines cost about as much as hardly sorted ones.",
-            "the collapsed one's is zero": "For that every positive would have to stand first, and clearly.",
+            "the collapsed one's is much larger": "One hopes so. But GroCo sees only which of two cosines is "
+            "larger. Where they are equal, each swap is half done: a tossed coin, and no worse.",
+            "they hardly differ": "Yes. Equal cosines leave each swap half done. At β = 1 the step is so "
+            "soft that unequal ones leave it nearly half done, too (page 05).",
+            "the collapsed one's is zero": "For that every positive would have to stand first for sure. At "
+            "β = 1 the step is too soft for any sureness, and here all stand level.",
         },
         "they hardly differ",
     ),
