@@ -16,7 +16,7 @@ from PIL import Image
 from setclr import inner
 from setclr.cli import main
 from setclr.data import ImageSet
-from setclr.losses import DCL, HCL, IOT, LOSSES, MMCL, AlignUniform, LinearAssignment, QARe, Triplet
+from setclr.losses import DCL, HCL, IOT, LOSSES, MMCL, AlignUniform, InfoNCE, LinearAssignment, QARe, Triplet
 from setclr.recipes import Recipe
 from setclr.reports.tables import evaluate, evaluate_all
 from setclr.training import checkpoint
@@ -74,8 +74,8 @@ WRONG_IN_AN_INNER_FUNCTION = {
     "kernel": (
         dict(x=x, y=x, kind="rbf", bandwidth=1.0, offset=0.0),
         dict(
-            x=[*NO_TENSOR, torch.ones(3), torch.ones(4, 3, dtype=torch.int64)],
-            y=[*NO_TENSOR, torch.ones(4, 2), x.double()],
+            x=[*NO_TENSOR, torch.ones(3), torch.ones(4, 3, dtype=torch.int64), x * math.nan],
+            y=[*NO_TENSOR, torch.ones(4, 2), x.double(), x / 0],
             kind=NO_NAME,
             bandwidth=NO_POSITIVE_NUMBER,
             offset=NO_OFFSET,
@@ -108,7 +108,7 @@ WRONG_IN_AN_INNER_FUNCTION = {
     "sorting_network": (
         dict(x=x[:, :2], beta=1.0, kind="odd-even", swap="arctan"),
         dict(
-            x=[*NO_TENSOR, torch.tensor(1.0), torch.ones(2, 0), torch.arange(3)],
+            x=[*NO_TENSOR, torch.tensor(1.0), torch.ones(2, 0), torch.arange(3), x * math.nan, x / 0],
             beta=NO_POSITIVE_NUMBER,
             kind=NO_NAME,
             swap=NO_NAME,
@@ -117,7 +117,7 @@ WRONG_IN_AN_INNER_FUNCTION = {
     "top_probability": (
         dict(x=x, top=1, beta=1.0, kind="odd-even", swap="arctan"),
         dict(
-            x=[*NO_TENSOR, torch.tensor(1.0), torch.ones(2, 0), torch.arange(3)],
+            x=[*NO_TENSOR, torch.tensor(1.0), torch.ones(2, 0), torch.arange(3), x * math.nan, x / 0],
             top=[*NO_INTEGER_FROM_1, None, 4],
             beta=NO_POSITIVE_NUMBER,
             kind=NO_NAME,
@@ -172,6 +172,18 @@ def test_every_argument_of_every_inner_function(function, name):
     for value in wrong[name]:
         with pytest.raises(ValueError, match=named(name, value)):
             getattr(inner, function)(**{**right, name: value})
+    if isinstance(right[name], torch.Tensor):
+        with pytest.raises(ValueError, match=f"^{name} must be a dense tensor, got torch.sparse_coo"):
+            getattr(inner, function)(**{**right, name: right[name].to_sparse()})
+
+
+@pytest.mark.parametrize("name", ["z", "keys", "memory", "weight", "labels"])
+def test_a_loss_refuses_sparse_tensors(name):
+    z = torch.ones(2, 3, 4)
+    right = {"z": z, "keys": z, "memory": z[0], "weight": torch.ones(3), "labels": torch.arange(3)}
+    given = {"z": z, name: right[name].to_sparse()}
+    with pytest.raises(ValueError, match=f"^{name} must be a dense tensor"):
+        InfoNCE()(**given)
 
 
 @pytest.mark.parametrize(

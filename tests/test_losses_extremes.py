@@ -115,3 +115,16 @@ def test_a_baseline_refuses_outputs_that_are_not_finite(kind, wrong):
 def test_a_baseline_refuses_targets_in_words(targets):
     with pytest.raises(ValueError, match="targets must be a tensor of 3 integers on cpu, got"):
         Supervised()(torch.ones(1, 3, 5), targets)
+
+
+def test_a_baseline_refuses_sparse_tensors():
+    z = torch.ones(1, 3, 5)
+    for outputs, targets in ((z.to_sparse(), TARGETS), (z, TARGETS.to_sparse())):
+        with pytest.raises(ValueError, match=r"^(z|targets) must be a dense tensor, got torch.sparse_coo"):
+            Supervised()(outputs, targets)
+
+
+@pytest.mark.parametrize("name", ["features", "channels"])
+def test_what_no_machine_holds_is_refused(name):
+    with pytest.raises(ValueError, match=f"{name} must be an integer >= 1 and <= 65536, got 1000000000"):
+        DeepInfoMax(**{name: 10**9})

@@ -113,8 +113,21 @@ def floating(name: str, x: Any, shape: str, fits: Callable[[torch.Tensor], bool]
     elif x.numel() == 0 or not fits(x):
         got = f"shape {tuple(x.shape)}"
     else:
+        dense(name, x)
         return x
     raise ValueError(f"{name} must be a float32 or float64 tensor {shape}, got {got}")
+
+
+def dense(name: str, x: torch.Tensor) -> None:
+    """Raises ValueError if the tensor is a sparse one, in any layout."""
+    if x.layout != torch.strided:
+        raise ValueError(f"{name} must be a dense tensor, got {x.layout}; use {name}.to_dense()")
+
+
+def finite(name: str, x: torch.Tensor) -> None:
+    """Raises ValueError if x holds NaN or inf, where that can be seen."""
+    if values_readable(x) and not x.isfinite().all():
+        raise ValueError(f"{name} must be finite, got NaN or inf; look for a diverged step")
 
 
 def values_readable(x: torch.Tensor) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, floating, integer, number, setting, values_readable
+from setclr.checks import choice, finite, floating, integer, number, setting, values_readable
 from setclr.inner.descent import authors_steps, projected_gradient
 from setclr.inner.dual import Machines, clipped_inverse
 from setclr.inner.pivoting import EXACT, block_pivoting
@@ -51,6 +51,7 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0, offs
     check_offset(offset, kind)
     for name, points in (("x", x), ("y", y)):
         floating(name, points, "(..., n, E)", lambda points: points.ndim >= 2)
+        finite(name, points)
     if (*x.shape[:-2], x.shape[-1], x.dtype) != (*y.shape[:-2], y.shape[-1], y.dtype):
         raise ValueError(
             f"y must have x's dtype, leading and last dimensions, got {_found(y)} beside {_found(x)}"
@@ -180,11 +181,9 @@ def check_offset(offset: float, kind: str) -> float:
 
 def _check_gram(K: Tensor) -> None:
     floating("K", K, "(..., P, P), P >= 2 points", lambda K: K.ndim >= 2 and K.shape[-1] == K.shape[-2] >= 2)
-    if values_readable(K):
-        if not K.isfinite().all():
-            raise ValueError("K must be finite, got NaN or inf; look for a diverged step")
-        if not torch.allclose(K, K.mT, rtol=1e-4, atol=1e-6):
-            raise ValueError(f"K must be symmetric, got entries {float((K - K.mT).abs().max()):.2g} apart")
+    finite("K", K)
+    if values_readable(K) and not torch.allclose(K, K.mT, rtol=1e-4, atol=1e-6):
+        raise ValueError(f"K must be symmetric, got entries {float((K - K.mT).abs().max()):.2g} apart")
 
 
 def _check_machines(positive: int | Tensor, own: Tensor | None, K: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from setclr.checks import choice, floating, integer, setting
+from setclr.checks import choice, finite, floating, integer, setting
 
 KINDS = ("odd-even", "bitonic")
 SWAPS = {"arctan": 1 / math.pi, "logistic": 1.0}  # and the factor from an angle to a probability
@@ -192,5 +192,6 @@ def _mix(x: Tensor, low: Any, high: Any, q: Tensor) -> Tensor:
 
 def _check(x: Tensor, beta: float, swap: str) -> None:
     floating("x", x, "(..., n) with n >= 1", lambda x: x.ndim > 0)
+    finite("x", x)
     setting("beta", beta, above=0, hint="it is an inverse temperature; GroCo uses 0.125 to 8")
     choice("swap", swap, SWAPS)

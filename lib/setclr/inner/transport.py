@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from setclr.checks import floating, integer, number, setting, values_readable
+from setclr.checks import dense, floating, integer, number, setting, values_readable
 
 MOST_ROUNDS = 1000
 
@@ -191,6 +191,7 @@ def _log_marginal(name: str, mass: Tensor | None, size: int, cost: Tensor) -> Te
         got = tuple(mass.shape) if isinstance(mass, Tensor) else type(mass).__name__
         wanted = f"({size},)" if len(shape) == 1 else f"({size},) or {shape}"
         raise ValueError(f"{name} must be a tensor of shape {wanted}, one mass each, got {got}")
+    dense(name, mass)
     if values_readable(mass) and not ((mass > 0) & mass.isfinite()).all():
         raise ValueError(f"{name} must be > 0 and finite, got {mass}; leave out what has no mass")
     return mass.to(cost).log().expand(shape)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from setclr.checks import integer, values_readable
+from setclr.checks import dense, integer, values_readable
 from setclr.losses.base import Objective
 
 
@@ -28,6 +28,7 @@ class Baseline(Objective):
         if not isinstance(z, Tensor) or z.ndim != 3 or not z.is_floating_point() or 0 in z.shape:
             got = f"{tuple(z.shape)} {z.dtype}" if isinstance(z, Tensor) else type(z).__name__
             raise ValueError(f"z must be (V, N, E), floating and not empty, got {got}")
+        dense("z", z)
         if values_readable(z) and not (finite := z.detach().isfinite()).all():
             where = (~finite).nonzero()[0].tolist()
             raise ValueError(f"z{where} must be finite, got NaN or inf; look for a diverged step")
@@ -102,8 +103,8 @@ class DeepInfoMax(Baseline):
 
     def __init__(self, features: int = 64, channels: int = 8, locations: int | None = None) -> None:
         super().__init__()
-        self.features = integer("features", features, least=1)
-        self.channels = integer("channels", channels, least=1)
+        self.features = integer("features", features, least=1, most=2**16)
+        self.channels = integer("channels", channels, least=1, most=2**16)
         self.locations = None if locations is None else integer("locations", locations, least=1)
         self.local = features, channels
         self.pair = nn.Linear(channels + features, 256)
@@ -138,6 +139,7 @@ def check_targets(targets: Tensor, z: Tensor) -> None:
     wanted = f"targets must be a tensor of {z.shape[1]} integers on {z.device}"
     if not isinstance(targets, Tensor):
         raise ValueError(f"{wanted}, got {type(targets).__name__}; use torch.tensor(targets)")
+    dense("targets", targets)
     counts = not (targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool)
     if targets.shape != z.shape[1:2] or not counts or targets.device != z.device:
         raise ValueError(f"{wanted}, got {targets.dtype} {tuple(targets.shape)} on {targets.device}")

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from setclr.checks import integer, values_readable
+from setclr.checks import dense, integer, values_readable
 
 LEAST = 1e-12  # of a row's largest entry: the gradient is divided by the row's length
 
@@ -128,6 +128,7 @@ def check_tensor(name: str, x: Tensor, shape: str, rank: int) -> None:
         raise ValueError(f"{name} must be a floating tensor {shape}, got shape {tuple(x.shape)}")
     if not x.is_floating_point():
         raise ValueError(f"{name} must be a floating tensor {shape}, got {x.dtype}; use {name}.float()")
+    dense(name, x)
 
 
 def _check_like_z(name: str, x: Tensor, fits: bool, z: Tensor) -> None:
@@ -142,6 +143,7 @@ def _check_labels(labels: Tensor, z: Tensor, memory: Tensor | None) -> None:
     wanted = f"labels must be a tensor of N = {N} integers on {z.device}"
     if not isinstance(labels, Tensor):
         raise ValueError(f"{wanted}, got {type(labels).__name__}; use torch.tensor(labels)")
+    dense("labels", labels)
     if labels.shape != (N,) or labels.is_floating_point() or labels.device != z.device:
         raise ValueError(f"{wanted}, got {labels.dtype} {tuple(labels.shape)} on {labels.device}")
     if memory is None and values_readable(labels) and bool((labels == labels[0]).all()):
