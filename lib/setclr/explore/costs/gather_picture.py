@@ -2,12 +2,13 @@
 
 import numpy as np
 import torch
+from matplotlib.patches import Patch
 from torch import Tensor
 
 from setclr.explore.kit.parts import cells, frames
 from setclr.explore.kit.png import Picture, still
 from setclr.losses.base import SetLoss
-from setclr.palette import VERMILION
+from setclr.palette import GREY, VERMILION
 
 
 def gather_picture(z: Tensor, loss: SetLoss, processes: int = 2) -> Picture:
@@ -27,7 +28,8 @@ def gather_picture(z: Tensor, loss: SetLoss, processes: int = 2) -> Picture:
     def draw(figure) -> str:
         axes = figure.subplots(1, 2)
         for axis, matrix, title in zip(axes, (alone, whole), ("each process alone", "after the gather")):
-            cells(axis, V * N, V * N).set_array(np.ma.masked_invalid(matrix))
+            shades = cells(axis, V * N, V * N)
+            shades.set_array(np.ma.masked_invalid(matrix))
             axis.set_title(title)
             middle = [V * share * (p + 0.5) - 0.5 for p in range(processes)]
             names = [f"process {p}" for p in range(processes)]
@@ -38,10 +40,15 @@ def gather_picture(z: Tensor, loss: SetLoss, processes: int = 2) -> Picture:
                 (a, c) for a, c in np.ndindex(V * N, V * N) if a != c and order[a] % N == order[c] % N
             ]
             frames(axis, positive, VERMILION, 1.2)
+        bar = figure.colorbar(shades, ax=axes, shrink=0.8, label="share that the row's view gives")
+        bar.set_ticks([0, 0.5, 1])
+        frame = Patch(facecolor="none", edgecolor=VERMILION, label="frame: views of one image (positives)")
+        blank = Patch(facecolor="white", edgecolor=GREY, label="white: no process sees this pair")
+        figure.legend(handles=[frame, blank], loc="outside lower center", ncols=2, fontsize=9, frameon=False)
         return (
             f"{V} views of {N} images on {processes} processes, row anchor, column candidate, positives in "
-            f"red frames. Alone the processes see {seen} of {pairs} pairs and the rest is blank; after the "
-            "gather they see all."
+            f"frames, bright a large share. Alone the processes see {seen} of {pairs} pairs and the rest is "
+            "blank; after the gather they see all."
         )
 
-    return still(draw, (7, 3.4))
+    return still(draw, (8, 3.8))

@@ -31,11 +31,11 @@ class Cost(NamedTuple):
 
 def training_costs(**initial) -> Panel:
     """Days and images per second against the number of GPUs, with sliders for what the estimate assumes."""
-    count()
+    used = round(paper_utilisation(), 1)
     controls = {
         "gpus": log_slider("GPUs", 8, 1, 128, np.log10(2), {1: "1", 8: "GroCo: 8", 128: "128"}),
         "epochs": slider("epochs", 100, 100, 800, 100, {100: "100", 800: "GroCo's longest"}),
-        "utilisation": slider("used of the peak, %", 6, 1, 50, 1, {6: "GroCo's 22 hours"}),
+        "utilisation": slider("used of the peak, %", used, 1, 50, 0.1, {used: "GroCo's 22 hours"}),
         "views": options("views", PLANS),
         "gpu": options("GPU", PEAK),
     }
@@ -95,7 +95,7 @@ def build(figure, compact: bool) -> Drawing:
         return (
             f"Estimate: {values['epochs']} epochs of ImageNet in {values['views']} views are "
             f"{values['epochs'] * IMAGES * per_image(values['views']):.1e} operations. {values['gpus']:.3g} "
-            f"{values['gpu']} at {values['utilisation']} % of {PEAK[values['gpu']]} Tflop/s would need "
+            f"{values['gpu']} at {values['utilisation']:.3g} % of {PEAK[values['gpu']]} Tflop/s would need "
             f"{duration(found.days)}, if the loaders bring {found.images_per_s:,.0f} images a second."
         )
 
@@ -112,7 +112,7 @@ def draw_days(axis, gap: str) -> Part:
     for days, word, at, side in ((1, "a day", 140, "right"), (1 / 24, "an hour", 1, "left"),
                                  (30, "a month", 140, "right")):  # fmt: skip
         axis.axhline(days, color=GREY, linewidth=0.7, zorder=0)
-        axis.text(at, days * 1.06, word, color="#666666", ha=side, fontsize=8)
+        axis.text(at, days * 1.1, word, color="#666666", ha=side, va="bottom", fontsize=8)
     star = axis.plot([PAPER_GPUS], [PAPER_HOURS / 24], "*", color="black", markersize=9, zorder=3)
     words = "★ GroCo's own: 2x224,\n100 epochs, 8 A6000, 22 hours"
     axis.text(0.03, 0.03, words, fontsize=8, transform=axis.transAxes)
@@ -150,8 +150,8 @@ def draw_image_costs(axis) -> Part:
     for y, name in enumerate(names):
         colour, sign = STYLES[name]
         axis.plot(full[y] + small[y] + 5, y, sign, color=colour, markersize=9)
-    axis.set(xlabel="Gflop, forwards and backwards", xlim=(0, 118), ylim=(-0.6, 3.6))
-    axis.set_title("six small crops cost about one full view", fontsize=10)
+    axis.set(xlabel="Gflop an image; ◀ chosen", xlim=(0, 118), ylim=(-0.6, 3.6))
+    axis.set_title("six small crops: about one full view", fontsize=10)
     mark = axis.plot([], [], "<", color=OCHRE, markersize=9, clip_on=False)[0]
 
     def move(values: dict) -> None:
@@ -165,4 +165,6 @@ def duration(days: float) -> str:
     """Days, or hours or minutes where that is easier to grasp."""
     if days < 1 / 12:
         return f"{24 * 60 * days:.0f} minutes"
-    return f"{days:.1f} days" if days >= 2 else f"{24 * days:.1f} hours"
+    if days >= 2:
+        return f"{days:.1f} days"
+    return f"{24 * days:.0f} hours" if days > 10 / 24 else f"{24 * days:.1f} hours"

@@ -12,9 +12,12 @@ QUESTIONS = {
         "Two full views and six small crops are cut by chance. How often does a small crop show nothing that "
         "a full view shows?",
         {
-            "one time in 25": "Yes, on this photograph. Two full views are hard to miss both.",
-            "one time in four": "A full view shows two fifths on average, and there are two of them.",
-            "every second time": "That is how often it lies entirely inside one of them, nearly.",
+            "one time in 25": "Yes, on this photograph. One full view is missed about one time in six: a "
+            "small crop has a width, and must lie wholly beside it. Here it must lie beside both.",
+            "one time in four": "A single point would be missed even more often. But a crop has a width, and "
+            "touches a full view long before its middle is inside.",
+            "every second time": "Nearly that often it lies wholly inside one of them. Most others "
+            "share a part.",
         },
         "one time in 25",
     ),
@@ -29,12 +32,15 @@ QUESTIONS = {
         "with small crops",
     ),
     "3": Question(
-        "Two processes gather all embeddings, and each computes the same loss of the whole batch. On the way "
-        "back the gather adds up what both say. How large is the gradient that reaches a process's own half?",
+        "Two processes gather all embeddings. Each computes the loss of the whole batch, and sends to the "
+        "owner of each half what it says about that half. How large is the gradient that a process ends up "
+        "with for its own half?",
         {
-            "half of the right one": "So it ends for a process that listens to itself alone.",
-            "the right one": "Both processes say the right one, and the gather adds.",
-            "twice the right one": "Yes. It is meant so: the mean over processes, which follows, halves it.",
+            "half of the right one": "Nobody divides by two on this way. That comes later, in the mean "
+            "over both.",
+            "the right one": "Each of the two says the right one, and both of them arrive.",
+            "twice the right one": "Yes: it says the right one itself, the other says it again. It is meant "
+            "so: the mean over processes, which follows, halves the sum.",
         },
         "twice the right one",
     ),
@@ -43,10 +49,10 @@ QUESTIONS = {
         "want six small crops, too. How long?",
         {
             "about four days": "One instead of eight is eight times as long already.",
-            "about two weeks": "Yes, 12 days: eight times as long, and half as much again for the crops.",
+            "about eleven days": "Yes: eight times as long, and half as much again for the crops.",
             "half a year": "The crops cost half as much again, not a multiple.",
         },
-        "about two weeks",
+        "about eleven days",
     ),
 }
 
