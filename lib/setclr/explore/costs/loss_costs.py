@@ -113,9 +113,9 @@ def build(figure, compact: bool, runs: dict, megabytes: Table, machine: str) -> 
     now: dict = {}
 
     def update(values: dict) -> str:
-        for part, words in zip(parts, ("takes {} times as long as {}", "keeps {} times as much as {}")):
+        for part, words in zip(parts, (("take", "long"), ("keep", "much"))):
             part.update(values)
-            part.title.set_text(part.compared(values["images"], words))
+            part.title.set_text(part.compared(values["images"], *words))
         now.update(values)
         return sentence(values, ms, megabytes)
 
@@ -188,18 +188,20 @@ class Curves:
                 axis.fill_between(sizes, *(list(part[name].values()) for part in runs), color=colour_of(name),
                                   alpha=0.25, linewidth=0)  # fmt: skip
         self.names(top)
-        self.title = axis.set_title("", fontsize=10)
+        self.title = axis.set_title("", fontsize=9)
         self.now = axis.axvline(sizes[-1], color=INK, linewidth=1, linestyle=":")
         self.dots = axis.scatter([], [], s=40, zorder=4, edgecolors="white", facecolors=[])
         self.thick = axis.plot(sizes, sizes, linewidth=3)[0]
-        self.artists = [self.thick, self.now, self.dots, self.title, *self.values]
+        self.artists = [self.thick, self.now, self.dots, self.title, self.head, *self.values]
 
     def names(self, top: float) -> None:
         """The losses' names beside the ends of their curves, moved apart, and room for their values."""
         span = np.log(top / self.bottom)
         ends = np.array([np.log(row[self.sizes[-1]] / self.bottom) / span for row in self.table.values()])
-        heights = self.bottom * np.exp(0.965 * spread(ends / 0.965, 0.054) * span)  # clear of the title
+        heights = self.bottom * np.exp(0.92 * spread(ends / 0.92, 0.054) * span)  # clear of the head
         lead, start, end = self.right
+        self.head = self.axis.text(end, self.bottom * np.exp(0.975 * span), "", va="center", ha="right",
+                                   fontsize=8, weight="bold")  # fmt: skip
         self.values, self.marks = [], {}
         for (name, row), y in zip(self.table.items(), heights):
             last = row[self.sizes[-1]]
@@ -215,18 +217,20 @@ class Curves:
     def update(self, values: dict) -> None:
         N, now = values["images"], at(self.table, values["images"])
         self.now.set_xdata([N, N])
+        self.head.set_text(f"at {N:.0f}")
         self.dots.set_offsets(np.stack([np.full(len(now), N), now], axis=1))
         self.dots.set_facecolor([colour_of(name) for name in self.table])
         self.thick.set(ydata=list(self.table[values["loss"]].values()), color=colour_of(values["loss"]))
         for text, value in zip(self.values, now):
             text.set_text(in_words(value))
 
-    def compared(self, N: float, words: str) -> str:
-        """The dearest loss against the usual one."""
+    def compared(self, N: float, verb: str, adverb: str) -> str:
+        """The dearest loss, or those that are equally dear, against the usual one."""
         now = {name: value for name, value in zip(self.table, at(self.table, N)) if not is_term(name)}
         usual, dearest = reference_of(self.table), max(now, key=lambda name: now[name])
-        said = words.format(in_words(now[dearest] / now[usual]), usual)
-        return f"N = {N:.0f}: {dearest} {said}"
+        equals = sum(value > 0.995 * now[dearest] for value in now.values())
+        who = f"{dearest} {verb}s" if equals == 1 else f"{equals} losses {verb}"
+        return f"N = {N:.0f}: {who} {in_words(now[dearest] / now[usual])} times as {adverb} as {usual}"
 
     def handle(self, label: str) -> Handle:
         return Handle(

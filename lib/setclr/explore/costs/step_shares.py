@@ -16,10 +16,10 @@ from setclr.palette import INK
 from setclr.reports import costs
 
 PARTS = {
-    "views": "#dcdcdc",
-    "encoder forward": "#bdbdbd",
-    "encoder backward": "#a2a2a2",
-    "optimiser": "#7d7d7d",
+    "views": "#e6e6e6",
+    "encoder forward": "#c2c2c2",
+    "encoder backward": "#8e8e8e",
+    "optimiser": "#4a4a4a",
 }
 QUICK, QUICK_BATCHES = ("InfoNCE", "SparseCLR", "GroCo", "QARe"), (8, 16)  # measured where nothing is given
 UNITS = {"time": (1e3, "ms"), "memory": (1e-6, "MB")}
@@ -77,10 +77,11 @@ def build(figure, compact: bool, steps: Steps, machine: str) -> Drawing:
         now.update(step=step, factor=factor, unit=unit)
         shares = {name: step.share(name) for name in names}
         bars.move(values, step, shares)
+        verb = {"time": "takes", "memory": "keeps"}[values["measure"]]
         said = ", ".join(f"{name} {found.median:.2g} %" for name, found in shares.items())
         measured = f"time on {machine}" if values["measure"] == "time" and machine else values["measure"]
         return (
-            f"{values['encoder']}, N = {values['batch']:.0f}: without the loss a step has "
+            f"{values['encoder']}, N = {values['batch']:.0f}: without the loss a step {verb} "
             f"{in_words(factor * sum(float(np.median(p)) for p in step.parts.values()))} {unit}. "
             f"The loss's share of the {measured}: {said}."
         )

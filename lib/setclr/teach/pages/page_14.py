@@ -7,14 +7,15 @@ from setclr.teach.asked import Exercise, Question
 
 QUESTIONS = {
     "1": Question(
-        "You double the batch. QARe takes eigenvalues of a matrix N × N, InfoNCE compares all pairs, MMCL "
-        "exact solves a machine for every view. Whose work grows most?",
+        "You double the batch. QARe takes eigenvalues, InfoNCE compares all pairs, MMCL exact solves a "
+        "machine for every view. For which do the multiplications grow most?",
         {
-            "QARe: eigenvalues": "It sounds so. But QARe need not build that matrix, as you will see below, "
-            "and its work only doubles.",
+            "QARe: eigenvalues": "It sounds so. But a small table has the eigenvalues that count, as you "
+            "will see below, and the work only doubles.",
             "InfoNCE: all pairs": "Twice the images are four times the pairs. Another has still more to do.",
             "MMCL exact: a machine for every view": "Yes. Twice as many machines, each with twice as many "
-            "negatives, and each of those is compared with twice as many others: eight times the work.",
+            "negatives, and each of those is compared with twice as many others: up to eight times the "
+            "multiplications. The clock in the picture is another matter, and comes next.",
             "all grow alike": "One may look at points, another at pairs, and a third at more than pairs.",
         },
         "MMCL exact: a machine for every view",
