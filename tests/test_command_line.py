@@ -320,6 +320,15 @@ def test_errors_and_interruptions_end_in_one_line(raised, line, status, monkeypa
     assert stopped.value.code == (f"setclr: {line}" if status == 1 else status)
 
 
+def test_a_text_that_no_terminal_shows_is_one_line_too(monkeypatch, tmp_path):
+    for typed, said in (("a\tb\n\x1b[2J", r"a\tb\n\x1b[2J/checkpoint.pt: no"), ("9" * 9000, "999 … 999")):
+        monkeypatch.setattr(sys, "argv", ["setclr", "export", typed])
+        with pytest.raises(SystemExit) as stopped:
+            run()
+        line = stopped.value.code
+        assert line.isprintable() and len(line) < 3000 and said in line
+
+
 def test_a_reader_that_has_enough_ends_it_quietly():
     """As `setclr --help | head -n 0` does: nobody reads the pipe any more."""
     reading, writing = os.pipe()

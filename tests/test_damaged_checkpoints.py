@@ -203,6 +203,15 @@ def test_a_trainers_checkpoint_is_no_recipes(tmp_path):
             begin()
 
 
+@pytest.mark.parametrize("stated", [torch.ones(3), "x", [1], 0.5, True])
+def test_a_checksum_that_is_none_is_damage(tmp_path, stated):
+    new_run(Recipe("InfoNCE()"), 3).save(tmp_path)
+    state = torch.load(tmp_path / CHECKPOINT, weights_only=True)
+    torch.save({**state, CHECKSUM: stated}, tmp_path / CHECKPOINT)
+    with pytest.raises(ValueError, match="is damaged, it is not what its checksum was taken of"):
+        load_run(tmp_path)
+
+
 def test_a_checkpoint_without_a_checksum_loads(stopped, tmp_path):
     recipe, kept, whole = stopped
     torch.save({key: x for key, x in kept.items() if key != CHECKSUM}, tmp_path / CHECKPOINT)

@@ -383,6 +383,14 @@ def test_a_finished_run_is_loaded_not_trained(tmp_path, monkeypatch):
     assert_same(train(SMALL, tmp_path), run)
 
 
+def test_what_is_trained_measures_as_what_is_loaded(tmp_path):
+    """Weights that lie otherwise in memory are multiplied in another order; a campaign that is killed after
+    the training and goes on would write another record."""
+    trained, loaded = train(SMALL, tmp_path), load_run(tmp_path)
+    for a, b in zip(trained.encoder.parameters(), loaded.encoder.parameters(), strict=True):
+        assert a.stride() == b.stride() and torch.equal(a, b)
+
+
 def test_saved_without_the_optimiser_it_still_loads(tmp_path):
     run = train(SMALL, tmp_path / "whole")
     run.save(tmp_path / "small")

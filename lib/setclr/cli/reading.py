@@ -67,8 +67,7 @@ def one_line(box: str) -> str:
     parts = "\n".join("\f" if line and set(line) <= {"─", "-"} else line for line in lines).split("\f")
     said = [" ".join(part.partition("Got errors:")[0].split()) for part in parts]
     text = "; ".join(part for part in said if part and not part.startswith("Argument helptext:"))
-    text = re.sub(r"For full helptext, (run|see):? (.*)", r"\2 lists all options", text)
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+    return re.sub(r"For full helptext, (run|see):? (.*)", r"\2 lists all options", text)
 
 
 def recipe_fields(words: list[str]) -> type:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from setclr import data
@@ -74,7 +75,8 @@ def pretrain(
             trainer.fit(out, False, told, metrics)
             run.precision, run.compiled = trainer.precision.name, trainer.compiled
     run.take_best()
-    nn.ModuleList([run.encoder, run.head]).to(where).eval()
+    # As weights lie that are loaded: their features are then the same to the last bit.
+    nn.ModuleList([run.encoder, run.head]).to(where, memory_format=torch.contiguous_format).eval()
     return run
 
 
