@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 import torch
 from matplotlib.colors import to_rgba, to_rgba_array
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from PIL import Image
 from scipy.linalg import orthogonal_procrustes
@@ -28,6 +29,7 @@ from setclr.palette import BLACK, BLUE, INK, OCHRE, PINE, PURPLE, VERMILION
 
 COLOURS, MARKERS = (BLUE, VERMILION, PINE, OCHRE, PURPLE, BLACK), "^vD"
 SYMBOLS = {"^": "triangle-up", "v": "triangle-down", "D": "diamond"}  # plotly's names
+SIGNS = {"^": "▲", "v": "▼", "D": "◆"}  # before a photograph's name on the plotly map
 PALE = "#dcdcdc"
 SIDE = 420  # pixels of the plotly map
 LIT = ("all", "its photograph")
@@ -157,7 +159,9 @@ def scene(things: Shown) -> list[go.Scatter]:
     ring = {"size": 17, "symbol": "circle-open", "line": {"width": 2.5}, "color": INK}
     rings = go.Scatter(mode="lines+markers", marker=ring, line={"color": INK, "width": 1.5}, hoverinfo="skip")
     font = {"size": 12, "color": INK, "shadow": ",".join(["0 0 3px white"] * 4)}
-    words = go.Scatter(mode="text", text=list(things.classes), textfont=font, hoverinfo="skip")
+    signed = [f'<span style="color:{colour_of(k)}">{SIGNS[MARKERS[k % len(MARKERS)]]}</span> {name}'
+              for k, name in enumerate(things.classes)]  # fmt: skip
+    words = go.Scatter(mode="text", text=signed, textfont=font, hoverinfo="skip")
     return [dots, rings, words]
 
 
@@ -209,7 +213,8 @@ def build(figure, compact: bool, things: Shown) -> Drawing:
     axis.set_anchor("C" if compact else "W")
     plane, pictures = draw_map(axis, things, compact), []
     if not compact:
-        pictures = [figure.figimage(np.zeros((4, 4, 3)), 640, 60)]  # as it is, without an axes to resample it
+        pictures = [figure.figimage(np.zeros((4, 4, 3)), 750, 60)]  # as it is, without an axes to resample it
+        draw_legend(figure, things)
 
     def update(values: dict) -> str:
         plane.move(values)
@@ -258,6 +263,14 @@ def draw_map(axis, things: Shown, compact: bool) -> Part:
         heading.set_text(f"{whose}{same.mean():.0%} have their photograph nearest")
 
     return Part([*dots, pair, *words, heading], move)
+
+
+def draw_legend(figure, things: Shown) -> None:
+    """The colour and the marker of each photograph, between the map and the patches."""
+    own = [Line2D([], [], linestyle="", marker=MARKERS[k % len(MARKERS)], color=colour_of(k), label=name)
+           for k, name in enumerate(things.classes)]  # fmt: skip
+    how = {"fontsize": 9, "frameon": False, "handletextpad": 0.2, "labelspacing": 0.55}
+    figure.legend(handles=own, loc="center", bbox_to_anchor=(0.64, 0.5), **how)
 
 
 def label(axis, name: str):

@@ -23,6 +23,7 @@ from setclr.explore.trained.few_tinted import few_tinted
 from setclr.palette import GREEN, INK, VERMILION
 
 WIDE, HIGH = 360, 300  # of the paper on which a photograph lies
+SHADE = 8  # grey levels that become one there, so that the picture is small
 ALLOWED = ("all", "without overlap")
 WALK = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]])  # round a square of side 1
 
@@ -89,11 +90,12 @@ def scale_of(grey: np.ndarray) -> float:
 
 @cache
 def paper(name: str) -> np.ndarray:
-    """A photograph on the paper, in its upper left corner: (HIGH, WIDE) uint8."""
+    """A photograph on the paper, in its upper left corner and in few shades: (HIGH, WIDE) uint8."""
     grey = grey_of(name)
     size = np.floor(scale_of(grey) * np.array(grey.shape)).astype(int)
     white = np.full((HIGH, WIDE), 255, np.uint8)
-    white[: size[0], : size[1]] = np.asarray(Image.fromarray(grey).resize(size[::-1]))
+    fine = np.asarray(Image.fromarray(grey).resize(size[::-1]))
+    white[: size[0], : size[1]] = fine // SHADE * SHADE + SHADE // 2
     return white
 
 
@@ -163,7 +165,12 @@ def draw_sheet(axis, scene: Scene, compact: bool) -> Part:
     """The photograph with the patch's frame, and the found one's where it is of the same photograph."""
     bare(axis)
     image = axis.imshow(
-        np.zeros((HIGH, WIDE), np.uint8), cmap="gray", vmin=0, vmax=255, extent=(0, WIDE, HIGH, 0)
+        np.zeros((HIGH, WIDE), np.uint8),
+        cmap="gray",
+        vmin=0,
+        vmax=255,
+        extent=(0, WIDE, HIGH, 0),
+        interpolation="nearest",
     )
     edges = axis.add_collection(LineCollection([], linewidths=[4.5, 2.5]))
     axis.set(xlim=(0, WIDE), ylim=(HIGH, 0))
