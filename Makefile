@@ -8,7 +8,7 @@ RECIPE ?= photo-groco
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-careful test-machines test-browser notebooks student coverage pretrain bench gpu \
+.PHONY: help lab test test-careful test-machines torture test-browser notebooks student coverage pretrain bench gpu \
   format clean
 
 help: ## list the targets
@@ -45,6 +45,9 @@ test-careful: $(READY) ## run the careful pages and the solutions, with small pa
 
 test-machines: $(READY) ## the numerical tests and notebooks under other processors, threads, seeds and loads
 	$(BIN)/python tests/machines.py
+
+torture: $(READY) ## kills, hostile inputs, strings and files for 20 minutes, or TORTURE_MINUTES=60
+	$(BIN)/python tests/torture
 
 test-browser: $(READY) ## drive the sliders in a real JupyterLab (needs Chromium)
 	$(BIN)/python -m pytest -m browser

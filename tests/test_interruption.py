@@ -86,6 +86,39 @@ def test_a_signal_that_a_package_makes_an_error_of_its_own_is_one(monkeypatch, c
     assert before == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
 
 
+IMPATIENT = """
+import signal, sys
+from setclr import cli, reports
+number, moment = signal.Signals[sys.argv[1]], sys.argv[2]
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def summary(_):
+    try:
+        signal.raise_signal(number)
+    finally:
+        if moment == "putting in order":
+            signal.raise_signal(number)
+
+def ended(*given, ended=cli.ended):
+    if moment == "saying so":
+        signal.raise_signal(number)
+    return ended(*given)
+
+reports.summary, cli.ended = summary, ended
+sys.argv[1:] = ["results"]
+cli.run()
+"""
+
+
+@pytest.mark.parametrize("moment", ["putting in order", "saying so"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_second_signal_is_no_second_line(name, moment):
+    command = [sys.executable, "-c", IMPATIENT, name, moment]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    said = {"SIGINT": "interrupted", "SIGTERM": "terminated"}[name]
+    assert (ended.returncode, ended.stderr) == (128 + signal.Signals[name], f"setclr: {said}\n")
+
+
 @pytest.mark.parametrize(
     "fail, said",
     [

@@ -38,12 +38,16 @@ def main(words: list[str]) -> None:
 
 
 def run() -> None:
-    """The command `setclr`: an error ends in one line and status 1, a signal in one and 128 + its number."""
+    """The command `setclr`: an error ends in one line and status 1, a signal in one and 128 + its number. A
+    second signal ends it at once."""
     asked: list[int] = []
     own = os.getpid()
 
     def stop(number: int, _: object) -> None:
         if os.getpid() != own:  # a process that this one started
+            os._exit(128 + number)
+        if asked:  # a second one, while what the first one stopped is put in order
+            ended(KeyboardInterrupt(), asked)
             os._exit(128 + number)
         asked.append(number)
         raise KeyboardInterrupt
@@ -57,6 +61,8 @@ def run() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (Exception, KeyboardInterrupt) as error:
+        for number in heard:  # the line is said once
+            signal.signal(number, signal.SIG_IGN)
         sys.exit(ended(error, asked))
     finally:
         for number, handler in before.items():

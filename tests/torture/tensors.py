@@ -1,0 +1,204 @@
+"""Hostile tensors and settings for losses, baselines and inner problems: refused in words, or finite.
+
+A trial is 40 calls. Counted are those that were refused, were finite, and were silently not finite.
+"""
+
+import inspect
+import math
+import random
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from setclr import inner as problems
+from setclr.losses import LOSSES, NAMED
+from setclr.losses.baselines import BASELINES
+
+CALLS = 40
+NUMBERS = [
+    1e-320, 1e-38, 1e-30, 1e-20, 1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5, 1.0, 2.0, 10.0, 64.0, 1e3, 1e6, 1e9, 1e12,
+    1e20, 1e30, 1e300, 0.0, -0.0, -1.0, -1e9, math.inf, -math.inf, math.nan, 1, 2, 5, 0, -1, 10**9, 10**400,
+]  # fmt: skip
+OTHERS = [None, True, False, "", "x", "rows", b"1", [], [1.0], {}, 1j, object(), int, torch.ones(()),
+          torch.ones(2), torch.tensor(math.nan)]  # fmt: skip
+USUAL = [0.05, 0.1, 0.5, 1.0, 2.0, 5.0]
+NAMES = [
+    "rows", "columns", "both", "one-to-one", "batch-hard", "odd-even", "bitonic", "arctan", "logistic", "rbf",
+    "linear", "tanh", "exact", "pgd", "inv", "uniform", "total", "l2", "mean", "none", "",
+]  # fmt: skip
+SIZES = [0.0, 1e-45, 1e-40, 1e-37, 1e-20, 1e-12, 1e-9, 1e-3, 1.0, 1.0, 1.0, 1e3, 1e9, 1e19, 1e37]
+DTYPES = [torch.float32] * 6 + [torch.float64] * 3 + [torch.float16, torch.bfloat16, torch.int64, torch.bool,
+                                                      torch.complex64]  # fmt: skip
+Outcome = tuple[dict[str, int], list[str]]
+
+
+class Drawn(random.Random):
+    """Random choices, and how hostile they are: `spite` from 0 to 1, drawn anew for each call."""
+
+    spite = 1.0
+
+    def spiteful(self, chance: float) -> bool:
+        return self.random() < chance * self.spite
+
+
+def setting(by: Drawn, default: Any) -> Any:
+    """A value for a parameter, mostly one of its kind."""
+    if by.spiteful(0.06):
+        return by.choice(OTHERS)
+    if by.spiteful(0.25):
+        return by.choice(NUMBERS)
+    if isinstance(default, bool):
+        return by.random() < 0.5
+    if isinstance(default, str):
+        return by.choice([default, by.choice(NAMES)])
+    if isinstance(default, int):
+        return by.choice([0, 1, 2, 3, 10])
+    return by.choice([default, by.choice(USUAL)])
+
+
+def tensor(by: Drawn, shape: tuple[int, ...], longest: float = math.inf) -> Any:
+    """Numbers of this shape, mostly; rows may be short or long, equal or opposite, NaN or inf."""
+    if by.spiteful(0.02):
+        return by.choice(OTHERS)
+    if by.spiteful(0.1):
+        shape = tuple(by.choice([0, 1, 2, 3]) for _ in range(by.randint(0, 4)))
+    generator = torch.Generator().manual_seed(by.randrange(2**40))
+    x = torch.randn(shape, generator=generator, dtype=torch.float64)
+    if x.dim() and by.spiteful(0.7):
+        sizes = [size for size in SIZES if size <= longest]
+        rows = torch.tensor([by.choice(sizes) for _ in range(x.shape[:-1].numel())], dtype=torch.float64)
+        x = x * rows.view(*x.shape[:-1], 1)
+    if x.dim() > 1 and len(x) > 1 and by.random() < 0.2:
+        x[1] = x[0] * by.choice([1, -1, 0])
+    if x.numel() and by.spiteful(0.1):
+        x.view(-1)[by.randrange(x.numel())] = by.choice([math.nan, math.inf, -math.inf, 1e308, 5e-324])
+    x = x.to(by.choice(DTYPES if by.spiteful(1) else DTYPES[:9]))
+    if x.dim() > 1 and by.random() < 0.1:
+        x = x.transpose(0, 1).contiguous().transpose(0, 1)
+    if by.spiteful(0.01):
+        x = x.to_sparse()
+    floats = x.is_floating_point()
+    return x.requires_grad_() if floats and by.random() < 0.8 else x
+
+
+def losses(seed: int, folder: Path) -> Outcome:
+    """A loss or a baseline with settings of any kind, on embeddings of any kind."""
+    by = Drawn(seed)
+
+    def call() -> tuple[str, Callable[[], Any], list[Any]]:
+        kind = by.choice([*LOSSES, *LOSSES, *(NAMED[name] for name in BASELINES)])
+        parameters = inspect.signature(kind).parameters.values()
+        asked = {p.name: setting(by, p.default) for p in parameters if by.random() < 0.3}
+        V, N = by.choice([2, 2, 2, 3, by.randint(1, 4)]), by.choice([2, 3, 4, 6, by.randint(0, 2)])
+        E = by.choice([1, 2, 4, 9])
+        z, integers = tensor(by, (V, N, E)), torch.tensor([by.randint(-1, 2) for _ in range(N)])
+        more: dict[str, Any] = {}
+        if kind in LOSSES:
+            options = {"keys": (by.choice([V, V, 1]), N, E), "memory": (by.randint(0, 5), E), "weight": (N,)}
+            more = {name: tensor(by, shape) for name, shape in options.items() if by.spiteful(0.15)}
+            if by.random() < 0.15:
+                more["labels"] = by.choice([integers, integers, tensor(by, (N,))])
+            if by.spiteful(0.1):
+                more["reduction"] = by.choice([*NAMES, None])
+        elif by.random() < 0.8:
+            more["targets"] = by.choice([integers.abs(), integers, tensor(by, (N,))])
+        factor = setting(by, 1.0) if by.random() < 0.2 else None
+        solution = kind in LOSSES and by.random() < 0.15 and not {"weight", "reduction"} & more.keys()
+
+        def done() -> Any:
+            loss = kind(**asked)
+            loss = loss if factor is None else factor * loss if by.random() < 0.5 else loss / factor
+            return loss.assignment(z, **more) if solution else loss(z, **more)
+
+        text = f"{kind.__name__}({asked}) × {factor} of {described(z)}, {_each(more)}"
+        return text, done, [z]
+
+    return tried(by, call, also=lambda error: factor_is_no_number(error))
+
+
+def inner(seed: int, folder: Path) -> Outcome:
+    """An inner problem with settings of any kind, on matrices of any kind."""
+    by = Drawn(seed)
+
+    def call() -> tuple[str, Callable[[], Any], list[Any]]:
+        name = by.choice(problems.__all__)
+        function, n = getattr(problems, name), by.choice([1, 2, 3, 4, 5])
+        given: dict[str, Any] = {}
+        first: Any = None
+        for p in inspect.signature(function).parameters.values():
+            if p.annotation in (Tensor, Tensor | None) and (p.default is p.empty or by.random() < 0.2):
+                shape = {"x": (by.choice([1, 3]), n), "y": (2, n), "a": (n,), "b": (n,)}.get(p.name, (n, n))
+                given[p.name] = tensor(by, shape, longest=1e9)  # products of three stay in float32
+                if isinstance(first, Tensor) and isinstance(given[p.name], Tensor) and by.random() < 0.8:
+                    given[p.name] = given[p.name].detach().to(first.dtype)
+                if name in ("spectral_bounds", "svm_dual") and by.random() < 0.8:
+                    given[p.name] = symmetric(given[p.name])
+                first = given[p.name] if first is None else first
+            elif p.default is p.empty or by.random() < 0.4:
+                given[p.name] = setting(by, 1.0 if p.default is p.empty else p.default)
+        return f"{name}({_each(given)})", lambda: function(**given), list(given.values())
+
+    return tried(by, call)
+
+
+def symmetric(x: Any) -> Any:
+    square = isinstance(x, Tensor) and x.layout == torch.strided and x.dim() == 2 and x.shape[0] == x.shape[1]
+    return (x + x.T).detach() if square and x.is_floating_point() else x
+
+
+def factor_is_no_number(error: Exception) -> bool:
+    """Python's own answer to a product of a loss and what is no number."""
+    return isinstance(error, TypeError) and "unsupported operand" in str(error)
+
+
+def tried(by: Drawn, call: Callable, also: Callable[[Exception], bool] = lambda error: False) -> Outcome:
+    counts = Counter({"inputs": 0, "refused": 0, "finite": 0, "silent": 0})
+    findings = []
+    for _ in range(CALLS):
+        by.spite = by.choice([0.0, 0.3, 1.0])
+        text, done, given = call()
+        counts["inputs"] += 1
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                bad = not_finite(done(), given)
+        except Exception as error:
+            if isinstance(error, ValueError) or also(error):
+                counts["refused"] += 1
+                findings += [f"{text}: says nothing"] * (not str(error))
+            else:
+                findings.append(f"{text}: {type(error).__name__}: {str(error)[:300]}")
+            continue
+        counts["silent" if bad else "finite"] += 1
+        findings += [f"{text}: {bad}"] * bool(bad)
+    return dict(counts), findings
+
+
+def not_finite(value: Any, given: list[Any]) -> str:
+    """Where a result, or a gradient of it, is NaN or inf in silence, or ""."""
+    tensors = [x for x in (value if isinstance(value, tuple) else [value]) if isinstance(x, Tensor)]
+    if any(not x.isfinite().all() for x in tensors):
+        return f"the result is {tensors}"[:300]
+    leaves = [x for x in given if isinstance(x, Tensor) and x.requires_grad]
+    ends = [x.sum() for x in tensors if x.requires_grad]
+    if ends and leaves:
+        torch.stack([end.double() for end in ends]).sum().backward()
+        for x in leaves:
+            if x.grad is not None and not x.grad.isfinite().all():
+                return f"the gradient is {x.grad.flatten().tolist()}"[:300]
+    return ""
+
+
+def described(x: Any) -> str:
+    if not isinstance(x, Tensor):
+        return repr(x)
+    return f"{x.dtype} {tuple(x.shape)} {x.detach().to_dense().tolist()}"
+
+
+def _each(given: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {described(x)}" for name, x in given.items())
