@@ -103,7 +103,7 @@ def test_signals_to_the_whole_group_leave_the_workers_to_the_parent(files):
 
 def test_a_killed_worker_is_said_to_be_one(files, monkeypatch):
     monkeypatch.setattr(Photographs, "crops", lambda *_: os._exit(9))
-    with pytest.raises(RuntimeError, match=r"a worker process was killed .*/dev/shm.*fewer workers"):
+    with pytest.raises(MemoryError, match=r"a worker process was killed .*/dev/shm.*fewer workers"):
         list(stream_batches(files, TWO, batches(), 1, "cpu"))
 
 

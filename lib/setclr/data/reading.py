@@ -40,7 +40,7 @@ def stream_batches(
 
     Raises:
         ValueError: an argument is not as it must be, or a file is damaged: the same error for any `workers`.
-        RuntimeError: a worker was killed; says what to change.
+        MemoryError: a worker was killed; says what to change.
     """
     checks.integer("workers", workers, least=0, hint="it is the number of processes")
     if not isinstance(images, Photographs):
@@ -90,7 +90,7 @@ def _received(loader: DataLoader) -> Iterator:
         if "DataLoader worker" not in str(error):
             raise
         hint = "memory, or shared memory (/dev/shm), may have run out: take fewer workers or a smaller batch"
-        raise RuntimeError(f"a worker process was killed ({error}); {hint}") from error
+        raise MemoryError(f"a worker process was killed ({str(error).splitlines()[0]}); {hint}") from error
 
 
 class _Failure:

@@ -1,6 +1,5 @@
 """Recorded trainings that differ in the loss, compared: means, gaps, and how large noise is."""
 
-import json
 from itertools import combinations
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from setclr.evaluation.statistics import holm
 from setclr.palette import INK, OF_LOSS
 from setclr.recipes import PUBLISHED, RECIPES
 from setclr.recipes.recipe import DEFAULTS
+from setclr.reports.reading import read_record
 from setclr.reports.records import spread
 
 Records = dict[str, dict[int, dict]]  # by name of the loss and by seed: what lies in data/results
@@ -23,21 +23,21 @@ def read(folder: str | Path, prefix: str = "compare-conv4-") -> Records:
 
     Raises:
         FileNotFoundError: there is none.
-        ValueError: they differ in more than loss and seed and cannot be compared.
+        ValueError: they differ in more than loss and seed and cannot be compared, or one is damaged.
     """
     found: Records = {}
     reference: dict = {}
     for path in sorted(Path(folder).glob(f"{prefix}*-seed*.json")):
         name, _, seed = path.stem.removeprefix(prefix).rpartition("-seed")
-        record = json.loads(path.read_text())
+        record = read_record(path)
         alike = {**DEFAULTS, **record["recipe"], "trained for": record["epochs"]}
-        alike |= {key: record[key] for key in ("images", "pixels")}
+        alike |= {"images": record["images"], "pixels": record["pixels"]}
         alike = {key: value for key, value in alike.items() if key not in OWN}
         reference = reference or alike
         other = [key for key in alike if alike[key] != reference.get(key)]
         if other:
             raise ValueError(f"{path.name} differs from the first record in {', '.join(other)}")
-        found.setdefault(name, {})[int(seed)] = record
+        found.setdefault(name, {})[int(seed)] = dict(record)
     if not found:
         raise FileNotFoundError(f"{folder}: no {prefix}*.json; python -m setclr campaign makes them")
     return found
