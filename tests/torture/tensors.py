@@ -153,7 +153,8 @@ def symmetric(x: Any) -> Any:
 
 def factor_is_no_number(error: Exception) -> bool:
     """Python's own answer to a product of a loss and what is no number."""
-    return isinstance(error, TypeError) and "unsupported operand" in str(error)
+    said = str(error)
+    return isinstance(error, TypeError) and ("unsupported operand" in said or "can't multiply seq" in said)
 
 
 def tried(by: Drawn, call: Callable, also: Callable[[Exception], bool] = lambda error: False) -> Outcome:
