@@ -6,7 +6,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 import torch
-from conftest import numpy_shifted
+from conftest import a_record, numpy_shifted
 from scipy import stats
 from test_explore import opened
 
@@ -42,7 +42,7 @@ from setclr.training.run import new_run
 def record(loss: str, seed: int, images: int = 50000, **other) -> dict:
     made = made_up()["made-up loss A"][seed % 2]
     recipe = {"loss": loss, "seed": seed, "data": "cifar10", **other}
-    return {**made, "recipe": recipe, "images": {"train": images, "test": 10000}, "pixels": "original"}
+    return a_record(recipe, **made, images={"train": images, "test": 10000}, pixels="original")
 
 
 @pytest.fixture
@@ -83,6 +83,12 @@ def test_records_that_cannot_be_compared_are_refused(folder, tmp_path, field, va
         read(folder.folder)
     with pytest.raises(FileNotFoundError, match="no other-.*campaign makes them"):
         read(tmp_path, "other-")
+
+
+def test_a_damaged_record_is_named(folder):
+    (folder.folder / "compare-conv4-groco-seed0.json").write_text("")
+    with pytest.raises(ValueError, match=r"groco-seed0\.json is damaged or no record \(it is empty\)"):
+        read(folder.folder)
 
 
 def test_the_part_behind_knows_neither_unit_nor_zero():
