@@ -86,9 +86,14 @@ def test_who_has_no_value_for_each_anchor():
         (dict(weight=torch.ones(3).long()), r"weight must be .* got torch.int64; use weight.float\(\)"),
         (dict(weight=torch.ones(2)), r"weight must be \(3,\), .* got \(2,\)"),
         (dict(weight=torch.ones(2, 3)), r"weight must be .* got shape \(2, 3\)"),
-        (dict(weight=torch.zeros(3)), "weight must be finite, >= 0 and not all 0"),
-        (dict(weight=torch.tensor([1.0, -1, 1])), "weight must be finite, >= 0 and not all 0"),
-        (dict(weight=torch.tensor([1.0, torch.nan, 1])), "weight must be finite"),
+        (dict(weight=torch.zeros(3)), "weight must be >= 0 and its largest entry 1e-9 to 1e9"),
+        (dict(weight=torch.tensor([1.0, -1, 1])), "weight must be >= 0 and its largest entry 1e-9 to 1e9"),
+        (dict(weight=torch.tensor([1.0, torch.nan, 1])), "weight must be >= 0 .* nan"),
+        (
+            dict(weight=torch.full((3,), 1e-40)),
+            "weight must be >= 0 and its largest entry 1e-9 to 1e9, got .*e-4",
+        ),
+        (dict(weight=torch.tensor([1.0, torch.inf, 1])), "its largest entry 1e-9 to 1e9, got .*inf"),
     ],
 )
 def test_bad_reductions_and_weights_are_refused(more, message):

@@ -76,7 +76,9 @@ def tensor(by: Drawn, shape: tuple[int, ...], longest: float = math.inf) -> Any:
     if x.dim() > 1 and len(x) > 1 and by.random() < 0.2:
         x[1] = x[0] * by.choice([1, -1, 0])
     if x.numel() and by.spiteful(0.1):
-        x.view(-1)[by.randrange(x.numel())] = by.choice([math.nan, math.inf, -math.inf, 1e308, 5e-324])
+        x.view(-1)[by.randrange(x.numel())] = by.choice(
+            [math.nan, math.inf, -math.inf, 5e-324, min(1e308, longest)]
+        )
     x = x.to(by.choice(DTYPES if by.spiteful(1) else DTYPES[:9]))
     if x.dim() > 1 and by.random() < 0.1:
         x = x.transpose(0, 1).contiguous().transpose(0, 1)

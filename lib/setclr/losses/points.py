@@ -106,7 +106,8 @@ class _Unit(torch.autograd.Function):
 
 
 def checked_weight(weight: Tensor, points: Points) -> Tensor:
-    """`weight` (N,) in the points' precision. Raises ValueError unless it is finite, ≥ 0 and not all 0."""
+    """`weight` (N,) in the points' precision. Raises ValueError unless it is finite and ≥ 0, its largest entry
+    1e-9 to 1e9: a mean divides by their sum."""
     anchors = points.anchors
     N = anchors.shape[1]
     check_tensor("weight", weight, f"of {N} numbers, one an image", 1)
@@ -115,9 +116,8 @@ def checked_weight(weight: Tensor, points: Points) -> Tensor:
             f"weight must be ({N},), a number an image, on {anchors.device}, "
             f"got {tuple(weight.shape)} on {weight.device}"
         )
-    good = (weight.isfinite() & (weight >= 0)).all() & (weight > 0).any() if values_readable(weight) else True
-    if not good:
-        raise ValueError(f"weight must be finite, >= 0 and not all 0, got {weight.tolist()}")
+    if values_readable(weight) and not ((weight >= 0).all() and 1e-9 <= weight.max() <= 1e9):
+        raise ValueError(f"weight must be >= 0 and its largest entry 1e-9 to 1e9, got {weight.tolist()}")
     return weight.to(anchors.dtype)
 
 
