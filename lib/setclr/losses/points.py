@@ -106,8 +106,8 @@ class _Unit(torch.autograd.Function):
 
 
 def checked_weight(weight: Tensor, points: Points) -> Tensor:
-    """`weight` (N,) in the points' precision. Raises ValueError unless it is ≥ 0 and its largest entry 1e-9 to
-    1e9: a mean divides by their sum."""
+    """`weight` (N,) in the points' precision. Raises ValueError unless it is ≥ 0 and its largest entry 1e-9
+    to 1e9: a mean divides by their sum."""
     anchors = points.anchors
     N = anchors.shape[1]
     check_tensor("weight", weight, f"of {N} numbers, one an image", 1)
