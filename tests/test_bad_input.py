@@ -26,6 +26,7 @@ from setclr.training.run import new_run
 NO_POSITIVE_NUMBER = [0, -1.0, math.nan, math.inf, -math.inf, "0.5", None, True, [1.0], torch.ones(2)]
 NO_NUMBER_FROM_ZERO = [-1e-9, math.nan, math.inf, "0.5", None, False, [1.0]]
 NO_INTEGER_FROM_1 = [0, -1, 1.5, 2.0, "1", True, math.nan, [1]]
+NO_ROUNDS = [*NO_INTEGER_FROM_1, 10**9]
 NO_NAME = ["", "nonsense", None, 1, True]
 NO_OFFSET = [0.5, math.nan, math.inf, "0.5", None, False, [1.0]]
 NO_BOOLEAN = [0, 1, None, "True", 1.0]
@@ -47,7 +48,7 @@ WRONG_IN_A_LOSS = {
     "keep": [*NO_POSITIVE_NUMBER, 1.5],
     "prior": [*NO_NUMBER_FROM_ZERO, 1.0, 2],
     "negatives": [*NO_INTEGER_FROM_1, None],
-    "iterations": NO_INTEGER_FROM_1,
+    "iterations": NO_ROUNDS,
     "positive_views": [x for x in [*NO_INTEGER_FROM_1, 1] if x is not None],
     "preorder": NO_BOOLEAN,
     "stop_gradient": NO_BOOLEAN,
@@ -91,7 +92,7 @@ WRONG_IN_AN_INNER_FUNCTION = {
             ridge=NO_POSITIVE_NUMBER,
             solver=NO_NAME,
             tolerance=NO_POSITIVE_NUMBER,
-            rounds=[*NO_INTEGER_FROM_1, None],
+            rounds=[*NO_ROUNDS, None],
         ),
     ),
     "sinkhorn": (
@@ -99,9 +100,16 @@ WRONG_IN_AN_INNER_FUNCTION = {
         dict(
             cost=[*NO_TENSOR, torch.ones(3), torch.ones(2, 0), x.long(), x * math.nan, x - math.inf],
             epsilon=NO_POSITIVE_NUMBER,
-            iterations=NO_INTEGER_FROM_1,
+            iterations=NO_ROUNDS,
             tolerance=NO_POSITIVE_NUMBER,
-            a=[[0.25] * 4, torch.ones(3), torch.zeros(4), torch.full((4,), math.nan), torch.ones(4)],
+            a=[
+                [0.25] * 4,
+                torch.ones(3),
+                torch.zeros(4),
+                torch.full((4,), math.nan),
+                torch.ones(4),
+                torch.ones(4) * 1j,
+            ],
             b=[[0.25] * 3, torch.ones(4), -torch.ones(3), torch.full((3,), math.inf), torch.ones(3)],
         ),
     ),

@@ -96,6 +96,15 @@ def test_what_lies_beyond_is_refused_by_name(make, message):
         make()
 
 
+@pytest.mark.parametrize("kind", [losses.InfoNCE, losses.SupCon])
+def test_the_own_place_is_zero_at_any_temperature(kind):
+    """Where positives point the other way, one's own similarity is far above all that is compared."""
+    z = torch.tensor([[[1.0, 0.5], [0.2, -1.0]], [[-1.0, -0.5], [-0.2, 1.0]], [[1.0, -1.0], [-1.0, 0.1]]])
+    for temperature in (1e-2, 1e-4, 1e-6, 1e-9):
+        found = kind(temperature=temperature).assignment(z)
+        assert found.isfinite().all() and (found.diagonal() == 0).all()
+
+
 TARGETS = torch.tensor([0, 1, 2])
 
 

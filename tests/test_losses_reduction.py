@@ -93,6 +93,7 @@ def test_who_has_no_value_for_each_anchor():
             dict(weight=torch.full((3,), 1e-40)),
             "weight must be >= 0 and its largest entry 1e-9 to 1e9, got .*e-4",
         ),
+        (dict(weight=torch.tensor([1.0, torch.inf, 1]).half()), "its largest entry 1e-9 to 1e9, got .*inf"),
         (dict(weight=torch.tensor([1.0, torch.inf, 1])), "its largest entry 1e-9 to 1e9, got .*inf"),
     ],
 )

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+ASKED_ROUNDS = 10**5  # may be asked of an inner solver; more is a slip, and would hang
+
 
 def number(
     name: str,

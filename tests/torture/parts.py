@@ -11,6 +11,8 @@ import select
 import signal
 import subprocess
 import sys
+import threading
+import time
 import traceback
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +24,7 @@ PARTS = {
     "records": "files:records", "images": "files:images",
 }  # fmt: skip
 HANGS = 600.0  # seconds; the longest trial takes less than a tenth of it on a quiet machine
-MEMORY = 24 * 2**30  # bytes of addresses: what asks for more is found out before the machine stands still
+MEMORY = 16 * 2**30  # bytes of addresses: what asks for more is found out before the machine stands still
 Outcome = tuple[dict[str, int], list[str]]
 
 
@@ -73,8 +75,16 @@ class Part:
         return (self.folder / "said.txt").read_text(errors="replace")[-1000:]
 
 
+def end_with(parent: int) -> None:
+    """End this process, and all that it started, when the one that began it has ended."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.killpg(0, signal.SIGKILL)
+
+
 def serve(name: str, folder: Path) -> None:
     """Answer seeds until there are no more. What the trials print goes where errors go."""
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))

@@ -183,7 +183,8 @@ def tried(by: Drawn, call: Callable, also: Callable[[Exception], bool] = lambda 
 
 
 def not_finite(value: Any, given: list[Any]) -> str:
-    """Where a result, or a gradient of it, is NaN or inf in silence, or ""."""
+    """Where a result, or a gradient of it, is NaN or inf in silence, or "". A gradient in float16 may overflow,
+    as whoever computes in it expects."""
     tensors = [x for x in (value if isinstance(value, tuple) else [value]) if isinstance(x, Tensor)]
     if any(not x.isfinite().all() for x in tensors):
         return f"the result is {tensors}"[:300]
@@ -192,7 +193,7 @@ def not_finite(value: Any, given: list[Any]) -> str:
     if ends and leaves:
         torch.stack([end.double() for end in ends]).sum().backward()
         for x in leaves:
-            if x.grad is not None and not x.grad.isfinite().all():
+            if x.grad is not None and x.dtype != torch.float16 and not x.grad.isfinite().all():
                 return f"the gradient is {x.grad.flatten().tolist()}"[:300]
     return ""
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, finite, floating, integer, number, setting, values_readable
+from setclr.checks import ASKED_ROUNDS, choice, finite, floating, integer, number, setting, values_readable
 from setclr.inner.descent import authors_steps, projected_gradient
 from setclr.inner.dual import Machines, clipped_inverse
 from setclr.inner.pivoting import EXACT, block_pivoting
@@ -101,7 +101,7 @@ def svm_dual(
     """
     check_dual(C, ridge, solver)
     number("tolerance", tolerance, above=0, hint="it is the residual at which pgd stops")
-    integer("rounds", rounds, least=1, hint="it bounds the rounds of pgd")
+    integer("rounds", rounds, least=1, most=ASKED_ROUNDS, hint="it bounds the rounds of pgd")
     _check_gram(K)
     one = not isinstance(positive, Tensor)
     positive, own = _check_machines(positive, own, K)

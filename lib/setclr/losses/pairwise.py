@@ -139,7 +139,7 @@ class SupCon(SetLoss):
     def solution(self, points: Points) -> Tensor:
         c = contrast(points, in_use("temperature", self.temperature))
         total = self.log_total(c).unsqueeze(-1)
-        positive = (c.positives - total).exp() * (c.weights > 0)
+        positive = (c.positives - total).masked_fill(c.weights == 0, -torch.inf).exp()
         return c.assignment((c.matrix() - total).exp(), positive)
 
     def log_total(self, c: Contrast) -> Tensor:

@@ -116,7 +116,7 @@ def checked_weight(weight: Tensor, points: Points) -> Tensor:
             f"weight must be ({N},), a number an image, on {anchors.device}, "
             f"got {tuple(weight.shape)} on {weight.device}"
         )
-    if values_readable(weight) and not ((weight >= 0).all() and 1e-9 <= weight.max() <= 1e9):
+    if values_readable(weight) and not ((weight >= 0).all() and 1e-9 <= float(weight.max()) <= 1e9):
         raise ValueError(f"weight must be >= 0 and its largest entry 1e-9 to 1e9, got {weight.tolist()}")
     return weight.to(anchors.dtype)
 
