@@ -183,8 +183,8 @@ def tried(by: Drawn, call: Callable, also: Callable[[Exception], bool] = lambda 
 
 
 def not_finite(value: Any, given: list[Any]) -> str:
-    """Where a result, or a gradient of it, is NaN or inf in silence, or "". A gradient in float16 may overflow,
-    as whoever computes in it expects."""
+    """Where a result, or a gradient of it, is NaN or inf in silence, or "". A gradient in float16 may
+    overflow, as whoever computes in it expects."""
     tensors = [x for x in (value if isinstance(value, tuple) else [value]) if isinstance(x, Tensor)]
     if any(not x.isfinite().all() for x in tensors):
         return f"the result is {tensors}"[:300]
