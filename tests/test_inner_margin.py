@@ -457,7 +457,10 @@ gram = torch.eye(3) + 0.5
             "solver must be one of 'inv', 'pgd', 'steps', 'exact', got 'smo'",
         ),
         (lambda: svm_dual(gram, solver="pgd", tolerance=0), "tolerance must be > 0, got 0"),
-        (lambda: svm_dual(gram, solver="pgd", rounds=0), "rounds must be an integer >= 1, got 0"),
+        (
+            lambda: svm_dual(gram, solver="pgd", rounds=0),
+            "rounds must be an integer >= 1 and <= 100000, got 0",
+        ),
         (lambda: svm_dual(gram - 2), "solver must be 'inv', 'pgd' or 'steps' for K, got 'exact': .*positive"),
         (lambda: svm_dual(gram - 2, solver="pgd", C=math.inf), "C must be finite for K with solver 'pgd'"),
     ],

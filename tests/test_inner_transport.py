@@ -155,7 +155,7 @@ def test_memory_does_not_grow_with_the_rounds():
         (lambda c: sinkhorn(c, 0), "epsilon must be > 0, got 0"),
         (lambda c: sinkhorn(c, math.nan), "epsilon must be > 0, got nan"),
         (lambda c: sinkhorn(c, 0.1, 0), "iterations must be an integer >= 1 and <= 100000, got 0"),
-        (lambda c: sinkhorn(c, 0.1, 2.5), "iterations must be an integer >= 1, got 2.5"),
+        (lambda c: sinkhorn(c, 0.1, 2.5), "iterations must be an integer >= 1 and <= 100000, got 2.5"),
         (lambda c: sinkhorn(c, 0.1, tolerance=0), "tolerance must be > 0, got 0"),
         (lambda c: sinkhorn(c, 0.1, a=[1.0]), r"a must be a tensor of shape \(3,\), .* got list"),
         (lambda c: sinkhorn(c, 0.1, a=torch.ones(4)), r"a must be a tensor of shape \(3,\), .* got \(4,\)"),
