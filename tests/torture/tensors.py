@@ -1,6 +1,7 @@
 """Hostile tensors and settings for losses, baselines and inner problems: refused in words, or finite.
 
-A trial is 40 calls. Counted are those that were refused, were finite, and were silently not finite.
+A trial is 40 calls. Counted are those that were refused, were finite, and were silently not finite; also those
+that were not finite after a warning.
 """
 
 import inspect
@@ -167,8 +168,8 @@ def tried(by: Drawn, call: Callable, also: Callable[[Exception], bool] = lambda 
         text, done, given = call()
         counts["inputs"] += 1
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
                 bad = not_finite(done(), given)
         except Exception as error:
             if isinstance(error, ValueError) or also(error):
@@ -176,6 +177,9 @@ def tried(by: Drawn, call: Callable, also: Callable[[Exception], bool] = lambda 
                 findings += [f"{text}: says nothing"] * (not str(error))
             else:
                 findings.append(f"{text}: {type(error).__name__}: {str(error)[:300]}")
+            continue
+        if bad and warned:  # Sinkhorn, where float32 cannot tell the costs, says that it did not converge
+            counts["warned"] += 1
             continue
         counts["silent" if bad else "finite"] += 1
         findings += [f"{text}: {bad}"] * bool(bad)
