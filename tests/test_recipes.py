@@ -328,10 +328,10 @@ def test_ours_are_the_records_of_the_same_training(tmp_path, monkeypatch, capsys
     keep("version", right, 1.0, colour=1)
     assert ours() == "-"
     keep("part", replace(right, data="cifar10"), 58.0, pixels="original", images=10000)
-    assert ours() == "linear 58.0, knn 40.0 (10000 images)"
+    assert ours() == "linear 58.0 (10000 images)"
     keep("a", right, 59.0)
-    assert ours() == "linear 59.0, knn 40.0 (50000 images, JPEG q75)"
+    assert ours() == "linear 59.0 (50000 images, JPEG q75)"
     keep("b", replace(right, seed=1), 61.0)
-    assert ours() == "linear 60.0 ± 1.4, knn 40.0 (50000 images, JPEG q75)"
+    assert ours() == "linear 60.0 ± 1.4 (50000 images, JPEG q75)"
     keep("c", replace(right, data="cifar10"), 62.0, pixels="original")
-    assert ours() == "linear 62.0, knn 40.0 (50000 images)"
+    assert ours() == "linear 62.0 (50000 images)"

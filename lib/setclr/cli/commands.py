@@ -34,8 +34,9 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
     cells = []
     for name in words if exact else options.named(words):
         row = PUBLISHED.get(name)
-        cells.append((name, str(row) if row else "", f"{row.paper}, {row.where}" if row else "",
-                      f"ours: {ours(RECIPES[name], records.values(), protocol_of(name))}"))  # fmt: skip
+        measured = ours(RECIPES[name], records.values(), protocol_of(name), row.numbers if row else ())
+        where = f"{row.paper}, {row.where}" if row else ""
+        cells.append((name, str(row) if row else "", where, f"ours: {measured}"))
     widths = [max(map(len, column)) for column in zip(*cells)]
     for line in cells:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
