@@ -8,13 +8,17 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import torch
 import yaml
 from packaging.requirements import Requirement
+from scipy import stats
 
 from setclr.cli.reading import command
 from setclr.losses import capabilities
-from setclr.reports.records import summary
+from setclr.recipes import PUBLISHED
+from setclr.reports.reading import read_record
+from setclr.reports.records import spread, summary
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -163,6 +167,26 @@ def test_what_the_pages_import_is_there():
 
 def test_the_results_in_the_readme_are_the_recorded_ones():
     assert summary(ROOT / "data" / "results") in (ROOT / "README.md").read_text(), "python -m setclr results"
+
+
+def test_the_reproduced_rows_in_the_readme_are_the_recorded_ones():
+    """Means, spreads and differences of QARe's column, and the gain with its interval."""
+    readme, found = (ROOT / "README.md").read_text().replace("\n", " "), {}
+    for title, loss in (("SimCLR", "simclr"), ("SimCLR + QARe", "simclr+qare")):
+        name = f"qare-table2-conv4-cifar10-{loss}"
+        row = PUBLISHED[name]
+        records = [read_record(path) for path in sorted((ROOT / "data/results").glob(f"{name}-seed*.json"))]
+        ours = [one["accuracy_percent"]["trained"]["linear"] for one in records]
+        off = f"{np.mean(ours) - row.numbers['linear']:.1f}".replace("-", "−")
+        seeds = ", ".join(str(one["recipe"]["seed"]) for one in records)
+        assert (
+            f"| {title} | {str(row).removeprefix('linear ')} | {spread(ours)} | {seeds} | {off} |" in readme
+        )
+        found[loss] = np.array(ours)
+    gain = found["simclr+qare"] - found["simclr"]
+    low, high = stats.t.interval(0.95, len(gain) - 1, gain.mean(), stats.sem(gain))
+    said = f"{gain.mean():.1f} in the mean (95 %: {low:.1f} to {high:.1f})".replace("-", "−")
+    assert said in readme
 
 
 def test_links_of_the_readme_lead_somewhere():

@@ -1,10 +1,10 @@
 """`make torture` finds what it looks for, and nothing in a first trial of each part."""
 
-import os
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 TORTURE = Path(__file__).parent / "torture"
 sys.path.insert(0, str(TORTURE))
@@ -32,16 +32,11 @@ def test_a_part_that_dies_or_hangs_is_a_finding(tmp_path, monkeypatch):
     monkeypatch.undo()
     part.process = part._begun()
     part.process.kill()
-    part.process.wait()
-    part.process = part._begun()
-    os.kill(part.process.pid, 9)
     counts, (said,) = part.trial(0)
     assert counts == {"crashed": 1} and "crashed" in said
 
 
 def test_nan_in_a_result_or_a_gradient_is_seen():
-    import torch
-
     x = torch.zeros(2, requires_grad=True)
     assert not not_finite((x * 2).sum(), [x])
     assert not_finite((x / 0).sum(), [x]) and not_finite(x.sqrt().sum(), [x])

@@ -80,16 +80,16 @@ def ended(error: BaseException, asked: list[int]) -> str | int:
         return 128 + number
     users = ValueError | OSError | ArithmeticError | ModuleNotFoundError
     if isinstance(error, users) or (isinstance(error, MemoryError) and str(error)):
-        return one_line(str(error))
+        return shown(str(error))
     from setclr.training.memory import ran_out
 
     if ran_out(error):
         reason = (str(error).strip().splitlines() or ["no memory is left"])[0]
-        return one_line(f"out of memory ({reason}); take a smaller batch, size, view_size or chunk")
+        return shown(f"out of memory ({reason}); take a smaller batch, size, view_size or chunk")
     raise error
 
 
-def one_line(said: str) -> str:
+def shown(said: str) -> str:
     """What the command says, as any terminal shows it: what is no character to print is written as its code,
     and of more than 3,000 characters, which only a text that was typed has, the middle is left out."""
     said = said if said.isprintable() else "".join(x if x.isprintable() else repr(x)[1:-1] for x in said)

@@ -20,8 +20,7 @@ QUESTIONS = {
         "those of one tint",
     ),
     "2": Question(
-        "Crops and mirrors only: both views of a patch keep its colour. What will the network look at after "
-        "this epoch?",
+        "Crops and mirrors only, and colours as they are. What will the network look at after this epoch?",
         {
             "the colour": "Yes, tint and brightness, more than before training: no clue is easier.",
             "the pattern": "It would do, but it is harder to learn than what all pixels share.",

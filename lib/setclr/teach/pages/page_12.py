@@ -23,7 +23,7 @@ QUESTIONS = {
     ),
     "2": Question(
         "As many pixels in all: two views for 18 epochs, or two views and four small crops for 13. Whose "
-        "neighbours name more squares?",
+        "neighbours name more patches right?",
         {
             "with small crops": "Yes, in each of three pairs of runs. Is that sure? Read on.",
             "trained longer": "It saw every photograph more often, but in fewer ways at a time.",
@@ -39,8 +39,8 @@ QUESTIONS = {
             "half of the right one": "Nobody divides by two on this way. That comes later, in the mean "
             "over both.",
             "the right one": "Each of the two says the right one, and both of them arrive.",
-            "twice the right one": "Yes: it says the right one itself, the other says it again. It is meant "
-            "so: the mean over processes, which follows, halves the sum.",
+            "twice the right one": "Yes: it says the right one itself, the other says it again. The weights "
+            "then get each half's part from one process alone, and twice. The mean over both is exactly right.",
         },
         "twice the right one",
     ),

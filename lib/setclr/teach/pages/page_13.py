@@ -23,7 +23,7 @@ QUESTIONS = {
     ),
     "2": Question(
         "Now no training patch may vote. Each test patch names the test patch most similar to it, out of a "
-        "quarter as many. How often is that one of its own photograph?",
+        "quarter as many. How often is that one of its own photograph, compared with the vote?",
         {
             "less often": "With fewer to choose from it should be. But look where the patches were cut.",
             "about as often": "The encoder is the same. But look where the patches were cut.",

@@ -48,8 +48,8 @@ QUESTIONS = {
         {
             "negatives: a view meets only its chunk": "The loss sees all embeddings together, so every view "
             "meets all others.",
-            "exactness: the gradient is only near": "A gradient is a sum over images. It does not matter "
-            "when each of them is added.",
+            "exactness: the gradient is only near": "The loss of all has fixed the pull at each embedding "
+            "before. With these, the rest is a sum over images, in any order.",
             "time: the encoder works more": "Yes. Nothing was kept for the way back, so each chunk must go "
             "forward a second time.",
         },
