@@ -40,7 +40,7 @@ QUESTIONS = {
             "over both.",
             "the right one": "Each of the two says the right one, and both of them arrive.",
             "twice the right one": "Yes: it says the right one itself, the other says it again. The weights "
-            "then get each half's part from one process alone, and twice. The mean over both is exactly right.",
+            "then get each half's part from one process alone, and twice. Their mean is exactly right.",
         },
         "twice the right one",
     ),
