@@ -36,7 +36,7 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0, offs
     which is not positive definite; MMCL's table 6 prints tanh(−γ xᵀy + η), and its program has no minus.
 
     Args:
-        x: (..., n, E) float32 or float64.
+        x: (..., n, E) float32 or float64, finite.
         y: (..., m, E) of the same dtype and leading dimensions.
         kind: "rbf", "linear" or "tanh".
         bandwidth: > 0; σ² for "rbf" (MMCL's programs call 2σ² sigma), the factor for "tanh". Squared
@@ -92,7 +92,7 @@ def svm_dual(
         ridge: ρ > 0, added to the negatives' diagonal.
         solver: "exact", "pgd", "inv" or "steps".
         tolerance: > 0, the KKT residual at which "pgd" stops, in units of the gradient (see `Machines`).
-        rounds: ≥ 1, after how many "pgd" gives up, with a warning, and "steps" ends.
+        rounds: 1 to 100,000, after how many "pgd" gives up, with a warning, and "steps" ends.
 
     Returns `alpha` (..., A, P), or (..., P) for one machine, without gradient; `residual` (..., A) or (...).
     Raises ValueError: an argument is not as above; "exact" for a kernel that is not positive definite, "pgd"

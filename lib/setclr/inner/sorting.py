@@ -71,7 +71,7 @@ def sorting_network(x: Tensor, beta: float = 1.0, kind: str = "odd-even", swap: 
     """Sort softly along the last dimension, each layer on the values of the one before (GroCo, eq. 2 to 4).
 
     Args:
-        x: (..., n) float32 or float64.
+        x: (..., n) float32 or float64, finite.
         beta: inverse temperature of a swap, > 0, in 1 / unit of x. As it grows the sort becomes hard.
         kind: "odd-even" or "bitonic" (n a power of two).
         swap: "arctan" or "logistic".
@@ -98,7 +98,7 @@ def top_probability(
     These are the column sums of P's last rows, the p of GroCo's eq. 6. In the odd-even network the row vector
     1_topᵀ is pushed through P = P_L ⋯ P_1 from the left, so no matrix is ever formed.
 
-    Takes x (..., n) float32 or float64, 1 ≤ top ≤ n; beta, kind and swap as in `sorting_network`.
+    Takes x (..., n) float32 or float64, finite, 1 ≤ top ≤ n; beta, kind and swap as in `sorting_network`.
     Returns (..., n), each in [0, 1]; they sum to `top`. Differentiable once.
     Raises ValueError: an argument is not as above; the message names it.
     Cost: odd-even O(n²) time and memory, bitonic that of P, which in an odd-even network is O(n³).

@@ -50,7 +50,7 @@ def sinkhorn(
     Args:
         cost: (..., n, m) float32 or float64; +inf forbids a pair, every row and column needs a finite entry.
         epsilon: ε > 0, in units of `cost`; small values (0.001) need many rounds but no other care.
-        iterations: how many rounds, ≥ 1. None: until `tolerance`, at most 1,000, then a warning.
+        iterations: how many rounds, 1 to 100,000. None: until `tolerance`, at most 1,000, then a warning.
         tolerance: > 0: the largest relative error of a column's sum that counts as converged.
         a: (n,) or (..., n) > 0, mass of the rows; 1/n each by default.
         b: (m,) or (..., m) > 0, mass of the columns, with the same sum as `a`; 1/m each by default.

@@ -84,7 +84,7 @@ class SetLoss(Objective):
                 for the keys of the first V views are those of z's crops.
             memory: (Q, E): more negatives for every anchor; get no gradient.
             labels: (N,) integers: points of one class are positives too. Distinct labels change nothing.
-            weight: (N,) ≥ 0, of the images in the mean.
+            weight: (N,) ≥ 0, the largest 1e-9 to 1e9, of the images in the mean.
             reduction: "mean" gives Σ_vi w_i ℓ_vi / (V Σ_i w_i), ℓ the anchors' values and w = 1 without
                 `weight`; "none" gives w_i ℓ_vi, (V, N).
 

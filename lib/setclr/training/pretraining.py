@@ -75,8 +75,8 @@ def pretrain(
             trainer.fit(out, False, told, metrics)
             run.precision, run.compiled = trainer.precision.name, trainer.compiled
     run.take_best()
-    # As weights lie that are loaded: their features are then the same to the last bit.
-    nn.ModuleList([run.encoder, run.head]).to(where, memory_format=torch.contiguous_format).eval()
+    parts = nn.ModuleList([run.encoder, run.head]).to(where).eval()
+    parts.to(memory_format=torch.contiguous_format)  # as loaded ones lie: the same features to the last bit
     return run
 
 
