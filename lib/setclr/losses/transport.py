@@ -63,8 +63,8 @@ class IOT(SetLoss):
         constraint: "total", "rows" or "both".
         epsilon: ε > 0, InfoNCE's temperature, or a 0-d `nn.Parameter` to learn it; the paper uses 0.5, and
             0.07 with MoCo.
-        iterations: rounds for "both", 1 to 100,000 (the paper: 1, 2, 4, 8), or None for as many as it takes to
-            converge, at most 1,000, then a warning. The other constraints ignore it.
+        iterations: rounds for "both", 1 to 100,000 (the paper: 1, 2, 4, 8), or None for as many as it takes
+            to converge, at most 1,000, then a warning. The other constraints ignore it.
         uniformity: λ ≥ 0, weight of the penalty, for a P of mass 1; algorithm 1 gives each row mass 1, which
             makes the same λ weigh n times as much.
         uniform_target: "mean" or "max" of the negatives' masses for q.
