@@ -119,6 +119,34 @@ def test_a_second_signal_is_no_second_line(name, moment):
     assert (ended.returncode, ended.stderr) == (128 + signal.Signals[name], f"setclr: {said}\n")
 
 
+DESTRUCTOR = """
+import signal, sys, time
+from setclr import cli, reports
+number = signal.Signals[sys.argv[1]]
+
+class Loader:
+    def __del__(self):
+        signal.raise_signal(number)
+
+def summary(_):
+    Loader()
+    time.sleep(60)
+
+reports.summary = summary
+sys.argv[1:] = ["results"]
+cli.run()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_in_a_destructor_is_not_lost(name):
+    """Python prints an exception that falls into a destructor, and goes on: so fell a Ctrl-C while torch's
+    loader waited for its workers."""
+    ended = subprocess.run([sys.executable, "-c", DESTRUCTOR, name], capture_output=True, text=True)
+    said = {"SIGINT": "interrupted", "SIGTERM": "terminated"}[name]
+    assert (ended.returncode, ended.stderr) == (128 + signal.Signals[name], f"setclr: {said}\n")
+
+
 @pytest.mark.parametrize(
     "fail, said",
     [

@@ -83,6 +83,7 @@ def test_value_and_gradient_are_finite_or_refused(kind, data):
         (lambda: losses.AlignUniform(alpha=750), "alpha must be > 0 and <= 64, got 750"),
         (lambda: losses.InfoNCE(1e-20), "temperature must be 1e-9 to 1e9 in size, got 1e-20"),
         (lambda: losses.IOT(epsilon=1e-20), "epsilon must be 1e-9 to 1e9"),
+        (lambda: losses.HCL(hardness=1e-320), "hardness must be 1e-9 to 1e9"),
         (lambda: 1e30 * losses.QARe(), "weight must be 1e-9 to 1e9"),
         (lambda: 1e6 * (1e6 * losses.QARe()), "weight must be 1e-9 to 1e9 in size, got 1000000000000"),
         (

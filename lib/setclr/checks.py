@@ -37,14 +37,14 @@ def number(
     return float(value)
 
 
-def setting(name: str, value: Any, divides: bool = False, **bounds: Any) -> float:
+def setting(name: str, value: Any, or_zero: bool = False, **bounds: Any) -> float:
     """`number` for what a loss or an inner problem is set to: at most 1e9 in size, or inf where allowed; and
-    where it must be > 0, or `divides` unless it is 0, at least 1e-9.
+    where it must be > 0 at least 1e-9, or, with `or_zero`, 0.
 
     Further out a product of two of them, or a gradient, leaves float32.
     """
     x = number(name, value, **bounds)
-    least = 1e-9 if divides or bounds.get("above") is not None else 0.0
+    least = 1e-9 if or_zero or bounds.get("above") is not None else 0.0
     if x and not least <= abs(x) <= 1e9 and math.isfinite(x):
         raise ValueError(
             f"{name} must be 1e-9 to 1e9 in size, got {value!r}; float32 cannot tell further ones"

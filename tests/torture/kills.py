@@ -124,8 +124,11 @@ def torchrun(setup: SetUp, words: list[str], folder: Path, blow: Blow | None) ->
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has begun and that still run."""
-    return [int(x) for x in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """The processes that a process has begun and that still run; none if it has ended itself."""
+    try:
+        return [int(x) for x in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def waited(pid: int) -> int:

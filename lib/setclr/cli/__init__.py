@@ -18,6 +18,8 @@ setclr --version names the version.
 import os
 import signal
 import sys
+import threading
+from typing import Any
 
 import setclr
 
@@ -42,6 +44,13 @@ def run() -> None:
     second signal ends it at once."""
     asked: list[int] = []
     own = os.getpid()
+    retold: list[threading.Timer] = []
+
+    def lost(what: Any) -> None:  # an interrupt in a destructor, which no exception leaves, is sent once more
+        if not (asked and isinstance(what.exc_value, KeyboardInterrupt)):
+            return sys.__unraisablehook__(what)
+        retold.append(threading.Timer(0.05, os.kill, (own, asked.pop())))
+        retold[-1].start()
 
     def stop(number: int, _: object) -> None:
         if os.getpid() != own:  # a process that this one started
@@ -54,6 +63,7 @@ def run() -> None:
 
     heard = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
     before = {number: signal.signal(number, stop) for number in heard}
+    sys.unraisablehook = lost
     try:
         main(sys.argv[1:])
         sys.stdout.flush()
@@ -65,6 +75,9 @@ def run() -> None:
             signal.signal(number, signal.SIG_IGN)
         sys.exit(ended(error, asked))
     finally:
+        sys.unraisablehook = sys.__unraisablehook__
+        for timer in retold:
+            timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -220,7 +220,7 @@ class HCL(DCL):
 
     Args:
         temperature, prior, positive_views: as in DCL.
-        hardness: h ≥ 0; the authors' program uses 1. With 0 it is DCL.
+        hardness: h, 1e-9 to 1e9, or 0, which is DCL; the authors' program uses 1.
 
     Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) memory, M = V·N.
     """
@@ -233,7 +233,9 @@ class HCL(DCL):
         positive_views: int | None = None,
     ) -> None:
         super().__init__(temperature, prior, positive_views)
-        self.hardness = setting("hardness", hardness, least=0, hint="the authors' program uses 1")
+        self.hardness = setting(
+            "hardness", hardness, or_zero=True, least=0, hint="the authors' program uses 1"
+        )
 
     def log_total(self, c: Contrast) -> Tensor:
         if self.hardness == 0:
