@@ -8,6 +8,7 @@ import torch
 
 TORTURE = Path(__file__).parent / "torture"
 sys.path.insert(0, str(TORTURE))
+from kills import compared  # noqa: E402
 from parts import PARTS, Part  # noqa: E402
 from tensors import not_finite  # noqa: E402
 
@@ -40,3 +41,13 @@ def test_nan_in_a_result_or_a_gradient_is_seen():
     x = torch.zeros(2, requires_grad=True)
     assert not not_finite((x * 2).sum(), [x])
     assert not_finite((x / 0).sum(), [x]) and not_finite(x.sqrt().sum(), [x])
+
+
+def test_a_file_that_is_missing_is_seen_and_a_lock_that_stayed_is_none(tmp_path):
+    for top in ("struck", "whole"):
+        (tmp_path / top / "runs/a").mkdir(parents=True)
+        (tmp_path / top / "runs/a/history.csv").touch()
+    (tmp_path / "struck/runs/a/lock").touch()
+    assert compared(tmp_path / "struck", tmp_path / "whole") == ""
+    (tmp_path / "whole/runs/a/checkpoint.pt").touch()
+    assert "the files are" in compared(tmp_path / "struck", tmp_path / "whole")

@@ -186,9 +186,8 @@ def what_is_left(out: Path) -> list[str]:
 def compared(here: Path, whole: Path) -> str:
     """What differs between two finished folders, times apart; "" where nothing does."""
     own = ("lock", "seconds")  # a lock's file may stay, the lock is gone with its process
-    names = [sorted(str(path.relative_to(top)) for path in top.rglob("*") if path.is_file())
-             for top in (here, whole)]  # fmt: skip
-    names = [[name for name in found if name not in own] for found in names]
+    names = [sorted(str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()
+                    and path.name not in own) for top in (here, whole)]  # fmt: skip
     if names[0] != names[1]:
         return f"the files are {names[0]} instead of {names[1]}"
     for name in names[0]:
