@@ -43,12 +43,20 @@ def test_the_pushes_are_what_autograd_says():
 
 def test_the_film_says_who_moved_and_who_leads():
     panel = explore.downhill()
-    far = {loss: places[-1, film.LAST] + 1.5 for loss, places in film.both_paths(panel.values).items()}
+    far = {
+        loss: places[-1, film.LAST] + 1.5 for loss, places in film.paths(panel.values, film.LOSSES).items()
+    }
     assert far["InfoNCE"] < -0.3 and -0.05 < far["GroCo"] < 0
     panel.controls["cat"].value = -2.0
-    first = [int((p[:, 0] > p[:, 1:].max(1)).argmax()) for p in film.both_paths(panel.values).values()]
+    first = [
+        int((p[:, 0] > p[:, 1:].max(1)).argmax()) for p in film.paths(panel.values, film.LOSSES).values()
+    ]
     assert 5 * first[0] < first[1]
     shown = [text.get_text() for axis in panel.figure.axes for text in axis.texts]
     assert [text.split()[-1] for text in shown] == [str(step) for step in first]
     panel.front.moved = {"event": "a:1", "play": True}
     assert panel.values["step"] == 0 and "After 0 steps" in panel.alt
+    alone = explore.downhill(losses=["InfoNCE"])
+    assert "sharpness" not in alone.controls and "GroCo" not in alone.alt and len(alone.figure.axes) == 1
+    with pytest.raises(ValueError, match="losses must be one of 'InfoNCE', 'GroCo', got 'MMCL'"):
+        explore.downhill(losses=["MMCL"])

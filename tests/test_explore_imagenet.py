@@ -11,6 +11,7 @@ from test_explore import opened
 
 from setclr import data, explore, views
 from setclr.explore.costs.gather_picture import gather_picture
+from setclr.explore.costs.positives_picture import positives_picture
 from setclr.explore.costs.training_costs import DAYS, PLANS, STYLES, cost, count, paper_utilisation
 from setclr.explore.trained import crop_pair as pair
 from setclr.explore.trained import multi_crop as multi
@@ -165,6 +166,14 @@ def test_alone_two_processes_see_their_blocks_only():
     assert "see 60 of 132 pairs" in picture.alt and opened(picture.png).std() > 10
     assert "see 24 of 132 pairs" not in picture.alt
     assert "see 36 of 132 pairs" in gather_picture(z, InfoNCE(0.2), processes=3).alt
+
+
+def test_every_view_must_find_the_full_ones():
+    allowed = (torch.arange(8) < 2) & ~torch.eye(8, dtype=torch.bool)
+    picture = positives_picture(allowed, full=2)
+    assert picture.alt.startswith("14 of 56 ordered pairs") and opened(picture.png).std() > 10
+    fewer = positives_picture(allowed[:3, :3], full=2)
+    assert fewer.alt.startswith("4 of 6 ordered pairs")
 
 
 def test_the_tree_is_one_that_data_loads_and_stays(tmp_path):

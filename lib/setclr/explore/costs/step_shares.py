@@ -80,9 +80,10 @@ def build(figure, compact: bool, steps: Steps, machine: str) -> Drawing:
         verb = {"time": "takes", "memory": "keeps"}[values["measure"]]
         said = ", ".join(f"{name} {found.median:.2g} %" for name, found in shares.items())
         measured = f"time on {machine}" if values["measure"] == "time" and machine else values["measure"]
+        reckoned = f", reckoned from a step of {step.small} images" if step.small else ""
         return (
             f"{values['encoder']}, N = {values['batch']:.0f}: without the loss a step {verb} "
-            f"{in_words(factor * sum(float(np.median(p)) for p in step.parts.values()))} {unit}. "
+            f"{in_words(factor * sum(float(np.median(p)) for p in step.parts.values()))} {unit}{reckoned}. "
             f"The loss's share of the {measured}: {said}."
         )
 

@@ -15,10 +15,11 @@ ENCODERS = {"ResNet-18": "resnet18", "Conv-4": "conv4"}
 
 class Step(NamedTuple):
     """One batch with one encoder, in seconds or in bytes: for each part and each loss an array with a number
-    for each measured step."""
+    for each measured step. `small`: the parts are those of a step of so many images, multiplied."""
 
     parts: dict[str, np.ndarray]
     losses: dict[str, np.ndarray]
+    small: int | None = None
 
     def share(self, name: str) -> costs.Middle:
         """Per cent of the step that this loss is."""
@@ -55,7 +56,7 @@ def measured_steps(losses: costs.Losses, batches: Sequence[int], small: int = 8,
             part: np.array(runs) * (N / small if part != "optimiser" else 1) for part, runs in once.items()
         }
         seconds = together({name: np.array(runs) for name, runs in alone.items()})
-        time["ResNet-18"][N] = Step(many, seconds)
+        time["ResNet-18"][N] = Step(many, seconds, small)
         time["Conv-4"][N] = Step({part: np.array(runs) for part, runs in parts.items()}, seconds)
         z = costs.points(N, 64)
         kept = together({name: np.array([costs.kept_bytes(loss, z)]) for name, loss in losses.items()})

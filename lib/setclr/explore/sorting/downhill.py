@@ -1,12 +1,14 @@
 """Five numbers let loose: their way downhill on InfoNCE and on GroCo, step by step (GroCo, figure 4)."""
 
-from functools import lru_cache
+from collections.abc import Collection
+from functools import lru_cache, partial
 from math import atan, pi
 
 import numpy as np
 from matplotlib.collections import LineCollection
 
-from setclr.explore.kit.cast import riders
+from setclr.checks import choice
+from setclr.explore.kit.cast import Riders
 from setclr.explore.kit.controls import log_slider, slider
 from setclr.explore.kit.handles import Handle, Link, dot
 from setclr.explore.kit.panel import Drawing, Panel
@@ -17,21 +19,23 @@ from setclr.palette import GREY, INK, OF_LOSS
 STARTS = {"cat": 0.0, "coffee": 1.5, "astronaut": 0.75, "rocket": -1.5, "temple": -0.75}
 STEPS, RATE = 200, 0.3
 LOW, HIGH = -3.4, 5.2  # of the picture
-ROOM = 0.8  # from one photograph to the next
 STRIDE = 5  # steps from one frame of the film to the next
 LAYERS = [(left, left + 1) for layer in range(5) for left in range(layer % 2, 4, 2)]
 LAST = FIVE.index("rocket")
 
 
-def downhill(**initial) -> Panel:
-    """The five numbers' paths under both losses; the starts can be dragged, the steps played."""
-    controls = {
-        "step": slider("step", STEPS, 0, STEPS, STRIDE),
-        "temperature": log_slider("temperature τ of InfoNCE", 1, 0.1, 3, 0.05, {0.1: ".1", 1: "1"}),
-        "sharpness": log_slider("how sharply GroCo sorts", 1, 0.1, 10, 0.1, {1: "paper 1", 8: "8"}),
+def downhill(losses: Collection[str] = ("InfoNCE", "GroCo"), **initial) -> Panel:
+    """The five numbers' paths under both losses, or one; the starts can be dragged, the steps played."""
+    losses = [choice("losses", loss, LOSSES) for loss in losses]
+    knobs = {
+        "InfoNCE": log_slider("temperature τ of InfoNCE", 1, 0.1, 3, 0.05, {0.1: ".1", 1: "1"}),
+        "GroCo": log_slider("how sharply GroCo sorts", 1, 0.1, 10, 0.1, {1: "paper 1", 8: "8"}),
     }
+    controls = {"step": slider("step", STEPS, 0, STEPS, STRIDE)}
+    controls |= {KNOBS[loss]: knobs[loss] for loss in losses}
     controls |= {name: slider(f"start of {name}", s, -2.5, 2.5, 0.05) for name, s in STARTS.items()}
-    return Panel(build, controls, (9, 4.8), initial, 5.4, play="step")
+    size, row_height = (4.5 * len(losses), 4.8), 2.7 * len(losses)
+    return Panel(partial(build, losses=losses), controls, size, initial, row_height, play="step")
 
 
 def info_nce_push(s: np.ndarray, temperature: float) -> np.ndarray:
@@ -75,6 +79,7 @@ def groco_push(s: np.ndarray, sharpness: float) -> np.ndarray:
 
 
 LOSSES = {"InfoNCE": info_nce_push, "GroCo": groco_push}
+KNOBS = {"InfoNCE": "temperature", "GroCo": "sharpness"}
 
 
 @lru_cache(maxsize=64)
@@ -86,22 +91,22 @@ def path(loss: str, knob: float, starts: tuple[float, ...]) -> np.ndarray:
     return np.stack(places)
 
 
-def both_paths(values: dict) -> dict[str, np.ndarray]:
+def paths(values: dict, losses: Collection[str]) -> dict[str, np.ndarray]:
     starts = tuple(values[name] for name in FIVE)
-    knobs = values["temperature"], values["sharpness"]
-    return {loss: path(loss, knob, starts) for loss, knob in zip(LOSSES, knobs)}
+    return {loss: path(loss, values[KNOBS[loss]], starts) for loss in losses}
 
 
-def build(figure, compact: bool) -> Drawing:
-    axes = figure.subplots(*((2, 1) if compact else (1, 2)), sharex=True, sharey=True)
-    parts = {loss: draw_paths(axis, loss, compact) for loss, axis in zip(LOSSES, axes)}
+def build(figure, compact: bool, losses: list[str]) -> Drawing:
+    n = len(losses)
+    axes = figure.subplots(*((n, 1) if compact else (1, n)), sharex=True, sharey=True, squeeze=False).flat
+    parts = {loss: draw_paths(axis, loss, compact) for loss, axis in zip(losses, axes)}
     axes[-1].set_xlabel("step")
     if not compact:
         axes[0].set(ylabel="number: larger is closer to ★", xlabel="step")
     now: dict[str, np.ndarray] = {}
 
     def update(values: dict) -> str:
-        now.update(both_paths(values))
+        now.update(paths(values, losses))
         for loss, part in parts.items():
             part.move(now[loss], values["step"])
         return sentence(now, values)
@@ -132,10 +137,8 @@ def sentence(now: dict[str, np.ndarray], values: dict) -> str:
         lead = here[0] - here[1:].max()
         stands = f"{abs(lead):.1f} {'ahead' if lead > 0 else 'behind'}"
         said.append(f"{loss} has moved the rocket by {change(places, values['step'])}, and ✚ is {stands}")
-    return (
-        f"After {values['step']} steps, at temperature {values['temperature']:.2g} (InfoNCE) and sharpness "
-        f"{values['sharpness']:.2g} (GroCo): {'; '.join(said)}."
-    )
+    knobs = " and ".join(f"{KNOBS[loss]} {values[KNOBS[loss]]:.2g} ({loss})" for loss in now)
+    return f"After {values['step']} steps, at {knobs}: {'; '.join(said)}."
 
 
 def change(places: np.ndarray, step: int) -> str:
@@ -154,7 +157,8 @@ def leads_from(places: np.ndarray) -> str:
 def draw_paths(axis, loss: str, compact: bool) -> Part:
     """The five paths up to the present step, with the photographs at their heads."""
     colour = OF_LOSS[loss]
-    axis.set(xlim=(-12, 272), ylim=(LOW, HIGH), xticks=(0, 100, 200), yticks=range(-3, 6))
+    words = 1.1 if compact else 0.0  # of room below for the words
+    axis.set(xlim=(-12, 272), ylim=(LOW - words, HIGH), xticks=(0, 100, 200), yticks=range(-3, 6))
     knows = {"InfoNCE": "shares out", "GroCo": "sorts"}[loss]
     axis.set_title(f"{loss} {knows}", color=INK, weight="bold", fontsize=11)
     axis.axhline(0, color=GREY, linewidth=0.6, linestyle=":")
@@ -168,8 +172,9 @@ def draw_paths(axis, loss: str, compact: bool) -> Part:
         axis.plot([], [], marker, color=INK, markersize=size, markeredgecolor="white", linestyle="none")[0]
         for marker, size in (("P", 12), ("X", 10))
     ]
-    width = 40 if not compact else 42
-    shown = riders(axis, faces(), width)
+    shown = Riders(axis, faces(), 28 if compact else 38, 0.0)
+    room = 1.03 * shown.height  # from one photograph to the next
+    axis.add_artist(shown)
     moved = axis.text(0.02, 0.02, "", transform=axis.transAxes, fontsize=9 if compact else 10)
 
     def move(places: np.ndarray, step: int) -> None:
@@ -177,11 +182,11 @@ def draw_paths(axis, loss: str, compact: bool) -> Part:
         for k, line in enumerate(lines):
             line.set_data(np.arange(step + 1), places[: step + 1, k])
         heads = inside[step]
-        column = spread(heads.clip(LOW + ROOM / 2, HIGH - ROOM / 2), ROOM)
+        column = spread(heads.clip(LOW + room / 2, HIGH - room / 2), room)
         threads.set_segments([[(step + 2, y), (step + 16, at)] for y, at in zip(heads, column)])
-        shown.move(np.stack([np.full(5, step + 38.0), column - 0.36], 1))
+        shown.move(np.stack([np.full(5, step + 38.0), column - shown.height / 2], 1))
         signs[0].set_data([0], places[0, :1])
         signs[1].set_data(np.zeros(4), places[0, 1:])
         moved.set_text(f"rocket {change(places, step)} · ✚ {leads_from(places)}")
 
-    return Part([*lines, threads, *shown.artists, *signs, moved], move)
+    return Part([*lines, threads, shown, *signs, moved], move)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.collections import LineCollection
+from matplotlib.text import Text
 
 from setclr.explore.kit.cast import NAMES, riders, two_views
 from setclr.explore.kit.circle import draw_circles
@@ -122,6 +123,7 @@ def draw_bars(axis, compact: bool) -> Part:
     axis.set_xticklabels(["" if compact else name for name in NAMES])
     axis.tick_params(axis="x", length=0)
     axis.axhline(0, color=INK, linewidth=0.9)
+    names: list[Text] = []
     if compact:
         one, two = two_views()
         below = np.stack([np.arange(6), np.full(6, -FULL)], axis=1)
@@ -132,13 +134,15 @@ def draw_bars(axis, compact: bool) -> Part:
         axis.text(-0.5, 0.75, "push ↑", color=INK)
         axis.text(0.55, -0.8, "pull ↓", color=INK)
         for y, loss, word in zip((-0.7, -0.85), LOSSES, (OF_LOSS["InfoNCE"], PINE)):
-            axis.text(5.5, y, loss, color=word, ha="right", weight="bold")
+            names.append(axis.text(5.5, y, loss, color=word, ha="right", weight="bold"))
     places = [j + side for side in (-0.2, 0.2) for j in range(6)]
     bars = axis.bar(places, np.zeros(12), 0.38, color=[OF_LOSS[loss] for loss in LOSSES for _ in range(6)])
     size = 8 if compact else 9
     words = [] if compact else [axis.text(x, 0, "", ha="center", fontsize=size) for x in places]
 
     def move(values: dict, slopes: dict[str, np.ndarray]) -> None:
+        for name, knob in zip(names, ("τ = {temperature:.2g}", "margin {margin:.1f}")):
+            name.set_text(f"{name.get_text().split(',')[0]}, {knob.format(**values)}")
         heights = np.concatenate([slopes[loss] for loss in LOSSES])
         for bar, height in zip(bars, heights):
             bar.set_height(height)
@@ -146,7 +150,7 @@ def draw_bars(axis, compact: bool) -> Part:
             word.set(y=height + 0.03 if height >= 0 else height - 0.12, text=brief(height))
             word.set_color(INK if height else GREY)
 
-    return Part([*bars, *words], move)
+    return Part([*bars, *words, *names], move)
 
 
 def brief(slope: float) -> str:

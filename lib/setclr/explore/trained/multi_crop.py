@@ -95,7 +95,7 @@ def corners() -> list[tuple[int, int]]:
 def build(figure, compact: bool, photograph: Tensor, seen: dict[tuple[str, str], Crops]) -> Drawing:
     """The photograph with its boxes, and the page of crops; compact, one above the other, the former grey."""
     upper, lower = figure.subplots(2, 1) if compact else figure.subplots(1, 2, width_ratios=[1.3, 1])
-    boxes, page = draw_boxes(upper, photograph, grey=compact), draw_crops(lower, 7 if compact else 8)
+    boxes, page = draw_boxes(upper, photograph, grey=compact), draw_crops(lower)
     if not compact:
         upper.set_title("where the crops are cut")
         lower.set_title("the crops, in their true proportions")
@@ -141,13 +141,13 @@ def draw_boxes(axis, photograph: Tensor, grey: bool) -> Part:
     return Part([lines, *words], move)
 
 
-def draw_crops(axis, size: int) -> Part:
+def draw_crops(axis) -> Part:
     """The page with a number below each crop; moved by the crops and how many show."""
     bare(axis)
     canvas = np.full((*PAGE, 3), 255, np.uint8)
     picture = axis.imshow(canvas, interpolation="nearest")
     names = [
-        axis.text(left, top + SIDES[v >= FULL] + 3, f"{v + 1}", fontsize=size, va="top")
+        axis.text(left, top + SIDES[v >= FULL] + 3, f"{v + 1}", fontsize=8, va="top")
         for v, (top, left) in enumerate(corners())
     ]
 

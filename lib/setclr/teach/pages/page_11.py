@@ -19,8 +19,8 @@ QUESTIONS = {
         "the two have little to do with each other",
     ),
     "2": Question(
-        "If one corrects for having asked 78 questions, how many of these pairs are still different? Think "
-        "of the table, and of SparseCLR, which collapsed and is printed above it: who is far from whom?",
+        "All thirteen losses count, the collapsed one, too. If one corrects for having asked 78 questions, "
+        "how many of these pairs are still different?",
         {
             "nearly all of them": "The mark gets some 78 times as strict, and most gaps are a few points.",
             "about a dozen": "Yes, 13. Twelve of them are SparseCLR and each of the others.",

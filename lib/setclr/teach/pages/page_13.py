@@ -5,7 +5,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from setclr.evaluation import knn
 from setclr.teach.asked import Exercise, Question
 
 PATCHES, DIGITS = "embeddings on the patches, features on the digits", "features on both"
@@ -54,14 +53,16 @@ QUESTIONS = {
 }
 
 
-def votes(answer: Callable[[Tensor, Tensor, Tensor], Tensor]) -> bool:
-    """Whether it labels as ten neighbours do, for features whose neighbours are of mixed labels."""
+def nearest_means(answer: Callable[[Tensor, Tensor], Tensor]) -> bool:
+    """Whether it names the nearest mean, for shots of which cosines would name another."""
     if not callable(answer):
         raise TypeError(f"it is no function but {answer!r}")
     generator = torch.Generator().manual_seed(4)
-    bank, queries = (torch.randn(n, 6, generator=generator) for n in (300, 60))
-    labels = torch.randint(0, 5, (300,), generator=generator)
-    return bool((answer(bank, labels, queries) == knn(bank, labels, queries, 10)).all())
+    sizes = torch.tensor([0.5, 1, 2, 4])[:, None, None]
+    shown = sizes * (1 + torch.randn(4, 20, 6, generator=generator))
+    asked = 2 * torch.randn(60, 6, generator=generator)
+    distances = (asked[:, None] - shown.mean(1)).square().sum(2)
+    return torch.equal(torch.as_tensor(answer(shown, asked)).long(), distances.argmin(1))
 
 
 EXERCISES = {
@@ -70,8 +71,8 @@ EXERCISES = {
         "a number in per cent", 23.8, "Call `retrieve` with the pixels and True; times 100.", tolerance=0.02
     ),
     "3": Exercise(
-        "a function of bank, labels and queries",
-        votes,
-        "Unit rows, topk(10), weights exp(s / 0.07); add the weights of each label and take the largest sum.",
+        "a function of shown and asked",
+        nearest_means,
+        "The means are shown.mean(1); torch.cdist gives all distances, and argmin the nearest.",
     ),
 }
