@@ -198,6 +198,22 @@ def test_spectral_bounds_are_reached_by_orthogonal_matrices(N):
         torch.testing.assert_close((F @ X @ D.T @ X.T).trace(), bound)
 
 
+def test_tiny_entries_beside_large_ones_give_no_nan():
+    """Of this matrix LAPACK's float32 made NaN on some processors."""
+    a, b, c = 1.206379e-13, 1.4013e-45, 1.41193e-12
+    F = torch.tensor([[0, -a, -161.80334, -b, -3 * b], [-a, 2.94e-13, -1478.3273, c, 1.3 * c],
+                      [-161.80334, -1478.3273, -2823.0615, 676.85077, 255.80876],
+                      [-b, c, 676.85077, 0, -b], [-3 * b, 1.3 * c, 255.80876, -b, -2 * b]])  # fmt: skip
+    F.requires_grad_()
+    found = spectrum(F)
+    error = 5 * torch.finfo(torch.float32).eps * float(F.detach().norm())
+    torch.testing.assert_close(found, torch.linalg.eigvalsh(F.detach().double()).float(), rtol=0, atol=error)
+    assert spectrum(F * 1e-44).isfinite().all()
+    (slope,) = torch.autograd.grad(found[0], F)
+    _, vectors = torch.linalg.eigh(F.detach().double())
+    torch.testing.assert_close(slope, torch.outer(vectors[:, 0], vectors[:, 0]).float(), rtol=0, atol=1e-4)
+
+
 def test_gradients_of_spectral_bounds():
     F, D = random(2, 4, 4).requires_grad_(), random(2, 4, 4).requires_grad_()
     assert torch.autograd.gradcheck(lambda F, D: spectral_bounds(F + F.mT, D + D.mT), (F, D))

@@ -165,10 +165,15 @@ def spectral_bounds(F: Tensor, D: Tensor) -> Bounds:
 def spectrum(F: Tensor) -> Tensor:
     """Eigenvalues (..., N) of symmetric F (..., N, N), ascending; of a matrix that is not finite, NaN.
 
-    `eigvalsh` alone: its gradient Q diag(g) Qᵀ has no 1/(λ_i − λ_j), so equal eigenvalues do no harm.
+    `eigvalsh` alone: its gradient Q diag(g) Qᵀ has no 1/(λ_i − λ_j), so equal eigenvalues do no harm. Entries
+    far below the rounding of the largest, of which LAPACK now and then makes NaN, count as 0; their gradient
+    stays.
     """
     finite = F.isfinite().all(-1, keepdim=True).all(-2, keepdim=True)
-    values = torch.linalg.eigvalsh(torch.where(finite, F, 0))
+    F, info = torch.where(finite, F, 0), torch.finfo(F.dtype)
+    fixed = F.detach()
+    least = (info.eps**2 * fixed.abs().amax((-2, -1), keepdim=True)).clamp(min=info.tiny)
+    values = torch.linalg.eigvalsh(F - torch.where(fixed.abs() < least, fixed, 0))
     return torch.where(finite.squeeze(-1), values, torch.nan)
 
 

@@ -50,7 +50,7 @@ def who_is_it(
     shown = Shown(np.stack([thumbnails(view[some], PATCH) for view in patches]), cosines)
     controls = {
         "features": options("as seen by", features),
-        "query": slider("patch of the left camera", 17, 0, POOL - 1, 1),
+        "query": slider("left camera's patch", 17, 0, POOL - 1, 1),
     }
     return Panel(lambda figure, compact: build(figure, compact, shown), controls, (9, 4.3), initial, 4.4, 2)
 

@@ -1,0 +1,82 @@
+"""The training steps of QARe's own program beside ours, from the same weights on the same views.
+
+git clone https://github.com/amoskalev/contrasting_quadratic
+python tests/qare_program.py contrasting_quadratic
+
+For each row of tables 2 and 3 (Conv-4, CIFAR-10) that contrasts it prints both losses after the last step
+and the largest difference between any two weights. Both get our views of the patches that come with the
+project: what makes views is not compared here (tests/test_views.py has torchvision's). In float64, where
+rounding cannot hide a difference or grow into one.
+"""
+
+import sys
+from collections import namedtuple
+
+import torch
+
+from setclr import data, views
+from setclr.recipes import RECIPES
+from setclr.training.run import new_run
+from setclr.training.seeding import seeded
+
+STEPS, IMAGES = 20, 128
+ROWS = {  # module of the program: row, arguments of its Model
+    "simclr": ("qare-table2-conv4-cifar10-simclr", {}),
+    "simclr_qare": ("qare-table2-conv4-cifar10-simclr+qare", {"beta": 0.5}),
+    "sparseclr": ("qare-table3-conv4-cifar10-sparseclr", {}),
+    "sparseclr_qare": ("qare-table3-conv4-cifar10-sparseclr+qare", {"beta": 0.125}),
+}
+MEAN, DEVIATION = ((0.491, 0.482, 0.447), (0.247, 0.243, 0.262))  # the program's, for CIFAR-10, in float32
+
+
+def program(path: str) -> None:
+    """Make the program of 2022 importable with today's torch, without a GPU."""
+    sys.path.insert(0, path)
+    eigen = namedtuple("eigen", "eigenvalues eigenvectors")
+    torch.symeig = lambda a, eigenvectors=False: eigen(*torch.linalg.eigh(a))  # type: ignore[attr-defined]
+    torch.Tensor.cuda = lambda self, *_, **__: self  # type: ignore[assignment, method-assign]
+
+
+def compared(method: str, row: str, arguments: dict) -> str:
+    from importlib import import_module
+
+    torch.manual_seed(0)
+    recipe = RECIPES[row]
+    run = new_run(recipe, channels=3)
+    encoder, head, loss = run.encoder.double().train(), run.head.double().train(), recipe.parsed_loss
+    conv4 = import_module("backbones.conv4").Conv4()
+    theirs = import_module(f"methods.{method}").Model(conv4, **arguments).double()
+    theirs.net.train()
+    theirs.head.train()
+    ours = [*encoder.parameters(), *head.parameters()]
+    # Their first linear layer has a bias, which the batch norm behind it takes out again.
+    same = [p for name, p in theirs.named_parameters() if name != "head.linear1.bias"]
+    with torch.no_grad():
+        for a, b in zip(same, ours, strict=True):
+            a.copy_(b)
+    optimiser = torch.optim.Adam(ours, lr=recipe.lr)
+    mean, deviation = (torch.tensor(x).double().view(3, 1, 1) for x in (MEAN, DEVIATION))
+    images, values = data.load("photo-patches", split="train").images, []
+    for step in range(STEPS):
+        batch = images[torch.randperm(len(images))[:IMAGES]]
+        x = views.augment(batch, views.preset(recipe.views), seeded(0, 0, step)).double()
+        value = loss(head(encoder(x.flatten(0, 1))).unflatten(0, (2, -1)))
+        optimiser.zero_grad()
+        value.backward()
+        optimiser.step()
+        pairs = ((x - mean) / deviation).transpose(0, 1).flatten(0, 1)  # the program has views side by side
+        torch.set_default_dtype(torch.float64)  # of the program's constants
+        other = theirs.return_loss_fn(theirs.head(theirs.net(pairs)))
+        torch.set_default_dtype(torch.float32)
+        theirs.optimizer.zero_grad()
+        other.backward()
+        theirs.optimizer.step()
+        values = [float(value.detach()), float(other.detach())]
+    apart = max(float((a - b).detach().abs().max()) for a, b in zip(same, ours, strict=True))
+    return f"{values[0]:.9f} ours, {values[1]:.9f} theirs; weights at most {apart:.0e} apart"
+
+
+if __name__ == "__main__":
+    program(sys.argv[1])
+    for method, (row, arguments) in ROWS.items():
+        print(f"{method:15} after {STEPS} steps: loss {compared(method, row, arguments)}", flush=True)
