@@ -100,6 +100,12 @@ def same_stop(one: Any, other: Any) -> bool:
     return isinstance(one, float) and isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
 
 
+def to_first_slider(controls: dict[str, widgets.ValueWidget]) -> int:
+    """How many controls there are up to the first slider; without any, one."""
+    sliders = [place for place, control in enumerate(controls.values()) if hasattr(control, "min")]
+    return 1 + (sliders or [0])[0]
+
+
 def rows_of_controls(controls: dict[str, widgets.ValueWidget], in_sight: int) -> widgets.VBox:
     """The first `in_sight` controls, the others folded under "more knobs"."""
     boxes = [_with_marks(control) for control in controls.values()]

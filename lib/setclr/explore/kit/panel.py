@@ -7,13 +7,15 @@ draws only the moving artists over it, so that an event costs a few milliseconds
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
+import numpy as np
 from matplotlib.artist import Artist
 
 from setclr.checks import choice
-from setclr.explore.kit.controls import nearest_stop, rows_of_controls, same_stop, within
+from setclr.explore.kit.atlas import Atlas, atlas_of
+from setclr.explore.kit.controls import nearest_stop, rows_of_controls, same_stop, to_first_slider, within
 from setclr.explore.kit.front import Front
 from setclr.explore.kit.handles import Handle, Link
 from setclr.explore.kit.png import Picture, drawn, encoded
@@ -62,7 +64,7 @@ class Panel:
         in_sight: int | None = None,
         play: str = "",
     ):
-        self.build, self.controls, self.play = build, controls, play
+        self.build, self.controls, self.play, self.size = build, controls, play, size
         self.row_height = row_height or 1.35 * size[1]
         self.start = {name: control.value for name, control in controls.items()}
         for name, value in (initial or {}).items():
@@ -78,7 +80,7 @@ class Panel:
         self._still = self.figure.canvas.copy_from_bbox(self.figure.bbox)
 
         self.front = Front(
-            size=[round(96 * side) for side in size],
+            size=self._pixels_of_page(),
             handles={name: handle.told(name) for name, handle in self.handles.items()},
             play=controls[play].description if play else "",
         )
@@ -87,10 +89,9 @@ class Panel:
         self.front.observe(lambda change: self.on_event(change["new"]), names="moved")
         for control in controls.values():
             control.observe(self._on_change, names="value")
-        if in_sight is None:
-            sliders = [place for place, control in enumerate(controls.values()) if hasattr(control, "min")]
-            in_sight = 1 + (sliders or [0])[0]
-        self.widget = widgets.VBox([self.front, rows_of_controls(controls, in_sight), self._reset_button()])
+        self.in_sight = to_first_slider(controls) if in_sight is None else in_sight
+        rows = rows_of_controls(controls, self.in_sight)
+        self.widget = widgets.VBox([self.front, rows, self._reset_button()])
         self.widget.add_class("setclr-panel")
 
     @property
@@ -114,7 +115,7 @@ class Panel:
                 "failed": failed,
                 "places": {name: handle.place(values) for name, handle in self.handles.items()},
                 "links": [] if failed else [link.told() for link in self._drawing.links()],
-                "played": self._played(),
+                "played": self._played(values),
             }
 
     def on_event(self, event: dict) -> None:
@@ -122,7 +123,7 @@ class Panel:
         with self._one_picture(event["event"]):
             if "play" in event:
                 control = self.controls[self.play]
-                ended = self._played() >= 1
+                ended = self._played(self.values) >= 1
                 moves = {self.play: control.min if ended else nearest_stop(control, control.value, 1)}
             elif "right" in event:
                 moves = self.handles[event["handle"]].nudged(self.controls, event["right"], event["up"])
@@ -140,11 +141,44 @@ class Panel:
 
     def png(self, small: bool = True) -> bytes:
         """The picture as it is now, drawn over the still part; small for keeping, else quick."""
-        canvas = self.figure.canvas
-        canvas.restore_region(self._still)
+        self._draw()
+        return encoded(self.figure.canvas, small)
+
+    def atlas(self) -> Atlas:
+        """Pictures of some of its states, for a page without a kernel; see `atlas.py` for which."""
+        try:
+            controls, states, files = atlas_of(self.controls, self.handles, self._state)
+        finally:
+            self.update()
+        names = list(self.controls)
+        moves = {name: [names.index(c) for c in handle.controls] for name, handle in self.handles.items()}
+        told = {
+            "size": self._pixels_of_page(),
+            "handles": {name: way | {"moves": moves[name]} for name, way in self.front.handles.items()},
+            "play": self.front.play,
+            "plays": names.index(self.play) if self.play else None,
+            "in_sight": self.in_sight,
+            "controls": controls,
+            "states": states,
+        }
+        return Atlas(told, files)
+
+    def _state(self, values: dict) -> tuple[np.ndarray, dict[str, Any], list[dict]]:
+        """The pixels at these values, what is told of them, and the links; the controls stay as they are."""
+        sentence = self._drawing.update(values)
+        self._draw()
+        told = {"sentence": sentence, "played": self._played(values)}
+        told["places"] = {name: handle.place(values) for name, handle in self.handles.items()}
+        pixels = np.asarray(self.figure.canvas.buffer_rgba())
+        return pixels, told, [link.told() for link in self._drawing.links()]
+
+    def _draw(self) -> None:
+        self.figure.canvas.restore_region(self._still)
         for artist in self.artists:
             self.figure.draw_artist(artist)
-        return encoded(canvas, small)
+
+    def _pixels_of_page(self) -> list[int]:
+        return [round(96 * side) for side in self.size]
 
     def row(self, name: str, values: Iterable) -> Picture:
         """The panel at several values of one control, side by side in one still picture.
@@ -183,12 +217,12 @@ class Panel:
         if not self._held and not same_stop(change["old"], change["new"]):
             self.update()
 
-    def _played(self) -> float:
+    def _played(self, values: dict) -> float:
         """How far the slider that plays has come, from 0 to 1."""
         if not self.play:
             return 0.0
         control = self.controls[self.play]
-        return (control.value - control.min) / (control.max - control.min)
+        return (values[self.play] - control.min) / (control.max - control.min)
 
     def _reset_button(self) -> widgets.Button:
         layout = widgets.Layout(width="auto", align_self="flex-start")
