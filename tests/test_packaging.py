@@ -169,21 +169,31 @@ def test_the_results_in_the_readme_are_the_recorded_ones():
     assert summary(ROOT / "data" / "results") in (ROOT / "README.md").read_text(), "python -m setclr results"
 
 
+COLUMN = {
+    "SimCLR": "table2 simclr",
+    "SimCLR + QARe": "table2 simclr+qare",
+    "SparseCLR": "table3 sparseclr",
+    "SparseCLR + QARe": "table3 sparseclr+qare",
+}
+
+
 def test_the_reproduced_rows_in_the_readme_are_the_recorded_ones():
     """Means, spreads and differences of QARe's column, and the gain with its interval."""
     readme, found = (ROOT / "README.md").read_text().replace("\n", " "), {}
-    for title, loss in (("SimCLR", "simclr"), ("SimCLR + QARe", "simclr+qare")):
-        name = f"qare-table2-conv4-cifar10-{loss}"
+    for title, name in COLUMN.items():
+        name = f"qare-{name.replace(' ', '-conv4-cifar10-')}"
         row = PUBLISHED[name]
         records = [read_record(path) for path in sorted((ROOT / "data/results").glob(f"{name}-seed*.json"))]
+        if not records:
+            continue
         ours = [one["accuracy_percent"]["trained"]["linear"] for one in records]
         off = f"{np.mean(ours) - row.numbers['linear']:.1f}".replace("-", "−")
         seeds = ", ".join(str(one["recipe"]["seed"]) for one in records)
         assert (
             f"| {title} | {str(row).removeprefix('linear ')} | {spread(ours)} | {seeds} | {off} |" in readme
         )
-        found[loss] = np.array(ours)
-    gain = found["simclr+qare"] - found["simclr"]
+        found[title] = np.array(ours)
+    gain = found["SimCLR + QARe"] - found["SimCLR"]
     low, high = stats.t.interval(0.95, len(gain) - 1, gain.mean(), stats.sem(gain))
     said = f"{gain.mean():.1f} in the mean (95 %: {low:.1f} to {high:.1f})".replace("-", "−")
     assert said in readme
