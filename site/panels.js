@@ -85,15 +85,18 @@ class Model {
     });
   }
 
-  // To these stops of the controls that were moved.
+  // To these stops of the controls that were moved; where there is none, on to another than the present one.
   go(at, moved, event = "") {
     if (this.key(at) in this.told.states) return this.show(at, event, "", moved.join());
-    this.choose(moved, event, (state) => Math.hypot(...moved.map((c) => state.at[c] - at[c])));
+    const here = [...this.at];
+    const stays = (state) => moved.every((c) => state.at[c] === here[c]);
+    const far = (state) => Math.hypot(...moved.map((c) => state.at[c] - at[c]));
+    this.choose(moved, event, (state) => (stays(state) ? Infinity : far(state)), true);
   }
 
   // The state that is least far among those in which the other controls stand as they do; or as near to that
-  // as there is a choice; or where they start.
-  choose(moves, event, far) {
+  // as there is a choice; or where they start. `exact`: only a state that is not far at all is what was asked.
+  choose(moves, event, far, exact = false) {
     const others = this.start.map((_, c) => c).filter((c) => !moves.includes(c));
     const away = (at, c) => at[c] !== this.start[c];
     const apart = (at, c) => (away(at, c) === away(this.at, c) ? at[c] - this.at[c] : Infinity);
@@ -108,7 +111,8 @@ class Model {
     const atStart = this.keys.filter(({ at }) => !others.some((c) => away(at, c)));
     const [beside, states] = usable[0] || [Infinity, atStart];
     const best = states.reduce((one, other) => (far(other) < far(one) ? other : one));
-    this.show(best.at, event, beside === Infinity ? ELSEWHERE : beside ? NEAREST : "", moves.join());
+    const other = beside || (exact && far(best));
+    this.show(best.at, event, beside === Infinity ? ELSEWHERE : other ? NEAREST : "", moves.join());
   }
 
   // A remark stays as long as the same controls are moved.
@@ -210,10 +214,15 @@ async function alive(element, number) {
   Object.assign(reset, { type: "button", textContent: "reset" });
   reset.addEventListener("click", () => model.show(model.start, "", ""));
   const follow = () => model.at.forEach((stop, c) => setters[c](stop));
-  model.on("change:shown", () => {
-    follow();
+  const note = () => {
     const key = model.key(model.at);
     history.replaceState(null, "", key ? mine + key : location.pathname + location.search);
+  };
+  let noting = 0; // browsers refuse an address that changes with every event of a drag
+  model.on("change:shown", () => {
+    follow();
+    clearTimeout(noting);
+    noting = setTimeout(note, 300);
   });
   follow();
   element.dataset.alive = "true";

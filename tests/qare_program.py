@@ -11,6 +11,7 @@ rounding cannot hide a difference or grow into one.
 
 import sys
 from collections import namedtuple
+from importlib import import_module
 
 import torch
 
@@ -38,8 +39,7 @@ def program(path: str) -> None:
 
 
 def compared(method: str, row: str, arguments: dict) -> str:
-    from importlib import import_module
-
+    """What the last step of both came to; `arguments` are those of the program's Model."""
     torch.manual_seed(0)
     recipe = RECIPES[row]
     run = new_run(recipe, channels=3)
@@ -56,7 +56,7 @@ def compared(method: str, row: str, arguments: dict) -> str:
             a.copy_(b)
     optimiser = torch.optim.Adam(ours, lr=recipe.lr)
     mean, deviation = (torch.tensor(x).double().view(3, 1, 1) for x in (MEAN, DEVIATION))
-    images, values = data.load("photo-patches", split="train").images, []
+    images = data.load("photo-patches", split="train").images
     for step in range(STEPS):
         batch = images[torch.randperm(len(images))[:IMAGES]]
         x = views.augment(batch, views.preset(recipe.views), seeded(0, 0, step)).double()
@@ -71,9 +71,8 @@ def compared(method: str, row: str, arguments: dict) -> str:
         theirs.optimizer.zero_grad()
         other.backward()
         theirs.optimizer.step()
-        values = [float(value.detach()), float(other.detach())]
     apart = max(float((a - b).detach().abs().max()) for a, b in zip(same, ours, strict=True))
-    return f"{values[0]:.9f} ours, {values[1]:.9f} theirs; weights at most {apart:.0e} apart"
+    return f"{value.item():.9f} ours, {other.item():.9f} theirs; weights at most {apart:.0e} apart"
 
 
 if __name__ == "__main__":

@@ -217,6 +217,8 @@ def test_a_regulariser_is_added_to_the_loss_that_it_stands_beside():
     z = costs.points(8, 64)
     more = costs.kept_bytes(QARe(), z) / (kept.parts["encoder forward"][0] + costs.kept_bytes(InfoNCE(), z))
     assert kept.added("InfoNCE + QARe").median == pytest.approx(100 * more)
+    assert "ms, reckoned from a step of 2 images" in explore.step_shares(steps).alt
+    assert "reckoned" not in explore.step_shares(steps, encoder="Conv-4").alt
     slow = steps["time"]["ResNet-18"]
     np.testing.assert_allclose(slow[16].parts["views"], 2 * slow[8].parts["views"])
     np.testing.assert_allclose(slow[16].parts["optimiser"], slow[8].parts["optimiser"])

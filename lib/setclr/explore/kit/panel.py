@@ -64,7 +64,7 @@ class Panel:
         in_sight: int | None = None,
         play: str = "",
     ):
-        self.build, self.controls, self.play, self.size = build, controls, play, size
+        self.build, self.controls, self.play = build, controls, play
         self.row_height = row_height or 1.35 * size[1]
         self.start = {name: control.value for name, control in controls.items()}
         for name, value in (initial or {}).items():
@@ -80,7 +80,7 @@ class Panel:
         self._still = self.figure.canvas.copy_from_bbox(self.figure.bbox)
 
         self.front = Front(
-            size=self._pixels_of_page(),
+            size=[round(96 * side) for side in size],
             handles={name: handle.told(name) for name, handle in self.handles.items()},
             play=controls[play].description if play else "",
         )
@@ -113,9 +113,8 @@ class Panel:
                 "event": event,
                 "sentence": sentence,
                 "failed": failed,
-                "places": {name: handle.place(values) for name, handle in self.handles.items()},
-                "links": [] if failed else [link.told() for link in self._drawing.links()],
-                "played": self._played(values),
+                "links": [] if failed else self._links(),
+                **self._where(values),
             }
 
     def on_event(self, event: dict) -> None:
@@ -153,7 +152,7 @@ class Panel:
         names = list(self.controls)
         moves = {name: [names.index(c) for c in handle.controls] for name, handle in self.handles.items()}
         told = {
-            "size": self._pixels_of_page(),
+            "size": self.front.size,
             "handles": {name: way | {"moves": moves[name]} for name, way in self.front.handles.items()},
             "play": self.front.play,
             "plays": names.index(self.play) if self.play else None,
@@ -167,18 +166,21 @@ class Panel:
         """The pixels at these values, what is told of them, and the links; the controls stay as they are."""
         sentence = self._drawing.update(values)
         self._draw()
-        told = {"sentence": sentence, "played": self._played(values)}
-        told["places"] = {name: handle.place(values) for name, handle in self.handles.items()}
         pixels = np.asarray(self.figure.canvas.buffer_rgba())
-        return pixels, told, [link.told() for link in self._drawing.links()]
+        return pixels, {"sentence": sentence, **self._where(values)}, self._links()
+
+    def _where(self, values: dict) -> dict[str, Any]:
+        """The places of the handles at these values, and how far the slider that plays has come."""
+        places = {name: handle.place(values) for name, handle in self.handles.items()}
+        return {"places": places, "played": self._played(values)}
+
+    def _links(self) -> list[dict]:
+        return [link.told() for link in self._drawing.links()]
 
     def _draw(self) -> None:
         self.figure.canvas.restore_region(self._still)
         for artist in self.artists:
             self.figure.draw_artist(artist)
-
-    def _pixels_of_page(self) -> list[int]:
-        return [round(96 * side) for side in self.size]
 
     def row(self, name: str, values: Iterable) -> Picture:
         """The panel at several values of one control, side by side in one still picture.

@@ -133,16 +133,17 @@ def draw_bars(axis, compact: bool) -> Part:
         axis.set_title("InfoNCE pushes all five, SparseCLR a few")
         axis.text(-0.5, 0.75, "push ↑", color=INK)
         axis.text(0.55, -0.8, "pull ↓", color=INK)
-        for y, loss, word in zip((-0.7, -0.85), LOSSES, (OF_LOSS["InfoNCE"], PINE)):
-            names.append(axis.text(5.5, y, loss, color=word, ha="right", weight="bold"))
+        for y, colour in ((-0.7, OF_LOSS["InfoNCE"]), (-0.85, PINE)):
+            names.append(axis.text(5.5, y, "", color=colour, ha="right", weight="bold"))
     places = [j + side for side in (-0.2, 0.2) for j in range(6)]
     bars = axis.bar(places, np.zeros(12), 0.38, color=[OF_LOSS[loss] for loss in LOSSES for _ in range(6)])
     size = 8 if compact else 9
     words = [] if compact else [axis.text(x, 0, "", ha="center", fontsize=size) for x in places]
 
     def move(values: dict, slopes: dict[str, np.ndarray]) -> None:
-        for name, knob in zip(names, ("τ = {temperature:.2g}", "margin {margin:.1f}")):
-            name.set_text(f"{name.get_text().split(',')[0]}, {knob.format(**values)}")
+        knobs = f"τ = {values['temperature']:.2g}", f"margin {values['margin']:.1f}"
+        for name, loss, knob in zip(names, LOSSES, knobs):
+            name.set_text(f"{loss}, {knob}")
         heights = np.concatenate([slopes[loss] for loss in LOSSES])
         for bar, height in zip(bars, heights):
             bar.set_height(height)

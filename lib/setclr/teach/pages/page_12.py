@@ -9,8 +9,8 @@ from setclr.teach.asked import Exercise, Question
 
 QUESTIONS = {
     "1": Question(
-        "Two full views and six small crops are cut by chance. How often does a small crop show nothing that "
-        "one of the two full views shows, too?",
+        "Two full views and six small crops are cut by chance. How often does a small crop share nothing "
+        "with either of the two full views?",
         {
             "one time in 25": "Yes, on this photograph. One full view is missed about one time in six: a "
             "small crop has a width, and must lie wholly beside it. Here it must lie beside both.",
