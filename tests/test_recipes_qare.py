@@ -61,7 +61,7 @@ def test_random_weights_and_all_encoders_begin_normal_with_hes_variance(encoder)
         ("rotationnet", dict(loss="Rotation()", views="padded", full_views=1, layers=1, embedding=4)),
         (
             "deepinfomax",
-            dict(loss="DeepInfoMax(features=64, channels=8, locations=64)", views="flip", full_views=1)
+            dict(loss="DeepInfoMax(features=64, channels=8, locations=16)", views="flip", full_views=1)
             | dict(lr=1e-4, drop_last=True),
         ),
     ],
