@@ -4,12 +4,13 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 READY := .venv/.ready
 NOTEBOOK ?= notebooks/00_start_here.ipynb
+PAGES ?=
 RECIPE ?= photo-groco
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-careful test-machines torture test-browser notebooks student coverage pretrain \
-  bench gpu format clean
+.PHONY: help lab test test-careful test-machines torture test-browser test-site notebooks site slides student \
+  grading coverage pretrain bench gpu format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -25,7 +26,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Making .venv (about 7 GB, a few minutes; only this once) ..."
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_OPTIONS) \
-	  -c constraints.txt -e '.[lab,encoders,examples,test]' || { \
+	  -c constraints.txt -e '.[lab,encoders,examples,site,test]' || { \
 	  echo "The packages could not be installed: the lines above say which; is the network there?"; exit 1; }
 	@$(BIN)/jupyter labextension disable --level=sys_prefix \
 	  @jupyterlab/apputils-extension:announcements >/dev/null 2>&1
@@ -52,11 +53,23 @@ torture: $(READY) ## kills, hostile inputs, strings and files for 20 minutes, or
 test-browser: $(READY) ## drive the sliders in a real JupyterLab (needs Chromium)
 	$(BIN)/python -m pytest -m browser
 
+test-site: $(READY) ## the same of a whole build/site, as make site leaves it (needs Chromium)
+	SETCLR_SITE=build/site $(BIN)/python -m pytest tests/test_site.py
+
+site: $(READY) ## write the course as static pages that slide into build/site, or only make site PAGES="01 careful/07"
+	$(BIN)/python site/builder.py $(PAGES)
+
+slides: $(READY) ## write a deck of slides of every page, or of PAGES, into build/slides
+	$(BIN)/python site/slides.py $(PAGES)
+
 notebooks: $(READY) ## run every notebook in full into build/, HTML beside
 	$(BIN)/python tests/notebook_tools.py build
 
 student: $(READY) ## write the course without solutions and outputs into build/student
 	$(BIN)/python tests/notebook_tools.py student
+
+grading: $(READY) ## write the exercises of every page, or of PAGES, as otter-grader's assignments into build/grading
+	$(BIN)/python site/grading.py $(PAGES)
 
 coverage: $(READY) ## write notebooks/coverage.md: where each figure and equation is shown
 	$(BIN)/python tests/coverage_page.py

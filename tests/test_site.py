@@ -1,29 +1,32 @@
-"""Panels on a static page, in Chromium: no kernel, an atlas, and all that the reader does is answered."""
+"""The site in Chromium: no kernel, and all that the reader does is answered.
+
+Two pages are run for it; SETCLR_SITE=build/site (`make test-site`) takes a whole site instead.
+"""
 
 import functools
 import http.server
+import json
+import os
 import re
-import shutil
+import sys
 import threading
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from notebook_tools import HERE
 from playwright.sync_api import expect, sync_playwright
 from test_browser import CHROMIUM, FLAGS
 
-from setclr import explore
-from setclr.explore.kit.front import FOLDER as KIT
+sys.path.insert(0, str(HERE.parent / "site"))
+import builder
 
 pytestmark = pytest.mark.browser
 HANGS = 100  # seconds: nothing here is computed, so whatever takes longer hangs
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>panels</title>
-<link rel="icon" href="data:,"><link rel="stylesheet" href="panel.css">
-<link rel="stylesheet" href="panels.css"></head><body>
-<div class="setclr-panel" data-atlas="beads"></div>
-<div style="height: 3000px"></div>
-<div class="setclr-panel" data-atlas="sinkhorn"></div>
-<script type="module" src="panels.js"></script></body></html>"""
+RUN = ["01", "06"]  # these two, where no site is given
+OURS = 400_000  # bytes before the first panel moves, theme and formulas apart
+GIVEN = os.environ.get("SETCLR_SITE")
 
 
 class Silent(http.server.SimpleHTTPRequestHandler):
@@ -32,17 +35,26 @@ class Silent(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """A static server of a page with two panels."""
+def work(tmp_path_factory):
+    return tmp_path_factory.mktemp("work")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, work):
+    """The folder of the pages."""
+    if GIVEN:
+        return Path(GIVEN).resolve()
     folder = tmp_path_factory.mktemp("site")
-    explore.beads().atlas().write(folder / "beads")
-    explore.sinkhorn_rounds().atlas().write(folder / "sinkhorn")
-    for path in (KIT / "panel.js", KIT / "panel.css", *(HERE.parent / "site").glob("panels.*")):
-        shutil.copy(path, folder)
-    (folder / "index.html").write_text(PAGE)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Silent, directory=folder))
+    builder.build(RUN, 2, work, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    """A static server of the site."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Silent, directory=site))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/index.html"
+    yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
 
 
@@ -55,36 +67,142 @@ def browser():
 
 
 @pytest.fixture
-def page(browser, address):
-    """The page, opened; afterwards nothing went wrong in it, and nothing was asked of another host."""
-    page, wrong = browser.new_page(viewport={"width": 1000, "height": 900}), []
-    page.set_default_timeout(1000 * HANGS)
+def opened(browser, address):
+    """open(page) in a new browser; afterwards nothing went wrong in it, nothing was asked of another host."""
+    context, wrong = browser.new_context(viewport={"width": 1000, "height": 900}), []
+    context.set_default_timeout(1000 * HANGS)
     expect.set_options(timeout=1000 * HANGS)
+    page = context.new_page()
     page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("requestfailed", lambda request: wrong.append(request.url))
-    page.on("request", lambda request: "127.0.0.1" in request.url or wrong.append(request.url))
-    page.goto(address)
-    page.locator(".setclr-panel[data-alive]").first.wait_for()
-    yield page
-    assert not [text for text in wrong if not text.startswith(("data:", "blob:"))]
-    page.close()
+    page.on("request", lambda request: request.url.startswith(address) or wrong.append(request.url))
+
+    def open_page(name):
+        page.goto("about:blank")
+        page.goto(f"{address}/{name}")
+        return page
+
+    yield open_page
+    # A picture on its way is given up when the page is left.
+    assert not [text for text in wrong if not text.startswith(("data:", "blob:", f"{address}/atlas/"))]
+    context.close()
+
+
+def alive(site):
+    """The pages that have panels which answer."""
+    pages = [
+        path for path in sorted(site.rglob("*.html")) if 'class="setclr-panel" data-atlas' in path.read_text()
+    ]
+    assert pages
+    return [str(path.relative_to(site)) for path in pages]
+
+
+def open_questions(page):
+    for question in page.locator(".setclr-prediction").all():
+        question.locator("button").first.click()
 
 
 def said(panel, text):
     expect(panel.locator(".setclr-sentence")).to_have_text(re.compile(text))
 
 
-def test_a_panel_wakes_when_it_comes_into_view(page):
-    expect(page.locator(".setclr-panel[data-alive]")).to_have_count(1)
-    last = page.locator(".setclr-panel").last
-    last.scroll_into_view_if_needed()
-    expect(page.locator(".setclr-panel[data-alive]")).to_have_count(2)
-    said(last, "1 round:")
-
-
-def test_a_slider_a_choice_of_a_handle_and_reset_are_answered(page):
+def beads(opened):
+    page = opened("01_five_numbers.html")
+    open_questions(page)
     panel = page.locator(".setclr-panel").first
+    panel.scroll_into_view_if_needed()
+    panel.locator(".setclr-stage").wait_for()
+    return page, panel
+
+
+def test_each_panel_of_each_page_moves(opened, site):
+    panels = 0
+    for name in alive(site):
+        page = opened(name)
+        open_questions(page)
+        for panel in page.locator(".setclr-panel").all():
+            panel.scroll_into_view_if_needed()
+            panel.locator(".setclr-stage").wait_for()
+            picture, sentence = panel.locator(".setclr-picture"), panel.locator(".setclr-sentence")
+            before = picture.get_attribute("src"), sentence.inner_text()
+            control = panel.locator("input[type=range], .setclr-choice[aria-pressed=false]").first
+            if control.get_attribute("type") == "range":
+                at = control.input_value() == control.get_attribute("max")
+                control.press("ArrowLeft" if at else "ArrowRight")
+            else:
+                control.click()
+            expect(picture).not_to_have_attribute("src", before[0])
+            assert sentence.inner_text() != before[1], f"{name}: {before[1]}"
+            panels += 1
+        assert not page.locator(".katex-error").count(), name
+    print(f"{panels} panels")
+    assert panels >= len(alive(site))
+
+
+def test_what_comes_before_the_first_panel_moves_is_light(opened, site):
+    for name in alive(site):
+        page, sizes = opened("glossary.html"), {}
+        page.on("response", lambda answer, sizes=sizes: sizes.setdefault(answer.url, len(answer.body())))
+        page = opened(name)
+        if page.locator(".setclr-panel").first.locator("xpath=ancestor::details").count():
+            page.locator(".setclr-prediction button").first.click()
+        page.locator(".setclr-panel[data-alive]").first.wait_for()
+        ours = {
+            url: size
+            for url, size in sizes.items()
+            if not re.search(r"_static/(?!panel|questions|site)", url)
+        }
+        assert sum(ours.values()) < OURS, f"{name}: {json.dumps(ours, indent=1)}"
+
+
+def test_no_page_shuts_anybody_out(opened, site, work):
+    """axe-core finds nothing serious, in the light and in the dark."""
+    axe = (builder.from_npm("axe-core@4.14.1", work / "npm") / "axe.min.js").read_text()
+    names = [*alive(site), "index.html", "course.html", "library.html", "api/losses.html", "coverage.html"]
+    for name in names:
+        page = opened(name)
+        open_questions(page)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.evaluate(axe)
+            found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+            serious = [one for one in found if one["impact"] in ("serious", "critical")]
+            shown = [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in serious]
+            assert not serious, f"{name}, {scheme}: {shown}"
+
+
+class Links(HTMLParser):
+    """The addresses that a page leads to or loads, and the names of its places."""
+
+    def __init__(self):
+        super().__init__()
+        self.to, self.places = [], set()
+
+    def handle_starttag(self, tag, attributes):
+        told = dict(attributes)
+        self.to += [told[key] for key in ("href", "src", "data-atlas") if told.get(key)]
+        self.places |= {told[key] for key in ("id", "name") if told.get(key)}
+
+
+def test_links_inside_lead_somewhere(site):
+    read = {}
+    for path in site.rglob("*.html"):
+        read[path] = Links()
+        read[path].feed(path.read_text())
+    for path, links in read.items():
+        for link in links.to:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:  # to read: loading from elsewhere fails the other tests
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            assert target.exists(), f"{path.relative_to(site)}: {link}"
+            if parts.fragment and target in read and not parts.fragment.startswith("panel-"):
+                assert unquote(parts.fragment) in read[target].places, f"{path.relative_to(site)}: {link}"
+
+
+def test_a_slider_a_choice_of_a_handle_and_reset_are_answered(opened):
+    page, panel = beads(opened)
     picture = panel.locator(".setclr-picture")
     began = picture.get_attribute("src")
     said(panel, "^At temperature 0.5 ")
@@ -97,33 +215,34 @@ def test_a_slider_a_choice_of_a_handle_and_reset_are_answered(page):
     assert picture.get_attribute("src") == began
     expect(page).to_have_url(re.compile("^[^#]*$"))
     cat = panel.locator('[data-name="cat"]')
+    cat.scroll_into_view_if_needed()
     before = cat.bounding_box()
     page.mouse.move(before["x"] + 14, before["y"] + 14)
     page.mouse.down()
-    page.mouse.move(before["x"] + 114, before["y"] + 14, steps=5)
+    page.mouse.move(before["x"] + 74, before["y"] + 14, steps=5)
     page.mouse.up()
     expect(picture).not_to_have_attribute("src", began)
     page.wait_for_function("document.querySelector('.setclr-stage').getAttribute('aria-busy') === 'false'")
     after = cat.bounding_box()
-    assert 60 < after["x"] - before["x"] < 140 and abs(after["y"] - before["y"]) < 2
+    assert 30 < after["x"] - before["x"] < 90 and abs(after["y"] - before["y"]) < 2
 
 
-def test_what_is_not_pictured_is_not_shown_as_another(page):
-    panel = page.locator(".setclr-panel").first
+def test_what_is_not_pictured_is_not_shown_as_another(opened):
+    _, panel = beads(opened)
     panel.locator("summary").click()
     sliders = panel.locator("input[type=range]")
     sliders.nth(2).press("ArrowRight")  # coffee, then temple: no picture of both
     coffee = sliders.nth(2).input_value()
     sliders.nth(4).press("ArrowRight")
-    said(panel, "This page has no picture of that combination; the other controls went back")
+    said(panel, "This page has no picture of that combination, JupyterLab has: the other controls went back")
     assert sliders.nth(2).input_value() != coffee
     sliders.nth(4).press("ArrowRight")
     said(panel, "went back")  # as long as the same control moves
 
 
-def test_keys_walk_on_over_what_is_not_pictured(page):
+def test_keys_walk_on_over_what_is_not_pictured(opened):
     """Temperature and cat are pictured together, at fewer stops than each alone."""
-    panel = page.locator(".setclr-panel").first
+    _, panel = beads(opened)
     panel.locator("summary").click()
     temperature, cat = (panel.locator("input[type=range]").nth(k) for k in (0, 1))
     cat.press("Home")
@@ -136,16 +255,58 @@ def test_keys_walk_on_over_what_is_not_pictured(page):
     assert remarks and cat.input_value() == "0"
 
 
-def test_an_address_opens_a_panel_as_it_was_set(page, address):
-    page.goto("about:blank")
-    page.goto(f"{address}#panel-2=1:3")
-    said(page.locator(".setclr-panel").last, r"\b[2-9]\d* rounds:")
+def test_an_address_opens_a_panel_as_it_was_set(opened):
+    page = opened("01_five_numbers.html#panel-1=0:3")
+    panel = page.locator(".setclr-panel").first
+    panel.locator(".setclr-stage").wait_for()
+    said(panel, r"^At temperature 0\.1\d ")
 
 
-def test_a_step_is_played_at_a_click_where_less_motion_is_wanted(page):
+def test_a_step_is_played_at_a_click_where_less_motion_is_wanted(opened):
+    page, _ = beads(opened)
     page.emulate_media(reduced_motion="reduce")
-    panel = page.locator(".setclr-panel").last
+    panel = page.locator(".setclr-panel").nth(1)
     panel.scroll_into_view_if_needed()
-    said(panel, "1 round:")
+    said(panel, "^After 0 steps")
     panel.get_by_role("button", name=re.compile("▶")).click()
-    said(panel, r"\b[2-9]\d* rounds:")
+    said(panel, r"^After [1-9]\d* steps")
+
+
+def test_an_answer_is_said_opens_the_picture_and_stays(opened):
+    page = opened("01_five_numbers.html")
+    question = page.locator(".setclr-prediction").first
+    panel = question.locator(".setclr-panel")
+    expect(panel).not_to_be_visible()
+    question.get_by_role("button", name="✚ alone").click()
+    expect(question.locator(".setclr-said")).to_have_text(re.compile("^✘ Its bar shrinks, but"))
+    expect(panel).to_be_visible()
+    page.reload()
+    expect(question.locator(".setclr-said")).to_have_text(re.compile("^✘ Its bar shrinks, but"))
+    expect(panel).to_be_visible()
+
+
+def test_an_exercise_is_checked_and_stays(opened):
+    page = opened("01_five_numbers.html")
+    form = page.locator('.setclr-exercise[data-name="01.1"]')
+    field, answer = form.locator("input"), form.locator(".setclr-said")
+    for text, wanted in [
+        ("", "01.1 waits for a number"),
+        ("far", "cannot be read as a number"),
+        ("0,2", "✘ 01.1 is not right yet. Hint: Read the share"),
+        ("0,84", "✔ 01.1 is right."),
+    ]:
+        field.fill(text)
+        field.press("Enter")
+        expect(answer).to_have_text(re.compile(re.escape(wanted)))
+    page.reload()
+    expect(answer).to_have_text("✔ 01.1 is right.")
+    assert page.get_by_text("01.3 wants a function of z. It is checked in JupyterLab").count() == 1
+
+
+def test_a_phone_reads_it(opened):
+    """Nothing but a picture is wider than the screen, and a picture slides inside its own frame."""
+    page, _ = beads(opened)
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    box = page.locator(".setclr-panel input[type=range]").first.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390

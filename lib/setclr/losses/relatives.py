@@ -80,7 +80,7 @@ class InvaSpread(SetLoss):
     every other view, divided by their number; rows sum to 1.
 
     The value of the anchor (v, i): its own −log P_u(i|x_vi), the mean over the other views u, and what it
-    takes of the other images' places, −Σ_j log(1 − P_v(i|x_vj)).
+    takes of the other images' places, −Σ_j log(1 − P_v(i | x_vj)).
 
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.1.

@@ -14,6 +14,8 @@ from setclr.teach.asked import Exercise, exercise
 class Checked:
     """What `check` returns: true where the answer is right; it displays what there is to say."""
 
+    name: str
+    """Of the exercise."""
     right: bool
     said: str
 
@@ -36,15 +38,15 @@ def check(name: str, answer: Any) -> Checked:
     """
     asked = exercise(name)
     if answer is ...:
-        return Checked(False, f"{name} waits for {asked.wants} instead of the three dots.")
+        return Checked(name, False, f"{name} waits for {asked.wants} instead of the three dots.")
     try:
         right = is_right(asked, answer)
     except Exception as error:
         kind = type(answer).__name__
-        return Checked(False, f"{name} wants {asked.wants}; this {kind} cannot be checked: {error}")
+        return Checked(name, False, f"{name} wants {asked.wants}; this {kind} cannot be checked: {error}")
     if right:
-        return Checked(True, f"✔ {name} is right.")
-    return Checked(False, f"✘ {name} is not right yet. Hint: {asked.hint}")
+        return Checked(name, True, f"✔ {name} is right.")
+    return Checked(name, False, f"✘ {name} is not right yet. Hint: {asked.hint}")
 
 
 def is_right(asked: Exercise, answer: Any) -> bool:

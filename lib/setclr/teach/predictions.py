@@ -15,8 +15,8 @@ RIGHT, WRONG = "✔", "✘"
 class Prediction:
     """What `predict` returns; it displays itself, live or as a page that folds."""
 
-    def __init__(self, asked: Question, picture: Panel | Picture | None):
-        self.asked, self.picture = asked, picture
+    def __init__(self, name: str, asked: Question, picture: Panel | Picture | None):
+        self.name, self.asked, self.picture = name, asked, picture
         self.buttons = {text: self._button(text) for text in asked.choices}
         self.said = widgets.HTML()
         self.opened = widgets.VBox()
@@ -67,7 +67,7 @@ def predict(name: str, picture: Panel | Picture | None = None) -> Prediction:
     `name` is that of a question, such as "07.1"; they stand in teach/pages, so that no cell gives an answer
     away. Raises ValueError if there is none of that name.
     """
-    return Prediction(question(name), picture)
+    return Prediction(name, question(name), picture)
 
 
 def live(picture: Panel | Picture) -> widgets.Widget:

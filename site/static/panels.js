@@ -4,7 +4,8 @@
 
 import panel from "./panel.js";
 
-const ELSEWHERE = "This page has no picture of that combination; the other controls went back to their start.";
+const ELSEWHERE =
+  "This page has no picture of that combination, JupyterLab has: the other controls went back to their start.";
 const NEAREST = "Shown is the nearest combination of which this page has a picture.";
 
 // Stands in for the kernel's side of panel.js: get, set, on, off, save_changes.
@@ -240,7 +241,11 @@ function wake() {
   }, { rootMargin: "300px" });
   for (const element of panels) seen.observe(element);
   const [, number] = location.hash.match(/^#panel-(\d+)=/) || [];
-  if (number) panels[number - 1]?.scrollIntoView();
+  const asked = number && panels[number - 1];
+  if (asked) {
+    asked.closest("details")?.setAttribute("open", "");
+    asked.scrollIntoView();
+  }
 }
 
 wake();

@@ -1,0 +1,117 @@
+"""The course as static pages: `python site/builder.py [PAGE …]` writes build/site.
+
+A page is named by the beginning of its path in notebooks/, such as 01 or careful/07. Those named are run in
+full and their panels pictured; so are all, without a name. Pages that were not run are shown as they are
+stored: readable, with still pictures. What has been run is run again only after a change of it or of the
+library.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import nbformat
+from sources import HERE, NOTEBOOKS, ROOT, readable, run, texts
+from sphinxcontrib.katex import katex_version
+
+WORK = ROOT / "build" / "site.work"
+RUN = WORK / "run"
+ALONE = "14_"  # measures how long losses take, so nothing else may run beside it
+
+
+def every_page() -> list[Path]:
+    return sorted(path for path in NOTEBOOKS.rglob("[0-9][0-9]_*.ipynb") if "checkpoint" not in str(path))
+
+
+def made(source: Path, work: Path, out: Path) -> str:
+    """Run a notebook into the sources, unless it is there already; returns what was done."""
+    name = source.relative_to(NOTEBOOKS)
+    kept, began = work / "run" / name, time.time()
+    atlas = out / "atlas" / name.with_suffix("")
+    if kept.exists() and atlas.exists() and kept.stat().st_mtime > newest(source):
+        return f"{name}: as it was"
+    page = run(source, out, out / "atlas")
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(page, kept)
+    return f"{name}: {time.time() - began:.0f} s"
+
+
+def newest(source: Path) -> float:
+    """When the notebook, the library or what makes its page was changed last."""
+    files = [source, *(ROOT / "lib").rglob("*.py"), HERE / "shown.py"]
+    return max(path.stat().st_mtime for path in files)
+
+
+def from_npm(package: str, target: Path) -> Path:
+    """The files of an npm package, NAME@VERSION, in a folder of `target`; fetched if they are not there."""
+    folder = target / package
+    if not folder.exists():
+        if shutil.which("npm") is None:
+            sys.exit(f"npm is missing, which brings {package}: install Node.js")
+        target.mkdir(parents=True, exist_ok=True)
+        packed = subprocess.run(
+            ["npm", "pack", "--silent", package], cwd=target, check=True, capture_output=True, text=True
+        )
+        archive = target / packed.stdout.split()[-1]
+        shutil.unpack_archive(archive, folder, filter="data")
+        archive.unlink()
+    return folder / "package"
+
+
+def letters(npm: Path, target: Path) -> None:
+    """KaTeX's style and fonts, so that no page asks another host for them."""
+    dist = from_npm(f"katex@{katex_version}", npm) / "dist"
+    (target / "fonts").mkdir(parents=True, exist_ok=True)
+    shutil.copy(dist / "katex.min.css", target)
+    for font in dist.glob("fonts/*.woff2"):
+        shutil.copy(font, target / "fonts")
+
+
+def build(chosen: list[str], jobs: int, work: Path, out: Path) -> None:
+    pages = every_page()
+    wanted = [p for p in pages if str(p.relative_to(NOTEBOOKS)).startswith(tuple(chosen or [""]))]
+    wanted = [p for p in wanted if p.parent.name != "solutions"]
+    if not wanted:
+        sys.exit(f"no page begins with {' or '.join(chosen)}; pages are named like 01 or careful/07")
+    letters(work / "npm", work / "static" / "katex")
+    alone = [p for p in wanted if p.name.startswith(ALONE)]
+    one = partial(made, work=work, out=out)
+    with ProcessPoolExecutor(jobs) as pool:
+        for said in pool.map(one, [p for p in wanted if p not in alone]):
+            print(said, flush=True)
+    for page in alone:
+        print(one(page), flush=True)
+
+    source = work / "source"
+    shutil.rmtree(source, ignore_errors=True)
+    texts(source, work / "run" / pages[0].name)
+    for page in pages:
+        name = page.relative_to(NOTEBOOKS)
+        ran = work / "run" / name
+        target = source / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(readable(nbformat.read(ran if ran.exists() else page, as_version=4)), target)
+    sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", str(jobs), "-c", HERE]
+    found = {"SETCLR_STATIC": str(work / "static"), "PYTHONPATH": str(HERE)}
+    subprocess.run([*sphinx, "-d", work / "doctrees", source, out], check=True, env=os.environ | found)
+    print(f"{out}: {sum(p.stat().st_size for p in out.rglob('*') if p.is_file()) / 1e6:.0f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pages", nargs="*")
+    parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="notebooks at once")
+    parser.add_argument("--work", type=Path, default=WORK)
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "site")
+    given = parser.parse_args()
+    build(given.pages, given.jobs, given.work.resolve(), given.out.resolve())
+
+
+if __name__ == "__main__":
+    main()

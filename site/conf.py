@@ -1,0 +1,72 @@
+"""How Sphinx makes the pages: theme, formulas, what the browser loads. `builder.py` calls it."""
+
+import os
+from pathlib import Path
+
+import setclr
+
+KIT = Path(setclr.__file__).parent / "explore" / "kit"
+
+project = "SetCLR"
+author = "The SetCLR developers"
+version = release = setclr.__version__
+html_title = "SetCLR"
+language = "en"
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinxcontrib.katex",
+]
+default_role = "py:obj"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"show-inheritance": False}
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+toc_object_entries_show_parents = "hide"
+
+nb_execution_mode = "off"
+nb_merge_streams = True
+nb_code_prompt_show = "Show the code"
+nb_code_prompt_hide = "Hide the code"
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+myst_heading_slug_func = "sources.as_in_jupyter"
+myst_dmath_double_inline = True
+suppress_warnings = ["myst.header", "mystnb.unknown_mime_type"]
+
+katex_css_path = "katex/katex.min.css"
+katex_options = "throwOnError: false, strict: 'ignore'"
+
+html_theme = "pydata_sphinx_theme"
+html_static_path = ["static", str(KIT / "panel.js"), str(KIT / "panel.css"), os.environ["SETCLR_STATIC"]]
+templates_path = ["templates"]
+html_css_files = ["panel.css", "panels.css", "site.css"]
+html_js_files = [("panels.js", {"type": "module"}), ("questions.js", {"type": "module"})]
+html_show_sourcelink = False
+html_copy_source = False
+html_permalinks_icon = "#"
+html_favicon = "static/favicon.svg"
+html_context = {"default_mode": "auto"}
+html_sidebars = {"index": []}
+html_theme_options = {
+    "logo": {"text": "SetCLR"},
+    "navigation_depth": 2,
+    "show_nav_level": 1,
+    "show_toc_level": 2,
+    "back_to_top_button": False,
+    "navbar_end": ["theme-switcher"],
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        "[0-9]*": [],
+        "careful/[0-9]*": [],
+        "solutions/[0-9]*": [],
+    },
+    "article_footer_items": ["keys"],
+    "footer_start": ["licence"],
+    "footer_end": [],
+}

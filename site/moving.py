@@ -1,0 +1,34 @@
+"""The README's moving picture, from the first panel of the course: `python site/moving.py` writes it."""
+
+import io
+from pathlib import Path
+
+from PIL import Image
+
+from setclr import explore
+from setclr.explore.kit.panel import Panel
+
+TARGET = Path(__file__).resolve().parent.parent / "notebooks" / "pictures" / "one_idea.webp"
+STEP, REST = 120, 2000  # milliseconds that a picture stays, and the first and the last one
+QUALITY = 60
+
+
+def frames(panel: Panel, name: str) -> list[Image.Image]:
+    """The panel's picture at every stop of that slider."""
+    slider = panel.controls[name]
+    shown = []
+    for value in range(slider.min, slider.max + 1, slider.step):
+        slider.value = value
+        shown.append(Image.open(io.BytesIO(panel.png())).convert("RGB"))
+    return shown
+
+
+def main() -> None:
+    first, *others = frames(explore.one_idea(), "step")
+    stay = [REST, *[STEP] * (len(others) - 1), REST]
+    first.save(TARGET, append_images=others, duration=stay, loop=0, quality=QUALITY, method=6)
+    print(f"{TARGET.name}: {1 + len(others)} pictures, {TARGET.stat().st_size / 1e3:.0f} KB")
+
+
+if __name__ == "__main__":
+    main()

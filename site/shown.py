@@ -1,0 +1,106 @@
+"""What the objects of a notebook look like on the site: in a kernel that the builder runs, IPython asks here.
+
+A panel leaves its atlas in the site's folder and an element that panels.js brings to life; a question and an
+exercise become what questions.js listens to; a picture becomes a file.
+"""
+
+import hashlib
+import html
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from IPython import get_ipython
+from PIL import Image
+
+from setclr.explore.kit.panel import Panel
+from setclr.explore.kit.plotted import PlottedPanel
+from setclr.explore.kit.png import Picture
+from setclr.teach.answers import Checked
+from setclr.teach.asked import exercise
+from setclr.teach.predictions import Prediction
+
+TURNS = "Here it stands still; in JupyterLab it turns and answers the pointer."
+
+
+class Shown:
+    """The objects of one page as HTML. Their files go to `folder`; `address` leads there from the page."""
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self.folder, self.address = folder, address
+        self.panels: dict[tuple, str] = {}  # what is shown twice is made once
+
+    def panel(self, panel: Panel) -> str:
+        key = (id(panel), *panel.values.items())
+        if key not in self.panels:
+            name = str(len(self.panels) + 1)
+            atlas = panel.atlas()
+            atlas.write(self.folder / name)
+            start = atlas.told["states"][""]
+            size = 'width="{}" height="{}"'.format(*atlas.told["size"])
+            note = f'<p class="setclr-note">{TURNS}</p>' if isinstance(panel, PlottedPanel) else ""
+            self.panels[key] = (
+                f'<div class="setclr-panel" data-atlas="{self.address}/{name}/">'
+                f'<img src="{self.address}/{name}/{start["picture"]}" alt="" {size} '
+                f'loading="lazy"><p class="setclr-sentence">{html.escape(start["sentence"])}</p></div>{note}'
+            )
+        return self.panels[key]
+
+    def picture(self, picture: Picture) -> str:
+        image = Image.open(io.BytesIO(picture.png))
+        width = picture._repr_mimebundle_()[1]["image/png"]["width"]
+        name = f"{hashlib.sha256(picture.png).hexdigest()[:16]}.png"
+        (self.folder / name).write_bytes(picture.png)
+        said = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in picture.sentences)
+        return (
+            f'<figure class="setclr-still"><div><img src="{self.address}/{name}" alt="" width="{width}" '
+            f'height="{width * image.height // image.width}" loading="lazy"></div>'
+            f'<figcaption style="max-width:{width}px">{said}</figcaption></figure>'
+        )
+
+    def prediction(self, prediction: Prediction) -> str:
+        asked, picture = prediction.asked, prediction.picture
+        choices = "".join(
+            f'<button type="button" class="setclr-choice" data-said="{html.escape(why)}" '
+            f'data-sign="{prediction.sign(text)}">{html.escape(text)}</button>'
+            for text, why in asked.choices.items()
+        )
+        opened = ""
+        if picture is not None:
+            inside = self.panel(picture) if isinstance(picture, Panel) else self.picture(picture)
+            opened = f"<details><summary>The picture opens with your answer</summary>{inside}</details>"
+        return (
+            f'<div class="setclr-prediction" data-name="{prediction.name}">'
+            f"<p><b>{html.escape(asked.text)}</b></p>"
+            f'<div role="group" aria-label="choices">{choices}</div>'
+            f'<p class="setclr-said" aria-live="polite"></p>{opened}</div>'
+        )
+
+    def checked(self, checked: Checked) -> str:
+        asked = exercise(checked.name)
+        if callable(asked.right):
+            said = f"{checked.name} wants {asked.wants}. It is checked in JupyterLab, by running this cell."
+            return f'<p class="setclr-note">{html.escape(said)}</p>'
+        told = {"right": asked.right, "tolerance": asked.tolerance, "hint": asked.hint, "wants": asked.wants}
+        label = html.escape(f"Your answer, {asked.wants}:")
+        return (
+            f'<form class="setclr-exercise" data-name="{checked.name}" '
+            f'data-asked="{html.escape(json.dumps(told))}">'
+            f'<label>{label} <input autocomplete="off"></label> <button class="setclr-choice">check</button>'
+            '<p class="setclr-said" aria-live="polite"></p></form>'
+        )
+
+
+def into(folder: str, address: str) -> None:
+    """From now on, what this kernel displays is made for the site."""
+    shown = Shown(Path(folder), address)
+    formatter = get_ipython().display_formatter.mimebundle_formatter
+    ways: dict[type, Any] = {
+        Panel: shown.panel,
+        Picture: shown.picture,
+        Prediction: shown.prediction,
+        Checked: shown.checked,
+    }
+    for kind, way in ways.items():
+        formatter.for_type(kind, lambda one, way=way: {"text/html": way(one)})

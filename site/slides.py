@@ -1,0 +1,115 @@
+"""A deck of slides of every page: `python site/slides.py [PAGE …]` writes build/slides.
+
+A deck has the page's title, its pictures and questions, its formulas, its short pieces of code and what was
+seen; what the page says beside them is in the speaker's notes (press S). Pages that `make site` has run bring
+their panels alive, from the atlas in build/site; of others the stored pictures are shown.
+"""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import nbformat
+from builder import RUN, WORK, every_page, from_npm
+from nbconvert import SlidesExporter
+from nbformat.v4 import new_markdown_cell, new_notebook
+from sources import HERE, NOTEBOOKS, ROOT, SHOWN, within
+from sphinxcontrib.katex import katex_version
+
+from setclr.explore.kit.front import FOLDER as KIT
+
+OUT = ROOT / "build" / "slides"
+REVEAL = "reveal.js@5.2.1"
+LINES = 16  # of code that a slide holds
+
+
+def slide(text: str, kind: str = "slide") -> nbformat.NotebookNode:
+    return new_markdown_cell(text, metadata={"slideshow": {"slide_type": kind}})
+
+
+def picture_of(cell: nbformat.NotebookNode) -> str:
+    """The panel, question, picture or card that a cell shows, or ""."""
+    for output in cell.get("outputs", []):
+        data = output.get("data", {})
+        told = data.get("text/html", "")
+        if SHOWN.search(told) or "setclr-card" in told:
+            return told
+        if "image/png" in data:
+            said = data.get("text/plain", "")
+            return f'<img alt="" src="data:image/png;base64,{data["image/png"]}">\n\n{said}'
+    return ""
+
+
+def shown_code(cell: nbformat.NotebookNode) -> str:
+    """A short piece of code with what it printed, or ""."""
+    tags = cell.metadata.get("tags", [])
+    code, printed = cell.source, "".join(output.get("text", "") for output in cell.outputs)
+    if {"setup", "parameters", "solution"} & set(tags) or "check(" in code:
+        return ""
+    if len((code + printed).splitlines()) > LINES:
+        return ""
+    return f"```python\n{code}\n```\n" + (f"\n```\n{printed}```\n" if printed else "")
+
+
+def deck(page: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The slides of a notebook."""
+    title, *rest = page.cells[0].source.split("\n\n")
+    cells = [slide(f"{title}\n\n{rest[0]}"), slide("\n\n".join(rest[1:]), "notes")]
+    heading, notes = title.lstrip("# "), ""
+    for cell in page.cells[1:]:
+        if cell.cell_type == "markdown":
+            text = within(cell.source)
+            if found := re.match(r"## (.*)\n*", text):
+                heading, text = found.group(1), text[found.end() :]
+            if heading in ("Exercises", "Where to go on"):
+                break
+            formulas = re.findall(r"\$\$.*?\$\$", text, re.S)
+            if heading == "What we saw":
+                cells.append(slide(f"## {heading}\n\n{text}"))
+            elif formulas:
+                cells += [slide("\n\n".join([f"## {heading}", *formulas])), slide(text, "notes")]
+            notes = text
+        elif shown := picture_of(cell) or shown_code(cell):
+            cells += [slide(f"## {heading}\n\n{shown}"), slide(notes, "notes")]
+    return new_notebook(cells=cells)
+
+
+def beside(target: Path) -> None:
+    """What the decks load, in a folder of their own."""
+    npm = WORK / "npm"
+    katex = from_npm(f"katex@{katex_version}", npm) / "dist"
+    reveal = from_npm(REVEAL, npm)
+    (target / "reveal").mkdir(parents=True)
+    shutil.copy(reveal / "dist" / "reveal.esm.js", target / "reveal" / "reveal.mjs")
+    shutil.copy(reveal / "plugin" / "notes" / "notes.esm.js", target / "reveal" / "notes.mjs")
+    for name in ("reveal.css", "theme"):
+        source, place = reveal / "dist" / name, target / "reveal" / "dist" / name
+        place.parent.mkdir(exist_ok=True)
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, place)
+    shutil.copytree(katex / "fonts", target / "katex" / "fonts")
+    for name in ("katex.min.css", "katex.min.js", "contrib/auto-render.min.js"):
+        shutil.copy(katex / name, target / "katex")
+    for path in (*HERE.glob("static/*"), KIT / "panel.js", KIT / "panel.css"):
+        shutil.copy(path, target)
+
+
+def main(*chosen: str) -> None:
+    pages = [page for page in every_page() if page.parent == NOTEBOOKS and page.name.startswith(chosen or "")]
+    if not pages:
+        sys.exit(f"no page begins with {' or '.join(chosen)}")
+    shutil.rmtree(OUT, ignore_errors=True)
+    beside(OUT / "beside")
+    exporter = SlidesExporter(template_name="deck", extra_template_basedirs=[str(HERE)])
+    exporter.reveal_url_prefix, exporter.reveal_theme = "beside/reveal", "white"
+    for page in pages:
+        ran = RUN / page.name
+        notebook = deck(nbformat.read(ran if ran.exists() else page, as_version=4))
+        notebook.metadata["title"] = page.stem
+        text, _ = exporter.from_notebook_node(notebook)
+        (OUT / f"{page.stem}.html").write_text(text.replace('="atlas/', '="../site/atlas/'))
+        print(OUT / f"{page.stem}.html")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

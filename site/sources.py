@@ -1,0 +1,149 @@
+"""From the project's notebooks and texts to the sources that Sphinx reads."""
+
+import copy
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+from setclr import reports
+from setclr.teach.cards import CARDS
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+NOTEBOOKS = ROOT / "notebooks"
+HANGS = 1800  # seconds: a cell that takes longer hangs
+SHOWN = re.compile(r'class="setclr-(panel|prediction|still)"')
+PACKAGES = {
+    "losses": "Losses",
+    "inner": "Inner problems",
+    "views": "Views",
+    "data": "Data",
+    "models": "Encoders and heads",
+    "recipes": "Recipes",
+    "training": "Training",
+    "evaluation": "Evaluation",
+    "reports": "Reports",
+    "explore": "Panels",
+    "teach": "Teaching",
+}
+
+
+def run(source: Path, folder: Path, atlas: Path) -> nbformat.NotebookNode:
+    """The notebook after it has run in full, with panels, questions and exercises as the site has them.
+
+    `folder` is what the site's pages lie in, `atlas` what the atlases of all pages lie in; both as they will
+    be found from the page. Raises RuntimeError where a cell fails.
+    """
+    page = nbformat.read(source, as_version=4)
+    name = source.relative_to(NOTEBOOKS).with_suffix("")
+    mine = atlas / name
+    shutil.rmtree(mine, ignore_errors=True)
+    mine.mkdir(parents=True)
+    up = "../" * (len(name.parts) - 1)
+    first = (
+        f"import sys; sys.path.insert(0, {str(HERE)!r})\n"
+        f"import shown; shown.into({str(mine)!r}, {f'{up}{atlas.relative_to(folder)}/{name}'!r})\n"
+        f"sys.path.pop(0)"
+    )
+    page.cells.insert(0, nbformat.v4.new_code_cell(first))
+    client = NotebookClient(
+        page, timeout=HANGS, resources={"metadata": {"path": str(source.parent)}},
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
+    )  # fmt: skip
+    client.execute()
+    del page.cells[0]
+    for cell in page.cells:
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                raise RuntimeError(f"{name}: {output.ename}: {output.evalue}\n{cell.source}")
+    return page
+
+
+def readable(page: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The notebook as a page of the site: code that only shows something is folded, or left out."""
+    page = copy.deepcopy(page)
+    page.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    cells: list[nbformat.NotebookNode] = []
+    for cell in page.cells:
+        tags = set(cell.metadata.get("tags", []))
+        cell.metadata = {}
+        if cell.cell_type != "code":
+            cell.source = within(cell.source)
+        elif "find_spec" in cell.source:
+            continue
+        else:
+            cell.outputs = [out for out in cell.outputs if out.get("name") != "stderr"]
+            cell.metadata = folding(cell, tags)
+            if cells and cells[-1].metadata.get("setup") and cell.metadata.get("setup"):
+                cells[-1].source += f"\n\n{cell.source}"
+                continue
+        cells.append(cell)
+    page.cells = cells
+    return page
+
+
+def folding(cell: nbformat.NotebookNode, tags: set[str]) -> dict:
+    """The metadata by which myst-nb folds a cell."""
+    told = "".join(output.get("data", {}).get("text/html", "") for output in cell.outputs)
+    if {"setup", "parameters"} & tags:
+        how = {"code_prompt_show": "Imports and parameters", "code_prompt_hide": "Imports and parameters"}
+        return {"setup": True, "tags": ["hide-input"], "mystnb": how}
+    if "solution" in tags:
+        return {
+            "tags": ["hide-cell"],
+            "mystnb": {"code_prompt_show": "Solution", "code_prompt_hide": "Solution"},
+        }
+    if "setclr-exercise" in told:
+        return {"tags": ["remove-input"]}
+    if SHOWN.search(told):
+        return {"tags": ["hide-input"]}
+    return {}
+
+
+def within(text: str) -> str:
+    """A text with links to the pages alone: README's tables are on a page, and what else the repository has
+    is named and not linked."""
+    text = re.sub(r"\]\((\.\./)*\.\./README\.md\)", r"](\1results.md)", text)
+    return re.sub(r"\[([^\]]*)\]\(<?(?:\.\./)+(?:lib|tests|examples|data)/[^)]*\)", r"\1", text)
+
+
+def as_in_jupyter(title: str) -> str:
+    """The name of a heading in a link, as JupyterLab makes it."""
+    return title.replace(" ", "-")
+
+
+def first_panel(page: Path) -> str:
+    """The element of the first panel of a page that was run, or a still picture."""
+    shown = nbformat.read(page, as_version=4).cells if page.exists() else []
+    for output in [output for cell in shown for output in cell.get("outputs", [])]:
+        if found := re.search(
+            r'<div class="setclr-panel".*?</div>', output.get("data", {}).get("text/html", "")
+        ):
+            return found.group()
+    return "![Six photographs in two views each, before, during and after training](pictures/one_idea.png)"
+
+
+def texts(target: Path, first: Path) -> None:
+    """Everything that is no notebook: written by hand, or made of the library. The first panel of the page
+    `first` stands on the first page of all."""
+    shutil.copytree(HERE / "text", target, dirs_exist_ok=True)
+    for path in NOTEBOOKS.glob("*.md"):
+        (target / path.name).write_text(within(path.read_text()))
+    shutil.copytree(NOTEBOOKS / "pictures", target / "pictures", dirs_exist_ok=True)
+    teaching = (ROOT / "TEACHING.md").read_text().replace("](notebooks/", "](")
+    (target / "teaching.md").write_text(teaching.replace("](README.md)", "](course.md)"))
+    (target / "api").mkdir(exist_ok=True)
+    for package, title in PACKAGES.items():
+        (target / "api" / f"{package}.md").write_text(
+            f"# {title}\n\n```{{eval-rst}}\n.. automodule:: setclr.{package}\n   :members:\n```\n"
+        )
+    home = target / "index.md"
+    home.write_text(home.read_text().replace("<!-- the panel -->", first_panel(first)))
+    shown = "\n".join(card.page_of() for card in CARDS.values())
+    (target / "cards.md").write_text(f"# A card for each loss\n\n{shown}\n")
+    results = (target / "results.md").read_text()
+    table = reports.summary(ROOT / "data" / "results")
+    (target / "results.md").write_text(results.replace("<!-- the table -->", table))

@@ -1,0 +1,80 @@
+// Questions and exercises of a page without a kernel. What was answered stays in this browser.
+
+const PLACE = "setclr"; // in localStorage: answers by the name of their question or exercise
+
+function answers() {
+  try {
+    return JSON.parse(localStorage.getItem(PLACE)) || {};
+  } catch {
+    return {}; // the reader's browser keeps nothing, or something else wrote there
+  }
+}
+
+function keep(name, answer) {
+  try {
+    localStorage.setItem(PLACE, JSON.stringify({ ...answers(), [name]: answer }));
+  } catch {
+    // then it is forgotten when the page is closed
+  }
+}
+
+// Numbers as readers write them: 0.25, -3e-2, 1/4, also with a comma or the typeset minus.
+export function number(text) {
+  const plain = text.trim().replace(/[−–]/g, "-").replace(/%$/, "").trim();
+  const parts = (/^[^,]*,[^,]*$/.test(plain) ? plain.replace(",", ".") : plain).split("/");
+  const values = parts.map((part) => (part.trim() ? Number(part) : NaN));
+  return values.length > 2 ? NaN : values.length === 2 ? values[0] / values[1] : values[0];
+}
+
+// What is said of an answer, as `setclr.teach.check` says it.
+export function said(name, text, { right, tolerance, hint, wants }) {
+  const wrong = `✘ ${name} is not right yet. Hint: ${hint}`;
+  if (!text.trim()) return `${name} waits for ${wants}.`;
+  if (typeof right === "string") {
+    return text.trim().toLowerCase() === right.toLowerCase() ? `✔ ${name} is right.` : wrong;
+  }
+  const given = number(text);
+  if (Number.isNaN(given)) return `${name} wants ${wants}; “${text}” cannot be read as a number.`;
+  return Math.abs(given - right) <= tolerance * (Math.abs(right) || 1) ? `✔ ${name} is right.` : wrong;
+}
+
+function question(element) {
+  const { name } = element.dataset;
+  const buttons = [...element.querySelectorAll('[role="group"] button')];
+  const pick = (button, kept) => {
+    const { sign, said: why } = button.dataset;
+    for (const other of buttons) other.setAttribute("aria-pressed", other === button);
+    element.querySelector(".setclr-said").textContent = `${sign} ${why}`;
+    const folded = element.querySelector("details");
+    if (folded) folded.open = true;
+    if (!kept) keep(name, button.textContent);
+  };
+  for (const button of buttons) {
+    button.setAttribute("aria-pressed", "false");
+    button.addEventListener("click", () => pick(button, false));
+  }
+  const before = buttons.find((button) => button.textContent === answers()[name]);
+  if (before) pick(before, true);
+}
+
+function exercise(form) {
+  const { name } = form.dataset;
+  const asked = JSON.parse(form.dataset.asked);
+  const field = form.querySelector("input");
+  const show = () => {
+    form.querySelector(".setclr-said").textContent = said(name, field.value, asked);
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    show();
+    keep(name, field.value);
+  });
+  const before = answers()[name];
+  if (before) {
+    field.value = before;
+    show();
+  }
+}
+
+document.querySelectorAll(".setclr-prediction[data-name]").forEach(question);
+document.querySelectorAll(".setclr-exercise").forEach(exercise);
