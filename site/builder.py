@@ -80,6 +80,7 @@ def build(chosen: list[str], jobs: int, work: Path, out: Path) -> None:
     if not wanted:
         sys.exit(f"no page begins with {' or '.join(chosen)}; pages are named like 01 or careful/07")
     letters(work / "npm", work / "static" / "katex")
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
     alone = [p for p in wanted if p.name.startswith(ALONE)]
     one = partial(made, work=work, out=out)
     with ProcessPoolExecutor(jobs) as pool:

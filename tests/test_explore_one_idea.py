@@ -32,6 +32,13 @@ def test_training_finds_the_partners(panel, way):
     assert ((after.z[0] @ after.z[1].T).argmax(1) == np.arange(N)).sum() >= 5
 
 
+@pytest.mark.parametrize("softness", [-1.3, 0.4, 1.0])
+def test_softness_does_not_change_who_is_preferred(panel, softness):
+    """● rocket is as near to another ■ as to its own: no partner found, however shares are rounded."""
+    panel.controls["softness"].value = softness
+    assert ": 1 of 6 photographs find" in panel.alt
+
+
 def test_a_point_that_is_dragged_begins_training_anew(panel):
     panel.controls["step"].value = 20
     left = panel.figure.axes[0]

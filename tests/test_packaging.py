@@ -14,18 +14,25 @@ import yaml
 from packaging.requirements import Requirement
 from scipy import stats
 
+import setclr
 from setclr.cli.reading import command
 from setclr.losses import capabilities
 from setclr.recipes import PUBLISHED
 from setclr.reports.reading import read_record
-from setclr.reports.records import spread, summary
+from setclr.reports.records import spread
+from setclr.teach.cards import CARDS
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
+TEXTS = ["site/text/library.md", "site/text/training.md"]
 ASKED = [  # all packages from elsewhere
     line for line in sum(EXTRAS.values(), PROJECT["dependencies"]) if not line.startswith("setclr[")
 ]
+
+
+def readme() -> str:
+    return (ROOT / "README.md").read_text()
 
 
 def pins(lines) -> dict[str, str]:
@@ -106,7 +113,8 @@ assert "torchvision" not in sys.modules and "tyro" not in sys.modules
 def test_no_address_is_invented():
     """An address that is not ours can become anybody's: only those of [project.urls] may stand."""
     names = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "Makefile", "pyproject.toml"]
-    pages = [ROOT / name for name in [*names, "data/README.md"]]
+    pages = [ROOT / name for name in [*names, "data/README.md", "TEACHING.md"]]
+    pages += sorted((ROOT / "site").rglob("*.*"))
     pages += [path for kind in ("*.ipynb", "*.md") for path in sorted((ROOT / "notebooks").rglob(kind))]
     pages += sorted((ROOT / "lib").rglob("*.py"))
     for page in pages:
@@ -131,8 +139,26 @@ def test_the_example_in_the_readme_runs():
     assert names["loss"].assignment(names["z"]).shape == (16, 16)
 
 
-def test_the_table_of_what_losses_take_is_made_from_them():
-    assert capabilities() in (ROOT / "README.md").read_text(), "print(setclr.losses.capabilities())"
+def test_the_tables_of_what_losses_take_are_made_from_them():
+    assert capabilities() in (ROOT / "site/text/library.md").read_text(), (
+        "print(setclr.losses.capabilities())"
+    )
+    rows = [line.strip("| ").split(" | ") for line in capabilities().splitlines()[2:]]
+    takes = {name.strip("`"): marks[:4] for name, *marks in rows}
+    shown = re.findall(r"(?m)^\| \[(\w+)\]\(.*?\) \|.*?\|.*?\| (.) \| (.) \| (.) \| (.) \|", readme())
+    assert {name: list(marks) for name, *marks in shown} == {name: takes[name] for name in CARDS}
+
+
+def test_the_readme_is_short_and_its_picture_light():
+    assert len(readme().split()) <= 900
+    (picture,) = re.findall(r"!\[[^\]]+\]\((.*?)\)", readme())
+    assert (ROOT / picture).stat().st_size < 1.5e6
+
+
+def test_the_version_is_the_same_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    newest = re.search(r"(?m)^## (\S+),? ", (ROOT / "CHANGELOG.md").read_text()).group(1).strip(",")
+    assert setclr.__version__ == citation["version"] == newest
 
 
 def test_the_new_places_in_the_changelog_are_there():
@@ -147,7 +173,7 @@ def test_the_new_places_in_the_changelog_are_there():
 def test_the_commands_of_the_pages_can_be_typed():
     """Read as the command line reads them, and not carried out."""
     found = []
-    for page in ("README.md", "data/README.md"):
+    for page in ("README.md", "data/README.md", *TEXTS):
         for block in re.findall(r"```bash\n(.*?)```", (ROOT / page).read_text(), re.S):
             found += re.findall(r"(?m)^.*\bsetclr (\w+ .*)$", block.replace("\\\n", ""))
     for line in found:
@@ -157,16 +183,12 @@ def test_the_commands_of_the_pages_can_be_typed():
 
 
 def test_what_the_pages_import_is_there():
-    for page in ("README.md", "data/README.md"):
+    for page in ("README.md", *TEXTS):
         found = re.findall(r"(?m)^from (setclr[\w.]*) import (.*)$", (ROOT / page).read_text())
         assert found
         for module, names in found:
             for name in names.split(", "):
                 pkgutil.resolve_name(f"{module}.{name}")
-
-
-def test_the_results_in_the_readme_are_the_recorded_ones():
-    assert summary(ROOT / "data" / "results") in (ROOT / "README.md").read_text(), "python -m setclr results"
 
 
 COLUMN = {
@@ -176,11 +198,14 @@ COLUMN = {
     "SparseCLR": "table3 sparseclr",
     "SparseCLR + QARe": "table3 sparseclr+qare",
 }
+FIVE = list(COLUMN)[:5]
 
 
-def test_the_reproduced_rows_in_the_readme_are_the_recorded_ones():
-    """Means, spreads and differences of QARe's column, and the gain with its interval."""
-    readme, found = (ROOT / "README.md").read_text().replace("\n", " "), {}
+def test_the_reproduced_rows_are_the_recorded_ones():
+    """Means, spreads and differences of QARe's column, five of them in the README and all on the page of
+    results; and the gain with its interval."""
+    page, found = (ROOT / "site/text/results.md").read_text().replace("\n", " "), {}
+    told = readme().replace("\n", " ")
     for title, name in COLUMN.items():
         name = f"qare-{name.replace(' ', '-conv4-cifar10-')}"
         row = PUBLISHED[name]
@@ -188,17 +213,17 @@ def test_the_reproduced_rows_in_the_readme_are_the_recorded_ones():
         ours = [one["accuracy_percent"]["trained"]["linear"] for one in records]
         off = f"{np.mean(ours) - row.numbers['linear']:.1f}".replace("-", "−")
         seeds = ", ".join(str(one["recipe"]["seed"]) for one in records)
-        assert (
-            f"| {title} | {str(row).removeprefix('linear ')} | {spread(ours)} | {seeds} | {off} |" in readme
-        )
+        line = f"| {title} | {str(row).removeprefix('linear ')} | {spread(ours)} | {seeds} | {off} |"
+        assert line in page
+        assert title not in FIVE or line in told
         found[title] = np.array(ours)
     gain = found["SimCLR + QARe"] - found["SimCLR"]
     low, high = stats.t.interval(0.95, len(gain) - 1, gain.mean(), stats.sem(gain))
     said = f"{gain.mean():.1f} in the mean (95 %: {low:.1f} to {high:.1f})".replace("-", "−")
-    assert said in readme
+    assert said in page and said in told
 
 
 def test_links_of_the_readme_lead_somewhere():
-    for page in ("README.md", "CONTRIBUTING.md", "data/README.md"):
+    for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "TEACHING.md", "data/README.md"):
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / page).read_text()):
             assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"

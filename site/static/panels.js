@@ -32,6 +32,11 @@ class Model {
     return at.flatMap((stop, c) => (stop === this.start[c] ? [] : [`${c}:${stop}`])).join(",");
   }
 
+  // Where the handles are: a state tells only of those that are elsewhere than at the start.
+  places(key) {
+    return { ...this.told.states[""].places, ...this.told.states[key].places };
+  }
+
   get(name) {
     return { ...this.told, shown: this.shown }[name];
   }
@@ -81,7 +86,7 @@ class Model {
   drag(handle, [x, y], event) {
     const [width, height] = this.told.size;
     this.choose(this.told.handles[handle].moves, event, (state) => {
-      const [u, v] = this.told.states[state.key].places[handle];
+      const [u, v] = this.places(state.key)[handle];
       return Math.hypot((u - x) * width, (v - y) * height);
     });
   }
@@ -125,9 +130,11 @@ class Model {
   }
 
   answer(event, remark = "") {
-    const state = this.told.states[this.key(this.at)];
+    const key = this.key(this.at);
+    const state = this.told.states[key];
     const shown = {
       ...state,
+      places: this.places(key),
       event,
       failed: false,
       links: [],

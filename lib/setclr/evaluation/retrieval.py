@@ -138,7 +138,7 @@ class Landmarks:
 
 
 def load_landmarks(name: str, root: str | Path = "data") -> Landmarks:
-    """A landmark set, "roxford5k" or "rparis6k", as distributed: root/NAME/gnd_NAME.pkl, images in root/NAME/jpg.
+    """A landmark set, "roxford5k" or "rparis6k", as distributed: root/NAME/gnd_NAME.pkl and root/NAME/jpg.
 
     Raises FileNotFoundError, which says where to get them, where the ground truth or images are missing;
     ValueError where the ground truth is not what it must be, or would run code when it is read.

@@ -33,8 +33,8 @@ class Atlas:
     `told` has the `size`; the `handles` with the numbers of the controls that each moves; the label of what
     is played and the number of its control; how many controls are `in_sight`; the `controls`: name, label,
     stops as the reader sees them, which of them it starts at, whether it slides; and the `states`, by
-    "control:stop,…" of what is not where it starts: picture, sentence, places of the handles, how far it has
-    been played, and a file with the links.
+    "control:stop,…" of what is not where it starts: picture, sentence, places of the handles (of those that are
+    elsewhere than at the start), how far it has been played, and a file with the links.
     """
 
     told: dict[str, Any]
@@ -129,10 +129,13 @@ def atlas_of(
     stops = [stops_of(c, TURNS if name in turns else STOPS) for name, c in controls.items()]
     starts = [row.index(c.value) for row, c in zip(stops, controls.values())]
     files, states = Files(), {}
+    first: dict[str, Any] = {}  # where the handles are at the start
     for key in keys(starts, [len(row) for row in stops], planes_of(handles, names)):
         places = dict(enumerate(starts)) | dict(key)
         pixels, told, links = state({name: stops[c][places[c]] for c, name in enumerate(names)})
         kept = json.dumps(links, ensure_ascii=False, separators=(",", ":")).encode()
+        told["places"] = {name: at for name, at in told["places"].items() if at != first.get(name)}
+        first = first or told["places"]
         told |= {"picture": files.keep(webp(pixels), "webp"), "links": files.keep(kept, "json")}
         states[",".join(f"{c}:{place}" for c, place in key)] = told
     return [

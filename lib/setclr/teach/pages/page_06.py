@@ -15,9 +15,8 @@ QUESTIONS = {
         {
             "they stay full": "No. Scaling a row changes a cell in every column, and so all columns.",
             "wrong again, and so on for ever": "Wrong again, but round by round less; in the end both hold.",
-            "wrong again, less and less": "Yes. At first the worst is off by 124 %, after two presses by "
-            "45 %, "
-            "in the end by nothing. A single bucket may do worse for a moment.",
+            "wrong again, less and less": "Yes, round by round: at first the worst is off by 124 %, after a "
+            "round of two presses by 45 %, in the end by nothing. A press or a bucket between may do worse.",
         },
         "wrong again, less and less",
     ),
