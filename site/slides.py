@@ -58,20 +58,20 @@ def deck(page: nbformat.NotebookNode) -> nbformat.NotebookNode:
     cells = [slide(f"{title}\n\n{rest[0]}"), slide("\n\n".join(rest[1:]), "notes")]
     heading, notes = title.lstrip("# "), ""
     for cell in page.cells[1:]:
-        if cell.cell_type == "markdown":
-            text = within(cell.source)
-            if found := re.match(r"## (.*)\n*", text):
-                heading, text = found.group(1), text[found.end() :]
-            if heading in ("Exercises", "Where to go on"):
-                break
+        if cell.cell_type != "markdown":
+            if shown := picture_of(cell) or shown_code(cell):
+                cells += [slide(f"## {heading}\n\n{shown}"), slide(notes, "notes")]
+            continue
+        before, *sections = re.split(r"(?m)^## (.*)$", within(cell.source))
+        for title, text in [(heading, before), *zip(sections[::2], sections[1::2])]:
+            if title in ("Exercises", "Where to go on"):
+                return new_notebook(cells=cells)
+            heading, notes = title, text
             formulas = re.findall(r"\$\$.*?\$\$", text, re.S)
-            if heading == "What we saw":
-                cells.append(slide(f"## {heading}\n\n{text}"))
+            if title == "What we saw":
+                cells.append(slide(f"## {title}\n\n{text}"))
             elif formulas:
-                cells += [slide("\n\n".join([f"## {heading}", *formulas])), slide(text, "notes")]
-            notes = text
-        elif shown := picture_of(cell) or shown_code(cell):
-            cells += [slide(f"## {heading}\n\n{shown}"), slide(notes, "notes")]
+                cells += [slide("\n\n".join([f"## {title}", *formulas])), slide(text, "notes")]
     return new_notebook(cells=cells)
 
 
@@ -94,21 +94,26 @@ def beside(target: Path) -> None:
         shutil.copy(path, target)
 
 
+def write(pages: list[Path], out: Path, run: Path = RUN) -> None:
+    """A deck of each of these pages, and what they load, into `out`; pages that lie in `run` are alive."""
+    shutil.rmtree(out, ignore_errors=True)
+    beside(out / "beside")
+    exporter = SlidesExporter(template_name="deck", extra_template_basedirs=[str(HERE)])
+    exporter.reveal_url_prefix, exporter.reveal_theme = "beside/reveal", "white"
+    for page in pages:
+        ran = run / page.name
+        notebook = deck(nbformat.read(ran if ran.exists() else page, as_version=4))
+        notebook.metadata["title"] = page.stem
+        text, _ = exporter.from_notebook_node(notebook)
+        (out / f"{page.stem}.html").write_text(text.replace('="atlas/', '="../site/atlas/'))
+        print(out / f"{page.stem}.html")
+
+
 def main(*chosen: str) -> None:
     pages = [page for page in every_page() if page.parent == NOTEBOOKS and page.name.startswith(chosen or "")]
     if not pages:
         sys.exit(f"no page begins with {' or '.join(chosen)}")
-    shutil.rmtree(OUT, ignore_errors=True)
-    beside(OUT / "beside")
-    exporter = SlidesExporter(template_name="deck", extra_template_basedirs=[str(HERE)])
-    exporter.reveal_url_prefix, exporter.reveal_theme = "beside/reveal", "white"
-    for page in pages:
-        ran = RUN / page.name
-        notebook = deck(nbformat.read(ran if ran.exists() else page, as_version=4))
-        notebook.metadata["title"] = page.stem
-        text, _ = exporter.from_notebook_node(notebook)
-        (OUT / f"{page.stem}.html").write_text(text.replace('="atlas/', '="../site/atlas/'))
-        print(OUT / f"{page.stem}.html")
+    write(pages, OUT)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,17 @@ def test_every_state_comes_once_and_the_start_first():
     assert len(both) == 4 * 2 + 4 * 8
 
 
+def test_a_point_on_a_circle_is_pictured_at_its_angles_alone():
+    """On the first panel a drag sets the angle, and the step back to 0."""
+    panel = explore.one_idea()
+    names = list(panel.controls)
+    assert atlas.planes_of(panel.handles, names) == [(0, 1)]
+    plane = explore.share_triangle()
+    names = list(plane.controls)
+    pair = tuple(map(names.index, ("first", "second")))
+    assert pair in atlas.planes_of(plane.handles, names)
+
+
 @pytest.fixture(scope="module")
 def made():
     panel = explore.water(total=1.0)

@@ -87,7 +87,7 @@ def planes_of(handles: dict[str, Handle], names: list[str]) -> list[tuple[int, i
     """The pairs of controls that are pictured together."""
     pairs = [(0, 1)] if len(names) > 1 else []
     for handle in handles.values():
-        if len(handle.controls) == 2:
+        if handle.along == "plane" and len(handle.controls) == 2:
             one, two = map(names.index, handle.controls)
             pairs.append((one, two))
     return list(dict.fromkeys(pairs))

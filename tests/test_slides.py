@@ -1,0 +1,51 @@
+"""Decks of slides: what a page gives to its deck, and that a deck opens with nothing from elsewhere."""
+
+import functools
+import http.server
+import re
+import sys
+import threading
+
+import nbformat
+import pytest
+from notebook_tools import HERE, notebooks
+from playwright.sync_api import expect, sync_playwright
+from test_browser import CHROMIUM, FLAGS
+
+sys.path.insert(0, str(HERE.parent / "site"))
+import slides
+
+
+@pytest.mark.parametrize("page", notebooks(), ids=lambda path: path.stem)
+def test_a_deck_has_every_picture_and_question_of_its_page(page):
+    notebook = nbformat.read(page, as_version=4)
+    cells = slides.deck(notebook).cells
+    shown = [cell.source for cell in cells if cell.metadata.slideshow.slide_type == "slide"]
+    end = next(i for i, cell in enumerate(notebook.cells) if "## Exercises" in cell.source)
+    pictures = [slides.picture_of(cell) for cell in notebook.cells[:end] if cell.cell_type == "code"]
+    for picture in filter(None, pictures):
+        assert any(picture in text for text in shown)
+    assert shown[0].startswith("# ") and any(text.startswith("## What we saw") for text in shown)
+    assert not any("check(" in text or text.startswith("## Exercises") for text in shown)
+    told = [cell for cell in cells if cell.metadata.slideshow.slide_type == "notes"]
+    assert len(told) > 5
+
+
+@pytest.mark.browser
+def test_a_deck_opens_and_goes_on(tmp_path):
+    slides.write([page for page in notebooks() if page.name.startswith("01")], tmp_path, tmp_path)
+    serve = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address, wrong = f"http://127.0.0.1:{server.server_port}", []
+    with sync_playwright() as playwright:
+        page = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS).new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
+        page.on("request", lambda asked: asked.url.startswith((address, "data:")) or wrong.append(asked.url))
+        page.goto(f"{address}/01_five_numbers.html")
+        expect(page.locator("section.present h1")).to_have_text(re.compile("Five numbers"), timeout=100_000)
+        page.keyboard.press("ArrowRight")
+        expect(page.locator("section.present .setclr-prediction")).to_be_visible(timeout=100_000)
+    server.shutdown()
+    assert not wrong
