@@ -7,6 +7,15 @@ import setclr
 
 KIT = Path(setclr.__file__).parent / "explore" / "kit"
 
+LONG = [
+    "api/*",
+    "library",
+    "training",
+    "results",
+    "teaching",
+    "glossary",
+]  # pages with a list of what is on them
+
 project = "SetCLR"
 author = "The SetCLR developers"
 version = release = setclr.__version__
@@ -46,7 +55,11 @@ html_theme = "pydata_sphinx_theme"
 html_static_path = ["static", str(KIT / "panel.js"), str(KIT / "panel.css"), os.environ["SETCLR_STATIC"]]
 templates_path = ["templates"]
 html_css_files = ["panel.css", "panels.css", "site.css"]
-html_js_files = [("panels.js", {"type": "module"}), ("questions.js", {"type": "module"})]
+html_js_files = [
+    ("panels.js", {"type": "module"}),
+    ("questions.js", {"type": "module"}),
+    ("names.js", {"type": "module"}),
+]
 html_show_sourcelink = False
 html_copy_source = False
 html_permalinks_icon = "#"
@@ -60,12 +73,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "back_to_top_button": False,
     "navbar_end": ["theme-switcher"],
-    "secondary_sidebar_items": {
-        "**": ["page-toc"],
-        "[0-9]*": [],
-        "careful/[0-9]*": [],
-        "solutions/[0-9]*": [],
-    },
+    "secondary_sidebar_items": dict.fromkeys(LONG, ["page-toc"]),
     "article_footer_items": ["keys"],
     "footer_start": ["licence"],
     "footer_end": [],
