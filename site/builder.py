@@ -8,6 +8,7 @@ library.
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 import nbformat
+from shown import PICTURES
 from sources import HERE, NOTEBOOKS, ROOT, readable, run, texts
 from sphinxcontrib.katex import katex_version
 
@@ -73,6 +75,15 @@ def letters(npm: Path, target: Path) -> None:
         shutil.copy(font, target / "fonts")
 
 
+def sweep(run: Path, atlas: Path) -> None:
+    """Remove the pictures that no page shows any more."""
+    shown = [*run.rglob("*.ipynb"), *atlas.rglob("atlas.json")]
+    named = {name for path in shown for name in re.findall(r"\b[0-9a-f]{16}\.\w+", path.read_text())}
+    for path in (atlas / PICTURES).glob("*.*"):
+        if path.name not in named:
+            path.unlink()
+
+
 def build(chosen: list[str], jobs: int, work: Path, out: Path) -> None:
     pages = every_page()
     wanted = [p for p in pages if str(p.relative_to(NOTEBOOKS)).startswith(tuple(chosen or [""]))]
@@ -88,6 +99,7 @@ def build(chosen: list[str], jobs: int, work: Path, out: Path) -> None:
             print(said, flush=True)
     for page in alone:
         print(one(page), flush=True)
+    sweep(work / "run", out / "atlas")
 
     source = work / "source"
     shutil.rmtree(source, ignore_errors=True)

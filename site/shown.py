@@ -21,28 +21,30 @@ from setclr.teach.answers import Checked
 from setclr.teach.asked import exercise
 from setclr.teach.predictions import Prediction
 
+PICTURES = "pictures"
 TURNS = "Here it stands still; in JupyterLab it turns and answers the pointer."
 
 
 class Shown:
-    """The objects of one page as HTML. Their files go to `folder`; `address` leads there from the page."""
+    """The objects of the page `name` as HTML. Its atlases go to a folder of that name in `atlas`, the
+    pictures to one that all pages share; `address` leads from the page to `atlas`."""
 
-    def __init__(self, folder: Path, address: str) -> None:
-        self.folder, self.address = folder, address
+    def __init__(self, atlas: Path, name: str, address: str) -> None:
+        self.atlas, self.name, self.address = atlas, name, address
         self.panels: dict[tuple, str] = {}  # what is shown twice is made once
 
     def panel(self, panel: Panel) -> str:
         key = (id(panel), *panel.values.items())
         if key not in self.panels:
-            name = str(len(self.panels) + 1)
+            name = f"{self.name}/{len(self.panels) + 1}"
             atlas = panel.atlas()
-            atlas.write(self.folder / name)
+            atlas.write(self.atlas / name, self.atlas / PICTURES)
             start = atlas.told["states"][""]
             size = 'width="{}" height="{}"'.format(*atlas.told["size"])
             note = f'<p class="setclr-note">{TURNS}</p>' if isinstance(panel, PlottedPanel) else ""
             self.panels[key] = (
                 f'<div class="setclr-panel" data-atlas="{self.address}/{name}/">'
-                f'<img src="{self.address}/{name}/{start["picture"]}" alt="" {size} '
+                f'<img src="{self.address}/{PICTURES}/{start["picture"]}" alt="" {size} '
                 f'loading="lazy"><p class="setclr-sentence">{html.escape(start["sentence"])}</p></div>{note}'
             )
         return self.panels[key]
@@ -51,11 +53,13 @@ class Shown:
         image = Image.open(io.BytesIO(picture.png))
         width = picture._repr_mimebundle_()[1]["image/png"]["width"]
         name = f"{hashlib.sha256(picture.png).hexdigest()[:16]}.png"
-        (self.folder / name).write_bytes(picture.png)
+        (self.atlas / PICTURES).mkdir(exist_ok=True)
+        (self.atlas / PICTURES / name).write_bytes(picture.png)
+        size = f'width="{width}" height="{width * image.height // image.width}"'
         said = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in picture.sentences)
         return (
-            f'<figure class="setclr-still"><div><img src="{self.address}/{name}" alt="" width="{width}" '
-            f'height="{width * image.height // image.width}" loading="lazy"></div>'
+            f'<figure class="setclr-still"><div><img src="{self.address}/{PICTURES}/{name}" alt="" {size} '
+            f'loading="lazy"></div>'
             f'<figcaption style="max-width:{width}px">{said}</figcaption></figure>'
         )
 
@@ -92,9 +96,9 @@ class Shown:
         )
 
 
-def into(folder: str, address: str) -> None:
+def into(atlas: str, name: str, address: str) -> None:
     """From now on, what this kernel displays is made for the site."""
-    shown = Shown(Path(folder), address)
+    shown = Shown(Path(atlas), name, address)
     formatter = get_ipython().display_formatter.mimebundle_formatter
     ways: dict[type, Any] = {
         Panel: shown.panel,

@@ -45,7 +45,7 @@ def run(source: Path, folder: Path, atlas: Path) -> nbformat.NotebookNode:
     up = "../" * (len(name.parts) - 1)
     first = (
         f"import sys; sys.path.insert(0, {str(HERE)!r})\n"
-        f"import shown; shown.into({str(mine)!r}, {f'{up}{atlas.relative_to(folder)}/{name}'!r})\n"
+        f"import shown; shown.into({str(atlas)!r}, {str(name)!r}, {f'{up}{atlas.relative_to(folder)}'!r})\n"
         f"sys.path.pop(0)"
     )
     page.cells.insert(0, nbformat.v4.new_code_cell(first))

@@ -88,7 +88,7 @@ def test_an_atlas_is_written_with_every_file_it_names(made, tmp_path):
     found = made[2]
     found.write(tmp_path / "atlas" / "1")
     told = json.loads((tmp_path / "atlas" / "1" / atlas.TOLD).read_text())
-    assert told == json.loads(json.dumps(found.told))
+    assert told == json.loads(json.dumps(found.told)) | {"files": "./"}
     named = {state[file] for state in told["states"].values() for file in ("picture", "links")}
     assert named == {path.name for path in (tmp_path / "atlas" / "1").iterdir()} - {atlas.TOLD}
     assert "step" not in told["controls"][0]["label"] and told["plays"] is None
@@ -103,3 +103,13 @@ def test_what_plays_is_told_and_how_far_it_is():
     last = len(told["controls"][plays]["stops"]) - 1
     assert told["states"][f"{plays}:{last}"]["played"] == 1
     assert told["states"][""]["played"] == pytest.approx(panel.controls["rounds"].value / 30)
+
+
+def test_two_atlases_share_their_files(tmp_path):
+    for name in ("one", "two"):
+        explore.water().atlas().write(tmp_path / name, tmp_path / "pictures")
+    told = json.loads((tmp_path / "one" / atlas.TOLD).read_text())
+    assert [path.name for path in (tmp_path / "two").iterdir()] == [atlas.TOLD]
+    for state in told["states"].values():
+        for name in (state["picture"], state["links"]):
+            assert (tmp_path / "one" / told["files"] / name).exists()

@@ -10,8 +10,8 @@ const NEAREST = "Shown is the nearest combination of which this page has a pictu
 
 // Stands in for the kernel's side of panel.js: get, set, on, off, save_changes.
 class Model {
-  constructor(told, folder) {
-    Object.assign(this, { told, folder, listeners: new Set(), moved: null, remark: "", gesture: "" });
+  constructor(told, files) {
+    Object.assign(this, { told, files, listeners: new Set(), moved: null, remark: "", gesture: "" });
     this.start = told.controls.map((control) => control.start);
     this.at = [...this.start];
     this.keys = Object.keys(told.states).map((key) => ({ key, at: this.placed(key) }));
@@ -138,10 +138,10 @@ class Model {
       event,
       failed: false,
       links: [],
-      picture: this.folder + state.picture,
+      picture: this.files + state.picture,
       sentence: remark ? `${state.sentence} ${remark}` : state.sentence,
     };
-    fetched(this.folder + state.links).then((links) => Object.assign(shown, { links }));
+    fetched(this.files + state.links).then((links) => Object.assign(shown, { links }));
     return shown;
   }
 
@@ -149,7 +149,7 @@ class Model {
   near(moves) {
     for (const { key, at } of this.keys) {
       const kept = at.every((stop, c) => moves.includes(c) || stop === this.at[c] || stop === this.start[c]);
-      if (kept) new Image().src = this.folder + this.told.states[key].picture;
+      if (kept) new Image().src = this.files + this.told.states[key].picture;
     }
   }
 }
@@ -198,7 +198,8 @@ function control(model, c, parent) {
 // The element's picture becomes a panel that answers.
 async function alive(element, number) {
   const folder = element.dataset.atlas.replace(/\/?$/, "/");
-  const model = new Model(await (await fetch(`${folder}atlas.json`)).json(), folder);
+  const told = await (await fetch(`${folder}atlas.json`)).json();
+  const model = new Model(told, folder + told.files);
   const mine = `#panel-${number}=`;
   if (location.hash.startsWith(mine)) {
     const key = decodeURIComponent(location.hash.slice(mine.length));

@@ -76,8 +76,8 @@ class InvaSpread(SetLoss):
     The softmax runs over the images of one view. Where x is of that view, x itself is among them, so every
     other image has P(i|x) ≤ ½ and the complement keeps its digits.
 
-    The inner problem is the classification of a point among another view's images. `assignment`: P_v(· | x) in
-    every other view, divided by their number; rows sum to 1.
+    The inner problem is the classification of a point among another view's images. `assignment`: P_v(· | x)
+    in every other view, divided by their number; rows sum to 1.
 
     The value of the anchor (v, i): its own −log P_u(i|x_vi), the mean over the other views u, and what it
     takes of the other images' places, −Σ_j log(1 − P_v(i | x_vj)).

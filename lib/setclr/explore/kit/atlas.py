@@ -7,6 +7,7 @@ SIDE by SIDE, the first two controls together and the controls of each handle th
 import hashlib
 import io
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -21,30 +22,34 @@ from setclr.explore.kit.handles import Circle, Handle
 
 STOPS, TURNS, SIDE = 13, 25, 9
 TOLD = "atlas.json"
-QUALITY = 82  # of a WebP: letters stay clean, and a picture has some 20 KB
+QUALITY = 70  # of a WebP: letters stay clean, and a picture has some 25 KB
 
 Key = tuple[tuple[int, int], ...]  # which controls are not where they start, and at which of their stops
 
 
 @dataclass(frozen=True)
 class Atlas:
-    """What the page gets: `told` as atlas.json, and beside it the files of which it gives the names.
+    """What the page gets: `told` as atlas.json, with where the files lie of which it gives the names.
 
     `told` has the `size`; the `handles` with the numbers of the controls that each moves; the label of what
     is played and the number of its control; how many controls are `in_sight`; the `controls`: name, label,
     stops as the reader sees them, which of them it starts at, whether it slides; and the `states`, by
-    "control:stop,…" of what is not where it starts: picture, sentence, places of the handles (of those that are
-    elsewhere than at the start), how far it has been played, and a file with the links.
+    "control:stop,…" of what is not where it starts: picture, sentence, places of the handles (of those that
+    are elsewhere than at the start), how far it has been played, and a file with the links.
     """
 
     told: dict[str, Any]
     files: dict[str, bytes]
 
-    def write(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+    def write(self, folder: Path, files: Path | None = None) -> None:
+        """Into `folder`; the pictures and links into `files`, which several atlases may share, or beside."""
+        files = files or folder
+        for place in (folder, files):
+            place.mkdir(parents=True, exist_ok=True)
         for name, content in self.files.items():
-            (folder / name).write_bytes(content)
-        (folder / TOLD).write_text(json.dumps(self.told, ensure_ascii=False, separators=(",", ":")))
+            (files / name).write_bytes(content)
+        told = self.told | {"files": f"{os.path.relpath(files, folder)}/"}
+        (folder / TOLD).write_text(json.dumps(told, ensure_ascii=False, separators=(",", ":")))
 
 
 def stops_of(control: widgets.ValueWidget, most: int) -> list[Any]:
