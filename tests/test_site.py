@@ -26,7 +26,7 @@ pytestmark = pytest.mark.browser
 HANGS = 100  # seconds: nothing here is computed, so whatever takes longer hangs
 RUN = ["01", "06"]  # these two, where no site is given
 OURS = 400_000  # bytes before the first panel moves, theme and formulas apart
-THEIRS = re.compile("_static/(?!panel|questions|names|site)")  # theme and formulas
+THEIRS = re.compile("_static/(?!panel|questions|names|site)|searchindex")  # theme, formulas, search
 GIVEN = os.environ.get("SETCLR_SITE")
 
 
