@@ -214,7 +214,7 @@ def test_the_last_layer_begins_afresh_small_and_as_a_function_of_the_key():
 
 @pytest.mark.parametrize("name", ["supervised", "rotation", "infomax"])
 def test_training_lowers_the_loss(name, images):
-    losses = pretrain(replace(RECIPES[name], epochs=8), images=images).history.loss
+    losses = pretrain(replace(RECIPES[name], epochs=24), images=images).history.loss
     assert losses.iloc[-1] < losses.iloc[0] - 0.05
 
 

@@ -193,7 +193,7 @@ def test_setclr_loads_its_own(tmp_path, name, channels):
 
 
 def test_the_export_in_the_readme_is_loaded_as_it_says(tmp_path, monkeypatch, capsys):
-    page = (Path(__file__).resolve().parent.parent / "README.md").read_text()
+    page = (Path(__file__).resolve().parent.parent / "site/text/training.md").read_text()
     (example,) = (code for code in re.findall(r"```python\n(.*?)```", page, re.S) if "encoder.pt" in code)
     export(trained("resnet18-imagenet"), tmp_path / "encoder.pt")
     monkeypatch.chdir(tmp_path)

@@ -371,7 +371,7 @@ def test_bad_arguments_are_named(recipe, arguments, message):
 
 
 def test_the_call_in_the_readme_fits(monkeypatch):
-    page = (Path(__file__).resolve().parent.parent / "README.md").read_text()
+    page = (Path(__file__).resolve().parent.parent / "site/text/training.md").read_text()
     (example,) = (
         code for code in re.findall(r"```python\n(.*?)```", page, re.S) if "import transfer" in code
     )
