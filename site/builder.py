@@ -18,36 +18,37 @@ from functools import partial
 from pathlib import Path
 
 import nbformat
+from course import FOLDER, HERE, ROOT, chosen, every_notebook, name_of
 from shown import PICTURES
-from sources import HERE, NOTEBOOKS, ROOT, readable, run, texts
+from sources import readable, run, texts
 from sphinxcontrib.katex import katex_version
 
-WORK = ROOT / "build" / "site.work"
-RUN = WORK / "run"
+WORK, SITE = ROOT / "build" / "site.work", ROOT / "build" / "site"
 ALONE = "14_"  # measures how long losses take, so nothing else may run beside it
 
 
-def every_page() -> list[Path]:
-    return sorted(path for path in NOTEBOOKS.rglob("[0-9][0-9]_*.ipynb") if "checkpoint" not in str(path))
+def place(source: Path, work: Path) -> Path:
+    """Where a notebook lies after it has run."""
+    return work / "run" / source.relative_to(FOLDER)
+
+
+def latest(source: Path, work: Path, out: Path) -> Path:
+    """The notebook as it ran for this site; as it is stored, where it or what it runs changed since."""
+    ran, made_of = place(source, work), [source, *(ROOT / "lib").rglob("*.py"), HERE / "shown.py"]
+    if not ran.exists() or not (out / "atlas" / name_of(source)).exists():
+        return source
+    return ran if ran.stat().st_mtime > max(path.stat().st_mtime for path in made_of) else source
 
 
 def made(source: Path, work: Path, out: Path) -> str:
-    """Run a notebook into the sources, unless it is there already; returns what was done."""
-    name = source.relative_to(NOTEBOOKS)
-    kept, began = work / "run" / name, time.time()
-    atlas = out / "atlas" / name.with_suffix("")
-    if kept.exists() and atlas.exists() and kept.stat().st_mtime > newest(source):
-        return f"{name}: as it was"
+    """Run a notebook for the site, unless it has been; returns what was done."""
+    began, ran = time.time(), place(source, work)
+    if latest(source, work, out) == ran:
+        return f"{name_of(source)}: as it was"
     page = run(source, out, out / "atlas")
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(page, kept)
-    return f"{name}: {time.time() - began:.0f} s"
-
-
-def newest(source: Path) -> float:
-    """When the notebook, the library or what makes its page was changed last."""
-    files = [source, *(ROOT / "lib").rglob("*.py"), HERE / "shown.py"]
-    return max(path.stat().st_mtime for path in files)
+    ran.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(page, ran)
+    return f"{name_of(source)}: {time.time() - began:.0f} s"
 
 
 def from_npm(package: str, target: Path) -> Path:
@@ -84,12 +85,9 @@ def sweep(run: Path, atlas: Path) -> None:
             path.unlink()
 
 
-def build(chosen: list[str], jobs: int, work: Path, out: Path) -> None:
-    pages = every_page()
-    wanted = [p for p in pages if str(p.relative_to(NOTEBOOKS)).startswith(tuple(chosen or [""]))]
-    wanted = [p for p in wanted if p.parent.name != "solutions"]
-    if not wanted:
-        sys.exit(f"no page begins with {' or '.join(chosen)}; pages are named like 01 or careful/07")
+def build(prefixes: list[str], jobs: int, work: Path, out: Path) -> None:
+    pages = every_notebook()
+    wanted = chosen(prefixes, [page for page in pages if page.parent.name != "solutions"])
     letters(work / "npm", work / "static" / "katex")
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
     alone = [p for p in wanted if p.name.startswith(ALONE)]
@@ -103,13 +101,11 @@ def build(chosen: list[str], jobs: int, work: Path, out: Path) -> None:
 
     source = work / "source"
     shutil.rmtree(source, ignore_errors=True)
-    texts(source, work / "run" / pages[0].name)
+    texts(source, latest(pages[0], work, out))
     for page in pages:
-        name = page.relative_to(NOTEBOOKS)
-        ran = work / "run" / name
-        target = source / name
+        target = source / page.relative_to(FOLDER)
         target.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(readable(nbformat.read(ran if ran.exists() else page, as_version=4)), target)
+        nbformat.write(readable(nbformat.read(latest(page, work, out), as_version=4)), target)
     sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", str(jobs), "-c", HERE]
     found = {"SETCLR_STATIC": str(work / "static"), "PYTHONPATH": str(HERE)}
     subprocess.run([*sphinx, "-d", work / "doctrees", source, out], check=True, env=os.environ | found)
@@ -121,7 +117,7 @@ def main() -> None:
     parser.add_argument("pages", nargs="*")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="notebooks at once")
     parser.add_argument("--work", type=Path, default=WORK)
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "site")
+    parser.add_argument("--out", type=Path, default=SITE)
     given = parser.parse_args()
     build(given.pages, given.jobs, given.work.resolve(), given.out.resolve())
 

@@ -33,20 +33,16 @@ default_role = "py:obj"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"show-inheritance": False}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 toc_object_entries_show_parents = "hide"
 
 nb_execution_mode = "off"
-nb_merge_streams = True
 nb_code_prompt_show = "Show the code"
 nb_code_prompt_hide = "Hide the code"
-myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 myst_heading_slug_func = "sources.as_in_jupyter"
-myst_dmath_double_inline = True
-suppress_warnings = ["myst.header", "mystnb.unknown_mime_type"]
 
 katex_css_path = "katex/katex.min.css"
 katex_options = "throwOnError: false, strict: 'ignore'"

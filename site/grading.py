@@ -3,7 +3,7 @@
 For each page it writes build/grading/PAGE: `page.ipynb`, from which `otter assign` makes `student/`, what is
 handed out, and `autograder/` with the archive by which `otter run` grades what comes back. The exercises are
 the page's, the answers of the master those of its solutions, and what is right is what `setclr.teach.check`
-says.
+says; otter refuses a master whose own answers are not.
 """
 
 import re
@@ -13,15 +13,15 @@ import sys
 from pathlib import Path
 
 import nbformat
-from builder import every_page
+from course import FOLDER, ROOT, chosen, notebooks
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
-from sources import NOTEBOOKS, ROOT, within
+from sources import within
 
 OUT = ROOT / "build" / "grading"
 CONFIG = """# ASSIGNMENT CONFIG
 requirements: false
 export_cell: false
-run_tests: false
+run_tests: true
 generate:
     show_stdout: true
 """
@@ -49,7 +49,10 @@ def solutions(page: nbformat.NotebookNode) -> tuple[str, dict[str, str]]:
         else:
             code.append(cell.source)
             if name := re.search(r'check\("([\d.]+)", answer\)', cell.source):
-                found[name.group(1)] = re.sub(r"(?m)^.*check\(.*\n?", "", "\n".join(code)).strip()
+                text = re.sub(r"(?m)^.*check\(.*\n?", "", "\n".join(code)).strip()
+                found[name.group(1)] = text.replace(
+                    "../../data", str(ROOT / "data")
+                )  # otter runs it elsewhere
     return setup, found
 
 
@@ -77,7 +80,7 @@ def question(name: str, text: str, solution: str) -> list[nbformat.NotebookNode]
 def master(page: Path) -> nbformat.NotebookNode:
     """The notebook from which otter makes all others."""
     asked = tasks(nbformat.read(page, as_version=4))
-    setup, solved = solutions(nbformat.read(NOTEBOOKS / "solutions" / page.name, as_version=4))
+    setup, solved = solutions(nbformat.read(FOLDER / "solutions" / page.name, as_version=4))
     if asked.keys() != solved.keys():
         raise ValueError(f"{page.name} asks {sorted(asked)}, and its solutions have {sorted(solved)}")
     cells = [new_raw_cell(CONFIG), new_markdown_cell(f"# Exercises of {page.stem}"), new_code_cell(setup)]
@@ -98,11 +101,8 @@ def assign(page: Path, target: Path) -> None:
         sys.exit(f"otter could not make the assignment of {page.name}:\n{made.stderr}")
 
 
-def main(*chosen: str) -> None:
-    pages = [page for page in every_page() if page.parent == NOTEBOOKS and page.name.startswith(chosen or "")]
-    if not pages:
-        sys.exit(f"no page begins with {' or '.join(chosen)}")
-    for page in pages:
+def main(*prefixes: str) -> None:
+    for page in chosen(prefixes, notebooks()):
         assign(page, OUT / page.stem)
         print(OUT / page.stem)
 

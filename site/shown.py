@@ -34,7 +34,7 @@ class Shown:
         self.panels: dict[tuple, str] = {}  # what is shown twice is made once
 
     def panel(self, panel: Panel) -> str:
-        key = (id(panel), *panel.values.items())
+        key = (panel, *panel.values.items())
         if key not in self.panels:
             name = f"{self.name}/{len(self.panels) + 1}"
             atlas = panel.atlas()

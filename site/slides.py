@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 
 import nbformat
-from builder import RUN, WORK, every_page, from_npm
+from builder import SITE, WORK, from_npm, latest
+from course import HERE, ROOT, chosen, notebooks
 from nbconvert import SlidesExporter
 from nbformat.v4 import new_markdown_cell, new_notebook
-from sources import HERE, NOTEBOOKS, ROOT, SHOWN, within
+from sources import SHOWN, within
 from sphinxcontrib.katex import katex_version
 
 from setclr.explore.kit.front import FOLDER as KIT
@@ -90,31 +91,23 @@ def beside(target: Path) -> None:
     shutil.copytree(katex / "fonts", target / "katex" / "fonts")
     for name in ("katex.min.css", "katex.min.js", "contrib/auto-render.min.js"):
         shutil.copy(katex / name, target / "katex")
-    for path in (*HERE.glob("static/*"), KIT / "panel.js", KIT / "panel.css"):
+    for path in (HERE / "deck" / "deck.css", *HERE.glob("static/*"), KIT / "panel.js", KIT / "panel.css"):
         shutil.copy(path, target)
 
 
-def write(pages: list[Path], out: Path, run: Path = RUN) -> None:
-    """A deck of each of these pages, and what they load, into `out`; pages that lie in `run` are alive."""
+def write(pages: list[Path], out: Path, work: Path = WORK) -> None:
+    """A deck of each of these pages, and what they load, into `out`; pages that ran in `work` are alive."""
     shutil.rmtree(out, ignore_errors=True)
     beside(out / "beside")
     exporter = SlidesExporter(template_name="deck", extra_template_basedirs=[str(HERE)])
     exporter.reveal_url_prefix, exporter.reveal_theme = "beside/reveal", "white"
     for page in pages:
-        ran = run / page.name
-        notebook = deck(nbformat.read(ran if ran.exists() else page, as_version=4))
+        notebook = deck(nbformat.read(latest(page, work, SITE), as_version=4))
         notebook.metadata["title"] = page.stem
         text, _ = exporter.from_notebook_node(notebook)
         (out / f"{page.stem}.html").write_text(text.replace('="atlas/', '="../site/atlas/'))
         print(out / f"{page.stem}.html")
 
 
-def main(*chosen: str) -> None:
-    pages = [page for page in every_page() if page.parent == NOTEBOOKS and page.name.startswith(chosen or "")]
-    if not pages:
-        sys.exit(f"no page begins with {' or '.join(chosen)}")
-    write(pages, OUT)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    write(chosen(sys.argv[1:], notebooks()), OUT)

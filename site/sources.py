@@ -6,15 +6,12 @@ import shutil
 from pathlib import Path
 
 import nbformat
+from course import FOLDER, HANGS, HERE, ROOT, name_of
 from nbclient import NotebookClient
 
 from setclr import reports
 from setclr.teach.cards import CARDS
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-NOTEBOOKS = ROOT / "notebooks"
-HANGS = 1800  # seconds: a cell that takes longer hangs
 SHOWN = re.compile(r'class="setclr-(panel|prediction|still)"')
 PACKAGES = {
     "losses": "Losses",
@@ -35,17 +32,17 @@ def run(source: Path, folder: Path, atlas: Path) -> nbformat.NotebookNode:
     """The notebook after it has run in full, with panels, questions and exercises as the site has them.
 
     `folder` is what the site's pages lie in, `atlas` what the atlases of all pages lie in; both as they will
-    be found from the page. Raises RuntimeError where a cell fails.
+    be found from the page. Raises CellExecutionError where a cell fails, RuntimeError where showing it does.
     """
     page = nbformat.read(source, as_version=4)
-    name = source.relative_to(NOTEBOOKS).with_suffix("")
+    name = name_of(source)
     mine = atlas / name
     shutil.rmtree(mine, ignore_errors=True)
     mine.mkdir(parents=True)
-    up = "../" * (len(name.parts) - 1)
+    up = "../" * name.count("/")
     first = (
         f"import sys; sys.path.insert(0, {str(HERE)!r})\n"
-        f"import shown; shown.into({str(atlas)!r}, {str(name)!r}, {f'{up}{atlas.relative_to(folder)}'!r})\n"
+        f"import shown; shown.into({str(atlas)!r}, {name!r}, {f'{up}{atlas.relative_to(folder)}'!r})\n"
         f"sys.path.pop(0)"
     )
     page.cells.insert(0, nbformat.v4.new_code_cell(first))
@@ -117,9 +114,9 @@ def as_in_jupyter(title: str) -> str:
 
 
 def first_panel(page: Path) -> str:
-    """The element of the first panel of a page that was run, or a still picture."""
-    shown = nbformat.read(page, as_version=4).cells if page.exists() else []
-    for output in [output for cell in shown for output in cell.get("outputs", [])]:
+    """The element of the first panel of a page that was run; of one as it is stored, a still picture."""
+    cells = nbformat.read(page, as_version=4).cells
+    for output in [output for cell in cells for output in cell.get("outputs", [])]:
         if found := re.search(
             r'<div class="setclr-panel".*?</div>', output.get("data", {}).get("text/html", "")
         ):
@@ -131,9 +128,9 @@ def texts(target: Path, first: Path) -> None:
     """Everything that is no notebook: written by hand, or made of the library. The first panel of the page
     `first` stands on the first page of all."""
     shutil.copytree(HERE / "text", target, dirs_exist_ok=True)
-    for path in NOTEBOOKS.glob("*.md"):
+    for path in FOLDER.glob("*.md"):
         (target / path.name).write_text(within(path.read_text()))
-    shutil.copytree(NOTEBOOKS / "pictures", target / "pictures", dirs_exist_ok=True)
+    shutil.copytree(FOLDER / "pictures", target / "pictures", dirs_exist_ok=True)
     teaching = (ROOT / "TEACHING.md").read_text().replace("](notebooks/", "](")
     (target / "teaching.md").write_text(teaching.replace("](README.md)", "](course.md)"))
     (target / "api").mkdir(exist_ok=True)

@@ -13,6 +13,7 @@ import copy
 import html
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
@@ -42,6 +43,14 @@ def every_notebook() -> list[Path]:
 def name_of(path: Path) -> str:
     """A notebook's path in its folder, without the ending: "careful/07_support_vectors"."""
     return str(path.relative_to(FOLDER).with_suffix(""))
+
+
+def chosen(prefixes: Iterable[str], pages: list[Path]) -> list[Path]:
+    """Those of the pages whose names begin so, or all. Ends the program where there is none."""
+    found = [page for page in pages if name_of(page).startswith(tuple(prefixes) or "")]
+    if not found:
+        sys.exit(f"no notebook begins with {' or '.join(prefixes)}")
+    return found
 
 
 def run(source: Path, target: Path, parameters: dict | None = None, folder: Path = FOLDER):
@@ -117,10 +126,7 @@ def _folded(cell):
 
 def build(prefixes: tuple[str, ...] = (), save: bool = False) -> None:
     """Run the notebooks whose names begin so, or all."""
-    chosen = [source for source in every_notebook() if name_of(source).startswith(prefixes or "")]
-    if not chosen:
-        sys.exit(f"no notebook begins with {' or '.join(prefixes)}")
-    for source in chosen:
+    for source in chosen(prefixes, every_notebook()):
         target = BUILD / source.relative_to(FOLDER)
         ran = run(source, target, folder=source.parent)
         if hidden_errors(ran):

@@ -1,7 +1,6 @@
 """Decks of slides: what a page gives to its deck, and that a deck opens with nothing from elsewhere."""
 
 import functools
-import http.server
 import re
 import sys
 import threading
@@ -11,6 +10,7 @@ import pytest
 from notebook_tools import HERE, notebooks
 from playwright.sync_api import expect, sync_playwright
 from test_browser import CHROMIUM, FLAGS
+from test_site import Server, Silent
 
 sys.path.insert(0, str(HERE.parent / "site"))
 import slides
@@ -34,8 +34,7 @@ def test_a_deck_has_every_picture_and_question_of_its_page(page):
 @pytest.mark.browser
 def test_a_deck_opens_and_goes_on(tmp_path):
     slides.write([page for page in notebooks() if page.name.startswith("01")], tmp_path, tmp_path)
-    serve = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve)
+    server = Server(("127.0.0.1", 0), functools.partial(Silent, directory=tmp_path))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address, wrong = f"http://127.0.0.1:{server.server_port}", []
     with sync_playwright() as playwright:
