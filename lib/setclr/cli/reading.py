@@ -17,8 +17,10 @@ with extra("train"):
     import tyro
 
     from setclr.cli import commands
+    from setclr.cli.graphs import graphs
 
 NAMES = ("recipes", "data", "pretrain", "campaign", "search", "evaluate", "embed", "export", "results")
+COMMANDS: dict[str, Callable] = {name: getattr(commands, name) for name in NAMES} | {"graphs": graphs}
 
 
 def command(words: list[str]) -> Callable[[], None]:
@@ -27,11 +29,11 @@ def command(words: list[str]) -> Callable[[], None]:
     Raises ValueError where they cannot be read; SystemExit after the help has been printed.
     """
     name, *rest = words
-    if name not in NAMES:
+    if name not in COMMANDS:
         from setclr.checks import choice
 
-        choice("command", name, NAMES, "setclr --help lists them")
-    function = getattr(commands, name)
+        choice("command", name, COMMANDS, "setclr --help lists them")
+    function = COMMANDS[name]
     parameters = dict(inspect.signature(function).parameters)
     given = {}
     if parameters.pop("typed", None):

@@ -1,0 +1,41 @@
+"""How well graphs are told apart by what an encoder knows of them: a support-vector machine, ten folds."""
+
+import numpy as np
+from torch import Tensor
+
+from setclr.checks import integer
+from setclr.extras import extra
+
+with extra("train"):
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+    from sklearn.svm import SVC
+
+PENALTIES = tuple(10.0**k for k in range(-3, 4))
+
+
+def svm_accuracy(features: Tensor, labels: Tensor, seed: int = 0, folds: int = 10) -> float:
+    """Mean accuracy in per cent over the folds of features (N, D) with labels (N,), as GraphCL measures.
+
+    For each fold an SVM with a Gaussian kernel is fitted to the others, its C chosen among PENALTIES by
+    five folds inside them. Folds keep the classes' shares and are shuffled by `seed`; GraphCL draws them
+    anew at every call. The features are taken as they are, neither scaled nor normed, as GraphCL takes
+    them.
+
+    Raises ValueError where a class has fewer graphs than there are folds, or a feature is NaN or inf.
+    Cost: 35 fits for each fold, each O(N²·D) or more.
+    """
+    integer("seed", seed, least=0, most=2**32 - 1)
+    x, y = features.detach().cpu().double().numpy(), labels.cpu().numpy()
+    if x.ndim != 2 or len(x) != len(y):
+        raise ValueError(f"features must be (N, D) with a label each, got {x.shape} and {len(y)} labels")
+    if not np.isfinite(x).all():
+        raise ValueError("features must be finite, got NaN or inf; look for a diverged training")
+    smallest = int(np.unique(y, return_counts=True)[1].min())
+    integer("folds", folds, least=2, most=smallest, hint=f"the smallest class has {smallest} graphs")
+    if len(np.unique(y)) < 2:
+        raise ValueError(f"labels must be of at least 2 classes, got {len(np.unique(y))}")
+    found = []
+    for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y):
+        chosen = GridSearchCV(SVC(), {"C": PENALTIES}, cv=5).fit(x[train], y[train])
+        found.append(chosen.score(x[test], y[test]))
+    return 100 * float(np.mean(found))

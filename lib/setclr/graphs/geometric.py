@@ -1,0 +1,15 @@
+"""What is taken from PyTorch Geometric, imported once, without the notices of its first import."""
+
+import warnings
+
+from setclr.extras import extra
+
+with extra("graphs"), warnings.catch_warnings():
+    warnings.simplefilter("ignore", FutureWarning)  # it still says torch.jit.script, which torch is leaving
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from torch_geometric.data import Batch, Data
+    from torch_geometric.datasets import TUDataset
+    from torch_geometric.nn import GINConv, global_add_pool
+    from torch_geometric.utils import subgraph
+
+__all__ = ["Batch", "Data", "GINConv", "TUDataset", "global_add_pool", "subgraph"]

@@ -1,0 +1,150 @@
+"""Sets of labelled graphs: MUTAG comes with the package, the others of table 4 by PyTorch Geometric."""
+
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from setclr.checks import choice
+from setclr.data.downloads import downloading
+from setclr.graphs.geometric import Batch, Data, TUDataset
+
+# Our names, and those of the TU collection (Morris et al. 2020).
+GRAPH_SETS = {
+    "mutag": "MUTAG",
+    "proteins": "PROTEINS",
+    "dd": "DD",
+    "reddit-binary": "REDDIT-BINARY",
+    "reddit-m5k": "REDDIT-MULTI-5K",
+    "imdb-binary": "IMDB-BINARY",
+}
+ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
+BONDS = ("aromatic", "single", "double", "triple")
+ERRORS = (OSError, EOFError, RuntimeError, ValueError)  # of a download and of what it unpacks
+
+
+class GraphSet:
+    """Labelled graphs, each a `torch_geometric.data.Data` with x (n, F) and edge_index (2, m); y is optional.
+
+    Both directions of an edge are in edge_index, as PyTorch Geometric has undirected ones. A graph without
+    edges is one like others: its nodes hear of nobody.
+
+    Raises ValueError, naming the graph, where there are no graphs, where one has no nodes, other features
+    than the first, values that are not finite, or edges to nodes that it has not.
+    """
+
+    def __init__(self, graphs: Sequence[Data], name: str = "graphs"):
+        if not len(graphs):
+            raise ValueError("graphs must be at least one, got none; add some")
+        for i, graph in enumerate(graphs):
+            check_graph(f"graphs[{i}]", graph, None if i == 0 else graphs[0].x.shape[1])
+        self.graphs, self.name = tuple(graphs), name
+        labels = [graph.y for graph in self.graphs]
+        has = [label is not None for label in labels]
+        if any(has) and not all(has):
+            raise ValueError(f"graphs must all have a label y, or none; graphs[{has.index(False)}] has none")
+        known = torch.cat([y.view(-1) for y in labels]) if all(has) else torch.zeros(len(self))
+        self.labels = known.long()
+        if len(self.labels) != len(self):
+            raise ValueError(f"graphs must have one label each, got {len(self.labels)} for {len(self)}")
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    @property
+    def features(self) -> int:
+        """F: numbers that each node has."""
+        return self.graphs[0].x.shape[1]
+
+    def batch(self, indices: Tensor | Sequence[int]) -> Batch:
+        """These graphs as one: nodes one after the other, `batch` (n,) the graph of each."""
+        return Batch.from_data_list([plain(self.graphs[int(i)]) for i in indices])
+
+    def __repr__(self) -> str:
+        nodes = [graph.num_nodes for graph in self.graphs]
+        return (
+            f"GraphSet({self.name}: {len(self)} graphs of {min(nodes)} to {max(nodes)} nodes, "
+            f"{self.features} numbers a node, {len(self.labels.unique())} classes)"
+        )
+
+
+def plain(graph: Data) -> Data:
+    """The graph's nodes and edges, and nothing else that somebody may have hung on them."""
+    return Data(x=graph.x, edge_index=graph.edge_index, num_nodes=graph.num_nodes)
+
+
+def check_graph(name: str, graph: Data, features: int | None) -> None:
+    """Raises ValueError, naming the graph, where it is not as `GraphSet` says."""
+    x, edges = getattr(graph, "x", None), getattr(graph, "edge_index", None)
+    if not isinstance(x, Tensor) or x.ndim != 2 or not x.is_floating_point() or not x.numel():
+        got = f"{tuple(x.shape)} {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
+        hint = "torch.ones(n, 1) where nodes have no attributes"
+        raise ValueError(f"{name}.x must be a floating tensor (n, F) with n, F > 0, got {got}; {hint}")
+    if not x.isfinite().all():
+        raise ValueError(f"{name}.x must be finite, got NaN or inf; look at how it was made")
+    if features not in (None, x.shape[1]):
+        raise ValueError(f"{name}.x must be (n, {features}), as that of the first, got {tuple(x.shape)}")
+    if not isinstance(edges, Tensor) or edges.ndim != 2 or len(edges) != 2 or edges.dtype != torch.long:
+        hint = "torch.empty(2, 0, dtype=torch.long) where there are no edges"
+        got = f"{tuple(edges.shape)} {edges.dtype}" if isinstance(edges, Tensor) else type(edges).__name__
+        raise ValueError(f"{name}.edge_index must be an int64 tensor (2, m), got {got}; {hint}")
+    if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < len(x):
+        got = f"{int(edges.min())} to {int(edges.max())}"
+        raise ValueError(f"{name}.edge_index must be 0 to {len(x) - 1}, the nodes it has, got {got}")
+
+
+class Molecule(NamedTuple):
+    """A molecule without its hydrogens: atoms (n,) index ATOMS, bonds (2, m), each once, kinds (m,) BONDS."""
+
+    atoms: np.ndarray
+    bonds: np.ndarray
+    kinds: np.ndarray
+    mutagenic: bool
+
+
+def molecules() -> list[Molecule]:
+    """The 188 nitro compounds of MUTAG (Debnath et al. 1991), by the files of the TU collection."""
+    with (files("setclr.graphs") / "mutag.npz").open("rb") as file, np.load(file) as kept:
+        stored = {name: kept[name] for name in kept.files}
+    found, starts = [], np.searchsorted(stored["molecule"], np.arange(len(stored["mutagenic"]) + 1))
+    bonds = stored["bonds"].astype(np.int64)
+    for first, end, mutagenic in zip(starts[:-1], starts[1:], stored["mutagenic"]):
+        own = (bonds[0] >= first) & (bonds[0] < end)
+        atoms = stored["atoms"][first:end].astype(np.int64)
+        found.append(Molecule(atoms, bonds[:, own] - first, stored["kinds"][own], bool(mutagenic)))
+    return found
+
+
+def graph_of(molecule: Molecule) -> Data:
+    """x (n, 7) says which atom a node is. Kinds of bonds are left out, as GraphCL leaves them out."""
+    both = np.concatenate([molecule.bonds, molecule.bonds[::-1]], axis=1)
+    x = one_hot(torch.from_numpy(molecule.atoms), len(ATOMS)).float()
+    return Data(x=x, edge_index=torch.from_numpy(both), y=torch.tensor([int(molecule.mutagenic)]))
+
+
+def load_graphs(name: str, root: str | Path = "data") -> GraphSet:
+    """The set of that name, a key of GRAPH_SETS, with a node's kind as its features, or a 1 where it has
+    none.
+
+    "mutag" needs no download. The others lie as text files under `root`/tudataset/NAME/raw and are downloaded
+    if they do not. Raises ValueError for another name; ConnectionError where a set can be neither found nor
+    downloaded, with the remedy.
+    """
+    original = GRAPH_SETS[choice("name", name, GRAPH_SETS)]
+    if name == "mutag":
+        return GraphSet([graph_of(molecule) for molecule in molecules()], name)
+    folder = Path(root) / "tudataset"
+    where = folder / original / "raw"
+    remedy = f"put {original}_A.txt and its other files into {where}; 'mutag' needs no download"
+    with downloading(f"{name} is not under {folder}, or damaged,", remedy, ERRORS):
+        found = TUDataset(str(folder), original)
+        graphs = [found[i] for i in range(len(found))]
+    for graph in graphs:
+        if graph.x is None:
+            graph.x = torch.ones(graph.num_nodes, 1)
+    return GraphSet(graphs, name)

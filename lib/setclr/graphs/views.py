@@ -1,0 +1,159 @@
+"""GraphCL's four augmentations of graphs (You et al. 2020, table 1), each a pure function of a batch.
+
+All graphs of a batch are changed at once. `chosen` (B,) says which of them; the others stay as they are. What
+is random comes from `generator`, or from torch's global one. Cost: O(nodes + edges), sorting included, and
+for walks O(steps · B).
+"""
+
+import torch
+from torch import Tensor
+
+from setclr.checks import choice, number
+from setclr.graphs.geometric import Batch, subgraph
+
+AUGMENTATIONS = ("drop", "rewire", "mask", "walk")
+VIEWS = ("same", *AUGMENTATIONS, "any")
+STEPS = 10  # of a walk, for every node that it looks for
+
+
+def graph_view(
+    graphs: Batch, view: str = "any", ratio: float = 0.2, generator: torch.Generator | None = None
+) -> Batch:
+    """A view of every graph: "drop", "rewire", "mask", "walk" as the functions below do, "same" the graph
+    itself, "any" for each graph one of the four. Raises ValueError for another name or ratio."""
+    choice("view", view, VIEWS)
+    if view == "same":
+        return graphs
+    which = AUGMENTATIONS.index(view) if view != "any" else None
+    B = graphs.num_graphs
+    drawn = torch.randint(len(AUGMENTATIONS), (B,), generator=generator)
+    drawn = drawn.to(graphs.x.device) if which is None else torch.full((B,), which, device=graphs.x.device)
+    for i, change in enumerate((drop_nodes, rewire_edges, mask_nodes, keep_walk)):
+        if bool((drawn == i).any()):
+            graphs = change(graphs, ratio, generator, drawn == i)
+    return graphs
+
+
+def drop_nodes(
+    graphs: Batch, ratio: float = 0.2,
+    generator: torch.Generator | None = None, chosen: Tensor | None = None,
+) -> Batch:  # fmt: skip
+    """Without a share of `ratio` of each graph's nodes, rounded down, and without their edges. One stays."""
+    number("ratio", ratio, least=0, most=1)
+    of = graphs.batch
+    nodes = of.bincount(minlength=graphs.num_graphs)
+    lost = (nodes * ratio).floor().long().minimum(nodes - 1) * _chosen(graphs, chosen)
+    return _kept(graphs, _rank(of, generator) >= lost[of])
+
+
+def mask_nodes(
+    graphs: Batch, ratio: float = 0.2,
+    generator: torch.Generator | None = None, chosen: Tensor | None = None,
+) -> Batch:  # fmt: skip
+    """The attributes of a share of `ratio` of each graph's nodes, rounded down, are noise of mean and
+    deviation 0.5, as in the authors' program."""
+    number("ratio", ratio, least=0, most=1)
+    of = graphs.batch
+    count = (of.bincount(minlength=graphs.num_graphs) * ratio).floor().long() * _chosen(graphs, chosen)
+    masked = _rank(of, generator) < count[of]
+    noise = 0.5 + 0.5 * torch.randn(graphs.x.shape, generator=generator).to(graphs.x)
+    return _batch(graphs, torch.where(masked[:, None], noise, graphs.x), graphs.edge_index, of)
+
+
+def rewire_edges(
+    graphs: Batch, ratio: float = 0.2,
+    generator: torch.Generator | None = None, chosen: Tensor | None = None,
+) -> Batch:  # fmt: skip
+    """A share of `ratio` of each graph's edges, rounded down, is removed, and as many pairs of its nodes,
+    drawn at random, are joined. A drawn pair that is an edge already, or was drawn before, adds nothing.
+
+    An edge is taken with its other direction, which `edge_index` must hold, too.
+    """
+    number("ratio", ratio, least=0, most=1)
+    of, n = graphs.batch, len(graphs.x)
+    a, b = graphs.edge_index
+    once = torch.unique(torch.minimum(a, b) * n + torch.maximum(a, b))
+    own = of[once // n]
+    count = (own.bincount(minlength=graphs.num_graphs) * ratio).floor().long() * _chosen(graphs, chosen)
+    stay = once[_rank(own, generator) >= count[own]]
+    nodes = of.bincount(minlength=graphs.num_graphs)
+    asked = torch.arange(len(nodes), device=of.device).repeat_interleave(count * (nodes > 1))
+    u, v = torch.rand(2, len(asked), generator=generator, dtype=torch.float64).to(of.device)
+    u = (u * nodes[asked]).long()
+    v = (u + 1 + (v * (nodes[asked] - 1)).long()) % nodes[asked]  # another node than u
+    first = (nodes.cumsum(0) - nodes)[asked]
+    new = (first + torch.minimum(u, v)) * n + first + torch.maximum(u, v)
+    pairs = torch.unique(torch.cat([stay, new[~torch.isin(new, once)]]))
+    pairs = torch.stack([pairs // n, pairs % n])
+    loops = pairs[0] == pairs[1]
+    return _batch(graphs, graphs.x, torch.cat([pairs, pairs.flip(0)[:, ~loops]], dim=1), of)
+
+
+def keep_walk(
+    graphs: Batch, ratio: float = 0.2,
+    generator: torch.Generator | None = None, chosen: Tensor | None = None,
+) -> Batch:  # fmt: skip
+    """The part of each graph that a random walk sees before it has seen a share of `ratio` of the nodes,
+    rounded up, with all edges inside it. The walk begins at a random node, and gives up after ten steps for
+    each node it looks for: at a node without neighbours it sees that one alone.
+
+    The authors' program keeps this share, too; it takes neighbours of the first node only.
+    """
+    number("ratio", ratio, least=0, most=1)
+    of, B = graphs.batch, graphs.num_graphs
+    nodes = of.bincount(minlength=B)
+    wanted = (nodes * ratio).ceil().long().clamp(min=1)
+    source, target = graphs.edge_index[:, graphs.edge_index[0].argsort(stable=True)]
+    degree = source.bincount(minlength=len(of))
+    first = degree.cumsum(0) - degree
+    place = nodes.cumsum(0) - nodes + (_uniform(B, generator, of.device) * nodes).long()
+    seen, count = torch.zeros(len(of), dtype=torch.bool, device=of.device), torch.ones_like(nodes)
+    seen[place] = True
+    for _ in range(STEPS * int(wanted.max())):
+        going = (count < wanted) & (degree[place] > 0)
+        if not bool(going.any()):
+            break
+        step = first[place] + (_uniform(B, generator, of.device) * degree[place]).long()
+        place = torch.where(going, target[step.clamp(max=len(target) - 1)], place)
+        count += ~seen[place]
+        seen[place] = True
+    return _kept(graphs, seen | ~_chosen(graphs, chosen)[of])
+
+
+def _chosen(graphs: Batch, chosen: Tensor | None) -> Tensor:
+    """Which graphs are changed, (B,) bool."""
+    if chosen is None:
+        return torch.ones(graphs.num_graphs, dtype=torch.bool, device=graphs.x.device)
+    if chosen.shape != (graphs.num_graphs,) or chosen.dtype != torch.bool:
+        got = f"{tuple(chosen.shape)} {chosen.dtype}"
+        raise ValueError(f"chosen must be a bool for each of {graphs.num_graphs} graphs, got {got}")
+    return chosen
+
+
+def _uniform(n: int, generator: torch.Generator | None, device: torch.device) -> Tensor:
+    return torch.rand(n, generator=generator, dtype=torch.float64).to(device)  # times n it is below n
+
+
+def _rank(of: Tensor, generator: torch.Generator | None) -> Tensor:
+    """A random order within each graph: the place of each entry among those of its graph, from 0. `of` (n,)
+    says whose each is."""
+    keys = _uniform(len(of), generator, of.device)
+    order = keys.argsort()
+    order = order[of[order].argsort(stable=True)]
+    counts = of.bincount()
+    starts = (counts.cumsum(0) - counts)[of[order]]
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(len(of), device=of.device) - starts
+    return rank
+
+
+def _kept(graphs: Batch, nodes: Tensor) -> Batch:
+    """The graphs without the other nodes and their edges."""
+    edges, _ = subgraph(nodes, graphs.edge_index, relabel_nodes=True, num_nodes=len(nodes))
+    return _batch(graphs, graphs.x[nodes], edges, graphs.batch[nodes])
+
+
+def _batch(graphs: Batch, x: Tensor, edges: Tensor, of: Tensor) -> Batch:
+    counts = of.bincount(minlength=graphs.num_graphs)
+    ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    return Batch(x=x, edge_index=edges, batch=of, ptr=ptr)

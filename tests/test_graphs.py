@@ -1,0 +1,381 @@
+"""Graphs: sets, views, encoder, SVM, training and records, against outside programs and by their laws."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.svm import SVC
+from torch_geometric.data import Batch, Data
+from torch_geometric.utils import is_undirected, to_dense_adj
+
+from setclr import graphs
+from setclr.cli import main
+from setclr.graphs import evaluation, recording
+from setclr.graphs.views import AUGMENTATIONS, VIEWS
+from setclr.training.seeding import seeded
+
+SEEDS = st.integers(0, 2**31)
+RATIOS = st.floats(0, 1)
+
+
+def random_graph(nodes: int, density: float, seed: int, features: int = 3) -> Data:
+    generator = seeded(seed)
+    there = torch.rand(nodes, nodes, generator=generator) < density
+    edges = (there.triu(1) | there.triu(1).T).nonzero().T.contiguous()
+    return Data(x=torch.randn(nodes, features, generator=generator), edge_index=edges, num_nodes=nodes)
+
+
+@st.composite
+def batches(draw) -> Batch:
+    """Some of one node, some without edges."""
+    sizes = draw(st.lists(st.integers(1, 12), min_size=1, max_size=5))
+    density, seed = draw(st.floats(0, 1)), draw(SEEDS)
+    made = [random_graph(n, density, seed + i) for i, n in enumerate(sizes)]
+    return graphs.GraphSet(made).batch(range(len(made)))
+
+
+def sizes(batch: Batch) -> torch.Tensor:
+    return batch.batch.bincount(minlength=batch.num_graphs)
+
+
+def edges_of(batch: Batch) -> set[tuple[int, int]]:
+    return set(map(tuple, batch.edge_index.T.tolist()))
+
+
+def is_whole(batch: Batch) -> None:
+    """What every view keeps: order of graphs, edges inside a graph and in both directions, once each."""
+    assert (batch.batch.diff() >= 0).all() and batch.ptr.tolist() == [0, *sizes(batch).cumsum(0).tolist()]
+    a, b = batch.edge_index
+    assert (batch.batch[a] == batch.batch[b]).all()
+    assert len(edges_of(batch)) == len(a)
+    assert is_undirected(batch.edge_index, num_nodes=len(batch.x))
+
+
+@settings(deadline=None, max_examples=60)
+@given(batches(), RATIOS, SEEDS, st.sampled_from(VIEWS))
+def test_views_keep_graphs_whole_and_the_batch_as_it_was(batch, ratio, seed, name):
+    before = batch.clone()
+    view = graphs.graph_view(batch, name, ratio, seeded(seed))
+    is_whole(view)
+    assert view.num_graphs == batch.num_graphs and (sizes(view) >= 1).all()
+    assert torch.equal(batch.x, before.x) and torch.equal(batch.edge_index, before.edge_index)
+    again = graphs.graph_view(batch, name, ratio, seeded(seed))
+    assert torch.equal(view.x, again.x) and torch.equal(view.edge_index, again.edge_index)
+
+
+@settings(deadline=None, max_examples=40)
+@given(batches(), RATIOS, SEEDS)
+def test_dropping_nodes_keeps_the_others_and_all_edges_between_them(batch, ratio, seed):
+    batch.x = torch.arange(len(batch.x), dtype=torch.float32)[:, None]
+    view = graphs.drop_nodes(batch, ratio, seeded(seed))
+    lost = torch.minimum((sizes(batch) * ratio).floor().long(), sizes(batch) - 1)
+    assert torch.equal(sizes(view), sizes(batch) - lost)
+    kept = view.x[:, 0].long()
+    assert (kept.diff() > 0).all()
+    renamed = {(int(kept[a]), int(kept[b])) for a, b in edges_of(view)}
+    inside = set(kept.tolist())
+    assert renamed == {(a, b) for a, b in edges_of(batch) if a in inside and b in inside}
+
+
+@settings(deadline=None, max_examples=40)
+@given(batches(), RATIOS, SEEDS)
+def test_masking_changes_the_attributes_of_so_many_nodes_and_nothing_else(batch, ratio, seed):
+    view = graphs.mask_nodes(batch, ratio, seeded(seed))
+    changed = (view.x != batch.x).any(1)
+    counts = torch.zeros_like(sizes(batch)).index_add_(0, batch.batch, changed.long())
+    assert torch.equal(counts, (sizes(batch) * ratio).floor().long())
+    assert torch.equal(view.edge_index, batch.edge_index)
+
+
+@settings(deadline=None, max_examples=40)
+@given(batches(), RATIOS, SEEDS)
+def test_rewiring_removes_so_many_edges_and_adds_at_most_as_many(batch, ratio, seed):
+    view = graphs.rewire_edges(batch, ratio, seeded(seed))
+    for i in range(batch.num_graphs):
+        old, new = ({(a, b) for a, b in edges_of(x) if a < b and int(x.batch[a]) == i} for x in (batch, view))
+        moved = int(np.floor(np.float32(len(old)) * np.float32(ratio)))
+        assert len(old - new) == moved and len(new - old) <= moved
+    assert torch.equal(view.x, batch.x)
+
+
+@settings(deadline=None, max_examples=40)
+@given(batches(), RATIOS, SEEDS)
+def test_a_walk_keeps_a_connected_part_of_at_most_so_many_nodes(batch, ratio, seed):
+    view = graphs.keep_walk(batch, ratio, seeded(seed))
+    wanted = (sizes(batch) * ratio).ceil().long().clamp(min=1)
+    assert (sizes(view) <= wanted).all()
+    for i in range(view.num_graphs):
+        n = int(sizes(view)[i])
+        inside = (view.batch == i).nonzero()[:, 0]
+        edges = view.edge_index[:, view.batch[view.edge_index[0]] == i] - inside[0]
+        reached = torch.matrix_power(to_dense_adj(edges, max_num_nodes=n)[0] + torch.eye(n), n)
+        assert (reached > 0).all()
+
+
+def test_a_walk_on_a_connected_graph_finds_what_it_looks_for():
+    """A complete graph of 10: the walk needs 5 nodes, and fails within 50 steps with probability
+    below 4 · (4/9)^12 = 0.0003."""
+    complete = [Data(x=torch.ones(10, 1), edge_index=(1 - torch.eye(10)).nonzero().T) for _ in range(20)]
+    view = graphs.keep_walk(graphs.GraphSet(complete).batch(range(20)), 0.5, seeded(0))
+    assert (sizes(view) == 5).all()
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_only_the_chosen_graphs_change(name):
+    batch = graphs.load_graphs("mutag").batch(range(12))
+    change = dict(
+        zip(AUGMENTATIONS, (graphs.drop_nodes, graphs.rewire_edges, graphs.mask_nodes, graphs.keep_walk))
+    )
+    chosen = torch.arange(12) % 3 == 0
+    view = change[name](batch, 0.5, seeded(1), chosen)
+    same = [
+        torch.equal(batch.x[batch.batch == i], view.x[view.batch == i])
+        and torch.equal(local(batch, i), local(view, i))
+        for i in range(12)
+    ]
+    assert same == (~chosen).tolist()
+
+
+def local(batch: Batch, i: int) -> torch.Tensor:
+    """The edges of a graph among its own nodes, in order."""
+    edges = batch.edge_index[:, batch.batch[batch.edge_index[0]] == i] - batch.ptr[i]
+    return edges[:, (edges[0] * 100 + edges[1]).argsort()]
+
+
+def test_every_node_is_dropped_equally_often():
+    batch = graphs.load_graphs("mutag").batch([0] * 4000)
+    batch.x = torch.arange(17, dtype=torch.float32).repeat(4000)[:, None]
+    kept = graphs.drop_nodes(batch, 0.2, seeded(0)).x[:, 0].long().bincount()
+    # 3 of 17 are dropped: a node stays in 4000 · 14/17 views, with deviation 24.1
+    assert (kept - 4000 * 14 / 17).abs().max() < 5 * 24.1
+
+
+def test_any_view_is_each_of_the_four_for_a_quarter():
+    batch = graphs.load_graphs("mutag").batch([0] * 400)
+    view = graphs.graph_view(batch, "any", 0.2, seeded(0))
+    walked = int((sizes(view) <= 4).sum())
+    dropped = int((sizes(view) == 14).sum())
+    for count in (walked, dropped):
+        assert abs(count - 100) < 5 * 8.7
+
+
+def test_mutag_is_the_set_of_the_tu_collection():
+    found = graphs.molecules()
+    assert len(found) == 188 and sum(m.mutagenic for m in found) == 125
+    assert sum(len(m.atoms) for m in found) == 3371 and sum(len(m.kinds) for m in found) == 3721
+    loaded = graphs.load_graphs("mutag")
+    assert repr(loaded) == "GraphSet(mutag: 188 graphs of 10 to 28 nodes, 7 numbers a node, 2 classes)"
+    assert int(loaded.labels.sum()) == 125
+    assert all(is_undirected(graph.edge_index) for graph in loaded.graphs)
+
+
+def write_tu(folder, name: str, labelled_nodes: bool) -> None:
+    """Two graphs in the TU collection's layout: a triangle and an edge."""
+    raw = folder / "tudataset" / name / "raw"
+    raw.mkdir(parents=True)
+    pairs = [(1, 2), (2, 3), (3, 1), (4, 5)]
+    lines = [f"{a}, {b}" for pair in pairs for a, b in (pair, pair[::-1])]
+    files = {"A": lines, "graph_indicator": [1, 1, 1, 2, 2], "graph_labels": [1, 2]}
+    if labelled_nodes:
+        files["node_labels"] = [0, 1, 2, 1, 1]
+    for kind, rows in files.items():
+        (raw / f"{name}_{kind}.txt").write_text("\n".join(map(str, rows)) + "\n")
+
+
+@pytest.mark.parametrize("name, features", [("proteins", 3), ("imdb-binary", 1)])
+def test_other_sets_are_read_from_the_collections_files(tmp_path, name, features):
+    write_tu(tmp_path, graphs.GRAPH_SETS[name], name == "proteins")
+    found = graphs.load_graphs(name, tmp_path)
+    assert (len(found), found.features, found.labels.tolist()) == (2, features, [0, 1])
+    assert [graph.num_nodes for graph in found.graphs] == [3, 2]
+    assert edges_of(found.batch([0])) == {(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0)}
+    if features == 1:
+        assert (found.graphs[0].x == 1).all()
+
+
+def test_a_set_that_is_cut_off_says_what_to_do(tmp_path):
+    write_tu(tmp_path, "PROTEINS", True)
+    (tmp_path / "tudataset/PROTEINS/raw/PROTEINS_A.txt").write_text("1, x\n")
+    with pytest.raises(ConnectionError, match="'mutag' needs no download"):
+        graphs.load_graphs("proteins", tmp_path)
+
+
+def test_the_encoder_is_the_formula():
+    """h ← BN(ReLU(MLP((A + I) h))), sums over nodes of every layer, side by side; in eval mode a new batch
+    norm divides by √(1 + 1e-5)."""
+    batch = graphs.load_graphs("mutag").batch(range(5))
+    encoder = graphs.GIN(7, 16, 2).double().eval()
+    found = encoder(batch.clone().apply(lambda x: x.double() if x.is_floating_point() else x))
+    for i in range(5):
+        h = batch.x[batch.batch == i].double()
+        A = to_dense_adj(local(batch, i), max_num_nodes=len(h))[0].double()
+        sums = []
+        for layer in encoder.layers:
+            first, _, second = layer.nn
+            h = (A + torch.eye(len(h))) @ h
+            h = ((h @ first.weight.T + first.bias).relu() @ second.weight.T + second.bias).relu()
+            h = h / np.sqrt(1 + 1e-5)
+            sums.append(h.sum(0))
+        torch.testing.assert_close(found[i], torch.cat(sums))
+
+
+@settings(deadline=None, max_examples=20)
+@given(SEEDS)
+def test_the_names_of_nodes_do_not_matter(seed):
+    graph = random_graph(9, 0.4, seed)
+    order = torch.randperm(9, generator=seeded(seed))
+    renamed = Data(x=graph.x[order], edge_index=order.argsort()[graph.edge_index])
+    encoder = graphs.GIN(3).double().eval()
+    for one in (graph, renamed):
+        one.x = one.x.double()
+    a, b = (encoder(graphs.GraphSet([one]).batch([0])) for one in (graph, renamed))
+    torch.testing.assert_close(a, b)
+
+
+def test_the_svm_is_scikit_learns_nested_search():
+    features, labels = torch.randn(60, 4, generator=seeded(0)), torch.arange(60) % 2
+    features[:, 0] += labels
+    search = GridSearchCV(SVC(), {"C": [10.0**k for k in range(-3, 4)]}, cv=5)
+    folds = StratifiedKFold(4, shuffle=True, random_state=3)
+    wanted = cross_val_score(search, features.double().numpy(), labels.numpy(), cv=folds).mean()
+    assert graphs.svm_accuracy(features, labels, 3, folds=4) == pytest.approx(100 * wanted)
+
+
+def test_training_lowers_the_loss_and_is_a_function_of_the_recipe():
+    recipe, seen = graphs.GraphRecipe("InfoNCE(temperature=0.2)", epochs=4), []
+    runs = [graphs.pretrain_graphs(recipe, on_epoch=lambda run: {"seen": len(run.rows)}) for _ in range(2)]
+    first, second = ([row["loss"] for row in run.rows] for run in runs)
+    assert first == second and first[-1] < first[0] - 0.1
+    assert [row["seen"] for row in runs[0].rows] == [0, 1, 2, 3]
+    weights = [run.encoder.state_dict() for run in runs]
+    assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+    seen.append(graphs.graph_features(runs[0].encoder, graphs.load_graphs("mutag"), batch=50))
+    seen.append(graphs.graph_features(runs[0].encoder, graphs.load_graphs("mutag")))
+    torch.testing.assert_close(*seen)
+
+
+SOME = graphs.GraphSet(graphs.load_graphs("mutag").graphs[:40])
+
+
+@pytest.mark.parametrize("name", [n for n, r in graphs.GRAPH_RECIPES.items() if r.data == "mutag"])
+def test_every_recipe_of_mutag_trains(name):
+    recipe = graphs.GraphRecipe(**graphs.GRAPH_RECIPES[name].to_dict() | {"epochs": 1})
+    run = graphs.pretrain_graphs(recipe, SOME)
+    assert np.isfinite(run.rows[0]["loss"])
+
+
+def test_table_4_has_the_papers_ten_cells():
+    assert len(graphs.PRINTED) == 10
+    assert str(graphs.PRINTED["mmcl-table4-mutag-mmcl"][1]) == "svm 88.42 ± 1.33"
+
+
+def test_a_graph_of_one_node_and_one_without_edges_are_graphs():
+    lonely = Data(x=torch.ones(1, 2), edge_index=torch.empty(2, 0, dtype=torch.long))
+    apart = Data(x=torch.ones(5, 2), edge_index=torch.empty(2, 0, dtype=torch.long))
+    some = graphs.GraphSet([lonely, apart, random_graph(6, 0.5, 0, 2), random_graph(4, 0.5, 1, 2)])
+    run = graphs.pretrain_graphs(graphs.GraphRecipe("InfoNCE()", epochs=3), some)
+    assert graphs.graph_features(run.encoder, some).isfinite().all()
+
+
+GOOD = dict(x=torch.ones(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
+
+
+@pytest.mark.parametrize(
+    "bad, said",
+    [
+        (dict(x=None), r"graphs\[1\].x must be a floating tensor .* torch.ones\(n, 1\)"),
+        (dict(x=torch.ones(0, 3)), r"graphs\[1\].x must be a floating tensor"),
+        (dict(x=torch.ones(2, 3).long()), "int64"),
+        (dict(x=torch.full((2, 3), torch.nan)), r"graphs\[1\].x must be finite"),
+        (dict(x=torch.ones(2, 4)), r"graphs\[1\].x must be \(n, 3\)"),
+        (dict(edge_index=torch.tensor([[0], [2]])), r"edge_index must be 0 to 1, .* got 0 to 2"),
+        (dict(edge_index=torch.tensor([[0.0], [1.0]])), "int64 tensor"),
+        (dict(edge_index=None), r"torch.empty\(2, 0"),
+        (dict(y=torch.tensor([1])), r"graphs must all have a label y, or none; graphs\[0\] has none"),
+    ],
+)
+def test_a_graph_that_cannot_be_used_is_named(bad, said):
+    with pytest.raises(ValueError, match=said):
+        graphs.GraphSet([Data(**GOOD), Data(**GOOD | bad)])
+
+
+def test_a_set_needs_graphs_and_a_batch_two():
+    with pytest.raises(ValueError, match="graphs must be at least one"):
+        graphs.GraphSet([])
+    with pytest.raises(ValueError, match="at least 2, to be told apart"):
+        graphs.pretrain_graphs(graphs.GraphRecipe("InfoNCE()"), graphs.GraphSet([Data(**GOOD)]))
+    three = graphs.GraphSet([random_graph(4, 0.5, i) for i in range(3)])
+    with pytest.raises(ValueError, match="last batch has one"):
+        graphs.pretrain_graphs(graphs.GraphRecipe("InfoNCE()", batch=2), three)
+
+
+@pytest.mark.parametrize(
+    "field, said",
+    [
+        ({"data": "mutog"}, "did you mean 'mutag'"),
+        ({"first": "drops"}, "did you mean 'drop'"),
+        ({"ratio": 1.5}, "ratio must be >= 0 and <= 1"),
+        ({"loss": "Supervised()"}, "loss must contrast views"),
+        ({"layers": 0}, "layers must be"),
+        ({"last_norm": 1}, "last_norm must be True or False"),
+    ],
+)
+def test_a_recipe_that_cannot_be_used_is_refused(field, said):
+    with pytest.raises(ValueError, match=said):
+        graphs.GraphRecipe(**{"loss": "InfoNCE()"} | field)
+
+
+def test_a_loss_that_diverges_ends_the_run():
+    with pytest.raises(FloatingPointError, match="lower lr"):
+        graphs.pretrain_graphs(graphs.GraphRecipe("NTLogistic()", lr=1e18, epochs=5))
+
+
+def test_arguments_of_views_and_svm():
+    batch = graphs.load_graphs("mutag").batch(range(3))
+    with pytest.raises(ValueError, match="ratio must be"):
+        graphs.drop_nodes(batch, -0.1)
+    with pytest.raises(ValueError, match="chosen must be a bool for each of 3 graphs"):
+        graphs.drop_nodes(batch, 0.1, None, torch.ones(2, dtype=torch.bool))
+    with pytest.raises(ValueError, match="view must be one of"):
+        graphs.graph_view(batch, "crop")
+    with pytest.raises(ValueError, match="the smallest class has 1 graphs"):
+        graphs.svm_accuracy(torch.randn(4, 2), torch.tensor([0, 0, 0, 1]))
+    with pytest.raises(ValueError, match="features must be finite"):
+        graphs.svm_accuracy(torch.full((40, 2), torch.nan), torch.arange(40) % 2)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        graphs.svm_accuracy(torch.randn(40, 2), torch.zeros(40))
+
+
+def test_a_record_is_made_once_and_a_damaged_one_is_named(tmp_path, capsys, monkeypatch):
+    words = ["graphs", "mutag", "untrained", "--results", str(tmp_path), "--seeds", "0", "1"]
+    monkeypatch.setattr(evaluation, "PENALTIES", (1.0,))
+    main(words)
+    made = tmp_path / "graphs-mutag-untrained.json"
+    kept = json.loads(made.read_text())
+    run = graphs.pretrain_graphs(graphs.GraphRecipe("InfoNCE()", epochs=0, seed=1))
+    mutag = graphs.load_graphs("mutag")
+    again = graphs.svm_accuracy(graphs.graph_features(run.encoder, mutag), mutag.labels, 1)
+    assert kept["accuracy_percent"]["last epoch"][1] == pytest.approx(again, abs=0.006)
+    assert kept["evaluated_with"].startswith("python -m setclr graphs mutag") and kept["graphs"] == 188
+    main(words)
+    assert "is there" in capsys.readouterr().out
+    table = recording.graph_results(tmp_path)
+    assert list(table.index) == ["graphs-mutag-untrained"] and table["seeds"].item() == 2
+    made.write_text(made.read_text()[:100])
+    with pytest.raises(ValueError, match="graphs-mutag-untrained.json is damaged .*; remove it"):
+        recording.graph_results(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no records of proteins"):
+        recording.graph_results(tmp_path, "proteins")
+
+
+def test_the_command_lists_and_refuses(capsys):
+    main(["graphs"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(graphs.GRAPH_RECIPES)
+    assert any("mmcl-table4-mutag-mmcl" in line and "88.42 ± 1.33" in line for line in lines)
+    with pytest.raises(ValueError, match="nearest are graphs-mutag"):
+        main(["graphs", "mutga"])
