@@ -51,7 +51,7 @@ torture: $(READY) ## kills, hostile inputs, strings and files for 20 minutes, or
 	$(BIN)/python tests/torture
 
 test-browser: $(READY) ## drive the sliders in a real JupyterLab (needs Chromium)
-	$(BIN)/python -m pytest -m browser
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m browser
 
 test-site: $(READY) ## the same of a whole build/site, as make site leaves it (needs Chromium)
 	SETCLR_SITE=build/site $(BIN)/python -m pytest tests/test_site.py

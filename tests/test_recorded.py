@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from setclr.evaluation import features
+from setclr.graphs import GRAPH_RECIPES
+from setclr.graphs.recording import read_graph_record
 from setclr.recipes import DEFAULTS, Recipe
 from setclr.training import load_run
 
@@ -34,3 +36,19 @@ def test_a_record_holds_a_recipe_of_this_version(path):
     assert recipe.to_dict() == {**DEFAULTS, **record["recipe"]}
     assert set(record["accuracy_percent"]) >= {"untrained", "trained"}
     assert len(record["history"]) == record["epochs"] <= recipe.epochs
+
+
+OF_GRAPHS = sorted(DATA.glob("results/graphs/*.json"))
+
+
+def test_the_whole_mutag_column_is_recorded():
+    assert {path.stem for path in OF_GRAPHS} >= {n for n, one in GRAPH_RECIPES.items() if one.data == "mutag"}
+
+
+@pytest.mark.parametrize("path", OF_GRAPHS, ids=lambda p: p.stem)
+def test_a_record_of_graphs_is_of_this_versions_recipe_and_five_seeds(path):
+    record = read_graph_record(path)
+    assert record["recipe"] == GRAPH_RECIPES[path.stem].to_dict()
+    assert record["seeds"] == [0, 1, 2, 3, 4]
+    assert all(len(curve) == max(record["epochs"], 1) for curve in record["curves"])
+    assert record["accuracy_percent"]["last epoch"] == [curve[-1] for curve in record["curves"]]

@@ -24,6 +24,9 @@ from setclr.explore.family.one_idea import one_idea
 from setclr.explore.family.side_by_side import side_by_side
 from setclr.explore.family.sphere import sphere
 from setclr.explore.family.trap_pushes import trap_pushes
+from setclr.explore.graphs.graph_column import graph_column
+from setclr.explore.graphs.molecule_matching import molecule_matching
+from setclr.explore.graphs.molecule_views import molecule_views
 from setclr.explore.machines.machine_plane import machine_plane
 from setclr.explore.machines.ray import ray
 from setclr.explore.machines.solver_race import solver_race
@@ -75,6 +78,7 @@ __all__ = [
     "first_places",
     "five_numbers",
     "found_again",
+    "graph_column",
     "group_order",
     "holm_steps",
     "hub",
@@ -83,6 +87,8 @@ __all__ = [
     "matching_game",
     "matching_lines",
     "matching_pools",
+    "molecule_matching",
+    "molecule_views",
     "multi_crop",
     "one_idea",
     "pair_curves",

@@ -8,7 +8,7 @@ from setclr.graphs.evaluation import svm_accuracy
 from setclr.graphs.pretraining import GraphRun, graph_features, pretrain_graphs
 from setclr.graphs.recipe import GRAPH_RECIPES, PRINTED, GraphRecipe
 from setclr.graphs.sets import GRAPH_SETS, GraphSet, load_graphs, molecules
-from setclr.graphs.views import drop_nodes, graph_view, keep_walk, mask_nodes, rewire_edges
+from setclr.graphs.views import drop_nodes, graph_view, keep_nodes, keep_walk, mask_nodes, rewire_edges
 
 __all__ = [
     "GIN",
@@ -22,6 +22,7 @@ __all__ = [
     "graph_features",
     "graph_head",
     "graph_view",
+    "keep_nodes",
     "keep_walk",
     "load_graphs",
     "mask_nodes",

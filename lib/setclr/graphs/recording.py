@@ -73,12 +73,12 @@ def read_graph_record(path: Path) -> dict:
     return found
 
 
-def graph_results(folder: Path, data: str = "mutag") -> pd.DataFrame:
+def graph_results(folder: str | Path, data: str = "mutag") -> pd.DataFrame:
     """A row for each recipe of that set with a record: its loss, epochs, seeds, both accuracies as mean ±
     spread, and what the paper printed. Raises FileNotFoundError where there are no records."""
     rows = {}
     for name, recipe in GRAPH_RECIPES.items():
-        path = folder / f"{name}.json"
+        path = Path(folder) / f"{name}.json"
         if recipe.data == data and path.is_file():
             found = read_graph_record(path)
             printed = str(PRINTED[name][1]).removeprefix("svm ") if name in PRINTED else "-"

@@ -43,7 +43,7 @@ def drop_nodes(
     of = graphs.batch
     nodes = of.bincount(minlength=graphs.num_graphs)
     lost = (nodes * ratio).floor().long().minimum(nodes - 1) * _chosen(graphs, chosen)
-    return _kept(graphs, _rank(of, generator) >= lost[of])
+    return keep_nodes(graphs, _rank(of, generator) >= lost[of])
 
 
 def mask_nodes(
@@ -117,7 +117,7 @@ def keep_walk(
         place = torch.where(going, target[step.clamp(max=len(target) - 1)], place)
         count += ~seen[place]
         seen[place] = True
-    return _kept(graphs, seen | ~_chosen(graphs, chosen)[of])
+    return keep_nodes(graphs, seen | ~_chosen(graphs, chosen)[of])
 
 
 def _chosen(graphs: Batch, chosen: Tensor | None) -> Tensor:
@@ -147,8 +147,8 @@ def _rank(of: Tensor, generator: torch.Generator | None) -> Tensor:
     return rank
 
 
-def _kept(graphs: Batch, nodes: Tensor) -> Batch:
-    """The graphs without the other nodes and their edges."""
+def keep_nodes(graphs: Batch, nodes: Tensor) -> Batch:
+    """The graphs with the `nodes` (n,) bool and the edges between them, without the others."""
     edges, _ = subgraph(nodes, graphs.edge_index, relabel_nodes=True, num_nodes=len(nodes))
     return _batch(graphs, graphs.x[nodes], edges, graphs.batch[nodes])
 
