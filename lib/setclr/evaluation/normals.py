@@ -68,8 +68,8 @@ def fit_normals(
     angle at the valid pixels of one random window a step, mirrored half of the time.
 
     The encoder is copied, and stays as it is unless `tuned`, when it learns at a tenth of the rate; its
-    batch norms keep their statistics either way. Raises ValueError where no pixel is valid, or an argument is not in
-    its range. Cost: a pass of the encoder over window² pixels a step.
+    batch norms keep their statistics either way. Raises ValueError where no pixel is valid, or an argument
+    is not in its range. Cost: a pass of the encoder over window² pixels a step.
     """
     integer("steps", steps, least=1)
     integer("window", window, least=32)
