@@ -16,6 +16,7 @@ TOUCHABLE = (
     "matching_game",
     "molecule_matching",
     "molecule_views",
+    "normal_map",
     "one_idea",
     "pairings",
     "photo_wires",

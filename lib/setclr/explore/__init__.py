@@ -58,6 +58,7 @@ from setclr.explore.trained.feature_maps import feature_maps
 from setclr.explore.trained.found_again import found_again
 from setclr.explore.trained.holm_steps import holm_steps
 from setclr.explore.trained.multi_crop import multi_crop
+from setclr.explore.trained.normal_map import normal_map
 from setclr.explore.trained.recorded_curves import recorded_curves
 from setclr.explore.trained.temperature_and_beta import temperature_and_beta
 from setclr.explore.trained.training_film import training_film
@@ -90,6 +91,7 @@ __all__ = [
     "molecule_matching",
     "molecule_views",
     "multi_crop",
+    "normal_map",
     "one_idea",
     "pair_curves",
     "pairings",

@@ -89,14 +89,33 @@ def whole(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str], l
     return positions(number), molecule.atoms, molecule.bonds, [INK] * m, [""] * n
 
 
+def seen_in(number: int, x: Tensor, edge_index: Tensor) -> tuple:
+    """What `draw_atoms` is moved by to show a view of a molecule whose x (n, 1) were the numbers of its
+    atoms: an atom whose number became noise is hidden, a bond that the molecule has not is purple."""
+    molecule, numbers = all_molecules()[number], x[:, 0].double()
+    hidden = (numbers != numbers.round()).numpy()  # then no atom is missing
+    kept = np.where(hidden, np.arange(len(numbers)), numbers.round().numpy()).astype(int)
+    bonds = edge_index.numpy()
+    bonds = bonds[:, bonds[0] < bonds[1]]
+    there = {frozenset(pair) for pair in molecule.bonds.T.tolist()}
+    colours = [INK if frozenset(kept[pair].tolist()) in there else PURPLE for pair in bonds.T]
+    said = ["?" if one else "" for one in hidden]
+    return positions(number)[kept], molecule.atoms[kept], bonds, colours, said
+
+
 def molecule_pictures(numbers: Any, side: int = 96) -> Tensor:
     """Small pictures of these molecules, (n, 3, side, side) uint8."""
+    return pictures([whole(int(number)) for number in numbers], side)
+
+
+def pictures(shown: list[tuple], side: int = 96) -> Tensor:
+    """Small pictures of what `draw_atoms` is moved by, (n, 3, side, side) uint8."""
     figure = Figure(figsize=(side / DPI, side / DPI), dpi=DPI)
     figure.set_layout_engine("none")  # the picture is all axes
     canvas, part = FigureCanvasAgg(figure), draw_atoms(figure.add_axes((0, 0, 1, 1)), side / 30)
     found = []
-    for number in numbers:
-        part.move(*whole(int(number)))
+    for one in shown:
+        part.move(*one)
         canvas.draw()
         found.append(torch.from_numpy(np.asarray(canvas.buffer_rgba())[..., :3].copy()))
     return torch.stack(found).permute(0, 3, 1, 2).contiguous()

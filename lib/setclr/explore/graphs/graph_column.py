@@ -84,8 +84,10 @@ def build(figure, compact: bool, curves: Curves) -> Drawing:
             "dots: seeds   black line: their mean   pale field: what the paper printed", fontsize=10
         )
     dots, end = draw_dots(axis, names, len(next(iter(curves.values())))), max(last(curves), 2)
-    knob = axis.plot([], [], "o", color=GREEN, markersize=10, clip_on=False)[0]
-    axis.plot([low, high], [TRACK] * 2, color=GREEN, linewidth=1, zorder=0)
+    knob = axis.plot([], [], "o", color=GREEN, markersize=10, clip_on=False, visible=not compact)[0]
+    if not compact:
+        axis.plot([low, high], [TRACK] * 2, color=GREEN, linewidth=1, zorder=0)
+        axis.text(low, TRACK, "epoch ", color=GREEN, ha="right", va="center", fontsize=10)
 
     def update(values: dict) -> str:
         found = taken(curves, values["epoch"], values["rule"])

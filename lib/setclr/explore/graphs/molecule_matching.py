@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setclr.explore.graphs.drawn import all_molecules, molecule_pictures
+from setclr.explore.graphs.drawn import all_molecules, pictures, seen_in
 from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.handles import Handle, Link, cell
 from setclr.explore.kit.panel import Drawing, Panel
@@ -53,26 +53,47 @@ def molecule_matching(runs: "Mapping[str, GraphRun] | None" = None, **initial) -
         "draw": slider("another draw of ■", 1, 1, 12, 1),
         "six": slider("another six", 4, 0, last, 1),
     }
-    return Panel(lambda figure, compact: build(figure, compact, seen), controls, (9, 4.4), initial, 4.2, 2)
+    return Panel(lambda figure, compact: build(figure, compact, seen), controls, (9, 5), initial, 4.2, 2)
 
 
 class Embedded:
-    """z (2, 6, E) float64 of six molecules and of a random view of each, by encoder, six and draw."""
+    """Of six molecules and a random view of each: z (2, 6, E) float64 by an encoder, and pictures."""
 
     def __init__(self, runs: "Mapping[str, GraphRun]"):
         from setclr import graphs
 
         self.runs, self.graphs = runs, graphs.load_graphs("mutag")
         self.kept: dict[tuple[str, int, int], Tensor] = {}
+        self.drawn: dict[tuple[int, int], np.ndarray] = {}
+
+    def views(self, six: int, draw: int, ratio: float, numbered: bool = False) -> tuple:
+        """The six and a view of each; `numbered`: their x are the numbers of their atoms."""
+        from setclr import graphs
+
+        batch = self.graphs.batch(range(N * six, N * six + N))
+        if numbered:
+            batch.x = (torch.arange(len(batch.x)) - batch.ptr[batch.batch]).double()[:, None]
+        return batch, graphs.graph_view(batch, "any", ratio, seeded(six, draw))
+
+    def pictures(self, six: int, draw: int) -> np.ndarray:
+        """(12, side, side, 3) uint8: the molecules, then their views."""
+        if (six, draw) not in self.drawn:
+            ratio = next(iter(self.runs.values())).recipe.ratio
+            shown = []
+            for batch in self.views(six, draw, ratio, numbered=True):
+                for i in range(N):
+                    mine = batch.batch[batch.edge_index[0]] == i
+                    edges = batch.edge_index[:, mine] - batch.ptr[i]
+                    shown.append(seen_in(N * six + i, batch.x[batch.batch == i], edges))
+            self.drawn[six, draw] = tiles(pictures(shown))
+        return self.drawn[six, draw]
 
     @torch.no_grad()
     def of(self, name: str, six: int, draw: int) -> Tensor:
-        from setclr import graphs
-
         if (name, six, draw) not in self.kept:
-            run, batch = self.runs[name], self.graphs.batch(range(N * six, N * six + N))
-            second = graphs.graph_view(batch, "any", run.recipe.ratio, seeded(six, draw))
-            z = torch.stack([run.head(run.encoder(view)) for view in (batch, second)]).double()
+            run = self.runs[name]
+            views = self.views(six, draw, run.recipe.ratio)
+            z = torch.stack([run.head(run.encoder(view)) for view in views]).double()
             self.kept[name, six, draw] = z
         return self.kept[name, six, draw]
 
@@ -100,7 +121,7 @@ def build(figure, compact: bool, seen: Embedded) -> Drawing:
         write(said, found, 0.6)
         corners = np.array([[-0.5, -0.5], [N - 0.5, -0.5], [N - 0.5, 0.5], [-0.5, 0.5], [-0.5, -0.5]])
         round_row.set_segments([corners + [0, row]])
-        beside.move(values["six"])
+        beside.move(seen.pictures(values["six"], values["draw"]))
         return sentence(values, found, row)
 
     row = Handle(axis, ("anchor",), lambda v: (-1.15, v["anchor"] - 1), along="y",
@@ -110,21 +131,17 @@ def build(figure, compact: bool, seen: Embedded) -> Drawing:
 
 
 def draw_molecules(axis) -> Part:
-    """The six molecules to the left of their rows and, the same, above the columns."""
+    """The six molecules to the left of their rows, and their views above the columns."""
     blank = np.full((96, 96, 3), 255, np.uint8)
     left = [axis.imshow(blank, extent=(-1.6, -0.62, i + 0.49, i - 0.49)) for i in range(N)]
     above = [axis.imshow(blank, extent=(i - 0.49, i + 0.49, -0.62, -1.6)) for i in range(N)]
     axis.text(-1.7, 2.5, "● as it is", rotation=90, ha="right", va="center", fontsize=10)
     axis.text(2.5, -1.7, "■ a random view of it", ha="center", va="bottom", fontsize=10)
     axis.set(xlim=(-2.1, N - 0.5), ylim=(N - 0.5, -2.0))
-    drawn: dict[int, np.ndarray] = {}
 
-    def move(six: int) -> None:
-        if six not in drawn:
-            drawn[six] = tiles(molecule_pictures(range(N * six, N * six + N)))
-        for i in range(N):
-            left[i].set_data(drawn[six][i])
-            above[i].set_data(drawn[six][i])
+    def move(shown: np.ndarray) -> None:
+        for image, picture in zip([*left, *above], shown):
+            image.set_data(picture)
 
     return Part([*left, *above], move)
 

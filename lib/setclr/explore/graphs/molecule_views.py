@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from setclr.explore.graphs.drawn import MOST, PALE, all_molecules, draw_atoms, positions
+from setclr.explore.graphs.drawn import MOST, PALE, all_molecules, draw_atoms, positions, seen_in
 from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.handles import Handle
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
-from setclr.palette import GREEN, GREY, INK, VERMILION
+from setclr.palette import GREEN, GREY, INK
 from setclr.training.seeding import seeded
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ def molecule_views(run: "GraphRun | None" = None, **initial) -> Panel:
         "view 2": options("chance may", VIEWS),
         "draw": slider("another draw", 1, 1, 12, 1),
         "atom": slider("atom left out", 0, 0, MOST, 1, {0: "none"}),
-        "ratio": slider("share changed", 0.2, 0.1, 0.6, 0.05, {0.1: "program 0.1", 0.2: "paper 0.2"}),
+        "ratio": slider(
+            "share changed (kept by a walk)", 0.2, 0.1, 0.6, 0.05, {0.1: "program 0.1", 0.2: "paper 0.2"}
+        ),
         "molecule": slider("molecule", 2, 0, last, 1),
     }
     return Panel(lambda figure, compact: build(figure, compact, seen), controls, (9, 4.1), initial, 4.6, 3)
@@ -105,11 +107,11 @@ def build(figure, compact: bool, seen: Seen) -> Drawing:
         number = values["molecule"]
         atom = chosen_atom(values)
         one.move(number, atom)
-        kept = show_second(two, number, numbered, VIEWS[values["view 2"]])
+        two.move(*seen_in(number, numbered.x, numbered.edge_index))
         far = seen.distances(first, second, number)
         place = int((far < far[number]).sum()) + 1
         alike.move(far, number)
-        return sentence(values, number, atom, kept, far[number], place)
+        return sentence(values, number, atom, len(numbered.x), far[number], place)
 
     handles = {} if left is None else {"ring": ring(left)}
     return Drawing([*one.artists, *two.artists, *alike.artists], update, handles)
@@ -151,24 +153,12 @@ def draw_first(axis) -> Part:
     return Part([*atoms.artists, round_it], move)
 
 
-def show_second(part: Part, number: int, numbered, name: str) -> int:
-    """Draw view 2, new bonds in vermilion; returns how many atoms it has."""
-    molecule = all_molecules()[number]
-    hidden = name == "mask"
-    kept = np.arange(len(molecule.atoms)) if hidden else numbered.x[:, 0].long().numpy()
-    said = ["?" if hidden and float(x) != i else "" for i, x in zip(kept, numbered.x[:, 0])]
-    edges = numbered.edge_index.numpy()
-    edges = edges[:, edges[0] < edges[1]]
-    before = {frozenset(pair) for pair in molecule.bonds.T.tolist()}
-    colours = [INK if frozenset(kept[pair].tolist()) in before else VERMILION for pair in edges.T]
-    part.move(positions(number)[kept], molecule.atoms[kept], edges, colours, said)
-    return len(kept)
-
-
 def draw_strip(axis, compact: bool) -> Part:
     """How far each molecule is from view 2, on a line: the others as ticks, view 1 as a disc."""
     axis.set(xscale="log", xlim=(NEAREST, FURTHEST), ylim=(-1, 1), yticks=[])
-    said = "" if compact else ", 1 − cosine (smaller is closer): ● view 1, | the other 187 molecules"
+    said = (
+        ": ● view 1" if compact else ", 1 − cosine (smaller is closer): ● view 1, | the other 187 molecules"
+    )
     axis.set_xlabel(f"how far from ■{said}", fontsize=9)
     axis.spines["left"].set_visible(False)
     others = axis.plot([], [], "|", color=GREY, markersize=14, markeredgewidth=1)[0]

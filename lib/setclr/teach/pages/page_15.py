@@ -33,22 +33,22 @@ QUESTIONS = {
         "How often is the SVM right on what the encoder with first weights gives, which has learnt nothing?",
         {
             "about 50 %": "Even a constant answer has 66. And chance weights still add up atoms.",
-            "about 66 %": "That would be so if the sums told nothing. But they know how large a molecule is.",
-            "about 86 %": "Yes. A sum over atoms knows a molecule's size and much of what it is made of.",
+            "about 66 %": "That would be so if the sums told nothing. But atoms and bonds are in them.",
+            "about 86 %": "Yes. Chance weights, too, add up which atoms there are and who is bound to whom.",
         },
         "about 86 %",
     ),
     "4": Question(
         "A run has twenty epochs. Somebody looks at the accuracy after each and prints the best. By how much "
-        "does a row of the table rise?",
+        "does a trained row rise, on average?",
         {
             "not at all: the last is the best": "The accuracy jumps up and down by a per cent or more from "
             "one epoch to the next.",
             "by some tenths of a per cent": "It would, were the curve smooth. It jumps up and down by more.",
-            "by two per cent or more": "Yes. The best of twenty noisy numbers lies well above their mean, "
-            "for every loss. That is more than most losses differ.",
+            "by about two per cent": "Yes. The best of twenty noisy numbers lies well above most of them. "
+            "Two per cent is as much as most losses differ.",
         },
-        "by two per cent or more",
+        "by about two per cent",
     ),
 }
 
