@@ -134,9 +134,7 @@ def test_what_can_be_read_off_is_read_and_the_encoder_given_stays_as_it_was(name
     torch.manual_seed(0)
     encoder = models.encoder(name)[0]
     before = {key: x.clone() for key, x in encoder.state_dict().items()}
-    model = fit_normals(
-        encoder, maps, steps=100, lr=3e-2, tuned=tuned, window=48
-    )
+    model = fit_normals(encoder, maps, steps=100, lr=3e-2, tuned=tuned, window=48)
     assert all(torch.equal(x, before[key]) for key, x in encoder.state_dict().items())
     learnt = any(not torch.equal(x, before[key]) for key, x in model.encoder.state_dict().items())
     assert learnt == tuned
@@ -158,7 +156,20 @@ def test_the_last_map_of_each_size_is_looked_at(name, sizes):
     model = DenseReadOut(models.encoder(name)[0])
     maps = model.maps(torch.zeros(1, 3, 64, 64))
     assert sorted(x.shape[-1] for x in maps) == sizes
-    assert model.stacked(torch.zeros(1, 3, 64, 64)).shape == (1, sum(x.shape[1] for x in maps), 64, 64)
+    assert model(torch.rand(2, 3, 64, 48)).shape == (2, 3, 64, 48)
+
+
+def test_it_is_one_linear_map_of_all_maps_at_the_images_size():
+    torch.manual_seed(0)
+    model, x = DenseReadOut(models.encoder("conv4")[0]).eval(), torch.rand(2, 3, 40, 32)
+    for norm in model.norms:
+        norm.running_mean.normal_()
+        norm.running_var.uniform_(0.5, 2)
+    normed = [norm(y) for norm, y in zip(model.norms, model.maps(x))]
+    stacked = torch.cat([nn.functional.interpolate(y, (40, 32), mode="bilinear") for y in normed], dim=1)
+    weight = torch.cat([read.weight for read in model.reads], dim=1)
+    wanted = nn.functional.conv2d(stacked, weight, model.reads[0].bias)
+    torch.testing.assert_close(model(x), normalize(wanted, dim=1), rtol=1e-4, atol=1e-5)
 
 
 def test_nyuv2_is_read_from_its_arrays(tmp_path):

@@ -34,8 +34,12 @@ class DenseReadOut(nn.Module):
         with torch.no_grad(), evaluating(encoder):
             device = next(encoder.parameters()).device
             widths = [x.shape[1] for x in self.maps(torch.zeros(1, 3, 64, 64, device=device))]
-        self.norm = nn.BatchNorm2d(sum(widths), affine=False).to(device)
-        self.read = nn.Conv2d(sum(widths), 3, 1).to(device)
+        norms = [nn.BatchNorm2d(width, affine=False) for width in widths]
+        reads = [nn.Conv2d(width, 3, 1, bias=i == 0) for i, width in enumerate(widths)]
+        for read in reads:  # it begins with: everything faces the camera
+            nn.init.normal_(read.weight, std=0.01)
+        reads[0].bias = nn.Parameter(torch.tensor([0.0, 0.0, -1.0]))
+        self.norms, self.reads = nn.ModuleList(norms).to(device), nn.ModuleList(reads).to(device)
 
     def maps(self, x: Tensor) -> list[Tensor]:
         """The last map of each size, the finest first."""
@@ -51,17 +55,15 @@ class DenseReadOut(nn.Module):
             raise ValueError(f"encoder must be made of layers that give maps (conv4, ResNets), got {name}")
         return list(found.values())
 
-    def stacked(self, x: Tensor) -> Tensor:
-        """All maps on one another at the image's size, (N, D, H, W)."""
-        size = x.shape[-2:]
-        return torch.cat([interpolate(y, size, mode="bilinear") for y in self.maps(x)], dim=1)
-
     def forward(self, x: Tensor) -> Tensor:
-        return normalize(self.read(self.norm(self.stacked(x))), dim=1)
+        """Each map is read at its own size: a linear map and what enlarges it can change places."""
+        parts = zip(self.maps(x), self.norms, self.reads)
+        read = (interpolate(r(n(y)), x.shape[-2:], mode="bilinear") for y, n, r in parts)
+        return normalize(torch.stack(list(read)).sum(0), dim=1)
 
 
 def fit_normals(
-    encoder: nn.Module, train: NormalMaps, steps: int = 300, lr: float = 1e-2, tuned: bool = False,
+    encoder: nn.Module, train: NormalMaps, steps: int = 300, lr: float = 3e-3, tuned: bool = False,
     window: int = 128, seed: int = 0,
 ) -> DenseReadOut:  # fmt: skip
     """A read-out trained on these normals: Adam, its rate falling as a cosine to 0, on 1 − cosine of the
@@ -79,14 +81,14 @@ def fit_normals(
     with drawing(seed):
         model = DenseReadOut(copy.deepcopy(encoder))
     model.encoder.requires_grad_(boolean("tuned", tuned))
-    groups = [{"params": model.read.parameters(), "lr": lr}]
+    groups = [{"params": model.reads.parameters(), "lr": lr}]
     groups += [{"params": model.encoder.parameters(), "lr": lr / 10}] if tuned else []
     optimiser = torch.optim.Adam(groups)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     model.train()
     model.encoder.eval()
     for images, normals, valid in windows(train, steps, window, seed):
-        device = model.read.weight.device
+        device = next(model.parameters()).device
         cosine = (model(images.to(device)) * normals.to(device)).sum(1)
         loss = (1 - cosine)[valid.to(device)].mean()
         optimiser.zero_grad()
