@@ -188,3 +188,12 @@ def test_every_figure_of_the_papers_has_a_cell_that_is_tagged_with_it():
     figures = {f"{paper}:figure{number}" for paper, numbers in FIGURES.items() for number in numbers}
     assert not figures - references
     assert {"groco:table8a", "groco:table8b", "qare:table1"} <= references
+
+
+@every_notebook
+def test_the_site_lists_it(path):
+    """Sphinx would refuse a page that no list of contents has, but only once the site is built."""
+    text = FOLDER.parent / "site" / "text"
+    page = path.parent.name if path not in PATH else ""
+    contents = (text / page / "index.md" if page else text / "course.md").read_text()
+    assert re.search(rf"(?m)^{path.stem}$", contents)
