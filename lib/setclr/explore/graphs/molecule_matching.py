@@ -49,7 +49,7 @@ def molecule_matching(runs: "Mapping[str, GraphRun] | None" = None, **initial) -
     controls = {
         "loss": options("loss", LOSSES, "InfoNCE"),
         "run": options("encoder", runs),
-        "anchor": slider("anchor ●", 1, 1, N, 1),
+        "anchor": slider("anchor ●", 5, 1, N, 1),
         "draw": slider("another draw of ■", 1, 1, 12, 1),
         "six": slider("another six", 4, 0, last, 1),
     }
