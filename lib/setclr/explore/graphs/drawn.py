@@ -105,17 +105,23 @@ def seen_in(number: int, x: Tensor, edge_index: Tensor) -> tuple:
 
 def molecule_pictures(numbers: Any, side: int = 96) -> Tensor:
     """Small pictures of these molecules, (n, 3, side, side) uint8."""
-    return pictures([whole(int(number)) for number in numbers], side)
+    return Thumbnails(side).of([whole(int(number)) for number in numbers])
 
 
-def pictures(shown: list[tuple], side: int = 96) -> Tensor:
-    """Small pictures of what `draw_atoms` is moved by, (n, 3, side, side) uint8."""
-    figure = Figure(figsize=(side / DPI, side / DPI), dpi=DPI)
-    figure.set_layout_engine("none")  # the picture is all axes
-    canvas, part = FigureCanvasAgg(figure), draw_atoms(figure.add_axes((0, 0, 1, 1)), side / 30)
-    found = []
-    for one in shown:
-        part.move(*one)
-        canvas.draw()
-        found.append(torch.from_numpy(np.asarray(canvas.buffer_rgba())[..., :3].copy()))
-    return torch.stack(found).permute(0, 3, 1, 2).contiguous()
+class Thumbnails:
+    """Draws small pictures, side × side pixels, all on one figure."""
+
+    def __init__(self, side: int = 96):
+        figure = Figure(figsize=(side / DPI, side / DPI), dpi=DPI)
+        figure.set_layout_engine("none")  # the picture is all axes
+        self.canvas = FigureCanvasAgg(figure)
+        self.part = draw_atoms(figure.add_axes((0, 0, 1, 1)), side / 30)
+
+    def of(self, shown: list[tuple]) -> Tensor:
+        """Pictures of what `draw_atoms` is moved by, (n, 3, side, side) uint8."""
+        found = []
+        for one in shown:
+            self.part.move(*one)
+            self.canvas.draw()
+            found.append(torch.from_numpy(np.asarray(self.canvas.buffer_rgba())[..., :3].copy()))
+        return torch.stack(found).permute(0, 3, 1, 2).contiguous()

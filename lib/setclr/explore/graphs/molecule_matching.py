@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setclr.explore.graphs.drawn import all_molecules, pictures, seen_in
+from setclr.explore.graphs.drawn import Thumbnails, all_molecules, seen_in
 from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.handles import Handle, Link, cell
 from setclr.explore.kit.panel import Drawing, Panel
@@ -65,6 +65,7 @@ class Embedded:
         self.runs, self.graphs = runs, graphs.load_graphs("mutag")
         self.kept: dict[tuple[str, int, int], Tensor] = {}
         self.drawn: dict[tuple[int, int], np.ndarray] = {}
+        self.thumbnails = Thumbnails()
 
     def views(self, six: int, draw: int, ratio: float, numbered: bool = False) -> tuple:
         """The six and a view of each; `numbered`: their x are the numbers of their atoms."""
@@ -85,7 +86,7 @@ class Embedded:
                     mine = batch.batch[batch.edge_index[0]] == i
                     edges = batch.edge_index[:, mine] - batch.ptr[i]
                     shown.append(seen_in(N * six + i, batch.x[batch.batch == i], edges))
-            self.drawn[six, draw] = tiles(pictures(shown))
+            self.drawn[six, draw] = tiles(self.thumbnails.of(shown))
         return self.drawn[six, draw]
 
     @torch.no_grad()
