@@ -23,6 +23,7 @@ PACKAGES = {
     "training": "Training",
     "evaluation": "Evaluation",
     "reports": "Reports",
+    "graphs": "Graphs",
     "explore": "Panels",
     "teach": "Teaching",
 }

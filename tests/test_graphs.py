@@ -117,8 +117,8 @@ def test_a_walk_keeps_a_connected_part_of_at_most_so_many_nodes(batch, ratio, se
 
 
 def test_a_walk_on_a_connected_graph_finds_what_it_looks_for():
-    """A complete graph of 10: the walk needs 5 nodes, and fails within 50 steps with probability
-    below 4 · (4/9)^12 = 0.0003."""
+    """A complete graph of 10: of 50 steps each finds a new node with probability 5/9 or more while fewer
+    than 5 are seen, and four must."""
     complete = [Data(x=torch.ones(10, 1), edge_index=(1 - torch.eye(10)).nonzero().T) for _ in range(20)]
     view = graphs.keep_walk(graphs.GraphSet(complete).batch(range(20)), 0.5, seeded(0))
     assert (sizes(view) == 5).all()

@@ -20,10 +20,8 @@ class GIN(nn.Module):
         super().__init__()
         for name, value in (("features", features), ("width", width), ("layers", layers)):
             integer(name, value, least=1)
-        widths = [features] + [width] * layers
-        networks = [
-            nn.Sequential(nn.Linear(a, width), nn.ReLU(), nn.Linear(width, width)) for a in widths[:-1]
-        ]
+        entering = [features] + [width] * (layers - 1)
+        networks = [nn.Sequential(nn.Linear(n, width), nn.ReLU(), nn.Linear(width, width)) for n in entering]
         self.layers = nn.ModuleList(map(GINConv, networks))
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in networks)
         self.out = layers * width

@@ -21,7 +21,8 @@ def svm_accuracy(features: Tensor, labels: Tensor, seed: int = 0, folds: int = 1
     anew at every call. The features are taken as they are, neither scaled nor normed, as GraphCL takes
     them.
 
-    Raises ValueError where a class has fewer graphs than there are folds, or a feature is NaN or inf.
+    Raises ValueError where there is one class alone, a class has fewer graphs than there are folds, or a
+    feature is NaN or inf.
     Cost: 35 fits for each fold, each O(N²·D) or more.
     """
     integer("seed", seed, least=0, most=2**32 - 1)

@@ -67,7 +67,7 @@ NOTE += (
     "program changes a tenth of a graph and only removes edges; the paper says a fifth and that edges are "
 )
 NOTE += "added, too, and is followed. The program's loss leaves the positive out of the sum and goes in one "
-NOTE += "direction; ours is NT-Xent as the paper has it. The program joins all nodes but "
+NOTE += "direction; ours is SimCLR's, InfoNCE in both. The program joins all nodes but "
 NOTE += "the last to themselves"
 MINE = ". How MMCL was set for graphs the paper does not say: these are the library's own defaults"
 TABLE = {

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -20,10 +21,13 @@ def graph_campaign(
     names: Sequence[str], seeds: Sequence[int], results: Path, root: str | Path, device: str, command: str
 ) -> Iterator[str]:
     """Train, measure and record these recipes with every seed; a line for each. A record that is there with
-    these seeds stays. What it raises is what `pretrain_graphs` does."""
+    these seeds stays. Raises ValueError where there is no seed, or a record is damaged; what
+    `pretrain_graphs` does."""
+    if not seeds:
+        raise ValueError("seeds must be at least one, got none; --seeds 0 1 2 takes three")
     for name in names:
         path, recipe = results / f"{name}.json", GRAPH_RECIPES[name]
-        wanted = {"recipe": recipe.to_dict() | {"seed": 0}, "seeds": list(seeds)}
+        wanted = {"recipe": recipe.to_dict(), "seeds": list(seeds)}
         if path.is_file():
             kept = read_graph_record(path)
             if {key: kept[key] for key in wanted} == wanted:
@@ -47,8 +51,7 @@ def measured(recipe: GraphRecipe, seeds: Sequence[int], graphs: GraphSet, device
             found = svm_accuracy(graph_features(run.encoder, graphs), graphs.labels, seed)
             return {"svm": round(found, 2)}
 
-        run = pretrain_graphs(GraphRecipe(**recipe.to_dict() | {"seed": seed}), graphs, device=device,
-                              on_epoch=accuracy)  # fmt: skip
+        run = pretrain_graphs(replace(recipe, seed=seed), graphs, device=device, on_epoch=accuracy)
         curves.append([row["svm"] for row in run.rows] or [accuracy(run)["svm"]])
         seconds += sum(row["seconds"] for row in run.rows)
         machine = describe_machine(run.encoder)

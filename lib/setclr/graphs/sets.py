@@ -24,7 +24,6 @@ GRAPH_SETS = {
     "imdb-binary": "IMDB-BINARY",
 }
 ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
-BONDS = ("aromatic", "single", "double", "triple")
 ERRORS = (OSError, EOFError, RuntimeError, ValueError)  # of a download and of what it unpacks
 
 
@@ -99,7 +98,8 @@ def check_graph(name: str, graph: Data, features: int | None) -> None:
 
 
 class Molecule(NamedTuple):
-    """A molecule without its hydrogens: atoms (n,) index ATOMS, bonds (2, m), each once, kinds (m,) BONDS."""
+    """A molecule without its hydrogens: atoms (n,) index ATOMS, bonds (2, m), each once, and their kinds
+    (m,): 0 aromatic, 1 single, 2 double, 3 triple."""
 
     atoms: np.ndarray
     bonds: np.ndarray

@@ -11,13 +11,11 @@ from setclr.explore.kit.handles import Handle
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
 from setclr.palette import BLACK, GREEN, GREY, INK, MIST, OF_LOSS
-from setclr.training.seeding import seeded
 
 Curves = Mapping[str, np.ndarray]  # (seeds, epochs) per cent, by loss; one epoch where nothing is learnt
 TRACK = -0.7  # y of the line that the epoch is dragged along
 RULES = ("this epoch", "the best so far")
 SIGNS = {"graphcl": "InfoNCE", "sparseclr": "SparseCLR", "groco": "GroCo", "iot": "IOT", "mmcl": "MMCL"}
-OUTSIDE = {"graphcl": (86.80, 1.34), "mmcl": (88.42, 1.33)}  # printed in table 4, with deviations
 
 
 def read_column(folder: str | Path, data: str = "mutag") -> dict[str, np.ndarray]:
@@ -33,25 +31,29 @@ def read_column(folder: str | Path, data: str = "mutag") -> dict[str, np.ndarray
 
 def made_up() -> dict[str, np.ndarray]:
     """Curves of the same kind, for trying the panel out."""
-    noise = np.random.default_rng(seeded(3).initial_seed() % 2**32)
+    noise = np.random.default_rng(3)
     names = ("graphcl", "mmcl", "groco", "untrained")
     return {n: 85 + 1.5 * noise.standard_normal((5, 1 if n == "untrained" else 20)) for n in names}
 
 
-def graph_column(curves: Curves | None = None, **initial) -> Panel:
-    """A row for each loss: a dot for each seed, its mean, and what the paper printed.
+def graph_column(curves: Curves | None = None, data: str = "mutag", **initial) -> Panel:
+    """A row for each loss: a dot for each seed, its mean, and what the paper printed for that data set.
 
     Args:
         curves: as `read_column` gives them; made-up ones by default.
     """
+    from setclr.graphs import PRINTED
+
     curves = curves or made_up()
+    of_data = {name.split(f"-{data}-")[-1]: row for name, row in PRINTED.items() if f"-{data}-" in name}
+    printed = {name: (row.numbers["svm"], row.spread["svm"]) for name, (_, row) in of_data.items()}
     end = last(curves)
     controls = {
         "rule": options("take", RULES),
         "epoch": slider("epoch", end, 1, end, 1, {1: "first", end: "last"}),
     }
     return Panel(
-        lambda figure, compact: build(figure, compact, curves),
+        lambda figure, compact: build(figure, compact, curves, printed),
         controls,
         (9, 4.3),
         initial,
@@ -67,14 +69,14 @@ def taken(curves: Curves, epoch: int, rule: str) -> dict[str, np.ndarray]:
     return {name: x.max(1) if rule == RULES[1] else x[:, -1] for name, x in seen.items()}
 
 
-def build(figure, compact: bool, curves: Curves) -> Drawing:
+def build(figure, compact: bool, curves: Curves, printed: Mapping[str, tuple[float, float]]) -> Drawing:
     axis, names = figure.subplots(), list(curves)
     low = min(x.min() for x in curves.values()) - 0.5
     high = max(x.max() for x in curves.values()) + 0.5
     axis.set(xlim=(low, high), ylim=(len(names) - 0.4, -0.9), yticks=range(len(names)))
     axis.set_yticklabels(names, fontsize=8 if compact else 10)
     axis.set_xlabel("accuracy of the SVM in per cent" + (" (larger is better)" if not compact else ""))
-    for name, (mean, spread) in OUTSIDE.items():
+    for name, (mean, spread) in printed.items():
         if name in names:
             y = names.index(name)
             axis.fill_betweenx([y - 0.32, y + 0.32], mean - spread, mean + spread, color=MIST, linewidth=0)

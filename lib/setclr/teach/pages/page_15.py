@@ -66,7 +66,11 @@ def drops(answer: Callable) -> bool:
 
 
 EXERCISES = {
-    "1": Exercise("a number of per cent", 100 * 125 / 188, "The mean of the labels, times 100."),
+    "1": Exercise(
+        "a number of per cent",
+        100 * 2395 / 3371,
+        "Column 0 of a graph's x is 1 for carbon. Add it up over all graphs, and count all rows.",
+    ),
     "2": Exercise(
         "a number of per cent",
         83.54,
