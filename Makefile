@@ -26,7 +26,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Making .venv (about 7 GB, a few minutes; only this once) ..."
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_OPTIONS) \
-	  -c constraints.txt -e '.[lab,encoders,graphs,examples,site,test]' || { \
+	  -c constraints.txt -e '.[lab,encoders,graphs,video,examples,site,test]' || { \
 	  echo "The packages could not be installed: the lines above say which; is the network there?"; exit 1; }
 	@$(BIN)/jupyter labextension disable --level=sys_prefix \
 	  @jupyterlab/apputils-extension:announcements >/dev/null 2>&1

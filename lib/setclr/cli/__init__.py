@@ -8,6 +8,7 @@ pretrain RECIPE --out FOLDER  train, or go on with a run; every field of the rec
 campaign FILTER               pretrain, evaluate and record all recipes of that name, with three seeds
 search FILTER                 the best rate and loss parameter of each, then five seeds with these
 graphs WORD ...               pretrain on graphs, measure and record: MMCL's table 4
+video WORD ...                the same on videos: MMCL's table 5, and moving-patches
 evaluate RUN                  kNN and linear probe beside raw pixels and an untrained encoder
 embed RUN FOLDER              features of your own images, any tree of files, as an .npz file
 export RUN                    the encoder's weights for torchvision or timm

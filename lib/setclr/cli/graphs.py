@@ -1,5 +1,6 @@
 """The command `setclr graphs`."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -26,14 +27,10 @@ def graphs(
         seeds: Every recipe is trained with each of these; they are those of the folds, too.
         results: Folder of the records.
     """
-    from setclr.checks import nearest
     from setclr.graphs.recipe import GRAPH_RECIPES, PRINTED
     from setclr.graphs.recording import graph_campaign
 
-    names = [name for name in GRAPH_RECIPES if all(word in name for word in words)]
-    if not names:
-        near = ", ".join(nearest(" ".join(words), GRAPH_RECIPES, 3))
-        raise ValueError(f"no graph recipe's name has all of {' '.join(words)!r}; the nearest are {near}")
+    names = chosen(words, GRAPH_RECIPES, "graph")
     if words:
         for line in graph_campaign(names, seeds, results, root, device, typed):
             print(line, flush=True)
@@ -41,3 +38,15 @@ def graphs(
     for name in names:
         said = f"  {PRINTED[name][1]}" if name in PRINTED else ""
         print(f"{name:34}{GRAPH_RECIPES[name].loss}{said}")
+
+
+def chosen(words: Sequence[str], names: Iterable[str], kind: str) -> list[str]:
+    """The names that have all of the words. Raises ValueError where none has, with the nearest."""
+    from setclr.checks import nearest
+
+    names = list(names)
+    found = [name for name in names if all(word in name for word in words)]
+    if not found:
+        near = ", ".join(nearest(" ".join(words), names, 3))
+        raise ValueError(f"no {kind} recipe's name has all of {' '.join(words)!r}; the nearest are {near}")
+    return found

@@ -18,9 +18,13 @@ with extra("train"):
 
     from setclr.cli import commands
     from setclr.cli.graphs import graphs
+    from setclr.cli.video import video
 
 NAMES = ("recipes", "data", "pretrain", "campaign", "search", "evaluate", "embed", "export", "results")
-COMMANDS: dict[str, Callable] = {name: getattr(commands, name) for name in NAMES} | {"graphs": graphs}
+COMMANDS: dict[str, Callable] = {name: getattr(commands, name) for name in NAMES} | {
+    "graphs": graphs,
+    "video": video,
+}
 
 
 def command(words: list[str]) -> Callable[[], None]:

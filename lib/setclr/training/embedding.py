@@ -12,15 +12,20 @@ from setclr.training.precision import Precision
 
 
 class Views(nn.Module):
-    """Features (V_all·n, D), view after view, of a list of views (V, n, C, S, S), each of its own side."""
+    """Features (V_all·n, D), view after view, of a list of views (V, n, C, S, S), each of its own side, or of
+    clips (V, n, C, T, S, S)."""
 
     def __init__(self, encoder: nn.Module):
         super().__init__()
         self.encoder = encoder
 
     def forward(self, views: list[Tensor]) -> Tensor:
-        last = torch.channels_last
-        return torch.cat([self.encoder(x.flatten(0, 1).contiguous(memory_format=last)) for x in views])
+        return torch.cat([self.encoder(channels_last(x.flatten(0, 1))) for x in views])
+
+
+def channels_last(x: Tensor) -> Tensor:
+    """Images (N, C, H, W) with the channels of a pixel side by side in memory; anything else as it is."""
+    return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
 
 
 class Embedder:
@@ -34,7 +39,8 @@ class Embedder:
     def __init__(self, encoder: nn.Module, head: nn.Module, precision: Precision, chunk: int | None = None):
         self.precision, self.chunk, device = precision, chunk, precision.device
         self.parts = [synchronised(Views(encoder), device), nn.Sequential(synchronised(head, device))]
-        self.parts[0].to(memory_format=torch.channels_last)
+        for parameter in self.parts[0].parameters():
+            parameter.data = channels_last(parameter.data)
         self.encoder, self.head = (data_parallel(part) for part in self.parts)
 
     def backward(self, views: list[Tensor], objective: Callable[[Tensor], Tensor]) -> Tensor:

@@ -1,0 +1,40 @@
+"""The command `setclr video`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import arg
+
+from setclr.cli import options
+
+
+def video(
+    words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (),
+    /,
+    seeds: tuple[int, ...] = (0, 1, 2),
+    results: Path = Path("data/results/video"),
+    root: options.Root = Path("data"),
+    device: Annotated[str, arg(help="cpu, cuda, cuda:1, …")] = "cpu",
+    *,
+    typed: str,
+) -> None:
+    """Pretrain on videos, measure by retrieval and a linear probe and record all these recipes; none lists
+    them. Repeat the command to do what is left.
+
+    Args:
+        words: A recipe is taken if its name has all of them, as in "moving rgb".
+        seeds: Every recipe is trained with each of these.
+        results: Folder of the records.
+    """
+    from setclr.cli.graphs import chosen
+    from setclr.video.recipe import VIDEO_PRINTED, VIDEO_RECIPES
+    from setclr.video.recording import video_campaign
+
+    names = chosen(words, VIDEO_RECIPES, "video")
+    if words:
+        for line in video_campaign(names, seeds, results, root, device, typed):
+            print(line, flush=True)
+        return
+    for name in names:
+        said = f"  {VIDEO_PRINTED[name][1]}" if name in VIDEO_PRINTED else ""
+        print(f"{name:34}{VIDEO_RECIPES[name].loss}{said}")

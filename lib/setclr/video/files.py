@@ -1,0 +1,163 @@
+"""Video files that are decoded when they are asked for: folders of them, and UCF-101."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from setclr.checks import integer
+from setclr.data.photographs import THREADS, shown
+from setclr.extras import extra
+from setclr.video import flow
+
+ENDINGS = (".avi", ".mp4", ".mkv", ".mov", ".webm", ".m4v", ".mpg", ".mpeg")
+UCF = {"train": 9537, "test": 3783}  # videos of split 1
+
+
+class VideoFiles:
+    """N video files, decoded by PyAV in threads: as `clips` of a `VideoSet`, where memory would not hold
+    them.
+
+    Args:
+        paths: the files, in order. ValueError where there are none.
+        size: pixels; the shorter side of a frame is resized to it, and the middle cut square.
+        cache: a folder; with it the files give their flow, which is computed once and kept there.
+    """
+
+    def __init__(self, paths: Iterable[str | Path], size: int, cache: str | Path | None = None):
+        self.paths = tuple(map(Path, paths))
+        self.size, self.cache = integer("size", size, least=8), None if cache is None else Path(cache)
+        if not self.paths:
+            raise ValueError("paths must hold at least one video file, got none")
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @property
+    def channels(self) -> int:
+        return 3 if self.cache is None else 2
+
+    def cut(self, index: Sequence[int] | Tensor, places: Tensor, frames: int, stride: int = 1) -> Tensor:
+        """Clips of `frames` frames, every `stride`-th: (V, n, C, frames, size, size) uint8.
+
+        `places` (n, V), 0 to 1, say where in its video each begins: at the first frame that a clip can begin
+        at, to the last. Each file is decoded once, in as many threads as there are cores. Raises ValueError,
+        naming the file, where a video is too short, broken, or has no picture.
+        """
+        indices, starts = torch.as_tensor(index).tolist(), places.tolist()
+        with ThreadPoolExecutor(THREADS) as pool:
+            clips = pool.map(lambda i, p: self._cut(i, p, frames, stride), indices, starts)
+            return torch.stack(list(clips), dim=1)
+
+    def _cut(self, i: int, places: list[float], frames: int, stride: int) -> Tensor:
+        video = self.video(i)
+        starts = [first_frame(place, len(video), frames, stride, shown(self.paths[i])) for place in places]
+        picked = [video[start : start + span(frames, stride) : stride] for start in starts]
+        return torch.stack(picked).transpose(1, 2)
+
+    def video(self, i: int) -> Tensor:
+        """The whole of it, (F, C, size, size) uint8; of flow, a frame less."""
+        if self.cache is None:
+            return decoded(self.paths[i], self.size)
+        stat = self.paths[i].stat()
+        name = flow.name_of([str(self.paths[i].resolve()), stat.st_size, stat.st_mtime_ns, self.size])
+        path = self.cache / f"{name}.npy"
+        if path.is_file():
+            return flow.read(path, (-1, 2, self.size, self.size))
+        frames = decoded(self.paths[i], self.size)
+        found = flow.to_bytes(flow.tv_l1(frames.transpose(0, 1))).transpose(0, 1).contiguous()
+        flow.keep(path, found)
+        return found
+
+
+def span(frames: int, stride: int) -> int:
+    """How many frames of a video a clip of `frames`, every `stride`-th, reaches over."""
+    return (frames - 1) * stride + 1
+
+
+def first_frame(place: float, there: int, frames: int, stride: int, name: str) -> int:
+    """The frame that a clip begins with, of `there`. Raises ValueError where the video is too short."""
+    needed = span(frames, stride)
+    if there < needed:
+        said = f"{name} has {there} frames, and {frames} of them, every {stride}. one, need {needed}"
+        raise ValueError(f"{said}; take fewer frames or a smaller stride, or remove the video")
+    return min(int(place * (there - needed + 1)), there - needed)
+
+
+def decoded(path: Path, size: int) -> Tensor:
+    """All frames of a video file, (F, 3, size, size) uint8. Raises ValueError, naming the file, where it has
+    no picture or cannot be decoded."""
+    with extra("video"):
+        import av
+    remedy = "remove it, or convert it with a video program"
+    try:
+        with av.open(str(path)) as container:
+            if not container.streams.video:
+                raise ValueError("it has no picture, only sound or text")
+            frames = [squared(frame, size) for frame in container.decode(video=0)]
+        if not frames:
+            raise ValueError("it has no frame")
+    except (av.FFmpegError, OSError, ValueError, IndexError) as error:
+        said = f"{shown(path)} cannot be read as a video ({error}); {remedy}"
+        raise ValueError(said) from error
+    return torch.from_numpy(np.stack(frames)).permute(0, 3, 1, 2).contiguous()
+
+
+def squared(frame: Any, size: int) -> np.ndarray:
+    """The middle of a decoded frame, (size, size, 3) uint8."""
+    shrink = size / min(frame.width, frame.height)
+    width, height = max(size, round(frame.width * shrink)), max(size, round(frame.height * shrink))
+    pixels = frame.reformat(width=width, height=height, format="rgb24").to_ndarray()
+    top, left = (height - size) // 2, (width - size) // 2
+    return pixels[top : top + size, left : left + size]
+
+
+Found = tuple[list[Path], list[int], tuple[str, ...]]  # files, labels, classes
+
+
+def folder_files(root: Path, split: str) -> Found:
+    """The videos of ROOT/train/CLASS or ROOT/test/CLASS, sorted by class and name."""
+    inside = root / split
+    folders = sorted(p for p in inside.iterdir() if p.is_dir()) if inside.is_dir() else []
+    if not folders:
+        raise FileNotFoundError(f"{inside} must hold a folder of videos for each class, and has none")
+    paths, labels = [], []
+    for label, folder in enumerate(folders):
+        found = sorted(p for p in folder.iterdir() if p.suffix.lower() in ENDINGS)
+        if not found:
+            endings = ", ".join(ENDINGS)
+            raise ValueError(f"{shown(folder)} has no videos ({endings}); fill it or remove it")
+        paths += found
+        labels += [label] * len(found)
+    return paths, labels, tuple(shown(folder.name) for folder in folders)
+
+
+def ucf101_files(root: Path, split: str, complete: bool = True) -> Found:
+    """The videos of UCF-101's split 1: ROOT/UCF-101/CLASS/v_CLASS_g01_c01.avi and the lists
+    ROOT/ucfTrainTestlist/classInd.txt, trainlist01.txt, testlist01.txt, as its two archives unpack.
+    `complete` asks for as many videos as there must be."""
+    lists = root / "ucfTrainTestlist"
+    names = {line.split()[1]: int(line.split()[0]) - 1 for line in lines(lists / "classInd.txt")}
+    entries = [line.split()[0] for line in lines(lists / f"{split}list01.txt")]
+    if unknown := [entry for entry in entries if entry.split("/")[0] not in names]:
+        raise ValueError(f"{lists} lists {unknown[0]}, of no class of classInd.txt; unpack it again")
+    paths = [root / "UCF-101" / entry for entry in entries]
+    if missing := [path for path in paths if not path.is_file()]:
+        said = f"{shown(missing[0])} is missing, and {len(missing) - 1} more"
+        raise FileNotFoundError(f"{said}; unpack UCF101.rar into {root}")
+    if complete and len(paths) != UCF[split]:
+        said = f"{lists} must list {UCF[split]} videos for {split}, got {len(paths)}"
+        raise ValueError(f"{said}; fetch it again")
+    return paths, [names[entry.split("/")[0]] for entry in entries], tuple(names)
+
+
+def lines(path: Path) -> list[str]:
+    """Those of a list that are not empty."""
+    if not path.is_file():
+        said = f"{path} is missing; unpack UCF101TrainTestSplits-RecognitionTask.zip of crcv.ucf.edu"
+        raise FileNotFoundError(said)
+    return [line for line in path.read_text().splitlines() if line.strip()]

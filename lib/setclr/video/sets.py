@@ -1,0 +1,119 @@
+"""Sets of videos by name, as colours or as flow, and the cutting of clips out of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from setclr.checks import choice, integer
+from setclr.data.patches import PHOTOGRAPHS, SPLITS
+from setclr.video.files import VideoFiles, first_frame, folder_files, span, ucf101_files
+from setclr.video.flow import flow_of_clips, to_bytes
+from setclr.video.moving import MOTIONS, moving_patches
+
+MODALITIES = ("rgb", "flow", "camera flow")
+MOVING, UCF101, FOLDER = "moving-patches", "ucf101:", "folder:"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VideoSet:
+    """Videos, and one or more things that each is labelled with.
+
+    Args:
+        videos: (N, C, F, H, W) uint8, or `VideoFiles`. C = 3 are colours, C = 2 is flow as `to_bytes` has it.
+        labels: (N,) int64 for each thing, indices into its classes.
+        classes: their names.
+
+    Raises ValueError where these are not as above or do not fit together.
+    """
+
+    videos: Tensor | VideoFiles
+    labels: Mapping[str, Tensor]
+    classes: Mapping[str, tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        x = self.videos
+        if isinstance(x, Tensor):
+            fits = x.ndim == 5 and x.dtype == torch.uint8 and x.numel() and x.shape[1] in (2, 3)
+            if not fits or x.shape[3] != x.shape[4]:
+                wanted = "(N, C, F, H, H) uint8, not empty, C = 3, or 2 for flow"
+                raise ValueError(f"videos must be {wanted}, got {tuple(x.shape)} {x.dtype}")
+        for name, y in self.labels.items():
+            if y.shape != (len(x),) or not 0 <= int(y.min()) <= int(y.max()) < len(self.classes[name]):
+                got = f"{tuple(y.shape)} with values {int(y.min())} to {int(y.max())}"
+                wanted = f"{len(x)} indices of {len(self.classes[name])} classes"
+                raise ValueError(f"labels[{name!r}] must be {wanted}, got {got}")
+
+    def __len__(self) -> int:
+        return len(self.videos)
+
+    @property
+    def channels(self) -> int:
+        """3 for colours, 2 for flow."""
+        return self.videos.shape[1] if isinstance(self.videos, Tensor) else self.videos.channels
+
+    @property
+    def side(self) -> int:
+        """Of a frame, in pixels."""
+        return self.videos.shape[-1] if isinstance(self.videos, Tensor) else self.videos.size
+
+    def cut(self, index: Tensor, places: Tensor, frames: int, stride: int = 1) -> Tensor:
+        """Clips (V, n, C, frames, H, W) uint8 of the videos `index` (n,): every `stride`-th frame, V clips of
+        each, which begin at the `places` (n, V), 0 to 1, of all frames they could begin at. Raises ValueError
+        where a video is too short."""
+        integer("frames", frames, least=1)
+        integer("stride", stride, least=1)
+        if not isinstance(self.videos, Tensor):
+            return self.videos.cut(index, places, frames, stride)
+        x, there = self.videos, self.videos.shape[2]
+        starts = [first_frame(p, there, frames, stride, "a video") for p in places.flatten().tolist()]
+        steps = torch.arange(0, span(frames, stride), stride)
+        time = torch.tensor(starts).view(places.shape).T[..., None] + steps  # (V, n, T)
+        return x[torch.as_tensor(index)[None, :, None], :, time].transpose(2, 3)
+
+    def __repr__(self) -> str:
+        things = ", ".join(f"{len(names)} of {name}" for name, names in self.classes.items())
+        kind = "flow" if self.channels == 2 else "colours"
+        return f"<VideoSet: {len(self)} videos of {self.side} px, {kind}; classes: {things}>"
+
+
+def load_videos(
+    name: str, split: str = "train", modality: str = "rgb", root: str | Path = "data", size: int | None = None
+) -> VideoSet:
+    """Videos by name.
+
+    "moving-patches": made here, labelled by photograph and by motion. "folder:PATH": PATH/train/CLASS/VIDEO
+    and PATH/test/CLASS/VIDEO. "ucf101:PATH": UCF-101, split 1, by hand from crcv.ucf.edu.
+
+    `modality`: "rgb"; "flow", by TV-L1, computed once and kept under `root`/flow; of moving-patches also
+    "camera flow", the true one. `size` in pixels is that to which files are decoded, 128 if it is None.
+
+    Raises ValueError for another name, split or modality; FileNotFoundError where files are missing;
+    ModuleNotFoundError where PyAV is: pip install 'setclr[video]'.
+    """
+    choice("split", split, SPLITS)
+    choice("modality", modality, MODALITIES)
+    cache = Path(root) / "flow"
+    if name == MOVING:
+        return of_patches(split, modality, cache)
+    kind = next((kind for kind in (UCF101, FOLDER) if str(name).startswith(kind)), "")
+    if not kind:
+        choice("name", name, [MOVING, f"{UCF101}PATH", f"{FOLDER}PATH"])
+    choice("modality", modality, MODALITIES[:2], hint="only moving-patches has a camera that is known")
+    path = Path(name.removeprefix(kind)).expanduser()
+    paths, labels, classes = (ucf101_files if kind == UCF101 else folder_files)(path, split)
+    files = VideoFiles(paths, size or 128, cache if modality == "flow" else None)
+    return VideoSet(files, {"class": torch.tensor(labels)}, {"class": classes})
+
+
+def of_patches(split: str, modality: str, cache: Path) -> VideoSet:
+    made = moving_patches(split)
+    videos = torch.from_numpy(made.clips)
+    if modality == "flow":
+        videos = flow_of_clips(videos, cache)
+    if modality == "camera flow":
+        videos = to_bytes(torch.from_numpy(made.flow))
+    labels = {"photograph": torch.from_numpy(made.photographs), "motion": torch.from_numpy(made.motions)}
+    return VideoSet(videos, labels, {"photograph": tuple(PHOTOGRAPHS), "motion": MOTIONS})

@@ -1,0 +1,102 @@
+"""Random views of clips: where in the video a clip begins, and one crop, flip and colour for all its
+frames."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from setclr.checks import choice, number
+from setclr.video.flow import STEPS, ZERO
+from setclr.video.sets import VideoSet
+from setclr.views import View, apply, draw, parameters
+from setclr.views.chance import COLUMNS
+from setclr.views.view import FLIP, PRESETS, check_views
+
+VIDEO: dict[str, View] = {
+    # CoCLR's program, which the recipe of MMCL's table 5 seems to follow.
+    "coclr": View(scale=(0.2, 1), jitter=(0.4, 0.4, 0.4, 0.1), grey=0.2, blur=0.5),
+    "photo": replace(PRESETS["photo"][0], scale=(0.4, 1)),
+}
+
+
+def video_views(name: str, size: int, flip: float = 0.5, count: int = 2) -> tuple[View, ...]:
+    """`count` times the view of that name, a key of VIDEO, of `size` pixels. A clip is mirrored with
+    probability `flip`: 0 where left and right are to be told apart. Raises ValueError otherwise."""
+    number("flip", flip, least=0, most=1, hint="it is a probability")
+    return (replace(VIDEO[choice("name", name, VIDEO)], size=size, flip=flip),) * count
+
+
+def draw_clips(
+    videos: VideoSet, index: Tensor, views: Sequence[View], frames: int, stride: int,
+    generator: torch.Generator,
+) -> Tensor:  # fmt: skip
+    """Two or more views of each video, each of a clip that begins at a random frame: (V, n, C, T, S, S), as
+    `clip_views` gives them. What is random comes from the generator."""
+    places = torch.rand(len(index), len(views), generator=generator)
+    clips = videos.cut(index, places, frames, stride)
+    return clip_views(clips, views, draw(views, len(index), generator))
+
+
+def clip_views(clips: Tensor, views: Sequence[View], draws: Tensor) -> Tensor:
+    """Views of clips (V, N, C, T, H, W) uint8, where view v is of clip v: (V, N, C, T, S, S) float32.
+
+    All frames of a clip get the same crop, flip, colours and blur, as `setclr.views.apply` gives to one
+    image, from `draws` (N, V, 36). Of flow, C = 2, a view is what the flow of the view would be: a mirrored
+    clip moves the other way, an enlarged one moves faster, and colours have no say; its unit is an eighth of
+    S. Raises ValueError for other clips or draws. Cost: as of N · T images."""
+    check_views(views)
+    got = tuple(getattr(clips, "shape", ()))
+    if len(got) != 6 or len(clips) != len(views) or clips.dtype != torch.uint8 or got[2] not in (2, 3):
+        wanted = f"({len(views)}, N, C, T, H, W) uint8 with C = 3, or 2 for flow"
+        raise ValueError(f"clips must be {wanted}, got {got} {getattr(clips, 'dtype', '')}")
+    one = flow_view if got[2] == 2 else colour_view
+    return torch.stack([one(x, view, draws[:, v : v + 1]) for v, (x, view) in enumerate(zip(clips, views))])
+
+
+def colour_view(clips: Tensor, view: View, draws: Tensor) -> Tensor:
+    """Of (N, C, T, H, W), one view."""
+    N, _, T, *_ = clips.shape
+    seen = apply(clips.transpose(1, 2).flatten(0, 1), [view], draws.repeat_interleave(T, 0))[0]
+    return seen.unflatten(0, (N, T)).transpose(1, 2)
+
+
+def flow_view(clips: Tensor, view: View, draws: Tensor) -> Tensor:
+    """Of flow (N, 2, T, H, W), one view."""
+    N, _, T, H, W = clips.shape
+    plain = replace(FLIP, size=view.size, scale=view.scale, ratio=view.ratio, flip=view.flip)
+    images = clips.reshape(N * 2 * T, 1, H, W)
+    seen = apply(images, [plain], draws.repeat_interleave(2 * T, 0))[0].view(N, 2, T, *(view.size or H,) * 2)
+    p = parameters([plain], draws, H, W)
+    enlarged = H / p.box[0, :, [3, 2]].float()  # (N, 2): right, down
+    sign = torch.stack([1 - 2.0 * p.flip[0], torch.ones(N)], dim=1)
+    factor = (enlarged * sign).to(seen.device)[:, :, None, None, None]
+    return (255 * seen - ZERO) / STEPS * factor
+
+
+def ten_crops(clips: Tensor, share: float = 7 / 8, size: int | None = None) -> Tensor:
+    """Corners and middle of clips (N, C, T, H, H) uint8, and these five mirrored: (10, N, C, T, S, S)
+    float32.
+
+    Each crop is a square of `share` of the side, resized to `size` pixels, or to H. Raises ValueError for a
+    share that is not above 0 and at most 1.
+    """
+    number("share", share, above=0, most=1)
+    H = clips.shape[-1]
+    side = round(share * H)
+    room = H - side
+    corners = [(0, 0), (0, room), (room, 0), (room, room), (room // 2, room // 2)]
+    fast = H / side if clips.shape[1] == 2 else 1.0  # a crop that is enlarged moves faster
+    found = [uncut(clips[..., y : y + side, x : x + side], size or H) for y, x in corners]
+    whole = torch.stack(found)
+    mirrored = whole.flip(-1)
+    if clips.shape[1] == 2:
+        mirrored = mirrored * torch.tensor([-1.0, 1]).view(2, 1, 1, 1).to(mirrored.device)
+    return torch.cat([whole, mirrored]) * fast
+
+
+def uncut(clips: Tensor, size: int) -> Tensor:
+    """Clips (N, C, T, H, H) uint8 as an encoder takes them, whole, in `size` pixels: (N, C, T, S, S)."""
+    still = replace(FLIP, size=size, flip=0)
+    return clip_views(clips[None], [still], torch.zeros(len(clips), 1, COLUMNS))[0]

@@ -1,0 +1,517 @@
+"""Videos: cameras, flow, files, views, encoders, training and records, by their laws and outside programs."""
+
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import av
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skimage.registration import optical_flow_tvl1
+from sklearn.neighbors import KNeighborsClassifier
+
+from setclr import video
+from setclr.cli import main
+from setclr.data.patches import PHOTOGRAPHS
+from setclr.training.seeding import seeded
+from setclr.video import files, flow, moving, recording
+from setclr.video.views import VIDEO
+from setclr.views import View, apply, draw, parameters
+
+SEEDS = st.integers(0, 2**31)
+SPEEDS = {"pan": (-2.0, 2.0), "zoom": (1.0, 1.1), "turn": (0.0, 0.1)}
+PLAIN = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter=(0,) * 4, grey=0, size=32)
+
+
+@st.composite
+def cameras(draw_):
+    motion = draw_(st.sampled_from(moving.MOTIONS))
+    speed = draw_(st.floats(*SPEEDS[motion.split()[0]] if motion != "still" else (0, 0)))
+    made = video.drive(motion, speed, draw_(st.floats(10, 60)), draw_(st.integers(2, 9)))
+    return made._replace(centre=made.centre + 100)
+
+
+@settings(deadline=None, max_examples=50)
+@given(cameras(), st.integers(2, 12))
+def test_the_flow_leads_to_the_same_place_of_the_picture(camera, side):
+    """By hand, a pixel at a time: where it looks, and where the next frame sees that place."""
+    found = video.camera_flow(camera, side)
+    for t in range(len(camera.side) - 1):
+        for row, column in ((0, 0), (side - 1, 0), (side // 2, side - 1)):
+            right, down = found[t, :, row, column]
+            here = looks_at(camera, t, column + 0.5, row + 0.5, side)
+            there = looks_at(camera, t + 1, column + 0.5 + right, row + 0.5 + down, side)
+            assert np.allclose(here, there, atol=1e-9)
+
+
+def looks_at(camera, t, x, y, side):
+    """The place of the picture, to the right and down, at a point of a frame."""
+    x, y = x / side - 0.5, y / side - 0.5
+    cos, sin = math.cos(camera.angle[t]), math.sin(camera.angle[t])
+    down, right = camera.centre[t]
+    width = camera.side[t]
+    return right + width * (cos * x - sin * y), down + width * (sin * x + cos * y)
+
+
+def test_a_camera_films_what_lies_there():
+    """A ramp tells each place: the mean over a pixel is the value at its middle."""
+    ramp = np.arange(200.0)[:, None] + 3 * np.arange(200.0)
+    camera = video.drive("turn right", 0.05, 40, 5)
+    camera = camera._replace(centre=camera.centre + 100)
+    seen = video.film(ramp, camera, 8)
+    for t in range(5):
+        right, down = looks_at(camera, t, 2.5, 5.5, 8)
+        assert seen[t, 0, 5, 2] == pytest.approx(3 * (right - 0.5) + down - 0.5)
+
+
+@pytest.mark.parametrize(
+    ("motion", "right", "down"),
+    [("pan right", -1, 0), ("pan left", 1, 0), ("pan down", 0, -1), ("pan up", 0, 1), ("still", 0, 0)],
+)
+def test_the_picture_moves_against_the_camera(motion, right, down):
+    found = video.camera_flow(video.drive(motion, 1.5, 32))
+    assert np.allclose(found[:, 0], 1.5 * right) and np.allclose(found[:, 1], 1.5 * down)
+
+
+def test_zooming_in_moves_outwards_and_turning_right_moves_to_the_left():
+    out = video.camera_flow(video.drive("zoom in", 1.1, 32))
+    assert (out[:, 0, :, -1] > 0).all() and (out[:, 0, :, 0] < 0).all() and (out[:, 1, -1] > 0).all()
+    turned = video.camera_flow(video.drive("turn right", 0.05, 32))
+    assert (turned[:, 0, 0] < 0).all() and (turned[:, 0, -1] > 0).all()
+
+
+def test_tv_l1_finds_the_motion_of_the_camera():
+    """Away from the border, where what comes in is not known, most pixels are within half a pixel."""
+    made = moving.moving_patches("test")
+    errors, still = [], []
+    for k in range(0, len(made.clips), 23):
+        found = video.tv_l1(torch.from_numpy(made.clips[k][:, :4])).numpy()
+        wrong = np.hypot(*(found - made.flow[k][:, :3]))[:, 6:-6, 6:-6]
+        errors.append(np.median(wrong))
+        still.append(np.median(np.hypot(*made.flow[k][:, :3])[:, 6:-6, 6:-6]))
+    assert np.median(errors) < 0.3 * np.median(still) and np.mean(np.array(errors) < 0.5) > 0.7
+
+
+def test_tv_l1_is_scikit_images_with_the_columns_first():
+    clip = torch.from_numpy(moving.moving_patches("test").clips[70][:, :3])
+    red, green, blue = (clip[i, :2].double().numpy() / 255 for i in range(3))
+    gray = (0.2989 * red + 0.587 * green + 0.114 * blue).astype(np.float32)
+    down, right = optical_flow_tvl1(gray[0], gray[1])
+    assert np.allclose(video.tv_l1(clip)[:, 0].numpy(), np.stack([right, down]), atol=0.02)
+
+
+@settings(deadline=None)
+@given(st.floats(-3.9, 3.9))
+def test_bytes_hold_a_flow_up_to_half_a_step(pixels):
+    x = torch.full((2, 1, 32, 32), pixels)
+    assert (flow.to_pixels(flow.to_bytes(x)) - x).abs().max() <= 4 / 127 / 2 + 1e-5
+    assert flow.to_bytes(torch.tensor([[[[9.0]], [[-9.0]]]]).expand(1, 2, 32, 32))[0, :, 0, 0].tolist() == [
+        255,
+        1,
+    ]
+
+
+def test_moving_patches_are_whole_and_the_same_again():
+    made = moving.moving_patches("test")
+    again = moving.moving_patches.__wrapped__("test")
+    assert all(np.array_equal(a, b) for a, b in zip(made, again))
+    assert made.clips.shape == (324, 3, 12, 32, 32) and made.clips.dtype == np.uint8
+    assert made.flow.shape == (324, 2, 11, 32, 32)
+    pairs = list(zip(made.photographs.tolist(), made.motions.tolist()))
+    assert {pairs.count(pair) for pair in set(pairs)} == {2} and len(set(pairs)) == len(PHOTOGRAPHS) * 9
+    still = made.motions == moving.MOTIONS.index("still")
+    moves = np.abs(np.diff(made.clips.astype(int), axis=2)).max((1, 2, 3, 4))
+    assert (moves[still] == 0).all() and (moves[~still] > 0).all()
+
+
+def test_no_camera_leaves_its_block():
+    """Nor does it, so, film what belongs to the other split."""
+    grey, rng = np.random.default_rng(0).normal(128, 60, (200, 240)), np.random.default_rng(1)
+    for motion in moving.MOTIONS:
+        for _ in range(20):
+            camera = moving.draw_camera(grey, np.array([[1, 2]]), motion, rng)
+            corners = np.array([[-0.5, -0.5], [-0.5, 0.5], [0.5, -0.5], [0.5, 0.5]])
+            rows, columns = np.moveaxis(moving.looked_at(camera, corners), -1, 0)
+            assert rows.min() >= 50 and rows.max() <= 100 and columns.min() >= 120 and columns.max() <= 180
+
+
+def clips(seed=0, n=3, channels=3, frames=4, side=32):
+    return torch.randint(256, (n, channels, frames, side, side), generator=seeded(seed), dtype=torch.uint8)
+
+
+@settings(deadline=None, max_examples=20)
+@given(SEEDS, st.sampled_from(list(VIDEO)))
+def test_all_frames_of_a_clip_get_the_view_of_one_image(seed, name):
+    views = video.video_views(name, 24)
+    x, draws = clips(seed), draw(views, 3, seeded(seed))
+    seen = video.clip_views(torch.stack([x, x]), views, draws)
+    assert seen.shape == (2, 3, 3, 4, 24, 24)
+    for t in range(4):
+        assert torch.allclose(seen[:, :, :, t], apply(x[:, :, t].contiguous(), views, draws), atol=1e-5)
+
+
+@settings(deadline=None, max_examples=20)
+@given(SEEDS)
+def test_a_view_of_a_still_clip_is_still(seed):
+    x = clips(seed, frames=1).expand(-1, -1, 5, -1, -1)
+    views = video.video_views("coclr", 32)
+    seen = video.clip_views(torch.stack([x, x]), views, draw(views, 3, seeded(seed)))
+    assert torch.equal(seen, seen[:, :, :, :1].expand_as(seen))
+
+
+@settings(deadline=None, max_examples=30)
+@given(SEEDS, st.sampled_from(["pan left", "zoom in", "turn right"]), st.booleans(), st.floats(0.2, 1))
+def test_the_view_of_a_flow_is_the_flow_of_the_view(seed, motion, mirrored, share):
+    """Both from the camera: the camera of the crop is another one, which looks at a part."""
+    low = {"pan left": 1.0, "zoom in": 1.05, "turn right": 0.05}[motion]
+    camera = video.drive(motion, low, 32, 3)
+    view = View(size=32, scale=(share, share), ratio=(1, 1), flip=float(mirrored), jitter=(0,) * 4, grey=0)
+    draws = draw([view], 1, seeded(seed))
+    stored = flow.to_bytes(torch.from_numpy(video.camera_flow(camera)).float().transpose(0, 1))[None]
+    seen = video.clip_views(stored[None], [view], draws)[0, 0] * 4  # an eighth of 32 pixels
+    top, left, height, _ = parameters([view], draws, 32, 32).box[0, 0].tolist()
+    rows, columns = (first + (np.arange(32) + 0.5) * height / 32 - 0.5 for first in (top, left))
+    columns = columns[::-1] if mirrored else columns
+    wanted = at_places(video.camera_flow(camera), rows, columns) * 32 / height
+    wanted[:, 0] *= -1 if mirrored else 1
+    byte, tilt = 4 / 127 / 2, 0.1  # the flow changes by a tenth of a pixel from a pixel to the next
+    # Inside, a mean under a triangle is the value at its middle; at the border it is one-sided.
+    off = np.abs(seen.numpy() - wanted.transpose(1, 0, 2, 3)) * height / 32
+    assert off.max() <= byte + tilt and off[..., 2:-2, 2:-2].max() <= byte + 1e-4
+
+
+def at_places(found, rows, columns):
+    """The flow (F, 2, 32, 32), which is even over a frame, at these rows and columns between its pixels."""
+    y, x = np.meshgrid(rows, columns, indexing="ij")
+    down, right = found[:, :, 1:2, :1] - found[:, :, :1, :1], found[:, :, :1, 1:2] - found[:, :, :1, :1]
+    return found[:, :, :1, :1] + down * y + right * x
+
+
+@settings(deadline=None, max_examples=20)
+@given(SEEDS, st.sampled_from([2, 3]))
+def test_ten_crops_are_five_and_their_mirror_images(seed, channels):
+    x = clips(seed, 2, channels)
+    found = video.ten_crops(x)
+    sign = torch.tensor([-1.0, 1] if channels == 2 else [1.0] * 3).view(-1, 1, 1, 1)
+    assert found.shape == (10, *x.shape) and torch.equal(found[5:], found[:5].flip(-1) * sign)
+    same = video.ten_crops(x, size=28)[4]
+    middle = x[..., 2:30, 2:30]
+    wanted = middle / 255 if channels == 3 else (middle.float() - 128) / 127 * (32 / 28)
+    assert torch.allclose(same, wanted, atol=1e-5)
+
+
+def test_clips_begin_anywhere_in_a_video_and_never_beyond():
+    x = torch.arange(12, dtype=torch.uint8).view(1, 1, 12, 1, 1).expand(2, 3, 12, 8, 8).contiguous()
+    some = video.VideoSet(x, {}, {})
+    places = torch.tensor([[0.0, 0.5], [0.999, 1.0]])
+    cut = some.cut(torch.tensor([1, 0]), places, 4, 2)
+    assert cut.shape == (2, 2, 3, 4, 8, 8)
+    assert cut[:, :, 0, :, 0, 0].tolist() == [[[0, 2, 4, 6], [5, 7, 9, 11]], [[3, 5, 7, 9], [5, 7, 9, 11]]]
+    starts = some.cut(torch.zeros(3000, dtype=torch.long), torch.rand(3000, 1, generator=seeded(1)), 8)
+    counts = starts[0, :, 0, 0, 0, 0].bincount(minlength=5)
+    # 3000 draws of 5 starts: each count is 600 with deviation 22; eight of them fail once in 10^15.
+    assert counts.shape == (5,) and (counts - 600).abs().max() < 8 * 22
+
+
+@pytest.mark.parametrize("channels", [2, 3])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("conv4-clips", (8, 32)), ("conv4-clips", (3, 20)), ("s3d", (16, 32))]
+)
+def test_encoders_give_features_that_learn(name, shape, channels):
+    encoder, features = video.video_encoder(name, channels)
+    out = encoder(torch.rand(2, channels, shape[0], shape[1], shape[1]))
+    out.square().sum().backward()
+    assert out.shape == (2, features)
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in encoder.parameters())
+
+
+def test_s3d_is_torchvisions_up_to_its_pooling():
+    """On 224 pixels torchvision's averages over 7 × 7 are those over all, once time is averaged."""
+    from torchvision.models.video import s3d
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        theirs = s3d(weights=None).eval()
+    ours, _ = video.s3d()
+    ours[0].load_state_dict(theirs.features.state_dict())
+    x = torch.rand(1, 3, 16, 224, 224)
+    with torch.no_grad():
+        pooled = theirs.avgpool(theirs.features(x)).mean((2, 3, 4))
+        assert torch.allclose(ours.eval()(x), pooled, atol=1e-5)
+
+
+# ----------------------------------------------------------------------------------------------- files
+
+
+def write_video(path, frames, rate=10, codec="libx264", pixels="yuv444p"):
+    """Frames (F, H, W, 3) uint8."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=Fraction(rate), options={"crf": "0"})
+        stream.height, stream.width, stream.pix_fmt = *frames.shape[1:3], pixels
+        for frame in frames:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+        container.mux(stream.encode())
+
+
+def write_sound(path):
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("aac", rate=8000)
+        frame = av.AudioFrame.from_ndarray(
+            np.zeros((1, 1024), dtype=np.float32), format="fltp", layout="mono"
+        )
+        frame.sample_rate = 8000
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+
+
+def stripes(frames, height=48, width=64, shift=0):
+    """A grey picture that moves to the right by two pixels a frame."""
+    x = np.arange(width)[None] - 2 * np.arange(frames)[:, None] + shift
+    line = (128 + 100 * np.sin(x / 5)).astype(np.uint8)
+    return np.broadcast_to(line[:, None, :, None], (frames, height, width, 3)).copy()
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    root = tmp_path_factory.mktemp("videos")
+    for split, count in (("train", 3), ("test", 2)):
+        for label, name in enumerate(("run", "walk")):
+            for i in range(count):
+                write_video(root / split / name / f"{i}.mp4", stripes(12 + i, shift=9 * label + i))
+    return root
+
+
+def test_a_folder_of_videos_is_read_frame_by_frame(tree):
+    found = video.load_videos(f"folder:{tree}", "train", size=48)
+    assert len(found) == 6 and found.classes["class"] == ("run", "walk") and found.channels == 3
+    assert found.labels["class"].tolist() == [0, 0, 0, 1, 1, 1]
+    cut = found.cut(torch.tensor([5, 0]), torch.tensor([[0.0, 1.0], [0.0, 0.0]]), 5, 2)
+    assert cut.shape == (2, 2, 3, 5, 48, 48)
+    last = torch.from_numpy(stripes(14, shift=11)[:, :, 8:56]).permute(3, 0, 1, 2)
+    assert (cut[0, 0].int() - last[:, 0:10:2].int()).abs().max() <= 6  # its codec's rounding of colours
+    assert (cut[1, 0].int() - last[:, 5:14:2].int()).abs().max() <= 6
+
+
+def test_the_flow_of_files_is_computed_once(tree, tmp_path, monkeypatch):
+    found = video.load_videos(f"folder:{tree}", "test", "flow", tmp_path, size=32)
+    first = found.cut(torch.tensor([0]), torch.zeros(1, 1), 4)
+    assert first.shape == (1, 1, 2, 4, 32, 32)
+    right = flow.to_pixels(first)[0, 0, 0, :, 8:-8, 8:-8].median()
+    assert abs(float(right) - 2 * 32 / 48) < 0.3
+    monkeypatch.setattr(flow, "tv_l1", None)
+    again = video.load_videos(f"folder:{tree}", "test", "flow", tmp_path, size=32)
+    assert torch.equal(again.cut(torch.tensor([0]), torch.zeros(1, 1), 4), first)
+    next((tmp_path / "flow").glob("*.npy")).write_bytes(b"")
+    with pytest.raises(ValueError, match="damaged"):
+        again.cut(torch.tensor([0]), torch.zeros(1, 1), 4)
+
+
+def test_the_flow_of_clips_is_kept_by_what_they_show(tmp_path):
+    x = clips(1, n=2, frames=3)
+    first = video.flow_of_clips(x, tmp_path)
+    kept = list(tmp_path.glob("*.npy"))
+    assert len(kept) == 1 and torch.equal(video.flow_of_clips(x, tmp_path), first)
+    assert torch.equal(first[0], flow.to_bytes(video.tv_l1(x[0])))
+    np.save(kept[0], np.zeros(3))
+    with pytest.raises(ValueError, match="remove it and load again"):
+        video.flow_of_clips(x, tmp_path)
+
+
+def ucf(root):
+    """Two classes of UCF-101 as its archives unpack."""
+    lists = root / "ucfTrainTestlist"
+    lists.mkdir(parents=True)
+    (lists / "classInd.txt").write_text("1 ApplyEyeMakeup\r\n2 Archery\r\n")
+    (lists / "trainlist01.txt").write_text(
+        "ApplyEyeMakeup/v_ApplyEyeMakeup_g08_c01.avi 1\r\nArchery/v_Archery_g08_c01.avi 2\r\n"
+    )
+    (lists / "testlist01.txt").write_text("Archery/v_Archery_g01_c01.avi\r\n")
+    for i, name in enumerate(("ApplyEyeMakeup_g08", "Archery_g08", "Archery_g01")):
+        path = root / "UCF-101" / name.split("_")[0] / f"v_{name}_c01.avi"
+        write_video(path, stripes(10, shift=i), codec="mpeg4", pixels="yuv420p")
+    return root
+
+
+def test_ucf101_is_read_as_it_is_unpacked(tmp_path):
+    root = ucf(tmp_path)
+    paths, labels, classes = files.ucf101_files(root, "train", complete=False)
+    assert labels == [0, 1] and classes == ("ApplyEyeMakeup", "Archery")
+    assert files.decoded(paths[1], 40).shape == (10, 3, 40, 40)
+    assert files.ucf101_files(root, "test", complete=False)[1] == [1]
+    with pytest.raises(ValueError, match="must list 9537 videos for train, got 2"):
+        video.load_videos(f"ucf101:{root}")
+    paths[1].unlink()
+    with pytest.raises(FileNotFoundError, match=r"v_Archery_g08_c01.avi is missing, and 0 more; unpack"):
+        video.load_videos(f"ucf101:{root}")
+    (root / "ucfTrainTestlist" / "classInd.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"classInd.txt is missing; unpack"):
+        video.load_videos(f"ucf101:{root}")
+
+
+def test_a_file_that_is_no_video_is_named(tmp_path):
+    good, bad, sound = (tmp_path / name for name in ("good.mp4", "bad.mp4", "sound.mp4"))
+    write_video(good, stripes(5))
+    whole = good.read_bytes()
+    bad.write_bytes(whole[: len(whole) // 3])
+    write_sound(sound)
+    (tmp_path / "empty.mp4").touch()
+    for name, said in (("bad", "cannot be read"), ("sound", "only sound"), ("empty", "cannot be read")):
+        with pytest.raises(ValueError, match=rf"{name}\.mp4 cannot be read as a video.*remove it") as error:
+            files.decoded(tmp_path / f"{name}.mp4", 32)
+        assert said in str(error.value)
+    with pytest.raises(ValueError, match="good.mp4 has 5 frames, and 8 of them, every 1. one, need 8"):
+        video.VideoFiles([good], 32).cut([0], torch.zeros(1, 1), 8)
+
+
+# ------------------------------------------------------------------------------------- training, records
+
+
+@pytest.fixture(scope="module")
+def few():
+    """Every tenth clip, so that it takes no time."""
+    sets = []
+    for split in ("train", "test"):
+        whole = video.load_videos("moving-patches", split)
+        labels = {name: y[::9] for name, y in whole.labels.items()}
+        sets.append(video.VideoSet(whole.videos[::9].contiguous(), labels, whole.classes))
+    return sets
+
+
+RECIPE = video.VideoRecipe("InfoNCE(temperature=0.2)", epochs=2, batch=32, frames=4)
+
+
+@pytest.mark.parametrize("loss", ["InfoNCE()", "MMCL(solver='inv')", "SparseCLR() + 1.0 * QARe()", "IOT()"])
+def test_every_loss_trains_and_a_seed_is_a_run(few, loss):
+    recipe = replace(RECIPE, loss=loss, epochs=1)
+    first, again, other = (video.pretrain_videos(replace(recipe, seed=seed), few[0]) for seed in (0, 0, 1))
+    assert first.rows[0]["loss"] == again.rows[0]["loss"] != other.rows[0]["loss"]
+    untrained = video.pretrain_videos(replace(recipe, epochs=0), few[0])
+    changed = [not torch.equal(a, b) for a, b in pairwise_weights(first, untrained)]
+    assert all(changed)
+
+
+def pairwise_weights(a, b):
+    return zip(a.encoder.parameters(), b.encoder.parameters())
+
+
+def test_a_run_learns(few):
+    rows = video.pretrain_videos(replace(RECIPE, epochs=4), few[0]).rows
+    assert rows[-1]["loss"] < rows[0]["loss"]
+
+
+def test_a_queue_holds_keys_of_a_momentum_encoder(few):
+    recipe = replace(RECIPE, queue=64, momentum=0.9, epochs=1)
+    run = video.pretrain_videos(recipe, few[0])
+    assert np.isfinite(run.rows[0]["loss"])
+    with pytest.raises(ValueError, match="queue must be 0 for MMCL"):
+        video.VideoRecipe("MMCL(solver='inv')", queue=4)
+
+
+def test_what_is_known_is_what_scikit_learns_neighbours_say(few):
+    train, test = few
+    run = video.pretrain_videos(replace(RECIPE, epochs=0), train)
+    found = video.known(run.encoder, train, test, 4)
+    bank, queries = (video.video_features(run.encoder, x, 4).double() for x in (train, test))
+    for thing in ("photograph", "motion"):
+        theirs = KNeighborsClassifier(1, metric="cosine").fit(bank, train.labels[thing])
+        right = 100 * theirs.score(queries, test.labels[thing])
+        assert found[thing]["retrieval@1"] == pytest.approx(right, abs=100 / len(test) + 0.01)
+
+
+def test_features_are_means_over_moments_and_crops(few):
+    encoder = video.pretrain_videos(replace(RECIPE, epochs=0), few[0]).encoder
+    some = few[1]
+    one = video.video_features(encoder, some, 4, moments=2, crops=10, batch=5)
+    with torch.no_grad():
+        rows = []
+        for place in (0.0, 1.0):
+            clip = some.cut(torch.arange(len(some)), torch.full((len(some), 1), place), 4)[0]
+            rows += [encoder(crop) for crop in video.ten_crops(clip)]
+    assert torch.allclose(one, torch.stack(rows).mean(0), atol=1e-5)
+
+
+def test_records_are_written_once_and_read(few, tmp_path, monkeypatch):
+    monkeypatch.setattr(recording, "load_videos", lambda name, split, *_: few[split == "test"])
+    monkeypatch.setitem(recording.VIDEO_RECIPES, "moving-rgb-untrained", replace(RECIPE, epochs=0))
+    words = ["video", "moving", "rgb", "untrained", "--results", str(tmp_path), "--seeds", "0", "1"]
+    main(words)
+    path = tmp_path / "moving-rgb-untrained.json"
+    found = recording.read_video_record(path)
+    assert len(found["accuracy_percent"]["motion"]["linear"]) == 2 and found["evaluated_with"].startswith(
+        "python"
+    )
+    before = path.stat().st_mtime_ns
+    main(words)
+    assert path.stat().st_mtime_ns == before
+    table = recording.video_results(tmp_path)
+    assert list(table.index) == ["moving-rgb-untrained"] and table["loss"].iloc[0] == "none: first weights"
+    kept = json.loads(path.read_text())
+    kept["seeds"] = [0]
+    path.write_text(json.dumps(kept))
+    with pytest.raises(ValueError, match=r"moving-rgb-untrained.json is damaged .*remove it"):
+        recording.video_results(tmp_path)
+    with pytest.raises(FileNotFoundError, match="setclr video moving makes them"):
+        recording.video_results(tmp_path / "none")
+
+
+def test_table_5_is_there_as_printed():
+    numbers = {name: row.numbers for name, (_, row) in video.VIDEO_PRINTED.items()}
+    assert numbers["mmcl-table5-rgb-moco-v2"] == {"linear": 46.8, "retrieval@1": 33.1}
+    assert numbers["mmcl-table5-flow-mmcl"] == {"linear": 68.01, "retrieval@1": 50.94}
+    recipes = [recipe for recipe, _ in video.VIDEO_PRINTED.values()]
+    assert {recipe.epochs for recipe in recipes} == {300} and {recipe.encoder for recipe in recipes} == {
+        "s3d"
+    }
+    assert [recipe.queue for recipe in recipes] == [2048, 0, 2048, 0] and len(set(recipes)) == 4
+    assert all("Not run here" in row.note for _, row in video.VIDEO_PRINTED.values())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"modality": "sound"}, "modality must be"), ({"encoder": "conv4"}, "conv4-clips"),
+        ({"views": "simclr"}, "views must be"), ({"flip": 2}, "flip must be"), ({"lr": 0}, "lr must be"),
+        ({"loss": "Rotation()"}, "contrast views"), ({"frames": 0}, "frames"), ({"batch": 1}, "batch must"),
+    ],
+)  # fmt: skip
+def test_recipes_refuse_what_cannot_be(change, said):
+    with pytest.raises(ValueError, match=said):
+        video.VideoRecipe(**{"loss": "InfoNCE()"} | change)
+
+
+def test_wrong_arguments_are_named(few, tmp_path):
+    train = few[0]
+    for name, said in (("ucf102:x", "moving-patches"), ("moving", "moving-patches")):
+        with pytest.raises(ValueError, match=said):
+            video.load_videos(name)
+    with pytest.raises(ValueError, match="only moving-patches has a camera"):
+        video.load_videos(f"folder:{tmp_path}", modality="camera flow")
+    with pytest.raises(FileNotFoundError, match="must hold a folder of videos for each class"):
+        video.load_videos(f"folder:{tmp_path}")
+    with pytest.raises(ValueError, match="a video has 12 frames, and 13 of them"):
+        video.pretrain_videos(replace(RECIPE, frames=13), train)
+    with pytest.raises(ValueError, match="batch must be"):
+        video.pretrain_videos(replace(RECIPE, batch=10_000), train)
+    with pytest.raises(ValueError, match="crops must be 1 or 10, got 5"):
+        video.video_features(torch.nn.Identity(), train, crops=5)
+    with pytest.raises(ValueError, match="videos must be"):
+        video.VideoSet(torch.zeros(2, 3, 4, 8, 9, dtype=torch.uint8), {}, {})
+    with pytest.raises(ValueError, match=r"labels\['motion'\] must be 2 indices of 1 classes"):
+        video.VideoSet(clips(n=2), {"motion": torch.tensor([0, 1])}, {"motion": ("still",)})
+    with pytest.raises(ValueError, match="clips must be"):
+        video.clip_views(torch.zeros(1, 2, 3, 4, 8, 8), [PLAIN], torch.zeros(2, 1, 36))
+    with pytest.raises(FloatingPointError, match="lower lr"):
+        video.pretrain_videos(replace(RECIPE, lr=1e30, epochs=3), train)
+
+
+def test_the_command_lists_recipes_and_names_the_nearest(capsys):
+    main(["video"])
+    listed = capsys.readouterr().out
+    assert "mmcl-table5-rgb-mmcl" in listed and "moving-flow-infonce" in listed and "46.8" in listed
+    with pytest.raises(ValueError, match="no video recipe's name has all of 'moveing'; the nearest are"):
+        main(["video", "moveing"])
