@@ -7,6 +7,10 @@ from setclr.explore.assignments.pair_curves import pair_curves
 from setclr.explore.assignments.pairings import pairings
 from setclr.explore.assignments.softened_assignment import softened_assignment
 from setclr.explore.assignments.who_is_it import who_is_it
+from setclr.explore.clips.clip_strips import clip_strips
+from setclr.explore.clips.moving_camera import moving_camera
+from setclr.explore.clips.nearest_clips import nearest_clips
+from setclr.explore.clips.video_column import video_column
 from setclr.explore.costs.loss_costs import loss_costs
 from setclr.explore.costs.step_shares import step_shares
 from setclr.explore.costs.training_costs import training_costs
@@ -68,6 +72,7 @@ __all__ = [
     "assignment_plane",
     "beads",
     "class_confusions",
+    "clip_strips",
     "constraint_family",
     "coupled_patches",
     "crop_pair",
@@ -90,7 +95,9 @@ __all__ = [
     "matching_pools",
     "molecule_matching",
     "molecule_views",
+    "moving_camera",
     "multi_crop",
+    "nearest_clips",
     "normal_map",
     "one_idea",
     "pair_curves",
@@ -124,6 +131,7 @@ __all__ = [
     "trap_pushes",
     "two_lists",
     "two_shapes",
+    "video_column",
     "water",
     "who_is_it",
 ]

@@ -55,6 +55,13 @@ class VideoSet:
         return self.videos.shape[1] if isinstance(self.videos, Tensor) else self.videos.channels
 
     @property
+    def in_memory(self) -> Tensor:
+        """(N, C, F, H, W) uint8. Raises ValueError where the videos are files."""
+        if not isinstance(self.videos, Tensor):
+            raise ValueError(f"videos must be a tensor for this, got {len(self)} files; cut clips of them")
+        return self.videos
+
+    @property
     def side(self) -> int:
         """Of a frame, in pixels."""
         return self.videos.shape[-1] if isinstance(self.videos, Tensor) else self.videos.size
