@@ -24,6 +24,7 @@ PACKAGES = {
     "evaluation": "Evaluation",
     "reports": "Reports",
     "graphs": "Graphs",
+    "video": "Videos",
     "explore": "Panels",
     "teach": "Teaching",
 }

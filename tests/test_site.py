@@ -157,6 +157,7 @@ def test_what_comes_before_the_first_panel_moves_is_light(opened, site):
         page = opened(name)
         if page.locator(".setclr-panel").first.locator("xpath=ancestor::details").count():
             page.locator(".setclr-prediction button").first.click()
+        page.locator(".setclr-panel").first.scroll_into_view_if_needed()
         page.locator(".setclr-panel[data-alive]").first.wait_for()
         loaded = {url: size for url, size in page.evaluate(LOADED) if url.startswith("http")}
         ours = {url: size for url, size in loaded.items() if not THEIRS.search(url)}

@@ -96,6 +96,14 @@ def test_tv_l1_finds_the_motion_of_the_camera():
     assert np.median(errors) < 0.3 * np.median(still) and np.mean(np.array(errors) < 0.5) > 0.7
 
 
+def test_along_a_stripe_no_motion_is_seen():
+    """What question 16.1 says: the frames are the same picture, though the camera pans."""
+    stripes_down = np.broadcast_to(128 + 100 * np.sin(np.arange(128) / 4), (128, 128)).astype(np.float32)
+    camera = video.drive("pan down", 1.2, 64, 3)
+    frames = video.film(stripes_down, camera._replace(centre=camera.centre + 64)).round().astype(np.uint8)
+    assert not video.tv_l1(torch.from_numpy(frames).transpose(0, 1)).any()
+
+
 def test_tv_l1_is_scikit_images_with_the_columns_first():
     clip = torch.from_numpy(moving.moving_patches("test").clips[70][:, :3])
     red, green, blue = (clip[i, :2].double().numpy() / 255 for i in range(3))

@@ -5,14 +5,13 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
+from setclr.explore.clips.made_up import filmed_hills
 from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.handles import Handle
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.palette import BLUE, GREEN
 from setclr.training.seeding import seeded
-from setclr.video.flow import to_bytes
-from setclr.video.moving import camera_flow, drive, film
 from setclr.video.sets import VideoSet
 from setclr.video.views import clip_views, video_views
 from setclr.views import draw
@@ -48,20 +47,6 @@ def clip_strips(videos: VideoSet | None = None, flow: VideoSet | None = None, **
     }
     size = (9, 4.0)
     return Panel(lambda f, compact: build(f, compact, Seen(videos, flow)), controls, size, initial, 3.4, 3)
-
-
-def filmed_hills() -> tuple[VideoSet, VideoSet]:
-    from setclr.explore.clips.moving_camera import hills
-
-    picture, clips, flows = hills(), [], []
-    for i, motion in enumerate(("pan left", "pan down", "zoom in", "turn right", "still")):
-        speed = {"zoom in": 1.05, "turn right": 0.06}.get(motion, 1.2)
-        camera = drive(motion, speed, 48)
-        camera = camera._replace(centre=camera.centre + 70 + 10 * i)
-        tint = np.array([1.0, 0.8, 0.6])[[i % 3, (i + 1) % 3, (i + 2) % 3]].reshape(1, 3, 1, 1)
-        clips.append((film(picture, camera) * tint).clip(0, 255).astype(np.uint8).transpose(1, 0, 2, 3))
-        flows.append(to_bytes(torch.from_numpy(camera_flow(camera)).transpose(0, 1)))
-    return VideoSet(torch.from_numpy(np.stack(clips)), {}, {}), VideoSet(torch.stack(flows), {}, {})
 
 
 class Seen:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 
+from setclr.explore.clips.made_up import hills
 from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.handles import Handle
 from setclr.explore.kit.panel import Drawing, Panel
@@ -53,13 +54,6 @@ def moving_camera(picture: np.ndarray | None = None, **initial) -> Panel:
         2,
         play="frame",
     )
-
-
-def hills(side: int = 192) -> np.ndarray:
-    """A picture that is never flat."""
-    y, x = np.mgrid[:side, :side] / side
-    waves = np.sin(40 * x + 9 * y) + np.sin(13 * x * y + 31 * y) + np.sin(23 * (x - y) ** 2 + 7 * x)
-    return (128 + 40 * waves).astype(np.float32)
 
 
 def speed_of(motion: str, speed: float) -> float:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr.evaluation.neighbours import neighbours
+from setclr.explore.clips.made_up import filmed_hills
 from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.handles import Handle
 from setclr.explore.kit.panel import Drawing, Panel
@@ -48,8 +49,6 @@ def nearest_clips(
 
 
 def made_up() -> tuple[dict[str, Tensor], VideoSet]:
-    from setclr.explore.clips.clip_strips import filmed_hills
-
     videos = filmed_hills()[0].in_memory.repeat(12, 1, 1, 1, 1)
     labels = {"photograph": torch.arange(60) % 3, "motion": torch.arange(60) % 5}
     classes = {"photograph": ("a", "b", "c"), "motion": ("left", "down", "in", "right", "still")}
