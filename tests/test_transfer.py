@@ -15,19 +15,24 @@ import pandas as pd
 import pytest
 import torch
 from conftest import numpy_shifted, shifted
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image
 from scipy.io import savemat
+from sklearn.datasets import load_digits
 from sklearn.metrics import recall_score
 from torch.nn import functional as F
 from torchvision import datasets
 
 from setclr import data
 from setclr.data import ImageSet
-from setclr.data.benchmarks import BENCHMARKS, VOC, benchmark, dealt
+from setclr.data.benchmarks import BENCHMARKS, VOC, benchmark, dealt, whole
 from setclr.data.photographs import Photographs
-from setclr.evaluation import features, fine_tune, knn, linear_probe, transfer
+from setclr.evaluation import features, few_shot_transfer, fine_tune, knn, linear_probe, transfer
+from setclr.evaluation.precision import average_precision_11, knn_scores, mean_average_precision
 from setclr.evaluation.transfers import AnyImages, accuracy, labelled_pair
 from setclr.recipes import Recipe
+from setclr.training import pretrain
 from setclr.training.run import new_run
 from setclr.views.pixels import grey
 
@@ -240,6 +245,128 @@ def test_what_is_missing_is_downloaded_once(tmp_path, monkeypatch):
     for _ in range(2):
         assert len(labelled_pair("dtd", tmp_path, 16)[0]) == 4
     assert calls == [tmp_path / "dtd" / "dtd"]
+
+
+# Several things in a picture, and sets without splits
+
+
+def literal_precision(scores, there):
+    """As VOC's devkit has it, a place after the other."""
+    order = sorted(range(len(scores)), key=lambda i: -scores[i])
+    points, hits = [], 0
+    for place, i in enumerate(order, 1):
+        hits += there[i]
+        points.append((hits / sum(there), hits / place))
+    best = [max([p for r, p in points if r >= tenth / 10 - 1e-12], default=0) for tenth in range(11)]
+    return sum(best) / 11
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1000), st.booleans()), min_size=1, max_size=30, unique_by=lambda x: x[0]
+    )
+)
+def test_the_average_precision_is_the_devkits(some):
+    scores, there = (list(x) for x in zip(*some))
+    if not any(there):
+        with pytest.raises(ValueError, match="something be there"):
+            average_precision_11(torch.tensor(scores), torch.tensor(there))
+        return
+    found = average_precision_11(torch.tensor(scores), torch.tensor(there))
+    assert found == pytest.approx(literal_precision(scores, there))
+
+
+def test_a_difficult_picture_does_not_count_for_its_class():
+    scores = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.7, 0.9]])
+    present = torch.tensor([[-1, 0], [1, 0], [0, 1]])
+    assert mean_average_precision(scores, present) == 100
+    assert mean_average_precision(scores, present.abs() % 2 * (present != -1)) < 100
+    assert mean_average_precision(scores[:, :1], torch.tensor([[1], [0], [0]])) == 100
+    with pytest.raises(ValueError, match="present must show some class"):
+        mean_average_precision(scores, present.clamp(max=0))
+
+
+def test_votes_for_classes_are_those_of_the_neighbours():
+    drawn = shifted(3)
+    bank, queries = torch.randn(20, 4, generator=drawn), torch.randn(5, 4, generator=drawn)
+    labels = torch.randint(3, (20,), generator=drawn)
+    scores = knn_scores(bank, F.one_hot(labels, 3), queries, 7, 0.2)
+    assert torch.allclose(scores.sum(1), torch.ones(5))
+    assert torch.equal(scores.argmax(1), knn(bank, labels, queries, 7, 0.2))
+
+
+def test_voc_is_measured_by_all_that_its_pictures_show(tmp_path, no_download):
+    voc2007(tmp_path / "voc2007")
+    _, test = labelled_pair("voc2007", tmp_path, 16)
+    dog, person = VOC.index("dog"), VOC.index("person")
+    assert test.present[0].tolist() == [1 if c in (0, dog) else -1 if c == person else 0 for c in range(20)]
+    assert test.present[person].sum() == 2  # there it is not only difficult
+    table = transfer(new_run(RECIPE, 3), ["voc2007", made_folder(tmp_path / "one")], tmp_path, k=3)
+    assert table["metric"].tolist() == ["11-point mAP", "accuracy"]
+    assert 0 < table.loc["voc2007", "knn"] <= 100 and np.isnan(table.loc["voc2007", "linear"])
+
+
+def eurosat(root: Path):
+    for label, name in enumerate(("Forest", "Highway", "River")):
+        for i in range(8):
+            picture(root / "eurosat" / "2750" / name / f"{name}_{i}.jpg", label)
+    return ("Forest", "Highway", "River")
+
+
+def cropdiseases(root: Path):
+    for label, name in enumerate(("Apple___scab", "Corn___rust", "Grape___rot")):
+        for i in range(8):
+            picture(root / name / f"{i}.JPG", label)
+    return ("Apple___scab", "Corn___rust", "Grape___rot")
+
+
+@pytest.mark.parametrize("make", [eurosat, cropdiseases], ids=lambda make: make.__name__)
+def test_sets_without_splits_are_read_whole(make, tmp_path):
+    name = make.__name__
+    classes = make(tmp_path / name)
+    found = whole(name, tmp_path, 16)
+    assert found.classes == classes and found.labels.tolist() == [0] * 8 + [1] * 8 + [2] * 8
+    assert found.images.shape == (24, 3, 16, 16)
+    table = few_shot_transfer(
+        new_run(RECIPE, 3), [name, made_folder(tmp_path / "one")], tmp_path,
+        ways=2, shots=2, queries=2, episodes=20,
+    )  # fmt: skip
+    assert table.columns.tolist() == ["classes", "images", "mean", "half width"]
+    assert table["images"].tolist() == [24, 12] and (table["mean"] > 90).all()  # colours differ much
+
+
+def test_a_set_without_splits_that_is_missing_gets_one_sentence(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError("no network here")
+
+    monkeypatch.setattr("torchvision.datasets.eurosat.download_and_extract_archive", refuse)
+    with pytest.raises(ConnectionError, match="eurosat is not under"):
+        whole("eurosat", tmp_path, 16)
+    with pytest.raises(FileNotFoundError, match="cropdiseases must hold a folder of images for each class"):
+        whole("cropdiseases", tmp_path, 16)
+    with pytest.raises(ValueError, match="name must be"):
+        whole("isic", tmp_path, 16)
+
+
+def test_from_photographs_to_digits(tmp_path):
+    """From end to end: pretrained on patches, asked about scikit-learn's digits by every protocol."""
+    digits = load_digits()
+    for i in range(600):
+        split = "train" if i < 400 else "val"
+        path = tmp_path / split / str(digits.target[i]) / f"{i}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((digits.images[i] * 15).astype(np.uint8)).resize((16, 16)).save(path)
+    patches = data.load("photo-patches").sample(256)
+    recipe = Recipe("InfoNCE(temperature=0.2)", views="photo", view_size=16, batch=64, epochs=2)
+    run, name = pretrain(recipe, images=patches), f"folder:{tmp_path}"
+    table = transfer(run, name, k=5, tuned=dict(epochs=3, batch=50))
+    few = few_shot_transfer(run, name, shots=3, queries=3, episodes=100)
+    chance = 10 + 5 * 100 * (0.1 * 0.9 / 200) ** 0.5  # of 200 answers, five deviations above guessing
+    assert table.loc[name, "knn"] > chance
+    # Two epochs leave features so alike that the probe's 400 steps do not tell them apart; it answers, though.
+    assert table.loc[name, ["linear", "fine-tuned"]].between(0, 100).all()
+    assert few.loc[name, "mean"] - few.loc[name, "half width"] > 20  # five ways
 
 
 # The table

@@ -17,9 +17,9 @@ with extra("train"):
         retrieval_at_1,
     )
     from setclr.evaluation.shots import few_shot
-    from setclr.evaluation.transfers import transfer
+    from setclr.evaluation.transfers import few_shot_transfer, transfer
     from setclr.evaluation.tuning import fine_tune
 
-__all__ = ["Landmarks", "best_epoch", "embed_folder", "features", "few_shot", "fine_tune", "knn",
-           "landmark_features", "landmarks", "linear_probe", "load_landmarks", "matching_accuracy", "pixels",
-           "retrieval_at_1", "transfer"]  # fmt: skip
+__all__ = ["Landmarks", "best_epoch", "embed_folder", "features", "few_shot", "few_shot_transfer",
+           "fine_tune", "knn", "landmark_features", "landmarks", "linear_probe", "load_landmarks",
+           "matching_accuracy", "pixels", "retrieval_at_1", "transfer"]  # fmt: skip

@@ -1,0 +1,58 @@
+"""Pictures of several things at once: Pascal VOC's average precision over eleven recalls."""
+
+import torch
+from torch import Tensor
+
+from setclr.evaluation.neighbours import neighbours
+
+RECALLS = torch.arange(11) / 10
+
+
+def average_precision_11(scores: Tensor, there: Tensor) -> float:
+    """The mean, over recalls of 0, 0.1, …, 1, of the best precision at that recall or beyond (Everingham et
+    al. 2010, as VOC had it up to 2009), in [0, 1].
+
+    `scores` (N,), larger for pictures where the thing is thought to be; `there` (N,) bool says where it is.
+    Equal scores stay in the order of the pictures. Raises ValueError where it is nowhere. Cost: O(N log N).
+    """
+    if scores.shape != there.shape or scores.ndim != 1 or not bool(there.any()):
+        got = f"{tuple(scores.shape)}, {tuple(there.shape)} with {int(there.sum())} of them"
+        raise ValueError(f"scores and there must be (N,), and something be there, got {got}")
+    hits = there[scores.argsort(descending=True, stable=True)].cumsum(0).double()
+    precision = hits / torch.arange(1, len(hits) + 1, device=hits.device)
+    best = precision.flip(0).cummax(0).values.flip(0)  # at this place or later
+    at = torch.searchsorted(hits, (RECALLS.to(hits) * hits[-1] - 1e-9).clamp(min=1e-9))
+    return float(best[at].mean())
+
+
+def mean_average_precision(scores: Tensor, present: Tensor) -> float:
+    """The mean of `average_precision_11` over classes, in per cent.
+
+    `scores` and `present` (N, C); present is 1 where a picture shows the class, 0 where it does not, −1
+    where it shows one that is marked difficult: for that class the picture does not count. Classes that no
+    picture shows are left out. Raises ValueError where there is none but those.
+    """
+    found = []
+    for score, one in zip(scores.cpu().T, present.cpu().T):
+        counts = one >= 0
+        if bool((one == 1).any()):
+            found.append(average_precision_11(score[counts], one[counts] == 1))
+    if not found:
+        raise ValueError("present must show some class, got none")
+    return 100 * sum(found) / len(found)
+
+
+@torch.no_grad()
+def knn_scores(
+    bank: Tensor, present: Tensor, queries: Tensor, k: int = 20, temperature: float = 0.07
+) -> Tensor:
+    """How much of a query's k neighbours' votes is for each class, (Q, C), as `knn` weighs them.
+
+    `present` (N, C) is what the pictures of the bank (N, D) show, as in `mean_average_precision`; a difficult
+    one is no vote. Raises and costs what `knn` does.
+    """
+    nothing = torch.zeros(len(bank), dtype=torch.long, device=bank.device)
+    similarity, index = neighbours(bank, nothing, queries, k)
+    weight = ((similarity - similarity[:, :1]) / temperature).exp()
+    shown = (present.to(bank.device)[index] == 1).to(weight.dtype)  # (Q, k, C)
+    return (weight[:, :, None] * shown).sum(1) / weight.sum(1, keepdim=True)
