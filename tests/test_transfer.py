@@ -364,7 +364,7 @@ def test_from_photographs_to_digits(tmp_path):
     few = few_shot_transfer(run, name, shots=3, queries=3, episodes=100)
     chance = 10 + 5 * 100 * (0.1 * 0.9 / 200) ** 0.5  # of 200 answers, five deviations above guessing
     assert table.loc[name, "knn"] > chance
-    # Two epochs leave features so alike that the probe's 400 steps do not tell them apart; it answers, though.
+    # Two epochs leave features so alike that the probe's few steps do not tell them apart; it answers.
     assert table.loc[name, ["linear", "fine-tuned"]].between(0, 100).all()
     assert few.loc[name, "mean"] - few.loc[name, "half width"] > 20  # five ways
 

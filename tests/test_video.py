@@ -431,6 +431,21 @@ def test_what_is_known_is_what_scikit_learns_neighbours_say(few):
         assert found[thing]["retrieval@1"] == pytest.approx(right, abs=100 / len(test) + 0.01)
 
 
+def test_features_of_nothing_are_near_nothing(few):
+    """First weights give a still clip's flow features of 0, and a tie with all would be luck."""
+    true = []
+    for split in ("train", "test"):
+        made = video.load_videos("moving-patches", split, "camera flow")
+        labels = {name: y[::9] for name, y in made.labels.items()}
+        true.append(video.VideoSet(made.in_memory[::9].contiguous(), labels, made.classes))
+    encoder = video.pretrain_videos(replace(RECIPE, epochs=0, modality="camera flow"), true[0]).encoder
+    still = true[1].labels["motion"] == moving.MOTIONS.index("still")
+    assert not video.video_features(encoder, true[1], 4)[still].any()
+    alike = [video.VideoSet(x.in_memory, {"all": 0 * x.labels["motion"]}, {"all": ("one",)}) for x in true]
+    found = video.known(encoder, *alike, 4)["all"]["retrieval@1"]
+    assert found == pytest.approx(100 * float((~still).float().mean()), abs=0.01)
+
+
 def test_features_are_means_over_moments_and_crops(few):
     encoder = video.pretrain_videos(replace(RECIPE, epochs=0), few[0]).encoder
     some = few[1]

@@ -1,6 +1,7 @@
 """Clips on a map by their features, and the five nearest of one that is dragged to (MMCL, table 5)."""
 
 from collections.abc import Mapping
+from itertools import zip_longest
 
 import matplotlib
 import numpy as np
@@ -64,16 +65,18 @@ class Seen:
     """Places on the map, the nearest of every clip, and their middle frames."""
 
     def __init__(self, features: Mapping[str, Tensor], videos: VideoSet):
-        self.videos, self.places, self.nearest = videos, {}, {}
+        self.videos, self.places, self.nearest, self.points = videos, {}, {}, {}
         for name, x in features.items():
             z = normalize(x.detach().float().cpu(), dim=1)
-            self.places[name] = on_map(z)
+            self.places[name], self.points[name] = on_map(z), z.any(1)
             self.nearest[name] = neighbours(z, torch.zeros(len(z), dtype=torch.long), z, COUNT + 1)[1].numpy()
         middle = videos.in_memory.shape[2] // 2
         self.frames = videos.in_memory[:, :, [0, middle, -1]].permute(0, 2, 3, 4, 1).numpy()
 
     def others(self, features: str, query: int) -> list[int]:
-        """Its nearest, without itself."""
+        """Its nearest, without itself; none where its features are all 0, which point nowhere."""
+        if not self.points[features][query]:
+            return []
         return [int(i) for i in self.nearest[features][query] if i != query][:COUNT]
 
     def label(self, thing: str, i: int) -> str:
@@ -105,7 +108,7 @@ def build(figure, compact: bool, seen: Seen) -> Drawing:
         query = values["query"]
         others = seen.others(values["features"], query)
         dots.move(values, others)
-        for part, i in zip(shown, [query, *others]):
+        for part, i in zip_longest(shown, [query, *others][: len(shown)]):
             part.move(seen, i, query)
         return sentence(seen, values, others)
 
@@ -134,8 +137,8 @@ def draw_map(axis: Axes, seen: Seen) -> Part:
         points.set_offsets(places)
         points.set(facecolors=shades[values["coloured by"]])
         ring.set_data(*places[values["query"]][:, None])
-        for one, i in zip(lines, others):
-            one.set_data(*places[[values["query"], i]].T)
+        for one, i in zip_longest(lines, others):
+            one.set_data(*(places[[values["query"], i]].T if i is not None else ([], [])))
 
     return Part([*lines, points, ring], move)
 
@@ -149,7 +152,12 @@ def draw_clip(axis: Axes) -> Part:
         0.5, -0.06, "", transform=axis.transAxes, fontsize=9, ha="center", va="top", in_layout=False
     )
 
-    def move(seen: Seen, i: int, query: int) -> None:
+    def move(seen: Seen, i: int | None, query: int) -> None:
+        image.set_visible(i is not None)
+        if i is None:
+            above.set_text("")
+            below.set_text("")
+            return
         three = np.pad(seen.frames[i], ((0, 0), (0, 0), (0, 2), (0, 0)), constant_values=255)
         picture = three.transpose(1, 0, 2, 3).reshape(three.shape[1], -1, 3)
         image.set_data(picture)
@@ -167,8 +175,12 @@ def sentence(seen: Seen, values: dict, others: list[int]) -> str:
     alike = {
         thing: sum(seen.label(thing, i) == seen.label(thing, query) for i in others) for thing in COLOURS
     }
+    told = (
+        f"Of its {COUNT} nearest {alike['photograph']} have its photograph and {alike['motion']} its motion."
+        if others
+        else "They are all 0 and point nowhere, so nothing is nearest."
+    )
     return (
         f"Clip {query}, {seen.label('photograph', query)}, {seen.label('motion', query)}; features: "
-        f"{values['features']}. Of its {COUNT} nearest {alike['photograph']} have its photograph and "
-        f"{alike['motion']} its motion."
+        f"{values['features']}. {told}"
     )

@@ -27,8 +27,8 @@ QUESTIONS = {
         "the motion",
     ),
     "3": Question(
-        "An encoder with first weights gets the true flow. How often has a test clip's nearest training "
-        "clip the same motion of nine?",
+        "An encoder with first weights gets the true flow of a clip that moves. How often has the nearest "
+        "training clip the same motion of nine?",
         {
             "one time in nine": "That would be guessing. But the flow of a pan and of a turn differ already.",
             "about half": "It would be so for colours after good training. Flow is easier.",
