@@ -36,7 +36,10 @@ def clip_strips(videos: VideoSet | None = None, flow: VideoSet | None = None, **
         videos, flow = filmed_hills()
     if len(videos) != len(flow) or videos.channels != 3 or flow.channels != 2:
         raise ValueError(f"videos and flow must be as many, 3 and 2 channels, got {videos} and {flow}")
-    last = flow.in_memory.shape[2] - 8  # a clip has eight frames
+    frames = videos.in_memory.shape[2], flow.in_memory.shape[2]
+    if frames != (12, 11):
+        raise ValueError(f"videos must have 12 frames and flow 11, got {frames[0]} and {frames[1]}")
+    last = 4  # where a clip of eight frames can begin
     controls = {
         "begin 1": slider("first clip begins", 1, 0, last, 1, {0: "first frame", last: "last that there is"}),
         "begin 2": slider("second clip begins", last, 0, last, 1),
@@ -53,13 +56,12 @@ class Seen:
     """Strips of frames: the whole video, and its two views."""
 
     def __init__(self, videos: VideoSet, flow: VideoSet):
-        self.sets, self.views = dict(zip(SHOWN, (videos, flow))), video_views("photo", videos.side)
+        self.sets, self.views = dict(zip(SHOWN, (videos, flow))), video_views("photo", videos.side, flip=0)
 
     def strips(self, values: dict) -> list[np.ndarray]:
         chosen = self.sets[values["shown"]]
         whole = chosen.in_memory[values["video"]]
-        begins = [values[f"begin {v}"] for v in (1, 2)]
-        clips = torch.stack([whole[:, begin : begin + 8] for begin in begins])[:, None]
+        clips = torch.stack([whole[:, begin : begin + 8] for begin in begins(values)])[:, None]
         generator = seeded(16, values["video"], values["draw"])
         draws = draw(self.views, 8, generator)
         if values["frames"] == KINDS[0]:
@@ -69,6 +71,12 @@ class Seen:
             seen = clip_views(frames, self.views, draws)[:, :, :, 0].transpose(1, 2)
         whole = whole.float() / 255 if chosen.channels == 3 else (whole.float() - 128) / 127
         return [strip(x) for x in (whole, *seen)]
+
+
+def begins(values: dict) -> list[int]:
+    """Where the two clips begin. Flow has a field less than there are frames, so one place less."""
+    last = 3 if values["shown"] == "flow" else 4
+    return [min(values[f"begin {v}"], last) for v in (1, 2)]
 
 
 def strip(frames: Tensor) -> np.ndarray:
@@ -112,7 +120,7 @@ def build(figure, compact: bool, seen: Seen) -> Drawing:
 
 def handle(axis: Axes, v: int) -> Handle:
     def at(values: dict) -> tuple[float, float]:
-        return (values[f"begin {v}"] + 0.5) * (32 + GAP), height(v)
+        return (begins(values)[v - 1] + 0.5) * (32 + GAP), height(v)
 
     def to(x: float, y: float) -> list[float]:
         return [x / (32 + GAP) - 0.5]
@@ -142,7 +150,7 @@ def draw_brackets(axis: Axes) -> Part:
 
     def move(values: dict) -> None:
         for v, (one, dot) in enumerate(zip(lines, dots), 1):
-            begin = values[f"begin {v}"]
+            begin = begins(values)[v - 1]
             one.set_data([begin * (32 + GAP), (begin + 8) * (32 + GAP) - GAP], [height(v)] * 2)
             dot.set_data([(begin + 0.5) * (32 + GAP)], [height(v)])
 
@@ -150,13 +158,17 @@ def draw_brackets(axis: Axes) -> Part:
 
 
 def sentence(values: dict) -> str:
-    first, second = values["begin 1"], values["begin 2"]
+    first, second = begins(values)
     shared = max(0, 8 - abs(first - second))
-    how = (
-        "Each clip has one crop and one colouring for all its frames, so that what moves in it is the camera."
-        if values["frames"] == KINDS[0]
-        else "Each frame has a crop and a colouring of its own: they jump, and the motion is lost among them."
-    )
+    told = {
+        (KINDS[0], "colours"): "Each clip has one crop and one colouring for all its frames, so that what "
+        "moves in it is the camera.",
+        (KINDS[1], "colours"): "Each frame has a crop and a colouring of its own: they jump, and the motion "
+        "is lost among them.",
+        (KINDS[0], "flow"): "Each clip has one crop for all its fields, enlarged, so faster by one factor.",
+        (KINDS[1], "flow"): "Each field has a crop and a factor of its own: the same motion seems to change.",
+    }
+    how = told[values["frames"], values["shown"]]
     return (
         f"Video {values['video']}, draw {values['draw']}, as {values['shown']}: the clips begin at frames "
         f"{first + 1} and {second + 1} and share {shared} of their 8 frames. {how}"

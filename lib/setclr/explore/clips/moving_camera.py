@@ -27,7 +27,7 @@ def moving_camera(picture: np.ndarray | None = None, **initial) -> Panel:
     """A square over a picture that moves, the frame that it sees, and where each pixel goes to in the next.
 
     Args:
-        picture: (H, W) grey values, 0 to 255; made-up hills and stripes by default.
+        picture: (H, W) grey values, 0 to 255; made-up hills by default.
 
     Raises:
         ValueError: the picture is not as above, or smaller than 128 pixels.
