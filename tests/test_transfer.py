@@ -183,8 +183,10 @@ def no_download(monkeypatch):
     monkeypatch.setattr(datasets.flowers102, "check_integrity", lambda path, _: Path(path).exists())
 
 
-def test_every_set_has_a_made_one():
+def test_every_set_has_a_made_one_and_says_what_it_measures():
     assert {make.__name__ for make in MADE} == set(BENCHMARKS)
+    words = {"accuracy": "accuracy", "per class": "mean of the classes' accuracies", "11-point mAP": "eleven"}
+    assert all(words[known.metric] in known.note for known in BENCHMARKS.values())
 
 
 @pytest.mark.parametrize("make", MADE, ids=lambda make: make.__name__)

@@ -91,6 +91,8 @@ class Benchmark:
     # Where torchvision has no splits: images drawn of each class to train and to test (None: all others).
     dealt: tuple[int, int | None] | None = None
     files: Callable[[Any], Listed] = _by_loader
+    note: str = ""
+    """What an accuracy on it measures: splits and metric."""
 
 
 def _splits(*names: str, key: str = "split", **more: str) -> Parts:
@@ -99,19 +101,44 @@ def _splits(*names: str, key: str = "split", **more: str) -> Parts:
 
 _voc = partial(_splits, key="image_set", year="2007")
 TEST = _splits("test")
+EQUAL = "mean of the classes' accuracies"
 BENCHMARKS = {
-    "aircraft": Benchmark("FGVCAircraft", _splits("trainval"), TEST, "per class"),
-    # 30 images a class for training, as usual; without the 102nd class, background, that some count.
-    "caltech101": Benchmark("Caltech101", metric="per class", dealt=(30, None), files=_of_caltech),
-    "cars": Benchmark("StanfordCars", _splits("train"), TEST),
-    "dtd": Benchmark("DTD", _splits("train", "val"), TEST),
-    "flowers": Benchmark("Flowers102", _splits("train", "val"), TEST, "per class"),
-    "food": Benchmark("Food101", _splits("train"), TEST),
-    "pets": Benchmark("OxfordIIITPet", _splits("trainval"), TEST, "per class", files=_of_pets),
-    # 50 images a class for each, as in its ten official partitions, which torchvision does not read.
-    "sun397": Benchmark("SUN397", dealt=(50, 50)),
-    "voc2007": Benchmark("VOCDetection", _voc("trainval"), _voc("test"), "11-point mAP", files=_of_voc),
-}
+    "aircraft": Benchmark(
+        "FGVCAircraft", _splits("trainval"), TEST, "per class",
+        note=f"100 variants, of which 'trainval' trains and 'test' tests; {EQUAL}",
+    ),
+    "caltech101": Benchmark(
+        "Caltech101", metric="per class", dealt=(30, None), files=_of_caltech,
+        note=f"30 images a class, drawn here once, train, all others test, as usual; {EQUAL}; without the "
+        "102nd class, background, that some count",
+    ),
+    "cars": Benchmark(
+        "StanfordCars", _splits("train"), TEST, note="196 models, their own splits; accuracy"
+    ),
+    "dtd": Benchmark(
+        "DTD", _splits("train", "val"), TEST,
+        note="47 textures, the first of ten splits, its training and validation part train; accuracy",
+    ),
+    "flowers": Benchmark(
+        "Flowers102", _splits("train", "val"), TEST, "per class",
+        note=f"102 flowers, 20 images of each train, training and validation part together; {EQUAL}",
+    ),
+    "food": Benchmark("Food101", _splits("train"), TEST, note="101 dishes, their own splits; accuracy"),
+    "pets": Benchmark(
+        "OxfordIIITPet", _splits("trainval"), TEST, "per class", files=_of_pets,
+        note=f"37 breeds, their own splits; {EQUAL}",
+    ),
+    "sun397": Benchmark(
+        "SUN397", dealt=(50, 50),
+        note="397 scenes, 50 images of each train and 50 test as in the ten official partitions, drawn here "
+        "because torchvision reads none of those; accuracy",
+    ),
+    "voc2007": Benchmark(
+        "VOCDetection", _voc("trainval"), _voc("test"), "11-point mAP", files=_of_voc,
+        note="20 classes, several in a picture; mean over classes of the average precision at eleven "
+        "recalls, pictures where all of a class is marked difficult left out for it",
+    ),
+}  # fmt: skip
 WHOLE = ("eurosat", "cropdiseases")  # of CD-FSL (Guo et al. 2020), without splits: an episode draws its own
 
 

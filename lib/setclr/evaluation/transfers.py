@@ -48,7 +48,8 @@ def transfer(
     fine-tuned. The metric is "accuracy"; "per class", the mean of the classes' accuracies, where Kornblith et
     al. 2019 and MMCL's table take that; "11-point mAP" for "voc2007", whose pictures show several things: a
     class's score is its part of the neighbours' votes, and the other two columns are empty. Which metric
-    GroCo has there the paper does not say.
+    GroCo has there the paper does not say. `data.benchmarks.BENCHMARKS[name].note` says of each set which
+    images train and which test.
 
     Raises, before anything is computed, ValueError where an argument is not as above, a split lacks classes,
     which are named, or the training's side is not known; FileNotFoundError or ConnectionError where a set is
