@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -258,8 +259,8 @@ def literal_precision(scores, there):
     points, hits = [], 0
     for place, i in enumerate(order, 1):
         hits += there[i]
-        points.append((hits / sum(there), hits / place))
-    best = [max([p for r, p in points if r >= tenth / 10 - 1e-12], default=0) for tenth in range(11)]
+        points.append((Fraction(hits, sum(there)), hits / place))
+    best = [max([p for r, p in points if 10 * r >= tenth], default=0) for tenth in range(11)]
     return sum(best) / 11
 
 

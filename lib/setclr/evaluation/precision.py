@@ -5,8 +5,6 @@ from torch import Tensor
 
 from setclr.evaluation.neighbours import neighbours
 
-RECALLS = torch.arange(11) / 10
-
 
 def average_precision_11(scores: Tensor, there: Tensor) -> float:
     """The mean, over recalls of 0, 0.1, …, 1, of the best precision at that recall or beyond (Everingham et
@@ -18,11 +16,11 @@ def average_precision_11(scores: Tensor, there: Tensor) -> float:
     if scores.shape != there.shape or scores.ndim != 1 or not bool(there.any()):
         got = f"{tuple(scores.shape)}, {tuple(there.shape)} with {int(there.sum())} of them"
         raise ValueError(f"scores and there must be (N,), and something be there, got {got}")
-    hits = there[scores.argsort(descending=True, stable=True)].cumsum(0).double()
-    precision = hits / torch.arange(1, len(hits) + 1, device=hits.device)
+    hits = there[scores.argsort(descending=True, stable=True)].cumsum(0)
+    precision = hits.double() / torch.arange(1, len(hits) + 1, device=hits.device)
     best = precision.flip(0).cummax(0).values.flip(0)  # at this place or later
-    at = torch.searchsorted(hits, (RECALLS.to(hits) * hits[-1] - 1e-9).clamp(min=1e-9))
-    return float(best[at].mean())
+    wanted = (torch.arange(11, device=hits.device) * hits[-1] + 9) // 10  # hits for each recall, rounded up
+    return float(best[torch.searchsorted(hits, wanted.clamp(min=1))].mean())
 
 
 def mean_average_precision(scores: Tensor, present: Tensor) -> float:

@@ -1,8 +1,8 @@
 """Tables of Shah et al. 2022, "Max-Margin Contrastive Learning" (MMCL).
 
 Left out. Table 1: all rows but theirs, cited. Table 2: MoCo, CMC, MoCo-v2, MoCHI. Table 3: MoCo-v2, MoCHI.
-Tables 4 and 5: graphs and videos. Figure 3: no numbers. "text" are the numbers of the paragraph on longer
-training. A variant is the hinge loss of the preliminaries.
+Tables 4 and 5 are in setclr.graphs and setclr.video. Figure 3: no numbers. "text" are the numbers of the
+paragraph on longer training. A variant is the hinge loss of the preliminaries.
 """
 
 from collections.abc import Iterator
