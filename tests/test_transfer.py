@@ -346,7 +346,7 @@ def test_a_set_without_splits_that_is_missing_gets_one_sentence(tmp_path, monkey
     monkeypatch.setattr("torchvision.datasets.eurosat.download_and_extract_archive", refuse)
     with pytest.raises(ConnectionError, match="eurosat is not under"):
         whole("eurosat", tmp_path, 16)
-    with pytest.raises(FileNotFoundError, match="cropdiseases must hold a folder of images for each class"):
+    with pytest.raises(FileNotFoundError, match="no folder; put the images of cropdiseases there as CLASS/"):
         whole("cropdiseases", tmp_path, 16)
     with pytest.raises(ValueError, match="name must be"):
         whole("isic", tmp_path, 16)

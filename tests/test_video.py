@@ -19,6 +19,7 @@ from setclr.cli import main
 from setclr.data.patches import PHOTOGRAPHS
 from setclr.training.seeding import seeded
 from setclr.video import files, flow, moving, recording
+from setclr.video.evaluation import pointing
 from setclr.video.views import VIDEO
 from setclr.views import View, apply, draw, parameters
 
@@ -446,6 +447,11 @@ def test_features_of_nothing_are_near_nothing(few):
     assert found == pytest.approx(100 * float((~still).float().mean()), abs=0.01)
 
 
+def test_what_is_rounding_does_not_point():
+    x = torch.tensor([[3.0, 4.0], [0.0, 0.0], [1e-7, -1e-7], [0.0, -0.1]])
+    assert pointing(x).tolist() == [True, False, False, True]
+
+
 def test_features_are_means_over_moments_and_crops(few):
     encoder = video.pretrain_videos(replace(RECIPE, epochs=0), few[0]).encoder
     some = few[1]
@@ -499,6 +505,8 @@ def test_table_5_is_there_as_printed():
     [
         ({"modality": "sound"}, "modality must be"), ({"encoder": "conv4"}, "conv4-clips"),
         ({"views": "simclr"}, "views must be"), ({"flip": 2}, "flip must be"), ({"lr": 0}, "lr must be"),
+        ({"encoder": "s3d", "frames": 4, "size": 64}, "frames must be"),
+        ({"encoder": "s3d", "frames": 16, "size": 24}, "size must be"),
         ({"loss": "Rotation()"}, "contrast views"), ({"frames": 0}, "frames"), ({"batch": 1}, "batch must"),
     ],
 )  # fmt: skip
@@ -514,7 +522,7 @@ def test_wrong_arguments_are_named(few, tmp_path):
             video.load_videos(name)
     with pytest.raises(ValueError, match="only moving-patches has a camera"):
         video.load_videos(f"folder:{tmp_path}", modality="camera flow")
-    with pytest.raises(FileNotFoundError, match="must hold a folder of videos for each class"):
+    with pytest.raises(FileNotFoundError, match="train is no folder; PATH needs PATH/train/CLASS/VIDEO"):
         video.load_videos(f"folder:{tmp_path}")
     with pytest.raises(ValueError, match="a video has 12 frames, and 13 of them"):
         video.pretrain_videos(replace(RECIPE, frames=13), train)

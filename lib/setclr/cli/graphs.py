@@ -1,12 +1,12 @@
 """The command `setclr graphs`."""
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import arg
 
 from setclr.cli import options
+from setclr.cli.seeded import listed_or_measured
 
 
 def graphs(
@@ -30,23 +30,7 @@ def graphs(
     from setclr.graphs.recipe import GRAPH_RECIPES, PRINTED
     from setclr.graphs.recording import graph_campaign
 
-    names = chosen(words, GRAPH_RECIPES, "graph")
-    if words:
-        for line in graph_campaign(names, seeds, results, root, device, typed):
-            print(line, flush=True)
-        return
-    for name in names:
-        said = f"  {PRINTED[name][1]}" if name in PRINTED else ""
-        print(f"{name:34}{GRAPH_RECIPES[name].loss}{said}")
-
-
-def chosen(words: Sequence[str], names: Iterable[str], kind: str) -> list[str]:
-    """The names that have all of the words. Raises ValueError where none has, with the nearest."""
-    from setclr.checks import nearest
-
-    names = list(names)
-    found = [name for name in names if all(word in name for word in words)]
-    if not found:
-        near = ", ".join(nearest(" ".join(words), names, 3))
-        raise ValueError(f"no {kind} recipe's name has all of {' '.join(words)!r}; the nearest are {near}")
-    return found
+    listed_or_measured(
+        words, GRAPH_RECIPES, PRINTED, "graph",
+        lambda recipes: graph_campaign(recipes, seeds, results, root, device, typed),
+    )  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Annotated
 from tyro.conf import arg
 
 from setclr.cli import options
+from setclr.cli.seeded import listed_or_measured
 
 
 def video(
@@ -26,15 +27,10 @@ def video(
         seeds: Every recipe is trained with each of these.
         results: Folder of the records.
     """
-    from setclr.cli.graphs import chosen
     from setclr.video.recipe import VIDEO_PRINTED, VIDEO_RECIPES
     from setclr.video.recording import video_campaign
 
-    names = chosen(words, VIDEO_RECIPES, "video")
-    if words:
-        for line in video_campaign(names, seeds, results, root, device, typed):
-            print(line, flush=True)
-        return
-    for name in names:
-        said = f"  {VIDEO_PRINTED[name][1]}" if name in VIDEO_PRINTED else ""
-        print(f"{name:34}{VIDEO_RECIPES[name].loss}{said}")
+    listed_or_measured(
+        words, VIDEO_RECIPES, VIDEO_PRINTED, "video",
+        lambda recipes: video_campaign(recipes, seeds, results, root, device, typed),
+    )  # fmt: skip

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from setclr.checks import choice
 from setclr.data.downloads import downloading
+from setclr.data.folders import class_folders, files_of_classes
 from setclr.data.photographs import Photographs
 from setclr.data.sets import ImageSet
 
@@ -64,10 +65,11 @@ def _largest(path: str) -> str:
     return min(ElementTree.parse(path).iter("object"), key=key).findtext("name", "")
 
 
-def shown_in(path: str) -> list[int]:
+def shown_in(picture: str) -> list[int]:
     """For each class of VOC: 1 where the picture shows it, −1 where all of it is marked difficult, 0 else."""
-    found = [0] * len(VOC)
-    for one in ElementTree.parse(path).iter("object"):
+    found, place = [0] * len(VOC), Path(picture)
+    notes = place.parents[1] / "Annotations" / f"{place.stem}.xml"
+    for one in ElementTree.parse(notes).iter("object"):
         c = VOC.index(one.findtext("name", ""))
         found[c] = 1 if found[c] == 1 or not int(one.findtext("difficult") or 0) else -1
     return found
@@ -156,13 +158,16 @@ def benchmark(name: str, root: str | Path, size: int) -> tuple[ImageSet, ImageSe
 
     first = listed(known.train)
     splits = dealt(name, first, *known.dealt) if known.dealt else (first, listed(known.test))
-    train, test = (ImageSet(Photographs(files, size), torch.tensor(y), c) for files, y, c in splits)
-    if name != "voc2007":
-        return train, test
-    noted = [_opened(name, known, folder, part).annotations for part in (known.train[0], known.test[0])]
-    shown = [torch.tensor([shown_in(path) for path in paths], dtype=torch.int8) for paths in noted]
-    one, other = (ImagesOfMany(x.images, x.labels, x.classes, y) for x, y in zip((train, test), shown))
-    return one, other
+    train, test = (_images(found, size, known.files is _of_voc) for found in splits)
+    return train, test
+
+
+def _images(found: Listed, size: int, many: bool) -> ImageSet:
+    files, labels, classes = found
+    images, y = Photographs(files, size), torch.tensor(labels)
+    if not many:
+        return ImageSet(images, y, classes)
+    return ImagesOfMany(images, y, classes, torch.tensor(list(map(shown_in, files)), dtype=torch.int8))
 
 
 def whole(name: str, root: str | Path, size: int) -> ImageSet:
@@ -175,14 +180,13 @@ def whole(name: str, root: str | Path, size: int) -> ImageSet:
     folder = Path(root, choice("name", name, WHOLE))
     if name == "eurosat":
         found = _opened(name, Benchmark("EuroSAT"), folder, {})
-        files, labels = zip(*found.samples)
-        return ImageSet(Photographs(files, size), torch.tensor(labels), tuple(found.classes))
-    inside = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    if not inside:
-        raise FileNotFoundError(f"{folder} must hold a folder of images for each class, as {name} has them")
-    listed = [(path, label) for label, place in enumerate(inside) for path in sorted(place.iterdir())]
-    files, labels = zip(*listed) if listed else ((), ())
-    return ImageSet(Photographs(files, size), torch.tensor(labels), tuple(path.name for path in inside))
+        return _images(_by_loader(found), size, many=False)
+    of_class = files_of_classes(
+        class_folders(folder, f"put the images of {name} there as CLASS/IMAGE"), "images"
+    )
+    files = [path for paths in of_class.values() for path in paths]
+    labels = [label for label, paths in enumerate(of_class.values()) for _ in paths]
+    return _images((files, labels, tuple(of_class)), size, many=False)
 
 
 def _opened(name: str, known: Benchmark, folder: Path, part: dict[str, str]) -> Any:

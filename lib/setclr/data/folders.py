@@ -58,15 +58,12 @@ TINY_SHA256 = "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821"
 
 def folder(root: Path, split: str, size: int | None, stream: bool | None) -> Loaded:
     """The images of a folder tree, sorted by class and file name."""
-    train = found = _class_folders(root / "train")
+    train = found = class_folders(root / "train")
     if split == "test":
         test = root / ("val" if (root / "val").is_dir() or not (root / "test").is_dir() else "test")
-        found = _class_folders(test)
+        found = class_folders(test)
         _same_classes(root / "train", train, test, found)
-    files = {name: _files(path) for name, path in found.items()}
-    if empty := [found[name] for name in files if not files[name]]:
-        raise ValueError(f"{shown(empty[0])} has no images; fill it or remove it")
-    return _loaded(files, size, stream)
+    return _loaded(files_of_classes(found, "images"), size, stream)
 
 
 def tree(name: str, root: Path, split: str, size: int | None, stream: bool | None) -> Loaded:
@@ -104,7 +101,7 @@ def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> di
             raise FileNotFoundError(f"{inside} is no folder; {name} cannot be downloaded here: {get}")
     found = {}
     for part, inside in folders.items():
-        classes = _class_folders(inside)
+        classes = class_folders(inside)
         found[part] = {wnid: classes[wnid] for wnid in classes if wnid in (expected.names or classes)}
     _same_classes(folders["train"], found["train"], folders["test"], found["test"])
     return {wnid: _files(inside) for wnid, inside in found[split].items()}
@@ -169,18 +166,29 @@ def _tiny(root: Path) -> Path:
     return path
 
 
-def _class_folders(folder: Path) -> dict[str, Path]:
-    """The class folders by name, sorted."""
+OF_IMAGES = f"{FOLDER}PATH needs PATH/train/CLASS/IMAGE, and PATH/val or PATH/test for the test split"
+
+
+def class_folders(folder: Path, needed: str = OF_IMAGES) -> dict[str, Path]:
+    """The class folders by name, sorted. Raises FileNotFoundError, saying what is `needed`, where there is no
+    such folder; ValueError where it holds none, or something else, too."""
     if not folder.is_dir():
-        needed = "PATH/train/CLASS/IMAGE, and PATH/val or PATH/test for the test split"
-        raise FileNotFoundError(f"{folder} is no folder; {FOLDER}PATH needs {needed}")
+        raise FileNotFoundError(f"{folder} is no folder; {needed}")
     found = {os.path.basename(path): Path(path) for path in _files(folder)}
     if stray := [path for path in found.values() if not path.is_dir()]:
         said = f"{shown(stray[0])} is no folder, among class folders"
         raise ValueError(f"{said}; move it into one of them, or elsewhere")
     if not found:
-        raise ValueError(f"{folder} has no class folders; put the images of each class into one of its own")
+        raise ValueError(f"{folder} has no class folders; put the files of each class into one of its own")
     return found
+
+
+def files_of_classes(found: dict[str, Path], kind: str) -> dict[str, list[str]]:
+    """The files in these class folders, sorted. Raises ValueError where one has none of that `kind`."""
+    files = {name: _files(path) for name, path in found.items()}
+    if empty := [found[name] for name in files if not files[name]]:
+        raise ValueError(f"{shown(empty[0])} has no {kind}; fill it or remove it")
+    return files
 
 
 def _same_classes(train: Path, of_train: dict[str, Path], test: Path, of_test: dict[str, Path]) -> None:

@@ -1,23 +1,18 @@
 """What decides a run on graphs, and the rows of MMCL's table 4."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-import torch
-
-from setclr import losses
 from setclr.checks import boolean, choice, integer, number
 from setclr.graphs.sets import GRAPH_SETS
 from setclr.graphs.views import VIEWS
+from setclr.recipes.contrasting import Contrasting
 from setclr.recipes.published.row import Published
 
 
 @dataclass(frozen=True)
-class GraphRecipe:
+class GraphRecipe(Contrasting):
     """One pretraining run on graphs. Raises ValueError where a field cannot be used, naming it."""
 
-    loss: str
-    """The loss as its repr, for example "InfoNCE(temperature=0.2)"; + and * combine losses."""
     data: str = "mutag"
     """A key of setclr.graphs.GRAPH_SETS."""
     first: str = "same"
@@ -37,6 +32,7 @@ class GraphRecipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         choice("data", self.data, GRAPH_SETS)
         for name in ("first", "second"):
             choice(name, getattr(self, name), VIEWS)
@@ -45,17 +41,6 @@ class GraphRecipe:
             integer(name, getattr(self, name), least=least)
         boolean("last_norm", self.last_norm)
         number("lr", self.lr, above=0)
-        if isinstance(self.parsed_loss, losses.Baseline):
-            raise ValueError(f"loss must contrast views, got {self.loss}; take one of setclr.losses")
-
-    @property
-    def parsed_loss(self) -> losses.Objective:
-        """The loss that `loss` describes. The global random state does not change."""
-        with torch.random.fork_rng(devices=[]):
-            return losses.parse(self.loss)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 PAPER = "Shah 2022"

@@ -1,44 +1,35 @@
 """Graph recipes measured with several seeds: a record for each, and the table of all records."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
-from setclr.data.writing import replacing
 from setclr.graphs.evaluation import svm_accuracy
 from setclr.graphs.pretraining import GraphRun, graph_features, pretrain_graphs
 from setclr.graphs.recipe import GRAPH_RECIPES, PRINTED, GraphRecipe
 from setclr.graphs.sets import GraphSet, load_graphs
 from setclr.reports.records import describe_machine, spread
+from setclr.reports.seeded import read_seeded, seeded_campaign
 
 LAST, BEST = "last epoch", "best epoch"
 
 
 def graph_campaign(
-    names: Sequence[str], seeds: Sequence[int], results: Path, root: str | Path, device: str, command: str
-) -> Iterator[str]:
-    """Train, measure and record these recipes with every seed; a line for each. A record that is there with
-    these seeds stays. Raises ValueError where there is no seed, or a record is damaged; what
-    `pretrain_graphs` does."""
-    if not seeds:
-        raise ValueError("seeds must be at least one, got none; --seeds 0 1 2 takes three")
-    for name in names:
-        path, recipe = results / f"{name}.json", GRAPH_RECIPES[name]
-        wanted = {"recipe": recipe.to_dict(), "seeds": list(seeds)}
-        if path.is_file():
-            kept = read_graph_record(path)
-            if {key: kept[key] for key in wanted} == wanted:
-                yield f"{name}: is there"
-                continue
-        graphs = load_graphs(recipe.data, root)
-        found = measured(recipe, seeds, graphs, device)
-        with replacing(path) as file:
-            said = wanted | found | {"evaluated_with": command}
-            file.write((json.dumps(said, indent=1) + "\n").encode())
-        yield f"{name}: {spread(found['accuracy_percent'][LAST])} %"
+    recipes: Mapping[str, GraphRecipe], seeds: Sequence[int], results: Path, root: str | Path, device: str,
+    command: str,
+) -> Iterator[str]:  # fmt: skip
+    """Train, measure and record these recipes with every seed, as `seeded_campaign` says. Raises what
+    `pretrain_graphs` does, too."""
+
+    def found(recipe: GraphRecipe) -> dict:
+        return measured(recipe, seeds, load_graphs(recipe.data, root), device)
+
+    def told(found: dict) -> str:
+        return f"{spread(found['accuracy_percent'][LAST])} %"
+
+    return seeded_campaign(recipes, seeds, results, command, found, read_graph_record, told)
 
 
 def measured(recipe: GraphRecipe, seeds: Sequence[int], graphs: GraphSet, device: str) -> dict:
@@ -64,16 +55,11 @@ def measured(recipe: GraphRecipe, seeds: Sequence[int], graphs: GraphSet, device
 
 def read_graph_record(path: Path) -> dict:
     """The record in a file. Raises ValueError where it is none that `graph_campaign` wrote."""
-    try:
-        found = json.loads(path.read_text())
-        lengths = {len(found["accuracy_percent"][kind]) for kind in (LAST, BEST)} | {len(found["curves"])}
-        GraphRecipe(**found["recipe"])
-        if lengths != {len(found["seeds"])}:
-            raise ValueError("it has not one result for each seed")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        remedy = "remove it, and the command that made it makes it again"
-        raise ValueError(f"{path.name} is damaged or no record of graphs ({error}); {remedy}") from error
-    return found
+
+    def of_seeds(found: dict) -> list[list]:
+        return [found["accuracy_percent"][LAST], found["accuracy_percent"][BEST], found["curves"]]
+
+    return read_seeded(path, "graphs", GraphRecipe, of_seeds)
 
 
 def graph_results(folder: str | Path, data: str = "mutag") -> pd.DataFrame:

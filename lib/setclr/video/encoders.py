@@ -25,7 +25,7 @@ def s3d(channels: int = 3) -> tuple[nn.Module, int]:
     """torchvision's S3D (Xie et al. 2018) without its classifier, averaged over time and space: 1024
     features.
 
-    Clips of 16 frames or more, of 32 pixels or more. 7.9 million weights.
+    Clips of 5 frames or more, of 32 pixels or more. 7.9 million weights.
     """
     from torchvision.models.video import s3d as whole
 

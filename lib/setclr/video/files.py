@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from setclr.checks import integer
+from setclr.data.folders import class_folders, files_of_classes
 from setclr.data.photographs import THREADS, shown
 from setclr.extras import extra
 from setclr.video import flow
 
-ENDINGS = (".avi", ".mp4", ".mkv", ".mov", ".webm", ".m4v", ".mpg", ".mpeg")
 UCF = {"train": 9537, "test": 3783}  # videos of split 1
 
 
@@ -121,19 +121,12 @@ Found = tuple[list[Path], list[int], tuple[str, ...]]  # files, labels, classes
 
 def folder_files(root: Path, split: str) -> Found:
     """The videos of ROOT/train/CLASS or ROOT/test/CLASS, sorted by class and name."""
-    inside = root / split
-    folders = sorted(p for p in inside.iterdir() if p.is_dir()) if inside.is_dir() else []
-    if not folders:
-        raise FileNotFoundError(f"{inside} must hold a folder of videos for each class, and has none")
-    paths, labels = [], []
-    for label, folder in enumerate(folders):
-        found = sorted(p for p in folder.iterdir() if p.suffix.lower() in ENDINGS)
-        if not found:
-            endings = ", ".join(ENDINGS)
-            raise ValueError(f"{shown(folder)} has no videos ({endings}); fill it or remove it")
-        paths += found
-        labels += [label] * len(found)
-    return paths, labels, tuple(shown(folder.name) for folder in folders)
+    found = files_of_classes(
+        class_folders(root / split, "PATH needs PATH/train/CLASS/VIDEO and PATH/test"), "videos"
+    )
+    paths = [Path(path) for of_class in found.values() for path in of_class]
+    labels = [label for label, of_class in enumerate(found.values()) for _ in of_class]
+    return paths, labels, tuple(map(shown, found))
 
 
 def ucf101_files(root: Path, split: str, complete: bool = True) -> Found:

@@ -38,22 +38,21 @@ class VideoRun:
 
 def pretrain_videos(
     recipe: VideoRecipe, videos: VideoSet | None = None, root: str | Path = "data",
-    device: str | torch.device = "cpu", precision: str = "float32",
-    on_epoch: Callable[[VideoRun], dict | None] | None = None,
+    device: str | torch.device = "cpu", on_epoch: Callable[[VideoRun], dict | None] | None = None,
 ) -> VideoRun:  # fmt: skip
     """Train as the recipe says, on its data set or on the `videos` given.
 
     First weights are a function of the seed, order of (seed, epoch), clips and views of (seed, epoch, step).
     Where the recipe has a queue, the second view's embeddings of a momentum encoder and of earlier batches
-    are the candidates, as in MoCo. `precision`: "float32", "bf16" or "auto". `on_epoch` is called with the
-    run after each epoch; what it returns is added to the epoch's row.
+    are the candidates, as in MoCo. `on_epoch` is called with the run after each epoch; what it returns is
+    added to the epoch's row.
 
     Raises ValueError where the batch is larger than the set or a video is shorter than a clip;
     FloatingPointError where loss or embeddings become NaN or inf; what `load_videos` raises.
     """
     if videos is None:
         videos = load_videos(recipe.data, "train", recipe.modality, root, recipe.size)
-    run, step = prepared(recipe, videos, torch.device(device), precision)
+    run, step = prepared(recipe, videos, torch.device(device))
     batches = Batches(torch.zeros(len(videos), dtype=torch.long), recipe.batch, recipe.seed)
     for epoch in tqdm(range(recipe.epochs), unit="epoch", leave=False):
         run.encoder.train()
@@ -78,9 +77,7 @@ def pretrain_videos(
 Step = Callable[[Tensor, torch.Generator, float], float]
 
 
-def prepared(
-    recipe: VideoRecipe, videos: VideoSet, device: torch.device, precision: str
-) -> tuple[VideoRun, Step]:
+def prepared(recipe: VideoRecipe, videos: VideoSet, device: torch.device) -> tuple[VideoRun, Step]:
     """New weights, and the step that learns from the videos of these indices and gives the loss."""
     with drawing(recipe.seed):
         encoder, features = video_encoder(recipe.encoder, videos.channels)
@@ -88,7 +85,7 @@ def prepared(
         loss = recipe.parsed_loss.to(device)
     model = nn.ModuleList([encoder, head]).to(device)
     optimiser = make_optimiser("adam", model, loss, recipe.lr, weight_decay=recipe.weight_decay)
-    how = Precision(precision, device)
+    how = Precision("float32", device)
     embedder, keys = Embedder(encoder, head, how), None
     if recipe.queue:
         keys = MomentumEncoder(

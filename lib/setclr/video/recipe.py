@@ -1,12 +1,10 @@
 """What decides a run on videos, and the rows of MMCL's table 5."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from setclr import losses
 from setclr.checks import boolean, choice, integer, number
+from setclr.recipes.contrasting import Contrasting
 from setclr.recipes.published.row import Published
 from setclr.video.encoders import VIDEO_ENCODERS
 from setclr.video.sets import MODALITIES, MOVING
@@ -14,11 +12,9 @@ from setclr.video.views import VIDEO
 
 
 @dataclass(frozen=True)
-class VideoRecipe:
+class VideoRecipe(Contrasting):
     """One pretraining run on videos. Raises ValueError where a field cannot be used, naming it."""
 
-    loss: str
-    """The loss as its repr, for example "InfoNCE(temperature=0.2)"; + and * combine losses."""
     data: str = MOVING
     """A name that setclr.video.load_videos knows."""
     modality: str = "rgb"
@@ -51,6 +47,7 @@ class VideoRecipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         choice("modality", self.modality, MODALITIES)
         choice("encoder", self.encoder, VIDEO_ENCODERS)
         choice("views", self.views, VIDEO)
@@ -62,20 +59,11 @@ class VideoRecipe:
         boolean("last_norm", self.last_norm)
         number("lr", self.lr, above=0)
         number("weight_decay", self.weight_decay, least=0)
-        loss = self.parsed_loss
-        if isinstance(loss, losses.Baseline):
-            raise ValueError(f"loss must contrast views, got {self.loss}; take one of setclr.losses")
-        if self.queue and not {"keys", "memory"} <= set(loss.takes):
+        if self.queue and not {"keys", "memory"} <= self.parsed_loss.takes:
             raise ValueError(f"queue must be 0 for {self.loss}, which takes no memory, got {self.queue}")
-
-    @property
-    def parsed_loss(self) -> losses.Objective:
-        """The loss that `loss` describes. The global random state does not change."""
-        with torch.random.fork_rng(devices=[]):
-            return losses.parse(self.loss)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        if self.encoder == "s3d":
+            integer("frames", self.frames, least=5, hint="s3d halves them four times")
+            integer("size", self.size, least=32, hint="s3d halves it five times")
 
 
 # All else alike, on moving-patches: the losses of the four papers, none of them tuned.
@@ -111,7 +99,8 @@ NOTE = (
 LIKE = (
     "It leaves out clips, views and rates: here those of CoCLR's program (Han et al. 2020), 32 frames of 128 "
     "pixels, Adam at 0.001 with decay 0.00001, a head to 128. Not run here: UCF-101 is no part of this "
-    "project, and 300 epochs of it need GPUs"
+    "project, and 300 epochs of it need GPUs. That program takes the mean off the features before retrieval; "
+    "`known` does not"
 )
 CITED = (
     "46.8 by colours is what CoCLR's authors give for their InfoNCE after 500 epochs, so the row seems to be "

@@ -5,6 +5,7 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
+from setclr.data.patches import SIDE
 from setclr.explore.clips.made_up import filmed_hills
 from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.handles import Handle
@@ -20,6 +21,7 @@ KINDS = ("one view for all frames", "each frame its own")
 SHOWN = ("colours", "flow")
 DRAWS = 12
 GAP = 4  # pixels between two frames of a strip
+PITCH = SIDE + GAP
 
 
 def clip_strips(videos: VideoSet | None = None, flow: VideoSet | None = None, **initial) -> Panel:
@@ -30,15 +32,15 @@ def clip_strips(videos: VideoSet | None = None, flow: VideoSet | None = None, **
         flow: the flow of these, as many.
 
     Raises:
-        ValueError: the two are not as many, or have no twelve frames and eleven flows.
+        ValueError: the two are not as many, or have no twelve frames and eleven flows of 32 pixels.
     """
     if videos is None or flow is None:
         videos, flow = filmed_hills()
     if len(videos) != len(flow) or videos.channels != 3 or flow.channels != 2:
         raise ValueError(f"videos and flow must be as many, 3 and 2 channels, got {videos} and {flow}")
-    frames = videos.in_memory.shape[2], flow.in_memory.shape[2]
-    if frames != (12, 11):
-        raise ValueError(f"videos must have 12 frames and flow 11, got {frames[0]} and {frames[1]}")
+    got = [tuple(x.in_memory.shape[2:4]) for x in (videos, flow)]
+    if got != [(12, SIDE), (11, SIDE)]:
+        raise ValueError(f"videos must have 12 frames and flow 11, of {SIDE} px, got (frames, px) {got}")
     last = 4  # where a clip of eight frames can begin
     controls = {
         "begin 1": slider("first clip begins", 1, 0, last, 1, {0: "first frame", last: "last that there is"}),
@@ -120,10 +122,10 @@ def build(figure, compact: bool, seen: Seen) -> Drawing:
 
 def handle(axis: Axes, v: int) -> Handle:
     def at(values: dict) -> tuple[float, float]:
-        return (begins(values)[v - 1] + 0.5) * (32 + GAP), height(v)
+        return (begins(values)[v - 1] + 0.5) * PITCH, height(v)
 
     def to(x: float, y: float) -> list[float]:
-        return [x / (32 + GAP) - 0.5]
+        return [x / PITCH - 0.5]
 
     return Handle(axis, (f"begin {v}",), at, "x", to, f"clip {v}")
 
@@ -135,8 +137,8 @@ def height(v: int) -> float:
 def draw_strip(axis: Axes, title: str):
     bare(axis)
     axis.set_title(title, fontsize=10, loc="left", pad=9 if "video" in title else 4)
-    image = axis.imshow(np.ones((32, 12 * (32 + GAP), 3)), interpolation="nearest")
-    axis.set(xlim=(-2, 12 * (32 + GAP)), ylim=(40, -8))
+    image = axis.imshow(np.ones((SIDE, 12 * PITCH, 3)), interpolation="nearest")
+    axis.set(xlim=(-2, 12 * PITCH), ylim=(40, -8))
     return image
 
 
@@ -151,8 +153,8 @@ def draw_brackets(axis: Axes) -> Part:
     def move(values: dict) -> None:
         for v, (one, dot) in enumerate(zip(lines, dots), 1):
             begin = begins(values)[v - 1]
-            one.set_data([begin * (32 + GAP), (begin + 8) * (32 + GAP) - GAP], [height(v)] * 2)
-            dot.set_data([(begin + 0.5) * (32 + GAP)], [height(v)])
+            one.set_data([begin * PITCH, (begin + 8) * PITCH - GAP], [height(v)] * 2)
+            dot.set_data([(begin + 0.5) * PITCH], [height(v)])
 
     return Part([*lines, *dots], move)
 

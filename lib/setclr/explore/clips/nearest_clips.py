@@ -17,6 +17,7 @@ from setclr.explore.kit.handles import Handle
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, bare
 from setclr.palette import GREEN, GREY, VERMILION
+from setclr.video.evaluation import pointing
 from setclr.video.sets import VideoSet
 
 COUNT = 5
@@ -68,7 +69,7 @@ class Seen:
         self.videos, self.places, self.nearest, self.points = videos, {}, {}, {}
         for name, x in features.items():
             z = normalize(x.detach().float().cpu(), dim=1)
-            self.places[name], self.points[name] = on_map(z), z.any(1)
+            self.places[name], self.points[name] = on_map(z), pointing(x)
             self.nearest[name] = neighbours(z, torch.zeros(len(z), dtype=torch.long), z, COUNT + 1)[1].numpy()
         middle = videos.in_memory.shape[2] // 2
         self.frames = videos.in_memory[:, :, [0, middle, -1]].permute(0, 2, 3, 4, 1).numpy()
@@ -86,7 +87,7 @@ class Seen:
 def on_map(z: Tensor) -> np.ndarray:
     """The first two principal components of (N, D), each within ± 1."""
     x = (z - z.mean(0)).double().numpy()
-    u, s, v = np.linalg.svd(x, full_matrices=False)
+    v = np.linalg.svd(x, full_matrices=False)[2]
     v = v[:2] * np.where(v[:2][np.arange(2), np.abs(v[:2]).argmax(1)] < 0, -1, 1)[:, None]
     places = x @ v.T
     return places / np.abs(places).max(0)
@@ -144,7 +145,7 @@ def draw_map(axis: Axes, seen: Seen) -> Part:
 
 
 def draw_clip(axis: Axes) -> Part:
-    """First, middle and last frame of a clip one below the other, and what it is."""
+    """First, middle and last frame of a clip side by side, and what it is."""
     bare(axis)
     image = axis.imshow(np.zeros((32, 100, 3), dtype=np.uint8), interpolation="nearest")
     above = axis.set_title(" ", fontsize=9, in_layout=True)

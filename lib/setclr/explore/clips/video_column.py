@@ -1,12 +1,12 @@
 """The recorded runs on moving-patches: what the features know of the photograph and of the motion."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from scipy.stats import t as student
 
+from setclr.evaluation.statistics import paired
 from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.handles import Handle
 from setclr.explore.kit.panel import Drawing, Panel
@@ -62,11 +62,9 @@ def video_column(scores: Scores | None = None, classes: tuple[int, int] = (18, 9
     return Panel(lambda f, compact: build(f, compact, scores, classes), controls, (9, 4.6), initial, 4.2, 2)
 
 
-def half_width(x: np.ndarray, level: float) -> float:
+def half_width(x: Sequence[float], level: float) -> float:
     """Of Student's interval for the mean of (seeds,); 0 for one seed."""
-    if len(x) < 2:
-        return 0.0
-    return float(student.ppf(0.5 + level / 2, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x)))
+    return 0.0 if len(x) < 2 else float(paired(x, [0.0] * len(x), level).high - np.mean(x))
 
 
 def build(figure, compact: bool, scores: Scores, classes: tuple[int, int]) -> Drawing:
@@ -102,9 +100,9 @@ def draw_rows(axis: Axes, names: list[str], thing: str, guess: float, compact: b
 
     def move(scores: Scores, thing: str, measure: str, level: float) -> None:
         for y, name in enumerate(names):
-            x = np.array(scores[name][thing][measure])
-            half = half_width(x, level)
-            bars[y].set_data([x.mean() - half, x.mean() + half], [y, y])
+            x = scores[name][thing][measure]
+            mean, half = np.mean(x), half_width(x, level)
+            bars[y].set_data([mean - half, mean + half], [y, y])
             dots[y].set_data(x, y + np.linspace(-0.15, 0.15, len(x)))
 
     return Part([*bars, *dots], move)
@@ -116,10 +114,10 @@ def sentence(values: dict, scores: Scores) -> str:
     above = [name for name, mean in means.items() if mean > line]
     photo = {name: np.mean(of["photograph"][measure]) for name, of in scores.items()}
     best = max(photo, key=photo.__getitem__)
-    wide = np.mean([half_width(np.array(of["motion"][measure]), LEVELS[values["interval"]])
+    wide = np.mean([half_width(of["motion"][measure], LEVELS[values["interval"]])
                     for of in scores.values()])  # fmt: skip
     return (
         f"By {measure}, {len(above)} of {len(scores)} are right about the motion in over {line} per cent "
         f"of clips. Best about the photograph: {best}, {photo[best]:.1f}. The {values['interval']} interval "
-        f"of a mean about the motion is on average ± {wide:.1f} wide."
+        f"of a mean about the motion is on average ± {wide:.1f}."
     )

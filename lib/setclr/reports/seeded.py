@@ -1,0 +1,50 @@
+"""Recipes measured with several seeds, a record for each: how they are written and read."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from setclr.data.writing import replacing
+
+
+def seeded_campaign(
+    recipes: Mapping[str, Any], seeds: Sequence[int], results: Path, command: str,
+    measured: Callable[[Any], dict], read: Callable[[Path], dict], told: Callable[[dict], str],
+) -> Iterator[str]:  # fmt: skip
+    """Measure and record these recipes; a line for each. A record that is there with these seeds stays.
+
+    `measured` gives of a recipe what its record holds beside the recipe, the seeds and the `command`; `read`
+    reads a record, and `told` is what the line says of what was measured. Raises ValueError where there is no
+    seed, and what these three raise.
+    """
+    if not seeds:
+        raise ValueError("seeds must be at least one, got none; --seeds 0 1 2 takes three")
+    for name, recipe in recipes.items():
+        path, wanted = results / f"{name}.json", {"recipe": recipe.to_dict(), "seeds": list(seeds)}
+        if path.is_file():
+            kept = read(path)
+            if {key: kept[key] for key in wanted} == wanted:
+                yield f"{name}: is there"
+                continue
+        found = measured(recipe)
+        with replacing(path) as file:
+            said = wanted | found | {"evaluated_with": command}
+            file.write((json.dumps(said, indent=1) + "\n").encode())
+        yield f"{name}: {told(found)}"
+
+
+def read_seeded(
+    path: Path, kind: str, recipe: Callable[..., Any], results: Callable[[dict], Iterable[list]]
+) -> dict:
+    """The record in a file. `recipe` makes its recipe, `results` gives its lists of a result for each seed.
+    Raises ValueError where it is no record of that kind, as `seeded_campaign` writes them."""
+    try:
+        found = json.loads(path.read_text())
+        recipe(**found["recipe"])
+        if {len(of) for of in results(found)} != {len(found["seeds"])}:
+            raise ValueError("it has not one result for each seed")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        remedy = "remove it, and the command that made it makes it again"
+        raise ValueError(f"{path.name} is damaged or no record of {kind} ({error}); {remedy}") from error
+    return found
