@@ -44,7 +44,7 @@ def clip_strips(videos: VideoSet | None = None, flow: VideoSet | None = None, **
     last = 4  # where a clip of eight frames can begin
     controls = {
         "begin 1": slider("first clip begins", 1, 0, last, 1, {0: "first frame", last: "last that there is"}),
-        "begin 2": slider("second clip begins", last, 0, last, 1),
+        "begin 2": slider("second clip begins", 3, 0, last, 1),
         "frames": options("frames", KINDS),
         "video": slider("video", 0, 0, len(videos) - 1, 1),
         "draw": slider("another draw", 1, 1, DRAWS, 1),

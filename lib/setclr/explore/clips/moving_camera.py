@@ -165,6 +165,7 @@ def sentence(values: dict, true: np.ndarray, found: np.ndarray) -> str:
         told = {"zoom in": "outwards", "zoom out": "inwards", "turn left": "round to the right",
                 "turn right": "round to the left", "still": "nowhere"}[motion]  # fmt: skip
     return (
-        f"Frame {values['frame']}, camera {motion}: the picture goes {told}. TV-L1, which sees two frames "
-        f"and no camera, is off by {np.median(off):.2f} pixels, away from the border and by the median."
+        f"Frame {values['frame']}, camera {motion} over column {values['right']}, row {values['down']}: the "
+        f"picture goes {told}. TV-L1, which sees two frames and no camera, is off by {np.median(off):.2f} "
+        "pixels, away from the border and by the median."
     )
