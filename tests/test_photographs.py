@@ -1,10 +1,13 @@
 """Photographs against the same images decoded at once, and their crops against the views of a tensor."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from conftest import shifted
 from PIL import Image
+from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as F
 
 from setclr import views
@@ -13,6 +16,7 @@ from setclr.evaluation.frozen import features
 from setclr.views import View, apply_all, draw, finish
 
 TWO = (View(size=20, blur=0.5), View(size=12, scale=(0.05, 0.14)), View(size=20, solarise=0.5))
+CUBIC = tuple(replace(view, interpolation="bicubic") for view in TWO)
 STILL = dict(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
 
 
@@ -145,19 +149,21 @@ def test_crops_and_finish_are_the_views_of_the_decoded_images(square):
         assert float((got - want).abs().mean()) < 0.01
 
 
-def test_crops_of_photographs_of_many_sizes_are_torchvisions(tmp_path):
+@pytest.mark.parametrize("three", [TWO, CUBIC], ids=["bilinear", "bicubic"])
+def test_crops_of_photographs_of_many_sizes_are_torchvisions(three, tmp_path):
     shapes = [(40, 90), (90, 40), (64, 64), (33, 57)]
     images = [smooth(1, *shape, seed=i)[0] for i, shape in enumerate(shapes)]
     files = Photographs(saved(tmp_path, images))
-    draws = draw(TWO, 4, seeded())
-    crops = files.crops(range(4), TWO, draws)
+    draws = draw(three, 4, seeded())
+    crops = files.crops(range(4), three, draws)
     assert [tuple(x.shape) for x in crops] == [(2, 4, 3, 20, 20), (1, 4, 3, 12, 12)]
     for x, group in zip(crops, ([0, 2], [1])):
         for place, v in enumerate(group):
             for i, image in enumerate(images):
-                box = views.boxes(TWO, draws[[i]], *shapes[i])[v, 0].int().tolist()
-                want = F.resized_crop(image.float(), *box, [TWO[v].size] * 2, antialias=True)
-                assert float((x[place, i] - want).abs().max()) <= 1.01
+                box = views.boxes(three, draws[[i]], *shapes[i])[v, 0].int().tolist()
+                how = InterpolationMode(three[v].interpolation)
+                want = F.resized_crop(image.float(), *box, [three[v].size] * 2, how, antialias=True)
+                assert float((x[place, i] - want.clamp(0, 255)).abs().max()) <= 1.01
 
 
 def test_a_photograph_is_decoded_once_for_all_its_views(square, monkeypatch):

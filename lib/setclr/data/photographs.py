@@ -111,6 +111,7 @@ class Photographs:
         if padded := [view.padding for view in views if view.padding]:
             raise ValueError(f"padding must be 0 for crops read from files, got {padded[0]}; set size")
         sides = [self._side(view) for view in views]
+        filters = [Image.Resampling[view.interpolation.upper()] for view in views]
         width, height = torch.tensor(_each(self.sides, chosen, threads)).reshape(-1, 2).T
         cuts = boxes(views, draws, height, width)
         out = [torch.empty(len(g), len(chosen), 3, *[sides[g[0]]] * 2, dtype=torch.uint8) for g in groups]
@@ -118,7 +119,7 @@ class Photographs:
 
         def fill(i: int) -> None:
             with self.opened(chosen[i]) as image:
-                for v, cut in enumerate(_cuts(image, cuts[:, i].tolist(), sides)):
+                for v, cut in enumerate(_cuts(image, cuts[:, i].tolist(), sides, filters)):
                     pixels[v][i] = cut
 
         _each(fill, range(len(chosen)), threads)
@@ -231,8 +232,10 @@ def _each(do: Callable[[Any], Any], over: Iterable, threads: int) -> list:
         return list(pool.map(do, over))
 
 
-def _cuts(image: Image.Image, cuts: list[list[float]], sides: list[int]) -> list[np.ndarray]:
-    """The boxes (top, left, height, width) of an image, each resized to its side S: (3, S, S)."""
+def _cuts(
+    image: Image.Image, cuts: list[list[float]], sides: list[int], filters: list[Image.Resampling]
+) -> list[np.ndarray]:
+    """The boxes (top, left, height, width) of an image, each resized by its filter to a side S: (3, S, S)."""
     width, height = image.size
     spare = min(min(cut[2:]) / side for cut, side in zip(cuts, sides))
     reduction, drafted = next((r for r in REDUCTIONS if r <= spare), 1), None
@@ -240,13 +243,14 @@ def _cuts(image: Image.Image, cuts: list[list[float]], sides: list[int]) -> list
         drafted = image.draft(None, (width // reduction, height // reduction))
     scale = drafted[1][2] / width if drafted else 1
     picture = image if image.mode == "RGB" else image.convert("RGB")
-    return [_cut(picture, [x * scale for x in cut], side) for cut, side in zip(cuts, sides)]
+    scaled = [[x * scale for x in cut] for cut in cuts]
+    return [_cut(picture, *one) for one in zip(scaled, sides, filters, strict=True)]
 
 
-def _cut(picture: Image.Image, cut: list[float], side: int) -> np.ndarray:
+def _cut(picture: Image.Image, cut: list[float], side: int, by: Image.Resampling) -> np.ndarray:
     """Cropped before it is resized: the filter must not reach across the crop's edge."""
     top, left, height, width = cut
     x, y = math.floor(left), math.floor(top)
     part = picture.crop((x, y, math.ceil(left + width), math.ceil(top + height)))
     box = (left - x, top - y, left + width - x, top + height - y)
-    return np.asarray(part.resize((side, side), Image.Resampling.BILINEAR, box)).transpose(2, 0, 1)
+    return np.asarray(part.resize((side, side), by, box)).transpose(2, 0, 1)

@@ -40,8 +40,7 @@ def apply(images: Tensor, views: Sequence[View], draws: Tensor, compiled: bool =
     check_draws(draws, len(images), len(views))
     N, C, H, W = images.shape
     p = parameters(views, draws, H, W)
-    border = max(view.border(H) for view in views)
-    needed = numbers.cropping(p, H, W, S, border) | numbers.colours(views, p, C, S)
+    needed = numbers.cropping(views, p, H, W, S) | numbers.colours(views, p, C, S)
     return _run(_cropped, images, len(views), needed, compiled).unflatten(0, (len(views), N))
 
 

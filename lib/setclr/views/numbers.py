@@ -18,13 +18,14 @@ CONTRAST, SATURATION, HUE = 1, 2, 3  # columns of the factors, after brightness
 FAR = 1e9
 
 
-def cropping(p: Parameters, H: int, W: int, S: int, border: int = 0) -> dict[str, Tensor]:
+def cropping(views: Sequence[View], p: Parameters, H: int, W: int, S: int) -> dict[str, Tensor]:
     """Of `pixels.crop`, for images of H x W pixels and crops of S x S; image after image, V views of each.
 
     The places of an image's pixels and of an output's, in rows and columns, (2, N * V, ...), in units of the
     triangle's reach: 1 - distance is a weight, and pixels outside of the box are far away. Pixels of the
-    border come before and after the image's.
+    border come before and after the image's. "cubic", if there is a bicubic view, is 1 for its crops.
     """
+    border, N = max(view.border(H) for view in views), p.box.shape[1]
     top, left, height, width = p.box.transpose(0, 1).flatten(0, 1).float().T
     flip = p.flip.T.flatten()
     left, width = left + width * flip, width * (1 - 2.0 * flip)  # a mirrored box is read backwards
@@ -34,7 +35,11 @@ def cropping(p: Parameters, H: int, W: int, S: int, border: int = 0) -> dict[str
     pixel, output = torch.arange(-border, max(H, W) + border) + 0.5, torch.arange(S)[:, None] + 0.5
     along = (pixel - start) / length
     outside = (along - 0.5).abs() > 0.5
-    return {"pixels": pixel / reach + FAR * outside, "centres": (start + length / S * output) / reach}
+    made = {"pixels": pixel / reach + FAR * outside, "centres": (start + length / S * output) / reach}
+    cubic = [float(view.interpolation == "bicubic") for view in views]
+    if any(cubic):
+        made["cubic"] = torch.tensor(cubic).repeat(N)[:, None, None]
+    return made
 
 
 def mirroring(p: Parameters) -> dict[str, Tensor]:

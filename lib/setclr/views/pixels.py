@@ -20,18 +20,30 @@ def crop(images: Tensor, numbers: dict[str, Tensor], V: int) -> Tensor:
     """Boxes of images (N, C, H, W) uint8, resized with antialiasing: (V * N, C, S, S), view after view.
 
     An output pixel is a mean under a triangle that reaches one input or output pixel (the larger) to either
-    side within the box: torch's antialiased bilinear interpolation. The border is black.
+    side within the box, or under Keys' cubic, which reaches two: torch's antialiased bilinear and bicubic
+    interpolation. The border is black.
     """
     N, C, H, W = images.shape
-    weight = (numbers["pixels"] - numbers["centres"]).abs_()
-    weight = torch.rsub(weight, 1).clamp_(min=0)
+    distance = (numbers["pixels"] - numbers["centres"]).abs_()
+    weight = torch.rsub(distance, 1).clamp_(min=0)
+    if "cubic" in numbers:
+        weight = torch.lerp(weight, keys(distance, weight), numbers["cubic"])
     weight.div_(weight.sum(3, keepdim=True))
     S, border = weight.shape[2], (weight.shape[3] - max(H, W)) // 2
     rows, columns = (weight[i, :, :, border : border + side] for i, side in enumerate((H, W)))
     lines = images.transpose(1, 2).to(torch.float32, memory_format=torch.contiguous_format)
     x = torch.bmm(rows.view(N, V * S, H), lines.view(N, H, C * W))
     x = torch.bmm(x.view(N * V, S * C, W), columns.mT).view(N, V, S, C, S).permute(1, 0, 3, 2, 4)
-    return x.reshape(V * N, C, S, S).div_(255)
+    x = x.reshape(V * N, C, S, S).div_(255)
+    return x.clamp_(0, 1) if "cubic" in numbers else x  # which overshoots
+
+
+def keys(distance: Tensor, triangle: Tensor) -> Tensor:
+    """Twice Keys' cubic with a = -1/2 at these distances: of its two pieces the outer one, and what the inner
+    one is above it. `triangle` is 1 - distance, or 0 beyond 1, where there is only the outer one."""
+    wide = torch.rsub(distance, 2).clamp_(min=0)
+    outer = (wide - 1).mul_(wide).mul_(wide)
+    return outer.addcmul_(triangle.square(), torch.rsub(triangle, 1, alpha=2), value=2)
 
 
 def recolour(x: Tensor, numbers: dict[str, Tensor], apart: bool) -> Tensor:

@@ -6,6 +6,8 @@ from typing import Any
 
 from setclr import checks
 
+INTERPOLATIONS = ("bilinear", "bicubic")
+
 
 def _numbers(name: str, values: object, count: int, **bounds: Any) -> tuple[float, ...]:
     """`values` as `count` floats within the bounds of checks.number. Raises ValueError otherwise."""
@@ -23,6 +25,7 @@ class View:
         scale: range of the crop's area as a fraction of the image's.
         ratio: range of the crop's width / height. An image that cannot hold such a crop gives its largest
             central one: scale (1, 1) and ratio (1, 1) keep a square image whole, and the middle of others.
+        interpolation: of the crop's pixels, "bilinear" or "bicubic", both antialiased.
         padding: width of a black border that an image gets before it is cropped, as a share of its height.
         flip, jitter_p, grey, solarise: probability of mirroring left and right, of jittering at all, of
             losing all colour, of inverting all values above 0.5.
@@ -34,6 +37,7 @@ class View:
     size: int | None = None
     scale: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    interpolation: str = "bilinear"
     padding: float = 0.0
     flip: float = 0.5
     jitter: tuple[float, float, float, float] = (0.8, 0.8, 0.8, 0.2)
@@ -46,6 +50,7 @@ class View:
     def __post_init__(self) -> None:
         if self.size is not None:
             checks.integer("size", self.size, least=1, hint="it is the output's side; None keeps the input's")
+        checks.choice("interpolation", self.interpolation, INTERPOLATIONS)
         checks.number("padding", self.padding, least=0, most=1, hint="4 px of 32 are 1/8")
         for name in ("flip", "jitter_p", "grey", "blur", "solarise"):
             checks.number(name, getattr(self, name), least=0, most=1, hint="it is a probability")
@@ -66,15 +71,16 @@ SIMCLR = (View(blur=0.5),) * 2
 FLIP = View(scale=(1, 1), ratio=(1, 1), jitter=(0,) * 4, grey=0)  # the whole image
 LOCAL_SCALE = (0.05, 0.14)  # of a small crop's area; a full view of "groco" begins where it ends
 DINO = View(scale=(0.14, 1), jitter=(0.4, 0.4, 0.2, 0.1), blur=1.0)  # the first of its two global views
+SECOND = replace(DINO, blur=0.1, solarise=0.2)
 PRESETS: dict[str, tuple[View, ...]] = {
     "simclr": SIMCLR,
     "qare": (View(),) * 2,
-    "groco": (DINO, replace(DINO, blur=0.1, solarise=0.2)),
+    "groco": tuple(replace(view, interpolation="bicubic") for view in (DINO, SECOND)),
     "iot-cl": SIMCLR,  # Shi et al. 2023 follow SimCLR, blur included
     "mmcl": (View(jitter=(0.4, 0.4, 0.4, 0.1), blur=0.5),) * 2,
     # The QARe paper's matching of people; "U[0, 0.1]" there is taken for a ColorJitter of 0.1.
     "matching": (View(scale=(1, 1), ratio=(1, 1), jitter=(0.1,) * 4, jitter_p=1, grey=0),) * 2,
-    "moco-v3": (replace(DINO, scale=(0.08, 1)), replace(DINO, scale=(0.08, 1), blur=0.1, solarise=0.2)),
+    "moco-v3": tuple(replace(view, scale=(0.08, 1)) for view in (DINO, SECOND)),
     # Those of QARe's baselines: of Deep InfoMax, and of labels, rotations and clusters.
     "flip": (FLIP,) * 2,
     "padded": (replace(FLIP, padding=1 / 8),) * 2,
