@@ -19,7 +19,7 @@ from setclr.recipes.knobs import KNOBS, RATES, Knob, grid, knob, knob_value, tur
 from setclr.reports import campaigns, searches
 from setclr.reports.campaigns import campaign
 from setclr.reports.comparing import read
-from setclr.reports.searches import search
+from setclr.reports.searches import search, tried
 from setclr.reports.tables import labelled
 
 RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "search"
@@ -153,6 +153,11 @@ def test_three_stages_and_their_records(tmp_path):
     assert len(curve) == 2 * 2 and set(curve["lr"]) == {first.loc[title, "lr"]}
     trial = record(tmp_path, f"trials/x/{title}-seed2")
     assert trial["images"] == {"train": 32, "validation": 8} and "knn" not in trial["history"][-1]
+    tables = tried(TWO, tmp_path / "results")
+    assert list(tables) == ["x", "y"] and len(tables["x"]) == len(trials)
+    assert set(tables["x"]["knn"]) == set(trials["knn"])
+    changed = {"x": replace(TWO["x"], epochs=1), "y": TWO["y"]}
+    assert list(tried(changed, tmp_path / "results")) == ["y"], "trials of another recipe are not shown"
 
 
 def test_repeated_it_does_nothing_and_after_a_stop_the_rest(tmp_path):

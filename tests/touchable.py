@@ -12,6 +12,7 @@ TOUCHABLE = (
     "holm_steps",
     "graph_column",
     "hub",
+    "knob_curves",
     "loss_costs",
     "machine_plane",
     "matching_game",

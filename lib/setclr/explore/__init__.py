@@ -61,6 +61,7 @@ from setclr.explore.trained.crop_pair import crop_pair
 from setclr.explore.trained.feature_maps import feature_maps
 from setclr.explore.trained.found_again import found_again
 from setclr.explore.trained.holm_steps import holm_steps
+from setclr.explore.trained.knob_curves import knob_curves
 from setclr.explore.trained.multi_crop import multi_crop
 from setclr.explore.trained.normal_map import normal_map
 from setclr.explore.trained.recorded_curves import recorded_curves
@@ -88,6 +89,7 @@ __all__ = [
     "group_order",
     "holm_steps",
     "hub",
+    "knob_curves",
     "loss_costs",
     "machine_plane",
     "matching_game",

@@ -78,6 +78,23 @@ def chosen(settings: dict[str, Recipe], folder: Path, protocol: str) -> str | No
     return max(scores, key=scores.__getitem__, default=None)
 
 
+def tried(recipes: dict[str, Recipe], results: Path) -> dict[str, pd.DataFrame]:
+    """The trials of a search of these recipes, and what there is of its curves, as a table of
+    `comparing.read` for each recipe. One whose trials are not all there, or all diverged, is left out.
+    Raises ValueError where a record is damaged."""
+    found = {}
+    for name, recipe in recipes.items():
+        settings, folder, protocol = grid(recipe), results / TRIALS / name, protocol_of(name)
+        if chosen(settings, folder, protocol):
+            runs = {
+                folder / f"{title}-seed{seed}.json": replace(one, seed=seed)
+                for seed, (title, one) in product(CURVE_SEEDS, settings.items())
+            }
+            there = [path for path, one in runs.items() if recorded(path, one, protocol) == RECORDED]
+            found[name] = pd.DataFrame([row(path) for path in there])
+    return found
+
+
 def so_far(recipes: dict[str, Recipe], seeds: Iterable[int], results: Path) -> str:
     """What a search with these arguments has come to: how many of its runs are recorded. Once all final runs
     are, a table of their means, and the pairs that Holm's test at 0.05 keeps, with their intervals
