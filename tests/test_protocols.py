@@ -54,6 +54,16 @@ def test_numbers_that_follow_from_the_papers_rules():
     assert groco.centre == mmcl.centre == 224 / 256 == 0.875  # the fraction that MMCL's program crops to
     assert (groco.ks, groco.temperature, PROTOCOLS["mmcl"].ks) == ((1, 10, 20), 0.07, (200,))
     assert PROTOCOLS["iot"].ks == PROTOCOLS["iot-moco"].ks == (5,)
+    assert (groco.probe.optimiser, groco.probe.batch, groco.probe.epochs) == ("lars", 4096, 90)
+    assert replace(groco, projection=True) == PROTOCOLS["groco-projection"] and groco.top5
+    assert {how.temperature for name, how in PROTOCOLS.items() if name.startswith("mmcl")} == {0.5}
+    probes = PROTOCOLS["iot"].probes
+    assert {name: (one.epochs, one.batch) for name, one in probes.items()} == {
+        "linear": (100, 256),
+        "linear200": (200, 256),
+    }
+    moco = PROTOCOLS["iot-moco"].probe
+    assert (moco.optimiser, moco.lr, moco.batch, moco.epochs) == ("sgd", 30.0, 256, 100)
     assert PROTOCOLS["qare"].probe == OnFeatures(100, 128, 1e-3, raw=True)
 
 
@@ -70,7 +80,7 @@ def test_rows_of_a_paper_go_by_its_protocol_and_other_recipes_by_our_own():
         assert of[name] == photographs.get(RECIPES[name].data, "mmcl"), name
     for name, row in PUBLISHED.items():
         how, printed = PROTOCOLS[of[name]], set(row.numbers)
-        printed = {x for x in printed if x.startswith("knn") and "projection" not in x or x == "linear-top5"}
+        printed = {x for x in printed if x.startswith(("knn", "linear"))}
         assert printed <= set(how.columns), name
 
 
@@ -223,6 +233,10 @@ def test_every_protocol_gives_its_columns(name, short):
         right = oracle.fit(bank, train.labels).predict(queries) == test.labels.numpy()
         assert table.loc["trained", how.column(k)] == pytest.approx(100 * right.mean())
     if isinstance(how.probe, OnFeatures):
+        for column, probe in how.probes.items():
+            found = linear_probe(bank.float(), train.labels, queries.float(), **vars(probe))
+            right = (found == test.labels).float().mean()
+            assert table.loc["trained", column] == pytest.approx(100 * float(right))
         found = linear_probe(bank.float(), train.labels, queries.float(), **vars(how.probe))
         assert table.loc["untrained", "linear"] == table.loc["trained", "linear"]
     else:

@@ -12,8 +12,8 @@ Device = Annotated[str | None, arg(help="cpu, cuda, cuda:1, …; None takes a GP
 Pixels = Annotated[str, arg(help='Where the pixels come from, for the record: original, or e.g. "JPEG q75".')]
 SETS = "photo-patches, stereo-patches, mnist, cifar10, cifar100, svhn, stl10, tiny-imagenet, imagenet100, "
 SETS += "imagenet, folder:PATH or pairs:PATH"
-PROTOCOLS = "setclr (the project's own), setclr-projection, qare, groco, iot, iot-moco, mmcl, mmcl-imagenet, "
-PROTOCOLS += "mmcl-imagenet100"
+PROTOCOLS = "setclr (the project's own), setclr-projection, qare, groco, groco-projection, iot, iot-moco, "
+PROTOCOLS += "mmcl, mmcl-imagenet, mmcl-imagenet100"
 TAKEN = "Recipes whose names have this text in them; a whole name is that recipe alone. TEXT@0,2 takes these "
 TAKEN += "seeds and not --seeds."
 Filter = Annotated[str, arg(metavar="FILTER", help=TAKEN)]

@@ -39,6 +39,8 @@ class Protocol:
     ks: tuple[int, ...] = (10,)
     temperature: float = 0.1
     probe: OnFeatures | OnViews = field(default_factory=OnFeatures)
+    longer: tuple[int, ...] = ()
+    """Also the probe on features after so many epochs, as columns such as "linear200"."""
     top5: bool = False
     """Also the share of test images whose class is among the classifier's five best."""
     centre: float = 1.0
@@ -54,13 +56,22 @@ class Protocol:
     def columns(self) -> list[str]:
         knn = [*map(self.column, self.ks)]
         more = [f"{name}-projection" for name in knn] if self.projection else []
-        return [*knn, "linear", *(["linear-top5"] if self.top5 else []), *more]
+        return [*knn, *self.probes, *(["linear-top5"] if self.top5 else []), *more]
+
+    @property
+    def probes(self) -> dict[str, OnFeatures | OnViews]:
+        """The linear classifiers by the names of their columns."""
+        return {"linear": self.probe} | {f"linear{n}": replace(self.probe, epochs=n) for n in self.longer}
 
 
 CROP = View(jitter_p=0.0, grey=0.0)  # 8 % to all of the area, and a flip
 CENTRE = 224 / 256
 MMCL_PHOTOGRAPHS = Protocol(
     (200,), 0.5, OnViews(CROP, "sgd", 1.6, 4096, 90, "linear", spread=0.0), centre=CENTRE
+)
+
+GROCO = Protocol(
+    (1, 10, 20), 0.07, OnViews(CROP, "lars", 1.6, 4096, 90, "cosine", spread=0.01), top5=True, centre=CENTRE
 )
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -72,11 +83,11 @@ PROTOCOLS: dict[str, Protocol] = {
     "qare": Protocol(probe=OnFeatures(raw=True)),
     # Appendix E.1 and the authors' program, whose LARC scales the classifier's bias as well, and whose crops
     # for kNN are bicubic.
-    "groco": Protocol(
-        (1, 10, 20), 0.07, OnViews(CROP, "lars", 1.6, 4096, 90, "cosine", spread=0.01), True, CENTRE
-    ),
-    # Section 4.1: k = 5, 200 epochs, batch 256. Temperature, optimiser, rate and crop are not stated.
-    "iot": Protocol((5,), 0.1, OnFeatures(epochs=200, batch=256), centre=CENTRE),
+    "groco": GROCO,
+    "groco-projection": replace(GROCO, projection=True),
+    # Section 4.1: k = 5, batch 256, 200 epochs; tables 1 to 3 print 100, or both. Temperature, optimiser,
+    # rate and crop are not stated.
+    "iot": Protocol((5,), 0.1, OnFeatures(100, 256), (200,), centre=CENTRE),
     # Appendix C, table 5: SGD at 30, 100 epochs, batch 256. Views, schedule and first weights are MoCo's.
     "iot-moco": Protocol((5,), 0.1, OnViews(CROP, "sgd", 30.0, 256, 100, "tenths", spread=0.01)),
     # The authors' program for CIFAR-100, taken for STL-10 too. There batch norms see batches while the
@@ -92,8 +103,8 @@ OWN = "setclr"
 OF_RECIPES = {
     "iot-table5": "iot-moco", "iot-moco": "iot-moco", "iot-": "iot",
     "mmcl-table1": "mmcl-imagenet", "mmcl-table2": "mmcl-imagenet100", "mmcl-table3": "mmcl-imagenet",
-    "mmcl-text": "mmcl-imagenet", "mmcl-": "mmcl", "qare-": "qare", "column-": "qare", "groco-": "groco",
-    "small-groco-": "setclr-projection",
+    "mmcl-text": "mmcl-imagenet", "mmcl-": "mmcl", "qare-": "qare", "column-": "qare",
+    "groco-table9f": "groco-projection", "groco-": "groco", "small-groco-": "setclr-projection",
 }  # fmt: skip
 
 

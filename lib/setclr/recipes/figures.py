@@ -61,8 +61,8 @@ def mmcl() -> Figures:
     return {
         "mmcl-figure3a": ("the bound C from 0.01 to infinity, on STL-10 and CIFAR-100, kNN", bounds),
         "mmcl-figure3c": (
-            "accuracy against epochs of SimCLR and both solvers, STL-10. The rate is constant, so that a run "
-            "of few epochs is the beginning of a longer one",
+            "accuracy against epochs of SimCLR, of pgd and of inv, another weighting, STL-10. The rate is "
+            "constant, so that a run of few epochs is the beginning of a longer one",
             points,
         ),
     }

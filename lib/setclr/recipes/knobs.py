@@ -26,7 +26,7 @@ KNOBS = {
     "IOT": Knob("epsilon", TEMPERATURES),
     # Around 1, that of QARe's program. From 3 on no positive can enter the support.
     "SparseCLR": Knob("margin", (0.125, 0.25, 0.5, 1.0, 2.0)),
-    # Around 1, the best for ten negatives in GroCo's table 8a, which has 0.0625 to 16.
+    # Around 1, the best for ten negatives in GroCo's table 8a, which has 0.062 to 16.
     "GroCo": Knob("beta", (0.0625, 0.25, 1.0, 4.0, 16.0)),
     # MMCL on CIFAR has 25, 2.5 and 0.25, one after the other.
     "MMCL": Knob("bandwidth", (0.25, 0.8, 2.5, 8.0, 25.0)),

@@ -149,11 +149,11 @@ def measure(
     similarity, nearest = neighbours(bank, labels, queries, max(how.ks))
     votes = {k: vote(similarity[:, :k], labels[nearest[:, :k]], how.temperature) for k in how.ks}
     numbers = {how.column(k): accuracy(votes[k], test.labels) for k in how.ks}
-    probe = how.probe if probed else None
-    if isinstance(probe, OnFeatures):
-        numbers["linear"] = accuracy(linear_probe(bank, labels, queries, **asdict(probe)), test.labels)
-    if isinstance(probe, OnViews) and encoder is not None:
-        ranked = probe_on_views(encoder, train, test, probe)
+    for column, probe in how.probes.items() if probed else ():
+        if isinstance(probe, OnFeatures):
+            numbers[column] = accuracy(linear_probe(bank, labels, queries, **asdict(probe)), test.labels)
+    if probed and isinstance(how.probe, OnViews) and encoder is not None:
+        ranked = probe_on_views(encoder, train, test, how.probe)
         numbers["linear"] = accuracy(ranked[:, 0], test.labels)
         numbers["linear-top5"] = 100 * float((ranked == test.labels[:, None].cpu()).any(1).float().mean())
     return Worth(numbers, votes, nearest, queries)

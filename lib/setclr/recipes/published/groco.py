@@ -19,8 +19,8 @@ RETRIEVAL = ("oxford-medium", "oxford-hard", "paris-medium", "paris-hard")
 TRANSFER = ("aircraft", "caltech101", "cars", "cifar10", "cifar100", "dtd", "flowers", "food", "pets",
             "sun397", "voc2007", "average")  # fmt: skip
 
-PROGRAM_NOTE = "; normalised colours and first scales of 0 in the residual blocks are the program's too"
-BICUBIC_NOTE = ", whose crops are bicubic and here bilinear"
+PROGRAM_NOTE = "; normalised colours and first scales of 0 in the residual blocks are the program's too, "
+PROGRAM_NOTE += "which resizes images for kNN by bicubic interpolation, here bilinear"
 NOTE = "negatives are those of the anchor's own view, as in the authors' program, which made the numbers; "
 NOTE += "the text says of all views. Momentum 0.9 and weight decay {decay} are the program's, the text "
 NOTE += "gives none"
@@ -43,9 +43,10 @@ MOCO_V3_NOTES = {
 }
 RETRIEVAL_NOTE = "mean average precision. Queries are cut to their boxes, as the revisited protocol asks; "
 RETRIEVAL_NOTE += "DINO's program, which the paper follows, leaves them whole. "
-TRANSFER_NOTE = "kNN, with a k that is not stated. voc2007 is measured here by each picture's largest "
-TRANSFER_NOTE += "object, which need not be the paper's number; caltech101's split, 30 images a class, is "
-TRANSFER_NOTE += "drawn here; cars can no longer be downloaded where torchvision looks for them. "
+TRANSFER_NOTE = "kNN, with a k that is not stated. voc2007 is measured here by VOC's 11-point mean average "
+TRANSFER_NOTE += "precision over all that a picture shows, the paper names no metric; caltech101's "
+TRANSFER_NOTE += "split, 30 images a class, is drawn here; cars can no longer be downloaded where "
+TRANSFER_NOTE += "torchvision looks for them. "
 BETA_NOTE = "; beta is 0.062 as printed, though the others are powers of 2"
 GAIN_NOTE = "; over 2x224 the table has +1.9 in kNN1 and +2.6 in linear, the text +1.7 and +2.4"
 PRINTED_TWICE = {  # epochs of GroCo with 2x224 px
@@ -54,7 +55,7 @@ PRINTED_TWICE = {  # epochs of GroCo with 2x224 px
 }
 FALSE_NOTE = "; every image has three others of its class in the batch, in the paper three on average"
 RANDOM_NOTE = "; random negatives are the ten that follow the anchor in the batch, whose order is drawn"
-PROJECTION_NOTE = "; kNN on the head's output, which no command here measures"
+PROJECTION_NOTE = "; kNN in the head's outputs"
 
 Settings = dict[str, Any]
 IMAGES: Settings = dict(data="imagenet", views="groco", view_size=224, encoder="resnet50-imagenet")
@@ -119,7 +120,7 @@ def note_of(recipe: Recipe) -> str:
     elif recipe.local_views and recipe.epochs == 100:
         note += CROPS_NOTE
     plain = recipe == groco(epochs=recipe.epochs)
-    return note + PROGRAM_NOTE + BICUBIC_NOTE + (PRINTED_TWICE.get(recipe.epochs, "") if plain else "")
+    return note + PROGRAM_NOTE + (PRINTED_TWICE.get(recipe.epochs, "") if plain else "")
 
 
 def row(

@@ -27,9 +27,9 @@ IMAGENET_NOTE += "C, the text 100. Colour jitter (SimCLR's) and a batch norm at 
 IMAGENET_NOTE += "program's, where it has a scale; its first weights of convolutions are another normal "
 IMAGENET_NOTE += "draw" + PGD_NOTE
 TRANSFER_NOTE = "the network of table 3, fine-tuned after Ericsson et al. 2021: rates and decays from a "
-TRANSFER_NOTE += "grid, chosen on validation images. nyuv2-degrees is an angle: less is better. The text "
-TRANSFER_NOTE += "has it before all others on all sets; in the table MoCo-v2 is better on flowers, 95.62, "
-TRANSFER_NOTE += "and on NYUv2, 24.49. "
+TRANSFER_NOTE += "grid, chosen on validation images (`transfer` with tuned={'lr': None}). nyuv2-degrees is "
+TRANSFER_NOTE += "an angle: less is better. The text has it before all others on all sets; in the table "
+TRANSFER_NOTE += "MoCo-v2 is better on flowers, 95.62, and on NYUv2, 24.49. "
 GAIN_NOTE = ". The text's 6.3 points over SimCLR with as many negatives are 63.8 − 57.5, and 57.5 is "
 GAIN_NOTE += "SimCLR's with 254 negatives; with 510, as here, it has 60.62"
 TANH_NOTE = ". The table prints tanh(−γ xᵀy + η), which would call near points unlike; the program has no "
