@@ -117,7 +117,7 @@ def from_recipes() -> list[Shown]:
         words = f"{count} recipe{'s' * (count > 1)}: `{paper}-{table}-…`"
         target = f"../lib/setclr/recipes/published/{paper}.py"
         found.append(Shown(paper, listed(paper, table), words, target, "settings"))
-    for figure, (_, names) in FIGURES.items():
+    for figure, (_, names, _) in FIGURES.items():
         paper, item = figure.split("-")
         words, target = f"{len(names)} recipes in small: `small-…`", "../lib/setclr/recipes/figures.py"
         found.append(Shown(paper, listed(paper, item), words, target, "settings"))
@@ -133,7 +133,7 @@ def from_records() -> list[Shown]:
             assert json.loads(path.read_text())["recipe"]["epochs"] == RECIPES[name].epochs, path.name
     rows = Counter((name.split("-")[0], f"table{PUBLISHED[name].table}") for name in trained)
     found = [(*table, f"{count} row{'s' * (count > 1)}", "full") for table, count in rows.items()]
-    for figure, (_, called) in FIGURES.items():
+    for figure, (_, called, _) in FIGURES.items():
         if count := sum(name in names for name in called.values()):
             found.append((*figure.split("-"), f"{count} of {len(called)} rows", "small"))
     return [

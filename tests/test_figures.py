@@ -13,7 +13,7 @@ from setclr.cli import main
 from setclr.evaluation.protocols import protocol_of
 from setclr.recipes import PUBLISHED, RECIPES
 from setclr.recipes.figures import EPOCHS, FIGURES, SMALL_RECIPES
-from setclr.reports.figures import frame
+from setclr.reports.figures import frame, printed
 
 ROWS = {  # as many as the paper has; of curves as many points as are taken here
     "qare-figure2": 16, "mmcl-figure3a": 6, "mmcl-figure3c": 12, "groco-table7": 4, "groco-table8c": 3,
@@ -42,6 +42,26 @@ def test_a_tables_rows_differ_in_what_the_papers_rows_differ_in(table):
     of_a_run_of_its_length = {"lr", "warmup", "weight_decay", "optimiser", "lr_batch", "local_size"}
     of_the_rival_at_large = {"9a": {"embedding", "views"}, "9c": {"embedding"}}.get(table, set())
     assert varying(large) - of_a_run_of_its_length - of_the_rival_at_large == varying(small)
+
+
+def test_the_papers_numbers_stand_beside_the_rows_that_mirror_theirs():
+    for title, figure in FIGURES.items():
+        table = printed(title)
+        assert list(table.index) == (list(figure.rows) if "groco" in title else [])
+        for row, name in figure.printed.items():
+            small, large = SMALL_RECIPES[figure.rows[row]], RECIPES[name]
+            assert losses.parse(small.loss).targets == losses.parse(large.loss).targets
+            assert type(losses.parse(small.loss)) is type(losses.parse(large.loss)), row
+            assert small.views == large.views or small.views == "photo"
+            theirs = PUBLISHED[name].numbers
+            assert table.loc[row, ["knn", "linear"]].dropna().to_dict() == {
+                ours: theirs[key] for ours, key in (("knn", "knn20"), ("linear", "linear")) if key in theirs
+            }
+    projected = printed("groco-table9f")["knn-projection"]
+    assert projected.to_dict() == {"simclr": 42.3, "groco": 57.3}
+    assert printed("groco-table7").loc["triplet-None", "knn"] == 53.8
+    assert printed("groco-table9d")["linear"].tolist() == [68.1, 69.0, 69.2]
+    assert printed("groco-table9a")["knn"].isna().sum() == 2, "of unstable runs nothing is printed"
 
 
 def varying(recipes):

@@ -31,6 +31,7 @@ TOUCHABLE = (
     "share_triangle",
     "side_by_side",
     "sinkhorn_rounds",
+    "small_figures",
     "soft_swap",
     "spectra",
     "spreading",

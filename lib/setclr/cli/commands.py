@@ -61,9 +61,9 @@ def describe(name: str) -> None:
         print("  protocol:", protocol_of(name))
         print("  published:", ", ".join(f"{key} {x}" for key, x in PUBLISHED[name].numbers.items()) or "-")
         print("  note:", PUBLISHED[name].note)
-    for figure, (note, rows) in FIGURES.items():
-        if name in rows.values():
-            print(f"  {figure}, in small: {note}")
+    for title, figure in FIGURES.items():
+        if name in figure.rows.values():
+            print(f"  {title}, in small: {figure.note}")
 
 
 def data(

@@ -65,6 +65,7 @@ from setclr.explore.trained.knob_curves import knob_curves
 from setclr.explore.trained.multi_crop import multi_crop
 from setclr.explore.trained.normal_map import normal_map
 from setclr.explore.trained.recorded_curves import recorded_curves
+from setclr.explore.trained.small_figures import small_figures
 from setclr.explore.trained.temperature_and_beta import temperature_and_beta
 from setclr.explore.trained.training_film import training_film
 
@@ -116,6 +117,7 @@ __all__ = [
     "side_by_side",
     "simplex_triangle",
     "sinkhorn_rounds",
+    "small_figures",
     "soft_swap",
     "softened_assignment",
     "solver_race",

@@ -16,6 +16,8 @@ class Figure(NamedTuple):
     """What the paper varies, and how its rows are mirrored here."""
     rows: dict[str, str]
     """By what the row is called here: the name of its recipe."""
+    printed: dict[str, str]
+    """Likewise the name of the row in the paper's table, {} where the paper has a curve."""
 
 
 Figures = dict[str, tuple[str, dict[str, Recipe]]]  # by name: the note, and the recipe of each row
@@ -146,6 +148,21 @@ def more() -> Figures:
     }
 
 
+LARGE = {  # the rows of a paper's table, in the order of ours
+    "groco-table7": "triplet-margin-0.8 triplet-margin-1.6 triplet-margin-infinite groco",
+    "groco-table8c": "batch256 batch512 batch1024",
+    "groco-table8d": "regular false-negatives",
+    "groco-table9a": " ".join(hardest()),
+    "groco-table9b": "2x224-800ep 2x224+6x96-800ep",
+    "groco-table9c": "groco-simclr-views-100ep groco-simclr-views-200ep groco-simclr-views-400ep "
+    "simclr-simclr-views-100ep groco-dino-views-100ep groco-dino-views-200ep groco-dino-views-400ep "
+    "simclr-dino-views-100ep",
+    "groco-table9d": "dimension128 dimension512 dimension2048",
+    "groco-table9e": "strongest-negatives random-negatives",
+    "groco-table9f": "simclr groco",
+}
+
+
 def built() -> tuple[dict[str, Figure], dict[str, Recipe]]:
     """The figures, and their recipes, each under the first name that it gets."""
     figures, names = {}, dict[Recipe, str]()
@@ -153,7 +170,8 @@ def built() -> tuple[dict[str, Figure], dict[str, Recipe]]:
         called = {
             row: names.setdefault(recipe, f"small-{figure}-{row.lower()}") for row, recipe in rows.items()
         }
-        figures[figure] = Figure(note, called)
+        large = [f"{figure}-{row}" for row in LARGE.get(figure, "").split()]
+        figures[figure] = Figure(note, called, dict(zip(called, large, strict=bool(large))))
     return figures, {name: recipe for recipe, name in names.items()}
 
 

@@ -6,8 +6,11 @@ import pandas as pd
 
 from setclr.checks import choice
 from setclr.recipes.figures import FIGURES, SMALL_RECIPES
+from setclr.recipes.published import PUBLISHED
 from setclr.reports.reading import read_record
 from setclr.reports.records import same_training
+
+THEIRS = {"knn20": "knn", "linear": "linear", "knn20-projection": "knn-projection"}  # columns of a paper
 
 
 def frame(figure: str, folder: str | Path = "data/results") -> pd.DataFrame:
@@ -27,3 +30,15 @@ def frame(figure: str, folder: str | Path = "data/results") -> pd.DataFrame:
     table = pd.DataFrame(lines)
     first = ["row", "seed", "knn", "linear"]
     return table.reindex(columns=[*first, *(name for name in table.columns if name not in first)])
+
+
+def printed(figure: str) -> pd.DataFrame:
+    """What the paper's table prints for the rows of `frame`, per cent, NaN where it prints none; no rows
+    where the paper has a curve. Columns: "knn" and "knn-projection", of 20 neighbours in the features and in
+    the head's outputs, "linear". Raises ValueError as `frame` does."""
+    table = {}
+    for row, name in FIGURES[choice("figure", figure, FIGURES)].printed.items():
+        both = [PUBLISHED[one].numbers for one in (name, f"{name}-projection") if one in PUBLISHED]
+        table[row] = {ours: number for found in both for theirs, ours in THEIRS.items()
+                      if (number := found.get(theirs))}  # fmt: skip
+    return pd.DataFrame.from_dict(table, orient="index", columns=list(THEIRS.values()), dtype=float)

@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.handles import Handle
 from setclr.explore.kit.panel import Drawing, Panel
-from setclr.explore.kit.parts import Part
-from setclr.palette import BLACK, GREEN, GREY, INK, MIST, OF_LOSS
+from setclr.explore.kit.seeds import seed_rows
+from setclr.palette import GREEN, GREY, INK, MIST, OF_LOSS
 
 Curves = Mapping[str, np.ndarray]  # (seeds, epochs) per cent, by loss; one epoch where nothing is learnt
 TRACK = -0.7  # y of the line that the epoch is dragged along
@@ -85,7 +84,8 @@ def build(figure, compact: bool, curves: Curves, printed: Mapping[str, tuple[flo
         axis.set_title(
             "dots: seeds   black line: their mean   pale field: what the paper printed", fontsize=10
         )
-    dots, end = draw_dots(axis, names, len(next(iter(curves.values())))), max(last(curves), 2)
+    colours = [OF_LOSS.get(SIGNS.get(name.split("+")[0].split("-")[0], ""), INK) for name in names]
+    dots, end = seed_rows(axis, colours), max(last(curves), 2)
     knob = axis.plot([], [], "o", color=GREEN, markersize=10, clip_on=False, visible=not compact)[0]
     if not compact:
         axis.plot([low, high], [TRACK] * 2, color=GREEN, linewidth=1, zorder=0)
@@ -93,7 +93,7 @@ def build(figure, compact: bool, curves: Curves, printed: Mapping[str, tuple[flo
 
     def update(values: dict) -> str:
         found = taken(curves, values["epoch"], values["rule"])
-        dots.move(found)
+        dots.move(list(found.values()))
         knob.set_data(*np.array(at(values))[:, None])
         return sentence(values, found, curves)
 
@@ -110,20 +110,6 @@ def build(figure, compact: bool, curves: Curves, printed: Mapping[str, tuple[flo
 
 def last(curves: Curves) -> int:
     return max(x.shape[1] for x in curves.values())
-
-
-def draw_dots(axis, names: list[str], seeds: int) -> Part:
-    heights = np.linspace(-0.18, 0.18, seeds)
-    colours = [OF_LOSS.get(SIGNS.get(name.split("+")[0].split("-")[0], ""), INK) for name in names]
-    rows = [axis.plot([], [], "o", color=colour, markersize=5, alpha=0.8)[0] for colour in colours]
-    means = [axis.plot([], [], color=BLACK, linewidth=3)[0] for _ in names]
-
-    def move(found: Mapping[str, Any]) -> None:
-        for y, (name, row, mean) in enumerate(zip(names, rows, means)):
-            row.set_data(found[name], y + heights)
-            mean.set_data([found[name].mean()] * 2, [y - 0.3, y + 0.3])
-
-    return Part([*rows, *means], move)
 
 
 def sentence(values: dict, found: Mapping[str, np.ndarray], curves: Curves) -> str:

@@ -1,0 +1,165 @@
+"""Tables and curves of the papers, trained again in small: a row for each setting, a dot for each seed, and
+beside them what the paper printed."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from setclr.evaluation.statistics import holm, paired
+from setclr.explore.kit.controls import options, slider
+from setclr.explore.kit.handles import Handle, Link, dot
+from setclr.explore.kit.panel import Drawing, Panel
+from setclr.explore.kit.seeds import seed_rows
+from setclr.palette import BLUE, GREEN, ORANGE
+
+Figures = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # by title: `reports.figures.frame` and `printed`
+MEASURES = {"kNN": "knn", "linear probe": "linear"}
+LEVEL = 0.05
+
+
+def small_figures(figures: Figures | None = None, **initial) -> Panel:
+    """Every row of a figure compared with one of them, which is chosen by dragging: by runs paired by seed,
+    with Holm's correction for all rows of the figure.
+
+    Args:
+        figures: by title, what `reports.figures.frame` and `reports.figures.printed` give; made-up ones by
+            default. The first has three rows or more.
+    """
+    figures = made_up() if figures is None else figures
+    controls = {
+        "figure": options("figure", figures),
+        "row": slider("compared with the row", 100, 0, 100, 5, {0: "top", 100: "bottom"}),
+        "measure": options("features measured by", MEASURES),
+    }
+    return Panel(partial(build, figures=figures), controls, (9, 4.4), initial, 4.0, 2)
+
+
+def made_up() -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """Figures of the same kind that nobody has measured."""
+    noise, found = np.random.default_rng(2), {}
+    for title, means in {"table A": (50, 54, 58, 53), "table B": (51, 57, 57.5)}.items():
+        rows = [f"setting {letter}" for letter, _ in zip("pqrs", means)]
+        lines = [{"row": row, "seed": seed, "knn": mean + noise.normal(), "linear": mean + 3 + noise.normal()}
+                 for row, mean in zip(rows, means) for seed in range(3)]  # fmt: skip
+        theirs = pd.DataFrame({"knn": np.add(means, 5.0), "linear": np.add(means, 14.0)}, index=rows)
+        found[title] = pd.DataFrame(lines), theirs
+    return found
+
+
+def rows_of(frame: pd.DataFrame) -> list[str]:
+    return list(dict.fromkeys(frame["row"]))
+
+
+def seeds_of(frame: pd.DataFrame, row: str, column: str) -> pd.Series:
+    """The accuracies of a row's runs that did not diverge, by seed."""
+    return frame[frame["row"] == row].set_index("seed")[column].dropna()
+
+
+def told_apart(frame: pd.DataFrame, base: str, column: str) -> dict[str, tuple[float, float]]:
+    """Of every other row that shares two seeds with this one: the mean difference, and p after Holm."""
+    ours, found = seeds_of(frame, base, column), {}
+    for row in rows_of(frame):
+        both = pd.concat([seeds_of(frame, row, column), ours], axis=1, join="inner").to_numpy()
+        if row != base and len(both) > 1:
+            found[row] = paired(both[:, 0], both[:, 1])
+    adjusted = holm([one.p for one in found.values()])
+    return {row: (one.difference, p) for (row, one), p in zip(found.items(), adjusted)}
+
+
+def build(figure, compact: bool, figures: Figures) -> Drawing:
+    most = max(len(rows_of(frame)) for frame, _ in figures.values())
+    ours, theirs = (figure.subplots(), None) if compact else figure.subplots(1, 2, width_ratios=[1.6, 1])
+    parts = [Rows(ours, most, spans(figures, 0), BLUE, named=True)]
+    ours.set_xlabel("here, %", fontsize=9)
+    if theirs is not None:
+        parts.append(Rows(theirs, most, spans(figures, 1), ORANGE, named=False))
+        theirs.set_xlabel("in the paper, at its size, %", fontsize=9)
+    grip = ours.plot([], [], "o", color=GREEN, markersize=10, fillstyle="none", markeredgewidth=2)[0]
+    now: dict = {}
+
+    def update(values: dict) -> str:
+        (frame, printed), column = figures[values["figure"]], MEASURES[values["measure"]]
+        rows = rows_of(frame)
+        base = chosen(values, rows)
+        now.update(frame=frame, rows=rows, column=column, base=base)
+        numbers = [seeds_of(frame, row, column).to_numpy() for row in rows]
+        parts[0].show(rows, numbers, base)
+        if theirs is not None:
+            parts[1].show(rows, [printed[column].reindex([row]).dropna() for row in rows], base)
+        grip.set_data([numbers[base].mean() if len(numbers[base]) else np.nan], [base])
+        return sentence(values, frame, rows[base], column)
+
+    def at(values: dict) -> tuple[float, float]:
+        frame, column = figures[values["figure"]][0], MEASURES[values["measure"]]
+        rows = rows_of(frame)
+        base = chosen(values, rows)
+        return float(np.nan_to_num(seeds_of(frame, rows[base], column).mean())), base
+
+    handle = Handle(ours, ("row",), at, "y", lambda x, y: [100 * y / max(len(now["rows"]) - 1, 1)], "the row")
+    artists = [artist for part in parts for artist in part.artists]
+    return Drawing([*artists, grip], update, {"row": handle}, lambda: links(ours, now))
+
+
+class Rows:
+    """Rows of dots in one of the two fields, `most` of them, with names or without, and a line through all at
+    the mean of one."""
+
+    def __init__(self, axis: Axes, most: int, span: tuple[float, float], colour: str, named: bool):
+        room = 0.04 * (span[1] - span[0])
+        axis.set(xlim=(span[0] - room, span[1] + room), ylim=(most - 0.4, -0.7), yticks=[])
+        self.line = axis.plot([], [], color=GREEN, linewidth=1.5, linestyle="--")[0]
+        self.dots = seed_rows(axis, [colour] * most)
+        word: dict = dict(ha="right", va="center", fontsize=9, transform=axis.get_yaxis_transform())
+        self.names = [axis.text(-0.02, y, "", **word) for y in range(most * named)]
+        self.artists = [self.line, *self.dots.artists, *self.names]
+
+    def show(self, rows: list[str], numbers: list, base: int) -> None:
+        self.dots.move(numbers)
+        mean = [np.mean(numbers[base])] * 2 if len(numbers[base]) else []
+        self.line.set_data(mean, [-0.5, len(rows) - 0.5][: len(mean)])
+        for y, name in enumerate(self.names):
+            name.set_text(rows[y] if y < len(rows) else "")
+
+
+def chosen(values: dict, rows: list[str]) -> int:
+    """The row that others are compared with."""
+    return round(values["row"] / 100 * (len(rows) - 1))
+
+
+def spans(figures: Figures, which: int) -> tuple[float, float]:
+    """The least and the largest number of all figures, of ours (0) or of the papers (1)."""
+    tables = [
+        both[which].reindex(columns=list(MEASURES.values())).to_numpy(float) for both in figures.values()
+    ]
+    numbers = np.concatenate([table.ravel() for table in tables])
+    numbers = numbers[~np.isnan(numbers)]
+    return (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 100.0)
+
+
+def sentence(values: dict, frame: pd.DataFrame, base: str, column: str) -> str:
+    found = told_apart(frame, base, column)
+    apart = [f"{row} {gap:+.1f}" for row, (gap, p) in found.items() if p <= LEVEL]
+    named = f": {', '.join(apart)} points" if apart else ""
+    mean = seeds_of(frame, base, column).mean()
+    return (
+        f"{values['figure']} in small: {base} has {mean:.1f} % by {values['measure']}. Of {len(found)} other "
+        f"rows, paired by seed, Holm's test tells {len(apart)} apart from it{named}."
+    )
+
+
+def links(axis: Axes, now: dict) -> list[Link]:
+    """Every row with its mean, and how far it is from the chosen one."""
+    found, base = [], now["rows"][now["base"]]
+    apart = told_apart(now["frame"], base, now["column"])
+    for y, row in enumerate(now["rows"]):
+        numbers = seeds_of(now["frame"], row, now["column"])
+        if len(numbers):
+            said = f"{row}: {numbers.mean():.1f} % over {len(numbers)} seeds"
+            if row in apart:
+                gap, p = apart[row]
+                said += f", {gap:+.1f} from {base}, p after Holm {p:.2g}"
+            found.append(Link([dot(axis, (numbers.mean(), y))], text=said))
+    return found

@@ -1,0 +1,47 @@
+"""The panel of the papers' figures in small: its comparisons are Student's and Holm's, paired by seed."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from setclr import explore
+from setclr.explore.trained.small_figures import made_up, told_apart
+
+
+@pytest.mark.parametrize("measure, column", [("kNN", "knn"), ("linear probe", "linear")])
+def test_rows_are_compared_by_scipys_paired_test_and_holms_steps(measure, column):
+    frame, _ = made_up()["table A"]
+    wide = frame.pivot(index="seed", columns="row", values=column)
+    p = {row: stats.ttest_rel(wide[row], wide["setting q"]).pvalue for row in wide if row != "setting q"}
+    found = told_apart(frame, "setting q", column)
+    worst = 0.0
+    for place, row in enumerate(sorted(p, key=p.__getitem__)):
+        worst = max(worst, min((len(p) - place) * p[row], 1))
+        gap = (wide[row] - wide["setting q"]).mean()
+        assert found[row] == (pytest.approx(gap), pytest.approx(worst))
+    panel = explore.small_figures(figure="table A", row=35, measure=measure)
+    apart = [row for row, (_, after) in found.items() if after <= 0.05]
+    assert f"setting q has {wide['setting q'].mean():.1f} % by {measure}" in panel.alt
+    assert f"Of 3 other rows, paired by seed, Holm's test tells {len(apart)} apart" in panel.alt
+    assert all(f"{row} {found[row][0]:+.1f}" in panel.alt for row in apart)
+
+
+def test_the_grip_is_dragged_from_row_to_row():
+    panel = explore.small_figures(row=100)
+    handle = panel.handles["row"]
+    for row, name in ((0, "p"), (35, "q"), (65, "r"), (100, "s")):
+        place = handle.place({**panel.values, "row": row})
+        moved = handle.values(panel.controls, place)
+        assert moved["row"] == pytest.approx(row, abs=2.5), "the slider's step is 5"
+        panel.controls["row"].value = row
+        assert f"setting {name} has" in panel.alt
+
+
+def test_runs_that_diverged_and_rows_that_the_paper_does_not_print_are_left_out():
+    frame, printed = made_up()["table A"]
+    frame.loc[frame["row"] == "setting p", ["knn", "linear"]] = np.nan
+    panel = explore.small_figures({"table A": (frame, printed.drop("setting q"))})
+    assert "Of 2 other rows" in panel.alt and len(panel.front.shown["links"]) == 3
+    curve = pd.DataFrame(columns=["knn", "linear"], dtype=float)  # of which nothing is printed
+    assert "setting s has" in explore.small_figures({"a curve": (frame, curve)}).alt
