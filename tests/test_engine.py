@@ -14,6 +14,7 @@ from looks_at_values import why
 from PIL import Image
 from test_losses_base import EVERY
 from torch import nn
+from torch._inductor.exc import InductorError
 from torch.utils.data import Dataset, TensorDataset
 
 from setclr import data, models, views
@@ -207,7 +208,7 @@ def test_compiled_is_eager_but_for_rounding(tmp_path):
 
 def test_without_a_compiler_it_goes_on_in_words(monkeypatch):
     def none(*args, **more):
-        raise compiling.InductorError(RuntimeError("no C++ compiler"), None)
+        raise InductorError(RuntimeError("no C++ compiler"), None)
 
     monkeypatch.setattr(torch, "compile", none)
     compiling.available.cache_clear()
@@ -219,7 +220,7 @@ def test_without_a_compiler_it_goes_on_in_words(monkeypatch):
 
 def test_views_that_cannot_be_compiled_go_on_uncompiled(monkeypatch):
     def broken(*args, **more):
-        raise compiling.InductorError(RuntimeError("no kernel for this crop"), None)
+        raise InductorError(RuntimeError("no kernel for this crop"), None)
 
     short = replace(PLAIN, epochs=1)
     whole = pretrain(short, images=FEW, compiled=False)

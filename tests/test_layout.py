@@ -135,6 +135,32 @@ def test_panels_share_through_the_kit_and_their_subjects_own_files(path):
             assert not set(file) & set(explore.__all__), f"{mine} imports a panel's file, {name}"
 
 
-def test_training_gets_the_class_recipe_without_building_those_of_the_papers():
-    script = "import sys, setclr.training.trainer; assert 'setclr.recipes.named' not in sys.modules"
+SLOW = ("torch._dynamo", "scipy.stats", "scipy.optimize", "sklearn", "setclr.recipes.named")
+USED = ("setclr.training.trainer", "setclr.evaluation", "setclr.explore.family.one_idea")
+
+
+@pytest.mark.parametrize("used", USED)
+def test_what_few_need_is_imported_by_those(used):
+    """Else every notebook and every process would wait for it, as long as for torch."""
+    script = f"import sys, {used}; assert not set(sys.modules) & set({SLOW}), set(sys.modules) & set({SLOW})"
     subprocess.run([sys.executable, "-c", script], check=True, cwd="/")
+
+
+def test_a_panel_is_imported_when_it_is_asked_for():
+    script = """
+import sys
+from setclr import explore
+assert not any(name.startswith("setclr.explore.") for name in sys.modules)
+assert explore.spreading is sys.modules["setclr.explore.sets.spreading"].spreading
+assert "setclr.explore.sets.two_shapes" not in sys.modules and dir(explore) == explore.__all__
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, cwd="/")
+    with pytest.raises(AttributeError, match="has no panel 'spreadin'"):
+        getattr(explore, "spreadin")  # noqa: B009
+
+
+def test_every_panel_has_a_type_for_those_who_check():
+    tree = ast.parse((HOUSE / "explore" / "__init__.py").read_text())
+    typed = [name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names
+             if str(node.module).startswith("setclr.explore.")]  # fmt: skip
+    assert sorted(typed) == explore.__all__ == sorted(set(typed))

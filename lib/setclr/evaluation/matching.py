@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -32,6 +31,8 @@ def matching_accuracy(a: Tensor, b: Tensor, distance: str = "cosine") -> float:
     cost = 1 - x @ y.T
     if distance == "euclidean":
         cost = (2 * cost).clamp(min=0).sqrt()
+    from scipy.optimize import linear_sum_assignment  # takes a second
+
     row, column = linear_sum_assignment(cost.numpy(force=True))
     return float(np.mean(row == column))
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from setclr.checks import integer, number
 
@@ -34,6 +33,8 @@ def paired(a: Sequence[float], b: Sequence[float], level: float = 0.95, question
         raise ValueError(f"a and b must be n >= 2 finite numbers each, a pair a seed, got {got}")
     number("level", level, above=0, most=1 - 1e-9)
     integer("questions", questions, least=1)
+    from scipy import stats  # takes a second
+
     gap = x - y
     mean, error = gap.mean(), gap.std(ddof=1) / len(gap) ** 0.5
     half = error * stats.t.isf((1 - level) / questions / 2, len(gap) - 1)

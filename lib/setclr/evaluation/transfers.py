@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-from sklearn.metrics import balanced_accuracy_score
 from torch import Tensor, nn
 from torch.nn import functional as F
 from tqdm.auto import tqdm
@@ -131,6 +130,8 @@ def accuracy(predicted: Tensor, labels: Tensor, metric: str = "accuracy") -> flo
     """Accuracy in per cent, or the mean of the classes' accuracies where the metric is "per class"."""
     predicted, labels = predicted.cpu(), labels.cpu()
     if metric == "per class":
+        from sklearn.metrics import balanced_accuracy_score  # takes a second
+
         return 100 * float(balanced_accuracy_score(labels.numpy(), predicted.numpy()))
     return 100 * float((predicted == labels).float().mean())
 

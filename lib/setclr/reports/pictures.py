@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import confusion_matrix
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -50,6 +49,8 @@ def loss_curve(history: pd.DataFrame) -> Illustration:
 
 def confusion_shares(truth: Tensor, predicted: Tensor, C: int) -> np.ndarray:
     """The share of each true class (row) taken for each class (column), (C, C); NaN for empty classes."""
+    from sklearn.metrics import confusion_matrix  # takes a second
+
     shares = confusion_matrix(truth, predicted, labels=range(C), normalize="true")
     shares[truth.bincount(minlength=C).numpy() == 0] = np.nan
     return shares

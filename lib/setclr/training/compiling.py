@@ -7,11 +7,7 @@ from functools import cache
 
 import torch
 from torch import Tensor, nn
-from torch._dynamo.exc import TorchDynamoException
-from torch._inductor.exc import InductorError
-from torch.utils.flop_counter import FlopCounterMode
 
-FAILURES = (TorchDynamoException, InductorError)
 # Rough speeds of one processor's eager loop, and what compiling takes there; a GPU counts as fifty of them.
 FLOPS, NUMBERS, COMPILING = 1.5e11, 1.2e9, 60.0
 GPU = 50
@@ -23,6 +19,8 @@ def pays(encoder: nn.Module, shapes: Sequence[Sequence[int]], steps: int, device
     Counted from the operations and the sizes of the encoder's maps, not measured: the same call decides the
     same every time. False for an encoder that cannot be counted without its numbers.
     """
+    from torch.utils.flop_counter import FlopCounterMode  # half a second
+
     numbers = 0
 
     def count(module: nn.Module, inputs: object, output: object) -> None:
@@ -47,7 +45,7 @@ def available(device: torch.device) -> bool:
     """Whether torch.compile works here at all, tried on one sum. A warning says why it does not."""
     try:
         torch.compile(torch.add)(torch.ones(2, device=device), 1)
-    except FAILURES as error:
+    except failures() as error:
         warn(error)
         return False
     return True
@@ -60,12 +58,20 @@ def compile_all(parts: Sequence[nn.Module], step: Callable[[], object]) -> bool:
         part.compile(dynamic=False)
     try:
         step()
-    except FAILURES as error:
+    except failures() as error:
         for part in parts:
             part._compiled_call_impl = None
         warn(error)
         return False
     return True
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """What torch.compile raises where it cannot be had; importing them takes as long as torch itself."""
+    from torch._dynamo.exc import TorchDynamoException
+    from torch._inductor.exc import InductorError
+
+    return TorchDynamoException, InductorError
 
 
 def warn(error: Exception) -> None:

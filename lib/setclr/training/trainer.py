@@ -218,11 +218,11 @@ class Trainer:
 
     def _next_views(self) -> list[Tensor]:
         """The next batch's views; if the first cannot be compiled, they go on uncompiled, with a warning."""
+        if self.tried:
+            return next(self.view_batches)
         try:
             return next(self.view_batches)
-        except compiling.FAILURES as error:
-            if self.tried:
-                raise
+        except compiling.failures() as error:
             compiling.warn(error)
             self.view_batches = self._view_batches(compiled=False)
             return next(self.view_batches)

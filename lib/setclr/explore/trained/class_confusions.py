@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from sklearn.metrics import confusion_matrix
 from torch import Tensor
 
 from setclr.data import ImageSet
@@ -58,6 +57,8 @@ def by_neighbours(features: Tensor, labels: Tensor) -> Tensor:
 
 
 def build(figure, compact: bool, predicted: dict[str, np.ndarray], test: ImageSet) -> Drawing:
+    from sklearn.metrics import confusion_matrix  # takes a second
+
     labels, pictures = test.labels.numpy(), tiles(decoded(test))
     every = range(len(test.classes))
     matrices = {

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from setclr.evaluation.statistics import holm
 from setclr.palette import INK, OF_LOSS
-from setclr.recipes import PUBLISHED, RECIPES
 from setclr.recipes.recipe import DEFAULTS
 from setclr.reports.reading import read_record
 from setclr.reports.records import spread
@@ -135,6 +133,8 @@ def pairs(records: Records, measure: str = "linear", level: float = 0.05) -> pd.
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["gap", "seeds"])
     if not freedom or table.empty:
         return table.assign(p=np.nan, holm=np.nan, needed=np.nan)
+    from scipy import stats  # takes a second
+
     error = r * (2 / table["seeds"].to_numpy(float)) ** 0.5  # of a mean gap
     table["p"] = 2 * stats.t.sf(table["gap"].abs() / np.maximum(error, 1e-300), freedom)
     table["holm"] = holm(table["p"])
@@ -149,6 +149,8 @@ def against_papers(rows: dict[str, str | None], records: Records) -> pd.DataFram
     Args:
         rows: the loss to compare with by the name of the row; None where there is none.
     """
+    from setclr.recipes import PUBLISHED, RECIPES  # built when asked for
+
     lines = {}
     for row, name in rows.items():
         theirs, found = RECIPES[row], records.get(name or "")

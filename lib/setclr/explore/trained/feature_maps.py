@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from PIL import Image
 from scipy.linalg import orthogonal_procrustes
-from sklearn.manifold import TSNE
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -100,6 +99,8 @@ def maps_of(features: dict[str, Tensor], perplexities: Sequence[int]) -> Maps:
 
     Nothing says which way up a map is: each is turned and mirrored to lie on the first as well as it can.
     """
+    from sklearn.manifold import TSNE  # takes a second
+
     made: Maps = {}
     reference = None
     for name, found in features.items():

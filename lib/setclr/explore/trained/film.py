@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-from sklearn.manifold import TSNE
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -68,6 +67,8 @@ class Film:
 
 def flat(points: Tensor, before: np.ndarray | None) -> np.ndarray:
     """Positions (n, 2) in [-1, 1]² for points (n, D): t-SNE of their directions, starting from `before`."""
+    from sklearn.manifold import TSNE  # takes a second
+
     x = F.normalize(points, dim=1).numpy()
     start = "pca" if before is None else SPREAD * before.astype(np.float32)
     perplexity = min(12, (len(x) - 1) / 3)

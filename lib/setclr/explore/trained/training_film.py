@@ -16,7 +16,7 @@ from setclr.explore.trained.film import NEIGHBOURS, Film
 from setclr.explore.trained.likeness import likeness
 from setclr.explore.trained.quick_training import quick_sets, train_epoch
 from setclr.palette import BLACK, INK, OF_LOSS
-from setclr.recipes import RECIPES, Recipe
+from setclr.recipes import Recipe
 from setclr.training.run import new_run
 
 MAP, THUMB = 520, 24  # pixels of the map and of a patch on it
@@ -57,7 +57,10 @@ def training_film(films: dict[str, Film] | None = None, **initial) -> Panel:
     Raises:
         ValueError: a film has fewer than two frames.
     """
-    films = films or {"InfoNCE": quick_film(RECIPES["photo-infonce"])}
+    if not films:
+        from setclr.recipes import RECIPES  # built when asked for
+
+        films = {"InfoNCE": quick_film(RECIPES["photo-infonce"])}
     last = min(map(len, films.values())) - 1
     if last < 1:
         raise ValueError(
