@@ -46,13 +46,25 @@ def opened(png: bytes) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
 
 
+def stops(panel: Panel, name: str) -> list:
+    """The `ends` of a control in sight; of one that is folded away, mostly a thing's place, the farther."""
+    control = panel.controls[name]
+    found = ends(control)
+    if list(panel.controls).index(name) < panel.in_sight:
+        return found
+    if hasattr(control, "min"):
+        return [max(found, key=lambda value: abs(value - control.value))]
+    return [value for value in found if value != control.value][-1:]
+
+
 def test_every_control_moves_the_picture_and_its_sentence(panel):
     for name, control in panel.controls.items():
-        pictures = set()
-        for value in ends(control):
+        values = stops(panel, name)
+        pictures = {(panel.front.shown["picture"], panel.alt)} if len(values) == 1 else set()
+        for value in values:
             control.value = value
             pictures.add((panel.front.shown["picture"], panel.alt))
-        assert len(pictures) == len(set(ends(control))), f"{name} moves nothing"
+        assert len(pictures) == max(2, len(set(values))), f"{name} moves nothing"
         panel.reset()
 
 
@@ -63,8 +75,8 @@ def test_an_event_makes_no_figure_and_draws_once(panel, monkeypatch):
                         lambda self, *a, **k: (made.append(1), init(self, *a, **k))[1])  # fmt: skip
     monkeypatch.setattr(panel.figure.canvas, "restore_region", lambda *a: (drawn.append(1), draw(*a))[1])
     monkeypatch.setattr(panel.figure.canvas, "draw", lambda: pytest.fail("the still part was drawn again"))
-    for control in panel.controls.values():
-        for value in ends(control):
+    for name, control in panel.controls.items():
+        for value in stops(panel, name):
             before, changed = len(drawn), value != control.value and not same_stop(control.value, value)
             control.value = value
             assert len(drawn) - before == changed

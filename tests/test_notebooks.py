@@ -22,11 +22,13 @@ from setclr.explore.kit.panel import Panel
 
 panels = [thing for thing in gc.get_objects() if issubclass(type(thing), Panel)]
 for panel in panels:
-    for name, control in panel.controls.items():
+    for place, (name, control) in enumerate(panel.controls.items()):
         low, high = getattr(control, "min", None), getattr(control, "max", None)
-        values = control.options if low is None else [low, high]
+        values = list(control.options) if low is None else [low, high]
         if type(control).__name__ == "FloatLogSlider":
             values = [10**low, 10**high]
+        if place >= panel.in_sight and low is not None:  # folded away: from where it is to the farther end
+            values = [control.value, max(values, key=lambda value: abs(value - control.value))]
         pictures = set()
         for value in values:
             control.value = value
