@@ -200,6 +200,7 @@ COLUMN = {
     "SparseCLR": "table3 sparseclr",
     "SparseCLR + QARe": "table3 sparseclr+qare",
     "supervised": "table2 supervised",
+    "Deep InfoMax": "table2 deepinfomax",
 }
 FIVE = list(COLUMN)[:5]
 
