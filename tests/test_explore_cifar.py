@@ -16,6 +16,7 @@ from setclr.evaluation import features, knn
 from setclr.evaluation.statistics import holm
 from setclr.explore.kit.handles import place_of
 from setclr.explore.trained.comparison import (
+    SEARCHED,
     accuracies,
     against_papers,
     common_seeds,
@@ -73,6 +74,13 @@ def test_a_field_that_an_older_record_lacks_has_its_default(folder):
     assert "groco" in read(folder.folder)
     folder("groco", 1, queue=64)
     with pytest.raises(ValueError, match="differs .* in queue"):
+        read(folder.folder)
+
+
+def test_records_of_a_search_may_have_rates_of_their_own(folder):
+    folder("groco", 0, lr=0.5)
+    assert list(read(folder.folder, own=SEARCHED)) == ["groco", "infonce+qare", "iot-both-uniform"]
+    with pytest.raises(ValueError, match="differs .* in lr"):
         read(folder.folder)
 
 
