@@ -105,9 +105,9 @@ def test_what_plays_is_told_and_how_far_it_is():
     assert told["states"][""]["played"] == pytest.approx(panel.controls["rounds"].value / 30)
 
 
-def test_two_atlases_share_their_files(tmp_path):
+def test_two_atlases_share_their_files(made, tmp_path):
     for name in ("one", "two"):
-        explore.water().atlas().write(tmp_path / name, tmp_path / "pictures")
+        made[2].write(tmp_path / name, tmp_path / "pictures")
     told = json.loads((tmp_path / "one" / atlas.TOLD).read_text())
     assert [path.name for path in (tmp_path / "two").iterdir()] == [atlas.TOLD]
     for state in told["states"].values():

@@ -330,8 +330,8 @@ def test_live_curves_go_on_with_a_run_that_was_interrupted(few, tmp_path):
 
     before, after = LiveCurves(few, few), LiveCurves(few, few)
     with pytest.raises(KeyboardInterrupt):
-        pretrain(quick("InfoNCE()", 3), tmp_path, on_epoch=power_cut)
-    run = pretrain(quick("InfoNCE()", 3), tmp_path, on_epoch=after)
+        pretrain(quick("InfoNCE()", 3), tmp_path, images=few, on_epoch=power_cut)
+    run = pretrain(quick("InfoNCE()", 3), tmp_path, images=few, on_epoch=after)
     losses, found = after.curves["InfoNCE()"]
     assert losses == list(run.history.loss) and sorted(found) == [0, 1, 2, 3]
 
