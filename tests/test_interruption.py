@@ -123,6 +123,7 @@ DESTRUCTOR = """
 import signal, sys, time
 from setclr import cli, reports
 number = signal.Signals[sys.argv[1]]
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Loader:
     def __del__(self):
