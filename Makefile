@@ -9,7 +9,7 @@ RECIPE ?= photo-groco
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-careful test-machines torture test-browser test-site notebooks site slides student \
+.PHONY: help lab test test-processes test-careful test-machines torture test-browser test-site notebooks site slides student \
   grading coverage pretrain bench gpu format clean
 
 help: ## list the targets
@@ -39,7 +39,10 @@ test: $(READY) ## lint, check types, test the library, run every notebook with s
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not careful"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not careful and not processes"
+
+test-processes: $(READY) ## the tests that start other processes, on two hosts too, and kill some
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m processes
 
 test-careful: $(READY) ## run the careful pages and the solutions, with small parameters
 	$(BIN)/python -m pytest -n 2 -m careful

@@ -157,6 +157,7 @@ def without_times(path: Path) -> dict:
     return {key: x for key, x in kept.items() if key != "training_seconds"}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("moment", ["training", "evaluating", "recording"])
 def test_a_killed_campaign_leaves_no_lock_and_the_same_call_ends_with_the_same_record(moment, tmp_path):
     process = mp.get_context("spawn").Process(target=dying, args=(tmp_path, moment))
@@ -170,6 +171,7 @@ def test_a_killed_campaign_leaves_no_lock_and_the_same_call_ends_with_the_same_r
     assert without_times(tmp_path / "a-seed0.json") == without_times(tmp_path / "other" / "a-seed0.json")
 
 
+@pytest.mark.processes
 def test_two_campaigns_at_once_train_every_run_once(tmp_path):
     context = mp.get_context("spawn")
     began, over = context.Event(), context.Event()

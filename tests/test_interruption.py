@@ -15,6 +15,8 @@ from setclr.cli import run
 from setclr.recipes import Recipe
 from setclr.training.run import new_run
 
+pytestmark = pytest.mark.processes
+
 # A command that gets the signal NUMBER when it first imports MOMENT, or reads a photograph.
 COMMAND = """
 import os, signal, sys

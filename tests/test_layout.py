@@ -136,23 +136,18 @@ def test_panels_share_through_the_kit_and_their_subjects_own_files(path):
 
 
 SLOW = ("torch._dynamo", "scipy.stats", "scipy.optimize", "sklearn", "setclr.recipes.named")
-USED = ("setclr.training.trainer", "setclr.evaluation", "setclr.explore.family.one_idea")
 
 
-@pytest.mark.parametrize("used", USED)
-def test_what_few_need_is_imported_by_those(used):
-    """Else every notebook and every process would wait for it, as long as for torch."""
-    script = f"import sys, {used}; assert not set(sys.modules) & set({SLOW}), set(sys.modules) & set({SLOW})"
-    subprocess.run([sys.executable, "-c", script], check=True, cwd="/")
-
-
-def test_a_panel_is_imported_when_it_is_asked_for():
-    script = """
+def test_what_few_need_is_imported_by_those_alone():
+    """Else every notebook and every process would wait for it as long as for torch. So do panels."""
+    script = f"""
 import sys
 from setclr import explore
 assert not any(name.startswith("setclr.explore.") for name in sys.modules)
-assert explore.spreading is sys.modules["setclr.explore.sets.spreading"].spreading
+import setclr.training.trainer, setclr.evaluation
+assert explore.one_idea is sys.modules["setclr.explore.family.one_idea"].one_idea
 assert "setclr.explore.sets.two_shapes" not in sys.modules and dir(explore) == explore.__all__
+assert not (found := set(sys.modules) & set({SLOW})), found
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd="/")
     with pytest.raises(AttributeError, match="has no panel 'spreadin'"):

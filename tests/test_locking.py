@@ -20,6 +20,8 @@ from setclr.training.checkpoint import CHECKPOINT, HISTORY
 from setclr.training.locking import LOCK, alone
 from setclr.training.run import new_run
 
+pytestmark = pytest.mark.processes
+
 pytest.importorskip("fcntl")
 SMALL = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=1, batch=16)
 PIXELS = torch.randint(0, 256, (32, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))

@@ -24,6 +24,8 @@ from setclr.training.checkpoint import HISTORY
 from setclr.training.distributed import SyncBatchNorm, from_first, joined, rank, world
 from setclr.training.run import new_run
 
+pytestmark = pytest.mark.processes
+
 RECIPE = Recipe("InfoNCE(temperature=0.2) + 0.5 * QARe()", views="photo", epochs=5, batch=16, lr=3e-3)
 RECIPES = {
     "adam": RECIPE,

@@ -251,6 +251,7 @@ def embeddings(folder: str) -> list[torch.Tensor]:
     return [features(encoder, some, batch) for some, batch in asked]
 
 
+@pytest.mark.processes
 def test_two_processes_embed_and_evaluate_as_one(tmp_path):
     a_run().save(tmp_path / "run")
     for i, image in enumerate(made(5).images):

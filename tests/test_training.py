@@ -60,6 +60,7 @@ class Killed(BaseException):
     """Not an Exception, so that nothing catches it."""
 
 
+@pytest.mark.processes
 @settings(max_examples=8)
 @given(
     step=st.integers(1, 11),
@@ -116,6 +117,7 @@ def kill_at(step: int, begin) -> None:
             begin()
 
 
+@pytest.mark.processes
 @settings(max_examples=6)
 @given(write=st.integers(0, 9), moment=st.sampled_from(["before", "between", "after"]), kind=st.booleans())
 def test_killed_around_a_renaming_and_resumed_is_never_killed(tmp_path_factory, write, moment, kind):

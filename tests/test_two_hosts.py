@@ -14,6 +14,8 @@ import torch
 from setclr.training import load_run
 from setclr.training.checkpoint import HISTORY
 
+pytestmark = pytest.mark.processes
+
 DATA = Path(__file__).resolve().parent.parent / "data"
 HANGS = 900  # seconds
 FORGOTTEN = 20  # seconds; torchrun takes a host for gone after three missed beats of five
