@@ -136,9 +136,9 @@ def test_seeds_take_the_precision_of_the_first_whole_record(tmp_path):
 
 
 def test_tables_for_claims_are_not_made_without_a_damaged_record(tmp_path):
-    figure, (_, rows) = next(iter(FIGURES.items()))
-    put(tmp_path, f"{next(iter(rows.values()))}-seed0", b"{}")
-    for reader in (read, lambda folder: frame(figure, folder)):
+    title, figure = next(iter(FIGURES.items()))
+    put(tmp_path, f"{next(iter(figure.rows.values()))}-seed0", b"{}")
+    for reader in (read, lambda folder: frame(title, folder)):
         with pytest.raises(ValueError, match=r"seed0\.json is damaged"):
             reader(tmp_path)
 

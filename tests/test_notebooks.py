@@ -27,8 +27,8 @@ for panel in panels:
         values = list(control.options) if low is None else [low, high]
         if type(control).__name__ == "FloatLogSlider":
             values = [10**low, 10**high]
-        if place >= panel.in_sight and low is not None:  # folded away: from where it is to the farther end
-            values = [control.value, max(values, key=lambda value: abs(value - control.value))]
+        if place >= panel.in_sight and low is not None:  # folded away: to the farther end, and back
+            values = [max(values, key=lambda value: abs(value - control.value)), control.value]
         pictures = set()
         for value in values:
             control.value = value

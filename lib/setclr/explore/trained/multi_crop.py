@@ -59,7 +59,7 @@ def multi_crop(photograph: Tensor | None = None, **initial) -> Panel:
     def draw(figure, compact: bool) -> Drawing:
         return build(figure, compact, photograph, seen)
 
-    return Panel(draw, controls, (8.6, 3.9), initial, 4.6, 1, play="draw")
+    return Panel(draw, controls, (8.3, 3.8), initial, 4.4, 1, play="draw")
 
 
 @lru_cache
