@@ -9,8 +9,8 @@ RECIPE ?= photo-groco
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-processes test-careful test-machines torture test-browser test-site notebooks site slides student \
-  grading coverage pretrain bench gpu format clean
+.PHONY: help lab test test-processes test-careful test-machines torture test-browser test-site notebooks site \
+  slides student grading coverage pretrain bench gpu format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22

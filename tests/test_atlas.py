@@ -105,7 +105,7 @@ def test_what_plays_is_told_and_how_far_it_is():
     assert told["states"][""]["played"] == pytest.approx(panel.controls["rounds"].value / 30)
 
 
-def test_two_atlases_share_their_files(made, tmp_path):
+def test_an_atlas_written_twice_shares_its_files(made, tmp_path):
     for name in ("one", "two"):
         made[2].write(tmp_path / name, tmp_path / "pictures")
     told = json.loads((tmp_path / "one" / atlas.TOLD).read_text())

@@ -43,5 +43,9 @@ def test_runs_that_diverged_and_rows_that_the_paper_does_not_print_are_left_out(
     frame.loc[frame["row"] == "setting p", ["knn", "linear"]] = np.nan
     panel = explore.small_figures({"table A": (frame, printed.drop("setting q"))})
     assert "Of 2 other rows" in panel.alt and len(panel.front.shown["links"]) == 3
+    panel.controls["row"].value = 0
+    assert "setting p diverged. Of 0 other rows" in panel.alt
+    with pytest.raises(ValueError, match="figures must have records, got none of table A"):
+        explore.small_figures({"table A": (frame[:0], printed)})
     curve = pd.DataFrame(columns=["knn", "linear"], dtype=float)  # of which nothing is printed
     assert "setting s has" in explore.small_figures({"a curve": (frame, curve)}).alt

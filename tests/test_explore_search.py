@@ -48,3 +48,8 @@ def test_settings_that_diverged_are_shown_as_nothing():
     panel = explore.knob_curves({"infonce": runs}, knob=5)
     assert "at rate 0.01: it diverged." in panel.alt
     assert np.isnan(first_seed(runs, "knn")[-1, -1]) and "nan" not in panel.alt
+    texts = [link["text"] for link in panel.front.shown["links"]]
+    assert texts[-1] == "rate 0.01, temperature 1: it diverged" and not [x for x in texts if "nan" in x]
+    runs.loc[runs["lr"] == 0.01, ["knn", "linear"]] = np.nan
+    panel = explore.knob_curves({"infonce": runs})
+    assert panel.alt.endswith("At rate 0.01 every run diverged.") and "nan" not in panel.alt

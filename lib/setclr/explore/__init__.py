@@ -150,12 +150,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        for folder in iter_modules(__path__, f"{__name__}."):
-            if find_spec(place := f"{folder.name}.{name}"):
-                return globals().setdefault(name, getattr(import_module(place), name))
-    raise AttributeError(f"module 'setclr.explore' has no panel {name!r}")
+if not TYPE_CHECKING:  # or every name would pass for a panel
+
+    def __getattr__(name: str) -> Any:
+        if name in __all__:
+            for folder in iter_modules(__path__, f"{__name__}."):
+                if find_spec(place := f"{folder.name}.{name}"):
+                    return globals().setdefault(name, getattr(import_module(place), name))
+        raise AttributeError(f"module 'setclr.explore' has no panel {name!r}")
 
 
 def __dir__() -> list[str]:

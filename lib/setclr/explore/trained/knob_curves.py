@@ -75,6 +75,13 @@ def first_seed(runs: pd.DataFrame, column: str) -> np.ndarray:
     return trials.pivot(index="lr", columns="value", values=column).to_numpy(float)
 
 
+def chosen(runs: pd.DataFrame) -> tuple[int, int]:
+    """The rate and the value, as places, whose trial has the best kNN: what the search goes on with."""
+    knn = first_seed(runs, "knn")
+    rate, value = np.unravel_index(np.nanargmax(knn), knn.shape)
+    return int(rate), int(value)
+
+
 def build(figure, compact: bool, trials: Trials) -> Drawing:
     rates, knob_values = axes_of(next(iter(trials.values())))
     span = np.concatenate([runs[list(MEASURES.values())].to_numpy(float).ravel() for runs in trials.values()])
@@ -137,8 +144,8 @@ def draw_map(axis: Axes, rates: int, values: int, span: tuple[float, float]) -> 
         for text, collapsed in zip(texts, lost.ravel()):
             if collapsed:
                 text.set_text(text.get_text().replace("nan", "") + "×")
-        best = np.unravel_index(np.nanargmax(first_seed(runs, "knn")[::-1]), table.shape)
-        ring.set_data([best[1]], [best[0]])
+        best_rate, best_value = chosen(runs)
+        ring.set_data([best_value], [rates - 1 - best_rate])
         frame.set_segments(cell_outlines([(rates - 1 - rate, value)]))
         spell(below, knob, runs)
 
@@ -204,12 +211,13 @@ def sentence(values: dict, runs: pd.DataFrame, column: str) -> str:
     kept = found[~np.isnan(found)]
     reached = f"{kept.mean():.1f} % by {values['measure']}" if len(kept) else "it diverged"
     seeds = f", ± {kept.std(ddof=1):.1f} over {len(kept)} seeds" if len(kept) > 1 else ""
-    i, j = np.unravel_index(np.nanargmax(first_seed(runs, "knn")), table.shape)
+    i, j = chosen(runs)
     along = table[values["rate"] - 1]
+    along = along[~np.isnan(along)]
+    moved = f"the knob moves it by {np.ptp(along):.1f} points" if len(along) else "every run diverged"
     return (
         f"{values['loss']} with {knob} {value:g} at rate {rate:g}: {reached}{seeds}. "
-        f"Chosen by kNN: {knob} {stops[j]:g} at {rates[i]:g}, {table[i, j]:.1f} %. At rate {rate:g} the knob "
-        f"moves it by {np.nanmax(along) - np.nanmin(along):.1f} points."
+        f"Chosen by kNN: {knob} {stops[j]:g} at {rates[i]:g}, {table[i, j]:.1f} %. At rate {rate:g} {moved}."
     )
 
 
@@ -218,12 +226,11 @@ def links(left: Axes | None, right: Axes, now: dict, low: float) -> list[Link]:
     if left is None:
         return []
     runs, found = now["runs"], []
-    (rates, values), knn, linear = axes_of(runs), first_seed(runs, "knn"), first_seed(runs, "linear")
+    (rates, values), tables = axes_of(runs), {name: first_seed(runs, of) for name, of in MEASURES.items()}
     for i, j in product(range(len(rates)), range(len(values))):
-        said = f"rate {rates[i]:g}, {runs['knob'].iloc[0]} {values[j]:g}: kNN {knn[i, j]:.1f} %, "
+        there = [f"{name} {of[i, j]:.1f} %" for name, of in tables.items() if not np.isnan(of[i, j])]
+        said = f"rate {rates[i]:g}, {runs['knob'].iloc[0]} {values[j]:g}: {', '.join(there) or 'it diverged'}"
         point = (j, mean_at(runs, now["column"], i, j, low))
         lit = [dot(right, point)] if i == now["rate"] else []
-        found.append(
-            Link([cell(left, len(rates) - 1 - i, j), *lit], text=f"{said}linear {linear[i, j]:.1f} %")
-        )
+        found.append(Link([cell(left, len(rates) - 1 - i, j), *lit], text=said))
     return found

@@ -16,6 +16,7 @@ from setclr.explore.kit.seeds import seed_rows
 from setclr.palette import BLUE, GREEN, ORANGE
 
 Figures = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # by title: `reports.figures.frame` and `printed`
+Apart = dict[str, tuple[float, float]]  # by row: the mean difference, and p after Holm
 MEASURES = {"kNN": "knn", "linear probe": "linear"}
 LEVEL = 0.05
 
@@ -27,8 +28,13 @@ def small_figures(figures: Figures | None = None, **initial) -> Panel:
     Args:
         figures: by title, what `reports.figures.frame` and `reports.figures.printed` give; made-up ones by
             default. The first has three rows or more.
+
+    Raises:
+        ValueError: a figure has no records.
     """
     figures = made_up() if figures is None else figures
+    if empty := [title for title, (frame, _) in figures.items() if frame.empty]:
+        raise ValueError(f"figures must have records, got none of {empty[0]}; leave it out, or train small-…")
     controls = {
         "figure": options("figure", figures),
         "row": slider("compared with the row", 100, 0, 100, 5, {0: "top", 100: "bottom"}),
@@ -58,7 +64,7 @@ def seeds_of(frame: pd.DataFrame, row: str, column: str) -> pd.Series:
     return frame[frame["row"] == row].set_index("seed")[column].dropna()
 
 
-def told_apart(frame: pd.DataFrame, base: str, column: str) -> dict[str, tuple[float, float]]:
+def told_apart(frame: pd.DataFrame, base: str, column: str) -> Apart:
     """Of every other row that shares two seeds with this one: the mean difference, and p after Holm."""
     ours, found = seeds_of(frame, base, column), {}
     for row in rows_of(frame):
@@ -84,13 +90,13 @@ def build(figure, compact: bool, figures: Figures) -> Drawing:
         (frame, printed), column = figures[values["figure"]], MEASURES[values["measure"]]
         rows = rows_of(frame)
         base = chosen(values, rows)
-        now.update(frame=frame, rows=rows, column=column, base=base)
         numbers = [seeds_of(frame, row, column).to_numpy() for row in rows]
+        now.update(rows=rows, numbers=numbers, base=rows[base], apart=told_apart(frame, rows[base], column))
         parts[0].show(rows, numbers, base)
         if theirs is not None:
             parts[1].show(rows, [printed[column].reindex([row]).dropna() for row in rows], base)
         grip.set_data([numbers[base].mean() if len(numbers[base]) else np.nan], [base])
-        return sentence(values, frame, rows[base], column)
+        return sentence(values, numbers[base], rows[base], now["apart"])
 
     def at(values: dict) -> tuple[float, float]:
         frame, column = figures[values["figure"]][0], MEASURES[values["measure"]]
@@ -139,27 +145,24 @@ def spans(figures: Figures, which: int) -> tuple[float, float]:
     return (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 100.0)
 
 
-def sentence(values: dict, frame: pd.DataFrame, base: str, column: str) -> str:
-    found = told_apart(frame, base, column)
+def sentence(values: dict, numbers: np.ndarray, base: str, found: Apart) -> str:
     apart = [f"{row} {gap:+.1f}" for row, (gap, p) in found.items() if p <= LEVEL]
     named = f": {', '.join(apart)} points" if apart else ""
-    mean = seeds_of(frame, base, column).mean()
+    mean = f"has {numbers.mean():.1f} % by {values['measure']}" if len(numbers) else "diverged"
     return (
-        f"{values['figure']} in small: {base} has {mean:.1f} % by {values['measure']}. Of {len(found)} other "
+        f"{values['figure']} in small: {base} {mean}. Of {len(found)} other "
         f"rows, paired by seed, Holm's test tells {len(apart)} apart from it{named}."
     )
 
 
 def links(axis: Axes, now: dict) -> list[Link]:
     """Every row with its mean, and how far it is from the chosen one."""
-    found, base = [], now["rows"][now["base"]]
-    apart = told_apart(now["frame"], base, now["column"])
-    for y, row in enumerate(now["rows"]):
-        numbers = seeds_of(now["frame"], row, now["column"])
+    found = []
+    for y, (row, numbers) in enumerate(zip(now["rows"], now["numbers"])):
         if len(numbers):
             said = f"{row}: {numbers.mean():.1f} % over {len(numbers)} seeds"
-            if row in apart:
-                gap, p = apart[row]
-                said += f", {gap:+.1f} from {base}, p after Holm {p:.2g}"
+            if row in now["apart"]:
+                gap, p = now["apart"][row]
+                said += f", {gap:+.1f} from {now['base']}, p after Holm {p:.2g}"
             found.append(Link([dot(axis, (numbers.mean(), y))], text=said))
     return found
