@@ -160,6 +160,22 @@ def test_three_stages_and_their_records(tmp_path):
     assert list(tried(changed, tmp_path / "results")) == ["y"], "trials of another recipe are not shown"
 
 
+@pytest.mark.parametrize("words, compiled", [((), "auto"), (("--compiled", "yes"), True)])
+def test_all_its_runs_are_compiled_or_none(words, compiled, tmp_path, monkeypatch):
+    real, asked = training.pretrain, []
+
+    def pretrain(recipe, out, **more):
+        asked.append(more["compiled"])
+        return real(recipe, out, **more | {"compiled": False})
+
+    monkeypatch.setattr(training, "pretrain", pretrain)  # of the final runs
+    monkeypatch.setattr(searches, "campaign", lambda *a, **k: campaign(*a, **{"train": pretrain} | k))
+    monkeypatch.setitem(RECIPES, "compare-photo-groco", TWO["y"])
+    folders = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
+    main(["search", "compare-photo-groco@0", *folders, *words])
+    assert asked == [compiled] * (4 + 1 + 2 * 2)
+
+
 def test_repeated_it_does_nothing_and_after_a_stop_the_rest(tmp_path):
     steps = search(TWO, (0, 1), tmp_path / "runs", tmp_path / "results")
     begun = [next(steps) for _ in range(3)]

@@ -110,7 +110,6 @@ def pretrain(
         out: Folder of the run. A run that is there already goes on.
         resume: With --no-resume a run that is there is replaced.
         workers: Processes that read photographs of sets too large for memory; None: up to 8.
-        compiled: Let torch.compile work on views, encoder, head and loss; auto: where the run is long enough.
         deterministic: The same bits on every run on a GPU, too; slower there.
         tensorboard: Also write the epochs' numbers for TensorBoard, to OUT/tensorboard.
     """
@@ -124,7 +123,7 @@ def pretrain(
         wanted = Recipe(**asdict(fields))
         run = training.pretrain(
             wanted, out, resume, root, own, best_epoch(wanted, root), workers,
-            "auto" if compiled == "auto" else compiled == "yes", deterministic, metrics,
+            options.COMPILED[compiled], deterministic, metrics,
         )  # fmt: skip
         if rank() == 0:
             print(run.history.tail(1).to_string(index=False) if run.rows else "no epochs: random weights")
@@ -145,6 +144,7 @@ def campaign(
     batch: Annotated[int | None, options.INSTEAD] = None,
     lr: Annotated[float | None, options.INSTEAD] = None,
     protocol: options.OfPaper = None,
+    compiled: options.Compiled = "auto",
     *,
     typed: str,
 ) -> None:
@@ -162,7 +162,8 @@ def campaign(
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     names, seeds = options.filtered(filter, seeds, all)
     chosen = {name: replace(RECIPES[name], **changes) for name in names}
-    for line in campaign(chosen, seeds, runs, results, root, device, pixels, typed, protocol):
+    given = chosen, seeds, runs, results, root, device, pixels, typed, protocol
+    for line in campaign(*given, compiled=options.COMPILED[compiled]):
         print(line, flush=True)
 
 
@@ -175,6 +176,7 @@ def search(
     results: Path = Path("data/results/search"),
     root: options.Root = Path("data"),
     device: options.Device = None,
+    compiled: options.Compiled = "auto",
     *,
     typed: str,
 ) -> None:
@@ -192,7 +194,7 @@ def search(
 
     names, seeds = options.filtered(filter, seeds, all)
     wanted = {name: RECIPES[name] for name in names}
-    for line in search(wanted, seeds, runs, results, root, device, typed):
+    for line in search(wanted, seeds, runs, results, root, device, typed, options.COMPILED[compiled]):
         print(line, flush=True)
 
 
@@ -269,9 +271,8 @@ def embed(
     from setclr.evaluation import embed_folder
     from setclr.training.devices import choose_device
 
-    loaded = training.load_run(run)
+    loaded, out = training.load_run(run), out or run / f"features-{folder.resolve().name}.npz"
     loaded.encoder.to(choose_device(device))
-    out = out or run / f"features-{folder.resolve().name}.npz"
     with replacing(out) as file:
         found, paths = embed_folder(loaded, folder, size, batch)
         np.savez(file, features=found, paths=paths)

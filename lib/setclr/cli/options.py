@@ -7,7 +7,10 @@ from tyro.conf import arg
 
 Run = Annotated[Path, arg(metavar="RUN", help="Folder that `pretrain` wrote.")]
 Root = Annotated[Path, arg(help="Folder of the data sets; what can be downloaded is downloaded to it.")]
-Compiled = Literal["auto", "yes", "no"]
+COMPILED: dict[str, bool | Literal["auto"]] = {"auto": "auto", "yes": True, "no": False}
+WORK = "Let torch.compile work on views, encoder, head and loss; auto: where the run is long enough. For "
+WORK += "many short runs yes pays too: what the first has compiled, the others take over."
+Compiled = Annotated[Literal["auto", "yes", "no"], arg(help=WORK)]
 Device = Annotated[str | None, arg(help="cpu, cuda, cuda:1, …; None takes a GPU if there is one.")]
 Pixels = Annotated[str, arg(help='Where the pixels come from, for the record: original, or e.g. "JPEG q75".')]
 SETS = "photo-patches, stereo-patches, mnist, cifar10, cifar100, svhn, stl10, tiny-imagenet, imagenet100, "

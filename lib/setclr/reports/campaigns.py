@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -27,6 +29,7 @@ def campaign(
     recipes: dict[str, Recipe], seeds: Iterable[int], runs: Path, results: Path, root: Path = Path("data"),
     device: str | None = None, pixels: str = "original", command: str = "", protocol: str | None = None,
     train: Callable = training.pretrain, split: str = "test", keep_diverged: bool = False,
+    compiled: bool | str = "auto",
 ) -> Iterator[str]:  # fmt: skip
     """Train every recipe with every seed; yields a line for each.
 
@@ -38,13 +41,15 @@ def campaign(
 
     Recipes go by name; the record is results/NAME-seedS.json, the run runs/NAME-seedS. Records keep `pixels`,
     their source, and `command`, which was given. Each is measured by the `protocol`; None: by that of its
-    name (`evaluation.protocols.protocol_of`). `train` is `pretrain`, or a function with its arguments.
+    name (`evaluation.protocols.protocol_of`). `train` is `pretrain`, or a function with its arguments, and
+    gets `compiled`: True pays for many short runs, of which the first alone takes long to compile.
     `split`: measure on the "test" images, or on "validation" images, which are then not trained on
     (`tables.labelled`). `keep_diverged`: a run that diverges gets a record with the reason as "diverged" and
     without accuracies, so that it is not tried again.
 
     Raises what `train`, `labelled` and `evaluate` do.
     """
+    where: dict[str, Any] = {"root": root, "device": device, "compiled": compiled}
     measures = {name: protocol_of(name) if protocol is None else protocol for name in recipes}
     for by in measures.values():
         protocol_named(by)
@@ -53,7 +58,7 @@ def campaign(
     def finish(recipe: Recipe, path: Path, out: Path, by: str) -> str:
         part = {"images": sets_of(recipe, by)[0]} if split == "validation" else {}
         try:
-            run = train(recipe, out, root=root, device=device, on_epoch=best_epoch(recipe, root), **part)
+            run = train(recipe, out, on_epoch=best_epoch(recipe, root), **where, **part)
         except FloatingPointError as error:
             if keep_diverged:
                 run = load_run(out)
@@ -66,19 +71,18 @@ def campaign(
         record(path, run, table, images, pixels, command, machine, by)
         return ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
 
-    for seed in seeds:
-        for name, recipe in recipes.items():
-            title, by = f"{name}-seed{seed}", measures[name]
-            path, out = results / f"{title}.json", runs / title
-            recipe = replace(recipe, seed=seed, precision=precision_of(recipe, results, name))
-            with ExitStack() as stack:
-                try:
-                    if not path.exists():
-                        stack.enter_context(alone(out))
-                    said = recorded(path, recipe, by) or begun_otherwise(out, recipe)
-                except BlockingIOError as error:
-                    said = f"left to another ({error})"
-                yield f"{title}: {said or finish(recipe, path, out, by)}"
+    for seed, (name, recipe) in product(seeds, recipes.items()):
+        title, by = f"{name}-seed{seed}", measures[name]
+        path, out = results / f"{title}.json", runs / title
+        recipe = replace(recipe, seed=seed, precision=precision_of(recipe, results, name))
+        with ExitStack() as stack:
+            try:
+                if not path.exists():
+                    stack.enter_context(alone(out))
+                said = recorded(path, recipe, by) or begun_otherwise(out, recipe)
+            except BlockingIOError as error:
+                said = f"left to another ({error})"
+            yield f"{title}: {said or finish(recipe, path, out, by)}"
 
 
 def sets_in(root: Path, split: str) -> Callable[[Recipe, str], tuple[ImageSet, ImageSet]]:

@@ -26,7 +26,7 @@ POINTS = 10  # at which the final runs are measured while they train
 
 def search(
     recipes: dict[str, Recipe], seeds: Iterable[int], runs: Path, results: Path, root: Path = Path("data"),
-    device: str | None = None, command: str = "",
+    device: str | None = None, command: str = "", compiled: bool | str = "auto",
 ) -> Iterator[str]:  # fmt: skip
     """Choose each recipe's rate and knob, train it so with all seeds, then train the knob's other values;
     yields a line for each run.
@@ -38,14 +38,14 @@ def search(
     3. Curves: at the chosen rate every value of the knob, as in 1, with seeds 0, 1 and 2.
 
     Records are results/NAME-seedS.json and results/trials/NAME/SETTING-seedS.json (`comparing.read`); runs
-    lie likewise. It can be killed, repeated and shared as a `campaign` can; runs that diverge are recorded as
-    diverged. A recipe whose trials are not all there, since another process is at them, waits for the next
-    call, and the line says so.
+    lie likewise. It can be killed, repeated and shared as a `campaign` can, which says what `compiled` is;
+    runs that diverge are recorded as diverged. A recipe whose trials are not all there, since another process
+    is at them, waits for the next call, and the line says so.
 
     Raises what `campaign` and `grid` do.
     """
     grids = {name: grid(recipe) for name, recipe in recipes.items()}
-    run = partial(campaign, root=root, device=device, command=command, keep_diverged=True)
+    run = partial(campaign, root=root, device=device, command=command, keep_diverged=True, compiled=compiled)
 
     def trials(name: str, settings: dict[str, Recipe], seeds: Iterable[int]) -> Iterator[str]:
         folders = runs / TRIALS / name, results / TRIALS / name
