@@ -21,7 +21,7 @@ class Figure(NamedTuple):
 
 
 Figures = dict[str, tuple[str, dict[str, Recipe]]]  # by name: the note, and the recipe of each row
-EPOCHS = 20
+EPOCHS = 10
 SMALL: dict[str, Any] = dict(views="photo", epochs=EPOCHS, precision="float32")
 SIMCLR = Recipe("InfoNCE(temperature=0.5)", **SMALL, schedule="constant")
 MMCL = Recipe("MMCL(bandwidth=1.0, pool='view')", **SMALL, schedule="constant", weight_decay=1e-6)
