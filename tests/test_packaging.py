@@ -201,6 +201,7 @@ COLUMN = {
     "SparseCLR + QARe": "table3 sparseclr+qare",
     "supervised": "table2 supervised",
     "Deep InfoMax": "table2 deepinfomax",
+    "RotationNet": "table2 rotationnet",
 }
 FIVE = list(COLUMN)[:5]
 
