@@ -146,7 +146,7 @@ def test_three_stages_and_their_records(tmp_path):
     best = record(tmp_path, "x-seed1")
     assert best["recipe"] == replace(grid(TWO["x"])[title], seed=1).to_dict()
     assert best["images"] == {"train": 40, "test": 24} and best["evaluated_with"] == "said so"
-    assert len(best["history"]) == 2, "the accuracies of every tenth of the epochs, here of every epoch"
+    assert len(best["history"]) == 2, "the accuracies of every fifth of the epochs, here of every epoch"
     last = {key: round(best["history"][-1][key], 2) for key in ("knn", "linear")}
     assert last == best["accuracy_percent"]["trained"]
     curve = trials.query("seed > 0")

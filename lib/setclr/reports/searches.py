@@ -21,7 +21,7 @@ from setclr.training.run import Run
 
 TRIALS = "trials"  # the folder of the validation runs, with one folder for each recipe
 CURVE_SEEDS = (0, 1, 2)
-POINTS = 10  # at which the final runs are measured while they train
+POINTS = 5  # at which the final runs are measured while they train
 
 
 def search(
@@ -34,7 +34,7 @@ def search(
     1. Trials: every setting of `knobs.grid`, as many for each recipe, with seed 0, on the training
        images less those of the validation split, and measured on these. The best kNN is chosen (`chosen`).
     2. Final runs: that setting with all `seeds` on all training images, measured on the test images, also
-       while it trains: ten times in the record's history, by the project's own protocol.
+       while it trains: five times in the record's history, by the project's own protocol.
     3. Curves: at the chosen rate every value of the knob, as in 1, with seeds 0, 1 and 2.
 
     Records are results/NAME-seedS.json and results/trials/NAME/SETTING-seedS.json (`comparing.read`); runs
@@ -120,7 +120,7 @@ def so_far(recipes: dict[str, Recipe], seeds: Iterable[int], results: Path) -> s
 
 
 def measured_often(recipe: Recipe, out: Path, **where: Any) -> Run:
-    """`pretrain`, with test accuracies in the history after every tenth of the epochs."""
+    """`pretrain`, with test accuracies in the history after every fifth of the epochs."""
     train, test = labelled(recipe, where["root"])
     every = max(1, recipe.epochs // POINTS)
 
