@@ -202,6 +202,7 @@ COLUMN = {
     "supervised": "table2 supervised",
     "Deep InfoMax": "table2 deepinfomax",
     "RotationNet": "table2 rotationnet",
+    "DeepCluster": "table2 deepcluster",
 }
 FIVE = list(COLUMN)[:5]
 
