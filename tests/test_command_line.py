@@ -276,7 +276,7 @@ def test_in_a_terminal_it_is_one_line_without_colours_too():
 @pytest.mark.parametrize("filter", [[], [""], ["-"], ["@0,1"]])
 def test_all_recipes_are_started_only_when_all_are_asked_for(command, filter, monkeypatch, capsys):
     asked = []
-    monkeypatch.setattr(reports, command, lambda *given: asked.append(given) or [])
+    monkeypatch.setattr(reports, command, lambda *given, **_: asked.append(given) or [])
     seeds = 2 if filter == ["@0,1"] else 3
     with pytest.raises(ValueError, match=rf"all {len(RECIPES)}: {seeds * len(RECIPES)} runs; .*add --all"):
         main([command, *filter, "--seeds", "3", "4", "5"])
@@ -287,15 +287,18 @@ def test_all_recipes_are_started_only_when_all_are_asked_for(command, filter, mo
 
 def test_a_campaign_as_it_is_typed(monkeypatch, tmp_path, capsys):
     asked = []
-    monkeypatch.setattr(reports, "campaign", lambda *given: asked.append(given) or ["done"])
+    monkeypatch.setattr(
+        reports, "campaign", lambda *given, **named: asked.append((*given, named)) or ["done"]
+    )
     words = ["campaign", "compare-conv4-i", "--data", "folder:x", "--pixels", "JPEG q75", "--seeds", "3", "4"]
-    main([*words, "--runs", str(tmp_path), "--lr", "0.1"])
-    ((recipes, seeds, runs, results, root, device, pixels, typed, protocol),) = asked
+    main([*words, "--runs", str(tmp_path), "--lr", "0.1", "--compiled", "no"])
+    ((recipes, seeds, runs, results, root, device, pixels, typed, protocol, named),) = asked
     assert set(recipes) == {name for name in RECIPES if "compare-conv4-i" in name}
     assert {(one.data, one.lr) for one in recipes.values()} == {("folder:x", 0.1)}
     assert (seeds, runs, str(results), str(root), device) == ((3, 4), tmp_path, "data/results", "data", None)
     assert pixels == "JPEG q75" and typed.startswith("python -m setclr campaign compare-conv4-i --data")
-    assert protocol is None and "--pixels 'JPEG q75'" in typed and capsys.readouterr().out == "done\n"
+    assert protocol is None and named == {"compiled": False}
+    assert "--pixels 'JPEG q75'" in typed and capsys.readouterr().out == "done\n"
 
 
 @pytest.mark.parametrize(
