@@ -1,9 +1,13 @@
-"""The panel of a search's trials: what it says is what the trials were."""
+"""The panels of a search: what they say is what its trials and its final runs were."""
+
+from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from setclr import explore
+from setclr.explore.trained import paired_gaps
 from setclr.explore.trained.knob_curves import axes_of, first_seed, made_up
 
 
@@ -53,3 +57,54 @@ def test_settings_that_diverged_are_shown_as_nothing():
     runs.loc[runs["lr"] == 0.01, ["knn", "linear"]] = np.nan
     panel = explore.knob_curves({"infonce": runs})
     assert panel.alt.endswith("At rate 0.01 every run diverged.") and "nan" not in panel.alt
+
+
+@pytest.mark.parametrize("measure, column", [("kNN", "knn"), ("linear probe", "linear")])
+def test_the_gaps_are_those_of_scipys_paired_test_with_holm_and_bonferroni_for_all_pairs(measure, column):
+    runs = paired_gaps.made_up()
+    wide = runs.pivot(index="seed", columns="name", values=column)
+    tests = {pair: stats.ttest_rel(*(wide[name] for name in pair)) for pair in combinations(wide, 2)}
+    p, after, worst = {pair: test.pvalue for pair, test in tests.items()}, {}, 0.0
+    for place, pair in enumerate(sorted(p, key=p.__getitem__)):
+        worst = after[pair] = max(worst, min((len(p) - place) * p[pair], 1))
+    panel = explore.paired_gaps(runs, measure=measure)
+    names = list(runs.groupby("name")["knn"].mean().sort_values(ascending=False).index)
+    for place, base in enumerate(names, 1):
+        panel.controls["loss"].value = place
+        kept = 0
+        for name in names:
+            pair = (name, base) if (name, base) in tests else (base, name)
+            if name != base and after[pair] <= 0.05:
+                test, sign = tests[pair], 1 if pair[0] == name else -1
+                ends = sorted(sign * end for end in test.confidence_interval(1 - 0.05 / len(tests)))
+                gap, kept = (wide[name] - wide[base]).mean(), kept + 1
+                assert f"{name} {gap:+.1f} ({ends[0]:+.1f} to {ends[1]:+.1f})" in panel.alt
+        mean = wide[base].mean()
+        assert panel.alt.startswith(f"{base}: {mean:.1f} % by {measure}, the mean of 5 seeds. Of its 3 gaps")
+        assert f"Holm's test of all 6 pairs keeps {kept}" in panel.alt
+    assert kept, "the last of the made-up losses is far below the others"
+
+
+def test_final_runs_that_collapsed_have_no_gaps_and_stand_last():
+    runs = paired_gaps.made_up()
+    lost = runs["name"] == "loss p"
+    runs.loc[lost & (runs["seed"] == 2), "collapsed"] = True
+    panel = explore.paired_gaps(runs, loss=1)
+    assert panel.alt.startswith("loss p:") and "the mean of 4 seeds. Of its 3 gaps" in panel.alt
+    runs.loc[lost, ["knn", "linear"]], runs.loc[lost, "collapsed"] = np.nan, True
+    panel = explore.paired_gaps(runs, loss=4)
+    assert panel.alt == "loss p: every run collapsed, so it has no gaps."
+    panel.controls["loss"].value = 1
+    assert "Of its 2 gaps Holm's test of all 3 pairs" in panel.alt and "nan" not in panel.alt
+    with pytest.raises(ValueError, match="runs must hold two losses with two seeds in common"):
+        explore.paired_gaps(runs[runs["name"] == "loss q"])
+
+
+def test_the_grip_of_the_gaps_goes_from_loss_to_loss():
+    panel = explore.paired_gaps(loss=1)
+    handle = panel.handles["loss"]
+    for place in (1, 2, 3, 4):
+        assert handle.values(panel.controls, handle.place({**panel.values, "loss": place})) == {"loss": place}
+    panel.controls["loss"].value = 2
+    assert "from loss q, p after Holm" in panel.front.shown["links"][0]["text"]
+    assert len(panel.front.shown["links"]) == 4

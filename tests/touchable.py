@@ -22,6 +22,7 @@ TOUCHABLE = (
     "nearest_clips",
     "normal_map",
     "one_idea",
+    "paired_gaps",
     "pairings",
     "photo_wires",
     "pushes",

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from setclr.explore.trained.knob_curves import knob_curves
     from setclr.explore.trained.multi_crop import multi_crop
     from setclr.explore.trained.normal_map import normal_map
+    from setclr.explore.trained.paired_gaps import paired_gaps
     from setclr.explore.trained.recorded_curves import recorded_curves
     from setclr.explore.trained.small_figures import small_figures
     from setclr.explore.trained.temperature_and_beta import temperature_and_beta
@@ -113,6 +114,7 @@ __all__ = [
     "normal_map",
     "one_idea",
     "pair_curves",
+    "paired_gaps",
     "pairings",
     "photo_wires",
     "pushes",
