@@ -80,7 +80,7 @@ def gaps_to(base: str, table: pd.DataFrame) -> dict[str, Gap]:
 
 def build(figure, compact: bool, runs: pd.DataFrame, names: list[str], tables: Mapping) -> Drawing:
     left, right = figure.subplots(1, 2, width_ratios=[1.2, 1]) if not compact else (None, figure.subplots())
-    parts = [Intervals(right, names, tables)]
+    parts: list[Runs | Intervals] = [Intervals(right, names, tables)]
     if left is not None:
         parts.append(Runs(left, names, runs))
         right.set_yticks([])
