@@ -181,6 +181,7 @@ def test_a_search_claims_nothing_before_its_final_runs_are_there(tmp_path):
         put(tmp_path, names[1], seed, 53.0, linear=50.0 + (-1) ** seed, loss="GroCo(beta=4.0)")
     said = so_far(recipes, range(5), tmp_path).splitlines()
     assert said[0] == "11 of 70 runs are recorded" and "mmcl" not in "".join(said)
+    assert said[3].split()[:3] == [names[0], "0.003", "temperature"], "the rate is not rounded away"
     assert "knn: Holm's test keeps 1 of 1 pairs" in said and "linear: Holm's test keeps 0 of 1 pairs" in said
     found = pairs(read(tmp_path).query("name in @recipes")).iloc[0]
     wanted = f"{found.difference:+.1f} points, {found.low:+.1f} to {found.high:+.1f}"

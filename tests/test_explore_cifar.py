@@ -33,7 +33,6 @@ from setclr.explore.trained.comparison import (
 )
 from setclr.explore.trained.gap_picture import gap_picture
 from setclr.explore.trained.live_curves import LiveCurves, short
-from setclr.explore.trained.rate_picture import rate_picture
 from setclr.explore.trained.temperature_and_beta import Outcome, heights, outcome
 from setclr.recipes import Recipe
 from setclr.training import pretrain
@@ -253,16 +252,6 @@ def test_holms_steps_keep_what_holm_keeps(measure, column):
     assert "of 3 pairs" in panel.alt and len(panel.front.shown["links"]) == 3
     with pytest.raises(ValueError, match="noise is unknown"):
         explore.holm_steps(probed(("a", 0, 40.0), ("b", 0, 41.0)))
-
-
-def test_the_rates_are_compared():
-    found = {"SparseCLR": {1e-3: 30.0, 1e-2: 20.0}, "InfoNCE": {1e-3: 25.0, 1e-2: 28.5}}
-    picture = rate_picture(found, untrained=23.0, marked=1e-3)
-    assert (
-        picture.alt
-        == "The rate moves SparseCLR by 10.0 points, best at 0.001; InfoNCE by 3.5 points, best at 0.01."
-    )
-    assert opened(picture.png).shape == (456, 960, 3)
 
 
 def test_gaps_within_the_noise_are_called_so():

@@ -20,6 +20,8 @@ from setclr.graphs import PRINTED
 from setclr.graphs.recording import read_graph_record
 from setclr.losses import capabilities
 from setclr.recipes import PUBLISHED
+from setclr.recipes.knobs import KNOBS, RATES, WEIGHT
+from setclr.reports import comparing
 from setclr.reports.reading import read_record
 from setclr.reports.records import spread
 from setclr.teach.cards import CARDS
@@ -228,6 +230,29 @@ def test_the_reproduced_rows_are_the_recorded_ones():
     low, high = stats.t.interval(0.95, len(gain) - 1, gain.mean(), stats.sem(gain))
     said = f"{gain.mean():.1f} in the mean (95 %: {low:.1f} to {high:.1f})".replace("-", "−")
     assert said in page and said in told
+
+
+def test_the_searched_comparison_is_the_recorded_one():
+    """Settings, means and spreads of all losses; which pairs are told apart; which settings are at an end."""
+    page, runs = (ROOT / "site/text/results.md").read_text(), comparing.read(ROOT / "data/results/search")
+    runs["name"] = runs["name"].str.removeprefix("compare-photo-")
+    ends = set()
+    for name, of in runs.groupby("name"):
+        lr, parameter, value = of[["lr", "knob", "value"]].iloc[0]
+        line = f"| {name} | {lr:g} | {parameter} {value:g} | {spread(of.knn)} | {spread(of.linear)} |"
+        assert line in page and len(of) == 5
+        values = next(one.values for one in [*KNOBS.values(), WEIGHT] if one.name == parameter)
+        if {lr, value} & {values[0], values[-1], RATES[0], RATES[-1]}:
+            ends.add(name)
+    assert not runs["collapsed"].any()
+    assert ends == {"infonce+qare", "sparseclr+qare", "iot-rows", "mmcl-exact"}
+    pairs = comparing.pairs(runs)
+    kept = pairs[pairs["holm"] <= 0.05]
+    assert set(kept["metric"]) == {"linear"} and len(pairs) == 2 * 36
+    better = {pair.a if pair.difference > 0 else pair.b for pair in kept.itertuples()}
+    worse = {pair.b if pair.difference > 0 else pair.a for pair in kept.itertuples()}
+    assert (better, worse) == ({"infonce", "iot-rows-uniform", "mmcl-exact"}, {"sparseclr"})
+    assert all(of.median() >= 7 for _, of in ((pairs["high"] - pairs["low"]) / 2).groupby(pairs["metric"]))
 
 
 OF_GRAPHS = ROOT / "data/results/graphs"

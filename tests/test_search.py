@@ -136,7 +136,8 @@ def test_validation_images_are_cut_from_labelled_images_of_one_size(name, size, 
 
 def test_three_stages_and_their_records(tmp_path):
     said = done(TWO, tmp_path)
-    assert len(said) == 8 + 2 + 4 + 2 * 2 * 3
+    assert len(said) == 8 + 2 + 4 + 2 * 2 * 3 + 1
+    assert said[-1].startswith("20 of 20 runs are recorded\n") and "learnt" in said[-1]
     assert [line.split(":")[0] for line in said[:4]] == [f"x {title}-seed0" for title in SETTINGS]
     trials = read(tmp_path / "results" / "trials" / "x")
     first = trials.query("seed == 0").set_index("name")

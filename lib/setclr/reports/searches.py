@@ -15,7 +15,7 @@ from setclr.evaluation.protocols import OWN, protocol_named, protocol_of
 from setclr.recipes.knobs import grid, knob
 from setclr.recipes.recipe import Recipe
 from setclr.reports.campaigns import RECORDED, campaign, recorded
-from setclr.reports.comparing import means, pairs, row
+from setclr.reports.comparing import METRICS, means, pairs, row
 from setclr.reports.tables import device_of, labelled, measure
 from setclr.training.run import Run
 
@@ -29,7 +29,7 @@ def search(
     device: str | None = None, command: str = "", compiled: bool | str = "auto",
 ) -> Iterator[str]:  # fmt: skip
     """Choose each recipe's rate and knob, train it so with all seeds, then train the knob's other values;
-    yields a line for each run.
+    yields a line for each run, and last what all of them have come to (`so_far`).
 
     1. Trials: every setting of `knobs.grid`, as many for each recipe, with seed 0, on the training
        images less those of the validation split, and measured on these. The best kNN is chosen (`chosen`).
@@ -44,7 +44,7 @@ def search(
 
     Raises what `campaign` and `grid` do.
     """
-    grids = {name: grid(recipe) for name, recipe in recipes.items()}
+    grids, seeds = {name: grid(recipe) for name, recipe in recipes.items()}, tuple(seeds)
     run = partial(campaign, root=root, device=device, command=command, keep_diverged=True, compiled=compiled)
 
     def trials(name: str, settings: dict[str, Recipe], seeds: Iterable[int]) -> Iterator[str]:
@@ -63,6 +63,7 @@ def search(
     for name, recipe in best.items():
         curve = {title: one for title, one in grids[name].items() if one.lr == recipe.lr}
         yield from trials(name, curve, CURVE_SEEDS)
+    yield so_far(recipes, seeds, results)
 
 
 def chosen(settings: dict[str, Recipe], folder: Path, protocol: str) -> str | None:
@@ -108,7 +109,8 @@ def so_far(recipes: dict[str, Recipe], seeds: Iterable[int], results: Path) -> s
     if there < len(finals):
         return f"{said}, of the final ones {there} of {len(finals)}: no claim yet"
     runs = pd.DataFrame([row(path) for path in finals])
-    lines = [said, means(runs).round(1).to_string()]
+    one_digit = {f"{metric}{more}": 1 for metric in METRICS for more in ("", " ±")}
+    lines = [said, means(runs).round(one_digit).to_string()]
     for metric, table in pairs(runs).groupby("metric"):
         kept = table[table["holm"] <= 0.05]
         lines.append(f"{metric}: Holm's test keeps {len(kept)} of {len(table)} pairs")

@@ -29,8 +29,8 @@ QUESTIONS = {
         "about a dozen",
     ),
     "3": Question(
-        "SparseCLR gets four learning rates, from a tenth of the records' rate to three times as much. What "
-        "becomes of it?",
+        "On other pictures SparseCLR gets four learning rates, from a tenth of the records' rate to three "
+        "times as much, and five margins at each. What becomes of it?",
         {
             "it learns nothing at any rate": "Then the loss would be to blame. But it learns.",
             "it learns at some rates": "Yes. With a single rate, loss and rate are judged together.",
@@ -47,6 +47,16 @@ QUESTIONS = {
             "as alike": "What counts is who is pushed: with τ = 0.1 many are, with τ = 0.004 one.",
         },
         "more alike",
+    ),
+    "5": Question(
+        "Each loss now has its own best setting, and five seeds. How many of the 36 pairs does Holm's test "
+        "keep by kNN?",
+        {
+            "more than half": "With settings chosen for each, the means lie within five points.",
+            "about a dozen": "13 have a p up to 0.05. For 36 questions that is not enough.",
+            "none": "Yes. 13 have a p up to 0.05, and none passes for 36 questions.",
+        },
+        "none",
     ),
 }
 
