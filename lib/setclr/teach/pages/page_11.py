@@ -30,13 +30,13 @@ QUESTIONS = {
     ),
     "3": Question(
         "On other pictures SparseCLR gets four learning rates, from a tenth of the records' rate to three "
-        "times as much, and five margins at each. What becomes of it?",
+        "times as much, and five margins at each. How does it do?",
         {
-            "it learns nothing at any rate": "Then the loss would be to blame. But it learns.",
-            "it learns at some rates": "Yes. With a single rate, loss and rate are judged together.",
-            "it learns at all four alike": "Few losses do: steps can be too small, and too large.",
+            "it fails at every rate": "It names up to 54 % right. The loss alone is not to blame.",
+            "well at some, badly at others": "Yes. With a single rate, loss and rate are judged together.",
+            "about equally well at all four": "None of the nine does: steps can be too small, and too large.",
         },
-        "it learns at some rates",
+        "well at some, badly at others",
     ),
     "4": Question(
         "With τ = 0.004 a patch is pushed away from its most similar negative only. Where do two arbitrary "
