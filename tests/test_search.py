@@ -234,14 +234,16 @@ def test_a_recipe_whose_trials_are_not_all_there_waits(tmp_path, monkeypatch):
 def test_trials_of_another_recipe_are_no_grounds_for_a_choice(tmp_path):
     done({"x": TWO["x"]}, tmp_path, seeds=(0,))
     said = done({"x": replace(TWO["x"], epochs=1)}, tmp_path, seeds=(0,))
-    assert "another recipe (epochs 2 there, 1 now)" in said[0] and "no choice yet" in said[-1]
+    assert "another recipe (epochs 2 there, 1 now)" in said[0]
+    assert "no choice yet" in said[-1], "and nothing is said of the final runs of that recipe"
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(RECIPES, "compare-photo-infonce", SMALL)
     main(["search", "compare-photo-infonce@4", "--runs", f"{tmp_path}/runs", "--results", str(tmp_path)])
     said = capsys.readouterr().out.splitlines()
-    assert len(said) == 4 + 1 + 1 + 6 and said[5].startswith("compare-photo-infonce-seed4: knn")
+    assert said[5].startswith("compare-photo-infonce-seed4: knn")
+    assert said[4 + 1 + 1 + 6] == "9 of 9 runs are recorded"
     kept = json.loads((tmp_path / "compare-photo-infonce-seed4.json").read_text())
     assert kept["evaluated_with"].startswith("python -m setclr search compare-photo-infonce@4 --runs")
 

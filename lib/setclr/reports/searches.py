@@ -29,7 +29,7 @@ def search(
     device: str | None = None, command: str = "", compiled: bool | str = "auto",
 ) -> Iterator[str]:  # fmt: skip
     """Choose each recipe's rate and knob, train it so with all seeds, then train the knob's other values;
-    yields a line for each run, and last what all of them have come to (`so_far`).
+    yields a line for each run, and last, once all final runs are there, what they have come to (`so_far`).
 
     1. Trials: every setting of `knobs.grid`, as many for each recipe, with seed 0, on the training
        images less those of the validation split, and measured on these. The best kNN is chosen (`chosen`).
@@ -63,7 +63,11 @@ def search(
     for name, recipe in best.items():
         curve = {title: one for title, one in grids[name].items() if one.lr == recipe.lr}
         yield from trials(name, curve, CURVE_SEEDS)
-    yield so_far(recipes, seeds, results)
+    if len(best) == len(grids) and all(
+        recorded(results / f"{name}-seed{seed}.json", replace(one, seed=seed), protocol_of(name)) == RECORDED
+        for (name, one), seed in product(best.items(), seeds)
+    ):
+        yield so_far(recipes, seeds, results)
 
 
 def chosen(settings: dict[str, Recipe], folder: Path, protocol: str) -> str | None:
