@@ -11,6 +11,7 @@ from scipy import stats
 
 from setclr.evaluation.statistics import holm, paired
 from setclr.recipes import RECIPES
+from setclr.recipes.knobs import grid
 from setclr.reports.comparing import means, pairs, read
 from setclr.reports.searches import so_far
 
@@ -93,8 +94,8 @@ def test_what_cannot_be_tested_is_refused(call, message):
         call()
 
 
-def put(folder, name, seed, knn, linear=50.0, loss="InfoNCE(temperature=0.2)", **more):
-    recipe = RECIPES["compare-photo-infonce"].to_dict() | {"loss": loss, "seed": seed, "lr": 0.003}
+def put(folder, name, seed, knn, linear=50.0, loss="InfoNCE(temperature=0.2)", lr=0.003, **more):
+    recipe = RECIPES["compare-photo-infonce"].to_dict() | {"loss": loss, "seed": seed, "lr": lr}
     measured = {"untrained": {"knn": 30.0}, "trained": {"knn": knn, "linear": linear}} if knn else {}
     kept = a_record(recipe, accuracy_percent=measured, **more)
     (folder / f"{name}-seed{seed}.json").write_text(json.dumps(kept))
@@ -171,16 +172,24 @@ def test_a_search_claims_nothing_before_its_final_runs_are_there(tmp_path):
     recipes = {name: RECIPES[name] for name in names}
     none = "0 of 70 runs are recorded, of the final ones 0 of 10: no claim yet"
     assert so_far(recipes, range(5), tmp_path) == none
-    (tmp_path / "trials" / names[0]).mkdir(parents=True)
-    put(tmp_path / "trials" / names[0], "lr0.001-temperature0.5", 0, 40.0)
+    best = {
+        names[0]: grid(recipes[names[0]])["lr0.003-temperature0.2"],
+        names[1]: grid(recipes[names[1]])["lr0.003-beta4"],
+    }
+    for name, one in best.items():
+        (tmp_path / "trials" / name).mkdir(parents=True)
+        for title, other in grid(recipes[name]).items():
+            put(tmp_path / "trials" / name, title, 0, 40.0 + (other == one), loss=other.loss, lr=other.lr)
     for seed in range(5):
-        put(tmp_path, names[0], seed, 50.0 + seed / 8)
+        put(tmp_path, names[0], seed, 50.0 + seed / 8, loss=best[names[0]].loss)
+        put(tmp_path, names[1], seed, 53.0, loss=best[names[1]].loss, lr=0.01)  # not the chosen rate
         put(tmp_path, "compare-photo-mmcl-inv", seed, 30.5)  # not asked for
-    assert so_far(recipes, range(5), tmp_path) == none.replace("0 of 70", "6 of 70").replace(" 0 of", " 5 of")
+    begun = "45 of 70 runs are recorded, of the final ones 5 of 10: no claim yet"
+    assert so_far(recipes, range(5), tmp_path) == begun
     for seed in range(5):
-        put(tmp_path, names[1], seed, 53.0, linear=50.0 + (-1) ** seed, loss="GroCo(beta=4.0)")
+        put(tmp_path, names[1], seed, 53.0, linear=50.0 + (-1) ** seed, loss=best[names[1]].loss)
     said = so_far(recipes, range(5), tmp_path).splitlines()
-    assert said[0] == "11 of 70 runs are recorded" and "mmcl" not in "".join(said)
+    assert said[0] == "50 of 70 runs are recorded" and "mmcl" not in "".join(said)
     assert said[3].split()[:3] == [names[0], "0.003", "temperature"], "the rate is not rounded away"
     assert "knn: Holm's test keeps 1 of 1 pairs" in said and "linear: Holm's test keeps 0 of 1 pairs" in said
     found = pairs(read(tmp_path).query("name in @recipes")).iloc[0]

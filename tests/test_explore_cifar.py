@@ -16,7 +16,6 @@ from setclr.evaluation import features, knn
 from setclr.evaluation.statistics import holm
 from setclr.explore.kit.handles import place_of
 from setclr.explore.trained.comparison import (
-    SEARCHED,
     accuracies,
     against_papers,
     common_seeds,
@@ -76,9 +75,8 @@ def test_a_field_that_an_older_record_lacks_has_its_default(folder):
         read(folder.folder)
 
 
-def test_records_of_a_search_may_have_rates_of_their_own(folder):
+def test_records_of_other_rates_are_refused(folder):
     folder("groco", 0, lr=0.5)
-    assert list(read(folder.folder, own=SEARCHED)) == ["groco", "infonce+qare", "iot-both-uniform"]
     with pytest.raises(ValueError, match="differs .* in lr"):
         read(folder.folder)
 

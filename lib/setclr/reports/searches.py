@@ -1,6 +1,6 @@
 """A comparison that holds: every loss at the rate and the knob that suit it, found on validation images."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -29,7 +29,7 @@ def search(
     device: str | None = None, command: str = "", compiled: bool | str = "auto",
 ) -> Iterator[str]:  # fmt: skip
     """Choose each recipe's rate and knob, train it so with all seeds, then train the knob's other values;
-    yields a line for each run, and last, once all final runs are there, what they have come to (`so_far`).
+    yields a line for each run, and last what all of them have come to (`so_far`).
 
     1. Trials: every setting of `knobs.grid`, as many for each recipe, with seed 0, on the training
        images less those of the validation split, and measured on these. The best kNN is chosen (`chosen`).
@@ -63,11 +63,7 @@ def search(
     for name, recipe in best.items():
         curve = {title: one for title, one in grids[name].items() if one.lr == recipe.lr}
         yield from trials(name, curve, CURVE_SEEDS)
-    if len(best) == len(grids) and all(
-        recorded(results / f"{name}-seed{seed}.json", replace(one, seed=seed), protocol_of(name)) == RECORDED
-        for (name, one), seed in product(best.items(), seeds)
-    ):
-        yield so_far(recipes, seeds, results)
+    yield so_far(recipes, seeds, results)
 
 
 def chosen(settings: dict[str, Recipe], folder: Path, protocol: str) -> str | None:
@@ -89,29 +85,39 @@ def tried(recipes: dict[str, Recipe], results: Path) -> dict[str, pd.DataFrame]:
     Raises ValueError where a record is damaged."""
     found = {}
     for name, recipe in recipes.items():
-        settings, folder, protocol = grid(recipe), results / TRIALS / name, protocol_of(name)
-        if chosen(settings, folder, protocol):
-            runs = {
-                folder / f"{title}-seed{seed}.json": replace(one, seed=seed)
-                for seed, (title, one) in product(CURVE_SEEDS, settings.items())
-            }
-            there = [path for path, one in runs.items() if recorded(path, one, protocol) == RECORDED]
-            found[name] = pd.DataFrame([row(path) for path in there])
+        if chosen(grid(recipe), results / TRIALS / name, protocol_of(name)):
+            found[name] = pd.DataFrame([row(path) for path in trials_of(name, recipe, results)])
     return found
 
 
-def so_far(recipes: dict[str, Recipe], seeds: Iterable[int], results: Path) -> str:
+def trials_of(name: str, recipe: Recipe, results: Path) -> list[Path]:
+    """The records of today's settings of this recipe on validation images, with the seeds of the curves."""
+    runs = {
+        results / TRIALS / name / f"{title}-seed{seed}.json": replace(one, seed=seed)
+        for seed, (title, one) in product(CURVE_SEEDS, grid(recipe).items())
+    }
+    return [path for path, one in runs.items() if recorded(path, one, protocol_of(name)) == RECORDED]
+
+
+def so_far(recipes: dict[str, Recipe], seeds: Sequence[int], results: Path) -> str:
     """What a search with these arguments has come to: how many of its runs are recorded. Once all final runs
     are, a table of their means, and the pairs that Holm's test at 0.05 keeps, with their intervals
-    (`comparing.pairs`)."""
-    finals = [results / f"{name}-seed{seed}.json" for name, seed in product(recipes, seeds)]
-    trials = [path for name in recipes for path in (results / TRIALS / name).glob("*.json")]
-    more = len(CURVE_SEEDS) - 1  # of a knob's curve; its first seed is that of the trials
-    wanted = sum(len(grid(one)) + more * len(knob(one.loss).values) for one in recipes.values())
-    there = sum(path.exists() for path in finals)
-    said = f"{len(trials) + there} of {wanted + len(finals)} runs are recorded"
-    if there < len(finals):
-        return f"{said}, of the final ones {there} of {len(finals)}: no claim yet"
+    (`comparing.pairs`). Records of other settings do not count."""
+    finals, trials, wanted = [], 0, 0
+    for name, recipe in recipes.items():
+        settings, protocol = grid(recipe), protocol_of(name)
+        trials += len(trials_of(name, recipe, results))
+        # A knob's curve needs more seeds; its first is that of the trials.
+        wanted += len(settings) + (len(CURVE_SEEDS) - 1) * len(knob(recipe.loss).values)
+        if title := chosen(settings, results / TRIALS / name, protocol):
+            runs = {
+                results / f"{name}-seed{seed}.json": replace(settings[title], seed=seed) for seed in seeds
+            }
+            finals += [path for path, one in runs.items() if recorded(path, one, protocol) == RECORDED]
+    all_finals = len(recipes) * len(seeds)
+    said = f"{trials + len(finals)} of {wanted + all_finals} runs are recorded"
+    if len(finals) < all_finals:
+        return f"{said}, of the final ones {len(finals)} of {all_finals}: no claim yet"
     runs = pd.DataFrame([row(path) for path in finals])
     one_digit = {f"{metric}{more}": 1 for metric in METRICS for more in ("", " ±")}
     lines = [said, means(runs).round(one_digit).to_string()]

@@ -14,15 +14,15 @@ from setclr.reports.records import spread
 
 Records = dict[str, dict[int, dict]]  # by name of the loss and by seed: what lies in data/results
 OWN = ("loss", "seed")  # fields in which recipes that are compared may differ
-SEARCHED = (*OWN, "lr")  # those of a search have a rate of their own, too
+MEASURES = {"kNN": "knn", "linear probe": "linear"}  # as panels call them, and as records do
 
 
-def read(folder: str | Path, prefix: str = "compare-conv4-", own: tuple[str, ...] = OWN) -> Records:
+def read(folder: str | Path, prefix: str = "compare-conv4-") -> Records:
     """The records FOLDER/PREFIX-NAME-seedS.json, as many as there are.
 
     Raises:
         FileNotFoundError: there is none.
-        ValueError: they differ in other fields than `own` and cannot be compared, or one is damaged.
+        ValueError: they differ in more than loss and seed and cannot be compared, or one is damaged.
     """
     found: Records = {}
     reference: dict = {}
@@ -31,7 +31,7 @@ def read(folder: str | Path, prefix: str = "compare-conv4-", own: tuple[str, ...
         record = read_record(path)
         alike = {**DEFAULTS, **record["recipe"], "trained for": record["epochs"]}
         alike |= {"images": record["images"], "pixels": record["pixels"]}
-        alike = {key: value for key, value in alike.items() if key not in own}
+        alike = {key: value for key, value in alike.items() if key not in OWN}
         reference = reference or alike
         other = [key for key in alike if alike[key] != reference.get(key)]
         if other:

@@ -14,11 +14,10 @@ from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.handles import Handle, Link, cell, dot
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part, cell_outlines, cells, frames, numbers, write
-from setclr.explore.trained.comparison import colour_of
+from setclr.explore.trained.comparison import MEASURES, colour_of
 from setclr.palette import BLACK, VERMILION
 
 Trials = Mapping[str, pd.DataFrame]  # of `reports.searches.tried`: by loss, a row for each run
-MEASURES = {"kNN": "knn", "linear probe": "linear"}
 
 
 def knob_curves(trials: Trials | None = None, **initial) -> Panel:

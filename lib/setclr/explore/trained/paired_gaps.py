@@ -14,11 +14,10 @@ from setclr.explore.kit.handles import Handle, Link, dot
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.parts import Part
 from setclr.explore.kit.seeds import seed_rows
-from setclr.explore.trained.comparison import colour_of
+from setclr.explore.trained.comparison import MEASURES, colour_of
 from setclr.palette import BLACK, GREEN, GREY, VERMILION
 from setclr.reports.comparing import pairs
 
-MEASURES = {"kNN": "knn", "linear probe": "linear"}
 LEVEL = 0.05
 
 

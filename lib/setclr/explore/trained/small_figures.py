@@ -13,11 +13,11 @@ from setclr.explore.kit.controls import options, slider
 from setclr.explore.kit.handles import Handle, Link, dot
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.seeds import seed_rows
+from setclr.explore.trained.comparison import MEASURES
 from setclr.palette import BLUE, GREEN, ORANGE
 
 Figures = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # by title: `reports.figures.frame` and `printed`
 Apart = dict[str, tuple[float, float]]  # by row: the mean difference, and p after Holm
-MEASURES = {"kNN": "knn", "linear probe": "linear"}
 LEVEL = 0.05
 
 
