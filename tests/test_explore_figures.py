@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from setclr import explore
+from setclr.explore.trained.comparison import MEASURES
 from setclr.explore.trained.small_figures import made_up, told_apart
 
 
@@ -36,6 +37,14 @@ def test_the_grip_is_dragged_from_row_to_row():
         assert moved["row"] == pytest.approx(row, abs=2.5), "the slider's step is 5"
         panel.controls["row"].value = row
         assert f"setting {name} has" in panel.alt
+    ends = [handle.place({**panel.values, "row": row})[1] for row in (0, 100)]
+    panel.controls["figure"].value = "table B"  # whose three rows fill the height of four
+    for row, name, height in ((0, "p", ends[0]), (50, "q", sum(ends) / 2), (100, "r", ends[1])):
+        panel.controls["row"].value = row
+        place = handle.place(panel.values)
+        assert f"table B in small: setting {name} has" in panel.alt
+        assert place[1] == pytest.approx(height, abs=2e-5), "places are given to five digits"
+        assert handle.values(panel.controls, place)["row"] == pytest.approx(row)
 
 
 def test_runs_that_diverged_and_rows_that_the_paper_does_not_print_are_left_out():
@@ -48,4 +57,16 @@ def test_runs_that_diverged_and_rows_that_the_paper_does_not_print_are_left_out(
     with pytest.raises(ValueError, match="figures must have records, got none of table A"):
         explore.small_figures({"table A": (frame[:0], printed)})
     curve = pd.DataFrame(columns=["knn", "linear"], dtype=float)  # of which nothing is printed
-    assert "setting s has" in explore.small_figures({"a curve": (frame, curve)}).alt
+    panel = explore.small_figures({"a curve": (frame, curve)})
+    assert "setting s has" in panel.alt and list(panel.controls["measure"].options) == [*MEASURES]
+
+
+def test_the_heads_outputs_are_offered_where_all_figures_have_them():
+    figures = {title: (frame.assign(**{"knn-projection": frame["knn"] - 9}), printed)
+               for title, (frame, printed) in made_up().items()}  # fmt: skip
+    panel = explore.small_figures(figures, figure="table B", row=0, measure="kNN in the head's outputs")
+    frame, _ = made_up()["table B"]
+    mean = frame.loc[frame["row"] == "setting p", "knn"].mean() - 9
+    assert f"setting p has {mean:.1f} % by kNN in the head's outputs" in panel.alt
+    figures["table A"] = made_up()["table A"]
+    assert len(explore.small_figures(figures).controls["measure"].options) == 2

@@ -11,14 +11,14 @@ from setclr.palette import BLACK
 
 
 def seed_rows(axis: Axes, colours: Sequence[str]) -> Part:
-    """As many rows as colours, the first on top; `move` takes for each row the numbers of its seeds. A single
-    one has no mean."""
+    """As many rows as colours, the first on top; `move` takes for each row the numbers of its seeds, and how
+    far the rows stand apart. A single number has no mean."""
     rows = [axis.plot([], [], "o", color=colour, markersize=5, alpha=0.8)[0] for colour in colours]
     means = [axis.plot([], [], color=BLACK, linewidth=3)[0] for _ in colours]
 
-    def move(found: Sequence[Any]) -> None:
-        for y, (row, mean) in enumerate(zip(rows, means)):
-            x = np.asarray(found[y] if y < len(found) else [], float)
+    def move(found: Sequence[Any], step: float = 1.0) -> None:
+        for place, (row, mean) in enumerate(zip(rows, means)):
+            x, y = np.asarray(found[place] if place < len(found) else [], float), place * step
             row.set_data(x, y + (np.linspace(-0.18, 0.18, len(x)) if len(x) > 1 else np.zeros(len(x))))
             mean.set_data([x.mean()] * 2 if len(x) > 1 else [], [y - 0.3, y + 0.3] if len(x) > 1 else [])
 

@@ -14,11 +14,13 @@ from setclr.explore.kit.handles import Handle, Link, dot
 from setclr.explore.kit.panel import Drawing, Panel
 from setclr.explore.kit.seeds import seed_rows
 from setclr.explore.trained.comparison import MEASURES
-from setclr.palette import BLUE, GREEN, ORANGE
+from setclr.palette import BLUE, GREEN, GREY, ORANGE
 
 Figures = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # by title: `reports.figures.frame` and `printed`
 Apart = dict[str, tuple[float, float]]  # by row: the mean difference, and p after Holm
 LEVEL = 0.05
+HEAD = {"kNN in the head's outputs": "knn-projection"}
+FARTHEST = 4.0  # rows apart, in heights of a row where there are most
 
 
 def small_figures(figures: Figures | None = None, **initial) -> Panel:
@@ -27,7 +29,7 @@ def small_figures(figures: Figures | None = None, **initial) -> Panel:
 
     Args:
         figures: by title, what `reports.figures.frame` and `reports.figures.printed` give; made-up ones by
-            default. The first has three rows or more.
+            default. The first has three rows or more. If all have it, kNN in the head's outputs is offered.
 
     Raises:
         ValueError: a figure has no records.
@@ -38,7 +40,7 @@ def small_figures(figures: Figures | None = None, **initial) -> Panel:
     controls = {
         "figure": options("figure", figures),
         "row": slider("compared with the row", 100, 0, 100, 5, {0: "top", 100: "bottom"}),
-        "measure": options("features measured by", MEASURES),
+        "measure": options("measured by", measures_of(figures)),
     }
     return Panel(partial(build, figures=figures), controls, (9, 4.4), initial, 4.0, 2)
 
@@ -55,6 +57,11 @@ def made_up() -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
     return found
 
 
+def measures_of(figures: Figures) -> dict[str, str]:
+    """The columns that all figures have, by their names for a reader."""
+    return MEASURES | (HEAD if all("knn-projection" in frame for frame, _ in figures.values()) else {})
+
+
 def rows_of(frame: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(frame["row"]))
 
@@ -62,6 +69,11 @@ def rows_of(frame: pd.DataFrame) -> list[str]:
 def seeds_of(frame: pd.DataFrame, row: str, column: str) -> pd.Series:
     """The accuracies of a row's runs that did not diverge, by seed."""
     return frame[frame["row"] == row].set_index("seed")[column].dropna()
+
+
+def theirs_of(printed: pd.DataFrame, row: str, column: str) -> pd.Series:
+    """What the paper prints of a row: one number or none."""
+    return printed.reindex(index=[row], columns=[column])[column].dropna()
 
 
 def told_apart(frame: pd.DataFrame, base: str, column: str) -> Apart:
@@ -76,58 +88,76 @@ def told_apart(frame: pd.DataFrame, base: str, column: str) -> Apart:
 
 
 def build(figure, compact: bool, figures: Figures) -> Drawing:
-    most = max(len(rows_of(frame)) for frame, _ in figures.values())
+    named = [rows_of(frame) for frame, _ in figures.values()]
+    most, longest = max(map(len, named)), max(sum(named, []), key=len)
     ours, theirs = (figure.subplots(), None) if compact else figure.subplots(1, 2, width_ratios=[1.6, 1])
-    parts = [Rows(ours, most, spans(figures, 0), BLUE, named=True)]
+    parts = [Rows(ours, most, spans(figures, 0), BLUE, longest)]
     ours.set_xlabel("here, %", fontsize=9)
     if theirs is not None:
-        parts.append(Rows(theirs, most, spans(figures, 1), ORANGE, named=False))
+        parts.append(Rows(theirs, most, spans(figures, 1), ORANGE))
         theirs.set_xlabel("in the paper, at its size, %", fontsize=9)
+    measures = measures_of(figures)
     grip = ours.plot([], [], "o", color=GREEN, markersize=10, fillstyle="none", markeredgewidth=2)[0]
     now: dict = {}
 
     def update(values: dict) -> str:
-        (frame, printed), column = figures[values["figure"]], MEASURES[values["measure"]]
+        (frame, printed), column = figures[values["figure"]], measures[values["measure"]]
         rows = rows_of(frame)
         base = chosen(values, rows)
         numbers = [seeds_of(frame, row, column).to_numpy() for row in rows]
         now.update(rows=rows, numbers=numbers, base=rows[base], apart=told_apart(frame, rows[base], column))
+        now["step"] = parts[0].step(rows)
         parts[0].show(rows, numbers, base)
         if theirs is not None:
-            parts[1].show(rows, [printed[column].reindex([row]).dropna() for row in rows], base)
-        grip.set_data([numbers[base].mean() if len(numbers[base]) else np.nan], [base])
+            parts[1].show(rows, [theirs_of(printed, row, column) for row in rows], base)
+        grip.set_data([numbers[base].mean() if len(numbers[base]) else np.nan], [base * now["step"]])
         return sentence(values, numbers[base], rows[base], now["apart"])
 
     def at(values: dict) -> tuple[float, float]:
-        frame, column = figures[values["figure"]][0], MEASURES[values["measure"]]
+        frame, column = figures[values["figure"]][0], measures[values["measure"]]
         rows = rows_of(frame)
         base = chosen(values, rows)
-        return float(np.nan_to_num(seeds_of(frame, rows[base], column).mean())), base
+        return float(np.nan_to_num(seeds_of(frame, rows[base], column).mean())), base * parts[0].step(rows)
 
-    handle = Handle(ours, ("row",), at, "y", lambda x, y: [100 * y / max(len(now["rows"]) - 1, 1)], "the row")
+    def back(x: float, y: float) -> list[float]:
+        return [100 * y / now["step"] / max(len(now["rows"]) - 1, 1)]
+
+    handle = Handle(ours, ("row",), at, "y", back, "the row")
     artists = [artist for part in parts for artist in part.artists]
     return Drawing([*artists, grip], update, {"row": handle}, lambda: links(ours, now))
 
 
 class Rows:
-    """Rows of dots in one of the two fields, `most` of them, with names or without, and a line through all at
-    the mean of one."""
+    """Rows of dots in one of the two fields, room for `most`, with a line through all at the mean of one.
+    Fewer rows stand farther apart. Names have room for the `longest`; without one there are none."""
 
-    def __init__(self, axis: Axes, most: int, span: tuple[float, float], colour: str, named: bool):
+    def __init__(self, axis: Axes, most: int, span: tuple[float, float], colour: str, longest: str = ""):
         room = 0.04 * (span[1] - span[0])
-        axis.set(xlim=(span[0] - room, span[1] + room), ylim=(most - 0.4, -0.7), yticks=[])
-        self.line = axis.plot([], [], color=GREEN, linewidth=1.5, linestyle="--")[0]
+        axis.set(xlim=(span[0] - room, span[1] + room), ylim=(most - 0.4, -0.7))
+        axis.set_yticks(
+            [0], [longest], color="none", fontsize=9
+        )  # the layout leaves as much room as it needs
+        axis.tick_params(axis="y", length=0)
+        self.most, self.line = most, axis.plot([], [], color=GREEN, linewidth=1.5, linestyle="--")[0]
         self.dots = seed_rows(axis, [colour] * most)
         word: dict = dict(ha="right", va="center", fontsize=9, transform=axis.get_yaxis_transform())
-        self.names = [axis.text(-0.02, y, "", **word) for y in range(most * named)]
-        self.artists = [self.line, *self.dots.artists, *self.names]
+        self.names = [axis.text(-0.02, 0, "", **word) for _ in range(most * bool(longest))]
+        middle: dict = dict(ha="center", va="center", color=GREY, transform=axis.transAxes)
+        self.nothing = axis.text(0.5, 0.5, "", **middle)
+        self.artists = [self.line, *self.dots.artists, *self.names, self.nothing]
+
+    def step(self, rows: list[str]) -> float:
+        """How far apart the rows stand."""
+        return min((self.most - 1) / max(len(rows) - 1, 1), FARTHEST)
 
     def show(self, rows: list[str], numbers: list, base: int) -> None:
-        self.dots.move(numbers)
+        step = self.step(rows)
+        self.dots.move(numbers, step)
         mean = [np.mean(numbers[base])] * 2 if len(numbers[base]) else []
-        self.line.set_data(mean, [-0.5, len(rows) - 0.5][: len(mean)])
+        self.line.set_data(mean, [-0.5, (len(rows) - 1) * step + 0.5][: len(mean)])
+        self.nothing.set_text("" if any(map(len, numbers)) else "no numbers are printed")
         for y, name in enumerate(self.names):
-            name.set_text(rows[y] if y < len(rows) else "")
+            name.set(text=rows[y] if y < len(rows) else "", y=y * step)
 
 
 def chosen(values: dict, rows: list[str]) -> int:
@@ -137,9 +167,8 @@ def chosen(values: dict, rows: list[str]) -> int:
 
 def spans(figures: Figures, which: int) -> tuple[float, float]:
     """The least and the largest number of all figures, of ours (0) or of the papers (1)."""
-    tables = [
-        both[which].reindex(columns=list(MEASURES.values())).to_numpy(float) for both in figures.values()
-    ]
+    columns = list(measures_of(figures).values())
+    tables = [both[which].reindex(columns=columns).to_numpy(float) for both in figures.values()]
     numbers = np.concatenate([table.ravel() for table in tables])
     numbers = numbers[~np.isnan(numbers)]
     return (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 100.0)
@@ -164,5 +193,5 @@ def links(axis: Axes, now: dict) -> list[Link]:
             if row in now["apart"]:
                 gap, p = now["apart"][row]
                 said += f", {gap:+.1f} from {now['base']}, p after Holm {p:.2g}"
-            found.append(Link([dot(axis, (numbers.mean(), y))], text=said))
+            found.append(Link([dot(axis, (numbers.mean(), y * now["step"]))], text=said))
     return found
