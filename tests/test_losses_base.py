@@ -42,6 +42,7 @@ TWO_VIEWS = [
 MANY_VIEWS = [
     Triplet(),
     Triplet(None, "all", 3, "cosine"),
+    Triplet(0.8, "all", 3, "cosine", stop_gradient=True),
     NTLogistic(0.2),
     InfoNCE(0.3),
     InfoNCE(0.3, clamped=True),

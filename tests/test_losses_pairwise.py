@@ -67,7 +67,7 @@ def test_equals_pytorch_metric_learning_for_two_views(N, temperature):
     torch.testing.assert_close(InfoNCE(temperature)(z), expected)
 
 
-@pytest.mark.parametrize("loss", [InfoNCE, HardNegatives])
+@pytest.mark.parametrize("loss", [InfoNCE, HardNegatives, Triplet])
 def test_stopped_candidates_are_keys(loss):
     """GroCo's table 9a: only the anchor learns."""
     z = torch.randn(2, 6, 5, dtype=torch.float64, requires_grad=True)

@@ -329,9 +329,10 @@ def test_ours_stand_beside_the_published_only_where_the_protocol_is_the_same(tmp
     record_of(folder, "right", RECIPES[name], 60.0, protocol="groco")
     assert shown() == "linear 60.0, knn10 30.0, knn20 31.0 (50 images)"
     kept, _ = read_records(folder)
-    assert ours(RECIPES[name], kept.values()).startswith("linear 1.0,"), (
+    assert ours(RECIPES[name], kept.values()) == "linear 1.0 (50 images)", (
         "records without the field are our own's"
     )
+    assert ours(RECIPES[name], kept.values(), "groco") == "linear 60.0 (50 images)", "of no published column"
 
 
 def test_the_table_of_records_tells_protocols_apart(tmp_path):

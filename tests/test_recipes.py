@@ -173,6 +173,13 @@ def test_numbers_stand_where_the_papers_print_them(name, numbers):
         ),
         ("groco-table9a-infonce+stop-gradient", dict(loss="InfoNCE(temperature=0.1, stop_gradient=True)")),
         (
+            "groco-table7-triplet-margin-infinite",
+            dict(
+                loss="Triplet(margin=None, positives='all', negatives=10, distance='cosine', "
+                "stop_gradient=True)"
+            ),
+        ),
+        (
             "mmcl-table2-imagenet100-mmcl",
             dict(batch=128, epochs=200, warmup=20, optimiser="lars", lr=1.2)
             | dict(loss="MMCL(bandwidth=5.0, C=float('inf'), solver='steps', pool='view')"),

@@ -200,6 +200,7 @@ class Triplet(SetLoss):
             1, GroCo's table 7 takes 10.
         distance: "euclidean", ‖x − y‖ of unit vectors, gradient 0 at 0; "cosine", 1 − s, as in GroCo.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
+        stop_gradient: only the anchor gets a gradient; the candidates are constants, as in GroCo's runs.
 
     Raises ValueError: in `forward`, positive_views > U.
     Cost: O(M² E) time and O(M²) memory, M = V·N; only the chosen pairs get a gradient. With labels and all
@@ -215,6 +216,7 @@ class Triplet(SetLoss):
         negatives: int = 1,
         distance: str = "euclidean",
         positive_views: int | None = None,
+        stop_gradient: bool = False,
     ) -> None:
         super().__init__()
         hint = "None leaves the hinge out, the papers use 0.5 to 1.6"
@@ -223,8 +225,11 @@ class Triplet(SetLoss):
         self.negatives = integer("negatives", negatives, least=1, hint="the papers use 1 and 10")
         self.distance = choice("distance", distance, ("euclidean", "cosine"))
         self.positive_views = check_positive_views(positive_views)
+        self.stop_gradient = boolean("stop_gradient", stop_gradient)
 
     def values(self, points: Points) -> Tensor:
+        if self.stop_gradient:
+            points = points._replace(candidates=points.candidates.detach())
         with torch.no_grad():
             c = contrast(points, positive_views=self.positive_views)
             column, share = self.hardest(c)

@@ -107,9 +107,11 @@ def spread(values: list[float]) -> str:
     return f"{x.mean():.1f}" + (f" ± {x.std():.1f}" if x.nunique() > 1 else "")
 
 
-def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published: Collection[str] = ()) -> str:
+def ours(
+    recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published: Collection[str] | None = None
+) -> str:
     """Mean ± spread of the records of this recipe by this protocol with any seed and any folder of data, or
-    "-": of the columns that were `published`, or of all where none of those was measured.
+    "-": of the columns that were `published`, None: linear and kNN; of all where none of those was measured.
 
     Where records differ in the number of images, those on most count; then those on the original pixels.
     """
@@ -125,7 +127,7 @@ def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published:
     images, _, pixels = max(groups)
     runs = groups[max(groups)]
     columns = [name for name in ("linear", *runs[0]) if all(name in run for run in runs)]
-    columns = [name for name in columns if name in published] or columns
+    columns = [name for name in columns if name in (published or ("linear", "knn"))] or columns
     shown = ", ".join(f"{name} {spread([run[name] for run in runs])}" for name in dict.fromkeys(columns))
     return f"{shown} ({images} images" + ("" if pixels == "original" else f", {pixels}") + ")"
 
