@@ -55,14 +55,14 @@ QUESTIONS = {
         "about eleven days",
     ),
     "5": Question(
-        "The same question on smaller pictures. GroCo learns from patches of 32 pixels for 80 epochs, with "
-        "two full views, or with six small crops of 14 pixels beside them. Whose neighbours name more "
-        "patches right?",
+        "Nearly the same question, on smaller pictures, and now both train for as many epochs, 80. GroCo "
+        "learns from patches of 32 pixels, with two full views or with six small crops of 14 pixels beside "
+        "them. Whose neighbours name more patches right?",
         {
             "with small crops": "So it was above, and in the paper. Here it is the other way round, for "
             "every seed.",
             "two full views": "Yes, for every seed, although the others saw six more views of every patch.",
-            "about equally": "The gap is several times as wide as the seeds are apart.",
+            "about equally": "The gap is ten times as wide as the seeds are apart.",
         },
         "two full views",
     ),
