@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,10 @@ from setclr.reports.reading import Record, read_records
 from setclr.training.run import Run
 
 SHOWN = (("raw pixels", "knn"), ("untrained", "knn"), ("trained", "knn"), ("trained", "linear"))
+COLUMNS = (
+    "record", "data, images, pixels", "loss", "encoder, epochs, precision", "raw pixels", "untrained",
+    "**kNN**", "**linear**", "seeds", "training",
+)  # fmt: skip
 
 
 def describe_machine(encoder: nn.Module) -> dict:
@@ -58,42 +63,49 @@ def record(
 
 
 def summary(folder: Path) -> str:
-    """The records of a folder as a Markdown table; seeds of one recipe share a line, as mean ± spread.
-    Runs that diverged are left out; so are damaged records, and lines below the table say so.
+    """The records of a folder as a Markdown table; seeds of one recipe share a line, as mean ± spread. The
+    first column is the name of their files, without the seed. Runs that diverged are left out; so are damaged
+    records, and lines below the table say so.
 
     Raises FileNotFoundError where the folder holds no records.
     """
-    groups: dict[tuple, list[Record]] = {}
+    groups: dict[tuple, dict[Path, Record]] = {}
     records, damaged = read_records(folder)
-    for kept in records.values():
+    for path, kept in records.items():
         if "diverged" in kept:
             continue
         recipe = tuple((k, v) for k, v in kept["recipe"].items() if k != "seed")
         key = (recipe, kept["precision"], tuple(kept["images"].items()), kept["pixels"],
                kept["machine"]["device"], kept["protocol"])  # fmt: skip
-        groups.setdefault(key, []).append(kept)
+        groups.setdefault(key, {})[path] = kept
     if not groups and not damaged:
         raise FileNotFoundError(f"{folder}: no records there; setclr evaluate RUN --record FILE makes one")
-    columns = ["data, images, pixels", "loss", "encoder, epochs, precision", "raw pixels", "untrained"]
-    columns += ["**kNN**", "**linear**", "seeds", "training"]
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for (fields, used, images, source, device, protocol), runs in groups.items():
-        said = dict(fields)
-        name = "/".join(said["data"].removeprefix("folder:").split("/")[-2:])
-        cells = [f"{name}, {dict(images)['train']}, {source}", said["loss"]]
-        own = protocol == OWN
-        cells.append(f"{said['encoder']}, {runs[0]['epochs']}, {used}" + ("" if own else f", by {protocol}"))
-        for row, kind in SHOWN:
-            column = column_of(runs[0]["accuracy_percent"].get(row, {}), kind)
-            measured = [run["accuracy_percent"].get(row, {}) for run in runs]
-            values = [one[column] for one in measured if column in one]
-            cells.append(spread(values) if values else "-")
-        cells.append(", ".join(str(run["recipe"]["seed"]) for run in runs))
-        # The papers' rows train for hours beside other work, and their seconds are no speeds.
-        seconds = f"up to {max(run['training_seconds'] for run in runs):.0f} s, " if own else ""
-        cells.append(f"{seconds}{device}")
-        lines.append("| " + " | ".join(cells) + " |")
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    lines += [f"| {' | '.join(cells_of(found))} |" for found in groups.values()]
     return "\n".join(lines + [f"\nLeft out: {said}" for said in damaged])
+
+
+def cells_of(found: dict[Path, Record]) -> list[str]:
+    """The line of records that differ in their seed alone."""
+    runs, names = list(found.values()), [re.sub(r"-seed\d+$", "", path.stem) for path in found]
+    first, said = runs[0], runs[0]["recipe"]
+    data = "/".join(said["data"].removeprefix("folder:").split("/")[-2:])
+    cells = [", ".join(dict.fromkeys(names)), f"{data}, {first['images']['train']}, {first['pixels']}"]
+    own = first["protocol"] == OWN
+    by = "" if own else f", by {first['protocol']}"
+    cells += [said["loss"], f"{said['encoder']}, {first['epochs']}, {first['precision']}{by}"]
+    for row, kind in SHOWN:
+        column = column_of(first["accuracy_percent"].get(row, {}), kind)
+        measured = [run["accuracy_percent"].get(row, {}) for run in runs]
+        values = [one[column] for one in measured if column in one]
+        cells.append(spread(values) if values else "-")
+    # The papers' rows train for hours beside other work, and their seconds are no speeds.
+    seconds = f"up to {max(run['training_seconds'] for run in runs):.0f} s, " if own else ""
+    return [
+        *cells,
+        ", ".join(str(run["recipe"]["seed"]) for run in runs),
+        seconds + first["machine"]["device"],
+    ]
 
 
 def column_of(measured: dict[str, float], kind: str) -> str | None:
