@@ -4,9 +4,12 @@ import json
 from dataclasses import asdict, replace
 
 import coverage_page
+import nbformat
 import pandas as pd
 import pytest
 from conftest import a_record
+from notebook_tools import FOLDER
+from scipy import stats
 
 from setclr import losses
 from setclr.cli import main
@@ -15,6 +18,7 @@ from setclr.recipes import PUBLISHED, RECIPES
 from setclr.recipes.figures import EPOCHS, FIGURES, SMALL_RECIPES
 from setclr.reports.figures import frame, printed
 
+RESULTS = coverage_page.RESULTS
 ROWS = {  # as many as the paper has; of curves as many points as are taken here
     "qare-figure2": 16, "mmcl-figure3a": 6, "mmcl-figure3c": 12, "groco-table7": 4, "groco-table8c": 3,
     "groco-table8d": 2, "groco-table9a": 6, "groco-table9b": 2, "groco-table9c": 8, "groco-table9d": 3,
@@ -120,6 +124,65 @@ def test_the_frame_has_a_line_for_every_record_of_todays_recipes(tmp_path):
     pd.testing.assert_frame_equal(table, expected)
     with pytest.raises(ValueError, match="figure must be one of .*groco-table9f"):
         frame("groco-table9z", tmp_path)
+
+
+def measured(figure, column):
+    """(seeds, rows)"""
+    return frame(figure, RESULTS).pivot(index="seed", columns="row", values=column)
+
+
+def gap(figure, row, base, column, others=0, larger=0):
+    """The mean difference of two rows, its t, and Student's p, times the questions that Holm's test has left:
+    of `others` beside this one, less those with a smaller p."""
+    runs = measured(figure, column)
+    t = stats.ttest_rel(runs[row], runs[base])
+    return (runs[row] - runs[base]).mean(), abs(t.statistic), (1 + others - larger) * t.pvalue
+
+
+def test_what_the_pages_say_of_these_runs_is_recorded():
+    page, careful11, careful13 = (
+        " ".join(" ".join(cell.source for cell in nbformat.read(FOLDER / name, 4).cells).split())
+        for name in (
+            "12_pretrain_imagenet.ipynb",
+            "careful/11_pretrain_cifar.ipynb",
+            "careful/13_what_was_learned.ipynb",
+        )
+    )
+    crops = {column: gap("groco-table9b", "2x32+6x14", "2x32", column) for column in ("knn", "linear")}
+    assert f"*cost* {-crops['knn'][0]:.1f} and {-crops['linear'][0]:.1f}" in page
+    assert f"p is {2 * crops['knn'][2]:.4f} and {crops['linear'][2]:.4f}" in page, "Holm's test of two"
+    theirs = printed("groco-table9b").diff().iloc[1]
+    assert f"bring {theirs['knn']:.1f} points by twenty" in page and f"and {theirs['linear']:.1f} by" in page
+    batch = gap("groco-table8c", "batch128", "batch32", "knn", others=1)
+    assert f"128 patches are {batch[0]:.0f} points better than 32" in page and batch[2] <= 0.05
+    ring = "groco-groco-views-10ep"
+    twice = gap("groco-table9c", "groco-groco-views-20ep", ring, "knn", others=6)
+    longer = gap("groco-table9c", "groco-groco-views-40ep", ring, "knn", others=6, larger=1)
+    assert f"bring {longer[0]:.0f} points by neighbours" in page and f"p is {longer[2]:.3f}" in page
+    assert f"bring {twice[0]:.1f} points" in page and f"(p = {twice[2]:.3f})" in page
+
+    stopped = {loss: f"{loss}+top10+stop-gradient" for loss in ("infonce", "groco")}
+    found = {
+        (loss, column): gap("groco-table9a", stop, f"{loss}+top10", column, others=4, larger=1)
+        for loss, stop in stopped.items() for column in ("knn", "linear")
+    }  # fmt: skip
+    lost = {key: f"{difference:.0f}" for key, (difference, _, _) in found.items()}
+    words = f"falls by {lost['infonce', 'knn']} points, by the linear probe by {lost['infonce', 'linear']},"
+    assert words in careful11
+    assert f"falls by {lost['groco', 'knn']} and {lost['groco', 'linear']} points" in careful11
+    assert f"with {found['groco', 'knn'][1]:.1f} and {found['groco', 'linear'][1]:.1f}." in careful11
+    assert f"instead of {found['groco', 'knn'][2]:.3f}" in careful11
+    ends = measured("groco-table9a", "knn").mean()
+    failed, learnt = ends[["groco+top10", "infonce+top10"]], ends[list(stopped.values())[::-1]]
+    assert "they end at {:.0f} and {:.0f} %".format(*failed) in careful11
+    assert "they reach {:.0f} and {:.0f}.".format(*learnt) in careful11
+
+    narrow = [gap("groco-table9d", "dimension64", "dimension4", column)[0] for column in ("knn", "linear")]
+    assert "costs {:.0f} and {:.0f} points".format(*narrow) in careful13
+    middle = gap("groco-table9d", "dimension64", "dimension16", "knn")
+    assert f"costs {middle[0]:.1f} by kNN, which the test just keeps (p = {middle[2]:.3f})" in careful13
+    same = gap("groco-table8d", "regular", "false-negatives", "knn")
+    assert f"cost {same[0]:.1f} points by kNN (p = {same[2]:.3f})" in careful13
 
 
 def test_the_coverage_page_says_run_small_once_there_are_records(tmp_path, monkeypatch):

@@ -34,7 +34,7 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
     cells = []
     for name in words if exact else options.named(words):
         row = PUBLISHED.get(name)
-        measured = ours(RECIPES[name], records.values(), protocol_of(name), row.numbers if row else None)
+        measured = ours(RECIPES[name], records.values(), protocol_of(name), row.numbers if row else ())
         where = f"{row.paper}, {row.where}" if row else ""
         cells.append((name, str(row) if row else "", where, f"ours: {measured}"))
     widths = [max(map(len, column)) for column in zip(*cells)]

@@ -119,11 +119,9 @@ def spread(values: list[float]) -> str:
     return f"{x.mean():.1f}" + (f" ± {x.std():.1f}" if x.nunique() > 1 else "")
 
 
-def ours(
-    recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published: Collection[str] | None = None
-) -> str:
+def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published: Collection[str] = ()) -> str:
     """Mean ± spread of the records of this recipe by this protocol with any seed and any folder of data, or
-    "-": of the columns that were `published`, None: linear and kNN; of all where none of those was measured.
+    "-": of the columns that were `published`, or else of linear and kNN, or of all where neither is there.
 
     Where records differ in the number of images, those on most count; then those on the original pixels.
     """

@@ -105,8 +105,8 @@ def build(figure, compact: bool, figures: Figures) -> Drawing:
         rows = rows_of(frame)
         base = chosen(values, rows)
         numbers = [seeds_of(frame, row, column).to_numpy() for row in rows]
-        now.update(rows=rows, numbers=numbers, base=rows[base], apart=told_apart(frame, rows[base], column))
-        now["step"] = parts[0].step(rows)
+        now.update(rows=rows, numbers=numbers, base=rows[base], step=parts[0].step(rows))
+        now["apart"] = told_apart(frame, rows[base], column)
         parts[0].show(rows, numbers, base)
         if theirs is not None:
             parts[1].show(rows, [theirs_of(printed, row, column) for row in rows], base)
@@ -134,9 +134,8 @@ class Rows:
     def __init__(self, axis: Axes, most: int, span: tuple[float, float], colour: str, longest: str = ""):
         room = 0.04 * (span[1] - span[0])
         axis.set(xlim=(span[0] - room, span[1] + room), ylim=(most - 0.4, -0.7))
-        axis.set_yticks(
-            [0], [longest], color="none", fontsize=9
-        )  # the layout leaves as much room as it needs
+        # One tick that is not seen: the layout leaves as much room as it needs.
+        axis.set_yticks([0], [longest], color="none", fontsize=9)
         axis.tick_params(axis="y", length=0)
         self.most, self.line = most, axis.plot([], [], color=GREEN, linewidth=1.5, linestyle="--")[0]
         self.dots = seed_rows(axis, [colour] * most)
@@ -155,7 +154,7 @@ class Rows:
         self.dots.move(numbers, step)
         mean = [np.mean(numbers[base])] * 2 if len(numbers[base]) else []
         self.line.set_data(mean, [-0.5, (len(rows) - 1) * step + 0.5][: len(mean)])
-        self.nothing.set_text("" if any(map(len, numbers)) else "no numbers are printed")
+        self.nothing.set_text("" if self.names or any(map(len, numbers)) else "no numbers are printed")
         for y, name in enumerate(self.names):
             name.set(text=rows[y] if y < len(rows) else "", y=y * step)
 
