@@ -164,6 +164,10 @@ def test_what_comes_before_the_first_panel_moves_is_light(opened, site):
         assert 0 < sum(ours.values()) < OURS, f"{name}: {json.dumps(ours, indent=1)}"
 
 
+# The theme sets light or dark when the page has loaded, and its buttons fade from one to the other.
+AT_REST = "document.getAnimations().every((one) => one.playState !== 'running')"
+
+
 def test_no_page_shuts_anybody_out(opened, site, work):
     """axe-core finds nothing serious, in the light and in the dark."""
     axe = (builder.from_npm("axe-core@4.14.1", work / "npm") / "axe.min.js").read_text()
@@ -172,6 +176,7 @@ def test_no_page_shuts_anybody_out(opened, site, work):
         for scheme in ("light", "dark"):
             page = opened(name, scheme)
             open_questions(page)
+            page.wait_for_function(AT_REST)
             page.evaluate(axe)
             found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
             serious = [one for one in found if one["impact"] in ("serious", "critical")]
