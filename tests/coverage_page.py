@@ -14,7 +14,7 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import NamedTuple
 
@@ -22,6 +22,8 @@ import nbformat
 import yaml
 from notebook_tools import FOLDER, HERE, name_of, notebooks
 
+from setclr.graphs import PRINTED
+from setclr.graphs.recording import read_graph_record
 from setclr.recipes import PUBLISHED, RECIPES
 from setclr.recipes.figures import FIGURES
 
@@ -108,12 +110,16 @@ def from_tags() -> list[Shown]:
     return found
 
 
+def rows_of_tables(names: Iterable[str]) -> Counter[tuple[str, str]]:
+    """How many of these rows each table has, by paper and item."""
+    tables = [(name.split("-")[0], PUBLISHED[name].table) for name in names]
+    return Counter((paper, f"table{table}") for paper, table in tables if table != "text")
+
+
 def from_recipes() -> list[Shown]:
     """The tables that recipes are rows of."""
     found = []
-    tables = ((name.split("-")[0], row.table) for name, row in PUBLISHED.items() if row.table != "text")
-    rows = Counter((paper, f"table{table}") for paper, table in tables)
-    for (paper, table), count in rows.items():
+    for (paper, table), count in rows_of_tables(PUBLISHED).items():
         words = f"{count} recipe{'s' * (count > 1)}: `{paper}-{table}-…`"
         target = f"../lib/setclr/recipes/published/{paper}.py"
         found.append(Shown(paper, listed(paper, table), words, target, "settings"))
@@ -127,12 +133,16 @@ def from_recipes() -> list[Shown]:
 def from_records() -> list[Shown]:
     """The tables of which rows were trained here, as long as the paper trained them or in small."""
     names = {path.stem.rpartition("-seed")[0] for path in RESULTS.glob("*-seed*.json")}
-    trained = [name for name in sorted(names & PUBLISHED.keys()) if PUBLISHED[name].table != "text"]
-    for name in trained:
+    trained = rows_of_tables(sorted(names & PUBLISHED.keys()))
+    for name in names & PUBLISHED.keys():
         for path in RESULTS.glob(f"{name}-seed*.json"):
             assert json.loads(path.read_text())["recipe"]["epochs"] == RECIPES[name].epochs, path.name
-    rows = Counter((name.split("-")[0], f"table{PUBLISHED[name].table}") for name in trained)
-    found = [(*table, f"{count} row{'s' * (count > 1)}", "full") for table, count in rows.items()]
+    rows = rows_of_tables(PUBLISHED)
+    found = [(*table, f"{count} of {rows[table]} rows", "full") for table, count in trained.items()]
+    of_graphs = [path for path in RESULTS.glob("graphs/*.json") if path.stem in PRINTED]
+    for path in of_graphs:
+        assert read_graph_record(path)["epochs"] == PRINTED[path.stem][0].epochs, path.name
+    found.append(("mmcl", "table4", f"{len(of_graphs)} of {len(PRINTED)} rows", "full"))
     for figure, (_, called, _) in FIGURES.items():
         if count := sum(name in names for name in called.values()):
             found.append((*figure.split("-"), f"{count} of {len(called)} rows", "small"))

@@ -47,7 +47,7 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
 
 
 def describe(name: str) -> None:
-    """All fields that are not the defaults, all published numbers and the notes."""
+    """All fields that are not the defaults, how it is measured, all published numbers and the notes."""
     from setclr.evaluation.protocols import protocol_of
     from setclr.recipes import PUBLISHED, RECIPES
     from setclr.recipes.figures import FIGURES
@@ -57,8 +57,8 @@ def describe(name: str) -> None:
         if value != part.default:
             text = f'"{value}"' if "'" in str(value) else shlex.quote(str(value))
             print(f"  --{part.name.replace('_', '-')}" + ("" if value is True else f" {text}"))
+    print("  protocol:", protocol_of(name))
     if name in PUBLISHED:
-        print("  protocol:", protocol_of(name))
         print("  published:", ", ".join(f"{key} {x}" for key, x in PUBLISHED[name].numbers.items()) or "-")
         print("  note:", PUBLISHED[name].note)
     for title, figure in FIGURES.items():

@@ -120,8 +120,9 @@ def spread(values: list[float]) -> str:
 
 
 def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published: Collection[str] = ()) -> str:
-    """Mean ± spread of the records of this recipe by this protocol with any seed and any folder of data, or
-    "-": of the columns that were `published`, or else of linear and kNN, or of all where neither is there.
+    """Mean ± spread of the records of this recipe by this protocol with any seed and any folder of data: of
+    the columns that were `published`; where none were, of linear and kNN, or of all if neither is there. "-"
+    where there is no such record or column.
 
     Where records differ in the number of images, those on most count; then those on the original pixels.
     """
@@ -137,7 +138,10 @@ def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published:
     images, _, pixels = max(groups)
     runs = groups[max(groups)]
     columns = [name for name in ("linear", *runs[0]) if all(name in run for run in runs)]
-    columns = [name for name in columns if name in (published or ("linear", "knn"))] or columns
+    named = [name for name in columns if name in (published or ("linear", "knn"))]
+    columns = named if published else named or columns
+    if not columns:
+        return "-"
     shown = ", ".join(f"{name} {spread([run[name] for run in runs])}" for name in dict.fromkeys(columns))
     return f"{shown} ({images} images" + ("" if pixels == "original" else f", {pixels}") + ")"
 

@@ -1,0 +1,80 @@
+"""DeepCluster with what QARe's own program does to its images, trained beside the recipe, which does not.
+
+    python tests/deepcluster_program.py data/unpacked/cifar10 50 data/results/deepcluster/program
+
+The program crops and flips an image, normalises its colours and makes bytes of them, which wraps most of them
+around (a negative number comes out bright); then it crops and flips once more. Its clusters are those of
+images that were cropped and flipped once. This trains the row's recipe so, on that folder of images and for
+that many epochs, with three seeds, and records it as `setclr campaign` does; a run with a record is skipped.
+"""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from setclr import data, views
+from setclr.models import NORMALISED
+from setclr.recipes import RECIPES, Recipe
+from setclr.reports import campaign
+from setclr.training.building import trainer_of
+from setclr.training.devices import choose_device
+from setclr.training.run import Run, new_run
+from setclr.training.seeding import seeded
+from setclr.training.trainer import Trainer
+
+ROW = "qare-table2-conv4-cifar10-deepcluster"
+SEEDS = (0, 1, 2)
+
+
+def wrapped(x: Tensor) -> Tensor:
+    """Images (N, 3, H, W) in [0, 1] as bytes, after CIFAR-10's colours were normalised: `to_pil_image` of it
+    multiplies by 255, cuts off the fraction and keeps the last eight bits."""
+    mean, deviation = (torch.tensor(values).view(3, 1, 1) for values in NORMALISED["cifar10"])
+    return ((x - mean) / deviation * 255).int().remainder(256).to(torch.uint8)
+
+
+def cropped(x: Tensor, some: tuple[views.View, ...], *key: int) -> Tensor:
+    """Images (N, 3, H, W) uint8, cropped and flipped once more, in [0, 1]."""
+    return views.augment(x, some, seeded(*key))[0]
+
+
+class AsProgram(Trainer):
+    """The trainer with the program's images."""
+
+    def epoch(self) -> Iterator[None]:
+        epoch, whole = self.step // self.steps, self.images.images
+        parts = enumerate(whole.split(500))
+        once = [cropped(part, self.views, self.batches.seed, epoch, 0, i) for i, part in parts]
+        self.targets.images = replace(self.images, images=(255 * torch.cat(once)).round().to(torch.uint8))
+        yield from super().epoch()
+
+    def _next_views(self) -> list[Tensor]:
+        (once,) = super()._next_views()
+        key = (self.batches.seed, self.step, 0, 0, 0)
+        return [cropped(wrapped(once.squeeze(0)), self.views, *key).unsqueeze(0)]
+
+
+def train(recipe: Recipe, out: Path, root: Path, device: str | None, compiled: bool, **_: Any) -> Run:
+    """`pretrain` in one go."""
+    images, run = data.load(recipe.data, root), new_run(recipe, channels=3)
+    trainer = trainer_of(recipe, run.encoder, run.head, images, choose_device(device), compiled=compiled)
+    trainer.__class__, trainer.rows, trainer.about = AsProgram, run.rows, run.about()
+    trainer.fit(out, resume=False)
+    run.precision, run.compiled = trainer.precision.name, trainer.compiled
+    run.encoder.eval(), run.head.eval()
+    return run
+
+
+if __name__ == "__main__":
+    folder, epochs, results = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+    recipe = replace(RECIPES[ROW], data=f"folder:{folder}", epochs=epochs)
+    command = shlex.join(["python", "tests/deepcluster_program.py", *sys.argv[1:]])
+    told: dict[str, Any] = {"pixels": "JPEG q75", "command": command, "train": train, "compiled": True}
+    for line in campaign({ROW: recipe}, SEEDS, Path("data/runs/deepcluster-program"), results, **told):
+        print(line, flush=True)
