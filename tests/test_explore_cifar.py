@@ -81,6 +81,21 @@ def test_records_of_other_rates_are_refused(folder):
         read(folder.folder)
 
 
+def test_the_precision_that_counts_is_the_one_that_was_used(folder):
+    """A campaign gives later seeds the precision that the machine chose for the first."""
+
+    def keep(seed: int, asked: str, used: str) -> None:
+        kept = record("groco", seed, precision=asked) | {"precision": used}
+        (folder.folder / f"compare-conv4-groco-seed{seed}.json").write_text(json.dumps(kept))
+
+    keep(0, "auto", "float32")
+    keep(1, "float32", "float32")
+    assert sorted(read(folder.folder)["groco"]) == [0, 1]
+    keep(1, "auto", "bf16")
+    with pytest.raises(ValueError, match="differs .* in precision"):
+        read(folder.folder)
+
+
 @pytest.mark.parametrize("field, value", [("data", "cifar100"), ("images", 10000)])
 def test_records_that_cannot_be_compared_are_refused(folder, tmp_path, field, value):
     folder("groco", 0, **{field: value})

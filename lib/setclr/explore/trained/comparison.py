@@ -30,7 +30,7 @@ def read(folder: str | Path, prefix: str = "compare-conv4-") -> Records:
         name, _, seed = path.stem.removeprefix(prefix).rpartition("-seed")
         record = read_record(path)
         alike = {**DEFAULTS, **record["recipe"], "trained for": record["epochs"]}
-        alike |= {"images": record["images"], "pixels": record["pixels"]}
+        alike |= {key: record[key] for key in ("images", "pixels", "precision")}  # precision: what was used
         alike = {key: value for key, value in alike.items() if key not in OWN}
         reference = reference or alike
         other = [key for key in alike if alike[key] != reference.get(key)]
