@@ -13,18 +13,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from setclr import data, views
+from setclr import views
 from setclr.models import NORMALISED
-from setclr.recipes import RECIPES, Recipe
+from setclr.recipes import RECIPES
 from setclr.reports import campaign
-from setclr.training.building import trainer_of
-from setclr.training.devices import choose_device
-from setclr.training.run import Run, new_run
+from setclr.training import building
 from setclr.training.seeding import seeded
 from setclr.training.trainer import Trainer
 
@@ -60,21 +57,11 @@ class AsProgram(Trainer):
         return [cropped(wrapped(once.squeeze(0)), self.views, *key).unsqueeze(0)]
 
 
-def train(recipe: Recipe, out: Path, root: Path, device: str | None, compiled: bool, **_: Any) -> Run:
-    """`pretrain` in one go."""
-    images, run = data.load(recipe.data, root), new_run(recipe, channels=3)
-    trainer = trainer_of(recipe, run.encoder, run.head, images, choose_device(device), compiled=compiled)
-    trainer.__class__, trainer.rows, trainer.about = AsProgram, run.rows, run.about()
-    trainer.fit(out, resume=False)
-    run.precision, run.compiled = trainer.precision.name, trainer.compiled
-    run.encoder.eval(), run.head.eval()
-    return run
-
-
 if __name__ == "__main__":
     folder, epochs, results = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     recipe = replace(RECIPES[ROW], data=f"folder:{folder}", epochs=epochs)
     command = shlex.join(["python", "tests/deepcluster_program.py", *sys.argv[1:]])
-    told: dict[str, Any] = {"pixels": "JPEG q75", "command": command, "train": train, "compiled": True}
+    building.Trainer = AsProgram  # what a recipe is trained by
+    told = {"pixels": "JPEG q75", "command": command, "compiled": True}
     for line in campaign({ROW: recipe}, SEEDS, Path("data/runs/deepcluster-program"), results, **told):
         print(line, flush=True)

@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 import yaml
 from packaging.requirements import Requirement
@@ -16,6 +17,7 @@ from scipy import stats
 
 import setclr
 from setclr.cli.reading import command
+from setclr.evaluation.statistics import paired
 from setclr.graphs import PRINTED
 from setclr.graphs.recording import read_graph_record
 from setclr.losses import capabilities
@@ -230,6 +232,26 @@ def test_the_reproduced_rows_are_the_recorded_ones():
     low, high = stats.t.interval(0.95, len(gain) - 1, gain.mean(), stats.sem(gain))
     said = f"{gain.mean():.1f} in the mean (95 %: {low:.1f} to {high:.1f})".replace("-", "−")
     assert said in page and said in told
+
+
+def trained_as(folder: str, metric: str) -> list[float]:
+    """A measure of all records of a folder of data/results, seed by seed."""
+    paths = sorted((ROOT / "data/results" / folder).glob("*-seed*.json"))
+    assert [path.stem[-1] for path in paths] == ["0", "1", "2"]
+    return [read_record(path)["accuracy_percent"]["trained"][metric] for path in paths]
+
+
+@pytest.mark.parametrize(
+    "first, second, metric",
+    [("jpeg/once", "jpeg/again", "classifier"), ("deepcluster/recipe", "deepcluster/program", "linear")],
+)
+def test_what_was_tried_to_explain_the_column_is_recorded(first, second, metric):
+    """Both means and spreads, and the interval of the difference."""
+    page = (ROOT / "site/text/results.md").read_text().replace("\n", " ")
+    one, other = (trained_as(folder, metric) for folder in (first, second))
+    less, low, high, _ = paired(one, other)
+    said = f"{spread(one)} against {spread(other)}, {less:.1f} less (95 %: {low:.1f} to {high:.1f})"
+    assert said.replace("-", "−") in page
 
 
 def test_the_searched_comparison_is_the_recorded_one():
