@@ -3,10 +3,10 @@
 git clone https://github.com/amoskalev/contrasting_quadratic
 python tests/qare_program.py contrasting_quadratic
 
-For each row of tables 2 and 3 (Conv-4, CIFAR-10) that contrasts it prints both losses after the last step
-and the largest difference between any two weights. Both get our views of the patches that come with the
-project: what makes views is not compared here (tests/test_views.py has torchvision's). In float64, where
-rounding cannot hide a difference or grow into one.
+For each row of tables 2 and 3 (Conv-4, CIFAR-10) that contrasts, and for supervised training, it prints both
+losses after the last step and the largest difference between any two weights. Both get our views of the
+patches that come with the project: what makes views is not compared here (tests/test_views.py has
+torchvision's). In float64, where rounding cannot hide a difference or grow into one.
 """
 
 import sys
@@ -17,6 +17,7 @@ import torch
 
 from setclr import data, views
 from setclr.recipes import RECIPES
+from setclr.training.optimisers import make_optimiser
 from setclr.training.run import new_run
 from setclr.training.seeding import seeded
 
@@ -51,11 +52,8 @@ def compared(method: str, row: str, arguments: dict) -> str:
     ours = [*encoder.parameters(), *head.parameters()]
     # Their first linear layer has a bias, which the batch norm behind it takes out again.
     same = [p for name, p in theirs.named_parameters() if name != "head.linear1.bias"]
-    with torch.no_grad():
-        for a, b in zip(same, ours, strict=True):
-            a.copy_(b)
+    begin_alike(same, ours)
     optimiser = torch.optim.Adam(ours, lr=recipe.lr)
-    mean, deviation = (torch.tensor(x).double().view(3, 1, 1) for x in (MEAN, DEVIATION))
     images = data.load("photo-patches", split="train").images
     for step in range(STEPS):
         batch = images[torch.randperm(len(images))[:IMAGES]]
@@ -64,13 +62,58 @@ def compared(method: str, row: str, arguments: dict) -> str:
         optimiser.zero_grad()
         value.backward()
         optimiser.step()
-        pairs = ((x - mean) / deviation).transpose(0, 1).flatten(0, 1)  # the program has views side by side
+        pairs = normalised(x).transpose(0, 1).flatten(0, 1)  # the program has views side by side
         torch.set_default_dtype(torch.float64)  # of the program's constants
         other = theirs.return_loss_fn(theirs.head(theirs.net(pairs)))
         torch.set_default_dtype(torch.float32)
         theirs.optimizer.zero_grad()
         other.backward()
         theirs.optimizer.step()
+    return said(value, other, same, ours)
+
+
+def supervised() -> str:
+    """The same of the row that learns from labels: crops and flips of one view, and the program's SGD."""
+    torch.manual_seed(0)
+    recipe = RECIPES["qare-table2-conv4-cifar10-supervised"]
+    run = new_run(recipe, channels=3)
+    model, loss = torch.nn.Sequential(run.encoder, run.head).double().train(), recipe.parsed_loss
+    theirs = import_module("methods.standard").StandardModel(import_module("backbones.conv4").Conv4(), 10)
+    theirs = theirs.double()
+    for part in (theirs.feature_extractor, theirs.classifier):
+        part.train()
+    ours, same = list(model.parameters()), list(theirs.parameters())
+    begin_alike(same, ours)
+    optimiser = make_optimiser(recipe.optimiser, model, loss, recipe.lr, recipe.momentum, recipe.weight_decay)
+    patches = data.load("photo-patches", split="train")
+    for step in range(STEPS):
+        some = torch.randperm(len(patches))[:IMAGES]
+        x, labels = patches.images[some], patches.labels[some] % 10
+        x = views.augment(x, views.preset(recipe.views, count=1), seeded(0, 0, step)).double()
+        value = loss(model(x[0]).unsqueeze(0), targets=labels)
+        optimiser.zero_grad()
+        value.backward()
+        optimiser.step()
+        other = theirs.ce(theirs(normalised(x[0])), labels)
+        theirs.optimizer.zero_grad()
+        other.backward()
+        theirs.optimizer.step()
+    return said(value, other, same, ours)
+
+
+def begin_alike(theirs: list[torch.Tensor], ours: list[torch.Tensor]) -> None:
+    with torch.no_grad():
+        for a, b in zip(theirs, ours, strict=True):
+            a.copy_(b)
+
+
+def normalised(x: torch.Tensor) -> torch.Tensor:
+    """Images as the program's transforms give them to its networks; ours do it in their first layer."""
+    mean, deviation = (torch.tensor(values).double().view(3, 1, 1) for values in (MEAN, DEVIATION))
+    return (x - mean) / deviation
+
+
+def said(value: torch.Tensor, other: torch.Tensor, same: list, ours: list) -> str:
     apart = max(float((a - b).detach().abs().max()) for a, b in zip(same, ours, strict=True))
     return f"{value.item():.9f} ours, {other.item():.9f} theirs; weights at most {apart:.0e} apart"
 
@@ -79,3 +122,4 @@ if __name__ == "__main__":
     program(sys.argv[1])
     for method, (row, arguments) in ROWS.items():
         print(f"{method:15} after {STEPS} steps: loss {compared(method, row, arguments)}", flush=True)
+    print(f"{'standard':15} after {STEPS} steps: loss {supervised()}")
