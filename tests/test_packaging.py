@@ -1,5 +1,6 @@
 """The files around the library say the same: pyproject.toml, environment.yml, constraints, Makefile."""
 
+import json
 import pkgutil
 import re
 import shlex
@@ -247,11 +248,19 @@ def trained_as(folder: str, metric: str) -> list[float]:
 )
 def test_what_was_tried_to_explain_the_column_is_recorded(first, second, metric):
     """Both means and spreads, and the interval of the difference."""
-    page = (ROOT / "site/text/results.md").read_text().replace("\n", " ")
+    page = " ".join((ROOT / "site/text/results.md").read_text().split())
     one, other = (trained_as(folder, metric) for folder in (first, second))
     less, low, high, _ = paired(one, other)
     said = f"{spread(one)} against {spread(other)}, {less:.1f} less (95 %: {low:.1f} to {high:.1f})"
     assert said.replace("-", "−") in page
+
+
+def test_the_authors_supervised_training_is_the_recorded_one():
+    theirs = json.loads((ROOT / "data/results/jpeg/program.json").read_text())
+    assert theirs["epochs"] == 50 and len(theirs["classifier_percent"]) == 3
+    said = f"has {spread(list(theirs['classifier_percent'].values()))} (`tests/supervised_program.py`); "
+    said += f"ours has {spread(trained_as('jpeg/once', 'classifier'))}"
+    assert said in " ".join((ROOT / "site/text/results.md").read_text().split())
 
 
 def test_the_searched_comparison_is_the_recorded_one():
