@@ -142,7 +142,8 @@ def from_records() -> list[Shown]:
     of_graphs = [path for path in RESULTS.glob("graphs/*.json") if path.stem in PRINTED]
     for path in of_graphs:
         assert read_graph_record(path)["epochs"] == PRINTED[path.stem][0].epochs, path.name
-    found.append(("mmcl", "table4", f"{len(of_graphs)} of {len(PRINTED)} rows", "full"))
+    if of_graphs:
+        found.append(("mmcl", "table4", f"{len(of_graphs)} of {len(PRINTED)} rows", "full"))
     for figure, (_, called, _) in FIGURES.items():
         if count := sum(name in names for name in called.values()):
             found.append((*figure.split("-"), f"{count} of {len(called)} rows", "small"))
