@@ -190,12 +190,18 @@ def test_a_handle_that_is_dragged_moves_control_picture_and_sentence(page, handl
     assert len(sentences) > 1, "the sentence says nothing of what is dragged"
 
 
+def still(element) -> dict[str, float]:
+    """Where an element is when it has stopped moving: JupyterLab lays cells out while they come into view."""
+    element.scroll_into_view_if_needed()
+    element.element_handle().wait_for_element_state("stable")
+    return element.bounding_box()
+
+
 def drag_and_press(page, panel, grip) -> str:
     """Drag a handle towards the middle of the picture and move it on by the arrow keys; what is said then."""
     picture, sentence = panel.locator(".setclr-picture"), panel.locator(".setclr-sentence")
-    grip.scroll_into_view_if_needed()
     before, said, set_to = picture.get_attribute("src"), sentence.text_content(), readouts(panel)
-    box, stage = grip.bounding_box(), panel.locator(".setclr-stage").bounding_box()
+    box, stage = still(grip), panel.locator(".setclr-stage").bounding_box()
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     aim = stage["x"] + 0.45 * stage["width"], stage["y"] + 0.45 * stage["height"]
     way = [0.35 * (to - at) if abs(to - at) > 60 else 20 for at, to in zip(middle, aim)]
@@ -235,11 +241,12 @@ def test_three_seconds_of_dragging_leave_no_picture_behind(page, handles):
     count = """image => { window.pictures = 0; const more = changes => window.pictures += changes.length;
                new MutationObserver(more).observe(image, {attributes: true, attributeFilter: ['src']}) }"""
     picture.evaluate(count)
-    box = grip.bounding_box()
-    page.mouse.move(box["x"] + 14, box["y"] + 14)
+    box = still(grip)
+    grip.hover()  # refuses to press on anything else
     page.mouse.down()
-    end, moves = time.monotonic() + 3, 0
-    while time.monotonic() < end or not page.evaluate("window.pictures"):
+    began, moves = time.monotonic(), 0
+    while time.monotonic() < began + 3 or not page.evaluate("window.pictures"):
+        assert time.monotonic() < began + HANGS, "no picture follows the drag"
         moves += 1
         page.mouse.move(box["x"] + 14 + moves % 90, box["y"] + 14 + moves % 70)
     # Chromium hands out a frame's moves together: two frames later the panel has had the last one. Then one
@@ -257,8 +264,7 @@ def test_pointing_at_a_thing_lights_up_all_its_places(page, handles):
     panel = handles.nth(TOUCHABLE.index("street"))
     panel.scroll_into_view_if_needed()
     lights, tip = panel.locator(".setclr-lights > *"), panel.locator(".setclr-tip")
-    grip = panel.locator('.setclr-handle[data-name="coffee"]').bounding_box()
-    page.mouse.move(grip["x"] + 14, grip["y"] + 14)
+    panel.locator('.setclr-handle[data-name="coffee"]').hover()
     expect(lights).to_have_count(2)
     expect(tip).to_have_text(re.compile("coffee: weight"))
     page.mouse.move(5, 5)
