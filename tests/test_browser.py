@@ -241,8 +241,8 @@ def test_three_seconds_of_dragging_leave_no_picture_behind(page, handles):
     count = """image => { window.pictures = 0; const more = changes => window.pictures += changes.length;
                new MutationObserver(more).observe(image, {attributes: true, attributeFilter: ['src']}) }"""
     picture.evaluate(count)
-    box = still(grip)
-    grip.hover()  # refuses to press on anything else
+    grip.hover()  # once it stands still; refuses to press on anything else
+    box = grip.bounding_box()
     page.mouse.down()
     began, moves = time.monotonic(), 0
     while time.monotonic() < began + 3 or not page.evaluate("window.pictures"):

@@ -58,7 +58,7 @@ BASELINES: dict[str, tuple[str, dict[str, Any], str]] = {  # loss, fields, note
         PADDED,
         "Ten clusters a class. The program clusters cropped and flipped images, the recipe whole ones. The "
         "program's training images are cropped and flipped twice, and made bytes after they are normalised, "
-        "which wraps colours around; the recipe does not repeat that, which is worth some points",
+        "which wraps colours around; the recipe does not repeat that, and ends some points higher for it",
     ),
     "rotationnet": (
         "Rotation()",
