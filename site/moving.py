@@ -5,8 +5,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from setclr import explore
-from setclr.explore.kit.panel import Panel
+from setclr_course import panels
+from setclr_course.kit.panel import Panel
 
 TARGET = Path(__file__).resolve().parent.parent / "notebooks" / "pictures" / "one_idea.webp"
 STEP, REST = 120, 2000  # milliseconds that a picture stays, and the first and the last one
@@ -24,7 +24,7 @@ def frames(panel: Panel, name: str) -> list[Image.Image]:
 
 
 def main() -> None:
-    first, *others = frames(explore.one_idea(), "step")
+    first, *others = frames(panels.one_idea(), "step")
     stay = [REST, *[STEP] * (len(others) - 1), REST]
     first.save(TARGET, append_images=others, duration=stay, loop=0, quality=QUALITY, method=6)
     print(f"{TARGET.name}: {1 + len(others)} pictures, {TARGET.stat().st_size / 1e3:.0f} KB")

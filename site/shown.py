@@ -14,12 +14,12 @@ from typing import Any
 from IPython import get_ipython
 from PIL import Image
 
-from setclr.explore.kit.panel import Panel
-from setclr.explore.kit.plotted import PlottedPanel
-from setclr.explore.kit.png import Picture
-from setclr.teach.answers import Checked
-from setclr.teach.asked import exercise
-from setclr.teach.predictions import Prediction
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.plotted import PlottedPanel
+from setclr_course.kit.png import Picture
+from setclr_course.teach.answers import Checked
+from setclr_course.teach.asked import exercise
+from setclr_course.teach.predictions import Prediction
 
 PICTURES = "pictures"
 TURNS = "Here it stands still; in JupyterLab it turns and answers the pointer."

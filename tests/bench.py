@@ -17,8 +17,9 @@ import numpy as np
 import torch
 from looks_at_values import why
 
-from setclr import explore, losses, views
-from setclr.reports import costs
+from setclr_course import panels
+from setclr import losses, views
+from setclr.experiments import costs
 
 LOSSES = [
     "InfoNCE(0.5)",
@@ -159,8 +160,8 @@ def view_rates(side: int = 32) -> None:
 def panels() -> None:
     """Kernel time of an event on each panel, milliseconds."""
     print(f"\n{'event on a panel, ms':32}   median  slowest")
-    for name in explore.__all__:
-        panel = getattr(explore, name)()
+    for name in panels.__all__:
+        panel = getattr(panels, name)()
         seconds = []
         for control in panel.controls.values():
             for value in values_of(control):

@@ -17,10 +17,10 @@ from PIL import Image
 
 from setclr import data, losses, models, views
 from setclr.recipes import Recipe
-from setclr.reports import costs
-from setclr.training.devices import keep_freed_memory
-from setclr.training.embedding import Embedder
-from setclr.training.precision import Precision
+from setclr.experiments import costs
+from setclr.training.devices import reuse_freed_pages
+from setclr.training.grad_cache import GradCache
+from setclr.training.devices import Precision
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 ON_GPU = DEVICE.type == "cuda"
@@ -144,7 +144,7 @@ def loader() -> None:
 
 
 def reading(folder: str, workers: int) -> float:
-    from setclr.data.reading import stream_batches
+    from setclr.data.streaming import stream_batches
 
     images = data.load(f"folder:{folder}", stream=True).images
     two = views.preset("groco", size=224)

@@ -20,9 +20,9 @@ from torch import Tensor
 from setclr import views
 from setclr.models import NORMALISED
 from setclr.recipes import RECIPES
-from setclr.reports import campaign
-from setclr.training import building
-from setclr.training.seeding import seeded
+from setclr.experiments import campaign
+from setclr.experiments import building
+from setclr.seeding import seeded
 from setclr.training.trainer import Trainer
 
 ROW = "qare-table2-conv4-cifar10-deepcluster"

@@ -19,8 +19,8 @@ import torch
 
 from setclr.data import ImageSet
 from setclr.recipes import RECIPES
-from setclr.reports.records import describe_machine
-from setclr.training import pretrain
+from setclr.experiments.records import describe_machine
+from setclr import pretrain
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPE = "compare-resnet18-infonce"

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from setclr.recipes import RECIPES
-from setclr.reports import campaign
+from setclr.experiments import campaign
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, SEEDS = ROOT / "data" / "results" / "precision", range(5)

@@ -18,8 +18,8 @@ import torch
 from setclr import data, views
 from setclr.recipes import RECIPES
 from setclr.training.optimisers import make_optimiser
-from setclr.training.run import new_run
-from setclr.training.seeding import seeded
+from setclr.experiments.run import new_run
+from setclr.seeding import seeded
 
 STEPS, IMAGES = 20, 128
 ROWS = {  # module of the program: row, arguments of its Model

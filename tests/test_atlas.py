@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from setclr import explore
-from setclr.explore.kit import atlas
-from setclr.explore.kit.controls import log_slider, options, slider
+from setclr_course import panels
+from setclr_course.kit import atlas
+from setclr_course.kit.controls import log_slider, options, slider
 
 
 @given(st.integers(1, 400), st.integers(3, 30), st.data())
@@ -46,10 +46,10 @@ def test_every_state_comes_once_and_the_start_first():
 
 def test_a_point_on_a_circle_is_pictured_at_its_angles_alone():
     """On the first panel a drag sets the angle, and the step back to 0."""
-    panel = explore.one_idea()
+    panel = panels.one_idea()
     names = list(panel.controls)
     assert atlas.planes_of(panel.handles, names) == [(0, 1)]
-    plane = explore.share_triangle()
+    plane = panels.share_triangle()
     names = list(plane.controls)
     pair = tuple(map(names.index, ("first", "second")))
     assert pair in atlas.planes_of(plane.handles, names)
@@ -57,7 +57,7 @@ def test_a_point_on_a_circle_is_pictured_at_its_angles_alone():
 
 @pytest.fixture(scope="module")
 def made():
-    panel = explore.water(total=1.0)
+    panel = panels.water(total=1.0)
     before = panel.values
     return panel, before, panel.atlas()
 
@@ -72,7 +72,7 @@ def test_a_picture_and_its_sentence_are_the_panels_at_these_values(made):
     for key in ("", "0:3", "4:12", "0:2,1:4"):
         state = told["states"][key]
         moved = dict(tuple(map(int, pair.split(":"))) for pair in key.split(",") if pair)
-        fresh = explore.water(**{names[c]: stops[c][k] for c, k in moved.items()} | (
+        fresh = panels.water(**{names[c]: stops[c][k] for c, k in moved.items()} | (
             {} if 0 in moved else {"total": 1.0}))  # fmt: skip
         assert state["sentence"] == fresh.alt
         for name, place in fresh.front.shown["places"].items():
@@ -95,7 +95,7 @@ def test_an_atlas_is_written_with_every_file_it_names(made, tmp_path):
 
 
 def test_what_plays_is_told_and_how_far_it_is():
-    panel = explore.sinkhorn_rounds()
+    panel = panels.sinkhorn_rounds()
     names = list(panel.controls)
     told = panel.atlas().told
     plays = told["plays"]

@@ -18,9 +18,10 @@ from setclr import losses, models
 from setclr.data import ImageSet
 from setclr.losses.baselines import BASELINES, DeepCluster, DeepInfoMax, Rotation, Supervised
 from setclr.recipes import Recipe
-from setclr.training import fitting, pretrain
-from setclr.training.clusters import clusters, k_means, reinitialise, whitened
-from setclr.training.run import new_run
+from setclr.training import trainer
+from setclr import pretrain
+from setclr.training.targets import clusters, k_means, reinitialise, whitened
+from setclr.experiments.run import new_run
 
 ONE = dict(views="photo", full_views=1, epochs=2, batch=16, lr=3e-3)
 RECIPES = {

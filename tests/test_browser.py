@@ -94,7 +94,7 @@ def page_of(panels):
     page = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
     page.cells = [nbformat.v4.new_code_cell("from setclr import explore\n\npanels = []")]
     page.cells += [
-        nbformat.v4.new_code_cell(f"panels.append(explore.{name}())\npanels[-1]") for name in panels
+        nbformat.v4.new_code_cell(f"panels.append(panels.{name}())\npanels[-1]") for name in panels
     ]
     return page
 

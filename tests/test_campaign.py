@@ -17,9 +17,10 @@ from setclr import data
 from setclr.cli import options
 from setclr.data import ImageSet
 from setclr.recipes import COMPARED, RECIPES
-from setclr.reports import campaigns
-from setclr.reports.campaigns import campaign
-from setclr.training import fitting, pretrain
+from setclr.experiments import campaigns
+from setclr.experiments.campaigns import campaign
+from setclr.training import trainer
+from setclr import pretrain
 from setclr.training.trainer import Trainer
 
 TWO = {

@@ -14,11 +14,13 @@ from conftest import numpy_shifted, shifted
 
 from setclr.data import ImageSet
 from setclr.recipes import Recipe
-from setclr.training import Run, Trainer, checkpoint, load_run, pretrain
+from setclr.experiments import Run, load_run
+from setclr.training import Trainer, checkpoint
+from setclr import pretrain
 from setclr.training.checkpoint import CHECKPOINT, CHECKSUM
-from setclr.training.contents import FIELDS, checksum
-from setclr.training.resuming import state_of
-from setclr.training.run import new_run
+from setclr.training.checkpoint import FIELDS, checksum
+from setclr_course.panels.machines.machine_plane import state_of
+from setclr.experiments.run import new_run
 
 RECIPES = {
     "keys": Recipe("IOT(constraint='rows')", views="photo", epochs=2, batch=16, key_momentum=0.9, queue=40,

@@ -9,13 +9,13 @@ from conftest import a_record
 
 from setclr.cli import main
 from setclr.recipes import RECIPES
-from setclr.recipes.figures import FIGURES
-from setclr.reports.campaigns import campaign, precision_of
-from setclr.reports.comparing import read
-from setclr.reports.figures import frame
-from setclr.reports.reading import read_record
-from setclr.reports.records import summary
-from setclr.reports.searches import chosen
+from setclr_course.papers.figures import FIGURES
+from setclr.experiments.campaigns import campaign, precision_of
+from setclr.experiments.comparing import read
+from setclr_course.papers.figures import frame
+from setclr.experiments.records import read_record
+from setclr.experiments.records import summary
+from setclr.experiments.searches import chosen
 
 NAME = "compare-photo-infonce"
 GOOD = a_record(RECIPES[NAME].to_dict())

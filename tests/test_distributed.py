@@ -126,7 +126,7 @@ from setclr.training.distributed import gather
 import torch
 InfoNCE()(gather(torch.randn(2, 3, 4)))
 try:
-    from setclr.training import pretrain
+    from setclr import pretrain
 except ModuleNotFoundError as error:
     assert "pip install 'setclr[train]'" in str(error)
 else:

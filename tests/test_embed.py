@@ -16,12 +16,13 @@ from torch import nn
 from setclr import data
 from setclr.data import sets
 from setclr.data.writing import replacing
-from setclr.evaluation import embed_folder, features
-from setclr.evaluation.embed import SIDES, side_of
+from setclr.experiments import embed_folder
+from setclr.evaluation import features
+from setclr.experiments.embedding import SIDES, side_of
 from setclr.models import encoder
 from setclr.recipes import Recipe
-from setclr.reports.exports import export
-from setclr.training.run import new_run
+from setclr.experiments.exports import export
+from setclr.experiments.run import new_run
 
 RECIPE = Recipe("InfoNCE()")
 
@@ -60,7 +61,7 @@ def test_features_are_those_of_the_same_images_as_a_data_set(photographs, tmp_pa
 
 
 def test_only_a_batch_of_images_is_held(photographs, monkeypatch):
-    import setclr.evaluation.embed as module
+    import setclr.experiments.embedding as module
 
     held = []
 

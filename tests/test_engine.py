@@ -22,10 +22,12 @@ from setclr.data import ImageSet
 from setclr.losses import InfoNCE
 from setclr.losses.baselines import Supervised
 from setclr.recipes import Recipe
-from setclr.training import Rate, TensorBoard, Trainer, checkpoint, compiling, fitting, load_run, pretrain
+from setclr.training import LRSchedule, TensorBoard, Trainer, checkpoint, compiling, trainer
+from setclr.experiments import load_run
+from setclr import pretrain
 from setclr.training.checkpoint import CHECKPOINT, HISTORY
-from setclr.training.precision import Precision, has_bf16
-from setclr.training.run import new_run, refuse_other_recipe
+from setclr.training.devices import Precision, has_bf16
+from setclr.experiments.run import new_run, refuse_other_recipe
 from setclr.views import augmentation
 
 CPU = torch.device("cpu")

@@ -14,19 +14,19 @@ import pytest
 from PIL import Image
 from touchable import TOUCHABLE
 
-from setclr import explore
-from setclr.explore.kit.controls import log_slider, options, same_stop, slider
-from setclr.explore.kit.panel import Drawing, Panel
-from setclr.explore.kit.png import still
-from setclr.explore.sorting.five_numbers import descend, groco, info_nce
+from setclr_course import panels
+from setclr_course.kit.controls import log_slider, options, same_stop, slider
+from setclr_course.kit.panel import Drawing, Panel
+from setclr_course.kit.png import still
+from setclr_course.panels.sorting.five_numbers import descend, groco, info_nce
 
 
 @cache
 def made(name: str) -> Panel:
-    return getattr(explore, name)()
+    return getattr(panels, name)()
 
 
-@pytest.fixture(params=explore.__all__)
+@pytest.fixture(params=panels.__all__)
 def panel(request):
     panel = made(request.param)
     panel.reset()
@@ -105,7 +105,7 @@ def test_colours_are_of_the_palette_that_everybody_can_tell_apart():
     """Hues have names in palette.py; elsewhere stand only greys, and cividis for what is measured."""
     words = {
         (path.name, node.value)
-        for path in Path(explore.__file__).parent.rglob("*.py")
+        for path in Path(panels.__file__).parent.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
@@ -166,16 +166,16 @@ def test_row_shows_three_values(panel):
 
 
 def test_initial_values_and_unknown_ones():
-    assert explore.pair_curves(beta=8.0).values["beta"] == 8
+    assert panels.pair_curves(beta=8.0).values["beta"] == 8
     with pytest.raises(ValueError, match="control must be one of .*got 'betta'; did you mean 'beta'"):
-        explore.pair_curves(betta=8.0)
+        panels.pair_curves(betta=8.0)
 
 
 def test_values_beyond_a_slider_are_refused_not_clipped():
     with pytest.raises(ValueError, match="temperature must be .* got 0.001; the slider ends there"):
-        explore.five_numbers(temperature=1e-3)
+        panels.five_numbers(temperature=1e-3)
     with pytest.raises(ValueError, match="start must be .* got 4"):
-        explore.five_numbers().row("start", [1, 4])
+        panels.five_numbers().row("start", [1, 4])
 
 
 def test_an_exception_reaches_the_cell_and_shows_in_the_panel():
@@ -238,9 +238,9 @@ def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeyp
     import torch
 
     from setclr.data import ImageSet
-    from setclr.explore.trained.film import Film
+    from setclr_course.panels.trained.film import Film
     from setclr.recipes import Recipe
-    from setclr.training import pretrain
+    from setclr import pretrain
 
     images = torch.randint(0, 256, (60, 3, 32, 32), dtype=torch.uint8)
     few = ImageSet(images, torch.arange(60) % 3, tuple("abc"))
@@ -257,17 +257,17 @@ def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeyp
     assert len(again) == 3
     with pytest.raises(ValueError, match="film must hold the 2 frames before this epoch, got 0"):
         Film(few, few)(run)
-    panel = explore.training_film({"InfoNCE": film})
+    panel = panels.training_film({"InfoNCE": film})
     assert panel.controls["epoch"].max == 3
     assert panel.row("loss", ["InfoNCE"]).alt
     with pytest.raises(ValueError, match="films must have two frames or more, got 0"):
-        explore.training_film({"InfoNCE": Film(few, few)})
+        panels.training_film({"InfoNCE": Film(few, few)})
 
 
 def test_the_drawn_matrices_are_the_assignments_and_moves_chooses_whose():
-    from setclr.explore.family.batch import FAMILY, MATRICES, batch
+    from setclr_course.panels.family.batch import FAMILY, MATRICES, batch
 
-    panel = explore.family_matrices(smoothing=0.1)
+    panel = panels.family_matrices(smoothing=0.1)
     drawn = {axis.get_title("left").split(" ÷")[0]: axis for axis in panel.figure.axes}
     assert len(MATRICES) == 9
     for moves in ("all", "GroCo"):
@@ -287,7 +287,7 @@ def test_the_drawn_matrices_are_the_assignments_and_moves_chooses_whose():
 
 
 def test_usual_values_stand_at_smoothing_1():
-    from setclr.explore.family.batch import FAMILY
+    from setclr_course.panels.family.batch import FAMILY
     from setclr.losses import IOT, MMCL, GroCo, InfoNCE
 
     assert repr(FAMILY["InfoNCE"].at(1)) == repr(InfoNCE(0.5))
@@ -297,8 +297,8 @@ def test_usual_values_stand_at_smoothing_1():
 
 
 def test_arrows_lead_downhill_and_are_as_long_as_the_gradient_says():
-    from setclr.explore.family.along import LONGEST, pushes
-    from setclr.explore.family.batch import ANGLES, FAMILY, batch
+    from setclr_course.panels.family.along import LONGEST, pushes
+    from setclr_course.panels.family.batch import ANGLES, FAMILY, batch
 
     for name in ("InfoNCE", "SparseCLR", "IOT both", "QARe"):  # those without a detached part
         loss, step = FAMILY[name].at(0.3), np.rad2deg(1e-6)
@@ -310,7 +310,7 @@ def test_arrows_lead_downhill_and_are_as_long_as_the_gradient_says():
             slopes[v, i] = (loss(batch(angles[1])) - loss(batch(angles[0]))).item() / 2e-6
         np.testing.assert_allclose(pushes(loss, batch()), -slopes, atol=1e-6)
 
-    panel = explore.family_gradients(smoothing=0.3)
+    panel = panels.family_gradients(smoothing=0.3)
     (arrows,) = (a for a in panel.artists if hasattr(a, "set_UVC"))
     lengths = np.hypot(arrows.U, arrows.V).reshape(len(FAMILY), 10)
     for name, length in zip(FAMILY, lengths):
@@ -322,7 +322,7 @@ def test_arrows_lead_downhill_and_are_as_long_as_the_gradient_says():
 
 
 def test_a_loss_at_rest_has_no_arrows():
-    panel = explore.family_gradients(smoothing=0.01)
+    panel = panels.family_gradients(smoothing=0.01)
     (arrows,) = (a for a in panel.artists if hasattr(a, "set_UVC"))
     assert "LinearAssignment at rest" in panel.alt
     assert np.hypot(arrows.U, arrows.V).reshape(10, 10)[1].max() == 0

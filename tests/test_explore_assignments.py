@@ -7,11 +7,11 @@ import pytest
 import torch
 from matplotlib.colors import to_rgba_array
 
-from setclr import explore
-from setclr.explore.assignments.assignment_plane import N, choices, five_things
-from setclr.explore.assignments.softened_assignment import CURVE, KINDS, THINGS, soften
+from setclr_course import panels
+from setclr_course.panels.assignments.assignment_plane import N, choices, five_things
+from setclr_course.panels.assignments.softened_assignment import CURVE, KINDS, THINGS, soften
 from setclr.inner import linear_assignment
-from setclr.palette import SKY, VERMILION
+from setclr_course.kit.palette import SKY, VERMILION
 
 
 def text_of(axis) -> list[str]:
@@ -25,7 +25,7 @@ def axis_of(panel, title: str):
 
 @pytest.mark.parametrize("place", [(0.2, -0.3, 0.0, 0), (-1.4, -0.3, 0.0, 0), (0.9, 0.5, 0.4, 7)])
 def test_the_plane_shows_the_costs_the_cheapest_matching_and_both_losses(place):
-    panel = explore.assignment_plane(**dict(zip(("x", "y", "margin", "seed"), place)))
+    panel = panels.assignment_plane(**dict(zip(("x", "y", "margin", "seed"), place)))
     x, y, margin, seed = place
     things = five_things(x, y, seed)
     S_m = (torch.cdist(*things) + margin * torch.eye(N, dtype=things.dtype)).numpy()
@@ -64,7 +64,7 @@ def test_draws_differ_and_keep_the_moved_square():
 
 
 def test_a_thing_wanted_twice_is_named():
-    panel = explore.assignment_plane()
+    panel = panels.assignment_plane()
     columns = choices(torch.cdist(*five_things(0.2, -0.3, 0)))
     assert columns[1].tolist() == [0, 1, 2, 3, 4] and columns[2].tolist() == [0, 1, 0, 3, 4]
     assert panel.alt.endswith("wanted by more than one row: ■1.")
@@ -72,7 +72,7 @@ def test_a_thing_wanted_twice_is_named():
 
 @pytest.mark.parametrize("temperature, n", [(0.005, 5), (0.5, 6), (50.0, 2)])
 def test_the_soft_matrices_are_the_librarys(temperature, n):
-    panel = explore.softened_assignment(temperature=temperature, N=n)
+    panel = panels.softened_assignment(temperature=temperature, N=n)
     S = torch.cdist(*THINGS[:, :n])
     for mining, title in (("one-to-one", "mean of all"), ("batch-hard", "softmax")):
         solved = linear_assignment(S, temperature, mining)

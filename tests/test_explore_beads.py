@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from setclr import explore
-from setclr.explore.sorting import downhill as film
-from setclr.explore.sorting import five_numbers as losses
-from setclr.explore.sorting.five import FIVE, spread
+from setclr_course import panels
+from setclr_course.panels.sorting import downhill as film
+from setclr_course.panels.sorting import five_numbers as losses
+from setclr_course.panels.sorting.five import FIVE, spread
 
 
 @pytest.mark.parametrize("temperature", [0.1, 0.5, 5.0])
 def test_the_bars_are_a_softmax_and_stand_on_the_beads(temperature):
-    panel = explore.beads(temperature=temperature, rocket=-0.2)
+    panel = panels.beads(temperature=temperature, rocket=-0.2)
     s = torch.tensor([panel.values[name] for name in FIVE], dtype=torch.float64)
     bars = panel.figure.axes[0].patches
     share = (s / temperature).softmax(0)
@@ -42,7 +42,7 @@ def test_the_pushes_are_what_autograd_says():
 
 
 def test_the_film_says_who_moved_and_who_leads():
-    panel = explore.downhill()
+    panel = panels.downhill()
     far = {
         loss: places[-1, film.LAST] + 1.5 for loss, places in film.paths(panel.values, film.LOSSES).items()
     }
@@ -56,7 +56,7 @@ def test_the_film_says_who_moved_and_who_leads():
     assert [text.split()[-1] for text in shown] == [str(step) for step in first]
     panel.front.moved = {"event": "a:1", "play": True}
     assert panel.values["step"] == 0 and "After 0 steps" in panel.alt
-    alone = explore.downhill(losses=["InfoNCE"])
+    alone = panels.downhill(losses=["InfoNCE"])
     assert "sharpness" not in alone.controls and "GroCo" not in alone.alt and len(alone.figure.axes) == 1
     with pytest.raises(ValueError, match="losses must be one of 'InfoNCE', 'GroCo', got 'MMCL'"):
-        explore.downhill(losses=["MMCL"])
+        panels.downhill(losses=["MMCL"])

@@ -10,12 +10,12 @@ from conftest import a_record, numpy_shifted
 from scipy import stats
 from test_explore import opened
 
-from setclr import explore
+from setclr_course import panels
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn
 from setclr.evaluation.statistics import holm
-from setclr.explore.kit.handles import place_of
-from setclr.explore.trained.comparison import (
+from setclr_course.kit.handles import place_of
+from setclr_course.panels.trained.comparison import (
     accuracies,
     against_papers,
     common_seeds,
@@ -30,12 +30,12 @@ from setclr.explore.trained.comparison import (
     read,
     standings,
 )
-from setclr.explore.trained.gap_picture import gap_picture
-from setclr.explore.trained.live_curves import LiveCurves, short
-from setclr.explore.trained.temperature_and_beta import Outcome, heights, outcome
+from setclr_course.panels.trained.gap_picture import gap_picture
+from setclr_course.panels.trained.live_curves import LiveCurves, short
+from setclr_course.panels.trained.temperature_and_beta import Outcome, heights, outcome
 from setclr.recipes import Recipe
-from setclr.training import pretrain
-from setclr.training.run import new_run
+from setclr import pretrain
+from setclr.experiments.run import new_run
 
 
 def record(loss: str, seed: int, images: int = 50000, **other) -> dict:
@@ -63,7 +63,7 @@ def test_records_are_read_by_loss_and_seed_with_seeds_missing(folder):
         "infonce+qare": [0],
         "iot-both-uniform": [0, 12],
     }
-    panel = explore.recorded_curves(records, row=1 + ranked(records).index("infonce+qare"), epoch=10)
+    panel = panels.recorded_curves(records, row=1 + ranked(records).index("infonce+qare"), epoch=10)
     assert panel.alt.startswith("infonce+qare, after epoch 10 of 10")
 
 
@@ -121,7 +121,7 @@ def test_the_part_behind_knows_neither_unit_nor_zero():
 @pytest.mark.parametrize("measure, column", [("linear probe", "linear"), ("kNN", "knn")])
 def test_the_race_draws_the_records(measure, column):
     records, name = made_up(), "made-up loss B"
-    panel = explore.recorded_curves(records, row=2, epoch=4, measure=measure)
+    panel = panels.recorded_curves(records, row=2, epoch=4, measure=measure)
     behind = {n: np.mean([progress(losses(r)) for r in runs.values()], 0) for n, runs in records.items()}
     others, curve, mark, word, title = panel.artists[:5]
     np.testing.assert_allclose(curve.get_xydata(), np.c_[range(1, 5), behind[name][:4]])
@@ -138,7 +138,7 @@ def test_the_race_draws_the_records(measure, column):
 
 def test_pointing_at_a_row_lights_up_its_curve():
     records = made_up()
-    panel = explore.recorded_curves(records, epoch=3)
+    panel = panels.recorded_curves(records, epoch=3)
     lit = panel.front.shown["links"]
     assert [link["text"].split(":")[0] for link in lit] == ranked(records)
     assert [[mark[0] for mark in link["over"]] for link in lit] == [["line", "line", "box"]] * 3
@@ -150,14 +150,14 @@ def test_runs_of_a_loss_are_of_one_length():
     records = made_up()
     records["made-up loss A"][0]["history"].pop()
     with pytest.raises(ValueError, match=r"the same epochs, got \[9, 10\] of made-up loss A"):
-        explore.recorded_curves(records)
+        panels.recorded_curves(records)
 
 
 def test_a_loss_above_its_first_value_is_said_to_have_gone_back():
     records = {"a": {0: made_up()["made-up loss A"][0]}}
     records["a"][0]["history"][1]["loss"] = 2 * records["a"][0]["history"][0]["loss"]
-    assert "after epoch 2 of 10" in (said := explore.recorded_curves(records, epoch=2).alt) and ", -" in said
-    assert "epoch 2: a has fallen most" in explore.recorded_curves(records, epoch=2).artists[4].get_text()
+    assert "after epoch 2 of 10" in (said := panels.recorded_curves(records, epoch=2).alt) and ", -" in said
+    assert "epoch 2: a has fallen most" in panels.recorded_curves(records, epoch=2).artists[4].get_text()
 
 
 def test_standings_and_the_spread_over_seeds():
@@ -251,7 +251,7 @@ def test_a_loss_with_a_collapsed_run_is_set_apart():
 @pytest.mark.parametrize("measure, column", [("linear probe", "linear"), ("kNN", "knn")])
 def test_holms_steps_keep_what_holm_keeps(measure, column):
     records = with_a_collapse()
-    panel = explore.holm_steps(records, measure=measure, level=0.005)
+    panel = panels.holm_steps(records, measure=measure, level=0.005)
     table = pairs(records, column)
     kept, usual = ((table[x] <= 0.005).sum() for x in ("holm", "p"))
     assert panel.alt.endswith(
@@ -264,7 +264,7 @@ def test_holms_steps_keep_what_holm_keeps(measure, column):
     panel.controls["compared"].value = "those that learnt"
     assert "of 3 pairs" in panel.alt and len(panel.front.shown["links"]) == 3
     with pytest.raises(ValueError, match="noise is unknown"):
-        explore.holm_steps(probed(("a", 0, 40.0), ("b", 0, 41.0)))
+        panels.holm_steps(probed(("a", 0, 40.0), ("b", 0, 41.0)))
 
 
 def test_gaps_within_the_noise_are_called_so():
@@ -292,7 +292,7 @@ def test_one_epoch_is_no_curve():
     made = made_up()["made-up loss A"][0]
     one = {"a": {0: {**made, "history": made["history"][:1]}}}
     with pytest.raises(ValueError, match="records must be of 2 epochs or more, got 1"):
-        explore.recorded_curves(one)
+        panels.recorded_curves(one)
 
 
 @pytest.fixture
@@ -358,7 +358,7 @@ def grid() -> dict:
 
 def test_the_sliders_snap_to_what_was_trained():
     trained = grid()
-    panel = explore.temperature_and_beta(trained, temperature=0.01, beta=2.0)
+    panel = panels.temperature_and_beta(trained, temperature=0.01, beta=2.0)
     one = trained["InfoNCE", 0.01]
     assert f"InfoNCE, τ = 0.01: loss from 3 to 2.01, kNN {one.knn:.1%}" in panel.alt
     assert f"positives {one.positives.mean():.2f}. GroCo, β = 2:" in panel.alt
@@ -375,7 +375,7 @@ def test_the_sliders_snap_to_what_was_trained():
 
 def test_one_loss_alone_has_one_row():
     trained = {key: one for key, one in grid().items() if key[0] == "GroCo"}
-    panel = explore.temperature_and_beta(trained, beta=2.0)
+    panel = panels.temperature_and_beta(trained, beta=2.0)
     assert list(panel.controls) == list(panel.handles) == ["beta"] and panel.alt.startswith("GroCo, β = 2")
     assert opened(panel.row("beta", [0.5, 2.0]).png).shape == (round(120 * 2.6), 792, 3)
 
@@ -383,4 +383,4 @@ def test_one_loss_alone_has_one_row():
 def test_values_must_lie_on_the_slider():
     uneven = {**grid(), ("GroCo", 3.0): grid()["GroCo", 2.0]}
     with pytest.raises(ValueError, match="equal steps of β on a log scale"):
-        explore.temperature_and_beta(uneven)
+        panels.temperature_and_beta(uneven)

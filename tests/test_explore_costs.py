@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from setclr import explore, losses, models
-from setclr.explore.costs.cost_pictures import added_lines, cost_lines
-from setclr.explore.costs.step_shares import quick_steps
-from setclr.explore.costs.tables import at, growth, spread
+from setclr_course import panels
+from setclr import losses, models
+from setclr_course.panels.costs.cost_pictures import added_lines, cost_lines
+from setclr_course.panels.costs.step_shares import quick_steps
+from setclr_course.panels.costs.tables import at, growth, spread
 from setclr.losses import IOT, MMCL, InfoNCE, QARe
 from setclr.recipes.recipe import Recipe
-from setclr.reports import costs
-from setclr.training.embedding import Embedder
-from setclr.training.precision import Precision
+from setclr.experiments import costs
+from setclr.training.grad_cache import GradCache
+from setclr.training.devices import Precision
 
 SECONDS = {"InfoNCE": {32: 1e-3, 64: 4e-3}, "QARe": {32: 2e-3, 64: 2e-3}, "MMCL": {32: 1e-3, 64: 8e-3}}
 RUNS = {name: {N: [s, 0.9 * s, 1.2 * s] for N, s in row.items()} for name, row in SECONDS.items()}
@@ -161,7 +162,7 @@ def test_chunks_keep_less():
 
 
 def test_the_panel_shows_the_tables():
-    panel = explore.loss_costs(RUNS, KEPT, "a test", images=32, loss="MMCL")
+    panel = panels.loss_costs(RUNS, KEPT, "a test", images=32, loss="MMCL")
     assert panel.alt.startswith("At N = 32, MMCL takes 1 ms, 1.00 times InfoNCE, and keeps 0.002 MB")
     panel.controls["images"].value = 64
     assert panel.alt == (
@@ -181,12 +182,12 @@ def test_the_panel_shows_the_tables():
 def test_a_regulariser_is_no_rival_of_the_losses():
     """However dear it is, the title names the dearest loss."""
     dear = {**RUNS, "QARe": {32: [1.0], 64: [1.0]}}
-    titles = [axis.get_title("left") for axis in explore.loss_costs(dear, KEPT, images=64).figure.axes]
+    titles = [axis.get_title("left") for axis in panels.loss_costs(dear, KEPT, images=64).figure.axes]
     assert titles[0] == "N = 64: MMCL takes 2 times as long as InfoNCE"
 
 
 def test_the_line_is_dragged_along_the_curves_to_a_batch():
-    panel = explore.loss_costs(RUNS, KEPT, images=32)
+    panel = panels.loss_costs(RUNS, KEPT, images=32)
     for name in panel.handles:
         x, y = panel.handles[name].place({**panel.values, "images": 60})
         panel.on_event({"event": "a:1", "handle": name, "x": x, "y": y})
@@ -195,7 +196,7 @@ def test_the_line_is_dragged_along_the_curves_to_a_batch():
 
 
 def test_the_shares_of_a_step_are_those_of_its_parts():
-    panel = explore.step_shares(encoder="Conv-4", batch=8)
+    panel = panels.step_shares(encoder="Conv-4", batch=8)
     step = quick_steps()["time"]["Conv-4"][8]
     assert list(step.parts) == ["views", "encoder forward", "encoder backward", "optimiser"]
     shared, loss = sum(step.parts.values()), step.losses["GroCo"]
@@ -217,8 +218,8 @@ def test_a_regulariser_is_added_to_the_loss_that_it_stands_beside():
     z = costs.points(8, 64)
     more = costs.kept_bytes(QARe(), z) / (kept.parts["encoder forward"][0] + costs.kept_bytes(InfoNCE(), z))
     assert kept.added("InfoNCE + QARe").median == pytest.approx(100 * more)
-    assert "ms, reckoned from a step of 2 images" in explore.step_shares(steps).alt
-    assert "reckoned" not in explore.step_shares(steps, encoder="Conv-4").alt
+    assert "ms, reckoned from a step of 2 images" in panels.step_shares(steps).alt
+    assert "reckoned" not in panels.step_shares(steps, encoder="Conv-4").alt
     slow = steps["time"]["ResNet-18"]
     np.testing.assert_allclose(slow[16].parts["views"], 2 * slow[8].parts["views"])
     np.testing.assert_allclose(slow[16].parts["optimiser"], slow[8].parts["optimiser"])
@@ -241,12 +242,12 @@ def test_between_measured_sizes_costs_are_on_straight_lines():
 )
 def test_tables_that_do_not_fit_are_refused(seconds, kept):
     with pytest.raises(ValueError, match="the same losses and the same sizes"):
-        explore.loss_costs(seconds, kept)
+        panels.loss_costs(seconds, kept)
 
 
 def test_one_size_is_no_line():
     with pytest.raises(ValueError, match="two sizes N or more"):
-        explore.loss_costs({"QARe": {32: [1e-3]}}, {"QARe": {32: 10}})
+        panels.loss_costs({"QARe": {32: [1e-3]}}, {"QARe": {32: 10}})
 
 
 def test_labels_are_spread_in_their_order():

@@ -9,8 +9,8 @@ from conftest import shifted
 from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.patches import StepPatch
 
-from setclr import explore
-from setclr.explore.couplings.buckets import THICKEST, bucket_places, cost, shares
+from setclr_course import panels
+from setclr_course.panels.couplings.buckets import THICKEST, bucket_places, cost, shares
 from setclr.inner import sinkhorn
 from setclr.losses import IOT, InfoNCE
 
@@ -21,9 +21,9 @@ def moving(panel, kind) -> list:
 
 @pytest.mark.parametrize("epsilon, rounds", [(0.5, 1), (0.05, 8), (0.005, 30)])
 def test_a_round_is_sinkhorns(epsilon, rounds):
-    from setclr.explore.couplings.sinkhorn_rounds import made_up_cost, path_of
+    from setclr_course.panels.couplings.sinkhorn_rounds import made_up_cost, path_of
 
-    panel = explore.sinkhorn_rounds(epsilon=epsilon, rounds=rounds)
+    panel = panels.sinkhorn_rounds(epsilon=epsilon, rounds=rounds)
     made = sinkhorn(made_up_cost(), epsilon, iterations=rounds)
     (mesh,), (columns, rows) = moving(panel, QuadMesh), moving(panel, StepPatch)
     np.testing.assert_allclose(mesh.get_array(), np.log10((64 * made.P.numpy()).clip(1 / 640, 1)), atol=1e-9)
@@ -35,7 +35,7 @@ def test_a_round_is_sinkhorns(epsilon, rounds):
 
 
 def test_round_0_is_the_coupling_under_U1():
-    from setclr.explore.couplings.sinkhorn_rounds import made_up_cost, path_of
+    from setclr_course.panels.couplings.sinkhorn_rounds import made_up_cost, path_of
 
     P = path_of(made_up_cost(), 0.2).coupling(0)
     np.testing.assert_allclose(P, (-made_up_cost() / 0.2).flatten().softmax(0).view(64, 64), rtol=1e-9)
@@ -43,17 +43,17 @@ def test_round_0_is_the_coupling_under_U1():
 
 def test_a_cost_and_names_of_ones_own():
     cost = torch.rand(12, 12, generator=shifted(0))
-    panel = explore.sinkhorn_rounds(cost, ("left", "right"), rounds=2)
+    panel = panels.sinkhorn_rounds(cost, ("left", "right"), rounds=2)
     assert moving(panel, QuadMesh)[0].get_array().shape == (12, 12)
     assert {"left", "right"} <= {t.get_text() for axis in panel.figure.axes for t in axis.get_yticklabels()}
 
 
 @pytest.mark.parametrize("values", [{}, {"epsilon": 0.05, "hub": 245}, {"rounds": 1, "hub": 5}])
 def test_the_family_is_drawn_as_it_is(values):
-    from setclr.explore.couplings.constraint_family import ANGLES, FAMILY, MOST
-    from setclr.explore.kit.circle import on_circle
+    from setclr_course.panels.couplings.constraint_family import ANGLES, FAMILY, MOST
+    from setclr_course.kit.circle import on_circle
 
-    panel = explore.constraint_family(**values)
+    panel = panels.constraint_family(**values)
     z = on_circle((ANGLES[0], (panel.values["hub"], *ANGLES[1][1:])))
     meshes, steps = moving(panel, QuadMesh), moving(panel, StepPatch)
     for k, (constraint, name) in enumerate(FAMILY.items()):
@@ -70,11 +70,11 @@ def test_the_family_is_drawn_as_it_is(values):
 
 @pytest.mark.parametrize("constraint", ["total", "rows", "both"])
 def test_lines_are_as_thick_as_the_coupling_with_memory(constraint):
-    from setclr.explore.couplings.matching_lines import ROUNDS, THICKEST, N, coupling, made_up
+    from setclr_course.panels.couplings.matching_lines import ROUNDS, THICKEST, N, coupling, made_up
 
     z = torch.nn.functional.normalize(made_up(), dim=-1)
     loss = IOT(constraint, 0.5, ROUNDS)
-    panel = explore.matching_lines(constraint=constraint, queue=3)
+    panel = panels.matching_lines(constraint=constraint, queue=3)
     A = loss.assignment(z[: 2 * N].unflatten(0, (2, N)), memory=z[2 * N : 2 * N + 3])[:N, N:].numpy()
     np.testing.assert_allclose(N * coupling(1 - z[:N] @ z[N:].T, 0.5, 3, constraint), A, atol=1e-12)
     lines = moving(panel, LineCollection)[1]
@@ -86,7 +86,7 @@ def test_lines_are_as_thick_as_the_coupling_with_memory(constraint):
 
 
 def test_without_a_queue_the_batch_has_its_own_negatives():
-    from setclr.explore.couplings.matching_lines import coupling
+    from setclr_course.panels.couplings.matching_lines import coupling
 
     cost = torch.rand(5, 13, dtype=torch.float64)
     torch.testing.assert_close(coupling(cost, 0.2, 0, "rows"), (-cost[:, :5] / 0.2).softmax(1) / 5)
@@ -94,15 +94,15 @@ def test_without_a_queue_the_batch_has_its_own_negatives():
 
 def test_pictures_and_their_embeddings_come_together():
     images, z = torch.zeros(18, 3, 8, 8, dtype=torch.uint8), torch.randn(18, 7)
-    assert len(explore.matching_lines(images, z).figure.axes[0].images) == 18
+    assert len(panels.matching_lines(images, z).figure.axes[0].images) == 18
     for wrong in ((images, None), (None, z), (images[1:], z[1:])):
         with pytest.raises(ValueError, match="images and z must be 18 each, or neither given"):
-            explore.matching_lines(*wrong)
+            panels.matching_lines(*wrong)
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 5.0])
 def test_the_penalty_is_that_of_the_loss(epsilon):
-    from setclr.explore.couplings.even_negatives import COSINES, approach, batch_with
+    from setclr_course.panels.couplings.even_negatives import COSINES, approach, batch_with
 
     found = approach(epsilon)
     for k in (0, 7, 19, 30, 38):
@@ -116,7 +116,7 @@ def test_the_penalty_is_that_of_the_loss(epsilon):
 
 @pytest.mark.parametrize("epsilon, presses", [(0.2, 2), (0.05, 6), (1.0, 40)])
 def test_presses_in_turn_are_sinkhorns_rounds(epsilon, presses):
-    from setclr.explore.couplings.buckets import BUCKETS, cost, shares
+    from setclr_course.panels.couplings.buckets import BUCKETS, cost, shares
 
     d = cost(BUCKETS)
     made = sinkhorn(torch.from_numpy(d), epsilon, iterations=presses // 2)
@@ -129,7 +129,7 @@ def test_presses_in_turn_are_sinkhorns_rounds(epsilon, presses):
 
 
 def test_a_button_pressed_twice_moves_nothing_and_a_press_draws_once():
-    panel, drawn = explore.sand(), []
+    panel, drawn = panels.sand(), []
     panel.front.observe(lambda change: drawn.append(change["new"]["sentence"]), names="shown")
     for side, presses in (("rows", 1), ("rows", 1), ("columns", 2), ("columns", 2), ("rows", 3)):
         panel.buttons[side].click()
@@ -141,7 +141,7 @@ def test_a_button_pressed_twice_moves_nothing_and_a_press_draws_once():
 
 
 def test_a_hub_exists_unless_buckets_are_asked_too():
-    panel = explore.hub()
+    panel = panels.hub()
     received = [float(x) for x in re.findall(r"bucket gets ([\d.]+) shares", panel.alt)]
     assert received[0] > received[1] > 2 and received[2] == 1
     panel.controls["coffee x"].value = 1.0
@@ -149,7 +149,7 @@ def test_a_hub_exists_unless_buckets_are_asked_too():
 
 
 def test_a_line_is_as_wide_as_the_sand_that_it_carries():
-    panel = explore.sand()
+    panel = panels.sand()
     lines = [artist for artist in panel.artists if isinstance(artist, LineCollection)]
     (flows,) = (one for one in lines if len(one.get_segments()) == 36)
     share = shares(cost(bucket_places(panel.values)), panel.values["epsilon"], 0, "columns")

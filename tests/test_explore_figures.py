@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from setclr import explore
-from setclr.explore.trained.comparison import MEASURES
-from setclr.explore.trained.small_figures import made_up, told_apart
+from setclr_course import panels
+from setclr_course.panels.trained.comparison import MEASURES
+from setclr_course.panels.trained.small_figures import made_up, told_apart
 
 
 @pytest.mark.parametrize("measure, column", [("kNN", "knn"), ("linear probe", "linear")])
@@ -21,7 +21,7 @@ def test_rows_are_compared_by_scipys_paired_test_and_holms_steps(measure, column
         worst = max(worst, min((len(p) - place) * p[row], 1))
         gap = (wide[row] - wide["setting q"]).mean()
         assert found[row] == (pytest.approx(gap), pytest.approx(worst))
-    panel = explore.small_figures(figure="table A", row=35, measure=measure)
+    panel = panels.small_figures(figure="table A", row=35, measure=measure)
     apart = [row for row, (_, after) in found.items() if after <= 0.05]
     assert f"setting q has {wide['setting q'].mean():.1f} % by {measure}" in panel.alt
     assert f"Of 3 other rows, paired by seed, Holm's test tells {len(apart)} apart" in panel.alt
@@ -29,7 +29,7 @@ def test_rows_are_compared_by_scipys_paired_test_and_holms_steps(measure, column
 
 
 def test_the_grip_is_dragged_from_row_to_row():
-    panel = explore.small_figures(row=100)
+    panel = panels.small_figures(row=100)
     handle = panel.handles["row"]
     for row, name in ((0, "p"), (35, "q"), (65, "r"), (100, "s")):
         place = handle.place({**panel.values, "row": row})
@@ -50,23 +50,23 @@ def test_the_grip_is_dragged_from_row_to_row():
 def test_runs_that_diverged_and_rows_that_the_paper_does_not_print_are_left_out():
     frame, printed = made_up()["table A"]
     frame.loc[frame["row"] == "setting p", ["knn", "linear"]] = np.nan
-    panel = explore.small_figures({"table A": (frame, printed.drop("setting q"))})
+    panel = panels.small_figures({"table A": (frame, printed.drop("setting q"))})
     assert "Of 2 other rows" in panel.alt and len(panel.front.shown["links"]) == 3
     panel.controls["row"].value = 0
     assert "setting p diverged. Of 0 other rows" in panel.alt
     with pytest.raises(ValueError, match="figures must have records, got none of table A"):
-        explore.small_figures({"table A": (frame[:0], printed)})
+        panels.small_figures({"table A": (frame[:0], printed)})
     curve = pd.DataFrame(columns=["knn", "linear"], dtype=float)  # of which nothing is printed
-    panel = explore.small_figures({"a curve": (frame, curve)})
+    panel = panels.small_figures({"a curve": (frame, curve)})
     assert "setting s has" in panel.alt and list(panel.controls["measure"].options) == [*MEASURES]
 
 
 def test_the_heads_outputs_are_offered_where_all_figures_have_them():
     figures = {title: (frame.assign(**{"knn-projection": frame["knn"] - 9}), printed)
                for title, (frame, printed) in made_up().items()}  # fmt: skip
-    panel = explore.small_figures(figures, figure="table B", row=0, measure="kNN in the head's outputs")
+    panel = panels.small_figures(figures, figure="table B", row=0, measure="kNN in the head's outputs")
     frame, _ = made_up()["table B"]
     mean = frame.loc[frame["row"] == "setting p", "knn"].mean() - 9
     assert f"setting p has {mean:.1f} % by kNN in the head's outputs" in panel.alt
     figures["table A"] = made_up()["table A"]
-    assert len(explore.small_figures(figures).controls["measure"].options) == 2
+    assert len(panels.small_figures(figures).controls["measure"].options) == 2

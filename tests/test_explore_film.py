@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from conftest import shifted
 
-from setclr import explore
+from setclr_course import panels
 from setclr.data import ImageSet
-from setclr.explore.trained.film import NEIGHBOURS, Film
-from setclr.explore.trained.likeness import likeness, looks
+from setclr_course.panels.trained.film import NEIGHBOURS, Film
+from setclr_course.panels.trained.likeness import likeness, looks
 
 
 def patches(n: int = 60, seed: int = 0) -> ImageSet:
@@ -49,7 +49,7 @@ def test_a_look_tells_tint_brightness_and_pattern_apart():
 
 def test_the_frame_goes_to_the_patch_that_it_is_dragged_to():
     film = film_of()
-    panel = explore.training_film({"InfoNCE": film, "GroCo": film_of()}, patch=5)
+    panel = panels.training_film({"InfoNCE": film, "GroCo": film_of()}, patch=5)
     for epoch in (0, 2):
         panel.controls["epoch"].value = epoch
         x, y = panel.handles["patch"].place({**panel.values, "patch": 40})
@@ -62,7 +62,7 @@ def test_the_frame_goes_to_the_patch_that_it_is_dragged_to():
 
 
 def test_pointing_at_a_patch_lights_up_its_photograph():
-    panel = explore.training_film({"InfoNCE": film_of()})
+    panel = panels.training_film({"InfoNCE": film_of()})
     links = {link["text"]: link["over"] for link in panel.front.shown["links"]}
     kinds = [kind for marks in links.values() for kind, *_ in marks]
     assert set(links) == set("abc") and (kinds.count("dot"), kinds.count("box")) == (60, NEIGHBOURS)

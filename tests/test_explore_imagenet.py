@@ -9,19 +9,20 @@ from conftest import shifted
 from PIL import Image
 from test_explore import opened
 
-from setclr import data, explore, views
-from setclr.explore.costs.gather_picture import gather_picture
-from setclr.explore.costs.positives_picture import positives_picture
-from setclr.explore.costs.training_costs import DAYS, PLANS, STYLES, cost, count, paper_utilisation
-from setclr.explore.trained import crop_pair as pair
-from setclr.explore.trained import multi_crop as multi
-from setclr.explore.trained.coarse import coarse
-from setclr.explore.trained.photo_tree import photo_tree
+from setclr import data, views
+from setclr_course import panels
+from setclr_course.panels.costs.gather_picture import gather_picture
+from setclr_course.panels.costs.positives_picture import positives_picture
+from setclr_course.panels.costs.training_costs import DAYS, PLANS, STYLES, cost, count, paper_utilisation
+from setclr_course.panels.trained import crop_pair as pair
+from setclr_course.panels.trained import multi_crop as multi
+from setclr_course.panels.trained.coarse import coarse
+from setclr_course.panels.trained.photo_tree import photo_tree
 from setclr.losses import InfoNCE
 from setclr.recipes import RECIPES
-from setclr.reports.costs import encoder_cost
-from setclr.training.building import views_of
-from setclr.training.seeding import seeded
+from setclr.experiments.costs import encoder_cost
+from setclr.experiments.building import views_of
+from setclr.seeding import seeded
 
 
 def test_the_crops_are_those_of_the_recipe_and_of_their_draw():
@@ -47,7 +48,7 @@ def test_uncoloured_crops_are_cut_from_the_same_boxes():
 
 
 def test_the_panel_draws_so_many_boxes_and_says_their_pixels():
-    panel = explore.multi_crop()
+    panel = panels.multi_crop()
     for local in (0, 3, 6):
         panel.controls["local"].value = local
         lines, _, *words = panel.artists
@@ -78,14 +79,14 @@ def test_what_small_crops_share_depends_on_the_photographs_shape():
 
 def test_another_photograph():
     grey = torch.full((3, 200, 260), 90, dtype=torch.uint8)
-    panel = explore.multi_crop(grey, colours="as they were cut", local=2)
+    panel = panels.multi_crop(grey, colours="as they were cut", local=2)
     page = panel.artists[1].get_array()
     assert set(np.unique(page)) == {int(coarse(np.array(90))), 255}
 
 
 def test_what_two_crops_share_is_their_intersection():
     """Counted in pixels of a fine grid."""
-    panel = explore.crop_pair()
+    panel = panels.crop_pair()
     for places in ((34, 25, 80, 60), (50, 50, 50, 50), (0, 0, 100, 100), (70, 80, 90, 20)):
         for name, place in zip(("small x", "small y", "full x", "full y"), places):
             panel.controls[name].value = place
@@ -131,7 +132,7 @@ def test_the_estimate_is_calibrated_on_the_papers_22_hours():
 
 
 def test_costs_are_said_and_drawn():
-    panel = explore.training_costs()
+    panel = panels.training_costs()
     assert "6.2e+18 operations. 8 A6000 at 6.4 % of 155 Tflop/s would need 22 hours" in panel.alt
     assert panel.alt.startswith("Estimate:")
     for plan in PLANS:
@@ -152,7 +153,7 @@ def test_the_slowest_and_the_fastest_run_lie_on_the_axis():
 
 
 def test_each_plan_has_the_mark_of_its_line_beside_its_bar():
-    bars = explore.training_costs().figure.axes[1]
+    bars = panels.training_costs().figure.axes[1]
     names = [label.get_text() for label in bars.get_yticklabels()]
     beside = {
         names[int(y)]: line for line in bars.lines for y in line.get_ydata() if line.get_marker() != "<"

@@ -9,10 +9,11 @@ from PIL import Image
 from sklearn.neighbors import NearestNeighbors
 from test_explore import ends, made, opened
 
-from setclr import evaluation, explore
+from setclr import evaluation
+from setclr_course import panels
 from setclr.data import ImageSet
-from setclr.explore.couplings.coupled_patches import cost_of, coupling, mistakes
-from setclr.explore.family.anchor_list import (
+from setclr_course.panels.couplings.coupled_patches import cost_of, coupling, mistakes
+from setclr_course.panels.family.anchor_list import (
     NEGATIVES,
     alpha_of,
     cosine_of,
@@ -21,14 +22,14 @@ from setclr.explore.family.anchor_list import (
     sparse_of,
     top_of,
 )
-from setclr.explore.kit.few_patches import augmented_pair, few_patches, icons, unlearned
-from setclr.explore.kit.handles import place_of
-from setclr.explore.kit.png import DPI
-from setclr.explore.kit.tiles import tiles
-from setclr.explore.trained.class_confusions import by_neighbours, favourite
-from setclr.explore.trained.feature_maps import apart, maps_of, middle, nearest_dot
-from setclr.explore.trained.few_tinted import few_tinted
-from setclr.explore.trained.found_again import covered, nearest_patches
+from setclr_course.kit.few_patches import augmented_pair, few_patches, icons, unlearned
+from setclr_course.kit.handles import place_of
+from setclr_course.kit.png import DPI
+from setclr_course.kit.tiles import tiles
+from setclr_course.panels.trained.class_confusions import by_neighbours, favourite
+from setclr_course.panels.trained.feature_maps import apart, maps_of, middle, nearest_dot
+from setclr_course.panels.trained.few_tinted import few_tinted
+from setclr_course.panels.trained.found_again import covered, nearest_patches
 from setclr.losses import GroCo, SparseCLR
 
 PANELS = ("anchor_list", "class_confusions", "coupled_patches", "feature_maps", "found_again")
@@ -90,7 +91,7 @@ def test_the_second_view_has_no_weight_and_the_bound_holds():
 def test_the_anchor_sees_what_its_sentence_says():
     views = augmented_pair(few_patches().images[:8])
     same = torch.eye(8).expand(2, 8, 8)
-    panel = explore.anchor_list({"exact": same}, views, anchor=3, beta=1000, temperature=0.1, C=1)
+    panel = panels.anchor_list({"exact": same}, views, anchor=3, beta=1000, temperature=0.1, C=1)
     assert "exact, anchor 3: its second view is number 1 of 11 in its list, at cosine 1.00" in panel.alt
     assert "sparsemax gives it 1.00 and something to 0 negatives" in panel.alt
     assert [in_short(x) for x in (0.001, 0.5, -0.25, 1.0, 12.3)] == ["", ".50", "-.25", "1.00", "12"]
@@ -109,7 +110,7 @@ def test_coupled_patches_say_how_many_find_their_second_view():
     views = augmented_pair(few_patches().images[:8])
     z = torch.eye(8).expand(2, 8, 8).clone()
     z[1, [0, 1]] = z[1, [1, 0]]
-    panel = explore.coupled_patches({"swapped": z}, views, epsilon=0.1)
+    panel = panels.coupled_patches({"swapped": z}, views, epsilon=0.1)
     assert "6 of 8 patches give their largest share to their own second view" in panel.alt
     wrong = next(a for a in panel.artists if a.get_label() == "wrong")
     np.testing.assert_array_equal(wrong.get_xydata(), [[1, 0], [0, 1]])
@@ -126,7 +127,7 @@ def test_the_favourite_mistake_is_the_largest_share_beside_the_diagonal():
 def test_the_patches_shown_are_those_that_one_alone_has_right():
     test = few_patches(4)
     right, never = test.labels, (test.labels + 1) % 18
-    panel = explore.class_confusions({"all": right, "none": never}, test, photograph=6)
+    panel = panels.class_confusions({"all": right, "none": never}, test, photograph=6)
     assert panel.alt.startswith("Of 4 patches of grass both have 0 right, all alone 4, none alone 0.")
     assert "all makes no mistake; none is wrong about 100% of them and says gravel" in panel.alt
 
@@ -140,7 +141,7 @@ def test_neighbours_vote_across_the_two_halves():
 def test_the_row_of_the_matrix_is_dragged_and_its_cells_are_compared():
     test = few_patches(4)
     right, never = test.labels, (test.labels + 1) % 18
-    panel = explore.class_confusions({"all": right, "none": never}, test, photograph=6)
+    panel = panels.class_confusions({"all": right, "none": never}, test, photograph=6)
     row = panel.handles["row"]
     x, y = place_of(row.axis, (3.0, 11.2))
     panel.on_event({"event": "", "handle": "row", "x": x, "y": y})
@@ -184,7 +185,7 @@ def pairs_and_apart() -> tuple[dict, ImageSet]:
 
 def test_a_dot_that_is_pointed_at_shows_its_patch():
     maps, shown = pairs_and_apart()
-    panel = explore.feature_maps(maps, shown, encoder="pairs")
+    panel = panels.feature_maps(maps, shown, encoder="pairs")
     picture, sentence = panel.picture.value, panel.said.value
     panel.on_pointed([13])
     assert panel.values["patch"] == 13 and "patch 13 is of grass, the nearest dot of grass" in panel.alt
@@ -203,7 +204,7 @@ def test_a_dot_that_is_pointed_at_shows_its_patch():
 
 def test_pointing_at_the_same_dot_draws_nothing():
     maps, shown = pairs_and_apart()
-    panel = explore.feature_maps(maps, shown, patch=4)
+    panel = panels.feature_maps(maps, shown, patch=4)
     sent = []
     panel.front.observe(lambda change: sent.append(change["new"]), names="shown")
     panel.on_pointed([4])
@@ -233,7 +234,7 @@ def test_retrieval_is_the_librarys_and_without_overlap_shares_nothing():
 
 def test_the_frame_is_dragged_to_the_nearest_window():
     test = few_tinted(20)
-    panel = explore.found_again({"colours": test.images.flatten(1).float()}, test, photograph=5)
+    panel = panels.found_again({"colours": test.images.flatten(1).float()}, test, photograph=5)
     frame = panel.handles["patch"]
     for patch in (0, 7, 19):
         panel.controls["patch"].value = patch

@@ -7,10 +7,10 @@ from matplotlib.path import Path
 from sklearn.svm import SVC
 from torch.nn.functional import normalize
 
-from setclr import explore
-from setclr.explore.machines import machine_plane as plane
-from setclr.explore.machines import solver_race as race
-from setclr.explore.machines import support_images as pictures
+from setclr_course import panels
+from setclr_course.panels.machines import machine_plane as plane
+from setclr_course.panels.machines import solver_race as race
+from setclr_course.panels.machines import support_images as pictures
 from setclr.inner import kernel, svm_dual
 from setclr.inner.descent import projected_gradient
 from setclr.inner.dual import Machines
@@ -50,7 +50,7 @@ def drawn(panel) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("name", ["C", "bandwidth", "ridge", "x"])
 @pytest.mark.parametrize("kind", ["rbf", "linear"])
 def test_exact_weights_stand_on_the_law_wherever_a_slider_is(name, kind):
-    panel = explore.machine_plane(kernel=kind)
+    panel = panels.machine_plane(kernel=kind)
     control = panel.controls[name]
     log = name != "x"
     for at in np.linspace(control.min, control.max, 7):
@@ -64,7 +64,7 @@ def test_exact_weights_stand_on_the_law_wherever_a_slider_is(name, kind):
 
 
 def test_tanh_comes_to_rest_and_clipped_weights_stand_off():
-    panel = explore.machine_plane(kernel="tanh")
+    panel = panels.machine_plane(kernel="tanh")
     for C in (0.1, 1, 100, 1000):
         panel.controls["C"].value = C
         assert "found by pgd" in panel.alt and "; 0 stand off" in panel.alt
@@ -77,7 +77,7 @@ def test_tanh_comes_to_rest_and_clipped_weights_stand_off():
 
 
 def test_marks_and_numbers_are_the_weights():
-    panel = explore.machine_plane(C=1.0)
+    panel = panels.machine_plane(C=1.0)
     pool = torch.cat([torch.tensor([[1.0, 0.5]], dtype=torch.float64), plane.NEGATIVES])
     alpha = svm_dual(kernel(pool, pool), C=1.0).alpha[1:].numpy()
     _, street, squares, crosses = panel.artists[:4]
@@ -109,7 +109,7 @@ def test_lines_and_bands_are_where_the_decision_value_says():
 
 
 def test_the_push_leads_downhill():
-    panel = explore.machine_plane(toward=1.0)
+    panel = panels.machine_plane(toward=1.0)
     (push,) = (artist for artist in panel.artists if hasattr(artist, "set_UVC"))
     z_plus = torch.tensor([1.0, 0.5], dtype=torch.float64)
     z, way = plane.NEGATIVES.mean(0), torch.tensor([push.U[0], push.V[0]])
@@ -148,7 +148,7 @@ def test_clipping_is_worse_than_nothing_in_few_dimensions_and_fair_in_many():
 
 
 def test_the_race_draws_what_was_computed():
-    panel = explore.solver_race(steps=100.0, C=1.0, dimensions="16")
+    panel = panels.solver_race(steps=100.0, C=1.0, dimensions="16")
     found = race.race("16")
     b = int(np.abs(race.BOUNDS - 1).argmin())
     lines, dots = panel.artists[:3], panel.artists[3]
@@ -163,7 +163,7 @@ def test_the_race_draws_what_was_computed():
 
 
 def test_every_bound_of_the_slider_is_computed():
-    control = explore.solver_race().controls["C"]
+    control = panels.solver_race().controls["C"]
     asked = 10 ** np.arange(control.min, control.max + control.step / 2, control.step)
     np.testing.assert_allclose(asked, race.BOUNDS)
 
@@ -171,7 +171,7 @@ def test_every_bound_of_the_slider_is_computed():
 def test_images_stand_in_the_order_of_their_weights():
     features, images, labels = pictures.drawn_batch()
     assert images.dtype == torch.uint8 and images.shape == (40, 3, 32, 32)
-    panel = explore.support_images(query=7, C=0.5)
+    panel = panels.support_images(query=7, C=0.5)
     x = normalize(features.double(), dim=1)
     alpha = svm_dual(kernel(x, x), 7, C=0.5).alpha
     frames, words = panel.artists[1], panel.artists[2:]
@@ -191,7 +191,7 @@ def test_images_stand_in_the_order_of_their_weights():
 
 def test_images_of_ones_own_without_labels():
     features, images, _ = pictures.drawn_batch()
-    panel = explore.support_images(features[:12], images[:12, :1])
+    panel = panels.support_images(features[:12], images[:12, :1])
     assert panel.controls["query"].max == 11
     assert "0 of the" in panel.alt and "of 11 others" in panel.alt
     assert panel.row("query", [0, 5, 11]).alt

@@ -5,12 +5,12 @@ import pytest
 import torch
 from test_explore import opened
 
-from setclr import explore
+from setclr_course import panels
 from setclr.evaluation import matching_accuracy
-from setclr.explore.assignments.matching_dots import matching_dots
-from setclr.explore.assignments.matching_pools import PAGES, accuracy, page_of, solved
-from setclr.explore.assignments.things import drawn_example
-from setclr.explore.kit.tiles import thumbnails
+from setclr_course.panels.assignments.matching_dots import matching_dots
+from setclr_course.panels.assignments.matching_pools import PAGES, accuracy, page_of, solved
+from setclr_course.panels.assignments.things import drawn_example
+from setclr_course.kit.tiles import thumbnails
 
 
 def test_pools_are_matched_as_evaluation_matches_them():
@@ -34,7 +34,7 @@ def test_pools_are_matched_as_evaluation_matches_them():
 
 def test_the_panel_draws_the_page_and_says_the_curves():
     features, patches = drawn_example()
-    panel = explore.matching_pools(features, patches, pool=64, page=3, matching="nearest")
+    panel = panels.matching_pools(features, patches, pool=64, page=3, matching="nearest")
     found = solved(*features["better encoder"], [64])
     matching = found["nearest", 64, 2]
     shown = list(zip(matching.pool, matching.got))[:16]
@@ -62,10 +62,10 @@ def test_a_wrong_match_shows_the_true_one_beside_it():
 
 def test_few_things_make_small_pools_and_too_few_are_refused():
     features, patches = drawn_example(20)
-    panel = explore.matching_pools(features, patches)
+    panel = panels.matching_pools(features, patches)
     assert panel.values["pool"] == 16 and panel.controls["pool"].max == pytest.approx(np.log10(16))
     with pytest.raises(ValueError, match="patches must show 16 things or more, got 10"):
-        explore.matching_pools(*drawn_example(10))
+        panels.matching_pools(*drawn_example(10))
 
 
 def test_dots_say_the_means():

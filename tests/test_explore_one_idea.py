@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from setclr import explore
-from setclr.explore.family.one_idea import ANGLES, WAYS, N, control, state
-from setclr.explore.family.trap_pushes import forces
-from setclr.explore.kit.circle import on_circle
-from setclr.explore.kit.handles import place_of
+from setclr_course import panels
+from setclr_course.panels.family.one_idea import ANGLES, WAYS, N, control, state
+from setclr_course.panels.family.trap_pushes import forces
+from setclr_course.kit.circle import on_circle
+from setclr_course.kit.handles import place_of
 from setclr.losses import InfoNCE
 
 
 @pytest.fixture
 def panel():
-    return explore.one_idea()
+    return panels.one_idea()
 
 
 def test_the_matrix_is_the_share_that_the_loss_gives_to_the_other_view(panel):
@@ -53,7 +53,7 @@ def test_it_plays_the_training(panel):
 
 
 def test_at_the_trap_a_hard_assignment_rests_and_the_others_push():
-    panel = explore.trap_pushes(smoothing=0.0316)
+    panel = panels.trap_pushes(smoothing=0.0316)
     assert "assignment is at rest" in panel.alt and "InfoNCE pushes" in panel.alt
     found = forces(panel.values)
     assert np.abs(found["LinearAssignment"]).max() < 1e-6 < np.abs(found["InfoNCE"]).max()

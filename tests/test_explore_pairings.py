@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from setclr import explore
-from setclr.explore.assignments import matching_game as game
-from setclr.explore.assignments import pairings
-from setclr.explore.kit.handles import place_of
+from setclr_course import panels
+from setclr_course.panels.assignments import matching_game as game
+from setclr_course.panels.assignments import pairings
+from setclr_course.kit.handles import place_of
 from setclr.inner import linear_assignment
-from setclr.teach.pages.page_02 import EXERCISES, greedy
+from setclr_course.teach.pages.page_02 import EXERCISES, greedy
 
 ALL = np.array(list(itertools.permutations(range(6))))
 
@@ -28,7 +28,7 @@ def test_the_game_can_be_won_and_neither_truth_nor_greed_wins_it():
 
 
 def test_a_line_is_dropped_on_the_nearest_square():
-    panel = explore.matching_game()
+    panel = panels.matching_game()
     axis = panel.handles["cat"].axis
 
     def drop(name: str, square: int) -> None:
@@ -46,7 +46,7 @@ def test_a_line_is_dropped_on_the_nearest_square():
 
 @pytest.mark.parametrize("temperature, margin", [(0.005, 0.0), (0.05, 0.3), (0.5, 0.0)])
 def test_pairings_are_the_librarys(temperature, margin):
-    panel = explore.pairings(temperature=temperature, margin=margin)
+    panel = panels.pairings(temperature=temperature, margin=margin)
     panel.controls["flower x"].value = 0.6
     found = pairings.paired(panel.values)
     S = torch.cdist(torch.tensor(pairings.CIRCLES), torch.from_numpy(found.squares))
@@ -63,7 +63,7 @@ def test_pairings_are_the_librarys(temperature, margin):
 
 
 def test_the_one_to_one_loss_waits_and_the_other_does_not():
-    panel, losses = explore.pairings(), []
+    panel, losses = panels.pairings(), []
     for x in (-1.3, -1.2, -1.1, -1.0, -0.6, 0.3):
         panel.controls["flower x"].value = x
         losses.append(pairings.paired(panel.values).loss)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from setclr import explore
-from setclr.explore.trained import paired_gaps
-from setclr.explore.trained.knob_curves import axes_of, first_seed, made_up
+from setclr_course import panels
+from setclr_course.panels.trained import paired_gaps
+from setclr_course.panels.trained.knob_curves import axes_of, first_seed, made_up
 
 
 @pytest.mark.parametrize("measure, column", [("kNN", "knn"), ("linear probe", "linear")])
@@ -17,7 +17,7 @@ def test_the_sentence_is_that_of_the_trials(loss, measure, column):
     trials = made_up()
     runs = trials[loss]
     rates, values = axes_of(runs)
-    panel = explore.knob_curves(trials, loss=loss, measure=measure)
+    panel = panels.knob_curves(trials, loss=loss, measure=measure)
     for i, rate in enumerate(rates, 1):
         for j, value in enumerate(values, 1):
             panel.controls["rate"].value, panel.controls["knob"].value = i, j
@@ -31,12 +31,12 @@ def test_the_sentence_is_that_of_the_trials(loss, measure, column):
 def test_the_chosen_setting_is_the_one_with_the_best_knn_of_the_first_seed():
     runs = made_up()["groco"]
     best = runs[runs["seed"] == 0].sort_values("knn").iloc[-1]
-    panel = explore.knob_curves({"groco": runs}, measure="linear probe")
+    panel = panels.knob_curves({"groco": runs}, measure="linear probe")
     assert f"Chosen by kNN: beta {best.value:g} at {best.lr:g}, {best.linear:.1f} %." in panel.alt
 
 
 def test_a_setting_is_dragged_in_both_directions_and_linked_to_its_numbers():
-    panel = explore.knob_curves()
+    panel = panels.knob_curves()
     rates, values = axes_of(made_up()["infonce"])
     handle, where = panel.handles["setting"], {**panel.values, "knob": 5, "rate": 1}
     assert handle.values(panel.controls, handle.place(where)) == {"knob": 5, "rate": 1}
@@ -49,13 +49,13 @@ def test_settings_that_diverged_are_shown_as_nothing():
     runs = made_up()["infonce"]
     gone = (runs["lr"] == 0.01) & (runs["value"] == 1.0)
     runs.loc[gone, ["knn", "linear"]], runs.loc[gone, "collapsed"] = np.nan, True
-    panel = explore.knob_curves({"infonce": runs}, knob=5)
+    panel = panels.knob_curves({"infonce": runs}, knob=5)
     assert "at rate 0.01: it diverged." in panel.alt
     assert np.isnan(first_seed(runs, "knn")[-1, -1]) and "nan" not in panel.alt
     texts = [link["text"] for link in panel.front.shown["links"]]
     assert texts[-1] == "rate 0.01, temperature 1: it diverged" and not [x for x in texts if "nan" in x]
     runs.loc[runs["lr"] == 0.01, ["knn", "linear"]] = np.nan
-    panel = explore.knob_curves({"infonce": runs})
+    panel = panels.knob_curves({"infonce": runs})
     assert panel.alt.endswith("At rate 0.01 every run diverged.") and "nan" not in panel.alt
 
 
@@ -67,7 +67,7 @@ def test_the_gaps_are_those_of_scipys_paired_test_with_holm_and_bonferroni_for_a
     p, after, worst = {pair: test.pvalue for pair, test in tests.items()}, {}, 0.0
     for place, pair in enumerate(sorted(p, key=p.__getitem__)):
         worst = after[pair] = max(worst, min((len(p) - place) * p[pair], 1))
-    panel = explore.paired_gaps(runs, measure=measure)
+    panel = panels.paired_gaps(runs, measure=measure)
     names = list(runs.groupby("name")["knn"].mean().sort_values(ascending=False).index)
     for place, base in enumerate(names, 1):
         panel.controls["loss"].value = place
@@ -89,19 +89,19 @@ def test_final_runs_that_collapsed_have_no_gaps_and_stand_last():
     runs = paired_gaps.made_up()
     lost = runs["name"] == "loss p"
     runs.loc[lost & (runs["seed"] == 2), "collapsed"] = True
-    panel = explore.paired_gaps(runs, loss=1)
+    panel = panels.paired_gaps(runs, loss=1)
     assert panel.alt.startswith("loss p:") and "the mean of 4 seeds. Of its 3 gaps" in panel.alt
     runs.loc[lost, ["knn", "linear"]], runs.loc[lost, "collapsed"] = np.nan, True
-    panel = explore.paired_gaps(runs, loss=4)
+    panel = panels.paired_gaps(runs, loss=4)
     assert panel.alt == "loss p: every run collapsed, so it has no gaps."
     panel.controls["loss"].value = 1
     assert "Of its 2 gaps Holm's test of all 3 pairs" in panel.alt and "nan" not in panel.alt
     with pytest.raises(ValueError, match="runs must hold two losses with two seeds in common"):
-        explore.paired_gaps(runs[runs["name"] == "loss q"])
+        panels.paired_gaps(runs[runs["name"] == "loss q"])
 
 
 def test_the_grip_of_the_gaps_goes_from_loss_to_loss():
-    panel = explore.paired_gaps(loss=1)
+    panel = panels.paired_gaps(loss=1)
     handle = panel.handles["loss"]
     for place in (1, 2, 3, 4):
         assert handle.values(panel.controls, handle.place({**panel.values, "loss": place})) == {"loss": place}

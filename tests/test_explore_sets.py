@@ -6,18 +6,18 @@ import torch
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.patches import StepPatch
 
-from setclr import explore
-from setclr.explore import qare_descent, quadratic_histogram, same_pairs, spectra, two_lists, two_shapes
-from setclr.explore.kit.circle import RADII
-from setclr.explore.kit.handles import place_of
-from setclr.explore.sets.descent import BETAS, RATE, info_nce, paths, points, qare, start
-from setclr.explore.sets.qare_pictures import cost_picture, spectrum_picture
-from setclr.explore.sets.quadratic_histogram import EDGES, LIMITS, inner, problem
-from setclr.explore.sets.ring import degrees_of, vectors
-from setclr.explore.sets.same_pairs import KITE, measures, second_view
-from setclr.explore.sets.spectra import seen
-from setclr.explore.sets.spreading import course
-from setclr.explore.sets.two_lists import ORDERS
+from setclr_course import panels
+from setclr_course.panels import qare_descent, quadratic_histogram, same_pairs, spectra, two_lists, two_shapes
+from setclr_course.kit.circle import RADII
+from setclr_course.kit.handles import place_of
+from setclr_course.panels.sets.descent import BETAS, RATE, info_nce, paths, points, qare, start
+from setclr_course.panels.sets.qare_pictures import cost_picture, spectrum_picture
+from setclr_course.panels.sets.quadratic_histogram import EDGES, LIMITS, inner, problem
+from setclr_course.panels.sets.ring import degrees_of, vectors
+from setclr_course.panels.sets.same_pairs import KITE, measures, second_view
+from setclr_course.panels.sets.spectra import seen
+from setclr_course.panels.sets.spreading import course
+from setclr_course.panels.sets.two_lists import ORDERS
 from setclr.inner import quadratic_assignment, spectral_bounds
 from setclr.losses import InfoNCE, QARe
 
@@ -134,7 +134,7 @@ def test_still_pictures_of_the_cost():
     assert spectrum_picture(Z @ Z.T, Z.T @ Z).alt.startswith("The 3 eigenvalues")
     picture = cost_picture([64, 128], {"large": [2.0, 4.0], "small": [1.5, 1.2]}, "a test")
     assert "large 2.0 to 4.0, small 1.5 to 1.2" in picture.alt
-    assert set(explore.__all__) >= {"same_pairs", "quadratic_histogram", "qare_descent"}
+    assert set(panels.__all__) >= {"same_pairs", "quadratic_histogram", "qare_descent"}
 
 
 def test_sorted_lists_have_the_largest_sum_and_a_bar_that_is_moved_changes_places():

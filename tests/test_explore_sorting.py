@@ -5,13 +5,13 @@ import pytest
 import torch
 from matplotlib.collections import PolyCollection
 
-from setclr import explore
-from setclr.explore.kit.outlines import written
-from setclr.explore.sorting.beta_table import ACCURACY, BEST, BETAS, NEGATIVES, beta_table
-from setclr.explore.sorting.group_order import NEGATIVES as SIMILARITIES
-from setclr.explore.sorting.group_order import POSITIVE, info_nce, sort_groups
-from setclr.explore.sorting.swap_matrices import layers_of
-from setclr.explore.sorting.wires import BEAD
+from setclr_course import panels
+from setclr_course.kit.outlines import written
+from setclr_course.panels.sorting.beta_table import ACCURACY, BEST, BETAS, NEGATIVES, beta_table
+from setclr_course.panels.sorting.group_order import NEGATIVES as SIMILARITIES
+from setclr_course.panels.sorting.group_order import POSITIVE, info_nce, sort_groups
+from setclr_course.panels.sorting.swap_matrices import layers_of
+from setclr_course.panels.sorting.wires import BEAD
 from setclr.inner import sorting_network
 from setclr.losses import GroCo, InfoNCE
 
@@ -34,7 +34,7 @@ def test_the_layers_make_the_network(kind, beta):
 
 
 def test_beads_hold_the_first_numbers_probability_and_the_matrix_is_P():
-    panel = explore.sorting_wires(beta=10**0.5, layer=5)
+    panel = panels.sorting_wires(beta=10**0.5, layer=5)
     layers = layers_of((6.0, 1.0, 4.0, 2.0, 8.0, 3.0, 7.0, 5.0), panel.values["beta"], "odd-even")
     polygons = [artist for artist in panel.artists if isinstance(artist, PolyCollection)]
     mesh = next(a for a in polygons if a.get_array() is not None and len(a.get_array()) == 9 * 64)
@@ -48,7 +48,7 @@ def test_beads_hold_the_first_numbers_probability_and_the_matrix_is_P():
 
 
 def test_hard_swaps_are_figure_6():
-    panel = explore.sorting_wires([6, 1, 4, 2], beta=1000)
+    panel = panels.sorting_wires([6, 1, 4, 2], beta=1000)
     assert panel.controls["layer"].max == 4
     seen = []
     for layer in range(5):
@@ -60,7 +60,7 @@ def test_hard_swaps_are_figure_6():
 
 
 def test_lists_that_are_no_power_of_two_have_one_network():
-    panel = explore.sorting_wires([3, 1, 2])
+    panel = panels.sorting_wires([3, 1, 2])
     assert panel.controls["kind"].options == ("odd-even",)
     assert "of 3 (odd-even)" in panel.alt
 
@@ -137,7 +137,7 @@ def test_numbers_stand_where_they_should():
 
 @pytest.mark.parametrize("beta", [0.8, 8.0])
 def test_the_soft_step_is_the_librarys_and_its_tangent_the_slope(beta):
-    from setclr.explore.sorting.soft_swap import after, slope, swapped
+    from setclr_course.panels.sorting.soft_swap import after, slope, swapped
 
     values = {"first": -0.2, "second": 0.15, "beta": beta}
     made = sorting_network(torch.tensor([-0.2, 0.15], dtype=torch.float64), beta).values
@@ -151,7 +151,7 @@ def test_the_soft_step_is_the_librarys_and_its_tangent_the_slope(beta):
 def test_the_photographs_on_the_wires_are_sorted_as_the_library_does():
     from matplotlib.collections import QuadMesh
 
-    panel = explore.photo_wires(flower=0.5)
+    panel = panels.photo_wires(flower=0.5)
     x = torch.tensor([6, 1, 4, 2, 7, 0.5], dtype=torch.float64)
     (mesh,) = (a for a in panel.artists if isinstance(a, QuadMesh))
     np.testing.assert_allclose(mesh.get_array(), sorting_network(x, panel.values["beta"]).P, atol=1e-12)
@@ -161,7 +161,7 @@ def test_the_photographs_on_the_wires_are_sorted_as_the_library_does():
 
 @pytest.mark.parametrize("preorder", [True, False])
 def test_first_places_are_a_row_of_the_loss_and_arrows_its_slopes(preorder):
-    from setclr.explore.sorting.first_places import START, pushed
+    from setclr_course.panels.sorting.first_places import START, pushed
 
     found = pushed(START, 8.0, preorder)
     z = torch.zeros(

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from setclr import explore
-from setclr.explore.kit.cast import NAMES
-from setclr.explore.kit.handles import place_of
-from setclr.explore.sparse import share_triangle as nearest
-from setclr.explore.sparse.looked_at import looked_at
-from setclr.explore.sparse.pushes import solve as solve_pushes
-from setclr.explore.sparse.simplex_triangle import CORNERS, milestones, shares
-from setclr.explore.sparse.support_drag import ANGLES, let_go, lists, solve
-from setclr.explore.sparse.water import HEIGHTS
-from setclr.explore.sparse.words import brief
+from setclr_course import panels
+from setclr_course.kit.cast import NAMES
+from setclr_course.kit.handles import place_of
+from setclr_course.panels.sparse import share_triangle as nearest
+from setclr_course.panels.sparse.looked_at import looked_at
+from setclr_course.panels.sparse.pushes import solve as solve_pushes
+from setclr_course.panels.sparse.simplex_triangle import CORNERS, milestones, shares
+from setclr_course.panels.sparse.support_drag import ANGLES, let_go, lists, solve
+from setclr_course.panels.sparse.water import HEIGHTS
+from setclr_course.panels.sparse.words import brief
 from setclr.inner.simplex import sparse_maximum, sparsemax
 from setclr.losses import InfoNCE, SparseCLR
 
@@ -33,7 +33,7 @@ def lines(panel, marker: str) -> list:
 @pytest.mark.parametrize("scores", SCORES)
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 10**0.5])
 def test_the_points_and_pillars_are_the_two_shares(scores, temperature):
-    panel = explore.simplex_triangle(x1=scores[0], x2=scores[1], temperature=temperature)
+    panel = panels.simplex_triangle(x1=scores[0], x2=scores[1], temperature=temperature)
     x = torch.tensor([*scores, 0.0], dtype=torch.float64) / temperature
     sparse, soft = sparsemax(x).numpy(), x.softmax(0).numpy()
     (square,), (_, disc) = lines(panel, "s"), lines(panel, "o")
@@ -62,7 +62,7 @@ def test_the_path_of_the_sparsemax_turns_where_a_score_leaves_the_support(scores
     ties = (x == x.max()).sum()
     assert support == {2: [3, 2], 1: [3, 1, 3, 1] if edge == corner else [3, 2, 2, 1]}[ties]
 
-    panel = explore.simplex_triangle(x1=scores[0], x2=scores[1])
+    panel = panels.simplex_triangle(x1=scores[0], x2=scores[1])
     straight, bent = (a for a in lines(panel, "None") if a.get_color() in ("#0072b2", "#d55e00"))
     if straight.get_color() != "#0072b2":
         straight, bent = bent, straight
@@ -78,7 +78,7 @@ def test_the_path_of_the_sparsemax_turns_where_a_score_leaves_the_support(scores
 
 
 def test_equal_scores_stay_in_the_centre():
-    panel = explore.simplex_triangle(x1=0.0, x2=0.0, temperature=0.1)
+    panel = panels.simplex_triangle(x1=0.0, x2=0.0, temperature=0.1)
     assert milestones(np.zeros(3)) == (0, 0) and "stay in the centre" in panel.alt
 
 
@@ -124,7 +124,7 @@ def test_sparseclr_lets_go_where_the_panel_says(margin):
 
 
 def test_hollow_is_exactly_nothing_and_has_no_line():
-    panel = explore.support_drag(angle=120, margin=0.5)
+    panel = panels.support_drag(angle=120, margin=0.5)
     now = solve(120, 0.5, 0.5)
     rays = [a for a in panel.artists if hasattr(a, "set_segments")]
     dots = [
@@ -140,7 +140,7 @@ def test_hollow_is_exactly_nothing_and_has_no_line():
 
 @pytest.mark.parametrize("heights", [{}, {"rocket": 0.9, "cat": -1.0}, dict.fromkeys(NAMES, -1.0)])
 def test_the_dry_parts_are_the_sparsemax(heights):
-    panel = explore.water(total=1.0, **heights)
+    panel = panels.water(total=1.0, **heights)
     x = torch.tensor([panel.values[name] for name in NAMES], dtype=torch.float64)
     (shapes, stack) = (a for a in panel.artists if hasattr(a, "set_verts"))
     tips = [np.ptp(path.vertices[:, 1]) for path in shapes.get_paths()[6:12]]
@@ -150,7 +150,7 @@ def test_the_dry_parts_are_the_sparsemax(heights):
 
 
 def test_the_level_that_is_dragged_is_where_the_water_stands():
-    panel = explore.water()
+    panel = panels.water()
     level = panel.handles["level"]
     for y in (0.45, 0.3):
         moved = level.values(panel.controls, place_of(level.axis, (0, y)))
@@ -160,7 +160,7 @@ def test_the_level_that_is_dragged_is_where_the_water_stands():
 
 @pytest.mark.parametrize("scores", [(1.2, 0.8), (0.3, 0.4), (-1.0, 1.5), (-0.5, -0.8)])
 def test_the_shares_by_water_are_the_nearest_point_of_the_triangle(scores):
-    panel = explore.share_triangle(first=scores[0], second=scores[1])
+    panel = panels.share_triangle(first=scores[0], second=scores[1])
     way, *_ = (a for a in panel.artists if hasattr(a, "get_xydata"))
     start, end = way.get_xydata()
     np.testing.assert_allclose(nearest.scores_at(*start), scores, atol=1e-9)
@@ -170,7 +170,7 @@ def test_the_shares_by_water_are_the_nearest_point_of_the_triangle(scores):
 
 
 def test_pushes_are_the_slopes_of_the_losses():
-    values = explore.pushes(temple=40, margin=0.5).values
+    values = panels.pushes(temple=40, margin=0.5).values
     cosines = torch.tensor([values[name] for name in NAMES], dtype=torch.float64).deg2rad().cos()
     cosines.requires_grad_()
     margin = 0.5 * torch.eye(6, dtype=torch.float64)[0]

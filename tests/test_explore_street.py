@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from setclr import explore
-from setclr.explore.machines.ray import solve
-from setclr.explore.machines.street import OTHERS, RIDGE, machine, place
+from setclr_course import panels
+from setclr_course.panels.machines.ray import solve
+from setclr_course.panels.machines.street import OTHERS, RIDGE, machine, place
 from setclr.inner import kernel, svm_dual
 
 
 @pytest.fixture(scope="module")
 def street():
-    return explore.street()
+    return panels.street()
 
 
 def test_the_street_is_that_of_the_machine(street):
@@ -55,7 +55,7 @@ def test_the_three_ways_on_a_ray_are_those_of_the_library(near, far, ridge):
 
 
 def test_behind_another_one_clipping_is_worse_than_nothing():
-    panel = explore.ray()
+    panel = panels.ray()
     assert "worse than doing nothing" in panel.alt and "coffee alone holds" in panel.alt
     panel.controls["far"].value = 1.0
     assert "better than nothing" in panel.alt

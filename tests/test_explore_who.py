@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from setclr import explore
-from setclr.explore.assignments.things import drawn_example
-from setclr.explore.assignments.who_is_it import POOL, cosine
+from setclr_course import panels
+from setclr_course.panels.assignments.things import drawn_example
+from setclr_course.panels.assignments.who_is_it import POOL, cosine
 
 
 def test_places_are_those_of_the_cosines():
     features, patches = drawn_example()
-    panel = explore.who_is_it(features, patches)
+    panel = panels.who_is_it(features, patches)
     some = torch.linspace(0, patches.shape[1] - 1, POOL).long()
     for name, (a, b) in features.items():
         similarity = cosine(a[some], b[some])
@@ -28,4 +28,4 @@ def test_places_are_those_of_the_cosines():
 def test_few_things_are_refused():
     features, patches = drawn_example(20)
     with pytest.raises(ValueError, match="patches must show 32 things or more, got 20"):
-        explore.who_is_it(features, patches)
+        panels.who_is_it(features, patches)

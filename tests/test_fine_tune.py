@@ -16,7 +16,7 @@ from setclr.data import ImageSet
 from setclr.data.photographs import Photographs
 from setclr.evaluation import features, fine_tune, linear_probe, tuning
 from setclr.evaluation.tuning import CROP
-from setclr.training.seeding import seeded
+from setclr.seeding import seeded
 
 
 def stripes(n, seed=0, side=16):

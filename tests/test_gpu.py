@@ -10,8 +10,9 @@ from looks_at_values import ON_A_GPU, why
 from setclr import losses
 from setclr.data import ImageSet
 from setclr.recipes import Recipe
-from setclr.training import fitting, pretrain
-from setclr.training.run import new_run
+from setclr.training import trainer
+from setclr import pretrain
+from setclr.experiments.run import new_run
 
 pytestmark = [
     pytest.mark.gpu,

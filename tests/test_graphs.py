@@ -14,9 +14,11 @@ from torch_geometric.utils import is_undirected, to_dense_adj
 
 from setclr import graphs
 from setclr.cli import main
-from setclr.graphs import evaluation, recording
-from setclr.graphs.views import AUGMENTATIONS, VIEWS
-from setclr.training.seeding import seeded
+from setclr.evaluation import svm
+from setclr.experiments import graph_campaigns
+from setclr.graphs.views import AUGMENTATIONS
+from setclr_course.panels.graphs.molecule_views import VIEWS
+from setclr.seeding import seeded
 
 SEEDS = st.integers(0, 2**31)
 RATIOS = st.floats(0, 1)

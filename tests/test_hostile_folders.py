@@ -17,10 +17,10 @@ from PIL import Image
 
 from setclr.cli import main
 from setclr.data import load
-from setclr.evaluation import embed_folder
+from setclr.experiments import embed_folder
 from setclr.recipes import RECIPES, Recipe
-from setclr.training import pretrain
-from setclr.training.run import new_run
+from setclr import pretrain
+from setclr.experiments.run import new_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 

@@ -10,10 +10,10 @@ import torch
 from conftest import numpy_shifted
 from PIL import Image
 
-from setclr import reports
+from setclr import experiments
 from setclr.cli import run
 from setclr.recipes import Recipe
-from setclr.training.run import new_run
+from setclr.experiments.run import new_run
 
 pytestmark = pytest.mark.processes
 
@@ -56,7 +56,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize(
     "name, moment",
     [("SIGINT", moment) for moment in ("tyro", "torch", "torch._C", "torch.nn", "numpy.random", "reading")]
-    + [("SIGINT", "setclr.cli.reading"), ("SIGINT", "setclr.evaluation"), ("SIGTERM", "torch.nn"),
+    + [("SIGINT", "setclr.cli.parsing"), ("SIGINT", "setclr.evaluation"), ("SIGTERM", "torch.nn"),
        ("SIGTERM", "reading")],
 )  # fmt: skip
 def test_a_signal_outside_the_loop_is_one_line(folder, name, moment):
@@ -90,7 +90,7 @@ def test_a_signal_that_a_package_makes_an_error_of_its_own_is_one(monkeypatch, c
 
 IMPATIENT = """
 import signal, sys
-from setclr import cli, reports
+from setclr import cli, experiments
 number, moment = signal.Signals[sys.argv[1]], sys.argv[2]
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -123,7 +123,7 @@ def test_a_second_signal_is_no_second_line(name, moment):
 
 DESTRUCTOR = """
 import signal, sys, time
-from setclr import cli, reports
+from setclr import cli, experiments
 number = signal.Signals[sys.argv[1]]
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

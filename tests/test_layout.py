@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import setclr
-from setclr import explore
+from setclr_course import panels
 
 HOUSE = Path(setclr.__file__).parent
 FILES = sorted(HOUSE.rglob("*.py"))
@@ -125,14 +125,14 @@ def test_a_function_fits_on_a_screen(path):
 def test_panels_share_through_the_kit_and_their_subjects_own_files(path):
     """Only `explore` itself imports a panel's file; the kit no subject, a subject only itself and the kit."""
     mine = module_of(path)
-    if mine == "setclr.explore":
+    if mine == "setclr_course.panels":
         return
     subject = mine.split(".")[2]
     for name in imports(path):
-        if name.startswith("setclr.explore."):
+        if name.startswith("setclr_course.panels."):
             _, _, other, *file = name.split(".")
             assert other in ("kit", subject), f"{mine} imports {name}"
-            assert not set(file) & set(explore.__all__), f"{mine} imports a panel's file, {name}"
+            assert not set(file) & set(panels.__all__), f"{mine} imports a panel's file, {name}"
 
 
 SLOW = ("torch._dynamo", "scipy.stats", "scipy.optimize", "sklearn", "setclr.recipes.named")
@@ -142,20 +142,20 @@ def test_what_few_need_is_imported_by_those_alone():
     """Else every notebook and every process would wait for it as long as for torch. So do panels."""
     script = f"""
 import sys
-from setclr import explore
-assert not any(name.startswith("setclr.explore.") for name in sys.modules)
+from setclr_course import panels
+assert not any(name.startswith("setclr_course.panels.") for name in sys.modules)
 import setclr.training.trainer, setclr.evaluation
-assert explore.one_idea is sys.modules["setclr.explore.family.one_idea"].one_idea
-assert "setclr.explore.sets.two_shapes" not in sys.modules and dir(explore) == explore.__all__
+assert panels.one_idea is sys.modules["setclr_course.panels.family.one_idea"].one_idea
+assert "setclr_course.panels.sets.two_shapes" not in sys.modules and dir(explore) == panels.__all__
 assert not (found := set(sys.modules) & set({SLOW})), found
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd="/")
     with pytest.raises(AttributeError, match="has no panel 'spreadin'"):
-        getattr(explore, "spreadin")  # noqa: B009
+        getattr(panels, "spreadin")  # noqa: B009
 
 
 def test_every_panel_has_a_type_for_those_who_check():
     tree = ast.parse((HOUSE / "explore" / "__init__.py").read_text())
     typed = [name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names
-             if str(node.module).startswith("setclr.explore.")]  # fmt: skip
-    assert sorted(typed) == explore.__all__ == sorted(set(typed))
+             if str(node.module).startswith("setclr_course.panels.")]  # fmt: skip
+    assert sorted(typed) == panels.__all__ == sorted(set(typed))

@@ -11,7 +11,7 @@ from conftest import shifted
 from PIL import Image
 
 from setclr.data.photographs import Photographs
-from setclr.data.reading import stream_batches
+from setclr.data.streaming import stream_batches
 from setclr.views import View, draw, finish
 
 TWO = (View(size=16), View(size=8), View(size=16, blur=1.0))

@@ -14,11 +14,13 @@ from conftest import shifted
 
 from setclr.data import ImageSet
 from setclr.recipes import Recipe
-from setclr.training import Trainer, load_run, locking, pretrain
-from setclr.training.building import trainer_of
+from setclr.training import Trainer, checkpoint
+from setclr.experiments import load_run
+from setclr import pretrain
+from setclr.experiments.building import trainer_of
 from setclr.training.checkpoint import CHECKPOINT, HISTORY
-from setclr.training.locking import LOCK, alone
-from setclr.training.run import new_run
+from setclr.training.checkpoint import LOCK, alone
+from setclr.experiments.run import new_run
 
 pytestmark = pytest.mark.processes
 
@@ -30,7 +32,7 @@ train = partial(pretrain, images=FEW, device="cpu")
 HOLDS = """
 import sys
 from pathlib import Path
-from setclr.training.locking import alone
+from setclr.training.checkpoint import alone
 with alone(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -19,10 +19,11 @@ from setclr import models
 from setclr.data import ImageSet
 from setclr.evaluation import frozen
 from setclr.recipes import Recipe
-from setclr.training import load_run, pretrain
+from setclr.experiments import load_run
+from setclr import pretrain
 from setclr.training.checkpoint import HISTORY
 from setclr.training.distributed import SyncBatchNorm, from_first, joined, rank, world
-from setclr.training.run import new_run
+from setclr.experiments.run import new_run
 
 pytestmark = pytest.mark.processes
 

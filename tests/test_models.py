@@ -20,7 +20,7 @@ from torchvision.transforms.v2 import functional as transforms
 from setclr import models
 from setclr.models import ENCODERS
 from setclr.recipes import Recipe
-from setclr.training import load_run
+from setclr.experiments import load_run
 
 CHECKPOINTS = Path(__file__).resolve().parent.parent / "data" / "checkpoints"
 

@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from setclr import models
-from setclr.data.normals import MOTORCYCLE, Camera, NormalMaps, load_normals, normals_of
-from setclr.evaluation.normals import (
+from setclr_course.papers.normals import Camera, MOTORCYCLE, NormalMaps, load_normals, normals_of
+from setclr_course.papers.normals import (
     DenseReadOut,
     angular_errors,
     fit_normals,

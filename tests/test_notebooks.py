@@ -8,7 +8,7 @@ import pytest
 import yaml
 from notebook_tools import FOLDED, FOLDER, WIDGET, hidden_errors, name_of, notebooks, run, strip, student
 
-from setclr.teach.asked import module
+from setclr_course.teach.asked import module
 
 PARAMETERS = yaml.safe_load((Path(__file__).parent / "notebook_parameters.yml").read_text())
 PATH, CAREFUL, SOLUTIONS = (notebooks(folder) for folder in ("", "careful", "solutions"))
@@ -18,7 +18,7 @@ of_the_path = pytest.mark.parametrize("path", PATH, ids=name_of)
 SWEEP = """
 import gc
 
-from setclr.explore.kit.panel import Panel
+from setclr_course.kit.panel import Panel
 
 panels = [thing for thing in gc.get_objects() if issubclass(type(thing), Panel)]
 for panel in panels:

@@ -14,9 +14,9 @@ from torch import nn
 
 from setclr.data import ImageSet
 from setclr.recipes import Recipe
-from setclr.training.building import peak_rate
+from setclr.experiments.building import peak_rate
 from setclr.training.optimisers import LARS, check_optimiser, make_optimiser
-from setclr.training.run import new_run
+from setclr.experiments.run import new_run
 
 BASE = Recipe("InfoNCE()", lr=0.3, batch=512, momentum=0.8, weight_decay=0.01)
 

@@ -17,17 +17,18 @@ from packaging.requirements import Requirement
 from scipy import stats
 
 import setclr
-from setclr.cli.reading import command
+from setclr.cli.parsing import command
 from setclr.evaluation.statistics import paired
-from setclr.graphs import PRINTED
-from setclr.graphs.recording import read_graph_record
+from setclr_course.papers.rows import PRINTED
+from setclr.experiments.graph_campaigns import read_graph_record
 from setclr.losses import capabilities
 from setclr.recipes import PUBLISHED
-from setclr.recipes.knobs import KNOBS, RATES, WEIGHT
-from setclr.reports import comparing
-from setclr.reports.reading import read_record
-from setclr.reports.records import spread
-from setclr.teach.cards import CARDS
+from setclr_course.panels.sorting.downhill import KNOBS
+from setclr.recipes.hyperparameters import RATES, WEIGHT
+from setclr.experiments import comparing
+from setclr.experiments.records import read_record
+from setclr.experiments.records import spread
+from setclr_course.teach.cards import CARDS
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -111,7 +112,7 @@ import sys
 for name in ("IPython", "ipywidgets", "matplotlib", "plotly", "papermill"):
     sys.modules[name] = None
 import setclr, setclr.data, setclr.evaluation, setclr.losses, setclr.recipes, setclr.training, setclr.views
-import setclr.reports, setclr.training.pretraining
+import setclr.experiments, setclr.experiments.pretraining
 assert "torchvision" not in sys.modules and "tyro" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd="/")

@@ -26,13 +26,14 @@ from setclr.data.photographs import Photographs
 from setclr.evaluation import features, frozen, knn
 from setclr.evaluation.protocols import PROTOCOLS, OnFeatures
 from setclr.recipes import Recipe
-from setclr.reports import pictures
-from setclr.reports import tables as report
-from setclr.reports.pages import nowhere, page
-from setclr.reports.tables import augmented_pairs, evaluate, evaluate_all
-from setclr.training import load_run
+from setclr_course.run_page import pictures
+from setclr.experiments import tables as report
+from setclr_course.run_page.page import nowhere, page
+from setclr_course.run_page.measured import augmented_pairs, evaluate_all
+from setclr.experiments.tables import evaluate
+from setclr.experiments import load_run
 from setclr.training.distributed import joined
-from setclr.training.run import new_run
+from setclr.experiments.run import new_run
 
 RECIPE = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=20, lr=3e-3)
 CLASSES = ("<b>bold</b>", "$a_1$ & b", "a name of more than eighteen letters")
@@ -213,7 +214,7 @@ def test_a_few_points_have_no_plane():
 
 def test_a_page_without_matplotlib_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
     a_run().save(tmp_path)
-    monkeypatch.setattr("setclr.reports.pages.find_spec", lambda name: None)
+    monkeypatch.setattr("setclr_course.run_page.page.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"matplotlib is not installed: pip install 'setclr\[lab\]'"):
         main(["evaluate", str(tmp_path), "--all"])
     assert not list(tmp_path.glob("*.html"))

@@ -17,12 +17,14 @@ from setclr.cli import main
 from setclr.data import ImageSet, paired, two_views
 from setclr.losses import InfoNCE
 from setclr.recipes import PUBLISHED, RECIPES, Recipe
-from setclr.reports.campaigns import campaign
-from setclr.reports.reading import read_record
-from setclr.reports.records import ours
-from setclr.training import Interrupted, load_run, pretrain
-from setclr.training.building import models_of
-from setclr.training.seeding import seeded
+from setclr.experiments.campaigns import campaign
+from setclr.experiments.records import read_record
+from setclr.experiments.records import ours
+from setclr.training import Interrupted
+from setclr.experiments import load_run
+from setclr import pretrain
+from setclr.experiments.building import models_of
+from setclr.seeding import seeded
 
 PAIRS = dict(data="stereo-patches", views="matching", layers=1, lr=0.01)
 SHORT = Recipe("InfoNCE(temperature=0.05)", **PAIRS, epochs=2, batch=8)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from setclr.explore.kit.cast import riders
-from setclr.explore.kit.controls import log_slider, nearest_stop, options, rows_of_controls, slider
-from setclr.explore.kit.handles import Circle, Handle, Link, Segment, box, cell, dot, line, place_of, point_at
-from setclr.explore.kit.panel import Drawing, Panel
-from setclr.explore.kit.png import drawn
+from setclr_course.kit.cast import riders
+from setclr_course.kit.controls import log_slider, nearest_stop, options, rows_of_controls, slider
+from setclr_course.kit.handles import Circle, Handle, Link, Segment, box, cell, dot, line, place_of, point_at
+from setclr_course.kit.panel import Drawing, Panel
+from setclr_course.kit.png import drawn
 
 AXES: list[Axes] = []
 

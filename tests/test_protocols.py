@@ -20,14 +20,16 @@ from setclr.cli import main
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn, linear_probe, protocols
 from setclr.evaluation.probes import Falling, probe_on_views
-from setclr.evaluation.protocols import CENTRE, CROP, OWN, PROTOCOLS, OnFeatures, OnViews, protocol_of
+from setclr_course.papers.protocols import CENTRE
+from setclr.evaluation.protocols import CROP, OWN, OnFeatures, OnViews, PROTOCOLS
+from setclr.recipes.registry import protocol_of
 from setclr.recipes import RECIPES, Recipe
-from setclr.recipes.published import PUBLISHED
-from setclr.reports.reading import read_records
-from setclr.reports.records import ours, summary
-from setclr.reports.tables import evaluate, labelled
+from setclr.recipes.named import PUBLISHED
+from setclr.experiments.records import read_records
+from setclr.experiments.records import ours, summary
+from setclr.experiments.tables import evaluate, labelled
 from setclr.training.batches import Batches
-from setclr.training.run import new_run
+from setclr.experiments.run import new_run
 from setclr.views import View
 
 WHOLE = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)

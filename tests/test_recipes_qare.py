@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from setclr.recipes import DEFAULTS, PUBLISHED, RECIPES
-from setclr.training import building
-from setclr.training.run import new_run
+from setclr.experiments import building
+from setclr.experiments.run import new_run
 
 ROWS = {name: recipe for name, recipe in RECIPES.items() if name.startswith(("qare-table2", "qare-table3"))}
 COLUMN = "qare-table{}-conv4-cifar10-{}"

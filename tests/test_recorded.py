@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from setclr.evaluation import features
-from setclr.graphs import GRAPH_RECIPES
-from setclr.graphs.recording import read_graph_record
+from setclr.recipes import GRAPH_RECIPES
+from setclr.experiments.graph_campaigns import read_graph_record
 from setclr.recipes import DEFAULTS, Recipe
-from setclr.training import load_run
+from setclr.experiments import load_run
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 CHECKPOINTS = sorted(DATA.glob("checkpoints/*/checkpoint.pt"))

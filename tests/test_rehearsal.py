@@ -17,7 +17,7 @@ from setclr import models
 from setclr.losses import InfoNCE, parse
 from setclr.losses.base import WeightedSum
 from setclr.losses.baselines import BASELINES
-from setclr.reports.costs import launches
+from setclr.experiments.costs import launches
 from setclr.training.optimisers import make_optimiser
 
 A_LOOK = "_local_scalar_dense|numpy|item|no data"  # what is said of a look at a value on these devices

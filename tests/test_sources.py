@@ -24,7 +24,7 @@ def both(tmp_path_factory):
 
 def test_both_kinds_give_the_same_images(both):
     memory, files = both
-    assert memory.in_memory and not files.in_memory
+    assert memory.in_ram and not files.in_ram
     for index in (slice(2, 7), torch.tensor([5, 5, 0]), slice(None)):
         assert torch.equal(memory.subset(index), files.subset(index)[:])
     for mine, theirs in zip(memory.split(4), files.split(4), strict=True):

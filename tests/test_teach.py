@@ -8,14 +8,14 @@ import pytest
 import torch
 from notebook_tools import FOLDER
 
-from setclr.explore.kit.controls import slider
-from setclr.explore.kit.panel import Drawing, Panel
-from setclr.explore.kit.png import still
-from setclr.palette import OF_LOSS
-from setclr.teach import asked, card, check, predict
-from setclr.teach.answers import passes
-from setclr.teach.asked import Exercise, Question
-from setclr.teach.cards import CARDS
+from setclr_course.kit.controls import slider
+from setclr_course.kit.panel import Drawing, Panel
+from setclr_course.kit.png import still
+from setclr_course.kit.palette import OF_LOSS
+from setclr_course.teach import asked, card, check, predict
+from setclr_course.teach.answers import passes
+from setclr_course.teach.asked import Exercise, Question
+from setclr_course.teach.cards import CARDS
 
 CHOICES = {"the largest": "It has the most to lose.", "the <smallest>": "It weighs nothing."}
 

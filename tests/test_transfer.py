@@ -27,14 +27,15 @@ from torchvision import datasets
 
 from setclr import data
 from setclr.data import ImageSet
-from setclr.data.benchmarks import BENCHMARKS, VOC, benchmark, dealt, whole
+from setclr_course.papers.benchmarks import BENCHMARKS, VOC, benchmark, dealt, whole
 from setclr.data.photographs import Photographs
-from setclr.evaluation import features, few_shot_transfer, fine_tune, knn, linear_probe, transfer
-from setclr.evaluation.precision import average_precision_11, knn_scores, mean_average_precision
-from setclr.evaluation.transfers import AnyImages, accuracy, labelled_pair
+from setclr.evaluation import features, fine_tune, knn, linear_probe
+from setclr_course.papers.transfers import few_shot_transfer, transfer
+from setclr_course.papers.average_precision import average_precision_11, knn_scores, mean_average_precision
+from setclr_course.papers.transfers import AnyImages, accuracy, labelled_pair
 from setclr.recipes import Recipe
-from setclr.training import pretrain
-from setclr.training.run import new_run
+from setclr import pretrain
+from setclr.experiments.run import new_run
 from setclr.views.pixels import grey
 
 RECIPE = Recipe("InfoNCE()", view_size=16)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from setclr.training import load_run
+from setclr.experiments import load_run
 from setclr.training.checkpoint import HISTORY
 
 pytestmark = pytest.mark.processes
@@ -22,7 +22,7 @@ FORGOTTEN = 20  # seconds; torchrun takes a host for gone after three missed bea
 # As the command `setclr`, with a checkpoint after every epoch, so that a death does not cost ten minutes.
 SCRIPT = """
 import setclr.cli
-from setclr.training import fitting
+from setclr.training import trainer
 fitting.CHECKPOINT_SECONDS = -1.0
 setclr.cli.run()
 """

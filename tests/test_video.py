@@ -17,9 +17,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from setclr import video
 from setclr.cli import main
 from setclr.data.patches import PHOTOGRAPHS
-from setclr.training.seeding import seeded
-from setclr.video import files, flow, moving, recording
-from setclr.video.evaluation import pointing
+from setclr.seeding import seeded
+from setclr.video import files, flow, moving
+from setclr.experiments import video_campaigns
+from setclr.evaluation.videos import pointing
 from setclr.video.views import VIDEO
 from setclr.views import View, apply, draw, parameters
 
@@ -438,11 +439,11 @@ def test_features_of_nothing_are_near_nothing(few):
     for split in ("train", "test"):
         made = video.load_videos("moving-patches", split, "camera flow")
         labels = {name: y[::9] for name, y in made.labels.items()}
-        true.append(video.VideoSet(made.in_memory[::9].contiguous(), labels, made.classes))
+        true.append(video.VideoSet(made.in_ram[::9].contiguous(), labels, made.classes))
     encoder = video.pretrain_videos(replace(RECIPE, epochs=0, modality="camera flow"), true[0]).encoder
     still = true[1].labels["motion"] == moving.MOTIONS.index("still")
     assert not video.video_features(encoder, true[1], 4)[still].any()
-    alike = [video.VideoSet(x.in_memory, {"all": 0 * x.labels["motion"]}, {"all": ("one",)}) for x in true]
+    alike = [video.VideoSet(x.in_ram, {"all": 0 * x.labels["motion"]}, {"all": ("one",)}) for x in true]
     found = video.known(encoder, *alike, 4)["all"]["retrieval@1"]
     assert found == pytest.approx(100 * float((~still).float().mean()), abs=0.01)
 

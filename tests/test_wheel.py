@@ -98,7 +98,7 @@ LACKS = r"setclr needs \w+ for this, which is not installed: pip install 'setclr
     [
         "import setclr.data",
         "import setclr.evaluation",
-        "import setclr.reports",
+        "import setclr.experiments",
         "from setclr.training import pretrain",
         "from setclr.models import encoder; encoder('resnet18')",
     ],

@@ -26,7 +26,7 @@ export function number(text) {
   return values.length > 2 ? NaN : values.length === 2 ? values[0] / values[1] : values[0];
 }
 
-// What is said of an answer, as `setclr.teach.check` says it.
+// What is said of an answer, as `setclr_course.teach.check` says it.
 export function said(name, text, { right, tolerance, hint, wants }) {
   const wrong = `✘ ${name} is not right yet. Hint: ${hint}`;
   if (!text.trim()) return `${name} waits for ${wants}.`;

@@ -10,8 +10,10 @@ state of its atlas; the help of every command. The differences are printed, and 
 It serves the issues on two packages, on the engine and on panels, and goes with the last of them.
 """
 
+import difflib
 import hashlib
 import importlib
+import importlib.util
 import io
 import json
 import os
@@ -117,24 +119,26 @@ def videos() -> dict[str, Any]:
     for queue in (0, 128):
         run = pretrain(VideoRecipe("InfoNCE(temperature=0.2)", epochs=1, queue=queue, batch=256))
         losses = [row["loss"].hex() for row in run.rows]
-        found[f"videos, queue {queue}"] = {"encoder": digest(run.encoder), "head": digest(run.head), "losses": losses}
+        found[f"videos, queue {queue}"] = {
+            "encoder": digest(run.encoder),
+            "head": digest(run.head),
+            "losses": losses,
+        }
     return found
 
 
 def recipes() -> dict[str, Any]:
     """Every recipe's fields, what was printed of it, and how it is measured."""
-    try:
-        registry = importlib.import_module("setclr.experiments.registry")
-        registered = registry.registered()
-        kinds: Any = [registered.recipes]
-        printed: Any = [registered.published]
-        protocol_of = registered.protocol_of
-    except ImportError:
-        RECIPES, PUBLISHED = (getattr(importlib.import_module("setclr.recipes"), x) for x in ("RECIPES", "PUBLISHED"))
-        g, v = importlib.import_module("setclr.graphs"), importlib.import_module("setclr.video")
-        kinds = [RECIPES, g.GRAPH_RECIPES, v.VIDEO_RECIPES]
-        rows = {name: row for found in (g.PRINTED, v.VIDEO_PRINTED) for name, (_, row) in found.items()}
-        printed = [PUBLISHED, rows]
+    named = importlib.import_module("setclr.recipes")
+    if importlib.util.find_spec("setclr.recipes.registry"):
+        kinds: Any = [named.RECIPES, named.GRAPH_RECIPES, named.VIDEO_RECIPES]
+        printed: Any = [named.PUBLISHED]
+        protocol_of = importlib.import_module("setclr.recipes.registry").protocol_of
+    else:
+        graph, video = importlib.import_module("setclr.graphs"), importlib.import_module("setclr.video")
+        kinds = [named.RECIPES, graph.GRAPH_RECIPES, video.VIDEO_RECIPES]
+        rows = [row for found in (graph.PRINTED, video.VIDEO_PRINTED) for row in found.items()]
+        printed = [named.PUBLISHED, {name: published for name, (_, published) in rows}]
         protocol_of = importlib.import_module("setclr.evaluation.protocols").protocol_of
     found: dict[str, Any] = {}
     for recipe_of in kinds:
@@ -204,6 +208,9 @@ def differences(before: Any, now: Any, where: str = "") -> list[str]:
         return [line for key in before | now for line in
                 differences(before.get(key), now.get(key), f"{where} > {key}" if where else key)]  # fmt: skip
     same = before == now or (before != before and now != now)  # NaN
+    if not same and isinstance(before, str) and isinstance(now, str) and "\n" in before:
+        lines = difflib.unified_diff(before.split("\n"), now.split("\n"), "before", "now", where, where, 0, "")
+        return ["\n".join(lines)]
     return [] if same else [f"{where}\n  before: {before}\n  now:    {now}"]
 
 

@@ -17,16 +17,17 @@ import torch
 from PIL import Image
 
 from setclr.data import load
-from setclr.evaluation import embed_folder
+from setclr.experiments import embed_folder
 from setclr.recipes import RECIPES, Recipe
-from setclr.recipes.figures import FIGURES
-from setclr.reports import campaigns, searches
-from setclr.reports import records as recorded
-from setclr.reports.comparing import read
-from setclr.reports.figures import frame
-from setclr.reports.reading import read_record
-from setclr.training import checkpoint, contents, load_run
-from setclr.training.run import new_run
+from setclr_course.papers.figures import FIGURES
+from setclr.experiments import campaigns, searches
+from setclr.experiments import records as recorded
+from setclr.experiments.comparing import read
+from setclr_course.papers.figures import frame
+from setclr.experiments.records import read_record
+from setclr.training import checkpoint
+from setclr.experiments import load_run
+from setclr.experiments.run import new_run
 
 Outcome = tuple[dict[str, int], list[str]]
 RAN = "a file's code ran"

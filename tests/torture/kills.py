@@ -21,7 +21,7 @@ from blows import Blow, run_command
 from PIL import Image
 from setups import SETUPS, SetUp
 
-from setclr.reports.reading import read_record
+from setclr.experiments.records import read_record
 from setclr.training import checkpoint
 
 WAITS = 300.0  # seconds for one attempt

@@ -36,7 +36,7 @@ def main(words: list[str]) -> None:
     elif words[0] == "--version":
         print(f"setclr {setclr.__version__}")
     else:
-        from setclr.cli.reading import command
+        from setclr.cli.parsing import command
 
         command(words)()
 
@@ -96,9 +96,9 @@ def ended(error: BaseException, asked: list[int]) -> str | int:
     users = ValueError | OSError | ArithmeticError | ModuleNotFoundError
     if isinstance(error, users) or (isinstance(error, MemoryError) and str(error)):
         return shown(str(error))
-    from setclr.training.memory import ran_out
+    from setclr.training.devices import is_oom
 
-    if ran_out(error):
+    if is_oom(error):
         reason = (str(error).strip().splitlines() or ["no memory is left"])[0]
         return shown(f"out of memory ({reason}); take a smaller batch, size, view_size or chunk")
     raise error

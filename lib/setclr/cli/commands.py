@@ -24,17 +24,16 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
     Args:
         words: A recipe is listed if its name has all of them.
     """
-    from setclr.evaluation.protocols import protocol_of
-    from setclr.recipes import PUBLISHED, RECIPES
-    from setclr.reports.reading import read_records
-    from setclr.reports.records import ours
+    from setclr.experiments.records import ours, read_records
+    from setclr.recipes import PUBLISHED, RECIPES, registry
 
     exact = len(words) == 1 and words[0] in RECIPES
     records, damaged = read_records(Path("data/results"))
     cells = []
     for name in words if exact else options.named(words):
         row = PUBLISHED.get(name)
-        measured = ours(RECIPES[name], records.values(), protocol_of(name), row.numbers if row else ())
+        numbers = row.numbers if row else ()
+        measured = ours(RECIPES[name], records.values(), registry.protocol_of(name), numbers)
         where = f"{row.paper}, {row.where}" if row else ""
         cells.append((name, str(row) if row else "", where, f"ours: {measured}"))
     widths = [max(map(len, column)) for column in zip(*cells)]
@@ -42,28 +41,25 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
     if exact:
         describe(words[0])
-    for said in damaged:
-        print(f"left out: {said}")
+    for said in [f"left out: {line}" for line in damaged] + [registry.missing()]:
+        if said:
+            print(said)
 
 
 def describe(name: str) -> None:
     """All fields that are not the defaults, how it is measured, all published numbers and the notes."""
-    from setclr.evaluation.protocols import protocol_of
-    from setclr.recipes import PUBLISHED, RECIPES
-    from setclr.recipes.figures import FIGURES
+    from setclr.recipes import PUBLISHED, RECIPES, registry
 
     for part in fields(RECIPES[name]):
         value = getattr(RECIPES[name], part.name)
         if value != part.default:
             text = f'"{value}"' if "'" in str(value) else shlex.quote(str(value))
             print(f"  --{part.name.replace('_', '-')}" + ("" if value is True else f" {text}"))
-    print("  protocol:", protocol_of(name))
+    print("  protocol:", registry.protocol_of(name))
     if name in PUBLISHED:
         print("  published:", ", ".join(f"{key} {x}" for key, x in PUBLISHED[name].numbers.items()) or "-")
-        print("  note:", PUBLISHED[name].note)
-    for title, figure in FIGURES.items():
-        if name in figure.rows.values():
-            print(f"  {title}, in small: {figure.note}")
+    if note := registry.note_of(name):
+        print("  note:", note)
 
 
 def data(
@@ -76,17 +72,24 @@ def data(
     """List the data sets, or load some and describe them.
 
     Args:
-        size: Side in pixels to which a folder's images are resized and cropped; None leaves them.
+        size: Side in pixels to which image files are resized and cropped; None leaves them, or takes 224.
         verify: Decode every image file once and name those that are damaged, before a training meets them.
     """
     from setclr import data
+    from setclr.recipes import registry
 
+    others = {name: load for found in registry.collections() for name, load in found.data.items()}
     if not names:
-        print("\n".join(data.NAMES))
+        print("\n".join([*data.NAMES, *others]))
     for name in names:
-        streamed = verify and (name.startswith(data.FOLDER) or name in data.TREES)
-        for split in ("train", "test"):
-            print(f"{name} {split}: {data.load(name, root, split, size, streamed or None, verify)!r}")
+        if name in others:
+            sets = others[name](root, size or 224)
+        else:
+            streamed = verify and (name.startswith(data.FOLDER) or name in data.TREES)
+            splits = ("train", "test")
+            sets = {one: data.load(name, root, one, size, streamed or None, verify) for one in splits}
+        for split, images in sets.items():
+            print(f"{name} {split}: {images!r}")
 
 
 def pretrain(
@@ -113,16 +116,15 @@ def pretrain(
         deterministic: The same bits on every run on a GPU, too; slower there.
         tensorboard: Also write the epochs' numbers for TensorBoard, to OUT/tensorboard.
     """
-    from setclr import training
-    from setclr.evaluation import best_epoch
+    from setclr import experiments, training
     from setclr.recipes import Recipe
     from setclr.training.distributed import joined, rank
 
     with joined(device) as own:
         metrics = [training.TensorBoard(out / "tensorboard")] if tensorboard and rank() == 0 else []
         wanted = Recipe(**asdict(fields))
-        run = training.pretrain(
-            wanted, out, resume, root, own, best_epoch(wanted, root), workers,
+        run = experiments.pretrain(
+            wanted, out, resume, root, own, experiments.best_epoch(wanted, root), workers,
             options.COMPILED[compiled], deterministic, metrics,
         )  # fmt: skip
         if rank() == 0:
@@ -155,8 +157,8 @@ def campaign(
         seeds: Every recipe is trained with each of these.
         results: Folder of the records.
     """
+    from setclr.experiments import campaign
     from setclr.recipes import RECIPES
-    from setclr.reports import campaign
 
     wanted = {"data": data, "epochs": epochs, "batch": batch, "lr": lr}
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
@@ -189,8 +191,8 @@ def search(
         seeds: Of the runs with the best settings.
         results: Folder of the records; those of the search lie in its folder trials.
     """
+    from setclr.experiments import search
     from setclr.recipes import RECIPES
-    from setclr.reports import search
 
     names, seeds = options.filtered(filter, seeds, all)
     wanted = {name: RECIPES[name] for name in names}
@@ -217,24 +219,25 @@ def evaluate(
         all: Also k = 1 and 20, projections, retrieval, matching, and a page with pictures, RUN/report.html;
             by the project's own protocol.
     """
-    from setclr import training
     from setclr.checks import choice
     from setclr.data.writing import replacing
-    from setclr.evaluation import protocols
-    from setclr.reports import pages, records, tables
+    from setclr.evaluation.protocols import protocol_named
+    from setclr.experiments import load_run, records, tables
+    from setclr.recipes import registry
     from setclr.training.devices import choose_device
     from setclr.training.distributed import joined, rank
 
-    choice("protocol", protocol, [protocols.OWN] if all else protocols.PROTOCOLS, "--all has the first")
-    loaded, out = training.load_run(run), run / "report.html"
+    if all:
+        choice("protocol", protocol, [registry.OWN], "--all is measured by the project's own")
+    protocol_named(protocol)
+    page = registry.run_page() if all else None
+    loaded, out = load_run(run), run / "report.html"
     with ExitStack() as stack:
         own = choose_device(stack.enter_context(joined(device)))
-        if all:
-            pages.require_matplotlib()
-        file = stack.enter_context(replacing(out)) if all and rank() == 0 else None
+        file = stack.enter_context(replacing(out)) if page and rank() == 0 else None
         train, test = tables.labelled(loaded.recipe, root, protocol)
         loaded.encoder.to(own), loaded.head.to(own)
-        measured = tables.evaluate_all(loaded, train, test) if all else None
+        measured = page.evaluate_all(loaded, train, test) if page else None
         table = measured.table if measured else tables.evaluate(loaded, train, test, protocol=protocol)
         if rank():
             return
@@ -242,8 +245,8 @@ def evaluate(
         how = (pixels, typed, records.describe_machine(loaded.encoder))
         if record:
             records.record(record, loaded, table, records.counted(train, test), *how, protocol)
-        if file and measured:
-            file.write(pages.page(run.resolve().name, loaded, train, test, measured, *how).encode())
+        if page and file:
+            file.write(page.page(run.resolve().name, loaded, train, test, measured, *how).encode())
             print(out)
 
 
@@ -266,12 +269,11 @@ def embed(
     """
     import numpy as np
 
-    from setclr import training
     from setclr.data.writing import replacing
-    from setclr.evaluation import embed_folder
+    from setclr.experiments import embed_folder, load_run
     from setclr.training.devices import choose_device
 
-    loaded, out = training.load_run(run), out or run / f"features-{folder.resolve().name}.npz"
+    loaded, out = load_run(run), out or run / f"features-{folder.resolve().name}.npz"
     loaded.encoder.to(choose_device(device))
     with replacing(out) as file:
         found, paths = embed_folder(loaded, folder, size, batch)
@@ -285,16 +287,15 @@ def export(run: options.Run, /, out: Path | None = None) -> None:
     Args:
         out: The file; None: RUN/encoder.pt.
     """
-    from setclr import training
-    from setclr.reports import export
+    from setclr.experiments import export, load_run
 
-    loaded, out = training.load_run(run), out or run / "encoder.pt"
+    loaded, out = load_run(run), out or run / "encoder.pt"
     export(loaded, out)
     print(f"{out}: {loaded.recipe.encoder}, {loaded.channels} channels")
 
 
 def results(folder: options.Records = Path("data/results"), /) -> None:
     """Print the recorded results as a Markdown table."""
-    from setclr.reports import summary
+    from setclr.experiments import summary
 
     print(summary(folder))

@@ -27,10 +27,10 @@ def graphs(
         seeds: Every recipe is trained with each of these; they are those of the folds, too.
         results: Folder of the records.
     """
-    from setclr.graphs.recipe import GRAPH_RECIPES, PRINTED
-    from setclr.graphs.recording import graph_campaign
+    from setclr.experiments.graph_campaigns import graph_campaign
+    from setclr.recipes import GRAPH_RECIPES
 
     listed_or_measured(
-        words, GRAPH_RECIPES, PRINTED, "graph",
+        words, GRAPH_RECIPES, "graph",
         lambda recipes: graph_campaign(recipes, seeds, results, root, device, typed),
     )  # fmt: skip

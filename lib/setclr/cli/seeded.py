@@ -5,13 +5,14 @@ from typing import Any
 
 
 def listed_or_measured(
-    words: Sequence[str], recipes: Mapping[str, Any], printed: Mapping[str, tuple], kind: str,
+    words: Sequence[str], recipes: Mapping[str, Any], kind: str,
     measure: Callable[[dict[str, Any]], Iterable[str]],
 ) -> None:  # fmt: skip
     """Print what `measure` says of the recipes whose names have all of the words; without words, list all,
-    with their losses and what was `printed`. Raises ValueError where no name has the words, with the
+    with their losses and the published numbers. Raises ValueError where no name has the words, with the
     nearest."""
     from setclr.checks import nearest  # brings torch
+    from setclr.recipes import PUBLISHED, registry
 
     found = {name: recipe for name, recipe in recipes.items() if all(word in name for word in words)}
     if not found:
@@ -22,5 +23,7 @@ def listed_or_measured(
             print(line, flush=True)
         return
     for name, recipe in found.items():
-        said = f"  {printed[name][1]}" if name in printed else ""
+        said = f"  {PUBLISHED[name]}" if name in PUBLISHED else ""
         print(f"{name:34}{recipe.loss}{said}")
+    if missing := registry.missing():
+        print(missing)

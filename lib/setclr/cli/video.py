@@ -27,10 +27,10 @@ def video(
         seeds: Every recipe is trained with each of these.
         results: Folder of the records.
     """
-    from setclr.video.recipe import VIDEO_PRINTED, VIDEO_RECIPES
-    from setclr.video.recording import video_campaign
+    from setclr.experiments.video_campaigns import video_campaign
+    from setclr.recipes import VIDEO_RECIPES
 
     listed_or_measured(
-        words, VIDEO_RECIPES, VIDEO_PRINTED, "video",
+        words, VIDEO_RECIPES, "video",
         lambda recipes: video_campaign(recipes, seeds, results, root, device, typed),
     )  # fmt: skip

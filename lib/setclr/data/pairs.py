@@ -9,9 +9,9 @@ from torch.nn import functional as F
 
 from setclr.checks import choice, integer
 from setclr.data.cameras import PAIRS
-from setclr.data.reading import Batch
 from setclr.data.sets import ImageSet
-from setclr.data.sources import InMemory, Views
+from setclr.data.sources import InRAM, Views
+from setclr.data.streaming import Batch
 from setclr.views import View, recolour
 from setclr.views.chance import NUMBERS
 
@@ -53,7 +53,7 @@ def paired(pairs: Tensor, mirror: str = "apart") -> Pairs:
     return Pairs(pairs[0], torch.arange(n), tuple(map(str, range(n))), pairs, mirror)
 
 
-class InPairs(InMemory):
+class InPairs(InRAM):
     """Pairs (2, n, C, H, W) on any device, each view of its own image."""
 
     def __init__(self, pairs: Tensor, mirror: str):

@@ -14,7 +14,7 @@ from setclr.data import folders, patches
 from setclr.data.cameras import PAIRS, two_cameras
 from setclr.data.downloads import DOWNLOADED, UNLABELLED, downloaded
 from setclr.data.folders import FOLDER, TREES
-from setclr.data.sources import Images, InFiles, InMemory, source_of
+from setclr.data.sources import Images, InFiles, InRAM, source_of
 from setclr.data.writing import replacing
 
 MADE = {"photo-patches": patches.photo_patches, "stereo-patches": patches.stereo_patches}
@@ -54,7 +54,7 @@ class ImageSet:
         return f"<ImageSet: {len(self)} images {tuple(self.images.shape[1:])}, {len(self.classes)} classes>"
 
     @property
-    def source(self) -> InMemory | InFiles:
+    def source(self) -> InRAM | InFiles:
         """The images behind one interface, wherever they lie."""
         return source_of(self.images)
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from setclr import views as views_of
 from setclr.data.photographs import Photographs
-from setclr.data.reading import Batch, stream_batches
+from setclr.data.streaming import Batch, stream_batches
 from setclr.views import View
 from setclr.views.numbers import sent
 
@@ -15,10 +15,10 @@ Images = Tensor | Photographs
 Views = Generator[list[Tensor], None, None]  # of one batch after another: (V, n, C, S, S), a tensor a size
 
 
-class InMemory:
+class InRAM:
     """A tensor (N, C, H, W) uint8 on any device."""
 
-    in_memory = True
+    in_ram = True
 
     def __init__(self, images: Tensor):
         self.images = images
@@ -32,8 +32,8 @@ class InMemory:
     def verify(self, decode: bool = False) -> None:
         """Nothing can be wrong with the files of what has been decoded."""
 
-    def to(self, device: torch.device) -> "InMemory":
-        return InMemory(self.images.to(device))
+    def to(self, device: torch.device) -> "InRAM":
+        return InRAM(self.images.to(device))
 
     def view_batches(
         self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device,
@@ -48,7 +48,7 @@ class InMemory:
 class InFiles:
     """Photographs, decoded when they are needed."""
 
-    in_memory = False
+    in_ram = False
 
     def __init__(self, images: Photographs):
         self.images = images
@@ -76,6 +76,6 @@ class InFiles:
             yield views_of.finish(crops, views, draws, compiled)
 
 
-def source_of(images: Images) -> InMemory | InFiles:
+def source_of(images: Images) -> InRAM | InFiles:
     """The images behind the interface that both kinds have."""
-    return InFiles(images) if isinstance(images, Photographs) else InMemory(images)
+    return InFiles(images) if isinstance(images, Photographs) else InRAM(images)

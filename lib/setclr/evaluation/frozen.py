@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from setclr.checks import choice, integer
 from setclr.data.sources import Images, source_of
+from setclr.training.devices import has_bf16
 from setclr.training.distributed import from_first, rank, world
-from setclr.training.precision import has_bf16
 
 VALUES = 2**25  # gathered in one go
 

@@ -67,6 +67,16 @@ def vote(similarity: Tensor, labels: Tensor, temperature: float) -> Tensor:
     return torch.cat(winners)
 
 
+def accuracy(predicted: Tensor, labels: Tensor, metric: str = "accuracy") -> float:
+    """Accuracy in per cent, or the mean of the classes' accuracies where the metric is "per class"."""
+    predicted, labels = predicted.cpu(), labels.cpu()
+    if metric == "per class":
+        from sklearn.metrics import balanced_accuracy_score  # takes a second
+
+        return 100 * float(balanced_accuracy_score(labels.numpy(), predicted.numpy()))
+    return 100 * float((predicted == labels).float().mean())
+
+
 def check_bank(bank: Tensor, labels: Tensor, queries: Tensor) -> None:
     """Raises ValueError unless bank (N, D), labels (N,) integers ≥ 0 and queries (Q, D) fit together."""
     if bank.ndim != 2 or bank.shape[1:] != queries.shape[1:] or not len(bank) * len(queries):

@@ -18,8 +18,7 @@ from setclr.evaluation.neighbours import check_bank, in_parts
 from setclr.evaluation.protocols import OnViews
 from setclr.losses.baselines import Supervised
 from setclr.training.distributed import world
-from setclr.training.optimisers import make_optimiser
-from setclr.training.schedule import Rate
+from setclr.training.optimisers import LRSchedule, make_optimiser
 from setclr.training.trainer import Trainer
 
 VALUES = 2**25  # scaled or squared in one go
@@ -104,7 +103,9 @@ def probe_on_views(
     layer, loss, batch = layer.to(device), Supervised(), min(how.batch, len(train) // world() * world())
     lr = how.lr * batch / how.batch
     optimiser = make_optimiser(how.optimiser, layer, loss, lr, weight_decay=how.weight_decay)
-    more: dict = dict(epochs=how.epochs, batch=batch, seed=seed, rate=Falling(how.schedule), device=device)
+    more: dict = dict(
+        epochs=how.epochs, batch=batch, seed=seed, lr_schedule=Falling(how.schedule), device=device
+    )
     Trainer(train, Frozen(encoder), layer, (how.view,), loss, optimiser, "float32", **more).fit()
     scores = features(nn.Sequential(encoder, layer), test.images).cpu()
     return scores.topk(min(5, scores.shape[1]), dim=1).indices
@@ -125,7 +126,7 @@ class Frozen(nn.Module):
 
 
 @dataclass(frozen=True)
-class Falling(Rate):
+class Falling(LRSchedule):
     """The rate as a fraction of its peak: "constant", a "cosine" by the epoch (SimSiam's), "linear" to 0 by
     the step, or "tenths", a tenth after 60 % of the epochs and a hundredth after 80 % (MoCo's)."""
 

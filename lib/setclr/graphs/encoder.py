@@ -25,7 +25,7 @@ class GIN(nn.Module):
         self.layers = nn.ModuleList(map(GINConv, networks))
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in networks)
         self.out = layers * width
-        self.apply(even)
+        self.apply(glorot)
 
     def forward(self, graphs: Batch) -> Tensor:
         x, sums = graphs.x, []
@@ -41,11 +41,11 @@ def graph_head(features: int, last_norm: bool = False) -> nn.Module:
     boolean("last_norm", last_norm)
     layers = [nn.Linear(features, features), nn.ReLU(), nn.Linear(features, features)]
     head = nn.Sequential(*layers, *([nn.BatchNorm1d(features, affine=False)] if last_norm else []))
-    return head.apply(even)
+    return head.apply(glorot)
 
 
-def even(module: nn.Module) -> None:
-    """First weights of a linear layer as GraphCL's program has them: Glorot's uniform ones, biases 0."""
+def glorot(module: nn.Module) -> None:
+    """Give a linear layer the first weights of GraphCL's program: Glorot's uniform ones, and biases 0."""
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
         nn.init.zeros_(module.bias)

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from setclr.extras import extra
 from setclr.graphs.encoder import GIN, graph_head
-from setclr.graphs.recipe import GraphRecipe
 from setclr.graphs.sets import GraphSet, load_graphs
 from setclr.graphs.views import graph_view
+from setclr.recipes.graph import GraphRecipe
+from setclr.seeding import drawing, seeded
 from setclr.training.batches import Batches
 from setclr.training.optimisers import make_optimiser
-from setclr.training.seeding import drawing, seeded
 
 with extra("train"):
     from tqdm.auto import tqdm

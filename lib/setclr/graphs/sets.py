@@ -13,16 +13,8 @@ from torch.nn.functional import one_hot
 from setclr.checks import choice
 from setclr.data.downloads import downloading
 from setclr.graphs.geometric import Batch, Data, TUDataset
+from setclr.recipes.graph import GRAPH_SETS
 
-# Our names, and those of the TU collection (Morris et al. 2020).
-GRAPH_SETS = {
-    "mutag": "MUTAG",
-    "proteins": "PROTEINS",
-    "dd": "DD",
-    "reddit-binary": "REDDIT-BINARY",
-    "reddit-m5k": "REDDIT-MULTI-5K",
-    "imdb-binary": "IMDB-BINARY",
-}
 ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
 ERRORS = (OSError, EOFError, RuntimeError, ValueError)  # of a download and of what it unpacks
 

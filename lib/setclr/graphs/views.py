@@ -10,9 +10,8 @@ from torch import Tensor
 
 from setclr.checks import choice, number
 from setclr.graphs.geometric import Batch, subgraph
+from setclr.recipes.graph import AUGMENTATIONS, GRAPH_VIEWS
 
-AUGMENTATIONS = ("drop", "rewire", "mask", "walk")
-VIEWS = ("same", *AUGMENTATIONS, "any")
 STEPS = 10  # of a walk, for every node that it looks for
 
 
@@ -21,7 +20,7 @@ def graph_view(
 ) -> Batch:
     """A view of every graph: "drop", "rewire", "mask", "walk" as the functions below do, "same" the graph
     itself, "any" for each graph one of the four. Raises ValueError for another name or ratio."""
-    choice("view", view, VIEWS)
+    choice("view", view, GRAPH_VIEWS)
     if view == "same":
         return graphs
     which = AUGMENTATIONS.index(view) if view != "any" else None

@@ -9,8 +9,8 @@ from setclr.losses.linear import LinearAssignment
 from setclr.losses.margin import MMCL
 from setclr.losses.ordering import GroCo
 from setclr.losses.pairwise import InfoNCE, NTLogistic, SupCon, Triplet
+from setclr.losses.parsing import read
 from setclr.losses.quadratic import QARe
-from setclr.losses.reading import read
 from setclr.losses.relatives import DCL, HCL, AlignUniform, HardNegatives, InvaSpread
 from setclr.losses.sparse import SparseCLR
 from setclr.losses.transport import IOT

@@ -107,19 +107,17 @@ class GroCo(SetLoss):
         if self.stop_gradient:
             points = points._replace(candidates=points.candidates.detach())
         V, N, _ = points.anchors.shape
-        mates, pool = self.mates(points), self.similarities(points)
-        negatives = self.chosen(pool.detach(), points.same_class(), mates.shape[1])
+        members, pool = self.class_members(points), self.similarities(points)
+        negatives = self.negative_columns(pool.detach(), points.same_class(), members.shape[1])
         G = len(points.candidates) if self.positive_views is None else self.positive_views
         own = min(G, points.own_views())  # the first views, whose anchors are among the G views' points
         lists = []
         for views in (range(own), range(own, V)):
             if len(views):
                 here = slice(views.start, views.stop)
-                positives = positive_columns(mates, views, G, views.stop <= own)
+                positives = positive_columns(members, views, G, views.stop <= own)
                 column = torch.cat([negatives[here], positives], dim=-1)
-                near = (
-                    pool if len(views) == V else pool[here]
-                )  # the slice's gradient would be one more matrix
+                near = pool if len(views) == V else pool[here]  # a slice has one more matrix as gradient
                 if self.pool == "all":
                     similarity = near.gather(-1, column)
                 else:
@@ -146,7 +144,7 @@ class GroCo(SetLoss):
             )
         return points.anchors @ points.candidates.mT
 
-    def mates(self, points: Points) -> Tensor:
+    def class_members(self, points: Points) -> Tensor:
         """The images of each image's class, itself first, (N, c)."""
         image = torch.arange(points.anchors.shape[1], device=points.anchors.device)
         if points.labels is None:
@@ -162,13 +160,13 @@ class GroCo(SetLoss):
         same = same.int().fill_diagonal_(2)
         return same.sort(descending=True, stable=True).indices[:, : int(largest)]
 
-    def chosen(self, pool: Tensor, same: Tensor, c: int) -> Tensor:
+    def negative_columns(self, pool: Tensor, same: Tensor, c: int) -> Tensor:
         """The columns of every anchor's negatives in its list, (V, N, n); a class has c images."""
         V, N, columns = pool.shape
         available = columns // N * (N - c)
         if available < self.negatives:
             self.warn_once(f"negatives={self.negatives} in GroCo, {available} at hand: all are taken")
-        first = -after(pool) if self.random else pool
+        first = -cyclic_distance(pool) if self.random else pool
         others = first.masked_fill(same.repeat(1, columns // N), -torch.inf)
         column = others.topk(min(self.negatives, available), dim=-1).indices
         if not self.preorder:
@@ -182,21 +180,21 @@ class GroCo(SetLoss):
         return column + N * torch.arange(V, device=column.device).view(V, 1, 1)
 
 
-def after(pool: Tensor) -> Tensor:
-    """How many places after its anchor a candidate of the pool (V, N, columns) stands, round the end."""
+def cyclic_distance(pool: Tensor) -> Tensor:
+    """The cyclic distance in the batch from each anchor to each candidate of the pool (V, N, columns)."""
     V, N, columns = pool.shape
     anchor = torch.arange(V * N, device=pool.device).view(V, N, 1)
     return ((torch.arange(columns, device=pool.device) - anchor) % columns).to(pool)
 
 
-def positive_columns(mates: Tensor, views: range, G: int, without_own: bool) -> Tensor:
+def positive_columns(members: Tensor, views: range, G: int, without_own: bool) -> Tensor:
     """The columns (views, N, K) of the positives, in the first G views, of the anchors of these views."""
-    N, c = mates.shape
-    place = torch.arange(G * c - without_own, device=mates.device).expand(len(views), 1, -1)
+    N, c = members.shape
+    place = torch.arange(G * c - without_own, device=members.device).expand(len(views), 1, -1)
     if without_own:  # the anchor (v, i) would stand at place c·v
-        v = torch.arange(views.start, views.stop, device=mates.device).view(-1, 1, 1)
+        v = torch.arange(views.start, views.stop, device=members.device).view(-1, 1, 1)
         place = place + (place >= c * v)
-    return N * (place // c) + mates[:, place % c].squeeze(2).transpose(0, 1)
+    return N * (place // c) + members[:, place % c].squeeze(2).transpose(0, 1)
 
 
 def similarity_at(points: Points, views: slice, column: Tensor) -> Tensor:

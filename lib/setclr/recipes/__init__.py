@@ -1,17 +1,21 @@
-"""What to train: the class `Recipe`, and every experiment by name.
+"""What to train: the dataclasses `Recipe`, `GraphRecipe` and `VideoRecipe`, and every experiment by name.
 
-`RECIPES[name]` is what to train, `PUBLISHED[name]` what a paper got with it. Both are built when they are
-first asked for: training needs the class alone.
+`RECIPES[name]` is what to train, `PUBLISHED[name]` what a paper got with it. Names are collected when they
+are first asked for: training needs the classes alone.
 """
 
 from typing import TYPE_CHECKING, Any
 
+from setclr.recipes.graph import GraphRecipe
+from setclr.recipes.published import Published
 from setclr.recipes.recipe import DEFAULTS, Recipe
+from setclr.recipes.video import VideoRecipe
 
 if TYPE_CHECKING:
-    from setclr.recipes.named import COMPARED, PUBLISHED, RECIPES, Published
+    from setclr.recipes.named import COMPARED, GRAPH_RECIPES, PUBLISHED, RECIPES, VIDEO_RECIPES
 
-__all__ = ["COMPARED", "DEFAULTS", "PUBLISHED", "RECIPES", "Published", "Recipe"]
+__all__ = ["COMPARED", "DEFAULTS", "GRAPH_RECIPES", "PUBLISHED", "RECIPES", "VIDEO_RECIPES", "GraphRecipe",
+           "Published", "Recipe", "VideoRecipe"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

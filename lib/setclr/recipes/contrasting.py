@@ -3,9 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
-
 from setclr import losses
+from setclr.seeding import drawing
 
 
 @dataclass(frozen=True)
@@ -16,14 +15,15 @@ class Contrasting:
     """The loss as its repr, for example "InfoNCE(temperature=0.2)"; + and * combine losses."""
 
     def __post_init__(self) -> None:
+        with drawing(0):  # parsing leaves the global generator as it was
+            object.__setattr__(self, "_parsed_loss", losses.parse(self.loss))
         if isinstance(self.parsed_loss, losses.Baseline):
             raise ValueError(f"loss must contrast views, got {self.loss}; take one of setclr.losses")
 
     @property
     def parsed_loss(self) -> losses.Objective:
-        """The loss that `loss` describes. The global random state does not change."""
-        with torch.random.fork_rng(devices=[]):
-            return losses.parse(self.loss)
+        """The loss that `loss` describes, to be read; training takes a copy of it."""
+        return self.__dict__["_parsed_loss"]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

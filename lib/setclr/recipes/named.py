@@ -1,15 +1,12 @@
-"""Every experiment by name: the small ones of this project, and the rows of the papers' tables."""
+"""Every experiment by name: the project's own recipes, and those that other packages register."""
 
-from dataclasses import replace
 from typing import Any
 
-from setclr.recipes.figures import SMALL_RECIPES
-from setclr.recipes.published import PUBLISHED, RECIPES_OF_PAPERS
-from setclr.recipes.published.qare import of_column
-from setclr.recipes.published.row import Published
+from setclr.recipes import graph, registry, video
+from setclr.recipes.graph import GraphRecipe
 from setclr.recipes.recipe import Recipe
-
-__all__ = ["COMPARED", "PUBLISHED", "RECIPES", "Published", "Recipe"]
+from setclr.recipes.registry import Recipes
+from setclr.recipes.video import VideoRecipe
 
 INFONCE = "InfoNCE(temperature=0.1)"
 GROCO = "GroCo(beta=1.0, negatives=10)"
@@ -30,54 +27,39 @@ COMPARED = {
     "mmcl-inv": "MMCL(solver='inv')",
     "mmcl-exact": "MMCL(solver='exact')",
 }
-COMPARISON = {
-    f"compare-{encoder}-{name}": Recipe(
-        loss, data="cifar10", views="qare", encoder=encoder, last_norm=True, batch=256, epochs=100
+
+
+def compared() -> dict[str, dict[str, Any]]:
+    """All of COMPARED on CIFAR-10; and in small, for `search`, in float32, which every machine has."""
+    made: dict[str, dict[str, Any]] = {}
+    for encoder in ("conv4", "resnet32", "resnet18"):
+        large = dict(data="cifar10", views="qare", encoder=encoder, last_norm=True, batch=256, epochs=100)
+        made |= {f"compare-{encoder}-{name}": dict(loss=loss, **large) for name, loss in COMPARED.items()}
+    small = dict(views="photo", last_norm=True, batch=128, epochs=20, precision="float32")
+    return made | {
+        f"compare-photo-{name}": dict(loss=loss, **small)
+        for name, loss in COMPARED.items()
+        if not name.startswith(("iot-total", "iot-both"))
+    }
+
+
+def first() -> dict[str, dict[str, Any]]:
+    """Recipes to begin with: a minute or two on photo-patches, five epochs of CIFAR-10."""
+    photo, cifar = (
+        dict(views="photo", epochs=30, lr=3e-3),
+        dict(data="cifar10", views="qare", epochs=5, lr=3e-3),
     )
-    for encoder in ("conv4", "resnet32", "resnet18")
-    for name, loss in COMPARED.items()
-}
+    others = ("infonce+qare", "sparseclr", "sparseclr+qare", "iot-rows", "iot-rows-uniform", "mmcl-inv")
+    return {
+        "photo-infonce": dict(loss=INFONCE, **photo),
+        "photo-groco": dict(loss=GROCO, **photo, last_norm=True),
+        **{f"photo-{name}": dict(loss=COMPARED[name], **photo, last_norm=True) for name in others},
+        "cifar10-infonce": dict(loss=INFONCE, **cifar),
+        "cifar10-groco": dict(loss=GROCO, **cifar, last_norm=True),
+    }
 
-# The same in small, for `search`: each loss at its own rate and knob. In float32, which every machine has.
-SEARCHED = {
-    f"compare-photo-{name}": Recipe(
-        loss, views="photo", last_norm=True, batch=128, epochs=20, precision="float32"
-    )
-    for name, loss in COMPARED.items()
-    if not name.startswith(("iot-total", "iot-both"))
-}
 
-# Beside the column Conv-4, CIFAR-10 of QARe's tables 2 and 3, at its budget and settings.
-BESIDE = {"groco": "groco", "iot": "iot-rows-uniform", "mmcl-inv": "mmcl-inv", "mmcl-exact": "mmcl-exact"}
-COLUMN = {
-    f"column-conv4-cifar10-{name}": replace(of_column(0, COMPARED[loss]), last_norm=name == "groco")
-    for name, loss in BESIDE.items()  # GroCo's head ends with a batch norm; without, it collapses
-}
-
-PHOTO: dict[str, Any] = dict(views="photo", epochs=30, lr=3e-3)
-PHOTO_TOO = ("infonce+qare", "sparseclr", "sparseclr+qare", "iot-rows", "iot-rows-uniform", "mmcl-inv")
-
-# Two full views for longer, or four small crops beside them: as many pixels in all, to 0.13 %. The folder is
-# written by setclr.explore.trained.photo_tree.
-TREE: dict[str, Any] = dict(
-    data="folder:data/photo-tree", views="groco", view_size=64, lr=3e-3, last_norm=True
-)
-TWO = "InfoNCE(temperature=0.1, positive_views=2)"
-EQUAL_COST = {
-    "tree-2x64": Recipe(TWO, **TREE, epochs=18, precision="float32"),
-    "tree-2x64+4x28": Recipe(TWO, **TREE, local_views=4, local_size=28, epochs=13, precision="float32"),
-}
-
-RECIPES: dict[str, Recipe] = {
-    "photo-infonce": Recipe(INFONCE, **PHOTO),
-    "photo-groco": Recipe(GROCO, **PHOTO, last_norm=True),
-    **{f"photo-{name}": Recipe(COMPARED[name], **PHOTO, last_norm=True) for name in PHOTO_TOO},
-    "cifar10-infonce": Recipe(INFONCE, data="cifar10", views="qare", epochs=5, lr=3e-3),
-    "cifar10-groco": Recipe(GROCO, data="cifar10", views="qare", epochs=5, lr=3e-3, last_norm=True),
-    **COMPARISON,
-    **SEARCHED,
-    **COLUMN,
-    **EQUAL_COST,
-    **SMALL_RECIPES,
-    **RECIPES_OF_PAPERS,
-}
+RECIPES = Recipes(Recipe, first() | compared() | registry.registered("image"))
+GRAPH_RECIPES = Recipes(GraphRecipe, registry.registered("graph") | graph.own_recipes())
+VIDEO_RECIPES = Recipes(VideoRecipe, video.own_recipes() | registry.registered("video"))
+PUBLISHED = registry.published()

@@ -1,18 +1,17 @@
-"""A `Recipe` is all that decides what a training run learns.
+"""A `Recipe` is all that decides what a training run learns: equal recipes give equal runs.
 
-Where the run is computed and written is no part of it, so equal recipes give equal runs.
+Where the run is computed and written is no part of it.
 """
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-import torch
-
 from setclr import losses
 from setclr.checks import boolean, choice, integer, number
 from setclr.models import ACTIVATIONS, INITIAL, NORMALISED, check_encoder
 from setclr.recipes import loss_schedule
+from setclr.seeding import drawing, seeded
 from setclr.views import PRESETS
 
 # The fields that are one of several names; the command line shows them.
@@ -28,7 +27,7 @@ CHOICES: dict[str, Collection[str]] = {
 }
 # The bounds of each integer, and of those that may also be None: more is a slip, or fits no machine.
 BOUNDS = {
-    "local_views": (0, 64), "same_class": (1, 2**20), "layers": (1, 64), "hidden": (1, 2**16),
+    "local_views": (0, 64), "images_per_class": (1, 2**20), "layers": (1, 64), "hidden": (1, 2**16),
     "embedding": (1, 2**16), "predictor": (0, 64), "queue": (0, 10**7), "epochs": (0, 10**6),
     "batch": (2, 2**20), "seed": (0, 2**63 - 1),
 }  # fmt: skip
@@ -41,6 +40,7 @@ OR_NONE = {
     "lr_batch": (1, 2**20, "None takes lr itself"),
     "chunk": (2, 2**20, "None takes the whole batch at once"),
 }
+OLD_NAMES = {"same_class": "images_per_class"}  # fields by their names in earlier versions
 NUMBERS = 10**9  # of a head, a predictor or a queue: 4 GB, and an optimiser keeps up to three times as much
 
 
@@ -69,7 +69,7 @@ class Recipe:
     have any sizes, and crops are read from them while it trains."""
     local_size: int | None = None
     """Side of a small crop; None: 3/7 of a full view's."""
-    same_class: int = 1
+    images_per_class: int = 1
     """A batch is made of groups of this many images of one class: false negatives, on purpose."""
     encoder: str = "conv4"
     """Name of an encoder, a key of setclr.models.ENCODERS, or timm:NAME for any model of timm."""
@@ -141,21 +141,24 @@ class Recipe:
             if getattr(self, name) is not None:
                 integer(name, getattr(self, name), least=least, most=most, hint=hint)
         self._check_numbers()
-        if self.batch % self.same_class:
-            raise ValueError(f"batch must be a multiple of same_class={self.same_class}, got {self.batch}")
+        if self.batch % self.images_per_class:
+            raise ValueError(
+                f"batch must be a multiple of images_per_class={self.images_per_class}, got {self.batch}"
+            )
         number("lr", self.lr, above=0)
         number("momentum", self.momentum, least=0, most=1)
         number("weight_decay", self.weight_decay, least=0)
         number("warmup", self.warmup, least=0)
+        with drawing(seeded(self.seed, 0, 0, 0, 0).initial_seed()):  # discriminators get weights of their own
+            object.__setattr__(self, "_parsed_loss", losses.parse(self.loss))
         loss_schedule.check(self.parsed_loss, self.loss_schedule)
         self._check_views()
         self._check_keys(self.parsed_loss.takes)
 
     @property
     def parsed_loss(self) -> losses.Objective:
-        """The loss, or baseline, that `loss` describes. The global random state does not change."""
-        with torch.random.fork_rng(devices=[]):
-            return losses.parse(self.loss)
+        """The loss, or baseline, that `loss` describes, to be read; training takes a copy of it."""
+        return self.__dict__["_parsed_loss"]
 
     def _check_numbers(self) -> None:
         """Raises ValueError where weights or queue would be too many numbers; nothing is built for it."""
@@ -199,12 +202,21 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Recipe":
-        """The recipe that `to_dict` wrote. Raises ValueError for fields that this version does not know."""
+        """The recipe that `to_dict` wrote, in this version or an earlier one.
+
+        Raises ValueError for fields that this version does not know.
+        """
+        values = renamed(values)
         if unknown := sorted(map(str, values.keys() - {field.name for field in fields(cls)})):
             raise ValueError(f"recipe holds the unknown fields {unknown}: another version wrote it")
         if "loss" not in values:
             raise ValueError("recipe must have a loss, and has none")
         return cls(**{"precision": "float32", **values})
+
+
+def renamed(values: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a recipe under their present names."""
+    return {OLD_NAMES.get(name, name): value for name, value in values.items()}
 
 
 DEFAULTS = {field.name: field.default for field in fields(Recipe)} | {"precision": "float32"}

@@ -1,5 +1,8 @@
-"""Pretraining: the loop, its schedules, its checkpoints and what many processes need. Names are imported when
-they are first used: `training.distributed.gather` works with the core alone."""
+"""The engine: the Trainer, its schedules and checkpoints, momentum encoders, many processes. It knows no
+recipes.
+
+Names are imported when they are first used, so that `training.distributed.gather` works with the core alone.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -10,15 +13,12 @@ if TYPE_CHECKING:
     from setclr.training.interruption import Interrupted
     from setclr.training.metrics import TensorBoard
     from setclr.training.momentum import Keys
-    from setclr.training.pretraining import pretrain
-    from setclr.training.run import Run, load_run
-    from setclr.training.schedule import Rate
+    from setclr.training.optimisers import LRSchedule
     from setclr.training.trainer import Trainer
 
-__all__ = ["Interrupted", "Keys", "Rate", "Run", "TensorBoard", "Trainer", "load_run", "pretrain"]
-MODULES = {"Interrupted": "interruption", "Keys": "momentum", "Rate": "schedule", "Run": "run",
-           "TensorBoard": "metrics", "Trainer": "trainer", "load_run": "run",
-           "pretrain": "pretraining"}  # fmt: skip
+__all__ = ["Interrupted", "Keys", "LRSchedule", "TensorBoard", "Trainer"]
+MODULES = {"Interrupted": "interruption", "Keys": "momentum", "LRSchedule": "optimisers",
+           "TensorBoard": "metrics", "Trainer": "trainer"}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from setclr.checks import integer
-from setclr.training.seeding import seeded
+from setclr.seeding import seeded
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,15 +14,15 @@ class Batches:
     """The batches of every epoch: images with `labels` (N,), shuffled. The last one, if it is incomplete, is
     left out unless `drop_last` is False.
 
-    With `same_class` = g > 1 they consist of random groups of g images of one class, as in table 8d of the
-    GroCo paper (g = 4): every image then has g − 1 false negatives. Raises ValueError unless 2 ≤ batch ≤ N
-    and g divides it, or where a last batch that is to be kept is of one image.
+    With `images_per_class` = g > 1 they consist of random groups of g images of one class, as in table 8d
+    of the GroCo paper (g = 4): every image then has g − 1 false negatives. Raises ValueError unless 2 ≤
+    batch ≤ N and g divides it, or where a last batch that is to be kept is of one image.
     """
 
     labels: Tensor
     batch: int
     seed: int = 0
-    same_class: int = 1
+    images_per_class: int = 1
     drop_last: bool = True
 
     def __post_init__(self) -> None:
@@ -31,16 +31,18 @@ class Batches:
             raise ValueError(f"images must be at least 2, to be told apart, got {n}; add some")
         integer("batch", self.batch, least=2, most=n, hint=f"there are {n} images")
         integer("seed", self.seed, least=0)
-        integer("same_class", self.same_class, least=1)
-        if self.batch % self.same_class:
-            raise ValueError(f"batch must be a multiple of same_class={self.same_class}, got {self.batch}")
+        integer("images_per_class", self.images_per_class, least=1)
+        if self.batch % self.images_per_class:
+            raise ValueError(
+                f"batch must be a multiple of images_per_class={self.images_per_class}, got {self.batch}"
+            )
         if self.images % self.batch == 1:
             raise ValueError(f"drop_last must be True where a last batch has one image, got {n} images")
 
     @property
     def images(self) -> int:
         """How many images an epoch has."""
-        group = self.same_class
+        group = self.images_per_class
         complete = int((self.labels.bincount() // group).sum()) * group
         return complete // self.batch * self.batch if self.drop_last else complete
 
@@ -52,13 +54,13 @@ class Batches:
         """The indices of the images of each batch."""
         generator = seeded(self.seed, epoch)
         order = torch.randperm(len(self.labels), generator=generator)
-        if self.same_class > 1:
+        if self.images_per_class > 1:
             order = self._groups(order, generator)
         return order[: self.images].split(self.batch)
 
     def _groups(self, order: Tensor, generator: torch.Generator) -> Tensor:
         """The shuffled images, dealt into groups of one class, in random order of the groups."""
-        size, of_class = self.same_class, order[self.labels[order].argsort(stable=True)]
+        size, of_class = self.images_per_class, order[self.labels[order].argsort(stable=True)]
         classes = of_class.split(self.labels.bincount().tolist())
         groups = torch.cat([images[: len(images) // size * size].view(-1, size) for images in classes])
         return groups[torch.randperm(len(groups), generator=generator)].flatten()

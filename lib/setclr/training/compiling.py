@@ -1,4 +1,4 @@
-"""torch.compile for a training run: where it pays within the run, and in words where it cannot be had."""
+"""torch.compile for a training run: whether it pays, whether it works, and a warning where it does not."""
 
 import copy
 import warnings
@@ -7,6 +7,8 @@ from functools import cache
 
 import torch
 from torch import Tensor, nn
+
+from setclr.training.distributed import from_first
 
 # Rough speeds of one processor's eager loop, and what compiling takes there; a GPU counts as fifty of them.
 FLOPS, NUMBERS, COMPILING = 1.5e11, 1.2e9, 60.0
@@ -38,6 +40,24 @@ def pays(encoder: nn.Module, shapes: Sequence[Sequence[int]], steps: int, device
         return False
     seconds = 3 * steps * (products.get_total_flops() / FLOPS + numbers / NUMBERS)
     return seconds / (GPU if device.type == "cuda" else 1) > 2 * COMPILING
+
+
+def wanted(
+    compiled: bool | str,
+    encoder: nn.Module,
+    shapes: Sequence[Sequence[int]],
+    steps: int,
+    device: torch.device,
+) -> bool:
+    """Whether to compile: as asked, for "auto" as `pays` says, and only where torch.compile works.
+
+    Raises ValueError unless `compiled` is True, False or "auto".
+    """
+    if compiled not in (True, False, "auto"):
+        raise ValueError(f"compiled must be True, False or 'auto', got {compiled!r}")
+    if compiled == "auto":
+        compiled = pays(encoder, shapes, steps, device)
+    return bool(compiled) and from_first(lambda: available(device))
 
 
 @cache

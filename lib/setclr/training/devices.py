@@ -1,16 +1,21 @@
-"""Where a training runs, and what torch is told there."""
+"""Choose the device, the number format and torch's settings; out-of-memory errors with a remedy."""
 
 import ctypes
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from setclr.checks import integer
-from setclr.training.precision import Precision
+from setclr.checks import choice, integer
+from setclr.training.distributed import from_first
+
+PRECISIONS = ("auto", "float32", "bf16", "fp16")
+DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # what torch's allocators say
 
 # Of glibc's mallopt: which option, and the largest value that glibc itself would come to.
 TRIM_THRESHOLD, MMAP_THRESHOLD = (-1, 64 << 20), (-3, 32 << 20)
@@ -33,8 +38,8 @@ def workers_for(workers: int | None) -> int:
     return integer("workers", workers, least=0, hint="it is the number of processes")
 
 
-def keep_freed_memory() -> None:
-    """Let the process keep what a step frees, up to 64 MB, since the next step asks for as much again.
+def reuse_freed_pages() -> None:
+    """Let the process keep the memory that a step frees, up to 64 MB, since the next step needs as much.
 
     glibc would give it back to the system and take it anew page by page, a fifth of a step of Conv-4 on a
     CPU. This holds for the whole process; without glibc nothing changes.
@@ -43,6 +48,39 @@ def keep_freed_memory() -> None:
     if mallopt:
         mallopt(*TRIM_THRESHOLD)
         mallopt(*MMAP_THRESHOLD)
+
+
+class Precision:
+    """float32, or autocast to bf16 or fp16, the latter with a scaled loss: its gradients would underflow.
+
+    "auto" is bf16 where the device has it in hardware, otherwise float32; the first process decides for all.
+    `name` is what was decided. Raises ValueError for another name.
+    """
+
+    def __init__(self, name: str, device: torch.device):
+        choice("precision", name, PRECISIONS)
+        if name == "auto":
+            name = from_first(lambda: "bf16" if has_bf16(device) else "float32")
+        self.name, self.device = name, device
+        self.scaler = torch.amp.GradScaler(device.type, enabled=name == "fp16")
+
+    def autocast(self) -> AbstractContextManager:
+        return torch.autocast(self.device.type, DTYPES[self.name], enabled=self.name != "float32")
+
+    def backward(self, value: Tensor) -> None:
+        self.scaler.scale(value).backward()
+
+    def step(self, optimiser: torch.optim.Optimizer) -> None:
+        """A step of the optimiser; with fp16 none where a gradient overflowed."""
+        self.scaler.step(optimiser)
+        self.scaler.update()
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether the device multiplies bf16 in hardware: GPUs from 2020 on, CPUs with AMX or AVX512-BF16."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
 
 
 @contextmanager
@@ -74,3 +112,23 @@ def settings(precision: Precision, deterministic: bool) -> Iterator[None]:
         torch.use_deterministic_algorithms(strict)
         for (where, name, _), value in zip(wanted, before):
             setattr(where, name, value)
+
+
+def is_oom(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on a CPU or a GPU."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(sign in said for sign in OUT_OF_MEMORY)
+    )
+
+
+@contextmanager
+def explain_oom(what: str, remedy: str) -> Iterator[None]:
+    """Raises MemoryError, in one line, where the block runs out of memory."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_oom(error):
+            raise
+        reason = str(error).strip().splitlines() or ["no memory"]
+        raise MemoryError(f"{what} does not fit ({reason[0]}); {remedy}") from error

@@ -1,21 +1,9 @@
-"""What is done with the numbers of each epoch: a CSV file, TensorBoard, or a function of one's own."""
+"""Where the numbers of each epoch go beside history.csv: TensorBoard, or any function of yours."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from setclr.training.checkpoint import write_history
-
 Metric = Callable[[list[dict]], object]  # called after every epoch with the history, a row for each
-
-
-class CSV:
-    """Writes the history to FOLDER/history.csv."""
-
-    def __init__(self, folder: str | Path):
-        self.folder = Path(folder)
-
-    def __call__(self, rows: list[dict]) -> None:
-        write_history(self.folder, rows)
 
 
 class TensorBoard:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from setclr.checks import choice, integer, number
+from setclr.seeding import seeded
 from setclr.training.distributed import gather_alike
-from setclr.training.embedding import Embedder
-from setclr.training.seeding import seeded
+from setclr.training.grad_cache import GradCache
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,22 @@ class Keys:
 
 
 class MomentumEncoder:
-    """A copy of encoder and head that follows them as a moving average and embeds the candidates. Nothing in
-    it gets a gradient. Its batch norms use each batch's own statistics, of all processes together, so that
-    they do not give away which part of a batch an image is in. `embedder` is that of the encoder followed."""
+    """A copy of encoder and head that follows them as a moving average and embeds the candidates. Nothing
+    in it gets a gradient. Its batch norms use each batch's own statistics, of all processes together, so
+    that they do not give away which part of a batch an image is in. `grad_cache` is that of the encoder
+    followed."""
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, embedder: Embedder, keys: Keys, seed: int):
+    def __init__(self, encoder: nn.Module, head: nn.Module, grad_cache: GradCache, keys: Keys, seed: int):
         self.keys, self.followed = keys, nn.ModuleList([encoder, head])
         self.model = copy.deepcopy(self.followed).requires_grad_(False).train()
-        self.embedder = Embedder(self.model[0], self.model[1], embedder.precision, embedder.chunk)
+        self.grad_cache = GradCache(self.model[0], self.model[1], grad_cache.precision, grad_cache.chunk)
         # Random directions (Q, E): the losses need a full queue from the first step, as in MoCo.
         drawn = torch.randn(keys.queue, outputs(head), generator=seeded(seed)) if keys.queue else None
-        self.queue = None if drawn is None else F.normalize(drawn, dim=1).to(embedder.precision.device)
+        self.queue = None if drawn is None else F.normalize(drawn, dim=1).to(grad_cache.precision.device)
 
     def candidates(self, views: list[Tensor]) -> dict[str, Tensor]:
         """What the loss takes in addition to z: `keys` (V, N, E) of all processes, and `memory` (Q, E)."""
-        keys = gather_alike(self.embedder.embed(views))
+        keys = gather_alike(self.grad_cache.embed(views))
         return {"keys": keys} if self.queue is None else {"keys": keys, "memory": self.queue.to(keys.dtype)}
 
     @torch.no_grad()
@@ -66,10 +67,10 @@ class MomentumEncoder:
             newest = F.normalize(keys[1], dim=1).to(self.queue.dtype)
             self.queue = torch.cat([self.queue, newest])[-len(self.queue) :]
 
-    def state(self) -> dict:
+    def state_dict(self) -> dict:
         return {"model": self.model.state_dict(), "queue": self.queue}
 
-    def restore(self, state: dict) -> None:
+    def load_state_dict(self, state: dict) -> None:
         self.model.load_state_dict(state["model"])
         if self.queue is not None:
             self.queue = state["queue"].to(self.queue.device)

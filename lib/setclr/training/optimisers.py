@@ -1,17 +1,14 @@
-"""The optimisers that recipes name: torch's Adam, AdamW and SGD, and LARS, which torch lacks."""
+"""Optimisers by name (torch's Adam, AdamW and SGD; LARS, which torch lacks), and learning-rate schedules."""
 
-import copy
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from setclr.checks import number
-from setclr.training.checkpoint import REMEDY
-from setclr.training.contents import shown
+from setclr.checks import choice, number
 
 
 def make_optimiser(
@@ -44,50 +41,6 @@ def check_optimiser(optimiser: torch.optim.Optimizer, learnt: nn.Module) -> torc
     for group in optimiser.param_groups:
         group.setdefault("initial_lr", group["lr"])
     return optimiser
-
-
-def refuse_other_optimiser(optimiser: torch.optim.Optimizer, kept: dict, complaint: str) -> None:
-    """Raises ValueError where a state_dict's settings, or what it remembers of a parameter, are of another
-    kind or shape than the optimiser's. Settings that an earlier version of torch lacked are added to it."""
-    mine, theirs = optimiser.state_dict()["param_groups"], kept["param_groups"]
-    if [group["params"] for group in mine] != [group["params"] for group in theirs]:
-        raise ValueError(f"{complaint}: it has other parameters; {REMEDY}")
-    for own, group in zip(mine, theirs):
-        for name, value in own.items():
-            if not _alike(value, group.setdefault(name, value)):
-                raise ValueError(f"{complaint}: {name} is {shown(group[name])}, and here {value!r}; {REMEDY}")
-    weights = [(group, w) for group in optimiser.param_groups for w in group["params"]]
-    for i, memory in kept["state"].items():
-        if i not in range(len(weights)):
-            raise ValueError(f"{complaint}: it remembers a parameter {i!r}, of {len(weights)}; {REMEDY}")
-        wanted = _remembered(optimiser, *weights[i])
-        if (found := {name: _shape(x) for name, x in memory.items()}) != wanted:
-            raise ValueError(f"{complaint}: of parameter {i} it has {found}, and must {wanted}; {REMEDY}")
-
-
-def _remembered(optimiser: torch.optim.Optimizer, group: dict, weight: Tensor) -> dict:
-    """The names and shapes of what it remembers of a weight, from a step of a copy of it."""
-    probe, copied = copy.copy(optimiser), torch.zeros_like(weight).requires_grad_()
-    copied.grad = torch.zeros_like(copied)
-    probe.state, probe.param_groups = defaultdict(dict), [{**group, "params": [copied]}]
-    probe.step()
-    return {name: _shape(x) for name, x in probe.state[copied].items()}
-
-
-def _shape(x: object) -> tuple[int, ...]:
-    return tuple(x.shape) if isinstance(x, Tensor) else ()
-
-
-def _alike(mine: Any, other: Any) -> bool:
-    """Whether a setting is of the kind of mine: numbers, sequences of such, or None and bools."""
-    if isinstance(mine, tuple | list):
-        same = isinstance(other, tuple | list) and len(mine) == len(other)
-        return same and all(map(_alike, mine, other))
-    if isinstance(mine, int | float) and not isinstance(mine, bool):
-        return isinstance(other, int | float) and not isinstance(other, bool) and math.isfinite(other)
-    if isinstance(mine, bool | None):
-        return isinstance(other, bool | None)
-    return type(mine) is type(other)
 
 
 class LARS(torch.optim.Optimizer):
@@ -143,3 +96,34 @@ class LARS(torch.optim.Optimizer):
         torch._foreach_mul_(buffers, group["momentum"])
         torch._foreach_add_(buffers, steps)
         torch._foreach_add_(weights, buffers, alpha=-group["lr"])
+
+
+SHAPES = ("cosine", "constant", "steps")
+
+
+@dataclass(frozen=True)
+class LRSchedule:
+    """The learning rate as a fraction of its peak: a linear warm-up, then constant, half a cosine to 0, or
+    steps, a tenth from half of the epochs on and a hundredth from three quarters on.
+
+    `warmup` counts epochs, ≥ 0. Raises ValueError for another shape or a negative warm-up.
+    """
+
+    shape: str = "cosine"
+    warmup: float = 0.0
+
+    def __post_init__(self) -> None:
+        choice("shape", self.shape, SHAPES)
+        number("warmup", self.warmup, least=0)
+
+    def factor(self, step: int, steps: int, epochs: int) -> float:
+        """Of step 0, 1, … in a run of so many epochs of `steps` steps."""
+        warmup, total = self.warmup * steps, epochs * steps
+        if step < warmup:
+            return (step + 1) / (warmup + 1)
+        if self.shape == "constant":
+            return 1.0
+        if self.shape == "steps":
+            epoch = step // steps
+            return 0.1 ** ((epoch >= epochs // 2) + (epoch >= 3 * epochs // 4))
+        return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(total - warmup, 1)))

@@ -1,121 +1,327 @@
-"""One engine for all training: views of images, an encoder, a head, a loss on their embeddings, a step."""
+"""The Trainer: one step after another, all epochs with checkpoints and interruptions, and its state as
+data."""
 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
+from tqdm.auto import tqdm
 
 from setclr import models, views
 from setclr.checks import integer
 from setclr.data import ImageSet, image_set
-from setclr.data.reading import Batch
 from setclr.data.sources import Views
+from setclr.data.streaming import Batch
 from setclr.losses import Objective
-from setclr.training import compiling
+from setclr.seeding import seeded
+from setclr.training import checkpoint, compiling, devices
 from setclr.training.batches import Batches
-from setclr.training.devices import choose_device, keep_freed_memory, settings, workers_for
-from setclr.training.distributed import average_gradients, from_first, gather_alike, rank, world
-from setclr.training.embedding import Embedder, unchanged_buffers
-from setclr.training.fitting import Metric, fit
-from setclr.training.memory import enough
+from setclr.training.distributed import (
+    any_of,
+    average_gradients,
+    from_first,
+    gather_alike,
+    rank,
+    tensors_from_first,
+    world,
+)
+from setclr.training.grad_cache import GradCache, unchanged_buffers
+from setclr.training.interruption import Interrupted, Interruption
+from setclr.training.metrics import Metric
 from setclr.training.momentum import Keys, MomentumEncoder
-from setclr.training.optimisers import check_optimiser, make_optimiser
-from setclr.training.precision import Precision
-from setclr.training.schedule import Rate
-from setclr.training.seeding import seeded
+from setclr.training.optimisers import LRSchedule, check_optimiser, make_optimiser
 from setclr.training.targets import Targets
 from setclr.views import view
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
 CHECK_EVERY = 10  # steps; reading a value makes a GPU wait
+CHECKPOINT_SECONDS = 600.0
+PARTS = ("encoder", "head", "loss", "predictor", "optimiser")  # the parts with a state_dict of their own
 
 
 class Trainer:
-    """Trains an encoder and a head, which are changed in place. `fit` runs all epochs, `epoch` a single one.
+    """Trains an encoder and a head in place. `fit` runs all epochs, `epoch` a single one.
 
         encoder = my_encoder()  # images (N, C, H, W) in [0, 1] -> features (N, D)
         trainer = Trainer(images, encoder, models.head(D, 256, 64), views.preset("photo"), InfoNCE(0.2))
         trainer.fit("runs/mine")
 
     Data order is a function of (seed, epoch), augmentation of (seed, epoch, step, position in the batch,
-    view), so that many processes see what one would, and a resumed run what it would have seen.
+    view). So many processes see what one would, and a resumed run sees what it would have seen.
 
     Args:
         images: an ImageSet, or any Dataset of images (`data.image_set` says which).
-        encoder, head: any modules, (N, C, H, W) float32 in [0, 1] -> (N, D) and (M, D) -> (M, E). Where they
-            have batch norms, they see all views of a size together.
+        encoder, head: any modules, (N, C, H, W) float32 in [0, 1] -> (N, D) and (M, D) -> (M, E). Their batch
+            norms see all views of one size together.
         views: what is made of an image, as `views.preset` gives it.
         loss: of embeddings z (V, N, E), or a baseline. Its own parameters are trained with the rest.
-        optimiser: of all parameters of encoder, head, predictor and loss that learn; its lr is the peak.
-            None: Adam with lr 1e-3.
-        precision: "float32", "bf16", "fp16", or "auto", bf16 where the device has that in hardware.
-        epochs, batch, seed, same_class, drop_last: as in a Recipe; `batch` counts images over all processes.
-        rate: the learning rate over time, as a fraction of its peak.
+        optimiser: of all learning parameters of encoder, head, predictor and loss; its lr is the peak. None:
+            Adam with lr 1e-3.
+        precision: "float32", "bf16", "fp16", or "auto": bf16 where the device has it in hardware.
+        epochs, batch, seed, images_per_class, drop_last: as in a Recipe; `batch` counts images over all
+            processes.
+        lr_schedule: the learning rate over time, as a fraction of its peak.
         keys: a momentum encoder, whose embeddings are the loss's candidates; None: there is none.
         predictor: layers between head and loss on the side of the encoder that learns.
-        chunk: images that go through the encoder in one go; None: all (`Embedder`).
+        chunk: images that go through the encoder in one go (`GradCache`); None: all.
         at_epoch: called with the number of each epoch, from 0, before it begins, on every process.
         device: "cpu", "cuda", ...; None takes a GPU where there is one.
-        workers: processes that read images which are not in memory; None: one less than the processors, at
-            most 8.
+        workers: processes that read images from files; None: one less than the processors, at most 8.
         compiled: hand views, encoder, head and loss to torch.compile. "auto": where the run is long enough.
-        deterministic: the same bits on every run on a GPU, too: torch takes slower algorithms there, some
-            several times slower, or raises an error where it has none. On a CPU they are the same anyway.
+        deterministic: the same bits on every run on a GPU, too. torch then takes algorithms that are slower,
+            some several times, and raises an error where it has none. On a CPU bits are the same anyway.
 
-    Raises ValueError where an argument is not as above, or learning parameters are missing in the optimiser.
+    Raises ValueError where an argument is not as above, or the optimiser lacks parameters that learn.
     """
 
     def __init__(
         self, images: ImageSet | Dataset, encoder: nn.Module, head: nn.Module, views: Sequence[views.View],
         loss: Objective, optimiser: torch.optim.Optimizer | None = None, precision: str = "auto", *,
-        epochs: int = 20, batch: int = 128, seed: int = 0, same_class: int = 1, drop_last: bool = True,
-        rate: Rate | None = None,
+        epochs: int = 20, batch: int = 128, seed: int = 0, images_per_class: int = 1, drop_last: bool = True,
+        lr_schedule: LRSchedule | None = None,
         keys: Keys | None = None, predictor: nn.Module | None = None, chunk: int | None = None,
         at_epoch: Callable[[int], object] | None = None, device: str | torch.device | None = None,
         workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
     ):  # fmt: skip
-        check_parts(encoder, head, views, loss, rate)
-        keep_freed_memory()
-        self.images, self.device = image_set(images), choose_device(device)
+        check_parts(encoder, head, views, loss, lr_schedule)
+        devices.reuse_freed_pages()
+        self.images, self.device = image_set(images), devices.choose_device(device)
         self.encoder, self.head, self.loss = encoder, head, loss.to(self.device)
         self.views, self.predictor, self.at_epoch = tuple(views), predictor or nn.Identity(), at_epoch
-        self.epochs, self.rate = integer("epochs", epochs, least=0), rate or Rate()
-        self.batches = Batches(self.images.labels, batch, seed, same_class, drop_last)
+        self.epochs, self.lr_schedule = integer("epochs", epochs, least=0), lr_schedule or LRSchedule()
+        self.batches = Batches(self.images.labels, batch, seed, images_per_class, drop_last)
         for size in (batch, self.batches.images % batch):
             if size % world():
                 raise ValueError(f"batch must be divisible by the number of processes, {world()}, got {size}")
         self.model = nn.ModuleList([encoder, head, self.predictor]).to(self.device)
-        self.precision, self.deterministic = Precision(precision, self.device), deterministic
+        self.precision, self.deterministic = devices.Precision(precision, self.device), deterministic
         optimiser = optimiser or make_optimiser("adam", self.model, self.loss, lr=1e-3)
         learnt = nn.ModuleDict({"model": self.model, "loss": self.loss})
         self.optimiser = check_optimiser(optimiser, learnt)
         self.targets = Targets(loss, self.images, self.batches, encoder, head) if loss.targets else None
-        self.embedder = Embedder(
+        self.grad_cache = GradCache(
             models.LocalFeatures(encoder, *loss.local) if loss.local else encoder,
             nn.Sequential(head, predictor) if predictor else head, self.precision, chunk,
         )  # fmt: skip
-        self.momentum_encoder = MomentumEncoder(encoder, head, self.embedder, keys, seed) if keys else None
+        self.momentum_encoder = MomentumEncoder(encoder, head, self.grad_cache, keys, seed) if keys else None
         self.steps = len(self.batches)
-        self.compiled = self._worth_compiling(compiled)
+        n, shape = len(self.views) * batch // world(), self.images.images.shape[1:]
+        shapes = [(n // len(self.views), shape[0], *[view.size or shape[-1]] * 2) for view in self.views]
+        self.compiled = compiling.wanted(compiled, encoder, shapes, self.epochs * self.steps, self.device)
         self.tried = not self.compiled  # whether compiling has been tried
         self.step, self.seconds = 0, 0.0
         self.values: list[Tensor] = []  # the losses of this epoch so far
         self.rows: list[dict] = []  # the history, a row for each epoch
-        self.about: dict = {}  # plain data to be kept in checkpoints
         self.random: dict[str, Tensor] = {}  # states of torch's generators to go on from
-        self.workers = workers_for(workers)
+        self.workers = devices.workers_for(workers)
         self.view_batches = self._view_batches(self.compiled)
 
     def fit(
         self, out: str | Path | None = None, resume: bool = True,
         on_epoch: Callable[["Trainer"], dict | None] | None = None, metrics: Sequence[Metric] = (),
+        about: Callable[[], dict] = dict,
     ) -> list[dict]:  # fmt: skip
-        """Train for all epochs that are lacking, and return the history, a row for each (`fitting.fit`)."""
-        return fit(self, out, resume, on_epoch, metrics)
+        """Train for the epochs that are lacking; then encoder, head and predictor are in eval mode.
+
+        torch's global generators are restored afterwards.
+
+        Args:
+            out: folder of the run; None writes nothing. Its checkpoint is written before training, every ten
+                minutes, when training is interrupted and at the end; its history.csv after every epoch.
+            resume: go on from the checkpoint in `out`, if there is one; False starts again and replaces it.
+            on_epoch: called with the trainer, on the first process, before the first and after every epoch.
+                The dict that it returns after an epoch becomes part of the history's row. Under torchrun it
+                must not call what needs all processes, such as `features` without shared=False.
+            metrics: called on the first process after every epoch with the history (`training.metrics`).
+            about: gives plain data that each checkpoint keeps beside the trainer's state.
+
+        Returns the history, a row for each epoch.
+
+        Raises:
+            ValueError: `out` holds a run of another model or other data, or one without its optimiser.
+            OSError: `out` cannot be written, its disk is too full, or another process trains there
+                (BlockingIOError); found before training.
+            MemoryError: the model or a batch does not fit on the device.
+            FloatingPointError: the loss or the weights became NaN or inf at the named step.
+            Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step.
+        After any error the last checkpoint stays.
+        """
+        out = None if out is None else Path(out)
+        fork = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
+        with fork, ExitStack() as stack:
+            if out:
+                from_first(lambda: stack.enter_context(checkpoint.alone(out)))
+            if out and resume and not self.step:
+                found = tensors_from_first(lambda: checkpoint.stored(out))
+                if found:
+                    self.load_state_dict(found, str(out))
+            self._start_generators()
+            writer = None
+            if out:
+                writer = stack.enter_context(checkpoint.Writer(out, lambda: about() | self.state_dict()))
+                nbytes = sum(p.nbytes for p in self.model.parameters())
+                from_first(lambda: writer.prepare(nbytes, self.rows))
+            if on_epoch is not None and not self.rows and not self.step and rank() == 0:
+                on_epoch(self)
+            stack.callback(self.view_batches.close)  # and with it the processes that read files
+            self._run(writer, on_epoch, metrics)
+        self.model.eval()
+        return self.rows
+
+    def _run(
+        self, writer: checkpoint.Writer | None, on_epoch: Callable[["Trainer"], dict | None] | None,
+        metrics: Sequence[Metric],
+    ) -> None:  # fmt: skip
+        """The epochs that are lacking, with a checkpoint every ten minutes and at the end."""
+        total, name = self.epochs * self.steps, type(self.loss).__name__
+        silent = {"disable": True} if rank() else {}  # left out otherwise, so that TQDM_DISABLE works
+        bar = tqdm(total=total, initial=self.step, desc=name, unit="step", **silent)
+        with Interruption() as stop, bar:
+            while not self.finished:
+                for _ in self.epoch():
+                    bar.update()
+                    if self.losses_checked:
+                        bar.set_postfix(self.progress())
+                    if self.within_epoch and self._stopped(stop):
+                        break
+                    if self.within_epoch and self.losses_checked:
+                        self._write_if_due(writer)
+                else:
+                    row = self.close_epoch()
+                    if rank() == 0:
+                        more = None if on_epoch is None else on_epoch(self)
+                        row.update({key: float(value) for key, value in (more or {}).items()})
+                        if writer:
+                            checkpoint.write_history(writer.out, self.rows)
+                        for metric in metrics:
+                            metric(self.rows)
+                    self._write_if_due(writer, last=self.finished)
+                if self.within_epoch or (self._stopped(stop) and not self.finished):
+                    self._write_if_due(writer, last=True)
+                    held = f"{writer.out} holds it: repeat the call to go on" if writer else ""
+                    said = f"stopped after step {self.step} of {total}"
+                    raise Interrupted(f"{said}; {held or 'nothing is kept without out='}", stop.asked)
+
+    def _stopped(self, stop: Interruption) -> bool:
+        """Whether all processes stop after this step; many agree on it only where losses are read."""
+        agree = world() == 1 or self.losses_checked
+        return agree and any_of(stop.asked is not None, self.device)
+
+    def _write_if_due(self, writer: checkpoint.Writer | None, last: bool = False) -> None:
+        """Begin a checkpoint if ten minutes have passed since the one before; wait for it if it is the
+        last."""
+        if not writer or rank():
+            return
+        writer.check()
+        if last or time.monotonic() - writer.begun > CHECKPOINT_SECONDS:
+            self.refuse_bad_weights()
+            writer.write()
+        if last:
+            writer.wait()
+
+    def _start_generators(self) -> None:
+        """Seed torch's global generators, for dropout and the like, or set them as a checkpoint left them."""
+        torch.manual_seed(self.batches.seed)
+        if self.random:
+            torch.set_rng_state(self.random["cpu"])
+            if "cuda" in self.random and self.device.type == "cuda":
+                torch.cuda.set_rng_state(self.random["cuda"], self.device)
+
+    def state_dict(self) -> dict:
+        """All that is needed to go on: plain data and tensors."""
+        values = torch.stack(self.values).cpu() if self.values else torch.empty(0)
+        random = {"cpu": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            random["cuda"] = torch.cuda.get_rng_state(self.device)
+        return {
+            "history": self.rows, "draws": views.DRAWS,
+            "precision": self.precision.name, "compiled": self.compiled,
+            "step": self.step, "values": values, "seconds": self.seconds, "images": len(self.images),
+            **{name: getattr(self, name).state_dict() for name in PARTS},
+            "scaler": self.precision.scaler.state_dict(),
+            "keys": self.momentum_encoder.state_dict() if self.momentum_encoder else None,
+            "targets": self.targets.state() if self.targets else None, "random": random,
+        }  # fmt: skip
+
+    def load_state_dict(self, state: dict, where: str = "the checkpoint") -> None:
+        """Go on from what `state_dict` gave. `where` names it in errors.
+
+        Raises ValueError if it lacks the optimiser, or is of other data, random views, precision or model.
+        """
+        self._refuse_other_run(state, where)
+        self._refuse_other_parts(state, where)
+        for name in PARTS:
+            getattr(self, name).load_state_dict(state.get(name, {}))
+        for weight, kept in self.optimiser.state.items():
+            for key, x in kept.items():
+                if (
+                    isinstance(x, Tensor) and x.shape == weight.shape
+                ):  # fused steps go through memory in order
+                    kept[key] = torch.empty_like(weight, dtype=x.dtype).copy_(x)
+        values = state.get("values", torch.empty(0))
+        self.step, self.rows = state["step"], list(state["history"])
+        self.values = list(values.to(self.device).unbind())
+        self.seconds = state.get("seconds", 0.0)
+        self.precision.scaler.load_state_dict(state.get("scaler") or self.precision.scaler.state_dict())
+        if self.momentum_encoder:
+            self.momentum_encoder.load_state_dict(state["keys"])
+        if self.targets and len(values):
+            self.targets.restore(state.get("targets"))
+        self.random = state.get("random") or {"cpu": state["rng"]}
+
+    def _refuse_other_run(self, state: dict, where: str) -> None:
+        """Raises ValueError where a state was reached on other data or in another way."""
+        again = "resume=False starts again"
+        if "optimiser" not in state:
+            raise ValueError(f"{where}: was saved without its optimiser and cannot go on; {again}")
+        if state["images"] != len(self.images):
+            given = f"{state['images']} images, and there are {len(self.images)} now"
+            raise ValueError(f"{where}: was trained on {given}; restore the data, or {again}")
+        finished = len(state["history"]) >= self.epochs
+        if not finished and state.get("draws", 1) != views.DRAWS:
+            said = f"version {state.get('draws', 1)} of the random views, and this setclr has another"
+            raise ValueError(f"{where}: was begun with {said}; finish it with the version before, or {again}")
+        used, now = state.get("precision", "float32"), self.precision.name
+        if used != now:
+            raise ValueError(
+                f"{where}: was trained in {used}, not {now}; take precision={used!r}, or {again}"
+            )
+        if state.get("keys") is None and self.momentum_encoder:
+            raise ValueError(f"{where}: was trained without a momentum encoder; {again}")
+        values, position = state.get("values", torch.empty(0)), divmod(state["step"], self.steps)
+        if (len(state["history"]), len(values)) != position:
+            said = f"has {len(state['history'])} epochs and {len(values)} steps, and should have {position}"
+            raise ValueError(f"{where}: was trained in other batches, or is damaged: it {said}; {again}")
+
+    def _refuse_other_parts(self, state: dict, where: str) -> None:
+        """Raises ValueError where a part of a state does not fit this trainer: names, shapes or types."""
+        complaint, remedy = f"{where}: its {{}} is not the trainer's", checkpoint.REMEDY
+        for name in ("encoder", "head", "loss", "predictor"):
+            weights = state.get(name, {})
+            checkpoint.refuse_other_weights(getattr(self, name), weights, complaint.format(name))
+        checkpoint.refuse_other_optimiser(self.optimiser, state["optimiser"], complaint.format("optimiser"))
+        scaler = self.precision.scaler.state_dict()
+        if set(state.get("scaler") or scaler) != set(scaler):
+            raise ValueError(f"{complaint.format('scaler')}; {remedy}")
+        if encoder := self.momentum_encoder:
+            weights = state["keys"]["model"]
+            checkpoint.refuse_other_weights(encoder.model, weights, complaint.format("momentum encoder"))
+            mine, kept = encoder.queue, state["keys"].get("queue")
+            if (mine is None) != (kept is None) or (mine is not None and mine.shape != kept.shape):
+                raise ValueError(f"{complaint.format('queue')}; {remedy}")
+        if self.targets and len(state.get("values", ())):
+            self.targets.refuse_other_clusters(state.get("targets"), where)
+        for device, kept in (state.get("random") or {"cpu": state["rng"]}).items():
+            try:
+                if device in ("cpu", self.device.type):
+                    torch.Generator(device).set_state(kept)
+            except RuntimeError as error:
+                raise ValueError(f"{where}: random is no state of a generator ({error}); {remedy}") from error
 
     def epoch(self) -> Iterator[None]:
         """Train to the end of the epoch, with a pause after every step; losses and weights must be finite."""
@@ -129,7 +335,7 @@ class Trainer:
             self.targets.begin(epoch, self.step % self.steps == 0)
         self.model.train()
         while self.step < (epoch + 1) * self.steps:
-            with settings(self.precision, self.deterministic), enough(what, remedy):
+            with devices.settings(self.precision, self.deterministic), devices.explain_oom(what, remedy):
                 self.values.append(self.update(self._next_views()))
             if self.losses_checked:
                 self.refuse_bad_losses()  # this waits for the device, so that the time is that of the work
@@ -174,14 +380,14 @@ class Trainer:
 
     def update(self, x: list[Tensor]) -> Tensor:
         """One step of the optimiser on these views of this process's images; returns the loss."""
-        factor = self.rate.factor(self.step, self.steps, self.epochs)
+        factor = self.lr_schedule.factor(self.step, self.steps, self.epochs)
         for group in self.optimiser.param_groups:
             group["lr"] = group["initial_lr"] * factor
         x = self.loss.prepare(x)
         self._compile_once(x)
         self.optimiser.zero_grad()
         more = self.loss_arguments(x)
-        loss = self.embedder.backward(x, lambda z: self.objective(z, **more))
+        loss = self.grad_cache.backward(x, lambda z: self.objective(z, **more))
         average_gradients(self.loss)  # equal on all processes but for rounding, which must not add up
         self.precision.step(self.optimiser)
         if self.momentum_encoder:
@@ -201,16 +407,6 @@ class Trainer:
             raise FloatingPointError(DIVERGED.format("embeddings", "NaN or inf", self.step))
         with self.precision.autocast():  # for discriminators; a set loss turns it off
             return self.loss(gather_alike(z), **more)
-
-    def _worth_compiling(self, compiled: bool | str) -> bool:
-        if compiled not in (True, False, "auto"):
-            raise ValueError(f"compiled must be True, False or 'auto', got {compiled!r}")
-        if compiled == "auto":
-            n, shape = len(self.views) * self.batches.batch // world(), self.images.images.shape[1:]
-            sides = [view.size or shape[-1] for view in self.views]
-            shapes = [(n // len(sides), shape[0], side, side) for side in sides]
-            compiled = compiling.pays(self.encoder, shapes, self.epochs * self.steps, self.device)
-        return bool(compiled) and from_first(lambda: compiling.available(self.device))
 
     def _view_batches(self, compiled: bool) -> Views:
         source, batches = self.images.source.to(self.device), self.own_batches()
@@ -232,14 +428,14 @@ class Trainer:
         if self.tried:
             return
         self.tried = True
-        ours = [self.embedder, *([self.momentum_encoder.embedder] if self.momentum_encoder else [])]
-        parts = [part for embedder in ours for part in embedder.parts]
+        ours = [self.grad_cache, *([self.momentum_encoder.grad_cache] if self.momentum_encoder else [])]
+        parts = [part for cache in ours for part in cache.parts]
         if not self.loss.reads_values:
             parts.append(self.loss)
 
         def step() -> None:
             more = self.loss_arguments(x)
-            self.embedder.backward(x, lambda z: self.objective(z, **more))
+            self.grad_cache.backward(x, lambda z: self.objective(z, **more))
 
         with torch.random.fork_rng(), unchanged_buffers(nn.ModuleList(parts)):
             self.compiled = compiling.compile_all(parts, step)
@@ -263,7 +459,7 @@ class Trainer:
         return {"loss": f"{float(self.values[-1]):.3f}", "images_per_s": f"{rate:.0f}"}
 
 
-def check_parts(encoder: object, head: object, some: object, loss: object, rate: object) -> None:
+def check_parts(encoder: object, head: object, some: object, loss: object, lr_schedule: object) -> None:
     """Raises ValueError, naming the argument, where one is not what a Trainer is made of."""
     for name, part in (("encoder", encoder), ("head", head)):
         if not isinstance(part, nn.Module):
@@ -271,5 +467,6 @@ def check_parts(encoder: object, head: object, some: object, loss: object, rate:
     view.check_views(some)
     if not isinstance(loss, Objective):
         raise ValueError(f"loss must be one of setclr.losses, got {loss!r}; InfoNCE(0.2) is one")
-    if rate is not None and not isinstance(rate, Rate):
-        raise ValueError(f"rate must be a Rate, got {rate!r}; the optimiser's lr is its peak")
+    if lr_schedule is not None and not isinstance(lr_schedule, LRSchedule):
+        hint = "the optimiser's lr is its peak"
+        raise ValueError(f"lr_schedule must be an LRSchedule, got {lr_schedule!r}; {hint}")

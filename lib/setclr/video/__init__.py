@@ -1,47 +1,17 @@
-"""Contrastive learning on videos, after table 5 of MMCL and CoCLR (Han et al. 2020), with any loss.
+"""Contrastive learning on videos with any loss, after table 5 of MMCL and CoCLR (Han et al. 2020).
 
 Files are decoded by PyAV: pip install 'setclr[video]'. moving-patches needs none.
 """
 
 from setclr.video.encoders import VIDEO_ENCODERS, conv4_clips, s3d, video_encoder
-from setclr.video.evaluation import known, video_features
 from setclr.video.files import VideoFiles
 from setclr.video.flow import flow_of_clips, to_bytes, to_pixels, tv_l1
 from setclr.video.moving import MOTIONS, Camera, camera_flow, drive, film, moving_patches
 from setclr.video.pretraining import VideoRun, pretrain_videos
-from setclr.video.recipe import VIDEO_PRINTED, VIDEO_RECIPES, VideoRecipe
 from setclr.video.sets import VideoSet, load_videos
 from setclr.video.views import VIDEO, clip_views, draw_clips, ten_crops, uncut, video_views
 
-__all__ = [
-    "MOTIONS",
-    "VIDEO",
-    "VIDEO_ENCODERS",
-    "VIDEO_PRINTED",
-    "VIDEO_RECIPES",
-    "Camera",
-    "VideoFiles",
-    "VideoRecipe",
-    "VideoRun",
-    "VideoSet",
-    "camera_flow",
-    "clip_views",
-    "conv4_clips",
-    "draw_clips",
-    "drive",
-    "film",
-    "flow_of_clips",
-    "known",
-    "load_videos",
-    "moving_patches",
-    "pretrain_videos",
-    "s3d",
-    "ten_crops",
-    "to_bytes",
-    "to_pixels",
-    "tv_l1",
-    "uncut",
-    "video_encoder",
-    "video_features",
-    "video_views",
-]
+__all__ = ["MOTIONS", "VIDEO", "VIDEO_ENCODERS", "Camera", "VideoFiles", "VideoRun", "VideoSet",
+           "camera_flow", "clip_views", "conv4_clips", "draw_clips", "drive", "film", "flow_of_clips",
+           "load_videos", "moving_patches", "pretrain_videos", "s3d", "ten_crops", "to_bytes", "to_pixels",
+           "tv_l1", "uncut", "video_encoder", "video_views"]  # fmt: skip

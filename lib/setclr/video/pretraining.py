@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from setclr.extras import extra
 from setclr.models import head as make_head
+from setclr.recipes.video import VideoRecipe
+from setclr.seeding import drawing, seeded
 from setclr.training.batches import Batches
-from setclr.training.embedding import Embedder
+from setclr.training.devices import Precision
+from setclr.training.grad_cache import GradCache
 from setclr.training.momentum import Keys, MomentumEncoder
 from setclr.training.optimisers import make_optimiser
-from setclr.training.precision import Precision
-from setclr.training.seeding import drawing, seeded
 from setclr.video.encoders import video_encoder
-from setclr.video.recipe import VideoRecipe
 from setclr.video.sets import VideoSet, load_videos
 from setclr.video.views import draw_clips, video_views
 
@@ -86,11 +86,9 @@ def prepared(recipe: VideoRecipe, videos: VideoSet, device: torch.device) -> tup
     model = nn.ModuleList([encoder, head]).to(device)
     optimiser = make_optimiser("adam", model, loss, recipe.lr, weight_decay=recipe.weight_decay)
     how = Precision("float32", device)
-    embedder, keys = Embedder(encoder, head, how), None
+    cache, keys = GradCache(encoder, head, how), None
     if recipe.queue:
-        keys = MomentumEncoder(
-            encoder, head, embedder, Keys(recipe.momentum, queue=recipe.queue), recipe.seed
-        )
+        keys = MomentumEncoder(encoder, head, cache, Keys(recipe.momentum, queue=recipe.queue), recipe.seed)
     views = video_views(recipe.views, recipe.size, recipe.flip)
 
     def step(indices: Tensor, generator: torch.Generator, progress: float) -> float:
@@ -101,7 +99,7 @@ def prepared(recipe: VideoRecipe, videos: VideoSet, device: torch.device) -> tup
             return loss(z, **more) if z.isfinite().all() else z.sum() * math.nan
 
         optimiser.zero_grad()
-        value = embedder.backward([seen], objective)
+        value = cache.backward([seen], objective)
         how.step(optimiser)
         if keys:
             keys.advance(more["keys"], progress)

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from setclr.checks import choice, integer
 from setclr.data.patches import PHOTOGRAPHS, SPLITS
+from setclr.recipes.video import MODALITIES, MOVING
 from setclr.video.files import VideoFiles, first_frame, folder_files, span, ucf101_files
 from setclr.video.flow import flow_of_clips, to_bytes
 from setclr.video.moving import MOTIONS, moving_patches
 
-MODALITIES = ("rgb", "flow", "camera flow")
-MOVING, UCF101, FOLDER = "moving-patches", "ucf101:", "folder:"
+UCF101, FOLDER = "ucf101:", "folder:"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +55,7 @@ class VideoSet:
         return self.videos.shape[1] if isinstance(self.videos, Tensor) else self.videos.channels
 
     @property
-    def in_memory(self) -> Tensor:
+    def in_ram(self) -> Tensor:
         """(N, C, F, H, W) uint8. Raises ValueError where the videos are files."""
         if not isinstance(self.videos, Tensor):
             raise ValueError(f"videos must be a tensor for this, got {len(self)} files; cut clips of them")

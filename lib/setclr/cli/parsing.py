@@ -1,0 +1,101 @@
+"""A command line is read by tyro: options and their help come from a function's arguments."""
+
+import inspect
+import io
+import re
+import shlex
+import warnings
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from dataclasses import field, fields, make_dataclass
+from functools import partial
+from typing import Annotated, Any
+
+from setclr.extras import extra
+
+with extra("train"):
+    import tyro
+
+    from setclr.cli import commands
+    from setclr.cli.graphs import graphs
+    from setclr.cli.video import video
+
+NAMES = ("recipes", "data", "pretrain", "campaign", "search", "evaluate", "embed", "export", "results")
+COMMANDS: dict[str, Callable] = {name: getattr(commands, name) for name in NAMES} | {
+    "graphs": graphs,
+    "video": video,
+}
+
+
+def command(words: list[str]) -> Callable[[], None]:
+    """The command with its arguments, ready to be called. `typed` among them is the command line itself.
+
+    Raises ValueError where they cannot be read; SystemExit after the help has been printed.
+    """
+    name, *rest = words
+    if name not in COMMANDS:
+        from setclr.checks import choice
+
+        choice("command", name, COMMANDS, "setclr --help lists them")
+    function = COMMANDS[name]
+    parameters = dict(inspect.signature(function).parameters)
+    given = {}
+    if parameters.pop("typed", None):
+        given["typed"] = shlex.join(["python", "-m", "setclr", *words])
+    if "fields" in parameters:
+        kind = recipe_fields(rest)
+        option = Annotated[kind, tyro.conf.arg(name="")]  # type: ignore[valid-type]
+        parameters["fields"] = parameters["fields"].replace(annotation=option, default=kind())
+
+    def later(*arguments: Any, **options: Any) -> Callable[[], None]:
+        return partial(function, *arguments, **options, **given)
+
+    later.__doc__ = function.__doc__
+    later.__annotations__ = {key: one.annotation for key, one in parameters.items()}
+    later.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    # `data` refuses such images with a line; Pillow's warning before it would be two more.
+    warnings.filterwarnings("ignore", "Image size .* could be decompression bomb")
+    complaint = io.StringIO()
+    try:
+        with redirect_stderr(complaint):
+            return tyro.cli(later, args=rest, prog=f"setclr {name}")
+    except SystemExit as stopped:
+        if stopped.code:
+            raise ValueError(f"{name}: {one_line(complaint.getvalue())}") from None
+        raise
+
+
+def one_line(box: str) -> str:
+    """What tyro says in a box, drawn with lines or with - and |, coloured in a terminal, as a line. What it
+    repeats of the help is left out."""
+    lines = re.sub(r"\x1b\[[\d;]*m", "", box).splitlines()[1:-1]
+    lines = [line.strip("│╭╮╰╯|+ ") for line in lines]
+    parts = "\n".join("\f" if line and set(line) <= {"─", "-"} else line for line in lines).split("\f")
+    said = [" ".join(part.partition("Got errors:")[0].split()) for part in parts]
+    text = "; ".join(part for part in said if part and not part.startswith("Argument helptext:"))
+    return re.sub(r"For full helptext, (run|see):? (.*)", r"\2 lists all options", text)
+
+
+def recipe_fields(words: list[str]) -> type:
+    """`Recipe` as tyro reads it: allowed values in the help, defaults from the recipe that is named first.
+
+    Where help is asked for without a recipe, the defaults are those of photo-infonce.
+    """
+    from setclr.checks import choice
+    from setclr.data import NAMES as SETS
+    from setclr.models import ENCODERS
+    from setclr.recipes import RECIPES, registry
+    from setclr.recipes.recipe import CHOICES, Recipe
+
+    name = "".join(words[:1])
+    if name.startswith("-"):
+        name = "photo-infonce" if name in ("-h", "--help") else ""
+    hint = registry.missing() or "it comes first; setclr recipes lists them"
+    given = RECIPES.fields[choice("recipe", name, RECIPES, hint)]
+    kinds: dict[str, Any] = {one.name: one.type for one in fields(Recipe)}
+    for key, values in {"data": SETS, "encoder": [*ENCODERS, "timm:NAME"], **CHOICES}.items():
+        kinds[key] = Annotated[str, tyro.conf.arg(metavar="{" + ",".join(values) + "}")]
+    start: dict[str, Any] = {one.name: one.default for one in fields(Recipe)} | dict(given)
+    options = [(key, kind, field(default=start[key])) for key, kind in kinds.items()]
+    unchecked = {"__post_init__": lambda self: None}  # the recipe itself is made, and checked, by the command
+    return make_dataclass("Fields", options, bases=(Recipe,), namespace=unchecked, frozen=True)

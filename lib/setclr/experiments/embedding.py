@@ -1,0 +1,74 @@
+"""Features of one's own images: any tree of image files, by the encoder of a run."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from tqdm.auto import tqdm
+
+from setclr.checks import integer
+from setclr.data import FOLDER
+from setclr.data.photographs import Photographs
+from setclr.evaluation.frozen import features
+from setclr.experiments.run import Run
+from setclr.views.pixels import grey
+
+SIDES = {"photo-patches": 32, "stereo-patches": 32, "mnist": 28, "cifar10": 32, "cifar100": 32, "svhn": 32,
+         "stl10": 96, "tiny-imagenet": 64}  # fmt: skip
+
+
+def embed_folder(
+    run: Run, folder: str | Path, size: int | None = None, batch: int = 256
+) -> tuple[np.ndarray, np.ndarray]:
+    """The features of all image files below a folder, without augmentation.
+
+    Files are read as those of a "folder:PATH" data set: the centre square, resized, in three channels, or in
+    one (grey) where the run was trained on one. Names and folders that begin with a dot are skipped, as are
+    files without an ending that Pillow reads.
+
+    Args:
+        size: side in pixels; None takes the side of the views that the run was trained on (`side_of`).
+        batch: images that are decoded and held together.
+
+    Returns features (N, D) float32 and the files' paths (N,) relative to the folder, sorted by path.
+
+    Raises FileNotFoundError where there is no such folder; ValueError where it has no images, a file cannot
+    be read (it is named), the side is not known or does not suit the encoder.
+
+    Cost: memory for one batch of images and for the result, 4 · N · D bytes.
+    """
+    folder = Path(folder).expanduser()
+    size = side_of(run) if size is None else integer("size", size, least=8)
+    integer("batch", batch, least=1)
+    files, found = image_files(folder), []
+    with tqdm(total=len(files), desc="embed", unit="image") as bar:
+        for images in Photographs(files, size).split(batch):
+            seen = grey(images.float()).round().byte() if run.channels == 1 else images
+            found.append(features(run.encoder, seen, batch))
+            bar.update(len(images))
+    return torch.cat(found).numpy(), np.array([path.relative_to(folder).as_posix() for path in files])
+
+
+def side_of(run: Run) -> int:
+    """The side in pixels of the full views that a run was trained on. Raises ValueError where the recipe does
+    not say, as for folders whose images already had one size."""
+    recipe = run.recipe
+    side = recipe.view_size or recipe.size or SIDES.get(recipe.data)
+    if side is None:
+        what = "a folder" if recipe.data.startswith(FOLDER) else repr(recipe.data)
+        unknown = f"the run was trained on {what}, and its recipe does not say how large the images were"
+        raise ValueError(f"size must be given: {unknown}; add --size S")
+    return side
+
+
+def image_files(folder: Path) -> list[Path]:
+    """The files below a folder that have an ending of a format Pillow reads, sorted by path."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is no folder; give one with image files in it, at any depth")
+    readable = {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+    found = (path for path in sorted(folder.rglob("*")) if path.suffix.lower() in readable and path.is_file())
+    files = [path for path in found if not any(s.startswith(".") for s in path.relative_to(folder).parts)]
+    if not files:
+        raise ValueError(f"{folder} has no image files (.jpg, .png, …) in it or below; choose another folder")
+    return files

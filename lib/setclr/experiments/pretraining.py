@@ -1,0 +1,130 @@
+"""Pretraining from a recipe to a run, on one process or many, in one go or with interruptions."""
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from setclr import data
+from setclr.checks import integer
+from setclr.experiments.run import Run, new_run, recipe_of, refuse_other_recipe, run_of
+from setclr.recipes import Recipe
+from setclr.training.checkpoint import alone, stored
+from setclr.training.devices import choose_device
+from setclr.training.distributed import from_first, tensors_from_first
+from setclr.training.metrics import Metric
+from setclr.training.trainer import Trainer
+
+OnEpoch = Callable[[Run], dict | None]
+
+
+def pretrain(
+    recipe: Recipe, out: str | Path | None = None, resume: bool = True, root: str | Path = "data",
+    device: str | None = None, on_epoch: OnEpoch | None = None,
+    workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
+    metrics: Sequence[Metric] = (), images: data.ImageSet | None = None,
+) -> Run:  # fmt: skip
+    """Train an encoder and its head as the recipe says; load the result where `out` already holds it.
+
+    Under torchrun, inside `distributed.joined()`, every process trains on its part of each batch; the first
+    one reads and writes `out`. A run that was killed and resumed ends with the same bits on the same device
+    and thread count, on a GPU if it is `deterministic`; it keeps its precision and whether it was compiled.
+
+    Args:
+        out, resume, metrics: as in `Trainer.fit`.
+        root: where data sets are found and downloaded to.
+        device, workers, compiled, deterministic: as in `Trainer`.
+        on_epoch: as in `Trainer.fit`, called with the run. It may `keep` the run's weights.
+        images: train on these instead of the recipe's `data`, which then only names them.
+
+    Returns the run, encoder and head in eval mode, with the weights that `on_epoch` kept, or the last ones.
+    Pairs are trained on without those for validation (`data.split_pairs`); `evaluation.best_epoch` keeps the
+    best epoch by them.
+
+    Raises:
+        ValueError: there is no such device, the batch is larger than the data set or cannot be divided among
+            the processes, or `out` holds a run of another recipe (the differences are listed), of other data
+            or without its optimiser.
+        OSError: `out` cannot be written to, its disk is too full, or another process trains there
+            (BlockingIOError); found before training.
+        MemoryError: the model or a batch does not fit on the device.
+        FloatingPointError: the loss or the weights became NaN or inf at the named step.
+        Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step.
+    Whatever is raised during training, the last checkpoint stays.
+    """
+    where, out = choose_device(device), None if out is None else Path(out)
+    with ExitStack() as stack:
+        state = tensors_from_first(lambda: begun(recipe, out, resume, stack)) if out else None
+        run = run_of(state, str(out)) if state else None
+        if run is None or not run.finished:
+            images = images_of(recipe, root, images)
+            run = run or new_run(recipe, channels=images.images.shape[1])
+            used = {"precision": run.precision} if run.precision else {}
+            compiled = compiled if run.compiled is None else run.compiled
+            more = {"workers": workers, "compiled": compiled, "deterministic": deterministic, **used}
+            trainer = run.trainer(images, where, **more)
+            if state:
+                trainer.load_state_dict(state, str(out))
+            del state
+            watch = None if on_epoch is None else functools.partial(_with_history, on_epoch, run)
+            run.rows = list(trainer.fit(out, False, watch, metrics, run.about))
+            run.precision, run.compiled = trainer.precision.name, trainer.compiled
+    run.take_best()
+    parts = nn.ModuleList([run.encoder, run.head]).to(where).eval()
+    parts.to(memory_format=torch.contiguous_format)  # as loaded ones lie: the same features to the last bit
+    return run
+
+
+def _with_history(on_epoch: OnEpoch, run: Run, trainer: Trainer) -> dict | None:
+    """Call `on_epoch` with the run, whose history is that of the trainer so far."""
+    run.rows = [dict(row) for row in trainer.rows]
+    return on_epoch(run)
+
+
+def begun(recipe: Recipe, out: Path, resume: bool, stack: ExitStack) -> dict | None:
+    """The state to go on from, if there is one. Until the stack ends nobody else trains in `out`, unless the
+    run is finished. Raises BlockingIOError if somebody does."""
+    state = of_this_recipe(recipe, out) if resume else None
+    if state is None or len(state["history"]) < recipe.epochs:
+        stack.enter_context(alone(out))
+        state = of_this_recipe(recipe, out) if resume else None  # it may have gone on meanwhile
+    return state
+
+
+def of_this_recipe(recipe: Recipe, out: Path) -> dict | None:
+    """The state in `out`, if there is one. Raises ValueError if it is another recipe's."""
+    state = stored(out)
+    if state:
+        refuse_other_recipe(out, recipe_of(state, str(out)), recipe, used=state.get("precision"))
+    return state
+
+
+def images_of(recipe: Recipe, root: str | Path, given: data.ImageSet | None = None) -> data.ImageSet:
+    """The images to train on, of those given or of the recipe's data set. The first process makes, downloads
+    or verifies them before the others load."""
+    in_full = recipe.data.startswith(data.FOLDER) and recipe.view_size is not None and recipe.size is None
+    loaded = [] if given is None else [given]
+
+    def load() -> None:
+        split = data.pretraining_split(recipe.data)
+        loaded.append(data.load(recipe.data, root, split, recipe.size, stream=True if in_full else None))
+
+    def load_first() -> None:
+        load()
+        loaded[0].source.verify()
+
+    if given is None:
+        from_first(load_first)
+    if not loaded:
+        load()
+    images = loaded[0]
+    if data.is_paired(recipe.data) and given is None:
+        kept, _ = data.split_pairs(data.two_views(images))
+        images = data.paired(kept, "together" if recipe.data == data.STEREO else "apart")
+    if recipe.images and len(images) > 1:  # `Batches` refuses a single one
+        integer("images", recipe.images, least=2, most=len(images), hint=f"{recipe.data} has {len(images)}")
+        images = images.sample(recipe.images)
+    return images

@@ -1,0 +1,252 @@
+"""The results of runs on disk: a record names the source of its numbers, is read back whole or refused, and
+many of them make a table."""
+
+import json
+import os
+import platform
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict, cast, get_args, get_origin, get_type_hints
+
+import pandas as pd
+import torch
+from torch import nn
+
+from setclr.data import ImageSet
+from setclr.data.cameras import PAIRS
+from setclr.data.photographs import shown
+from setclr.data.writing import replacing
+from setclr.evaluation.protocols import OWN
+from setclr.experiments.run import Run
+from setclr.recipes.recipe import DEFAULTS, Recipe, renamed
+
+SHOWN = (("raw pixels", "knn"), ("untrained", "knn"), ("trained", "knn"), ("trained", "linear"))
+COLUMNS = (
+    "record", "data, images, pixels", "loss", "encoder, epochs, precision", "raw pixels", "untrained",
+    "**kNN**", "**linear**", "seeds", "training",
+)  # fmt: skip
+
+
+class Record(TypedDict):
+    """What `records.record` writes. That of a run that diverged has no accuracies and no images."""
+
+    accuracy_percent: dict[str, dict[str, float]]
+    epochs: int
+    training_seconds: float
+    images: dict[str, int]
+    pixels: str
+    recipe: dict
+    machine: dict
+    protocol: str
+    precision: str
+    compiled: NotRequired[bool]
+    evaluated_with: NotRequired[str]
+    history: NotRequired[list[dict]]
+    diverged: NotRequired[str]
+
+
+KINDS = get_type_hints(Record)
+OLDER = {"protocol": OWN, "precision": "float32"}  # of records without these fields
+
+
+def read_record(path: Path) -> Record:
+    """The record in a file; what an earlier version left out of it and of its recipe is filled in.
+
+    Raises ValueError where the file is none that `records.record` wrote: empty, cut off, with a field missing
+    or of another type. A recipe may have fields that this version does not know.
+    """
+    try:
+        if not path.is_file():
+            raise ValueError("it is no file")
+        return checked(json.loads(path.read_text()))
+    except json.JSONDecodeError as error:
+        problem = f"no JSON from line {error.lineno} on" if error.doc.strip() else "it is empty"
+    except (OSError, ValueError, RecursionError) as error:
+        problem = str(error)
+    remedy = "remove it, and the command that made it makes it again"
+    raise ValueError(f"{shown(path)} is damaged or no record ({problem}); {remedy}")
+
+
+def read_records(folder: Path) -> tuple[dict[Path, Record], list[str]]:
+    """The records of a folder by their files, sorted, and a line about each damaged one."""
+    records, damaged = {}, []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            records[path] = read_record(path)
+        except ValueError as error:
+            damaged.append(str(error))
+    return records, damaged
+
+
+def checked(found: Any) -> Record:
+    """What JSON held, as a record. Raises ValueError, naming the field, where it is none."""
+    refuse_other_kind("the record", found, dict)
+    kept = OLDER | found
+    for name in KINDS:
+        require(name in kept or name in Record.__optional_keys__, name)
+        if name in kept:
+            refuse_other_kind(name, kept[name], KINDS[name])
+    refuse_other_kind("recipe", kept["recipe"], dict[str, str | float | None])
+    kept["recipe"] = renamed(kept["recipe"])
+    require("loss" in kept["recipe"], "recipe.loss")
+    for field in fields(Recipe):
+        if field.name in kept["recipe"]:
+            refuse_other_kind(f"recipe.{field.name}", kept["recipe"][field.name], field.type)
+    require("device" in kept["machine"], "machine.device")
+    refuse_other_kind("machine.device", kept["machine"]["device"], str)
+    if "diverged" not in kept:
+        require("trained" in kept["accuracy_percent"], "accuracy_percent.trained")
+        require("train" in kept["images"], "images.train")
+    return cast(Record, kept | {"recipe": DEFAULTS | kept["recipe"]})
+
+
+def require(there: bool, name: str) -> None:
+    if not there:
+        raise ValueError(f"{name} is missing")
+
+
+def refuse_other_kind(name: str, value: Any, kind: Any) -> None:
+    """Raises ValueError unless the value is of that type; dict[str, T] and list[T] are looked into."""
+    outer = get_origin(kind)
+    if outer in (dict, list):
+        refuse_other_kind(name, value, outer)
+        for key, one in value.items() if outer is dict else enumerate(value):
+            refuse_other_kind(f"{name}.{key}", one, get_args(kind)[-1])
+        return
+    kind = kind | int if isinstance(0.0, kind) else kind  # JSON may write 1.0 as 1
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be {getattr(kind, '__name__', kind)}, got {value!r:.40}")
+
+
+def describe_machine(encoder: nn.Module) -> dict:
+    """The kind of machine that evaluates an encoder, without any machine's name."""
+    on_gpu = next(encoder.parameters()).is_cuda
+    device = torch.cuda.get_device_name() if on_gpu else f"CPU, {torch.get_num_threads()} threads"
+    return {"device": device, "processors": os.cpu_count(), "python": platform.python_version(),
+            "torch": torch.__version__}  # fmt: skip
+
+
+def counted(train: ImageSet, test: ImageSet, split: str = "test") -> dict[str, int]:
+    return {"train": len(train), split: len(test)}
+
+
+def record(
+    path: Path, run: Run, table: pd.DataFrame, images: dict, source: str, command: str, machine: dict,
+    protocol: str = OWN, diverged: str = "",
+) -> None:  # fmt: skip
+    """Write a result to a JSON file with all that is needed to trace it.
+
+    `images` are the numbers of labelled ones (`counted`); `source` is that of the pixels, such as
+    "original" or "JPEG q75"; `command` made the record; `machine` evaluated (`describe_machine`), by the
+    `protocol` of that name. `diverged` says what became NaN, where that ended the run. The file is replaced
+    in one step.
+    """
+    result = {
+        "accuracy_percent": {row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
+        "epochs": len(run.rows), "training_seconds": round(sum(row["seconds"] for row in run.rows), 1),
+        "images": images, "pixels": source, "protocol": protocol, "precision": run.precision,
+        "compiled": run.compiled, "recipe": run.recipe.to_dict(),
+        "evaluated_with": command, "machine": machine, "history": run.rows,
+        **({"diverged": diverged} if diverged else {}),
+    }  # fmt: skip
+    with replacing(path) as file:
+        file.write((json.dumps(result, indent=1) + "\n").encode())
+
+
+def summary(folder: Path) -> str:
+    """The records of a folder as a Markdown table; seeds of one recipe share a line, as mean ± spread. The
+    first column is the name of their files, without the seed. Runs that diverged are left out; so are damaged
+    records, and lines below the table say so.
+
+    Raises FileNotFoundError where the folder holds no records.
+    """
+    groups: dict[tuple, dict[Path, Record]] = {}
+    records, damaged = read_records(folder)
+    for path, kept in records.items():
+        if "diverged" in kept:
+            continue
+        recipe = tuple((k, v) for k, v in kept["recipe"].items() if k != "seed")
+        key = (recipe, kept["precision"], tuple(kept["images"].items()), kept["pixels"],
+               kept["machine"]["device"], kept["protocol"])  # fmt: skip
+        groups.setdefault(key, {})[path] = kept
+    if not groups and not damaged:
+        raise FileNotFoundError(f"{folder}: no records there; setclr evaluate RUN --record FILE makes one")
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    lines += [f"| {' | '.join(cells_of(found))} |" for found in groups.values()]
+    return "\n".join(lines + [f"\nLeft out: {said}" for said in damaged])
+
+
+def cells_of(found: dict[Path, Record]) -> list[str]:
+    """The line of records that differ in their seed alone."""
+    runs, names = list(found.values()), [re.sub(r"-seed\d+$", "", path.stem) for path in found]
+    first, said = runs[0], runs[0]["recipe"]
+    data = "/".join(said["data"].removeprefix("folder:").split("/")[-2:])
+    cells = [", ".join(dict.fromkeys(names)), f"{data}, {first['images']['train']}, {first['pixels']}"]
+    own = first["protocol"] == OWN
+    by = "" if own else f", by {first['protocol']}"
+    cells += [said["loss"], f"{said['encoder']}, {first['epochs']}, {first['precision']}{by}"]
+    for row, kind in SHOWN:
+        column = column_of(first["accuracy_percent"].get(row, {}), kind)
+        measured = [run["accuracy_percent"].get(row, {}) for run in runs]
+        values = [one[column] for one in measured if column in one]
+        cells.append(spread(values) if values else "-")
+    # The papers' rows train for hours beside other work, and their seconds are no speeds.
+    seconds = f"up to {max(run['training_seconds'] for run in runs):.0f} s, " if own else ""
+    return [
+        *cells,
+        ", ".join(str(run["recipe"]["seed"]) for run in runs),
+        seconds + first["machine"]["device"],
+    ]
+
+
+def column_of(measured: dict[str, float], kind: str) -> str | None:
+    """The column that stands for "knn" or "linear": of that name, or else the kNN of most neighbours."""
+    return kind if kind in measured else next((c for c in reversed(measured) if c.startswith(kind)), None)
+
+
+def spread(values: list[float]) -> str:
+    """The mean, with the standard deviation where values differ."""
+    x = pd.Series(values)
+    return f"{x.mean():.1f}" + (f" ± {x.std():.1f}" if x.nunique() > 1 else "")
+
+
+def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published: Collection[str] = ()) -> str:
+    """Mean ± spread of the records of this recipe by this protocol with any seed and any folder of data: of
+    the columns that were `published`; where none were, of linear and kNN, or of all if neither is there. "-"
+    where there is no such record or column.
+
+    Where records differ in the number of images, those on most count; then those on the original pixels.
+    """
+    groups: dict[tuple[int, bool, str], list[dict]] = {}
+    for result in kept:
+        if "diverged" in result or result["protocol"] != protocol:
+            continue
+        if result["epochs"] == recipe.epochs and same_training(result["recipe"], recipe):
+            source = (result["images"]["train"], result["pixels"] == "original", result["pixels"])
+            groups.setdefault(source, []).append(result["accuracy_percent"]["trained"])
+    if not groups:
+        return "-"
+    images, _, pixels = max(groups)
+    runs = groups[max(groups)]
+    columns = [name for name in ("linear", *runs[0]) if all(name in run for run in runs)]
+    named = [name for name in columns if name in (published or ("linear", "knn"))]
+    columns = named if published else named or columns
+    if not columns:
+        return "-"
+    shown = ", ".join(f"{name} {spread([run[name] for run in runs])}" for name in dict.fromkeys(columns))
+    return f"{shown} ({images} images" + ("" if pixels == "original" else f", {pixels}") + ")"
+
+
+def same_training(values: dict, recipe: Recipe) -> bool:
+    """Whether a record's recipe is this one, apart from the seed and the folder of its data; a recipe whose
+    precision is "auto" was followed in any."""
+    try:
+        recorded = Recipe.from_dict(values)
+    except ValueError:  # of another version
+        return False
+    kind, _, place = recorded.data.rpartition(":")
+    name = PAIRS * (kind == "pairs") + place.rstrip("/").rsplit("/", 1)[-1]
+    precision = "auto" if recipe.precision == "auto" else recorded.precision
+    return replace(recorded, data=name, seed=recipe.seed, precision=precision) == recipe

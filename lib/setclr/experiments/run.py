@@ -1,0 +1,125 @@
+"""A pretraining run: a recipe and what was learnt by it, kept in a folder."""
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import nn
+
+from setclr.data import ImageSet
+from setclr.experiments import building
+from setclr.recipes import Recipe
+from setclr.training.checkpoint import REMEDY, read, refuse_other_weights, write, write_history
+from setclr.training.devices import explain_oom
+from setclr.training.trainer import Trainer
+
+
+@dataclass
+class Run:
+    """A pretraining run: its `recipe`, its `history` so far, and what it learned (`encoder`, `head`).
+    `precision` and `compiled` are what was used, None before training; `best` are weights to be used instead
+    of the last epoch's, None: there are none."""
+
+    recipe: Recipe
+    encoder: nn.Module
+    head: nn.Module
+    channels: int
+    rows: list[dict] = field(default_factory=list)
+    precision: str | None = None
+    compiled: bool | None = None
+    best: dict[str, dict] | None = None
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """A row for each epoch: epoch (from 1), loss (its mean), lr, seconds, images_per_s, the loss's learnt
+        parameters if it has any, and what `on_epoch` returned."""
+        return pd.DataFrame(self.rows)
+
+    @property
+    def finished(self) -> bool:
+        return len(self.rows) >= self.recipe.epochs
+
+    def save(self, out: str | Path) -> None:
+        """Write recipe, history and weights to the folder `out`, but not what only further training needs."""
+        write_history(Path(out), self.rows)
+        write(Path(out), self.state())
+
+    def keep(self) -> None:
+        """These weights are the `best` so far."""
+        self.best = {name: deepcopy(part.state_dict()) for name, part in self.parts.items()}
+
+    def take_best(self) -> None:
+        for name, weights in (self.best or {}).items():
+            self.parts[name].load_state_dict(weights)
+
+    @property
+    def parts(self) -> dict[str, nn.Module]:
+        return {"encoder": self.encoder, "head": self.head}
+
+    def state(self) -> dict:
+        learned = {name: part.state_dict() for name, part in self.parts.items()}
+        used = {"precision": self.precision, "compiled": self.compiled}
+        return {**self.about(), "history": self.rows, **used, **learned}
+
+    def about(self) -> dict:
+        """What says which encoder and head these are, and the best weights if they are not the last."""
+        return {"recipe": self.recipe.to_dict(), "channels": self.channels, "best": self.best}
+
+    def trainer(self, images: ImageSet, device: torch.device, **more: Any) -> Trainer:
+        """The trainer that goes on with this run; `more` as in `building.trainer_of`."""
+        return building.trainer_of(self.recipe, self.encoder, self.head, images, device, **more)
+
+
+def new_run(recipe: Recipe, channels: int) -> Run:
+    """A run with new weights, a function of the recipe's seed; the global random state does not change."""
+    with explain_oom("the model", "make hidden, embedding or layers smaller, or take another encoder"):
+        return Run(recipe, *building.models_of(recipe, channels), channels)
+
+
+def load_run(out: str | Path) -> Run:
+    """The run that `pretrain(..., out=out)` or `Run.save(out)` wrote, on the CPU, in eval mode. Raises
+    FileNotFoundError if there is no checkpoint; ValueError if the file is truncated or of another kind, or
+    its weights are those of another model."""
+    run = run_of(read(Path(out)), str(out))
+    run.take_best()
+    nn.ModuleList([run.encoder, run.head]).eval()
+    return run
+
+
+def run_of(state: dict, where: str = "the checkpoint") -> Run:
+    """The run that a checkpoint's contents describe. Raises ValueError if weights and recipe do not fit."""
+    run = new_run(recipe_of(state, where), state["channels"])
+    run.precision, run.compiled = state.get("precision", "float32"), state.get("compiled", False)
+    run.rows, run.best = state["history"], state.get("best")
+    for name, part in run.parts.items():
+        for weights in [(run.best or state)[name], state[name]]:
+            refuse_other_weights(part, weights, f"{where}: its {name} is not the recipe's")
+        part.load_state_dict(state[name])
+    return run
+
+
+def recipe_of(state: dict, where: str) -> Recipe:
+    """The recipe in a checkpoint's contents. Raises ValueError if there is none, or a field of it is bad."""
+    if "recipe" not in state:
+        raise ValueError(f"{where}: holds no recipe; the Trainer that wrote it goes on with fit(out=...)")
+    try:
+        return Recipe.from_dict(state["recipe"])
+    except ValueError as error:
+        raise ValueError(f"{where}: recipe: {error}; {REMEDY}") from error
+
+
+def refuse_other_recipe(
+    out: Path, stored: Recipe, wanted: Recipe, argument: str = "out", used: str | None = None
+) -> None:
+    """Raises ValueError with the differences if the run in `out` has another recipe. A wanted precision
+    "auto" is whatever was used; another one must be `used`, None: the stored recipe's."""
+    there, now = stored.to_dict(), wanted.to_dict()
+    there["precision"] = now["precision"] if wanted.precision == "auto" else used or stored.precision
+    different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]
+    if different:
+        remedy = "resume=False to replace it" if argument == "out" else "remove it"
+        said = f"{out}: holds a run of another recipe ({'; '.join(different)})"
+        raise ValueError(f"{said}; choose another {argument}=, or {remedy}")

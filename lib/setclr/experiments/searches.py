@@ -1,0 +1,147 @@
+"""A comparison that holds: every loss at the rate and the hyperparameter that suit it, found on validation
+images."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from setclr.evaluation.protocols import OWN, protocol_named
+from setclr.experiments.campaigns import RECORDED, campaign, recorded
+from setclr.experiments.comparing import METRICS, means, pairs, row
+from setclr.experiments.pretraining import pretrain
+from setclr.experiments.run import Run
+from setclr.experiments.tables import device_of, labelled, measure
+from setclr.recipes.hyperparameters import grid, hyperparameter
+from setclr.recipes.recipe import Recipe
+from setclr.recipes.registry import protocol_of
+
+TRIALS = "trials"  # the folder of the validation runs, with one folder for each recipe
+CURVE_SEEDS = (0, 1, 2)
+POINTS = 5  # at which the final runs are measured while they train
+
+
+def search(
+    recipes: dict[str, Recipe], seeds: Iterable[int], runs: Path, results: Path, root: Path = Path("data"),
+    device: str | None = None, command: str = "", compiled: bool | str = "auto",
+) -> Iterator[str]:  # fmt: skip
+    """Choose each recipe's rate and hyperparameter, train it so with all seeds, then train the
+    hyperparameter's other values; yields a line for each run, and last what all of them have come to
+    (`so_far`).
+
+    1. Trials: every setting of `hyperparameters.grid`, as many for each recipe, with seed 0, on the training
+       images less those of the validation split, and measured on these. The best kNN is chosen (`chosen`).
+    2. Final runs: that setting with all `seeds` on all training images, measured on the test images, also
+       while it trains: five times in the record's history, by the project's own protocol.
+    3. Curves: at the chosen rate every value of the hyperparameter, as in 1, with seeds 0, 1 and 2.
+
+    Records are results/NAME-seedS.json and results/trials/NAME/SETTING-seedS.json (`comparing.read`); runs
+    lie likewise. It can be killed, repeated and shared as a `campaign` can, which says what `compiled` is;
+    runs that diverge are recorded as diverged. A recipe whose trials are not all there, since another process
+    is at them, waits for the next call, and the line says so.
+
+    Raises what `campaign` and `grid` do.
+    """
+    grids, seeds = {name: grid(recipe) for name, recipe in recipes.items()}, tuple(seeds)
+    run = partial(campaign, root=root, device=device, command=command, keep_diverged=True, compiled=compiled)
+
+    def trials(name: str, settings: dict[str, Recipe], seeds: Iterable[int]) -> Iterator[str]:
+        folders = runs / TRIALS / name, results / TRIALS / name
+        for line in run(settings, seeds, *folders, protocol=protocol_of(name), split="validation"):
+            yield f"{name} {line}"
+
+    for name, settings in grids.items():
+        yield from trials(name, settings, (0,))
+    best = {}
+    for name, settings in grids.items():
+        if title := chosen(settings, results / TRIALS / name, protocol_of(name)):
+            best[name] = settings[title]
+        yield f"{name}: {title or 'no choice yet, trials are lacking or all diverged'}"
+    yield from run(best, seeds, runs, results, train=measured_often)
+    for name, recipe in best.items():
+        curve = {title: one for title, one in grids[name].items() if one.lr == recipe.lr}
+        yield from trials(name, curve, CURVE_SEEDS)
+    yield so_far(recipes, seeds, results)
+
+
+def chosen(settings: dict[str, Recipe], folder: Path, protocol: str) -> str | None:
+    """The setting whose trial with seed 0 has the best kNN accuracy, of equal ones the first; None where
+    trials are lacking or all diverged. kNN decides since, unlike the probe, it has no rate of its own."""
+    scores = {}
+    for title, recipe in settings.items():
+        path = folder / f"{title}-seed0.json"
+        if recorded(path, replace(recipe, seed=0), protocol) != RECORDED:
+            return None
+        if not isnan(knn := row(path)["knn"]):
+            scores[title] = knn
+    return max(scores, key=scores.__getitem__, default=None)
+
+
+def tried(recipes: dict[str, Recipe], results: Path) -> dict[str, pd.DataFrame]:
+    """The trials of a search of these recipes, and what there is of its curves, as a table of
+    `comparing.read` for each recipe. One whose trials are not all there, or all diverged, is left out.
+    Raises ValueError where a record is damaged."""
+    found = {}
+    for name, recipe in recipes.items():
+        if chosen(grid(recipe), results / TRIALS / name, protocol_of(name)):
+            found[name] = pd.DataFrame([row(path) for path in trials_of(name, recipe, results)])
+    return found
+
+
+def trials_of(name: str, recipe: Recipe, results: Path) -> list[Path]:
+    """The records of today's settings of this recipe on validation images, with the seeds of the curves."""
+    runs = {
+        results / TRIALS / name / f"{title}-seed{seed}.json": replace(one, seed=seed)
+        for seed, (title, one) in product(CURVE_SEEDS, grid(recipe).items())
+    }
+    return [path for path, one in runs.items() if recorded(path, one, protocol_of(name)) == RECORDED]
+
+
+def so_far(recipes: dict[str, Recipe], seeds: Sequence[int], results: Path) -> str:
+    """What a search with these arguments has come to: how many of its runs are recorded. Once all final runs
+    are, a table of their means, and the pairs that Holm's test at 0.05 keeps, with their intervals
+    (`comparing.pairs`). Records of other settings do not count."""
+    finals, trials, wanted = [], 0, 0
+    for name, recipe in recipes.items():
+        settings, protocol = grid(recipe), protocol_of(name)
+        trials += len(trials_of(name, recipe, results))
+        # A hyperparameter's curve needs more seeds; its first is that of the trials.
+        wanted += len(settings) + (len(CURVE_SEEDS) - 1) * len(hyperparameter(recipe.loss).values)
+        if title := chosen(settings, results / TRIALS / name, protocol):
+            runs = {
+                results / f"{name}-seed{seed}.json": replace(settings[title], seed=seed) for seed in seeds
+            }
+            finals += [path for path, one in runs.items() if recorded(path, one, protocol) == RECORDED]
+    all_finals = len(recipes) * len(seeds)
+    said = f"{trials + len(finals)} of {wanted + all_finals} runs are recorded"
+    if len(finals) < all_finals:
+        return f"{said}, of the final ones {len(finals)} of {all_finals}: no claim yet"
+    runs = pd.DataFrame([row(path) for path in finals])
+    one_digit = {f"{metric}{more}": 1 for metric in METRICS for more in ("", " ±")}
+    lines = [said, means(runs).round(one_digit).to_string()]
+    for metric, table in pairs(runs).groupby("metric"):
+        kept = table[table["holm"] <= 0.05]
+        lines.append(f"{metric}: Holm's test keeps {len(kept)} of {len(table)} pairs")
+        lines += [
+            f"  {pair.a} less {pair.b}: {pair.difference:+.1f} points, {pair.low:+.1f} to {pair.high:+.1f}"
+            for pair in kept.itertuples()
+        ]
+    return "\n".join(lines)
+
+
+def measured_often(recipe: Recipe, out: Path, **where: Any) -> Run:
+    """`pretrain`, with test accuracies in the history after every fifth of the epochs."""
+    train, test = labelled(recipe, where["root"])
+    every = max(1, recipe.epochs // POINTS)
+
+    def accuracies(run: Run) -> dict[str, float] | None:
+        if not run.rows or len(run.rows) % every:
+            return None
+        return measure(run.encoder, train, test, device_of(run), protocol_named(OWN), True).numbers
+
+    return pretrain(recipe, out, **where | {"on_epoch": accuracies})

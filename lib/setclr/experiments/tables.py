@@ -1,0 +1,147 @@
+"""Evaluate a run: kNN and linear probe beside raw pixels and an untrained encoder."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from setclr import data
+from setclr.checks import choice
+from setclr.data import ImageSet
+from setclr.data.validation import validation_split
+from setclr.evaluation.frozen import features, pixels
+from setclr.evaluation.neighbours import accuracy, neighbours, vote
+from setclr.evaluation.probes import linear_probe, probe_on_views
+from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, Protocol, protocol_named
+from setclr.evaluation.tuning import check_classes
+from setclr.experiments.pairs import evaluate_pairs
+from setclr.experiments.run import Run, new_run
+from setclr.recipes.recipe import Recipe
+from setclr.training.distributed import from_first, world
+
+
+class Worth(NamedTuple):
+    numbers: dict[str, float]
+    labels: dict[int, Tensor]  # (Q,) of the test images, by k of the kNN vote
+    nearest: Tensor  # (Q, max k) indices into the training images
+    queries: Tensor  # (Q, D) the test images' features
+
+
+def evaluate(
+    run: Run, train: ImageSet, test: ImageSet, linear: bool = True, protocol: str = OWN
+) -> pd.DataFrame:  # fmt: skip
+    """Accuracies in per cent by the protocol of that name: rows raw pixels, untrained, trained.
+
+    The columns are those of the protocol (`evaluation.protocols`), "knn" (k=10, T=0.1) and "linear" for the
+    project's own. Raw pixels are centred in each channel; untrained is the same encoder with its first
+    weights. Raw pixels have no linear probe, which is no baseline of the papers, and no row where the images
+    are not in memory; where the classifier sees new views in every epoch, untrained has no probe either. A
+    run on labels has one column more, "classifier", of its own outputs. Of a run on pairs the only column is
+    "matching", by any protocol (`evaluate_pairs`).
+
+    Raises ValueError where there is no such protocol, the two sets have different classes, or there are fewer
+    training images than k. Cost: memory for the features of one row, 4 · (N + Q) · D bytes; and the probe's.
+    """
+    how = fitted(protocol_named(protocol), run.recipe)
+    if data.is_paired(run.recipe.data):
+        return evaluate_pairs(run, test)
+    check_classes(train, test)
+    rows, probed = {}, ["untrained", "trained"] if isinstance(how.probe, OnFeatures) else ["trained"]
+    for name, encoder in encoders(run, train, how).items():
+        rows[name] = measure(encoder, train, test, device_of(run), how, linear and name in probed).numbers
+    if how.projection:
+        head = nn.Sequential(run.encoder, run.head)
+        found = measure(head, train, test, device_of(run), how, False).numbers
+        rows["trained"] |= {f"{name}-projection": x for name, x in found.items()}
+    if run.recipe.parsed_loss.targets == "labels":
+        scores = features(nn.Sequential(run.encoder, run.head), test.images)
+        rows["trained"]["classifier"] = accuracy(scores.argmax(1), test.labels)
+    columns = how.columns + (["classifier"] if "classifier" in rows["trained"] else [])
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
+
+
+def fitted(how: Protocol, recipe: Recipe) -> Protocol:
+    """The protocol with views of the side that the recipe's have."""
+    if isinstance(how.probe, OnFeatures):
+        return how
+    return replace(how, probe=replace(how.probe, view=replace(how.probe.view, size=recipe.view_size)))
+
+
+def encoders(run: Run, train: ImageSet, how: Protocol) -> dict[str, nn.Module | None]:
+    """What is measured: pixels (None) where they are in memory, the encoder before and after training. Where
+    photographs are larger than the training's views, it sees their centre (`labelled`)."""
+    untrained = new_run(run.recipe, run.channels).encoder.to(device_of(run))
+    found: dict[str, nn.Module] = {"untrained": untrained, "trained": run.encoder}
+    if how.centre < 1 and (side := side_of_photographs(run.recipe)):
+        from torchvision.transforms import CenterCrop  # of use here alone
+
+        found = {name: nn.Sequential(CenterCrop(side), encoder) for name, encoder in found.items()}
+    return {**({"raw pixels": None} if train.source.in_ram else {}), **found}
+
+
+def embedder(encoder: nn.Module | None) -> Callable:
+    return pixels if encoder is None else partial(features, encoder)
+
+
+def measure(
+    encoder: nn.Module | None, train: ImageSet, test: ImageSet, device: torch.device, how: Protocol,
+    probed: bool,
+) -> Worth:  # fmt: skip
+    """kNN accuracies by the protocol and, where `probed`, its linear probe's, computed on the device."""
+    embed = embedder(encoder)
+    bank, queries = (embed(split.images).to(device) for split in (train, test))
+    labels = train.labels.to(device)
+    similarity, nearest = neighbours(bank, labels, queries, max(how.ks))
+    votes = {k: vote(similarity[:, :k], labels[nearest[:, :k]], how.temperature) for k in how.ks}
+    numbers = {how.column(k): accuracy(votes[k], test.labels) for k in how.ks}
+    for column, probe in how.probes.items() if probed else ():
+        if isinstance(probe, OnFeatures):
+            numbers[column] = accuracy(linear_probe(bank, labels, queries, **asdict(probe)), test.labels)
+    if probed and isinstance(how.probe, OnViews) and encoder is not None:
+        ranked = probe_on_views(encoder, train, test, how.probe)
+        numbers["linear"] = accuracy(ranked[:, 0], test.labels)
+        numbers["linear-top5"] = 100 * float((ranked == test.labels[:, None].cpu()).any(1).float().mean())
+    return Worth(numbers, votes, nearest, queries)
+
+
+def device_of(run: Run) -> torch.device:
+    return next(run.encoder.parameters()).device
+
+
+def side_of_photographs(recipe: Recipe) -> int | None:
+    """The side of full views that are cut from files of any size; None where images have one size."""
+    files = recipe.data.startswith(data.FOLDER) or recipe.data in data.TREES
+    return recipe.view_size if files and not recipe.size else None
+
+
+def labelled(
+    recipe: Recipe, root: str | Path = "data", protocol: str = OWN, split: str = "test"
+) -> tuple[ImageSet, ImageSet]:
+    """The labelled training images of a recipe's data set and those to measure on. Files are resized to its
+    views' side; to 8/7 of it for protocols that show the encoder the central 7/8, as 224 of 256.
+
+    `split`: "test", all training images and the test images; or "validation", two parts of the training
+    images (`data.validation.validation_split`).
+
+    With many processes the first makes or downloads them before the others load them. Raises ValueError for
+    another split, and for "validation" where the training images are not these: unlabelled ones, or files
+    from which views are cut at full resolution.
+    """
+    choice("split", split, ("test", "validation"))
+    side = side_of_photographs(recipe)
+    if split == "validation" and (side or data.pretraining_split(recipe.data) != "train"):
+        wanted = "data must be labelled images of one size for a validation split"
+        raise ValueError(f"{wanted}, got {recipe.data!r}; give a folder a size=, or take another set")
+    size = recipe.size or (side and round(side / protocol_named(protocol).centre))
+
+    def load(split: str) -> ImageSet:
+        return data.load(recipe.data, root, split, size)
+
+    if world() > 1:
+        from_first(lambda: len(load("train")) + len(load("test")))
+    return (load("train"), load("test")) if split == "test" else validation_split(recipe.data, load("train"))

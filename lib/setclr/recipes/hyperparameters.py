@@ -1,0 +1,82 @@
+"""What is searched for each loss: the learning rate, and the one number of the loss that matters most."""
+
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+from torch import Tensor
+
+from setclr import losses
+from setclr.checks import choice
+from setclr.losses.base import WeightedSum
+from setclr.recipes.recipe import Recipe
+
+RATES = (3e-4, 1e-3, 3e-3, 1e-2)  # for Adam
+
+
+class Hyperparameter(NamedTuple):
+    name: str
+    values: tuple[float, ...]
+
+
+# The papers have 0.05 (QARe), 0.1 (GroCo) and 0.5 (IOT-CL, and QARe's program).
+TEMPERATURES = (0.05, 0.1, 0.2, 0.5, 1.0)
+HYPERPARAMETERS = {
+    "InfoNCE": Hyperparameter("temperature", TEMPERATURES),
+    "IOT": Hyperparameter("epsilon", TEMPERATURES),
+    # Around 1, that of QARe's program. From 3 on no positive can enter the support.
+    "SparseCLR": Hyperparameter("margin", (0.125, 0.25, 0.5, 1.0, 2.0)),
+    # Around 1, the best for ten negatives in GroCo's table 8a, which has 0.062 to 16.
+    "GroCo": Hyperparameter("beta", (0.0625, 0.25, 1.0, 4.0, 16.0)),
+    # MMCL on CIFAR has 25, 2.5 and 0.25, one after the other.
+    "MMCL": Hyperparameter("bandwidth", (0.25, 0.8, 2.5, 8.0, 25.0)),
+}
+WEIGHT = Hyperparameter(
+    "weight", (0.125, 0.25, 0.5, 1.0, 2.0)
+)  # of QARe in a sum; its table 4 has 0.125 to 1.25
+
+
+def hyperparameter(loss: str) -> Hyperparameter:
+    """The hyperparameter of the loss that the text describes. Of a sum that ends with QARe it is QARe's
+    weight. Raises ValueError for other losses."""
+    parsed = losses.parse(loss)
+    if isinstance(parsed, WeightedSum) and isinstance(parsed.losses[-1], losses.QARe):
+        return WEIGHT
+    return HYPERPARAMETERS[
+        choice("loss", type(parsed).__name__, HYPERPARAMETERS, "or a sum that ends with QARe")
+    ]
+
+
+def hyperparameter_value(loss: str) -> float:
+    """Where the hyperparameter of the loss stands. Raises ValueError where it is learnt, or there is none."""
+    parsed, name = losses.parse(loss), hyperparameter(loss).name
+    value = parsed.weights[-1] if isinstance(parsed, WeightedSum) else getattr(parsed, name)
+    if isinstance(value, Tensor):
+        raise ValueError(f"{name} must be a number, got one that is learnt in {loss!r}; give it a value")
+    return value
+
+
+def with_value(loss: str, value: float) -> str:
+    """The loss with its hyperparameter at that value. Raises what `hyperparameter_value` does."""
+    hyperparameter_value(loss)
+    parsed = losses.parse(loss)
+    if isinstance(parsed, WeightedSum):
+        parsed.factors[-1] = (value,)
+    else:
+        setattr(parsed, hyperparameter(loss).name, value)
+    return repr(parsed)
+
+
+def grid(recipe: Recipe) -> dict[str, Recipe]:
+    """The recipe with every rate and every value of its loss's hyperparameter, by titles such as
+    "lr0.001-temperature0.5". Raises ValueError where the loss has no hyperparameter or changes while it
+    trains, or the optimiser is not Adam."""
+    choice("optimiser", recipe.optimiser, ("adam", "adamw"), "the rates of the grid are Adam's")
+    choice(
+        "loss_schedule", recipe.loss_schedule, ("",), "a hyperparameter that is searched stays where it is"
+    )
+    name, values = hyperparameter(recipe.loss)
+    return {
+        f"lr{lr:g}-{name}{value:g}": replace(recipe, lr=lr, loss=with_value(recipe.loss, value))
+        for lr, value in product(RATES, values)
+    }

@@ -1,0 +1,126 @@
+"""Recipes that other packages bring: the papers' rows come with the course, through an entry point.
+
+A package registers one object in the group "setclr.recipes" (see `Collection`). The declaration of the
+course's entry point ships with the library, too; where the course is not installed, it is passed over.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Protocol
+
+from setclr.recipes.published import Published
+
+GROUP, PAGES = "setclr.recipes", "setclr.pages"
+NOT_INSTALLED = "which is not installed: clone the repository and run `make`"
+COURSE = f"the papers' rows come with the course, {NOT_INSTALLED}"
+BESIDE = ("kind", "protocol", "note")  # entries of a row that are no fields of a recipe
+OWN = "setclr"  # the protocol of recipes that name none
+
+
+class Collection(Protocol):
+    """What a package registers."""
+
+    recipes: Mapping[str, Mapping[str, Any]]
+    """By name the fields of a recipe; also "kind", "graph" or "video", "protocol", how it is measured,
+    "note"."""
+    published: Mapping[str, Published]
+    """What a paper printed, by the recipe's name."""
+    protocols: Mapping[str, Any]
+    """`evaluation.protocols.Protocol`s by name."""
+    data: Mapping[str, Callable[..., Any]]
+    """Labelled data sets by name: a function of root and side in pixels gives the ImageSet of each split."""
+
+
+class Recipes(MutableMapping[str, Any]):
+    """Recipes by name, each made when it is first asked for.
+
+    `kind` makes one of its fields. Raises KeyError for an unknown name, and what `kind` raises.
+    """
+
+    def __init__(self, kind: Callable[..., Any], fields: Mapping[str, Mapping[str, Any]]):
+        self.kind, self.fields = kind, dict(fields)
+        self.made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.made:
+            self.made[name] = self.kind(**self.fields[name])
+        return self.made[name]
+
+    def __setitem__(self, name: str, recipe: Any) -> None:
+        self.made[name], self.fields[name] = recipe, recipe.to_dict()
+
+    def __delitem__(self, name: str) -> None:
+        del self.fields[name]
+        self.made.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.fields
+
+
+@cache
+def loaded(group: str) -> tuple[Any, ...]:
+    """What the installed packages register in a group; nothing of the course where that is not installed."""
+    found = []
+    for entry in entry_points(group=group):
+        try:
+            found.append(entry.load())
+        except ModuleNotFoundError as error:
+            if error.name != entry.module.split(".")[0]:
+                raise
+    return tuple(found)
+
+
+def collections() -> tuple[Collection, ...]:
+    """The collections of all installed packages."""
+    return loaded(GROUP)
+
+
+def run_page() -> Any:
+    """What measures a run and writes its page, functions `evaluate_all` and `page`. Raises ValueError, with
+    what to do, where the course is not installed."""
+    if not loaded(PAGES):
+        raise ValueError(f"all must be left out: the page of a run comes with the course, {NOT_INSTALLED}")
+    return loaded(PAGES)[0]
+
+
+def registered(kind: str) -> dict[str, dict[str, Any]]:
+    """The fields of the registered recipes of a kind, "image", "graph" or "video"."""
+    found = {}
+    for one in collections():
+        for name, row in one.recipes.items():
+            if row.get("kind", "image") == kind:
+                found[name] = {key: x for key, x in row.items() if key not in BESIDE}
+    return found
+
+
+def published() -> dict[str, Published]:
+    """What the papers printed, by the names of the recipes."""
+    return {name: row for one in collections() for name, row in one.published.items()}
+
+
+def protocol_of(name: str) -> str:
+    """The protocol by which the recipe of that name is measured: its paper's, or the project's own."""
+    for one in collections():
+        if name in one.recipes:
+            return one.recipes[name].get("protocol", OWN)
+    return OWN
+
+
+def note_of(name: str) -> str:
+    """What is to be said of the recipe of that name."""
+    for one in collections():
+        if name in one.recipes:
+            return one.published[name].note if name in one.published else one.recipes[name].get("note", "")
+    return ""
+
+
+def missing() -> str:
+    """A line that says what is not installed; "" where everything is."""
+    return "" if collections() else COURSE

@@ -1,0 +1,113 @@
+"""Gradient caching: from views to embeddings and back, in chunks where the batch is too large."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from setclr.training.devices import Precision
+from setclr.training.distributed import synchronised, world
+
+
+class Views(nn.Module):
+    """Features (V_all·n, D), view after view, of a list of views (V, n, C, S, S), each of its own side, or of
+    clips (V, n, C, T, S, S)."""
+
+    def __init__(self, encoder: nn.Module):
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, views: list[Tensor]) -> Tensor:
+        return torch.cat([self.encoder(channels_last(x.flatten(0, 1))) for x in views])
+
+
+def channels_last(x: Tensor) -> Tensor:
+    """Images (N, C, H, W) with the channels of a pixel side by side in memory; anything else as it is."""
+    return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
+
+
+class GradCache:
+    """Encoder and head as the loop calls them: on one process or many, in one go or in chunks.
+
+    `chunk` images (not views), or all, go through the encoder together. Chunks change nothing for an encoder
+    without batch statistics; a batch norm in it sees each chunk by itself, and updates its running statistics
+    once for each. The head sees the whole batch.
+    """
+
+    def __init__(self, encoder: nn.Module, head: nn.Module, precision: Precision, chunk: int | None = None):
+        self.precision, self.chunk, device = precision, chunk, precision.device
+        self.parts = [synchronised(Views(encoder), device), nn.Sequential(synchronised(head, device))]
+        for parameter in self.parts[0].parameters():
+            parameter.data = channels_last(parameter.data)
+        self.encoder, self.head = (data_parallel(part) for part in self.parts)
+
+    def backward(self, views: list[Tensor], objective: Callable[[Tensor], Tensor]) -> Tensor:
+        """Add the gradients of objective(z), a 0-d tensor, to the weights; returns objective(z), detached.
+        `views` are as `Views` takes them, z (V_all, n, E) is float32 or wider."""
+        chunks, n = self._chunks(views), views[0].shape[1]
+        if len(chunks) == 1:
+            value = objective(self._embed(self._features(views), n))
+            self.precision.backward(value)
+            return value.detach()
+        with unchanged_buffers(self.encoder):
+            features = self._collected(chunks)
+        features.requires_grad_()
+        value = objective(self._embed(features.flatten(0, 1), n))
+        self.precision.backward(value)
+        assert features.grad is not None
+        no_sync = getattr(self.encoder, "no_sync", nullcontext)  # DistributedDataParallel's
+        for i, (chunk, grad) in enumerate(zip(chunks, features.grad.split(self.chunk, dim=1))):
+            with no_sync() if i < len(chunks) - 1 else nullcontext():
+                part = self._features(chunk)
+                part.backward(grad.flatten(0, 1).to(part.dtype))
+        return value.detach()
+
+    def embed(self, views: list[Tensor]) -> Tensor:
+        """The embeddings z (V_all, n, E) without gradient, chunk after chunk."""
+        with torch.no_grad():
+            features = self._collected(self._chunks(views))
+            return self._embed(features.flatten(0, 1), features.shape[1])
+
+    def _chunks(self, views: list[Tensor]) -> list[list[Tensor]]:
+        n = views[0].shape[1]
+        size = self.chunk or n
+        return [[x[:, start : start + size] for x in views] for start in range(0, n, size)]
+
+    @torch.no_grad()
+    def _collected(self, chunks: list[list[Tensor]]) -> Tensor:
+        """The features (V_all, n, …) of all chunks, float32 or wider."""
+        parts = [self._features(chunk).unflatten(0, (-1, chunk[0].shape[1])) for chunk in chunks]
+        return at_least_float32(torch.cat(parts, dim=1))
+
+    def _features(self, views: list[Tensor]) -> Tensor:
+        with self.precision.autocast():
+            return self.encoder(views)
+
+    def _embed(self, features: Tensor, n: int) -> Tensor:
+        with self.precision.autocast():
+            z = self.head(features)
+        return at_least_float32(z).unflatten(0, (-1, n))
+
+
+@contextmanager
+def unchanged_buffers(model: nn.Module) -> Iterator[None]:
+    """Restore the model's buffers, such as running statistics, at the end."""
+    before = [buffer.clone() for buffer in model.buffers()]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for buffer, value in zip(model.buffers(), before):
+                buffer.copy_(value)
+
+
+def data_parallel(module: nn.Module) -> nn.Module:
+    """The module; where many processes train it, its gradients become their mean."""
+    learns = any(parameter.requires_grad for parameter in module.parameters())
+    return DistributedDataParallel(module) if world() > 1 and learns else module
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))

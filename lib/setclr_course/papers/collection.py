@@ -1,0 +1,41 @@
+"""What the course registers with the library (entry point group "setclr.recipes")."""
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from setclr.recipes.published import Published
+from setclr_course.papers.rows import rows
+
+if TYPE_CHECKING:
+    from setclr.data import ImageSet
+    from setclr.evaluation.protocols import Protocol
+
+
+class Papers:
+    """The papers' recipes, printed numbers, protocols and data sets; what is heavy is imported when it is
+    asked for (`setclr.recipes.registry.Collection`)."""
+
+    @property
+    def recipes(self) -> dict[str, dict[str, Any]]:
+        return rows().recipes
+
+    @property
+    def published(self) -> dict[str, Published]:
+        return rows().published
+
+    @cached_property
+    def protocols(self) -> "dict[str, Protocol]":
+        from setclr_course.papers.protocols import PROTOCOLS
+
+        return PROTOCOLS
+
+    @cached_property
+    def data(self) -> "dict[str, Callable[[str | Path, int], dict[str, ImageSet]]]":
+        from setclr_course.papers.benchmarks import BENCHMARKS, WHOLE, splits_of
+
+        return {name: partial(splits_of, name) for name in (*BENCHMARKS, *WHOLE)}
+
+
+PAPERS = Papers()

@@ -1,0 +1,49 @@
+"""Figures and ablations of the papers in small: their rows (small.toml), and the records of these as a table.
+
+What the rows of a figure differ in is the paper's. Encoder, images, batches and epochs are not, nor is
+GroCo's optimiser, here Adam.
+"""
+
+from pathlib import Path
+
+import pandas as pd
+
+from setclr.checks import choice
+from setclr.experiments.records import read_record, same_training
+from setclr.recipes import PUBLISHED, RECIPES
+from setclr_course.papers.rows import rows
+
+FIGURES = rows().figures
+
+THEIRS = {"knn20": "knn", "linear": "linear", "knn20-projection": "knn-projection"}  # columns of a paper
+
+
+def frame(figure: str, folder: str | Path = "data/results") -> pd.DataFrame:
+    """What was measured for a figure of FIGURES, a line for each run that has a record.
+
+    Columns: "row", as the figure has it, and in its order; "seed"; per cent of "knn", "linear" and what else
+    was measured of the trained encoder, NaN where the run diverged. Records of other versions of a recipe are
+    left out. Raises ValueError where there is no such figure, or a record is damaged.
+    """
+    lines = []
+    for row, name in FIGURES[choice("figure", figure, FIGURES)].rows.items():
+        for path in sorted(Path(folder).glob(f"{name}-seed*.json")):
+            kept = read_record(path)
+            if same_training(kept["recipe"], RECIPES[name]):
+                measured = kept["accuracy_percent"].get("trained", {})
+                lines.append({"row": row, "seed": kept["recipe"]["seed"], **measured})
+    table = pd.DataFrame(lines)
+    first = ["row", "seed", "knn", "linear"]
+    return table.reindex(columns=[*first, *(name for name in table.columns if name not in first)])
+
+
+def printed(figure: str) -> pd.DataFrame:
+    """What the paper's table prints for the rows of `frame`, per cent, NaN where it prints none; no rows
+    where the paper has a curve. Columns: "knn" and "knn-projection", of 20 neighbours in the features and in
+    the head's outputs, "linear". Raises ValueError as `frame` does."""
+    table = {}
+    for row, name in FIGURES[choice("figure", figure, FIGURES)].printed.items():
+        both = [PUBLISHED[one].numbers for one in (name, f"{name}-projection") if one in PUBLISHED]
+        table[row] = {ours: number for found in both for theirs, ours in THEIRS.items()
+                      if (number := found.get(theirs))}  # fmt: skip
+    return pd.DataFrame.from_dict(table, orient="index", columns=list(THEIRS.values()), dtype=float)

@@ -1,0 +1,290 @@
+"""Surface normals read from an encoder's maps: what features know of how a surface lies (MMCL, table 1).
+
+Ericsson et al. 2021 train a PSPNet on NYUv2, its ResNet-50 fine-tuned, and report angular errors; MMCL's
+table 1 has the median. Here one linear map at each pixel reads all of the encoder's maps, enlarged to the
+image's size, so that it can be trained in seconds; the encoder is frozen, or tuned. The normals come from a
+disparity map, or from files.
+"""
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import conv2d, interpolate, normalize
+
+from setclr.checks import boolean, choice, integer, number
+from setclr.data.photographs import shown
+from setclr.evaluation.frozen import evaluating
+from setclr.extras import extra
+from setclr.models.encoders import normalise
+from setclr.seeding import drawing, seeded
+
+WITHIN = (11.25, 22.5, 30.0)  # degrees
+NYU = "nyuv2:"
+SPLITS = ("train", "test")
+GAP = 16  # columns in the middle of the motorcycle pair that neither half has
+
+
+class NormalMaps(NamedTuple):
+    """Images of one size and their normals, where those are known."""
+
+    images: Tensor  # (N, 3, H, W) uint8
+    normals: Tensor  # (N, 3, H, W) float32: unit vectors to the right, downwards and away from the camera
+    valid: Tensor  # (N, H, W) bool
+
+
+class Camera(NamedTuple):
+    """What turns a disparity into depth, in pixels: Z is in proportion to focal / (disparity + offset)."""
+
+    focal: float
+    x: float  # of the principal point
+    y: float
+    offset: float  # how much further to the right the second camera has its principal point
+
+
+MOTORCYCLE = Camera(994.978, 311.193, 254.877, 31.086)  # from the documentation of scikit-image
+
+
+def load_normals(name: str, split: str = "train") -> NormalMaps:
+    """Normals by name.
+
+    "motorcycle": the left picture of scikit-image's stereo pair, its left half to train on and its right half
+    to test on, each one image. "nyuv2:PATH": NYUv2 as arrays, by hand, in the layout of Liu et al. 2019:
+    PATH/train/image/0.npy (H, W, 3) in [0, 1], PATH/train/normal/0.npy (H, W, 3), zero where it is not known,
+    and PATH/val/… to test on.
+
+    Raises ValueError for another name or split, or where a file is damaged or of another size than the first
+    or than its image; FileNotFoundError where files are missing.
+    """
+    choice("split", split, SPLITS)
+    if name == "motorcycle":
+        return motorcycle(split)
+    if not str(name).startswith(NYU):
+        choice("name", name, ["motorcycle", f"{NYU}PATH"])
+    return of_folder(Path(name[len(NYU) :]).expanduser() / ("train" if split == "train" else "val"))
+
+
+def motorcycle(split: str) -> NormalMaps:
+    with extra("train"):
+        from skimage import data
+    image, _, disparity = data.stereo_motorcycle()
+    normals, valid = normals_of(torch.from_numpy(disparity), MOTORCYCLE)
+    middle = image.shape[1] // 2
+    half = slice(0, middle - GAP // 2) if split == "train" else slice(middle + GAP // 2, None)
+    pixels = torch.from_numpy(image).permute(2, 0, 1)[None, :, :, half].contiguous()
+    return NormalMaps(pixels, normals[None, :, :, half].contiguous(), valid[None, :, half].contiguous())
+
+
+def normals_of(
+    disparity: Tensor, camera: Camera, reach: int = 4, rough: float = 0.01
+) -> tuple[Tensor, Tensor]:
+    """The normals (3, H, W) float32 of the surfaces that a disparity map (H, W) shows, and where they hold.
+
+    Of a plane, disparity + offset changes linearly over the picture. So around each pixel a linear function
+    is fitted, by least squares, to the known pixels of a square of 2 · reach + 1: its slopes and its value
+    are the normal. It holds where the pixel and half of the square are known, and the root mean square error
+    is at most `rough` of the value, which leaves out most edges. Exact for planes. Cost: O(H W reach²).
+    """
+    integer("reach", reach, least=1)
+    w = torch.isfinite(disparity).double()
+    d = torch.where(w > 0, disparity.double() + camera.offset, 0.0)
+    at = torch.arange(-reach, reach + 1, dtype=torch.float64)
+    v, u = torch.meshgrid(at, at, indexing="ij")
+    one = torch.ones_like(u)
+
+    def sums(x: Tensor, weights: list[Tensor]) -> list[Tensor]:
+        kernels = torch.stack(weights)[:, None]
+        return list(conv2d(x[None, None], kernels, padding=reach)[0])
+
+    n, nu, nv, nuu, nuv, nvv = sums(w, [one, u, v, u * u, u * v, v * v])
+    s, su, sv = sums(d, [one, u, v])
+    (ss,) = sums(d * d, [one])
+    normal_matrix = torch.stack([n, nu, nv, nu, nuu, nuv, nv, nuv, nvv], -1).unflatten(-1, (3, 3))
+    enough = (n >= one.numel() / 2) & (w > 0)
+    eye = torch.eye(3, dtype=torch.float64)
+    right = torch.stack([s, su, sv], -1)
+    fitted = torch.linalg.solve(torch.where(enough[..., None, None], normal_matrix, eye), right)
+    value, by_x, by_y = fitted.unbind(-1)
+    error = (ss - (fitted * right).sum(-1)).clamp(min=0) / n.clamp(min=1)
+    H, W = disparity.shape
+    x = (torch.arange(W, dtype=torch.float64) - camera.x) / camera.focal
+    y = (torch.arange(H, dtype=torch.float64) - camera.y)[:, None] / camera.focal
+    a, b = camera.focal * by_x, camera.focal * by_y
+    towards = -torch.stack([a, b, value - a * x - b * y])  # of the plane a X + b Y + c Z = const > 0
+    valid = enough & (error.sqrt() <= rough * value.abs())
+    normals = torch.where(valid, towards / towards.norm(dim=0).clamp(min=1e-12), 0.0)
+    return normals.float(), valid
+
+
+def of_folder(folder: Path) -> NormalMaps:
+    """The arrays of image/ and normal/ of a folder, by their numbers."""
+    files = sorted((folder / "image").glob("*.npy"), key=lambda path: (len(path.stem), path.stem))
+    if not files:
+        where = shown(folder / "image")
+        raise FileNotFoundError(f"{where} has no .npy files; put NYUv2's arrays there (data/README.md)")
+    images: list[np.ndarray] = []
+    normals: list[np.ndarray] = []
+    for path in files:
+        image, normal = read(path), read(folder / "normal" / path.name)
+        if image.shape != normal.shape or (images and image.shape != images[0].shape):
+            got = f"{shown(path)} is {image.shape}, its normals {normal.shape}"
+            first = f", the first image {images[0].shape}" if images else ""
+            raise ValueError(f"images and normals must be of one size, but {got}{first}; resize or remove it")
+        images.append(image)
+        normals.append(normal)
+    found = torch.from_numpy(np.stack(normals)).float().permute(0, 3, 1, 2)
+    length = found.norm(dim=1)
+    valid = length > 0.5
+    pixels = torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2)
+    unit = torch.where(valid[:, None], found / length.clamp(min=1e-6)[:, None], 0.0)
+    return NormalMaps((255 * pixels).round().byte().contiguous(), unit.contiguous(), valid)
+
+
+def read(path: Path) -> np.ndarray:
+    """The array (H, W, 3) in a file. Raises ValueError, or FileNotFoundError, naming it."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{shown(path)} is missing, and each image needs its normals; put it there")
+    try:
+        found = np.load(path, allow_pickle=False)
+        if found.ndim != 3 or found.shape[2] != 3 or not np.isfinite(found).all():
+            raise ValueError(f"its shape is {found.shape}, or it holds NaN")
+    except (OSError, ValueError, EOFError) as error:
+        raise ValueError(f"{shown(path)} is no array (H, W, 3) of numbers ({error}); take it out") from error
+    return found.astype(np.float32)
+
+
+class DenseReadOut(nn.Module):
+    """Images (N, 3, H, W) in [0, 1] → unit normals (N, 3, H, W), by a linear map of the encoder's maps.
+
+    Of the encoder's maps of one size the last is taken. For conv4 and ResNets; raises ValueError for an
+    encoder that is not made of layers with maps.
+    """
+
+    def __init__(self, encoder: nn.Module):
+        super().__init__()
+        self.encoder = encoder
+        with torch.no_grad(), evaluating(encoder):
+            device = next(encoder.parameters()).device
+            widths = [x.shape[1] for x in self.maps(torch.zeros(1, 3, 64, 64, device=device))]
+        norms = [nn.BatchNorm2d(width, affine=False) for width in widths]
+        reads = [nn.Conv2d(width, 3, 1, bias=i == 0) for i, width in enumerate(widths)]
+        for read in reads:  # it begins with: everything faces the camera
+            nn.init.normal_(read.weight, std=0.01)
+        reads[0].bias = nn.Parameter(torch.tensor([0.0, 0.0, -1.0]))
+        self.norms, self.reads = nn.ModuleList(norms).to(device), nn.ModuleList(reads).to(device)
+
+    def maps(self, x: Tensor) -> list[Tensor]:
+        """The last map of each size, the finest first."""
+        (x,) = normalise(self.encoder, (x,))
+        found: dict[int, Tensor] = {}
+        for layer in self.encoder.children():
+            x = layer(x)
+            if x.ndim != 4 or x.shape[-1] == 1:
+                break
+            found[x.shape[-1]] = x
+        if not found:
+            name = type(self.encoder).__name__
+            raise ValueError(f"encoder must be made of layers that give maps (conv4, ResNets), got {name}")
+        return list(found.values())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Each map is read at its own size: a linear map and what enlarges it can change places."""
+        parts = zip(self.maps(x), self.norms, self.reads)
+        read = (interpolate(r(n(y)), x.shape[-2:], mode="bilinear") for y, n, r in parts)
+        return normalize(torch.stack(list(read)).sum(0), dim=1)
+
+
+def fit_normals(
+    encoder: nn.Module, train: NormalMaps, steps: int = 300, lr: float = 3e-3, tuned: bool = False,
+    window: int = 128, seed: int = 0,
+) -> DenseReadOut:  # fmt: skip
+    """A read-out trained on these normals: Adam, its rate falling as a cosine to 0, on 1 − cosine of the
+    angle at the valid pixels of one random window a step, mirrored half of the time.
+
+    The encoder is copied, and stays as it is unless `tuned`, when it learns at a tenth of the rate; its
+    batch norms keep their statistics either way. Raises ValueError where no pixel is valid, or an argument
+    is not in its range. Cost: a pass of the encoder over window² pixels a step.
+    """
+    integer("steps", steps, least=1)
+    integer("window", window, least=32)
+    number("lr", lr, above=0)
+    if not train.valid.any():
+        raise ValueError("train must have valid pixels, and has none; look at how its normals were made")
+    with drawing(seed):
+        model = DenseReadOut(copy.deepcopy(encoder))
+    model.encoder.requires_grad_(boolean("tuned", tuned))
+    groups = [{"params": model.reads.parameters(), "lr": lr}]
+    groups += [{"params": model.encoder.parameters(), "lr": lr / 10}] if tuned else []
+    optimiser = torch.optim.Adam(groups)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    model.train()
+    model.encoder.eval()
+    for images, normals, valid in windows(train, steps, window, seed):
+        device = next(model.parameters()).device
+        cosine = (model(images.to(device)) * normals.to(device)).sum(1)
+        loss = (1 - cosine)[valid.to(device)].mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        schedule.step()
+    return model.eval()
+
+
+def windows(maps: NormalMaps, steps: int, side: int, seed: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """So many random windows with valid pixels: images in [0, 1], normals, valid; some of them mirrored."""
+    N, _, H, W = maps.images.shape
+    high, wide = min(side, H), min(side, W)
+    generator, given = seeded(seed), 0
+    while given < steps:
+        i, top, left, flip = (
+            int(torch.randint(n, (), generator=generator)) for n in (N, H - high + 1, W - wide + 1, 2)
+        )
+        rows, columns = slice(top, top + high), slice(left, left + wide)
+        valid = maps.valid[i : i + 1, rows, columns]
+        if not valid.any():
+            continue
+        images = maps.images[i : i + 1, :, rows, columns].float() / 255
+        normals = maps.normals[i : i + 1, :, rows, columns]
+        if flip:
+            images, valid = images.flip(-1), valid.flip(-1)
+            normals = normals.flip(-1) * torch.tensor([-1.0, 1, 1])[:, None, None]
+        yield images, normals, valid
+        given += 1
+
+
+@torch.no_grad()
+def predicted_normals(model: nn.Module, images: Tensor) -> Tensor:
+    """Unit normals (N, 3, H, W) on the CPU, of images (N, 3, H, W) uint8, one image at a time."""
+    device = next(model.parameters()).device
+    return torch.cat([model(image[None].to(device).float() / 255).cpu() for image in images])
+
+
+def angular_errors(predicted: Tensor, maps: NormalMaps) -> Tensor:
+    """The angles in degrees between normals (N, 3, H, W) and the true ones, at the valid pixels, (n,).
+
+    By the arc tangent, exact for small angles too. Raises ValueError where the map has another size.
+    """
+    if predicted.shape != maps.normals.shape:
+        got, wanted = tuple(predicted.shape), tuple(maps.normals.shape)
+        raise ValueError(
+            f"predicted must be of the shape of the true normals, {wanted}, got {got}; resize it"
+        )
+    a, b = (x.double().movedim(1, -1)[maps.valid] for x in (predicted, maps.normals))
+    return torch.atan2(torch.linalg.cross(a, b).norm(dim=1), (a * b).sum(1)).rad2deg()
+
+
+def normal_errors(predicted: Tensor, maps: NormalMaps) -> dict[str, float]:
+    """Over all valid pixels: "median" and "mean" angle in degrees, and per cent "within" 11.25, 22.5, 30°."""
+    errors = angular_errors(predicted, maps)
+    found = {"median": float(errors.median()), "mean": float(errors.mean())}
+    return found | {f"within {t:g}°": 100 * float((errors <= t).double().mean()) for t in WITHIN}
+
+
+def one_direction(train: NormalMaps, maps: NormalMaps) -> Tensor:
+    """The opponent that knows nothing: everywhere the mean normal of the training pixels."""
+    mean = normalize(train.normals.movedim(1, -1)[train.valid].mean(0), dim=0)
+    return mean[:, None, None].expand_as(maps.normals)

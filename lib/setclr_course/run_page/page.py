@@ -1,0 +1,77 @@
+"""One run on one page: what was trained, what it is worth, and pictures.
+
+HTML without scripts, links to other files or the names of anybody's folders, so that it can be sent; its
+text is in `page.html`.
+"""
+
+import base64
+import re
+import shlex
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+import setclr
+from setclr.data import ImageSet
+from setclr.experiments.run import Run
+from setclr.recipes.recipe import DEFAULTS, Recipe
+from setclr_course.run_page import pictures
+from setclr_course.run_page.measured import COLUMNS, DRAWN, MATCHED, PAGE, K, Measured
+
+HEADINGS = dict(zip(COLUMNS, (("kNN", "k = 1"), ("kNN", f"k = {K}"), ("kNN", "k = 20"), ("linear", "probe"),
+                              ("retrieval", "@1"), ("matching", "of views"))))  # fmt: skip
+SAID = {"loss", "data", "encoder", "epochs", "batch", "seed"}  # fields of the recipe with a line of their own
+
+
+def page(
+    name: str, run: Run, train: ImageSet, test: ImageSet, measured: Measured, source: str, command: str,
+    machine: dict,
+) -> str:  # fmt: skip
+    """The page of a run as HTML, with `name` as its title.
+
+    `measured` is what `evaluate_all` gave of `train` and `test`; `record` takes the same source, command and
+    machine.
+    """
+    folder = FileSystemLoader(Path(__file__).parent)
+    templates = Environment(loader=folder, autoescape=True, undefined=StrictUndefined)
+    templates.trim_blocks = templates.lstrip_blocks = True
+    templates.filters |= {"thousands": "{:,}".format, "decimal": "{:.1f}".format}
+    templates.filters["base64"] = lambda png: base64.b64encode(png).decode()
+    templates.filters["nowhere"] = nowhere
+    command = shlex.join(map(nowhere, shlex.split(command)))
+    return templates.get_template("page.html").render(
+        name=name, run=run, recipe=run.recipe, train=train, test=test, measured=measured,
+        table=measured.table, source=source, command=command, machine=machine, version=setclr.__version__,
+        headings=HEADINGS, K=K, T=PAGE.temperature, neighbours=PAGE.ks, drawn=DRAWN,
+        matched=min(MATCHED, len(test)),
+        chance=100 * float(test.labels.bincount().max()) / len(test), changed=changed_fields(run.recipe),
+        weights=sum(parameter.numel() for parameter in run.encoder.parameters()),
+        **drawn_pictures(run, train, test, measured),
+    )  # fmt: skip
+
+
+def drawn_pictures(run: Run, train: ImageSet, test: ImageSet, measured: Measured) -> dict:
+    """The page's pictures, and what is said of them."""
+    classes, labels, near = test.classes, test.labels, measured.nearest
+    shares = pictures.confusion_shares(labels, measured.predicted, len(classes))
+    images = train.images[near.flatten()].unflatten(0, near.shape)
+    shown = (test.images[measured.shown], labels[measured.shown], images, train.labels[near])
+    return {
+        "loss": pictures.loss_curve(run.history) if run.rows else None,
+        "confusion": pictures.confusion(shares, classes),
+        "mistakes": pictures.mistakes(shares, classes),
+        "plane": pictures.plane(measured.points, labels[measured.drawn], classes),
+        "perplexity": f"{pictures.perplexity(len(measured.drawn)):.3g}",
+        "nearest": pictures.nearest(*shown, classes),
+    }
+
+
+def changed_fields(recipe: Recipe) -> list[str]:
+    """The recipe's other fields that are not the defaults."""
+    values = recipe.to_dict().items()
+    return [f"{name}={x!r}" for name, x in values if name not in SAID and x != DEFAULTS[name]]
+
+
+def nowhere(text: str) -> str:
+    """The text with the last name alone of an absolute path that it is, or that follows a : or an =."""
+    return re.sub(r"(^|[:=])([/~].*)", lambda found: found[1] + Path(found[2]).name, text, flags=re.DOTALL)

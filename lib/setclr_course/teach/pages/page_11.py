@@ -1,0 +1,88 @@
+"""What page 11 asks: which of two losses is better, and which differences would come again."""
+
+import numpy as np
+
+from setclr.evaluation.statistics import holm
+from setclr_course.teach.answers import passes
+from setclr_course.teach.asked import Exercise, Question
+
+QUESTIONS = {
+    "1": Question(
+        "Thirteen losses, the same network, the same pictures, 20 epochs. Does the loss that falls fastest "
+        "end with the best features?",
+        {
+            "yes, the fastest does": "It is soon at its own minimum. Features need not be good there.",
+            "no, the slowest does": "Slow is not thorough, either.",
+            "the two have little to do with each other": "Yes. Of the three that lead at epoch 5 one "
+            "ends fourth, one last but one, one last.",
+        },
+        "the two have little to do with each other",
+    ),
+    "2": Question(
+        "All thirteen losses count, the collapsed one, too. If one corrects for having asked 78 questions, "
+        "how many of these pairs are still different?",
+        {
+            "nearly all of them": "The mark gets some 78 times as strict, and most gaps are a few points.",
+            "about a dozen": "Yes, 13. Twelve of them are SparseCLR and each of the others.",
+            "none": "Some gaps are more than 20 points, and noise does not do that.",
+        },
+        "about a dozen",
+    ),
+    "3": Question(
+        "On other pictures SparseCLR gets four learning rates, from a tenth of the records' rate to three "
+        "times as much, and five margins at each. How does it do?",
+        {
+            "it fails at every rate": "It names up to 54 % right. The loss alone is not to blame.",
+            "well at some, badly at others": "Yes. With a single rate, loss and rate are judged together.",
+            "about equally well at all four": "None of the nine does: steps can be too small, and too large.",
+        },
+        "well at some, badly at others",
+    ),
+    "4": Question(
+        "With τ = 0.004 a patch is pushed away from its most similar negative only. Where do two arbitrary "
+        "patches end, compared with τ = 0.1?",
+        {
+            "more alike": "Yes. Each flees from one neighbour; nothing pushes the cloud as a whole apart.",
+            "less alike": "The hardest negative is pushed most, but all the others are left alone.",
+            "as alike": "What counts is who is pushed: with τ = 0.1 many are, with τ = 0.004 one.",
+        },
+        "more alike",
+    ),
+    "5": Question(
+        "Each loss now has its own best setting, and five seeds. How many of the 36 pairs does Holm's test "
+        "keep by kNN?",
+        {
+            "more than half": "With settings chosen for each, the means lie within five points.",
+            "about a dozen": "13 have a p up to 0.05. For 36 questions that is not enough.",
+            "none": "Yes. 13 have a p up to 0.05, and none passes for 36 questions.",
+        },
+        "none",
+    ),
+}
+
+
+def some_p() -> list[np.ndarray]:
+    """Lists of p-values, one with equal ones."""
+    drawn = np.random.default_rng(5)
+    return [drawn.beta(0.3, 3, 20), np.array([0.03, 0.01, 0.01, 0.9, 0.04])]
+
+
+EXERCISES = {
+    "1": Exercise(
+        "a number, the level",
+        0.02,
+        "Drag slowly and read the sentence: 12 must be kept. The slider's steps are a tenth of a decade.",
+        tolerance=0.05,
+    ),
+    "2": Exercise(
+        "a whole number",
+        18,
+        "The difference of two means of n seeds has the deviation 1.5 √(2/n); twice that shall be 1.",
+        tolerance=0.001,
+    ),
+    "3": Exercise(
+        "a function of p",
+        passes(holm, *some_p()),
+        "Least first: times m, times m − 1, … Then no value below the one before it, and none above 1.",
+    ),
+}

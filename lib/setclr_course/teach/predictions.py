@@ -1,0 +1,96 @@
+"""A question with choices before a picture: the reader picks, sees why, and then the picture opens."""
+
+import html
+from typing import Any
+
+import ipywidgets as widgets
+
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.png import Picture
+from setclr_course.teach.asked import Question, question
+
+RIGHT, WRONG = "✔", "✘"
+
+
+class Prediction:
+    """What `predict` returns; it displays itself, live or as a page that folds."""
+
+    def __init__(self, name: str, asked: Question, picture: Panel | Picture | None):
+        self.name, self.asked, self.picture = name, asked, picture
+        self.buttons = {text: self._button(text) for text in asked.choices}
+        self.said = widgets.HTML()
+        self.opened = widgets.VBox()
+        text = widgets.HTML(f'<div style="line-height:1.4"><b>{html.escape(asked.text)}</b></div>')
+        buttons = widgets.Box(list(self.buttons.values()), layout=widgets.Layout(flex_flow="row wrap"))
+        self.widget = widgets.VBox([text, buttons, self.said, self.opened])
+        self.widget.add_class("setclr-prediction")
+
+    def _button(self, text: str) -> widgets.Button:
+        button = widgets.Button(description=text, layout=widgets.Layout(width="auto"))
+        button.on_click(lambda _: self.pick(text))
+        return button
+
+    def sign(self, text: str) -> str:
+        return RIGHT if text == self.asked.right else WRONG
+
+    def pick(self, text: str) -> None:
+        """What a click on a choice does: it is marked, the reason is shown, and the picture opens."""
+        self.buttons[text].icon = "check" if text == self.asked.right else "times"
+        shown = f"{self.sign(text)} {html.escape(self.asked.choices[text])}"
+        self.said.value = f'<div aria-live="polite" style="line-height:1.4">{shown}</div>'
+        if self.picture is not None and not self.opened.children:
+            self.opened.children = [live(self.picture)]
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
+        return {**self.widget._repr_mimebundle_(), "text/html": self.page(), "text/plain": self.text()}, {}
+
+    def page(self) -> str:
+        """The question for a page without a kernel: the answer and the picture are folded."""
+        choices = "".join(f"<li>{html.escape(text)}</li>" for text in self.asked.choices)
+        reasons = "".join(
+            f"<p>{self.sign(text)} <b>{html.escape(text)}</b>: {html.escape(why)}</p>"
+            for text, why in self.asked.choices.items()
+        )
+        folded = f"<summary>Choose first, then open</summary>{reasons}{still(self.picture)}"
+        return (
+            f'<div class="setclr-prediction"><p><b>{html.escape(self.asked.text)}</b></p><ul>{choices}</ul>'
+            f"<details>{folded}</details></div>"
+        )
+
+    def text(self) -> str:
+        return f"{self.asked.text} " + " / ".join(self.asked.choices)
+
+
+def predict(name: str, picture: Panel | Picture | None = None) -> Prediction:
+    """Ask before showing: the reader picks, is told why, and only then the picture opens.
+
+    `name` is that of a question, such as "07.1"; they stand in teach/pages, so that no cell gives an answer
+    away. Raises ValueError if there is none of that name.
+    """
+    return Prediction(name, question(name), picture)
+
+
+def live(picture: Panel | Picture) -> widgets.Widget:
+    if isinstance(picture, Panel):
+        return picture.widget
+    width = picture._repr_mimebundle_()[1]["image/png"]["width"]
+    image = widgets.Image(value=picture.png, layout=widgets.Layout(width="100%", max_width=f"{width}px"))
+    return widgets.VBox([image, widgets.HTML(below(picture))])
+
+
+def still(picture: Panel | Picture | None) -> str:
+    """The picture as an element of a page."""
+    if picture is None:
+        return ""
+    kept = Picture(picture.png(), picture.alt) if isinstance(picture, Panel) else picture
+    data, metadata = kept._repr_mimebundle_()
+    width, alt = metadata["image/png"]["width"], html.escape(kept.alt)
+    shown = f'<img width="{width}" alt="{alt}" src="data:image/png;base64,{data["image/png"]}">'
+    return shown + below(kept)
+
+
+def below(picture: Picture) -> str:
+    """The sentences of a picture, each under its column."""
+    width = picture._repr_mimebundle_()[1]["image/png"]["width"]
+    grid = f"display:grid; grid-auto-flow:column; grid-auto-columns:1fr; gap:1em; max-width:{width}px"
+    return f'<div style="{grid}">{"".join(f"<p>{html.escape(said)}</p>" for said in picture.sentences)}</div>'
