@@ -9,7 +9,6 @@ import nbformat
 from course import FOLDER, HANGS, HERE, ROOT, name_of
 from nbclient import NotebookClient
 
-from setclr import experiments
 from setclr_course.teach.cards import CARDS
 
 SHOWN = re.compile(r'class="setclr-(panel|prediction|still)"')

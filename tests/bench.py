@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from looks_at_values import why
 
-from setclr_course import panels
 from setclr import losses, views
 from setclr.experiments import costs
+from setclr_course import panels
 
 LOSSES = [
     "InfoNCE(0.5)",

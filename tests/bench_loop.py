@@ -16,10 +16,8 @@ import torch
 from PIL import Image
 
 from setclr import data, losses, models, views
-from setclr.recipes import Recipe
 from setclr.experiments import costs
-from setclr.training.devices import reuse_freed_pages
-from setclr.training.grad_cache import GradCache
+from setclr.recipes import Recipe
 from setclr.training.devices import Precision
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -22,10 +22,10 @@ import nbformat
 import yaml
 from notebook_tools import FOLDER, HERE, name_of, notebooks
 
-from setclr_course.papers.rows import PRINTED
 from setclr.experiments.graph_campaigns import read_graph_record
 from setclr.recipes import PUBLISHED, RECIPES
 from setclr_course.papers.figures import FIGURES
+from setclr_course.papers.rows import PRINTED
 
 PAGE = FOLDER / "coverage.md"
 RESULTS = HERE.parent / "data" / "results"

@@ -18,10 +18,9 @@ import torch
 from torch import Tensor
 
 from setclr import views
+from setclr.experiments import building, campaign
 from setclr.models import NORMALISED
 from setclr.recipes import RECIPES
-from setclr.experiments import campaign
-from setclr.experiments import building
 from setclr.seeding import seeded
 from setclr.training.trainer import Trainer
 

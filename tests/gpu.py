@@ -17,10 +17,10 @@ from pathlib import Path
 import bench_loop
 import torch
 
-from setclr.data import ImageSet
-from setclr.recipes import RECIPES
-from setclr.experiments.records import describe_machine
 from setclr import pretrain
+from setclr.data import ImageSet
+from setclr.experiments.records import describe_machine
+from setclr.recipes import RECIPES
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPE = "compare-resnet18-infonce"

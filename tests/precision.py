@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from setclr.recipes import RECIPES
 from setclr.experiments import campaign
+from setclr.recipes import RECIPES
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, SEEDS = ROOT / "data" / "results" / "precision", range(5)

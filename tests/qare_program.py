@@ -16,10 +16,10 @@ from importlib import import_module
 import torch
 
 from setclr import data, views
-from setclr.recipes import RECIPES
-from setclr.training.optimisers import make_optimiser
 from setclr.experiments.run import new_run
+from setclr.recipes import RECIPES
 from setclr.seeding import seeded
+from setclr.training.optimisers import make_optimiser
 
 STEPS, IMAGES = 20, 128
 ROWS = {  # module of the program: row, arguments of its Model

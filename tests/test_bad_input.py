@@ -16,13 +16,13 @@ from PIL import Image
 from setclr import inner
 from setclr.cli import main
 from setclr.data import ImageSet
+from setclr.experiments.run import new_run
+from setclr.experiments.tables import evaluate
 from setclr.losses import DCL, HCL, IOT, LOSSES, MMCL, AlignUniform, InfoNCE, LinearAssignment, QARe, Triplet
 from setclr.recipes import Recipe
-from setclr.experiments.tables import evaluate
-from setclr_course.run_page.measured import evaluate_all
 from setclr.training import checkpoint
 from setclr.training.checkpoint import CHECKPOINT
-from setclr.experiments.run import new_run
+from setclr_course.run_page.measured import evaluate_all
 
 NO_POSITIVE_NUMBER = [0, -1.0, math.nan, math.inf, -math.inf, "0.5", None, True, [1.0], torch.ones(2)]
 NO_NUMBER_FROM_ZERO = [-1e-9, math.nan, math.inf, "0.5", None, False, [1.0]]

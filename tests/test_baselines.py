@@ -14,14 +14,12 @@ from torch import nn
 from torch.nn.functional import conv2d, softplus
 from torchvision.transforms.v2 import functional as transforms
 
-from setclr import losses, models
+from setclr import losses, models, pretrain
 from setclr.data import ImageSet
+from setclr.experiments.run import new_run
 from setclr.losses.baselines import BASELINES, DeepCluster, DeepInfoMax, Rotation, Supervised
 from setclr.recipes import Recipe
-from setclr.training import trainer
-from setclr import pretrain
 from setclr.training.targets import clusters, k_means, reinitialise, whitened
-from setclr.experiments.run import new_run
 
 ONE = dict(views="photo", full_views=1, epochs=2, batch=16, lr=3e-3)
 RECIPES = {

@@ -13,14 +13,12 @@ import torch
 import torch.multiprocessing as mp
 from conftest import shifted
 
-from setclr import data
+from setclr import data, pretrain
 from setclr.cli import options
 from setclr.data import ImageSet
-from setclr.recipes import COMPARED, RECIPES
 from setclr.experiments import campaigns
 from setclr.experiments.campaigns import campaign
-from setclr.training import trainer
-from setclr import pretrain
+from setclr.recipes import COMPARED, RECIPES
 from setclr.training.trainer import Trainer
 
 TWO = {

@@ -15,7 +15,7 @@ from conftest import numpy_shifted
 from PIL import Image
 
 import setclr
-from setclr import data, experiments
+from setclr import data
 from setclr.cli import main, run
 from setclr.data import ImageSet
 from setclr.models import ENCODERS

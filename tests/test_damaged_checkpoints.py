@@ -12,15 +12,14 @@ import pytest
 import torch
 from conftest import numpy_shifted, shifted
 
-from setclr.data import ImageSet
-from setclr.recipes import Recipe
-from setclr.experiments import Run, load_run
-from setclr.training import Trainer, checkpoint
 from setclr import pretrain
-from setclr.training.checkpoint import CHECKPOINT, CHECKSUM
-from setclr.training.checkpoint import FIELDS, checksum
-from setclr_course.panels.machines.machine_plane import state_of
+from setclr.data import ImageSet
+from setclr.experiments import Run, load_run
 from setclr.experiments.run import new_run
+from setclr.recipes import Recipe
+from setclr.training import Trainer, checkpoint
+from setclr.training.checkpoint import CHECKPOINT, CHECKSUM, FIELDS, checksum
+from setclr_course.panels.machines.machine_plane import state_of
 
 RECIPES = {
     "keys": Recipe("IOT(constraint='rows')", views="photo", epochs=2, batch=16, key_momentum=0.9, queue=40,

@@ -8,14 +8,12 @@ import pytest
 from conftest import a_record
 
 from setclr.cli import main
-from setclr.recipes import RECIPES
-from setclr_course.papers.figures import FIGURES
 from setclr.experiments.campaigns import campaign, precision_of
 from setclr.experiments.comparing import read
-from setclr_course.papers.figures import frame
-from setclr.experiments.records import read_record
-from setclr.experiments.records import summary
+from setclr.experiments.records import read_record, summary
 from setclr.experiments.searches import chosen
+from setclr.recipes import RECIPES
+from setclr_course.papers.figures import FIGURES, frame
 
 NAME = "compare-photo-infonce"
 GOOD = a_record(RECIPES[NAME].to_dict())

@@ -16,13 +16,13 @@ from torch import nn
 from setclr import data
 from setclr.data import sets
 from setclr.data.writing import replacing
-from setclr.experiments import embed_folder
 from setclr.evaluation import features
+from setclr.experiments import embed_folder
 from setclr.experiments.embedding import SIDES, side_of
-from setclr.models import encoder
-from setclr.recipes import Recipe
 from setclr.experiments.exports import export
 from setclr.experiments.run import new_run
+from setclr.models import encoder
+from setclr.recipes import Recipe
 
 RECIPE = Recipe("InfoNCE()")
 

@@ -8,8 +8,8 @@ from torch import nn
 
 from setclr import models
 from setclr.losses import GroCo, InfoNCE
-from setclr.training.grad_cache import GradCache, unchanged_buffers
 from setclr.training.devices import Precision
+from setclr.training.grad_cache import unchanged_buffers
 
 CPU = Precision("float32", torch.device("cpu"))
 LOSS = InfoNCE(0.2) + 0.3 * GroCo()

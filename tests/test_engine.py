@@ -17,17 +17,16 @@ from torch import nn
 from torch._inductor.exc import InductorError
 from torch.utils.data import Dataset, TensorDataset
 
-from setclr import data, models, views
+from setclr import data, models, pretrain, views
 from setclr.data import ImageSet
+from setclr.experiments import load_run
+from setclr.experiments.run import new_run, refuse_other_recipe
 from setclr.losses import InfoNCE
 from setclr.losses.baselines import Supervised
 from setclr.recipes import Recipe
-from setclr.training import LRSchedule, TensorBoard, Trainer, checkpoint, compiling, trainer
-from setclr.experiments import load_run
-from setclr import pretrain
+from setclr.training import TensorBoard, Trainer, checkpoint, compiling
 from setclr.training.checkpoint import CHECKPOINT, HISTORY
 from setclr.training.devices import Precision, has_bf16
-from setclr.experiments.run import new_run, refuse_other_recipe
 from setclr.views import augmentation
 
 CPU = torch.device("cpu")

@@ -237,10 +237,10 @@ def test_descent_is_gradient_descent():
 def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeypatch):
     import torch
 
-    from setclr.data import ImageSet
-    from setclr_course.panels.trained.film import Film
-    from setclr.recipes import Recipe
     from setclr import pretrain
+    from setclr.data import ImageSet
+    from setclr.recipes import Recipe
+    from setclr_course.panels.trained.film import Film
 
     images = torch.randint(0, 256, (60, 3, 32, 32), dtype=torch.uint8)
     few = ImageSet(images, torch.arange(60) % 3, tuple("abc"))
@@ -287,8 +287,8 @@ def test_the_drawn_matrices_are_the_assignments_and_moves_chooses_whose():
 
 
 def test_usual_values_stand_at_smoothing_1():
-    from setclr_course.panels.family.batch import FAMILY
     from setclr.losses import IOT, MMCL, GroCo, InfoNCE
+    from setclr_course.panels.family.batch import FAMILY
 
     assert repr(FAMILY["InfoNCE"].at(1)) == repr(InfoNCE(0.5))
     assert repr(FAMILY["GroCo"].at(0.1)) == repr(GroCo(10.0, negatives=4))

@@ -7,11 +7,11 @@ import pytest
 import torch
 from matplotlib.colors import to_rgba_array
 
+from setclr.inner import linear_assignment
 from setclr_course import panels
+from setclr_course.kit.palette import SKY, VERMILION
 from setclr_course.panels.assignments.assignment_plane import N, choices, five_things
 from setclr_course.panels.assignments.softened_assignment import CURVE, KINDS, THINGS, soften
-from setclr.inner import linear_assignment
-from setclr_course.kit.palette import SKY, VERMILION
 
 
 def text_of(axis) -> list[str]:

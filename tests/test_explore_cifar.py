@@ -10,10 +10,13 @@ from conftest import a_record, numpy_shifted
 from scipy import stats
 from test_explore import opened
 
-from setclr_course import panels
+from setclr import pretrain
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn
 from setclr.evaluation.statistics import holm
+from setclr.experiments.run import new_run
+from setclr.recipes import Recipe
+from setclr_course import panels
 from setclr_course.kit.handles import place_of
 from setclr_course.panels.trained.comparison import (
     accuracies,
@@ -33,9 +36,6 @@ from setclr_course.panels.trained.comparison import (
 from setclr_course.panels.trained.gap_picture import gap_picture
 from setclr_course.panels.trained.live_curves import LiveCurves, short
 from setclr_course.panels.trained.temperature_and_beta import Outcome, heights, outcome
-from setclr.recipes import Recipe
-from setclr import pretrain
-from setclr.experiments.run import new_run
 
 
 def record(loss: str, seed: int, images: int = 50000, **other) -> dict:

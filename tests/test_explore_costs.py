@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from setclr_course import panels
 from setclr import losses, models
+from setclr.experiments import costs
+from setclr.losses import IOT, MMCL, InfoNCE, QARe
+from setclr.recipes.recipe import Recipe
+from setclr.training.devices import Precision
+from setclr_course import panels
 from setclr_course.panels.costs.cost_pictures import added_lines, cost_lines
 from setclr_course.panels.costs.step_shares import quick_steps
 from setclr_course.panels.costs.tables import at, growth, spread
-from setclr.losses import IOT, MMCL, InfoNCE, QARe
-from setclr.recipes.recipe import Recipe
-from setclr.experiments import costs
-from setclr.training.grad_cache import GradCache
-from setclr.training.devices import Precision
 
 SECONDS = {"InfoNCE": {32: 1e-3, 64: 4e-3}, "QARe": {32: 2e-3, 64: 2e-3}, "MMCL": {32: 1e-3, 64: 8e-3}}
 RUNS = {name: {N: [s, 0.9 * s, 1.2 * s] for N, s in row.items()} for name, row in SECONDS.items()}

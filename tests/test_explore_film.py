@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from conftest import shifted
 
-from setclr_course import panels
 from setclr.data import ImageSet
+from setclr_course import panels
 from setclr_course.panels.trained.film import NEIGHBOURS, Film
 from setclr_course.panels.trained.likeness import likeness, looks
 

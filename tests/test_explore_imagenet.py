@@ -10,6 +10,11 @@ from PIL import Image
 from test_explore import opened
 
 from setclr import data, views
+from setclr.experiments.building import views_of
+from setclr.experiments.costs import encoder_cost
+from setclr.losses import InfoNCE
+from setclr.recipes import RECIPES
+from setclr.seeding import seeded
 from setclr_course import panels
 from setclr_course.panels.costs.gather_picture import gather_picture
 from setclr_course.panels.costs.positives_picture import positives_picture
@@ -18,11 +23,6 @@ from setclr_course.panels.trained import crop_pair as pair
 from setclr_course.panels.trained import multi_crop as multi
 from setclr_course.panels.trained.coarse import coarse
 from setclr_course.panels.trained.photo_tree import photo_tree
-from setclr.losses import InfoNCE
-from setclr.recipes import RECIPES
-from setclr.experiments.costs import encoder_cost
-from setclr.experiments.building import views_of
-from setclr.seeding import seeded
 
 
 def test_the_crops_are_those_of_the_recipe_and_of_their_draw():

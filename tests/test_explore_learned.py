@@ -10,8 +10,13 @@ from sklearn.neighbors import NearestNeighbors
 from test_explore import ends, made, opened
 
 from setclr import evaluation
-from setclr_course import panels
 from setclr.data import ImageSet
+from setclr.losses import GroCo, SparseCLR
+from setclr_course import panels
+from setclr_course.kit.few_patches import augmented_pair, few_patches, icons, unlearned
+from setclr_course.kit.handles import place_of
+from setclr_course.kit.png import DPI
+from setclr_course.kit.tiles import tiles
 from setclr_course.panels.couplings.coupled_patches import cost_of, coupling, mistakes
 from setclr_course.panels.family.anchor_list import (
     NEGATIVES,
@@ -22,15 +27,10 @@ from setclr_course.panels.family.anchor_list import (
     sparse_of,
     top_of,
 )
-from setclr_course.kit.few_patches import augmented_pair, few_patches, icons, unlearned
-from setclr_course.kit.handles import place_of
-from setclr_course.kit.png import DPI
-from setclr_course.kit.tiles import tiles
 from setclr_course.panels.trained.class_confusions import by_neighbours, favourite
 from setclr_course.panels.trained.feature_maps import apart, maps_of, middle, nearest_dot
 from setclr_course.panels.trained.few_tinted import few_tinted
 from setclr_course.panels.trained.found_again import covered, nearest_patches
-from setclr.losses import GroCo, SparseCLR
 
 PANELS = ("anchor_list", "class_confusions", "coupled_patches", "feature_maps", "found_again")
 

@@ -7,14 +7,14 @@ from matplotlib.path import Path
 from sklearn.svm import SVC
 from torch.nn.functional import normalize
 
-from setclr_course import panels
-from setclr_course.panels.machines import machine_plane as plane
-from setclr_course.panels.machines import solver_race as race
-from setclr_course.panels.machines import support_images as pictures
 from setclr.inner import kernel, svm_dual
 from setclr.inner.descent import projected_gradient
 from setclr.inner.dual import Machines
 from setclr.losses import MMCL
+from setclr_course import panels
+from setclr_course.panels.machines import machine_plane as plane
+from setclr_course.panels.machines import solver_race as race
+from setclr_course.panels.machines import support_images as pictures
 
 Z_PLUS = torch.tensor([0.2, 0.3], dtype=torch.float64)  # not separable by a line
 

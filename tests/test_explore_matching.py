@@ -5,12 +5,12 @@ import pytest
 import torch
 from test_explore import opened
 
-from setclr_course import panels
 from setclr.evaluation import matching_accuracy
+from setclr_course import panels
+from setclr_course.kit.tiles import thumbnails
 from setclr_course.panels.assignments.matching_dots import matching_dots
 from setclr_course.panels.assignments.matching_pools import PAGES, accuracy, page_of, solved
 from setclr_course.panels.assignments.things import drawn_example
-from setclr_course.kit.tiles import thumbnails
 
 
 def test_pools_are_matched_as_evaluation_matches_them():

@@ -5,6 +5,8 @@ import pytest
 import torch
 from matplotlib.collections import PolyCollection
 
+from setclr.inner import sorting_network
+from setclr.losses import GroCo, InfoNCE
 from setclr_course import panels
 from setclr_course.kit.outlines import written
 from setclr_course.panels.sorting.beta_table import ACCURACY, BEST, BETAS, NEGATIVES, beta_table
@@ -12,8 +14,6 @@ from setclr_course.panels.sorting.group_order import NEGATIVES as SIMILARITIES
 from setclr_course.panels.sorting.group_order import POSITIVE, info_nce, sort_groups
 from setclr_course.panels.sorting.swap_matrices import layers_of
 from setclr_course.panels.sorting.wires import BEAD
-from setclr.inner import sorting_network
-from setclr.losses import GroCo, InfoNCE
 
 
 def areas(outlines) -> np.ndarray:

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from setclr.inner.simplex import sparse_maximum, sparsemax
+from setclr.losses import InfoNCE, SparseCLR
 from setclr_course import panels
 from setclr_course.kit.cast import NAMES
 from setclr_course.kit.handles import place_of
@@ -14,8 +16,6 @@ from setclr_course.panels.sparse.simplex_triangle import CORNERS, milestones, sh
 from setclr_course.panels.sparse.support_drag import ANGLES, let_go, lists, solve
 from setclr_course.panels.sparse.water import HEIGHTS
 from setclr_course.panels.sparse.words import brief
-from setclr.inner.simplex import sparse_maximum, sparsemax
-from setclr.losses import InfoNCE, SparseCLR
 
 SCORES = [(1.0, 0.6), (-2.0, 0.6), (0.0, -0.1), (0.5, 0.5), (-1.0, -0.5), (2.0, 0.0)]
 

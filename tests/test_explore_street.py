@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from setclr.inner import kernel, svm_dual
 from setclr_course import panels
 from setclr_course.panels.machines.ray import solve
 from setclr_course.panels.machines.street import OTHERS, RIDGE, machine, place
-from setclr.inner import kernel, svm_dual
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,10 @@ from scipy import stats
 
 from setclr import losses
 from setclr.cli import main
-from setclr.recipes.registry import protocol_of
 from setclr.recipes import PUBLISHED, RECIPES
 from setclr.recipes.figures import EPOCHS, SMALL_RECIPES
-from setclr_course.papers.figures import FIGURES
-from setclr_course.papers.figures import frame, printed
+from setclr.recipes.registry import protocol_of
+from setclr_course.papers.figures import FIGURES, frame, printed
 
 RESULTS = coverage_page.RESULTS
 ROWS = {  # as many as the paper has; of curves as many points as are taken here

@@ -7,12 +7,10 @@ import torch
 from conftest import shifted
 from looks_at_values import ON_A_GPU, why
 
-from setclr import losses
+from setclr import losses, pretrain
 from setclr.data import ImageSet
-from setclr.recipes import Recipe
-from setclr.training import trainer
-from setclr import pretrain
 from setclr.experiments.run import new_run
+from setclr.recipes import Recipe
 
 pytestmark = [
     pytest.mark.gpu,

@@ -14,11 +14,9 @@ from torch_geometric.utils import is_undirected, to_dense_adj
 
 from setclr import graphs
 from setclr.cli import main
-from setclr.evaluation import svm
-from setclr.experiments import graph_campaigns
 from setclr.graphs.views import AUGMENTATIONS
-from setclr_course.panels.graphs.molecule_views import VIEWS
 from setclr.seeding import seeded
+from setclr_course.panels.graphs.molecule_views import VIEWS
 
 SEEDS = st.integers(0, 2**31)
 RATIOS = st.floats(0, 1)

@@ -15,12 +15,12 @@ import pytest
 from conftest import numpy_shifted
 from PIL import Image
 
+from setclr import pretrain
 from setclr.cli import main
 from setclr.data import load
 from setclr.experiments import embed_folder
-from setclr.recipes import RECIPES, Recipe
-from setclr import pretrain
 from setclr.experiments.run import new_run
+from setclr.recipes import RECIPES, Recipe
 
 pytestmark = pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 

@@ -10,10 +10,9 @@ import torch
 from conftest import numpy_shifted
 from PIL import Image
 
-from setclr import experiments
 from setclr.cli import run
-from setclr.recipes import Recipe
 from setclr.experiments.run import new_run
+from setclr.recipes import Recipe
 
 pytestmark = pytest.mark.processes
 

@@ -12,15 +12,14 @@ import pytest
 import torch
 from conftest import shifted
 
-from setclr.data import ImageSet
-from setclr.recipes import Recipe
-from setclr.training import Trainer, checkpoint
-from setclr.experiments import load_run
 from setclr import pretrain
+from setclr.data import ImageSet
+from setclr.experiments import load_run
 from setclr.experiments.building import trainer_of
-from setclr.training.checkpoint import CHECKPOINT, HISTORY
-from setclr.training.checkpoint import LOCK, alone
 from setclr.experiments.run import new_run
+from setclr.recipes import Recipe
+from setclr.training import Trainer
+from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK, alone
 
 pytestmark = pytest.mark.processes
 

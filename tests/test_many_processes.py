@@ -15,15 +15,14 @@ import torch.multiprocessing as mp
 from conftest import shifted
 from torch import nn
 
-from setclr import models
+from setclr import models, pretrain
 from setclr.data import ImageSet
 from setclr.evaluation import frozen
-from setclr.recipes import Recipe
 from setclr.experiments import load_run
-from setclr import pretrain
+from setclr.experiments.run import new_run
+from setclr.recipes import Recipe
 from setclr.training.checkpoint import HISTORY
 from setclr.training.distributed import SyncBatchNorm, from_first, joined, rank, world
-from setclr.experiments.run import new_run
 
 pytestmark = pytest.mark.processes
 

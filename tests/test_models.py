@@ -18,9 +18,9 @@ from torch.nn.functional import instance_norm
 from torchvision.transforms.v2 import functional as transforms
 
 from setclr import models
+from setclr.experiments import load_run
 from setclr.models import ENCODERS
 from setclr.recipes import Recipe
-from setclr.experiments import load_run
 
 CHECKPOINTS = Path(__file__).resolve().parent.parent / "data" / "checkpoints"
 

@@ -12,9 +12,9 @@ from torch.nn import functional as F
 
 from setclr import losses
 from setclr.data import ImageSet
+from setclr.experiments.run import new_run
 from setclr.recipes import Recipe
 from setclr.training import Keys, Trainer
-from setclr.experiments.run import new_run
 
 MOCO = Recipe("InfoNCE(temperature=0.2)", views="photo", optimiser="sgd", lr=0.1, epochs=2, batch=16,
               key_momentum=0.75, queue=40, precision="float32")  # fmt: skip

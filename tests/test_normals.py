@@ -12,12 +12,16 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from setclr import models
-from setclr_course.papers.normals import Camera, MOTORCYCLE, NormalMaps, load_normals, normals_of
 from setclr_course.papers.normals import (
+    MOTORCYCLE,
+    Camera,
     DenseReadOut,
+    NormalMaps,
     angular_errors,
     fit_normals,
+    load_normals,
     normal_errors,
+    normals_of,
     one_direction,
     predicted_normals,
     windows,

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from setclr.data import ImageSet
-from setclr.recipes import Recipe
 from setclr.experiments.building import peak_rate
-from setclr.training.optimisers import LARS, check_optimiser, make_optimiser
 from setclr.experiments.run import new_run
+from setclr.recipes import Recipe
+from setclr.training.optimisers import LARS, check_optimiser, make_optimiser
 
 BASE = Recipe("InfoNCE()", lr=0.3, batch=512, momentum=0.8, weight_decay=0.01)
 

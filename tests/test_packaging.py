@@ -19,15 +19,14 @@ from scipy import stats
 import setclr
 from setclr.cli.parsing import command
 from setclr.evaluation.statistics import paired
-from setclr_course.papers.rows import PRINTED
+from setclr.experiments import comparing
 from setclr.experiments.graph_campaigns import read_graph_record
+from setclr.experiments.records import read_record, spread
 from setclr.losses import capabilities
 from setclr.recipes import PUBLISHED
-from setclr_course.panels.sorting.downhill import KNOBS
 from setclr.recipes.hyperparameters import RATES, WEIGHT
-from setclr.experiments import comparing
-from setclr.experiments.records import read_record
-from setclr.experiments.records import spread
+from setclr_course.panels.sorting.downhill import KNOBS
+from setclr_course.papers.rows import PRINTED
 from setclr_course.teach.cards import CARDS
 
 ROOT = Path(__file__).resolve().parent.parent

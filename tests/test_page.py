@@ -25,15 +25,15 @@ from setclr.data import ImageSet
 from setclr.data.photographs import Photographs
 from setclr.evaluation import features, frozen, knn
 from setclr.evaluation.protocols import PROTOCOLS, OnFeatures
-from setclr.recipes import Recipe
-from setclr_course.run_page import pictures
-from setclr.experiments import tables as report
-from setclr_course.run_page.page import nowhere, page
-from setclr_course.run_page.measured import augmented_pairs, evaluate_all
-from setclr.experiments.tables import evaluate
 from setclr.experiments import load_run
-from setclr.training.distributed import joined
+from setclr.experiments import tables as report
 from setclr.experiments.run import new_run
+from setclr.experiments.tables import evaluate
+from setclr.recipes import Recipe
+from setclr.training.distributed import joined
+from setclr_course.run_page import pictures
+from setclr_course.run_page.measured import augmented_pairs, evaluate_all
+from setclr_course.run_page.page import nowhere, page
 
 RECIPE = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=20, lr=3e-3)
 CLASSES = ("<b>bold</b>", "$a_1$ & b", "a name of more than eighteen letters")

@@ -12,19 +12,17 @@ from scipy.optimize import linear_sum_assignment
 from torch import nn
 from torch.nn import functional as F
 
-from setclr import data, evaluation, models, views
+from setclr import data, evaluation, models, pretrain, views
 from setclr.cli import main
 from setclr.data import ImageSet, paired, two_views
+from setclr.experiments import load_run
+from setclr.experiments.building import models_of
+from setclr.experiments.campaigns import campaign
+from setclr.experiments.records import ours, read_record
 from setclr.losses import InfoNCE
 from setclr.recipes import PUBLISHED, RECIPES, Recipe
-from setclr.experiments.campaigns import campaign
-from setclr.experiments.records import read_record
-from setclr.experiments.records import ours
-from setclr.training import Interrupted
-from setclr.experiments import load_run
-from setclr import pretrain
-from setclr.experiments.building import models_of
 from setclr.seeding import seeded
+from setclr.training import Interrupted
 
 PAIRS = dict(data="stereo-patches", views="matching", layers=1, lr=0.01)
 SHORT = Recipe("InfoNCE(temperature=0.05)", **PAIRS, epochs=2, batch=8)

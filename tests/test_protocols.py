@@ -20,17 +20,16 @@ from setclr.cli import main
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn, linear_probe, protocols
 from setclr.evaluation.probes import Falling, probe_on_views
-from setclr_course.papers.protocols import CENTRE
-from setclr.evaluation.protocols import CROP, OWN, OnFeatures, OnViews, PROTOCOLS
-from setclr.recipes.registry import protocol_of
+from setclr.evaluation.protocols import CROP, OWN, PROTOCOLS, OnFeatures, OnViews
+from setclr.experiments.records import ours, read_records, summary
+from setclr.experiments.run import new_run
+from setclr.experiments.tables import evaluate, labelled
 from setclr.recipes import RECIPES, Recipe
 from setclr.recipes.named import PUBLISHED
-from setclr.experiments.records import read_records
-from setclr.experiments.records import ours, summary
-from setclr.experiments.tables import evaluate, labelled
+from setclr.recipes.registry import protocol_of
 from setclr.training.batches import Batches
-from setclr.experiments.run import new_run
 from setclr.views import View
+from setclr_course.papers.protocols import CENTRE
 
 WHOLE = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
 ON_VIEWS = {name: how.probe for name, how in PROTOCOLS.items() if isinstance(how.probe, OnViews)}

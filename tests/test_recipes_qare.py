@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from setclr.recipes import DEFAULTS, PUBLISHED, RECIPES
 from setclr.experiments import building
 from setclr.experiments.run import new_run
+from setclr.recipes import DEFAULTS, PUBLISHED, RECIPES
 
 ROWS = {name: recipe for name, recipe in RECIPES.items() if name.startswith(("qare-table2", "qare-table3"))}
 COLUMN = "qare-table{}-conv4-cifar10-{}"

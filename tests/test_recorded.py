@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from setclr.evaluation import features
-from setclr.recipes import GRAPH_RECIPES
-from setclr.experiments.graph_campaigns import read_graph_record
-from setclr.recipes import DEFAULTS, Recipe
 from setclr.experiments import load_run
+from setclr.experiments.graph_campaigns import read_graph_record
+from setclr.recipes import DEFAULTS, GRAPH_RECIPES, Recipe
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 CHECKPOINTS = sorted(DATA.glob("checkpoints/*/checkpoint.pt"))

@@ -14,10 +14,10 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from setclr import models
+from setclr.experiments.costs import launches
 from setclr.losses import InfoNCE, parse
 from setclr.losses.base import WeightedSum
 from setclr.losses.baselines import BASELINES
-from setclr.experiments.costs import launches
 from setclr.training.optimisers import make_optimiser
 
 A_LOOK = "_local_scalar_dense|numpy|item|no data"  # what is said of a look at a value on these devices

@@ -18,10 +18,9 @@ from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 from sklearn.neighbors import NearestNeighbors
 from torch import nn
 
-from setclr_course.papers.landmarks import landmark_features, landmarks, load_landmarks
-from setclr.evaluation import retrieval_at_1
 from setclr.evaluation import retrieval as module
-from setclr_course.papers.landmarks import average_precision
+from setclr.evaluation import retrieval_at_1
+from setclr_course.papers.landmarks import average_precision, landmark_features, landmarks, load_landmarks
 
 # The nearest other image
 

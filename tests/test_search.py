@@ -14,15 +14,15 @@ from conftest import shifted
 from setclr import data, losses, training
 from setclr.cli import main
 from setclr.data import ImageSet, patches
-from setclr.recipes import COMPARED, RECIPES, Recipe, hyperparameters
-from setclr_course.panels.sorting.downhill import KNOBS
-from setclr.recipes.hyperparameters import Knob, RATES, grid, knob, knob_value
-from setclr_course.kit.handles import turned
 from setclr.experiments import campaigns, searches
 from setclr.experiments.campaigns import campaign
 from setclr.experiments.comparing import read
 from setclr.experiments.searches import search, tried
 from setclr.experiments.tables import labelled
+from setclr.recipes import COMPARED, RECIPES, Recipe
+from setclr.recipes.hyperparameters import RATES, Knob, grid, knob, knob_value
+from setclr_course.kit.handles import turned
+from setclr_course.panels.sorting.downhill import KNOBS
 
 RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "search"
 SEARCHED = [name for name in RECIPES if name.startswith("compare-photo-")]

@@ -20,20 +20,18 @@ from hypothesis import strategies as st
 from PIL import Image
 from torch.utils._pytree import tree_map
 
+from setclr import pretrain
 from setclr.data import ImageSet
+from setclr.experiments import Run, building, load_run
+from setclr.experiments.run import new_run
 from setclr.losses import InfoNCE
 from setclr.recipes import Recipe
-from setclr.training import Interrupted, LRSchedule, Trainer, checkpoint, trainer
-from setclr.experiments import Run, building, load_run
-from setclr import pretrain
+from setclr.seeding import seeded
+from setclr.training import Interrupted, Trainer, checkpoint
 from setclr.training.batches import Batches
-from setclr.training.checkpoint import CHECKPOINT, HISTORY
-from setclr.training.grad_cache import GradCache
-from setclr.training.checkpoint import LOCK
+from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK
 from setclr.training.resuming import restore
 from setclr_course.panels.machines.machine_plane import state_of
-from setclr.experiments.run import new_run
-from setclr.seeding import seeded
 
 SMALL = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr=3e-3)
 

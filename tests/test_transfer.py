@@ -25,18 +25,16 @@ from sklearn.metrics import recall_score
 from torch.nn import functional as F
 from torchvision import datasets
 
-from setclr import data
+from setclr import data, pretrain
 from setclr.data import ImageSet
-from setclr_course.papers.benchmarks import BENCHMARKS, VOC, benchmark, dealt, whole
 from setclr.data.photographs import Photographs
 from setclr.evaluation import features, fine_tune, knn, linear_probe
-from setclr_course.papers.transfers import few_shot_transfer, transfer
-from setclr_course.papers.average_precision import average_precision_11, knn_scores, mean_average_precision
-from setclr_course.papers.transfers import AnyImages, accuracy, labelled_pair
-from setclr.recipes import Recipe
-from setclr import pretrain
 from setclr.experiments.run import new_run
+from setclr.recipes import Recipe
 from setclr.views.pixels import grey
+from setclr_course.papers.average_precision import average_precision_11, knn_scores, mean_average_precision
+from setclr_course.papers.benchmarks import BENCHMARKS, VOC, benchmark, dealt, whole
+from setclr_course.papers.transfers import AnyImages, accuracy, few_shot_transfer, labelled_pair, transfer
 
 RECIPE = Recipe("InfoNCE()", view_size=16)
 COLOURS = [(200, 40, 40), (40, 200, 40), (40, 40, 200)]

@@ -17,10 +17,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from setclr import video
 from setclr.cli import main
 from setclr.data.patches import PHOTOGRAPHS
+from setclr.evaluation.videos import pointing
 from setclr.seeding import seeded
 from setclr.video import files, flow, moving
-from setclr.experiments import video_campaigns
-from setclr.evaluation.videos import pointing
 from setclr.video.views import VIDEO
 from setclr.views import View, apply, draw, parameters
 

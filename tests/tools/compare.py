@@ -5,9 +5,9 @@
     python tests/tools/compare.py ../before steps help   # some of them
 
 Each tree answers in a process of its own: weights and losses after a few training steps, to the bit; the
-accuracies of a run; all recipes with their printed numbers and protocols; the sentence of every panel in every
-state of its atlas; the help of every command. The differences are printed, and the exit status is their number.
-It serves the issues on two packages, on the engine and on panels, and goes with the last of them.
+accuracies of a run; all recipes with their printed numbers and protocols; the sentence of every panel in
+every state of its atlas; the help of every command. The differences are printed, and the exit status is their
+number. It serves the issues on two packages, on the engine and on panels, and goes with the last of them.
 """
 
 import difflib
@@ -154,10 +154,9 @@ def recipes() -> dict[str, Any]:
 
 def panels() -> dict[str, Any]:
     """The sentence and the handles' places of every panel in every state of its atlas; nothing is drawn."""
-    try:
-        package, kit = importlib.import_module("setclr_course.panels"), "setclr_course.kit"
-    except ImportError:
-        package, kit = importlib.import_module("setclr.explore"), "setclr.explore.kit"
+    course = Path("lib/setclr_course").is_dir()
+    package = importlib.import_module("setclr_course.panels" if course else "setclr.explore")
+    kit = "setclr_course.kit" if course else "setclr.explore.kit"
     atlas, panel = importlib.import_module(f"{kit}.atlas"), importlib.import_module(f"{kit}.panel")
     atlas.webp = lambda pixels: b""
     panel.Panel._draw = lambda self: None
@@ -169,8 +168,7 @@ def panels() -> dict[str, Any]:
     return found
 
 
-COMMANDS = ("recipes", "data", "pretrain", "campaign", "search", "graphs", "video", "evaluate", "embed", "export",
-            "results")  # fmt: skip
+COMMANDS = "recipes data pretrain campaign search graphs video evaluate embed export results".split()
 
 
 def help() -> dict[str, str]:
@@ -209,7 +207,9 @@ def differences(before: Any, now: Any, where: str = "") -> list[str]:
                 differences(before.get(key), now.get(key), f"{where} > {key}" if where else key)]  # fmt: skip
     same = before == now or (before != before and now != now)  # NaN
     if not same and isinstance(before, str) and isinstance(now, str) and "\n" in before:
-        lines = difflib.unified_diff(before.split("\n"), now.split("\n"), "before", "now", where, where, 0, "")
+        lines = difflib.unified_diff(
+            before.split("\n"), now.split("\n"), "before", "now", where, where, 0, ""
+        )
         return ["\n".join(lines)]
     return [] if same else [f"{where}\n  before: {before}\n  now:    {now}"]
 

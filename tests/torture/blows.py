@@ -14,7 +14,6 @@ from typing import IO, Any
 
 from setclr import cli
 from setclr.data import writing
-from setclr.training import trainer
 from setclr.training.trainer import Trainer
 
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)

@@ -17,17 +17,14 @@ import torch
 from PIL import Image
 
 from setclr.data import load
-from setclr.experiments import embed_folder
-from setclr.recipes import RECIPES, Recipe
-from setclr_course.papers.figures import FIGURES
-from setclr.experiments import campaigns, searches
+from setclr.experiments import campaigns, embed_folder, load_run, searches
 from setclr.experiments import records as recorded
 from setclr.experiments.comparing import read
-from setclr_course.papers.figures import frame
 from setclr.experiments.records import read_record
-from setclr.training import checkpoint
-from setclr.experiments import load_run
 from setclr.experiments.run import new_run
+from setclr.recipes import RECIPES, Recipe
+from setclr.training import checkpoint
+from setclr_course.papers.figures import FIGURES, frame
 
 Outcome = tuple[dict[str, int], list[str]]
 RAN = "a file's code ran"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from setclr import cli, data, experiments, losses, training
+from setclr import cli, data, losses, training
 from setclr.evaluation.protocols import PROTOCOLS
 from setclr.recipes import RECIPES, Recipe, loss_schedule
 

@@ -292,6 +292,16 @@ def _alike(mine: Any, other: Any) -> bool:
     return type(mine) is type(other)
 
 
+def refuse_bad_generators(states: dict[str, Tensor], device: str, where: str) -> None:
+    """Raises ValueError where the state of a generator, of the CPU or of this type of device, is none."""
+    for kind, state in states.items():
+        try:
+            if kind in ("cpu", device):
+                torch.Generator(kind).set_state(state)
+        except RuntimeError as error:
+            raise ValueError(f"{where}: random is no state of a generator ({error}); {REMEDY}") from error
+
+
 def is_tensor(x: Any) -> bool:
     """Whether x is a dense tensor on the CPU whose storage holds all its numbers."""
     if not isinstance(x, Tensor) or x.layout != torch.strided or x.device.type != "cpu":

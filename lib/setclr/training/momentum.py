@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from setclr.checks import choice, integer, number
 from setclr.seeding import seeded
+from setclr.training.checkpoint import REMEDY, refuse_other_weights
 from setclr.training.distributed import gather_alike
 from setclr.training.grad_cache import GradCache
 
@@ -69,6 +70,15 @@ class MomentumEncoder:
 
     def state_dict(self) -> dict:
         return {"model": self.model.state_dict(), "queue": self.queue}
+
+    def refuse_other(self, state: dict, complaint: str) -> None:
+        """Raises ValueError where a state is of another model or queue; `complaint` has {} for which."""
+        refuse_other_weights(self.model, state["model"], complaint.format("momentum encoder"))
+        mine, kept = self.queue, state.get("queue")
+        if (mine is None) != (kept is None) or (
+            mine is not None and kept is not None and mine.shape != kept.shape
+        ):
+            raise ValueError(f"{complaint.format('queue')}; {REMEDY}")
 
     def load_state_dict(self, state: dict) -> None:
         self.model.load_state_dict(state["model"])

@@ -1,5 +1,4 @@
-"""The Trainer: one step after another, all epochs with checkpoints and interruptions, and its state as
-data."""
+"""The Trainer: its steps, all epochs with checkpoints and interruptions, and its state as plain data."""
 
 import math
 import time
@@ -19,17 +18,9 @@ from setclr.data.sources import Views
 from setclr.data.streaming import Batch
 from setclr.losses import Objective
 from setclr.seeding import seeded
-from setclr.training import checkpoint, compiling, devices
+from setclr.training import checkpoint, compiling, devices, distributed
 from setclr.training.batches import Batches
-from setclr.training.distributed import (
-    any_of,
-    average_gradients,
-    from_first,
-    gather_alike,
-    rank,
-    tensors_from_first,
-    world,
-)
+from setclr.training.distributed import rank, world
 from setclr.training.grad_cache import GradCache, unchanged_buffers
 from setclr.training.interruption import Interrupted, Interruption
 from setclr.training.metrics import Metric
@@ -140,24 +131,15 @@ class Trainer:
             metrics: called on the first process after every epoch with the history (`training.metrics`).
             about: gives plain data that each checkpoint keeps beside the trainer's state.
 
-        Returns the history, a row for each epoch.
-
-        Raises:
-            ValueError: `out` holds a run of another model or other data, or one without its optimiser.
-            OSError: `out` cannot be written, its disk is too full, or another process trains there
-                (BlockingIOError); found before training.
-            MemoryError: the model or a batch does not fit on the device.
-            FloatingPointError: the loss or the weights became NaN or inf at the named step.
-            Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step.
-        After any error the last checkpoint stays.
+        Returns the history, a row for each epoch. Raises what `pretrain` does; the last checkpoint stays.
         """
         out = None if out is None else Path(out)
         fork = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
         with fork, ExitStack() as stack:
             if out:
-                from_first(lambda: stack.enter_context(checkpoint.alone(out)))
+                distributed.from_first(lambda: stack.enter_context(checkpoint.alone(out)))
             if out and resume and not self.step:
-                found = tensors_from_first(lambda: checkpoint.stored(out))
+                found = distributed.tensors_from_first(lambda: checkpoint.stored(out))
                 if found:
                     self.load_state_dict(found, str(out))
             self._start_generators()
@@ -165,7 +147,7 @@ class Trainer:
             if out:
                 writer = stack.enter_context(checkpoint.Writer(out, lambda: about() | self.state_dict()))
                 nbytes = sum(p.nbytes for p in self.model.parameters())
-                from_first(lambda: writer.prepare(nbytes, self.rows))
+                distributed.from_first(lambda: writer.prepare(nbytes, self.rows))
             if on_epoch is not None and not self.rows and not self.step and rank() == 0:
                 on_epoch(self)
             stack.callback(self.view_batches.close)  # and with it the processes that read files
@@ -210,11 +192,10 @@ class Trainer:
     def _stopped(self, stop: Interruption) -> bool:
         """Whether all processes stop after this step; many agree on it only where losses are read."""
         agree = world() == 1 or self.losses_checked
-        return agree and any_of(stop.asked is not None, self.device)
+        return agree and distributed.any_of(stop.asked is not None, self.device)
 
     def _write_if_due(self, writer: checkpoint.Writer | None, last: bool = False) -> None:
-        """Begin a checkpoint if ten minutes have passed since the one before; wait for it if it is the
-        last."""
+        """Begin a checkpoint if ten minutes have passed since the last; wait if there will be none after."""
         if not writer or rank():
             return
         writer.check()
@@ -288,14 +269,13 @@ class Trainer:
             raise ValueError(f"{where}: was begun with {said}; finish it with the version before, or {again}")
         used, now = state.get("precision", "float32"), self.precision.name
         if used != now:
-            raise ValueError(
-                f"{where}: was trained in {used}, not {now}; take precision={used!r}, or {again}"
-            )
+            said = f"was trained in {used}, not {now}; take precision={used!r}"
+            raise ValueError(f"{where}: {said}, or {again}")
         if state.get("keys") is None and self.momentum_encoder:
             raise ValueError(f"{where}: was trained without a momentum encoder; {again}")
-        values, position = state.get("values", torch.empty(0)), divmod(state["step"], self.steps)
-        if (len(state["history"]), len(values)) != position:
-            said = f"has {len(state['history'])} epochs and {len(values)} steps, and should have {position}"
+        there = len(state["history"]), len(state.get("values", ()))
+        if there != (position := divmod(state["step"], self.steps)):
+            said = f"has {there[0]} epochs and {there[1]} steps, and should have {position}"
             raise ValueError(f"{where}: was trained in other batches, or is damaged: it {said}; {again}")
 
     def _refuse_other_parts(self, state: dict, where: str) -> None:
@@ -308,20 +288,12 @@ class Trainer:
         scaler = self.precision.scaler.state_dict()
         if set(state.get("scaler") or scaler) != set(scaler):
             raise ValueError(f"{complaint.format('scaler')}; {remedy}")
-        if encoder := self.momentum_encoder:
-            weights = state["keys"]["model"]
-            checkpoint.refuse_other_weights(encoder.model, weights, complaint.format("momentum encoder"))
-            mine, kept = encoder.queue, state["keys"].get("queue")
-            if (mine is None) != (kept is None) or (mine is not None and mine.shape != kept.shape):
-                raise ValueError(f"{complaint.format('queue')}; {remedy}")
+        if self.momentum_encoder:
+            self.momentum_encoder.refuse_other(state["keys"], complaint)
         if self.targets and len(state.get("values", ())):
             self.targets.refuse_other_clusters(state.get("targets"), where)
-        for device, kept in (state.get("random") or {"cpu": state["rng"]}).items():
-            try:
-                if device in ("cpu", self.device.type):
-                    torch.Generator(device).set_state(kept)
-            except RuntimeError as error:
-                raise ValueError(f"{where}: random is no state of a generator ({error}); {remedy}") from error
+        kept = state.get("random") or {"cpu": state["rng"]}
+        checkpoint.refuse_bad_generators(kept, self.device.type, where)
 
     def epoch(self) -> Iterator[None]:
         """Train to the end of the epoch, with a pause after every step; losses and weights must be finite."""
@@ -388,7 +360,9 @@ class Trainer:
         self.optimiser.zero_grad()
         more = self.loss_arguments(x)
         loss = self.grad_cache.backward(x, lambda z: self.objective(z, **more))
-        average_gradients(self.loss)  # equal on all processes but for rounding, which must not add up
+        distributed.average_gradients(
+            self.loss
+        )  # equal on all processes but for rounding, which must not add up
         self.precision.step(self.optimiser)
         if self.momentum_encoder:
             self.momentum_encoder.advance(more["keys"], self.step / (self.epochs * self.steps))
@@ -406,7 +380,7 @@ class Trainer:
         if self.device.type == "cpu" and not z.isfinite().all():  # a compiled loss cannot look
             raise FloatingPointError(DIVERGED.format("embeddings", "NaN or inf", self.step))
         with self.precision.autocast():  # for discriminators; a set loss turns it off
-            return self.loss(gather_alike(z), **more)
+            return self.loss(distributed.gather_alike(z), **more)
 
     def _view_batches(self, compiled: bool) -> Views:
         source, batches = self.images.source.to(self.device), self.own_batches()
