@@ -48,10 +48,10 @@ test-careful: $(READY) ## run the careful pages and the solutions, with small pa
 	$(BIN)/python -m pytest -n 2 -m careful
 
 test-machines: $(READY) ## the numerical tests and notebooks under other processors, threads, seeds and loads
-	$(BIN)/python tests/machines.py
+	$(BIN)/python tests/tools/machines.py
 
 torture: $(READY) ## kills, hostile inputs, strings and files for 20 minutes, or TORTURE_MINUTES=60
-	$(BIN)/python tests/torture
+	$(BIN)/python tests/tools/torture
 
 test-browser: $(READY) ## drive the sliders in a real JupyterLab (needs Chromium)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m browser
@@ -66,31 +66,31 @@ slides: $(READY) ## write a deck of slides of every page, or of PAGES, into buil
 	$(BIN)/python site/slides.py $(PAGES)
 
 notebooks: $(READY) ## run every notebook in full into build/, HTML beside
-	$(BIN)/python tests/notebook_tools.py build
+	$(BIN)/python tests/tools/notebook_tools.py build
 
 student: $(READY) ## write the course without solutions and outputs into build/student
-	$(BIN)/python tests/notebook_tools.py student
+	$(BIN)/python tests/tools/notebook_tools.py student
 
 grading: $(READY) ## write the exercises of every page, or of PAGES, as otter-grader's assignments into build/grading
 	$(BIN)/python site/grading.py $(PAGES)
 
 coverage: $(READY) ## write notebooks/coverage.md: where each figure and equation is shown
-	$(BIN)/python tests/coverage_page.py
+	$(BIN)/python tests/tools/coverage_page.py
 
 pretrain: $(READY) ## train a recipe: make pretrain RECIPE=photo-groco
 	$(BIN)/python -m setclr pretrain $(RECIPE) --out data/runs/$(RECIPE)
 
 bench: $(READY) ## measure losses, views, launches, panels, the training loop and the reading of files
-	$(BIN)/python tests/bench.py
-	$(BIN)/python tests/bench_loop.py
+	$(BIN)/python tests/tools/bench.py
+	$(BIN)/python tests/tools/bench_loop.py
 
 gpu: $(READY) ## on a machine with a GPU: its tests, its speed, and a file with both to be committed
-	$(BIN)/python tests/gpu.py
+	$(BIN)/python tests/tools/gpu.py
 
 format: $(READY) ## format the code, strip the notebooks of what is not theirs
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
-	$(BIN)/python tests/notebook_tools.py strip
+	$(BIN)/python tests/tools/notebook_tools.py strip
 
 clean: ## remove build/ and caches; .venv and data/ stay
 	rm -rf build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis lib/*.egg-info

@@ -2,8 +2,8 @@
 
 For each page it writes build/grading/PAGE: `page.ipynb`, from which `otter assign` makes `student/`, what is
 handed out, and `autograder/` with the archive by which `otter run` grades what comes back. The exercises are
-the page's, the answers of the master those of its solutions, and what is right is what `setclr_course.teach.check`
-says; otter refuses a master whose own answers are not.
+the page's, the answers of the master those of its solutions, and what is right is what
+`setclr_course.teach.check` says; otter refuses a master whose own answers are not.
 """
 
 import re
@@ -63,7 +63,8 @@ def question(name: str, text: str, solution: str) -> list[nbformat.NotebookNode]
         f"# BEGIN SOLUTION NO PROMPT\n{solution}\n{answer} = answer\n# END SOLUTION\n"
         f'""" # BEGIN PROMPT\n{answer} = ...\n"""; # END PROMPT'
     )
-    test = f'from setclr_course.teach import check\n\nright = check("{name}", {answer})\nassert right, right.said'
+    test = "from setclr_course.teach import check\n\n"
+    test += f'right = check("{name}", {answer})\nassert right, right.said'
     return [
         new_raw_cell(f"# BEGIN QUESTION\nname: exercise_{name.replace('.', '_')}\npoints: 1"),
         new_markdown_cell(text),

@@ -2,7 +2,7 @@
 
 SETCLR_SEED_SHIFT=n (default 0) draws other numbers in every test.
 SETCLR_THREADS=n sets torch's threads: 2 without it, or 1 where pytest-xdist runs several workers.
-`tests/machines.py` tries both.
+`tests/tools/machines.py` tries both.
 """
 
 import os

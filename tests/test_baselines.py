@@ -19,6 +19,7 @@ from setclr.data import ImageSet
 from setclr.experiments.run import new_run
 from setclr.losses.baselines import BASELINES, DeepCluster, DeepInfoMax, Rotation, Supervised
 from setclr.recipes import Recipe
+from setclr.training import trainer as engine
 from setclr.training.targets import clusters, k_means, reinitialise, whitened
 
 ONE = dict(views="photo", full_views=1, epochs=2, batch=16, lr=3e-3)
@@ -237,7 +238,7 @@ def test_clusters_are_those_of_the_epoch_and_are_kept(images):
 
 def test_a_resumed_deep_infomax_draws_what_it_would_have_drawn(tmp_path, images, monkeypatch):
     """Its locations and the prior's uniform features come from generators that the checkpoint keeps."""
-    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
     recipe = replace(RECIPES["infomax"], loss="DeepInfoMax(locations=9)", epochs=3)
 
     def stop(run):

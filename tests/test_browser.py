@@ -15,7 +15,7 @@ import nbformat
 import papermill
 import pytest
 import yaml
-from notebook_tools import FOLDER, HERE, notebooks
+from notebook_tools import FOLDER, TOOLS, notebooks
 from playwright.sync_api import expect, sync_playwright
 from touchable import TOUCHABLE
 
@@ -50,7 +50,7 @@ def lab(tmp_path_factory):
         shutil.copytree(FOLDER.parent / stored, project / stored)
     folder = project / "notebooks"
     folder.mkdir()
-    parameters = yaml.safe_load((HERE / "notebook_parameters.yml").read_text())
+    parameters = yaml.safe_load((TOOLS / "notebook_parameters.yml").read_text())
     for path in FOLDER.glob("*.ipynb"):
         runs = str(project / "runs" / path.stem)
         fast = {k: runs if v == "TEMPORARY" else v for k, v in parameters[path.stem].items()}
@@ -89,13 +89,11 @@ def lab(tmp_path_factory):
         server.wait(HANGS)
 
 
-def page_of(panels):
+def page_of(names):
     """A notebook that shows these panels."""
     page = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
-    page.cells = [nbformat.v4.new_code_cell("from setclr import explore\n\npanels = []")]
-    page.cells += [
-        nbformat.v4.new_code_cell(f"panels.append(panels.{name}())\npanels[-1]") for name in panels
-    ]
+    page.cells = [nbformat.v4.new_code_cell("from setclr_course import panels\n\nshown = []")]
+    page.cells += [nbformat.v4.new_code_cell(f"shown.append(panels.{name}())\nshown[-1]") for name in names]
     return page
 
 

@@ -19,6 +19,7 @@ from setclr.data import ImageSet
 from setclr.experiments import campaigns
 from setclr.experiments.campaigns import campaign
 from setclr.recipes import COMPARED, RECIPES
+from setclr.training import trainer as engine
 from setclr.training.trainer import Trainer
 
 TWO = {
@@ -118,7 +119,7 @@ def dying(folder: Path, moment: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     if moment == "training":  # the second epoch, with a checkpoint after the first step of each
-        fitting.CHECKPOINT_SECONDS, trained = 0.0, []
+        engine.CHECKPOINT_SECONDS, trained = 0.0, []
 
         def update(self, x, update=Trainer.update):
             trained.append(1)

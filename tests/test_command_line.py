@@ -15,7 +15,7 @@ from conftest import numpy_shifted
 from PIL import Image
 
 import setclr
-from setclr import data
+from setclr import data, experiments
 from setclr.cli import main, run
 from setclr.data import ImageSet
 from setclr.models import ENCODERS
@@ -276,7 +276,7 @@ def test_in_a_terminal_it_is_one_line_without_colours_too():
 @pytest.mark.parametrize("filter", [[], [""], ["-"], ["@0,1"]])
 def test_all_recipes_are_started_only_when_all_are_asked_for(command, filter, monkeypatch, capsys):
     asked = []
-    monkeypatch.setattr(reports, command, lambda *given, **_: asked.append(given) or [])
+    monkeypatch.setattr(experiments, command, lambda *given, **_: asked.append(given) or [])
     seeds = 2 if filter == ["@0,1"] else 3
     with pytest.raises(ValueError, match=rf"all {len(RECIPES)}: {seeds * len(RECIPES)} runs; .*add --all"):
         main([command, *filter, "--seeds", "3", "4", "5"])
@@ -288,7 +288,7 @@ def test_all_recipes_are_started_only_when_all_are_asked_for(command, filter, mo
 def test_a_campaign_as_it_is_typed(monkeypatch, tmp_path, capsys):
     asked = []
     monkeypatch.setattr(
-        reports, "campaign", lambda *given, **named: asked.append((*given, named)) or ["done"]
+        experiments, "campaign", lambda *given, **named: asked.append((*given, named)) or ["done"]
     )
     words = ["campaign", "compare-conv4-i", "--data", "folder:x", "--pixels", "JPEG q75", "--seeds", "3", "4"]
     main([*words, "--runs", str(tmp_path), "--lr", "0.1", "--compiled", "no"])
@@ -314,7 +314,7 @@ def test_errors_and_interruptions_end_in_one_line(raised, line, status, monkeypa
     def fail(folder):
         raise raised
 
-    monkeypatch.setattr(reports, "summary", fail)
+    monkeypatch.setattr(experiments, "summary", fail)
     monkeypatch.setattr(sys, "argv", ["setclr", "results"])
     with pytest.raises(SystemExit) as stopped:
         run()

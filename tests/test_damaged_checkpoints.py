@@ -19,7 +19,6 @@ from setclr.experiments.run import new_run
 from setclr.recipes import Recipe
 from setclr.training import Trainer, checkpoint
 from setclr.training.checkpoint import CHECKPOINT, CHECKSUM, FIELDS, checksum
-from setclr_course.panels.machines.machine_plane import state_of
 
 RECIPES = {
     "keys": Recipe("IOT(constraint='rows')", views="photo", epochs=2, batch=16, key_momentum=0.9, queue=40,
@@ -44,7 +43,7 @@ def stopped(request, tmp_path_factory) -> tuple[Recipe, dict, Run]:
 
     def until(trainer, x):
         if trainer.step == 6:
-            checkpoint.write(out, state_of(trainer))
+            checkpoint.write(out, trainer.state_dict())
             raise Stopped
         return update(trainer, x)
 

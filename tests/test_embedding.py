@@ -9,7 +9,7 @@ from torch import nn
 from setclr import models
 from setclr.losses import GroCo, InfoNCE
 from setclr.training.devices import Precision
-from setclr.training.grad_cache import unchanged_buffers
+from setclr.training.grad_cache import GradCache, unchanged_buffers
 
 CPU = Precision("float32", torch.device("cpu"))
 LOSS = InfoNCE(0.2) + 0.3 * GroCo()
@@ -18,7 +18,7 @@ LOSS = InfoNCE(0.2) + 0.3 * GroCo()
 def gradients(encoder, head, views, chunk):
     """The loss and every gradient; the models are copies."""
     encoder, head = copy.deepcopy(encoder), copy.deepcopy(head)
-    value = Embedder(encoder, head, CPU, chunk).backward(views, LOSS)
+    value = GradCache(encoder, head, CPU, chunk).backward(views, LOSS)
     named = [*encoder.named_parameters(), *head.named_parameters(prefix="head")]
     return (
         value,
@@ -58,7 +58,7 @@ def test_without_batch_statistics_chunks_change_nothing(chunk, groups):
 @pytest.mark.parametrize("chunk", [None, 3, 10])
 def test_embedding_without_a_gradient_gives_what_the_loss_sees(chunk):
     encoder, its_head, views = plain_encoder(), head(6), some_views((2, 8), (3, 5))
-    embedder, seen = Embedder(encoder, its_head, CPU, chunk), []
+    embedder, seen = GradCache(encoder, its_head, CPU, chunk), []
     z = embedder.embed(views)
     embedder.backward(views, lambda z: (seen.append(z), z.sum())[1])
     assert z.shape == (5, 10, 5) and not z.requires_grad

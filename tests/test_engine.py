@@ -24,7 +24,8 @@ from setclr.experiments.run import new_run, refuse_other_recipe
 from setclr.losses import InfoNCE
 from setclr.losses.baselines import Supervised
 from setclr.recipes import Recipe
-from setclr.training import TensorBoard, Trainer, checkpoint, compiling
+from setclr.training import LRSchedule, TensorBoard, Trainer, checkpoint, compiling
+from setclr.training import trainer as engine
 from setclr.training.checkpoint import CHECKPOINT, HISTORY
 from setclr.training.devices import Precision, has_bf16
 from setclr.views import augmentation
@@ -75,7 +76,7 @@ def test_ones_own_training_goes_on_where_it_was_stopped(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
+        patch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
         own_trainer().fit(tmp_path, on_epoch=stop)
     resumed = own_trainer(seed=1)  # other weights, which the checkpoint replaces
     resumed.fit(tmp_path)
@@ -92,7 +93,7 @@ def test_a_recipe_is_the_same_training_as_its_objects():
     head = models.head(features, 256, 64)
     adam = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=3e-3, fused=True)
     trainer = Trainer(FEW, encoder, head, views.preset("photo"), InfoNCE(0.2), adam, "float32",
-                      epochs=3, batch=16, rate=Rate("cosine"))  # fmt: skip
+                      epochs=3, batch=16, rate=LRSchedule("cosine"))  # fmt: skip
     trainer.fit()
     assert run.history.loss.tolist() == [row["loss"] for row in trainer.rows]
     for a, b in zip(run.encoder.parameters(), encoder.parameters(), strict=True):
@@ -114,7 +115,7 @@ def test_checkpoints_go_by_the_clock_and_the_history_by_the_epoch(tmp_path, monk
     assert saved[1] is not threading.main_thread(), "beside training"
     assert len(pd.read_csv(tmp_path / HISTORY)) == 3 and lines == [0, 1, 2, 3]
     saved.clear()
-    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
     pretrain(PLAIN, tmp_path, resume=False, images=FEW)
     assert len(saved) == 4
 
@@ -155,7 +156,7 @@ def test_a_run_keeps_its_precision_wherever_it_goes_on(tmp_path, monkeypatch):
         if len(run.rows) == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
     with pytest.raises(KeyboardInterrupt):
         pretrain(auto, tmp_path, images=FEW, on_epoch=lambda run: len(run.rows) == 2 and stop_now())
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
@@ -179,7 +180,7 @@ def test_a_recipe_without_a_precision_was_float32(tmp_path):
 
 
 def test_an_unfinished_run_of_older_draws_is_refused_in_words(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
     with pytest.raises(KeyboardInterrupt):
         pretrain(PLAIN, tmp_path, images=FEW, on_epoch=lambda run: len(run.rows) == 2 and stop_now())
     state = checkpoint.read(tmp_path)

@@ -12,6 +12,7 @@ from setclr.experiments import costs
 from setclr.losses import IOT, MMCL, InfoNCE, QARe
 from setclr.recipes.recipe import Recipe
 from setclr.training.devices import Precision
+from setclr.training.grad_cache import GradCache
 from setclr_course import panels
 from setclr_course.panels.costs.cost_pictures import added_lines, cost_lines
 from setclr_course.panels.costs.step_shares import quick_steps
@@ -149,7 +150,7 @@ def test_an_encoder_is_counted_without_being_computed():
 def test_chunks_keep_less():
     encoder, width = models.encoder("conv4")
     embedder = {
-        chunk: Embedder(encoder, models.head(width, 8, 4), Precision("float32", torch.device("cpu")), chunk)
+        chunk: GradCache(encoder, models.head(width, 8, 4), Precision("float32", torch.device("cpu")), chunk)
         for chunk in (None, 4)
     }
     peaks = {}

@@ -14,11 +14,12 @@ from scipy import stats
 from setclr import losses
 from setclr.cli import main
 from setclr.recipes import PUBLISHED, RECIPES
-from setclr.recipes.figures import EPOCHS, SMALL_RECIPES
 from setclr.recipes.registry import protocol_of
 from setclr_course.papers.figures import FIGURES, frame, printed
 
 RESULTS = coverage_page.RESULTS
+EPOCHS = 10
+SMALL_RECIPES = {name: recipe for name, recipe in RECIPES.items() if name.startswith("small-")}
 ROWS = {  # as many as the paper has; of curves as many points as are taken here
     "qare-figure2": 16, "mmcl-figure3a": 6, "mmcl-figure3c": 12, "groco-table7": 4, "groco-table8c": 3,
     "groco-table8d": 2, "groco-table9a": 6, "groco-table9b": 2, "groco-table9c": 8, "groco-table9d": 3,

@@ -11,6 +11,7 @@ from setclr import losses, pretrain
 from setclr.data import ImageSet
 from setclr.experiments.run import new_run
 from setclr.recipes import Recipe
+from setclr.training import trainer as engine
 
 pytestmark = [
     pytest.mark.gpu,
@@ -24,7 +25,7 @@ SMALL = Recipe("InfoNCE(temperature=0.2)", views="simclr", epochs=3, batch=32, l
 def test_killed_and_resumed_is_never_killed(tmp_path, monkeypatch):
     """The same bits, with torch's deterministic algorithms."""
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", os.environ.get("CUBLAS_WORKSPACE_CONFIG", ":4096:8"))
-    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
     how = dict(images=FEW, device="cuda", deterministic=True, compiled=False)
     whole = pretrain(SMALL, **how)
 

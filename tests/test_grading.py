@@ -7,9 +7,9 @@ import sys
 
 import nbformat
 import pytest
-from notebook_tools import HERE, notebooks
+from notebook_tools import ROOT, notebooks
 
-sys.path.insert(0, str(HERE.parent / "site"))
+sys.path.insert(0, str(ROOT / "site"))
 import grading
 
 

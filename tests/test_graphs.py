@@ -14,9 +14,13 @@ from torch_geometric.utils import is_undirected, to_dense_adj
 
 from setclr import graphs
 from setclr.cli import main
+from setclr.evaluation import svm
+from setclr.evaluation.svm import svm_accuracy
 from setclr.graphs.views import AUGMENTATIONS
+from setclr.recipes import GRAPH_RECIPES, PUBLISHED, GraphRecipe
+from setclr.recipes.graph import GRAPH_SETS, GRAPH_VIEWS
 from setclr.seeding import seeded
-from setclr_course.panels.graphs.molecule_views import VIEWS
+from setclr_course.papers.tables import graph_results
 
 SEEDS = st.integers(0, 2**31)
 RATIOS = st.floats(0, 1)
@@ -56,7 +60,7 @@ def is_whole(batch: Batch) -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(batches(), RATIOS, SEEDS, st.sampled_from(VIEWS))
+@given(batches(), RATIOS, SEEDS, st.sampled_from(GRAPH_VIEWS))
 def test_views_keep_graphs_whole_and_the_batch_as_it_was(batch, ratio, seed, name):
     before = batch.clone()
     view = graphs.graph_view(batch, name, ratio, seeded(seed))
@@ -188,7 +192,7 @@ def write_tu(folder, name: str, labelled_nodes: bool) -> None:
 
 @pytest.mark.parametrize("name, features", [("proteins", 3), ("imdb-binary", 1)])
 def test_other_sets_are_read_from_the_collections_files(tmp_path, name, features):
-    write_tu(tmp_path, graphs.GRAPH_SETS[name], name == "proteins")
+    write_tu(tmp_path, GRAPH_SETS[name], name == "proteins")
     found = graphs.load_graphs(name, tmp_path)
     assert (len(found), found.features, found.labels.tolist()) == (2, features, [0, 1])
     assert [graph.num_nodes for graph in found.graphs] == [3, 2]
@@ -242,11 +246,11 @@ def test_the_svm_is_scikit_learns_nested_search():
     search = GridSearchCV(SVC(), {"C": [10.0**k for k in range(-3, 4)]}, cv=5)
     folds = StratifiedKFold(4, shuffle=True, random_state=3)
     wanted = cross_val_score(search, features.double().numpy(), labels.numpy(), cv=folds).mean()
-    assert graphs.svm_accuracy(features, labels, 3, folds=4) == pytest.approx(100 * wanted)
+    assert svm_accuracy(features, labels, 3, folds=4) == pytest.approx(100 * wanted)
 
 
 def test_training_lowers_the_loss_and_is_a_function_of_the_recipe():
-    recipe, seen = graphs.GraphRecipe("InfoNCE(temperature=0.2)", epochs=4), []
+    recipe, seen = GraphRecipe("InfoNCE(temperature=0.2)", epochs=4), []
     runs = [graphs.pretrain_graphs(recipe, on_epoch=lambda run: {"seen": len(run.rows)}) for _ in range(2)]
     first, second = ([row["loss"] for row in run.rows] for run in runs)
     assert first == second and first[-1] < first[0] - 0.1
@@ -261,23 +265,23 @@ def test_training_lowers_the_loss_and_is_a_function_of_the_recipe():
 SOME = graphs.GraphSet(graphs.load_graphs("mutag").graphs[:40])
 
 
-@pytest.mark.parametrize("name", [n for n, r in graphs.GRAPH_RECIPES.items() if r.data == "mutag"])
+@pytest.mark.parametrize("name", [n for n, r in GRAPH_RECIPES.items() if r.data == "mutag"])
 def test_every_recipe_of_mutag_trains(name):
-    recipe = graphs.GraphRecipe(**graphs.GRAPH_RECIPES[name].to_dict() | {"epochs": 1})
+    recipe = GraphRecipe(**GRAPH_RECIPES[name].to_dict() | {"epochs": 1})
     run = graphs.pretrain_graphs(recipe, SOME)
     assert np.isfinite(run.rows[0]["loss"])
 
 
 def test_table_4_has_the_papers_ten_cells():
-    assert len(graphs.PRINTED) == 10
-    assert str(graphs.PRINTED["mmcl-table4-mutag-mmcl"][1]) == "svm 88.42 ± 1.33"
+    assert len([name for name in PUBLISHED if name.startswith("mmcl-table4-")]) == 10
+    assert str(PUBLISHED["mmcl-table4-mutag-mmcl"]) == "svm 88.42 ± 1.33"
 
 
 def test_a_graph_of_one_node_and_one_without_edges_are_graphs():
     lonely = Data(x=torch.ones(1, 2), edge_index=torch.empty(2, 0, dtype=torch.long))
     apart = Data(x=torch.ones(5, 2), edge_index=torch.empty(2, 0, dtype=torch.long))
     some = graphs.GraphSet([lonely, apart, random_graph(6, 0.5, 0, 2), random_graph(4, 0.5, 1, 2)])
-    run = graphs.pretrain_graphs(graphs.GraphRecipe("InfoNCE()", epochs=3), some)
+    run = graphs.pretrain_graphs(GraphRecipe("InfoNCE()", epochs=3), some)
     assert graphs.graph_features(run.encoder, some).isfinite().all()
 
 
@@ -307,10 +311,10 @@ def test_a_set_needs_graphs_and_a_batch_two():
     with pytest.raises(ValueError, match="graphs must be at least one"):
         graphs.GraphSet([])
     with pytest.raises(ValueError, match="at least 2, to be told apart"):
-        graphs.pretrain_graphs(graphs.GraphRecipe("InfoNCE()"), graphs.GraphSet([Data(**GOOD)]))
+        graphs.pretrain_graphs(GraphRecipe("InfoNCE()"), graphs.GraphSet([Data(**GOOD)]))
     three = graphs.GraphSet([random_graph(4, 0.5, i) for i in range(3)])
     with pytest.raises(ValueError, match="last batch has one"):
-        graphs.pretrain_graphs(graphs.GraphRecipe("InfoNCE()", batch=2), three)
+        graphs.pretrain_graphs(GraphRecipe("InfoNCE()", batch=2), three)
 
 
 @pytest.mark.parametrize(
@@ -326,12 +330,12 @@ def test_a_set_needs_graphs_and_a_batch_two():
 )
 def test_a_recipe_that_cannot_be_used_is_refused(field, said):
     with pytest.raises(ValueError, match=said):
-        graphs.GraphRecipe(**{"loss": "InfoNCE()"} | field)
+        GraphRecipe(**{"loss": "InfoNCE()"} | field)
 
 
 def test_a_loss_that_diverges_ends_the_run():
     with pytest.raises(FloatingPointError, match="lower lr"):
-        graphs.pretrain_graphs(graphs.GraphRecipe("NTLogistic()", lr=1e18, epochs=5))
+        graphs.pretrain_graphs(GraphRecipe("NTLogistic()", lr=1e18, epochs=5))
 
 
 def test_arguments_of_views_and_svm():
@@ -343,39 +347,39 @@ def test_arguments_of_views_and_svm():
     with pytest.raises(ValueError, match="view must be one of"):
         graphs.graph_view(batch, "crop")
     with pytest.raises(ValueError, match="the smallest class has 1 graphs"):
-        graphs.svm_accuracy(torch.randn(4, 2), torch.tensor([0, 0, 0, 1]))
+        svm_accuracy(torch.randn(4, 2), torch.tensor([0, 0, 0, 1]))
     with pytest.raises(ValueError, match="features must be finite"):
-        graphs.svm_accuracy(torch.full((40, 2), torch.nan), torch.arange(40) % 2)
+        svm_accuracy(torch.full((40, 2), torch.nan), torch.arange(40) % 2)
     with pytest.raises(ValueError, match="at least 2 classes"):
-        graphs.svm_accuracy(torch.randn(40, 2), torch.zeros(40))
+        svm_accuracy(torch.randn(40, 2), torch.zeros(40))
 
 
 def test_a_record_is_made_once_and_a_damaged_one_is_named(tmp_path, capsys, monkeypatch):
     words = ["graphs", "mutag", "untrained", "--results", str(tmp_path), "--seeds", "0", "1"]
-    monkeypatch.setattr(evaluation, "PENALTIES", (1.0,))
+    monkeypatch.setattr(svm, "PENALTIES", (1.0,))
     main(words)
     made = tmp_path / "graphs-mutag-untrained.json"
     kept = json.loads(made.read_text())
-    run = graphs.pretrain_graphs(graphs.GraphRecipe("InfoNCE()", epochs=0, seed=1))
+    run = graphs.pretrain_graphs(GraphRecipe("InfoNCE()", epochs=0, seed=1))
     mutag = graphs.load_graphs("mutag")
-    again = graphs.svm_accuracy(graphs.graph_features(run.encoder, mutag), mutag.labels, 1)
+    again = svm_accuracy(graphs.graph_features(run.encoder, mutag), mutag.labels, 1)
     assert kept["accuracy_percent"]["last epoch"][1] == pytest.approx(again, abs=0.006)
     assert kept["evaluated_with"].startswith("python -m setclr graphs mutag") and kept["graphs"] == 188
     main(words)
     assert "is there" in capsys.readouterr().out
-    table = recording.graph_results(tmp_path)
+    table = graph_results(tmp_path)
     assert list(table.index) == ["graphs-mutag-untrained"] and table["seeds"].item() == 2
     made.write_text(made.read_text()[:100])
     with pytest.raises(ValueError, match="graphs-mutag-untrained.json is damaged .*; remove it"):
-        recording.graph_results(tmp_path)
+        graph_results(tmp_path)
     with pytest.raises(FileNotFoundError, match="no records of proteins"):
-        recording.graph_results(tmp_path, "proteins")
+        graph_results(tmp_path, "proteins")
 
 
 def test_the_command_lists_and_refuses(capsys):
     main(["graphs"])
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(graphs.GRAPH_RECIPES)
+    assert len(lines) == len(GRAPH_RECIPES)
     assert any("mmcl-table4-mutag-mmcl" in line and "88.42 ± 1.33" in line for line in lines)
     with pytest.raises(ValueError, match="nearest are graphs-mutag"):
         main(["graphs", "mutga"])

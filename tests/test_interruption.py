@@ -10,6 +10,7 @@ import torch
 from conftest import numpy_shifted
 from PIL import Image
 
+from setclr import experiments
 from setclr.cli import run
 from setclr.experiments.run import new_run
 from setclr.recipes import Recipe
@@ -79,7 +80,7 @@ def test_a_signal_that_a_package_makes_an_error_of_its_own_is_one(monkeypatch, c
             raise ImportError("numpy could not be imported") from error
 
     before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
-    monkeypatch.setattr(reports, "summary", swallowing)
+    monkeypatch.setattr(experiments, "summary", swallowing)
     monkeypatch.setattr(sys, "argv", ["setclr", "results"])
     with pytest.raises(SystemExit) as stopped:
         run()
@@ -105,7 +106,7 @@ def ended(*given, ended=cli.ended):
         signal.raise_signal(number)
     return ended(*given)
 
-reports.summary, cli.ended = summary, ended
+experiments.summary, cli.ended = summary, ended
 sys.argv[1:] = ["results"]
 cli.run()
 """
@@ -134,7 +135,7 @@ def summary(_):
     Loader()
     time.sleep(60)
 
-reports.summary = summary
+experiments.summary = summary
 sys.argv[1:] = ["results"]
 cli.run()
 """
@@ -157,7 +158,7 @@ def test_a_signal_in_a_destructor_is_not_lost(name):
     ],
 )
 def test_too_little_memory_is_one_line(fail, said, monkeypatch):
-    monkeypatch.setattr(reports, "summary", fail)
+    monkeypatch.setattr(experiments, "summary", fail)
     monkeypatch.setattr(sys, "argv", ["setclr", "results"])
     with pytest.raises(SystemExit, match=said) as stopped:
         run()
@@ -165,7 +166,7 @@ def test_too_little_memory_is_one_line(fail, said, monkeypatch):
 
 
 def test_an_error_of_the_program_itself_is_a_traceback(monkeypatch):
-    monkeypatch.setattr(reports, "summary", lambda _: [].pop())
+    monkeypatch.setattr(experiments, "summary", lambda _: [].pop())
     monkeypatch.setattr(sys, "argv", ["setclr", "results"])
     with pytest.raises(IndexError):
         run()

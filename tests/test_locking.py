@@ -18,7 +18,7 @@ from setclr.experiments import load_run
 from setclr.experiments.building import trainer_of
 from setclr.experiments.run import new_run
 from setclr.recipes import Recipe
-from setclr.training import Trainer
+from setclr.training import Trainer, checkpoint
 from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK, alone
 
 pytestmark = pytest.mark.processes
@@ -105,7 +105,7 @@ def test_a_thread_may_hold_it_twice_and_another_may_not(tmp_path):
         beside()
     beside()
     assert said == ["in", f"{tmp_path}: another thread of this process trains there; wait for it", "in"]
-    assert not locking.HELD and not list(tmp_path.iterdir())
+    assert not checkpoint.HELD and not list(tmp_path.iterdir())
 
 
 def test_a_forked_process_does_not_take_it_for_its_own(tmp_path):

@@ -1,16 +1,26 @@
 """Every notebook: run in fast mode with all its sliders swept, and held to the book of notebooks."""
 
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
-from notebook_tools import FOLDED, FOLDER, WIDGET, hidden_errors, name_of, notebooks, run, strip, student
+from notebook_tools import (
+    FOLDED,
+    FOLDER,
+    TOOLS,
+    WIDGET,
+    hidden_errors,
+    name_of,
+    notebooks,
+    run,
+    strip,
+    student,
+)
 
 from setclr_course.teach.asked import module
 
-PARAMETERS = yaml.safe_load((Path(__file__).parent / "notebook_parameters.yml").read_text())
+PARAMETERS = yaml.safe_load((TOOLS / "notebook_parameters.yml").read_text())
 PATH, CAREFUL, SOLUTIONS = (notebooks(folder) for folder in ("", "careful", "solutions"))
 every_notebook = pytest.mark.parametrize("path", [*PATH, *CAREFUL, *SOLUTIONS], ids=name_of)
 of_the_path = pytest.mark.parametrize("path", PATH, ids=name_of)
@@ -91,7 +101,7 @@ def test_its_pictures_are_kept_with_a_sentence_each(path):
         assert len(picture.data["text/plain"]) > 30 and "<" not in picture.data["text/plain"]
 
 
-PANEL = re.compile(r"(?m)^(\w+ = )?explore\.\w+\(|predict\(\"[\d.]+\", \w")
+PANEL = re.compile(r"(?m)^(\w+ = )?panels\.\w+\(|predict\(\"[\d.]+\", \w")
 
 
 def tags_of(cell) -> set[str]:

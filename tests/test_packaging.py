@@ -24,9 +24,7 @@ from setclr.experiments.graph_campaigns import read_graph_record
 from setclr.experiments.records import read_record, spread
 from setclr.losses import capabilities
 from setclr.recipes import PUBLISHED
-from setclr.recipes.hyperparameters import RATES, WEIGHT
-from setclr_course.panels.sorting.downhill import KNOBS
-from setclr_course.papers.rows import PRINTED
+from setclr.recipes.hyperparameters import HYPERPARAMETERS, RATES, WEIGHT
 from setclr_course.teach.cards import CARDS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -261,7 +259,7 @@ def test_the_authors_supervised_training_is_the_recorded_one():
     theirs, ours = list(kept["classifier_percent"].values()), trained_as("jpeg/once", "classifier")
     assert kept["epochs"] == 50 and len(theirs) == 3
     low, high = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
-    said = f"has {spread(theirs)} (`tests/supervised_program.py`); ours has {spread(ours)} "
+    said = f"has {spread(theirs)} (`tests/tools/supervised_program.py`); ours has {spread(ours)} "
     said += f"(their difference, 95 %, Welch: {low:.1f} to {high:.1f})"
     assert said.replace("-", "−") in " ".join((ROOT / "site/text/results.md").read_text().split())
 
@@ -272,10 +270,10 @@ def test_the_searched_comparison_is_the_recorded_one():
     runs["name"] = runs["name"].str.removeprefix("compare-photo-")
     ends = set()
     for name, of in runs.groupby("name"):
-        lr, parameter, value = of[["lr", "knob", "value"]].iloc[0]
+        lr, parameter, value = of[["lr", "hyperparameter", "value"]].iloc[0]
         line = f"| {name} | {lr:g} | {parameter} {value:g} | {spread(of.knn)} | {spread(of.linear)} |"
         assert line in page and len(of) == 5
-        values = next(one.values for one in [*KNOBS.values(), WEIGHT] if one.name == parameter)
+        values = next(one.values for one in [*HYPERPARAMETERS.values(), WEIGHT] if one.name == parameter)
         if {lr, value} & {values[0], values[-1], RATES[0], RATES[-1]}:
             ends.add(name)
     assert not runs["collapsed"].any()
@@ -302,13 +300,13 @@ def test_the_mutag_column_is_the_recorded_one():
     page, told = (ROOT / "site/text/results.md").read_text().replace("\n", " "), readme().replace("\n", " ")
     kept = {path.stem: read_graph_record(path)["accuracy_percent"] for path in OF_GRAPHS.glob("*.json")}
     for title, (row, name) in MUTAG.items():
-        printed, ours = PRINTED[row][1], kept[name]["last epoch"]
+        printed, ours = PUBLISHED[row], kept[name]["last epoch"]
         off = f"{np.mean(ours) - printed.numbers['svm']:.1f}".replace("-", "−")
         shown = str(printed).removeprefix("svm ")
         assert f"| {title} | {shown} | {spread(ours)} | 0–4 | {off} |" in told
     for name, accuracy in kept.items():
-        method, printed = name.split("-mutag-")[1], PRINTED.get(name)
-        shown = str(printed[1]).removeprefix("svm ") if printed else "–"
+        method, printed = name.split("-mutag-")[1], PUBLISHED.get(name)
+        shown = str(printed).removeprefix("svm ") if printed else "–"
         assert (
             f"| {method} | {shown} | {spread(accuracy['last epoch'])} | {spread(accuracy['best epoch'])} |"
             in page

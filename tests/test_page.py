@@ -33,7 +33,7 @@ from setclr.recipes import Recipe
 from setclr.training.distributed import joined
 from setclr_course.run_page import pictures
 from setclr_course.run_page.measured import augmented_pairs, evaluate_all
-from setclr_course.run_page.page import nowhere, page
+from setclr_course.run_page.html_page import nowhere, page
 
 RECIPE = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=20, lr=3e-3)
 CLASSES = ("<b>bold</b>", "$a_1$ & b", "a name of more than eighteen letters")
@@ -214,7 +214,7 @@ def test_a_few_points_have_no_plane():
 
 def test_a_page_without_matplotlib_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
     a_run().save(tmp_path)
-    monkeypatch.setattr("setclr_course.run_page.page.find_spec", lambda name: None)
+    monkeypatch.setattr("setclr_course.run_page.html_page.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"matplotlib is not installed: pip install 'setclr\[lab\]'"):
         main(["evaluate", str(tmp_path), "--all"])
     assert not list(tmp_path.glob("*.html"))

@@ -20,7 +20,7 @@ from setclr.cli import main
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn, linear_probe, protocols
 from setclr.evaluation.probes import Falling, probe_on_views
-from setclr.evaluation.protocols import CROP, OWN, PROTOCOLS, OnFeatures, OnViews
+from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, known_protocols
 from setclr.experiments.records import ours, read_records, summary
 from setclr.experiments.run import new_run
 from setclr.experiments.tables import evaluate, labelled
@@ -29,9 +29,11 @@ from setclr.recipes.named import PUBLISHED
 from setclr.recipes.registry import protocol_of
 from setclr.training.batches import Batches
 from setclr.views import View
-from setclr_course.papers.protocols import CENTRE
+from setclr_course.papers import protocols as of_papers
+from setclr_course.papers.protocols import CENTRE, CROP
 
 WHOLE = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
+PROTOCOLS = known_protocols()
 ON_VIEWS = {name: how.probe for name, how in PROTOCOLS.items() if isinstance(how.probe, OnViews)}
 
 
@@ -75,7 +77,7 @@ def test_rows_of_a_paper_go_by_its_protocol_and_other_recipes_by_our_own():
     beside = {name.split("-")[0] for name, by in of.items() if by != OWN and name not in PUBLISHED}
     assert beside <= {"column", "variant", "small"}
     assert protocol_of("compare-conv4-groco") == OWN and protocol_of("column-conv4-cifar10-groco") == "qare"
-    assert protocol_of("iot-table5-cifar10-infonce") == "iot-moco" and protocol_of("iot-table4-x") == "iot"
+    assert protocol_of("iot-table5-cifar10-infonce") == "iot-moco" and protocol_of("any-other") == OWN
     photographs = {"imagenet": "mmcl-imagenet", "imagenet100": "mmcl-imagenet100"}
     for name in (name for name in PUBLISHED if name.startswith("mmcl-")):
         assert of[name] == photographs.get(RECIPES[name].data, "mmcl"), name
@@ -215,16 +217,21 @@ def test_crop_and_flip_alone():
     assert (CROP.scale, CROP.ratio, CROP.flip) == ((0.08, 1.0), (3 / 4, 4 / 3), 0.5)  # torchvision's
 
 
+def dict_of(name: str) -> dict:
+    """The project's own protocols, or the papers'."""
+    return protocols.PROTOCOLS if name in protocols.PROTOCOLS else of_papers.PROTOCOLS
+
+
 @pytest.fixture
 def short(monkeypatch):
     for name, how in PROTOCOLS.items():
-        monkeypatch.setitem(PROTOCOLS, name, replace(how, probe=replace(how.probe, epochs=1)))
+        monkeypatch.setitem(dict_of(name), name, replace(how, probe=replace(how.probe, epochs=1)))
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_protocol_gives_its_columns(name, short):
     run, train, test = new_run(Recipe("InfoNCE()"), 3), some(240, 8), some(40, 8)
-    how, table = PROTOCOLS[name], evaluate(run, train, test, protocol=name)
+    how, table = known_protocols()[name], evaluate(run, train, test, protocol=name)
     assert list(table.columns) == how.columns and list(table.index) == ["raw pixels", "untrained", "trained"]
     bank, queries = (features(run.encoder, split.images).double() for split in (train, test))
     for k in how.ks:
@@ -286,7 +293,7 @@ def photographs(tmp_path):
 
 
 def test_photographs_are_resized_and_cropped_to_the_centre_as_by_torchvision(photographs, monkeypatch):
-    monkeypatch.setitem(PROTOCOLS, "groco", replace(PROTOCOLS["groco"], ks=(3,), centre=14 / 16))
+    monkeypatch.setitem(of_papers.PROTOCOLS, "groco", replace(PROTOCOLS["groco"], ks=(3,), centre=14 / 16))
     train, test = labelled(photographs, protocol="groco")
     assert test.images.shape == (4, 3, 16, 16) and labelled(photographs)[1].images.shape == (4, 3, 14, 14)
     run, seen = new_run(photographs, 3), []
@@ -299,7 +306,7 @@ def test_photographs_are_resized_and_cropped_to_the_centre_as_by_torchvision(pho
 
 
 def test_a_probe_on_photographs_sees_crops_of_the_files(photographs, short, monkeypatch):
-    monkeypatch.setitem(PROTOCOLS, "groco", replace(PROTOCOLS["groco"], ks=(3,)))
+    monkeypatch.setitem(of_papers.PROTOCOLS, "groco", replace(PROTOCOLS["groco"], ks=(3,)))
     table = evaluate(new_run(photographs, 3), *labelled(photographs, protocol="groco"), protocol="groco")
     assert table.loc["trained", ["linear", "linear-top5"]].between(0, 100).all() and CENTRE == 0.875
 
@@ -368,7 +375,7 @@ def test_protocols_are_named_on_the_command_line(tmp_path, short, monkeypatch, c
 @pytest.mark.parametrize("words, message", [
     (["evaluate", "x", "--protocol", "grocco"], "protocol must be one of 'setclr', .* did you mean 'groco'"),
     (["campaign", "photo-groco", "--protocol", "simclr"], "protocol must be one of .* got 'simclr'"),
-    (["evaluate", "x", "--protocol", "qare", "--all"], "one of 'setclr', got 'qare'; --all has"),
+    (["evaluate", "x", "--protocol", "qare", "--all"], "one of 'setclr', got 'qare'; --all is"),
 ])  # fmt: skip
 def test_other_protocols_are_refused_before_anything_is_done(words, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -19,10 +19,16 @@ from setclr.experiments.campaigns import campaign
 from setclr.experiments.comparing import read
 from setclr.experiments.searches import search, tried
 from setclr.experiments.tables import labelled
-from setclr.recipes import COMPARED, RECIPES, Recipe
-from setclr.recipes.hyperparameters import RATES, Knob, grid, knob, knob_value
-from setclr_course.kit.handles import turned
-from setclr_course.panels.sorting.downhill import KNOBS
+from setclr.recipes import COMPARED, RECIPES, Recipe, hyperparameters
+from setclr.recipes.hyperparameters import (
+    HYPERPARAMETERS,
+    RATES,
+    Hyperparameter,
+    grid,
+    hyperparameter,
+    hyperparameter_value,
+    with_value,
+)
 
 RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "search"
 SEARCHED = [name for name in RECIPES if name.startswith("compare-photo-")]
@@ -43,9 +49,9 @@ def many(n: int) -> ImageSet:
 def few(monkeypatch):
     """Few images, two rates, two values a knob."""
     monkeypatch.setattr(data, "load", lambda name, root, split, *_, **__: many(10 if split == "train" else 6))
-    monkeypatch.setattr(knobs, "RATES", (1e-3, 1e-2))
-    monkeypatch.setitem(KNOBS, "InfoNCE", Knob("temperature", (0.1, 1.0)))
-    monkeypatch.setitem(KNOBS, "GroCo", Knob("beta", (0.5, 2.0)))
+    monkeypatch.setattr(hyperparameters, "RATES", (1e-3, 1e-2))
+    monkeypatch.setitem(HYPERPARAMETERS, "InfoNCE", Hyperparameter("temperature", (0.1, 1.0)))
+    monkeypatch.setitem(HYPERPARAMETERS, "GroCo", Hyperparameter("beta", (0.5, 2.0)))
 
 
 def done(recipes, folder, seeds=(0, 1)):
@@ -73,14 +79,19 @@ def test_every_loss_has_as_many_trials_and_they_hold_its_own_setting(name, monke
     loss = RECIPES[name].loss
     for title, one in settings.items():
         assert replace(one, lr=RECIPES[name].lr, loss=loss) == RECIPES[name]
-        assert title == f"lr{one.lr:g}-{knob(loss).name}{knob_value(one.loss):g}"
-        assert turned(one.loss, knob_value(loss)) == repr(losses.parse(loss)), "nothing else was changed"
+        assert title == f"lr{one.lr:g}-{hyperparameter(loss).name}{hyperparameter_value(one.loss):g}"
+        assert with_value(one.loss, hyperparameter_value(loss)) == repr(losses.parse(loss)), (
+            "nothing else was changed"
+        )
 
 
 def test_a_knob_is_the_weight_of_qare_in_a_sum_and_else_the_losses_own():
-    assert turned("InfoNCE(0.5) + 1.0 * QARe()", 0.25) == repr(losses.InfoNCE(0.5) + 0.25 * losses.QARe())
-    assert turned("IOT('both', iterations=4)", 0.07) == repr(losses.IOT("both", 0.07, 4))
-    assert knob_value("SparseCLR()") == 1.0 and knob_value("2.0 * InfoNCE() + 3.0 * QARe()") == 3.0
+    assert with_value("InfoNCE(0.5) + 1.0 * QARe()", 0.25) == repr(losses.InfoNCE(0.5) + 0.25 * losses.QARe())
+    assert with_value("IOT('both', iterations=4)", 0.07) == repr(losses.IOT("both", 0.07, 4))
+    assert (
+        hyperparameter_value("SparseCLR()") == 1.0
+        and hyperparameter_value("2.0 * InfoNCE() + 3.0 * QARe()") == 3.0
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from notebook_tools import HERE
+from notebook_tools import ROOT
 from playwright.sync_api import expect, sync_playwright
 from test_browser import CHROMIUM, FLAGS
 
-sys.path.insert(0, str(HERE.parent / "site"))
+sys.path.insert(0, str(ROOT / "site"))
 import builder
 
 pytestmark = pytest.mark.browser

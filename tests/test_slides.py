@@ -7,12 +7,12 @@ import threading
 
 import nbformat
 import pytest
-from notebook_tools import HERE, notebooks
+from notebook_tools import ROOT, notebooks
 from playwright.sync_api import expect, sync_playwright
 from test_browser import CHROMIUM, FLAGS
 from test_site import Server, Silent
 
-sys.path.insert(0, str(HERE.parent / "site"))
+sys.path.insert(0, str(ROOT / "site"))
 import slides
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-TORTURE = Path(__file__).parent / "torture"
+TORTURE = Path(__file__).parent / "tools" / "torture"
 sys.path.insert(0, str(TORTURE))
 from kills import compared  # noqa: E402
 from parts import PARTS, Part  # noqa: E402

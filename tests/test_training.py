@@ -27,11 +27,11 @@ from setclr.experiments.run import new_run
 from setclr.losses import InfoNCE
 from setclr.recipes import Recipe
 from setclr.seeding import seeded
-from setclr.training import Interrupted, Trainer, checkpoint
+from setclr.training import Interrupted, LRSchedule, Trainer, checkpoint
+from setclr.training import trainer as engine
 from setclr.training.batches import Batches
 from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK
-from setclr.training.resuming import restore
-from setclr_course.panels.machines.machine_plane import state_of
+from setclr.training.grad_cache import GradCache
 
 SMALL = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr=3e-3)
 
@@ -44,7 +44,7 @@ train = partial(pretrain, images=FEW)
 @pytest.fixture
 def often(monkeypatch):
     """A checkpoint after every tenth step and every epoch, not every ten minutes."""
-    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
 
 
 def weights(run: Run) -> dict:
@@ -95,10 +95,10 @@ def test_an_optimisers_memory_may_come_back_in_another_order(optimiser):
         trainer = run.trainer(FEW, torch.device("cpu"))
         list(trainer.epoch())
         trainer.close_epoch()
-        state = tree_map(change, state_of(trainer))
+        state = tree_map(change, trainer.state_dict())
         again = new_run(recipe, channels=3)
         other = again.trainer(FEW, torch.device("cpu"))
-        restore(other, state, "here")
+        other.load_state_dict(state, "here")
         list(other.epoch())
         after.append(weights(again))
     assert all(map(torch.equal, *(found.values() for found in after)))
@@ -142,7 +142,7 @@ def test_killed_around_a_renaming_and_resumed_is_never_killed(tmp_path_factory, 
         rename = os.replace
         patch.setattr(os, "replace", dying)
         patch.setattr(Path, "unlink", lambda *args, **kwargs: None)
-        patch.setattr(fitting, "CHECKPOINT_SECONDS", -1.0)
+        patch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
         with contextlib.suppress(Killed):
             train(recipe, out)
     assert_same(train(recipe, out), whole)
@@ -245,7 +245,7 @@ def test_a_batch_that_does_not_fit_says_what_to_change(monkeypatch):
     def full(*args):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(Embedder, "backward", full)
+    monkeypatch.setattr(GradCache, "backward", full)
     with pytest.raises(MemoryError, match="a batch of 16 on cpu does not fit .*chunk=N puts"):
         train(SMALL)
 
@@ -256,9 +256,9 @@ MULTI_CROP = replace(SMALL, loss="GroCo(positive_views=2)", last_norm=True, full
 
 def test_multi_crop_trains_on_two_sizes_and_resumes(tmp_path, monkeypatch):
     seen = []
-    backward = Embedder.backward
+    backward = GradCache.backward
     watch = lambda self, x, score: (seen.append([tuple(y.shape) for y in x]), backward(self, x, score))[1]  # noqa: E731
-    monkeypatch.setattr(Embedder, "backward", watch)
+    monkeypatch.setattr(GradCache, "backward", watch)
     whole = train(MULTI_CROP)
     assert seen[0] == [(2, 16, 3, 16, 16), (3, 16, 3, 8, 8)] and len(seen) == 12
     kill_at(7, lambda: train(MULTI_CROP, tmp_path))
@@ -548,12 +548,12 @@ def test_groco_collapses_without_the_last_norm_and_not_with_it():
 
 
 def test_learning_rates():
-    rates = [Rate("cosine", warmup=2).factor(step, 5, 10) for step in range(50)]
+    rates = [LRSchedule("cosine", warmup=2).factor(step, 5, 10) for step in range(50)]
     assert all(a < b for a, b in zip(rates[:10], rates[1:11]))
     assert max(rates) == rates[10] == 1.0
     assert rates[30] == pytest.approx(0.5) and rates[49] < 0.01
-    assert Rate("constant", warmup=2).factor(49, 5, 10) == 1.0
-    steps = [Rate("steps").factor(step, 5, 200) for step in range(1000)]
+    assert LRSchedule("constant", warmup=2).factor(49, 5, 10) == 1.0
+    steps = [LRSchedule("steps").factor(step, 5, 200) for step in range(1000)]
     assert steps == pytest.approx(500 * [1] + 250 * [0.1] + 250 * [0.01])  # as QARe's supervised row
 
 

@@ -23,7 +23,7 @@ FORGOTTEN = 20  # seconds; torchrun takes a host for gone after three missed bea
 SCRIPT = """
 import setclr.cli
 from setclr.training import trainer
-fitting.CHECKPOINT_SECONDS = -1.0
+trainer.CHECKPOINT_SECONDS = -1.0
 setclr.cli.run()
 """
 

@@ -17,11 +17,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from setclr import video
 from setclr.cli import main
 from setclr.data.patches import PHOTOGRAPHS
-from setclr.evaluation.videos import pointing
+from setclr.evaluation.videos import known, pointing, video_features
+from setclr.experiments import video_campaigns
+from setclr.experiments.video_campaigns import read_video_record
+from setclr.recipes import PUBLISHED, VIDEO_RECIPES, VideoRecipe
 from setclr.seeding import seeded
 from setclr.video import files, flow, moving
 from setclr.video.views import VIDEO
 from setclr.views import View, apply, draw, parameters
+from setclr_course.papers.tables import video_results
 
 SEEDS = st.integers(0, 2**31)
 SPEEDS = {"pan": (-2.0, 2.0), "zoom": (1.0, 1.1), "turn": (0.0, 0.1)}
@@ -391,7 +395,7 @@ def few():
     return sets
 
 
-RECIPE = video.VideoRecipe("InfoNCE(temperature=0.2)", epochs=2, batch=32, frames=4)
+RECIPE = VideoRecipe("InfoNCE(temperature=0.2)", epochs=2, batch=32, frames=4)
 
 
 @pytest.mark.parametrize("loss", ["InfoNCE()", "MMCL(solver='inv')", "SparseCLR() + 1.0 * QARe()", "IOT()"])
@@ -418,14 +422,14 @@ def test_a_queue_holds_keys_of_a_momentum_encoder(few):
     run = video.pretrain_videos(recipe, few[0])
     assert np.isfinite(run.rows[0]["loss"])
     with pytest.raises(ValueError, match="queue must be 0 for MMCL"):
-        video.VideoRecipe("MMCL(solver='inv')", queue=4)
+        VideoRecipe("MMCL(solver='inv')", queue=4)
 
 
 def test_what_is_known_is_what_scikit_learns_neighbours_say(few):
     train, test = few
     run = video.pretrain_videos(replace(RECIPE, epochs=0), train)
-    found = video.known(run.encoder, train, test, 4)
-    bank, queries = (video.video_features(run.encoder, x, 4).double() for x in (train, test))
+    found = known(run.encoder, train, test, 4)
+    bank, queries = (video_features(run.encoder, x, 4).double() for x in (train, test))
     for thing in ("photograph", "motion"):
         theirs = KNeighborsClassifier(1, metric="cosine").fit(bank, train.labels[thing])
         right = 100 * theirs.score(queries, test.labels[thing])
@@ -441,9 +445,9 @@ def test_features_of_nothing_are_near_nothing(few):
         true.append(video.VideoSet(made.in_ram[::9].contiguous(), labels, made.classes))
     encoder = video.pretrain_videos(replace(RECIPE, epochs=0, modality="camera flow"), true[0]).encoder
     still = true[1].labels["motion"] == moving.MOTIONS.index("still")
-    assert not video.video_features(encoder, true[1], 4)[still].any()
+    assert not video_features(encoder, true[1], 4)[still].any()
     alike = [video.VideoSet(x.in_ram, {"all": 0 * x.labels["motion"]}, {"all": ("one",)}) for x in true]
-    found = video.known(encoder, *alike, 4)["all"]["retrieval@1"]
+    found = known(encoder, *alike, 4)["all"]["retrieval@1"]
     assert found == pytest.approx(100 * float((~still).float().mean()), abs=0.01)
 
 
@@ -455,7 +459,7 @@ def test_what_is_rounding_does_not_point():
 def test_features_are_means_over_moments_and_crops(few):
     encoder = video.pretrain_videos(replace(RECIPE, epochs=0), few[0]).encoder
     some = few[1]
-    one = video.video_features(encoder, some, 4, moments=2, crops=10, batch=5)
+    one = video_features(encoder, some, 4, moments=2, crops=10, batch=5)
     with torch.no_grad():
         rows = []
         for place in (0.0, 1.0):
@@ -465,39 +469,41 @@ def test_features_are_means_over_moments_and_crops(few):
 
 
 def test_records_are_written_once_and_read(few, tmp_path, monkeypatch):
-    monkeypatch.setattr(recording, "load_videos", lambda name, split, *_: few[split == "test"])
-    monkeypatch.setitem(recording.VIDEO_RECIPES, "moving-rgb-untrained", replace(RECIPE, epochs=0))
+    monkeypatch.setattr(video_campaigns, "load_videos", lambda name, split, *_: few[split == "test"])
+    monkeypatch.setitem(VIDEO_RECIPES, "moving-rgb-untrained", replace(RECIPE, epochs=0))
     words = ["video", "moving", "rgb", "untrained", "--results", str(tmp_path), "--seeds", "0", "1"]
     main(words)
     path = tmp_path / "moving-rgb-untrained.json"
-    found = recording.read_video_record(path)
+    found = read_video_record(path)
     assert len(found["accuracy_percent"]["motion"]["linear"]) == 2 and found["evaluated_with"].startswith(
         "python"
     )
     before = path.stat().st_mtime_ns
     main(words)
     assert path.stat().st_mtime_ns == before
-    table = recording.video_results(tmp_path)
+    table = video_results(tmp_path)
     assert list(table.index) == ["moving-rgb-untrained"] and table["loss"].iloc[0] == "none: first weights"
     kept = json.loads(path.read_text())
     kept["seeds"] = [0]
     path.write_text(json.dumps(kept))
     with pytest.raises(ValueError, match=r"moving-rgb-untrained.json is damaged .*remove it"):
-        recording.video_results(tmp_path)
+        video_results(tmp_path)
     with pytest.raises(FileNotFoundError, match="setclr video moving makes them"):
-        recording.video_results(tmp_path / "none")
+        video_results(tmp_path / "none")
 
 
 def test_table_5_is_there_as_printed():
-    numbers = {name: row.numbers for name, (_, row) in video.VIDEO_PRINTED.items()}
+    numbers = {
+        name: row.numbers for name, row in PUBLISHED.items() if "-table5-" in name and name in VIDEO_RECIPES
+    }
     assert numbers["mmcl-table5-rgb-moco-v2"] == {"ten crops": 46.8, "retrieval@1": 33.1}
     assert numbers["mmcl-table5-flow-mmcl"] == {"ten crops": 68.01, "retrieval@1": 50.94}
-    recipes = [recipe for recipe, _ in video.VIDEO_PRINTED.values()]
+    recipes = [VIDEO_RECIPES[name] for name in numbers]
     assert {recipe.epochs for recipe in recipes} == {300} and {recipe.encoder for recipe in recipes} == {
         "s3d"
     }
     assert [recipe.queue for recipe in recipes] == [2048, 0, 2048, 0] and len(set(recipes)) == 4
-    assert all("Not run here" in row.note for _, row in video.VIDEO_PRINTED.values())
+    assert all("Not run here" in PUBLISHED[name].note for name in numbers)
 
 
 @pytest.mark.parametrize(
@@ -512,7 +518,7 @@ def test_table_5_is_there_as_printed():
 )  # fmt: skip
 def test_recipes_refuse_what_cannot_be(change, said):
     with pytest.raises(ValueError, match=said):
-        video.VideoRecipe(**{"loss": "InfoNCE()"} | change)
+        VideoRecipe(**{"loss": "InfoNCE()"} | change)
 
 
 def test_wrong_arguments_are_named(few, tmp_path):
@@ -529,7 +535,7 @@ def test_wrong_arguments_are_named(few, tmp_path):
     with pytest.raises(ValueError, match="batch must be"):
         video.pretrain_videos(replace(RECIPE, batch=10_000), train)
     with pytest.raises(ValueError, match="crops must be 1 or 10, got 5"):
-        video.video_features(torch.nn.Identity(), train, crops=5)
+        video_features(torch.nn.Identity(), train, crops=5)
     with pytest.raises(ValueError, match="videos must be"):
         video.VideoSet(torch.zeros(2, 3, 4, 8, 9, dtype=torch.uint8), {}, {})
     with pytest.raises(ValueError, match=r"labels\['motion'\] must be 2 indices of 1 classes"):

@@ -73,7 +73,7 @@ def test_threads_leave_one_anothers_files(tmp_path):
 
 
 def test_a_file_that_vanishes_while_it_is_taken_is_made_again(tmp_path, monkeypatch):
-    """As when another process takes it for a dead one's between its making and its locking."""
+    """As when another process takes it for a dead one's between its making and its checkpoint."""
     fcntl = pytest.importorskip("fcntl")
     lock, taken = fcntl.lockf, []
 

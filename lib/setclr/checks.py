@@ -1,4 +1,4 @@
-"""Bad arguments are refused: every message names the argument, the value it got and what to do."""
+"""Checks of arguments; every error message names the argument, the value it got and what to do."""
 
 import difflib
 import math
@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-ASKED_ROUNDS = 10**5  # may be asked of an inner solver; more is a slip, and would hang
+ASKED_ROUNDS = 10**5  # most rounds of an inner solver; more is a typing error and would hang
 
 
 def number(
@@ -20,9 +20,10 @@ def number(
     hint: str = "",
     infinite: bool = False,
 ) -> float:
-    """`value` as a float within the bounds: > `above`, >= `least`, <= `most`; inf only where `infinite`.
+    """`value` as a float, if it is > `above`, >= `least` and <= `most`; inf only if `infinite`.
 
-    Raises ValueError if it is no real number (a bool, NaN), out of bounds, or too small or large for float32.
+    Raises ValueError if it is no real number (a bool, NaN), out of bounds, or too small or large for
+    float32.
     """
     bounds = ((">", above), (">=", least), ("<=", most))
     wanted = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
@@ -38,10 +39,11 @@ def number(
 
 
 def setting(name: str, value: Any, or_zero: bool = False, **bounds: Any) -> float:
-    """`number` for what a loss or an inner problem is set to: at most 1e9 in size, or inf where allowed; and
-    where it must be > 0 at least 1e-9, or, with `or_zero`, 0.
+    """`number` for a setting of a loss or an inner problem, with a limit on its size.
 
-    Further out a product of two of them, or a gradient, leaves float32.
+    It may be at most 1e9 in size, or inf where allowed. If it must be > 0, it is at least 1e-9; with
+    `or_zero` it may also be 0. Beyond these limits the product of two settings, or a gradient, leaves the
+    range of float32.
     """
     x = number(name, value, **bounds)
     least = 1e-9 if or_zero or bounds.get("above") is not None else 0.0
@@ -71,7 +73,7 @@ def boolean(name: str, value: Any, hint: str = "") -> bool:
 def choice(name: str, value: Any, options: Iterable[str], hint: str = "") -> str:
     """`value` if it is one of `options`. Otherwise a ValueError that lists them and names the nearest.
 
-    Where there are more than 20 options, only the nearest three are named; `hint` should say what lists them.
+    With more than 20 options, the message names only the nearest three; `hint` should say how to list all.
     """
     options = list(options)
     if value not in options:
@@ -88,7 +90,7 @@ def choice(name: str, value: Any, options: Iterable[str], hint: str = "") -> str
 def nearest(text: str, options: Iterable[str], count: int) -> list[str]:
     """The `count` options that are most like the text, best first; an empty list for an empty text.
 
-    The text is compared word by word, so that a part of a long name finds it. Spaces and hyphens part words.
+    Spaces and hyphens separate words. They are compared word by word, so part of a long name finds it.
     """
     words = text.lower().replace("-", " ").split()
     if not words:
@@ -107,7 +109,10 @@ def _alike(a: str, b: str) -> float:
 
 
 def floating(name: str, x: Any, shape: str, fits: Callable[[torch.Tensor], bool]) -> torch.Tensor:
-    """`x` if it is float32 or float64, not empty and `fits` (`shape`: in words). Otherwise ValueError."""
+    """`x` if it is a dense float32 or float64 tensor, not empty, and `fits(x)`. Otherwise ValueError.
+
+    `shape` says in words, for the message, what `fits` asks for.
+    """
     if not isinstance(x, torch.Tensor):
         got = type(x).__name__
     elif x.dtype not in (torch.float32, torch.float64):
@@ -121,17 +126,20 @@ def floating(name: str, x: Any, shape: str, fits: Callable[[torch.Tensor], bool]
 
 
 def dense(name: str, x: torch.Tensor) -> None:
-    """Raises ValueError if the tensor is a sparse one, in any layout."""
+    """Raises ValueError if the tensor is sparse, in any layout."""
     if x.layout != torch.strided:
         raise ValueError(f"{name} must be a dense tensor, got {x.layout}; use {name}.to_dense()")
 
 
 def finite(name: str, x: torch.Tensor) -> None:
-    """Raises ValueError if x holds NaN or inf, where that can be seen."""
+    """Raises ValueError if x holds NaN or inf; values are checked only on a CPU and outside compiled code."""
     if values_readable(x) and not x.isfinite().all():
         raise ValueError(f"{name} must be finite, got NaN or inf; look for a diverged step")
 
 
 def values_readable(x: torch.Tensor) -> bool:
-    """Whether x can be checked by value: on a GPU that would stall it, in compiled code it is impossible."""
+    """Whether the values of x can be checked: only on a CPU and outside compiled code.
+
+    A check would stall a GPU, and compiled code cannot make one.
+    """
     return x.device.type == "cpu" and not torch.compiler.is_compiling()

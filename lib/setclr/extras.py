@@ -1,4 +1,7 @@
-"""Packages that may be missing: setclr itself brings what the losses need, its extras bring the rest."""
+"""Imports of optional packages, with an error that names the extra to install.
+
+setclr itself requires the packages that the losses need; its extras add the others.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,9 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def extra(name: str) -> Iterator[None]:
-    """Imports that need the extra of that name.
+    """A context for imports that need the extra `name`.
 
-    Raises ModuleNotFoundError: a package is missing. It says which, and how to install the extra.
+    Raises ModuleNotFoundError if a package is missing. The message names the package and says how to
+    install the extra.
     """
     try:
         yield

@@ -1,4 +1,7 @@
-"""Random generators that are functions of a key: a resumed run draws the same from its step number alone."""
+"""Random generators seeded by a key such as (seed, epoch, step).
+
+A resumed run needs only its step number to draw the same numbers as an uninterrupted one.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +13,8 @@ import torch
 def seeded(*key: int) -> torch.Generator:
     """A CPU generator that is a function of `key` alone, for example (seed, epoch, step).
 
-    The key's length counts too: numpy's SeedSequence by itself takes (seed, epoch) for (seed, epoch, 0).
+    The key's length counts too: numpy's SeedSequence alone takes (seed, epoch) and (seed, epoch, 0) as
+    equal.
     """
     seed = int(np.random.SeedSequence([len(key), *key]).generate_state(1, np.uint64)[0])
     return torch.Generator().manual_seed(seed)
@@ -18,7 +22,7 @@ def seeded(*key: int) -> torch.Generator:
 
 @contextmanager
 def drawing(seed: int) -> Iterator[None]:
-    """torch's global generator begins at the seed; afterwards it is where it was. For first weights."""
+    """Seed torch's global CPU generator inside, restore it after. For initial weights."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield

@@ -168,7 +168,8 @@ def panels() -> dict[str, Any]:
     return found
 
 
-COMMANDS = "recipes data pretrain campaign search graphs video evaluate embed export results".split()
+COMMANDS = ["recipes", "data", "pretrain", "campaign", "search", "graphs", "video", "evaluate", "embed",
+            "export", "results"]  # fmt: skip
 
 
 def help() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Data sets by name as an `ImageSet`: images that lie in memory, or photographs that are read when needed."""
+"""Data sets by name as an `ImageSet`: images in RAM, or photographs that are read from files on demand."""
 
 from setclr.extras import extra
 

@@ -1,8 +1,9 @@
-"""Pictures of the same things by two cameras: PATH/CAMERA/THING.jpg, under one name in both folders.
+"""Pairs of pictures from two cameras: PATH/CAMERA/THING.jpg, with one file name for both pictures of a thing.
 
-Any names will do; the camera whose folder comes first in the alphabet is view 0. CUHK-03, which its authors
-send on request, has up to five pictures of an identity by each of its two cameras. Save the first one of each
-as PATH/1/IDENTITY.png and PATH/2/IDENTITY.png and load "pairs:PATH" with size=256.
+Folders and files may have any names. The camera whose folder comes first in the alphabet is view 0. The
+authors of CUHK-03 send it on request; it has up to five pictures of an identity by each of two cameras.
+Save the first one of each as PATH/1/IDENTITY.png and PATH/2/IDENTITY.png, and load "pairs:PATH" with
+size=256.
 """
 
 import os
@@ -18,12 +19,12 @@ from setclr.data.folders import Loaded
 from setclr.data.photographs import Photographs, shown
 
 PAIRS = "pairs:"
-LEAST = 14  # things; 15 % of fewer are not two
+LEAST = 14  # things; 15 % of fewer would be less than two
 FOR_TEST = 0.15
 
 
 class Upright(Photographs):
-    """Pictures of people: whole, resized to a height and half of it as the width."""
+    """Pictures of people, resized whole to a given height and half of it as the width."""
 
     def __init__(self, paths: Iterable[str | os.PathLike], height: int):
         super().__init__(paths)
@@ -40,7 +41,7 @@ class Upright(Photographs):
 def two_cameras(root: Path, split: str, size: int | None) -> Loaded:
     """The things of a split, all pictures of the first camera before those of the second.
 
-    15 % of the things are for test; which ones, and the order of all, is drawn once and for all. Raises as
+    15 % of the things are for test. A fixed seed chooses them, and the order of all things. Raises as
     `setclr.data.load` does.
     """
     folders = camera_folders(root)
@@ -62,7 +63,7 @@ def two_cameras(root: Path, split: str, size: int | None) -> Loaded:
 
 
 def camera_folders(root: Path) -> list[Path]:
-    """The two folders of a folder, sorted."""
+    """The two camera folders in `root`, sorted."""
     needed = f"{PAIRS}PATH needs PATH/CAMERA/THING.jpg of two cameras, a thing's two pictures under one name"
     if not root.is_dir():
         raise FileNotFoundError(f"{root} is no folder; {needed}")
@@ -74,5 +75,5 @@ def camera_folders(root: Path) -> list[Path]:
 
 
 def visible(folder: Path) -> list[Path]:
-    """What lies in a folder, sorted, but for names that begin with a dot."""
+    """The files and folders in a folder, sorted, without names that begin with a dot."""
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))

@@ -1,4 +1,7 @@
-"""Data sets that torchvision downloads, each as one uint8 tensor. Damaged files are named, never replaced."""
+"""Data sets that torchvision downloads, each as one uint8 tensor.
+
+An error names a damaged file; the file is never replaced.
+"""
 
 import math
 from collections.abc import Iterator
@@ -15,12 +18,12 @@ from torch import Tensor
 
 DOWNLOADED = {name.lower(): name for name in ("MNIST", "CIFAR10", "CIFAR100", "SVHN", "STL10")}
 UNLABELLED = "unlabelled"
-NETWORK = (URLError, HTTPException, ConnectionError, TimeoutError, RuntimeError)  # what torchvision raises
+NETWORK = (URLError, HTTPException, ConnectionError, TimeoutError, RuntimeError)  # torchvision raises these
 
 
 @contextmanager
 def downloading(missing: str, remedy: str, errors: tuple[type[Exception], ...] = NETWORK) -> Iterator[None]:
-    """Silence for torchvision's downloads. One of `errors` becomes a ConnectionError with the remedy."""
+    """Silence torchvision's downloads inside, and turn `errors` into a ConnectionError with the remedy."""
     try:
         with redirect_stdout(StringIO()):
             yield
@@ -30,7 +33,7 @@ def downloading(missing: str, remedy: str, errors: tuple[type[Exception], ...] =
 
 
 def downloaded(name: str, folder: Path, split: str) -> tuple[Tensor, Tensor, tuple[str, ...]]:
-    """A set of torchvision's, downloaded into `folder` if it is not there: images, labels, classes."""
+    """Images, labels and classes of a torchvision data set, downloaded into `folder` if it is missing."""
     from torchvision import datasets
 
     kind = getattr(datasets, DOWNLOADED[name])
@@ -38,7 +41,7 @@ def downloaded(name: str, folder: Path, split: str) -> tuple[Tensor, Tensor, tup
     which: dict[str, Any] = {"split": part} if name in ("svhn", "stl10") else {"train": split == "train"}
     try:
         found = kind(folder, **which)  # verifies checksums, where the files have any
-    except Exception:  # not there, or damaged: torchvision's readers raise whatever the damage leads them to
+    except Exception:  # missing or damaged; torchvision's readers then raise any error
         found = _fetched(name, kind, folder, split, which)
     images = torch.as_tensor(found.data)
     if images.ndim == 3:
@@ -50,7 +53,10 @@ def downloaded(name: str, folder: Path, split: str) -> tuple[Tensor, Tensor, tup
 
 
 def _fetched(name: str, kind: type, folder: Path, split: str, which: dict[str, Any]) -> Any:
-    """torchvision's set, downloaded or unpacked first. A damaged file, which it would replace, is refused."""
+    """torchvision's data set, downloaded or unpacked first.
+
+    Raises ValueError for a damaged file, which torchvision would replace.
+    """
     archives, sums = _files(kind, folder, split)
     _refuse_damaged(kind, archives, sums)
     names, where = ", ".join(path.name for path in archives), archives[0].parent
@@ -60,7 +66,7 @@ def _fetched(name: str, kind: type, folder: Path, split: str, which: dict[str, A
 
 
 def _labelled(name: str, found: Any, folder: Path, split: str) -> tuple[Tensor, tuple[str, ...]]:
-    """Labels and classes; what STL-10 does not label (-1) becomes a class of its own, the last."""
+    """Labels and classes; the images that STL-10 does not label (-1) get a class of their own, the last."""
     labels = torch.as_tensor(found.labels if name in ("svhn", "stl10") else found.targets).long()
     if name == "svhn":
         return labels, tuple("0123456789")
@@ -73,7 +79,7 @@ def _labelled(name: str, found: Any, folder: Path, split: str) -> tuple[Tensor, 
 
 
 def _files(kind: Any, folder: Path, split: str) -> tuple[list[Path], dict[Path, str]]:
-    """The archives of torchvision's set `kind`, and the checksums of them and of what is in them."""
+    """The archives of torchvision's data set `kind`, and the checksums of archives and unpacked files."""
     if hasattr(kind, "resources"):  # MNIST
         sums = {folder / kind.__name__ / "raw" / name: md5 for name, md5 in kind.resources}
         return list(sums), sums
@@ -88,11 +94,11 @@ def _files(kind: Any, folder: Path, split: str) -> tuple[list[Path], dict[Path, 
 
 
 def _refuse_damaged(kind: type, archives: list[Path], sums: dict[Path, str]) -> None:
-    """Raises ValueError if a file is there but not what its checksum says, or MNIST's format."""
+    """Raises ValueError if a file exists but does not match its checksum or, for MNIST, its format."""
     from torchvision.datasets.utils import check_integrity
 
     damaged = [path for path, md5 in sums.items() if path.exists() and not check_integrity(path, md5)]
-    if kind.__name__ == "MNIST":  # what was in its archives has no checksums
+    if kind.__name__ == "MNIST":  # its unpacked files have no checksums
         unpacked = [path.with_suffix("") for path in archives]
         damaged += [path for path in unpacked if path.exists() and not _whole_idx(path)]
     if damaged:
@@ -100,7 +106,7 @@ def _refuse_damaged(kind: type, archives: list[Path], sums: dict[Path, str]) -> 
 
 
 def _whole_idx(path: Path) -> bool:
-    """Whether a file in MNIST's format has the dimensions its name says and the bytes its header says."""
+    """Whether a file in MNIST's format has the dimensions of its name and the size that its header gives."""
     dims = 3 if "idx3" in path.name else 1
     with path.open("rb") as file:
         magic, shape = file.read(4), np.frombuffer(file.read(4 * dims), dtype=">u4")

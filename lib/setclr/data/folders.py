@@ -1,6 +1,6 @@
-"""Folder trees of images: anybody's train/CLASS/IMAGE, and tiny-ImageNet and ImageNet as they are unpacked.
+"""Image folders: any tree train/CLASS/IMAGE, and tiny-ImageNet and ImageNet as they are unpacked.
 
-Classes and numbers of images of the known sets are checked before anything is decoded.
+For the known data sets, classes and numbers of images are checked before any image is decoded.
 """
 
 import hashlib
@@ -16,19 +16,19 @@ from setclr.data.downloads import downloading
 from setclr.data.photographs import Photographs, shown
 
 FOLDER = "folder:"
-MOST_BYTES = 8e9
+MOST_BYTES = 8e9  # of decoded images in RAM
 Loaded = tuple[Tensor | Photographs, Tensor, tuple[str, ...]]  # images, labels, classes
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a set must hold."""
+    """The classes and numbers of images that a data set must have."""
 
     classes: int
     images: dict[str, int]  # by split
     each: dict[str, tuple[int, int]]  # the fewest and the most images of a class, by split
-    size: int | None = None  # side in pixels to which images are resized unless told otherwise
-    names: tuple[str, ...] = ()  # of the classes, where the folders may hold more
+    size: int | None = None  # side in pixels to which images are resized by default
+    names: tuple[str, ...] = ()  # of the classes to take, if the folders may hold more
 
 
 # The usual choice: imagenet100.txt of Tian, Krishnan & Isola 2020, github.com/HobbitLong/CMC.
@@ -52,7 +52,7 @@ TREES = {
 }
 TINY = "tiny-imagenet-200"
 TINY_URL = "https://cs231n.stanford.edu/tiny-imagenet-200.zip"
-# Of 248,100,043 bytes; its makers publish no digest, and those who name one name this.
+# The archive has 248,100,043 bytes. Its makers publish no digest; others all publish this one.
 TINY_SHA256 = "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821"
 
 
@@ -67,7 +67,10 @@ def folder(root: Path, split: str, size: int | None, stream: bool | None) -> Loa
 
 
 def tree(name: str, root: Path, split: str, size: int | None, stream: bool | None) -> Loaded:
-    """A set of TREES under `root`, verified to hold what it must hold. Raises as `setclr.data.load` does."""
+    """A data set of TREES under `root`, with its classes and numbers of images verified.
+
+    Raises as `setclr.data.load` does.
+    """
     expected = TREES[name]
     if name == "tiny-imagenet":
         path = _tiny(root)
@@ -80,7 +83,11 @@ def tree(name: str, root: Path, split: str, size: int | None, stream: bool | Non
 
 
 def _loaded(files: dict[str, list[str]], size: int | None, stream: bool | None) -> Loaded:
-    """These files, with their classes; decoded now or later as `stream` says, or if None as they fit."""
+    """Images, labels and classes of these files.
+
+    `stream` True decodes later, on demand; False decodes now; None decodes now if the images fit in
+    MOST_BYTES.
+    """
     labels = torch.tensor([label for label, inside in enumerate(files.values()) for _ in inside])
     images = Photographs([path for inside in files.values() for path in inside], size)
     total = images.shape.numel()
@@ -92,7 +99,10 @@ def _loaded(files: dict[str, list[str]], size: int | None, stream: bool | None) 
 
 
 def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> dict[str, list[str]]:
-    """The files of a split by class; both splits must have the same classes, `expected.names` if given."""
+    """The files of a split by class. Both splits must have the same classes.
+
+    If `expected.names` is given, other classes are left out.
+    """
     folders = {"train": path / "train", "test": path / "val"}
     for inside in folders.values():
         if not inside.is_dir():
@@ -108,7 +118,10 @@ def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> di
 
 
 def _tiny_files(folder: Path, split: str) -> dict[str, list[str]]:
-    """The files of a split of tiny-ImageNet by class: wnids.txt lists them, val_annotations.txt assigns."""
+    """The files of a split of tiny-ImageNet by class.
+
+    wnids.txt lists the classes; val_annotations.txt gives the class of each test image.
+    """
     wnids = sorted(_lines(folder / "wnids.txt"))
     if split == "train":
         return {wnid: _files(folder / "train" / wnid / "images") for wnid in wnids}
@@ -123,7 +136,7 @@ def _tiny_files(folder: Path, split: str) -> dict[str, list[str]]:
 
 
 def _verify(name: str, path: Path, expected: Expected, split: str, files: dict[str, list[str]]) -> None:
-    """Raises ValueError unless these are as many images, in as many classes, as the set must hold."""
+    """Raises ValueError unless the numbers of classes and of images are those that the set must have."""
     (fewest, most), total = expected.each[split], sum(map(len, files.values()))
     wrong = [f"{wnid} ({len(inside)})" for wnid, inside in files.items() if not fewest <= len(inside) <= most]
     if len(files) != expected.classes:
@@ -146,14 +159,14 @@ def _some(names: list[str], most: int = 10) -> str:
 
 
 def _tiny(root: Path) -> Path:
-    """The unpacked folder of tiny-ImageNet; its archive is fetched and unpacked first where it is missing."""
+    """The unpacked folder of tiny-ImageNet; if it is missing, its archive is fetched and unpacked first."""
     path, archive = root / TINY, root / f"{TINY}.zip"
     if path.is_dir():
         return path
     if not archive.exists():
         root.mkdir(parents=True, exist_ok=True)
         with downloading(f"tiny-imagenet is not under {path}", f"fetch {TINY_URL} and put it into {root}"):
-            torch.hub.download_url_to_file(TINY_URL, str(archive), TINY_SHA256)  # in one step, once verified
+            torch.hub.download_url_to_file(TINY_URL, str(archive), TINY_SHA256)  # verified before it gets this name
     with archive.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != TINY_SHA256:
             raise ValueError(f"{archive} is truncated or not {TINY_URL}; delete it and load again")
@@ -170,8 +183,11 @@ OF_IMAGES = f"{FOLDER}PATH needs PATH/train/CLASS/IMAGE, and PATH/val or PATH/te
 
 
 def class_folders(folder: Path, needed: str = OF_IMAGES) -> dict[str, Path]:
-    """The class folders by name, sorted. Raises FileNotFoundError, saying what is `needed`, where there is no
-    such folder; ValueError where it holds none, or something else, too."""
+    """The class folders by name, sorted.
+
+    Raises FileNotFoundError if there is no such folder; the message says what is `needed`. Raises
+    ValueError if the folder has no class folders, or holds anything else.
+    """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder; {needed}")
     found = {os.path.basename(path): Path(path) for path in _files(folder)}
@@ -184,7 +200,10 @@ def class_folders(folder: Path, needed: str = OF_IMAGES) -> dict[str, Path]:
 
 
 def files_of_classes(found: dict[str, Path], kind: str) -> dict[str, list[str]]:
-    """The files in these class folders, sorted. Raises ValueError where one has none of that `kind`."""
+    """The files in these class folders, sorted. Raises ValueError if one is empty.
+
+    The message calls the missing files `kind`.
+    """
     files = {name: _files(path) for name, path in found.items()}
     if empty := [found[name] for name in files if not files[name]]:
         raise ValueError(f"{shown(empty[0])} has no {kind}; fill it or remove it")
@@ -199,7 +218,10 @@ def _same_classes(train: Path, of_train: dict[str, Path], test: Path, of_test: d
 
 
 def _files(folder: Path) -> list[str]:
-    """What lies in a folder, sorted, as strings: a million Paths would take a gigabyte."""
+    """The files and folders in a folder, sorted, without names that begin with a dot.
+
+    They are strings, because a million Paths would take a gigabyte.
+    """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is missing; get the set again")
     return sorted(os.path.join(folder, name) for name in os.listdir(folder) if not name.startswith("."))

@@ -15,18 +15,19 @@ from setclr.data.streaming import Batch
 from setclr.views import View, recolour
 from setclr.views.chance import NUMBERS
 
-FLIP = sum(list(NUMBERS.values())[: list(NUMBERS).index("flip")])  # its column in the draws
+FLIP = sum(list(NUMBERS.values())[: list(NUMBERS).index("flip")])  # the flip's column in the draws
 STEREO = "stereo-patches"
-VALIDATION = 0.15 / 0.85  # of the things that are not for test
+VALIDATION = 0.15 / 0.85  # share of the things outside the test split
 SHAPE = "(2, n, C, H, W) uint8, two views of n >= 2 things, C = 1 or 3; two_views makes them"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pairs(ImageSet):
-    """Two images of each of n things; a view is made of its own image, mirrored and recoloured but whole.
+    """Two images of each of n things; a view is its own whole image, mirrored and recoloured.
 
-    `paired` makes it of pairs (2, n, C, H, W) uint8. `images` are the first views, and each thing is a class.
-    Mirrored "apart" is each view with its own coin, "together" both views of a thing or neither.
+    `paired` makes a `Pairs` of pairs (2, n, C, H, W) uint8. `images` are the first views, and each thing
+    is a class. `mirror` "apart" draws for each view whether it is mirrored. "together" draws once for both
+    views of a thing.
     """
 
     pairs: Tensor
@@ -44,7 +45,7 @@ class Pairs(ImageSet):
 
 
 def paired(pairs: Tensor, mirror: str = "apart") -> Pairs:
-    """Pairs (2, n, C, H, W) uint8 as something to train on. Raises ValueError for anything else."""
+    """Pairs (2, n, C, H, W) uint8 as an image set to train on. Raises ValueError for anything else."""
     if not isinstance(pairs, Tensor) or pairs.dtype != torch.uint8 or pairs.ndim != 5 or len(pairs) != 2:
         got = f"{tuple(pairs.shape)} {pairs.dtype}" if isinstance(pairs, Tensor) else repr(pairs)
         raise ValueError(f"pairs must be {SHAPE}, got {got}")
@@ -54,7 +55,7 @@ def paired(pairs: Tensor, mirror: str = "apart") -> Pairs:
 
 
 class InPairs(InRAM):
-    """Pairs (2, n, C, H, W) on any device, each view of its own image."""
+    """Pairs (2, n, C, H, W) on any device; each view is made of its own image."""
 
     def __init__(self, pairs: Tensor, mirror: str):
         super().__init__(pairs[0])
@@ -67,7 +68,7 @@ class InPairs(InRAM):
         self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device,
         compiled: bool = False,
     ) -> Views:  # fmt: skip
-        """(2, n, C, H, W) of each batch. Raises ValueError unless there are two equal views."""
+        """The views of each batch, (2, n, C, H, W). Raises ValueError unless there are two equal views."""
         if len(views) != 2 or views[0] != views[1]:
             raise ValueError(f"views must be two equal ones for pairs, got {len(views)}; 'matching' has them")
         for index, draws in batches:
@@ -80,14 +81,15 @@ class InPairs(InRAM):
 
 
 def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tensor:
-    """Two images of each thing, where the labels say which thing an image shows.
+    """Two images of each thing, from images whose labels say which thing they show.
 
-    Of a thing's two images the first is view 0; in "stereo-patches" that is the left camera's patch. Of more
-    than two the seed draws two, which keep their order. A thing with one image is left out.
+    The first of a thing's two images is view 0; in "stereo-patches" it is the left camera's patch. If a
+    thing has more than two, the seed draws two, which keep their order. A thing with one image is left
+    out.
 
-    Returns (2, n, C, H, W) uint8, resized to side `size` in pixels, antialiased, if given: image i of both
-    views shows the same thing, and things come in the order of their labels. Raises ValueError where fewer
-    than two things have two images.
+    Returns (2, n, C, H, W) uint8, resized with antialiasing to side `size` in pixels, if given. Image i of
+    both views shows the same thing, and things come in the order of their labels. Raises ValueError if
+    fewer than two things have two images.
     """
     generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
     shuffled = torch.randperm(len(images), generator=generator)
@@ -111,10 +113,10 @@ def is_paired(name: str) -> bool:
 
 
 def split_pairs(pairs: Tensor) -> tuple[Tensor, Tensor]:
-    """Of a training split's pairs (2, n, ...) those to learn from, and the last 15/85 for validation.
+    """Split the pairs (2, n, ...) of a training split: those to train on, and the last 15/85 for validation.
 
-    The order of "pairs:PATH" is random. That of "stereo-patches" is from the top of the picture down, so that
-    its validation patches overlap with others only where they begin.
+    The order of "pairs:PATH" is random. The order of "stereo-patches" is from the top of the picture down,
+    so validation patches overlap with training patches only at the boundary between the two.
     """
     kept = pairs.shape[1] - round(VALIDATION * pairs.shape[1])
     return pairs[:, :kept], pairs[:, kept:]

@@ -68,12 +68,12 @@ class Protocol:
 PROTOCOLS = {OWN: Protocol(), "setclr-projection": Protocol(projection=True)}  # the project's own
 
 
-def protocols() -> dict[str, Protocol]:
+def known_protocols() -> dict[str, Protocol]:
     """The project's own protocols, and those that other packages register, by name."""
     return PROTOCOLS | {name: one for found in collections() for name, one in found.protocols.items()}
 
 
 def protocol_named(name: str) -> Protocol:
     """The protocol of that name. Raises ValueError, with all names, if there is none."""
-    known = protocols()
+    known = known_protocols()
     return known[choice("protocol", name, known, missing())]

@@ -1,6 +1,7 @@
 """Encoders by name: images (N, C, H, W), float in [0, 1] → features (N, D).
 
-Features are kept and evaluated. The head from them to the embeddings is thrown away (Chen et al. 2020).
+The features are kept and evaluated. The head that makes embeddings of them is discarded (Chen et al.
+2020).
 """
 
 from collections import OrderedDict
@@ -16,9 +17,10 @@ from setclr.extras import extra
 
 
 def conv4(channels: int = 3) -> tuple[nn.Module, int]:
-    """Four 3×3 convolutions with 8, 16, 32 and 64 maps, three halved, the last averaged: 64 features.
+    """Four 3×3 convolutions with 8, 16, 32 and 64 maps: 64 features.
 
-    The small encoder of the QARe paper's table 2. 24,600 weights for three channels.
+    Pooling halves the first three outputs and averages the last. This is the small encoder of the QARe
+    paper's table 2. 24,600 weights for three channels.
     """
     layers, width = [], channels
     for maps in (8, 16, 32, 64):
@@ -31,9 +33,10 @@ def conv4(channels: int = 3) -> tuple[nn.Module, int]:
 def resnet32(channels: int = 3) -> tuple[nn.Module, int]:
     """The ResNet of He et al. 2016 for small images, 5 blocks each of 16, 32 and 64 maps: 64 features.
 
-    The large encoder of the QARe paper's table 2. As in its authors' program, shortcuts that change the shape
-    are 1×1 convolutions with batch norm, convolutions begin normal with He's variance (the supplement says
-    Xavier), and a linear layer 64 → 64 follows the pooling. 470,000 weights.
+    This is the large encoder of the QARe paper's table 2. Three details follow its authors' program.
+    Shortcuts that change the shape are 1×1 convolutions with batch norm. Initial weights of convolutions
+    are normal with He's variance (the supplement says Xavier). A linear layer 64 → 64 follows the pooling.
+    470,000 weights.
     """
     from torchvision.models.resnet import BasicBlock
 
@@ -57,7 +60,8 @@ def resnet32(channels: int = 3) -> tuple[nn.Module, int]:
 def resnet(name: str, small: bool, channels: int = 3) -> tuple[nn.Module, int]:
     """torchvision's "resnet18" or "resnet50" without its classifier: 512 or 2048 features.
 
-    The stem for `small` images is a 3×3 convolution with stride 1 and no pooling, or else torchvision's.
+    With `small`, for small images, the stem is a 3×3 convolution with stride 1 and no pooling. Otherwise
+    it is torchvision's.
     """
     from torchvision import models
 
@@ -94,7 +98,7 @@ ENCODERS: dict[str, Callable[..., tuple[nn.Module, int]]] = {
 }
 
 
-INITIAL: dict[str, Callable[[Tensor], object] | None] = {  # first weights of convolutions
+INITIAL: dict[str, Callable[[Tensor], object] | None] = {  # initial weights of convolutions
     "torch": None,
     "he": partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu"),
     "xavier": nn.init.xavier_uniform_,
@@ -102,9 +106,9 @@ INITIAL: dict[str, Callable[[Tensor], object] | None] = {  # first weights of co
 }
 NORMALISED = {  # mean and deviation of each channel
     "none": None,
-    "image": None,  # its own
+    "image": None,  # each image's own
     "cifar10": ((0.491, 0.482, 0.447), (0.247, 0.243, 0.262)),
-    "cifar10-mmcl": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),  # with deviations inside an image
+    "cifar10-mmcl": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),  # deviations within an image
     "cifar100": ((0.507, 0.487, 0.441), (0.267, 0.256, 0.276)),
     "tiny-imagenet": ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25)),
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -117,16 +121,18 @@ def encoder(
     """An encoder with fresh weights, and its number of features D. Names: ENCODERS, timm:NAME.
 
     Args:
-        initial: the convolutions' first weights: "he", normal with variance 2 / (maps out · area of the
-            kernel); "xavier", uniform with variance 2 / ((maps in + maps out) · area), Glorot and Bengio
-            2010; "torch", what the encoder has by itself; "zero-residual", the same, but for scales of 0 in
-            the last batch norm of each residual block, so that the block begins as its shortcut.
-        normalised: a key of NORMALISED: the encoder first subtracts that data set's mean colour and divides
-            by its deviation, of three channels. They are no part of the state dict. "image": each image's
-            own, which takes out its tint and contrast.
+        initial: the initial weights of convolutions. "torch": the encoder's own. "he": normal with
+            variance 2 / (maps out · area of the kernel). "xavier": uniform with variance 2 / ((maps in +
+            maps out) · area), Glorot and Bengio 2010. "zero-residual": the encoder's own, but the last
+            batch norm of each residual block starts with scales of 0, so that the block starts as its
+            shortcut.
+        normalised: a key of NORMALISED. For a data set, the encoder first subtracts its mean colour and
+            divides by its deviation, both of three channels; they are not in the state dict. "image" takes
+            each image's own mean and deviation, which removes its tint and contrast.
 
     Raises:
-        ValueError: unknown name (the nearest are named), channels < 1, or not 3 with `normalised`.
+        ValueError: unknown name (the message gives the nearest), channels < 1, or channels other than 3
+            with `normalised` for a data set.
         ModuleNotFoundError: the encoder needs torchvision or timm, which is not installed.
     """
     check_encoder(name)
@@ -159,7 +165,7 @@ def encoder(
 
 
 def normalise(encoder: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
-    """Images (N, C, H, W) as the encoder's first layer gets them: unchanged unless it is `normalised`."""
+    """The images (N, C, H, W), normalised for the encoder's first layer if it was built that way."""
     if getattr(encoder, "by_image", False):
         return (nn.functional.instance_norm(inputs[0]),)
     if not hasattr(encoder, "deviation"):
@@ -168,7 +174,7 @@ def normalise(encoder: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
 
 
 def check_encoder(name: str) -> str:
-    """`name` if `encoder` knows it. Otherwise raises as `encoder` does. Imports timm for timm:NAME alone."""
+    """`name` if `encoder` knows it. Otherwise raises as `encoder` does. Imports timm only for timm:NAME."""
     if not str(name).startswith(TIMM):
         return choice("encoder", name, ENCODERS, hint=f"{TIMM}NAME takes any model of timm")
     from setclr.models.vit import timm_names

@@ -1,4 +1,4 @@
-"""Local features for DeepInfoMax: the encoder's first map, each location of which sees a small part."""
+"""Local features for DeepInfoMax: the encoder's first map, where each location sees a small part."""
 
 import torch
 from torch import Tensor, nn
@@ -9,10 +9,10 @@ from setclr.models.encoders import normalise
 class LocalFeatures(nn.Module):
     """An encoder that also gives the map of its first layer, as in QARe's program.
 
-    Images → (N, D + L·C): D features, averaged over the last map, then the C channels of each of the L
-    locations of the map after the first ReLU. A linear layer after the average is passed over and does not
-    learn. For "conv4" and ResNets; raises ValueError for another encoder, or in `forward` where D and C are
-    not `features` and `channels`.
+    Images → (N, D + L·C). First come the D features, averaged over the last map. Then come the C channels
+    of each of the L locations of the map after the first ReLU. A linear layer after the average is skipped
+    and does not learn. For "conv4" and ResNets. Raises ValueError for another encoder; `forward` raises it
+    if D and C are not `features` and `channels`.
     """
 
     def __init__(self, encoder: nn.Module, features: int, channels: int) -> None:

@@ -1,4 +1,4 @@
-"""Encoders built on timm: MoCo v3's ViT-Small, and any that timm knows by name."""
+"""Encoders built on timm: MoCo v3's ViT-Small, and any timm model by name."""
 
 from typing import Any, cast
 
@@ -16,9 +16,9 @@ with extra("encoders"):
 class MoCoViT(VisionTransformer):
     """ViT-Small/16 of MoCo v3: 384 wide, 12 blocks, 12 heads, as in facebookresearch/moco-v3, vits.py.
 
-    The position embedding is fixed: sines and cosines of row and column, computed for the grid at hand. The
-    projection of the patches is fixed too while the encoder pretrains (`stop_grad_conv1` in that program);
-    fine-tuning trains it. The state dict has timm's names.
+    The position embedding is fixed: sines and cosines of row and column, computed for the grid of the
+    input. The projection of the patches is fixed too during pretraining (`stop_grad_conv1` in that
+    program); fine-tuning trains it. The state dict has timm's names.
     """
 
     cls_token: nn.Parameter
@@ -26,9 +26,9 @@ class MoCoViT(VisionTransformer):
     def __init__(self, channels: int) -> None:
         size: dict[str, Any] = dict(embed_dim=384, num_heads=12, in_chans=channels, num_classes=0)
         super().__init__(**size, weight_init="moco", pos_embed="none", dynamic_img_size=True)
-        del self.pos_embed  # None; timm's ViT has the positions of 14 x 14 patches under this name
+        del self.pos_embed  # is None; timm's ViT names its positions of 14 x 14 patches so
         self.register_buffer("pos_embed", torch.cat([torch.zeros(1, 384), positions(14, 14, 384)])[None])
-        self.tables: dict[tuple[int, int, int, torch.device], Tensor] = {}  # of the grids met so far
+        self.tables: dict[tuple[int, int, int, torch.device], Tensor] = {}  # cached positions, by grid
         projection = self.patch_embed.proj.requires_grad_(False)
         nn.init.xavier_uniform_(projection.weight.data.flatten(1))
         nn.init.zeros_(projection.bias)
@@ -62,14 +62,15 @@ def positions(rows: int, columns: int, width: int, device: torch.device | None =
 def timm_encoder(name: str, channels: int = 3) -> tuple[nn.Module, int]:
     """timm's model of that name without its classifier, with fresh weights, and its number of features.
 
-    Vision transformers take images of any sides that their patches fill where timm lets them
-    (dynamic_img_size); others raise a ValueError. Their learned position embedding is then interpolated. On a
-    GPU the gradient of that differs from call to call: a resumed run does not repeat an uninterrupted one.
+    If timm allows it (dynamic_img_size), vision transformers take images of any sides that their patches
+    fill, and interpolate their learned position embedding. Other sides raise a ValueError. On a GPU the
+    gradient of this interpolation differs from call to call, so a resumed run does not repeat an
+    uninterrupted one.
     """
     settings: dict[str, Any] = dict(pretrained=False, num_classes=0, in_chans=channels)
     try:
         model: Any = timm.create_model(name, **settings, dynamic_img_size=True)
-    except TypeError:  # timm's way to say that this model has no such argument
+    except TypeError:  # raised by timm if the model has no such argument
         model = timm.create_model(name, **settings)
     if isinstance(getattr(model, "patch_embed", None), PatchEmbed):
         model.register_forward_pre_hook(refuse_other_sides)
@@ -77,7 +78,7 @@ def timm_encoder(name: str, channels: int = 3) -> tuple[nn.Module, int]:
 
 
 def refuse_other_sides(model: nn.Module, inputs: tuple[Tensor]) -> None:
-    """Raises ValueError unless the images (N, C, H, W) have sides that the model's patches fill."""
+    """Raises ValueError unless the model's patches fill the sides of the images (N, C, H, W)."""
     embed, sides = cast(PatchEmbed, model.patch_embed), tuple(inputs[0].shape[2:])
     if embed.strict_img_size and embed.img_size not in (None, sides):
         wanted = f"sides {embed.img_size}"

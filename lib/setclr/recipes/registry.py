@@ -7,6 +7,7 @@ course's entry point ships with the library, too; where the course is not instal
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import cache
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 from setclr.recipes.published import Published
@@ -67,14 +68,8 @@ class Recipes(MutableMapping[str, Any]):
 @cache
 def loaded(group: str) -> tuple[Any, ...]:
     """What the installed packages register in a group; nothing of the course where that is not installed."""
-    found = []
-    for entry in entry_points(group=group):
-        try:
-            found.append(entry.load())
-        except ModuleNotFoundError as error:
-            if error.name != entry.module.split(".")[0]:
-                raise
-    return tuple(found)
+    entries = entry_points(group=group)
+    return tuple(entry.load() for entry in entries if find_spec(entry.module.split(".")[0]))
 
 
 def collections() -> tuple[Collection, ...]:

@@ -1,4 +1,4 @@
-"""Random views of images, batched: what a view is (`View`, presets) and how a whole batch gets its views."""
+"""Random views of image batches: `View` with its presets, and the functions that make the views."""
 
 from setclr.views.augmentation import apply, apply_all, augment, finish, recolour
 from setclr.views.chance import DRAWS, boxes, check_draws, draw, parameters

@@ -1,12 +1,13 @@
 """Random views of every image of a batch at once, on any device.
 
-`draw` takes uniform numbers for a batch from a CPU generator, a row for each image; `apply` turns them into
-crops and colours.
+`draw` takes uniform numbers for a batch from a CPU generator, one row for each image. `apply` turns them
+into crops and colours.
 
-Kept by hand because torchvision's v2 transforms draw once for a whole batch. Distributions and arithmetic are
-theirs, for float images: RandomResizedCrop with antialiasing, flip, ColorJitter, grey, blur and solarise, in
-this order. Two things differ: nothing is rounded to 1/255 on the way, and the blur's kernel is SimCLR's, a
-tenth of the side. Photographs are cropped where they are decoded (setclr.data.photographs).
+torchvision's v2 transforms use one draw for a whole batch, so the views have their own code here.
+Distributions and arithmetic are torchvision's for float images: RandomResizedCrop with antialiasing, flip,
+ColorJitter, grey, blur and solarise, in this order. Two things differ: values are not rounded to 1/255
+between operations, and the blur's kernel is SimCLR's, a tenth of the side. Photographs are cropped while
+they are decoded (setclr.data.photographs).
 """
 
 from collections.abc import Callable, Sequence
@@ -19,22 +20,23 @@ from setclr.views import numbers, pixels
 from setclr.views.chance import check_draws, draw, parameters
 from setclr.views.view import View, by_size, check_views
 
-SHAPES = 64  # of images and views that are compiled in one process
+SHAPES = 64  # most shapes of images and views that one process compiles
 
 
 def augment(images: Tensor, views: Sequence[View], generator: torch.Generator) -> Tensor:
     """`draw`, then `apply`: (N, C, H, W) uint8 -> (V, N, C, S, S) float32 in [0, 1]."""
-    _output_side(images, views)  # refuses what has no length
+    _output_side(images, views)  # checks the images before their length is taken
     return apply(images, views, draw(views, len(images), generator))
 
 
 def apply(images: Tensor, views: Sequence[View], draws: Tensor, compiled: bool = False) -> Tensor:
     """The views that the draws describe, (V, N, C, S, S) float32 in [0, 1] on the images' device.
 
-    `images` (N, C, H, W) uint8, C = 1 or 3; V views of one `size`; draws (N, V, 36), from `draw`. `compiled`
-    hands the work on the device to torch.compile, once for every shape: the same numbers up to rounding, on a
-    CPU in less than half the time. Autocast changes nothing, TF32 about 1e-3. Raises ValueError for other
-    images, views of two sizes, others' draws.
+    `images` are (N, C, H, W) uint8 with C = 1 or 3. The V views share one `size`. `draws` (N, V, 36) come
+    from `draw`. With `compiled`, torch.compile compiles the work on the device, once for every shape: the
+    results are equal up to rounding, and a CPU takes less than half the time. Autocast changes nothing;
+    TF32 changes values by about 1e-3. Raises ValueError for other images, views of two sizes, or draws of
+    other views or images.
     """
     S = _output_side(images, views)
     check_draws(draws, len(images), len(views))
@@ -54,11 +56,11 @@ def apply_all(images: Tensor, views: Sequence[View], draws: Tensor, compiled: bo
 def finish(
     crops: Sequence[Tensor], views: Sequence[View], draws: Tensor, compiled: bool = False
 ) -> list[Tensor]:
-    """What `apply_all` does after cropping: flips, colours, blur, for crops of `Photographs.crops`.
+    """Flip, recolour and blur the crops of `Photographs.crops`, as `apply_all` does after cropping.
 
     Takes (V_g, N, C, S_g, S_g) uint8 for each group of `by_size`, on any device, and the draws (N, V, 36)
-    they were made with. Gives the views of `apply_all` there, up to the crops' rounding to grey levels.
-    Raises ValueError for crops or draws of other views or images.
+    that made them. Gives the views of `apply_all` on that device, up to the rounding of the crops to grey
+    levels. Raises ValueError for crops or draws of other views or images.
     """
     groups = [(group, [views[v] for v in group]) for group in by_size(views)]
     shapes = [tuple(getattr(x, "shape", ())) for x in crops] if isinstance(crops, tuple | list) else crops
@@ -77,9 +79,9 @@ def finish(
 
 
 def recolour(images: Tensor, view: View, draws: Tensor, compiled: bool = False) -> Tensor:
-    """`apply` for a view that keeps images (N, C, H, W) uint8 whole, of any sides: (N, C, H, W) float32.
+    """`apply` for a view that does not crop: (N, C, H, W) uint8 of any sides -> (N, C, H, W) float32.
 
-    Draws are (N, 1, 36). Raises ValueError where the view crops, blurs or has a size.
+    Draws are (N, 1, 36). Raises ValueError if the view crops, blurs or has a size.
     """
     if (view.size, view.scale, view.ratio, view.padding, view.blur) != (None, (1, 1), (1, 1), 0, 0):
         raise ValueError(f"view must keep images whole and sharp, got {view}; preset('matching') has such")
@@ -100,7 +102,7 @@ def _mirrored(crops: Tensor, V: int, together: Tensor, layout: numbers.Layout, a
 
 
 def _run(work: Callable[..., Tensor], x: Tensor, V: int, needed: dict[str, Tensor], compiled: bool) -> Tensor:
-    """`work` on these pixels of V views where they are, with the numbers it needs."""
+    """Run `work` on the pixels `x` of V views, on their device, with the numbers it needs."""
     with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
         there = numbers.packed(needed, x.device)
         if not compiled:
@@ -115,7 +117,7 @@ def _graph(work: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _output_side(images: Tensor, views: Sequence[View]) -> int:
-    """The output's side. Raises ValueError if these images have no such views."""
+    """The output's side in pixels. Raises ValueError if the images or the views do not fit."""
     check_views(views)
     if len(sizes := {view.size for view in views}) > 1:
         raise ValueError(f"views must share one size, got {sizes}; apply_all gives one tensor for each size")

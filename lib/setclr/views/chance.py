@@ -1,7 +1,7 @@
-"""What is random in the views: uniform numbers, a row for each image, and what they decide.
+"""The random numbers of views, one row for each image, and the parameters made from them.
 
-A view depends on its image's row alone. So a process that holds images [a, b) of a batch draws only their
-rows, and gets what one process would get.
+A view depends on its image's row alone. A process that holds images [a, b) of a batch therefore draws only
+their rows, and gets the same numbers as a process that draws the whole batch.
 """
 
 from collections.abc import Sequence
@@ -15,20 +15,22 @@ from setclr import checks
 from setclr.views.view import View, check_views
 
 DRAWS = 2
-"""The version of what a seed draws. It must be raised when that changes; a checkpoint names it."""
+"""Version of the draws that a seed gives. Raise it when they change; a checkpoint stores it."""
 
-# The columns of the draws: what a view takes uniform numbers for, and how many.
+# The columns of the draws: how many uniform numbers a view takes for each operation.
 NUMBERS = dict(area=10, ratio=10, corner=2, flip=1, jitter=5, order=4, grey=1, blur=2, solarise=1)
 COLUMNS = sum(NUMBERS.values())
 
 
 def draw(views: Sequence[View], n: int, generator: torch.Generator, first: int = 0) -> Tensor:
-    """All that is random in V views of images first, first + 1, ..., n of them: (n, V, 36) uniform numbers.
+    """Everything random in V views of `n` images: (n, V, 36) float32, uniform in [0, 1), on the CPU.
 
-    They are float32 in [0, 1) on the CPU; columns as in NUMBERS. The generator, which moves on by the same
-    amount whatever is asked, gives the key of a counter-based generator (Philox, Salmon et al. 2011), whose
-    counter is the image's number: draw(views, n, generator)[a:b] and draw(views, b - a, the same, a) are the
-    same bits, on every machine. Raises ValueError for a number out of range or a generator elsewhere.
+    Columns are as in NUMBERS. `first` is the place of the first image in its batch. The numbers come from
+    a counter-based generator (Philox, Salmon et al. 2011). Its counter is the image's place; its key is
+    drawn from `generator`, which advances by the same amount for any arguments. So
+    draw(views, n, generator)[a:b] and draw(views, b - a, generator, a) from the same state are the same
+    bits, on every machine. Raises ValueError for a number out of range or a generator that is not on the
+    CPU.
     """
     check_views(views)
     checks.integer("n", n, least=1, hint="it is the number of images")
@@ -37,13 +39,13 @@ def draw(views: Sequence[View], n: int, generator: torch.Generator, first: int =
         got, hint = getattr(generator, "device", generator), "torch.Generator().manual_seed(seed) is one"
         raise ValueError(f"generator must be a CPU torch.Generator, got {got!r}; {hint}")
     low, high = torch.randint(2**32, (2,), generator=generator).tolist()
-    row = len(views) * COLUMNS  # of 64 bits each; a step of the counter makes four
+    row = len(views) * COLUMNS  # numbers of 64 bits an image; one step of the counter makes four
     bits = np.random.Philox(key=low + (high << 32), counter=first * row // 4).random_raw(n * row)
     return torch.from_numpy((bits >> np.uint64(40)).astype(np.float32)).mul_(2**-24).view(n, len(views), -1)
 
 
 def check_draws(draws: object, n: int, V: int) -> None:
-    """Raises ValueError if these are no draws of V views of n images."""
+    """Raises ValueError unless these are draws of V views of n images."""
     wanted = (n, V, COLUMNS)
     if not isinstance(draws, Tensor) or draws.shape != wanted or draws.device.type != "cpu":
         got = f"{tuple(draws.shape)} on {draws.device}" if isinstance(draws, Tensor) else repr(draws)
@@ -52,12 +54,12 @@ def check_draws(draws: object, n: int, V: int) -> None:
 
 
 class Parameters(NamedTuple):
-    """What each of V views does to each of N images, on the CPU. Masks are (V, N) bool."""
+    """What each of V views does to each of N images, on the CPU; masks are (V, N) bool."""
 
     box: Tensor  # (V, N, 4) top, left, height, width of the crop: whole pixels, float64
     flip: Tensor  # mask
     factors: Tensor  # (V, N, 4) brightness, contrast and saturation factors, hue's turn
-    order: Tensor  # (V, N, 4) which of the four is first, second, third, fourth
+    order: Tensor  # (V, N, 4) indices of the four factors, in the order of their use
     grey: Tensor  # mask
     blur: Tensor  # mask
     sigma: Tensor  # (V, N) output pixels
@@ -88,9 +90,10 @@ def parameters(views: Sequence[View], draws: Tensor, H: int, W: int) -> Paramete
 def boxes(views: Sequence[View], draws: Tensor, H: int | Tensor, W: int | Tensor) -> Tensor:
     """The crops of V views, (V, N, 4) top, left, height, width, for their draws (N, V, 36).
 
-    Images have H x W pixels, all the same or each its own, (N,). A crop is the first of ten tries that fits,
-    or else the largest central box of these ratios: as by torchvision's `RandomResizedCrop.get_params`. It
-    may lie on the border that `View.padding` adds, beyond the image.
+    `H` and `W` are the images' height and width in pixels: one number for all, or a tensor (N,). A crop is
+    the first of ten tries that fits into the image. If none fits, it is the largest central box within the
+    view's ratios. torchvision's `RandomResizedCrop.get_params` does the same. The crop may reach beyond
+    the image, into the border that `View.padding` adds.
     """
     area, ratio, corner, _ = draws.transpose(0, 1).double().split([10, 10, 2, COLUMNS - 22], dim=2)
     H, W = (torch.as_tensor(side, dtype=torch.float64).reshape(-1, 1) for side in (H, W))

@@ -1,7 +1,7 @@
-"""From the parameters of views to the numbers that `setclr.views.pixels` works with, on the images' device.
+"""The tensors that `setclr.views.pixels` computes with, made from the parameters of views.
 
-They are made on the CPU and travel in one piece. What no view of a group does has no numbers. Names are keys
-of a dict; B = V * N images, view after view.
+They are made on the CPU and sent to the images' device as one tensor. An operation that no view of a group
+has gets no tensors. Each function returns a dict of tensors by name. B = V * N images, view after view.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,17 @@ from setclr.views.pixels import LUMA
 from setclr.views.view import View
 
 CONTRAST, SATURATION, HUE = 1, 2, 3  # columns of the factors, after brightness
-FAR = 1e9
+FAR = 1e9  # distance to a pixel outside the crop, where its weight is 0
 
 
 def cropping(views: Sequence[View], p: Parameters, H: int, W: int, S: int) -> dict[str, Tensor]:
-    """Of `pixels.crop`, for images of H x W pixels and crops of S x S; image after image, V views of each.
+    """The tensors of `pixels.crop`, for images of H x W pixels and crops of S x S.
 
-    The places of an image's pixels and of an output's, in rows and columns, (2, N * V, ...), in units of the
-    triangle's reach: 1 - distance is a weight, and pixels outside of the box are far away. Pixels of the
-    border come before and after the image's. "cubic", if there is a bicubic view, is 1 for its crops.
+    They are ordered image after image, with V views of each. "pixels" and "centres" are the positions of
+    an image's pixels and of an output's, in rows and columns, (2, N * V, ...). Their unit is the
+    triangle's reach, so that a weight is 1 - distance. Pixels outside of the box are far away. Pixels of
+    the border come before and after the image's. If there is a bicubic view, "cubic" is 1 for its crops
+    and 0 for others.
     """
     border, N = max(view.border(H) for view in views), p.box.shape[1]
     top, left, height, width = p.box.transpose(0, 1).flatten(0, 1).float().T
@@ -43,12 +45,12 @@ def cropping(views: Sequence[View], p: Parameters, H: int, W: int, S: int) -> di
 
 
 def mirroring(p: Parameters) -> dict[str, Tensor]:
-    """Of `pixels.mirror`."""
+    """The tensor of `pixels.mirror`."""
     return {"flips": _each(p.flip)[..., None, None]}
 
 
 def colours(views: Sequence[View], p: Parameters, C: int, S: int) -> dict[str, Tensor]:
-    """Of `pixels.recolour`, for images of C channels and S x S pixels."""
+    """The tensors of `pixels.recolour`, for images of C channels and S x S pixels."""
     made: dict[str, Tensor] = {}
     jitters = [view.jitter for view in views if view.jitter_p]
     if any(map(any, jitters)):
@@ -65,16 +67,19 @@ def colours(views: Sequence[View], p: Parameters, C: int, S: int) -> dict[str, T
 
 
 def _each(values: Tensor) -> Tensor:
-    """(V, N) as floats (B, 1)."""
+    """Numbers of each view and image, (V, N), as floats (B, 1)."""
     return values.float().reshape(-1, 1)
 
 
 def jittering(factors: Tensor, order: Tensor, C: int, hue: bool) -> dict[str, Tensor]:
-    """Of the jitter by `factors` in `order`, both (B, 4): three blends, or three, a turn of the hue, three.
+    """The tensors of the jitter by `factors` in `order`, both (B, 4).
 
-    A blend moves a pixel by a share towards a reference: black, the image's mean grey, the pixel's own grey.
-    An image's turn may have any place among its three blends. Those before it are in the first three, the
-    others in the last; a share of 0 changes nothing.
+    They are those of three blends; with `hue`, those of three blends, a turn of the hue and three more
+    blends.
+
+    A blend moves a pixel by a share towards a reference: black, the image's mean grey or the pixel's own
+    grey. Each image has its own place for the turn among its three blends. The blends before the turn are
+    in the first three, the others in the last three. A share of 0 changes nothing.
     """
     place = torch.arange(3)
     turned = (order == HUE).int().argmax(1, keepdim=True)
@@ -88,14 +93,17 @@ def jittering(factors: Tensor, order: Tensor, C: int, hue: bool) -> dict[str, Te
     blends = (1 - share) * torch.eye(C) + share * (kind == SATURATION) * luma
     made = {"blends": blends, "contrasts": share * (kind == CONTRAST) * luma}
     if hue:
-        turn = factors[:, HUE:] - torch.tensor([3.0, -1, 1]) / 6  # from where red, green and blue are least
+        turn = factors[:, HUE:] - torch.tensor([3.0, -1, 1]) / 6  # from the least red, green, blue
         made["turns"] = (6 * (turn - turn.round()))[..., None]
         made["hexagon"] = torch.tensor([[[-1.0, 1, 1], [0, 1, -1]]])
     return made
 
 
 def blurring(sigma: Tensor, blurred: Tensor, S: int) -> dict[str, Tensor]:
-    """Of the blur under Gaussians of `sigma` pixels, cut off at S / 20, where `blurred` is 1; both (B, 1)."""
+    """The tensors of `pixels.blur`, for Gaussians of deviation `sigma` in pixels, cut off at S / 20.
+
+    They blur images where `blurred` is 1 and keep the others. `sigma` and `blurred` are (B, 1).
+    """
     radius = max(1, S // 20)
     offset = torch.arange(-radius, radius + 1)
     still, bell = (offset == 0).float(), (-(offset / sigma).square() / 2).exp()
@@ -105,17 +113,17 @@ def blurring(sigma: Tensor, blurred: Tensor, S: int) -> dict[str, Tensor]:
     return {"taps": taps, "reflections": (source[:, None] == torch.arange(S)).float()}
 
 
-Layout = tuple[tuple[str, tuple[int, ...]], ...]  # names and shapes of what is packed
+Layout = tuple[tuple[str, tuple[int, ...]], ...]  # names and shapes of the packed tensors
 
 
 def packed(numbers: dict[str, Tensor], device: torch.device) -> tuple[Tensor, Layout]:
-    """All numbers in one tensor on the device, and their places in it."""
+    """All these tensors joined into one on the device, with their names and shapes."""
     together = torch.cat([x.flatten() for x in numbers.values()])
     return sent(together, device), tuple((name, tuple(x.shape)) for name, x in numbers.items())
 
 
 def sent(x: Tensor, device: torch.device) -> Tensor:
-    """A tensor of the CPU on the device, by a transfer that is not waited for."""
+    """A CPU tensor on the device; the copy does not block the CPU."""
     if device.type == "cuda":
         x = x.pin_memory()
     return x.to(device, non_blocking=True)

@@ -1,10 +1,11 @@
-"""The arithmetic of the views: every image resized, jittered, greyed, blurred by its own amount.
+"""The arithmetic of the views: every image is resized, jittered, greyed and blurred by its own amount.
 
-B = V * N images, all views of a size at once, are a list of float32 tensors (B, c, P) of P pixels in [0, 1]:
-one with all channels where every operation is a launch of its own, one for each channel where torch.compile
-fuses them, so that its loops run over the pixels of one image after another. Nothing here is random or looks
-at a value: what an operation does to each image stands in `numbers` (setclr.views.numbers), and an operation
-that no view has is not there. torch.where is slow on a CPU; masks are numbers that leave an image as it is.
+B = V * N images, all views of a size at once, are a list of float32 tensors (B, c, P) of P pixels in
+[0, 1]. Without torch.compile, every operation is a kernel launch of its own, and the list has one tensor
+with all channels. torch.compile fuses the operations, and the list then has one tensor for each channel:
+the loops run over the pixels of one image after another. Nothing here is random or looks at a value:
+`numbers` (setclr.views.numbers) says what an operation does to each image, and an operation that no view
+has is skipped. torch.where is slow on a CPU. So masks are numbers, some of which leave an image as it is.
 """
 
 from functools import reduce
@@ -19,9 +20,9 @@ Channels = list[Tensor]
 def crop(images: Tensor, numbers: dict[str, Tensor], V: int) -> Tensor:
     """Boxes of images (N, C, H, W) uint8, resized with antialiasing: (V * N, C, S, S), view after view.
 
-    An output pixel is a mean under a triangle that reaches one input or output pixel (the larger) to either
-    side within the box, or under Keys' cubic, which reaches two: torch's antialiased bilinear and bicubic
-    interpolation. The border is black.
+    An output pixel is a weighted mean of the pixels in its box. The weight is a triangle that reaches one
+    pixel to either side, or Keys' cubic, which reaches two. A pixel is here the larger of an input and an
+    output pixel. These are torch's antialiased bilinear and bicubic interpolation. The border is black.
     """
     N, C, H, W = images.shape
     distance = (numbers["pixels"] - numbers["centres"]).abs_()
@@ -35,23 +36,29 @@ def crop(images: Tensor, numbers: dict[str, Tensor], V: int) -> Tensor:
     x = torch.bmm(rows.view(N, V * S, H), lines.view(N, H, C * W))
     x = torch.bmm(x.view(N * V, S * C, W), columns.mT).view(N, V, S, C, S).permute(1, 0, 3, 2, 4)
     x = x.reshape(V * N, C, S, S).div_(255)
-    return x.clamp_(0, 1) if "cubic" in numbers else x  # which overshoots
+    return x.clamp_(0, 1) if "cubic" in numbers else x  # the cubic overshoots
 
 
 def keys(distance: Tensor, triangle: Tensor) -> Tensor:
-    """Twice Keys' cubic with a = -1/2 at these distances: of its two pieces the outer one, and what the inner
-    one is above it. `triangle` is 1 - distance, or 0 beyond 1, where there is only the outer one."""
+    """Twice Keys' cubic with a = -1/2 at these distances.
+
+    It is the sum of its outer piece and of the inner piece's difference from the outer one. `triangle` is
+    1 - distance, or 0 beyond a distance of 1, where there is only the outer piece.
+    """
     wide = torch.rsub(distance, 2).clamp_(min=0)
     outer = (wide - 1).mul_(wide).mul_(wide)
     return outer.addcmul_(triangle.square(), torch.rsub(triangle, 1, alpha=2), value=2)
 
 
 def recolour(x: Tensor, numbers: dict[str, Tensor], apart: bool) -> Tensor:
-    """All that a view does to images (B, C, S, S) after cropping; `apart` keeps channels apart."""
+    """Everything that a view does to images (B, C, S, S) after cropping and mirroring.
+
+    `apart` keeps the channels in separate tensors.
+    """
     shape = x.shape
     channels = list(x.flatten(2).split(1 if apart else shape[1], dim=1))
     if "blends" not in numbers:
-        channels = [y.clamp_(0, 1) for y in channels]  # what crops lie outside by rounding
+        channels = [y.clamp_(0, 1) for y in channels]  # rounding puts some values just outside
     else:
         for place, (matrix, contrast) in enumerate(zip(numbers["blends"], numbers["contrasts"])):
             if place == 3:
@@ -75,18 +82,19 @@ def mix(matrix: Tensor, x: Channels, offset: Tensor | None = None) -> Channels:
 
 
 def blend(x: Channels, matrix: Tensor, contrast: Tensor) -> Channels:
-    """A step of the jitter: matrix (B, C, C) @ pixel + contrast (B, 1, C) @ mean pixel, in [0, 1]."""
+    """A step of the jitter: matrix (B, C, C) @ pixel + contrast (B, 1, C) @ mean pixel, clamped to [0, 1]."""
     (offset,) = mix(contrast, [y.mean(2, keepdim=True) for y in x])
     return [y.clamp_(0, 1) for y in mix(matrix, x, offset)]
 
 
 def turn_hue(x: Channels, turn: Tensor, hexagon: Tensor) -> Channels:
-    """Colours with the hue moved, HSV's saturation and value kept.
+    """Colours with the hue turned; HSV's saturation and value stay the same.
 
-    The hue in sixths of a turn is ± (2 + (green + blue - red - highest) / chroma), with the sign of green -
-    blue; `hexagon` (1, 2, 3) makes both of these of the channels. Of the sixths a channel spends two at its
-    highest, one falling, two at its lowest, one rising. `turn` (B, 3, 1) counts from the middle of its
-    lowest: 2 less the distance from there is how far it has fallen.
+    The hue in sixths of a turn is ± (2 + (green + blue - red - highest) / chroma), with the sign of
+    green - blue. `hexagon` (1, 2, 3) computes green + blue - red and green - blue from the channels. In a
+    full turn a channel is at its highest for two sixths, falls for one, is at its lowest for two and rises
+    for one. `turn` (B, 3, 1), added to the hue, counts it from the middle of the channel's lowest two
+    sixths. 2 minus the distance from there, within [0, 1], is how far the channel has fallen.
     """
     high = reduce(torch.maximum, [y.amax(1, keepdim=True) for y in x])
     low = reduce(torch.minimum, [y.amin(1, keepdim=True) for y in x])
@@ -98,7 +106,7 @@ def turn_hue(x: Channels, turn: Tensor, hexagon: Tensor) -> Channels:
 
 
 def grey(x: Tensor) -> Tensor:
-    """The luma (N, 1, H, W) of colours (N, 3, H, W); one channel is its own."""
+    """The luma (N, 1, H, W) of colours (N, 3, H, W); an image of one channel stays as it is."""
     if x.shape[1] == 1:
         return x
     red, green, blue = x.split(1, dim=1)
@@ -106,12 +114,13 @@ def grey(x: Tensor) -> Tensor:
 
 
 def blur(x: Tensor, taps: Tensor, reflections: Tensor) -> Tensor:
-    """Images (B, C, S, S) filtered along both axes by `taps` (B, K), reflected at borders.
+    """Images (B, C, S, S) filtered along both axes by `taps` (B, K), reflected at the borders.
 
-    `reflections` (S + K - 1, S) tells which pixel stands for each of S + K - 1, K // 2 beyond either border.
+    `reflections` (S + K - 1, S) has a row for each place from K // 2 before the image to K // 2 after it.
+    The row is 1 at the pixel whose value that place gets, and 0 elsewhere.
     """
     B, C, S, _ = x.shape
-    shifts = reflections.as_strided((taps.shape[1], S * S), (S, 1))  # K overlapping (S, S)
+    shifts = reflections.as_strided((taps.shape[1], S * S), (S, 1))  # K overlapping windows (S, S)
     matrix = (taps @ shifts).view(B, S, S)
     y = torch.bmm(matrix, x.view(B, C * S, S).mT)  # columns, channels, rows
     y = torch.bmm(y.view(B, S * C, S), matrix.mT).view(B, S, C, S).permute(0, 2, 3, 1)
@@ -119,10 +128,13 @@ def blur(x: Tensor, taps: Tensor, reflections: Tensor) -> Tensor:
 
 
 def solarise(x: Tensor, top: Tensor) -> Tensor:
-    """Every value v replaced by top - v where that is less: `top` (B, 1, 1, 1) is 1, or 2 to keep all."""
+    """Every value v replaced by top - v where that is smaller.
+
+    `top` (B, 1, 1, 1) is 1, or 2 to keep all values.
+    """
     return torch.minimum(x, top - x)
 
 
 def mirror(x: Tensor, flip: Tensor) -> Tensor:
-    """Images (B, C, H, W), left and right exchanged where `flip` (B, 1, 1, 1) is 1 and not 0."""
+    """Images (B, C, H, W), mirrored left to right where `flip` (B, 1, 1, 1) is 1, unchanged where it is 0."""
     return x.lerp_(x.flip(-1), flip)

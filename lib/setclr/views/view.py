@@ -1,4 +1,4 @@
-"""What a view does to an image, and the named sets of views of the papers."""
+"""`View`, the settings of one random view, and named sets of views, most of them from papers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,20 +18,21 @@ def _numbers(name: str, values: object, count: int, **bounds: Any) -> tuple[floa
 
 @dataclass(frozen=True)
 class View:
-    """What one view does to an image. A value out of its range raises ValueError.
+    """The settings of one random view. A value out of its range raises ValueError.
 
     Args:
-        size: side of the output in pixels; None is the input's, which must then be square.
+        size: side of the output in pixels; None takes the input's side, and the input must then be square.
         scale: range of the crop's area as a fraction of the image's.
-        ratio: range of the crop's width / height. An image that cannot hold such a crop gives its largest
-            central one: scale (1, 1) and ratio (1, 1) keep a square image whole, and the middle of others.
-        interpolation: of the crop's pixels, "bilinear" or "bicubic", both antialiased.
-        padding: width of a black border that an image gets before it is cropped, as a share of its height.
-        flip, jitter_p, grey, solarise: probability of mirroring left and right, of jittering at all, of
-            losing all colour, of inverting all values above 0.5.
-        jitter: brightness, contrast and saturation factors are uniform in 1 ± these (at least 0), the hue's
-            turn in ± the last, in full turns, <= 0.5. Every image draws the order of the four.
-        blur: probability of a Gaussian blur, of a deviation uniform in `blur_sigma`, in output pixels.
+        ratio: range of the crop's width / height. If no such crop fits, the largest central one is taken:
+            scale (1, 1) and ratio (1, 1) keep a square image whole, and the central square of others.
+        interpolation: how the crop is resized: "bilinear" or "bicubic", both antialiased.
+        padding: width of a black border that is added before cropping, as a share of the image's height.
+        flip, jitter_p, grey, solarise: probabilities of mirroring left to right, of any jitter, of losing
+            all colour, of inverting all values above 0.5.
+        jitter: four strengths. The factors of brightness, contrast and saturation are uniform in 1 ± the
+            first three (at least 0). The hue's turn is uniform in ± the last, in full turns, <= 0.5. Every
+            image draws the order of the four.
+        blur: probability of a Gaussian blur. Its deviation is uniform in `blur_sigma`, in output pixels.
     """
 
     size: int | None = None
@@ -63,13 +64,13 @@ class View:
         checks.number("jitter[3]", self.jitter[3], most=0.5, hint="half a turn reaches every hue")
 
     def border(self, height: int) -> int:
-        """The width in pixels of the border of an image of that height."""
+        """The width in pixels of the black border around an image of that height."""
         return round(self.padding * height)
 
 
 SIMCLR = (View(blur=0.5),) * 2
 FLIP = View(scale=(1, 1), ratio=(1, 1), jitter=(0,) * 4, grey=0)  # the whole image
-LOCAL_SCALE = (0.05, 0.14)  # of a small crop's area; a full view of "groco" begins where it ends
+LOCAL_SCALE = (0.05, 0.14)  # range of a small crop's area; the full views of "groco" begin at 0.14
 DINO = View(scale=(0.14, 1), jitter=(0.4, 0.4, 0.2, 0.1), blur=1.0)  # the first of its two global views
 SECOND = replace(DINO, blur=0.1, solarise=0.2)
 PRESETS: dict[str, tuple[View, ...]] = {
@@ -78,19 +79,19 @@ PRESETS: dict[str, tuple[View, ...]] = {
     "groco": tuple(replace(view, interpolation="bicubic") for view in (DINO, SECOND)),
     "iot-cl": SIMCLR,  # Shi et al. 2023 follow SimCLR, blur included
     "mmcl": (View(jitter=(0.4, 0.4, 0.4, 0.1), blur=0.5),) * 2,
-    # The QARe paper's matching of people; "U[0, 0.1]" there is taken for a ColorJitter of 0.1.
+    # The QARe paper's matching of people; its "U[0, 0.1]" is read as a ColorJitter of 0.1.
     "matching": (View(scale=(1, 1), ratio=(1, 1), jitter=(0.1,) * 4, jitter_p=1, grey=0),) * 2,
     "moco-v3": tuple(replace(view, scale=(0.08, 1)) for view in (DINO, SECOND)),
-    # Those of QARe's baselines: of Deep InfoMax, and of labels, rotations and clusters.
+    # For QARe's baselines: "flip" for Deep InfoMax, "padded" for labels, rotations and clusters.
     "flip": (FLIP,) * 2,
     "padded": (replace(FLIP, padding=1 / 8),) * 2,
-    # No paper's: for small patches whose colour casts mean nothing.
+    # From no paper: for small patches whose colour casts carry no information.
     "photo": (View(scale=(0.2, 1), jitter=(0.4, 0.4, 0.8, 0.5), jitter_p=0.5, grey=0.7),) * 2,
 }
 
 
 def preset(name: str, size: int | None = None, count: int | None = None) -> tuple[View, ...]:
-    """The views `name` of PRESETS with output side `size`; with `count`, that many, in turn."""
+    """The views of the preset `name`, with output side `size`; with `count`, that many, repeated in turn."""
     views = PRESETS[checks.choice("name", name, PRESETS)]
     count = len(views) if count is None else checks.integer("count", count, least=1)
     return tuple(replace(views[v % len(views)], size=size) for v in range(count))
@@ -101,10 +102,11 @@ def multi_crop(
 ) -> tuple[View, ...]:
     """`full` views of the preset `name`, in turn, and then `local` small crops of LOCAL_SCALE of the area.
 
-    GroCo's 2 x 224 + 6 x 96 px is multi_crop("groco", 2, 6, 224). Small crops are otherwise DINO's (Caron
-    et al. 2021): colours and flip of the first full view, blur with probability 0.5, no solarisation.
-    Sides are in pixels; `size` None is the images' own, `local_size` None is 3/7 of `size`, as 96 is of 224.
-    Raises ValueError for an argument out of its range, or small crops with neither side given.
+    GroCo's 2 x 224 + 6 x 96 px is multi_crop("groco", 2, 6, 224). In all else, small crops are DINO's
+    (Caron et al. 2021): colours and flip of the first full view, blur with probability 0.5, no
+    solarisation. Sides are in pixels. `size` None is the images' own side; `local_size` None is 3/7 of
+    `size`, as 96 is of 224. Raises ValueError for an argument out of its range, or for small crops if
+    neither side is given.
     """
     whole = preset(name, size, checks.integer("full", full, least=1))
     if checks.integer("local", local, least=0) == 0:
@@ -117,7 +119,7 @@ def multi_crop(
 
 
 def by_size(views: Sequence[View]) -> list[list[int]]:
-    """The indices of the views of each size; sizes in the order of their first view."""
+    """The indices of the views, grouped by size; sizes come in the order of their first view."""
     check_views(views)
     groups: dict[int | None, list[int]] = {}
     for v, view in enumerate(views):
@@ -126,6 +128,6 @@ def by_size(views: Sequence[View]) -> list[list[int]]:
 
 
 def check_views(views: object) -> None:
-    """Raises ValueError unless these are a tuple or list of View, not empty."""
+    """Raises ValueError unless these are a non-empty tuple or list of View."""
     if not isinstance(views, tuple | list) or not views or not all(isinstance(view, View) for view in views):
         raise ValueError(f"views must be a tuple of View, got {views!r}; preset('simclr') is one")

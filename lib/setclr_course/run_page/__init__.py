@@ -6,6 +6,6 @@ with extra("lab"):
     import matplotlib as _matplotlib  # noqa: F401  # missing, it is said before hours of measuring
 
     from setclr_course.run_page.measured import evaluate_all
-    from setclr_course.run_page.page import page
+    from setclr_course.run_page.html_page import page
 
 __all__ = ["evaluate_all", "page"]

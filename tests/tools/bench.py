@@ -1,6 +1,8 @@
 """make bench: what losses, views and panels cost, as ratios within one run or as times of this machine.
 
-python tests/bench.py [losses] [launches] [memory] [compiled] [views] [panels]  all of them without arguments
+python tests/tools/bench.py [losses] [launches] [memory] [compiled] [views] [panels]
+
+All of them without arguments.
 """
 
 import multiprocessing
@@ -157,7 +159,7 @@ def view_rates(side: int = 32) -> None:
             print(f"{name:28}{batch:5}{eager:9,.0f}{fast:9,.0f}{fast / eager:9.2f}")
 
 
-def panels() -> None:
+def events() -> None:
     """Kernel time of an event on each panel, milliseconds."""
     print(f"\n{'event on a panel, ms':32}   median  slowest")
     for name in panels.__all__:
@@ -187,7 +189,7 @@ if __name__ == "__main__":
         "memory": memory,
         "compiled": compiled,
         "views": view_rates,
-        "panels": panels,
+        "panels": events,
     }
     for part in sys.argv[1:] or parts:
         parts[part]()

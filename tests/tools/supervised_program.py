@@ -1,7 +1,7 @@
 """The supervised row of QARe's own program, trained by that program on images that we have too.
 
 git clone https://github.com/amoskalev/contrasting_quadratic CLONE
-python tests/supervised_program.py CLONE data/unpacked/cifar10 50 data/results/jpeg/program.json
+python tests/tools/supervised_program.py CLONE data/unpacked/cifar10 50 data/results/jpeg/program.json
 
 Network, optimiser, schedule, views and the test of accuracy are the program's; the images are those of the
 folder, for that many epochs, with seeds 0, 1 and 2. Each seed is added to the file when it is trained, and
@@ -53,7 +53,7 @@ def accuracy(folder: Path, epochs: int, seed: int) -> float:
 def main(program: str, folder: str, epochs: str, out: str) -> None:
     sys.path.insert(0, program)
     path = Path(out)
-    command = shlex.join(["python", "tests/supervised_program.py", *sys.argv[1:]])
+    command = shlex.join(["python", "tests/tools/supervised_program.py", *sys.argv[1:]])
     found = {"command": command, "epochs": int(epochs), "pixels": "JPEG q75", "torch": torch.__version__}
     found["device"] = f"CPU, {torch.get_num_threads()} threads"
     kept = json.loads(path.read_text())["classifier_percent"] if path.exists() else {}

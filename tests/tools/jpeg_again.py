@@ -1,6 +1,6 @@
 """Send a folder of JPEG images through JPEG once more, with its blocks moved by 4 pixels.
 
-    python tests/jpeg_again.py data/unpacked/cifar10 data/unpacked/cifar10-again
+    python tests/tools/jpeg_again.py data/unpacked/cifar10 data/unpacked/cifar10-again
 
 To tell what JPEG costs where the original pixels are not at hand: train on both folders. Each image keeps its
 quality. With the blocks where they were a second pass would change nearly nothing; moved, it changes the

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from setclr import cli
 from setclr.data import writing
+from setclr.training import trainer as engine
 from setclr.training.trainer import Trainer
 
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -130,7 +131,7 @@ def _command(words: list[str], said: Path, blow: Blow | None, tell: int) -> int:
 
 def armed(blow: Blow) -> None:
     """Let the blow fall in this process when its moment comes."""
-    fitting.CHECKPOINT_SECONDS = 0.0 if blow.often else 600.0
+    engine.CHECKPOINT_SECONDS = 0.0 if blow.often else 600.0
     seen = {"step": 0, "file": 0, "renamed": 0}
 
     def strike() -> None:

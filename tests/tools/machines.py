@@ -1,6 +1,6 @@
 """make test-machines: the numerical tests and all notebooks as other machines would run them.
 
-python tests/machines.py [SETTING …]     one setting at a time, all without arguments
+python tests/tools/machines.py [SETTING …]     one setting at a time, all without arguments
 
 Prints a row for each setting, and the tests that failed in it. The exit status is 1 if any did.
 A setting takes about as long as `make test`.
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-TESTS = Path(__file__).resolve().parent
+TESTS = Path(__file__).resolve().parents[1]
 SETTINGS = {
     "aten-default": {"ATEN_CPU_CAPABILITY": "default"},
     "aten-avx2": {"ATEN_CPU_CAPABILITY": "avx2"},

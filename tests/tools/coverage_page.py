@@ -1,13 +1,13 @@
 """Where each figure, table and equation of the four papers is shown: the page notebooks/coverage.md.
 
-python tests/coverage_page.py     write it anew (make coverage)
+python tests/tools/coverage_page.py     write it anew (make coverage)
 
 coverage_items.yml lists what the papers contain. What shows an item says so itself:
 - a notebook's cell by a tag, "groco:figure6";
 - a module, class or function by its docstring, in parentheses and with the paper's name first, "(GroCo, eq. 2
   to 4; MMCL, figure 3b)". Any other mention is in passing and does not count;
 - a recipe by the table of `setclr.recipes.PUBLISHED` that it is a row of, or by the figure or table in small
-  of `setclr.recipes.figures`, and its record in data/results.
+  of `setclr_course.papers.figures`, and its record in data/results.
 """
 
 import ast
@@ -20,17 +20,18 @@ from typing import NamedTuple
 
 import nbformat
 import yaml
-from notebook_tools import FOLDER, HERE, name_of, notebooks
+from notebook_tools import FOLDER, ROOT, TOOLS, name_of, notebooks
 
 from setclr.experiments.graph_campaigns import read_graph_record
-from setclr.recipes import PUBLISHED, RECIPES
+from setclr.recipes import GRAPH_RECIPES, PUBLISHED, RECIPES
 from setclr_course.papers.figures import FIGURES
-from setclr_course.papers.rows import PRINTED
 
 PAGE = FOLDER / "coverage.md"
-RESULTS = HERE.parent / "data" / "results"
-LIBRARY = HERE.parent / "lib" / "setclr"
-PAPERS: dict[str, dict] = yaml.safe_load((HERE / "coverage_items.yml").read_text())
+RESULTS = ROOT / "data" / "results"
+LIBRARY = ROOT / "lib"
+IMAGES = {name: row for name, row in PUBLISHED.items() if name in RECIPES}
+GRAPHS = {name: row for name, row in PUBLISHED.items() if name in GRAPH_RECIPES}
+PAPERS: dict[str, dict] = yaml.safe_load((TOOLS / "coverage_items.yml").read_text())
 NAMES = {paper["name"]: key for key, paper in PAPERS.items()}
 KINDS = {
     "figure": "Figures",
@@ -46,6 +47,7 @@ PART = rf"({'|'.join(KINDS)}|section|supplement|appendix)s?\.? ({NUMBERS})"
 REFERENCE = re.compile(rf"{PART}(?:(?:, | and ){PART})*")
 NEARLY = re.compile(rf"(({'|'.join(NAMES)})\b.*)?\b(eq\.|{'|'.join(KINDS)})s? \d", re.IGNORECASE)
 
+SETTINGS = ("setclr.recipes", "setclr.evaluation", "setclr_course.papers")  # packages that hold settings
 # The columns of figures and tables.
 HOW = {"full": "run at the paper's size", "small": "run or drawn small", "settings": "settings"}
 LIST_OF_ROWS = "Beside the papers"  # a section that shows rows without running them
@@ -119,13 +121,13 @@ def rows_of_tables(names: Iterable[str]) -> Counter[tuple[str, str]]:
 def from_recipes() -> list[Shown]:
     """The tables that recipes are rows of."""
     found = []
-    for (paper, table), count in rows_of_tables(PUBLISHED).items():
+    for (paper, table), count in rows_of_tables(IMAGES).items():
         words = f"{count} recipe{'s' * (count > 1)}: `{paper}-{table}-…`"
-        target = f"../lib/setclr/recipes/published/{paper}.py"
+        target = f"../lib/setclr_course/papers/{paper}.toml"
         found.append(Shown(paper, listed(paper, table), words, target, "settings"))
     for figure, (_, names, _) in FIGURES.items():
         paper, item = figure.split("-")
-        words, target = f"{len(names)} recipes in small: `small-…`", "../lib/setclr/recipes/figures.py"
+        words, target = f"{len(names)} recipes in small: `small-…`", "../lib/setclr_course/papers/small.toml"
         found.append(Shown(paper, listed(paper, item), words, target, "settings"))
     return found
 
@@ -133,17 +135,17 @@ def from_recipes() -> list[Shown]:
 def from_records() -> list[Shown]:
     """The tables of which rows were trained here, as long as the paper trained them or in small."""
     names = {path.stem.rpartition("-seed")[0] for path in RESULTS.glob("*-seed*.json")}
-    trained = rows_of_tables(sorted(names & PUBLISHED.keys()))
-    for name in names & PUBLISHED.keys():
+    trained = rows_of_tables(sorted(names & IMAGES.keys()))
+    for name in names & IMAGES.keys():
         for path in RESULTS.glob(f"{name}-seed*.json"):
             assert json.loads(path.read_text())["recipe"]["epochs"] == RECIPES[name].epochs, path.name
-    rows = rows_of_tables(PUBLISHED)
+    rows = rows_of_tables(IMAGES)
     found = [(*table, f"{count} of {rows[table]} rows", "full") for table, count in trained.items()]
-    of_graphs = [path for path in RESULTS.glob("graphs/*.json") if path.stem in PRINTED]
+    of_graphs = [path for path in RESULTS.glob("graphs/*.json") if path.stem in GRAPHS]
     for path in of_graphs:
-        assert read_graph_record(path)["epochs"] == PRINTED[path.stem][0].epochs, path.name
+        assert read_graph_record(path)["epochs"] == GRAPH_RECIPES[path.stem].epochs, path.name
     if of_graphs:
-        found.append(("mmcl", "table4", f"{len(of_graphs)} of {len(PRINTED)} rows", "full"))
+        found.append(("mmcl", "table4", f"{len(of_graphs)} of {len(GRAPHS)} rows", "full"))
     for figure, (_, called, _) in FIGURES.items():
         if count := sum(name in names for name in called.values()):
             found.append((*figure.split("-"), f"{count} of {len(called)} rows", "small"))
@@ -162,8 +164,8 @@ def from_docstrings() -> list[Shown]:
         for name, node in _documented(ast.parse(path.read_text()), module):
             try:
                 for paper, item in references(ast.get_docstring(node) or ""):
-                    target = f"../{path.relative_to(HERE.parent).as_posix()}"
-                    how = "settings" if module.startswith(("recipes", "evaluation")) else "small"
+                    target = f"../{path.relative_to(ROOT).as_posix()}"
+                    how = "settings" if module.startswith(SETTINGS) else "small"
                     found.append(Shown(paper, listed(paper, item), f"`{name}`", target, how))
             except ValueError as wrong:
                 raise ValueError(f"docstring of {name}: {wrong}") from None
@@ -171,13 +173,13 @@ def from_docstrings() -> list[Shown]:
 
 
 def _documented(node, name: str) -> Iterator[tuple]:
-    """All that can have a docstring, by its name in setclr: `losses.GroCo` for what a package exports."""
-    yield name, node
+    """All that can have a docstring, by its name: `losses.GroCo` for what a package of setclr exports."""
+    yield name.removeprefix("setclr."), node
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef | ast.FunctionDef):
-            package = name.partition(".")[0]
-            exported = getattr(import_module(f"setclr.{package}"), child.name, None)
-            short = getattr(exported, "__module__", None) == f"setclr.{name}"
+            package = ".".join(name.split(".")[:2])
+            exported = getattr(import_module(package), child.name, None)
+            short = getattr(exported, "__module__", None) == name
             yield from _documented(child, f"{package if short else name}.{child.name}")
 
 
@@ -268,4 +270,4 @@ def _link(place: Shown) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
-    print(PAGE.relative_to(HERE.parent))
+    print(PAGE.relative_to(ROOT))

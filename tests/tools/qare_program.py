@@ -1,7 +1,7 @@
 """The training steps of QARe's own program beside ours, from the same weights on the same views.
 
 git clone https://github.com/amoskalev/contrasting_quadratic
-python tests/qare_program.py contrasting_quadratic
+python tests/tools/qare_program.py contrasting_quadratic
 
 For each row of tables 2 and 3 (Conv-4, CIFAR-10) that contrasts, and for supervised training, it prints both
 losses after the last step and the largest difference between any two weights. Both get our views of the

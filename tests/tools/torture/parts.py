@@ -1,6 +1,6 @@
 """The parts, each in a process of its own, so that a trial that hangs or crashes is a finding and no end.
 
-python tests/torture/parts.py PART FOLDER   reads a seed a line, answers each with a line of JSON
+python tests/tools/torture/parts.py PART FOLDER   reads a seed a line, answers each with a line of JSON
 """
 
 import importlib

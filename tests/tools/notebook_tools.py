@@ -1,9 +1,11 @@
 """Running notebooks, and keeping what is saved small and showable.
 
-python tests/notebook_tools.py build [08 …]   run all, or these, in full into build/, an HTML page beside each
-python tests/notebook_tools.py save [08 …]    the same, then keep the pictures in notebooks/
-python tests/notebook_tools.py strip          remove what running in JupyterLab leaves in notebooks/
-python tests/notebook_tools.py student        the course without solutions and outputs into build/student/
+python tests/tools/notebook_tools.py COMMAND, of which these are the commands:
+
+build [08 …]   run all, or these, in full into build/, an HTML page beside each
+save [08 …]    the same, then keep the pictures in notebooks/
+strip          remove what running in JupyterLab leaves in notebooks/
+student        the course without solutions and outputs into build/student/
 
 A page of the path is named by its number, what belongs to it by folder and number: careful/08, solutions/08.
 """
@@ -20,9 +22,9 @@ import nbformat
 import papermill
 from nbconvert import HTMLExporter
 
-HERE = Path(__file__).resolve().parent
-FOLDER = HERE.parent / "notebooks"
-BUILD = HERE.parent / "build"
+TOOLS = Path(__file__).resolve().parent
+ROOT = TOOLS.parents[1]
+FOLDER, BUILD = ROOT / "notebooks", ROOT / "build"
 HANGS = 1800  # seconds: a cell that takes longer hangs
 FOLDED = {"solution", "setup", "parameters", "colab"}  # tags of cells whose source is hidden
 WIDGET = "application/vnd.jupyter.widget-view+json"

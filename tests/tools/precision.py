@@ -1,6 +1,6 @@
 """Does bf16 cost accuracy? Five seeds of photo-infonce and photo-groco in float32 and in bf16, paired.
 
-python tests/precision.py [RECIPE ...]     trains what data/results/precision lacks, then prints the table
+python tests/tools/precision.py [RECIPE ...] trains what data/results/precision lacks, then prints the table.
 """
 
 import json
@@ -14,7 +14,7 @@ from scipy import stats
 from setclr.experiments import campaign
 from setclr.recipes import RECIPES
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RESULTS, SEEDS = ROOT / "data" / "results" / "precision", range(5)
 NAMES = ("photo-infonce", "photo-groco")
 
@@ -29,7 +29,9 @@ def main(*names: str) -> None:
     for name in names or NAMES:
         both = {f"{name}-{p}": replace(RECIPES[name], precision=p) for p in ("float32", "bf16")}
         runs, data = ROOT / "data" / "runs", ROOT / "data"
-        for line in campaign(both, SEEDS, runs, RESULTS, data, "cpu", command="python tests/precision.py"):
+        for line in campaign(
+            both, SEEDS, runs, RESULTS, data, "cpu", command="python tests/tools/precision.py"
+        ):
             print(line, flush=True)
     for name in names or NAMES:
         for column in ("knn", "linear"):

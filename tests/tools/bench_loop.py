@@ -1,6 +1,7 @@
 """What a training step is made of, and whether reading images or training on them takes longer.
 
-`make bench` calls all; alone: python tests/bench_loop.py [engine] [loop] [loader]. On a GPU if there is one.
+`make bench` calls all; alone: python tests/tools/bench_loop.py [engine] [loop] [loader]. It takes a GPU if
+there is one.
 """
 
 import os
@@ -18,7 +19,8 @@ from PIL import Image
 from setclr import data, losses, models, views
 from setclr.experiments import costs
 from setclr.recipes import Recipe
-from setclr.training.devices import Precision
+from setclr.training.devices import Precision, reuse_freed_pages
+from setclr.training.grad_cache import GradCache
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 ON_GPU = DEVICE.type == "cuda"
@@ -58,7 +60,7 @@ def engine() -> None:
     print(f"\nviews/s of the encoder alone and of the whole loop, InfoNCE, views of 'qare', 32 px, {where}")
     print(f"{'':22}" + "".join(f"{mode:>18}" for mode in modes) + "   loop / its encoder   loop / eager loop")
     sizes = [("conv4", 128, 60), ("conv4", 512, 30), ("resnet32", 64, 12), ("resnet18", 32, 12)]
-    keep_freed_memory()  # as the loop does
+    reuse_freed_pages()  # as the loop does
     for encoder, batch, steps in [("resnet18", 512, 100)] if ON_GPU else sizes:
         alone, loops = [], []
         for precision, compiled in modes.values():
@@ -74,7 +76,7 @@ def engine() -> None:
 def encoder_alone(name: str, batch: int, steps: int, precision: str, compiled: bool) -> float:
     """Views a second of the encoder's forward and backward pass, as the loop calls it."""
     encoder = models.encoder(name)[0].to(DEVICE)
-    embedder = Embedder(encoder, torch.nn.Identity(), Precision(precision, DEVICE))
+    embedder = GradCache(encoder, torch.nn.Identity(), Precision(precision, DEVICE))
     if compiled:
         embedder.parts[0].compile(dynamic=False)
     x = [torch.rand(2, batch, 3, 32, 32, device=DEVICE)]

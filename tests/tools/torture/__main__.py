@@ -1,7 +1,7 @@
 """make torture, on Linux: kills, hostile inputs, strings and files for twenty minutes, or TORTURE_MINUTES.
 
-python tests/torture               all parts, two at a time; every second trial has a seed of its own
-python tests/torture PART [SEED …] one part with these seeds, 0 to 9 without any: so a finding is repeated
+python tests/tools/torture               all parts, two at a time; every second trial has a seed of its own
+python tests/tools/torture PART [SEED …] one part with these seeds, 0 to 9 without any: to repeat a finding
 
 Every other trial takes the next of the seeds 0, 1, 2 …, the same each time; the rest are drawn anew. What
 did not hold is printed at once with its part and seed. The last table counts what was tried and what came of
@@ -37,7 +37,7 @@ class Tally:
         self.counts[part].update(trials=1, **counts)
         for finding in findings:
             self.found.append(f"{part} {seed}: {finding}")
-            print(f"DID NOT HOLD {finding}\n  again: python tests/torture {part} {seed}", flush=True)
+            print(f"DID NOT HOLD {finding}\n  again: python tests/tools/torture {part} {seed}", flush=True)
 
     def table(self) -> str:
         rows = [f"{part:12}" + ", ".join(f"{count} {what}" for what, count in counts.items())

@@ -118,7 +118,7 @@ def checkpoints(seed: int, folder: Path) -> Outcome:
 
         def load_it(kind: int = kind) -> None:
             run, state = load_run(out), checkpoint.read(out)
-            assert run.recipe.loss and (kind > 1 or contents.checksum(state) == contents.checksum(good))
+            assert run.recipe.loss and (kind > 1 or checkpoint.checksum(state) == checkpoint.checksum(good))
 
         findings += done(load_it, count, str(out), folder)
     return dict(count), findings

@@ -1,6 +1,6 @@
 """DeepCluster with what QARe's own program does to its images, trained beside the recipe, which does not.
 
-    python tests/deepcluster_program.py data/unpacked/cifar10 50 data/results/deepcluster/program
+    python tests/tools/deepcluster_program.py data/unpacked/cifar10 50 data/results/deepcluster/program
 
 The program crops and flips an image, normalises its colours and makes bytes of them, which wraps most of them
 around (a negative number comes out bright); then it crops and flips once more. Its clusters are those of
@@ -59,7 +59,7 @@ class AsProgram(Trainer):
 if __name__ == "__main__":
     folder, epochs, results = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     recipe = replace(RECIPES[ROW], data=f"folder:{folder}", epochs=epochs)
-    command = shlex.join(["python", "tests/deepcluster_program.py", *sys.argv[1:]])
+    command = shlex.join(["python", "tests/tools/deepcluster_program.py", *sys.argv[1:]])
     building.Trainer = AsProgram  # what a recipe is trained by
     told = {"pixels": "JPEG q75", "command": command, "compiled": True}
     for line in campaign({ROW: recipe}, SEEDS, Path("data/runs/deepcluster-program"), results, **told):

@@ -1,7 +1,8 @@
 """make gpu: everything that needs a GPU, once, and what came out as a file to be committed.
 
-Runs the CUDA tests, measures loop and losses (tests/bench_loop.py engine, loop) and trains compare-resnet18
-for one epoch on random images of CIFAR-10's shape. Writes data/results/gpu/NAME.json, NAME the GPU's.
+Runs the CUDA tests, measures loop and losses (tests/tools/bench_loop.py engine, loop) and trains
+compare-resnet18 for one epoch on random images of CIFAR-10's shape. Writes data/results/gpu/NAME.json, NAME
+the GPU's.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ from setclr.data import ImageSet
 from setclr.experiments.records import describe_machine
 from setclr.recipes import RECIPES
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RECIPE = "compare-resnet18-infonce"
 
 
