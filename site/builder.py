@@ -34,7 +34,7 @@ def place(source: Path, work: Path) -> Path:
 
 def latest(source: Path, work: Path, out: Path) -> Path:
     """The notebook as it ran for this site; as it is stored, where it or what it runs changed since."""
-    ran, made_of = place(source, work), [source, *(ROOT / "lib").rglob("*.py"), HERE / "shown.py"]
+    ran, made_of = place(source, work), [source, *(ROOT / "lib").rglob("*.py"), HERE / "rendering.py"]
     if not ran.exists() or not (out / "atlas" / name_of(source)).exists():
         return source
     return ran if ran.stat().st_mtime > max(path.stat().st_mtime for path in made_of) else source

@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 
 import setclr
+import setclr_course
 
-KIT = Path(setclr.__file__).parent / "explore" / "kit"
+KIT = Path(setclr_course.__file__).parent / "kit"
 
 LONG = [
     "api/*",

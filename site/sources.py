@@ -22,12 +22,14 @@ PACKAGES = {
     "recipes": "Recipes",
     "training": "Training",
     "evaluation": "Evaluation",
-    "experiments": "Reports",
+    "experiments": "Experiments",
     "graphs": "Graphs",
     "video": "Videos",
-    "explore": "Panels",
+    "papers": "The papers",
+    "panels": "Panels",
     "teach": "Teaching",
 }
+OF_COURSE = ("papers", "panels", "teach")  # packages of setclr_course
 
 
 def run(source: Path, folder: Path, atlas: Path) -> nbformat.NotebookNode:
@@ -44,7 +46,7 @@ def run(source: Path, folder: Path, atlas: Path) -> nbformat.NotebookNode:
     up = "../" * name.count("/")
     first = (
         f"import sys; sys.path.insert(0, {str(HERE)!r})\n"
-        f"import shown; shown.into({str(atlas)!r}, {name!r}, {f'{up}{atlas.relative_to(folder)}'!r})\n"
+        f"import rendering; rendering.into({str(atlas)!r}, {name!r}, {f'{up}{atlas.relative_to(folder)}'!r})\n"
         f"sys.path.pop(0)"
     )
     page.cells.insert(0, nbformat.v4.new_code_cell(first))
@@ -137,8 +139,9 @@ def texts(target: Path, first: Path) -> None:
     (target / "teaching.md").write_text(teaching.replace("](README.md)", "](course.md)"))
     (target / "api").mkdir(exist_ok=True)
     for package, title in PACKAGES.items():
+        whole = f"setclr_course.{package}" if package in OF_COURSE else f"setclr.{package}"
         (target / "api" / f"{package}.md").write_text(
-            f"# {title}\n\n```{{eval-rst}}\n.. automodule:: setclr.{package}\n   :members:\n```\n"
+            f"# {title}\n\n```{{eval-rst}}\n.. automodule:: {whole}\n   :members:\n```\n"
         )
     home = target / "index.md"
     home.write_text(home.read_text().replace("<!-- the panel -->", first_panel(first)))

@@ -15,11 +15,11 @@ from conftest import numpy_shifted
 from PIL import Image
 
 import setclr
-from setclr import data, experiments
+from setclr import data, experiments, losses
 from setclr.cli import main, run
 from setclr.data import ImageSet
 from setclr.models import ENCODERS
-from setclr.recipes import DEFAULTS, RECIPES
+from setclr.recipes import DEFAULTS, RECIPES, Recipe
 from setclr.recipes.recipe import CHOICES
 from setclr.training.interruption import Interrupted
 
@@ -46,6 +46,17 @@ def test_train_then_evaluate_and_record(tmp_path, capsys):
     assert set(kept["accuracy_percent"]) == {"raw pixels", "untrained", "trained"}
     assert {"device", "torch", "python", "processors"} == set(kept["machine"])
     assert kept["evaluated_with"].startswith("python -m setclr evaluate")
+
+
+def test_from_the_command_to_the_run_a_recipe_is_made_once_and_its_loss_parsed_once(tmp_path, monkeypatch):
+    made, parsed = [], []
+    check, parse = Recipe.__post_init__, losses.parse
+    monkeypatch.setattr(Recipe, "__post_init__", lambda self: (made.append(self), check(self))[1])
+    monkeypatch.setattr(losses, "parse", lambda text: (parsed.append(text), parse(text))[1])
+    options = ["--epochs", "1", "--batch", "20", "--device", "cpu"]
+    main(["pretrain", "photo-sparseclr+qare", "--out", str(tmp_path), *options])
+    assert [(recipe.epochs, recipe.batch) for recipe in made] == [(1, 20)]
+    assert parsed == [RECIPES.fields["photo-sparseclr+qare"]["loss"]]
 
 
 def test_no_epochs_are_evaluated_and_recorded_as_random_weights(tmp_path, capsys):

@@ -32,8 +32,8 @@ from setclr.experiments.tables import evaluate
 from setclr.recipes import Recipe
 from setclr.training.distributed import joined
 from setclr_course.run_page import pictures
-from setclr_course.run_page.measured import augmented_pairs, evaluate_all
 from setclr_course.run_page.html_page import nowhere, page
+from setclr_course.run_page.measured import augmented_pairs, evaluate_all
 
 RECIPE = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=20, lr=3e-3)
 CLASSES = ("<b>bold</b>", "$a_1$ & b", "a name of more than eighteen letters")

@@ -70,6 +70,8 @@ def test_every_file_of_the_library_is_in_the_wheel(wheel):
         str(path.relative_to(ROOT / "lib")) for path in sources if "__pycache__" not in path.parts
     }
     assert "setclr/py.typed" in inside
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.startswith("setclr_course")]
 
 
 def test_losses_gather_and_recipes_work_with_the_core_alone(bare):
@@ -90,6 +92,21 @@ print(sorted({"torchvision", "sklearn", "skimage", "pandas", "PIL", "tqdm", "tyr
     assert said(bare, script) == "[]\n"
 
 
+def test_the_loop_of_the_readme_runs_with_the_core_alone(bare):
+    """Of the section on one's own trainer, with two batches, a model and an optimiser as a reader has them."""
+    section = (ROOT / "README.md").read_text().split("## A loss in your own trainer")[1]
+    (snippet,) = re.findall(r"```python\n(.*?)```", section.split("\n## ")[0], re.DOTALL)
+    script = f"""
+import torch
+batches = [torch.randn(2, 16, 3, 8, 8).unbind() for _ in range(2)]
+model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 8), torch.nn.BatchNorm1d(8, affine=False))
+optimiser = torch.optim.SGD(model.parameters(), 0.1)
+{snippet}
+print(tuple(loss.assignment(z).shape))
+"""
+    assert said(bare, script) == "(32, 32)\n"
+
+
 LACKS = r"setclr needs \w+ for this, which is not installed: pip install 'setclr\[train\]'\n"
 
 
@@ -99,7 +116,8 @@ LACKS = r"setclr needs \w+ for this, which is not installed: pip install 'setclr
         "import setclr.data",
         "import setclr.evaluation",
         "import setclr.experiments",
-        "from setclr.training import pretrain",
+        "from setclr import pretrain",
+        "from setclr.training import Trainer",
         "from setclr.models import encoder; encoder('resnet18')",
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-ASKED_ROUNDS = 10**5  # most rounds of an inner solver; more is a typing error and would hang
+ASKED_ROUNDS = 10**5  # most rounds of an inner solver; more is a slip and would hang
 
 
 def number(
@@ -22,8 +22,7 @@ def number(
 ) -> float:
     """`value` as a float, if it is > `above`, >= `least` and <= `most`; inf only if `infinite`.
 
-    Raises ValueError if it is no real number (a bool, NaN), out of bounds, or too small or large for
-    float32.
+    Raises ValueError if it is no real number (a bool, NaN), out of bounds, or too small or large for float32.
     """
     bounds = ((">", above), (">=", least), ("<=", most))
     wanted = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)

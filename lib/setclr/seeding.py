@@ -13,8 +13,7 @@ import torch
 def seeded(*key: int) -> torch.Generator:
     """A CPU generator that is a function of `key` alone, for example (seed, epoch, step).
 
-    The key's length counts too: numpy's SeedSequence alone takes (seed, epoch) and (seed, epoch, 0) as
-    equal.
+    The key's length counts too: numpy's SeedSequence alone takes (seed, epoch) and (seed, epoch, 0) as equal.
     """
     seed = int(np.random.SeedSequence([len(key), *key]).generate_state(1, np.uint64)[0])
     return torch.Generator().manual_seed(seed)

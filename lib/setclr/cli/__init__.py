@@ -1,12 +1,12 @@
-"""The experiments from a terminal.
+"""The command line: experiments from a terminal.
 
 setclr COMMAND …, or python -m setclr COMMAND …; setclr COMMAND --help lists a command's options.
 
-recipes [WORD ...]            the recipes whose names have these words: what a paper got, and what we did
+recipes [WORD ...]            the recipes whose names have these words, with the papers' results and ours
 data [NAME ...]               list the data sets, or load some and describe them
-pretrain RECIPE --out FOLDER  train, or go on with a run; every field of the recipe is an option
-campaign FILTER               pretrain, evaluate and record all recipes of that name, with three seeds
-search FILTER                 the best rate and loss parameter of each, then five seeds with these
+pretrain RECIPE --out FOLDER  train, or resume a run; every field of the recipe is an option
+campaign FILTER               pretrain, evaluate and record recipes by a part of their names, three seeds
+search FILTER                 the best learning rate and hyperparameter of each, then five seeds with these
 graphs WORD ...               pretrain on graphs, measure and record: MMCL's table 4
 video WORD ...                the same on videos: MMCL's table 5, and moving-patches
 evaluate RUN                  kNN and linear probe beside raw pixels and an untrained encoder
@@ -14,7 +14,7 @@ embed RUN FOLDER              features of your own images, any tree of files, as
 export RUN                    the encoder's weights for torchvision or timm
 results [FOLDER]              the recorded results as a table
 
-setclr --version names the version.
+setclr --version prints the version.
 """
 
 import os
@@ -27,9 +27,9 @@ import setclr
 
 
 def main(words: list[str]) -> None:
-    """Do what the words after `setclr` say. Nothing heavy is imported before a command needs it.
+    """Run the command that the words after `setclr` name, and import heavy packages only for it.
 
-    Raises what the command does; ValueError where a word is unknown, naming the nearest.
+    Raises the errors of the command; ValueError if a word is unknown, with the nearest word.
     """
     if not words or words[0] in ("-h", "--help"):
         print((__doc__ or "").strip())
@@ -42,22 +42,25 @@ def main(words: list[str]) -> None:
 
 
 def run() -> None:
-    """The command `setclr`: an error ends in one line and status 1, a signal in one and 128 + its number. A
-    second signal ends it at once."""
+    """Run the command `setclr` from a terminal.
+
+    An error prints one line and exits with status 1. A signal prints one line and exits with 128 + its
+    number. A second signal exits at once.
+    """
     asked: list[int] = []
     own = os.getpid()
     retold: list[threading.Timer] = []
 
-    def lost(what: Any) -> None:  # an interrupt in a destructor, which no exception leaves, is sent once more
+    def lost(what: Any) -> None:  # re-send an interrupt that `__del__` swallowed
         if not (asked and isinstance(what.exc_value, KeyboardInterrupt)):
             return sys.__unraisablehook__(what)
         retold.append(threading.Timer(0.05, os.kill, (own, asked.pop())))
         retold[-1].start()
 
     def stop(number: int, _: object) -> None:
-        if os.getpid() != own:  # a process that this one started
+        if os.getpid() != own:  # in a child process
             os._exit(128 + number)
-        if asked:  # a second one, while what the first one stopped is put in order
+        if asked:  # a second signal, during the clean-up after the first
             ended(KeyboardInterrupt(), asked)
             os._exit(128 + number)
         asked.append(number)
@@ -69,11 +72,11 @@ def run() -> None:
     try:
         main(sys.argv[1:])
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, for example `head`, has enough
+    except BrokenPipeError:  # the reader of the pipe, for example `head`, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (Exception, KeyboardInterrupt) as error:
-        for number in heard:  # the line is said once
+        for number in heard:  # from here on more signals print no second line
             signal.signal(number, signal.SIG_IGN)
         sys.exit(ended(error, asked))
     finally:
@@ -85,8 +88,11 @@ def run() -> None:
 
 
 def ended(error: BaseException, asked: list[int]) -> str | int:
-    """What to exit with: a line, or a status after saying a line. Raises an error that is none of the user's.
-    `asked` are the signals that came; some packages turn what they raise into errors of their own."""
+    """The argument of sys.exit after an error: a line, or the status if the line has been printed already.
+
+    Raises the error again if the user did not cause it. `asked` are the signals that came; some packages
+    turn the KeyboardInterrupt of a signal into errors of their own.
+    """
     if asked or isinstance(error, KeyboardInterrupt):
         number = getattr(error, "signal", None) or (asked or [signal.SIGINT])[-1]
         interrupted = isinstance(error, KeyboardInterrupt) and str(error)
@@ -105,7 +111,9 @@ def ended(error: BaseException, asked: list[int]) -> str | int:
 
 
 def shown(said: str) -> str:
-    """What the command says, as any terminal shows it: what is no character to print is written as its code,
-    and of more than 3,000 characters, which only a text that was typed has, the middle is left out."""
+    """A line of the command as any terminal shows it: unprintable characters are escaped.
+
+    Of more than 3,000 characters, which only text that the user typed has, the middle is left out.
+    """
     said = said if said.isprintable() else "".join(x if x.isprintable() else repr(x)[1:-1] for x in said)
     return f"setclr: {said if len(said) <= 3000 else f'{said[:2000]} … {said[-900:]}'}"

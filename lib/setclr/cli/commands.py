@@ -1,6 +1,7 @@
-"""The commands. tyro makes options of their arguments, and help of their docstrings.
+"""The commands. tyro makes options from their arguments, and help from their docstrings.
 
-What a command computes with is imported in it, so that its help comes at once.
+Each command imports the packages that it computes with inside its function, so that its help appears at
+once.
 """
 
 import shlex
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 
 def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /) -> None:
-    """List recipes, with the published numbers and ours by the same protocol; one of them in full where its
-    whole name is given.
+    """List recipes, with the published numbers and ours by the same protocol.
+
+    A whole name shows that recipe in full.
 
     Args:
         words: A recipe is listed if its name has all of them.
@@ -47,7 +49,7 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
 
 
 def describe(name: str) -> None:
-    """All fields that are not the defaults, how it is measured, all published numbers and the notes."""
+    """Print a recipe's fields that differ from the defaults, its protocol, published numbers and note."""
     from setclr.recipes import PUBLISHED, RECIPES, registry
 
     for part in fields(RECIPES[name]):
@@ -72,8 +74,9 @@ def data(
     """List the data sets, or load some and describe them.
 
     Args:
-        size: Side in pixels to which image files are resized and cropped; None leaves them, or takes 224.
-        verify: Decode every image file once and name those that are damaged, before a training meets them.
+        size: Side in pixels to which image files are resized and cropped; None leaves them, or takes
+            224.
+        verify: Decode every image file once and name those that are damaged, before training reads them.
     """
     from setclr import data
     from setclr.recipes import registry
@@ -106,14 +109,14 @@ def pretrain(
     *,
     fields: "Recipe",
 ) -> None:
-    """Train a recipe, or go on with a run. The fields of the recipe are options, its values the defaults.
+    """Train a recipe, or resume a run. Every field of the recipe is an option; its value is the default.
 
     Args:
         recipe: Name of the recipe; `setclr recipes` lists them.
-        out: Folder of the run. A run that is there already goes on.
-        resume: With --no-resume a run that is there is replaced.
-        workers: Processes that read photographs of sets too large for memory; None: up to 8.
-        deterministic: The same bits on every run on a GPU, too; slower there.
+        out: Folder of the run. A run that is already there is resumed.
+        resume: With --no-resume a run that is already there is replaced.
+        workers: Processes that read photographs of sets too large for RAM; None: up to 8.
+        deterministic: The same bits in every run on a GPU, too; slower there.
         tensorboard: Also write the epochs' numbers for TensorBoard, to OUT/tensorboard.
     """
     from setclr import experiments, training
@@ -150,8 +153,9 @@ def campaign(
     *,
     typed: str,
 ) -> None:
-    """Pretrain, evaluate and record all these recipes. Repeat the command to do what is left; several at once
-    share the work.
+    """Pretrain, evaluate and record all these recipes.
+
+    Repeat the command to do what is left; several at once share the work.
 
     Args:
         seeds: Every recipe is trained with each of these.
@@ -182,14 +186,15 @@ def search(
     *,
     typed: str,
 ) -> None:
-    """Find the best learning rate and loss parameter of each recipe on validation images, which are held
-    out of the training images. Then train with these on all of them, with every seed, and measure on the test
-    images. Last, train all values of the parameter with three seeds. Repeat the command to do what is left;
-    several at once share the work.
+    """Find the best learning rate and hyperparameter of each recipe on validation images.
+
+    These are held out of the training images. Then train with the best settings on all training images,
+    with every seed, and measure on the test images. Last, train all values of the hyperparameter with
+    three seeds. Repeat the command to do what is left; several at once share the work.
 
     Args:
-        seeds: Of the runs with the best settings.
-        results: Folder of the records; those of the search lie in its folder trials.
+        seeds: Seeds of the runs with the best settings.
+        results: Folder of the records; those of the trials are in its folder trials.
     """
     from setclr.experiments import search
     from setclr.recipes import RECIPES
@@ -212,12 +217,12 @@ def evaluate(
     *,
     typed: str,
 ) -> None:
-    """kNN and linear probe of a run, beside raw pixels and an untrained encoder.
+    """Measure a run by kNN and a linear probe, beside raw pixels and an untrained encoder.
 
     Args:
         record: Also write the table, with recipe, machine and command, to this JSON file.
-        all: Also k = 1 and 20, projections, retrieval, matching, and a page with pictures, RUN/report.html;
-            by the project's own protocol.
+        all: Also k = 1 and 20, projections, retrieval, matching, and a page with pictures,
+            RUN/report.html; only by the project's own protocol.
     """
     from setclr.checks import choice
     from setclr.data.writing import replacing
@@ -264,8 +269,8 @@ def embed(
     Args:
         folder: Any tree of image files.
         out: The file; None: RUN/features-FOLDER.npz.
-        size: Side in pixels to which images are resized and cropped; None: that of the training.
-        batch: Images that are held at a time.
+        size: Side in pixels to which images are resized and cropped; None: the side used in training.
+        batch: Images that are held at once.
     """
     import numpy as np
 

@@ -19,12 +19,13 @@ def graphs(
     *,
     typed: str,
 ) -> None:
-    """Pretrain on graphs, measure with an SVM and record all these recipes; none lists them. Repeat the
-    command to do what is left.
+    """Pretrain on graphs, measure with an SVM, and record each of these recipes.
+
+    Without words, list the recipes. Repeat the command to do what is left.
 
     Args:
         words: A recipe is taken if its name has all of them, as in "mutag groco".
-        seeds: Every recipe is trained with each of these; they are those of the folds, too.
+        seeds: Every recipe is trained with each of these, which are also the seeds of the folds.
         results: Folder of the records.
     """
     from setclr.experiments.graph_campaigns import graph_campaign

@@ -1,4 +1,4 @@
-"""What several commands take: options with their help, and a filter of recipes' names."""
+"""Options that several commands share, with their help, and the filter of recipe names."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -31,12 +31,13 @@ Names = Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none
 def named(words: tuple[str, ...]) -> list[str]:
     """The recipes whose names have all of these words. Raises ValueError if there are none."""
     from setclr.checks import nearest
-    from setclr.recipes import RECIPES
+    from setclr.recipes import RECIPES, registry
 
     names = [name for name in RECIPES if all(word in name for word in words)]
     if not names:
         text = " ".join(words)
-        near = f"the nearest are {', '.join(nearest(text, RECIPES, 3))}; setclr recipes lists them all"
+        near = f"the nearest are {', '.join(nearest(text, RECIPES, 3))}"
+        near += f"; {registry.missing() or 'setclr recipes lists them all'}"
         raise ValueError(f"no recipe's name has all of {text!r}; {near}")
     return names
 
@@ -44,8 +45,10 @@ def named(words: tuple[str, ...]) -> list[str]:
 def filtered(
     filter: str, seeds: tuple[int, ...], all_of_them: bool = False
 ) -> tuple[list[str], tuple[int, ...]]:
-    """The recipes and seeds that a campaign's filter takes. Raises ValueError if there are none, or if these
-    are all recipes and nobody has asked for `all_of_them`."""
+    """The recipes and seeds that a campaign's filter selects.
+
+    Raises ValueError if there are none, or if it selects all recipes without `all_of_them`.
+    """
     from setclr.recipes import RECIPES
 
     text, at, own = filter.partition("@")

@@ -1,4 +1,4 @@
-"""A command line is read by tyro: options and their help come from a function's arguments."""
+"""Parse a command line with tyro; options and their help come from a function's arguments."""
 
 import inspect
 import io
@@ -28,9 +28,10 @@ COMMANDS: dict[str, Callable] = {name: getattr(commands, name) for name in NAMES
 
 
 def command(words: list[str]) -> Callable[[], None]:
-    """The command with its arguments, ready to be called. `typed` among them is the command line itself.
+    """The command that `words` name, with its arguments, ready to be called.
 
-    Raises ValueError where they cannot be read; SystemExit after the help has been printed.
+    An argument named `typed` gets the command line itself. Raises ValueError if the words cannot be
+    read; SystemExit after the help has been printed.
     """
     name, *rest = words
     if name not in COMMANDS:
@@ -53,7 +54,7 @@ def command(words: list[str]) -> Callable[[], None]:
     later.__doc__ = function.__doc__
     later.__annotations__ = {key: one.annotation for key, one in parameters.items()}
     later.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
-    # `data` refuses such images with a line; Pillow's warning before it would be two more.
+    # `data` raises an error of one line for such images; Pillow's warning would add two more lines.
     warnings.filterwarnings("ignore", "Image size .* could be decompression bomb")
     complaint = io.StringIO()
     try:
@@ -66,8 +67,11 @@ def command(words: list[str]) -> Callable[[], None]:
 
 
 def one_line(box: str) -> str:
-    """What tyro says in a box, drawn with lines or with - and |, coloured in a terminal, as a line. What it
-    repeats of the help is left out."""
+    """tyro's error message, which comes in a box, as one line.
+
+    The box may be drawn with lines or with - and |, and coloured for a terminal. What the message
+    repeats of the help is left out.
+    """
     lines = re.sub(r"\x1b\[[\d;]*m", "", box).splitlines()[1:-1]
     lines = [line.strip("│╭╮╰╯|+ ") for line in lines]
     parts = "\n".join("\f" if line and set(line) <= {"─", "-"} else line for line in lines).split("\f")
@@ -77,9 +81,9 @@ def one_line(box: str) -> str:
 
 
 def recipe_fields(words: list[str]) -> type:
-    """`Recipe` as tyro reads it: allowed values in the help, defaults from the recipe that is named first.
+    """`Recipe` for tyro: allowed values in the help, and defaults from the recipe that is named first.
 
-    Where help is asked for without a recipe, the defaults are those of photo-infonce.
+    If help is asked for without a recipe, the defaults are those of photo-infonce.
     """
     from setclr.checks import choice
     from setclr.data import NAMES as SETS
@@ -97,5 +101,5 @@ def recipe_fields(words: list[str]) -> type:
         kinds[key] = Annotated[str, tyro.conf.arg(metavar="{" + ",".join(values) + "}")]
     start: dict[str, Any] = {one.name: one.default for one in fields(Recipe)} | dict(given)
     options = [(key, kind, field(default=start[key])) for key, kind in kinds.items()]
-    unchecked = {"__post_init__": lambda self: None}  # the recipe itself is made, and checked, by the command
+    unchecked = {"__post_init__": lambda self: None}  # the command makes the Recipe, which checks them
     return make_dataclass("Fields", options, bases=(Recipe,), namespace=unchecked, frozen=True)

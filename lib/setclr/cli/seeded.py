@@ -1,4 +1,4 @@
-"""What `setclr graphs` and `setclr video` share: recipes by the words in their names, listed or measured."""
+"""Shared by `setclr graphs` and `setclr video`: recipes by the words in their names, listed or measured."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -8,10 +8,12 @@ def listed_or_measured(
     words: Sequence[str], recipes: Mapping[str, Any], kind: str,
     measure: Callable[[dict[str, Any]], Iterable[str]],
 ) -> None:  # fmt: skip
-    """Print what `measure` says of the recipes whose names have all of the words; without words, list all,
-    with their losses and the published numbers. Raises ValueError where no name has the words, with the
-    nearest."""
-    from setclr.checks import nearest  # brings torch
+    """Print the lines of `measure` for the recipes whose names have all words; without words, list all.
+
+    The list has their losses and the published numbers. Raises ValueError, with the nearest names, if no
+    name has all words.
+    """
+    from setclr.checks import nearest  # imports torch
     from setclr.recipes import PUBLISHED, registry
 
     found = {name: recipe for name, recipe in recipes.items() if all(word in name for word in words)}

@@ -19,8 +19,9 @@ def video(
     *,
     typed: str,
 ) -> None:
-    """Pretrain on videos, measure by retrieval and a linear probe and record all these recipes; none lists
-    them. Repeat the command to do what is left.
+    """Pretrain on videos, measure by retrieval and a linear probe, and record each of these recipes.
+
+    Without words, list the recipes. Repeat the command to do what is left.
 
     Args:
         words: A recipe is taken if its name has all of them, as in "moving rgb".

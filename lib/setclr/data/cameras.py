@@ -1,9 +1,8 @@
 """Pairs of pictures from two cameras: PATH/CAMERA/THING.jpg, with one file name for both pictures of a thing.
 
 Folders and files may have any names. The camera whose folder comes first in the alphabet is view 0. The
-authors of CUHK-03 send it on request; it has up to five pictures of an identity by each of two cameras.
-Save the first one of each as PATH/1/IDENTITY.png and PATH/2/IDENTITY.png, and load "pairs:PATH" with
-size=256.
+authors of CUHK-03 send it on request; it has up to five pictures of an identity by each of two cameras. Save
+the first one of each as PATH/1/IDENTITY.png and PATH/2/IDENTITY.png, and load "pairs:PATH" with size=256.
 """
 
 import os

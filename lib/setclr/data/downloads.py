@@ -40,8 +40,8 @@ def downloaded(name: str, folder: Path, split: str) -> tuple[Tensor, Tensor, tup
     part = "train+unlabeled" if split == UNLABELLED else split
     which: dict[str, Any] = {"split": part} if name in ("svhn", "stl10") else {"train": split == "train"}
     try:
-        found = kind(folder, **which)  # verifies checksums, where the files have any
-    except Exception:  # missing or damaged; torchvision's readers then raise any error
+        found = kind(folder, **which)  # verifies checksums, if the files have any
+    except Exception:  # missing or damaged; a damaged file can raise any error
         found = _fetched(name, kind, folder, split, which)
     images = torch.as_tensor(found.data)
     if images.ndim == 3:

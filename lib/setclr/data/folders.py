@@ -166,7 +166,7 @@ def _tiny(root: Path) -> Path:
     if not archive.exists():
         root.mkdir(parents=True, exist_ok=True)
         with downloading(f"tiny-imagenet is not under {path}", f"fetch {TINY_URL} and put it into {root}"):
-            torch.hub.download_url_to_file(TINY_URL, str(archive), TINY_SHA256)  # verified before it gets this name
+            torch.hub.download_url_to_file(TINY_URL, str(archive), TINY_SHA256)  # verified, then renamed
     with archive.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != TINY_SHA256:
             raise ValueError(f"{archive} is truncated or not {TINY_URL}; delete it and load again")

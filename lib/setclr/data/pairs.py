@@ -23,10 +23,10 @@ SHAPE = "(2, n, C, H, W) uint8, two views of n >= 2 things, C = 1 or 3; two_view
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pairs(ImageSet):
-    """Two images of each of n things; a view is its own whole image, mirrored and recoloured.
+    """Two images of each of n things; each view shows its own image whole, mirrored and recoloured.
 
-    `paired` makes a `Pairs` of pairs (2, n, C, H, W) uint8. `images` are the first views, and each thing
-    is a class. `mirror` "apart" draws for each view whether it is mirrored. "together" draws once for both
+    `paired` makes a `Pairs` of pairs (2, n, C, H, W) uint8. `images` are the first views, and each thing is
+    a class. `mirror` "apart" draws for each view whether it is mirrored. "together" draws once for both
     views of a thing.
     """
 
@@ -84,8 +84,7 @@ def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tenso
     """Two images of each thing, from images whose labels say which thing they show.
 
     The first of a thing's two images is view 0; in "stereo-patches" it is the left camera's patch. If a
-    thing has more than two, the seed draws two, which keep their order. A thing with one image is left
-    out.
+    thing has more than two, the seed draws two, which keep their order. A thing with one image is left out.
 
     Returns (2, n, C, H, W) uint8, resized with antialiasing to side `size` in pixels, if given. Image i of
     both views shows the same thing, and things come in the order of their labels. Raises ValueError if

@@ -1,0 +1,203 @@
+"""Real images that ship with packages: patches of 18 photographs, and pairs of patches from a stereo pair.
+
+Nothing is downloaded or written here; `setclr.data.load` saves what these functions make. Colour casts,
+contrasts and scales vary so much that raw pixels fail on most patches. A trained encoder can therefore show
+what it has learned.
+"""
+
+import math
+
+import numpy as np
+from numpy.random import Generator, default_rng
+from PIL import Image
+from skimage import data as photos
+
+from setclr.extras import extra
+
+SIDE = 32  # pixels of a finished patch
+FLAT = 14  # grey standard deviation (of 0..255) below which a patch counts as flat
+SPLITS = ("train", "test")
+
+OF_SKIMAGE = """astronaut brick camera cat coffee coins grass gravel hubble_deep_field immunohistochemistry
+moon page retina rocket text"""
+SHORT = {"hubble_deep_field": "hubble", "immunohistochemistry": "histology"}
+PHOTOGRAPHS = {SHORT.get(name, name): getattr(photos, name) for name in OF_SKIMAGE.split()} | {
+    "motorcycle": lambda: photos.stereo_motorcycle()[0],
+    "china": lambda: of_sklearn("china.jpg"),
+    "flower": lambda: of_sklearn("flower.jpg"),
+}
+PER_PHOTOGRAPH = {"train": 400, "test": 100}
+BLOCKS = 4  # a photograph is cut into 4x4 blocks, 4 of them for test
+TRIES = 100  # draws allowed per patch; the moon, mostly flat, needs 11
+
+WINDOW = (16, 64)  # pixels; see `stereo_windows`
+STEP = 8  # pixels between neighbouring centres of the stereo pairs
+
+
+def photo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Grey patches of the photographs under random casts, contrasts, offsets and flips.
+
+    Returns images (n, 3, 32, 32) uint8, sorted by class, labels (n,) int64 and the 18 names. There are 400
+    images of each photograph for "train", 100 for "test". They are the same on every call and machine, up
+    to libjpeg's rounding.
+    """
+    images = []
+    for index, name in enumerate(PHOTOGRAPHS):
+        grey, rng = photograph(name), default_rng([1, index, SPLITS.index(split)])
+        for window in photo_windows(name, grey, split):
+            patch = altered(cut(grey, window), rng, offset=40)
+            images.append(patch[:, :, ::-1] if rng.random() < 0.5 else patch)
+    labels = np.repeat(np.arange(len(PHOTOGRAPHS)), PER_PHOTOGRAPH[split])
+    return np.stack(images), labels, tuple(PHOTOGRAPHS)
+
+
+def photograph(name: str) -> np.ndarray:
+    """A photograph's grey values, (H, W) uint8."""
+    return np.asarray(Image.fromarray(PHOTOGRAPHS[name]()).convert("L"))
+
+
+def of_sklearn(name: str) -> np.ndarray:
+    with extra("train"):
+        from sklearn.datasets import load_sample_image  # a slow import: it takes a second
+    return load_sample_image(name)
+
+
+def blocks_for_test(name: str) -> np.ndarray:
+    """Which of a photograph's 4x4 blocks are for the test split: (4, 4) bool, 4 of them True."""
+    drawn = default_rng([2, list(PHOTOGRAPHS).index(name)]).permutation(BLOCKS**2)
+    return drawn.reshape(BLOCKS, BLOCKS) < BLOCKS**2 // 4
+
+
+def photo_validation() -> np.ndarray:
+    """Which training patches are for validation: (7200,) bool.
+
+    Whole blocks of each photograph are taken in a fixed random order, until they hold at least a fifth of
+    its patches.
+    """
+    held = []
+    for index, name in enumerate(PHOTOGRAPHS):
+        grey = photograph(name)
+        windows = photo_windows(name, grey, "train")
+        centres = windows[:, :2] + windows[:, 2:] / 2
+        row, column = (centres // (np.array(grey.shape) / BLOCKS)).astype(int).T
+        block, drawn = row * BLOCKS + column, default_rng([6, index]).permutation(BLOCKS**2)
+        held_by_then = np.bincount(block, minlength=BLOCKS**2)[drawn].cumsum()
+        last = np.searchsorted(held_by_then, PER_PHOTOGRAPH["train"] / 5)
+        held.append(np.isin(block, drawn[: last + 1]))
+    return np.concatenate(held)
+
+
+def photo_windows(name: str, grey: np.ndarray, split: str) -> np.ndarray:
+    """Squares of 32 to 64 px, each inside one block of the split: (n, 3) int, top, left, side in pixels.
+
+    A window whose unaltered patch is flat (FLAT) is drawn again. Raises RuntimeError if TRIES draws per
+    patch give too few windows that are not flat.
+    """
+    rng = default_rng([3, list(PHOTOGRAPHS).index(name), SPLITS.index(split)])
+    blocks = np.argwhere(blocks_for_test(name) == (split == "test"))
+    edges = [np.arange(BLOCKS + 1) * length // BLOCKS for length in grey.shape]
+    windows, wanted = [], PER_PHOTOGRAPH[split]
+    for _ in range(TRIES * wanted):
+        (top, bottom), (left, right) = (edge[i : i + 2] for edge, i in zip(edges, rng.choice(blocks)))
+        side = rng.integers(32, min(64, bottom - top, right - left), endpoint=True)
+        window = *rng.integers((top, left), (bottom - side, right - side), endpoint=True), side
+        if cut(grey, window).std() >= FLAT:
+            windows.append(window)
+        if len(windows) == wanted:
+            return np.array(windows)
+    got = f"only {len(windows)} of {TRIES * wanted} windows show anything, {wanted} are needed for {split}"
+    raise RuntimeError(f"{name}: {got}; is it the photograph that scikit-image or scikit-learn ships?")
+
+
+def stereo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """The same points seen by both cameras of the motorcycle pair, under independent casts and contrasts.
+
+    Returns images (2n, 3, 32, 32) uint8, the n left ones first, labels (2n,) int64, 0..n-1 twice, and names
+    such as "row 120 column 300", the point in the left picture. n = 1141 for "train", 1343 for "test".
+    """
+    left, right, disparity = photos.stereo_motorcycle()
+    windows, rng = stereo_windows(left, disparity, split), default_rng([4, SPLITS.index(split)])
+    images = [altered(cut(left, window), rng) for window in windows[0]]
+    images += [altered(cut(right, window), rng) for window in windows[1]]
+    names = tuple(f"row {row} column {column}" for row, column, _ in stereo_centres(left, disparity, split))
+    return np.stack(images), np.tile(np.arange(len(names)), 2), names
+
+
+def stereo_windows(left: np.ndarray, disparity: np.ndarray, split: str) -> np.ndarray:
+    """Where the stereo patches are cut: (2, n, 3) int, view, pair, (top, left edge, side) in pixels.
+
+    Sides are 16 to 64 px. With these, raw pixels match two of five pairs in batches of 128; with sides of
+    24 to 48 px, they match three.
+    """
+    rows, columns, matches = stereo_centres(left, disparity, split).T
+    sides = default_rng([5, SPLITS.index(split)]).integers(*WINDOW, size=(2, len(rows)), endpoint=True)
+    return np.stack([rows - sides // 2, np.stack([columns, matches]) - sides // 2, sides], axis=-1)
+
+
+def stereo_centres(left: np.ndarray, disparity: np.ndarray, split: str) -> np.ndarray:
+    """The points both cameras see, every 8 px of the split's half of the left picture (H, W, 3).
+
+    Returns (n, 3) int: row, column on the left, column on the right. `disparity` is as in `seen_by_both`.
+    The two splits share no part of the scene. What the right picture shows at a column, the left one shows
+    up to max(disparity) columns further right. So the right windows of "train" end that far before the
+    middle, and those of "test" begin at the middle. No window leaves its region. Points with a flat patch
+    are dropped.
+    """
+    (height, width), margin = disparity.shape, WINDOW[1] // 2
+    half, furthest = width // 2, math.ceil(disparity[np.isfinite(disparity)].max())
+    start, stop, right_stop = (0, half, half - furthest) if split == "train" else (half, width, width)
+
+    grid = np.zeros(disparity.shape, dtype=bool)
+    grid[margin : height - margin + 1 : STEP, start + margin : stop - margin + 1 : STEP] = True
+    rows, columns = np.nonzero(grid & seen_by_both(disparity))
+    matches = np.rint(columns - disparity[rows, columns]).astype(int)
+    inside = (matches - margin >= start) & (matches + margin <= right_stop)
+    centres = np.stack([rows, columns, matches], axis=1)[inside]
+    grey = np.asarray(Image.fromarray(left).convert("L"))
+    corners = centres[:, :2] - SIDE // 2
+    return centres[[cut(grey, (top, left_edge, SIDE)).std() >= FLAT for top, left_edge in corners]]
+
+
+def seen_by_both(disparity: np.ndarray) -> np.ndarray:
+    """Which pixels of the left picture the right camera sees too, (H, W) bool.
+
+    Column x on the left is x - disparity (H, W) on the right. A pixel is not seen in three cases: its
+    disparity is unknown (inf), its column lies outside the right picture, or another pixel hides it. A
+    pixel of the same row hides it if it is nearer by more than 1 px of disparity and falls on the same
+    column or next to it.
+    """
+    rows, columns = np.nonzero(np.isfinite(disparity))
+    depth = disparity[rows, columns]
+    matches = np.rint(columns - depth).astype(int)
+    inside = (matches >= 0) & (matches < disparity.shape[1])
+    rows, columns, matches, depth = rows[inside], columns[inside], matches[inside], depth[inside]
+    nearest = np.full((len(disparity), disparity.shape[1] + 2), -np.inf)
+    np.maximum.at(nearest, (rows, matches + 1), depth)
+    nearest = np.maximum(np.maximum(nearest[:, :-2], nearest[:, 1:-1]), nearest[:, 2:])
+    seen = np.zeros(disparity.shape, dtype=bool)
+    seen[rows, columns] = nearest[rows, matches] <= depth + 1
+    return seen
+
+
+def cut(picture: np.ndarray, window: tuple[int, int, int]) -> np.ndarray:
+    """A window (top, left, side) of an (H, W) or (H, W, 3) uint8 picture, resized to (1 or 3, 32, 32) float.
+
+    The window is cropped before it is resized: the antialiasing filter must not reach over the edge of
+    a block.
+    """
+    top, left, side = window
+    square = Image.fromarray(np.ascontiguousarray(picture[top : top + side, left : left + side]))
+    patch = np.asarray(square.resize((SIDE, SIDE), Image.Resampling.BILINEAR), dtype=float)
+    return patch.reshape(SIDE, SIDE, -1).transpose(2, 0, 1)
+
+
+def altered(patch: np.ndarray, rng: Generator, offset: float = 0) -> np.ndarray:
+    """A patch (1 or 3, 32, 32), 0..255, under a random cast, contrast and offset: (3, 32, 32) uint8.
+
+    Each channel is multiplied by 0.6 to 1.4, then the contrast about the mean by 0.5 to 1.5. Then up to
+    `offset` grey levels are added or subtracted.
+    """
+    patch = patch * rng.uniform(0.6, 1.4, (3, 1, 1))
+    mean = patch.mean()
+    patch = (patch - mean) * rng.uniform(0.5, 1.5) + mean + rng.uniform(-offset, offset)
+    return patch.round().clip(0, 255).astype(np.uint8)

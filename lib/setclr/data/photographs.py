@@ -1,4 +1,4 @@
-"""Image files as a sequence that decodes on request: for folders too large for memory."""
+"""Image files as a sequence that decodes on demand, for folders too large for RAM."""
 
 import math
 import os
@@ -19,33 +19,35 @@ from setclr import checks
 from setclr.views import View, boxes, by_size, check_draws
 
 THREADS = min(16, os.cpu_count() or 1)  # Pillow decodes and resizes without Python's lock
-WORTH_THREADS = 128 * 128  # pixels; smaller images spend their time in Python, where threads take turns
-REDUCTIONS = (8, 4, 2)  # how much smaller than stored a JPEG can be decoded, at a fraction of the cost
+WORTH_THREADS = 128 * 128  # pixels; below, most work is in Python, where threads take turns
+REDUCTIONS = (8, 4, 2)  # factors by which a JPEG can be decoded smaller, at a fraction of the cost
 
 
 def shown(path: str | os.PathLike) -> str:
-    """A path for a message: in quotes and escaped where it has a newline or what else cannot be printed."""
+    """A path for a message: quoted and escaped if it has a newline or other unprintable characters."""
     text = os.fspath(path)
     return text if text.isprintable() else repr(text)
 
 
 class Photographs:
-    """N image files, to be used where a tensor (N, 3, H, W) uint8 would be: len, shape, indexing, split.
+    """N image files that can replace a tensor (N, 3, H, W) uint8: len, shape, indexing, split.
 
-    Indexing takes what a tensor takes and gives decoded RGB pixels, a new tensor each time. For training,
-    `crops` cuts the views out of photographs of any size and decodes each once. Errors name the file.
+    Indices are those that a tensor takes. Indexing gives decoded RGB pixels, a new tensor each time. For
+    training, `crops` cuts the views out of photographs of any size and decodes each photograph once. Errors
+    name the file.
 
     Args:
-        paths: the files, in order, in any format of Pillow's. ValueError: none, or the first is no image.
-        size: pixels; the shorter side is resized to it and the centre cropped square. None: as they are; then
-            indexing needs files of one size.
+        paths: the files, in order, in any format that Pillow reads. Raises ValueError if there are none, or
+            if the first is no image.
+        size: pixels; the shorter side is resized to it and the centre cropped square. None keeps the sizes
+            of the files, and indexing then needs files of one size.
     """
 
     dtype, device, ndim = torch.uint8, torch.device("cpu"), 4
 
     def __init__(self, paths: Iterable[str | os.PathLike], size: int | None = None):
         self.size = None if size is None else checks.integer("size", size, least=1)
-        # One array of bytes: a list of strings would be copied into every worker as its counts change.
+        # One array of bytes: reference counts would make every worker copy a list of strings.
         self._paths = np.array([os.fsencode(path) for path in paths])
         if not len(self._paths):
             raise ValueError("paths must hold at least one file, got none")
@@ -69,7 +71,7 @@ class Photographs:
     def __getitem__(self, index: Any) -> Tensor:
         """Pixels uint8: (3, H, W) for an int, (n, 3, H, W) for a slice, a list, a mask or a tensor.
 
-        Raises ValueError for a file that is damaged, or of another size than the first where `size` is None.
+        Raises ValueError for a damaged file or, with `size` None, for one of another size than the first.
         """
         chosen = self._chosen(index)
         images = torch.empty(chosen.numel(), *self.shape[1:], dtype=torch.uint8)
@@ -94,16 +96,18 @@ class Photographs:
     def crops(
         self, index: Any, views: Sequence[View], draws: Tensor, threads: int | None = None
     ) -> list[Tensor]:
-        """The crops of the views before mirroring and colours, which `views.finish` adds on any device.
+        """The crops of the views, without mirroring and colours, which `views.finish` adds on any device.
 
-        A photograph is decoded once and its crops are cut at full resolution, whatever `size` is. Where all
-        crops of a JPEG shrink by 2, 4 or 8, it is decoded smaller by that factor: grey levels move a little.
+        Each photograph is decoded once, and its crops are cut at full resolution, whatever `size` is. If
+        all crops of a JPEG shrink at least by 2, 4 or 8, it is decoded smaller by that factor; grey levels
+        then change a little.
 
-        Takes n indices, V views (one without a size has the side of square images), draws (n, V, 36) of
-        `views.draw`, and how many threads decode; None chooses by the photographs' size.
+        Takes n indices, V views, draws (n, V, 36) of `views.draw`, and the number of threads that decode;
+        None chooses it by the photographs' size. A view without a size takes the side of the images, which
+        must be square.
         Returns (V_g, n, 3, S_g, S_g) uint8 for each group of `views.by_size`.
-        Raises ValueError: a file is damaged; draws of other views or images; no side is known for a view, or
-        it has a border.
+        Raises ValueError if a file is damaged, if the draws are for other views or images, or if a view has
+        a border or no known side.
         """
         chosen = self._chosen(index).tolist()
         threads, groups = threads or self.threads, by_size(views)
@@ -126,11 +130,12 @@ class Photographs:
         return out
 
     def verify(self, most: int = 5, decode: bool = False) -> None:
-        """Open every file's header: minutes for a million files, but only once. Or `decode` them all, which
-        takes as long as an epoch's reading and also finds those that are truncated.
+        """Check every file: by its header, or with `decode` by all its pixels.
 
-        A note in the user's cache keeps that these files, of these sizes and times, are good.
-        Raises ValueError, naming the first `most` that are no images.
+        Headers take minutes for a million files. Decoding takes as long as reading an epoch, and also finds
+        truncated files. A note in the user's cache records that these files, with these sizes and times,
+        are good, so the next check is skipped. Raises ValueError that names the first `most` files that are
+        no images.
         """
         note = self._note("decoded" if decode else "verified")
         if note and note.exists():
@@ -154,12 +159,15 @@ class Photographs:
         if bad:
             raise ValueError("; ".join(bad[:most]) + ("; there may be more" if len(bad) >= most else ""))
         if note:
-            with suppress(OSError):  # where nothing can be written, the next start checks again
+            with suppress(OSError):  # without a note, the next start checks again
                 note.parent.mkdir(parents=True, exist_ok=True)
                 note.touch()
 
     def _note(self, kind: str) -> Path | None:
-        """The file that says that these are good; None where it has no place, or one of these is missing."""
+        """The path of the note that these files are good; None if there is no cache folder.
+
+        Also None if one of the files is missing.
+        """
         try:
             cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
             digest = sha256()
@@ -181,13 +189,13 @@ class Photographs:
 
     @contextmanager
     def opened(self, i: int) -> Iterator[Image.Image]:
-        """Image i, of 8-bit pixels. Raises ValueError, naming it, for any error inside the block."""
+        """Image i, of 8-bit pixels. Any error inside the block becomes a ValueError that names the file."""
         try:
             with self.open(i) as image:
                 if image.mode.startswith(("I", "F")):
                     raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
                 yield image
-        except Exception as error:  # Pillow's decoders raise whatever the damage leads them to
+        except Exception as error:  # a damaged file can raise any error in Pillow
             said = f"{shown(self.path(i))} is no image that can be read ({error}); remove or replace it"
             raise ValueError(said) from error
 
@@ -197,7 +205,7 @@ class Photographs:
             raise ValueError("it is a folder, a pipe or a device")
         image = Image.open(path)
         limit, count = Image.MAX_IMAGE_PIXELS, math.prod(image.size)
-        if limit and count > limit:  # of which Pillow only warns: a small file can unpack to this
+        if limit and count > limit:  # Pillow only warns; a small file can unpack to as many
             image.close()
             raise ValueError(f"it has {count:,} pixels, and more than {limit:,} are refused; shrink it")
         return image
@@ -208,7 +216,7 @@ class Photographs:
             return image.size
 
     def _picture(self, i: int) -> np.ndarray:
-        """An image as (3, H, W)."""
+        """Image i as RGB pixels (3, H, W), resized and cropped to `size` if given."""
         with self.opened(i) as image:
             picture = image.convert("RGB")
         width, height = picture.size
@@ -225,7 +233,7 @@ class Photographs:
 
 
 def _each(do: Callable[[Any], Any], over: Iterable, threads: int) -> list:
-    """What `do` gives for each, in that many threads; the first error is raised."""
+    """The results of `do` for each item, computed in that many threads; the first error is raised."""
     if threads == 1:
         return list(map(do, over))
     with ThreadPoolExecutor(threads) as pool:
@@ -235,7 +243,7 @@ def _each(do: Callable[[Any], Any], over: Iterable, threads: int) -> list:
 def _cuts(
     image: Image.Image, cuts: list[list[float]], sides: list[int], filters: list[Image.Resampling]
 ) -> list[np.ndarray]:
-    """The boxes (top, left, height, width) of an image, each resized by its filter to a side S: (3, S, S)."""
+    """Boxes (top, left, height, width) of an image, each resized by its filter to its side S: (3, S, S)."""
     width, height = image.size
     spare = min(min(cut[2:]) / side for cut, side in zip(cuts, sides))
     reduction, drafted = next((r for r in REDUCTIONS if r <= spare), 1), None
@@ -248,7 +256,7 @@ def _cuts(
 
 
 def _cut(picture: Image.Image, cut: list[float], side: int, by: Image.Resampling) -> np.ndarray:
-    """Cropped before it is resized: the filter must not reach across the crop's edge."""
+    """One box, cropped before it is resized: the filter must not reach across the crop's edge."""
     top, left, height, width = cut
     x, y = math.floor(left), math.floor(top)
     part = picture.crop((x, y, math.ceil(left + width), math.ceil(top + height)))

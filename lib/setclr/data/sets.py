@@ -20,14 +20,14 @@ from setclr.data.writing import replacing
 MADE = {"photo-patches": patches.photo_patches, "stereo-patches": patches.stereo_patches}
 NAMES = (*MADE, *DOWNLOADED, *TREES, f"{FOLDER}PATH", f"{PAIRS}PATH")
 KEYS = ("images", "labels", "classes")
-FORMAT = 1  # of the kept patches; raise it whenever `patches` changes what it makes
+FORMAT = 1  # of the saved patches; raise it whenever `patches` makes different ones
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImageSet:
     """Images with their classes. Raises ValueError if types, shapes or labels do not fit together."""
 
-    images: Images  # (N, C, H, W) uint8, or Photographs where they are streamed from files
+    images: Images  # (N, C, H, W) uint8, or Photographs if they are streamed from files
     labels: Tensor  # (N,) int64, indices into `classes`
     classes: tuple[str, ...]
 
@@ -55,14 +55,14 @@ class ImageSet:
 
     @property
     def source(self) -> InRAM | InFiles:
-        """The images behind one interface, wherever they lie."""
+        """The images as an `InRAM` or `InFiles`, which have the same methods."""
         return source_of(self.images)
 
     def sample(self, n: int, seed: int = 0) -> "ImageSet":
         """n different images, as evenly over the classes as possible, in random order fixed by the seed.
 
-        Pairs do not stay together: of "stereo-patches" take slices of `images.view(2, -1, 3, 32, 32)`.
-        Raises ValueError if there are fewer than n images.
+        Pairs do not stay together. To sample "stereo-patches", slice `images.view(2, -1, 3, 32, 32)`
+        instead. Raises ValueError if there are fewer than n images.
         """
         checks.integer("n", n, least=1, most=len(self), hint=f"the set has {len(self)} images")
         shuffled = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
@@ -86,35 +86,38 @@ def load(
     """A data set by name.
 
     - "photo-patches": 7,200 + 1,800 grey patches of 18 photographs, (3, 32, 32), under random casts and
-      contrasts; the class is the photograph. Made in a few seconds and kept under `root`; needs no download.
-    - "stereo-patches": 1,141 + 1,343 pairs of colour patches, (3, 32, 32), of what two cameras see, all left
-      views first: `images.view(2, -1, 3, 32, 32)`; the label is the pair. Made and kept likewise.
+      contrasts; the class is the photograph. Made in a few seconds and saved under `root`; needs no download.
+    - "stereo-patches": 1,141 + 1,343 pairs of colour patches, (3, 32, 32), of what two cameras see.
+      All left views come first: `images.view(2, -1, 3, 32, 32)`. The label is the pair. Made and
+      saved like "photo-patches".
     - "mnist" (1, 28, 28), "cifar10", "cifar100", "svhn" (3, 32, 32), "stl10" (3, 96, 96): downloaded by
       torchvision into root/NAME, each file verified by its checksum. "stl10" has a third split, "unlabelled":
       the 5,000 training images and then the 100,000 without a label, whose class is "unlabelled".
-    - "tiny-imagenet" (3, 64, 64): root/tiny-imagenet-200 as the archive unpacks; downloaded if it is missing.
-      "imagenet": root/imagenet/train/WNID and val/WNID, to be put there by hand; "imagenet100": the 100
-      classes of Tian et al. 2020, in root/imagenet100 or root/imagenet. Numbers of images are verified.
+    - "tiny-imagenet" (3, 64, 64): root/tiny-imagenet-200 as the archive unpacks; downloaded if it is
+      missing. "imagenet": root/imagenet/train/WNID and val/WNID, which you put there by hand.
+      "imagenet100": the 100 classes of Tian et al. 2020, in root/imagenet100 or root/imagenet. Numbers of
+      images are verified.
     - "folder:PATH": PATH/train/CLASS/IMAGE, and PATH/val or else PATH/test for the test split. Any format
       Pillow reads, as RGB; files whose names begin with a dot are ignored.
     - "pairs:PATH": PATH/CAMERA/THING.jpg of two cameras, all pictures of the first one first, as in
-      "stereo-patches"; 15 % of the things, drawn once and for all, are the test split (`data.cameras`).
+      "stereo-patches". 15 % of the things, chosen by a fixed seed, are the test split (`data.cameras`).
 
     Args:
-        root: the folder of kept and downloaded sets; not used by "folder:PATH" and "pairs:PATH".
+        root: the folder of saved and downloaded data sets; not used by "folder:PATH" and "pairs:PATH".
         split: "train" or "test"; `pretraining_split` says which one to train on without labels.
         size: pixels, for image files only: the shorter side is resized to it, the centre cropped square.
-            None: as they are, and 224 for "imagenet" and "imagenet100". Of pairs: their height; the width
-            becomes half of it, as people are cut out for matching, and nothing is cropped.
-        stream: for image files only. True leaves them on disk, as Photographs that decode on request; False
-            decodes all now; None does so if that takes 8 GB at most.
-        verify: decode once, now, what is left on disk: a truncated file is named before the training, not in
-            it, and the next call finds a note that these files are good.
+            None keeps the size, but takes 224 for "imagenet" and "imagenet100". For "pairs:PATH" it is the
+            height; the width becomes half of it, the shape in which people are cut out for matching, and
+            nothing is cropped.
+        stream: for image files only. True leaves them on disk, as Photographs that decode on demand. False
+            decodes all now. None decodes all now if that takes 8 GB at most.
+        verify: decode all files that stay on disk once, before returning. An error then names a truncated
+            file before the training starts. A note that the files are good lets the next call skip this.
 
     Raises:
         ValueError: an argument, file or folder is not as it must be. The message names a bad file to delete.
-        FileNotFoundError: PATH, the split's folder or a set to be put there by hand is missing.
-        ConnectionError: a set is neither there nor to be downloaded; the message says what to put where.
+        FileNotFoundError: PATH, the split's folder or a data set that you must put there by hand is missing.
+        ConnectionError: a data set is missing and cannot be downloaded; the message says what to put where.
     """
     checks.choice("split", split, [*patches.SPLITS, *([UNLABELLED] if name == "stl10" else [])])
     checks.boolean("verify", verify)
@@ -152,7 +155,7 @@ def pretraining_split(name: str) -> str:
 
 
 def _kept(path: Path, make: Callable, split: str) -> ImageSet:
-    """What `make` gives for a split, read from `path`; made and written there first if it is missing."""
+    """The image set of a split, read from `path`; if the file is missing, it is first made by `make`."""
     if not path.exists():
         arrays = {f"{key}_{part}": x for part in patches.SPLITS for key, x in zip(KEYS, make(part))}
         with replacing(path) as file:

@@ -1,4 +1,4 @@
-"""One interface for both kinds of images: a tensor in memory, and photographs in files."""
+"""One interface for both kinds of images: a tensor in RAM, and photographs in files."""
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 
@@ -12,7 +12,7 @@ from setclr.views import View
 from setclr.views.numbers import sent
 
 Images = Tensor | Photographs
-Views = Generator[list[Tensor], None, None]  # of one batch after another: (V, n, C, S, S), a tensor a size
+Views = Generator[list[Tensor], None, None]  # for each batch a list of (V, n, C, S, S), one for each size
 
 
 class InRAM:
@@ -30,7 +30,7 @@ class InRAM:
         return self.images.split(batch)
 
     def verify(self, decode: bool = False) -> None:
-        """Nothing can be wrong with the files of what has been decoded."""
+        """Does nothing: decoded images have no files to check."""
 
     def to(self, device: torch.device) -> "InRAM":
         return InRAM(self.images.to(device))
@@ -39,14 +39,14 @@ class InRAM:
         self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device,
         compiled: bool = False,
     ) -> Views:  # fmt: skip
-        """The views of each batch (indices (n,), draws (n, V, 36)), on the device; `workers` has no use."""
+        """The views of each batch (indices (n,), draws (n, V, 36)), on the device; `workers` is not used."""
         for index, draws in batches:
             images = self.images[sent(index, self.images.device)]
             yield views_of.apply_all(images.to(device), views, draws, compiled)
 
 
 class InFiles:
-    """Photographs, decoded when they are needed."""
+    """Photographs, decoded on demand."""
 
     in_ram = False
 
@@ -60,22 +60,25 @@ class InFiles:
         return self.images.split(batch)
 
     def verify(self, decode: bool = False) -> None:
-        """Raises ValueError where a file is no image (`Photographs.verify`)."""
+        """Raises ValueError if a file is no image (`Photographs.verify`)."""
         self.images.verify(decode=decode)
 
     def to(self, device: torch.device) -> "InFiles":
-        """Itself: files stay where they are, and views are made on the device."""
+        """Returns itself: files stay where they are, and views are made on the device."""
         return self
 
     def view_batches(
         self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device,
         compiled: bool = False,
     ) -> Views:  # fmt: skip
-        """The views of each batch (indices (n,), draws (n, V, 36)), on the device; `workers` decode."""
+        """The views of each batch (indices (n,), draws (n, V, 36)), on the device.
+
+        `workers` processes decode the photographs.
+        """
         for crops, draws in stream_batches(self.images, views, batches, workers, device):
             yield views_of.finish(crops, views, draws, compiled)
 
 
 def source_of(images: Images) -> InRAM | InFiles:
-    """The images behind the interface that both kinds have."""
+    """The images as an `InRAM` or `InFiles`, which have the same methods."""
     return InFiles(images) if isinstance(images, Photographs) else InRAM(images)

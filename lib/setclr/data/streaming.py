@@ -1,6 +1,6 @@
 """Photographs decoded and cropped by worker processes, ahead of the training loop.
 
-The result depends on the files, the views and the batches alone; the number of workers changes the speed.
+The result depends only on the files, the views and the batches. The number of workers changes only the speed.
 """
 
 import os
@@ -18,7 +18,7 @@ from setclr.views import View
 
 Batch = tuple[Tensor, Tensor]  # indices (n,), draws (n, V, 36)
 AHEAD = 2  # batches that every worker prepares in advance
-PATIENCE = 30  # seconds
+PATIENCE = 30  # seconds that a worker lives on after SIGTERM
 
 
 def stream_batches(
@@ -30,17 +30,19 @@ def stream_batches(
 ) -> Iterator[tuple[list[Tensor], Tensor]]:
     """The crops of each batch in turn, decoded ahead by `workers` processes, and its draws.
 
-    For `views.finish(crops, views, draws)`: crops as `Photographs.crops` gives them, on the device, by pinned
-    memory and without waiting where it is a GPU; draws on the CPU. Starting workers takes seconds: one call
-    should serve all epochs. A batch takes n · Σ_v 3 S_v² bytes of shared memory; each worker holds two.
+    Both are for `views.finish(crops, views, draws)`. Crops are as `Photographs.crops` gives them, on the
+    device. A GPU gets them from pinned memory, without waiting. Draws stay on the CPU. Starting workers
+    takes seconds, so one call should serve all epochs. A batch takes n · Σ_v 3 S_v² bytes of shared memory;
+    each worker holds two batches.
 
     Args:
         batches: indices (n,) of images and draws (n, V, 36) of `views.draw`; read a few batches ahead.
-        workers: processes, in threads where processors are left; 0 decodes in this one and not ahead.
+        workers: number of processes. Each decodes in several threads if there are processors left. 0
+            decodes in this process, and not ahead.
 
     Raises:
         ValueError: an argument is not as it must be, or a file is damaged: the same error for any `workers`.
-        MemoryError: a worker was killed; says what to change.
+        MemoryError: a worker was killed; the message says what to change.
     """
     checks.integer("workers", workers, least=0, hint="it is the number of processes")
     if not isinstance(images, Photographs):
@@ -60,7 +62,7 @@ def stream_batches(
         sampler=asked(),
         num_workers=workers,
         pin_memory=device.type == "cuda",
-        generator=torch.Generator(),  # or it would draw from the global one, which the training may use
+        generator=torch.Generator(),  # the default draws from the global one, which training may use
         prefetch_factor=AHEAD if workers else None,
         worker_init_fn=_leave_signals_to_the_parent,
     )
@@ -71,7 +73,7 @@ def stream_batches(
 
 
 def _copied(crops: list[Tensor], device: torch.device, side: torch.cuda.Stream | None) -> list[Tensor]:
-    """On the device; on a GPU copied by a stream of their own, while the steps before are still at work."""
+    """The crops on the device; a GPU copies them in the stream `side`, while earlier steps still run."""
     if side is None:
         return [x.to(device) for x in crops]
     with torch.cuda.stream(side):
@@ -79,7 +81,7 @@ def _copied(crops: list[Tensor], device: torch.device, side: torch.cuda.Stream |
     step = torch.cuda.current_stream(device)
     step.wait_stream(side)
     for x in there:
-        x.record_stream(step)  # or its memory would be given away while the step still reads it
+        x.record_stream(step)  # otherwise its space could be reused while the step still reads it
     return there
 
 
@@ -94,7 +96,7 @@ def _received(loader: DataLoader) -> Iterator:
 
 
 class _Failure:
-    """An error on its way from a worker, whose message DataLoader would bury under a traceback."""
+    """A worker's error, returned and not raised: DataLoader would bury its message under a traceback."""
 
     def __init__(self, error: Exception):
         self.error = error
@@ -114,6 +116,9 @@ class _Crops(Dataset):
 
 
 def _leave_signals_to_the_parent(_: int) -> None:
-    """A worker ignores Ctrl-C and outlives SIGTERM by PATIENCE, in which the parent writes its checkpoint."""
+    """A worker ignores Ctrl-C and lives on for PATIENCE after SIGTERM.
+
+    The parent writes its checkpoint in this time.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: signal.alarm(PATIENCE))

@@ -1,4 +1,4 @@
-"""Training images that are held out to choose settings by, so that test images have no say."""
+"""Training images held out for validation, so that no setting is chosen on test images."""
 
 import torch
 from torch import Tensor
@@ -9,11 +9,11 @@ from setclr.data.sets import ImageSet
 
 
 def validation_split(name: str, train: ImageSet) -> tuple[ImageSet, ImageSet]:
-    """What is left of a data set's training images to train on, and at least a fifth to validate on; always
-    the same.
+    """A data set's training images in two parts: those to train on, and at least a fifth for validation.
 
-    Of "photo-patches" whole blocks of each photograph are held out, as for its test images: patches of one
-    block overlap. Of other sets it is `held_out`. Raises ValueError where there are fewer than 5 images.
+    The split is always the same. For "photo-patches" whole blocks of each photograph are held out, as for
+    its test images, because patches of one block overlap. For other data sets it is `held_out`. Raises
+    ValueError if there are fewer than 5 images.
     """
     if name == "photo-patches":
         return parted(train, torch.from_numpy(patches.photo_validation()))
@@ -21,8 +21,10 @@ def validation_split(name: str, train: ImageSet) -> tuple[ImageSet, ImageSet]:
 
 
 def held_out(train: ImageSet, seed: int = 0) -> tuple[ImageSet, ImageSet]:
-    """Four fifths of each class, and a fifth to validate on, drawn by the seed; both in their old order.
-    Raises ValueError where there are fewer than 5 images."""
+    """Four fifths of each class to train on, and a fifth for validation, drawn by the seed.
+
+    Both parts keep the order of the images. Raises ValueError if there are fewer than 5 images.
+    """
     integer("len(train)", len(train), least=5, hint="a fifth of them is held out")
     shuffled = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed))
     grouped = shuffled[train.labels[shuffled].argsort(stable=True)]
@@ -32,7 +34,7 @@ def held_out(train: ImageSet, seed: int = 0) -> tuple[ImageSet, ImageSet]:
 
 
 def parted(train: ImageSet, held: Tensor) -> tuple[ImageSet, ImageSet]:
-    """The images that are not held (N,) bool, and those that are."""
+    """The images where `held` (N,) bool is False, and those where it is True."""
     first, second = (
         ImageSet(train.source.subset(index), train.labels[index], train.classes) for index in (~held, held)
     )

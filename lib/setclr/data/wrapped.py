@@ -1,4 +1,4 @@
-"""Anybody's torch Dataset of images, where this library has photographs in files."""
+"""Any torch Dataset of images, wrapped to stand in for photographs in files."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -14,11 +14,11 @@ from setclr.data.sets import ImageSet
 
 
 class WrappedImages(Photographs):
-    """The images of a Dataset, read when they are needed, by worker processes while it trains.
+    """The images of a Dataset, read on demand, by worker processes during training.
 
-    An item is an image or a tuple that begins with one: a PIL image, or a tensor (C, H, W), C = 1 or 3, uint8
-    or floating in [0, 1]. They may have any sides where the views have a size. They are given as RGB.
-    Raises ValueError where an item is no such image, naming it.
+    An item is an image or a tuple that begins with one. An image is a PIL image, or a tensor (C, H, W),
+    C = 1 or 3, uint8 or floating in [0, 1]. Images may have any sides if the views have a size. They are
+    converted to RGB. Raises ValueError for an item that is no such image, and names it.
     """
 
     def __init__(self, dataset: Dataset, index: Sequence[int] | None = None, size: int | None = None):
@@ -35,7 +35,7 @@ class WrappedImages(Photographs):
         return image.copy() if isinstance(image, Image.Image) else Image.fromarray(pixels(image))
 
     def verify(self, most: int = 5, decode: bool = False) -> None:
-        """Nothing is read in advance."""
+        """Does nothing: items are not read in advance."""
 
 
 def pixels(image: Tensor) -> np.ndarray:
@@ -53,10 +53,10 @@ def pixels(image: Tensor) -> np.ndarray:
 
 
 def image_set(images: ImageSet | Dataset) -> ImageSet:
-    """An ImageSet as it is, or one of a Dataset's images (`WrappedImages`).
+    """The given ImageSet, or an ImageSet of a Dataset's images (`WrappedImages`).
 
-    Its labels are the Dataset's `targets` and its classes the Dataset's `classes`, as torchvision names them;
-    without those all images are of one class. Raises ValueError for anything else, or an empty Dataset.
+    Labels and classes are the Dataset's `targets` and `classes`, as torchvision names them. Without
+    `targets` all images are of one class. Raises ValueError for anything else, or an empty Dataset.
     """
     if isinstance(images, ImageSet):
         return images

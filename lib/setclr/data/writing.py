@@ -1,6 +1,6 @@
-"""Files that several processes may write: one is replaced in one step, or held by one process alone.
+"""Files that several processes may write: replaced in one step, or locked by one process.
 
-A lock is the operating system's, and gone with the process that holds it. Windows has none of this kind.
+The operating system holds a lock, and frees it when the process ends. Windows has no locks of this kind.
 """
 
 import os
@@ -16,17 +16,17 @@ except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 ENDING = ".unfinished"
-MINE: set[Path] = set()  # the lock of a file is a process's: a thread must know what the others write
+MINE: set[Path] = set()  # files that this process writes; a lock cannot tell its threads apart
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO]:
     """An open file that becomes `path` if the block ends without an error; otherwise nothing changes.
 
-    A reader, or a process that is killed, finds the old file or the new one. What dead processes left
-    unfinished in that folder is removed first.
+    A reader finds the old file or the new one, also after this process is killed. Unfinished files of dead
+    processes in that folder are removed first.
 
-    Raises OSError before the block begins, if the file cannot be written: `path` is a folder, for example.
+    Raises OSError before the block begins if the file cannot be written, for example if `path` is a folder.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file in it")
@@ -38,7 +38,7 @@ def replacing(path: Path) -> Iterator[IO]:
             yield file
             file.flush()
             if fcntl is None:
-                file.close()  # Windows renames no open file
+                file.close()  # Windows cannot rename an open file
             os.replace(unfinished, path)
         finally:
             unfinished.unlink(missing_ok=True)
@@ -46,16 +46,16 @@ def replacing(path: Path) -> Iterator[IO]:
 
 
 def begun(path: Path) -> IO:
-    """A new file beside `path`, for this process alone."""
+    """A new open file beside `path`, locked for this process alone."""
     while True:
         unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}{ENDING}")
         MINE.add(unfinished)
-        with suppress(BlockingIOError):  # another process took it for a dead one's, and removes it
+        with suppress(BlockingIOError):  # another process takes it for a dead one's and removes it
             return opened_alone(unfinished, "wb")
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove the files in a folder that a process began to write with `replacing` and died."""
+    """Remove the unfinished files that `replacing` left in a folder when its process died."""
     for path in folder.glob(f".*{ENDING}"):
         with suppress(OSError):  # another process writes it, or has removed it
             if path not in MINE and fcntl:
@@ -65,11 +65,12 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def opened_alone(path: Path, mode: str) -> IO:
-    """The open file, which no other process gets in this way until it is closed.
+    """The open file, locked: no other process can open it in this way until it is closed.
 
-    `mode` writes and makes the file. The lock is the process's own: one that is killed leaves none behind,
-    whatever becomes of processes that it started; and this process loses it by closing the file a second
-    time opened. Where there are no locks, a file system's or Windows', it is just opened.
+    `mode` must allow writing, and it creates a missing file. The lock belongs to this process. A killed
+    process leaves no lock behind, even if its child processes live on. This process also loses the lock if
+    it opens the file a second time and closes that copy. Without locks (on Windows and some file systems)
+    the file is only opened.
 
     Raises BlockingIOError if another process has it, OSError if it cannot be opened.
     """
@@ -86,4 +87,4 @@ def opened_alone(path: Path, mode: str) -> IO:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 return file
-        file.close()  # who held it has removed it meanwhile
+        file.close()  # its holder has removed it meanwhile

@@ -1,5 +1,7 @@
-"""What frozen features are worth, as functions of tensors and encoders: neighbours, a linear probe, matching,
-retrieval, few shots, fine-tuning, statistics."""
+"""Evaluate encoders: kNN vote, linear probe, retrieval, matching, few shots, fine-tuning, statistics.
+
+These are functions of tensors and encoders.
+"""
 
 from setclr.extras import extra
 

@@ -1,4 +1,4 @@
-"""Images to features, by a frozen encoder or by none."""
+"""Features of images: those of a frozen encoder (`features`), or raw pixels (`pixels`)."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -12,7 +12,7 @@ from setclr.data.sources import Images, source_of
 from setclr.training.devices import has_bf16
 from setclr.training.distributed import from_first, rank, world
 
-VALUES = 2**25  # gathered in one go
+VALUES = 2**25  # sent by each call of all_gather, over all processes
 
 
 @torch.no_grad()
@@ -21,15 +21,16 @@ def features(
 ) -> Tensor:
     """Features (N, D) float32 of images (N, C, H, W) uint8, without augmentation, on the images' device.
 
-    The encoder runs in eval mode on its own device; no parameter, buffer or mode of it changes. It computes
-    in the `precision` "float32" or "bf16"; "auto" is what torch.autocast says, or else bf16 on a GPU that has
-    it in hardware and float32 elsewhere. A GPU does not wait while features are copied back.
+    The encoder runs in eval mode on its own device. None of its parameters, buffers and modes changes. It
+    computes in the `precision` "float32" or "bf16". "auto" follows a surrounding torch.autocast; without
+    one it is bf16 on a GPU that has it in hardware, and float32 elsewhere. A GPU does not wait while
+    features are copied back.
 
-    With many processes (setclr.training.distributed.joined) each embeds its part, in the batches that one
-    process would make, and gets the features of all. All of them must call it, with the same images;
-    shared=False is for one of them alone, as in `pretrain`'s on_epoch.
+    With several processes (setclr.training.distributed.joined) each embeds its part of the images, in the
+    batches that a single process would make, and returns the features of all. All processes must call it,
+    with the same images. Pass shared=False where one process calls it alone, as in `pretrain`'s on_epoch.
 
-    Cost: memory for the result, 4 · N · D bytes, and for two batches of images.
+    Cost: the result, 4 · N · D bytes, and two batches of images are held at once.
     """
     many = shared and world() > 1
     integer("batch", batch, least=1)
@@ -57,7 +58,7 @@ def features(
 
 
 def computing_in(precision: str, device: torch.device) -> AbstractContextManager:
-    """Autocast as `features` says."""
+    """The autocast context for a `precision` of `features`."""
     if precision == "auto":
         if device.type != "cuda" or torch.is_autocast_enabled(device.type) or not has_bf16(device):
             return nullcontext()
@@ -66,7 +67,8 @@ def computing_in(precision: str, device: torch.device) -> AbstractContextManager
 
 
 def gather(found: Tensor, share: int, device: torch.device) -> None:
-    """Fill in the rows of the other processes, `share` each, by way of the device that communicates."""
+    """Fill the rows of `found` that other processes computed, `share` each. `device` is the one that
+    communicates."""
     rows = max(1, VALUES // max(1, world() * found[0].numel()))
     for first in range(0, share, rows):
         length = min(rows, share - first)
@@ -82,7 +84,7 @@ def gather(found: Tensor, share: int, device: torch.device) -> None:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """The model in eval mode; afterwards every part is in the mode it was in."""
+    """Put the model in eval mode inside. Afterwards every module is back in its own mode."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -93,6 +95,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def pixels(images: Tensor) -> Tensor:
-    """The baseline that has learned nothing: (N, C·H·W), each channel of each image minus its mean."""
+    """Raw pixels, the baseline without learning: (N, C·H·W), each channel of each image minus its mean."""
     x = images.to(torch.float32, copy=True)
     return x.sub_(x.mean((2, 3), keepdim=True)).flatten(1)

@@ -8,12 +8,12 @@ from setclr.checks import choice
 
 
 def matching_accuracy(a: Tensor, b: Tensor, distance: str = "cosine") -> float:
-    """Fraction of things whose two views the best one-to-one assignment brings together.
+    """Fraction of things whose two views the best one-to-one assignment pairs.
 
-    Row i of a and of b, both (N, D), is thing i. The cost of a pair of rows, scaled to length 1, is 1 - their
-    "cosine", or their "euclidean" distance as in the paper (QARe, section 5.1); the two weigh long distances
-    differently. Raises ValueError where the shapes differ or are not (N, D), or there is no such distance.
-    Cost: O(N³), the Hungarian algorithm.
+    Row i of a and row i of b, both (N, D), are the two views of thing i. Rows are scaled to length 1. The
+    cost of a pair is 1 − its cosine similarity ("cosine"), or its Euclidean distance ("euclidean") as in
+    the paper (QARe, section 5.1). The two weigh long distances differently. Raises ValueError where the
+    shapes differ or are not (N, D), or for another distance. Cost: O(N³), the Hungarian algorithm.
     """
     if a.ndim != 2 or a.shape != b.shape or len(a) == 0:
         raise ValueError(f"a and b must both be (N, D), got {tuple(a.shape)} and {tuple(b.shape)}")

@@ -1,4 +1,4 @@
-"""The weighted nearest-neighbour vote (Wu et al. 2018), as all four papers use it."""
+"""The weighted kNN vote (Wu et al. 2018), as all four papers use it."""
 
 import torch
 from torch import Tensor
@@ -6,17 +6,17 @@ from torch.nn import functional as F
 
 from setclr.checks import integer, number
 
-SIMILARITIES = 2**23  # held in one go
-ROWS = 8192  # of the bank, compared in one go
-VALUES = 2**22  # of a bank, read in one go
+SIMILARITIES = 2**23  # held at once
+ROWS = 8192  # of the bank, compared at once
+VALUES = 2**22  # of a bank, read at once
 
 
 @torch.no_grad()
 def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, temperature: float = 0.07) -> Tensor:
-    """The label of each query by its k most similar features of the bank.
+    """The label (Q,) of each query, by a vote of its k most similar features in the bank.
 
-    A neighbour of cosine similarity s votes with weight e^{s/T}. Of equally similar features, any may be
-    taken; on one machine the same call takes the same ones.
+    A neighbour of cosine similarity s votes with weight e^{s/T}. Between equally similar features the
+    choice is arbitrary, but the same for the same call on one machine.
 
     Args:
         bank, bank_labels: (N, D) features and their labels (N,), integers ≥ 0.
@@ -24,8 +24,8 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
         k: 1 ≤ k ≤ N. GroCo uses 1, 10 and 20.
         temperature: T > 0; GroCo uses 0.07, MMCL 0.5.
 
-    Returns (Q,) labels. Raises ValueError where an argument is not as above. Cost: O(Q N D) time. The bank is
-    not copied: in addition to it and the queries, memory is O(N + Q k + C).
+    Raises ValueError where an argument is not as above. Cost: O(Q N D) time. The bank is not copied:
+    besides it and the queries, O(N + Q k + C) numbers are held at once.
     """
     similarity, index = neighbours(bank, bank_labels, queries, k)
     return vote(similarity, bank_labels.long()[index], temperature)
@@ -33,8 +33,8 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
 
 @torch.no_grad()
 def neighbours(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Cosine similarities and indices into the bank, both (Q, k), of its k features most similar to a query,
-    the most similar first. Takes, raises and costs what `knn` does."""
+    """The k features of the bank most similar to each query: cosine similarities and indices into the
+    bank, both (Q, k), the most similar first. Arguments, errors and cost are those of `knn`."""
     check_bank(bank, bank_labels, queries)
     hint = f"the bank has {len(bank)} features: take a smaller k, or more images"
     integer("k", k, least=1, most=len(bank), hint=hint)
@@ -56,8 +56,9 @@ def neighbours(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int) -> tu
 
 
 def vote(similarity: Tensor, labels: Tensor, temperature: float) -> Tensor:
-    """The label (Q,) of the largest sum of e^{s/T} over a query's neighbours (Q, k), the most similar first.
-    Raises ValueError where the temperature T is not positive."""
+    """The label (Q,) with the largest sum of e^{s/T} over a query's neighbours. `similarity` and `labels`
+    are (Q, k), the most similar neighbour first. Raises ValueError where the temperature T is not
+    positive."""
     number("temperature", temperature, above=0, hint="the papers use 0.07 and 0.5")
     classes, winners = int(labels.max()) + 1, []
     chunk = max(1, SIMILARITIES // classes)
@@ -68,7 +69,7 @@ def vote(similarity: Tensor, labels: Tensor, temperature: float) -> Tensor:
 
 
 def accuracy(predicted: Tensor, labels: Tensor, metric: str = "accuracy") -> float:
-    """Accuracy in per cent, or the mean of the classes' accuracies where the metric is "per class"."""
+    """Accuracy in per cent; with the metric "per class" the mean of the classes' accuracies."""
     predicted, labels = predicted.cpu(), labels.cpu()
     if metric == "per class":
         from sklearn.metrics import balanced_accuracy_score  # takes a second
@@ -78,7 +79,8 @@ def accuracy(predicted: Tensor, labels: Tensor, metric: str = "accuracy") -> flo
 
 
 def check_bank(bank: Tensor, labels: Tensor, queries: Tensor) -> None:
-    """Raises ValueError unless bank (N, D), labels (N,) integers ≥ 0 and queries (Q, D) fit together."""
+    """Raises ValueError unless bank (N, D), labels (N,) integers ≥ 0 and queries (Q, D) fit together and
+    are finite."""
     if bank.ndim != 2 or bank.shape[1:] != queries.shape[1:] or not len(bank) * len(queries):
         got = f"{tuple(bank.shape)} and {tuple(queries.shape)}"
         raise ValueError(f"bank and queries must be (N, D) and (Q, D), got {got}")
@@ -91,5 +93,6 @@ def check_bank(bank: Tensor, labels: Tensor, queries: Tensor) -> None:
 
 
 def in_parts(x: Tensor, values: int | None = None) -> tuple[Tensor, ...]:
-    """The rows of (N, D) in parts of about that many values, so that work on a part takes little memory."""
+    """The rows of x (N, D) in parts of about `values` numbers (None: VALUES), so that work on a part
+    holds little at once."""
     return x.split(max(1, (values or VALUES) // max(1, x.shape[1])))

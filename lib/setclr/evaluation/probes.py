@@ -1,7 +1,8 @@
-"""The linear probe: how much of the labels a linear map reads from a frozen encoder's features.
+"""Linear probes: linear classifiers trained on a frozen encoder's features.
 
-On features computed once it is written out by hand: they stay on their device, and torch's Adam and gradient
-take three times as long for so small a layer. On views that are new in every epoch the trainer does it.
+`linear_probe` trains on features that are computed once. Its Adam is written out by hand: the features
+stay on their device, and torch's Adam and autograd take three times as long for so small a layer.
+`probe_on_views` trains on views that are new in every epoch, with the `Trainer`.
 """
 
 import copy
@@ -21,7 +22,7 @@ from setclr.training.distributed import world
 from setclr.training.optimisers import LRSchedule, make_optimiser
 from setclr.training.trainer import Trainer
 
-VALUES = 2**25  # scaled or squared in one go
+VALUES = 2**25  # scaled or squared at once
 
 
 @torch.no_grad()
@@ -29,16 +30,17 @@ def linear_probe(
     bank: Tensor, bank_labels: Tensor, queries: Tensor,
     epochs: int = 100, batch: int = 128, lr: float = 1e-3, seed: int = 0, raw: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The label of each query by a linear classifier trained on the bank, as it is after the last epoch.
+    """The label of each query, by a linear classifier trained on the bank, as it is after the last epoch.
 
-    Adam on the cross-entropy, no augmentation, no weight decay. All features are divided by their root mean
-    square in the bank, so that lr means the same for every encoder, and all weights begin at 0. With `raw`
-    features stay as they are, and weights and bias begin uniform in ± 1/√D, as torch's Linear does: the
-    protocol of the QARe paper's program.
+    Adam minimises the cross-entropy, without augmentation and weight decay. All features are divided by
+    their root mean square in the bank, so that lr means the same for every encoder. All weights begin at
+    0. With `raw` the features are not scaled, and weights and bias begin uniform in ± 1/√D, as in torch's
+    Linear. That is the protocol of the QARe paper's program.
 
-    The bank (N, D) holds the training images' features, with bank_labels (N,), integers ≥ 0; the seed orders
-    them. Returns labels (Q,) of the queries (Q, D). Raises ValueError where an argument is not as above.
-    Cost: O(epochs N D C) time. The bank is not copied: each batch is scaled when it is used.
+    The bank (N, D) holds the training images' features and bank_labels (N,) their labels, integers ≥ 0.
+    The seed decides their order and, with `raw`, the initial weights. Returns labels (Q,) of the queries
+    (Q, D). Raises ValueError where an argument is not as above. Cost: O(epochs N D C) time. The bank is
+    not copied: each batch is scaled when it is used.
     """
     check_bank(bank, bank_labels, queries)
     integer("epochs", epochs, least=1)
@@ -57,7 +59,7 @@ def linear_probe(
     for _ in range(epochs):
         for index in torch.randperm(len(bank), generator=generator).to(bank.device).split(batch):
             x, step = with_one(bank.index_select(0, index), scale), step + 1
-            error = (weight @ x.T).softmax(0)  # (C, n): so a CPU is ten times faster at it
+            error = (weight @ x.T).softmax(0)  # (C, n): a CPU is ten times faster in this layout
             error.scatter_add_(0, y.index_select(0, index).unsqueeze(0), right[:, : len(index)])
             gradient = (error @ x).div_(len(index))
             first.lerp_(gradient, 0.1)
@@ -68,7 +70,7 @@ def linear_probe(
 
 
 def with_one(x: Tensor, scale: Tensor) -> Tensor:
-    """x / scale in float32, and a column of ones for the bias."""
+    """x / scale in float32, with a column of ones appended for the bias."""
     return torch.cat([x.float() / scale, scale.new_ones(len(x), 1)], dim=1)
 
 
@@ -83,15 +85,17 @@ def root_mean_square(x: Tensor) -> Tensor:
 def probe_on_views(
     encoder: nn.Module, train: ImageSet, test: ImageSet, how: OnViews, seed: int = 0
 ) -> Tensor:  # fmt: skip
-    """The classes of each test image, the likeliest first, by a linear classifier of the frozen encoder.
+    """The likeliest classes of each test image, by a linear classifier on the frozen encoder.
 
-    In every epoch each training image is seen once, in a new view, at the side of the test images unless the
-    view has one. An incomplete last batch is left out; fewer images than a batch are one, and the rate is
-    smaller in proportion. SGD and LARS have momentum 0.9. The seed makes the first weights, the order of the
-    images and their views; the encoder is in eval mode and not changed.
+    Every epoch sees each training image once, in a new view. The view has the side of the test images,
+    unless it has a `size` of its own. An incomplete last batch is left out. A set smaller than a batch is
+    one batch, with a learning rate smaller in proportion. SGD and LARS have momentum 0.9. The seed
+    decides the initial weights, the order of the images and their views. The encoder is in eval mode and
+    not changed.
 
-    Returns (Q, min(5, C)), on the CPU. Raises what `Trainer` does, FloatingPointError where the loss became
-    NaN among it. Cost: a forward pass of the encoder for each image and epoch.
+    Returns classes (Q, min(5, C)), the likeliest first, on the CPU. Raises what `Trainer` raises,
+    including FloatingPointError where the loss becomes NaN. Cost: a forward pass of the encoder for each
+    image and epoch.
     """
     device = next(encoder.parameters()).device
     with torch.random.fork_rng(devices=[]):
@@ -112,7 +116,7 @@ def probe_on_views(
 
 
 class Frozen(nn.Module):
-    """A copy of the encoder that stays in eval mode, and whose parameters do not learn."""
+    """A copy of the encoder that stays in eval mode and whose parameters get no gradient."""
 
     def __init__(self, encoder: nn.Module):
         super().__init__()
@@ -127,8 +131,9 @@ class Frozen(nn.Module):
 
 @dataclass(frozen=True)
 class Falling(LRSchedule):
-    """The rate as a fraction of its peak: "constant", a "cosine" by the epoch (SimSiam's), "linear" to 0 by
-    the step, or "tenths", a tenth after 60 % of the epochs and a hundredth after 80 % (MoCo's)."""
+    """Learning-rate schedules of a probe, as fractions of the peak: "constant"; "cosine", by the epoch
+    (SimSiam's); "linear" to 0, by the step; "tenths", a tenth after 60 % of the epochs and a hundredth
+    after 80 % (MoCo's)."""
 
     def __post_init__(self) -> None:
         choice("schedule", self.shape, ("constant", "cosine", "linear", "tenths"))

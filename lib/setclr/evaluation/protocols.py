@@ -1,4 +1,4 @@
-"""How a frozen encoder is measured: the kNN vote, the training of the linear classifier, the crop."""
+"""Evaluation protocols: the settings of the kNN vote, the linear classifier and the crop."""
 
 from dataclasses import dataclass, field, replace
 
@@ -9,18 +9,18 @@ from setclr.views import View
 
 @dataclass(frozen=True)
 class OnFeatures:
-    """A linear classifier trained by Adam on features that are computed once (`linear_probe`)."""
+    """Settings of a linear classifier trained by Adam on features computed once (`linear_probe`)."""
 
     epochs: int = 100
     batch: int = 128
     lr: float = 1e-3
     raw: bool = False
-    """Features as they are and torch's first weights, instead of scaled features and zeros."""
+    """Features without scaling and torch's initial weights, instead of scaled features and zeros."""
 
 
 @dataclass(frozen=True)
 class OnViews:
-    """A linear classifier trained on views that are new in every epoch (`probe_on_views`)."""
+    """Settings of a linear classifier trained on views that are new in every epoch (`probe_on_views`)."""
 
     view: View
     optimiser: str
@@ -30,27 +30,28 @@ class OnViews:
     schedule: str = "constant"
     weight_decay: float = 0.0
     spread: float | None = None
-    """Standard deviation of the first weights; the bias is then 0. None: torch's."""
+    """Standard deviation of the initial weights, with a bias of 0. None: torch's initial values."""
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """What is measured of a frozen encoder. Accuracies are in per cent, on the test split."""
+    """The measurements of a frozen encoder. Accuracies are in per cent, on the test split."""
 
     ks: tuple[int, ...] = (10,)
     temperature: float = 0.1
     probe: OnFeatures | OnViews = field(default_factory=OnFeatures)
     longer: tuple[int, ...] = ()
-    """Also the probe on features after so many epochs, as columns such as "linear200"."""
+    """Further probes on features, trained for these numbers of epochs, in columns such as "linear200"."""
     top5: bool = False
-    """Also the share of test images whose class is among the classifier's five best."""
+    """Also measure the share of test images whose class is among the classifier's five best."""
     centre: float = 1.0
-    """Of photographs the central square is shown, this fraction of the shorter side."""
+    """Photographs are cropped to a central square of this fraction of the shorter side."""
     projection: bool = False
-    """Also the kNN accuracies in the trained head's outputs, such as "knn-projection"."""
+    """Also measure the kNN accuracies on the trained head's outputs, in columns such as "knn-projection"."""
 
     def column(self, k: int) -> str:
-        """The name of a kNN accuracy, such as "knn20"; "knn" is the project's own vote, as in its records."""
+        """The column of a kNN accuracy, such as "knn20"; "knn" is the project's own vote, as in its
+        records."""
         return "knn" if (k, self.temperature) == (10, 0.1) else f"knn{k}"
 
     @property

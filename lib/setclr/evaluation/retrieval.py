@@ -1,19 +1,19 @@
-"""Retrieval: is the nearest other image of the same class?"""
+"""Retrieval: how often the nearest other image is of the same class."""
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-SIMILARITIES = 2**25  # held in one go
+SIMILARITIES = 2**25  # held at once
 
 
 @torch.no_grad()
 def retrieval_at_1(features: Tensor, labels: Tensor) -> float:
     """Share of images whose nearest other image, by cosine similarity, is of their class.
 
-    Where queries and bank are two sets, as in table 5 of the MMCL paper, it is the accuracy of knn(…, k=1).
-    Raises ValueError unless features are (N, D), N ≥ 2, finite, and labels (N,) integers. Cost: O(N² D) time,
-    O(N D) memory.
+    Where queries and bank are two sets, as in table 5 of the MMCL paper, use the accuracy of knn(…, k=1).
+    Raises ValueError unless features are (N, D), N ≥ 2, finite, and labels (N,) integers. Cost: O(N² D)
+    time; O(N D) numbers are held at once.
     """
     check_labelled(features, labels)
     x, labels, right = F.normalize(features.float(), dim=1), labels.to(features.device), 0

@@ -1,4 +1,4 @@
-"""Learning a few classes from a few images each, on frozen features (MMCL, table 1)."""
+"""Few-shot classification on frozen features (MMCL, table 1)."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from setclr.evaluation.retrieval import check_labelled
 
 
 class Accuracy(NamedTuple):
-    """In per cent, over episodes: mean, and half the width of its 95 % confidence interval."""
+    """Accuracy over episodes, in per cent: the mean, and half the width of its 95 % confidence interval."""
 
     mean: float
     half_width: float
@@ -23,27 +23,28 @@ def few_shot(
     features: Tensor, labels: Tensor,
     ways: int = 5, shots: int = 20, queries: int = 15, episodes: int = 600, seed: int = 0,
 ) -> Accuracy:  # fmt: skip
-    """How well a few images of each class tell apart classes that the encoder was never told about.
+    """Accuracy of classifying images by a few labelled images of each class.
 
-    Each episode draws classes, and of each class images to learn from (shots) and images to classify
-    (queries). A query gets the class of the nearest prototype, the mean of the class's shots, by Euclidean
-    distance (Snell et al. 2017). So does the program of Ericsson et al. 2021, which made the MMCL paper's
-    table; it has no logistic regression, and does not normalise features.
+    The classes are new to the encoder, which has seen no labels of them. Each episode draws classes, and
+    of each class images to learn from (shots) and images to classify (queries). A query gets the class of
+    the nearest prototype by Euclidean distance (Snell et al. 2017). The prototype of a class is the mean
+    of its shots. The program of Ericsson et al. 2021, which made the MMCL paper's table, does the same.
+    It has no logistic regression, and does not normalise features.
 
     Args:
         features: (N, D), with labels (N,), integers.
-        ways: classes an episode; shots, queries: images of each. The table has 5, 20 and 15.
-        episodes: 600 in the table; drawn by the seed.
+        ways: classes of an episode; shots, queries: images of each. The table has 5, 20 and 15.
+        episodes: how many, drawn by the seed; 600 in the table.
 
-    Returns the mean accuracy and 1.96 standard deviations of it, s / √episodes. Raises ValueError where an
-    argument is not as above, or there are too few classes, or images of one.
-    Cost: O(episodes · ways · (shots + ways · queries) · D).
+    Returns the mean accuracy and 1.96 standard deviations of this mean, 1.96 s / √episodes. Raises
+    ValueError where an argument is not as above, there are too few classes, or a class has too few
+    images. Cost: O(episodes · ways · (shots + ways · queries) · D).
     """
     check_labelled(features, labels)
     x, right = features.float(), []
     for shown, asked in draw_episodes(labels, ways, shots, queries, episodes, seed):
         prototypes = x[shown].mean(1)
-        # All distances at once, and exactly: cdist's matrix product would lose digits of near features.
+        # Exact distances: cdist's matrix product would lose digits where features are close.
         nearest = torch.cdist(x[asked], prototypes, compute_mode="donot_use_mm_for_euclid_dist").argmin(2)
         right.append((nearest == torch.arange(ways, device=x.device)[:, None]).float().mean())
     accuracy = 100 * torch.stack(right).double()
@@ -53,7 +54,8 @@ def few_shot(
 def draw_episodes(
     labels: Tensor, ways: int, shots: int, queries: int, episodes: int, seed: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The episodes of `few_shot`, which says what is refused: indices (ways, shots) and (ways, queries)."""
+    """Indices of the shots (ways, shots) and queries (ways, queries) of each episode. Raises ValueError
+    as `few_shot` does."""
     for name, value in (("ways", ways), ("shots", shots), ("queries", queries), ("episodes", episodes)):
         integer(name, value, least=2 if name == "ways" else 1)
     drawn = np.random.default_rng(integer("seed", seed, least=0))

@@ -1,4 +1,4 @@
-"""Whether two ways of training differ: runs paired by seed, and corrections for many such questions."""
+"""Tests of whether two ways of training differ: t-tests of runs paired by seed, corrected for many tests."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,23 +9,23 @@ from setclr.checks import integer, number
 
 
 class Paired(NamedTuple):
-    """What the differences a − b of paired runs say."""
+    """The result of a test of the differences a − b of paired runs."""
 
-    difference: float  # their mean
-    low: float  # the interval of the mean
+    difference: float  # mean of the differences
+    low: float  # confidence interval of the mean
     high: float
-    p: float  # two-sided, of the mean being 0
+    p: float  # two-sided p-value of the hypothesis that the mean is 0
 
 
 def paired(a: Sequence[float], b: Sequence[float], level: float = 0.95, questions: int = 1) -> Paired:
-    """Student's t-test for pairs, and the t interval of the mean difference.
+    """Student's t-test for pairs, and the confidence interval of the mean difference.
 
-    a and b (n,) are results of the same n seeds. With m `questions` the intervals of all m together cover the
-    truth with probability ≥ level, each having a level of 1 − (1 − level)/m (Bonferroni). Where all
-    differences are equal, the interval is that point, and p is 0, or 1 where they vanish.
+    a and b (n,) are results of the same n seeds. Each of m `questions` gets an interval of level 1 − (1 −
+    level)/m (Bonferroni): all m intervals together then cover the truth with probability ≥ level. Where
+    all differences are equal, the interval is that point, and p is 0, or 1 if they are 0.
 
-    Raises ValueError where a and b are not n ≥ 2 finite numbers each, or level or questions cannot be
-    used.
+    Raises ValueError where a and b are not n ≥ 2 finite numbers each, level is not between 0 and 1, or
+    questions is not an integer ≥ 1.
     """
     x, y = (np.asarray(values, dtype=float) for values in (a, b))
     if x.ndim != 1 or x.shape != y.shape or len(x) < 2 or not np.isfinite(x - y).all():
@@ -44,10 +44,11 @@ def paired(a: Sequence[float], b: Sequence[float], level: float = 0.95, question
 
 
 def holm(p: Sequence[float]) -> np.ndarray:
-    """The p-values (m,) of a family of questions, adjusted after Holm (1979), in their order.
+    """The p-values (m,) of a family of tests, adjusted after Holm (1979), in the order given.
 
-    Those ≤ α are of differences of which, with probability ≥ 1 − α, none is an accident, however the
-    questions depend on one another. Raises ValueError where a value is not within 0 and 1.
+    Take all differences with an adjusted p ≤ α as real: the probability that one or more of them is
+    chance is then ≤ α, however the tests depend on one another. Raises ValueError where a value is not
+    within 0 and 1.
     """
     values = np.asarray(p, dtype=float)
     if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():

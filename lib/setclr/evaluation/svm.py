@@ -1,4 +1,4 @@
-"""How well graphs are told apart by what an encoder knows of them: a support-vector machine, ten folds."""
+"""Accuracy of graph features: a support-vector machine with ten-fold cross-validation, as in GraphCL."""
 
 import numpy as np
 from torch import Tensor
@@ -16,14 +16,13 @@ PENALTIES = tuple(10.0**k for k in range(-3, 4))
 def svm_accuracy(features: Tensor, labels: Tensor, seed: int = 0, folds: int = 10) -> float:
     """Mean accuracy in per cent over the folds of features (N, D) with labels (N,), as GraphCL measures.
 
-    For each fold an SVM with a Gaussian kernel is fitted to the others, its C chosen among PENALTIES by
-    five folds inside them. Folds keep the classes' shares and are shuffled by `seed`; GraphCL draws them
-    anew at every call. The features are taken as they are, neither scaled nor normed, as GraphCL takes
-    them.
+    For each fold an SVM with a Gaussian kernel is fitted to the other folds. Its C is chosen among
+    PENALTIES by five-fold cross-validation inside them. Folds keep the classes' shares and are shuffled
+    by `seed`; GraphCL draws them anew at every call. The features are neither scaled nor normalised, as
+    in GraphCL.
 
     Raises ValueError where there is one class alone, a class has fewer graphs than there are folds, or a
-    feature is NaN or inf.
-    Cost: 35 fits for each fold, each O(N²·D) or more.
+    feature is NaN or inf. Cost: 36 fits for each fold, each O(N²·D) or more.
     """
     integer("seed", seed, least=0, most=2**32 - 1)
     x, y = features.detach().cpu().double().numpy(), labels.cpu().numpy()

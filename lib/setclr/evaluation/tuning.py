@@ -1,4 +1,4 @@
-"""Fine-tuning: a pretrained encoder trained on with labels (the many-shot columns of MMCL's table 1)."""
+"""Fine-tuning: train a pretrained encoder further with labels (the many-shot columns of MMCL's table 1)."""
 
 import copy
 from typing import Any
@@ -14,8 +14,8 @@ from setclr.evaluation.frozen import features
 from setclr.losses.baselines import Supervised
 from setclr.training.trainer import Trainer
 
-RATES, DECAYS = (1e-4, 1e-3, 1e-2, 1e-1), (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # the grid; a decay times 1 / rate
-CROP = (views.View(jitter_p=0.0, grey=0.0),)  # a crop of 8 % to all of the area, and a flip
+RATES, DECAYS = (1e-4, 1e-3, 1e-2, 1e-1), (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # the grid; decays are divided by lr
+CROP = (views.View(jitter_p=0.0, grey=0.0),)  # a crop of 8 % to 100 % of the area, and a flip
 
 
 @torch.enable_grad()
@@ -24,22 +24,23 @@ def fine_tune(
     epochs: int = 30, lr: float | None = 0.01, batch: int = 64, weight_decay: float = 0.0, seed: int = 0,
     precision: str = "auto",
 ) -> Tensor:  # fmt: skip
-    """The label of each test image by a linear classifier on a copy of the encoder, both trained.
+    """The label of each test image, by a copy of the encoder and a linear classifier trained on `train`.
 
-    As in the program of Ericsson et al. 2021, which made the MMCL paper's table: cross-entropy, SGD with
-    Nesterov momentum 0.9, half a cosine from lr to 0, crops and flips, the last weights kept. That program
-    takes 5,000 steps of 64 images, and the lr (1e-4 to 1e-1) and weight decay (0, 1e-6 / lr to 1e-3 / lr)
-    that do best on validation images. lr=None does likewise, with a fifth of each class of `train` held out,
-    then trains on all of it; `test` has no say.
+    The training is that of the program of Ericsson et al. 2021, which made the MMCL paper's table:
+    cross-entropy, SGD with Nesterov momentum 0.9, a learning rate that falls from lr to 0 as half a
+    cosine, crops and flips, and the weights after the last step. That program takes 5,000 steps of 64
+    images. It chooses the lr (1e-4 to 1e-1) and the weight decay (0, 1e-6 / lr to 1e-3 / lr) that do best
+    on validation images. lr=None chooses likewise, with a fifth of each class of `train` held out, then
+    trains on all of it. `test` has no part in the choice.
 
-    Both sets hold images of one shape, which the encoder takes; photographs are cropped at full resolution.
-    Each epoch leaves an incomplete last batch out. The seed makes the classifier's first weights, the order
-    of images and their crops; equal arguments give equal labels on one CPU and number of threads. The
-    precision is the trainer's.
+    Both sets hold images of one shape, which the encoder takes; photographs are cropped at full
+    resolution. An incomplete last batch of an epoch is left out. The seed decides the classifier's
+    initial weights, the order of images and their crops. Equal arguments give equal labels on the same
+    CPU with the same number of threads. The precision is the trainer's.
 
-    Returns (N,) labels of the test images, on the CPU. Raises ValueError where an argument is not as above,
-    and FloatingPointError where the loss became NaN or inf.
-    Cost: three forward passes of the encoder for each image and epoch; 17 times that with lr=None.
+    Returns (N,) labels of the test images, on the CPU. Raises ValueError where an argument is not as
+    above, and FloatingPointError where the loss or the weights become NaN or inf. Cost: that of three
+    forward passes of the encoder for each image and epoch; 17 times as much with lr=None.
     """
     integer("epochs", epochs, least=1)
     integer("batch", batch, least=2, most=len(train), hint=f"train has {len(train)} images")
@@ -66,8 +67,9 @@ def fine_tune(
 
 
 def searched(encoder: nn.Module, train: ImageSet, seed: int, **how: Any) -> tuple[float, float]:
-    """The rate and weight decay of the grid that do best on a fifth of each class of `train`, of equally good
-    ones the first. Raises what `fine_tune` does; a setting that diverges is none of the best."""
+    """The learning rate and weight decay of the grid that do best on a held-out fifth of each class of
+    `train`. Of equally good settings the first is taken; a setting that diverges is the worst. Raises
+    what `fine_tune` does."""
     part, validation = held_out(train, seed)
 
     def right(lr: float, decay: float) -> int:
@@ -82,7 +84,8 @@ def searched(encoder: nn.Module, train: ImageSet, seed: int, **how: Any) -> tupl
 
 
 def check_classes(train: ImageSet, test: ImageSet) -> None:
-    """Raises ValueError unless both sets have the same classes, and train has images of all those in test."""
+    """Raises ValueError unless both sets have the same classes, and train has images of every class in
+    test."""
     if train.classes != test.classes:
         differ = sorted(set(train.classes) ^ set(test.classes)) or ["their order"]
         more = f" and {len(differ) - 3} more" if len(differ) > 3 else ""

@@ -1,5 +1,4 @@
-"""What an encoder of clips knows: retrieval of the nearest video, and a linear probe, with ten crops or
-one."""
+"""Evaluation of video encoders: retrieval of the nearest video, and a linear probe, with one crop or ten."""
 
 from typing import Any
 
@@ -19,14 +18,16 @@ def video_features(
     encoder: nn.Module, videos: VideoSet, frames: int = 8, stride: int = 1, size: int | None = None,
     moments: int = 1, crops: int = 1, batch: int = 64,
 ) -> Tensor:  # fmt: skip
-    """Features (N, D) of whole videos, float32 on the CPU: the mean over `moments` clips of each, evenly
-    from the first that there is to the last (one: the middle), and over `crops`: 1 is the whole frame, 10
-    are those of `ten_crops`.
+    """Features (N, D) of whole videos, float32 on the CPU: the mean over clips and crops.
 
-    A linear classifier of the mean is the mean of its scores, so this is the ten-crop test of a linear
-    probe; CoCLR's program takes the mean of probabilities. The encoder runs in eval mode on its device and
-    is left as it was. Raises ValueError for another number of crops, or where a video is shorter than a
-    clip. Cost: moments · crops forward passes for each video."""
+    The `moments` clips of a video are evenly spread, from the first possible clip to the last; a single
+    one is the middle clip. `crops` is 1, the whole frame, or 10, those of `ten_crops`.
+
+    A linear classifier's scores of the mean are the mean of its scores, so this is the ten-crop test of a
+    linear probe. CoCLR's program takes the mean of probabilities instead. The encoder runs in eval mode
+    on its device and is not changed. Raises ValueError for another number of crops, or where a video is
+    shorter than a clip. Cost: moments · crops forward passes for each video.
+    """
     integer("moments", moments, least=1)
     integer("batch", batch, least=1)
     if crops not in (1, 10):
@@ -44,8 +45,8 @@ def video_features(
 
 
 def pointing(x: Tensor) -> Tensor:
-    """Which of the features (N, D) have a direction, (N,) bool: those that are more than rounding, 10⁻⁵ of
-    the longest."""
+    """Which of the features (N, D) have a direction, (N,) bool: those longer than 10⁻⁵ of the longest.
+    Shorter ones are rounding errors."""
     length = x.detach().float().cpu().norm(dim=1)
     return length > 1e-5 * length.max()
 
@@ -54,13 +55,15 @@ def known(
     encoder: nn.Module, train: VideoSet, test: VideoSet, frames: int = 8, stride: int = 1,
     size: int | None = None, moments: int = 1, seed: int = 0,
 ) -> dict[str, dict[str, float]]:  # fmt: skip
-    """Per cent for each thing that the videos are labelled with: "retrieval@1", how often the nearest
-    training video by cosine has the test video's label; "linear", a linear probe; "ten crops", the same
-    probe tested on ten crops, five of them mirrored.
+    """Accuracies in per cent for each kind of label that the videos have, by the name of the measure.
 
-    Features that are all 0 point nowhere: nothing is near them, and retrieval counts them as wrong.
-    Convolutions and batch norms with first weights give such where nothing moves. CoCLR's program takes the
-    mean off the features first; here they stay as they are."""
+    "retrieval@1" is how often the nearest training video by cosine has the test video's label. "linear"
+    is a linear probe. "ten crops" is the same probe tested on ten crops, five of them mirrored.
+
+    A feature that is all 0 has no direction: no video is near it, and retrieval counts it as wrong.
+    Convolutions and batch norms with initial weights give such features where nothing moves. CoCLR's
+    program subtracts the features' mean first; here they stay as they are.
+    """
     how: dict[str, Any] = dict(frames=frames, stride=stride, size=size, moments=moments)
     bank, queries = (video_features(encoder, videos, **how) for videos in (train, test))
     cropped = video_features(encoder, test, **how, crops=10)

@@ -1,5 +1,4 @@
-"""From a recipe to a run, and what is kept of many: `pretrain`, campaigns, searches, records, tables,
-costs."""
+"""Experiments: pretraining from recipes, campaigns, searches, records, tables and costs."""
 
 from setclr.extras import extra
 

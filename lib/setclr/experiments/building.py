@@ -1,4 +1,7 @@
-"""From a recipe to encoder, head, loss and Trainer. The Trainer, and all below it, knows no recipes."""
+"""Build encoder, head, loss and Trainer from a recipe.
+
+The Trainer and the modules below it do not import recipes.
+"""
 
 import copy
 from typing import Any
@@ -17,7 +20,7 @@ from setclr.training.trainer import Trainer
 
 
 def models_of(recipe: Recipe, channels: int) -> tuple[nn.Module, nn.Module]:
-    """Encoder and head with new weights, a function of the seed; the global random state does not change."""
+    """Encoder and head with new weights, seeded by the recipe; the global generator does not change."""
     with drawing(recipe.seed):
         encoder, features = models.encoder(recipe.encoder, channels, recipe.initial, recipe.normalised)
         if recipe.parsed_loss.local:
@@ -33,8 +36,11 @@ def head_of(recipe: Recipe, width: int, layers: int) -> nn.Module:
 def trainer_of(
     recipe: Recipe, encoder: nn.Module, head: nn.Module, images: ImageSet, device: torch.device, **more: Any
 ) -> Trainer:
-    """The trainer that the recipe describes, of these models. `more` is what a recipe does not decide:
-    `workers`, `compiled`, `deterministic`, or another `precision`."""
+    """The trainer that the recipe describes, for this encoder and head.
+
+    `more` are arguments that a recipe does not decide: `workers`, `compiled`, `deterministic`, or
+    another `precision`.
+    """
     loss, model = loss_of(recipe).to(device), nn.ModuleList([encoder, head]).to(device)
     if predictor := predictor_of(recipe):
         model.append(predictor.to(next(head.parameters())))
@@ -51,7 +57,7 @@ def trainer_of(
 
 
 def peak_rate(recipe: Recipe) -> float:
-    """The learning rate after the warm-up: `lr`, times batch / lr_batch where the recipe has that."""
+    """The learning rate after the warm-up: `lr`, times batch / lr_batch if the recipe has `lr_batch`."""
     return recipe.lr * recipe.batch / recipe.lr_batch if recipe.lr_batch else recipe.lr
 
 
@@ -69,7 +75,7 @@ def views_of(recipe: Recipe, side: int) -> tuple[views.View, ...]:
 
 
 def predictor_of(recipe: Recipe) -> nn.Module | None:
-    """The layers between head and loss (MoCo v3), their weights from a seed of their own."""
+    """The layers between head and loss (MoCo v3), with weights from a seed of their own, or None."""
     if not recipe.predictor:
         return None
     with drawing(seeded(recipe.seed, 0, 0, 0).initial_seed()):

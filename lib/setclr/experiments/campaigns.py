@@ -1,4 +1,4 @@
-"""Many recipes, one after the other: train, evaluate, record, and go on where the last call stopped."""
+"""Campaigns: train, evaluate and record many recipes; a repeated call goes on where the last one stopped."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -30,23 +30,25 @@ def campaign(
     train: Callable = pretrain, split: str = "test", keep_diverged: bool = False,
     compiled: bool | str = "auto",
 ) -> Iterator[str]:  # fmt: skip
-    """Train every recipe with every seed; yields a line for each.
+    """Train, evaluate and record every recipe with every seed; yields a line for each run.
 
-    All recipes with the first seed come first, so that runs can be compared whenever it is stopped. It may
-    be killed at any moment: recipes with a record are skipped, unfinished runs go on, and the same call does
-    what is left. Several may work on the same list: a run that another process is at is skipped. So is one
-    whose record or checkpoint is damaged or another recipe's, and one that diverges; the line says so. Where
-    a recipe leaves its precision to the machine, all its seeds take that of its first record.
+    All recipes with the first seed come first, so that recipes can be compared whenever the campaign is
+    stopped. It may be killed at any moment. The same call then skips recorded runs, resumes unfinished
+    ones and does the rest. Several processes may share the work: each skips a run that another process
+    is training. A run is also skipped if its record or checkpoint is damaged or belongs to another
+    recipe, and if it diverges; the line says so. If a recipe has the precision "auto", all its seeds
+    take that of its first record.
 
-    Recipes go by name; the record is results/NAME-seedS.json, the run runs/NAME-seedS. Records keep `pixels`,
-    their source, and `command`, which was given. Each is measured by the `protocol`; None: by that of its
-    name (`evaluation.protocols.protocol_of`). `train` is `pretrain`, or a function with its arguments, and
-    gets `compiled`: True pays for many short runs, of which the first alone takes long to compile.
-    `split`: measure on the "test" images, or on "validation" images, which are then not trained on
-    (`tables.labelled`). `keep_diverged`: a run that diverges gets a record with the reason as "diverged" and
-    without accuracies, so that it is not tried again.
+    `recipes` are by NAME. A run's record is results/NAME-seedS.json, and its folder is runs/NAME-seedS.
+    Records keep `pixels`, where the pixels come from, and `command`, which made them. Each run is
+    measured by the `protocol`; None: by that of the recipe's name (`recipes.registry.protocol_of`).
+    `train` is `pretrain`, or a function with the same arguments. It gets `compiled`: True pays for many
+    short runs, since only the first takes long to compile. `split`: measure on the "test" images, or on
+    "validation" images, which are then not trained on (`tables.labelled`). `keep_diverged`: a run that
+    diverges gets a record with the reason as "diverged" and without accuracies, so that it is not tried
+    again.
 
-    Raises what `train`, `labelled` and `evaluate` do.
+    Raises the errors of `train`, `labelled` and `evaluate`.
     """
     where: dict[str, Any] = {"root": root, "device": device, "compiled": compiled}
     measures = {name: protocol_of(name) if protocol is None else protocol for name in recipes}
@@ -85,8 +87,7 @@ def campaign(
 
 
 def sets_in(root: Path, split: str) -> Callable[[Recipe, str], tuple[ImageSet, ImageSet]]:
-    """A function that gives a recipe's labelled images for a protocol, and holds them until others are asked
-    for."""
+    """A function that gives a recipe's labelled images for a protocol; the last images are cached."""
     sets: dict[tuple, tuple[ImageSet, ImageSet]] = {}
 
     def sets_of(recipe: Recipe, by: str) -> tuple[ImageSet, ImageSet]:
@@ -100,7 +101,7 @@ def sets_in(root: Path, split: str) -> Callable[[Recipe, str], tuple[ImageSet, I
 
 
 def recorded(path: Path, recipe: Recipe, protocol: str) -> str:
-    """What there is to say of the record of a run, "" where there is none."""
+    """A line about the record of a run: `RECORDED`, or what is wrong with it; "" if there is none."""
     if not path.exists():
         return ""
     try:
@@ -115,7 +116,7 @@ def recorded(path: Path, recipe: Recipe, protocol: str) -> str:
 
 
 def begun_otherwise(out: Path, recipe: Recipe) -> str:
-    """What is wrong with the run that was begun in `out`: another recipe's, or a damaged file; else ""."""
+    """What is wrong with the run in `out`: another recipe's, or a damaged file; otherwise ""."""
     try:
         of_this_recipe(recipe, out)
     except ValueError as error:
@@ -124,8 +125,8 @@ def begun_otherwise(out: Path, recipe: Recipe) -> str:
 
 
 def precision_of(recipe: Recipe, results: Path, name: str) -> str:
-    """The recipe's precision; for "auto" that of a seed that has been recorded, if one has."""
+    """The recipe's precision; for "auto" that of the first of its records, if there is one."""
     for path in sorted(results.glob(f"{name}-seed*.json")) if recipe.precision == "auto" else []:
-        with suppress(ValueError):  # damaged, which is said when its seed's turn comes
+        with suppress(ValueError):  # a damaged record; its own seed's line says so
             return read_record(path)["precision"]
     return recipe.precision

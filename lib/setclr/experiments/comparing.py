@@ -1,4 +1,4 @@
-"""Tables that compare losses by their records: means with spread, and all pairs with corrections."""
+"""Tables that compare losses by their records: means with spread, and corrected tests of all pairs."""
 
 from itertools import combinations
 from pathlib import Path
@@ -14,13 +14,13 @@ METRICS = ("knn", "linear")
 
 
 def read(folder: str | Path) -> pd.DataFrame:
-    """The records of a folder of `search`, a row for each, sorted by name and seed.
+    """The records in a folder that `search` wrote, a row for each, sorted by name and seed.
 
-    Columns: name, seed, lr, hyperparameter (its name), value (the hyperparameter's), knn, linear (per cent,
-    NaN where the run diverged), diverged, collapsed. A run collapsed if it diverged, or if the kNN accuracy
-    of the trained encoder is not above that of its first weights.
+    Columns: name, seed, lr, hyperparameter (its name), value (the hyperparameter's), knn, linear (per
+    cent, NaN where the run diverged), diverged, collapsed. A run collapsed if it diverged, or if the kNN
+    accuracy of the trained encoder is not above that of its first weights.
 
-    Raises FileNotFoundError where the folder has no records; ValueError where a record is damaged or its loss
+    Raises FileNotFoundError if the folder has no records; ValueError if a record is damaged or its loss
     has no hyperparameter.
     """
     rows = [row(path) for path in sorted(Path(folder).glob("*.json"))]
@@ -30,7 +30,7 @@ def read(folder: str | Path) -> pd.DataFrame:
 
 
 def row(path: Path) -> dict[str, Any]:
-    """The row of one record in `read`'s table. Raises ValueError as it does."""
+    """The row of one record in `read`'s table. Raises ValueError as `read` does."""
     kept = read_record(path)
     recipe, diverged, none = kept["recipe"], "diverged" in kept, float("nan")
     found = {"name": path.stem.rpartition("-seed")[0], "seed": recipe["seed"], "lr": recipe["lr"]}
@@ -46,8 +46,11 @@ def row(path: Path) -> dict[str, Any]:
 
 
 def means(runs: pd.DataFrame) -> pd.DataFrame:
-    """A row for each name of `read`'s table: its setting, how many runs learnt and collapsed, and of those
-    that learnt the mean and the standard deviation over seeds, as knn, "knn ±", linear, "linear ±"."""
+    """A table with a row for each name in `read`'s table.
+
+    Columns: lr, hyperparameter and value; learnt and collapsed, the numbers of such runs; and over the
+    seeds that learnt, the mean and the standard deviation, as knn, "knn ±", linear, "linear ±".
+    """
     groups = runs.groupby("name", sort=False)
     table = groups[["lr", "hyperparameter", "value"]].first()
     table["learnt"] = groups["collapsed"].agg(lambda x: int((~x).sum()))
@@ -59,13 +62,14 @@ def means(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def pairs(runs: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
-    """All pairs of names of `read`'s table, compared by kNN and by the linear probe.
+    """All pairs of names in `read`'s table, compared by kNN and by the linear probe.
 
-    Runs are paired by seed; those that collapsed are left out, and so are pairs with fewer than two seeds.
-    Columns: metric, a, b, seeds (how many), difference (mean of a − b, in points), low and high, p and holm.
-    The pairs of a metric are one family: `holm` is p adjusted for all of them, and the intervals cover all
-    differences at once with probability ≥ level (`evaluation.statistics`). These are Bonferroni's, a little
-    wider than Holm's test is strict: a pair may pass the test with 0 just inside its interval.
+    Runs are paired by seed. Collapsed runs are left out, and so are pairs of names with fewer than two
+    seeds. Columns: metric, a, b, seeds (how many), difference (mean of a − b, in points), low and high
+    (its interval), p and holm. The pairs of a metric are one family: `holm` is p adjusted for all of
+    them, and the intervals cover all differences at once with probability ≥ level
+    (`evaluation.statistics`). The intervals are Bonferroni's, which is a little stricter than Holm's
+    test: a pair may pass the test with 0 just inside its interval.
     """
     tables = []
     for metric in METRICS:

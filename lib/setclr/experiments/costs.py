@@ -1,7 +1,7 @@
-"""What losses and training steps cost: operations counted, bytes kept for the backward pass, seconds.
+"""Costs of losses and training steps: operations, bytes kept for the backward pass, seconds.
 
-Counts and bytes are the same on every machine, except for solvers that iterate to a tolerance, where rounding
-may add a round. Seconds hold for this machine at this moment.
+Counts and bytes are the same on every machine, except for solvers that iterate to a tolerance, where
+rounding may add an iteration. Seconds hold for this machine at this moment.
 """
 
 import time
@@ -25,13 +25,13 @@ from setclr.recipes.recipe import Recipe
 from setclr.training.trainer import Trainer
 
 Losses = dict[str, Callable[[Tensor], Tensor]]
-Runs = dict[str, dict[int, list[float]]]  # name of a loss, images N of a batch, the seconds of every run
-NOTHING_WRITTEN = ("_unsafe_view", "empty", "promote_types")  # a view, memory not yet filled, a type
+Runs = dict[str, dict[int, list[float]]]  # by name of the loss and batch size N, the seconds of every run
+NOTHING_WRITTEN = ("_unsafe_view", "empty", "promote_types")  # operations that write no numbers
 FACTORISATIONS = ("eigh", "cholesky", "ldl_factor", "lu_factor", "linalg_solve_ex", "inv_ex")
 
 
 class Middle(NamedTuple):
-    """Three numbers for many runs: half of them lie between `low` and `high`."""
+    """Quartiles and median of many runs; half of the runs lie between `low` and `high`."""
 
     low: float  # lower quartile
     median: float
@@ -45,7 +45,7 @@ class Work(NamedTuple):
 
 
 class _Watch(TorchDispatchMode):
-    """Sees every operation before it runs."""
+    """Counts launches, written numbers and the side of the largest factorised matrix of operations inside."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,10 @@ class _Watch(TorchDispatchMode):
 
 
 def work(call: Callable[[], object]) -> Work:
-    """Count what `call()` does, with its backward pass if it runs one."""
+    """Count the operations of `call()`, with its backward pass if it runs one.
+
+    `call` is called twice.
+    """
     with FlopCounterMode(display=False) as products:
         call()
     with _Watch() as watch:
@@ -73,17 +76,21 @@ def work(call: Callable[[], object]) -> Work:
 
 
 def launches(call: Callable[[], object]) -> int:
-    """How many operations `call()` starts on another device than the CPU, views not counted: on a GPU each
-    waits some microseconds for its turn. Tensors on the meta device give the same count for nothing."""
+    """The number of operations that `call()` starts on a device other than the CPU, without views.
+
+    On a GPU each waits some microseconds for its turn. Tensors on the meta device give the same count
+    without any computation.
+    """
     with _Watch() as watch:
         call()
     return watch.launches
 
 
 class Kept(saved_tensors_hooks):
-    """Inside this context, the bytes that autograd keeps for the backward pass: `now` and at their `peak`.
+    """A context that counts the bytes that autograd keeps for the backward pass: `now`, and at their `peak`.
 
-    Memory that several operations keep is counted once; parameters that they keep are counted, too.
+    Storage that several operations keep is counted once. Parameters that operations keep are counted,
+    too.
     """
 
     def __init__(self) -> None:
@@ -122,17 +129,17 @@ def kept_bytes(loss: Callable[[Tensor], Tensor], z: Tensor) -> int:
 
 
 def points(N: int, dimensions: int) -> Tensor:
-    """Noise (2, N, dimensions) in place of two views of N images; it takes a gradient."""
+    """Random points (2, N, dimensions), as embeddings of two views of N images; they require a gradient."""
     return torch.randn(2, N, dimensions, generator=torch.Generator().manual_seed(N)).requires_grad_()
 
 
 def seconds(
     losses: Losses, sizes: Iterable[int], dimensions: int = 128, budget: float = 0.5, least: int = 5
 ) -> Runs:
-    """Seconds of forward and backward, {name: {N: [those of every run]}}, the losses taken in turns.
+    """Seconds of forward and backward passes, as {name: {N: [seconds of every run]}}.
 
-    Each loss takes at each size about `budget` seconds, with `least` to 50 runs after a first, which does not
-    count.
+    The losses take turns. Each loss takes about `budget` seconds at each size, with `least` to 50 runs.
+    A first run comes before these and does not count.
     """
     table: Runs = {name: {} for name in losses}
     for N in sizes:
@@ -149,12 +156,12 @@ def seconds(
 
 
 def middle(runs: Iterable[float]) -> Middle:
-    """Quartiles and median of the seconds of many runs, or of what was computed from them."""
+    """Quartiles and median of the seconds of many runs, or of numbers computed from them."""
     return Middle(*(float(q) for q in np.quantile(list(runs), (0.25, 0.5, 0.75))))
 
 
 def timed(loss: Callable[[Tensor], Tensor], z: Tensor) -> float:
-    """Seconds of loss(z) and of its gradient at z."""
+    """Seconds of loss(z) together with its gradient at z."""
     start = _now(z.device)
     torch.autograd.grad(loss(z), z)
     return _now(z.device) - start
@@ -163,11 +170,10 @@ def timed(loss: Callable[[Tensor], Tensor], z: Tensor) -> float:
 def parts_of_a_step(
     recipe: Recipe, losses: Losses, steps: int = 5, device: str = "cpu"
 ) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Seconds of the parts of training steps on noise of 32 px, and of each loss on their embeddings: lists
-    with a number for each step.
+    """Seconds of the parts of training steps on noise of 32 px, and of each loss on the steps' embeddings.
 
-    The recipe's own loss trains; the others are only timed, in turns. Two more steps come first and do not
-    count.
+    Returns two dicts, by part and by loss, of lists with a number for each step. The recipe's own loss
+    trains; `losses` are only timed, in turns. Two more steps come first and do not count.
     """
     where = torch.device(device)
     trainer = noise_trainer(recipe, steps + 2, where)
@@ -202,7 +208,7 @@ def parts_of_a_step(
 
 
 def noise_trainer(recipe: Recipe, steps: int, device: torch.device, compiled: bool = False) -> Trainer:
-    """A trainer with that many steps to go on noise of 32 px, for costs: what it learns does not matter."""
+    """A trainer with `steps` steps an epoch on noise of 32 px, to measure costs."""
     images = torch.randint(0, 256, (recipe.batch * steps, 3, 32, 32), dtype=torch.uint8)
     run = new_run(recipe, channels=3)
     nn.ModuleList([run.encoder, run.head]).to(device)
@@ -211,7 +217,10 @@ def noise_trainer(recipe: Recipe, steps: int, device: torch.device, compiled: bo
 
 
 def encoder_cost(name: str, batch: int, views: int = 2, side: int = 32) -> tuple[int, int]:
-    """Flops of a forward and backward pass of that encoder, and bytes kept between; any size is cheap."""
+    """Flops of a forward and backward pass of that encoder, and bytes kept between the two.
+
+    It runs on the meta device, so any size is cheap.
+    """
     encoder = models.encoder(name)[0].to("meta")
     x = torch.empty(views * batch, 3, side, side, device="meta")
     with FlopCounterMode(display=False) as products, Kept() as kept:

@@ -1,4 +1,4 @@
-"""Features of one's own images: any tree of image files, by the encoder of a run."""
+"""Features of your own images: embed any tree of image files by the encoder of a run."""
 
 from pathlib import Path
 
@@ -23,20 +23,20 @@ def embed_folder(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The features of all image files below a folder, without augmentation.
 
-    Files are read as those of a "folder:PATH" data set: the centre square, resized, in three channels, or in
-    one (grey) where the run was trained on one. Names and folders that begin with a dot are skipped, as are
-    files without an ending that Pillow reads.
+    Files are read as those of a "folder:PATH" data set: the centre square, resized, in three channels,
+    or in one (grey) if the run was trained on one. Files and folders whose names begin with a dot are
+    skipped, and so are files without an ending that Pillow reads.
 
     Args:
         size: side in pixels; None takes the side of the views that the run was trained on (`side_of`).
-        batch: images that are decoded and held together.
+        batch: images that are decoded and held at once.
 
     Returns features (N, D) float32 and the files' paths (N,) relative to the folder, sorted by path.
 
-    Raises FileNotFoundError where there is no such folder; ValueError where it has no images, a file cannot
-    be read (it is named), the side is not known or does not suit the encoder.
+    Raises FileNotFoundError if there is no such folder. Raises ValueError if it has no images, a file
+    cannot be read (it is named), or the side is not known or does not suit the encoder.
 
-    Cost: memory for one batch of images and for the result, 4 · N · D bytes.
+    Cost: RAM for one batch of images and for the result, 4 · N · D bytes.
     """
     folder = Path(folder).expanduser()
     size = side_of(run) if size is None else integer("size", size, least=8)
@@ -51,8 +51,10 @@ def embed_folder(
 
 
 def side_of(run: Run) -> int:
-    """The side in pixels of the full views that a run was trained on. Raises ValueError where the recipe does
-    not say, as for folders whose images already had one size."""
+    """The side in pixels of the full views that a run was trained on.
+
+    Raises ValueError if the recipe does not say, as for folders whose images already had one size.
+    """
     recipe = run.recipe
     side = recipe.view_size or recipe.size or SIDES.get(recipe.data)
     if side is None:
@@ -63,7 +65,7 @@ def side_of(run: Run) -> int:
 
 
 def image_files(folder: Path) -> list[Path]:
-    """The files below a folder that have an ending of a format Pillow reads, sorted by path."""
+    """The files below a folder that have the ending of a format Pillow reads, sorted by path."""
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder; give one with image files in it, at any depth")
     readable = {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}

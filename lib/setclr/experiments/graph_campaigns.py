@@ -1,4 +1,4 @@
-"""Graph recipes measured with several seeds, a record for each."""
+"""Train and measure graph recipes with several seeds, a record for each recipe."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,8 +18,10 @@ def graph_campaign(
     recipes: Mapping[str, GraphRecipe], seeds: Sequence[int], results: Path, root: str | Path, device: str,
     command: str,
 ) -> Iterator[str]:  # fmt: skip
-    """Train, measure and record these recipes with every seed, as `seeded_campaign` says. Raises what
-    `pretrain_graphs` does, too."""
+    """Train, measure and record these recipes with every seed; yields a line for each (`seeded_campaign`).
+
+    Raises the errors of `seeded_campaign` and of `pretrain_graphs`.
+    """
 
     def found(recipe: GraphRecipe) -> dict:
         return measured(recipe, seeds, load_graphs(recipe.data, root), device)
@@ -31,8 +33,11 @@ def graph_campaign(
 
 
 def measured(recipe: GraphRecipe, seeds: Sequence[int], graphs: GraphSet, device: str) -> dict:
-    """Accuracies in per cent at the last epoch and at the best one, and after every epoch, of each seed. The
-    seed is that of weights, views and folds."""
+    """The results of a recipe for its record: accuracies in per cent, a number for each seed.
+
+    They are the accuracies at the last epoch, at the best one, and after every epoch (`curves`). The
+    seed is that of weights, views and folds.
+    """
     curves, seconds, machine = [], 0.0, {}
     for seed in seeds:
 
@@ -52,7 +57,7 @@ def measured(recipe: GraphRecipe, seeds: Sequence[int], graphs: GraphSet, device
 
 
 def read_graph_record(path: Path) -> dict:
-    """The record in a file. Raises ValueError where it is none that `graph_campaign` wrote."""
+    """The record in a file. Raises ValueError if it is not one that `graph_campaign` wrote."""
 
     def of_seeds(found: dict) -> list[list]:
         return [found["accuracy_percent"][LAST], found["accuracy_percent"][BEST], found["curves"]]

@@ -15,10 +15,10 @@ from setclr.recipes.recipe import Recipe
 
 
 def best_epoch(recipe: Recipe, root: str | Path = "data") -> Callable[[Run], dict | None] | None:
-    """What `pretrain` calls after every epoch of a recipe on pairs, and None for other data.
+    """A function that `pretrain` calls after every epoch of a recipe on pairs; None for other data.
 
-    It adds the column "matching" to the history, per cent on the validation pairs, and keeps the weights of
-    the epoch where that is highest for the first time.
+    It adds the column "matching" to the history, per cent on the validation pairs. It keeps the weights
+    of the first epoch with the highest value.
     """
     if not data.is_paired(recipe.data):
         return None
@@ -39,7 +39,7 @@ def best_epoch(recipe: Recipe, root: str | Path = "data") -> Callable[[Run], dic
 
 
 def evaluate_pairs(run: Run, test: ImageSet) -> pd.DataFrame:
-    """Per cent of all test things that are matched: rows raw pixels, untrained, trained; column "matching".
+    """Per cent of the test pairs that are matched: rows raw pixels, untrained, trained; column "matching".
 
     Distances are Euclidean, between the head's outputs, and between pixels centred in each channel.
     """
@@ -52,6 +52,6 @@ def evaluate_pairs(run: Run, test: ImageSet) -> pd.DataFrame:
 
 
 def matched(network: nn.Module, pairs: Tensor, shared: bool = True) -> float:
-    """Per cent of pairs (2, n, C, H, W) that the Euclidean distances of the network's outputs match."""
+    """Per cent of pairs (2, n, C, H, W) that are matched by Euclidean distances of the network's outputs."""
     a, b = (features(network, view, shared=shared) for view in pairs)
     return 100 * matching_accuracy(a, b, "euclidean")

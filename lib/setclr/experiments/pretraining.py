@@ -1,4 +1,4 @@
-"""Pretraining from a recipe to a run, on one process or many, in one go or with interruptions."""
+"""Pretrain an encoder from a recipe, on one process or many; an interrupted run can be resumed."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -27,11 +27,12 @@ def pretrain(
     workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
     metrics: Sequence[Metric] = (), images: data.ImageSet | None = None,
 ) -> Run:  # fmt: skip
-    """Train an encoder and its head as the recipe says; load the result where `out` already holds it.
+    """Train an encoder and its head as the recipe says; if `out` holds the finished run, load it.
 
-    Under torchrun, inside `distributed.joined()`, every process trains on its part of each batch; the first
-    one reads and writes `out`. A run that was killed and resumed ends with the same bits on the same device
-    and thread count, on a GPU if it is `deterministic`; it keeps its precision and whether it was compiled.
+    Under torchrun, inside `distributed.joined()`, every process trains on its part of each batch; the
+    first one reads and writes `out`. A run that was killed and resumed ends with the same bits as one
+    that was not, on the same device and thread count; on a GPU only if it is `deterministic`. A resumed
+    run keeps its precision and whether it was compiled.
 
     Args:
         out, resume, metrics: as in `Trainer.fit`.
@@ -40,16 +41,16 @@ def pretrain(
         on_epoch: as in `Trainer.fit`, called with the run. It may `keep` the run's weights.
         images: train on these instead of the recipe's `data`, which then only names them.
 
-    Returns the run, encoder and head in eval mode, with the weights that `on_epoch` kept, or the last ones.
-    Pairs are trained on without those for validation (`data.split_pairs`); `evaluation.best_epoch` keeps the
-    best epoch by them.
+    Returns the run, encoder and head in eval mode, with the weights that `on_epoch` kept, or the last
+    ones. For data of pairs, the validation pairs are not trained on (`data.split_pairs`);
+    `experiments.best_epoch` keeps the weights of the epoch that is best on them.
 
     Raises:
-        ValueError: there is no such device, the batch is larger than the data set or cannot be divided among
-            the processes, or `out` holds a run of another recipe (the differences are listed), of other data
-            or without its optimiser.
+        ValueError: there is no such device, the batch is larger than the data set or cannot be divided
+            among the processes, or `out` holds a run of another recipe (the differences are listed), of
+            other data or without its optimiser.
         OSError: `out` cannot be written to, its disk is too full, or another process trains there
-            (BlockingIOError); found before training.
+            (BlockingIOError). It is raised before training.
         MemoryError: the model or a batch does not fit on the device.
         FloatingPointError: the loss or the weights became NaN or inf at the named step.
         Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step.
@@ -74,28 +75,31 @@ def pretrain(
             run.precision, run.compiled = trainer.precision.name, trainer.compiled
     run.take_best()
     parts = nn.ModuleList([run.encoder, run.head]).to(where).eval()
-    parts.to(memory_format=torch.contiguous_format)  # as loaded ones lie: the same features to the last bit
+    parts.to(memory_format=torch.contiguous_format)  # as in a loaded run: the same features to the last bit
     return run
 
 
 def _with_history(on_epoch: OnEpoch, run: Run, trainer: Trainer) -> dict | None:
-    """Call `on_epoch` with the run, whose history is that of the trainer so far."""
+    """Call `on_epoch` with the run, after giving the run the trainer's history so far."""
     run.rows = [dict(row) for row in trainer.rows]
     return on_epoch(run)
 
 
 def begun(recipe: Recipe, out: Path, resume: bool, stack: ExitStack) -> dict | None:
-    """The state to go on from, if there is one. Until the stack ends nobody else trains in `out`, unless the
-    run is finished. Raises BlockingIOError if somebody does."""
+    """The state to resume from, or None.
+
+    Until the stack closes nobody else can train in `out`, unless the run is finished. Raises
+    BlockingIOError if another process or thread trains there.
+    """
     state = of_this_recipe(recipe, out) if resume else None
     if state is None or len(state["history"]) < recipe.epochs:
         stack.enter_context(alone(out))
-        state = of_this_recipe(recipe, out) if resume else None  # it may have gone on meanwhile
+        state = of_this_recipe(recipe, out) if resume else None  # it may have been trained meanwhile
     return state
 
 
 def of_this_recipe(recipe: Recipe, out: Path) -> dict | None:
-    """The state in `out`, if there is one. Raises ValueError if it is another recipe's."""
+    """The state of the checkpoint in `out`, or None. Raises ValueError if it is another recipe's."""
     state = stored(out)
     if state:
         refuse_other_recipe(out, recipe_of(state, str(out)), recipe, used=state.get("precision"))
@@ -103,8 +107,10 @@ def of_this_recipe(recipe: Recipe, out: Path) -> dict | None:
 
 
 def images_of(recipe: Recipe, root: str | Path, given: data.ImageSet | None = None) -> data.ImageSet:
-    """The images to train on, of those given or of the recipe's data set. The first process makes, downloads
-    or verifies them before the others load."""
+    """The images to train on, from `given` or else from the recipe's data set.
+
+    The first process makes, downloads or verifies the data before the others load them.
+    """
     in_full = recipe.data.startswith(data.FOLDER) and recipe.view_size is not None and recipe.size is None
     loaded = [] if given is None else [given]
 
@@ -124,7 +130,7 @@ def images_of(recipe: Recipe, root: str | Path, given: data.ImageSet | None = No
     if data.is_paired(recipe.data) and given is None:
         kept, _ = data.split_pairs(data.two_views(images))
         images = data.paired(kept, "together" if recipe.data == data.STEREO else "apart")
-    if recipe.images and len(images) > 1:  # `Batches` refuses a single one
+    if recipe.images and len(images) > 1:  # `Batches` raises the error for a single image
         integer("images", recipe.images, least=2, most=len(images), hint=f"{recipe.data} has {len(images)}")
         images = images.sample(recipe.images)
     return images

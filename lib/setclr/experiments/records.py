@@ -1,5 +1,7 @@
-"""The results of runs on disk: a record names the source of its numbers, is read back whole or refused, and
-many of them make a table."""
+"""Records: the results of runs as JSON files that name the source of their numbers, and tables of them.
+
+A record is read back whole, or a ValueError says what is wrong with it.
+"""
 
 import json
 import os
@@ -30,7 +32,10 @@ COLUMNS = (
 
 
 class Record(TypedDict):
-    """What `records.record` writes. That of a run that diverged has no accuracies and no images."""
+    """The contents of a file that `records.record` writes.
+
+    The record of a run that diverged has no accuracies and no images.
+    """
 
     accuracy_percent: dict[str, dict[str, float]]
     epochs: int
@@ -48,14 +53,14 @@ class Record(TypedDict):
 
 
 KINDS = get_type_hints(Record)
-OLDER = {"protocol": OWN, "precision": "float32"}  # of records without these fields
+OLDER = {"protocol": OWN, "precision": "float32"}  # for older records that lack these fields
 
 
 def read_record(path: Path) -> Record:
-    """The record in a file; what an earlier version left out of it and of its recipe is filled in.
+    """The record in a file; fields that an earlier version lacked, also in the recipe, are filled in.
 
-    Raises ValueError where the file is none that `records.record` wrote: empty, cut off, with a field missing
-    or of another type. A recipe may have fields that this version does not know.
+    Raises ValueError if the file is not one that `records.record` wrote: empty, cut off, or with a field
+    missing or of another type. A recipe may have fields that this version does not know.
     """
     try:
         if not path.is_file():
@@ -70,7 +75,7 @@ def read_record(path: Path) -> Record:
 
 
 def read_records(folder: Path) -> tuple[dict[Path, Record], list[str]]:
-    """The records of a folder by their files, sorted, and a line about each damaged one."""
+    """The records of a folder by path, sorted, and a line about each damaged record."""
     records, damaged = {}, []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -81,7 +86,7 @@ def read_records(folder: Path) -> tuple[dict[Path, Record], list[str]]:
 
 
 def checked(found: Any) -> Record:
-    """What JSON held, as a record. Raises ValueError, naming the field, where it is none."""
+    """The contents of a JSON file as a record. Raises ValueError, naming the field, if one is wrong."""
     refuse_other_kind("the record", found, dict)
     kept = OLDER | found
     for name in KINDS:
@@ -108,7 +113,7 @@ def require(there: bool, name: str) -> None:
 
 
 def refuse_other_kind(name: str, value: Any, kind: Any) -> None:
-    """Raises ValueError unless the value is of that type; dict[str, T] and list[T] are looked into."""
+    """Raises ValueError unless the value is of that type; checks inside dict[str, T] and list[T]."""
     outer = get_origin(kind)
     if outer in (dict, list):
         refuse_other_kind(name, value, outer)
@@ -121,7 +126,7 @@ def refuse_other_kind(name: str, value: Any, kind: Any) -> None:
 
 
 def describe_machine(encoder: nn.Module) -> dict:
-    """The kind of machine that evaluates an encoder, without any machine's name."""
+    """The kind of machine that evaluates an encoder (device, processors, versions), without its name."""
     on_gpu = next(encoder.parameters()).is_cuda
     device = torch.cuda.get_device_name() if on_gpu else f"CPU, {torch.get_num_threads()} threads"
     return {"device": device, "processors": os.cpu_count(), "python": platform.python_version(),
@@ -138,10 +143,10 @@ def record(
 ) -> None:  # fmt: skip
     """Write a result to a JSON file with all that is needed to trace it.
 
-    `images` are the numbers of labelled ones (`counted`); `source` is that of the pixels, such as
-    "original" or "JPEG q75"; `command` made the record; `machine` evaluated (`describe_machine`), by the
-    `protocol` of that name. `diverged` says what became NaN, where that ended the run. The file is replaced
-    in one step.
+    `images` are the numbers of labelled images (`counted`). `source` is where the pixels come from, such
+    as "original" or "JPEG q75". `command` is the command that made the record. `machine` is the machine
+    that evaluated (`describe_machine`), by the `protocol` of that name. `diverged` says what became NaN,
+    if that ended the run. The file is replaced in one step.
     """
     result = {
         "accuracy_percent": {row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
@@ -156,11 +161,13 @@ def record(
 
 
 def summary(folder: Path) -> str:
-    """The records of a folder as a Markdown table; seeds of one recipe share a line, as mean ± spread. The
-    first column is the name of their files, without the seed. Runs that diverged are left out; so are damaged
-    records, and lines below the table say so.
+    """The records of a folder as a Markdown table.
 
-    Raises FileNotFoundError where the folder holds no records.
+    Seeds of one recipe share a line, as mean ± standard deviation. The first column is the name of their
+    files, without the seed. Runs that diverged are left out. Damaged records are left out, too, and
+    lines below the table say so.
+
+    Raises FileNotFoundError if the folder holds no records.
     """
     groups: dict[tuple, dict[Path, Record]] = {}
     records, damaged = read_records(folder)
@@ -179,7 +186,7 @@ def summary(folder: Path) -> str:
 
 
 def cells_of(found: dict[Path, Record]) -> list[str]:
-    """The line of records that differ in their seed alone."""
+    """The cells of the table's line for records that differ only in their seed."""
     runs, names = list(found.values()), [re.sub(r"-seed\d+$", "", path.stem) for path in found]
     first, said = runs[0], runs[0]["recipe"]
     data = "/".join(said["data"].removeprefix("folder:").split("/")[-2:])
@@ -192,7 +199,7 @@ def cells_of(found: dict[Path, Record]) -> list[str]:
         measured = [run["accuracy_percent"].get(row, {}) for run in runs]
         values = [one[column] for one in measured if column in one]
         cells.append(spread(values) if values else "-")
-    # The papers' rows train for hours beside other work, and their seconds are no speeds.
+    # The papers' recipes train for hours beside other work, so their seconds do not measure speed.
     seconds = f"up to {max(run['training_seconds'] for run in runs):.0f} s, " if own else ""
     return [
         *cells,
@@ -202,22 +209,25 @@ def cells_of(found: dict[Path, Record]) -> list[str]:
 
 
 def column_of(measured: dict[str, float], kind: str) -> str | None:
-    """The column that stands for "knn" or "linear": of that name, or else the kNN of most neighbours."""
+    """The column for "knn" or "linear": of that name, or else the kNN of most neighbours; or None."""
     return kind if kind in measured else next((c for c in reversed(measured) if c.startswith(kind)), None)
 
 
 def spread(values: list[float]) -> str:
-    """The mean, with the standard deviation where values differ."""
+    """The mean, and the standard deviation if the values differ, as text."""
     x = pd.Series(values)
     return f"{x.mean():.1f}" + (f" ± {x.std():.1f}" if x.nunique() > 1 else "")
 
 
 def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published: Collection[str] = ()) -> str:
-    """Mean ± spread of the records of this recipe by this protocol with any seed and any folder of data: of
-    the columns that were `published`; where none were, of linear and kNN, or of all if neither is there. "-"
-    where there is no such record or column.
+    """Mean ± standard deviation of the records of this recipe by this protocol, as text.
 
-    Where records differ in the number of images, those on most count; then those on the original pixels.
+    Their seed and folder of data may differ. The columns are those that were `published`. If none were,
+    they are linear and kNN, or all columns if neither is there. The text is "-" if there is no such
+    record or column.
+
+    If records differ in the number of images, those on most images count, and of these first those on
+    the original pixels.
     """
     groups: dict[tuple[int, bool, str], list[dict]] = {}
     for result in kept:
@@ -240,8 +250,10 @@ def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published:
 
 
 def same_training(values: dict, recipe: Recipe) -> bool:
-    """Whether a record's recipe is this one, apart from the seed and the folder of its data; a recipe whose
-    precision is "auto" was followed in any."""
+    """Whether a record's recipe is this one, apart from the seed and the folder of its data.
+
+    If this recipe's precision is "auto", the record's may be any.
+    """
     try:
         recorded = Recipe.from_dict(values)
     except ValueError:  # of another version

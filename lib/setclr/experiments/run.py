@@ -1,4 +1,4 @@
-"""A pretraining run: a recipe and what was learnt by it, kept in a folder."""
+"""A pretraining run: its recipe, history and weights, saved to a folder or loaded from it."""
 
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -19,9 +19,11 @@ from setclr.training.trainer import Trainer
 
 @dataclass
 class Run:
-    """A pretraining run: its `recipe`, its `history` so far, and what it learned (`encoder`, `head`).
-    `precision` and `compiled` are what was used, None before training; `best` are weights to be used instead
-    of the last epoch's, None: there are none."""
+    """A pretraining run: its `recipe`, its `history` so far, and the trained `encoder` and `head`.
+
+    `precision` and `compiled` are what the training used; None before training. `best` are weights to
+    use instead of the last epoch's; None: use the last epoch's.
+    """
 
     recipe: Recipe
     encoder: nn.Module
@@ -34,8 +36,11 @@ class Run:
 
     @property
     def history(self) -> pd.DataFrame:
-        """A row for each epoch: epoch (from 1), loss (its mean), lr, seconds, images_per_s, the loss's learnt
-        parameters if it has any, and what `on_epoch` returned."""
+        """A row for each epoch, with the training's numbers.
+
+        Columns: epoch (from 1), loss (its mean), lr, seconds, images_per_s, the loss's learnt parameters
+        if it has any, and what `on_epoch` returned.
+        """
         return pd.DataFrame(self.rows)
 
     @property
@@ -43,12 +48,12 @@ class Run:
         return len(self.rows) >= self.recipe.epochs
 
     def save(self, out: str | Path) -> None:
-        """Write recipe, history and weights to the folder `out`, but not what only further training needs."""
+        """Write recipe, history and weights to the folder `out`, without the state for further training."""
         write_history(Path(out), self.rows)
         write(Path(out), self.state())
 
     def keep(self) -> None:
-        """These weights are the `best` so far."""
+        """Store the current weights as the `best` so far."""
         self.best = {name: deepcopy(part.state_dict()) for name, part in self.parts.items()}
 
     def take_best(self) -> None:
@@ -65,7 +70,7 @@ class Run:
         return {**self.about(), "history": self.rows, **used, **learned}
 
     def about(self) -> dict:
-        """What says which encoder and head these are, and the best weights if they are not the last."""
+        """The recipe and the channels, which define encoder and head, and the `best` weights."""
         return {"recipe": self.recipe.to_dict(), "channels": self.channels, "best": self.best}
 
     def trainer(self, images: ImageSet, device: torch.device, **more: Any) -> Trainer:
@@ -80,9 +85,11 @@ def new_run(recipe: Recipe, channels: int) -> Run:
 
 
 def load_run(out: str | Path) -> Run:
-    """The run that `pretrain(..., out=out)` or `Run.save(out)` wrote, on the CPU, in eval mode. Raises
-    FileNotFoundError if there is no checkpoint; ValueError if the file is truncated or of another kind, or
-    its weights are those of another model."""
+    """The run that `pretrain(..., out=out)` or `Run.save(out)` wrote, on the CPU, in eval mode.
+
+    Raises FileNotFoundError if there is no checkpoint; ValueError if the file is truncated or of another
+    kind, or its weights are those of another model.
+    """
     run = run_of(read(Path(out)), str(out))
     run.take_best()
     nn.ModuleList([run.encoder, run.head]).eval()
@@ -102,7 +109,7 @@ def run_of(state: dict, where: str = "the checkpoint") -> Run:
 
 
 def recipe_of(state: dict, where: str) -> Recipe:
-    """The recipe in a checkpoint's contents. Raises ValueError if there is none, or a field of it is bad."""
+    """The recipe in a checkpoint's contents. Raises ValueError if there is none, or a field is invalid."""
     if "recipe" not in state:
         raise ValueError(f"{where}: holds no recipe; the Trainer that wrote it goes on with fit(out=...)")
     try:
@@ -114,8 +121,11 @@ def recipe_of(state: dict, where: str) -> Recipe:
 def refuse_other_recipe(
     out: Path, stored: Recipe, wanted: Recipe, argument: str = "out", used: str | None = None
 ) -> None:
-    """Raises ValueError with the differences if the run in `out` has another recipe. A wanted precision
-    "auto" is whatever was used; another one must be `used`, None: the stored recipe's."""
+    """Raises ValueError with the differences if the run in `out` has another recipe.
+
+    A wanted precision of "auto" fits any. Another one must be the `used` precision; None: the stored
+    recipe's.
+    """
     there, now = stored.to_dict(), wanted.to_dict()
     there["precision"] = now["precision"] if wanted.precision == "auto" else used or stored.precision
     different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]

@@ -1,5 +1,4 @@
-"""A comparison that holds: every loss at the rate and the hyperparameter that suit it, found on validation
-images."""
+"""Search: choose each loss's learning rate and hyperparameter on validation images, then compare losses."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -23,29 +22,32 @@ from setclr.recipes.registry import protocol_of
 
 TRIALS = "trials"  # the folder of the validation runs, with one folder for each recipe
 CURVE_SEEDS = (0, 1, 2)
-POINTS = 5  # at which the final runs are measured while they train
+POINTS = 5  # measurements of each final run while it trains
 
 
 def search(
     recipes: dict[str, Recipe], seeds: Iterable[int], runs: Path, results: Path, root: Path = Path("data"),
     device: str | None = None, command: str = "", compiled: bool | str = "auto",
 ) -> Iterator[str]:  # fmt: skip
-    """Choose each recipe's rate and hyperparameter, train it so with all seeds, then train the
-    hyperparameter's other values; yields a line for each run, and last what all of them have come to
-    (`so_far`).
+    """Choose each recipe's learning rate and hyperparameter, and train it with these; yields lines of text.
 
-    1. Trials: every setting of `hyperparameters.grid`, as many for each recipe, with seed 0, on the training
-       images less those of the validation split, and measured on these. The best kNN is chosen (`chosen`).
-    2. Final runs: that setting with all `seeds` on all training images, measured on the test images, also
-       while it trains: five times in the record's history, by the project's own protocol.
-    3. Curves: at the chosen rate every value of the hyperparameter, as in 1, with seeds 0, 1 and 2.
+    Each run has a line; the last text is the progress of the search (`so_far`). There are three stages:
 
-    Records are results/NAME-seedS.json and results/trials/NAME/SETTING-seedS.json (`comparing.read`); runs
-    lie likewise. It can be killed, repeated and shared as a `campaign` can, which says what `compiled` is;
-    runs that diverge are recorded as diverged. A recipe whose trials are not all there, since another process
-    is at them, waits for the next call, and the line says so.
+    1. Trials: every setting of `hyperparameters.grid`, as many for each recipe, with seed 0. They train
+       on the training images without those of the validation split, and are measured on that split. The
+       setting with the best kNN is chosen (`chosen`).
+    2. Final runs: the chosen setting with all `seeds` on all training images, measured on the test
+       images. They are also measured while they train: five times in the record's history, by the
+       project's own protocol.
+    3. Curves: at the chosen learning rate every value of the hyperparameter, as in 1, with seeds 0, 1
+       and 2.
 
-    Raises what `campaign` and `grid` do.
+    Records are results/NAME-seedS.json and results/trials/NAME/SETTING-seedS.json (`comparing.read`);
+    the folders of runs have the same names. Like a `campaign`, a search can be killed, repeated and
+    shared; `compiled` means the same. Runs that diverge are recorded as diverged. If another process is
+    still at the trials of a recipe, the recipe waits for the next call, and the line says so.
+
+    Raises the errors of `campaign` and `grid`.
     """
     grids, seeds = {name: grid(recipe) for name, recipe in recipes.items()}, tuple(seeds)
     run = partial(campaign, root=root, device=device, command=command, keep_diverged=True, compiled=compiled)
@@ -70,8 +72,11 @@ def search(
 
 
 def chosen(settings: dict[str, Recipe], folder: Path, protocol: str) -> str | None:
-    """The setting whose trial with seed 0 has the best kNN accuracy, of equal ones the first; None where
-    trials are lacking or all diverged. kNN decides since, unlike the probe, it has no rate of its own."""
+    """The setting whose trial with seed 0 has the best kNN accuracy, the first of equal ones.
+
+    None if trials are missing or all diverged. kNN decides because, unlike the probe, it has no learning
+    rate of its own.
+    """
     scores = {}
     for title, recipe in settings.items():
         path = folder / f"{title}-seed0.json"
@@ -83,9 +88,11 @@ def chosen(settings: dict[str, Recipe], folder: Path, protocol: str) -> str | No
 
 
 def tried(recipes: dict[str, Recipe], results: Path) -> dict[str, pd.DataFrame]:
-    """The trials of a search of these recipes, and what there is of its curves, as a table of
-    `comparing.read` for each recipe. One whose trials are not all there, or all diverged, is left out.
-    Raises ValueError where a record is damaged."""
+    """The trials of a search of these recipes, as a table of `comparing.read` for each recipe.
+
+    Recorded runs of the curves are in it, too. A recipe is left out if its trials are not all there, or
+    all diverged. Raises ValueError if a record is damaged.
+    """
     found = {}
     for name, recipe in recipes.items():
         if chosen(grid(recipe), results / TRIALS / name, protocol_of(name)):
@@ -94,7 +101,7 @@ def tried(recipes: dict[str, Recipe], results: Path) -> dict[str, pd.DataFrame]:
 
 
 def trials_of(name: str, recipe: Recipe, results: Path) -> list[Path]:
-    """The records of today's settings of this recipe on validation images, with the seeds of the curves."""
+    """The records of a recipe's current settings on validation images, with the seeds of the curves."""
     runs = {
         results / TRIALS / name / f"{title}-seed{seed}.json": replace(one, seed=seed)
         for seed, (title, one) in product(CURVE_SEEDS, grid(recipe).items())
@@ -103,14 +110,16 @@ def trials_of(name: str, recipe: Recipe, results: Path) -> list[Path]:
 
 
 def so_far(recipes: dict[str, Recipe], seeds: Sequence[int], results: Path) -> str:
-    """What a search with these arguments has come to: how many of its runs are recorded. Once all final runs
-    are, a table of their means, and the pairs that Holm's test at 0.05 keeps, with their intervals
-    (`comparing.pairs`). Records of other settings do not count."""
+    """The progress of a search with these arguments, as text: how many of its runs are recorded.
+
+    Once all final runs are recorded, it also has a table of their means, and the pairs that Holm's test
+    at 0.05 keeps, with their intervals (`comparing.pairs`). Records of other settings do not count.
+    """
     finals, trials, wanted = [], 0, 0
     for name, recipe in recipes.items():
         settings, protocol = grid(recipe), protocol_of(name)
         trials += len(trials_of(name, recipe, results))
-        # A hyperparameter's curve needs more seeds; its first is that of the trials.
+        # A hyperparameter's curve needs more seeds; its first seed is that of the trials.
         wanted += len(settings) + (len(CURVE_SEEDS) - 1) * len(hyperparameter(recipe.loss).values)
         if title := chosen(settings, results / TRIALS / name, protocol):
             runs = {

@@ -1,4 +1,4 @@
-"""Recipes measured with several seeds, a record for each: how they are written and read."""
+"""Write and read the records of recipes that are measured with several seeds, a record for each."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,11 +12,12 @@ def seeded_campaign(
     recipes: Mapping[str, Any], seeds: Sequence[int], results: Path, command: str,
     measured: Callable[[Any], dict], read: Callable[[Path], dict], told: Callable[[dict], str],
 ) -> Iterator[str]:  # fmt: skip
-    """Measure and record these recipes; a line for each. A record that is there with these seeds stays.
+    """Measure and record these recipes; yields a line for each.
 
-    `measured` gives of a recipe what its record holds beside the recipe, the seeds and the `command`; `read`
-    reads a record, and `told` is what the line says of what was measured. Raises ValueError where there is no
-    seed, and what these three raise.
+    A recipe is skipped if its record is there with the same recipe and seeds. `measured` gives the
+    results of a recipe, which its record holds beside the recipe, the seeds and the `command`. `read`
+    reads a record. `told` gives the line's text about the results. Raises ValueError if there are no
+    seeds, and the errors of these three functions.
     """
     if not seeds:
         raise ValueError("seeds must be at least one, got none; --seeds 0 1 2 takes three")
@@ -37,8 +38,12 @@ def seeded_campaign(
 def read_seeded(
     path: Path, kind: str, recipe: Callable[..., Any], results: Callable[[dict], Iterable[list]]
 ) -> dict:
-    """The record in a file. `recipe` makes its recipe, `results` gives its lists of a result for each seed.
-    Raises ValueError where it is no record of that kind, as `seeded_campaign` writes them."""
+    """The record in a file.
+
+    `recipe` makes the recipe from the record's fields. `results` gives the record's lists of one result
+    for each seed. Raises ValueError if it is not a record of that kind, as `seeded_campaign` writes
+    them.
+    """
     try:
         found = json.loads(path.read_text())
         recipe(**found["recipe"])

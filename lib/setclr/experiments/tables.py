@@ -26,6 +26,8 @@ from setclr.training.distributed import from_first, world
 
 
 class Worth(NamedTuple):
+    """The measurements of one encoder."""
+
     numbers: dict[str, float]
     labels: dict[int, Tensor]  # (Q,) of the test images, by k of the kNN vote
     nearest: Tensor  # (Q, max k) indices into the training images
@@ -37,15 +39,16 @@ def evaluate(
 ) -> pd.DataFrame:  # fmt: skip
     """Accuracies in per cent by the protocol of that name: rows raw pixels, untrained, trained.
 
-    The columns are those of the protocol (`evaluation.protocols`), "knn" (k=10, T=0.1) and "linear" for the
-    project's own. Raw pixels are centred in each channel; untrained is the same encoder with its first
-    weights. Raw pixels have no linear probe, which is no baseline of the papers, and no row where the images
-    are not in memory; where the classifier sees new views in every epoch, untrained has no probe either. A
-    run on labels has one column more, "classifier", of its own outputs. Of a run on pairs the only column is
-    "matching", by any protocol (`evaluate_pairs`).
+    The columns are those of the protocol (`evaluation.protocols`), "knn" (k=10, T=0.1) and "linear" for
+    the project's own. Raw pixels are centred in each channel. Untrained is the same encoder with its
+    first weights. Raw pixels have no linear probe, since it is no baseline of the papers, and no row if
+    the images are not in RAM. If the classifier sees new views in every epoch, untrained has no probe
+    either. A run on labels has one more column, "classifier", of its own outputs. A run on pairs has
+    only the column "matching", by any protocol (`evaluate_pairs`).
 
-    Raises ValueError where there is no such protocol, the two sets have different classes, or there are fewer
-    training images than k. Cost: memory for the features of one row, 4 · (N + Q) · D bytes; and the probe's.
+    Raises ValueError if there is no such protocol, the two sets have different classes, or there are
+    fewer training images than k. Cost: 4 · (N + Q) · D bytes for the features of one row, and those of
+    the probe.
     """
     how = fitted(protocol_named(protocol), run.recipe)
     if data.is_paired(run.recipe.data):
@@ -66,19 +69,21 @@ def evaluate(
 
 
 def fitted(how: Protocol, recipe: Recipe) -> Protocol:
-    """The protocol with views of the side that the recipe's have."""
+    """The protocol, with the size of its probe's views set to that of the recipe's views."""
     if isinstance(how.probe, OnFeatures):
         return how
     return replace(how, probe=replace(how.probe, view=replace(how.probe.view, size=recipe.view_size)))
 
 
 def encoders(run: Run, train: ImageSet, how: Protocol) -> dict[str, nn.Module | None]:
-    """What is measured: pixels (None) where they are in memory, the encoder before and after training. Where
-    photographs are larger than the training's views, it sees their centre (`labelled`)."""
+    """The encoders to measure, by row: raw pixels (None) if they are in RAM, untrained and trained.
+
+    If photographs are larger than the training's views, an encoder sees their centre (`labelled`).
+    """
     untrained = new_run(run.recipe, run.channels).encoder.to(device_of(run))
     found: dict[str, nn.Module] = {"untrained": untrained, "trained": run.encoder}
     if how.centre < 1 and (side := side_of_photographs(run.recipe)):
-        from torchvision.transforms import CenterCrop  # of use here alone
+        from torchvision.transforms import CenterCrop  # needed only here
 
         found = {name: nn.Sequential(CenterCrop(side), encoder) for name, encoder in found.items()}
     return {**({"raw pixels": None} if train.source.in_ram else {}), **found}
@@ -92,7 +97,7 @@ def measure(
     encoder: nn.Module | None, train: ImageSet, test: ImageSet, device: torch.device, how: Protocol,
     probed: bool,
 ) -> Worth:  # fmt: skip
-    """kNN accuracies by the protocol and, where `probed`, its linear probe's, computed on the device."""
+    """kNN accuracies by the protocol and, if `probed`, those of its linear probe, computed on the device."""
     embed = embedder(encoder)
     bank, queries = (embed(split.images).to(device) for split in (train, test))
     labels = train.labels.to(device)
@@ -114,7 +119,7 @@ def device_of(run: Run) -> torch.device:
 
 
 def side_of_photographs(recipe: Recipe) -> int | None:
-    """The side of full views that are cut from files of any size; None where images have one size."""
+    """The side of full views that are cut from files of any size; None if images have one size."""
     files = recipe.data.startswith(data.FOLDER) or recipe.data in data.TREES
     return recipe.view_size if files and not recipe.size else None
 
@@ -122,15 +127,17 @@ def side_of_photographs(recipe: Recipe) -> int | None:
 def labelled(
     recipe: Recipe, root: str | Path = "data", protocol: str = OWN, split: str = "test"
 ) -> tuple[ImageSet, ImageSet]:
-    """The labelled training images of a recipe's data set and those to measure on. Files are resized to its
-    views' side; to 8/7 of it for protocols that show the encoder the central 7/8, as 224 of 256.
+    """The labelled training images of a recipe's data set, and those to measure on.
 
-    `split`: "test", all training images and the test images; or "validation", two parts of the training
-    images (`data.validation.validation_split`).
+    Files are resized to the side of the recipe's views. For protocols that show the encoder the central
+    7/8, they are resized to 8/7 of that side, as 256 for 224.
 
-    With many processes the first makes or downloads them before the others load them. Raises ValueError for
-    another split, and for "validation" where the training images are not these: unlabelled ones, or files
-    from which views are cut at full resolution.
+    `split`: "test" gives all training images and the test images; "validation" gives two parts of the
+    training images (`data.validation.validation_split`).
+
+    With many processes the first makes or downloads the data before the others load them. Raises
+    ValueError for another split. Also raises it for "validation" if the recipe trains on other images:
+    unlabelled ones, or files from which views are cut at full resolution.
     """
     choice("split", split, ("test", "validation"))
     side = side_of_photographs(recipe)

@@ -1,4 +1,4 @@
-"""Video recipes measured with several seeds, a record for each."""
+"""Train and measure video recipes with several seeds, a record for each recipe."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,15 +12,17 @@ from setclr.video.pretraining import pretrain_videos
 from setclr.video.sets import VideoSet, load_videos
 
 MEASURES = ("retrieval@1", "linear", "ten crops")
-Kept = dict[str, dict[str, list[float]]]  # per cent of each seed, by thing and measure
+Kept = dict[str, dict[str, list[float]]]  # per cent of each seed, by label and measure
 
 
 def video_campaign(
     recipes: Mapping[str, VideoRecipe], seeds: Sequence[int], results: Path, root: str | Path, device: str,
     command: str,
 ) -> Iterator[str]:  # fmt: skip
-    """Train, measure and record these recipes with every seed, as `seeded_campaign` says. Raises what
-    `pretrain_videos` does, too."""
+    """Train, measure and record these recipes with every seed; yields a line for each (`seeded_campaign`).
+
+    Raises the errors of `seeded_campaign` and of `pretrain_videos`.
+    """
 
     def found(recipe: VideoRecipe) -> dict:
         train, test = (
@@ -36,8 +38,11 @@ def video_campaign(
 
 
 def measured(recipe: VideoRecipe, seeds: Sequence[int], train: VideoSet, test: VideoSet, device: str) -> dict:
-    """Accuracies in per cent after the last epoch, of each seed, which is that of weights, clips, views and
-    probe. Videos from files are seen at ten moments, those of moving-patches at one."""
+    """The results of a recipe for its record: accuracies in per cent, a number for each seed.
+
+    They are measured after the last epoch. The seed is that of weights, clips, views and probe. The
+    encoder sees a video from files at ten moments, one of moving-patches at one moment.
+    """
     found: Kept = {thing: {name: [] for name in MEASURES} for thing in train.labels}
     seconds, machine, moments = 0.0, {}, 1 if recipe.data == MOVING else 10
     for seed in seeds:
@@ -57,7 +62,7 @@ def measured(recipe: VideoRecipe, seeds: Sequence[int], train: VideoSet, test: V
 
 
 def read_video_record(path: Path) -> dict:
-    """The record in a file. Raises ValueError where it is none that `video_campaign` wrote."""
+    """The record in a file. Raises ValueError if it is not one that `video_campaign` wrote."""
 
     def of_seeds(found: dict) -> list[list]:
         return [of[name] for of in found["accuracy_percent"].values() for name in MEASURES]

@@ -1,4 +1,4 @@
-"""The graph isomorphism network (Xu et al. 2019) as GraphCL has it, and its head."""
+"""The graph isomorphism network (Xu et al. 2019) as in GraphCL, and its projection head."""
 
 import torch
 from torch import Tensor, nn
@@ -8,10 +8,11 @@ from setclr.graphs.geometric import Batch, GINConv, global_add_pool
 
 
 class GIN(nn.Module):
-    """Graphs (a Batch of B, their x (n, F)) → (B, layers · width).
+    """Graph encoder: a Batch of B graphs with node features x (n, F) → features (B, layers · width).
 
-    A layer adds to each node its neighbours', then a small network, ReLU and a batch norm. What a graph
-    gets is the sum over its nodes, of every layer. Cost: O(layers · (edges · width + nodes · width²)).
+    A layer adds to each node's features those of its neighbours, then applies a small network, ReLU and a
+    batch norm. The features of a graph are the sums over its nodes after each layer, concatenated. Cost:
+    O(layers · (edges · width + nodes · width²)).
 
     Raises ValueError where features, width or layers is no integer ≥ 1.
     """
@@ -36,8 +37,9 @@ class GIN(nn.Module):
 
 
 def graph_head(features: int, last_norm: bool = False) -> nn.Module:
-    """GraphCL's: two linear layers that keep the width, ReLU between. `last_norm` ends it with a batch norm
-    without scale and shift, which GroCo needs (`setclr.models.head`)."""
+    """GraphCL's projection head: two linear layers that keep the width, with a ReLU between them.
+    `last_norm` ends it with a batch norm without scale and shift, which GroCo needs
+    (`setclr.models.head`)."""
     boolean("last_norm", last_norm)
     layers = [nn.Linear(features, features), nn.ReLU(), nn.Linear(features, features)]
     head = nn.Sequential(*layers, *([nn.BatchNorm1d(features, affine=False)] if last_norm else []))
@@ -45,7 +47,7 @@ def graph_head(features: int, last_norm: bool = False) -> nn.Module:
 
 
 def glorot(module: nn.Module) -> None:
-    """Give a linear layer the first weights of GraphCL's program: Glorot's uniform ones, and biases 0."""
+    """Initialise a linear layer as GraphCL's program does: Glorot's uniform weights, and biases of 0."""
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
         nn.init.zeros_(module.bias)

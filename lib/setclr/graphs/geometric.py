@@ -1,11 +1,11 @@
-"""What is taken from PyTorch Geometric, imported once, without the notices of its first import."""
+"""The imports from PyTorch Geometric, in one place, with the warnings of its first import silenced."""
 
 import warnings
 
 from setclr.extras import extra
 
 with extra("graphs"), warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)  # it still says torch.jit.script, which torch is leaving
+    warnings.simplefilter("ignore", FutureWarning)  # it still uses torch.jit.script, which torch deprecates
     warnings.simplefilter("ignore", DeprecationWarning)
     from torch_geometric.data import Batch, Data
     from torch_geometric.datasets import TUDataset

@@ -1,5 +1,6 @@
-"""Pretraining on graphs: two views of each graph of a batch, an encoder, a head, a loss, a step."""
+"""Pretraining on graphs: the training loop, in which each graph of a batch is seen in two views."""
 
+import copy
 import math
 import time
 from collections.abc import Callable
@@ -24,7 +25,7 @@ with extra("train"):
 
 @dataclass
 class GraphRun:
-    """A recipe and what was learnt by it: `encoder`, `head`, and `rows`, one for each epoch."""
+    """A run: its recipe, the trained `encoder` and `head`, and `rows`, one for each epoch."""
 
     recipe: GraphRecipe
     encoder: GIN
@@ -38,18 +39,20 @@ def pretrain_graphs(
 ) -> GraphRun:  # fmt: skip
     """Train as the recipe says, on its data set or on the `graphs` given. MUTAG takes seconds on a CPU.
 
-    First weights are a function of the seed, order of (seed, epoch), views of (seed, epoch, step). `on_epoch`
-    is called with the run after each epoch, in eval mode; what it returns is added to the epoch's row.
+    Initial weights are a function of the seed, the order of graphs of (seed, epoch), the views of (seed,
+    epoch, step). `on_epoch` is called with the run after each epoch, in eval mode. The dict that it
+    returns is added to the epoch's row. A set smaller than a batch is one batch.
 
-    Raises ValueError where the batch is larger than the set or its last batch would be a single graph;
-    FloatingPointError where loss or embeddings become NaN or inf; what `load_graphs` raises.
+    Raises ValueError where there are fewer than two graphs or the last batch of an epoch would be a
+    single graph; FloatingPointError where loss or embeddings become NaN or inf; what `load_graphs`
+    raises.
     """
     graphs = load_graphs(recipe.data, root) if graphs is None else graphs
     batches = Batches(graphs.labels, min(recipe.batch, len(graphs)), recipe.seed, drop_last=False)
     with drawing(recipe.seed):
         encoder = GIN(graphs.features, recipe.width, recipe.layers)
         head = graph_head(encoder.out, recipe.last_norm)
-        loss = recipe.parsed_loss
+        loss = copy.deepcopy(recipe.parsed_loss)
     model = nn.ModuleList([encoder, head]).to(device)
     optimiser = make_optimiser("adam", model, loss.to(device), recipe.lr)
     run = GraphRun(recipe, encoder, head)
@@ -85,7 +88,7 @@ def two_views(
 
 @torch.no_grad()
 def graph_features(encoder: GIN, graphs: GraphSet, batch: int = 512) -> Tensor:
-    """The features (N, D) of all graphs, in eval mode; the encoder's mode is as before afterwards."""
+    """The features (N, D) of all graphs, in eval mode. The encoder's mode is restored afterwards."""
     mode, device = encoder.training, next(encoder.parameters()).device
     parts = torch.arange(len(graphs)).split(batch)
     encoder.eval()

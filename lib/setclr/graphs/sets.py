@@ -1,4 +1,4 @@
-"""Sets of labelled graphs: MUTAG comes with the package, the others of table 4 by PyTorch Geometric."""
+"""Graph data sets: MUTAG ships with the package; PyTorch Geometric downloads the others of table 4."""
 
 from collections.abc import Sequence
 from importlib.resources import files
@@ -16,17 +16,19 @@ from setclr.graphs.geometric import Batch, Data, TUDataset
 from setclr.recipes.graph import GRAPH_SETS
 
 ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
-ERRORS = (OSError, EOFError, RuntimeError, ValueError)  # of a download and of what it unpacks
+ERRORS = (OSError, EOFError, RuntimeError, ValueError)  # of a download and of unpacking it
 
 
 class GraphSet:
-    """Labelled graphs, each a `torch_geometric.data.Data` with x (n, F) and edge_index (2, m); y is optional.
+    """Labelled graphs, each a `torch_geometric.data.Data` with x (n, F) and edge_index (2, m), and y or
+    none.
 
-    Both directions of an edge are in edge_index, as PyTorch Geometric has undirected ones. A graph without
-    edges is one like others: its nodes hear of nobody.
+    edge_index holds both directions of an edge, PyTorch Geometric's form of undirected edges. A graph
+    without edges is allowed: its nodes have no neighbours.
 
-    Raises ValueError, naming the graph, where there are no graphs, where one has no nodes, other features
-    than the first, values that are not finite, or edges to nodes that it has not.
+    Raises ValueError, naming the graph, where there are no graphs, only some have a label, or where one
+    has no nodes, another number of features than the first, values that are not finite, or edges to nodes
+    that do not exist.
     """
 
     def __init__(self, graphs: Sequence[Data], name: str = "graphs"):
@@ -49,11 +51,11 @@ class GraphSet:
 
     @property
     def features(self) -> int:
-        """F: numbers that each node has."""
+        """F: the number of features of a node."""
         return self.graphs[0].x.shape[1]
 
     def batch(self, indices: Tensor | Sequence[int]) -> Batch:
-        """These graphs as one: nodes one after the other, `batch` (n,) the graph of each."""
+        """The graphs of these indices as one: nodes concatenated, `batch` (n,) the graph of each."""
         return Batch.from_data_list([plain(self.graphs[int(i)]) for i in indices])
 
     def __repr__(self) -> str:
@@ -65,12 +67,12 @@ class GraphSet:
 
 
 def plain(graph: Data) -> Data:
-    """The graph's nodes and edges, and nothing else that somebody may have hung on them."""
+    """The graph's nodes and edges, without any other attributes."""
     return Data(x=graph.x, edge_index=graph.edge_index, num_nodes=graph.num_nodes)
 
 
 def check_graph(name: str, graph: Data, features: int | None) -> None:
-    """Raises ValueError, naming the graph, where it is not as `GraphSet` says."""
+    """Raises ValueError, naming the graph, where it is not as `GraphSet` requires."""
     x, edges = getattr(graph, "x", None), getattr(graph, "edge_index", None)
     if not isinstance(x, Tensor) or x.ndim != 2 or not x.is_floating_point() or not x.numel():
         got = f"{tuple(x.shape)} {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
@@ -90,8 +92,8 @@ def check_graph(name: str, graph: Data, features: int | None) -> None:
 
 
 class Molecule(NamedTuple):
-    """A molecule without its hydrogens: atoms (n,) index ATOMS, bonds (2, m), each once, and their kinds
-    (m,): 0 aromatic, 1 single, 2 double, 3 triple."""
+    """A molecule without its hydrogens. `atoms` (n,) are indices into ATOMS. `bonds` (2, m) holds each
+    bond once, and `kinds` (m,) its kind: 0 aromatic, 1 single, 2 double, 3 triple."""
 
     atoms: np.ndarray
     bonds: np.ndarray
@@ -100,7 +102,7 @@ class Molecule(NamedTuple):
 
 
 def molecules() -> list[Molecule]:
-    """The 188 nitro compounds of MUTAG (Debnath et al. 1991), by the files of the TU collection."""
+    """The 188 nitro compounds of MUTAG (Debnath et al. 1991), from the files of the TU collection."""
     with (files("setclr.graphs") / "mutag.npz").open("rb") as file, np.load(file) as kept:
         stored = {name: kept[name] for name in kept.files}
     found, starts = [], np.searchsorted(stored["molecule"], np.arange(len(stored["mutagenic"]) + 1))
@@ -113,19 +115,20 @@ def molecules() -> list[Molecule]:
 
 
 def graph_of(molecule: Molecule) -> Data:
-    """x (n, 7) says which atom a node is. Kinds of bonds are left out, as GraphCL leaves them out."""
+    """The graph of a molecule. x (n, 7) says which atom a node is. Kinds of bonds are left out, as in
+    GraphCL."""
     both = np.concatenate([molecule.bonds, molecule.bonds[::-1]], axis=1)
     x = one_hot(torch.from_numpy(molecule.atoms), len(ATOMS)).float()
     return Data(x=x, edge_index=torch.from_numpy(both), y=torch.tensor([int(molecule.mutagenic)]))
 
 
 def load_graphs(name: str, root: str | Path = "data") -> GraphSet:
-    """The set of that name, a key of GRAPH_SETS, with a node's kind as its features, or a 1 where it has
-    none.
+    """The graph set of that name, a key of GRAPH_SETS.
 
-    "mutag" needs no download. The others lie as text files under `root`/tudataset/NAME/raw and are downloaded
-    if they do not. Raises ValueError for another name; ConnectionError where a set can be neither found nor
-    downloaded, with the remedy.
+    A node's features are its kind, or a 1 where nodes have no kinds. "mutag" needs no download. The
+    others are text files under `root`/tudataset/NAME/raw, and are downloaded if they are missing. Raises
+    ValueError for another name; ConnectionError, with the remedy, where a set is missing and cannot be
+    downloaded.
     """
     original = GRAPH_SETS[choice("name", name, GRAPH_SETS)]
     if name == "mutag":

@@ -1,8 +1,8 @@
 """GraphCL's four augmentations of graphs (You et al. 2020, table 1), each a pure function of a batch.
 
-All graphs of a batch are changed at once. `chosen` (B,) says which of them; the others stay as they are. What
-is random comes from `generator`, or from torch's global one. Cost: O(nodes + edges), sorting included, and
-for walks O(steps · B).
+All graphs of a batch are changed at once. `chosen` (B,) bool says which of them change; None is all.
+Random numbers come from `generator`, or from torch's global one. Cost: O(nodes + edges), sorting
+included, and O(steps · B) for walks.
 """
 
 import torch
@@ -12,14 +12,15 @@ from setclr.checks import choice, number
 from setclr.graphs.geometric import Batch, subgraph
 from setclr.recipes.graph import AUGMENTATIONS, GRAPH_VIEWS
 
-STEPS = 10  # of a walk, for every node that it looks for
+STEPS = 10  # of a walk, for each node that it is to visit
 
 
 def graph_view(
     graphs: Batch, view: str = "any", ratio: float = 0.2, generator: torch.Generator | None = None
 ) -> Batch:
-    """A view of every graph: "drop", "rewire", "mask", "walk" as the functions below do, "same" the graph
-    itself, "any" for each graph one of the four. Raises ValueError for another name or ratio."""
+    """A view of every graph. `view` is "drop", "rewire", "mask" or "walk", as the functions below do it;
+    "same", the graph itself; or "any", one of the four for each graph. Raises ValueError for another name
+    or ratio."""
     choice("view", view, GRAPH_VIEWS)
     if view == "same":
         return graphs
@@ -37,7 +38,8 @@ def drop_nodes(
     graphs: Batch, ratio: float = 0.2,
     generator: torch.Generator | None = None, chosen: Tensor | None = None,
 ) -> Batch:  # fmt: skip
-    """Without a share of `ratio` of each graph's nodes, rounded down, and without their edges. One stays."""
+    """Drop a share of `ratio` of each graph's nodes, rounded down, and their edges. At least one node
+    stays."""
     number("ratio", ratio, least=0, most=1)
     of = graphs.batch
     nodes = of.bincount(minlength=graphs.num_graphs)
@@ -49,8 +51,8 @@ def mask_nodes(
     graphs: Batch, ratio: float = 0.2,
     generator: torch.Generator | None = None, chosen: Tensor | None = None,
 ) -> Batch:  # fmt: skip
-    """The attributes of a share of `ratio` of each graph's nodes, rounded down, are noise of mean and
-    deviation 0.5, as in the authors' program."""
+    """Replace the features of a share of `ratio` of each graph's nodes, rounded down, by noise of mean
+    and standard deviation 0.5, as in the authors' program."""
     number("ratio", ratio, least=0, most=1)
     of = graphs.batch
     count = (of.bincount(minlength=graphs.num_graphs) * ratio).floor().long() * _chosen(graphs, chosen)
@@ -63,10 +65,10 @@ def rewire_edges(
     graphs: Batch, ratio: float = 0.2,
     generator: torch.Generator | None = None, chosen: Tensor | None = None,
 ) -> Batch:  # fmt: skip
-    """A share of `ratio` of each graph's edges, rounded down, is removed, and as many pairs of its nodes,
-    drawn at random, are joined. A drawn pair that is an edge already, or was drawn before, adds nothing.
+    """Remove a share of `ratio` of each graph's edges, rounded down, and add edges between as many random
+    pairs of its nodes. A drawn pair that is an edge already, or was drawn before, adds nothing.
 
-    An edge is taken with its other direction, which `edge_index` must hold, too.
+    An edge is removed or added in both directions, and `edge_index` must hold both.
     """
     number("ratio", ratio, least=0, most=1)
     of, n = graphs.batch, len(graphs.x)
@@ -92,11 +94,13 @@ def keep_walk(
     graphs: Batch, ratio: float = 0.2,
     generator: torch.Generator | None = None, chosen: Tensor | None = None,
 ) -> Batch:  # fmt: skip
-    """The part of each graph that a random walk sees before it has seen a share of `ratio` of the nodes,
-    rounded up, with all edges inside it. The walk begins at a random node, and gives up after ten steps for
-    each node it looks for: at a node without neighbours it sees that one alone.
+    """Keep the nodes that a random walk visits, with all edges between them.
 
-    The authors' program keeps this share, too; it takes neighbours of the first node only.
+    The walk ends when it has visited a share of `ratio` of a graph's nodes, rounded up. It begins at a
+    random node, and gives up after ten steps for each node that it is to visit. At a node without
+    neighbours it stays, and that node alone is kept.
+
+    The authors' program keeps the same share of nodes; it takes neighbours of the first node only.
     """
     number("ratio", ratio, least=0, most=1)
     of, B = graphs.batch, graphs.num_graphs
@@ -120,7 +124,7 @@ def keep_walk(
 
 
 def _chosen(graphs: Batch, chosen: Tensor | None) -> Tensor:
-    """Which graphs are changed, (B,) bool."""
+    """The graphs that are changed, (B,) bool. Raises ValueError where `chosen` has another shape or type."""
     if chosen is None:
         return torch.ones(graphs.num_graphs, dtype=torch.bool, device=graphs.x.device)
     if chosen.shape != (graphs.num_graphs,) or chosen.dtype != torch.bool:
@@ -130,12 +134,11 @@ def _chosen(graphs: Batch, chosen: Tensor | None) -> Tensor:
 
 
 def _uniform(n: int, generator: torch.Generator | None, device: torch.device) -> Tensor:
-    return torch.rand(n, generator=generator, dtype=torch.float64).to(device)  # times n it is below n
+    return torch.rand(n, generator=generator, dtype=torch.float64).to(device)  # float64: u · n stays below n
 
 
 def _rank(of: Tensor, generator: torch.Generator | None) -> Tensor:
-    """A random order within each graph: the place of each entry among those of its graph, from 0. `of` (n,)
-    says whose each is."""
+    """A random rank of each entry among those of its graph, from 0. `of` (n,) is the graph of each entry."""
     keys = _uniform(len(of), generator, of.device)
     order = keys.argsort()
     order = order[of[order].argsort(stable=True)]
@@ -147,7 +150,7 @@ def _rank(of: Tensor, generator: torch.Generator | None) -> Tensor:
 
 
 def keep_nodes(graphs: Batch, nodes: Tensor) -> Batch:
-    """The graphs with the `nodes` (n,) bool and the edges between them, without the others."""
+    """The graphs with only the nodes that `nodes` (n,) bool selects, and the edges between them."""
     edges, _ = subgraph(nodes, graphs.edge_index, relabel_nodes=True, num_nodes=len(nodes))
     return _batch(graphs, graphs.x[nodes], edges, graphs.batch[nodes])
 

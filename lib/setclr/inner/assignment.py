@@ -1,8 +1,8 @@
-"""Assignment problems: which element of one set belongs to which of the other.
+"""Linear and quadratic assignment problems: match the elements of two sets.
 
-A permutation matrix Y matches N elements one to one. The linear problem weighs single pairs, min tr(S Yᵀ);
-the quadratic one also compares the two sets from within, tr(S_A Y S_Bᵀ Yᵀ). The first is solved exactly or
-smoothed, the second by trying all Y where N ≤ 8, or bounded by eigenvalues.
+A permutation matrix Y matches N elements one to one. The linear problem, min tr(S Yᵀ), weighs single pairs.
+The quadratic one also compares the pairs within each set, tr(S_A Y S_Bᵀ Yᵀ). The linear problem is solved
+exactly or smoothed. The quadratic one is solved by trying all Y for N ≤ 8, or bounded by eigenvalues.
 Sources: Moskalev et al. 2022 (QARe), eq. 2 to 7, 12 and 13; Burkard 2013, theorem 5.
 """
 
@@ -17,18 +17,18 @@ from setclr.checks import choice, floating, integer, setting, values_readable
 from setclr.inner.simplex import soft_maximum
 
 MINING = ("one-to-one", "batch-hard")
-ENUMERABLE = 8  # 8! = 40,320 permutations; a ninth element makes them 362,880
+ENUMERABLE = 8  # 8! = 40,320 permutations; 9! would be 362,880
 
 
 class Assignment(NamedTuple):
-    """The solution of a linear assignment problem (..., N, N), row = element of the first set."""
+    """The solution of a linear assignment problem (..., N, N): row = element of the first set."""
 
-    value: Tensor  # (...): the minimum, or its smoothing; its gradient is `matrix`
-    matrix: Tensor  # (..., N, N): the minimiser, or its Gibbs mean; rows sum to 1, no gradient
+    value: Tensor  # (...): the minimum, or for τ > 0 the smoothed minimum; its gradient is `matrix`
+    matrix: Tensor  # (..., N, N): the minimiser, or for τ > 0 the Gibbs mean; rows sum to 1, no gradient
 
 
 class Quadratic(NamedTuple):
-    """The quadratic assignment problem, seen whole."""
+    """All values of a quadratic assignment problem, with its minimum and maximum."""
 
     minimum: Tensor  # (...)
     maximum: Tensor  # (...)
@@ -47,7 +47,7 @@ class Bounds(NamedTuple):
 def permutations(n: int, device: torch.device | None = None) -> Tensor:
     """All permutations of 0 … n−1 in lexicographic order, (n!, n) int64; row p is the Y with Y[i, p_i] = 1.
 
-    Raises ValueError: n is no integer from 1 to 8.
+    Raises ValueError: n is not an integer from 1 to 8.
     """
     integer("n", n, least=1, most=ENUMERABLE, hint="there are n! permutations")
     rows = torch.zeros(1, 0, dtype=torch.int64, device=device)
@@ -66,22 +66,22 @@ def linear_values(cost: Tensor) -> Tensor:
 
 
 def linear_assignment(cost: Tensor, temperature: float = 0.0, mining: str = "one-to-one") -> Assignment:
-    r"""The cheapest assignment, min_Y tr(cost Yᵀ) (QARe, eq. 2), or its smoothing as in eq. 4
+    r"""The cheapest assignment, min_Y tr(cost Yᵀ) (QARe, eq. 2), or for τ > 0 the smoothed minimum of eq. 4
 
-    .. math:: -\tau \log \sum_Y \exp(-\operatorname{tr}(\text{cost}\, Y^T)/\tau),
+    .. math:: -\tau \log \sum_Y \exp(-\operatorname{tr}(\text{cost}\, Y^T)/\tau).
 
-    Y running over the permutation matrices, or with batch-hard mining over all matrices with a single 1 in
-    each row, when rows choose independently, as in eq. 12 and 13.
+    Y runs over the permutation matrices. With batch-hard mining Y runs over all matrices with a single 1 in
+    each row, so rows choose independently, as in eq. 12 and 13.
 
     Args:
         cost: (..., N, N) float32 or float64.
-        temperature: τ ≥ 0 in the unit of cost; 0 for the minimum itself.
+        temperature: τ ≥ 0 in the unit of cost; 0 for the exact minimum.
         mining: "one-to-one" or "batch-hard".
 
-    Returns `value` (...) and `matrix` (..., N, N), its gradient by cost: where several assignments are
-    cheapest and τ = 0, one of them.
-    Raises ValueError: an argument is not as above (a NaN in cost only on the CPU; on a GPU it comes out as
-    NaN); one-to-one with τ > 0 and N > 8.
+    Returns `value` (...) and `matrix` (..., N, N), the gradient of `value` by cost. If τ = 0 and several
+    assignments are cheapest, `matrix` is one of them.
+    Raises ValueError: an argument is not as above; one-to-one with τ > 0 and N > 8. NaN in cost raises it
+    only on the CPU; on a GPU the value is NaN.
     Cost: batch-hard O(N²). One-to-one: O(N³) on the CPU with τ = 0, O(N·N!) with τ > 0, a log-permanent.
     """
     _check("cost", cost)
@@ -106,11 +106,11 @@ def linear_assignment(cost: Tensor, temperature: float = 0.0, mining: str = "one
 
 
 def log_permanent(logits: Tensor) -> Tensor:
-    """log Σ_p exp(Σ_i logits[i, p_i]), the logarithm of the permanent of exp(logits), by enumeration.
+    """The logarithm of the permanent of exp(logits), log Σ_p exp(Σ_i logits[i, p_i]), by enumeration.
 
     Takes logits (..., N, N) float32 or float64, N ≤ 8; −inf forbids a pair.
     Returns (...); −inf where no permutation is allowed.
-    Raises ValueError: logits is not as above. Cost: O(N·N!) time, O(N!) memory.
+    Raises ValueError: logits is not as above. Cost: O(N·N!) time, O(N!) space.
     """
     _check("logits", logits, masked=True)
     _check_enumerable("logits", logits.shape[-1], "a permanent sums over N!")
@@ -118,15 +118,15 @@ def log_permanent(logits: Tensor) -> Tensor:
 
 
 def quadratic_assignment(S: Tensor, S_A: Tensor, S_B: Tensor) -> Quadratic:
-    """tr(S Yᵀ) + tr(S_A Y S_Bᵀ Yᵀ) for all N! permutation matrices Y, and its extremes (QARe, eq. 5).
+    """tr(S Yᵀ) + tr(S_A Y S_Bᵀ Yᵀ) for all N! matrices Y, with minimum and maximum (QARe, eq. 5).
 
     Args:
-        S: (..., N, N) float32 or float64, N ≤ 8: the pairs of an element of A and one of B.
-        S_A, S_B: of the same shape: the pairs within A and within B.
+        S: (..., N, N) float32 or float64, N ≤ 8: costs of the pairs of an element of A and one of B.
+        S_A, S_B: of the same shape: costs of the pairs within A and within B.
 
-    Returns a `Quadratic`, its values differentiable. Raises ValueError: an argument is not as above.
-    Cost: O(N²·N!) time and O(N·N!) memory, N times as much when differentiated: 40 MB for one float64 problem
-    of N = 8.
+    Returns a `Quadratic` with differentiable values. Raises ValueError: an argument is not as above.
+    Cost: O(N²·N!) time and O(N·N!) space. Differentiating takes N times the space: 40 MB for one float64
+    problem of N = 8.
     """
     for name, x in (("S", S), ("S_A", S_A), ("S_B", S_B)):
         _check(name, x)
@@ -145,14 +145,14 @@ def quadratic_assignment(S: Tensor, S_A: Tensor, S_B: Tensor) -> Quadratic:
 
 
 def spectral_bounds(F: Tensor, D: Tensor) -> Bounds:
-    """⟨λ_F, λ_D⟩₋ ≤ tr(F Y Dᵀ Yᵀ) ≤ ⟨λ_F, λ_D⟩₊ for every permutation matrix Y (QARe, eq. 7).
+    """Bounds ⟨λ_F, λ_D⟩₋ ≤ tr(F Y Dᵀ Yᵀ) ≤ ⟨λ_F, λ_D⟩₊ for every permutation matrix Y (QARe, eq. 7).
 
-    The eigenvalues are sorted against each other for the lower bound and with each other for the upper one;
-    both are reached if Y may be any orthogonal matrix.
+    The lower bound pairs the largest eigenvalues of F with the smallest of D; the upper one pairs the largest
+    with the largest. Both bounds are reached if Y may be any orthogonal matrix.
 
     Takes F and D (..., N, N) float32 or float64, symmetric, of one shape. Returns `Bounds`, differentiable.
-    Raises ValueError: an argument is not as above; the message names it (on a GPU NaN comes out as NaN and
-    symmetry is not checked). Cost: O(N³).
+    Raises ValueError: an argument is not as above; the message names it. On a GPU neither NaN nor symmetry is
+    checked, and NaN gives NaN. Cost: O(N³).
     """
     for name, x in (("F", F), ("D", D)):
         _check(name, x)
@@ -163,11 +163,11 @@ def spectral_bounds(F: Tensor, D: Tensor) -> Bounds:
 
 
 def spectrum(F: Tensor) -> Tensor:
-    """Eigenvalues (..., N) of symmetric F (..., N, N), ascending; of a matrix that is not finite, NaN.
+    """Eigenvalues (..., N) of symmetric F (..., N, N), ascending; NaN for a matrix that is not finite.
 
-    `eigvalsh` alone: its gradient Q diag(g) Qᵀ has no 1/(λ_i − λ_j), so equal eigenvalues do no harm. Entries
-    far below the rounding of the largest, of which LAPACK now and then makes NaN, count as 0; their gradient
-    stays.
+    `eigvalsh` has the gradient Q diag(g) Qᵀ. It contains no 1/(λ_i − λ_j), so equal eigenvalues do no harm.
+    LAPACK sometimes turns entries far below the rounding of the largest one into NaN. Such entries count as
+    0, but keep their gradient.
     """
     finite = F.isfinite().all(-1, keepdim=True).all(-2, keepdim=True)
     F, info = torch.where(finite, F, 0), torch.finfo(F.dtype)
@@ -179,7 +179,7 @@ def spectrum(F: Tensor) -> Tensor:
 
 def _hungarian(cost: Tensor) -> Tensor:
     """The permutation matrices that minimise tr(cost Yᵀ)."""
-    from scipy.optimize import linear_sum_assignment  # takes 0.25 s
+    from scipy.optimize import linear_sum_assignment  # importing it takes 0.25 s
 
     N = cost.shape[-1]
     problems = cost.reshape(-1, N, N).nan_to_num().cpu().numpy()

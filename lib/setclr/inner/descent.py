@@ -1,4 +1,4 @@
-"""Projected gradients for the duals of many small support-vector machines, in a metric that fits them.
+"""Projected gradient descent for the duals of many small support-vector machines.
 
 Sources: Shah et al. 2022 (MMCL); Beck and Teboulle 2009, O'Donoghue and Candès 2015 (acceleration, restart).
 """
@@ -10,27 +10,28 @@ from torch import Tensor
 
 from setclr.inner.dual import Machines
 
-CHECK = 5  # rounds from one look at the residual to the next
-GUESSES = 40  # of a θ, at most; three are usual
-BLOCK = 2**17  # numbers that are worked on at once: 0.5 MB in float32, which stays in a cache
+CHECK = 5  # rounds between two checks of the residual
+GUESSES = 40  # the most guesses of θ in `nearest`; three are usual
+BLOCK = 2**17  # numbers in a block of work: 0.5 MB in float32, which fits into a CPU's cache
 
 
 def projected_gradient(
     machines: Machines, tolerance: float = 1e-3, rounds: int = 1000, start: Tensor | None = None
 ) -> Tensor:
-    """MMCL_PGD: projected gradient descent, accelerated (MMCL, proposition 1), from 0 or a `start` (A, P).
+    """MMCL_PGD: accelerated projected gradient descent (MMCL, proposition 1), from 0 or a `start` (A, P).
 
-    When all α grow at once, g bends some hundred times as much as in other directions, and a plain step has
-    to be that much shorter. Here the metric λI + aaᵀ has that bend in it. It is at least Δ for
+    In the direction in which all α grow at once, g has some hundred times the curvature of other directions.
+    A plain step would have to be that much shorter. So the step uses the metric λI + aaᵀ, which is at least Δ
+    for
 
-        a = √γ 1 − k_Y / √γ,   γ ≥ k⁺⁺,   λ ≥ ρ + the largest eigenvalue of K_YY,
+        a = √γ 1 − k_Y / √γ,   γ ≥ k⁺⁺,   λ ≥ ρ + the largest eigenvalue of K_YY.
 
-    and its projected step is that of `nearest`. λ begins with the diagonal of K + ρI and grows where a move
-    meets more curvature. Momentum restarts where it points uphill. The rounds end when no residual is above
-    `tolerance`. Where Δ is indefinite (tanh) they lead to a stationary point.
+    `nearest` computes the projected step in this metric. λ starts at ρ plus the mean |diagonal entry| of K
+    and grows when a move meets more curvature. Momentum restarts when it points uphill. The rounds end when
+    no residual is above `tolerance`. For an indefinite Δ (tanh) they lead to a stationary point.
 
-    Returns α (A, P). Cost: O(A P²) time a round, one matrix product; O(A P) memory. The machines should be
-    `centred`, or rounding hides small residuals. On a CPU they go in blocks.
+    Returns α (A, P). Cost: O(A P²) time a round, one matrix product; O(A P) space. The machines should be
+    `centred`, or rounding hides small residuals. On a CPU they are solved in blocks.
     """
     A, P = len(machines.positive), len(machines.K)
     size = max(1, BLOCK // P) if machines.K.is_cpu else A
@@ -41,21 +42,21 @@ def projected_gradient(
 
 
 def descend(machines: Machines, tolerance: float, rounds: int, start: Tensor | None) -> Tensor:
-    """`projected_gradient` of all machines together."""
+    """α (A, P) by `projected_gradient`, for all machines at once instead of in blocks."""
     K, own, tiny = machines.K, machines.own, torch.finfo(machines.K.dtype).tiny
     k, size = K[machines.positive], K.diagonal().abs().mean() + tiny
     root = k.gather(1, machines.positive.unsqueeze(1)).clamp(min=0.01 * size).sqrt()  # √γ
     a = (root - k / root).scatter_(1, own, 0)
     if start is None:
         alpha, gradient = torch.zeros_like(a), torch.full_like(a, -2).scatter_(1, own, 0)
-        theta = 2 / root  # where every negative with k > 0 takes part
+        theta = 2 / root  # at this θ every negative with k > 0 gets α > 0
     else:
         alpha, gradient, theta = start, machines.gradient(start), dot(a, start)
     ahead, t = alpha, torch.ones_like(root)
     curvature = (machines.ridge + size) * t
     for done in range(1, rounds + 1):
         target = ahead - torch.addcmul(gradient, a, dot(a, ahead), value=-1).div_(curvature)
-        step, theta = nearest(target, a, theta, curvature, machines.C, 1 / done**2)  # errors of a finite sum
+        step, theta = nearest(target, a, theta, curvature, machines.C, 1 / done**2)  # their sum is finite
         change = step - alpha
         uphill = dot(ahead - step, change) > 0
         t_next = (1 + (1 + 4 * t * t).sqrt()) / 2
@@ -73,11 +74,11 @@ def descend(machines: Machines, tolerance: float, rounds: int, start: Tensor | N
 
 
 def authors_steps(machines: Machines, rounds: int = 1000) -> Tensor:
-    """MMCL_PGD as the authors' program walks: Nesterov's momentum and steps of 1e-3 (MMCL, proposition 1).
+    """MMCL_PGD as in the authors' program: Nesterov's momentum and steps of 1e-3 (MMCL, proposition 1).
 
-    It begins with max(0, x), x standard normal, and ends when |change| / (α + 1e-7), the mean over all
-    machines, is under 1 %. Under a wide kernel that is so after a step or two, and α is still that start. The
-    draws are the same in every call, so that processes agree; the images that meet them are others.
+    α starts at max(0, x) with x standard normal. The rounds end when the mean of |change| / (α + 1e-7) over
+    all machines is under 1 %. With a wide kernel this happens after a step or two, and α is still the random
+    start. Every call draws the same x, so that processes agree; the images differ from batch to batch.
 
     Returns α (A, P). Cost: O(A P²) time a round. For more than some 1,000 negatives the step is too long.
     """
@@ -96,7 +97,7 @@ def authors_steps(machines: Machines, rounds: int = 1000) -> Tensor:
 
 
 def arrived(machines: Machines, alpha: Tensor, tolerance: float) -> bool:
-    """Whether no residual is above the tolerance; true of NaN too."""
+    """Whether all residuals are at most the tolerance; a residual of NaN counts as small."""
     return not bool((machines.residual(alpha, machines.gradient(alpha)) > tolerance).any())
 
 
@@ -105,10 +106,10 @@ def nearest(
 ) -> tuple[Tensor, Tensor]:
     """x (A, P) that minimises λ/2 ‖x − target‖² + ½ (aᵀx)² over 0 ≤ x ≤ C, and θ = aᵀx (A, 1).
 
-    x = clip(target − θ a / λ), so θ is the root of aᵀx − θ. That falls by at least 1 where θ grows by 1, so
-    it says how far the root can be. Newton's guesses begin with `theta` and end with the one after the first
-    whose relative error is at most `near`. Every fourth is the middle of where the root can be, or they could
-    go round in circles.
+    λ is `curvature`. x = clip(target − θ a / λ), so θ is the root of aᵀx − θ. This function falls by at least
+    1 when θ grows by 1, so its value bounds the distance to the root. Newton's method starts at `theta`. It
+    makes one more step after the relative error is at most `near`. Every fourth guess is the middle of the
+    interval that holds the root, because Newton's guesses alone could cycle.
     """
     low, high = torch.full_like(theta, -torch.inf), torch.full_like(theta, torch.inf)
     along = a / curvature
@@ -117,7 +118,7 @@ def nearest(
         inside = torch.addcmul(target, along, theta, value=-1)
         x = inside.clamp(0, C)
         off = dot(a, x) - theta
-        far = off.abs() > near * theta.abs()  # false of NaN
+        far = off.abs() > near * theta.abs()  # false for NaN
         low, high = low.maximum(theta + off.clamp(max=0)), high.minimum(theta + off.clamp(min=0))
         newton = theta + off / (1 + dot(x.eq_(inside), squares))
         theta = newton.clamp(low, high) if guess % 4 else (low + high) / 2
@@ -127,5 +128,5 @@ def nearest(
 
 
 def dot(x: Tensor, y: Tensor) -> Tensor:
-    """Of each row of x with that of y, (A, 1)."""
+    """Inner product of each row of x with the same row of y, (A, 1)."""
     return torch.linalg.vecdot(x, y).unsqueeze(1)

@@ -1,12 +1,12 @@
-"""The duals of many small support-vector machines over one pool of points; MMCL_INV.
+"""The duals of many small support-vector machines over one pool of points, and the solver MMCL_INV.
 
 Every machine separates one positive z⁺ from the negatives Y of the pool. Its dual (MMCL, proposition 1) is
 
     min over 0 ≤ α ≤ C of g(α) = ½ αᵀΔα − 2·1ᵀα,   Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ,
 
 with k⁺⁺ = k(z⁺, z⁺), k_Y = k(Y, z⁺) and the ridge ρ. The machines share the Gram matrix K of the pool and
-differ in few rows of it, so no solver ever forms a Δ of a whole machine. `descent` and `pivoting` hold the
-iterative ones.
+differ in few of its rows, so no solver forms the whole Δ of a machine. The iterative solvers are in `descent`
+and `pivoting`.
 Source: Shah et al. 2022 (MMCL).
 """
 
@@ -17,9 +17,10 @@ from torch import Tensor
 
 
 class Machines(NamedTuple):
-    """A machines over a pool of P points, machine a with the positive `positive[a]`.
+    """A support-vector machines over a pool of P points; machine a has the positive `positive[a]`.
 
-    Its negatives are all points but `own[a]`, the positive among them. Variables are α (A, P), 0 at `own`.
+    Its negatives are all points except `own[a]`, which include the positive. The variables are α (A, P), 0 at
+    `own`.
     """
 
     K: Tensor  # (P, P): the kernel of the pool
@@ -32,16 +33,17 @@ class Machines(NamedTuple):
         return self._replace(positive=self.positive[which], own=self.own[which])
 
     def centred(self) -> "Machines":
-        """The same machines with smaller numbers: K − u1ᵀ − 1uᵀ has the same Δ, for every u.
+        """The same machines with a centred K: K − u1ᵀ − 1uᵀ gives the same Δ for every u.
 
-        Where all points are alike (a wide kernel), that saves the digits that Δ's differences would lose.
+        With a wide kernel all entries of K are nearly equal, and the differences in Δ would lose digits.
+        Centring saves them.
         """
         K = self.K - self.K.mean()
         u = K.mean(1)
         return self._replace(K=K - u.unsqueeze(1) - u)
 
     def gradient(self, alpha: Tensor) -> Tensor:
-        """∇g = Δα − 2 of every machine, (A, P), 0 at `own`: a matrix product and rank-two terms."""
+        """Gradient Δα − 2 of every machine, (A, P), 0 at `own`: a matrix product and rank-two terms."""
         k, plus = self.K[self.positive], self.positive.unsqueeze(1)
         mass, found = alpha.sum(1, keepdim=True), alpha @ self.K
         constant = k.gather(1, plus) * mass - found.gather(1, plus) - 2
@@ -52,41 +54,40 @@ class Machines(NamedTuple):
         return alpha.clamp(0, self.C).scatter_(1, self.own, 0)
 
     def residual(self, alpha: Tensor, gradient: Tensor) -> Tensor:
-        """How far α is from optimal, (A,), in units of the gradient.
+        """KKT residual (A,) of α in units of the gradient; it is 0 only at the optimum.
 
-        It is the largest coordinate of (α − clip(α − t∇g)) / t with t = min(1, C), 0 only at the optimum.
+        It is the largest absolute entry of (α − clip(α − t∇g)) / t with t = min(1, C).
         """
         t = min(1.0, self.C)
         return (alpha - self.clip(alpha - t * gradient)).abs().amax(1) / t
 
     def rounding(self, alpha: Tensor) -> Tensor:
-        """How far off rounding leaves the gradient, (A, 1), but for a factor: ε (2 + max k(x, x) Σα)."""
+        """Rounding error of the gradient, (A, 1), up to a factor: ε (2 + max k(x, x) Σα)."""
         largest = self.K.diagonal().abs().max()
         return torch.finfo(alpha.dtype).eps * (2 + largest * alpha.abs().sum(1, keepdim=True))
 
 
 def clipped_inverse(machines: Machines, definite: bool = True) -> Tensor:
-    """MMCL_INV, clip(2 Δ⁻¹1): least squares without the bounds, then cut to them (MMCL, proposition 1).
+    """MMCL_INV, clip(2 Δ⁻¹1): least squares without the bounds, then clipped to them (MMCL, proposition 1).
 
-    One factorisation serves all machines. With A = K + ρI and B = A⁻¹, leaving out the rows R = own of A
-    changes its inverse by rank r, and from A_YY to Δ it is another rank 2; q₁ = A_YY⁻¹1 and q₂ = A_YY⁻¹k_Y
-    then give
+    One factorisation serves all machines. Let A = K + ρI and B = A⁻¹. Leaving out the rows R = own of A
+    changes the inverse by rank r. Δ differs from A_YY by another rank 2. With q₁ = A_YY⁻¹1 and q₂ = A_YY⁻¹k_Y
 
         Δ⁻¹1 = ((1 − w) q₁ + (1ᵀq₁) q₂) / ((1 − w)² + (1ᵀq₁)(k⁺⁺ − k_Yᵀq₂)),   w = k_Yᵀq₁.
 
-    Returns α (A, P); NaN where the factorisation fails, which `solve` refuses on the CPU. If K is positive
-    `definite` it is Cholesky's.
+    Returns α (A, P). It is NaN if the factorisation fails; on the CPU `solve` then raises ValueError. If
+    `definite`, K is positive definite and Cholesky's factorisation is used.
 
-    Cost: O(P³ + A P r) time, O(P² + A P r) memory.
+    Cost: O(P³ + A P r) time, O(P² + A P r) space.
     """
     K, positive, own, _, ridge = machines
     B = inverse(K + ridge * torch.eye(len(K), dtype=K.dtype, device=K.device), definite)
     B_R = B[own]  # (A, r, P)
     B_RR = B_R.gather(2, own.unsqueeze(1).expand(-1, own.shape[1], -1))
     schur = inverse(B_RR, definite)  # (A, r, r): A_RR − A_RY A_YY⁻¹ A_YR
-    plus = (own == positive.unsqueeze(1)).to(K.dtype)  # e⁺: where in R the positive stands
+    plus = (own == positive.unsqueeze(1)).to(K.dtype)  # e⁺: 1 at the positive's place in R, else 0
 
-    B1 = B.sum(1) - B_R.sum(1)  # (A, P): B times the ones off R
+    B1 = B.sum(1) - B_R.sum(1)  # (A, P): B times the vector that is 1 outside R
     c = torch.einsum("ars,as->ar", schur, B1.gather(1, own))
     q1 = B1 - torch.einsum("ar,arp->ap", c, B_R)
     q2 = -torch.einsum("ars,as,arp->ap", schur, plus, B_R)
@@ -100,7 +101,7 @@ def clipped_inverse(machines: Machines, definite: bool = True) -> Tensor:
 
 
 def inverse(A: Tensor, definite: bool) -> Tensor:
-    """A⁻¹ (..., n, n), NaN where there is none."""
+    """Inverse of A (..., n, n), by Cholesky's factorisation if `definite`; NaN if the factorisation fails."""
     if not definite:
         found, info = torch.linalg.inv_ex(A)
         return found.masked_fill((info != 0)[..., None, None], torch.nan)
@@ -108,6 +109,6 @@ def inverse(A: Tensor, definite: bool) -> Tensor:
     failed = (info != 0)[..., None, None]
     eye = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand_as(A)
     factor = torch.where(failed, eye, factor)
-    # cholesky_inverse is three times faster, but waits for a GPU to say whether it went well
+    # cholesky_inverse is three times faster, but stalls a GPU: it waits for the error code
     found = torch.cholesky_inverse(factor) if A.is_cpu else torch.cholesky_solve(eye, factor)
     return found.masked_fill(failed, torch.nan)

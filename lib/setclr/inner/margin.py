@@ -1,8 +1,8 @@
 """Kernels, and the support-vector machine that separates one positive from its negatives.
 
-The machine looks for the widest street between z⁺ and the negatives Y in the kernel's space. Its dual gives
-every negative a weight α_j: 0 behind the street, C inside it, between them on its edge. The weight of z⁺ is
-their sum. The solvers are in `dual`, `descent` and `pivoting`.
+The machine looks for the widest margin between z⁺ and the negatives Y in the kernel's space. Its dual gives
+every negative a weight α_j: 0 beyond the margin, C inside it, between 0 and C on its edge. The weight of z⁺
+is the sum of these weights. The solvers are in `dual`, `descent` and `pivoting`.
 Source: Shah et al. 2022 (MMCL), eq. 3 and Proposition 1.
 """
 
@@ -23,25 +23,26 @@ SOLVERS = ("inv", "pgd", "steps", "exact")
 
 
 class Dual(NamedTuple):
-    """What `svm_dual` returns."""
+    """Result of `svm_dual`: the dual weights and how far they are from the optimum."""
 
-    alpha: Tensor  # (..., P) or (..., A, P): 0 ≤ α ≤ C, 0 where a point is no negative
-    residual: Tensor  # (...) or (..., A): KKT residual in units of the gradient, whose constant part is 2
+    alpha: Tensor  # (..., P) or (..., A, P): 0 ≤ α ≤ C, 0 at points that are not negatives
+    residual: Tensor  # (...) or (..., A): KKT residual in units of the gradient, which is −2 at α = 0
 
 
 def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0, offset: float = 0.0) -> Tensor:
-    """k(x_i, y_j) of all pairs.
+    """Kernel matrix k(x_i, y_j) of all pairs.
 
-    "rbf": exp(−‖x − y‖² / 2σ²) with the bandwidth σ²; "linear": xᵀy; "tanh": tanh(bandwidth · xᵀy + offset),
-    which is not positive definite; MMCL's table 6 prints tanh(−γ xᵀy + η), and its program has no minus.
+    "rbf": exp(−‖x − y‖² / 2σ²) with the bandwidth σ²; "linear": xᵀy; "tanh": tanh(bandwidth · xᵀy + offset).
+    The tanh kernel is not positive definite. MMCL's table 6 prints tanh(−γ xᵀy + η), but its program has no
+    minus.
 
     Args:
         x: (..., n, E) float32 or float64, finite.
         y: (..., m, E) of the same dtype and leading dimensions.
         kind: "rbf", "linear" or "tanh".
-        bandwidth: > 0; σ² for "rbf" (MMCL's programs call 2σ² sigma), the factor for "tanh". Squared
-            distances are good to some 1e-7 of the squared norms in float32: below σ² = 1e-5 of those use
-            float64.
+        bandwidth: > 0; σ² for "rbf" (MMCL's programs call 2σ² sigma), the factor for "tanh". In float32
+            squared distances are accurate to some 1e-7 of the squared norms: if σ² is below 1e-5 of the
+            squared norms, use float64.
         offset: for "tanh"; 0 for the others.
 
     Returns (..., n, m). Raises ValueError: an argument is not as above. Cost: O(n m E).
@@ -75,28 +76,28 @@ def svm_dual(
     tolerance: float = 1e-3,
     rounds: int = 1000,
 ) -> Dual:
-    """The weights α of machines that each separate a positive from the other points of a pool.
+    """Weights α of support-vector machines, each of which separates a positive from other points of a pool.
 
     They minimise g(α) = ½ αᵀΔα − 2·1ᵀα over 0 ≤ α ≤ C, where Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ
-    (MMCL, proposition 1): "exact" by block pivoting, "pgd" by projected gradients until the residual is at
-    most `tolerance`. Two others are weightings of their own, which can be worse than α = 0: "inv" is
-    clip(2Δ⁻¹1, 0, C), least squares cut to the bounds; "steps" are the projected gradients of the authors'
-    program, which seldom arrive (see `authors_steps`).
+    (MMCL, proposition 1). "exact" uses block pivoting. "pgd" uses projected gradients until the residual is
+    at most `tolerance`. The other two solvers give other weights, which can be worse than α = 0. "inv" is
+    clip(2Δ⁻¹1, 0, C), least squares clipped to the bounds. "steps" is the projected gradient descent of the
+    authors' program, which seldom converges (see `authors_steps`).
 
     Args:
         K: (..., P, P) float32 or float64: the kernel of the pool's points, symmetric.
-        positive: which point is z⁺, or (A,) int64: those of A machines.
-        own: (A, r) int64: points that are no negatives of the machine, the positive among them (with other
-            views of its image, as a rule). By default the positive alone.
-        C: > 0, the most that one negative may weigh; inf for no bound.
+        positive: index of z⁺ in the pool, or (A,) int64: the indices for A machines.
+        own: (A, r) int64: points that are not negatives of the machine: the positive and, as a rule, other
+            views of its image. By default the positive alone.
+        C: > 0, the largest weight of a negative; inf for no bound.
         ridge: ρ > 0, added to the negatives' diagonal.
         solver: "exact", "pgd", "inv" or "steps".
         tolerance: > 0, the KKT residual at which "pgd" stops, in units of the gradient (see `Machines`).
-        rounds: 1 to 100,000, after how many "pgd" gives up, with a warning, and "steps" ends.
+        rounds: 1 to 100,000, the most rounds of "pgd", which then stops with a warning, and of "steps".
 
     Returns `alpha` (..., A, P), or (..., P) for one machine, without gradient; `residual` (..., A) or (...).
-    Raises ValueError: an argument is not as above; "exact" for a kernel that is not positive definite, "pgd"
-    or "steps" for such a one without bound, a ridge too small for the precision.
+    Raises ValueError: an argument is not as above; "exact" for a kernel that is not positive definite; "pgd"
+    or "steps" for such a kernel with C = inf; a ridge too small for the precision.
     Cost: "inv" O(P³) for all machines together, else O(A P²) a round ("exact" some 10, "pgd" 10 to 30).
     """
     check_dual(C, ridge, solver)
@@ -124,8 +125,8 @@ def svm_dual(
 def solve(
     machines: Machines, solver: str, definite: bool = True, tolerance: float = 1e-3, rounds: int = 1000
 ) -> Tensor:
-    """α (A, P) of centred machines by the named solver, arguments unchecked; "inv" never stalls a GPU."""
-    left: Tensor | slice = slice(None)  # the machines that may not have arrived
+    """α (A, P) of centred machines by the named solver; checks no argument. "inv" never stalls a GPU."""
+    left: Tensor | slice = slice(None)  # the machines that may not have converged
     if solver == "inv":
         alpha = clipped_inverse(machines, definite)
     elif solver == "pgd":
@@ -161,7 +162,7 @@ def check_dual(C: float, ridge: float, solver: str) -> None:
 
 
 def check_indefinite(name: str, C: float, solver: str) -> None:
-    """Refuse what makes no sense where the kernel is not positive definite."""
+    """Raise ValueError for a solver or C that needs a positive definite kernel."""
     if solver == "exact":
         raise ValueError(
             f"solver must be 'inv', 'pgd' or 'steps' for {name}, got 'exact': it is not positive definite, "

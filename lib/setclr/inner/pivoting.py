@@ -9,33 +9,33 @@ from torch import Tensor
 from setclr.inner.descent import BLOCK, projected_gradient
 from setclr.inner.dual import Machines
 
-GUESS = 4  # gradient steps before the first system
-PATIENCE = 3  # rounds in which all change at once without fewer being wrong
+GUESS = 4  # gradient steps before the first linear system
+PATIENCE = 3  # rounds that may change all wrong α at once without lowering their number
 LARGE = 80  # systems of S unknowns with S³ > LARGE · P² cost more than some hundred gradient steps
 STEPS, HELPS = 300, 6  # gradient steps for a better guess; they double each time, up to six times
-SLACK, EXACT = 8, 100  # in roundings: a gradient that may be 0; a residual that is as good as 0
+SLACK, EXACT = 8, 100  # in units of `rounding`: a gradient, and a residual, that count as 0
 
 
 def block_pivoting(machines: Machines, rounds: int = 1000) -> tuple[Tensor, Tensor]:
-    """The exact optimum (MMCL, proposition 1): guess which α stand at 0, at C and between; mend the guess.
+    """The exact optimum (MMCL, proposition 1): guess which α are 0, C or between, then correct the guess.
 
-    The first guess comes from a few gradient steps. For a guess the free α solve a linear system. A free α
-    beyond a bound is moved to it; an α at a bound whose gradient points inside becomes free. All of them
-    change at once while their number falls. The guess is good and support is usually sparse, so two to four
-    rounds with small systems are enough. A machine whose number does not fall for three rounds, or whose
-    system is large, goes through more gradient steps, which solve it or give a better guess, with twice as
-    many steps each time. If that does not help, only the last wrong α changes: slow, but finite, since Δ is
-    positive definite.
+    An α between the bounds is called free. The first guess comes from a few gradient steps. Given a guess,
+    the free α solve a linear system. A free α beyond a bound is wrong and moves to the bound. An α at a bound
+    is wrong if its gradient points inside, and becomes free. All wrong α change at once while their number
+    falls. The first guess is good and support is usually sparse, so two to four rounds with small systems are
+    enough. If the wrong α of a machine do not become fewer for three rounds, or its system is large, more
+    gradient steps solve it or give a better guess, with twice as many steps each time. If that does not help,
+    only the last wrong α changes in a round: slow, but finite, since Δ is positive definite.
 
-    Returns α (A, P) and the machines for which `rounds` were too few. Cost: O(A (P² + S³)) time a round for S
-    support vectors; O(A P) memory.
+    Returns α (A, P) and the indices of machines not solved after `rounds`. Cost: O(A (P² + S³)) time a round
+    for S support vectors; O(A P) space.
     """
     P, C = len(machines.K), machines.C
     solved = descended = projected_gradient(machines, 0.0, GUESS)
     likely = solved - machines.gradient(solved) / (machines.ridge + machines.K.diagonal().mean())
     at_C = likely >= C
-    free = ~(at_C | (likely <= 0))  # NaN is free, so NaN comes out
-    solved, left = solved.clone(), torch.arange(len(solved), device=solved.device)  # left: not done
+    free = ~(at_C | (likely <= 0))  # NaN counts as free, so the result is NaN
+    solved, left = solved.clone(), torch.arange(len(solved), device=solved.device)  # left: not solved
     fewest, patience = torch.full_like(left, P + 1), torch.full_like(left, PATIENCE)
     helped, place = torch.zeros_like(left), torch.arange(P, device=left.device)
     while len(left) and rounds > 0:
@@ -70,7 +70,7 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> tuple[Tensor, Tens
 
 
 def inexact(machines: Machines, alpha: Tensor) -> Tensor:
-    """Whose residual is more than rounding, (A,) bool."""
+    """Which machines have a residual above the rounding error, (A,) bool."""
     residual = machines.residual(alpha, machines.gradient(alpha))
     return residual > EXACT * machines.rounding(alpha).squeeze(1)
 
@@ -78,7 +78,7 @@ def inexact(machines: Machines, alpha: Tensor) -> Tensor:
 def violations(
     machines: Machines, alpha: Tensor, free: Tensor, at_C: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Where a guess is wrong, (A, P) bool: in all, free ones above C, bound ones that should be free."""
+    """Masks (A, P) of the wrong α: all, the free ones above C, those at a bound that should be free."""
     gradient, slack = machines.gradient(alpha), SLACK * machines.rounding(alpha)
     size = SLACK * torch.finfo(alpha.dtype).eps * alpha.abs().amax(1, keepdim=True)
     below, above = free & (alpha < -size), free & (alpha > machines.C + size)
@@ -87,13 +87,13 @@ def violations(
 
 
 def free_solution(machines: Machines, free: Tensor, at_C: Tensor) -> Tensor:
-    """α (A, P) with gradient 0 at the free places (A, P) bool, C where `at_C` and 0 elsewhere.
+    """α (A, P) with gradient 0 at the mask `free` (A, P), C at the mask `at_C` and 0 elsewhere.
 
-    Machines are sorted by the number of their unknowns and solved in blocks of like size, padded to the
-    largest. A padded place stands for the positive itself, whose row and column of Δ are 0 but for the ridge.
+    Machines are sorted by the number of their unknowns and solved in blocks of similar size, padded to the
+    largest. A padded entry is the index of the positive, whose row and column of Δ are 0 but for the ridge.
     """
     K, P = machines.K.flatten(), len(machines.K)
-    short = torch.int32 if len(K) < 2**31 else torch.int64  # half of what a pair of places takes
+    short = torch.int32 if len(K) < 2**31 else torch.int64  # index dtype: int32 halves `pairs`
     size, order = free.sum(1).sort(descending=True)
     alpha = torch.zeros_like(free, dtype=K.dtype)
     positive = machines.positive[order].unsqueeze(1)

@@ -1,7 +1,8 @@
-"""Two smoothings of a maximum: log-sum-exp, which uses every entry, and sparsemax, which drops most.
+"""Two smoothed maxima: log-sum-exp, which weighs every entry, and sparsemax, which gives most entries 0.
 
-Both are max_Ω(x) = max over p in the simplex of ⟨p, x⟩ − Ω(p), and their gradient is the maximising p. The
-entropy as Ω gives the log-sum-exp and the softmax, ½‖p‖² − ½ gives max_Ω and the sparsemax.
+Both have the form max_Ω(x) = max over p in the simplex of ⟨p, x⟩ − Ω(p), and their gradient is the maximising
+p. Negative entropy as Ω gives the log-sum-exp and the softmax. ½‖p‖² − ½ gives the papers' max_Ω and the
+sparsemax.
 Sources: Martins & Astudillo 2016 (sparsemax); Moskalev et al. 2022 (SparseCLR), eq. 4, 15 and 16.
 """
 
@@ -16,13 +17,15 @@ from setclr.checks import floating, setting, values_readable
 
 
 def soft_maximum(x: Tensor, temperature: float) -> Tensor:
-    """τ log Σ_j exp(x_j/τ), from the maximum to the maximum + τ log n; its gradient is the softmax of x/τ.
+    """Smoothed maximum τ log Σ_j exp(x_j/τ); its gradient is the softmax of x/τ.
+
+    It lies between the maximum and the maximum + τ log n.
 
     Args:
         x: (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
-        temperature: τ > 0 in the unit of x; towards 0 it becomes the maximum.
+        temperature: τ > 0 in the unit of x; as τ goes to 0, the result goes to the maximum.
 
-    Returns (...). Raises ValueError: an argument is not as above. Cost: O(n) time and memory.
+    Returns (...). Raises ValueError: an argument is not as above. Cost: O(n) time and space.
     """
     _check("x", x)
     setting("temperature", temperature, above=0, hint="it smooths the maximum; the papers use 0.05 to 0.5")
@@ -32,32 +35,33 @@ def soft_maximum(x: Tensor, temperature: float) -> Tensor:
 def sparsemax(x: Tensor) -> Tensor:
     """The point of the simplex nearest to x (QARe, eq. 15 and 16).
 
-    p_j = max(0, x_j − T) with the T for which Σ_j p_j = 1. It is 0 unless x_j is within 1 of the maximum.
+    p_j = max(0, x_j − T) with the T for which Σ_j p_j = 1. p_j is 0 unless x_j is within 1 of the maximum.
 
     Takes x (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
     Returns (..., n), each in [0, 1]; rows sum to 1. Its Jacobian is diag(s) − s sᵀ/Σs with s = [p > 0].
-    Raises ValueError: x is not as above. Cost: O(R n) time, R as in `sparse_maximum`, O(n) memory.
+    Raises ValueError: x is not as above. Cost: O(R n) time, R as in `sparse_maximum`, O(n) space.
     """
     _check("x", x)
     return _Sparsemax.apply(x)
 
 
 def sparse_maximum(x: Tensor, also: Tensor | None = None) -> Tensor:
-    """max_Ω(x) = ½ Σ_{j: x_j > T} (x_j² − T²) + ½, T the threshold of the sparsemax, which is its gradient.
+    """Smoothed maximum max_Ω(x) = ½ Σ_{j: x_j > T} (x_j² − T²) + ½; its gradient is the sparsemax.
 
-    Between the maximum and the maximum + ½(1 − 1/n). SparseCLR's eq. 8 and 14 mean this; as printed they have
-    the sign wrong, sum over the support of −x and lack the ½.
+    T is the threshold of the sparsemax. The result lies between the maximum and the maximum + ½(1 − 1/n).
+    SparseCLR's eq. 8 and 14 mean this; as printed they have the wrong sign, sum over the support of −x and
+    lack the ½.
 
     Args:
         x: (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
-        also: (..., k): entry k makes another list, of x and itself. All k share x, so their gradients need
-            the memory of one.
+        also: (..., k): each of the k entries makes a list together with x. The k lists share x, so their
+            gradients need the space of one.
 
     Returns (...), or with `also` (..., k): the maximum of each list. Differentiable once.
     Raises ValueError: an argument is not as above; the message names it.
-    Cost: O(k R n) time, O(n) memory. The threshold is found by R Newton steps, each a pass over x: as many as
-    needed, about 10; compiled code, which cannot look whether it is done, always takes ½ log₂(n²/ε), ε the
-    rounding of 1. On a GPU it is found by sorting and one such step: a dozen launches, not a hundred.
+    Cost: O(k R n) time, O(n) space. R Newton steps find the threshold, each with a pass over x. R is as large
+    as needed, about 10. Compiled code cannot test for convergence and always makes ½ log₂(n²/ε) steps, ε the
+    rounding of 1. On a GPU sorting and one Newton step find it, in a dozen kernel launches, not a hundred.
     """
     _check("x", x)
     if also is None:
@@ -72,12 +76,13 @@ def sparse_maximum(x: Tensor, also: Tensor | None = None) -> Tensor:
 
 
 def _support(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The maximum of each list x (..., n), which is used up, and how far below it, t, the threshold lies.
+    """The maximum of each list x (..., n), and the depth t of its threshold below the maximum; overwrites x.
 
     With x measured from the maximum, f(t) = Σ_j max(0, x_j + t) − 1 has slope c(t), the size of the support.
-    Newton's steps from t = 1, where f ≥ 0, come down to the root and stop at it once the support stays. By
-    convexity f and c of two successive steps satisfy f′/f + c′/c ≤ 1, so that each step divides f·c ≤ n² by
-    4 at least: hence the number of steps after which f is below the rounding of 1.
+    Newton's steps start at t = 1, where f ≥ 0, and descend to the root. They have reached it once the support
+    no longer changes. By convexity f, c and their values f′, c′ after one more step satisfy f′/f + c′/c ≤ 1.
+    So each step divides f·c ≤ n² by at least 4. This gives the number of steps after which f is below the
+    rounding of 1.
     """
     top = x.amax(-1, keepdim=True)
     x -= top
@@ -88,7 +93,7 @@ def _support(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _newton(x: Tensor, depth: Tensor, steps: int) -> Tensor:
-    """So many steps from that depth, or fewer where the support stays."""
+    """The depth after `steps` Newton steps, or fewer if the support no longer changes."""
     size, above = None, torch.empty_like(x)
     for _ in range(steps):
         torch.add(x, depth, out=above).clamp_(min=0)
@@ -101,7 +106,7 @@ def _newton(x: Tensor, depth: Tensor, steps: int) -> Tensor:
 
 
 def _sorted_depth(x: Tensor) -> Tensor:
-    """The depth as the least of (1 − x_(1) − … − x_(k)) / k, as near as these sums are."""
+    """The depth as the minimum over k of (1 − x_(1) − … − x_(k)) / k, as accurate as these sums."""
     sums = x.sort(dim=-1, descending=True).values.cumsum(-1)
     return ((1 - sums) / torch.arange(1, x.shape[-1] + 1, device=x.device)).amin(-1, keepdim=True)
 
@@ -122,7 +127,7 @@ class _Sparsemax(torch.autograd.Function):
 
 
 class _SparseMaximum(torch.autograd.Function):
-    """max_Ω of x (..., n) with each of `also` (..., k), T + ½(1 + ‖p‖²); backward makes each p again."""
+    """max_Ω = T + ½(1 + ‖p‖²) of x (..., n) with each of `also` (..., k); backward computes each p again."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, also: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
-"""Sorting that can be differentiated: networks of soft swaps.
+"""Differentiable sorting: networks of soft swaps.
 
-A sorting network compares fixed pairs of places, layer after layer, and swaps what is in the wrong order.
-Made soft, a comparison swaps with a probability, so a layer is a doubly stochastic matrix and so is the
-product of all of them.
+A sorting network compares fixed pairs of places, layer after layer, and swaps two values in the wrong order.
+A soft comparison swaps with a probability. Each layer is then a doubly stochastic matrix, and so is the
+product of all layers.
 Sources: Petersen et al. 2021 and 2022 (sorting networks); Shvetsova et al. 2023 (GroCo), eq. 2 to 4.
 """
 
@@ -16,23 +16,23 @@ from torch.autograd.function import once_differentiable
 from setclr.checks import choice, finite, floating, integer, setting
 
 KINDS = ("odd-even", "bitonic")
-SWAPS = {"arctan": 1 / math.pi, "logistic": 1.0}  # and the factor from an angle to a probability
+SWAPS = {"arctan": 1 / math.pi, "logistic": 1.0}  # factor from the stored number to a probability
 
 
 class Sorted(NamedTuple):
-    """What a sorting network makes of x (..., n)."""
+    """The result of a sorting network for x (..., n)."""
 
-    values: Tensor  # (..., n): P x, ascending as far as the swaps are hard
+    values: Tensor  # (..., n): P x, ascending in the limit of hard swaps
     P: Tensor  # (..., n, n): row = place, column = element; rows and columns sum to 1
 
 
 def comparators(n: int, kind: str = "odd-even") -> list[tuple]:
-    """The places that each layer compares, as pairs (low, high) of indices; the smaller value belongs at low.
+    """Indices (low, high) of the places that each layer compares; the smaller value belongs at low.
 
     Odd-even: n layers; the first compares (0,1), (2,3), …, the next (1,2), (3,4), …, and so on in turn.
-    Bitonic: k(k+1)/2 layers for n = 2^k, in each of which every place takes part.
+    Bitonic: k(k+1)/2 layers for n = 2^k; every layer compares all places.
 
-    Raises ValueError: unknown kind; bitonic with n no power of two.
+    Raises ValueError: unknown kind; bitonic when n is not a power of two.
     """
     choice("kind", kind, KINDS)
     if kind == "odd-even":
@@ -51,7 +51,7 @@ def comparators(n: int, kind: str = "odd-even") -> list[tuple]:
 
 
 def swap_probability(excess: Tensor, swap: str = "arctan") -> Tensor:
-    """f(excess): probability that two neighbours swap, excess = β·(left − right); ½ at a tie (GroCo, eq. 3).
+    """Probability f(excess) that two neighbours swap, excess = β·(left − right); ½ at a tie (GroCo, eq. 3).
 
     "arctan" is arctan(excess)/π + ½, written so that neither tail loses digits; "logistic" is the sigmoid.
     """
@@ -61,14 +61,16 @@ def swap_probability(excess: Tensor, swap: str = "arctan") -> Tensor:
 
 
 def swap_slope(excess: Tensor, swap: str = "arctan") -> Tensor:
-    """f′(excess)."""
+    """Derivative f′(excess) of `swap_probability`."""
     if swap == "logistic":
         return excess.sigmoid() * (-excess).sigmoid()
     return 1 / (math.pi * (1 + excess * excess))
 
 
 def sorting_network(x: Tensor, beta: float = 1.0, kind: str = "odd-even", swap: str = "arctan") -> Sorted:
-    """Sort softly along the last dimension, each layer on the values of the one before (GroCo, eq. 2 to 4).
+    """Sort softly along the last dimension, layer after layer (GroCo, eq. 2 to 4).
+
+    Each layer compares the values that the layer before it returned.
 
     Args:
         x: (..., n) float32 or float64, finite.
@@ -78,7 +80,7 @@ def sorting_network(x: Tensor, beta: float = 1.0, kind: str = "odd-even", swap: 
 
     Returns `values` (..., n) and `P` (..., n, n) with values = P x.
     Raises ValueError: an argument is not as above; the message names it.
-    Cost: O(L n²) time, L layers (n for odd-even, ~½log²n for bitonic); as much memory when differentiated.
+    Cost: O(L n²) time for L layers (n for odd-even, ~½log²n for bitonic); as much space when differentiated.
     """
     _check(x, beta, swap)
     n = x.shape[-1]
@@ -95,13 +97,13 @@ def top_probability(
 ) -> Tensor:
     """Probability that each element lands among the `top` last (largest) places.
 
-    These are the column sums of P's last rows, the p of GroCo's eq. 6. In the odd-even network the row vector
-    1_topᵀ is pushed through P = P_L ⋯ P_1 from the left, so no matrix is ever formed.
+    These are the column sums of P's last rows, the p of GroCo's eq. 6. For the odd-even network the row
+    vector 1_topᵀ is multiplied by P_L, …, P_1 in turn, the layers of P = P_L ⋯ P_1, so no matrix is formed.
 
     Takes x (..., n) float32 or float64, finite, 1 ≤ top ≤ n; beta, kind and swap as in `sorting_network`.
     Returns (..., n), each in [0, 1]; they sum to `top`. Differentiable once.
     Raises ValueError: an argument is not as above; the message names it.
-    Cost: odd-even O(n²) time and memory, bitonic that of P, which in an odd-even network is O(n³).
+    Cost: odd-even O(n²) time and space, while computing P would cost O(n³); bitonic the cost of P.
     """
     _check(x, beta, swap)
     n = x.shape[-1]
@@ -114,10 +116,10 @@ def top_probability(
 class _TopProbability(torch.autograd.Function):
     """p of every row of x (B, n) by the odd-even network, with the gradient written out.
 
-    Forward: x_{l+1} = P_l x_l, then w_l = P_l w_{l+1} from w_L = 1_top, and p = w_0; P_l is symmetric, a
-    function of the swap probabilities q_l. Backward runs the two recursions the other way round. Kept are
-    three numbers a swap, not the graph of a dozen small operations. In all four recursions every second
-    place is negated: then a layer subtracts from two neighbours the same, q times their sum.
+    Forward: x_{l+1} = P_l x_l, then w_l = P_l w_{l+1} from w_L = 1_top, and p = w_0. P_l is symmetric and a
+    function of the swap probabilities q_l. Backward runs the two recursions in reverse. Three numbers a swap
+    are saved, instead of a graph of a dozen small operations. In all four recursions every second place is
+    negated. A layer then subtracts the same number from two neighbours: q times their sum.
     """
 
     @staticmethod
@@ -174,7 +176,7 @@ def _pairs(x: Tensor, layer: int) -> Tensor:
 
 
 def _mixed_sums(x: Tensor, layer: int, turned: Tensor, swap: str) -> Tensor:
-    """The sum of each pair of x, (p, B), after which the layer mixes x in place."""
+    """The sum of each pair of x, (p, B); then mixes x in place, as the layer does."""
     pairs = _pairs(x, layer)
     total = pairs[:, 0] + pairs[:, 1]
     pairs.addcmul_(turned.unsqueeze(1), total.unsqueeze(1), value=-SWAPS[swap])

@@ -1,8 +1,9 @@
 """Optimal transport smoothed by entropy: Sinkhorn's rounds, in the log domain.
 
-Mass 1 lies spread over n rows and m columns; moving it from row i to column j costs C_ij. The coupling P says
-how much goes where, with the least ⟨C, P⟩ − ε H(P). It has the form P_ij = exp(−C_ij/ε + f_i + g_j), and
-Sinkhorn's rounds find the potentials f and g by making the columns sum to b, then the rows to a, and again.
+Row i has mass a_i, and column j must receive mass b_j. Moving a unit from row i to column j costs C_ij. The
+coupling P_ij is the mass that moves; it minimises ⟨C, P⟩ − ε H(P). It has the form
+P_ij = exp(−C_ij/ε + f_i + g_j). Sinkhorn's rounds find the potentials f and g: each round makes the columns
+sum to b, then the rows to a.
 Sources: Cuturi 2013; Shi et al. 2023 (IOT-CL), section 3.3 and Algorithm 1.
 """
 
@@ -19,16 +20,16 @@ MOST_ROUNDS = 1000
 
 
 class Coupling(NamedTuple):
-    """What `sinkhorn` returns."""
+    """Result of `sinkhorn`: the coupling and how far it converged."""
 
     P: Tensor  # (..., n, m): rows sum to a; columns to b as far as it converged
     converged: Tensor  # (...) bool: error <= tolerance
-    rounds: int  # how many were made
+    rounds: int  # number of rounds made
     error: Tensor  # (...): the largest relative error of a column sum
 
 
 class Potentials(NamedTuple):
-    """The path of Sinkhorn's K rounds."""
+    """The potentials of all of Sinkhorn's K rounds."""
 
     rows: list[Tensor]  # f_0 = 0, f_1, …, f_K, each (..., n)
     columns: list[Tensor]  # g_1, …, g_K, each (..., m)
@@ -42,22 +43,23 @@ def sinkhorn(
     a: Tensor | None = None,
     b: Tensor | None = None,
 ) -> Coupling:
-    """The coupling of least cost and most entropy (IOT-CL, eq. 2 and 3), and how far it converged.
+    """The coupling that minimises ⟨C, P⟩ − ε H(P) (IOT-CL, eq. 2 and 3), and how far it converged.
 
-    Each round makes the columns right, then the rows (IOT-CL, eq. 21 and 22; its algorithm 1, up to the
-    transpose of a symmetric cost), so that rows always sum to `a` and columns to `b` in the limit.
+    Each round scales the columns, then the rows (IOT-CL, eq. 21 and 22; its algorithm 1, up to the transpose
+    of a symmetric cost). So rows always sum to `a`, and columns to `b` in the limit.
 
     Args:
         cost: (..., n, m) float32 or float64; +inf forbids a pair, every row and column needs a finite entry.
         epsilon: ε > 0, in units of `cost`; small values (0.001) need many rounds but no other care.
-        iterations: how many rounds, 1 to 100,000. None: until `tolerance`, at most 1,000, then a warning.
-        tolerance: > 0: the largest relative error of a column's sum that counts as converged.
+        iterations: number of rounds, 1 to 100,000. None: until `tolerance` is met, at most 1,000, then a
+            warning.
+        tolerance: > 0, the largest relative error of a column's sum that counts as converged.
         a: (n,) or (..., n) > 0, mass of the rows; 1/n each by default.
         b: (m,) or (..., m) > 0, mass of the columns, with the same sum as `a`; 1/m each by default.
 
     Returns a `Coupling` whose P is differentiable with respect to `cost` through the rounds made.
     Raises ValueError: an argument is not as above.
-    Cost: O(n m) time a round, forward and again backward; O(n m) memory, and O(n + m) for each round.
+    Cost: O(n m) time a round, forward and again backward; O(n m) space, and O(n + m) more for each round.
     """
     _check_cost(cost)
     epsilon = setting("epsilon", epsilon, above=0, hint="it smooths the coupling; IOT-CL uses 0.5")
@@ -73,7 +75,7 @@ def sinkhorn(
                 f"a and b must have the same sum, got {log_a.exp().sum(-1)} and {log_b.exp().sum(-1)}"
             )
 
-    # taken off a column, a constant changes no coupling; it saves digits where ε is small
+    # subtracting a constant from a column does not change the coupling; it saves digits for small ε
     cheapest = cost.detach().amin(-2, keepdim=True)
     logits = (cheapest - cost) / epsilon
     path = rounds_of(logits.detach(), log_a, log_b, iterations, tolerance)
@@ -85,7 +87,8 @@ def sinkhorn(
 def log_coupling(logits: Tensor, iterations: int | None = None) -> Tensor:
     """log P of `sinkhorn` with marginals 1/n and 1/m, for logits −C/ε (..., n, m), −inf where forbidden.
 
-    For losses: without checks and report. It reads values, which stalls a GPU, only if `iterations` is None.
+    For losses: no argument is checked and only log P is returned. It reads values, which stalls a GPU, only
+    if `iterations` is None.
     """
     n, m = logits.shape[-2:]
     log_a, log_b = _log_marginal("a", None, n, logits), _log_marginal("b", None, m, logits)
@@ -97,7 +100,10 @@ def log_coupling(logits: Tensor, iterations: int | None = None) -> Tensor:
 def rounds_of(
     logits: Tensor, log_a: Tensor, log_b: Tensor, iterations: int | None = None, tolerance: float = 1e-4
 ) -> Potentials:
-    """`iterations` rounds on logits (..., n, m); None: until column sums converge, a warning after 1,000."""
+    """Potentials of `iterations` rounds on logits (..., n, m).
+
+    None: until the column sums converge, at most 1,000 rounds, then a warning.
+    """
 
     def columns_for(rows: Tensor) -> Tensor:
         return log_b - (logits + rows.unsqueeze(-1)).logsumexp(-2)
@@ -110,8 +116,8 @@ def rounds_of(
             break
         columns = columns_for(path.rows[-1])
         if iterations is None:
-            error = (path.columns[-1] - columns).expm1().abs().max()  # of the columns' sums after this round
-            if not bool(error > tolerance):  # true of NaN too
+            error = (path.columns[-1] - columns).expm1().abs().max()  # of column sums after this round
+            if not bool(error > tolerance):  # also true for NaN
                 break
     else:
         warnings.warn(
@@ -124,15 +130,15 @@ def rounds_of(
 
 
 def along(path: Potentials, logits: Tensor, log_a: Tensor, log_b: Tensor) -> Tensor:
-    """log P at the end of the path, differentiable with respect to the logits through all its rounds."""
+    """log P after the last round, differentiable with respect to the logits through all rounds."""
     return _Unrolled.apply(logits, log_a, log_b, torch.stack(path.rows), torch.stack(path.columns))
 
 
 class _Unrolled(torch.autograd.Function):
-    """logits + f_K + g_K as a function of the logits, f_K and g_K made by K rounds from them.
+    """logits + f_K + g_K as a function of the logits, from which K rounds make f_K and g_K.
 
-    The rounds' graph would hold 2K matrices (..., n, m). Only the potentials of each round are kept, from
-    which backward makes one matrix after the other: a half-round f = log a − lse_j(logits + g) has the
+    Autograd would save 2K matrices (..., n, m). Here only the potentials of each round are saved. From them
+    backward computes one matrix after the other: a half-round f = log a − lse_j(logits + g) has the
     derivative −exp(logits + f + g)/a, a softmax.
     """
 

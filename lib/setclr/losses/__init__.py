@@ -1,4 +1,4 @@
-"""The losses, one family a file, each a thin layer over an inner problem. `parse` reads their repr."""
+"""The losses, one family a file, each a thin layer over an inner problem; `parse` makes one from text."""
 
 import inspect
 from collections import ChainMap
@@ -20,25 +20,26 @@ LOSSES = (LinearAssignment, Triplet, NTLogistic, InfoNCE, SupCon, SparseCLR, QAR
 BY_NAME: dict[str, type[Objective]] = {loss.__name__: loss for loss in LOSSES}
 
 __all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "capabilities", "parse"]
-NAMED: ChainMap[str, type[Objective]] = ChainMap(BY_NAME, BASELINES)  # sees what BY_NAME gets later, too
+NAMED: ChainMap[str, type[Objective]] = ChainMap(BY_NAME, BASELINES)  # includes later entries of BY_NAME
 
 
 def parse(text: str) -> Objective:
-    """The loss that an expression such as "InfoNCE(temperature=0.2)" or "InfoNCE() + 0.5 * GroCo()"
-    describes, or a baseline such as "Rotation()".
+    """The loss or baseline that an expression describes.
 
-    It is made of calls of their names, by place or by name, with numbers (float('inf') and learnable(0.07), a
-    parameter that begins there, among them), quoted names, True, False and None; of sums of losses; and of
-    products and fractions of a loss and a number. So text from a file or a command line is safe.
+    Examples are "InfoNCE(temperature=0.2)", "InfoNCE() + 0.5 * GroCo()" and the baseline "Rotation()". Only
+    calls of losses, sums of losses, and products and fractions of a loss and a number are allowed. Arguments
+    go by position or by name. They are numbers, quoted names, True, False or None; float('inf') and
+    learnable(0.07), a parameter that starts at 0.07, are numbers too. So text from a file or a command line
+    is safe.
 
-    Raises ValueError: a misspelt loss (the nearest is named), an unknown argument, one that comes twice, more
-    than 1,000 characters or 400 parts, or anything else.
+    Raises ValueError: a misspelt loss (the message names the nearest), an unknown argument, one given twice,
+    more than 1,000 characters or 400 parts, or any other expression.
     """
     return read(text, dict(NAMED))
 
 
 def capabilities() -> str:
-    """A Markdown table, made from the classes, of what each loss takes."""
+    """Markdown table of the inputs that each loss takes, made from the classes."""
     columns = {"more than two views": "views", "`keys`": "keys", "`memory`": "memory", "`labels`": "labels"}
     rows = [["loss", *columns, "`positive_views`"], ["---", *[":-:"] * (len(columns) + 1)]]
     for loss in LOSSES:

@@ -1,7 +1,7 @@
-"""What every loss shares: the reduction, sums and multiples, and a repr that evaluates.
+"""Base classes of the losses: the reduction, weighted sums, and a repr that can be evaluated.
 
-A loss sees a batch as `z` (V, N, E): V views of N images, E dimensions. It solves its inner problem on it,
-scores the true answer by the solution and can show the solution as a matrix, its `assignment`.
+A loss takes a batch as `z` (V, N, E): V views of N images, E dimensions. It solves its inner problem on the
+batch and scores the true answer by the solution. Its method `assignment` returns the solution as a matrix.
 """
 
 import inspect
@@ -17,15 +17,15 @@ from setclr.checks import choice, setting
 from setclr.losses.points import Points, checked_points, checked_weight
 
 Extra = dict[str, Tensor | None]  # keys, memory and labels by name
-Factors = tuple[float | Tensor, ...]  # of a term in a sum; their product is its weight
+Factors = tuple[float | Tensor, ...]  # of a term in a sum; their product is the term's weight
 
 
 class Objective(nn.Module):
-    """What the training loop asks of a loss, or of a baseline, before it calls it with embeddings z.
+    """Base class of losses and baselines, with the attributes that the training loop reads.
 
-    `takes`: which of "keys", "memory" and "labels" it understands beside z, and "views" if z may have more
-    than two. `targets`: None, or the target of each image that it needs, "labels" or "clusters". `local`:
-    None, or of how many features and channels it takes `models.LocalFeatures`.
+    `takes`: which of "keys", "memory" and "labels" it accepts beside the embeddings z, and "views" if z may
+    have more than two views. `targets`: the target that it needs for each image, "labels" or "clusters", or
+    None. `local`: the numbers of features and channels of the `models.LocalFeatures` that it needs, or None.
     """
 
     takes: frozenset[str] = frozenset()
@@ -37,11 +37,11 @@ class Objective(nn.Module):
 
     @property
     def reads_values(self) -> bool:
-        """Whether its inner solver looks at numbers to go on: a GPU waits then, and no compiled graph can."""
+        """Whether the inner solver branches on values: this stalls a GPU and cannot be compiled."""
         return False
 
     def prepare(self, views: list[Tensor]) -> list[Tensor]:
-        """What the encoder is shown of views (V, N, C, S, S), a tensor a size."""
+        """The encoder's inputs, made from views (V, N, C, S, S), one tensor for each size S."""
         return views
 
     def __repr__(self) -> str:
@@ -57,9 +57,9 @@ class Objective(nn.Module):
 class SetLoss(Objective):
     """A loss on the set of points z (V, N, E).
 
-    A subclass stores its constructor's arguments under their own names and implements `values`, or `score`
-    where anchors have no value of their own, and, unless it is a regulariser, `solution`. It lists in `takes`
-    what it understands. A constructor raises ValueError where an argument is out of range.
+    A subclass stores its constructor's arguments under their own names. It implements `values`, or `score` if
+    anchors have no value of their own. Unless it is a regulariser, it implements `solution`. It lists in
+    `takes` the inputs that it accepts. A constructor raises ValueError if an argument is out of range.
     """
 
     def __init__(self) -> None:
@@ -75,23 +75,24 @@ class SetLoss(Objective):
         weight: Tensor | None = None,
         reduction: str = "mean",
     ) -> Tensor:
-        """The loss: the mean over anchors, or the value of each.
+        """The loss: the mean over anchors, or each anchor's value.
 
         Args:
             z: (V, N, E) floating, V ≥ 2 views of N ≥ 2 images, with keys V ≥ 1; need not be normalised.
-            keys: (U, N, E): momentum embeddings that serve as candidates instead of z; get no gradient. For
-                V = 1 every key of an image is a positive; for V > 1 all but that of the anchor's own crop,
-                for the keys of the first V views are those of z's crops.
-            memory: (Q, E): more negatives for every anchor; get no gradient.
-            labels: (N,) integers: points of one class are positives too. Distinct labels change nothing.
-            weight: (N,) ≥ 0, the largest 1e-9 to 1e9, of the images in the mean.
+            keys: (U, N, E): momentum embeddings, the candidates instead of z; they get no gradient. For V = 1
+                every key of an image is a positive. For V > 1 the keys of the first V views must be those of
+                z's crops; every key of an image is a positive, except that of the anchor's own crop.
+            memory: (Q, E): more negatives for every anchor; they get no gradient.
+            labels: (N,) integers: points of one class are positives too. Labels that are all distinct change
+                nothing.
+            weight: (N,) weights of the images in the mean, ≥ 0, the largest 1e-9 to 1e9.
             reduction: "mean" gives Σ_vi w_i ℓ_vi / (V Σ_i w_i), ℓ the anchors' values and w = 1 without
                 `weight`; "none" gives w_i ℓ_vi, (V, N).
 
         Returns a 0-d tensor, or for "none" (V, N).
         Raises ValueError: wrong rank, dtype or size; an argument that the loss does not take; `weight` or
-        "none" for a loss without a value for each anchor; on the CPU also NaN, inf and rows of zero norm, and
-        labels of one class alone. On a GPU, where looking at values would stall it, these come out as NaN.
+        "none" for a loss without a value for each anchor. On the CPU also: NaN, inf, rows of zero norm, and
+        labels that are all one class. On a GPU checking values would stall it, so these give NaN.
         """
         choice("reduction", reduction, ("mean", "none"))
         extra = {"keys": keys, "memory": memory, "labels": labels}
@@ -108,7 +109,8 @@ class SetLoss(Objective):
     ) -> Tensor:
         """The solution of the inner problem, (V·N, U·N) or with memory (V·N, U·N + Q), view-major.
 
-        Row = anchor, column = candidate; ≥ 0, no gradient; 0 at the anchor. Takes what `forward` takes.
+        Row = anchor, column = candidate. Entries are ≥ 0, have no gradient and are 0 at the anchor itself.
+        The arguments are as in `forward`.
         """
         extra = {"keys": keys, "memory": memory, "labels": labels}
         self._refuse_what_it_does_not_take(extra)
@@ -132,7 +134,7 @@ class SetLoss(Objective):
         return self.values(points).mean()
 
     def values(self, points: Points) -> Tensor:
-        """Each anchor's value, (V, N), whose mean is the loss."""
+        """Each anchor's value, (V, N); their mean is the loss."""
         raise ValueError(
             f"reduction must be 'mean' and weight None for {self}, which has no value for each anchor"
         )
@@ -151,7 +153,7 @@ class SetLoss(Objective):
         memory: Tensor | None = None,
         labels: Tensor | None = None,
     ) -> Points:
-        """Check z and the keys, memory and labels, and put them on the unit sphere."""
+        """Check z, keys, memory and labels, and scale the vectors to unit length."""
         points = checked_points(z, keys, memory, labels)
         V, N, _ = z.shape
         if V > 2 and "views" not in self.takes:
@@ -161,7 +163,7 @@ class SetLoss(Objective):
         return points
 
     def warn_once(self, message: str) -> None:
-        """Warn, unless this loss has said the same before; never in compiled code."""
+        """Warn once for each first word of a message; never in compiled code."""
         kind = message.split()[0]
         if not torch.compiler.is_compiling() and kind not in self._warned:
             self._warned.add(kind)
@@ -179,7 +181,7 @@ class SetLoss(Objective):
         return WeightedSum([*_terms(self), *_terms(other)])
 
     def __radd__(self, other: int) -> "SetLoss":
-        return self if type(other) is int and other == 0 else NotImplemented  # what sum() begins with
+        return self if type(other) is int and other == 0 else NotImplemented  # sum() starts at 0
 
     def __mul__(self, weight: float | Tensor) -> "WeightedSum":
         if isinstance(weight, SetLoss):
@@ -198,10 +200,12 @@ class SetLoss(Objective):
 
 
 class WeightedSum(SetLoss):
-    """Σ weight · loss, what `+`, `*` and `/` make. Each term gets what it takes of keys, memory and labels.
+    """Σ weight · loss, made by `+`, `*` and `/`.
 
-    `takes`: what one of the terms takes, and "views" if all do. A 0-d tensor as weight stays in the graph, a
-    parameter is the sum's. "none" and `weight` need values of all terms; `assignment` is the first there is.
+    Each term gets those of keys, memory and labels that it takes. `takes` holds what at least one term takes,
+    but "views" only if all terms do. A 0-d tensor as weight stays in the graph; a parameter becomes the sum's
+    own. "none" and `weight` need each anchor's value from all terms. `assignment` is that of the first term
+    that has one.
     """
 
     def __init__(self, terms: list[tuple[Factors, SetLoss]]) -> None:
@@ -217,7 +221,7 @@ class WeightedSum(SetLoss):
 
     @property
     def weights(self) -> list[float | Tensor]:
-        """The terms' weights as they are now."""
+        """The current weights of the terms."""
         return [math.prod(factors) for factors in self.factors]
 
     @property
@@ -279,5 +283,5 @@ def _literal(value: object) -> str:
 
 
 def _full_precision(z: Tensor) -> torch.autocast:
-    """Inside a loss autocast is off: a cosine rounded to bf16 is off by up to 0.004, at τ = 0.05 by 8 %."""
+    """A context without autocast: bf16 is off by up to 0.004 in a cosine s, by 8 % in e^(s/τ) at τ = 0.05."""
     return torch.autocast(z.device.type if isinstance(z, Tensor) else "cpu", enabled=False)

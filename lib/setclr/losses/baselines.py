@@ -1,7 +1,7 @@
-"""Baselines of the papers' tables that match nothing: labels, rotations, clusters, an image and its parts.
+"""Baselines of the papers' tables without a matching: supervised, DeepCluster, rotation, Deep InfoMax.
 
-They see a batch as z (V, N, E), as the losses do, but use the raw outputs: those of a classifier of E
-classes, or an image's features and its parts'. They have no assignment.
+They take a batch as z (V, N, E), as the losses do, but do not normalise it: z is the output of a classifier
+of E classes, or the features of an image and of its parts. They have no assignment.
 """
 
 import torch
@@ -13,14 +13,14 @@ from setclr.losses.base import Objective
 
 
 class Baseline(Objective):
-    """Scores the outputs z of a batch, some baselines with a target for each image."""
+    """Base class of the baselines: a loss of the outputs z, for some with a target for each image."""
 
     def forward(self, z: Tensor, targets: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """The loss, a 0-d tensor, in float32 or wider.
 
         Args:
             z: (V, N, E) floating.
-            targets: (N,) integers in 0 … E − 1, where the baseline has `targets`.
+            targets: (N,) integers in 0 … E − 1 if the baseline's `targets` is set, else None.
             weight: (E,) weights of the targets in the mean; None: all 1.
 
         Raises ValueError: z or targets are not as above.
@@ -42,8 +42,8 @@ class Baseline(Objective):
             return self.score(z, targets, None if weight is None else weight.to(z.dtype))
 
     def score(self, z: Tensor, targets: Tensor | None, weight: Tensor | None) -> Tensor:
-        """Cross-entropy of the targets, the same for every view."""
-        assert targets is not None  # `forward` has seen to it
+        """Cross-entropy of the targets, which are the same for every view."""
+        assert targets is not None  # `forward` has checked it
         return F.cross_entropy(z.flatten(0, 1), targets.repeat(len(z)), weight)
 
 
@@ -54,17 +54,21 @@ class Supervised(Baseline):
 
 
 class DeepCluster(Baseline):
-    """Cross-entropy of the clusters of the encoder's own features (Caron et al. 2018). E is their number.
+    """Cross-entropy of E clusters of the encoder's own features (Caron et al. 2018).
 
-    Every epoch begins with new clusters and a new last layer (`training.clusters`). An image's weight is one
-    less its cluster's share of all images, as in QARe's program; that paper draws clusters uniformly.
+    Every epoch begins with new clusters and a new last layer (`training.targets`). An image's weight is 1
+    minus its cluster's share of all images, as in QARe's program. Caron et al. draw clusters uniformly
+    instead.
     """
 
     targets = "clusters"
 
 
 class Rotation(Baseline):
-    """How many quarter turns (Gidaris et al. 2018; RotationNet in QARe's table 2)? All are shown; E is 4."""
+    """Cross-entropy of an image's quarter turns (Gidaris et al. 2018; RotationNet in QARe's table 2).
+
+    Every image is shown in all four rotations; E is 4.
+    """
 
     def prepare(self, views: list[Tensor]) -> list[Tensor]:
         """(1, N, C, S, S) → (4, N, C, S, S), turned counter-clockwise by 0, 90, 180 and 270 degrees."""
@@ -78,27 +82,28 @@ class Rotation(Baseline):
 
 
 class DeepInfoMax(Baseline):
-    r"""Do this image and this part belong together? (Hjelm et al. 2019; Deep InfoMax in QARe's table 2)
+    r"""Decide if an image and a part belong together (Hjelm et al. 2019; Deep InfoMax in QARe's table 2).
 
     .. math::
         L = \operatorname{mean}_{i, l}\, \operatorname{sp}(-T(g_i, c_{il}))
           + \operatorname{mean}_{i, l}\, \operatorname{sp}(T(g_i, c_{i+1, l}))
           + \tfrac{1}{10} \operatorname{mean}_i\, [\operatorname{sp}(-P(u_i)) + \operatorname{sp}(P(g_i))]
 
-    with g an image's D features, c the C channels of each of the L locations of its first map, image N + 1
-    the first one, u uniform in [0, 1]^D, sp the softplus. T and P are discriminators that learn with the
-    encoder, D + C → 256 → 256 → 1 and D → 512 → 128 → 1, ReLU between.
+    g_i are the D features of image i. c_il are the C channels at location l of its first feature map, which
+    has L locations. Image N + 1 is the first image. u is uniform in [0, 1]^D, sp is the softplus. T and P are
+    discriminators trained with the encoder: D + C → 256 → 256 → 1 and D → 512 → 128 → 1, with ReLU between.
 
-    As in QARe's program. The first two terms are Hjelm's local objective, but for 2 log 2; the global one is
-    left out. Hjelm's prior is adversarial; here the encoder lowers the last term, too.
+    This is as in QARe's program. The first two terms are Hjelm's local objective, except for the constant
+    2 log 2. The global objective is left out. Hjelm's prior is adversarial; here the encoder minimises the
+    last term, too.
 
-    z is (1, N, D + L·C), what `models.LocalFeatures` gives. u and the locations come from torch's global
+    z is (1, N, D + L·C), the output of `models.LocalFeatures`. u and the locations come from torch's global
     generator. Cost: 2 N passes through T for each location, in autocast's precision.
 
     Args:
-        features: D, the encoder's.
-        channels: C, of its first layer: 8 in "conv4", 16 in "resnet32", 64 in other ResNets.
-        locations: how many of the L, drawn anew for every batch, stand for all of them. None: all.
+        features: D, the number of the encoder's features.
+        channels: C, the channels of its first layer: 8 in "conv4", 16 in "resnet32", 64 in other ResNets.
+        locations: how many of the L locations are used, drawn anew for every batch. None: all.
     """
 
     def __init__(self, features: int = 64, channels: int = 8, locations: int | None = None) -> None:
@@ -115,7 +120,7 @@ class DeepInfoMax(Baseline):
 
     @property
     def reads_values(self) -> bool:
-        return True  # it does not, but on a CPU compiled discriminators take nearly twice as long
+        return True  # it reads none, but compiled discriminators take nearly twice as long on a CPU
 
     def score(self, z: Tensor, targets: Tensor | None, weight: Tensor | None) -> Tensor:
         V, N, E = z.shape
@@ -126,7 +131,7 @@ class DeepInfoMax(Baseline):
         image, parts = z[0, :, :D], z[0, :, D:].unflatten(1, (-1, C))
         if self.locations is not None:
             parts = parts[:, torch.randperm(parts.shape[1], device=z.device)[: self.locations]]
-        of_parts, of_image = self.pair.weight.split([C, D], dim=1)  # so that parts need this layer once
+        of_parts, of_image = self.pair.weight.split([C, D], dim=1)  # each part passes this layer once
         seen, whole = parts @ of_parts.T, F.linear(image, of_image, self.pair.bias).unsqueeze(1)
         own, others = (self.judge(whole + x).to(z) for x in (seen, seen.roll(-1, 0)))
         drawn, found = (self.prior(x).to(z) for x in (torch.rand_like(image), image))
@@ -135,7 +140,7 @@ class DeepInfoMax(Baseline):
 
 
 def check_targets(targets: Tensor, z: Tensor) -> None:
-    """Raises ValueError unless targets are (N,) integers that E outputs can name."""
+    """Raise ValueError unless targets are (N,) integers in 0 … E − 1."""
     wanted = f"targets must be a tensor of {z.shape[1]} integers on {z.device}"
     if not isinstance(targets, Tensor):
         raise ValueError(f"{wanted}, got {type(targets).__name__}; use torch.tensor(targets)")

@@ -1,4 +1,4 @@
-"""The similarities that a loss contrasts: every anchor's positives, with weights, and its negatives."""
+"""Similarities of every anchor to its positives, with weights, and to its negatives."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,11 @@ from setclr.losses.points import Points
 
 
 class Contrast(NamedTuple):
-    """What the anchors (v, i) are compared with, in units of the temperature."""
+    """Similarities of the anchors (v, i) to positives and negatives, divided by the temperature."""
 
-    positives: Tensor  # (V, N, K): views of the anchor's image, K = U, or with labels all, K = U·N
-    weights: Tensor  # (V, 1 or N, K): of the positives in their mean; rows sum to 1, 0 for all others
-    negatives: list[Tensor]  # (V, N, U·N), −inf where the class is the anchor's; with memory (V, N, Q) too
+    positives: Tensor  # (V, N, K): to the anchor's image, K = U; with labels to all, K = U·N
+    weights: Tensor  # (V, 1 or N, K): of the positives in their mean, 0 for others; rows sum to 1
+    negatives: list[Tensor]  # (V, N, U·N), −inf at the anchor's class; with memory also (V, N, Q)
     counts: Tensor  # () or with labels (N,): how many negatives an anchor has
 
     def over_positives(self, x: Tensor) -> Tensor:
@@ -26,11 +26,11 @@ class Contrast(NamedTuple):
         return torch.stack([x.logsumexp(-1) for x in scaled]).logsumexp(0)
 
     def matrix(self) -> Tensor:
-        """The negatives in one piece, (V, N, U·N + Q)."""
+        """The negatives as one tensor, (V, N, U·N + Q)."""
         return torch.cat(self.negatives, dim=-1)
 
     def assignment(self, negatives: Tensor, positives: Tensor) -> Tensor:
-        """(V·N, U·N + Q) from what the negatives get, (V, N, U·N + Q), and the positives, (V, N, K)."""
+        """Assignment (V·N, U·N + Q) from the shares of negatives (V, N, U·N + Q) and positives (V, N, K)."""
         if self.labelled:
             negatives[..., : positives.shape[-1]] += positives
         else:
@@ -49,10 +49,11 @@ def contrast(
     other_view: bool = False,
     clamped: bool = False,
 ) -> Contrast:
-    """The similarities s/τ of every anchor, in parts, since joining them would copy a long memory.
+    """The similarities s/τ of every anchor to positives and negatives.
 
-    `positive_views`: only so many first views are positives; None: all. `other_view`: no own-view candidates.
-    `clamped`: negative similarities count as 0.
+    Those to batch and memory stay separate, since joining them would copy a long memory. `positive_views`:
+    only the first so many views are positives; None: all. `other_view`: the anchor's own view has no
+    candidates. `clamped`: negative similarities count as 0.
     """
     anchors, candidates, memory, labels = points
     N, U = anchors.shape[1], len(candidates)
@@ -78,18 +79,18 @@ def contrast(
 
 
 def products(x: Tensor, y: Tensor, clamped: bool) -> Tensor:
-    """Inner products of rows of x (V, N, E) and y (M, E), (V, N, M); `clamped`: none is below 0."""
+    """Inner products (V, N, M) of rows of x (V, N, E) and y (M, E); `clamped`: negative ones become 0."""
     return (x @ y.T).clamp(min=0) if clamped else x @ y.T
 
 
 def same_image(x: Tensor, U: int) -> Tensor:
-    """A view of x (V, N, U·N or more): what compares anchor (v, i) with view u of its image, (V, U, N)."""
+    """A view (V, U, N) of x (V, N, U·N or more): the entries of anchor (v, i) and view u of its image."""
     V, N, _ = x.shape
     return x[..., : U * N].view(V, N, U, N).diagonal(dim1=1, dim2=3)
 
 
 def all_candidates(points: Points) -> Tensor:
-    """(U·N + Q, E): the candidates, view-major, then the memory."""
+    """All candidates (U·N + Q, E): those of the batch, view-major, then the memory."""
     candidates = points.candidates.flatten(0, 1)
     return candidates if points.memory is None else torch.cat([candidates, points.memory])
 

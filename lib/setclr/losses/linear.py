@@ -1,6 +1,6 @@
 """Linear assignment: two views matched by their distances (Moskalev et al. 2022, section 3.3).
 
-The inner problem is the cheapest matching of view 0 with view 1; the loss, how much more the true one costs.
+The inner problem is the cheapest matching of view 0 with view 1. The loss is the extra cost of the true one.
 """
 
 import torch
@@ -14,29 +14,30 @@ from setclr.losses.points import Points
 
 
 class LinearAssignment(SetLoss):
-    r"""The true matching against the cheapest one (QARe, eq. 3, 4 and 10 to 13).
+    r"""How much more the true matching costs than the cheapest one (QARe, eq. 3, 4 and 10 to 13).
 
     .. math::
         L = \tfrac{1}{N} \Big[\operatorname{tr}(S_m) + \tau \log \sum_Y
         e^{-\operatorname{tr}(S_m Y^T)/\tau}\Big], \qquad S_m = S + m I
 
-    with S the N×N distances from view 0 to view 1; for τ = 0 the second term is −min_Y tr(S_m Yᵀ). Y runs
-    over the permutation matrices, or with batch-hard mining over all matrices with a single 1 in each row.
-    Batch-hard, the loss with m = 0 is τ·InfoNCE(τ) of the N×N matrix (QARe, proposition 2; the printed
-    eq. 13 lacks an exp), and with τ = 0 the triplet hinge on the hardest negative (QARe, proposition 1).
-    Batch-hard each row has a value of its own, which counts for both points of its pair.
+    S are the N×N distances from view 0 to view 1. For τ = 0 the second term is −min_Y tr(S_m Yᵀ). Y runs over
+    the permutation matrices, or with batch-hard mining over all matrices with a single 1 in each row. The
+    batch-hard loss with m = 0 is τ·InfoNCE(τ) of the N×N matrix (QARe, proposition 2; the printed eq. 13
+    lacks an exp). The batch-hard loss with τ = 0 is the triplet hinge on the hardest negative (QARe,
+    proposition 1). With batch-hard mining each row has a value of its own, which counts for both points of
+    its pair.
 
-    `assignment`: the optimal Y, or for τ > 0 its Gibbs mean, in the block from view 0 to view 1, and its
-    transpose in the block from view 1 to view 0, whose rows therefore sum to 1 only one-to-one.
+    `assignment`: the block from view 0 to view 1 holds the optimal Y, or for τ > 0 the Gibbs mean of Y. The
+    block from view 1 to view 0 holds its transpose, so these rows sum to 1 only one-to-one.
 
     Args:
-        margin: m ≥ 0 in the unit of the distance, by which the true pairs must win.
+        margin: m ≥ 0 in the unit of the distance, by which the true pairs must be nearer.
         temperature: τ ≥ 0. One-to-one with τ > 0 sums over N! permutations and takes at most 8 images.
         mining: "one-to-one" or "batch-hard".
         distance: "cosine", 1 − s, or "euclidean", ‖x − y‖ of the unit vectors.
 
     Raises ValueError: in `forward`, V ≠ 2, or more than 8 images as above.
-    Cost: O(N² E) time and O(N²) memory; one-to-one also O(N³) time on the CPU, or O(N·N!) with τ > 0.
+    Cost: O(N² E) time and O(N²) space; one-to-one also O(N³) time on the CPU, or O(N·N!) with τ > 0.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class LinearAssignment(SetLoss):
         if self.mining == "batch-hard":
             return super().score(points)
         value = linear_assignment(self.cost(points), self.temperature).value
-        return (0 - value) / points.anchors.shape[1]  # 0, not −0, for a true matching
+        return (0 - value) / points.anchors.shape[1]  # 0, not −0, if the true matching is cheapest
 
     @property
     def reads_values(self) -> bool:
@@ -74,7 +75,10 @@ class LinearAssignment(SetLoss):
         return torch.cat([torch.cat([torch.zeros_like(Y), Y], 1), torch.cat([Y.T, torch.zeros_like(Y)], 1)])
 
     def cost(self, points: Points) -> Tensor:
-        """S_m less each row's diagonal entry, (N, N): the loss is −least cost / N without a cancellation."""
+        """Costs (N, N): S_m minus each row's diagonal entry.
+
+        The true matching then costs 0, so the loss is −least cost / N without a cancellation.
+        """
         N = points.anchors.shape[1]
         if self.mining == "one-to-one" and self.temperature > 0 and N > ENUMERABLE:
             raise ValueError(

@@ -1,7 +1,7 @@
 """MMCL: max-margin contrastive learning (Shah et al. 2022).
 
 Inner problem: for every point z⁺ a support-vector machine separates it from the negatives Y; the dual weights
-α say which negatives hold the margin. Outer problem: with these weights held fixed, another view z of the
+α are positive at the support vectors. Outer problem: with these weights held fixed, another view z of the
 same image should lie on the side of z⁺.
 """
 
@@ -18,39 +18,40 @@ POOLS = ("all", "view")
 
 
 class MMCL(SetLoss):
-    r"""The decision function of z⁺'s machine at its image's other views (MMCL, eq. 8 and 9, algorithm 1).
+    r"""Negated decision function of z⁺'s machine at the image's other views (MMCL, eq. 8 and 9, algorithm 1).
 
     .. math::
         L = \operatorname{mean}_{z^+, z}\; \sum_{j} \alpha_j \left( k(y_j, z) - k(z^+, z) \right), \qquad
         \alpha = \arg\min_{0 \le \alpha \le C} \tfrac12 \alpha^\top \Delta \alpha - 2 \cdot 1^\top \alpha
 
-    with Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ, k⁺⁺ = k(z⁺, z⁺) and k_Y = k(Y, z⁺); the paper and its
-    program write 1 for k⁺⁺, which is not so for tanh. The mean runs over all points z⁺ and, for each, over
-    the other views z of its image. The value of a point z is what its other views' machines say of it. No
+    with Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ, k⁺⁺ = k(z⁺, z⁺) and k_Y = k(Y, z⁺). The paper and its
+    program write 1 for k⁺⁺, which is wrong for tanh. The mean runs over all points z⁺ and, for each, over the
+    other views z of its image. The value of a point z is the mean over the machines of its other views. No
     gradient flows through α. The loss can be negative.
 
     - "inv" (MMCL_INV): α = clip(2Δ⁻¹1, 0, C): fast, not the machine's solution, possibly worse than α = 0.
-    - "pgd" (MMCL_PGD): projected gradients to a KKT residual of 1e-3, a warning where that is not reached.
-    - "steps" (MMCL_PGD in the authors' program): steps of 1e-3 from a random start, the same draws in every
-      call, until α changes by less than 1 % on average: often no solution, under a wide kernel that start.
+    - "pgd" (MMCL_PGD): projected gradients to a KKT residual of 1e-3; a warning if that is not reached.
+    - "steps" (MMCL_PGD in the authors' program): steps of 1e-3 from a random start, the same in every call,
+      until α changes by less than 1 % on average. It often finds no solution; with a wide kernel α stays at
+      the start.
     - "exact": the solution, by block pivoting; not for tanh.
 
-    `assignment`: α of the machine whose z⁺ is the row's point: 0 = no support vector, C = a violation.
+    `assignment`: row z⁺ holds the α of its machine: 0 = not a support vector, C = a violation of the margin.
 
     Args:
         kernel: "rbf", "linear" or "tanh".
         bandwidth: > 0: σ² in exp(−‖x − y‖² / 2σ²), or γ in tanh(γ xᵀy + η). The authors' program calls 2σ²
             its sigma; on CIFAR its schedule is 2σ² = 50, 5, 0.5.
-        C: > 0, the most that a negative may weigh; inf for no bound (as on ImageNet).
+        C: > 0, the largest weight of a negative; inf for no bound (as on ImageNet).
         ridge: ρ > 0, added to the negatives' diagonal; the paper uses 0.1.
         solver: "inv", "pgd", "steps" or "exact".
         pool: "all": negatives from every view; "view": from the view of z⁺ (the authors' program).
         offset: η of tanh; 0 for other kernels.
 
-    Raises ValueError: an argument is out of range; "exact", or "pgd" or "steps" with C = inf, for tanh; in
+    Raises ValueError: an argument is out of range; for tanh, "exact", and "pgd" or "steps" with C = inf; in
     `forward`, a ridge that is too small for the precision.
-    Cost: M = V·N machines; O(M³) time, once for "inv" and a round for "pgd" (10 to 30) and "exact" (some 10
-    where few are support vectors); O(M²) memory, for "inv" O(V M²).
+    Cost: M = V·N machines. O(M³) time: once for "inv", in each round for "pgd" (10 to 30 rounds) and "exact"
+    (some 10 if few points are support vectors). O(M²) space, for "inv" O(V M²).
     """
 
     takes = frozenset({"views"})
@@ -99,7 +100,7 @@ class MMCL(SetLoss):
         return kernel(x, x, self.kernel, self.bandwidth, self.offset)
 
     def machines(self, K: Tensor) -> Tensor:
-        """α (V, N, V, N) of the machine of every point, for the kernel K (V, N, V, N) of all of them."""
+        """α (V, N, V, N) of the machine of every point, from the kernel K (V, N, V, N) of all points."""
         V, N = K.shape[:2]
         if self.pool == "all":
             point = torch.arange(V * N, device=K.device)

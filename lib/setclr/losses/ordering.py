@@ -1,7 +1,7 @@
-"""GroCo: the batch as a list to be sorted (Shvetsova et al. 2023).
+"""GroCo: group ordering constraints by differentiable sorting (Shvetsova et al. 2023).
 
-For every anchor, positives and hardest negatives stand in one list of similarities. A differentiable sorting
-network gives the probability that each lands among the top places; it should be 1 for the positives and 0 for
+For every anchor, positives and hardest negatives form one list of similarities. A differentiable sorting
+network gives the probability that each lands among the top places. It should be 1 for the positives and 0 for
 the negatives.
 """
 
@@ -16,50 +16,51 @@ from setclr.inner.sorting import top_probability
 from setclr.losses.base import SetLoss
 from setclr.losses.points import Points, check_positive_views
 
-SMALLEST = math.exp(-100)  # as torch's BCELoss clamps the logarithm; a NaN passes
+SMALLEST = math.exp(-100)  # torch's BCELoss clamps the logarithm at −100, too; NaN stays NaN
 
 
 class SortList(NamedTuple):
-    """What is sorted for some of the anchors: n negatives, then K positives, each group ascending."""
+    """Lists to be sorted for A of the anchors: n negatives, then K positives, each group ascending."""
 
     similarity: Tensor  # (A, n + K)
-    column: Tensor  # (A, n + K): which candidate it is
+    column: Tensor  # (A, n + K): index of the candidate
     positives: int  # K
     anchors: slice  # which of the V·N anchors these A are
 
 
 class GroCo(SetLoss):
-    r"""Group ordering constraints: every positive before every negative (GroCo, eq. 5 and 6).
+    r"""Group ordering constraints: every positive nearer than every negative (GroCo, eq. 5 and 6).
 
     .. math::
         L = \operatorname{mean}_a \tfrac{1}{n+K} \sum_{i} \operatorname{BCE}(p_i, [i \text{ is a positive}])
 
-    with p_i the probability that element i lands among the K top places (the two sums of eq. 6 are equal,
-    since the columns of P sum to 1). The list holds similarities in ascending order and the network compares
-    places (0, 1) first, as in the authors' program: the main text's network for an even number of elements,
-    with soft swaps the supplement's for an odd one (GroCo, algorithm 1).
+    p_i is the probability that element i lands among the K top places. The two sums of eq. 6 are equal, since
+    the columns of P sum to 1. The list holds similarities in ascending order, and the network compares places
+    (0, 1) first, as in the authors' program. With soft swaps this is the main text's network for an even
+    number of elements and the supplement's for an odd number (GroCo, algorithm 1).
 
     With labels the positives are all points of the class, and all classes must have equally many images.
 
     `assignment`: p_i at the candidates in the anchor's list, 0 elsewhere; rows sum to K. Without a batch norm
-    as the last layer of the projection head the loss collapses: see `models.head`.
+    as the last layer of the projection head all embeddings become equal: see `models.head`.
 
     Args:
         beta: inverse temperature of a swap, > 0. Table 8a's best pairs of (negatives, beta): (1, .125), (5,
             .25), (10, 1), (20, 8).
-        negatives: how many of the hardest negatives enter the list, ≥ 1; fewer, with a warning, where the
-            batch has fewer.
+        negatives: how many of the hardest negatives enter the list, ≥ 1. If the batch has fewer, all enter,
+            with a warning.
         pool: "all": negatives from every view (the paper's text); "view": from the anchor's own view (the
             authors' program, with which the published numbers were made).
         preorder: sort positives and negatives among themselves first; else they stay in view and index order.
         stop_gradient: only the anchor gets a gradient; the candidates are constants.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
-        random: as many negatives that follow the anchor in the batch, whose order is random, instead of the
-            hardest, as in GroCo's table 9e.
+        random: take as many negatives that follow the anchor in the batch instead of the hardest ones, as in
+            GroCo's table 9e. The order of a batch is random.
 
-    Raises ValueError: in `forward`, positive_views > U, classes of unequal size, or pool="view" with keys of
-    another number of views.
-    Cost: O(M² E + M (n+K)²) time, O(M² + M (n+K)²) memory, M = V·N. With labels a GPU waits for their counts.
+    Raises ValueError: in `forward`, positive_views > U, classes of unequal size, or pool="view" if keys and z
+    differ in their number of views.
+    Cost: O(M² E + M (n+K)²) time, O(M² + M (n+K)²) space, M = V·N. With labels a GPU waits for the
+    class sizes.
     """
 
     takes = frozenset({"views", "keys", "labels"})
@@ -102,7 +103,7 @@ class GroCo(SetLoss):
         return assignment
 
     def lists(self, points: Points) -> list[SortList]:
-        """The lists of all anchors, together where they have the same number of positives."""
+        """The lists of all anchors, grouped by their number of positives."""
         check_positive_views(self.positive_views, len(points.candidates))
         if self.stop_gradient:
             points = points._replace(candidates=points.candidates.detach())
@@ -110,14 +111,14 @@ class GroCo(SetLoss):
         members, pool = self.class_members(points), self.similarities(points)
         negatives = self.negative_columns(pool.detach(), points.same_class(), members.shape[1])
         G = len(points.candidates) if self.positive_views is None else self.positive_views
-        own = min(G, points.own_views())  # the first views, whose anchors are among the G views' points
+        own = min(G, points.own_views())  # the anchors of the first `own` views are in the G views
         lists = []
         for views in (range(own), range(own, V)):
             if len(views):
                 here = slice(views.start, views.stop)
                 positives = positive_columns(members, views, G, views.stop <= own)
                 column = torch.cat([negatives[here], positives], dim=-1)
-                near = pool if len(views) == V else pool[here]  # a slice has one more matrix as gradient
+                near = pool if len(views) == V else pool[here]  # a slice's gradient is one more matrix
                 if self.pool == "all":
                     similarity = near.gather(-1, column)
                 else:
@@ -134,7 +135,7 @@ class GroCo(SetLoss):
         return lists
 
     def similarities(self, points: Points) -> Tensor:
-        """Of every anchor with the points of its pool, (V, N, U·N) or for a view (V, N, N)."""
+        """Similarities of every anchor to its pool: (V, N, U·N), or for the pool "view" (V, N, N)."""
         V, U = len(points.anchors), len(points.candidates)
         if self.pool == "all":
             return points.anchors @ points.candidates.flatten(0, 1).T
@@ -145,7 +146,7 @@ class GroCo(SetLoss):
         return points.anchors @ points.candidates.mT
 
     def class_members(self, points: Points) -> Tensor:
-        """The images of each image's class, itself first, (N, c)."""
+        """The images of each image's class, the image itself first, (N, c)."""
         image = torch.arange(points.anchors.shape[1], device=points.anchors.device)
         if points.labels is None:
             return image.unsqueeze(1)
@@ -161,7 +162,7 @@ class GroCo(SetLoss):
         return same.sort(descending=True, stable=True).indices[:, : int(largest)]
 
     def negative_columns(self, pool: Tensor, same: Tensor, c: int) -> Tensor:
-        """The columns of every anchor's negatives in its list, (V, N, n); a class has c images."""
+        """Candidate columns (V, N, n) of the negatives in every anchor's list; a class has c images."""
         V, N, columns = pool.shape
         available = columns // N * (N - c)
         if available < self.negatives:
@@ -188,17 +189,17 @@ def cyclic_distance(pool: Tensor) -> Tensor:
 
 
 def positive_columns(members: Tensor, views: range, G: int, without_own: bool) -> Tensor:
-    """The columns (views, N, K) of the positives, in the first G views, of the anchors of these views."""
+    """Candidate columns (views, N, K) of these views' positives, which are in the first G views."""
     N, c = members.shape
     place = torch.arange(G * c - without_own, device=members.device).expand(len(views), 1, -1)
-    if without_own:  # the anchor (v, i) would stand at place c·v
+    if without_own:  # leave out the anchor (v, i), at place c·v
         v = torch.arange(views.start, views.stop, device=members.device).view(-1, 1, 1)
         place = place + (place >= c * v)
     return N * (place // c) + members[:, place % c].squeeze(2).transpose(0, 1)
 
 
 def similarity_at(points: Points, views: slice, column: Tensor) -> Tensor:
-    """Of the anchors of these views with the candidates in those columns, (views, N, K)."""
+    """Similarities (views, N, K) of the anchors of these views to the candidates in `column`."""
     anchors, candidates = points.anchors[views], points.candidates
     if points.labels is not None:
         return (anchors @ candidates.flatten(0, 1).T).gather(-1, column)

@@ -22,26 +22,26 @@ class InfoNCE(SetLoss):
         L = \operatorname{mean}_{a, p}\; -\log \frac{e^{s_{ap}/\tau}}{e^{s_{ap}/\tau} + \sum_n
         e^{s_{an}/\tau}}
 
-    with s the cosine similarity; the mean runs over the anchor's positives, then over anchors. Other
-    positives are not in the denominator, with labels neither (`SupCon` has them there). For two views it is
+    with s the cosine similarity. The mean runs over the anchor's positives, then over anchors. The other
+    positives are not in the denominator, not even with labels; in `SupCon` they are. For two views it is
     NT-Xent (Chen et al. 2020); with candidates="other view" it is CLIP's loss (Radford et al. 2021).
 
-    The inner problem is the choice of one candidate; τ smooths its maximum. `assignment`: the mean over
+    The inner problem is the choice of one candidate; τ smooths the maximum. `assignment`: the mean over
     positives of the softmax over that positive and the negatives; rows sum to 1.
 
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it. The papers use 0.05 to 0.5; towards 0 only
             the hardest negative counts.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
-        candidates: "other view": of two views, an anchor sees the other one's alone. None: all.
+        candidates: "other view": of two views, an anchor's candidates are in the other one alone. None: all.
         stop_gradient: only the anchor gets a gradient; the candidates are constants, as in GroCo's table 9a.
-        average: "probabilities": the loss is −log of the anchors' mean e^(−ℓ), ℓ as above, so that anchors
-            that are right already count more: SimCLR in QARe's program. None: it is the mean of ℓ.
-        clamped: negative cosines count as 0: SimCLR+QARe in that program.
+        average: "probabilities": the loss is −log of the anchors' mean e^(−ℓ), ℓ the anchor's value, as for
+            SimCLR in QARe's program. Anchors that are right already then count more. None: the mean of ℓ.
+        clamped: negative cosines count as 0, as for SimCLR+QARe in QARe's program.
 
-    Raises ValueError: in `forward`, positive_views > U, or "other view" for other than two views; `weight`
-    or "none" with an average of probabilities.
-    Cost: O(M² E) time and O(M²) memory, M = V·N.
+    Raises ValueError: in `forward`, positive_views > U, or "other view" unless z and keys have two views;
+    `weight` or "none" with average="probabilities".
+    Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
     takes = frozenset({"views", "keys", "memory", "labels"})
@@ -90,32 +90,32 @@ class InfoNCE(SetLoss):
 
     def values(self, points: Points) -> Tensor:
         c = self.contrast(points)
-        return c.over_positives(F.softplus(self.log_mass(c) - c.positives))  # −log of the fraction above
+        return c.over_positives(F.softplus(self.log_mass(c) - c.positives))  # −log of the fraction in L
 
     def solution(self, points: Points) -> Tensor:
         c = self.contrast(points)
         lead = c.positives - self.log_mass(c)
-        rest = c.over_positives((-lead).sigmoid()).unsqueeze(-1)  # what the negatives get
+        rest = c.over_positives((-lead).sigmoid()).unsqueeze(-1)  # the negatives' share
         return c.assignment(rest * self.shares(c), c.weights * lead.sigmoid())
 
     def log_mass(self, c: Contrast) -> Tensor:
-        """log of what the negatives weigh together, (V, N, 1), or against each positive, (V, N, K)."""
+        """log of the negatives' mass, (V, N, 1), or (V, N, K) if it depends on the positive."""
         return c.log_mass().unsqueeze(-1)
 
     def shares(self, c: Contrast) -> Tensor:
-        """Each candidate's share of that mass, (V, N, U·N + Q); sums to 1."""
+        """Each candidate's share of the negatives' mass, (V, N, U·N + Q); sums to 1."""
         return c.matrix().softmax(-1)
 
 
 class SupCon(SetLoss):
-    r"""Supervised contrast: a class's points pick one another (Khosla et al. 2020, L_out, eq. 2).
+    r"""Supervised contrast: points of a class are positives of each other (Khosla et al. 2020, L_out, eq. 2).
 
     .. math::
         L = \operatorname{mean}_a \operatorname{mean}_p\; -\log \frac{e^{s_{ap}/\tau}}{\sum_{c \neq a}
         e^{s_{ac}/\tau}}
 
-    The mean over an anchor's positives stands outside the logarithm, and every candidate but the anchor is in
-    the denominator, the other positives too: for more than one positive this is not InfoNCE with labels.
+    The mean over an anchor's positives is outside the logarithm. Every candidate but the anchor is in the
+    denominator, the other positives too. So for more than one positive this is not InfoNCE with labels.
     Without labels the positives are the image's other views.
 
     The inner problem is the choice of one candidate. `assignment`: the softmax over all but the anchor.
@@ -123,7 +123,7 @@ class SupCon(SetLoss):
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.1.
 
-    Cost: O(M² E) time and O(M²) memory, M = V·N.
+    Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
     takes = frozenset({"views", "keys", "memory", "labels"})
@@ -143,25 +143,26 @@ class SupCon(SetLoss):
         return c.assignment((c.matrix() - total).exp(), positive)
 
     def log_total(self, c: Contrast) -> Tensor:
-        """log of the denominator, (V, N)."""
+        """Logarithm of the denominator, (V, N)."""
         positives = c.positives.masked_fill(c.weights == 0, -torch.inf)
         return torch.logaddexp(c.log_mass(), positives.logsumexp(-1))
 
 
 class NTLogistic(SetLoss):
-    r"""Every pair on its own: is it one image or two? (Mikolov et al. 2013; Chen et al. 2020, table 2)
+    r"""Logistic loss of each pair by itself (Mikolov et al. 2013; Chen et al. 2020, table 2).
 
     .. math::
         L = \operatorname{mean}_a \Big[ \operatorname{mean}_p \log(1 + e^{-s_{ap}/\tau}) +
         \operatorname{mean}_n \log(1 + e^{s_{an}/\tau}) \Big]
 
-    The inner problem decides each pair without looking at the others: nothing makes a row sum to 1.
+    The inner problem decides whether a pair is a positive one, without the other pairs. So a row need not sum
+    to 1.
     `assignment`: the probability σ(s/τ) that the pair is a positive one, for every candidate but the anchor.
 
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; QARe's experiments use 0.05.
 
-    Cost: O(M² E) time and O(M²) memory, M = V·N.
+    Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
     takes = frozenset({"views", "labels"})
@@ -181,7 +182,7 @@ class NTLogistic(SetLoss):
 
 
 class Triplet(SetLoss):
-    r"""The positive nearer than the hardest negatives, by a margin (Schroff 2015; GroCo, eq. 8).
+    r"""Positives must be nearer than the hardest negatives by a margin (Schroff 2015; GroCo, eq. 8).
 
     .. math::
         L = \operatorname{mean}_a \operatorname{mean}_{p, n}\; \max(0,\; d_{ap} - d_{an} + m)
@@ -190,21 +191,22 @@ class Triplet(SetLoss):
     hinge (m = ∞ in GroCo's table 7) it is the mean of d⁺ − d⁻. With all positives, all negatives and cosines
     it is the hinge of MMCL's preliminaries. Labels make the class's points positives.
 
-    The inner problem is the search for the nearest negatives. `assignment`: equal weights for them, sum 1.
+    The inner problem is the search for the nearest negatives. `assignment`: equal weights for them, which sum
+    to 1.
 
     Args:
         margin: m ≥ 0, in units of the distance; None leaves the hinge out. QARe's experiments use 0.5,
             GroCo's table 7 has 0.8, 1.6 and None.
         positives: "hardest": the farthest (batch-hard, QARe's experiments); "all", as in GroCo's table 7.
-        negatives: how many of the nearest negatives, ≥ 1; fewer where the batch has fewer. Batch-hard takes
-            1, GroCo's table 7 takes 10.
+        negatives: how many of the nearest negatives, ≥ 1; all if the batch has fewer. Batch-hard takes 1,
+            GroCo's table 7 takes 10.
         distance: "euclidean", ‖x − y‖ of unit vectors, gradient 0 at 0; "cosine", 1 − s, as in GroCo.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
         stop_gradient: only the anchor gets a gradient; the candidates are constants, as in GroCo's runs.
 
     Raises ValueError: in `forward`, positive_views > U.
-    Cost: O(M² E) time and O(M²) memory, M = V·N; only the chosen pairs get a gradient. With labels and all
-    positives O(M² n) memory for n negatives.
+    Cost: O(M² E) time and O(M²) space, M = V·N; only the chosen pairs get a gradient. With labels and all
+    positives O(M² n) space for n negatives.
     """
 
     takes = frozenset({"views", "keys", "memory", "labels"})
@@ -252,7 +254,7 @@ class Triplet(SetLoss):
         return assignment.to(share).scatter_(1, column.flatten(0, 1), share.flatten(0, 1))
 
     def hardest(self, c: Contrast) -> tuple[Tensor, Tensor]:
-        """Columns of every anchor's most similar negatives and their shares, (V, N, n), which sum to 1."""
+        """Columns and shares, both (V, N, n), of every anchor's most similar negatives; shares sum to 1."""
         negatives = c.matrix()
         most = negatives.shape[-1] - (0 if c.labelled else c.positives.shape[-1])
         similarity, column = negatives.topk(min(self.negatives, most), sorted=False)
@@ -260,10 +262,10 @@ class Triplet(SetLoss):
         return column, found / found.sum(-1, keepdim=True)
 
     def distances(self, points: Points, column: Tensor) -> Tensor:
-        """From every anchor to the candidates in its row of `column` (V, N, n), of that shape.
+        """Distances (V, N, n) from every anchor to the candidates in its row of `column` (V, N, n).
 
         A Euclidean distance is the norm of the difference: √(2 − 2s) would lose half the digits. The
-        differences are stored unless they are many times more numbers than the similarities.
+        differences are stored unless they take more than 8 times the space of the similarities.
         """
         x, y = points.anchors, all_candidates(points)
         if column.shape[-1] * x.shape[-1] > 8 * len(y):

@@ -1,4 +1,4 @@
-"""From the text of a loss to the loss. The language is small, so that a stranger's text is safe to read."""
+"""Parser of the losses' expressions. The language is small, so that untrusted text is safe to read."""
 
 import ast
 from typing import Any
@@ -12,12 +12,12 @@ from setclr.losses.base import Objective, SetLoss
 EXAMPLE = "an expression such as 'InfoNCE(temperature=0.5)'"
 GRAMMAR = "losses are added, and multiplied or divided by a number"
 LONGEST = 1000  # characters
-NUMBERS = ("float", "learnable")  # calls that make one
+NUMBERS = ("float", "learnable")  # calls that make a number
 PARTS = 400  # nodes of the expression; a loss with all its arguments has about 20
 
 
 def read(text: str, known: dict[str, type[Objective]]) -> Objective:
-    """The loss that a text describes; see `losses.parse`."""
+    """The loss that a text describes, with the classes `known` by name; see `losses.parse`."""
     return _objective(_tree(text), text, known)
 
 
@@ -28,7 +28,7 @@ def _tree(text: str) -> ast.expr:
         raise ValueError(f"loss must have at most {LONGEST} characters, got {len(text)}: {text[:40]!r}…")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last two: too deep for the parser
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last two: nested too deeply
         raise ValueError(f"loss must be {EXAMPLE}, got {text!r}") from None
     parts = sum(1 for _ in ast.walk(tree))
     if parts > PARTS:
@@ -37,7 +37,7 @@ def _tree(text: str) -> ast.expr:
 
 
 def _objective(node: ast.expr, text: str, known: dict[str, type[Objective]]) -> Objective:
-    """A loss, a sum, a multiple or a fraction of losses."""
+    """The loss that the node describes: a call, or a sum, multiple or fraction of losses."""
     match node:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return _set_loss(left, text, known) + _set_loss(right, text, known)
@@ -69,7 +69,7 @@ def _set_loss(node: ast.expr, text: str, known: dict[str, type[Objective]]) -> S
 
 
 def _argument(node: ast.expr, text: str) -> Any:
-    """A number, a quoted name, None, True or False."""
+    """The argument that the node describes: a number, a quoted name, None, True or False."""
     value = _number(node)
     if value is not None:
         return value
@@ -82,7 +82,7 @@ def _argument(node: ast.expr, text: str) -> Any:
 
 
 def _number(node: ast.expr) -> float | nn.Parameter | None:
-    """The number that the node is, `learnable(0.07)` among them; None where it is none."""
+    """The number that the node describes, also `learnable(0.07)`; None if it is not a number."""
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return value

@@ -7,19 +7,22 @@ from torch import Tensor
 
 from setclr.checks import dense, integer, values_readable
 
-LEAST = 1e-12  # of a row's largest entry: the gradient is divided by the row's length
+LEAST = 1e-12  # for the largest entry of a row: the gradient is divided by the row's length
 
 
 class Points(NamedTuple):
     """A checked batch of unit vectors, float32 or float64."""
 
     anchors: Tensor  # (V, N, E)
-    candidates: Tensor  # (U, N, E): the keys, without gradient, where there are any, else the anchors
+    candidates: Tensor  # (U, N, E): the keys, without gradient, if there are any, else the anchors
     memory: Tensor | None = None  # (Q, E), without gradient
     labels: Tensor | None = None  # (N,): the images' classes; None: every image is a class of its own
 
     def own_views(self) -> int:
-        """In how many views, the first ones, an anchor's own crop is among the candidates and no positive."""
+        """The number of views, the first ones, whose anchors have their own crop among the candidates.
+
+        An anchor's own crop is not a positive.
+        """
         return min(len(self.anchors), len(self.candidates)) if len(self.anchors) > 1 else 0
 
     def same_class(self) -> Tensor:
@@ -29,7 +32,7 @@ class Points(NamedTuple):
         return self.labels.unsqueeze(1) == self.labels
 
     def positive_views(self, most: int | None = None) -> Tensor:
-        """Which of the first `most` views (None: of all) hold a positive of an anchor's own image, (V, U)."""
+        """Mask (V, U): which views hold a positive of the anchor's image, of the first `most` (None: all)."""
         check_positive_views(most, len(self.candidates))
         V, U = len(self.anchors), len(self.candidates)
         positive = torch.ones(V, U, dtype=torch.bool, device=self.anchors.device)
@@ -38,13 +41,13 @@ class Points(NamedTuple):
 
 
 def check_positive_views(value: int | None, views: int | None = None) -> int | None:
-    """`positive_views` as a constructor takes it: None for all views or an integer ≥ 2, at most `views`."""
+    """Check a constructor's `positive_views`: None for all views or an integer ≥ 2, at most `views`."""
     hint = "None makes every view a positive; multi-crop has 2 global views"
     return None if value is None else integer("positive_views", value, least=2, most=views, hint=hint)
 
 
 def checked_points(z: Tensor, keys: Tensor | None, memory: Tensor | None, labels: Tensor | None) -> Points:
-    """Check a loss's input and put it on the unit sphere. Raises ValueError as `SetLoss.forward` says."""
+    """Check a loss's input and scale it to unit length. Raises ValueError as `SetLoss.forward` says."""
     check_tensor("z", z, "(V, N, E), V views of N images (torch.stack([a, b]) joins two (N, E))", 3)
     if z.shape[0] < (2 if keys is None else 1) or z.shape[1] < 2 or z.shape[2] < 1:
         raise ValueError(
@@ -71,7 +74,11 @@ def checked_points(z: Tensor, keys: Tensor | None, memory: Tensor | None, labels
 
 
 def unit(name: str, x: Tensor) -> Tensor:
-    """x (..., E) on the unit sphere, float32 or wider; its largest entry made 1 first, against overflow."""
+    """x (..., E) scaled to unit length, float32 or wider.
+
+    Each row is first divided by its largest entry, against overflow. Raises ValueError on the CPU for a row
+    that is not finite or too short for a gradient.
+    """
     x = x.to(torch.promote_types(x.dtype, torch.float32))
     scale = x.detach().abs().amax(-1, keepdim=True)
     if values_readable(x):
@@ -89,7 +96,7 @@ def unit(name: str, x: Tensor) -> Tensor:
 
 
 class _Unit(torch.autograd.Function):
-    """u = x/‖x‖, with the gradient (g − u⟨u, g⟩)/‖x‖: half of the operations that autograd would make."""
+    """u = x/‖x‖ with the gradient (g − u⟨u, g⟩)/‖x‖, which takes half the operations of autograd's."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, scale: Tensor) -> Tensor:
@@ -106,8 +113,10 @@ class _Unit(torch.autograd.Function):
 
 
 def checked_weight(weight: Tensor, points: Points) -> Tensor:
-    """`weight` (N,) in the points' precision. Raises ValueError unless it is ≥ 0 and its largest entry 1e-9
-    to 1e9: a mean divides by their sum."""
+    """`weight` (N,) in the points' precision.
+
+    Raises ValueError unless it is ≥ 0 with a largest entry of 1e-9 to 1e9: a mean divides by the sum.
+    """
     anchors = points.anchors
     N = anchors.shape[1]
     check_tensor("weight", weight, f"of {N} numbers, one an image", 1)

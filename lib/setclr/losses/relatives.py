@@ -1,7 +1,7 @@
 """Relatives of InfoNCE that the papers compare with: other ways to spread the negatives, or to weigh them.
 
 AlignUniform and InvaSpread have one term that draws positives together and one that spreads all points.
-HardNegatives, DCL and HCL are InfoNCE with another weight of the negatives.
+HardNegatives, DCL and HCL are InfoNCE with other weights of the negatives.
 """
 
 import math
@@ -24,17 +24,18 @@ class AlignUniform(SetLoss):
         L = \operatorname{mean}_{a, p} \|x_a - x_p\|^\alpha + w \operatorname{mean}_v \log
         \operatorname{mean}_{i \neq j}\, e^{-t \|x_{vi} - x_{vj}\|^2}
 
-    The inner problem is the second term's: which points of the view are an anchor's neighbours, by a Gaussian
-    kernel. `assignment`: e^{−t‖x_i − x_j‖²} within the anchor's view, rows scaled to sum to 1. The logarithm
-    of a mean over pairs has no value for each anchor. IOT-CL's eq. 7 writes sums for the means and pairs z_i
-    with all z'_j of the other view: its gradient points elsewhere.
+    The inner problem is in the second term: it weighs the points of the view as an anchor's neighbours, by a
+    Gaussian kernel. `assignment`: e^{−t‖x_i − x_j‖²} within the anchor's view, rows scaled to sum to 1. The
+    logarithm of a mean over pairs has no value for each anchor. IOT-CL's eq. 7 writes sums instead of means
+    and pairs z_i with all z'_j of the other view, so its gradient has another direction.
 
     Args:
-        alpha: exponent of the positives' distance, > 0 and ≤ 64; the paper uses 1 and 2. Gradient 0 at 0.
+        alpha: exponent of the positives' distance, > 0 and ≤ 64; the paper uses 1 and 2. The gradient at
+            distance 0 is 0.
         t: sharpness of the kernel, > 0; the paper uses 2.
-        weight: w ≥ 0, of uniformity against alignment; IOT-CL's comparison uses 1.
+        weight: w ≥ 0, the weight of uniformity beside alignment; IOT-CL's comparison uses 1.
 
-    Cost: O(M N E + M V E) time and O(M N + M V E) memory, M = V·N.
+    Cost: O(M N E + M V E) time and O(M N + M V E) space, M = V·N.
     """
 
     takes = frozenset({"views"})
@@ -66,26 +67,26 @@ class AlignUniform(SetLoss):
 
 
 class InvaSpread(SetLoss):
-    r"""Every image a class of its own: invariant to the view, spread among the images (Ye et al. 2019).
+    r"""Every image is a class of its own: its views attract, other images repel (Ye et al. 2019).
 
     .. math::
         L = \operatorname{mean}_{v \neq u} \operatorname{mean}_i \Big[ -\log P_v(i \mid x_{ui}) - \sum_{j \neq
         i} \log\big(1 - P_v(i \mid x_{vj})\big) \Big], \qquad P_v(i \mid x) = \frac{e^{x_{vi} \cdot x /
         \tau}}{\sum_k e^{x_{vk} \cdot x / \tau}}
 
-    The softmax runs over the images of one view. Where x is of that view, x itself is among them, so every
-    other image has P(i|x) ≤ ½ and the complement keeps its digits.
+    The softmax runs over the images of one view. If x is of that view, x itself is among them. Every other
+    image then has P(i|x) ≤ ½, so 1 − P(i|x) keeps its digits.
 
     The inner problem is the classification of a point among another view's images. `assignment`: P_v(· | x)
-    in every other view, divided by their number; rows sum to 1.
+    for every other view v, divided by the number of these views; rows sum to 1.
 
-    The value of the anchor (v, i): its own −log P_u(i|x_vi), the mean over the other views u, and what it
-    takes of the other images' places, −Σ_j log(1 − P_v(i | x_vj)).
+    The value of the anchor (v, i) is the mean of −log P_u(i | x_vi) over the other views u, plus
+    −Σ_j log(1 − P_v(i | x_vj)) over the other images j of its view.
 
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.1.
 
-    Cost: O(M² E) time and O(M²) memory, M = V·N.
+    Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
     takes = frozenset({"views"})
@@ -110,7 +111,7 @@ class InvaSpread(SetLoss):
         return (probability / (len(probability) - 1)).flatten(2).flatten(0, 1)
 
     def logits(self, points: Points) -> Tensor:
-        """s/τ of every point (u, j) to the images i of every view v, (V, N, V, N)."""
+        """Similarities s/τ of every point (u, j) to the images i of every view v, (V, N, V, N)."""
         x = points.anchors.flatten(0, 1)
         tau = in_use("temperature", self.temperature)
         return (x / tau @ x.T).view(*points.anchors.shape[:2], *points.anchors.shape[:2])
@@ -125,13 +126,14 @@ class HardNegatives(InfoNCE):
 
     with H_a the fraction `keep` of the anchor's negatives that are most similar to it.
 
-    The inner problem is InfoNCE's with fewer candidates. `assignment`: as InfoNCE's, 0 at those left out.
+    The inner problem is InfoNCE's with fewer candidates. `assignment`: as InfoNCE's, 0 at the negatives left
+    out.
 
     Args:
         temperature, positive_views, stop_gradient: as in InfoNCE.
-        keep: fraction of the negatives kept, in (0, 1], rounded to a whole number ≥ 1. With 1 it is InfoNCE.
+        keep: fraction of the negatives kept, in (0, 1], rounded to a whole number ≥ 1. keep=1 is InfoNCE.
 
-    Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) memory, M = V·N.
+    Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
     def __init__(
@@ -165,27 +167,27 @@ class HardNegatives(InfoNCE):
 
 
 class DCL(InfoNCE):
-    r"""InfoNCE without what false negatives add: a share of the negatives shows the anchor's own class.
+    r"""InfoNCE corrected for false negatives, which show the anchor's own class.
 
-    Debiased contrastive learning (Chuang et al. 2020): with n negatives, of which a fraction ρ is expected to
-    be like the positive,
+    This is debiased contrastive learning (Chuang et al. 2020). A fraction ρ of the n negatives is expected to
+    be like the positive. Then
 
     .. math::
         L = \operatorname{mean}_{a, p}\; -\log \frac{e_{ap}}{e_{ap} + g_{ap}}, \qquad e = e^{s/\tau}, \qquad
         g_{ap} = \max\Big( \frac{\sum_n e_{an} - n \rho\, e_{ap}}{1 - \rho},\; n e^{-1/\tau} \Big)
 
-    where the bound is the least that n negatives can weigh. Everything is computed from logarithms.
+    where the bound n e^(−1/τ) is the least mass of n negatives. Everything is computed from logarithms.
 
     The inner problem is InfoNCE's with the negatives' mass corrected. `assignment`: the mean over positives
     of e_ap / (e_ap + g) at the positive, the rest among the negatives in proportion to e_an; rows sum to 1.
 
     Args:
         temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.5.
-        prior: ρ, the probability that a negative is a false one, 0 to 0.99; the paper uses 0.05 and 0.1. With
-            0 it is InfoNCE.
+        prior: ρ, the probability that a negative is a false one, 0 to 0.99; the paper uses 0.05 and 0.1.
+            prior=0 is InfoNCE.
         positive_views: as in InfoNCE.
 
-    Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) memory, M = V·N.
+    Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
     def __init__(
@@ -214,15 +216,17 @@ class HCL(DCL):
     r"""DCL in which hard negatives weigh more (Robinson et al. 2021).
 
     DCL's :math:`\sum_n e_{an}` becomes :math:`\sum_n w_n e_{an} / \operatorname{mean}_n w_n` with importance
-    :math:`w_n = e_{an}^h`, h the hardness: between the mean of the negatives and their maximum.
+    :math:`w_n = e_{an}^h`, h the hardness. The weighted mean lies between the mean of the negatives and
+    their maximum.
 
-    The inner problem is DCL's so weighted. `assignment`: as DCL's, the negatives in proportion to w_n e_an.
+    The inner problem is DCL's with these weights. `assignment`: as DCL's, but the negatives have shares in
+    proportion to w_n e_an.
 
     Args:
         temperature, prior, positive_views: as in DCL.
         hardness: h, 1e-9 to 1e9, or 0, which is DCL; the authors' program uses 1.
 
-    Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) memory, M = V·N.
+    Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
     def __init__(

@@ -11,20 +11,20 @@ from setclr.losses.points import Points, check_positive_views
 
 
 class SparseCLR(SetLoss):
-    r"""Each anchor picks its positive by a sparsemax, which gives most negatives nothing (QARe, eq. 14).
+    r"""Each anchor picks its positive by a sparsemax, which gives most negatives 0 (QARe, eq. 14).
 
     .. math::
         L = \operatorname{mean}_{a, p}\; \max\nolimits_\Omega(x_{ap}) - (s_{ap} - m), \qquad
         \max\nolimits_\Omega(x) = \tfrac12 \sum_{j: x_j > T} (x_j^2 - T^2) + \tfrac12
 
-    with x_ap the cosine similarities of the anchor's negatives and, less the margin m, of its positive, and T
-    the threshold of the sparsemax; the mean runs over the anchor's positives, then over anchors. Other
-    positives, with labels those of the class, are no candidates. L ≥ 0, and 0 when every positive is more
-    similar than all negatives by 1 + m. Eq. 8 and 14 mean this, but are printed with the sign of the second
-    term wrong, the support of −x and without the ½.
+    x_ap are the cosine similarities of the anchor's negatives, and that of its positive minus the margin m. T
+    is the threshold of the sparsemax. The mean runs over the anchor's positives, then over anchors. The other
+    positives, with labels those of the class, are not candidates. L ≥ 0; it is 0 when every positive is more
+    similar than all negatives by 1 + m. Eq. 8 and 14 mean this. As printed they have the wrong sign of the
+    second term and the support of −x, and lack the ½.
 
-    The inner problem is the choice of one candidate; ½‖p‖² smooths it, no temperature. `assignment`: the mean
-    over positives of the sparsemax over that positive and the negatives; rows sum to 1.
+    The inner problem is the choice of one candidate; ½‖p‖² smooths it, without a temperature. `assignment`:
+    the mean over positives of the sparsemax over that positive and the negatives; rows sum to 1.
 
     Args:
         margin: m ≥ 0 in units of cosine similarity. The authors' program uses 1; the paper states none.
@@ -33,8 +33,8 @@ class SparseCLR(SetLoss):
 
     Raises ValueError: in `forward`, positive_views > V.
     Cost: O(M² E) time for the similarities, M = V·N, and a few passes over them for each positive of an
-    anchor; O(M²) memory, whatever the number of positives. With labels it looks for the largest class, for
-    which a GPU waits.
+    anchor; O(M²) space for any number of positives. With labels it reads the size of the largest class,
+    which stalls a GPU.
     """
 
     takes = frozenset({"views", "labels"})
@@ -60,7 +60,7 @@ class SparseCLR(SetLoss):
         return assignment.flatten(0, 1)
 
     def chosen(self, c: Contrast) -> tuple[Tensor, Tensor, Tensor]:
-        """K positives less the margin, weights and columns, (V, N, K); fewer are filled up at weight 0."""
+        """K positives minus the margin, weights and columns, each (V, N, K); missing ones have weight 0."""
         V, N, most = c.positives.shape
         K = min(most - 1, self.positive_views or most)
         if c.labelled:

@@ -1,4 +1,4 @@
-"""A temperature is a number, or a parameter that is learned."""
+"""Temperatures: fixed numbers or learned parameters."""
 
 import torch
 from torch import Tensor, nn
@@ -7,7 +7,7 @@ from setclr.checks import setting, values_readable
 
 
 def learnable(name: str, value: float | nn.Parameter, hint: str) -> float | nn.Parameter:
-    """A temperature, a number > 0 or a 0-d floating parameter > 0. Raises ValueError: it is neither."""
+    """Check a temperature: a number > 0 or a 0-d floating parameter > 0. Raises ValueError for others."""
     if not isinstance(value, nn.Parameter):
         return setting(name, value, above=0, hint=hint)
     if value.ndim or not value.is_floating_point():
@@ -20,7 +20,7 @@ def learnable(name: str, value: float | nn.Parameter, hint: str) -> float | nn.P
 
 
 def in_use(name: str, value: float | nn.Parameter) -> float | Tensor:
-    """A temperature's value now: a learned one that is no longer > 0 is refused, or on a GPU NaN."""
+    """Current value of a temperature; if a learned one is not > 0, ValueError on the CPU, NaN on a GPU."""
     if not isinstance(value, nn.Parameter):
         return value
     if values_readable(value) and not value > 0:

@@ -22,7 +22,7 @@ TARGETS = ("mean", "max")
 
 
 class TransportProblem(NamedTuple):
-    """n rows of mass to be moved to m columns."""
+    """A transport problem: the mass of n rows is moved to m columns."""
 
     logits: Tensor  # (n, m): −C/ε, −inf for forbidden pairs
     positive: Tensor  # (n, m) bool
@@ -30,32 +30,33 @@ class TransportProblem(NamedTuple):
 
 
 class IOT(SetLoss):
-    r"""The log-mass that the coupling leaves to the positive pairs (IOT-CL, eq. 8, 13, 18, 20 and 23).
+    r"""Negative log of the coupling's mass at positive pairs (IOT-CL, eq. 8, 13, 18, 20 and 23).
 
     .. math::
         L = -\operatorname{mean}_{(i,j) \in S} \log (n P_{ij}) + \lambda\, KL(\bar Q \| P), \qquad
         P = \arg\min_{P \in U} \langle C, P \rangle - \epsilon H(P)
 
-    over n = V·N points, with keys against U·N, C_ij = 1 − s_ij and +∞ for i = j, S the positive pairs
-    (IOT-CL, eq. 16 and 17), with labels all pairs of a class; the mean runs over an anchor's positives, then
-    over anchors. The factor n makes U(a) equal to InfoNCE for two views; for more, and with labels, the other
-    positives stay in the coupling, since it is one matching of all points.
+    The n = V·N points are matched with each other, or with the U·N keys. C_ij = 1 − s_ij, and +∞ for i = j. S
+    are the positive pairs (IOT-CL, eq. 16 and 17), with labels all pairs of a class. The mean runs over an
+    anchor's positives, then over anchors. The factor n makes U(a) equal to InfoNCE for two views. For more
+    views, and with labels, the other positives stay in the coupling, since it is one matching of all points.
 
     - "total", U(1): only the whole mass is prescribed: one softmax over all pairs (IOT-CL, eq. 10 and 19).
     - "rows", U(a): every anchor has mass 1/n: a softmax of each row (IOT-CL, eq. 9 and 12).
-    - "both", U(a, b): every candidate too: `iterations` rounds of Sinkhorn, each columns, then rows (IOT-CL,
-      algorithm 1).
+    - "both", U(a, b): every candidate has a prescribed mass, too: `iterations` rounds of Sinkhorn, each first
+      over columns, then over rows (IOT-CL, algorithm 1).
 
-    The uniformity penalty (IOT-CL, eq. 24 and 25) pulls the negatives' masses to one value: Q̄ equals P at
-    positive pairs and q, without gradient, at negative ones. With the mean for q, as the text of section 3.4
-    says, it is a Kullback–Leibler divergence, ≥ 0 and 0 exactly when they are all the same; the printed eq.
-    25 says max. Only negatives contribute, so the gradient also moves mass from the positives to the
-    negatives, even where the value is 0; the loss itself has to outweigh that.
+    The uniformity penalty (IOT-CL, eq. 24 and 25) pulls the negatives' masses to one value. Q̄ equals P at
+    positive pairs and q, without gradient, at negative ones. If q is the mean of the negatives' masses, as in
+    the text of section 3.4, the penalty is a Kullback–Leibler divergence: ≥ 0, and 0 exactly when all these
+    masses are the same. The printed eq. 25 says max. Only negatives contribute, so the gradient also moves
+    mass from the positives to the negatives, even if the value is 0. The loss itself has to outweigh that.
 
     With `memory` (IOT-CL, eq. 38) each view is matched on its own: its N anchors with the other views' points
-    and the queue, where pairs of different images of the batch are forbidden. An in-batch column then holds
-    the positive alone, and "both", which prescribes the column's mass, does not depend on their
-    similarity: its gradient moves the queue's pairs only, at convergence nothing. With a queue take "rows".
+    and the queue. Pairs of different images of the batch are forbidden, so an in-batch column holds the
+    positive alone. "both" prescribes this column's mass, so the result does not depend on the positive's
+    similarity: the gradient moves the queue's pairs only, and at convergence nothing. With a queue take
+    "rows".
 
     `assignment`: n·P, (V·N, U·N) or (V·N, U·N + Q); rows sum to 1 for "rows" and "both".
 
@@ -63,14 +64,14 @@ class IOT(SetLoss):
         constraint: "total", "rows" or "both".
         epsilon: ε > 0, InfoNCE's temperature, or a 0-d `nn.Parameter` to learn it; the paper uses 0.5, and
             0.07 with MoCo.
-        iterations: rounds for "both", 1 to 100,000 (the paper: 1, 2, 4, 8), or None for as many as it takes
-            to converge, at most 1,000, then a warning. The other constraints ignore it.
-        uniformity: λ ≥ 0, weight of the penalty, for a P of mass 1; algorithm 1 gives each row mass 1, which
-            makes the same λ weigh n times as much.
+        iterations: rounds for "both", 1 to 100,000 (the paper: 1, 2, 4, 8). None: until convergence, at most
+            1,000, then a warning. The other constraints ignore it.
+        uniformity: λ ≥ 0, weight of the penalty, for a P of mass 1. In algorithm 1 each row has mass 1, so
+            the same λ weighs n times as much.
         uniform_target: "mean" or "max" of the negatives' masses for q.
 
     Raises ValueError: in `forward`, "both" with iterations=None and memory, or labels with memory.
-    Cost: O(M² E) time and O(M²) memory, M = V·N; "both" adds O(M²) time a round, no memory.
+    Cost: O(M² E) time and O(M²) space, M = V·N; "both" adds O(M²) time a round, no space.
     """
 
     takes = frozenset({"views", "keys", "memory", "labels"})
@@ -114,7 +115,7 @@ class IOT(SetLoss):
         return self.left(problems, couplings).view(points.anchors.shape[:2])
 
     def left(self, problems: list[TransportProblem], couplings: list[Tensor]) -> Tensor:
-        """−log nP at the positives of each row, their mean, (V·N,)."""
+        """Mean of −log nP over the positives of each row, (V·N,)."""
         rows = []
         for (logits, positive, _), log_P in zip(problems, couplings):
             surprise = torch.where(positive, -(log_P + math.log(len(logits))), 0)
@@ -132,7 +133,7 @@ class IOT(SetLoss):
         return torch.cat(nP)
 
     def problems(self, points: Points) -> list[TransportProblem]:
-        """The matching of all points, or with memory one for each view of the anchors."""
+        """One problem for all points, or with memory one for each view of the anchors."""
         if points.memory is not None:
             return self.problems_with_memory(points, points.memory)
         same = points.same_class().repeat(len(points.anchors), len(points.candidates))
@@ -166,7 +167,7 @@ class IOT(SetLoss):
         return problems
 
     def logits(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """−C/ε."""
+        """Logits −C/ε (n, m) of n rows and m columns."""
         return (rows @ columns.T - 1) / in_use("epsilon", self.epsilon)
 
     def log_coupling(self, logits: Tensor) -> Tensor:
@@ -178,7 +179,7 @@ class IOT(SetLoss):
         return log_coupling(logits, self.iterations)
 
     def divergence(self, log_P: Tensor, negative: Tensor) -> Tensor:
-        """KL(Q̄ ‖ P), to which only the negatives contribute."""
+        """Divergence KL(Q̄ ‖ P), to which only the negatives contribute."""
         masses = log_P.detach().masked_fill(~negative, -torch.inf)
         if self.uniform_target == "max":
             log_q = masses.max()

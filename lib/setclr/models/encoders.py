@@ -1,7 +1,6 @@
 """Encoders by name: images (N, C, H, W), float in [0, 1] → features (N, D).
 
-The features are kept and evaluated. The head that makes embeddings of them is discarded (Chen et al.
-2020).
+The features are kept and evaluated. The head that makes embeddings of them is discarded (Chen et al. 2020).
 """
 
 from collections import OrderedDict
@@ -33,9 +32,9 @@ def conv4(channels: int = 3) -> tuple[nn.Module, int]:
 def resnet32(channels: int = 3) -> tuple[nn.Module, int]:
     """The ResNet of He et al. 2016 for small images, 5 blocks each of 16, 32 and 64 maps: 64 features.
 
-    This is the large encoder of the QARe paper's table 2. Three details follow its authors' program.
-    Shortcuts that change the shape are 1×1 convolutions with batch norm. Initial weights of convolutions
-    are normal with He's variance (the supplement says Xavier). A linear layer 64 → 64 follows the pooling.
+    This is the large encoder of the QARe paper's table 2. Three details follow its authors' program:
+    shortcuts that change the shape are 1×1 convolutions with batch norm; initial weights of convolutions
+    are normal with He's variance (the supplement says Xavier); a linear layer 64 → 64 follows the pooling.
     470,000 weights.
     """
     from torchvision.models.resnet import BasicBlock
@@ -60,8 +59,8 @@ def resnet32(channels: int = 3) -> tuple[nn.Module, int]:
 def resnet(name: str, small: bool, channels: int = 3) -> tuple[nn.Module, int]:
     """torchvision's "resnet18" or "resnet50" without its classifier: 512 or 2048 features.
 
-    With `small`, for small images, the stem is a 3×3 convolution with stride 1 and no pooling. Otherwise
-    it is torchvision's.
+    With `small`, for small images, the stem is a 3×3 convolution with stride 1 and no pooling. Otherwise it
+    is torchvision's.
     """
     from torchvision import models
 
@@ -121,11 +120,10 @@ def encoder(
     """An encoder with fresh weights, and its number of features D. Names: ENCODERS, timm:NAME.
 
     Args:
-        initial: the initial weights of convolutions. "torch": the encoder's own. "he": normal with
-            variance 2 / (maps out · area of the kernel). "xavier": uniform with variance 2 / ((maps in +
-            maps out) · area), Glorot and Bengio 2010. "zero-residual": the encoder's own, but the last
-            batch norm of each residual block starts with scales of 0, so that the block starts as its
-            shortcut.
+        initial: the initial weights of convolutions. "torch": the encoder's own. "he": normal with variance
+            2 / (maps out · area of the kernel). "xavier": uniform with variance 2 / ((maps in + maps out) ·
+            area), Glorot and Bengio 2010. "zero-residual": the encoder's own, but the last batch norm of
+            each residual block starts with scales of 0, so that the block starts as its shortcut.
         normalised: a key of NORMALISED. For a data set, the encoder first subtracts its mean colour and
             divides by its deviation, both of three channels; they are not in the state dict. "image" takes
             each image's own mean and deviation, which removes its tint and contrast.
@@ -165,7 +163,7 @@ def encoder(
 
 
 def normalise(encoder: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
-    """The images (N, C, H, W), normalised for the encoder's first layer if it was built that way."""
+    """Images (N, C, H, W) for the first layer, normalised if the encoder was built with `normalised`."""
     if getattr(encoder, "by_image", False):
         return (nn.functional.instance_norm(inputs[0]),)
     if not hasattr(encoder, "deviation"):

@@ -18,8 +18,7 @@ def head(
     """Projection head: features → hidden → … → out, batch norm and an activation between linear layers.
 
     The defaults are the QARe paper's. GroCo's is head(2048, 2048, 2048, last_norm=True, layers=3,
-    activation="relu"), MMCL's head(2048, 512, 128, activation="relu"). Raises ValueError for bad
-    arguments.
+    activation="relu"), MMCL's head(2048, 512, 128, activation="relu"). Raises ValueError for bad arguments.
 
     Args:
         last_norm: end with a batch norm without scale and shift, as GroCo's authors do. GroCo needs it:

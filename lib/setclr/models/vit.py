@@ -26,7 +26,7 @@ class MoCoViT(VisionTransformer):
     def __init__(self, channels: int) -> None:
         size: dict[str, Any] = dict(embed_dim=384, num_heads=12, in_chans=channels, num_classes=0)
         super().__init__(**size, weight_init="moco", pos_embed="none", dynamic_img_size=True)
-        del self.pos_embed  # is None; timm's ViT names its positions of 14 x 14 patches so
+        del self.pos_embed  # it is None; timm's ViT stores its 14 x 14 positions under this name
         self.register_buffer("pos_embed", torch.cat([torch.zeros(1, 384), positions(14, 14, 384)])[None])
         self.tables: dict[tuple[int, int, int, torch.device], Tensor] = {}  # cached positions, by grid
         projection = self.patch_embed.proj.requires_grad_(False)

@@ -1,7 +1,7 @@
-"""What to train: the dataclasses `Recipe`, `GraphRecipe` and `VideoRecipe`, and every experiment by name.
+"""Training recipes: `Recipe`, `GraphRecipe` and `VideoRecipe`, and every experiment by name.
 
-`RECIPES[name]` is what to train, `PUBLISHED[name]` what a paper got with it. Names are collected when they
-are first asked for: training needs the classes alone.
+`RECIPES[name]` is the recipe of an experiment, `PUBLISHED[name]` what a paper printed for it. The named
+recipes are loaded on first use, since training needs the classes alone.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What recipes that are not of images share: a loss that contrasts two views."""
+"""Base class of the recipes for graphs and videos: a loss that contrasts two views."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,20 +9,20 @@ from setclr.seeding import drawing
 
 @dataclass(frozen=True)
 class Contrasting:
-    """A recipe with a loss. Raises ValueError where the loss contrasts no views."""
+    """Base of recipes with a contrastive loss. Raises ValueError where the loss contrasts no views."""
 
     loss: str
     """The loss as its repr, for example "InfoNCE(temperature=0.2)"; + and * combine losses."""
 
     def __post_init__(self) -> None:
-        with drawing(0):  # parsing leaves the global generator as it was
+        with drawing(0):  # parsing must not change the global generator
             object.__setattr__(self, "_parsed_loss", losses.parse(self.loss))
         if isinstance(self.parsed_loss, losses.Baseline):
             raise ValueError(f"loss must contrast views, got {self.loss}; take one of setclr.losses")
 
     @property
     def parsed_loss(self) -> losses.Objective:
-        """The loss that `loss` describes, to be read; training takes a copy of it."""
+        """The loss object that `loss` describes."""
         return self.__dict__["_parsed_loss"]
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What decides a training run on graphs, and the project's own recipes for them."""
+"""`GraphRecipe`, the settings of a training run on graphs, and the project's own recipes for graphs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from setclr.checks import boolean, choice, integer, number
 from setclr.recipes.contrasting import Contrasting
 
-# By the names here, those of the TU collection (Morris et al. 2020).
+# Names here, and the names of the same sets in the TU collection (Morris et al. 2020).
 GRAPH_SETS = {
     "mutag": "MUTAG",
     "proteins": "PROTEINS",
@@ -21,7 +21,8 @@ GRAPH_VIEWS = ("same", *AUGMENTATIONS, "any")
 
 @dataclass(frozen=True)
 class GraphRecipe(Contrasting):
-    """One pretraining run on graphs. Raises ValueError where a field cannot be used, naming it."""
+    """Settings of a pretraining run on graphs. Raises ValueError, naming the field, if a value is
+    invalid."""
 
     data: str = "mutag"
     """A key of GRAPH_SETS."""
@@ -29,14 +30,14 @@ class GraphRecipe(Contrasting):
     second: str = "any"
     """The two views: "same", "drop", "rewire", "mask", "walk", or "any", for each graph one of the four."""
     ratio: float = 0.2
-    """How much an augmentation drops, rewires or masks; a walk keeps that share."""
+    """Share of nodes or edges that an augmentation drops, rewires or masks; a walk keeps that share."""
     layers: int = 3
     width: int = 32
-    """Of the encoder; its features and the embeddings have layers · width numbers."""
+    """Layers and width of the encoder; its features and the embeddings have layers · width numbers."""
     last_norm: bool = False
     """End the head with a batch norm without scale and shift (GroCo needs it)."""
     lr: float = 0.01
-    """Of Adam, the same all the time."""
+    """Learning rate of Adam, constant."""
     epochs: int = 20
     batch: int = 128
     seed: int = 0
@@ -53,7 +54,7 @@ class GraphRecipe(Contrasting):
         number("lr", self.lr, above=0)
 
 
-# The library's losses on MUTAG and PROTEINS, all else alike and none of them tuned.
+# The library's losses on MUTAG and PROTEINS, with equal settings otherwise and none of them tuned.
 LOSSES = {
     "graphcl": "InfoNCE(temperature=0.2)",
     "mmcl": "MMCL(solver='inv')",
@@ -67,9 +68,9 @@ LOSSES = {
 
 
 def own_recipes() -> dict[str, dict[str, Any]]:
-    """The fields of the project's own recipes; "untrained" is the encoder before it has learnt anything."""
+    """The fields of the project's own recipes; "untrained" is an encoder with initial weights."""
     made: dict[str, dict[str, Any]] = {}
-    for data, left_out in (("mutag", ("graphcl", "mmcl")), ("proteins", ())):  # MUTAG's are the paper's rows
+    for data, left_out in (("mutag", ("graphcl", "mmcl")), ("proteins", ())):  # on MUTAG: rows of the paper
         for name, loss in LOSSES.items():
             if name not in left_out:
                 made[f"graphs-{data}-{name}"] = dict(loss=loss, data=data, last_norm=name == "groco")

@@ -1,4 +1,4 @@
-"""What is searched for each loss: the learning rate, and the one number of the loss that matters most."""
+"""Search grids: learning rates, and for each loss the values of its most important hyperparameter."""
 
 from dataclasses import replace
 from itertools import product
@@ -24,7 +24,7 @@ TEMPERATURES = (0.05, 0.1, 0.2, 0.5, 1.0)
 HYPERPARAMETERS = {
     "InfoNCE": Hyperparameter("temperature", TEMPERATURES),
     "IOT": Hyperparameter("epsilon", TEMPERATURES),
-    # Around 1, that of QARe's program. From 3 on no positive can enter the support.
+    # Around 1, the value of QARe's program. From 3 on no positive can enter the support.
     "SparseCLR": Hyperparameter("margin", (0.125, 0.25, 0.5, 1.0, 2.0)),
     # Around 1, the best for ten negatives in GroCo's table 8a, which has 0.062 to 16.
     "GroCo": Hyperparameter("beta", (0.0625, 0.25, 1.0, 4.0, 16.0)),
@@ -37,8 +37,8 @@ WEIGHT = Hyperparameter(
 
 
 def hyperparameter(loss: str) -> Hyperparameter:
-    """The hyperparameter of the loss that the text describes. Of a sum that ends with QARe it is QARe's
-    weight. Raises ValueError for other losses."""
+    """The hyperparameter that is searched for a loss, given by its repr. Of a sum that ends with QARe it
+    is QARe's weight. Raises ValueError for other losses."""
     parsed = losses.parse(loss)
     if isinstance(parsed, WeightedSum) and isinstance(parsed.losses[-1], losses.QARe):
         return WEIGHT
@@ -48,7 +48,7 @@ def hyperparameter(loss: str) -> Hyperparameter:
 
 
 def hyperparameter_value(loss: str) -> float:
-    """Where the hyperparameter of the loss stands. Raises ValueError where it is learnt, or there is none."""
+    """The value of the loss's hyperparameter. Raises ValueError where it is learnt, or there is none."""
     parsed, name = losses.parse(loss), hyperparameter(loss).name
     value = parsed.weights[-1] if isinstance(parsed, WeightedSum) else getattr(parsed, name)
     if isinstance(value, Tensor):
@@ -57,7 +57,8 @@ def hyperparameter_value(loss: str) -> float:
 
 
 def with_value(loss: str, value: float) -> str:
-    """The loss with its hyperparameter at that value. Raises what `hyperparameter_value` does."""
+    """The repr of the loss with that value of its hyperparameter. Raises what `hyperparameter_value`
+    does."""
     hyperparameter_value(loss)
     parsed = losses.parse(loss)
     if isinstance(parsed, WeightedSum):
@@ -68,9 +69,9 @@ def with_value(loss: str, value: float) -> str:
 
 
 def grid(recipe: Recipe) -> dict[str, Recipe]:
-    """The recipe with every rate and every value of its loss's hyperparameter, by titles such as
-    "lr0.001-temperature0.5". Raises ValueError where the loss has no hyperparameter or changes while it
-    trains, or the optimiser is not Adam."""
+    """The recipe with every learning rate and every value of its loss's hyperparameter, by titles such as
+    "lr0.001-temperature0.5". Raises ValueError where the loss has no hyperparameter or has a schedule, or
+    the optimiser is neither Adam nor AdamW."""
     choice("optimiser", recipe.optimiser, ("adam", "adamw"), "the rates of the grid are Adam's")
     choice(
         "loss_schedule", recipe.loss_schedule, ("",), "a hyperparameter that is searched stays where it is"

@@ -1,7 +1,7 @@
-"""Parameters of a loss that change while it trains, as MMCL's bandwidth does on CIFAR-100.
+"""Loss schedules: parameters of a loss that change during training, as MMCL's bandwidth on CIFAR-100.
 
-"bandwidth: 25, 2.5 from 75, 0.25 from 125" is 25 in epochs 0 to 74 (counted from 0), 2.5 from epoch 75 on and
-0.25 from epoch 125 on. Several parameters are separated by ";".
+"bandwidth: 25, 2.5 from 75, 0.25 from 125" is 25 in epochs 0 to 74 (counted from 0), 2.5 from epoch 75 on
+and 0.25 from epoch 125 on. Several parameters are separated by ";".
 """
 
 import ast
@@ -18,7 +18,7 @@ Stages = dict[str, list[tuple[int, Any]]]
 
 
 def loss_stages(text: str) -> Stages:
-    """For each parameter of a schedule its values, each with the epoch it holds from, in rising order.
+    """The values of each parameter in a schedule, as (first epoch, value) in rising order of epochs.
 
     Raises ValueError: the text has another form, epochs are not whole and rising, or a name comes twice.
     """
@@ -36,11 +36,12 @@ def loss_stages(text: str) -> Stages:
 
 
 def apply(loss: Objective, text: str, epoch: int) -> None:
-    """Give each scheduled parameter its value of this epoch (from 0), in every term of the loss that has it.
+    """Set each scheduled parameter to its value in this epoch (from 0), in every term that has it.
 
-    The loss stays the same object. A new term is made with the values only to learn whether it takes them.
+    The loss stays the same object. A new term is made with the values only to check them.
 
-    Raises ValueError: no term has such a parameter (the nearest is named), it is learnt, or a value refused.
+    Raises ValueError: no term has such a parameter (the nearest is named), it is learnt, or its value is
+    invalid.
     """
     _apply(loss, loss_stages(text), epoch)
 
@@ -71,7 +72,8 @@ def _apply(loss: Objective, all_stages: Stages, epoch: int) -> None:
 
 
 def check(loss: Objective, text: str) -> None:
-    """Go through all stages on a copy of the loss. Raises ValueError as `loss_stages` and `apply` do."""
+    """Try all stages of a schedule on a copy of the loss. Raises ValueError as `loss_stages` and `apply`
+    do."""
     loss, all_stages = copy.deepcopy(loss), loss_stages(text)
     for epoch in sorted({epoch for stages in all_stages.values() for epoch, _ in stages}):
         _apply(loss, all_stages, epoch)

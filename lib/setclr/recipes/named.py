@@ -11,7 +11,7 @@ from setclr.recipes.video import VideoRecipe
 INFONCE = "InfoNCE(temperature=0.1)"
 GROCO = "GroCo(beta=1.0, negatives=10)"
 
-# One loss against another, all else alike: even the head, which ends as GroCo needs it.
+# Losses to compare, with equal settings otherwise: even the head ends with the batch norm that GroCo needs.
 COMPARED = {
     "infonce": "InfoNCE(temperature=0.5)",
     "infonce+qare": "InfoNCE(temperature=0.5) + 1.0 * QARe()",
@@ -30,7 +30,10 @@ COMPARED = {
 
 
 def compared() -> dict[str, dict[str, Any]]:
-    """All of COMPARED on CIFAR-10; and in small, for `search`, in float32, which every machine has."""
+    """The fields of recipes, by name: all of COMPARED on CIFAR-10, and most of them in small.
+
+    The small ones are for `search`. They compute in float32, which every machine has.
+    """
     made: dict[str, dict[str, Any]] = {}
     for encoder in ("conv4", "resnet32", "resnet18"):
         large = dict(data="cifar10", views="qare", encoder=encoder, last_norm=True, batch=256, epochs=100)
@@ -44,7 +47,7 @@ def compared() -> dict[str, dict[str, Any]]:
 
 
 def first() -> dict[str, dict[str, Any]]:
-    """Recipes to begin with: a minute or two on photo-patches, five epochs of CIFAR-10."""
+    """The fields of recipes to begin with: a minute or two on photo-patches, five epochs of CIFAR-10."""
     photo, cifar = (
         dict(views="photo", epochs=30, lr=3e-3),
         dict(data="cifar10", views="qare", epochs=5, lr=3e-3),

@@ -1,6 +1,6 @@
-"""A `Recipe` is all that decides what a training run learns: equal recipes give equal runs.
+"""`Recipe`: all settings that decide what a training run on images learns. Equal recipes give equal runs.
 
-Where the run is computed and written is no part of it.
+The device and the output folder are not part of it.
 """
 
 from collections.abc import Collection
@@ -14,7 +14,7 @@ from setclr.recipes import loss_schedule
 from setclr.seeding import drawing, seeded
 from setclr.views import PRESETS
 
-# The fields that are one of several names; the command line shows them.
+# The fields that take one of several names; the command line lists these.
 CHOICES: dict[str, Collection[str]] = {
     "views": PRESETS,
     "initial": INITIAL,
@@ -25,7 +25,7 @@ CHOICES: dict[str, Collection[str]] = {
     "key_schedule": ("constant", "cosine"),
     "precision": ("auto", "float32", "bf16", "fp16"),
 }
-# The bounds of each integer, and of those that may also be None: more is a slip, or fits no machine.
+# Bounds of the integers, and of those that may also be None. Larger values are mistakes, or fit no machine.
 BOUNDS = {
     "local_views": (0, 64), "images_per_class": (1, 2**20), "layers": (1, 64), "hidden": (1, 2**16),
     "embedding": (1, 2**16), "predictor": (0, 64), "queue": (0, 10**7), "epochs": (0, 10**6),
@@ -40,71 +40,72 @@ OR_NONE = {
     "lr_batch": (1, 2**20, "None takes lr itself"),
     "chunk": (2, 2**20, "None takes the whole batch at once"),
 }
-OLD_NAMES = {"same_class": "images_per_class"}  # fields by their names in earlier versions
-NUMBERS = 10**9  # of a head, a predictor or a queue: 4 GB, and an optimiser keeps up to three times as much
+OLD_NAMES = {"same_class": "images_per_class"}  # fields that had another name in earlier versions
+NUMBERS = 10**9  # in a head, predictor or queue: 4 GB, and an optimiser keeps up to three times as much
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One pretraining run. Raises ValueError where a field cannot be used, naming it."""
+    """Settings of one pretraining run. Raises ValueError, naming the field, where a value is invalid."""
 
     loss: str
     """The loss as its repr, for example "InfoNCE(temperature=0.5)"; + and * combine losses."""
     data: str = "photo-patches"
     """Name of a data set (`python -m setclr data` lists them), folder:PATH, or pairs:PATH."""
     size: int | None = None
-    """Side in pixels to which a folder's images are resized and cropped; None: they are of one size. Height
-    of pairs, which are half as wide."""
+    """Side in pixels to which a folder's images are resized and cropped; None: they have one size
+    already. For pairs it is the height; they are half as wide."""
     images: int | None = None
-    """Train on this many of its images, spread evenly over the classes; None: on all."""
+    """Train on this many images of the set, spread evenly over the classes; None: on all."""
     views: str = "simclr"
     """Named augmentation, a key of setclr.views.PRESETS."""
     full_views: int | None = None
-    """Full views of an image, 1 to 4, those of `views` in turn; None: as many as `views` has. Losses need
-    two, baselines such as "Supervised()" one."""
+    """Number of full views of an image, 1 to 4, those of `views` in turn; None: as many as `views` has.
+    Losses need two or more, baselines such as "Supervised()" one."""
     local_views: int = 0
-    """Small crops of an image beside its full views (multi-crop)."""
+    """Number of small crops of an image beside its full views (multi-crop)."""
     view_size: int | None = None
     """Side of a full view in pixels; None: that of the images. With a folder and no `size`, the files may
-    have any sizes, and crops are read from them while it trains."""
+    have any sizes, and crops are read from them during training."""
     local_size: int | None = None
     """Side of a small crop; None: 3/7 of a full view's."""
     images_per_class: int = 1
-    """A batch is made of groups of this many images of one class: false negatives, on purpose."""
+    """Build batches from groups of this many images of one class; above 1 they are deliberate false
+    negatives."""
     encoder: str = "conv4"
     """Name of an encoder, a key of setclr.models.ENCODERS, or timm:NAME for any model of timm."""
     initial: str = "torch"
-    """First weights of the encoder's convolutions: "he", "xavier", or "torch", those it has by itself, also
-    with first scales of 0 where a residual block ends ("zero-residual")."""
+    """Initial weights of the encoder's convolutions: "he", "xavier", "torch", the encoder's own, or
+    "zero-residual", the same with scales of 0 where a residual block ends."""
     normalised: str = "none"
-    """Colours are normalised by the mean and deviation of this data set before they enter the encoder, or by
-    those of each "image" alone."""
+    """Normalise colours before the encoder, by the mean and deviation of this data set or of each "image"
+    alone; "none" leaves them."""
     layers: int = 2
     """Linear layers of the projection head."""
     hidden: int = 256
     """Width of the projection head's hidden layers."""
     activation: str = "leaky_relu"
-    """Between the head's layers: "leaky_relu" or "relu", each after a batch norm."""
+    """Activation between the head's layers: "leaky_relu" or "relu", each after a batch norm."""
     embedding: int = 64
     """E: dimensions of the embeddings that the loss sees."""
     last_norm: bool = False
     """End the head with a batch norm without scale and shift (GroCo needs it)."""
     key_momentum: float | None = None
-    """Momentum of a second encoder, a moving average, whose embeddings are the loss's candidates (MoCo).
-    None: views are compared with one another."""
+    """Momentum of a second encoder, a moving average of the first, whose embeddings are the loss's
+    candidates (MoCo). None: no such encoder; views are compared with one another."""
     key_schedule: str = "constant"
-    """That momentum is "constant", or rises to 1 as a "cosine" (MoCo v3)."""
+    """Schedule of `key_momentum`: "constant", or "cosine", rising to 1 (MoCo v3)."""
     queue: int = 0
-    """Number of keys of earlier batches that are further negatives (MoCo)."""
+    """Number of keys of earlier batches used as further negatives (MoCo)."""
     predictor: int = 0
-    """Linear layers between the head and the loss on the side of the first encoder (MoCo v3)."""
+    """Linear layers between head and loss, on the side of the first encoder alone (MoCo v3)."""
     optimiser: str = "adam"
     lr: float = 1e-3
     """Peak learning rate."""
     lr_batch: int | None = None
-    """The batch that `lr` is meant for: the rate is lr · batch / lr_batch. None: it is lr."""
+    """Batch size that `lr` is meant for: the learning rate is lr · batch / lr_batch. None: it is lr."""
     momentum: float = 0.9
-    """Of SGD and LARS."""
+    """Momentum of SGD and LARS."""
     weight_decay: float = 0.0
     warmup: float = 0.0
     """Epochs over which the learning rate rises linearly."""
@@ -112,18 +113,18 @@ class Recipe:
     """After the warm-up the learning rate falls to 0 as a "cosine", is "constant", or falls in "steps" to a
     tenth after half of the epochs and to a hundredth after three quarters."""
     loss_schedule: str = ""
-    """Parameters of the loss that change while it trains: "bandwidth: 25, 2.5 from 75" is 25 before epoch 75
-    (counted from 0). Several are separated by ";"."""
+    """Parameters of the loss that change during training: "bandwidth: 25, 2.5 from 75" is 25 before epoch
+    75 (counted from 0). Several are separated by ";"."""
     epochs: int = 20
     batch: int = 128
-    """Images (not views) a step, over all processes."""
+    """Images (not views) per step, over all processes."""
     drop_last: bool = True
-    """Leave out a last batch of an epoch that is incomplete."""
+    """Leave out the last batch of an epoch if it is incomplete."""
     chunk: int | None = None
     """Images that go through the encoder together on one device (gradient caching); None: the batch."""
     seed: int = 0
     precision: str = "auto"
-    """In which encoder and head compute: "float32", "bf16", "fp16" (with a scaled loss), or "auto", bf16
+    """Number format of encoder and head: "float32", "bf16", "fp16" (with a scaled loss), or "auto", bf16
     where the device has it in hardware. A recipe without the field was computed in float32."""
 
     def __post_init__(self) -> None:
@@ -149,7 +150,7 @@ class Recipe:
         number("momentum", self.momentum, least=0, most=1)
         number("weight_decay", self.weight_decay, least=0)
         number("warmup", self.warmup, least=0)
-        with drawing(seeded(self.seed, 0, 0, 0, 0).initial_seed()):  # discriminators get weights of their own
+        with drawing(seeded(self.seed, 0, 0, 0, 0).initial_seed()):  # for the weights of discriminators
             object.__setattr__(self, "_parsed_loss", losses.parse(self.loss))
         loss_schedule.check(self.parsed_loss, self.loss_schedule)
         self._check_views()
@@ -157,11 +158,12 @@ class Recipe:
 
     @property
     def parsed_loss(self) -> losses.Objective:
-        """The loss, or baseline, that `loss` describes, to be read; training takes a copy of it."""
+        """The loss, or baseline, that `loss` describes. Do not change it: training takes a copy."""
         return self.__dict__["_parsed_loss"]
 
     def _check_numbers(self) -> None:
-        """Raises ValueError where weights or queue would be too many numbers; nothing is built for it."""
+        """Raises ValueError where head, predictor or queue would be too large. Nothing is built for the
+        check."""
         E, hidden = self.embedding, self.hidden
         for name, layers in (("layers", self.layers), ("predictor", self.predictor)):
             if (weights := max(layers - 2, 0) * hidden**2 + (layers > 1) * hidden * E) > NUMBERS:
@@ -174,7 +176,7 @@ class Recipe:
             raise ValueError(f"queue must hold at most {NUMBERS:.0e} numbers, got {got}; make one smaller")
 
     def _check_views(self) -> None:
-        """Raises ValueError where the loss needs more views or fewer."""
+        """Raises ValueError where the loss needs more or fewer views."""
         full = self.full_views or len(PRESETS[self.views])
         baseline = isinstance(self.parsed_loss, losses.Baseline)
         if baseline and (full > 1 or self.local_views):
@@ -184,7 +186,7 @@ class Recipe:
             raise ValueError(f"full_views must be 2 to 4 with {self.loss}, which contrasts views, got {full}")
 
     def _check_keys(self, takes: frozenset[str]) -> None:
-        """Raises ValueError where momentum encoder, queue, predictor and loss do not go together."""
+        """Raises ValueError where momentum encoder, queue, predictor and loss cannot be combined."""
         if self.key_momentum is None:
             for name in ("queue", "predictor"):
                 if got := getattr(self, name):
@@ -215,9 +217,9 @@ class Recipe:
 
 
 def renamed(values: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a recipe under their present names."""
+    """The values of a recipe under the present names of its fields."""
     return {OLD_NAMES.get(name, name): value for name, value in values.items()}
 
 
 DEFAULTS = {field.name: field.default for field in fields(Recipe)} | {"precision": "float32"}
-"""The value of a field that a record of an earlier version lacks; "loss" has none."""
+"""The values of fields that a record of an earlier version lacks; "loss" has no default."""

@@ -1,7 +1,7 @@
-"""Recipes that other packages bring: the papers' rows come with the course, through an entry point.
+"""Recipes that other packages register through entry points. The papers' rows come with the course.
 
-A package registers one object in the group "setclr.recipes" (see `Collection`). The declaration of the
-course's entry point ships with the library, too; where the course is not installed, it is passed over.
+A package registers one object in the group "setclr.recipes" (see `Collection`). The library's metadata
+also declares the course's entry point; where the course is not installed, it is skipped.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -15,18 +15,18 @@ from setclr.recipes.published import Published
 GROUP, PAGES = "setclr.recipes", "setclr.pages"
 NOT_INSTALLED = "which is not installed: clone the repository and run `make`"
 COURSE = f"the papers' rows come with the course, {NOT_INSTALLED}"
-BESIDE = ("kind", "protocol", "note")  # entries of a row that are no fields of a recipe
+BESIDE = ("kind", "protocol", "note")  # keys of a row that are not fields of its recipe
 OWN = "setclr"  # the protocol of recipes that name none
 
 
 class Collection(Protocol):
-    """What a package registers."""
+    """The interface of the object that a package registers."""
 
     recipes: Mapping[str, Mapping[str, Any]]
-    """By name the fields of a recipe; also "kind", "graph" or "video", "protocol", how it is measured,
-    "note"."""
+    """By name the fields of a recipe. Further keys are "kind" ("graph" or "video"), "protocol", how it is
+    measured, and "note"."""
     published: Mapping[str, Published]
-    """What a paper printed, by the recipe's name."""
+    """By the recipe's name the numbers that a paper printed."""
     protocols: Mapping[str, Any]
     """`evaluation.protocols.Protocol`s by name."""
     data: Mapping[str, Callable[..., Any]]
@@ -34,9 +34,9 @@ class Collection(Protocol):
 
 
 class Recipes(MutableMapping[str, Any]):
-    """Recipes by name, each made when it is first asked for.
+    """Recipes by name, each made on first access.
 
-    `kind` makes one of its fields. Raises KeyError for an unknown name, and what `kind` raises.
+    `kind` makes a recipe from its fields. Raises KeyError for an unknown name, and what `kind` raises.
     """
 
     def __init__(self, kind: Callable[..., Any], fields: Mapping[str, Mapping[str, Any]]):
@@ -67,7 +67,8 @@ class Recipes(MutableMapping[str, Any]):
 
 @cache
 def loaded(group: str) -> tuple[Any, ...]:
-    """What the installed packages register in a group; nothing of the course where that is not installed."""
+    """The objects that installed packages register in a group. An entry point whose package is not
+    installed is skipped."""
     entries = entry_points(group=group)
     return tuple(entry.load() for entry in entries if find_spec(entry.module.split(".")[0]))
 
@@ -78,8 +79,8 @@ def collections() -> tuple[Collection, ...]:
 
 
 def run_page() -> Any:
-    """What measures a run and writes its page, functions `evaluate_all` and `page`. Raises ValueError, with
-    what to do, where the course is not installed."""
+    """The module that measures a run and writes its page, with the functions `evaluate_all` and `page`.
+    Raises ValueError, with the remedy, where the course is not installed."""
     if not loaded(PAGES):
         raise ValueError(f"all must be left out: the page of a run comes with the course, {NOT_INSTALLED}")
     return loaded(PAGES)[0]
@@ -109,7 +110,7 @@ def protocol_of(name: str) -> str:
 
 
 def note_of(name: str) -> str:
-    """What is to be said of the recipe of that name."""
+    """The note on the recipe of that name, "" where it has none."""
     for one in collections():
         if name in one.recipes:
             return one.published[name].note if name in one.published else one.recipes[name].get("note", "")
@@ -117,5 +118,5 @@ def note_of(name: str) -> str:
 
 
 def missing() -> str:
-    """A line that says what is not installed; "" where everything is."""
+    """A hint that the course is not installed; "" where it is."""
     return "" if collections() else COURSE

@@ -1,4 +1,4 @@
-"""What decides a training run on videos, and the project's own recipes for them."""
+"""`VideoRecipe`, the settings of a training run on videos, and the project's own recipes for videos."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,8 @@ VIDEO_ENCODER_NAMES, VIDEO_VIEW_NAMES = ("conv4-clips", "s3d"), ("coclr", "photo
 
 @dataclass(frozen=True)
 class VideoRecipe(Contrasting):
-    """One pretraining run on videos. Raises ValueError where a field cannot be used, naming it."""
+    """Settings of a pretraining run on videos. Raises ValueError, naming the field, if a value is
+    invalid."""
 
     data: str = MOVING
     """A name that setclr.video.load_videos knows."""
@@ -21,27 +22,28 @@ class VideoRecipe(Contrasting):
     """"rgb", "flow" by TV-L1, or "camera flow", the true one of moving-patches."""
     encoder: str = "conv4-clips"
     frames: int = 8
-    """T of a clip."""
+    """T, the number of frames of a clip."""
     stride: int = 1
     """A clip has every stride-th frame of a video."""
     size: int = 32
-    """Pixels to which files are decoded, and the side of the views."""
+    """Side in pixels to which files are decoded, and side of the views."""
     views: str = "photo"
     """One of VIDEO_VIEW_NAMES."""
     flip: float = 0.0
-    """Probability that a clip is mirrored; then left and right are forgotten."""
+    """Probability that a clip is mirrored; above 0 the encoder learns to ignore left and right."""
     hidden: int = 64
     embedding: int = 64
-    """Widths of the head, two linear layers."""
+    """Widths of the head's two linear layers."""
     last_norm: bool = False
     """End the head with a batch norm without scale and shift (GroCo needs it)."""
     queue: int = 0
-    """Keys of earlier batches that are negatives too, as in MoCo; then a momentum encoder makes the keys."""
+    """Number of keys of earlier batches used as further negatives (MoCo); a momentum encoder makes the
+    keys."""
     momentum: float = 0.999
-    """Of the momentum encoder, where there is a queue."""
+    """Momentum of the momentum encoder, where there is a queue."""
     lr: float = 1e-3
     weight_decay: float = 0.0
-    """Of Adam."""
+    """Learning rate and weight decay of Adam."""
     epochs: int = 10
     batch: int = 128
     seed: int = 0
@@ -66,7 +68,7 @@ class VideoRecipe(Contrasting):
             integer("size", self.size, least=32, hint="s3d halves it five times")
 
 
-# The losses of the four papers on moving-patches, all else alike and none of them tuned.
+# The losses of the four papers on moving-patches, with equal settings otherwise and none of them tuned.
 LOSSES = {
     "infonce": "InfoNCE(temperature=0.2)",
     "infonce+qare": "InfoNCE(temperature=0.2) + 1.0 * QARe()",
@@ -78,8 +80,8 @@ LOSSES = {
 
 
 def own_recipes() -> dict[str, dict[str, Any]]:
-    """The fields of the project's own recipes: colours with every loss, flow with two, the camera's flow with
-    one, and the untrained encoder of each."""
+    """The fields of the project's own recipes, by name: colours with every loss, flow with two, the
+    camera's flow with one, and the untrained encoder of each."""
     infonce = LOSSES["infonce"]
     made = {f"rgb-{name}": dict(loss=loss, last_norm=name == "groco") for name, loss in LOSSES.items()}
     made["rgb-moco"] = dict(loss=infonce, queue=512, momentum=0.99)

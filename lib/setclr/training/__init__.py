@@ -1,7 +1,7 @@
-"""The engine: the Trainer, its schedules and checkpoints, momentum encoders, many processes. It knows no
-recipes.
+"""The training loop: the Trainer, learning-rate schedules, checkpoints, momentum encoders, many processes.
 
-Names are imported when they are first used, so that `training.distributed.gather` works with the core alone.
+It does not import recipes. Names are imported when they are first used, so that
+`training.distributed.gather` works without the packages of the extra "train".
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Which images make which batch: a function of the seed and the epoch alone."""
+"""The images of each batch, as a function of the seed and the epoch alone."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,14 @@ from setclr.seeding import seeded
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """The batches of every epoch: images with `labels` (N,), shuffled. The last one, if it is incomplete, is
-    left out unless `drop_last` is False.
+    """The batches of every epoch: shuffled indices of the images whose classes are `labels` (N,).
 
-    With `images_per_class` = g > 1 they consist of random groups of g images of one class, as in table 8d
-    of the GroCo paper (g = 4): every image then has g − 1 false negatives. Raises ValueError unless 2 ≤
-    batch ≤ N and g divides it, or where a last batch that is to be kept is of one image.
+    An incomplete last batch is left out unless `drop_last` is False.
+
+    With `images_per_class` = g > 1, batches consist of random groups of g images of one class, as in
+    table 8d of the GroCo paper (g = 4): every image then has g − 1 false negatives. Raises ValueError
+    unless 2 ≤ batch ≤ N and g divides it. Also raises it if `drop_last` is False and the last batch has
+    a single image.
     """
 
     labels: Tensor
@@ -41,7 +43,7 @@ class Batches:
 
     @property
     def images(self) -> int:
-        """How many images an epoch has."""
+        """The number of images in an epoch."""
         group = self.images_per_class
         complete = int((self.labels.bincount() // group).sum()) * group
         return complete // self.batch * self.batch if self.drop_last else complete
@@ -51,7 +53,7 @@ class Batches:
         return -(-self.images // self.batch)
 
     def of(self, epoch: int) -> tuple[Tensor, ...]:
-        """The indices of the images of each batch."""
+        """The image indices of each batch of the epoch."""
         generator = seeded(self.seed, epoch)
         order = torch.randperm(len(self.labels), generator=generator)
         if self.images_per_class > 1:
@@ -59,7 +61,7 @@ class Batches:
         return order[: self.images].split(self.batch)
 
     def _groups(self, order: Tensor, generator: torch.Generator) -> Tensor:
-        """The shuffled images, dealt into groups of one class, in random order of the groups."""
+        """The shuffled image indices, dealt into groups of one class; the groups are in random order."""
         size, of_class = self.images_per_class, order[self.labels[order].argsort(stable=True)]
         classes = of_class.split(self.labels.bincount().tolist())
         groups = torch.cat([images[: len(images) // size * size].view(-1, size) for images in classes])

@@ -1,8 +1,8 @@
-"""The folder of a run: its lock, its checkpoint, its history; and what a checkpoint must hold to be resumed.
+"""The folder of a run (lock, checkpoint, history), and the validation of a checkpoint before resuming.
 
-A checkpoint is written to a temporary file and renamed, so that a reader, or a killed run, finds the old
-one or the new one. It carries a checksum, and each of its fields is checked before anything is done with
-it.
+A checkpoint is written to a temporary file, which is then renamed. So a reader finds the old file or the
+new one, even if the run is killed. A checkpoint carries a checksum, and each of its fields is checked
+before it is used.
 """
 
 import copy
@@ -41,8 +41,8 @@ HELD: dict[Path, tuple[int, int]] = {}  # the process and thread that hold each 
 def read(out: Path) -> dict:
     """The contents of the checkpoint in the folder `out`, on the CPU.
 
-    Raises FileNotFoundError if there is none; ValueError, naming the field, if the file is damaged or no
-    checkpoint of setclr.
+    Raises FileNotFoundError if there is none; ValueError, naming the field, if the file is damaged or
+    not a checkpoint of setclr.
     """
     path = out / CHECKPOINT
     if not path.is_file():
@@ -65,12 +65,12 @@ def read(out: Path) -> dict:
 
 
 def stored(out: Path) -> dict | None:
-    """What `read` gives, or None where the folder has no checkpoint."""
+    """The contents of the checkpoint in `out`, as `read` gives them, or None if there is none."""
     return read(out) if (out / CHECKPOINT).exists() else None
 
 
 def write(out: Path, state: dict) -> None:
-    """Replace the checkpoint in one step. Raises OSError where that fails; the old one then stays."""
+    """Replace the checkpoint in one step. Raises OSError if that fails; the old checkpoint then stays."""
     state = {**state, CHECKSUM: checksum(state)}
     _replace(out / CHECKPOINT, lambda file: torch.save(state, file))
 
@@ -91,7 +91,7 @@ def _replace(path: Path, save: Callable[[IO], object]) -> None:
 
 
 class Writer:
-    """Writes what `state()` gives to the folder `out`, in a thread, while training goes on."""
+    """Writes the result of `state()` to the checkpoint in `out`, in a thread, while training goes on."""
 
     def __init__(self, out: Path, state: Callable[[], dict]):
         self.out, self.state, self.thread = out, state, ThreadPoolExecutor(1)
@@ -99,11 +99,10 @@ class Writer:
         self.begun = time.monotonic()  # when the last write was begun
 
     def prepare(self, nbytes: int, rows: list[dict]) -> None:
-        """Make the folder and write the first checkpoint, so that errors in writing appear before any
-        training.
+        """Make the folder and write the first checkpoint, so that write errors appear before training.
 
-        What a killed run left unfinished is removed. Raises OSError where anything fails, or the disk has too
-        little room for a model of `nbytes`.
+        Unfinished files of a killed run are removed. Raises OSError if anything fails, or if the disk
+        has too little room for a model of `nbytes`.
         """
         out = self.out
         try:
@@ -113,7 +112,7 @@ class Writer:
         except OSError as error:
             said = f"out must be a folder that can be written, got {out}: {error.strerror}"
             raise OSError(said) from error
-        needed = 6 * nbytes + 10_000_000  # weights and Adam's two moments, the old file and the new
+        needed = 6 * nbytes + 10_000_000  # weights and Adam's two moments, in the old file and the new
         free = shutil.disk_usage(out).free
         if free < needed:
             raise OSError(
@@ -123,7 +122,7 @@ class Writer:
         write(out, self.state())
 
     def write(self) -> None:
-        """Copy the state, and begin to write the copy once the write before it has ended."""
+        """Copy the state and begin to write the copy; wait first until the write before it has ended."""
         self.wait()
         self.begun = time.monotonic()
         copied = tree_map(
@@ -132,7 +131,7 @@ class Writer:
         self.pending = self.thread.submit(write, self.out, copied)
 
     def check(self) -> None:
-        """Raises OSError if the last write has failed. Does not wait for one that is still going on."""
+        """Raises OSError if the last write has failed. Does not wait for a write that is still going on."""
         if self.pending and self.pending.done():
             self.wait()
 
@@ -151,11 +150,12 @@ class Writer:
 
 @contextmanager
 def alone(out: Path) -> Iterator[None]:
-    """Lock the run in the folder `out`, which is made: one process and thread trains there at a time.
+    """Lock the folder `out`, so that only one thread of one process trains there at a time.
 
-    The thread that holds the lock may take it again inside. Raises BlockingIOError, which says who holds
-    it, if another process or thread does. Where a folder cannot be written, or the system has no such locks
-    (`data.writing.opened_alone`), nothing is locked.
+    The folder is made if it is missing. The thread that holds the lock may take it again inside. Raises
+    BlockingIOError, which names the holder, if another process or thread holds the lock. Nothing is
+    locked if the folder cannot be written, or if the system has no such locks
+    (`data.writing.opened_alone`).
     """
     path, me = out.resolve() / LOCK, (os.getpid(), threading.get_ident())
     holder = HELD.get(path)
@@ -175,12 +175,12 @@ def alone(out: Path) -> Iterator[None]:
         return
     HELD[path] = me
     try:
-        with suppress(OSError):  # a full disk, of which the first checkpoint says more
+        with suppress(OSError):  # a full disk; the first checkpoint reports it
             file.truncate(0)
             os.write(file.fileno(), f"process {me[0]} since {time.strftime('%Y-%m-%d %H:%M:%S')}".encode())
         yield
     finally:
-        with suppress(OSError):  # Windows removes no open file
+        with suppress(OSError):  # Windows cannot remove an open file
             path.unlink()
         file.close()
         del HELD[path]
@@ -197,8 +197,8 @@ def _holder(path: Path) -> str:
 def checksum(x: Any, start: int = 0) -> int:
     """The CRC-32 of nested plain data and tensors (types, shapes, numbers, in order), continued from `start`.
 
-    The same on every machine: numbers count as little-endian bytes, in the order of the tensor's indices.
-    Cost: everything is read once, on the CPU.
+    It is the same on every machine: numbers count as little-endian bytes, in the order of the tensor's
+    indices. Cost: everything is read once, on the CPU.
     """
     if isinstance(x, dict):
         x = [part for item in x.items() for part in item]
@@ -219,7 +219,8 @@ def checksum(x: Any, start: int = 0) -> int:
 def check(state: dict) -> None:
     """Validate a checkpoint before resuming or loading it.
 
-    Raises ValueError, naming the field, where one has another type than it must, or a weight is NaN or inf.
+    Raises ValueError, naming the field, if a field is missing or has the wrong type, or a weight is NaN
+    or inf.
     """
     for name, (kind, fits) in FIELDS.items():
         if name in state and not fits(state[name]):
@@ -246,7 +247,7 @@ def refuse_other_weights(part: nn.Module, weights: dict, complaint: str) -> None
 
 
 def refuse_other_optimiser(optimiser: torch.optim.Optimizer, kept: dict, complaint: str) -> None:
-    """Raises ValueError where a state_dict's settings, or its state of a parameter, do not fit the optimiser.
+    """Raises ValueError if a state_dict's settings, or its state of a parameter, do not fit the optimiser.
 
     Settings that an earlier version of torch lacked are added to the state_dict.
     """
@@ -268,7 +269,7 @@ def refuse_other_optimiser(optimiser: torch.optim.Optimizer, kept: dict, complai
 
 
 def _state_shapes(optimiser: torch.optim.Optimizer, group: dict, weight: Tensor) -> dict:
-    """Names and shapes of the optimiser's state of a weight, from one step of a copy of the weight."""
+    """Names and shapes of the optimiser's state of a weight, from one step on a tensor of the same shape."""
     probe, copied = copy.copy(optimiser), torch.zeros_like(weight).requires_grad_()
     copied.grad = torch.zeros_like(copied)
     probe.state, probe.param_groups = defaultdict(dict), [{**group, "params": [copied]}]
@@ -281,7 +282,7 @@ def _shape(x: object) -> tuple[int, ...]:
 
 
 def _alike(mine: Any, other: Any) -> bool:
-    """Whether two settings have the same type: numbers, sequences of such, or None and bools."""
+    """Whether two settings are of one kind: numbers, bools or None, sequences of these, or another type."""
     if isinstance(mine, tuple | list):
         same = isinstance(other, tuple | list) and len(mine) == len(other)
         return same and all(map(_alike, mine, other))
@@ -293,7 +294,7 @@ def _alike(mine: Any, other: Any) -> bool:
 
 
 def refuse_bad_generators(states: dict[str, Tensor], device: str, where: str) -> None:
-    """Raises ValueError where the state of a generator, of the CPU or of this type of device, is none."""
+    """Raises ValueError if the state of the CPU's generator, or of this type of device's, is not valid."""
     for kind, state in states.items():
         try:
             if kind in ("cpu", device):
@@ -319,7 +320,7 @@ def is_recipe(x: Any) -> bool:
 
 
 def is_weights(x: Any) -> bool:
-    """Whether x has the form of a module's state_dict, whose `_extra_state` may be anything."""
+    """Whether x has the form of a module's state_dict; `_extra_state` in it may be anything."""
     named = isinstance(x, dict) and all(isinstance(key, str) for key in x)
     return named and all(is_tensor(w) or key.endswith("_extra_state") for key, w in x.items())
 
@@ -396,7 +397,7 @@ FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 def _refuse_bad(name: str, part: Any, infinite: bool = False) -> None:
-    """Raises ValueError if a number is NaN or, unless `infinite`, inf."""
+    """Raises ValueError if a tensor in `part` holds NaN or, unless `infinite` is True, inf."""
     if isinstance(part, dict | list):
         for key, inner in part.items() if isinstance(part, dict) else enumerate(part):
             _refuse_bad(f"{name}: {key}", inner, infinite)
@@ -405,7 +406,7 @@ def _refuse_bad(name: str, part: Any, infinite: bool = False) -> None:
 
 
 def describe(x: object) -> str:
-    """A value in a line of an error message: its type, and plain values themselves."""
+    """A value as an error message shows it: its type, and for a plain value the value too."""
     return f"{type(x).__name__} {x!r:.60}" if isinstance(x, str | int | float | None) else type(x).__name__
 
 

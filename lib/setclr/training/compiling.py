@@ -10,18 +10,19 @@ from torch import Tensor, nn
 
 from setclr.training.distributed import from_first
 
-# Rough speeds of one processor's eager loop, and what compiling takes there; a GPU counts as fifty of them.
+# Of one processor, roughly: flops and numbers written a second without compiling, seconds of compiling. A GPU
+# counts as fifty processors.
 FLOPS, NUMBERS, COMPILING = 1.5e11, 1.2e9, 60.0
 GPU = 50
 
 
 def pays(encoder: nn.Module, shapes: Sequence[Sequence[int]], steps: int, device: torch.device) -> bool:
-    """Whether a run of `steps` forward and backward passes of views of these shapes is long enough for it.
+    """Whether a run of `steps` steps on views of these shapes is long enough for torch.compile to pay.
 
-    Counted from the operations and the sizes of the encoder's maps, not measured: the same call decides the
-    same every time. False for an encoder that cannot be counted without its numbers.
+    The time is computed from the encoder's operations and the sizes of its maps. It is not measured, so
+    the same call decides the same every time. False for an encoder that cannot run on the meta device.
     """
-    from torch.utils.flop_counter import FlopCounterMode  # half a second
+    from torch.utils.flop_counter import FlopCounterMode  # takes half a second
 
     numbers = 0
 
@@ -49,7 +50,7 @@ def wanted(
     steps: int,
     device: torch.device,
 ) -> bool:
-    """Whether to compile: as asked, for "auto" as `pays` says, and only where torch.compile works.
+    """Whether to compile: `compiled`, or for "auto" what `pays` returns; False where torch.compile fails.
 
     Raises ValueError unless `compiled` is True, False or "auto".
     """
@@ -62,7 +63,7 @@ def wanted(
 
 @cache
 def available(device: torch.device) -> bool:
-    """Whether torch.compile works here at all, tried on one sum. A warning says why it does not."""
+    """Whether torch.compile works on this device, tried on one sum; if not, a warning says why."""
     try:
         torch.compile(torch.add)(torch.ones(2, device=device), 1)
     except failures() as error:
@@ -72,8 +73,10 @@ def available(device: torch.device) -> bool:
 
 
 def compile_all(parts: Sequence[nn.Module], step: Callable[[], object]) -> bool:
-    """Compile the modules in place and try a `step` with them. False, with a warning that says why, where it
-    fails: they are then as they were."""
+    """Compile the modules in place and try a `step` with them; returns whether that worked.
+
+    If it fails, a warning says why, and the modules are as they were before.
+    """
     for part in parts:
         part.compile(dynamic=False)
     try:
@@ -87,7 +90,7 @@ def compile_all(parts: Sequence[nn.Module], step: Callable[[], object]) -> bool:
 
 
 def failures() -> tuple[type[Exception], ...]:
-    """What torch.compile raises where it cannot be had; importing them takes as long as torch itself."""
+    """The exceptions by which torch.compile fails; importing them takes as long as torch itself."""
     from torch._dynamo.exc import TorchDynamoException
     from torch._inductor.exc import InductorError
 

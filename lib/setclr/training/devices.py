@@ -15,9 +15,9 @@ from setclr.training.distributed import from_first
 
 PRECISIONS = ("auto", "float32", "bf16", "fp16")
 DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # what torch's allocators say
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # in torch's errors
 
-# Of glibc's mallopt: which option, and the largest value that glibc itself would come to.
+# Arguments of glibc's mallopt: an option, and the largest value to which glibc itself would raise it.
 TRIM_THRESHOLD, MMAP_THRESHOLD = (-1, 64 << 20), (-3, 32 << 20)
 
 
@@ -32,17 +32,17 @@ def choose_device(name: str | torch.device | None) -> torch.device:
 
 
 def workers_for(workers: int | None) -> int:
-    """How many processes read images: as many as asked for, or one less than the processors, at most 8."""
+    """The number of processes that read images: `workers`; None: one less than the processors, 1 to 8."""
     if workers is None:
         return min(8, max(1, (os.cpu_count() or 1) - 1))
     return integer("workers", workers, least=0, hint="it is the number of processes")
 
 
 def reuse_freed_pages() -> None:
-    """Let the process keep the memory that a step frees, up to 64 MB, since the next step needs as much.
+    """Let the process keep up to 64 MB of the RAM that a step frees, since the next step needs as much.
 
-    glibc would give it back to the system and take it anew page by page, a fifth of a step of Conv-4 on a
-    CPU. This holds for the whole process; without glibc nothing changes.
+    glibc would return it to the system and take it back page by page, which costs a fifth of a step of
+    Conv-4 on a CPU. The setting holds for the whole process. Without glibc nothing changes.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt:
@@ -51,10 +51,11 @@ def reuse_freed_pages() -> None:
 
 
 class Precision:
-    """float32, or autocast to bf16 or fp16, the latter with a scaled loss: its gradients would underflow.
+    """The number format of training: float32, or autocast to bf16 or fp16.
 
-    "auto" is bf16 where the device has it in hardware, otherwise float32; the first process decides for all.
-    `name` is what was decided. Raises ValueError for another name.
+    With fp16 the loss is scaled, since its gradients would underflow otherwise. "auto" is bf16 where the
+    device has it in hardware, otherwise float32; the first process decides for all. `name` is the format
+    in use. Raises ValueError for another name.
     """
 
     def __init__(self, name: str, device: torch.device):
@@ -71,7 +72,7 @@ class Precision:
         self.scaler.scale(value).backward()
 
     def step(self, optimiser: torch.optim.Optimizer) -> None:
-        """A step of the optimiser; with fp16 none where a gradient overflowed."""
+        """Take a step of the optimiser; with fp16, skip it if a gradient overflowed."""
         self.scaler.step(optimiser)
         self.scaler.update()
 
@@ -85,15 +86,16 @@ def has_bf16(device: torch.device) -> bool:
 
 @contextmanager
 def settings(precision: Precision, deterministic: bool) -> Iterator[None]:
-    """torch's global settings for a step on a GPU, put back afterwards; a CPU has none.
+    """Set torch's global options for a step on a GPU, and restore them afterwards; a CPU needs none.
 
-    float32 means float32: TF32 is for bf16 and fp16. cuDNN tries out its algorithms unless `deterministic`,
-    which also refuses operations whose sums come in any order.
+    TF32 is off for float32 and on for bf16 and fp16. cuDNN tries out its algorithms unless
+    `deterministic`. `deterministic` also makes torch raise an error for operations that add numbers in a
+    varying order.
     """
     if precision.device.type != "cuda":
         yield
         return
-    if deterministic:  # cuBLAS reads it when it is first used
+    if deterministic:  # cuBLAS reads the variable when it is first used
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     cudnn: Any = torch.backends.cudnn
     tf32 = "ieee" if precision.name == "float32" else "tf32"
@@ -124,7 +126,7 @@ def is_oom(error: BaseException) -> bool:
 
 @contextmanager
 def explain_oom(what: str, remedy: str) -> Iterator[None]:
-    """Raises MemoryError, in one line, where the block runs out of memory."""
+    """Turn an out-of-memory error of the block into a MemoryError of one line, with the `remedy`."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:

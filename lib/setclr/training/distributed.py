@@ -1,5 +1,8 @@
-"""Training on many processes, with torch alone. Each embeds its own images, gathers all embeddings with the
-right gradient, and computes the same loss. Batch statistics and decisions are common to all."""
+"""Training on many processes, with torch alone.
+
+Each process embeds its own images, gathers all embeddings with the right gradient, and computes the same
+loss. Batch statistics and decisions are common to all processes.
+"""
 
 import gc
 import os
@@ -20,7 +23,7 @@ Value = TypeVar("Value")
 
 
 def rank() -> int:
-    """The number of this process; 0 when there is one."""
+    """The number of this process, from 0; 0 if there is only one."""
     return dist.get_rank() if _many() else 0
 
 
@@ -31,8 +34,11 @@ def world() -> int:
 
 @contextmanager
 def joined(device: str | None = None) -> Iterator[str | None]:
-    """Join the processes if torchrun started several; gives the name of this process's device. NCCL and one
-    GPU for each process where there are GPUs and `device` is not "cpu", otherwise gloo."""
+    """Join the processes if torchrun started several; gives the name of this process's device.
+
+    On GPUs the backend is NCCL, with one GPU for each process; on CPUs it is gloo. `device` chooses;
+    None takes GPUs if there are any.
+    """
     if int(os.environ.get("WORLD_SIZE", 1)) == 1:
         yield device
         return
@@ -44,12 +50,12 @@ def joined(device: str | None = None) -> Iterator[str | None]:
     try:
         yield device
     finally:
-        gc.collect()  # a DistributedDataParallel that outlives its group can abort the interpreter at its end
+        gc.collect()  # a DistributedDataParallel that outlives its group can abort the interpreter at exit
         dist.destroy_process_group()
 
 
 def from_first(make: Callable[[], Value]) -> Value:
-    """What `make` gives on the first process, on every process; its exception is raised on every one, too."""
+    """Call `make` on the first process; every process returns its result, or raises its exception."""
     if world() == 1:
         return make()
     told: list[Any] = [None, None]  # the value, the exception
@@ -65,8 +71,10 @@ def from_first(make: Callable[[], Value]) -> Value:
 
 
 def tensors_from_first(make: Callable[[], Value]) -> Value:
-    """`from_first` for nested dicts and lists of tensors: they are sent one after the other, none is pickled,
-    and no process holds more than its own copy. They arrive on the CPU."""
+    """`from_first` for nested dicts and lists of tensors, which arrive on the CPU.
+
+    The tensors are sent one after the other and not pickled; no process holds more than its own copy.
+    """
     if world() == 1:
         return make()
     leaves: list[Any] = []
@@ -82,7 +90,7 @@ def tensors_from_first(make: Callable[[], Value]) -> Value:
         if isinstance(kind, _Tensor):
             x = torch.empty(kind.shape, dtype=kind.dtype, device=device)
             if leaves:
-                x.copy_(leaves[i])  # its memory may be in another order
+                x.copy_(leaves[i])  # its memory format may differ
             dist.broadcast(x, 0)
             kinds[i] = leaves[i] if leaves else x.cpu()
     return tree_unflatten(kinds, form)
@@ -90,14 +98,14 @@ def tensors_from_first(make: Callable[[], Value]) -> Value:
 
 @dataclass
 class _Tensor:
-    """What the others are told of a tensor before it comes."""
+    """The shape and type of a tensor, sent to the other processes before the tensor."""
 
     shape: torch.Size
     dtype: torch.dtype
 
 
 def any_of(asked: bool, device: torch.device) -> bool:
-    """Whether any process asks. All must call it; it makes a GPU wait."""
+    """Whether `asked` is True on any process. All processes must call it; it makes a GPU wait."""
     if world() == 1:
         return asked
     flag = torch.tensor(int(asked), device=device)
@@ -108,26 +116,30 @@ def any_of(asked: bool, device: torch.device) -> bool:
 def gather(z: Tensor) -> Tensor:
     """z (V, n, E) on each of W processes → (V, W·n, E) in rank order; with one process, z itself.
 
-    In one's own loop with DistributedDataParallel each process embeds V views of its n images:
+    In your own loop with DistributedDataParallel, each process embeds V views of its n images:
 
         model = DistributedDataParallel(encoder)
         z = model(views.flatten(0, 1)).unflatten(0, (V, n))  # views (V, n, C, H, W) of this process's images
         InfoNCE(temperature=0.2)(gather(z)).backward()
 
     The gradient of z is the sum of all processes' gradients: W times that of the loss. The mean over
-    processes of DistributedDataParallel divides it by W again; a loop without that mean must do so itself.
-    Parameters of the loss get the gradient of the whole batch on every process. The shape of z is the same on
-    all of them. `gather(labels[None, :, None]).flatten()` gathers labels (n,).
+    processes of DistributedDataParallel divides it by W again; a loop without that mean must do so
+    itself. Parameters of the loss get the gradient of the whole batch on every process. The shape of z
+    is the same on all of them. `gather(labels[None, :, None]).flatten()` gathers labels (n,).
 
-    By hand, since torch 2.15 deprecates its own (torch.distributed.nn.functional.all_gather) in favour of a
-    private function. Cost: an all-gather forwards, an all-reduce of (V, W·n, E) backwards.
+    It is written by hand, since torch 2.15 deprecates its own function
+    (torch.distributed.nn.functional.all_gather) in favour of a private one. Cost: an all-gather
+    forwards, an all-reduce of (V, W·n, E) backwards.
     """
     return _Gather.apply(z) if world() > 1 else z
 
 
 def gather_alike(z: Tensor) -> Tensor:
-    """`gather` where every process computes the same loss of the result, as our loop does: their gradients
-    are then equal, and W times the own one is their sum. No communication backwards."""
+    """`gather` for a loop in which every process computes the same loss of the result, as the Trainer does.
+
+    The gradients of all processes are then equal, and their sum is W times that of this process. The
+    backward pass needs no communication.
+    """
     return _GatherAlike.apply(z) if world() > 1 else z
 
 
@@ -157,8 +169,11 @@ def _own(grad: Tensor) -> Tensor:
 
 
 def synchronised(model: nn.Module, device: torch.device) -> nn.Module:
-    """The model with batch norms that see all processes' images, changed in place; the same for one process.
-    torch's SyncBatchNorm works on CUDA alone; elsewhere it is the class below."""
+    """The model with batch norms that see all processes' images, changed in place.
+
+    With one process nothing changes. torch's SyncBatchNorm works on CUDA alone; other devices get the
+    class below.
+    """
     if world() == 1:
         return model
     if device.type == "cuda":
@@ -192,11 +207,14 @@ class SyncBatchNorm(_BatchNorm):
         return (x * self.weight.view(shape) + self.bias.view(shape) if self.affine else x).to(dtype)
 
     def _check_input_dim(self, x: Tensor) -> None:
-        """Any rank ≥ 2 is right."""
+        """Accept any rank ≥ 2."""
 
 
 class _Sum(torch.autograd.Function):
-    """The sum over all processes; its gradient is a sum, too, since every result depends on each part."""
+    """The sum over all processes.
+
+    Its gradient is a sum over all processes, too, since every process's result depends on each part.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Gradient caching: from views to embeddings and back, in chunks where the batch is too large."""
+"""Gradient caching: embed the views and compute gradients, in chunks if the batch is too large."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,8 +12,11 @@ from setclr.training.distributed import synchronised, world
 
 
 class Views(nn.Module):
-    """Features (V_all·n, D), view after view, of a list of views (V, n, C, S, S), each of its own side, or of
-    clips (V, n, C, T, S, S)."""
+    """The encoder for a list of views: features (V_all·n, D), view after view.
+
+    Views are (V, n, C, S, S), one tensor for each side S; clips are (V, n, C, T, S, S). V_all is the sum
+    of V over all tensors.
+    """
 
     def __init__(self, encoder: nn.Module):
         super().__init__()
@@ -24,16 +27,16 @@ class Views(nn.Module):
 
 
 def channels_last(x: Tensor) -> Tensor:
-    """Images (N, C, H, W) with the channels of a pixel side by side in memory; anything else as it is."""
+    """Images (N, C, H, W) in torch's memory format channels_last; any other tensor as it is."""
     return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
 
 
 class GradCache:
-    """Encoder and head as the loop calls them: on one process or many, in one go or in chunks.
+    """Encoder and head for the training loop, on one process or many, on a whole batch or in chunks.
 
-    `chunk` images (not views), or all, go through the encoder together. Chunks change nothing for an encoder
-    without batch statistics; a batch norm in it sees each chunk by itself, and updates its running statistics
-    once for each. The head sees the whole batch.
+    `chunk` images (not views), or all, go through the encoder together. Chunks change nothing for an
+    encoder without batch statistics. A batch norm in the encoder sees each chunk by itself, and updates
+    its running statistics once for each chunk. The head sees the whole batch.
     """
 
     def __init__(self, encoder: nn.Module, head: nn.Module, precision: Precision, chunk: int | None = None):
@@ -45,7 +48,9 @@ class GradCache:
 
     def backward(self, views: list[Tensor], objective: Callable[[Tensor], Tensor]) -> Tensor:
         """Add the gradients of objective(z), a 0-d tensor, to the weights; returns objective(z), detached.
-        `views` are as `Views` takes them, z (V_all, n, E) is float32 or wider."""
+
+        `views` are as `Views` takes them; z (V_all, n, E) is float32 or wider.
+        """
         chunks, n = self._chunks(views), views[0].shape[1]
         if len(chunks) == 1:
             value = objective(self._embed(self._features(views), n))
@@ -57,7 +62,7 @@ class GradCache:
         value = objective(self._embed(features.flatten(0, 1), n))
         self.precision.backward(value)
         assert features.grad is not None
-        no_sync = getattr(self.encoder, "no_sync", nullcontext)  # DistributedDataParallel's
+        no_sync = getattr(self.encoder, "no_sync", nullcontext)  # a method of DistributedDataParallel
         for i, (chunk, grad) in enumerate(zip(chunks, features.grad.split(self.chunk, dim=1))):
             with no_sync() if i < len(chunks) - 1 else nullcontext():
                 part = self._features(chunk)
@@ -65,7 +70,7 @@ class GradCache:
         return value.detach()
 
     def embed(self, views: list[Tensor]) -> Tensor:
-        """The embeddings z (V_all, n, E) without gradient, chunk after chunk."""
+        """The embeddings z (V_all, n, E) without gradient, computed chunk after chunk."""
         with torch.no_grad():
             features = self._collected(self._chunks(views))
             return self._embed(features.flatten(0, 1), features.shape[1])
@@ -104,7 +109,7 @@ def unchanged_buffers(model: nn.Module) -> Iterator[None]:
 
 
 def data_parallel(module: nn.Module) -> nn.Module:
-    """The module; where many processes train it, its gradients become their mean."""
+    """The module; if many processes train it, wrapped so that its gradients become their mean."""
     learns = any(parameter.requires_grad for parameter in module.parameters())
     return DistributedDataParallel(module) if world() > 1 and learns else module
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request that the loop answers between two steps, with a checkpoint."""
+"""Ctrl-C and SIGTERM stop training between two steps, with a checkpoint."""
 
 import signal
 import threading
@@ -6,7 +6,10 @@ from typing import Any
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training stopped after a whole step. `signal` is its number, SIGTERM where another process got it."""
+    """Training was stopped by a signal, after a whole step.
+
+    `signal` is the signal's number; SIGTERM if another process received it.
+    """
 
     def __init__(self, message: str, number: int | None):
         super().__init__(message)
@@ -14,8 +17,10 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruption:
-    """Inside this context the first SIGINT or SIGTERM only sets `asked`; a second one acts as before.
-    Python gives signals to the main thread alone: in another thread nothing changes."""
+    """A context in which the first SIGINT or SIGTERM only sets `asked`; a second one acts as before.
+
+    Python gives signals to the main thread alone: in another thread the context changes nothing.
+    """
 
     def __init__(self) -> None:
         self.asked: int | None = None

@@ -1,14 +1,16 @@
-"""Where the numbers of each epoch go beside history.csv: TensorBoard, or any function of yours."""
+"""Metrics: write each epoch's numbers to TensorBoard, or pass them to any function, beside history.csv."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-Metric = Callable[[list[dict]], object]  # called after every epoch with the history, a row for each
+Metric = Callable[[list[dict]], object]  # called after every epoch with the history, a row for each epoch
 
 
 class TensorBoard:
-    """Writes every number of an epoch to TensorBoard's files in a folder. Raises ModuleNotFoundError where
-    the package tensorboard is not installed."""
+    """A metric that writes every number of each epoch to TensorBoard's files in a folder.
+
+    Raises ModuleNotFoundError if the package tensorboard is not installed.
+    """
 
     def __init__(self, folder: str | Path):
         try:
@@ -20,7 +22,7 @@ class TensorBoard:
         self.written = 0
 
     def __call__(self, rows: list[dict]) -> None:
-        if self.writer is None:  # what an interrupted run wrote from here on is hidden
+        if self.writer is None:  # hide what an interrupted run wrote from this epoch on
             self.written = len(rows) - 1
             self.writer = self.open(self.folder, purge_step=self.written + 1)
         for row in rows[self.written :]:

@@ -1,5 +1,9 @@
-"""The momentum encoder and its queue: candidates that change slowly, and more of them than a batch holds.
-MoCo (He et al. 2020) has both; MoCo v3 (Chen et al. 2021) the encoder, with a predictor on the other side."""
+"""The momentum encoder, a moving average of the encoder, and its queue of keys from earlier batches.
+
+Its embeddings, the keys, are candidates that change slowly; the queue holds more of them than a batch
+does. MoCo (He et al. 2020) has both. MoCo v3 (Chen et al. 2021) has the momentum encoder alone, and a
+predictor on the side of the encoder that learns.
+"""
 
 import copy
 import math
@@ -18,10 +22,11 @@ from setclr.training.grad_cache import GradCache
 
 @dataclass(frozen=True)
 class Keys:
-    """How the momentum encoder follows: key ← m·key + (1 − m)·encoder, with m `momentum`, 0 to 1.
+    """How the momentum encoder follows the encoder: key ← m·key + (1 − m)·encoder.
 
-    `schedule`: m is "constant", or rises to 1 by half a "cosine". `queue`: how many keys of earlier batches
-    are further negatives. Raises ValueError where one is not as above.
+    `momentum` is m, 0 to 1. `schedule`: m is "constant", or rises to 1 by half a "cosine". `queue`: the
+    number of keys of earlier batches that are further negatives. Raises ValueError where one is not as
+    above.
     """
 
     momentum: float = 0.999
@@ -40,10 +45,12 @@ class Keys:
 
 
 class MomentumEncoder:
-    """A copy of encoder and head that follows them as a moving average and embeds the candidates. Nothing
-    in it gets a gradient. Its batch norms use each batch's own statistics, of all processes together, so
-    that they do not give away which part of a batch an image is in. `grad_cache` is that of the encoder
-    followed."""
+    """A copy of encoder and head that follows them as a moving average and embeds the candidates.
+
+    Nothing in it gets a gradient. Its batch norms use each batch's own statistics, over all processes
+    together, so that they do not reveal which part of a batch an image is in. `grad_cache` is that of
+    the encoder it follows.
+    """
 
     def __init__(self, encoder: nn.Module, head: nn.Module, grad_cache: GradCache, keys: Keys, seed: int):
         self.keys, self.followed = keys, nn.ModuleList([encoder, head])
@@ -54,14 +61,20 @@ class MomentumEncoder:
         self.queue = None if drawn is None else F.normalize(drawn, dim=1).to(grad_cache.precision.device)
 
     def candidates(self, views: list[Tensor]) -> dict[str, Tensor]:
-        """What the loss takes in addition to z: `keys` (V, N, E) of all processes, and `memory` (Q, E)."""
+        """The loss's arguments beside z: `keys` (V, N, E) of all processes, and `memory` (Q, E).
+
+        `memory` is the queue; without a queue it is left out.
+        """
         keys = gather_alike(self.grad_cache.embed(views))
         return {"keys": keys} if self.queue is None else {"keys": keys, "memory": self.queue.to(keys.dtype)}
 
     @torch.no_grad()
     def advance(self, keys: Tensor, progress: float) -> None:
         """Follow the encoder by a step; in the queue, the second view's keys replace the oldest.
-        `keys` (V, N, E) are this step's; `progress`, 0 to 1, is the fraction of the training that is done."""
+
+        `keys` (V, N, E) are this step's; `progress`, 0 to 1, is the fraction of the training that is
+        done.
+        """
         old, new = ([p.detach() for p in model.parameters()] for model in (self.model, self.followed))
         torch._foreach_lerp_(old, new, 1 - self.keys.at(progress))
         if self.queue is not None:
@@ -72,7 +85,10 @@ class MomentumEncoder:
         return {"model": self.model.state_dict(), "queue": self.queue}
 
     def refuse_other(self, state: dict, complaint: str) -> None:
-        """Raises ValueError where a state is of another model or queue; `complaint` has {} for which."""
+        """Raises ValueError if a state belongs to another model or queue.
+
+        `complaint` is the message, with {} for the part that does not fit.
+        """
         refuse_other_weights(self.model, state["model"], complaint.format("momentum encoder"))
         mine, kept = self.queue, state.get("queue")
         if (mine is None) != (kept is None) or (
@@ -87,7 +103,7 @@ class MomentumEncoder:
 
 
 def outputs(head: nn.Module) -> int:
-    """E: how many numbers the head's last linear layer gives. Raises ValueError if it has none."""
+    """E, the number of outputs of the head's last linear layer. Raises ValueError if it has no such layer."""
     layers = [layer for layer in head.modules() if isinstance(layer, nn.Linear)]
     if not layers:
         raise ValueError(f"head must have a linear layer, got {head}; setclr.models.head makes one")

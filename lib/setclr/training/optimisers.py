@@ -14,7 +14,10 @@ from setclr.checks import choice, number
 def make_optimiser(
     name: str, model: nn.Module, loss: nn.Module, lr: float, momentum: float = 0.9, weight_decay: float = 0.0
 ) -> torch.optim.Optimizer:
-    """The optimiser of that name at its peak rate. The loss's own parameters get no weight decay."""
+    """The optimiser of that name, "adam", "adamw", "sgd" or "lars", at its peak learning rate.
+
+    The loss's own parameters get no weight decay.
+    """
     groups: list[dict] = [{"params": list(model.parameters())}]
     if own := list(loss.parameters()):
         groups.append({"params": own, "weight_decay": 0.0})
@@ -29,8 +32,10 @@ def make_optimiser(
 
 
 def check_optimiser(optimiser: torch.optim.Optimizer, learnt: nn.Module) -> torch.optim.Optimizer:
-    """The optimiser, its peak rates kept as `initial_lr`. Raises ValueError where it lacks a parameter that
-    learns."""
+    """Give the optimiser back, with its peak learning rates stored as `initial_lr`.
+
+    Raises ValueError if it lacks a parameter that learns.
+    """
     held = {id(parameter) for group in optimiser.param_groups for parameter in group["params"]}
     missing = [name for name, p in learnt.named_parameters() if p.requires_grad and id(p) not in held]
     if missing:
@@ -46,14 +51,15 @@ def check_optimiser(optimiser: torch.optim.Optimizer, learnt: nn.Module) -> torc
 class LARS(torch.optim.Optimizer):
     """SGD with momentum that moves each weight in proportion to its norm (You, Gitman, Ginsburg 2017).
 
-    With gradient g and weight w, the step adds d = trust · ‖w‖ / ‖g + λw‖ · (g + λw) to the momentum buffer,
-    m ← μm + d, and moves w ← w − lr · m. The factor is 1 where either norm is 0. Parameters of fewer than two
-    dimensions (biases, batch norm) take d = g, neither scaled nor decayed, as in SimCLR, Barlow Twins and
-    MoCo v3.
+    With gradient g and weight w, the step adds d = trust · ‖w‖ / ‖g + λw‖ · (g + λw) to the momentum
+    buffer, m ← μm + d, and moves w ← w − lr · m. The factor before (g + λw) is 1 where either norm is 0.
+    Parameters of fewer than two dimensions (biases, batch norm) use d = g, without scaling or decay, as
+    in SimCLR, Barlow Twins and MoCo v3.
 
-    `params` are as for torch's optimisers, `momentum` is μ, 0 to 1, and `weight_decay` λ ≥ 0. `trust` is how
-    far a weight moves, as a fraction of its norm, when lr is 1; it is small, so lr is usually above 1.
-    Raises ValueError where one is not as above. Cost: O(parameters); no value is read back from the device.
+    `params` are as for torch's optimisers, `momentum` is μ, 0 to 1, and `weight_decay` λ ≥ 0. `trust` is
+    how far a weight moves, as a fraction of its norm, when lr is 1. It is small, so lr is usually above
+    1. Raises ValueError where one is not as above. Cost: O(parameters); no value is read back from the
+    device.
     """
 
     def __init__(
@@ -69,7 +75,7 @@ class LARS(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable | None = None) -> Any:
-        """Move every parameter that has a gradient; returns what `closure`, if given, returned."""
+        """Move every parameter that has a gradient; returns what `closure` returns, or None without one."""
         with torch.enable_grad():
             loss = closure() if closure else None
         for group in self.param_groups:
@@ -77,7 +83,7 @@ class LARS(torch.optim.Optimizer):
             for w in held:
                 if "momentum" not in self.state[w]:
                     self.state[w]["momentum"] = torch.zeros_like(w)
-            together = held and held[0].is_cuda  # few launches; on a CPU one by one, in cache
+            together = held and held[0].is_cuda  # few launches; on a CPU one by one, in its cache
             for some in [held] if together else [[w] for w in held]:
                 self._move(some, group)
         return loss
@@ -103,10 +109,11 @@ SHAPES = ("cosine", "constant", "steps")
 
 @dataclass(frozen=True)
 class LRSchedule:
-    """The learning rate as a fraction of its peak: a linear warm-up, then constant, half a cosine to 0, or
-    steps, a tenth from half of the epochs on and a hundredth from three quarters on.
+    """The learning rate as a fraction of its peak: a linear warm-up, then the `shape`.
 
-    `warmup` counts epochs, ≥ 0. Raises ValueError for another shape or a negative warm-up.
+    `shape`: "constant"; "cosine", half a cosine to 0; or "steps", a tenth from half of the epochs on and
+    a hundredth from three quarters on. `warmup` is the length of the warm-up in epochs, ≥ 0. Raises
+    ValueError for another shape or a negative warm-up.
     """
 
     shape: str = "cosine"
@@ -117,7 +124,7 @@ class LRSchedule:
         number("warmup", self.warmup, least=0)
 
     def factor(self, step: int, steps: int, epochs: int) -> float:
-        """Of step 0, 1, … in a run of so many epochs of `steps` steps."""
+        """The fraction at `step` (from 0) in a run of `epochs` epochs of `steps` steps each."""
         warmup, total = self.warmup * steps, epochs * steps
         if step < warmup:
             return (step + 1) / (warmup + 1)

@@ -1,7 +1,8 @@
 """Targets of the baselines: the label of each image, or its cluster (DeepCluster, Caron et al. 2018).
 
-DeepCluster's k-means finds, in every epoch, E clusters of the encoder's features, whitened and on the unit
-sphere. The order of the clusters is arbitrary, so the last layer starts from new weights each time.
+For DeepCluster, k-means finds E clusters of the encoder's features in every epoch. The features are
+whitened and scaled to length 1. The order of the clusters is arbitrary, so the last layer starts from
+new weights each time.
 """
 
 import math
@@ -21,15 +22,18 @@ from setclr.training.distributed import from_first
 from setclr.training.momentum import outputs
 from setclr.views.numbers import sent
 
-COMPONENTS = 256  # as in that paper
-BEGINNINGS, ROUNDS = 5, 30  # of k-means, as in QARe's program
-BATCH = 500
-DISTANCES = 2**24  # held in one go
+COMPONENTS = 256  # principal components, as in DeepCluster's paper
+BEGINNINGS, ROUNDS = 5, 30  # runs of k-means, and rounds of each, as in QARe's program
+BATCH = 500  # images in one forward pass
+DISTANCES = 2**24  # between points and centres, held at once
 
 
 class Targets:
-    """The targets of all images of an epoch, one of the E outputs of the head each. Raises ValueError where E
-    is less than the number of classes, or where images that are not in memory are to be clustered."""
+    """The target of every image in an epoch: the index of one of the head's E outputs.
+
+    Raises ValueError if E is less than the number of classes, or if images that are not in RAM are to be
+    clustered.
+    """
 
     def __init__(
         self, loss: Objective, images: ImageSet, batches: Batches, encoder: nn.Module, head: nn.Module
@@ -50,7 +54,10 @@ class Targets:
             raise ValueError(f"data must lie in memory for {loss}, got {images}, which is read from files")
 
     def begin(self, epoch: int, fresh: bool) -> None:
-        """Begin an epoch. If clusters are the targets, a `fresh` one finds them and renews the last layer."""
+        """Begin an epoch; for clusters, if it is `fresh`, find them and give the last layer new weights.
+
+        An epoch is not `fresh` if training resumes within it.
+        """
         self.order, seed = self.batches.of(epoch), self.batches.seed
         if self.clustered and fresh:
             self.restore(clusters(self.encoder, self.images.images, self.count, seed + epoch))
@@ -58,12 +65,12 @@ class Targets:
             reinitialise(last, seed, epoch, 0, 0)
 
     def of(self, position: int, device: torch.device) -> dict[str, Tensor]:
-        """What the loss takes in addition to z at that step of the epoch: targets, and weights if any."""
+        """The loss's arguments beside z at a step of the epoch: `targets`, and `weight` for clusters."""
         told = {"targets": sent(self.of_image[self.order[position]], device)}
         return told if self.weight is None else {**told, "weight": sent(self.weight, device)}
 
     def state(self) -> Tensor | None:
-        """What is needed to go on within an epoch: the clusters (N,), if they are the targets."""
+        """The state to resume from within an epoch: the cluster of each image (N,), or None for labels."""
         return self.of_image if self.clustered else None
 
     def restore(self, clusters: Tensor | None) -> None:
@@ -72,7 +79,7 @@ class Targets:
             self.weight = 1 - clusters.bincount(minlength=self.count) / len(clusters)
 
     def refuse_other_clusters(self, found: Tensor | None, where: str) -> None:
-        """Raises ValueError where a checkpoint, made within an epoch, has no cluster for each image."""
+        """Raises ValueError unless `found`, of a checkpoint within an epoch, has a cluster for each image."""
         if not self.clustered:
             return
         x = torch.empty(0) if found is None else found
@@ -84,9 +91,12 @@ class Targets:
 
 @torch.no_grad()
 def clusters(encoder: nn.Module, images: Images, count: int, seed: int) -> Tensor:
-    """The cluster (N,) of each image, on the CPU; the same on every process. The images (N, C, H, W) uint8,
-    N ≥ count, are not augmented; the encoder keeps its mode; the seed is that of k-means. Cost: a forward
-    pass for each image, and O(N · count · D) for each round of k-means, on the encoder's device."""
+    """The cluster (N,) of each image, on the CPU; the same on every process.
+
+    The images (N, C, H, W) uint8, N ≥ count, are not augmented. The encoder keeps its mode. The seed is
+    that of k-means. Cost: a forward pass for each image, and O(N · count · D) for each round of k-means,
+    on the encoder's device.
+    """
 
     def found() -> Tensor:
         return k_means(F.normalize(whitened(_features(encoder, images))), count, seed).cpu()
@@ -95,7 +105,10 @@ def clusters(encoder: nn.Module, images: Images, count: int, seed: int) -> Tenso
 
 
 def whitened(x: Tensor) -> Tensor:
-    """The principal components of x (N, D), 256 at most, each with variance 1; none that is only rounding."""
+    """The principal components of x (N, D), 256 at most, each scaled to variance 1.
+
+    Components whose variance is only a rounding error are left out.
+    """
     x = x.double() - x.double().mean(0)
     variances, directions = torch.linalg.eigh(x.T @ x / (len(x) - 1))
     variances, directions = variances[-COMPONENTS:], directions[:, -COMPONENTS:]
@@ -104,17 +117,18 @@ def whitened(x: Tensor) -> Tensor:
 
 
 def k_means(x: Tensor, count: int, seed: int) -> Tensor:
-    """The cluster (N,) of each point (N, D): the best of five beginnings, each drawn by k-means++.
+    """The cluster (N,) of each point (N, D): the best of five runs, each started by k-means++.
 
-    As scikit-learn's `KMeans(count, n_init=5, max_iter=30)`, on any device: a centre without points goes to
-    the point farthest from its own, and rounds end when the centres move by less than 1e-4 of the variance.
+    It works as scikit-learn's `KMeans(count, n_init=5, max_iter=30)`, on any device: a centre without
+    points moves to the point farthest from its own centre, and rounds end when the centres move
+    by less than 1e-4 of the variance.
     """
     found = [lloyd(x, first_centres(x, count, seeded(seed, start))) for start in range(BEGINNINGS)]
     return min(found, key=lambda one: float(one[0].sum()))[1]
 
 
 def lloyd(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
-    """What `nearest` gives after Lloyd's rounds from these centres."""
+    """The squared distance and cluster of each point after Lloyd's rounds from these centres (`nearest`)."""
     count, still = len(centres), 1e-4 * x.var(0, correction=0).mean()
     for _ in range(ROUNDS):
         distance, cluster = nearest(x, centres)
@@ -128,8 +142,11 @@ def lloyd(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def first_centres(x: Tensor, count: int, generator: torch.Generator) -> Tensor:
-    """Centres (count, D) by greedy k-means++ (Arthur and Vassilvitskii 2007): each the best of a few points,
-    drawn in proportion to their squared distance from the centres there are."""
+    """Centres (count, D) by greedy k-means++ (Arthur and Vassilvitskii 2007).
+
+    Each is the best of a few points, drawn in proportion to their squared distance from the centres so
+    far.
+    """
     draws = torch.rand(count, 2 + int(math.log(count)), generator=generator, dtype=torch.float64).to(x.device)
     norms, chosen = x.square().sum(1), [(len(x) * draws[0, 0]).long()]
     distance = (x - x[chosen[0]]).square().sum(1)
@@ -143,7 +160,7 @@ def first_centres(x: Tensor, count: int, generator: torch.Generator) -> Tensor:
 
 
 def nearest(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
-    """The squared distance to the nearest centre, and which that is, (N,) each."""
+    """The squared distance from each point to its nearest centre, and the index of that centre, (N,) each."""
     found = []
     for part in x.split(max(1, DISTANCES // len(centres))):
         less = torch.addmm(centres.square().sum(1), part, centres.T, alpha=-2).min(1)
@@ -154,7 +171,7 @@ def nearest(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def reinitialise(layer: nn.Linear, *key: int) -> None:
-    """Give a layer new weights, normal with deviation 0.01, a function of the key, and no bias."""
+    """Give a layer new weights, normal with standard deviation 0.01 and seeded by `key`, and no bias."""
     layer.weight.copy_(0.01 * torch.randn(layer.weight.shape, generator=seeded(*key)))
     layer.bias.zero_()
 

@@ -1,4 +1,4 @@
-"""The Trainer: its steps, all epochs with checkpoints and interruptions, and its state as plain data."""
+"""The Trainer: training steps, epochs, checkpoints, interruptions, and its state as a state_dict."""
 
 import math
 import time
@@ -30,7 +30,7 @@ from setclr.training.targets import Targets
 from setclr.views import view
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
-CHECK_EVERY = 10  # steps; reading a value makes a GPU wait
+CHECK_EVERY = 10  # steps between checks of the losses; reading a value makes a GPU wait
 CHECKPOINT_SECONDS = 600.0
 PARTS = ("encoder", "head", "loss", "predictor", "optimiser")  # the parts with a state_dict of their own
 
@@ -43,29 +43,29 @@ class Trainer:
         trainer.fit("runs/mine")
 
     Data order is a function of (seed, epoch), augmentation of (seed, epoch, step, position in the batch,
-    view). So many processes see what one would, and a resumed run sees what it would have seen.
+    view). So many processes see the same views as one, and a resumed run the same as an uninterrupted one.
 
     Args:
-        images: an ImageSet, or any Dataset of images (`data.image_set` says which).
-        encoder, head: any modules, (N, C, H, W) float32 in [0, 1] -> (N, D) and (M, D) -> (M, E). Their batch
-            norms see all views of one size together.
-        views: what is made of an image, as `views.preset` gives it.
-        loss: of embeddings z (V, N, E), or a baseline. Its own parameters are trained with the rest.
-        optimiser: of all learning parameters of encoder, head, predictor and loss; its lr is the peak. None:
-            Adam with lr 1e-3.
+        images: an ImageSet, or any Dataset of images that `data.image_set` takes.
+        encoder, head: any modules, (N, C, H, W) float32 in [0, 1] -> (N, D) and (M, D) -> (M, E). Their
+            batch norms see all views of one size together.
+        views: the augmented views of an image, as `views.preset` gives them.
+        loss: a loss of embeddings z (V, N, E), or a baseline. Its own parameters are trained, too.
+        optimiser: holds all learning parameters of encoder, head, predictor and loss; its lr is the peak.
+            None: Adam with lr 1e-3.
         precision: "float32", "bf16", "fp16", or "auto": bf16 where the device has it in hardware.
         epochs, batch, seed, images_per_class, drop_last: as in a Recipe; `batch` counts images over all
             processes.
         lr_schedule: the learning rate over time, as a fraction of its peak.
-        keys: a momentum encoder, whose embeddings are the loss's candidates; None: there is none.
+        keys: settings of a momentum encoder, whose embeddings are the loss's candidates; None: none.
         predictor: layers between head and loss on the side of the encoder that learns.
-        chunk: images that go through the encoder in one go (`GradCache`); None: all.
+        chunk: images that go through the encoder together (`GradCache`); None: all.
         at_epoch: called with the number of each epoch, from 0, before it begins, on every process.
         device: "cpu", "cuda", ...; None takes a GPU where there is one.
         workers: processes that read images from files; None: one less than the processors, at most 8.
-        compiled: hand views, encoder, head and loss to torch.compile. "auto": where the run is long enough.
-        deterministic: the same bits on every run on a GPU, too. torch then takes algorithms that are slower,
-            some several times, and raises an error where it has none. On a CPU bits are the same anyway.
+        compiled: compile views, encoder, head and loss (torch.compile). "auto": if the run is long enough.
+        deterministic: the same bits in every run on a GPU, too. torch then takes slower algorithms, some
+            several times slower, and raises an error where it has none. On a CPU bits are always the same.
 
     Raises ValueError where an argument is not as above, or the optimiser lacks parameters that learn.
     """
@@ -108,7 +108,7 @@ class Trainer:
         self.step, self.seconds = 0, 0.0
         self.values: list[Tensor] = []  # the losses of this epoch so far
         self.rows: list[dict] = []  # the history, a row for each epoch
-        self.random: dict[str, Tensor] = {}  # states of torch's generators to go on from
+        self.random: dict[str, Tensor] = {}  # states of torch's generators to resume from
         self.workers = devices.workers_for(workers)
         self.view_batches = self._view_batches(self.compiled)
 
@@ -117,21 +117,21 @@ class Trainer:
         on_epoch: Callable[["Trainer"], dict | None] | None = None, metrics: Sequence[Metric] = (),
         about: Callable[[], dict] = dict,
     ) -> list[dict]:  # fmt: skip
-        """Train for the epochs that are lacking; then encoder, head and predictor are in eval mode.
+        """Train the epochs that remain; afterwards encoder, head and predictor are in eval mode.
 
         torch's global generators are restored afterwards.
 
         Args:
-            out: folder of the run; None writes nothing. Its checkpoint is written before training, every ten
-                minutes, when training is interrupted and at the end; its history.csv after every epoch.
-            resume: go on from the checkpoint in `out`, if there is one; False starts again and replaces it.
+            out: folder of the run; None writes nothing. Its checkpoint is written before training, every
+                ten minutes, when training is interrupted and at the end; its history.csv after every epoch.
+            resume: resume from the checkpoint in `out` if there is one; False starts again and replaces it.
             on_epoch: called with the trainer, on the first process, before the first and after every epoch.
                 The dict that it returns after an epoch becomes part of the history's row. Under torchrun it
-                must not call what needs all processes, such as `features` without shared=False.
+                must not call functions that need all processes, such as `features` without shared=False.
             metrics: called on the first process after every epoch with the history (`training.metrics`).
-            about: gives plain data that each checkpoint keeps beside the trainer's state.
+            about: returns plain data that each checkpoint keeps beside the trainer's state.
 
-        Returns the history, a row for each epoch. Raises what `pretrain` does; the last checkpoint stays.
+        Returns the history, a row for each epoch. Raises what `pretrain` raises; the last checkpoint stays.
         """
         out = None if out is None else Path(out)
         fork = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
@@ -159,9 +159,9 @@ class Trainer:
         self, writer: checkpoint.Writer | None, on_epoch: Callable[["Trainer"], dict | None] | None,
         metrics: Sequence[Metric],
     ) -> None:  # fmt: skip
-        """The epochs that are lacking, with a checkpoint every ten minutes and at the end."""
+        """Train the epochs that remain, with a checkpoint every ten minutes and at the end."""
         total, name = self.epochs * self.steps, type(self.loss).__name__
-        silent = {"disable": True} if rank() else {}  # left out otherwise, so that TQDM_DISABLE works
+        silent = {"disable": True} if rank() else {}  # not set on the first, so that TQDM_DISABLE works
         bar = tqdm(total=total, initial=self.step, desc=name, unit="step", **silent)
         with Interruption() as stop, bar:
             while not self.finished:
@@ -190,12 +190,12 @@ class Trainer:
                     raise Interrupted(f"{said}; {held or 'nothing is kept without out='}", stop.asked)
 
     def _stopped(self, stop: Interruption) -> bool:
-        """Whether all processes stop after this step; many agree on it only where losses are read."""
+        """Whether all processes stop after this step; many processes agree only where losses are checked."""
         agree = world() == 1 or self.losses_checked
         return agree and distributed.any_of(stop.asked is not None, self.device)
 
     def _write_if_due(self, writer: checkpoint.Writer | None, last: bool = False) -> None:
-        """Begin a checkpoint if ten minutes have passed since the last; wait if there will be none after."""
+        """Begin a checkpoint if it is the `last` or ten minutes have passed; wait for the last one."""
         if not writer or rank():
             return
         writer.check()
@@ -206,7 +206,7 @@ class Trainer:
             writer.wait()
 
     def _start_generators(self) -> None:
-        """Seed torch's global generators, for dropout and the like, or set them as a checkpoint left them."""
+        """Seed torch's global generators, for dropout and the like, or restore them from a checkpoint."""
         torch.manual_seed(self.batches.seed)
         if self.random:
             torch.set_rng_state(self.random["cpu"])
@@ -214,7 +214,7 @@ class Trainer:
                 torch.cuda.set_rng_state(self.random["cuda"], self.device)
 
     def state_dict(self) -> dict:
-        """All that is needed to go on: plain data and tensors."""
+        """All that is needed to resume, as plain data and tensors."""
         values = torch.stack(self.values).cpu() if self.values else torch.empty(0)
         random = {"cpu": torch.get_rng_state()}
         if self.device.type == "cuda":
@@ -230,7 +230,7 @@ class Trainer:
         }  # fmt: skip
 
     def load_state_dict(self, state: dict, where: str = "the checkpoint") -> None:
-        """Go on from what `state_dict` gave. `where` names it in errors.
+        """Load what `state_dict` gave, to resume from it. `where` names the state in errors.
 
         Raises ValueError if it lacks the optimiser, or is of other data, random views, precision or model.
         """
@@ -240,9 +240,8 @@ class Trainer:
             getattr(self, name).load_state_dict(state.get(name, {}))
         for weight, kept in self.optimiser.state.items():
             for key, x in kept.items():
-                if (
-                    isinstance(x, Tensor) and x.shape == weight.shape
-                ):  # fused steps go through memory in order
+                # Fused steps go through memory in order, so the state needs the weight's memory format.
+                if isinstance(x, Tensor) and x.shape == weight.shape:
                     kept[key] = torch.empty_like(weight, dtype=x.dtype).copy_(x)
         values = state.get("values", torch.empty(0))
         self.step, self.rows = state["step"], list(state["history"])
@@ -256,7 +255,7 @@ class Trainer:
         self.random = state.get("random") or {"cpu": state["rng"]}
 
     def _refuse_other_run(self, state: dict, where: str) -> None:
-        """Raises ValueError where a state was reached on other data or in another way."""
+        """Raises ValueError if a state lacks parts, or has other data, random views, precision or batches."""
         again = "resume=False starts again"
         if "optimiser" not in state:
             raise ValueError(f"{where}: was saved without its optimiser and cannot go on; {again}")
@@ -279,7 +278,7 @@ class Trainer:
             raise ValueError(f"{where}: was trained in other batches, or is damaged: it {said}; {again}")
 
     def _refuse_other_parts(self, state: dict, where: str) -> None:
-        """Raises ValueError where a part of a state does not fit this trainer: names, shapes or types."""
+        """Raises ValueError if a part of a state does not fit this trainer: names, shapes or types."""
         complaint, remedy = f"{where}: its {{}} is not the trainer's", checkpoint.REMEDY
         for name in ("encoder", "head", "loss", "predictor"):
             weights = state.get(name, {})
@@ -296,7 +295,7 @@ class Trainer:
         checkpoint.refuse_bad_generators(kept, self.device.type, where)
 
     def epoch(self) -> Iterator[None]:
-        """Train to the end of the epoch, with a pause after every step; losses and weights must be finite."""
+        """Train to the end of the epoch; yields after every step. Losses and weights must stay finite."""
         epoch = self.step // self.steps
         before, started = self.seconds, time.perf_counter()
         what = f"a batch of {self.batches.batch} on {self.device}"
@@ -310,7 +309,7 @@ class Trainer:
             with devices.settings(self.precision, self.deterministic), devices.explain_oom(what, remedy):
                 self.values.append(self.update(self._next_views()))
             if self.losses_checked:
-                self.refuse_bad_losses()  # this waits for the device, so that the time is that of the work
+                self.refuse_bad_losses()  # this waits for the device, so that the time below is complete
             self.seconds = before + time.perf_counter() - started
             yield
         self.refuse_bad_weights()
@@ -321,7 +320,7 @@ class Trainer:
 
     @property
     def losses_checked(self) -> bool:
-        """Whether the losses are known to be finite: after every tenth step and after an epoch's last."""
+        """Whether the losses are checked after this step: after every tenth, and an epoch's last."""
         return len(self.values) % CHECK_EVERY == 0 or len(self.values) == self.steps
 
     @property
@@ -339,7 +338,7 @@ class Trainer:
         return row
 
     def own_batches(self) -> Iterator[Batch]:
-        """This process's part of every batch from the present step on: indices (n,) and draws (n, V, 36)."""
+        """This process's part of each batch from the current step on: indices (n,) and draws (n, V, 36)."""
         seed = self.batches.seed
         first_epoch, first = divmod(self.step, self.steps)
         for epoch in range(first_epoch, self.epochs):
@@ -351,7 +350,7 @@ class Trainer:
                 yield order[position][rank() * share : (rank() + 1) * share], draws
 
     def update(self, x: list[Tensor]) -> Tensor:
-        """One step of the optimiser on these views of this process's images; returns the loss."""
+        """Take one step of the optimiser on the views `x` of this process's images; returns the loss."""
         factor = self.lr_schedule.factor(self.step, self.steps, self.epochs)
         for group in self.optimiser.param_groups:
             group["lr"] = group["initial_lr"] * factor
@@ -360,9 +359,8 @@ class Trainer:
         self.optimiser.zero_grad()
         more = self.loss_arguments(x)
         loss = self.grad_cache.backward(x, lambda z: self.objective(z, **more))
-        distributed.average_gradients(
-            self.loss
-        )  # equal on all processes but for rounding, which must not add up
+        # These are equal on all processes but for rounding, which must not accumulate.
+        distributed.average_gradients(self.loss)
         self.precision.step(self.optimiser)
         if self.momentum_encoder:
             self.momentum_encoder.advance(more["keys"], self.step / (self.epochs * self.steps))
@@ -370,16 +368,16 @@ class Trainer:
         return loss
 
     def loss_arguments(self, x: list[Tensor]) -> dict[str, Tensor]:
-        """What the loss takes in addition to the embeddings of these views."""
+        """The loss's arguments beside embeddings: a baseline's targets, or the momentum encoder's keys."""
         if self.targets:
             return self.targets.of(self.step % self.steps, self.device)
         return self.momentum_encoder.candidates(x) if self.momentum_encoder else {}
 
     def objective(self, z: Tensor, **more: Tensor) -> Tensor:
-        """The loss of this process's embeddings (V, n, E) among those of all processes."""
-        if self.device.type == "cpu" and not z.isfinite().all():  # a compiled loss cannot look
+        """The loss of the whole batch: of this process's embeddings z (V, n, E) and those of all others."""
+        if self.device.type == "cpu" and not z.isfinite().all():  # a compiled loss cannot check this
             raise FloatingPointError(DIVERGED.format("embeddings", "NaN or inf", self.step))
-        with self.precision.autocast():  # for discriminators; a set loss turns it off
+        with self.precision.autocast():  # for DeepInfoMax's discriminator; set losses turn it off
             return self.loss(distributed.gather_alike(z), **more)
 
     def _view_batches(self, compiled: bool) -> Views:
@@ -387,7 +385,7 @@ class Trainer:
         return source.view_batches(self.views, batches, self.workers, self.device, compiled)
 
     def _next_views(self) -> list[Tensor]:
-        """The next batch's views; if the first cannot be compiled, they go on uncompiled, with a warning."""
+        """The views of the next batch; if compiling them fails at the first, warn and go on uncompiled."""
         if self.tried:
             return next(self.view_batches)
         try:
@@ -398,7 +396,7 @@ class Trainer:
             return next(self.view_batches)
 
     def _compile_once(self, x: list[Tensor]) -> None:
-        """Compile before the first step, on its views, and forget what that computed."""
+        """Before the first step, compile by a trial on its views, whose results are discarded."""
         if self.tried:
             return
         self.tried = True
@@ -422,19 +420,19 @@ class Trainer:
                 raise FloatingPointError(DIVERGED.format("loss", value, step))
 
     def refuse_bad_weights(self) -> None:
-        """Raises FloatingPointError if a weight or a statistic of model or loss is NaN or inf."""
+        """Raises FloatingPointError if a weight or a buffer of model or loss is NaN or inf."""
         learnt = [*self.model.state_dict().values(), *self.loss.state_dict().values()]
         if not all(x.isfinite().all() for x in learnt if isinstance(x, Tensor)):
             raise FloatingPointError(DIVERGED.format("weights", "NaN or inf", self.step - 1))
 
     def progress(self) -> dict[str, str]:
-        """What a progress bar shows."""
+        """The numbers of a progress bar: the last loss, and images per second."""
         rate = len(self.values) * self.batches.batch / self.seconds
         return {"loss": f"{float(self.values[-1]):.3f}", "images_per_s": f"{rate:.0f}"}
 
 
 def check_parts(encoder: object, head: object, some: object, loss: object, lr_schedule: object) -> None:
-    """Raises ValueError, naming the argument, where one is not what a Trainer is made of."""
+    """Raises ValueError, naming the argument, if a Trainer cannot use one of these."""
     for name, part in (("encoder", encoder), ("head", head)):
         if not isinstance(part, nn.Module):
             raise ValueError(f"{name} must be a module, got {part!r}; setclr.models makes some by name")

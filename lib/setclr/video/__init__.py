@@ -1,6 +1,6 @@
 """Contrastive learning on videos with any loss, after table 5 of MMCL and CoCLR (Han et al. 2020).
 
-Files are decoded by PyAV: pip install 'setclr[video]'. moving-patches needs none.
+Files are decoded by PyAV: pip install 'setclr[video]'. The set moving-patches does not need PyAV.
 """
 
 from setclr.video.encoders import VIDEO_ENCODERS, conv4_clips, s3d, video_encoder

@@ -9,9 +9,12 @@ from setclr.extras import extra
 
 
 def conv4_clips(channels: int = 3) -> tuple[nn.Module, int]:
-    """Four 3×3×3 convolutions with 8, 16, 32 and 64 maps: 64 features. The Conv-4 of setclr.models with a
-    third dimension. The first takes steps of two pixels, so that two cores train it in a minute; two more
-    are halved in time and space, the last is averaged. 73,000 weights for three channels."""
+    """Conv-4 for clips: four 3×3×3 convolutions with 8, 16, 32 and 64 channels; 64 features.
+
+    It is the Conv-4 of setclr.models with a third dimension. The first convolution has a stride of two
+    pixels, so that two cores train it in a minute. The next two are followed by pooling that halves time
+    and space, the last by an average over both. 73,000 weights for three channels.
+    """
     layers, width = [], channels
     for maps in (8, 16, 32, 64):
         first = nn.Conv3d(width, maps, 3, stride=(1, 2, 2) if maps == 8 else 1, padding=1, bias=False)
@@ -22,10 +25,10 @@ def conv4_clips(channels: int = 3) -> tuple[nn.Module, int]:
 
 
 def s3d(channels: int = 3) -> tuple[nn.Module, int]:
-    """torchvision's S3D (Xie et al. 2018) without its classifier, averaged over time and space: 1024
+    """torchvision's S3D (Xie et al. 2018) without classifier, averaged over time and space: 1024
     features.
 
-    Clips of 5 frames or more, of 32 pixels or more. 7.9 million weights.
+    Clips must have at least 5 frames of at least 32 pixels. 7.9 million weights.
     """
     from torchvision.models.video import s3d as whole
 
@@ -41,9 +44,9 @@ VIDEO_ENCODERS: dict[str, Callable[[int], tuple[nn.Module, int]]] = {"conv4-clip
 
 
 def video_encoder(name: str, channels: int = 3) -> tuple[nn.Module, int]:
-    """An encoder of that name, a key of VIDEO_ENCODERS, with fresh weights, and its number of features D.
-    `channels`: 3 for colours, 2 for flow. Raises ValueError otherwise; ModuleNotFoundError where torchvision
-    is missing."""
+    """An encoder of that name, a key of VIDEO_ENCODERS, with initial weights, and its number of features
+    D. `channels`: 3 for colours, 2 for flow. Raises ValueError for another name or channels < 1;
+    ModuleNotFoundError where torchvision is missing."""
     integer("channels", channels, least=1)
     with extra("train"):
         return VIDEO_ENCODERS[choice("encoder", name, VIDEO_ENCODERS)](channels)

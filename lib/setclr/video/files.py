@@ -1,4 +1,4 @@
-"""Video files that are decoded when they are asked for: folders of them, and UCF-101."""
+"""Video files, decoded on demand: folders of classes, and UCF-101."""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,13 +19,14 @@ UCF = {"train": 9537, "test": 3783}  # videos of split 1
 
 
 class VideoFiles:
-    """N video files, decoded by PyAV in threads: as `clips` of a `VideoSet`, where memory would not hold
-    them.
+    """N video files, decoded by PyAV in threads: the `videos` of a `VideoSet` that RAM could not hold.
 
     Args:
         paths: the files, in order. ValueError where there are none.
-        size: pixels; the shorter side of a frame is resized to it, and the middle cut square.
-        cache: a folder; with it the files give their flow, which is computed once and kept there.
+        size: side in pixels; the shorter side of a frame is resized to it, and the central square cut
+            out.
+        cache: a folder. With it clips are optical flow instead of colours; the flow is computed once and
+            kept there.
     """
 
     def __init__(self, paths: Iterable[str | Path], size: int, cache: str | Path | None = None):
@@ -42,11 +43,12 @@ class VideoFiles:
         return 3 if self.cache is None else 2
 
     def cut(self, index: Sequence[int] | Tensor, places: Tensor, frames: int, stride: int = 1) -> Tensor:
-        """Clips of `frames` frames, every `stride`-th: (V, n, C, frames, size, size) uint8.
+        """V clips of each video of `index` (n,), every `stride`-th frame: (V, n, C, frames, size, size)
+        uint8.
 
-        `places` (n, V), 0 to 1, say where in its video each begins: at the first frame that a clip can begin
-        at, to the last. Each file is decoded once, in as many threads as there are cores. Raises ValueError,
-        naming the file, where a video is too short, broken, or has no picture.
+        `places` (n, V), 0 to 1, say where in its video each clip begins: 0 is the first frame, 1 the last
+        frame at which a clip can begin. Each file is decoded once, in as many threads as there are cores.
+        Raises ValueError, naming the file, where a video is too short, broken, or has no picture.
         """
         indices, starts = torch.as_tensor(index).tolist(), places.tolist()
         with ThreadPoolExecutor(THREADS) as pool:
@@ -60,7 +62,7 @@ class VideoFiles:
         return torch.stack(picked).transpose(1, 2)
 
     def video(self, i: int) -> Tensor:
-        """The whole of it, (F, C, size, size) uint8; of flow, a frame less."""
+        """All frames of video i, (F, C, size, size) uint8; flow has one frame less."""
         if self.cache is None:
             return decoded(self.paths[i], self.size)
         stat = self.paths[i].stat()
@@ -75,12 +77,13 @@ class VideoFiles:
 
 
 def span(frames: int, stride: int) -> int:
-    """How many frames of a video a clip of `frames`, every `stride`-th, reaches over."""
+    """The number of frames of a video that a clip of `frames` frames, every `stride`-th, covers."""
     return (frames - 1) * stride + 1
 
 
 def first_frame(place: float, there: int, frames: int, stride: int, name: str) -> int:
-    """The frame that a clip begins with, of `there`. Raises ValueError where the video is too short."""
+    """The index of a clip's first frame at `place`, 0 to 1, in a video of `there` frames. Raises
+    ValueError, with the video's `name`, where it is too short."""
     needed = span(frames, stride)
     if there < needed:
         said = f"{name} has {there} frames, and {frames} of them, every {stride}. one, need {needed}"
@@ -108,7 +111,7 @@ def decoded(path: Path, size: int) -> Tensor:
 
 
 def squared(frame: Any, size: int) -> np.ndarray:
-    """The middle of a decoded frame, (size, size, 3) uint8."""
+    """The central square of a decoded frame, resized to (size, size, 3) uint8."""
     shrink = size / min(frame.width, frame.height)
     width, height = max(size, round(frame.width * shrink)), max(size, round(frame.height * shrink))
     pixels = frame.reformat(width=width, height=height, format="rgb24").to_ndarray()
@@ -132,7 +135,8 @@ def folder_files(root: Path, split: str) -> Found:
 def ucf101_files(root: Path, split: str, complete: bool = True) -> Found:
     """The videos of UCF-101's split 1: ROOT/UCF-101/CLASS/v_CLASS_g01_c01.avi and the lists
     ROOT/ucfTrainTestlist/classInd.txt, trainlist01.txt, testlist01.txt, as its two archives unpack.
-    `complete` asks for as many videos as there must be."""
+    `complete` requires the full number of videos. Raises FileNotFoundError or ValueError, with the
+    remedy, where files are missing or a list is wrong."""
     lists = root / "ucfTrainTestlist"
     names = {line.split()[1]: int(line.split()[0]) - 1 for line in lines(lists / "classInd.txt")}
     entries = [line.split()[0] for line in lines(lists / f"{split}list01.txt")]
@@ -149,7 +153,8 @@ def ucf101_files(root: Path, split: str, complete: bool = True) -> Found:
 
 
 def lines(path: Path) -> list[str]:
-    """Those of a list that are not empty."""
+    """The non-empty lines of a list. Raises FileNotFoundError, with the remedy, where the file is
+    missing."""
     if not path.is_file():
         said = f"{path} is missing; unpack UCF101TrainTestSplits-RecognitionTask.zip of crcv.ucf.edu"
         raise FileNotFoundError(said)

@@ -1,4 +1,4 @@
-"""Optical flow: where each pixel goes from a frame to the next, found by TV-L1 and kept as bytes."""
+"""Optical flow by TV-L1: how far each pixel moves from a frame to the next, stored as bytes."""
 
 import hashlib
 from collections.abc import Sequence
@@ -12,13 +12,14 @@ from setclr.data.writing import replacing
 from setclr.extras import extra
 from setclr.views.pixels import grey
 
-REACH = 1 / 8  # of the frame's side: the largest motion that bytes hold
-ZERO, STEPS = 128, 127  # the byte of no motion, and bytes from there to the reach
+REACH = 1 / 8  # of the frame's side: the largest motion that a byte can store
+ZERO, STEPS = 128, 127  # the byte of no motion, and steps from it to the largest motion
 
 
 def tv_l1(frames: Tensor) -> Tensor:
-    """The flow of a clip (C, F, H, W) uint8, by the method of Zach, Pock and Bischof 2007 as scikit-image has
-    it: (2, F − 1, H, W) float32, pixels to the right and down. Cost: 23 ms a pair of 32 × 32 on one core."""
+    """The flow (2, F − 1, H, W) float32 of a clip (C, F, H, W) uint8, in pixels to the right and down.
+    The method is that of Zach, Pock and Bischof 2007, in scikit-image's implementation. Cost: 23 ms a
+    pair of 32 × 32 on one core."""
     with extra("train"):
         from skimage.registration import optical_flow_tvl1
     gray = (grey(frames.transpose(0, 1).float()) / 255)[:, 0].numpy()
@@ -28,21 +29,21 @@ def tv_l1(frames: Tensor) -> Tensor:
 
 
 def to_bytes(flow: Tensor) -> Tensor:
-    """Flow (2, …, H, W) or (N, 2, …, H, W) in pixels as uint8: 128 is none, ±127 from there an eighth of the
-    height. What is faster is cut off."""
+    """Flow (2, …, H, W) or (N, 2, …, H, W) in pixels as uint8. 128 is no motion; 127 more or less is an
+    eighth of the height. Faster motion is clipped."""
     return (flow / (REACH * flow.shape[-2]) * STEPS + ZERO).round().clamp(1, 255).byte()
 
 
 def to_pixels(stored: Tensor) -> Tensor:
-    """`to_bytes` undone, up to rounding."""
+    """The flow in pixels of the bytes of `to_bytes`, up to rounding."""
     return (stored.float() - ZERO) / STEPS * (REACH * stored.shape[-2])
 
 
 def flow_of_clips(clips: Tensor, cache: str | Path) -> Tensor:
     """The flow of clips (N, 3, F, H, W) uint8 as bytes (N, 2, F − 1, H, W), by `tv_l1`.
 
-    It is computed once: a file in the folder `cache`, named by what the clips show, keeps it. Cost: that of
-    `tv_l1` for each clip.
+    It is computed once and kept in a file of the folder `cache`, named by a hash of the clips. Cost: that
+    of `tv_l1` for each clip.
     """
     path = Path(cache) / f"{name_of([clips.numpy().tobytes(), clips.shape])}.npy"
     if path.is_file():
@@ -53,6 +54,7 @@ def flow_of_clips(clips: Tensor, cache: str | Path) -> Tensor:
 
 
 def name_of(parts: Sequence[object]) -> str:
+    """A file name for these parts: 20 hexadecimal digits of their hash."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part if isinstance(part, bytes) else repr(part).encode())
@@ -65,8 +67,8 @@ def keep(path: Path, flow: Tensor) -> None:
 
 
 def read(path: Path, shape: Sequence[int]) -> Tensor:
-    """The kept flow of that shape, −1 for any length. Raises ValueError where the file is damaged or holds
-    another."""
+    """The flow in a file, of that shape; −1 stands for any length. Raises ValueError where the file is
+    damaged or holds another shape."""
     try:
         found = np.load(path)
     except (OSError, ValueError, EOFError) as error:

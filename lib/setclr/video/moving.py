@@ -1,4 +1,4 @@
-"""moving-patches: clips that a virtual camera films over the photographs of photo-patches, and their flow."""
+"""The video set moving-patches: a virtual camera films the photographs of photo-patches; with true flow."""
 
 from functools import cache
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from setclr.data.patches import (
 
 FRAMES = 12
 PER_PAIR = {"train": 8, "test": 2}  # clips of each photograph under each motion
-WINDOW = (20, 48)  # pixels of the photograph along a side of the middle frame
+WINDOW = (20, 48)  # side of the middle frame, in pixels of the photograph
 PAN, ZOOM, TURN = (0.5, 2.0), (1.015, 1.06), (1.5, 6.0)  # pixels, factor, degrees from frame to frame
 PANS = {"pan left": (0, -1), "pan right": (0, 1), "pan up": (-1, 0), "pan down": (1, 0)}
 ZOOMS = {"zoom in": -1, "zoom out": 1}
@@ -30,16 +30,16 @@ MOTIONS = ("still", *PANS, *ZOOMS, *TURNS)
 
 
 class Camera(NamedTuple):
-    """Where a virtual camera looks in each of F frames, in pixels of the picture under it."""
+    """The path of a virtual camera over F frames, in pixels of the picture that it films."""
 
     centre: np.ndarray  # (F, 2) row and column of the middle of the frame
-    side: np.ndarray  # (F,) of the square that the frame shows
+    side: np.ndarray  # (F,) side of the square that the frame shows
     angle: np.ndarray  # (F,) radians by which the square is turned clockwise
 
 
 def drive(motion: str, speed: float, side: float, frames: int = FRAMES) -> Camera:
-    """A camera that moves evenly, about the origin in the middle frame. `speed`: pixels of the frame, a
-    factor, or radians, from each frame to the next."""
+    """A camera that moves evenly and is at the origin in the middle frame. `speed` is the change from
+    each frame to the next: pixels of the frame in a pan, a factor in a zoom, radians in a turn."""
     t = np.arange(frames) - (frames - 1) / 2
     centre = np.outer(t * speed * side / SIDE, PANS.get(motion, (0, 0)))
     sides = side * speed ** (t * ZOOMS[motion]) if motion in ZOOMS else np.full(frames, float(side))
@@ -48,24 +48,24 @@ def drive(motion: str, speed: float, side: float, frames: int = FRAMES) -> Camer
 
 
 def looked_at(camera: Camera, offsets: np.ndarray) -> np.ndarray:
-    """Where in the picture the offsets (n, 2) from the middle of a frame lie, in widths of the frame, for
-    each frame: (F, n, 2) rows and columns."""
+    """The places in the picture that lie at `offsets` from the middle of each frame: (F, n, 2) rows and
+    columns. The offsets (n, 2) are in widths of the frame."""
     cos, sin = np.cos(camera.angle), np.sin(camera.angle)
-    turned = np.stack([np.stack([cos, sin], 1), np.stack([-sin, cos], 1)], 1)  # of (row, column), clockwise
+    turned = np.stack([np.stack([cos, sin], 1), np.stack([-sin, cos], 1)], 1)  # turns (row, column) clockwise
     return camera.centre[:, None] + camera.side[:, None, None] * (offsets @ turned.transpose(0, 2, 1))
 
 
 def film(picture: np.ndarray, camera: Camera, side: int = SIDE) -> np.ndarray:
-    """The frames (F, 1, side, side) that the camera sees of a grey picture (H, W) of floats. A pixel is the
-    mean of four samples, each read between the picture's pixels."""
-    places = looked_at(camera, grid(2 * side)) - 0.5  # from corners of pixels to their middles
+    """The frames (F, 1, side, side) that the camera sees of a grey picture (H, W) of floats. A pixel is
+    the mean of four samples, each interpolated between the picture's pixels."""
+    places = looked_at(camera, grid(2 * side)) - 0.5  # pixel (0, 0) is at its middle, not at its corner
     seen = map_coordinates(picture, places.reshape(-1, 2).T, order=1, mode="nearest")
     return seen.reshape(-1, 1, side, 2, side, 2).mean((3, 5))
 
 
 def camera_flow(camera: Camera, side: int = SIDE) -> np.ndarray:
-    """Where each pixel goes from a frame to the next: (F − 1, 2, side, side) pixels to the right and down.
-    Known from the camera alone, whatever the picture shows."""
+    """The true flow (F − 1, 2, side, side): how far each pixel moves to the next frame, in pixels to the
+    right and down. It depends on the camera alone, whatever the picture shows."""
     here = grid(side)
     cos, sin = np.cos(camera.angle[1:]), np.sin(camera.angle[1:])
     back = np.stack([np.stack([cos, -sin], 1), np.stack([sin, cos], 1)], 1)
@@ -76,14 +76,14 @@ def camera_flow(camera: Camera, side: int = SIDE) -> np.ndarray:
 
 
 def grid(side: int) -> np.ndarray:
-    """The middles of side × side pixels of a frame of width 1 about its middle, (side², 2) row and column."""
+    """The middles of side × side pixels of a frame of width 1 centred at 0: (side², 2) row and column."""
     axis = (np.arange(side) + 0.5) / side - 0.5
     return np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)
 
 
 def draw_camera(grey: np.ndarray, blocks: np.ndarray, motion: str, rng: Generator) -> Camera:
-    """A camera that stays inside one of these blocks (n, 2) of a photograph. Draws that would leave it, or
-    show nothing at their middle, are drawn again."""
+    """A random camera that stays inside one of these blocks (n, 2) of a photograph. A camera that would
+    leave its block, or whose middle frame is flat, is drawn again. Raises RuntimeError after TRIES draws."""
     edges = [np.arange(BLOCKS + 1) * length // BLOCKS for length in grey.shape]
     corners = np.array([[-0.5, -0.5], [-0.5, 0.5], [0.5, -0.5], [0.5, 0.5]])
     for _ in range(TRIES):
@@ -103,7 +103,7 @@ def draw_camera(grey: np.ndarray, blocks: np.ndarray, motion: str, rng: Generato
 
 
 class Filmed(NamedTuple):
-    """What `moving_patches` makes, clips sorted by photograph and motion."""
+    """The clips of `moving_patches`, sorted by photograph and motion, with their flow and labels."""
 
     clips: np.ndarray  # (N, 3, F, 32, 32) uint8
     flow: np.ndarray  # (N, 2, F − 1, 32, 32) float32, pixels to the right and down
@@ -115,9 +115,10 @@ class Filmed(NamedTuple):
 def moving_patches(split: str) -> Filmed:
     """Clips of the 18 photographs under the 9 motions, each at its own place, size and speed.
 
-    Blocks of a photograph that are for test are not filmed for training. All frames of a clip have one colour
-    cast, contrast and brightness, drawn for it, so that none of these tells a photograph. The same on every
-    call and machine, up to libjpeg's rounding. Takes 3 s for test and 12 s for training.
+    Training clips do not show the blocks of a photograph that are for test. All frames of a clip have one
+    colour cast, contrast and brightness, drawn for that clip, so that none of these identifies a
+    photograph. The result is the same on every call and machine, up to libjpeg's rounding. Takes 3 s for
+    test and 12 s for training.
     """
     clips, flow, photographs, motions = [], [], [], []
     for i, name in enumerate(PHOTOGRAPHS):

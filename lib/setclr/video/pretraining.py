@@ -1,5 +1,6 @@
-"""Pretraining on videos: two views of each video of a batch, an encoder, a head, a loss, a step."""
+"""Pretraining on videos: the training loop, in which each video of a batch is seen in two views."""
 
+import copy
 import math
 import time
 from collections.abc import Callable
@@ -28,7 +29,7 @@ with extra("train"):
 
 @dataclass
 class VideoRun:
-    """A recipe and what was learnt by it: `encoder`, `head`, and `rows`, one for each epoch."""
+    """A run: its recipe, the trained `encoder` and `head`, and `rows`, one for each epoch."""
 
     recipe: VideoRecipe
     encoder: nn.Module
@@ -42,10 +43,10 @@ def pretrain_videos(
 ) -> VideoRun:  # fmt: skip
     """Train as the recipe says, on its data set or on the `videos` given.
 
-    First weights are a function of the seed, order of (seed, epoch), clips and views of (seed, epoch, step).
-    Where the recipe has a queue, the second view's embeddings of a momentum encoder and of earlier batches
-    are the candidates, as in MoCo. `on_epoch` is called with the run after each epoch; what it returns is
-    added to the epoch's row.
+    Initial weights are a function of the seed, the order of videos of (seed, epoch), clips and views of
+    (seed, epoch, step). Where the recipe has a queue, a momentum encoder's embeddings are the loss's
+    candidates, as in MoCo: those of this batch, and the second view's of earlier batches. `on_epoch` is
+    called with the run after each epoch. The dict that it returns is added to the epoch's row.
 
     Raises ValueError where the batch is larger than the set or a video is shorter than a clip;
     FloatingPointError where loss or embeddings become NaN or inf; what `load_videos` raises.
@@ -78,11 +79,12 @@ Step = Callable[[Tensor, torch.Generator, float], float]
 
 
 def prepared(recipe: VideoRecipe, videos: VideoSet, device: torch.device) -> tuple[VideoRun, Step]:
-    """New weights, and the step that learns from the videos of these indices and gives the loss."""
+    """A run with initial weights, and its training step. The step takes the videos' indices, a generator
+    and the progress (0 to 1), updates the weights and returns the loss."""
     with drawing(recipe.seed):
         encoder, features = video_encoder(recipe.encoder, videos.channels)
         head = make_head(features, recipe.hidden, recipe.embedding, recipe.last_norm, activation="relu")
-        loss = recipe.parsed_loss.to(device)
+        loss = copy.deepcopy(recipe.parsed_loss).to(device)
     model = nn.ModuleList([encoder, head]).to(device)
     optimiser = make_optimiser("adam", model, loss, recipe.lr, weight_decay=recipe.weight_decay)
     how = Precision("float32", device)

@@ -1,4 +1,4 @@
-"""Sets of videos by name, as colours or as flow, and the cutting of clips out of them."""
+"""Sets of videos by name, as colours or as optical flow, from which clips are cut."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,12 +19,13 @@ UCF101, FOLDER = "ucf101:", "folder:"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VideoSet:
-    """Videos, and one or more things that each is labelled with.
+    """Videos with one or more kinds of labels.
 
     Args:
-        videos: (N, C, F, H, W) uint8, or `VideoFiles`. C = 3 are colours, C = 2 is flow as `to_bytes` has it.
-        labels: (N,) int64 for each thing, indices into its classes.
-        classes: their names.
+        videos: (N, C, F, H, W) uint8, or `VideoFiles`. C = 3 are colours, C = 2 is flow as `to_bytes`
+            gives it.
+        labels: for each kind of label (N,) int64, indices into its classes.
+        classes: for each kind of label the names of its classes.
 
     Raises ValueError where these are not as above or do not fit together.
     """
@@ -56,20 +57,20 @@ class VideoSet:
 
     @property
     def in_ram(self) -> Tensor:
-        """(N, C, F, H, W) uint8. Raises ValueError where the videos are files."""
+        """All videos, (N, C, F, H, W) uint8. Raises ValueError where the videos are files."""
         if not isinstance(self.videos, Tensor):
             raise ValueError(f"videos must be a tensor for this, got {len(self)} files; cut clips of them")
         return self.videos
 
     @property
     def side(self) -> int:
-        """Of a frame, in pixels."""
+        """The side of a frame, in pixels."""
         return self.videos.shape[-1] if isinstance(self.videos, Tensor) else self.videos.size
 
     def cut(self, index: Tensor, places: Tensor, frames: int, stride: int = 1) -> Tensor:
-        """Clips (V, n, C, frames, H, W) uint8 of the videos `index` (n,): every `stride`-th frame, V clips of
-        each, which begin at the `places` (n, V), 0 to 1, of all frames they could begin at. Raises ValueError
-        where a video is too short."""
+        """V clips of each video of `index` (n,), every `stride`-th frame: (V, n, C, frames, H, W) uint8.
+        The `places` (n, V), 0 to 1, say where each clip begins, from the first frame at which it can to
+        the last. Raises ValueError where a video is too short."""
         integer("frames", frames, least=1)
         integer("stride", stride, least=1)
         if not isinstance(self.videos, Tensor):
@@ -89,16 +90,17 @@ class VideoSet:
 def load_videos(
     name: str, split: str = "train", modality: str = "rgb", root: str | Path = "data", size: int | None = None
 ) -> VideoSet:
-    """Videos by name.
+    """The video set of that name.
 
-    "moving-patches": made here, labelled by photograph and by motion. "folder:PATH": PATH/train/CLASS/VIDEO
-    and PATH/test/CLASS/VIDEO. "ucf101:PATH": UCF-101, split 1, by hand from crcv.ucf.edu.
+    "moving-patches": made here, labelled by photograph and by motion. "folder:PATH":
+    PATH/train/CLASS/VIDEO and PATH/test/CLASS/VIDEO. "ucf101:PATH": UCF-101, split 1, downloaded by hand
+    from crcv.ucf.edu.
 
-    `modality`: "rgb"; "flow", by TV-L1, computed once and kept under `root`/flow; of moving-patches also
-    "camera flow", the true one. `size` in pixels is that to which files are decoded, 128 if it is None.
+    `modality`: "rgb", or "flow", by TV-L1, computed once and kept under `root`/flow. For moving-patches
+    also "camera flow", the true one. `size`: side in pixels to which files are decoded; None is 128.
 
-    Raises ValueError for another name, split or modality; FileNotFoundError where files are missing;
-    ModuleNotFoundError where PyAV is: pip install 'setclr[video]'.
+    Raises ValueError for another name, split or modality; FileNotFoundError where files are missing.
+    Decoding raises ModuleNotFoundError where PyAV is missing: pip install 'setclr[video]'.
     """
     choice("split", split, SPLITS)
     choice("modality", modality, MODALITIES)

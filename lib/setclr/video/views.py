@@ -1,5 +1,4 @@
-"""Random views of clips: where in the video a clip begins, and one crop, flip and colour for all its
-frames."""
+"""Random views of clips: a random start, and one crop, flip and colour change for all frames."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,8 +21,9 @@ VIDEO: dict[str, View] = {
 
 
 def video_views(name: str, size: int, flip: float = 0.5, count: int = 2) -> tuple[View, ...]:
-    """`count` times the view of that name, a key of VIDEO, of `size` pixels. A clip is mirrored with
-    probability `flip`: 0 where left and right are to be told apart. Raises ValueError otherwise."""
+    """The view of that name, a key of VIDEO, of `size` pixels, `count` times. A clip is mirrored with
+    probability `flip`; use 0 where left and right differ in meaning. Raises ValueError for another name
+    or flip."""
     number("flip", flip, least=0, most=1, hint="it is a probability")
     return (replace(VIDEO[choice("name", name, VIDEO)], size=size, flip=flip),) * count
 
@@ -32,8 +32,8 @@ def draw_clips(
     videos: VideoSet, index: Tensor, views: Sequence[View], frames: int, stride: int,
     generator: torch.Generator,
 ) -> Tensor:  # fmt: skip
-    """Two or more views of each video, each of a clip that begins at a random frame: (V, n, C, T, S, S), as
-    `clip_views` gives them. What is random comes from the generator."""
+    """Random views of each video, each of a clip that begins at a random frame: (V, n, C, T, S, S), as
+    `clip_views` gives them. V is two or more. Random numbers come from the generator."""
     places = torch.rand(len(index), len(views), generator=generator)
     clips = videos.cut(index, places, frames, stride)
     return clip_views(clips, views, draw(views, len(index), generator))
@@ -43,9 +43,10 @@ def clip_views(clips: Tensor, views: Sequence[View], draws: Tensor) -> Tensor:
     """Views of clips (V, N, C, T, H, W) uint8, where view v is of clip v: (V, N, C, T, S, S) float32.
 
     All frames of a clip get the same crop, flip, colours and blur, as `setclr.views.apply` gives to one
-    image, from `draws` (N, V, 36). Of flow, C = 2, a view is what the flow of the view would be: a mirrored
-    clip moves the other way, an enlarged one moves faster, and colours have no say; its unit is an eighth of
-    S. Raises ValueError for other clips or draws. Cost: as of N · T images."""
+    image, from `draws` (N, V, 36). A view of flow, C = 2, is the flow of the view: a mirrored clip moves
+    the other way, an enlarged one moves faster, and colour changes have no effect. The unit of flow is an
+    eighth of S. Raises ValueError for other clips or draws. Cost of each view: as of N · T images.
+    """
     check_views(views)
     got = tuple(getattr(clips, "shape", ()))
     if len(got) != 6 or len(clips) != len(views) or clips.dtype != torch.uint8 or got[2] not in (2, 3):
@@ -56,14 +57,14 @@ def clip_views(clips: Tensor, views: Sequence[View], draws: Tensor) -> Tensor:
 
 
 def colour_view(clips: Tensor, view: View, draws: Tensor) -> Tensor:
-    """Of (N, C, T, H, W), one view."""
+    """One view (N, C, T, S, S) of clips (N, C, T, H, W)."""
     N, _, T, *_ = clips.shape
     seen = apply(clips.transpose(1, 2).flatten(0, 1), [view], draws.repeat_interleave(T, 0))[0]
     return seen.unflatten(0, (N, T)).transpose(1, 2)
 
 
 def flow_view(clips: Tensor, view: View, draws: Tensor) -> Tensor:
-    """Of flow (N, 2, T, H, W), one view."""
+    """One view (N, 2, T, S, S) of flow (N, 2, T, H, W)."""
     N, _, T, H, W = clips.shape
     plain = replace(FLIP, size=view.size, scale=view.scale, ratio=view.ratio, flip=view.flip)
     images = clips.reshape(N * 2 * T, 1, H, W)
@@ -76,11 +77,10 @@ def flow_view(clips: Tensor, view: View, draws: Tensor) -> Tensor:
 
 
 def ten_crops(clips: Tensor, share: float = 7 / 8, size: int | None = None) -> Tensor:
-    """Corners and middle of clips (N, C, T, H, H) uint8, and these five mirrored: (10, N, C, T, S, S)
-    float32.
+    """Ten crops of clips (N, C, T, H, H) uint8: corners and middle, and these five mirrored.
 
-    Each crop is a square of `share` of the side, resized to `size` pixels, or to H. Raises ValueError for a
-    share that is not above 0 and at most 1.
+    Returns (10, N, C, T, S, S) float32. Each crop is a square of `share` of the side, resized to `size`
+    pixels, or to H. Raises ValueError for a share that is not above 0 and at most 1.
     """
     number("share", share, above=0, most=1)
     H = clips.shape[-1]
@@ -97,6 +97,7 @@ def ten_crops(clips: Tensor, share: float = 7 / 8, size: int | None = None) -> T
 
 
 def uncut(clips: Tensor, size: int) -> Tensor:
-    """Clips (N, C, T, H, H) uint8 as an encoder takes them, whole, in `size` pixels: (N, C, T, S, S)."""
+    """Whole clips (N, C, T, H, H) uint8 as an encoder takes them, resized to `size`: (N, C, T, S, S)
+    float32."""
     still = replace(FLIP, size=size, flip=0)
     return clip_views(clips[None], [still], torch.zeros(len(clips), 1, COLUMNS))[0]

@@ -25,12 +25,11 @@ COLUMNS = sum(NUMBERS.values())
 def draw(views: Sequence[View], n: int, generator: torch.Generator, first: int = 0) -> Tensor:
     """Everything random in V views of `n` images: (n, V, 36) float32, uniform in [0, 1), on the CPU.
 
-    Columns are as in NUMBERS. `first` is the place of the first image in its batch. The numbers come from
-    a counter-based generator (Philox, Salmon et al. 2011). Its counter is the image's place; its key is
-    drawn from `generator`, which advances by the same amount for any arguments. So
-    draw(views, n, generator)[a:b] and draw(views, b - a, generator, a) from the same state are the same
-    bits, on every machine. Raises ValueError for a number out of range or a generator that is not on the
-    CPU.
+    Columns are as in NUMBERS. `first` is the place of the first image in its batch. The numbers come from a
+    counter-based generator (Philox, Salmon et al. 2011). Its counter is the image's place; its key is drawn
+    from `generator`, which advances by the same amount for any arguments. So draw(views, n, generator)[a:b]
+    and draw(views, b - a, generator, a) from the same state are the same bits, on every machine. Raises
+    ValueError for a number out of range or a generator that is not on the CPU.
     """
     check_views(views)
     checks.integer("n", n, least=1, hint="it is the number of images")
@@ -92,8 +91,8 @@ def boxes(views: Sequence[View], draws: Tensor, H: int | Tensor, W: int | Tensor
 
     `H` and `W` are the images' height and width in pixels: one number for all, or a tensor (N,). A crop is
     the first of ten tries that fits into the image. If none fits, it is the largest central box within the
-    view's ratios. torchvision's `RandomResizedCrop.get_params` does the same. The crop may reach beyond
-    the image, into the border that `View.padding` adds.
+    view's ratios. torchvision's `RandomResizedCrop.get_params` does the same. The crop may reach beyond the
+    image, into the border that `View.padding` adds.
     """
     area, ratio, corner, _ = draws.transpose(0, 1).double().split([10, 10, 2, COLUMNS - 22], dim=2)
     H, W = (torch.as_tensor(side, dtype=torch.float64).reshape(-1, 1) for side in (H, W))

@@ -21,11 +21,10 @@ FAR = 1e9  # distance to a pixel outside the crop, where its weight is 0
 def cropping(views: Sequence[View], p: Parameters, H: int, W: int, S: int) -> dict[str, Tensor]:
     """The tensors of `pixels.crop`, for images of H x W pixels and crops of S x S.
 
-    They are ordered image after image, with V views of each. "pixels" and "centres" are the positions of
-    an image's pixels and of an output's, in rows and columns, (2, N * V, ...). Their unit is the
-    triangle's reach, so that a weight is 1 - distance. Pixels outside of the box are far away. Pixels of
-    the border come before and after the image's. If there is a bicubic view, "cubic" is 1 for its crops
-    and 0 for others.
+    They are ordered image after image, with V views of each. "pixels" and "centres" are the positions of an
+    image's pixels and of an output's, in rows and columns, (2, N * V, ...). Their unit is the triangle's
+    reach, so that a weight is 1 - distance. Pixels outside of the box are far away. Pixels of the border come
+    before and after the image's. If there is a bicubic view, "cubic" is 1 for its crops and 0 for others.
     """
     border, N = max(view.border(H) for view in views), p.box.shape[1]
     top, left, height, width = p.box.transpose(0, 1).flatten(0, 1).float().T
@@ -74,8 +73,8 @@ def _each(values: Tensor) -> Tensor:
 def jittering(factors: Tensor, order: Tensor, C: int, hue: bool) -> dict[str, Tensor]:
     """The tensors of the jitter by `factors` in `order`, both (B, 4).
 
-    They are those of three blends; with `hue`, those of three blends, a turn of the hue and three more
-    blends.
+    They are those of three blends; with `hue`, those of three blends, a turn of the hue and three
+    more blends.
 
     A blend moves a pixel by a share towards a reference: black, the image's mean grey or the pixel's own
     grey. Each image has its own place for the turn among its three blends. The blends before the turn are
@@ -93,7 +92,7 @@ def jittering(factors: Tensor, order: Tensor, C: int, hue: bool) -> dict[str, Te
     blends = (1 - share) * torch.eye(C) + share * (kind == SATURATION) * luma
     made = {"blends": blends, "contrasts": share * (kind == CONTRAST) * luma}
     if hue:
-        turn = factors[:, HUE:] - torch.tensor([3.0, -1, 1]) / 6  # from the least red, green, blue
+        turn = factors[:, HUE:] - torch.tensor([3.0, -1, 1]) / 6  # from hues of least red, green, blue
         made["turns"] = (6 * (turn - turn.round()))[..., None]
         made["hexagon"] = torch.tensor([[[-1.0, 1, 1], [0, 1, -1]]])
     return made

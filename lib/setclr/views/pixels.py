@@ -42,8 +42,8 @@ def crop(images: Tensor, numbers: dict[str, Tensor], V: int) -> Tensor:
 def keys(distance: Tensor, triangle: Tensor) -> Tensor:
     """Twice Keys' cubic with a = -1/2 at these distances.
 
-    It is the sum of its outer piece and of the inner piece's difference from the outer one. `triangle` is
-    1 - distance, or 0 beyond a distance of 1, where there is only the outer piece.
+    It is the sum of its outer piece and of the inner piece's difference from the outer one. `triangle` is 1
+    - distance, or 0 beyond a distance of 1, where there is only the outer piece.
     """
     wide = torch.rsub(distance, 2).clamp_(min=0)
     outer = (wide - 1).mul_(wide).mul_(wide)

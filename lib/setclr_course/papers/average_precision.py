@@ -1,4 +1,4 @@
-"""Pictures of several things at once: Pascal VOC's average precision over eleven recalls."""
+"""Pascal VOC's average precision over eleven recalls, for pictures that show several things."""
 
 import torch
 from torch import Tensor
@@ -7,18 +7,19 @@ from setclr.evaluation.neighbours import neighbours
 
 
 def average_precision_11(scores: Tensor, there: Tensor) -> float:
-    """The mean, over recalls of 0, 0.1, …, 1, of the best precision at that recall or beyond (Everingham et
-    al. 2010, as VOC had it up to 2009), in [0, 1].
+    """The 11-point average precision of one class, in [0, 1].
 
-    `scores` (N,), larger for pictures where the thing is thought to be; `there` (N,) bool says where it is.
-    Equal scores stay in the order of the pictures. Raises ValueError where it is nowhere. Cost: O(N log N).
+    It is the mean, over recalls of 0, 0.1, …, 1, of the best precision at that recall or a higher one
+    (Everingham et al. 2010, as VOC had it up to 2009). `scores` (N,) are larger for pictures that are
+    thought to show the class; `there` (N,) bool says which do. Equal scores stay in the order of the
+    pictures. Raises ValueError where no picture shows the class. Cost: O(N log N).
     """
     if scores.shape != there.shape or scores.ndim != 1 or not bool(there.any()):
         got = f"{tuple(scores.shape)}, {tuple(there.shape)} with {int(there.sum())} of them"
         raise ValueError(f"scores and there must be (N,), and something be there, got {got}")
     hits = there[scores.argsort(descending=True, stable=True)].cumsum(0)
     precision = hits.double() / torch.arange(1, len(hits) + 1, device=hits.device)
-    best = precision.flip(0).cummax(0).values.flip(0)  # at this place or later
+    best = precision.flip(0).cummax(0).values.flip(0)  # best precision at this place or later
     wanted = (torch.arange(11, device=hits.device) * hits[-1] + 9) // 10  # hits for each recall, rounded up
     return float(best[torch.searchsorted(hits, wanted.clamp(min=1))].mean())
 
@@ -26,9 +27,10 @@ def average_precision_11(scores: Tensor, there: Tensor) -> float:
 def mean_average_precision(scores: Tensor, present: Tensor) -> float:
     """The mean of `average_precision_11` over classes, in per cent.
 
-    `scores` and `present` (N, C); present is 1 where a picture shows the class, 0 where it does not, −1
-    where it shows one that is marked difficult: for that class the picture does not count. Classes that no
-    picture shows are left out. Raises ValueError where there is none but those.
+    `scores` and `present` are (N, C). `present` is 1 where a picture shows the class, 0 where it does
+    not, and −1 where it shows only objects of the class that are marked difficult: the picture is then
+    left out for that class. Classes that no picture shows are left out. Raises ValueError where no class
+    is left.
     """
     found = []
     for score, one in zip(scores.cpu().T, present.cpu().T):
@@ -44,10 +46,10 @@ def mean_average_precision(scores: Tensor, present: Tensor) -> float:
 def knn_scores(
     bank: Tensor, present: Tensor, queries: Tensor, k: int = 20, temperature: float = 0.07
 ) -> Tensor:
-    """How much of a query's k neighbours' votes is for each class, (Q, C), as `knn` weighs them.
+    """The share of the votes of a query's k neighbours for each class, (Q, C), weighted as in `knn`.
 
-    `present` (N, C) is what the pictures of the bank (N, D) show, as in `mean_average_precision`; a difficult
-    one is no vote. Raises and costs what `knn` does.
+    `present` (N, C) is what the pictures of the bank (N, D) show, as in `mean_average_precision`. A class
+    that is marked difficult gets no vote. Raises and costs what `knn` does.
     """
     nothing = torch.zeros(len(bank), dtype=torch.long, device=bank.device)
     similarity, index = neighbours(bank, nothing, queries, k)

@@ -1,6 +1,7 @@
 """The labelled sets of GroCo's table 3 and MMCL's table 1 that `setclr.data.load` does not have.
 
-Their images stay files, read when they are needed. Nothing is verified beyond what torchvision verifies.
+Their images stay in files and are read when they are needed. Files are verified only as torchvision does
+it.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +25,7 @@ from setclr.data.sets import ImageSet
 
 Listed = tuple[list[str], list[int], tuple[str, ...]]  # files, labels, classes
 Parts = tuple[dict[str, str], ...]
-ERRORS = (OSError, EOFError, HTTPException, RuntimeError, TarError, ValueError)  # of downloads, archives
+ERRORS = (OSError, EOFError, HTTPException, RuntimeError, TarError, ValueError)  # of downloads and archives
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 OF_VOC = """aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike person
 pottedplant sheep sofa train tvmonitor"""
@@ -32,7 +33,8 @@ VOC = tuple(OF_VOC.split())
 
 
 def _by_loader(found: Any) -> Listed:
-    """Of a set whose loader is `str`: what it gives for an image is its path."""
+    """Files, labels and classes of a set whose loader is `str`: it gives an image's path in place of the
+    image."""
     files, labels = zip(*(found[i] for i in range(len(found))))
     return list(files), list(map(int, labels)), tuple(found.classes)
 
@@ -56,7 +58,7 @@ def _of_voc(found: Any) -> Listed:
 
 
 def _largest(path: str) -> str:
-    """The class of a picture's largest object; one marked difficult counts only if all are."""
+    """The class of a picture's largest object. Objects marked difficult count only if all are."""
 
     def key(one: ElementTree.Element) -> tuple[int, float]:
         left, top, right, bottom = (float(one.findtext(f"bndbox/{x}", "nan")) for x in CORNERS)
@@ -66,7 +68,7 @@ def _largest(path: str) -> str:
 
 
 def shown_in(picture: str) -> list[int]:
-    """For each class of VOC: 1 where the picture shows it, −1 where all of it is marked difficult, 0 else."""
+    """For each class of VOC: 1 if the picture shows it, −1 if only as difficult objects, else 0."""
     found, place = [0] * len(VOC), Path(picture)
     notes = place.parents[1] / "Annotations" / f"{place.stem}.xml"
     for one in ElementTree.parse(notes).iter("object"):
@@ -77,24 +79,24 @@ def shown_in(picture: str) -> list[int]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImagesOfMany(ImageSet):
-    """Images that show things of several classes; `labels` have that of the largest."""
+    """Images that show several classes each; `labels` are the classes of the largest objects."""
 
-    present: Tensor  # (N, C) int8: 1 there, 0 not there, -1 there but difficult
+    present: Tensor  # (N, C) int8: 1 shown, 0 not shown, -1 shown but difficult
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A set of torchvision's."""
+    """A data set of torchvision, its splits and its metric."""
 
     kind: str  # its class in torchvision.datasets
     train: Parts = ({},)  # arguments of that class for each part of the training split
     test: Parts = ({},)
     metric: str = "accuracy"
-    # Where torchvision has no splits: images drawn of each class to train and to test (None: all others).
+    # Where torchvision has no splits: images of each class to draw for train and for test (None: all others).
     dealt: tuple[int, int | None] | None = None
     files: Callable[[Any], Listed] = _by_loader
     note: str = ""
-    """What an accuracy on it measures: splits and metric."""
+    """The splits and the metric of an accuracy on it, in words."""
 
 
 def _splits(*names: str, key: str = "split", **more: str) -> Parts:
@@ -141,15 +143,15 @@ BENCHMARKS = {
         "recalls, pictures where all of a class is marked difficult left out for it",
     ),
 }  # fmt: skip
-WHOLE = ("eurosat", "cropdiseases")  # of CD-FSL (Guo et al. 2020), without splits: an episode draws its own
+WHOLE = ("eurosat", "cropdiseases")  # of CD-FSL (Guo et al. 2020); episodes draw their own splits
 
 
 def benchmark(name: str, root: str | Path, size: int) -> tuple[ImageSet, ImageSet]:
     """The training and the test images of a set of BENCHMARKS in root/NAME, at side `size`.
 
     Raises:
-        ValueError: no such name, or too few images of a class to deal out.
-        ConnectionError: the set is not there and cannot be downloaded.
+        ValueError: no such name, or too few images of a class to split.
+        ConnectionError: the set is missing and cannot be downloaded.
     """
     known, folder = BENCHMARKS[choice("name", name, BENCHMARKS)], Path(root, name)
 
@@ -173,9 +175,9 @@ def _images(found: Listed, size: int, many: bool) -> ImageSet:
 def whole(name: str, root: str | Path, size: int) -> ImageSet:
     """All images of a set of WHOLE, at side `size`.
 
-    "eurosat", 27,000 of 10 classes, by torchvision in root/eurosat. "cropdiseases" (Mohanty et al. 2016), by
-    hand: root/cropdiseases/CLASS/IMAGE, 38 classes. Raises ValueError for another name; ConnectionError or
-    FileNotFoundError where the set is not there.
+    "eurosat": 27,000 images of 10 classes, downloaded by torchvision to root/eurosat. "cropdiseases"
+    (Mohanty et al. 2016): 38 classes, put by hand into root/cropdiseases/CLASS/IMAGE. Raises ValueError
+    for another name; ConnectionError or FileNotFoundError where the set is missing.
     """
     folder = Path(root, choice("name", name, WHOLE))
     if name == "eurosat":
@@ -198,14 +200,14 @@ def splits_of(name: str, root: str | Path, size: int) -> dict[str, ImageSet]:
 
 
 def _opened(name: str, known: Benchmark, folder: Path, part: dict[str, str]) -> Any:
-    """torchvision's data set, from `folder`; downloaded first if it is not there."""
+    """torchvision's data set in `folder`, downloaded first if it is missing."""
     from torchvision import datasets
 
     kind = getattr(datasets, known.kind)
     arguments: dict[str, Any] = {**part, **({"loader": str} if known.files is _by_loader else {})}
     try:
         return kind(folder, **arguments, download=False)
-    except (RuntimeError, FileNotFoundError):  # torchvision's ways to say that it is not there
+    except (RuntimeError, FileNotFoundError):  # torchvision raises these where the set is missing
         pass
     remedy = f"put there what torchvision.datasets.{known.kind} reads"
     with downloading(f"{name} is not under {folder}, or not whole,", remedy, ERRORS):
@@ -222,7 +224,8 @@ def _joined(name: str, parts: Iterable[Listed]) -> Listed:
 
 
 def dealt(name: str, found: Listed, train: int, test: int | None) -> tuple[Listed, Listed]:
-    """`train` and `test` images drawn from each class (`test` None: all others), the same ones every time."""
+    """Two splits of a set: `train` and `test` images drawn from each class (`test` None: all others), the
+    same on every call. Raises ValueError where a class has too few."""
     files, labels, classes = found
     of_class: list[list[str]] = [[] for _ in classes]
     for path, label in sorted(zip(files, labels)):

@@ -1,4 +1,4 @@
-"""What the course registers with the library (entry point group "setclr.recipes")."""
+"""The papers' rows, protocols and data sets for the library (entry point group "setclr.recipes")."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 class Papers:
-    """The papers' recipes, printed numbers, protocols and data sets; what is heavy is imported when it is
-    asked for (`setclr.recipes.registry.Collection`)."""
+    """The papers' recipes, printed numbers, protocols and data sets
+    (`setclr.recipes.registry.Collection`). Modules that are slow to import are imported on first use."""
 
     @property
     def recipes(self) -> dict[str, dict[str, Any]]:

@@ -1,7 +1,7 @@
-"""Figures and ablations of the papers in small: their rows (small.toml), and the records of these as a table.
+"""Small versions of the papers' figures and ablations: rows (small.toml), and records as tables.
 
-What the rows of a figure differ in is the paper's. Encoder, images, batches and epochs are not, nor is
-GroCo's optimiser, here Adam.
+The rows of a figure differ in what the paper varies. Encoder, images, batches and epochs are not the
+paper's. Nor is GroCo's optimiser: here it is Adam.
 """
 
 from pathlib import Path
@@ -15,15 +15,15 @@ from setclr_course.papers.rows import rows
 
 FIGURES = rows().figures
 
-THEIRS = {"knn20": "knn", "linear": "linear", "knn20-projection": "knn-projection"}  # columns of a paper
+THEIRS = {"knn20": "knn", "linear": "linear", "knn20-projection": "knn-projection"}  # paper's column → ours
 
 
 def frame(figure: str, folder: str | Path = "data/results") -> pd.DataFrame:
-    """What was measured for a figure of FIGURES, a line for each run that has a record.
+    """The measurements for a figure of FIGURES, one line for each run that has a record.
 
-    Columns: "row", as the figure has it, and in its order; "seed"; per cent of "knn", "linear" and what else
-    was measured of the trained encoder, NaN where the run diverged. Records of other versions of a recipe are
-    left out. Raises ValueError where there is no such figure, or a record is damaged.
+    Columns: "row", as the figure names it, in the figure's order; "seed"; "knn", "linear" and the other
+    accuracies of the trained encoder, in per cent, NaN where the run diverged. Records of other versions
+    of a recipe are left out. Raises ValueError where there is no such figure, or a record is damaged.
     """
     lines = []
     for row, name in FIGURES[choice("figure", figure, FIGURES)].rows.items():
@@ -38,9 +38,12 @@ def frame(figure: str, folder: str | Path = "data/results") -> pd.DataFrame:
 
 
 def printed(figure: str) -> pd.DataFrame:
-    """What the paper's table prints for the rows of `frame`, per cent, NaN where it prints none; no rows
-    where the paper has a curve. Columns: "knn" and "knn-projection", of 20 neighbours in the features and in
-    the head's outputs, "linear". Raises ValueError as `frame` does."""
+    """The numbers that the paper prints for the rows of `frame`, in per cent.
+
+    NaN where it prints none; no rows where the paper has a curve. Columns: "knn" and "knn-projection", of
+    20 neighbours in the features and in the head's outputs, and "linear". Raises ValueError as `frame`
+    does.
+    """
     table = {}
     for row, name in FIGURES[choice("figure", figure, FIGURES)].printed.items():
         both = [PUBLISHED[one].numbers for one in (name, f"{name}-projection") if one in PUBLISHED]

@@ -1,5 +1,4 @@
-"""Landmarks found again by the revisited Oxford and Paris protocol of Radenović et al. 2018 (GroCo, table
-2)."""
+"""Landmark retrieval on revisited Oxford and Paris, after Radenović et al. 2018 (GroCo, table 2)."""
 
 import pickle
 from collections.abc import Sequence
@@ -18,23 +17,24 @@ from tqdm.auto import tqdm
 from setclr.checks import choice, integer
 from setclr.evaluation.frozen import features as features_of
 
-PROTOCOLS = {"medium": (("easy", "hard"), ("junk",)), "hard": (("hard",), ("easy", "junk"))}  # found, ignored
+# The images to find and the images to ignore.
+PROTOCOLS = {"medium": (("easy", "hard"), ("junk",)), "hard": (("hard",), ("easy", "junk"))}
 CUTS = (1, 5, 10)  # the k of mP@k
 VGG = "https://www.robots.ox.ac.uk/~vgg/data"
 PAGES = {"roxford5k": f"{VGG}/oxbuildings/", "rparis6k": f"{VGG}/parisbuildings/"}
 GROUND_TRUTH = "http://cmp.felk.cvut.cz/cnnimageretrieval/data/test"
 PICKLED: tuple[Any, ...] = (np.empty(0).__reduce__()[0], np.empty(1).__reduce_ex__(5)[0],
                             np.float64(0).__reduce__()[0], np.ndarray, np.dtype)  # fmt: skip
-REBUILDERS = {one.__name__: one for one in PICKLED}  # what numpy pickles its arrays and numbers with
+REBUILDERS = {one.__name__: one for one in PICKLED}  # numpy pickles arrays and numbers with these
 
 
 def average_precision(ranks: np.ndarray) -> float:
     """Area under the precision-recall curve, by trapezoids, as the protocol's authors compute it.
 
-    The positive of rank r, before which j positives stand, adds the mean of the precisions just before it,
-    j / r (1 for r = 0), and with it, (j + 1) / (r + 1). scikit-learn's average_precision_score adds the
-    latter alone and is larger or equal; auc of its precision_recall_curve is the same. The ranks (n,) of all
-    positives count from 0 and ascend.
+    A positive of rank r with j positives before it adds the mean of two precisions: just before it, j / r
+    (1 for r = 0), and with it, (j + 1) / (r + 1). scikit-learn's average_precision_score adds the second
+    alone and is larger or equal; the auc of its precision_recall_curve equals this area. `ranks` (n,) are
+    those of all positives, from 0, ascending.
     """
     found = np.arange(len(ranks))
     before = np.where(ranks == 0, 1.0, found / np.maximum(ranks, 1))
@@ -46,17 +46,18 @@ def landmarks(
 ) -> pd.DataFrame:
     """Mean average precision and mean precision at k by the revisited Oxford and Paris protocol.
 
-    Medium: easy and hard images are to be found; junk is removed before ranks are counted. Hard: the hard
-    images are to be found; easy ones and junk are removed. Queries with nothing to find are left out. Where
-    the last positive's rank is smaller than k, precision at k is the precision at that rank.
+    Medium: easy and hard images are to be found, junk is ignored. Hard: hard images are to be found, easy
+    ones and junk are ignored. Ignored images are removed before ranks are counted. Queries with nothing
+    to find are left out. Where the last positive's rank is smaller than k, precision at k is the
+    precision at that rank.
 
     Args:
         similarity: (Q, N) of queries and images, the larger the better; ties go to the first image.
         easy, hard, junk: for each of Q queries a sequence of indices of images.
 
-    Returns rows medium and hard; columns mAP, mP@k for each k of `cuts`, in per cent (NaN where no query is
-    left), and queries, the number of those that count. Raises ValueError where an argument is not as above.
-    Cost: O(Q N log N).
+    Returns rows medium and hard. Columns are mAP, mP@k for each k of `cuts`, in per cent (NaN where no
+    query is left), and queries, the number of queries that count. Raises ValueError where an argument is
+    not as above. Cost: O(Q N log N).
     """
     cuts = [integer("cuts", k, least=1) for k in cuts]
     if similarity.ndim != 2 or not similarity.numel() or not similarity.isfinite().all():
@@ -80,7 +81,7 @@ def landmarks(
 
 
 def _indices(name: str, lists: Sequence, Q: int, N: int) -> list[np.ndarray]:
-    """The lists as arrays, each image once. Raises ValueError unless they are Q, of indices below N."""
+    """The lists as arrays, each image once. Raises ValueError unless they are Q lists of indices below N."""
     if len(lists) != Q:
         raise ValueError(f"{name} must hold a list of images for each of {Q} queries, got {len(lists)}")
     arrays = [np.asarray(one).reshape(-1) for one in lists]
@@ -91,14 +92,14 @@ def _indices(name: str, lists: Sequence, Q: int, N: int) -> list[np.ndarray]:
 
 
 def _ranks(order: np.ndarray, positive: np.ndarray, aside: np.ndarray) -> np.ndarray:
-    """The positives' ranks, from 0, ascending, in the ranking without the images that are put aside."""
+    """The positives' ranks, from 0, ascending, in the ranking without the images `aside`."""
     found, junk = (np.flatnonzero(np.isin(order, some)) for some in (positive, aside))
     return found - np.searchsorted(junk, found)
 
 
 @dataclass(frozen=True)
 class Landmarks:
-    """The images of a landmark set, its queries and what is to be found."""
+    """A landmark set: its images, its queries, and for each query the images to find or to ignore."""
 
     images: list[Path]  # N files
     queries: list[Path]  # Q files
@@ -109,10 +110,11 @@ class Landmarks:
 
 
 def load_landmarks(name: str, root: str | Path = "data") -> Landmarks:
-    """A landmark set, "roxford5k" or "rparis6k", as distributed: root/NAME/gnd_NAME.pkl and root/NAME/jpg.
+    """A landmark set, "roxford5k" or "rparis6k", as distributed: root/NAME/gnd_NAME.pkl and
+    root/NAME/jpg.
 
-    Raises FileNotFoundError, which says where to get them, where the ground truth or images are missing;
-    ValueError where the ground truth is not what it must be, or would run code when it is read.
+    Raises FileNotFoundError, with the address to get them from, where the ground truth or images are
+    missing; ValueError where the ground truth is damaged, or would run code when it is read.
     """
     choice("name", name, PAGES)
     folder = Path(root, name)
@@ -126,7 +128,7 @@ def load_landmarks(name: str, root: str | Path = "data") -> Landmarks:
         boxes = np.array([np.asarray(one["bbx"], dtype=float).reshape(4) for one in found["gnd"]])
         lists = {key: [one[key] for one in found["gnd"]] for key in ("easy", "hard", "junk")}
         lists = {key: _indices(key, some, len(queries), len(images)) for key, some in lists.items()}
-    except Exception as error:  # a damaged pickle raises whatever its bytes lead to
+    except Exception as error:  # a damaged pickle can raise any exception
         raise ValueError(f"{path} is not the ground truth of {name} ({error}); fetch it again") from error
     missing = [file for file in dict.fromkeys(images + queries) if not file.is_file()]
     if missing:
@@ -136,14 +138,14 @@ def load_landmarks(name: str, root: str | Path = "data") -> Landmarks:
 
 
 class _Plain(pickle.Unpickler):
-    """Reads plain containers, numbers, strings and numpy's arrays, and refuses code."""
+    """An unpickler for plain containers, numbers, strings and numpy's arrays. It refuses code."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module.split(".")[0] == "numpy" and name in REBUILDERS:
             return REBUILDERS[name]
-        if (module, name) == ("_codecs", "encode"):  # how bytes are written for old versions of Python,
+        if (module, name) == ("_codecs", "encode"):  # bytes as pickled for old versions of Python
             return lambda text, _: text.encode("latin1")
-        if (module, name) == ("__builtin__", "bytes"):  # and no bytes at all
+        if (module, name) == ("__builtin__", "bytes"):  # empty bytes, likewise
             return lambda: b""
         raise pickle.UnpicklingError(f"it asks for {module}.{name}; only numpy's arrays are allowed")
 
@@ -153,12 +155,13 @@ def landmark_features(
 ) -> tuple[Tensor, Tensor]:
     """Features (Q, D) of the queries, cropped to their boxes, and (N, D) of the images, of unit length.
 
-    Images go through the encoder whole and one by one; a longer side above `size` is shrunk to it. The GroCo
-    paper follows DINO's program (Caron et al. 2021), which does so at 224 but leaves the queries uncropped.
+    Images go through the encoder whole and one by one; a longer side above `size` is shrunk to it. The
+    GroCo paper follows DINO's program (Caron et al. 2021), which does so at 224 but does not crop the
+    queries.
 
-    The encoder, left as it was, takes images whose sides, in pixels, are multiples of `multiple`, to which
-    they are rounded: 16 for "vit-small16-moco". Raises ValueError where a file cannot be read; it is named.
-    Cost: a forward pass for each image; memory for one.
+    The encoder needs images whose sides are multiples of `multiple` pixels, and sides are rounded to
+    these: 16 for "vit-small16-moco". The encoder is not changed. Raises ValueError, naming the file,
+    where a file cannot be read. Cost: a forward pass for each image; one image is held at once.
     """
     integer("multiple", multiple, least=1)
     integer("size", size, least=multiple)
@@ -170,13 +173,13 @@ def landmark_features(
 
 
 def _picture(path: Path, box: tuple | None, size: int, multiple: int) -> Tensor:
-    """A file, or the box of it, as (1, 3, H, W) uint8."""
+    """An image, or the part of it inside the box, resized: (1, 3, H, W) uint8."""
     try:
         with Image.open(path) as image:
             picture = image.convert("RGB").crop(box) if box else image.convert("RGB")
         shrink = min(1.0, size / max(picture.size))
         sides = [max(1, round(side * shrink / multiple)) * multiple for side in picture.size]
         pixels = np.array(picture.resize(sides, Image.Resampling.BILINEAR))
-    except Exception as error:  # Pillow's decoders raise whatever the damage leads them to
+    except Exception as error:  # Pillow's decoders can raise any exception
         raise ValueError(f"{path} is no image that can be read ({error}); replace it") from error
     return torch.from_numpy(pixels).permute(2, 0, 1)[None]

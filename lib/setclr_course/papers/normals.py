@@ -1,9 +1,9 @@
-"""Surface normals read from an encoder's maps: what features know of how a surface lies (MMCL, table 1).
+"""Surface normals predicted from an encoder's feature maps by a linear read-out (MMCL, table 1).
 
-Ericsson et al. 2021 train a PSPNet on NYUv2, its ResNet-50 fine-tuned, and report angular errors; MMCL's
-table 1 has the median. Here one linear map at each pixel reads all of the encoder's maps, enlarged to the
-image's size, so that it can be trained in seconds; the encoder is frozen, or tuned. The normals come from a
-disparity map, or from files.
+Ericsson et al. 2021 train a PSPNet on NYUv2, fine-tune its ResNet-50, and report angular errors; MMCL's
+table 1 has the median. Here one linear map at each pixel reads all of the encoder's feature maps,
+enlarged to the image's size, so that it can be trained in seconds. The encoder is frozen, or tuned. The
+normals come from a disparity map, or from files.
 """
 
 import copy
@@ -26,11 +26,11 @@ from setclr.seeding import drawing, seeded
 WITHIN = (11.25, 22.5, 30.0)  # degrees
 NYU = "nyuv2:"
 SPLITS = ("train", "test")
-GAP = 16  # columns in the middle of the motorcycle pair that neither half has
+GAP = 16  # columns in the middle of the motorcycle picture, in neither half
 
 
 class NormalMaps(NamedTuple):
-    """Images of one size and their normals, where those are known."""
+    """Images of one size, their surface normals, and where those are known."""
 
     images: Tensor  # (N, 3, H, W) uint8
     normals: Tensor  # (N, 3, H, W) float32: unit vectors to the right, downwards and away from the camera
@@ -38,7 +38,8 @@ class NormalMaps(NamedTuple):
 
 
 class Camera(NamedTuple):
-    """What turns a disparity into depth, in pixels: Z is in proportion to focal / (disparity + offset)."""
+    """Constants that turn disparity into depth, in pixels: Z is in proportion to focal / (disparity +
+    offset)."""
 
     focal: float
     x: float  # of the principal point
@@ -50,15 +51,15 @@ MOTORCYCLE = Camera(994.978, 311.193, 254.877, 31.086)  # from the documentation
 
 
 def load_normals(name: str, split: str = "train") -> NormalMaps:
-    """Normals by name.
+    """The images and normals of that name.
 
-    "motorcycle": the left picture of scikit-image's stereo pair, its left half to train on and its right half
-    to test on, each one image. "nyuv2:PATH": NYUv2 as arrays, by hand, in the layout of Liu et al. 2019:
-    PATH/train/image/0.npy (H, W, 3) in [0, 1], PATH/train/normal/0.npy (H, W, 3), zero where it is not known,
-    and PATH/val/… to test on.
+    "motorcycle": the left picture of scikit-image's stereo pair, its left half to train on and its right
+    half to test on, each one image. "nyuv2:PATH": NYUv2 as arrays, put there by hand, in the layout of
+    Liu et al. 2019: PATH/train/image/0.npy (H, W, 3) in [0, 1], PATH/train/normal/0.npy (H, W, 3), zero
+    where it is not known, and PATH/val/… to test on.
 
-    Raises ValueError for another name or split, or where a file is damaged or of another size than the first
-    or than its image; FileNotFoundError where files are missing.
+    Raises ValueError for another name or split, or where a file is damaged or of another size than the
+    first or than its image; FileNotFoundError where files are missing.
     """
     choice("split", split, SPLITS)
     if name == "motorcycle":
@@ -82,12 +83,14 @@ def motorcycle(split: str) -> NormalMaps:
 def normals_of(
     disparity: Tensor, camera: Camera, reach: int = 4, rough: float = 0.01
 ) -> tuple[Tensor, Tensor]:
-    """The normals (3, H, W) float32 of the surfaces that a disparity map (H, W) shows, and where they hold.
+    """The surface normals (3, H, W) float32 of a disparity map (H, W), and where they are valid, (H, W)
+    bool.
 
-    Of a plane, disparity + offset changes linearly over the picture. So around each pixel a linear function
-    is fitted, by least squares, to the known pixels of a square of 2 · reach + 1: its slopes and its value
-    are the normal. It holds where the pixel and half of the square are known, and the root mean square error
-    is at most `rough` of the value, which leaves out most edges. Exact for planes. Cost: O(H W reach²).
+    On a plane, disparity + offset changes linearly over the picture. So a linear function is fitted
+    around each pixel, by least squares, to the known pixels of a square of 2 · reach + 1. Its slopes and
+    its value give the normal. The normal is valid where the pixel and half of the square are known, and
+    the root mean square error is at most `rough` of the value, which leaves out most edges. Exact for
+    planes. Cost: O(H W reach²).
     """
     integer("reach", reach, least=1)
     w = torch.isfinite(disparity).double()
@@ -114,14 +117,15 @@ def normals_of(
     x = (torch.arange(W, dtype=torch.float64) - camera.x) / camera.focal
     y = (torch.arange(H, dtype=torch.float64) - camera.y)[:, None] / camera.focal
     a, b = camera.focal * by_x, camera.focal * by_y
-    towards = -torch.stack([a, b, value - a * x - b * y])  # of the plane a X + b Y + c Z = const > 0
+    towards = -torch.stack([a, b, value - a * x - b * y])  # normal of a X + b Y + c Z = const > 0
     valid = enough & (error.sqrt() <= rough * value.abs())
     normals = torch.where(valid, towards / towards.norm(dim=0).clamp(min=1e-12), 0.0)
     return normals.float(), valid
 
 
 def of_folder(folder: Path) -> NormalMaps:
-    """The arrays of image/ and normal/ of a folder, by their numbers."""
+    """The images and normals in image/ and normal/ of a folder, ordered by number. Raises
+    FileNotFoundError where there are none, ValueError where sizes differ."""
     files = sorted((folder / "image").glob("*.npy"), key=lambda path: (len(path.stem), path.stem))
     if not files:
         where = shown(folder / "image")
@@ -145,7 +149,7 @@ def of_folder(folder: Path) -> NormalMaps:
 
 
 def read(path: Path) -> np.ndarray:
-    """The array (H, W, 3) in a file. Raises ValueError, or FileNotFoundError, naming it."""
+    """The array (H, W, 3) in a file. Raises ValueError or FileNotFoundError, naming the file."""
     if not path.is_file():
         raise FileNotFoundError(f"{shown(path)} is missing, and each image needs its normals; put it there")
     try:
@@ -158,7 +162,7 @@ def read(path: Path) -> np.ndarray:
 
 
 class DenseReadOut(nn.Module):
-    """Images (N, 3, H, W) in [0, 1] → unit normals (N, 3, H, W), by a linear map of the encoder's maps.
+    """Images (N, 3, H, W) in [0, 1] → unit normals (N, 3, H, W), by a linear map of feature maps.
 
     Of the encoder's maps of one size the last is taken. For conv4 and ResNets; raises ValueError for an
     encoder that is not made of layers with maps.
@@ -172,13 +176,13 @@ class DenseReadOut(nn.Module):
             widths = [x.shape[1] for x in self.maps(torch.zeros(1, 3, 64, 64, device=device))]
         norms = [nn.BatchNorm2d(width, affine=False) for width in widths]
         reads = [nn.Conv2d(width, 3, 1, bias=i == 0) for i, width in enumerate(widths)]
-        for read in reads:  # it begins with: everything faces the camera
+        for read in reads:  # the initial prediction: everything faces the camera
             nn.init.normal_(read.weight, std=0.01)
         reads[0].bias = nn.Parameter(torch.tensor([0.0, 0.0, -1.0]))
         self.norms, self.reads = nn.ModuleList(norms).to(device), nn.ModuleList(reads).to(device)
 
     def maps(self, x: Tensor) -> list[Tensor]:
-        """The last map of each size, the finest first."""
+        """The last feature map of each size, the finest first."""
         (x,) = normalise(self.encoder, (x,))
         found: dict[int, Tensor] = {}
         for layer in self.encoder.children():
@@ -192,7 +196,7 @@ class DenseReadOut(nn.Module):
         return list(found.values())
 
     def forward(self, x: Tensor) -> Tensor:
-        """Each map is read at its own size: a linear map and what enlarges it can change places."""
+        """Each map is read at its own size, then enlarged: the two linear operations commute."""
         parts = zip(self.maps(x), self.norms, self.reads)
         read = (interpolate(r(n(y)), x.shape[-2:], mode="bilinear") for y, n, r in parts)
         return normalize(torch.stack(list(read)).sum(0), dim=1)
@@ -202,12 +206,12 @@ def fit_normals(
     encoder: nn.Module, train: NormalMaps, steps: int = 300, lr: float = 3e-3, tuned: bool = False,
     window: int = 128, seed: int = 0,
 ) -> DenseReadOut:  # fmt: skip
-    """A read-out trained on these normals: Adam, its rate falling as a cosine to 0, on 1 − cosine of the
-    angle at the valid pixels of one random window a step, mirrored half of the time.
+    """A read-out trained on these normals, by Adam with a learning rate that falls to 0 as a cosine.
 
-    The encoder is copied, and stays as it is unless `tuned`, when it learns at a tenth of the rate; its
-    batch norms keep their statistics either way. Raises ValueError where no pixel is valid, or an argument
-    is not in its range. Cost: a pass of the encoder over window² pixels a step.
+    The loss is 1 − cosine of the angle, at the valid pixels of one random window a step, mirrored half of
+    the time. The encoder is copied. Without `tuned` the copy does not learn; with it, it learns at a
+    tenth of the rate. Its batch norms keep their statistics either way. Raises ValueError where no pixel
+    is valid, or an argument is not in its range. Cost: a pass of the encoder over window² pixels a step.
     """
     integer("steps", steps, least=1)
     integer("window", window, least=32)
@@ -235,7 +239,7 @@ def fit_normals(
 
 
 def windows(maps: NormalMaps, steps: int, side: int, seed: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """So many random windows with valid pixels: images in [0, 1], normals, valid; some of them mirrored."""
+    """`steps` random windows with valid pixels, half of them mirrored: images in [0, 1], normals, valid."""
     N, _, H, W = maps.images.shape
     high, wide = min(side, H), min(side, W)
     generator, given = seeded(seed), 0
@@ -266,7 +270,8 @@ def predicted_normals(model: nn.Module, images: Tensor) -> Tensor:
 def angular_errors(predicted: Tensor, maps: NormalMaps) -> Tensor:
     """The angles in degrees between normals (N, 3, H, W) and the true ones, at the valid pixels, (n,).
 
-    By the arc tangent, exact for small angles too. Raises ValueError where the map has another size.
+    They are computed by the arc tangent, which is exact for small angles too. Raises ValueError where
+    `predicted` has another size.
     """
     if predicted.shape != maps.normals.shape:
         got, wanted = tuple(predicted.shape), tuple(maps.normals.shape)
@@ -285,6 +290,6 @@ def normal_errors(predicted: Tensor, maps: NormalMaps) -> dict[str, float]:
 
 
 def one_direction(train: NormalMaps, maps: NormalMaps) -> Tensor:
-    """The opponent that knows nothing: everywhere the mean normal of the training pixels."""
+    """The constant baseline: the mean normal of the training pixels everywhere, (N, 3, H, W)."""
     mean = normalize(train.normals.movedim(1, -1)[train.valid].mean(0), dim=0)
     return mean[:, None, None].expand_as(maps.normals)

@@ -1,12 +1,11 @@
-"""How each paper measures a frozen encoder. Which rows are measured by which protocol stands in the TOML
-files."""
+"""The papers' evaluation protocols by name. The TOML files say which rows use which protocol."""
 
 from dataclasses import replace
 
 from setclr.evaluation.protocols import OnFeatures, OnViews, Protocol
 from setclr.views import PRESETS, View
 
-CROP = View(jitter_p=0.0, grey=0.0)  # 8 % to all of the area, and a flip
+CROP = View(jitter_p=0.0, grey=0.0)  # 8 % to 100 % of the area, and a flip
 CENTRE = 224 / 256
 MMCL_PHOTOGRAPHS = Protocol(
     (200,), 0.5, OnViews(CROP, "sgd", 1.6, 4096, 90, "linear", spread=0.0), centre=CENTRE
@@ -27,10 +26,10 @@ PROTOCOLS: dict[str, Protocol] = {
     # Section 4.1: k = 5, batch 256, 200 epochs; tables 1 to 3 print 100, or both. Temperature, optimiser,
     # rate and crop are not stated.
     "iot": Protocol((5,), 0.1, OnFeatures(100, 256), (200,), centre=CENTRE),
-    # Appendix C, table 5: SGD at 30, 100 epochs, batch 256. Views, schedule and first weights are MoCo's.
+    # Appendix C, table 5: SGD at 30, 100 epochs, batch 256. Views, schedule and initial weights are MoCo's.
     "iot-moco": Protocol((5,), 0.1, OnViews(CROP, "sgd", 30.0, 256, 100, "tenths", spread=0.01)),
-    # The authors' program for CIFAR-100, taken for STL-10 too. There batch norms see batches while the
-    # classifier learns, and it prints the best epoch on test images; here neither.
+    # The authors' program for CIFAR-100, taken for STL-10 too. In it batch norms use the statistics of each
+    # batch while the classifier learns, and it prints the best epoch on test images. Neither is done here.
     "mmcl": Protocol((200,), 0.5, OnViews(PRESETS["mmcl"][0], "adam", 1e-3, 512, 100, weight_decay=1e-6)),
     # By the authors' program: 28,080 steps (the text says 100 epochs), and 3,902 on ImageNet-100. Its central
     # crop is 7/8 of both sides, made a square.

@@ -1,26 +1,27 @@
 """The rows of the papers' tables, and the figures in small, read from the TOML files beside this module.
 
-What stands above a file's first table holds for all of its rows. Its tables are:
+Keys above a file's first table hold for all of its rows. Its tables are:
 
     [notes]        pieces of notes, by name
-    [base.NAME]    what several rows have alike; `like` names bases above it, which it takes over
-    [[row]]        a recipe, or several at once: each list has one value for each of them
+    [base.NAME]    keys that several rows share; `like` names bases above it, whose keys it inherits
+    [[row]]        a recipe, or several at once: each list then has one value for each of them
     [figure.NAME]  a figure in small: see `_figure`
 
 A row has a `name` and the fields of its recipe. These keys are no fields:
 
-    like      the bases it takes over. A later one replaces keys of an earlier one, and the row those of all
+    like      the bases whose keys it inherits. Keys of a later base replace those of an earlier one; keys of
+              the row replace all
     printed   the paper's numbers, "59.64±0.93" with a standard deviation; "" where the paper prints none.
-              A row without this key is in no paper: a variant, or a run that stands beside a table
-    columns   what the numbers are, "knn20, linear"
+              A row without this key is in no paper: a variant, or a run to compare with a table
+    columns   the names of these numbers, "knn20, linear"
     paper     who and when
-    table     its number; without it, the second part of the name tells it
-    notes     names of pieces; joined they are the note
+    table     its number; if missing, the second part of the row's name gives it
+    notes     the names of pieces that are joined to the note
     protocol  how the encoder is measured; "setclr" where no other is named
     kind      "graph" or "video"; recipes of images have none
     fill      further values for placeholders
 
-A placeholder {KEY} in a text, or in a piece of a note, is the value of that key.
+A placeholder {KEY} in a text, or in a piece of a note, stands for the value of that key.
 """
 
 import difflib
@@ -34,7 +35,7 @@ from typing import Any, NamedTuple
 from setclr.recipes.published import Published
 
 FILES = ("small", "qare", "groco", "iot", "mmcl")
-PRINTED = ("printed", "columns", "paper", "table", "notes")  # keys of a row that its recipe has not
+PRINTED = ("printed", "columns", "paper", "table", "notes")  # keys of a row that are not fields of its recipe
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)(?:±(\d+(?:\.\d+)?))?")
 Table = dict[str, Any]
@@ -42,29 +43,29 @@ Table = dict[str, Any]
 
 class Figure(NamedTuple):
     note: str
-    """What the paper varies, and how its rows are mirrored here."""
+    """What the paper varies, and how the rows here follow it."""
     rows: dict[str, str]
-    """By what the row is called here: the name of its recipe."""
+    """By the row's label here: the name of its recipe."""
     printed: dict[str, str]
-    """Likewise the name of the row in the paper's table, {} where the paper has a curve."""
+    """By the row's label here: its name in the paper's table; {} where the paper has a curve."""
 
 
 class Rows(NamedTuple):
     recipes: dict[str, Table]
-    """By name the fields of a recipe, as far as they are given; and "protocol", and "kind"."""
+    """By name: the fields of a recipe that are given, and "protocol" and "kind" where they are."""
     published: dict[str, Published]
-    """What a paper printed, by the recipe's name."""
+    """By the recipe's name: the numbers that a paper printed."""
     figures: dict[str, Figure]
 
 
 @cache
 def rows() -> Rows:
-    """All that the five files hold. They are read once."""
+    """The content of the five files. They are read once."""
     return read(Path(__file__).with_name(f"{name}.toml") for name in FILES)
 
 
 def read(paths: Iterable[Path]) -> Rows:
-    """What these files hold. Raises ValueError where one is damaged, and says where and what to do."""
+    """The content of these files. Raises ValueError, with the place and the remedy, where one is damaged."""
     found = Rows({}, {}, {})
     figures: list[tuple[str, str, Table]] = []
     for path in paths:
@@ -98,7 +99,7 @@ def _refused(where: str, key: str, wanted: str, got: object, remedy: str) -> Val
 
 
 def _known(where: str, key: str, wanted: str, name: str, options: Iterable[str]) -> None:
-    """Raises ValueError if the name is none of the options, and says which is nearest."""
+    """Raises ValueError, with the nearest option, if the name is none of the options."""
     known = list(options)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
@@ -108,7 +109,7 @@ def _known(where: str, key: str, wanted: str, name: str, options: Iterable[str])
 
 
 def _inherited(where: str, table: Table, bases: Mapping[str, Table]) -> Table:
-    """The table with what it takes over from the bases that it is like."""
+    """The table with the keys that it inherits from its bases."""
     whole: Table = {}
     fill: Table = {}
     names = table.get("like", "").split()
@@ -122,7 +123,7 @@ def _inherited(where: str, table: Table, bases: Mapping[str, Table]) -> Table:
 
 
 def _expanded(where: str, entry: Table, pieces: Mapping[str, str]) -> Iterator[tuple[str, Table, str]]:
-    """Name, keys and note of each row that the entry stands for: placeholders are filled in."""
+    """Name, keys and note of each row that the entry stands for, with placeholders filled in."""
     if "name" not in entry:
         raise _refused(where, "name", "given", None, 'write name = "paper-table1-row"')
     fill = entry.pop("fill")
@@ -147,7 +148,7 @@ def _expanded(where: str, entry: Table, pieces: Mapping[str, str]) -> Iterator[t
 
 
 def _filled(where: str, text: str, values: Mapping[str, Any]) -> str:
-    """The text with a value for each placeholder, numbers as one writes them: 1e-6, not 1e-06."""
+    """The text with a value for each placeholder. Numbers are written as 1e-6, not 1e-06."""
 
     def value(found: re.Match[str]) -> str:
         _known(where, f"the placeholder in {text[:40]!r}", "a key of the row", found[1], values)
@@ -158,7 +159,7 @@ def _filled(where: str, text: str, values: Mapping[str, Any]) -> str:
 
 
 def _published(where: str, name: str, row: Table, note: str) -> Published:
-    """What the paper printed for the row."""
+    """The numbers that the paper printed for the row."""
     for key in ("paper", "columns"):
         if key not in row:
             raise _refused(where, key, "given with printed numbers", None, "name it once, above the tables")
@@ -179,9 +180,12 @@ def _published(where: str, name: str, row: Table, note: str) -> Published:
 
 
 def _figure(where: str, name: str, figure: Table, found: Rows) -> Figure:
-    """A figure in small. Its keys: `note`; `rows`, what the rows are called here; `printed`, what they are
-    called in the paper's table, in the same order; and `shared`, the recipes of rows that have none of their
-    own. The recipe of any other row is small-FIGURE-ROW, in lower case."""
+    """A figure in small, from its table in a file.
+
+    The keys are `note`; `rows`, the labels of the rows here; `printed`, their names in the paper's table,
+    in the same order; and `shared`, the recipes of rows that have none of their own. The recipe of any
+    other row is small-FIGURE-ROW, with ROW in lower case.
+    """
     labels, printed = figure["rows"].split(), figure.get("printed", "").split()
     shared = figure.get("shared", {})
     for label in shared:

@@ -1,4 +1,4 @@
-"""The records of graphs and of videos beside what MMCL's tables 4 and 5 print."""
+"""The recorded results on graphs and videos, beside the numbers of MMCL's tables 4 and 5."""
 
 from pathlib import Path
 
@@ -12,8 +12,9 @@ from setclr.recipes import GRAPH_RECIPES, PUBLISHED, VIDEO_RECIPES
 
 
 def graph_results(folder: str | Path, data: str = "mutag") -> pd.DataFrame:
-    """A row for each recipe of that set with a record: its loss, epochs, seeds, both accuracies as mean ±
-    spread, and what the paper printed. Raises FileNotFoundError where there are no records."""
+    """A row for each recipe of that set with a record: its loss, what the paper printed, the accuracies
+    of the last and the best epoch as mean ± spread, and the number of seeds. Raises FileNotFoundError
+    where there are no records."""
     rows = {}
     for name, recipe in GRAPH_RECIPES.items():
         path = Path(folder) / f"{name}.json"
@@ -29,9 +30,9 @@ def graph_results(folder: str | Path, data: str = "mutag") -> pd.DataFrame:
 
 
 def video_results(folder: str | Path, measure: str = "retrieval@1") -> pd.DataFrame:
-    """A row for each recipe with a record: modality, loss, what was printed, seeds, and for each thing that
-    videos are labelled with the mean ± spread of the measure in per cent. Raises ValueError for a measure
-    that is none of MEASURES; FileNotFoundError where there are no records."""
+    """A row for each recipe with a record: modality, loss, what was printed, number of seeds, and for
+    each kind of label of the videos the mean ± spread of the measure in per cent. Raises ValueError for a
+    measure that is not one of MEASURES; FileNotFoundError where there are no records."""
     choice("measure", measure, MEASURES)
     rows = {}
     for name, recipe in VIDEO_RECIPES.items():

@@ -1,4 +1,4 @@
-"""What features are worth on other data sets (GroCo, table 3; MMCL, table 1): a row a set."""
+"""Accuracies of an encoder on other data sets, a row for each set (GroCo, table 3; MMCL, table 1)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,31 +30,35 @@ def transfer(
     """Test accuracies, in per cent, of a run's encoder on labelled data sets that it was not trained on.
 
     GroCo's table 3 has "aircraft", "caltech101", "cars", "cifar10", "cifar100", "dtd", "flowers", "food",
-    "pets", "sun397" and "voc2007" by kNN; the paper votes with T = 0.07 and does not say which of its k = 1,
-    10, 20 the table shows. MMCL's table 1 has five of them fine-tuned.
+    "pets", "sun397" and "voc2007" by kNN. The paper votes with T = 0.07, and does not say which of its k
+    = 1, 10, 20 the table shows. MMCL's table 1 has five of these sets with fine-tuning.
 
-    Images get the side and the channels that the run was trained on: photographs are cropped to the centre
-    square and resized, images in memory are resized; one channel takes grey, three take grey repeated.
+    Images get the side and the channels that the run was trained on. Photographs are cropped to the
+    central square and resized; images in RAM are resized. For one channel colours become grey; for three,
+    grey is repeated.
 
     Args:
-        names: of `setclr.data.load` or of BENCHMARKS, or folder:PATH; what `root` lacks is downloaded.
+        names: of `setclr.data.load` or of BENCHMARKS, or folder:PATH; what is missing in `root` is
+            downloaded.
         k, temperature: of the kNN vote.
         linear: also a linear probe, as `linear_probe` trains it; the papers' tables do not have it.
-        tuned: also fine-tune the encoder: a dict of `fine_tune`'s arguments, such as {"epochs": 30}, or {}.
-        size: side in pixels; None takes the training's (`embed.side_of`).
+        tuned: also fine-tune the encoder: a dict of `fine_tune`'s arguments, such as {"epochs": 30}, or
+            {}.
+        size: side in pixels; None takes the training's (`side_of`).
 
     Returns a row for each name; columns classes, train, test (numbers of images), metric, knn, linear,
-    fine-tuned. The metric is "accuracy"; "per class", the mean of the classes' accuracies, where Kornblith et
-    al. 2019 and MMCL's table take that; "11-point mAP" for "voc2007", whose pictures show several things: a
-    class's score is its part of the neighbours' votes, and the other two columns are empty. Which metric
-    GroCo has there the paper does not say. `data.benchmarks.BENCHMARKS[name].note` says of each set which
-    images train and which test.
+    fine-tuned. The metric is "accuracy", or "per class", the mean of the classes' accuracies, where
+    Kornblith et al. 2019 and MMCL's table take that. It is "11-point mAP" for "voc2007", whose pictures
+    show several things: a class's score is its share of the neighbours' votes, and linear and fine-tuned
+    are empty. The paper does not say which metric GroCo has there. `BENCHMARKS[name].note` says which
+    images of a set train and which test.
 
-    Raises, before anything is computed, ValueError where an argument is not as above, a split lacks classes,
-    which are named, or the training's side is not known; FileNotFoundError or ConnectionError where a set is
-    missing and cannot be downloaded.
+    Raises, before anything is computed, ValueError where an argument is not as above, a split lacks
+    classes, which are named, or the side of the training is not known; FileNotFoundError or
+    ConnectionError where a set is missing and cannot be downloaded.
 
-    Cost: a forward pass an image, 4 · N · D bytes for a set's features; then knn, linear_probe, fine_tune.
+    Cost: a forward pass for each image, 4 · N · D bytes for a set's features; then that of `knn`,
+    `linear_probe` and `fine_tune`.
     """
     size = side_of(run) if size is None else integer("size", size, least=8)
     boolean("linear", linear)
@@ -86,13 +90,14 @@ def few_shot_transfer(
 ) -> pd.DataFrame:  # fmt: skip
     """Few-shot accuracies, in per cent, of a run's encoder on sets that it was not trained on.
 
-    MMCL's table 1 has "cropdiseases" and "eurosat" in CD-FSL's way (Guo et al. 2020): 5 classes, 20 images of
-    each to learn from, 600 episodes. Other names are those of `transfer`; their test images are taken.
-    `episodes` are `few_shot`'s ways, shots, queries, episodes and seed. Images get sides and channels as in
-    `transfer`.
+    MMCL's table 1 has "cropdiseases" and "eurosat" by the protocol of CD-FSL (Guo et al. 2020): 5
+    classes, 20 images of each to learn from, 600 episodes. Other names are those of `transfer`; their
+    test images are taken. `episodes` are the arguments ways, shots, queries, episodes and seed of
+    `few_shot`. Images get sides and channels as in `transfer`.
 
-    Returns a row for each name; columns classes, images, mean, half width (of the 95 % interval). Raises what
-    `transfer`, `whole` and `few_shot` do. Cost: a forward pass an image, then `few_shot`.
+    Returns a row for each name; columns classes, images, mean, half width (of the 95 % interval). Raises
+    what `transfer`, `whole` and `few_shot` do. Cost: a forward pass for each image, then that of
+    `few_shot`.
     """
     size = side_of(run) if size is None else integer("size", size, least=8)
     names = [names] if isinstance(names, str) else list(names)
@@ -106,7 +111,8 @@ def few_shot_transfer(
 
 
 def labelled_pair(name: str, root: str | Path, size: int) -> tuple[ImageSet, ImageSet]:
-    """The training and test images of a set, files read at side `size` when needed. Raises as `transfer`."""
+    """The training and test images of a set. Files are read at side `size` when they are needed. Raises
+    what `transfer` does."""
     if name in BENCHMARKS:
         train, test = benchmark(name, root, size)
     else:
@@ -127,7 +133,8 @@ def labelled_pair(name: str, root: str | Path, size: int) -> tuple[ImageSet, Ima
 
 
 class AnyImages(nn.Module):
-    """An encoder for images (N, 1 or 3, H, W) of any side: they get the channels and side that it needs."""
+    """An encoder for images (N, 1 or 3, H, W) of any side. They are converted to the channels and the
+    side of the encoder inside."""
 
     def __init__(self, encoder: nn.Module, channels: int, size: int):
         super().__init__()

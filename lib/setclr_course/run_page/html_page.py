@@ -1,7 +1,7 @@
-"""One run on one page: what was trained, what it is worth, and pictures.
+"""The page of a run as HTML: what was trained, its measurements, and pictures.
 
-HTML without scripts, links to other files or the names of anybody's folders, so that it can be sent; its
-text is in `page.html`.
+It has no scripts, no links to other files and no paths of this machine, so that it can be sent to others.
+Its text is in `page.html`.
 """
 
 import base64
@@ -29,8 +29,8 @@ def page(
 ) -> str:  # fmt: skip
     """The page of a run as HTML, with `name` as its title.
 
-    `measured` is what `evaluate_all` gave of `train` and `test`; `record` takes the same source, command and
-    machine.
+    `measured` is the result of `evaluate_all` on `train` and `test`. Source, command and machine are
+    those that `record` takes.
     """
     folder = FileSystemLoader(Path(__file__).parent)
     templates = Environment(loader=folder, autoescape=True, undefined=StrictUndefined)
@@ -51,7 +51,7 @@ def page(
 
 
 def drawn_pictures(run: Run, train: ImageSet, test: ImageSet, measured: Measured) -> dict:
-    """The page's pictures, and what is said of them."""
+    """The pictures of the page, and the sentences on them, by their names in the template."""
     classes, labels, near = test.classes, test.labels, measured.nearest
     shares = pictures.confusion_shares(labels, measured.predicted, len(classes))
     images = train.images[near.flatten()].unflatten(0, near.shape)
@@ -67,11 +67,11 @@ def drawn_pictures(run: Run, train: ImageSet, test: ImageSet, measured: Measured
 
 
 def changed_fields(recipe: Recipe) -> list[str]:
-    """The recipe's other fields that are not the defaults."""
+    """The recipe's fields that differ from the defaults, without those in SAID."""
     values = recipe.to_dict().items()
     return [f"{name}={x!r}" for name, x in values if name not in SAID and x != DEFAULTS[name]]
 
 
 def nowhere(text: str) -> str:
-    """The text with the last name alone of an absolute path that it is, or that follows a : or an =."""
+    """The text, with an absolute path at its start or after : or = shortened to its last name."""
     return re.sub(r"(^|[:=])([/~].*)", lambda found: found[1] + Path(found[2]).name, text, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""All that the page of a run shows of it: more columns than `evaluate` has, and the data of its pictures."""
+"""The measurements on the page of a run: more columns than `evaluate` has, and the data of its pictures."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,12 +19,12 @@ from setclr.views import augment, preset
 
 PAGE = replace(protocol_named(OWN), ks=(1, 10, 20))
 COLUMNS = [*PAGE.columns, "retrieval@1", "matching"]
-K = 10  # of the column "knn", and of the pictures
-SHOWN, DRAWN, MATCHED = 10, 2000, 500  # test images with their neighbours, in the plane, matched
+K = 10  # neighbours of the column "knn" and of the pictures
+SHOWN, DRAWN, MATCHED = 10, 2000, 500  # test images shown with neighbours, drawn in the plane, matched
 
 
 class Measured(NamedTuple):
-    """All that is measured of one run, and the data of its pictures."""
+    """The measurements of one run, and the data of its pictures."""
 
     table: pd.DataFrame  # per cent; rows raw pixels, untrained, trained, projection
     predicted: Tensor  # (Q,) the class of every test image by its K nearest trained features
@@ -35,13 +35,15 @@ class Measured(NamedTuple):
 
 
 def evaluate_all(run: Run, train: ImageSet, test: ImageSet) -> Measured:
-    """What `evaluate` gives by the project's own protocol, with more columns and a row.
+    """The accuracies of `evaluate` by the project's own protocol, with more columns and one more row.
 
-    "knn1" and "knn20" vote likewise. "retrieval@1": the share of test images whose most similar other test
-    image is of their class. "matching": `matching_accuracy` of two of the recipe's views of at most 500 test
-    images. The row "projection" has the output of the trained head as its features.
+    "knn1" and "knn20" are the same vote with k = 1 and k = 20. "retrieval@1" is the share of test images
+    whose most similar other test image is of their class. "matching" is `matching_accuracy` of two of the
+    recipe's views of at most 500 test images. The row "projection" has the output of the trained head as
+    its features.
 
-    Raises and costs what `evaluate` does, but needs 20 training images and one more pass through the encoder.
+    Raises and costs what `evaluate` does, but needs 20 training images and one more pass through the
+    encoder.
     """
     check_classes(train, test)
     generator = torch.Generator().manual_seed(0)

@@ -1,6 +1,7 @@
 """The pictures of a run's page, each a PNG with a sentence that says what it shows.
 
-matplotlib, of the extra "lab", is imported to draw. Figures are made without pyplot, so none stays open.
+matplotlib, of the extra "lab", is imported only to draw. Figures are made without pyplot, so none stays
+open.
 """
 
 import io
@@ -18,7 +19,7 @@ COLOURS = (BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, BLACK, YELLOW, GREY, OCH
 MARKERS = "osD^vXP<>*"
 STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 2}
 STYLE["text.parse_math"] = False  # names of classes may hold a dollar sign
-NUMBERED, NAMED = 20, 100  # classes, up to which cells have numbers and lines have names
+NUMBERED, NAMED = 20, 100  # most classes for numbers in cells, and for names of rows and columns
 DPI = 160
 
 
@@ -48,7 +49,7 @@ def loss_curve(history: pd.DataFrame) -> Illustration:
 
 
 def confusion_shares(truth: Tensor, predicted: Tensor, C: int) -> np.ndarray:
-    """The share of each true class (row) taken for each class (column), (C, C); NaN for empty classes."""
+    """The share of each true class (row) predicted as each class (column), (C, C); NaN for empty classes."""
     from sklearn.metrics import confusion_matrix  # takes a second
 
     shares = confusion_matrix(truth, predicted, labels=range(C), normalize="true")
@@ -85,7 +86,7 @@ def confusion(shares: np.ndarray, classes: tuple[str, ...]) -> Illustration:
 
 
 def mistakes(shares: np.ndarray, classes: tuple[str, ...], most: int = 3) -> str:
-    """A sentence on the largest shares off the diagonal."""
+    """A sentence on the most frequent mistakes: the largest shares off the diagonal."""
     off = np.nan_to_num(shares * (1 - np.eye(len(shares))))
     largest = np.argsort(-off, axis=None, kind="stable")[:most]
     pairs = [pair for pair in zip(*np.unravel_index(largest, off.shape)) if off[pair] > 0]
@@ -94,9 +95,10 @@ def mistakes(shares: np.ndarray, classes: tuple[str, ...], most: int = 3) -> str
 
 
 def plane(points: Tensor, labels: Tensor, classes: tuple[str, ...]) -> Illustration | None:
-    """Features (m, D) of length 1 in the plane, by t-SNE; None for fewer than 5.
+    """Features (m, D), scaled to length 1, drawn in the plane by t-SNE; None for fewer than 5.
 
-    Up to ten classes have own colours and markers, up to a hundred own pairs. Names stand in the middle.
+    Up to ten classes have a colour and a marker of their own, up to a hundred a pair of both. A class's
+    name stands in the middle of its points.
     """
     if len(points) < 5:
         return None
@@ -136,9 +138,10 @@ def perplexity(points: int) -> float:
 def nearest(
     shown: Tensor, labels: Tensor, found: Tensor, theirs: Tensor, classes: tuple[str, ...]
 ) -> Illustration:
-    """Test images, each next to the training images nearest to it; frames tell whether the classes agree.
+    """Test images, each next to the training images nearest to it; frames show whether the classes agree.
 
-    `shown` (n, C, H, W) uint8 has labels (n,), `found` (n, k, C, H, W), nearest first, `theirs` (n, k).
+    `shown` (n, C, H, W) uint8 are the test images, with `labels` (n,). `found` (n, k, C, H, W) are their
+    neighbours, nearest first, with the labels `theirs` (n, k).
     """
     n, k = theirs.shape
     right = theirs == labels[:, None]
@@ -168,14 +171,14 @@ def nearest(
 
 
 def show_image(axis: Any, image: Tensor, x: float, row: int) -> None:
-    """An image (C, H, W) uint8 in a square of side 0.9 at x in this row."""
+    """Draw an image (C, H, W) uint8 in a square of side 0.9 at x in this row."""
     pixels = image.expand(3, -1, -1).permute(1, 2, 0).numpy()
     how = "nearest" if max(pixels.shape) <= 64 else "antialiased"
     axis.imshow(pixels, extent=(x, x + 0.9, 1.3 * row + 0.9, 1.3 * row), interpolation=how)
 
 
 def picture(draw: Callable, size: tuple[float, float], alt: str, scale: float = 1.0) -> Illustration:
-    """What `draw` draws on a figure of this size in inches."""
+    """The picture that `draw` draws on a figure of this size in inches, times `scale`."""
     import matplotlib
     from matplotlib.figure import Figure
 

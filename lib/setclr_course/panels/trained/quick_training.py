@@ -1,9 +1,11 @@
 """Trainings of a few seconds, for panels that are handed no run."""
 
+from collections.abc import Callable
+
 import torch
 
 from setclr.data import ImageSet, patches
-from setclr.training.trainer import Trainer
+from setclr.experiments.run import Run
 
 
 def quick_sets(n: int) -> tuple[ImageSet, ImageSet]:
@@ -15,8 +17,13 @@ def quick_sets(n: int) -> tuple[ImageSet, ImageSet]:
     return ImageSet(images[train], labels[train], classes), ImageSet(images[test], labels[test], classes)
 
 
-def train_epoch(trainer: Trainer) -> None:
-    """One epoch, added to the history."""
-    for _ in trainer.epoch():
-        pass
-    trainer.close_epoch()
+def train(
+    run: Run, images: ImageSet, epochs: int, after_epoch: Callable[[Run], object] = lambda run: None
+) -> None:
+    """Train the first epochs of a run on these images; `after_epoch` is called with the run after each."""
+    trainer = run.trainer(images, torch.device("cpu"))
+    for _ in range(epochs):
+        for _ in trainer.epoch():
+            pass
+        run.rows.append(trainer.close_epoch())
+        after_epoch(run)

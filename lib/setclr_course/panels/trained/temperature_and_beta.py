@@ -21,7 +21,8 @@ from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import FIELD, GREY, INK, OF_LOSS, VERMILION
 from setclr_course.kit.panel import Drawing, Panel
 from setclr_course.kit.tiles import decoded
-from setclr_course.panels.trained.quick_training import quick_sets, train_epoch
+from setclr_course.panels.trained import quick_training
+from setclr_course.panels.trained.quick_training import quick_sets
 
 TEMPERATURES = (0.004, 0.02, 0.1, 0.5, 2.5)  # equal steps on a logarithmic slider
 BETAS = (0.0625, 0.25, 1.0, 4.0, 16.0)
@@ -106,9 +107,7 @@ def quick_grid(epochs: int = 2, n: int = 128) -> tuple[Grid, Outcome]:
         for value in values:
             recipe = Recipe(LOSSES[name].format(value), views="photo", epochs=epochs, lr=3e-3, last_norm=True)
             run = new_run(recipe, channels=3)
-            trainer = run.trainer(train, torch.device("cpu"))
-            while not run.finished:
-                train_epoch(trainer)
+            quick_training.train(run, train, epochs)
             grid[name, value] = outcome(run, train, test)
     return grid, outcome(new_run(recipe, channels=3), train, test)
 

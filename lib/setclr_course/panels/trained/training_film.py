@@ -15,9 +15,10 @@ from setclr_course.kit.palette import BLACK, INK, OF_LOSS
 from setclr_course.kit.panel import Drawing, Panel
 from setclr_course.kit.parts import Part, bare
 from setclr_course.kit.tiles import decoded, thumbnails
+from setclr_course.panels.trained import quick_training
 from setclr_course.panels.trained.film import NEIGHBOURS, Film
 from setclr_course.panels.trained.likeness import likeness
-from setclr_course.panels.trained.quick_training import quick_sets, train_epoch
+from setclr_course.panels.trained.quick_training import quick_sets
 
 MAP, THUMB = 520, 24  # pixels of the map and of a patch on it
 SIDE, STEP, FIRST = (
@@ -99,10 +100,7 @@ def quick_film(recipe: Recipe, epochs: int = 2, n: int = 360) -> Film:
     train, test = quick_sets(n)
     film, run = Film(train, test), new_run(recipe, channels=3)
     film(run)
-    trainer = run.trainer(train, torch.device("cpu"))
-    for _ in range(epochs):
-        train_epoch(trainer)
-        film(run)
+    quick_training.train(run, train, epochs, film)
     return film
 
 
