@@ -19,7 +19,7 @@ from pathlib import Path
 
 import nbformat
 from course import FOLDER, HERE, ROOT, chosen, every_notebook, name_of
-from shown import PICTURES
+from rendering import PICTURES
 from sources import readable, run, texts
 from sphinxcontrib.katex import katex_version
 

@@ -46,7 +46,8 @@ def run(source: Path, folder: Path, atlas: Path) -> nbformat.NotebookNode:
     up = "../" * name.count("/")
     first = (
         f"import sys; sys.path.insert(0, {str(HERE)!r})\n"
-        f"import rendering; rendering.into({str(atlas)!r}, {name!r}, {f'{up}{atlas.relative_to(folder)}'!r})\n"
+        "from rendering import into\n"
+        f"into({str(atlas)!r}, {name!r}, {f'{up}{atlas.relative_to(folder)}'!r})\n"
         f"sys.path.pop(0)"
     )
     page.cells.insert(0, nbformat.v4.new_code_cell(first))

@@ -100,12 +100,13 @@ def test_a_run_that_diverges_does_not_stop_the_others(tmp_path):
 
 
 def test_each_recipe_is_measured_by_its_papers_protocol_unless_told(tmp_path):
-    both = {"qare-table9-x": TWO["infonce"], "x": TWO["infonce"]}
+    row = "qare-table2-conv4-cifar10-simclr"
+    both = {row: TWO["infonce"], "x": TWO["infonce"]}
     list(campaign(both, (0,), tmp_path / "runs", tmp_path))
     list(campaign(both, (1,), tmp_path / "runs", tmp_path, protocol="iot"))
     kept = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
     assert {name: one["protocol"] for name, one in kept.items()} == {
-        "qare-table9-x-seed0": "qare", "x-seed0": "setclr", "qare-table9-x-seed1": "iot", "x-seed1": "iot",
+        f"{row}-seed0": "qare", "x-seed0": "setclr", f"{row}-seed1": "iot", "x-seed1": "iot",
     }  # fmt: skip
     assert "knn5" in kept["x-seed1"]["accuracy_percent"]["trained"]
     with pytest.raises(ValueError, match="protocol must be one of .* got 'simclr'"):

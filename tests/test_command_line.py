@@ -22,6 +22,7 @@ from setclr.models import ENCODERS
 from setclr.recipes import DEFAULTS, RECIPES, Recipe
 from setclr.recipes.recipe import CHOICES
 from setclr.training.interruption import Interrupted
+from setclr_course.papers.collection import PAPERS
 
 HOUSE = str(Path(setclr.__file__).parent.parent)
 
@@ -139,7 +140,7 @@ def test_lists(capsys):
     main(["recipes", "photo", "groco"])
     assert capsys.readouterr().out.count("\n") == 2
     main(["data"])
-    assert capsys.readouterr().out.split() == list(data.NAMES)
+    assert capsys.readouterr().out.split() == [*data.NAMES, *PAPERS.data]
     main(["data", "photo-patches"])
     assert "60 images" in capsys.readouterr().out
 

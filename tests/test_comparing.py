@@ -118,8 +118,8 @@ def test_records_are_read_and_collapses_seen(some):
     assert some.query("collapsed")[["name", "seed", "diverged"]].values.tolist() == [
         ["b", 3, False], ["c", 2, True],
     ]  # fmt: skip
-    assert some.iloc[-1][["knob", "value", "lr"]].tolist() == ["beta", 4.0, 0.003]
-    assert some.iloc[4][["knob", "value"]].tolist() == ["weight", 0.25]
+    assert some.iloc[-1][["hyperparameter", "value", "lr"]].tolist() == ["beta", 4.0, 0.003]
+    assert some.iloc[4][["hyperparameter", "value"]].tolist() == ["weight", 0.25]
     assert np.isnan(some.iloc[-1]["knn"])
 
 

@@ -43,7 +43,8 @@ def stopped(request, tmp_path_factory) -> tuple[Recipe, dict, Run]:
 
     def until(trainer, x):
         if trainer.step == 6:
-            checkpoint.write(out, trainer.state_dict())
+            about = {"recipe": recipe.to_dict(), "channels": 3, "best": None}
+            checkpoint.write(out, about | trainer.state_dict())
             raise Stopped
         return update(trainer, x)
 
@@ -140,9 +141,7 @@ def test_the_checksum_misses_no_field(stopped, tmp_path):
         other = kept[name][part].contiguous().clone()
         other.view(-1)[3] += 1e-3
         torch.save(replaced(kept, (name, part), other), tmp_path / CHECKPOINT)
-        with pytest.raises(
-            ValueError, match="is damaged, it is not what its checksum was taken of; put back"
-        ):
+        with pytest.raises(ValueError, match="is damaged, its checksum is another; put back"):
             load_run(tmp_path)
     torch.save(kept, tmp_path / CHECKPOINT)
     assert not refused(recipe, tmp_path, whole)
@@ -208,7 +207,7 @@ def test_a_checksum_that_is_none_is_damage(tmp_path, stated):
     new_run(Recipe("InfoNCE()"), 3).save(tmp_path)
     state = torch.load(tmp_path / CHECKPOINT, weights_only=True)
     torch.save({**state, CHECKSUM: stated}, tmp_path / CHECKPOINT)
-    with pytest.raises(ValueError, match="is damaged, it is not what its checksum was taken of"):
+    with pytest.raises(ValueError, match="is damaged, its checksum is another"):
         load_run(tmp_path)
 
 

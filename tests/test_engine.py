@@ -93,7 +93,7 @@ def test_a_recipe_is_the_same_training_as_its_objects():
     head = models.head(features, 256, 64)
     adam = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=3e-3, fused=True)
     trainer = Trainer(FEW, encoder, head, views.preset("photo"), InfoNCE(0.2), adam, "float32",
-                      epochs=3, batch=16, rate=LRSchedule("cosine"))  # fmt: skip
+                      epochs=3, batch=16, lr_schedule=LRSchedule("cosine"))  # fmt: skip
     trainer.fit()
     assert run.history.loss.tolist() == [row["loss"] for row in trainer.rows]
     for a, b in zip(run.encoder.parameters(), encoder.parameters(), strict=True):
@@ -122,8 +122,9 @@ def test_checkpoints_go_by_the_clock_and_the_history_by_the_epoch(tmp_path, monk
 
 def test_what_is_written_is_the_moment_it_was_asked_for(tmp_path):
     weight = torch.zeros(1000)
-    with checkpoint.Writer(tmp_path) as writer:
-        writer.write({"encoder": {"w": weight}, "head": {}, "history": []})
+    state = {"encoder": {"w": weight}, "head": {}, "history": []}
+    with checkpoint.Writer(tmp_path, lambda: state) as writer:
+        writer.write()
         weight.fill_(1.0)
         writer.wait()
     assert checkpoint.read(tmp_path)["encoder"]["w"].eq(0).all()
@@ -278,8 +279,8 @@ def test_deterministic_changes_nothing_on_a_cpu():
         ({"precision": "half"}, "precision must be one of"),
         ({"compiled": "yes"}, "compiled must be True, False or 'auto', got 'yes'"),
         ({"workers": -1}, "workers must be an integer >= 0"),
-        ({"rate": 0.1}, "rate must be a Rate"),
-        ({"same_class": 3}, "batch must be a multiple of same_class=3, got 16"),
+        ({"lr_schedule": 0.1}, "lr_schedule must be an LRSchedule"),
+        ({"images_per_class": 3}, "batch must be a multiple of images_per_class=3, got 16"),
         ({"device": "abacus"}, "device must be cpu"),
     ],
 )

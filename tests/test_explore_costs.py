@@ -123,7 +123,7 @@ def test_the_step_trains_as_the_trainer_would():
     trainer = costs.noise_trainer(recipe, 3, torch.device("cpu"))
     assert len(trainer.images) == 12 and width == 64
     x = next(trainer.view_batches)
-    trainer.embedder.backward(x, trainer.loss)
+    trainer.grad_cache.backward(x, trainer.loss)
     expected = [p.grad.clone() for p in trainer.model.parameters()]
     trainer.optimiser.zero_grad()
 
@@ -131,7 +131,7 @@ def test_the_step_trains_as_the_trainer_would():
         leaf = z.detach().requires_grad_()
         return (z * torch.autograd.grad(trainer.loss(leaf), leaf)[0]).sum()
 
-    trainer.embedder.backward(x, score)
+    trainer.grad_cache.backward(x, score)
     for p, grad in zip(trainer.model.parameters(), expected):
         torch.testing.assert_close(p.grad, grad, rtol=1e-4, atol=1e-6)
 

@@ -87,7 +87,7 @@ def test_the_rows_are_what_their_names_say():
         one = recipe("mmcl-figure3c", row)
         assert f"{one.epochs}ep" in row and one.schedule == "constant"  # a part of the longer run
     assert recipe("groco-table9b", "2x32+6x14").epochs == 8 * EPOCHS
-    assert recipe("groco-table8d", "false-negatives").same_class == 16
+    assert recipe("groco-table8d", "false-negatives").images_per_class == 16
     top = losses.parse(recipe("groco-table9a", "infonce+top10").loss)
     assert round(top.keep * (2 * 128 - 2)) == 10
     assert FIGURES["groco-table9d"].rows["dimension64"] == FIGURES["groco-table7"].rows["groco"]

@@ -167,10 +167,11 @@ def test_the_version_is_the_same_everywhere():
 
 
 def test_the_new_places_in_the_changelog_are_there():
-    rows = re.findall(r"(?m)^\| .*`.* \| (.*) \|$", (ROOT / "CHANGELOG.md").read_text())
+    newest = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1]
+    rows = re.findall(r"(?m)^\| .*`.* \| (.*) \|$", newest)
     names = re.findall(r"`(setclr[\w.]*)`", " ".join(rows))
     for name in names:
-        if "SUBJECT" not in name:
+        if "NAME" not in name:
             assert pkgutil.resolve_name(name) is not None
     assert len(names) > 20
 

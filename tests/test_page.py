@@ -4,6 +4,8 @@ import base64
 import io
 import os
 import socket
+import subprocess
+import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -23,14 +25,15 @@ from setclr import data
 from setclr.cli import main
 from setclr.data import ImageSet
 from setclr.data.photographs import Photographs
-from setclr.evaluation import features, frozen, knn
-from setclr.evaluation.protocols import PROTOCOLS, OnFeatures
+from setclr.evaluation import features, frozen, knn, protocols
+from setclr.evaluation.protocols import OnFeatures
 from setclr.experiments import load_run
-from setclr.experiments import tables as report
 from setclr.experiments.run import new_run
 from setclr.experiments.tables import evaluate
 from setclr.recipes import Recipe
 from setclr.training.distributed import joined
+from setclr_course.papers.protocols import PROTOCOLS
+from setclr_course.run_page import measured as report
 from setclr_course.run_page import pictures
 from setclr_course.run_page.html_page import nowhere, page
 from setclr_course.run_page.measured import augmented_pairs, evaluate_all
@@ -57,7 +60,9 @@ def a_run(recipe: Recipe = RECIPE, channels: int = 3):
 
 @pytest.fixture(autouse=True)
 def short_probe(monkeypatch):
-    monkeypatch.setitem(PROTOCOLS, "setclr", replace(PROTOCOLS["setclr"], probe=OnFeatures(epochs=2)))
+    monkeypatch.setitem(
+        protocols.PROTOCOLS, "setclr", replace(protocols.PROTOCOLS["setclr"], probe=OnFeatures(epochs=2))
+    )
     monkeypatch.setattr(report, "PAGE", replace(report.PAGE, probe=OnFeatures(epochs=2)))
 
 
@@ -212,12 +217,19 @@ def test_a_few_points_have_no_plane():
     assert pictures.plane(torch.randn(5, 3), torch.zeros(5).long(), ("a",)).png.startswith(b"\x89PNG")
 
 
-def test_a_page_without_matplotlib_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
+def test_a_page_without_matplotlib_is_refused_before_anything_is_measured(tmp_path):
     a_run().save(tmp_path)
-    monkeypatch.setattr("setclr_course.run_page.html_page.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"matplotlib is not installed: pip install 'setclr\[lab\]'"):
-        main(["evaluate", str(tmp_path), "--all"])
-    assert not list(tmp_path.glob("*.html"))
+    script = f"""
+import sys
+sys.modules["matplotlib"] = None
+from setclr.cli import main
+main(["evaluate", {str(tmp_path)!r}, "--all"])
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert (
+        "setclr needs matplotlib for this, which is not installed: pip install 'setclr[lab]'" in ended.stderr
+    )
+    assert ended.returncode and not list(tmp_path.glob("*.html"))
 
 
 def one_of_two(process: int, ports: list[int], folder: str, results) -> None:

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from setclr import data, evaluation, models, pretrain, views
 from setclr.cli import main
 from setclr.data import ImageSet, paired, two_views
-from setclr.experiments import load_run
+from setclr.experiments import best_epoch, load_run
 from setclr.experiments.building import models_of
 from setclr.experiments.campaigns import campaign
 from setclr.experiments.records import ours, read_record
@@ -304,7 +304,7 @@ def test_the_best_epoch_on_validation_things_is_kept_through_an_interruption(tmp
         weights.append(run.head[0].weight.detach().clone())
         return best(run)
 
-    best = evaluation.best_epoch(recipe)
+    best = best_epoch(recipe)
     whole = pretrain(recipe, device="cpu", on_epoch=judged)
     matching = [row["matching"] for row in whole.rows]
     place = int(np.argmax(matching))
@@ -327,7 +327,7 @@ def test_the_best_epoch_on_validation_things_is_kept_through_an_interruption(tmp
     for run in (ended, load_run(tmp_path / "run")):
         assert [row["matching"] for row in run.rows] == matching
         assert torch.equal(run.head[0].weight, whole.head[0].weight)
-    assert evaluation.best_epoch(replace(recipe, data="photo-patches")) is None
+    assert best_epoch(replace(recipe, data="photo-patches")) is None
 
 
 def test_a_row_of_table_1_runs_by_command_and_is_shown_beside_its_number(tmp_path, capsys, monkeypatch):

@@ -10,6 +10,7 @@ from setclr.evaluation import features
 from setclr.experiments import load_run
 from setclr.experiments.graph_campaigns import read_graph_record
 from setclr.recipes import DEFAULTS, GRAPH_RECIPES, Recipe
+from setclr.recipes.recipe import renamed
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 CHECKPOINTS = sorted(DATA.glob("checkpoints/*/checkpoint.pt"))
@@ -32,7 +33,7 @@ def test_a_checkpoint_loads_and_embeds(path):
 def test_a_record_holds_a_recipe_of_this_version(path):
     record = json.loads(path.read_text())
     recipe = Recipe.from_dict(record["recipe"])
-    assert recipe.to_dict() == {**DEFAULTS, **record["recipe"]}
+    assert recipe.to_dict() == {**DEFAULTS, **renamed(record["recipe"])}
     assert set(record["accuracy_percent"]) >= {"untrained", "trained"}
     assert len(record["history"]) == record["epochs"] <= recipe.epochs
 

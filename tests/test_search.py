@@ -11,7 +11,7 @@ import pytest
 import torch
 from conftest import shifted
 
-from setclr import data, losses, training
+from setclr import data, losses
 from setclr.cli import main
 from setclr.data import ImageSet, patches
 from setclr.experiments import campaigns, searches
@@ -176,13 +176,13 @@ def test_three_stages_and_their_records(tmp_path):
 
 @pytest.mark.parametrize("words, compiled", [((), "auto"), (("--compiled", "yes"), True)])
 def test_all_its_runs_are_compiled_or_none(words, compiled, tmp_path, monkeypatch):
-    real, asked = training.pretrain, []
+    real, asked = searches.pretrain, []
 
     def pretrain(recipe, out, **more):
         asked.append(more["compiled"])
         return real(recipe, out, **more | {"compiled": False})
 
-    monkeypatch.setattr(training, "pretrain", pretrain)  # of the final runs
+    monkeypatch.setattr(searches, "pretrain", pretrain)  # of the final runs
     monkeypatch.setattr(searches, "campaign", lambda *a, **k: campaign(*a, **{"train": pretrain} | k))
     monkeypatch.setitem(RECIPES, "compare-photo-groco", TWO["y"])
     folders = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
@@ -205,7 +205,7 @@ def test_repeated_it_does_nothing_and_after_a_stop_the_rest(tmp_path):
 
 
 def test_runs_that_diverge_are_recorded_and_never_tried_again_nor_chosen(tmp_path, monkeypatch):
-    real, tried = training.pretrain, []
+    real, tried = searches.pretrain, []
 
     def nan(run):
         raise FloatingPointError("the loss became nan at step 3; lower lr")

@@ -336,7 +336,7 @@ def test_a_temperature_is_learnt_or_scheduled(tmp_path):
 
 def test_four_of_a_class_stand_together_in_a_batch():
     labels = torch.arange(70) % 5
-    fours, plain = Batches(labels, 16, same_class=4), Batches(labels, 16)
+    fours, plain = Batches(labels, 16, images_per_class=4), Batches(labels, 16)
     for epoch in range(3):
         order = torch.stack(fours.of(epoch))
         assert order.shape == (3, 16) and len(fours) == 3

@@ -505,9 +505,9 @@ def test_the_call_in_the_readme_fits(monkeypatch):
         code for code in re.findall(r"```python\n(.*?)```", page, re.S) if "import transfer" in code
     )
     called = {}
-    monkeypatch.setattr("setclr.training.load_run", lambda out: out)
+    monkeypatch.setattr("setclr.experiments.load_run", lambda out: out)
     kept = lambda run, names, tuned: called.update(names=names, **tuned)  # noqa: E731
-    monkeypatch.setattr("setclr.evaluation.transfer", kept)
+    monkeypatch.setattr("setclr_course.papers.transfers.transfer", kept)
     exec(example, {})
     folder, *rest = called.pop("names")
     assert folder.startswith("folder:") and set(rest) <= set(BENCHMARKS)

@@ -93,13 +93,14 @@ print(sorted({"torchvision", "sklearn", "skimage", "pandas", "PIL", "tqdm", "tyr
 
 
 def test_the_loop_of_the_readme_runs_with_the_core_alone(bare):
-    """Of the section on one's own trainer, with two batches, a model and an optimiser as a reader has them."""
+    """With two batches, a model and an optimiser as a reader has them."""
     section = (ROOT / "README.md").read_text().split("## A loss in your own trainer")[1]
     (snippet,) = re.findall(r"```python\n(.*?)```", section.split("\n## ")[0], re.DOTALL)
     script = f"""
 import torch
 batches = [torch.randn(2, 16, 3, 8, 8).unbind() for _ in range(2)]
-model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 8), torch.nn.BatchNorm1d(8, affine=False))
+last = torch.nn.BatchNorm1d(8, affine=False)
+model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 8), last)
 optimiser = torch.optim.SGD(model.parameters(), 0.1)
 {snippet}
 print(tuple(loss.assignment(z).shape))

@@ -1,4 +1,4 @@
-"""Every command where the course is not installed: it works without the papers' rows, or says what is missing."""
+"""Every command where the course is not installed: it works without it, or says what is missing."""
 
 import json
 import subprocess

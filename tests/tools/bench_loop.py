@@ -76,15 +76,15 @@ def engine() -> None:
 def encoder_alone(name: str, batch: int, steps: int, precision: str, compiled: bool) -> float:
     """Views a second of the encoder's forward and backward pass, as the loop calls it."""
     encoder = models.encoder(name)[0].to(DEVICE)
-    embedder = GradCache(encoder, torch.nn.Identity(), Precision(precision, DEVICE))
+    cache = GradCache(encoder, torch.nn.Identity(), Precision(precision, DEVICE))
     if compiled:
-        embedder.parts[0].compile(dynamic=False)
+        cache.parts[0].compile(dynamic=False)
     x = [torch.rand(2, batch, 3, 32, 32, device=DEVICE)]
     gradient = torch.randn(2, batch, 1, device=DEVICE)
 
     def step() -> float:
         started = now()
-        embedder.backward(x, lambda z: (z * gradient).sum())
+        cache.backward(x, lambda z: (z * gradient).sum())
         return now() - started
 
     return 2 * batch / min([step() for _ in range(3 + steps)][3:])

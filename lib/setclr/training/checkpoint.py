@@ -60,7 +60,7 @@ def read(out: Path) -> dict:
     except ValueError as error:
         raise ValueError(f"{path}: {error}; {REMEDY}") from error
     if stated is not None and not (isinstance(stated, int) and stated == checksum(state)):
-        raise ValueError(f"{path}: is damaged, its checksum is that of other contents; {REMEDY}")
+        raise ValueError(f"{path}: is damaged, its checksum is another; {REMEDY}")
     return state
 
 

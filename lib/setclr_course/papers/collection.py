@@ -17,9 +17,15 @@ class Papers:
     """The papers' recipes, printed numbers, protocols and data sets
     (`setclr.recipes.registry.Collection`). Modules that are slow to import are imported on first use."""
 
-    @property
+    @cached_property
     def recipes(self) -> dict[str, dict[str, Any]]:
-        return rows().recipes
+        notes: dict[str, list[str]] = {}
+        for title, figure in rows().figures.items():
+            for name in figure.rows.values():
+                notes.setdefault(name, []).append(f"{title}, in small: {figure.note}")
+        return rows().recipes | {
+            name: rows().recipes[name] | {"note": "\n  ".join(said)} for name, said in notes.items()
+        }
 
     @property
     def published(self) -> dict[str, Published]:

@@ -228,7 +228,8 @@ def links(left: Axes | None, right: Axes, now: dict, low: float) -> list[Link]:
     (rates, values), tables = axes_of(runs), {name: first_seed(runs, of) for name, of in MEASURES.items()}
     for i, j in product(range(len(rates)), range(len(values))):
         there = [f"{name} {of[i, j]:.1f} %" for name, of in tables.items() if not np.isnan(of[i, j])]
-        said = f"rate {rates[i]:g}, {runs['hyperparameter'].iloc[0]} {values[j]:g}: {', '.join(there) or 'it diverged'}"
+        knob, accuracies = runs["hyperparameter"].iloc[0], ", ".join(there) or "it diverged"
+        said = f"rate {rates[i]:g}, {knob} {values[j]:g}: {accuracies}"
         point = (j, mean_at(runs, now["column"], i, j, low))
         lit = [dot(right, point)] if i == now["rate"] else []
         found.append(Link([cell(left, len(rates) - 1 - i, j), *lit], text=said))
