@@ -310,7 +310,7 @@ def test_a_graph_that_cannot_be_used_is_named(bad, said):
 def test_a_set_needs_graphs_and_a_batch_two():
     with pytest.raises(ValueError, match="graphs must be at least one"):
         graphs.GraphSet([])
-    with pytest.raises(ValueError, match="at least 2, to be told apart"):
+    with pytest.raises(ValueError, match="images must be at least 2, got"):
         graphs.pretrain_graphs(GraphRecipe("InfoNCE()"), graphs.GraphSet([Data(**GOOD)]))
     three = graphs.GraphSet([random_graph(4, 0.5, i) for i in range(3)])
     with pytest.raises(ValueError, match="last batch has one"):

@@ -225,5 +225,5 @@ def test_a_folder_of_one_image_gets_advice_that_can_be_followed(tmp_path):
     save(tmp_path / "train" / "ant" / "0.png")
     recipe = replace(RECIPES["photo-infonce"], data=f"folder:{tmp_path}", epochs=1, batch=2)
     for change in ({}, {"images": 2}):
-        with pytest.raises(ValueError, match="images must be at least 2, to be told apart, got 1; add some"):
+        with pytest.raises(ValueError, match="images must be at least 2, got 1; add some"):
             pretrain(replace(recipe, **change), device="cpu")

@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from setclr import video
 from setclr.cli import main
 from setclr.data.patches import PHOTOGRAPHS
-from setclr.evaluation.videos import known, pointing, video_features
+from setclr.evaluation.videos import pointing, video_accuracies, video_features
 from setclr.experiments import video_campaigns
 from setclr.experiments.video_campaigns import read_video_record
 from setclr.recipes import PUBLISHED, VIDEO_RECIPES, VideoRecipe
@@ -428,7 +428,7 @@ def test_a_queue_holds_keys_of_a_momentum_encoder(few):
 def test_what_is_known_is_what_scikit_learns_neighbours_say(few):
     train, test = few
     run = video.pretrain_videos(replace(RECIPE, epochs=0), train)
-    found = known(run.encoder, train, test, 4)
+    found = video_accuracies(run.encoder, train, test, 4)
     bank, queries = (video_features(run.encoder, x, 4).double() for x in (train, test))
     for thing in ("photograph", "motion"):
         theirs = KNeighborsClassifier(1, metric="cosine").fit(bank, train.labels[thing])
@@ -447,7 +447,7 @@ def test_features_of_nothing_are_near_nothing(few):
     still = true[1].labels["motion"] == moving.MOTIONS.index("still")
     assert not video_features(encoder, true[1], 4)[still].any()
     alike = [video.VideoSet(x.in_ram, {"all": 0 * x.labels["motion"]}, {"all": ("one",)}) for x in true]
-    found = known(encoder, *alike, 4)["all"]["retrieval@1"]
+    found = video_accuracies(encoder, *alike, 4)["all"]["retrieval@1"]
     assert found == pytest.approx(100 * float((~still).float().mean()), abs=0.01)
 
 

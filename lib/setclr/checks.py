@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-ASKED_ROUNDS = 10**5  # most rounds of an inner solver; more is a slip and would hang
+MAX_ROUNDS = 10**5  # most rounds of an inner solver; more is a slip and would hang
 
 
 def number(
@@ -33,7 +33,7 @@ def number(
     if not good or (most is not None and value > most):
         raise ValueError(f"{name} must be {wanted}, got {value!r}" + (f"; {hint}" if hint else ""))
     if (above is not None and value < 1e-30) or 1e30 < abs(value) < math.inf:
-        raise ValueError(f"{name} must be 1e-30 to 1e30 in size, got {value!r}; float32 holds little more")
+        raise ValueError(f"{name} must be 1e-30 to 1e30 in size, got {value!r}; others overflow in float32")
     return float(value)
 
 
@@ -48,7 +48,7 @@ def setting(name: str, value: Any, or_zero: bool = False, **bounds: Any) -> floa
     least = 1e-9 if or_zero or bounds.get("above") is not None else 0.0
     if x and not least <= abs(x) <= 1e9 and math.isfinite(x):
         raise ValueError(
-            f"{name} must be 1e-9 to 1e9 in size, got {value!r}; float32 cannot tell further ones"
+            f"{name} must be 1e-9 to 1e9 in size, got {value!r}; beyond that float32 is not reliable"
         )
     return x
 

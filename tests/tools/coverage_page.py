@@ -160,7 +160,7 @@ def from_docstrings() -> list[Shown]:
     for path in sorted(LIBRARY.rglob("*.py")):
         if path.parent.name == ".ipynb_checkpoints":  # JupyterLab leaves a copy of what it opens
             continue
-        module = ".".join(path.relative_to(LIBRARY).with_suffix("").parts)
+        module = ".".join(path.relative_to(LIBRARY).with_suffix("").parts).removesuffix(".__init__")
         for name, node in _documented(ast.parse(path.read_text()), module):
             try:
                 for paper, item in references(ast.get_docstring(node) or ""):

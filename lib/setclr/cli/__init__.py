@@ -47,27 +47,27 @@ def run() -> None:
     An error prints one line and exits with status 1. A signal prints one line and exits with 128 + its
     number. A second signal exits at once.
     """
-    asked: list[int] = []
+    received: list[int] = []
     own = os.getpid()
-    retold: list[threading.Timer] = []
+    resend_timers: list[threading.Timer] = []
 
     def lost(what: Any) -> None:  # re-send an interrupt that `__del__` swallowed
-        if not (asked and isinstance(what.exc_value, KeyboardInterrupt)):
+        if not (received and isinstance(what.exc_value, KeyboardInterrupt)):
             return sys.__unraisablehook__(what)
-        retold.append(threading.Timer(0.05, os.kill, (own, asked.pop())))
-        retold[-1].start()
+        resend_timers.append(threading.Timer(0.05, os.kill, (own, received.pop())))
+        resend_timers[-1].start()
 
     def stop(number: int, _: object) -> None:
         if os.getpid() != own:  # in a child process
             os._exit(128 + number)
-        if asked:  # a second signal, during the clean-up after the first
-            ended(KeyboardInterrupt(), asked)
+        if received:  # a second signal, during the clean-up after the first
+            ended(KeyboardInterrupt(), received)
             os._exit(128 + number)
-        asked.append(number)
+        received.append(number)
         raise KeyboardInterrupt
 
-    heard = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
-    before = {number: signal.signal(number, stop) for number in heard}
+    handled = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in handled}
     sys.unraisablehook = lost
     try:
         main(sys.argv[1:])
@@ -76,25 +76,25 @@ def run() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (Exception, KeyboardInterrupt) as error:
-        for number in heard:  # from here on more signals print no second line
+        for number in handled:  # from here on more signals print no second line
             signal.signal(number, signal.SIG_IGN)
-        sys.exit(ended(error, asked))
+        sys.exit(ended(error, received))
     finally:
         sys.unraisablehook = sys.__unraisablehook__
-        for timer in retold:
+        for timer in resend_timers:
             timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def ended(error: BaseException, asked: list[int]) -> str | int:
+def ended(error: BaseException, received: list[int]) -> str | int:
     """The argument of sys.exit after an error: a line, or the status if the line has been printed already.
 
-    Raises the error again if the user did not cause it. `asked` are the signals that came; some packages
+    Raises the error again if the user did not cause it. `received` are the signals that came; some packages
     turn the KeyboardInterrupt of a signal into errors of their own.
     """
-    if asked or isinstance(error, KeyboardInterrupt):
-        number = getattr(error, "signal", None) or (asked or [signal.SIGINT])[-1]
+    if received or isinstance(error, KeyboardInterrupt):
+        number = getattr(error, "signal", None) or (received or [signal.SIGINT])[-1]
         interrupted = isinstance(error, KeyboardInterrupt) and str(error)
         said = interrupted or ("terminated" if number == signal.SIGTERM else "interrupted")
         print(f"setclr: {said}", file=sys.stderr)

@@ -207,7 +207,7 @@ class Photographs:
         limit, count = Image.MAX_IMAGE_PIXELS, math.prod(image.size)
         if limit and count > limit:  # Pillow only warns; a small file can unpack to as many
             image.close()
-            raise ValueError(f"it has {count:,} pixels, and more than {limit:,} are refused; shrink it")
+            raise ValueError(f"it has {count:,} pixels, the limit is {limit:,}; shrink the image")
         return image
 
     def sides(self, i: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 ENDING = ".unfinished"
-MINE: set[Path] = set()  # files that this process writes; a lock cannot tell its threads apart
+OPEN_HERE: set[Path] = set()  # files that this process writes; a lock cannot tell its threads apart
 
 
 @contextmanager
@@ -42,14 +42,14 @@ def replacing(path: Path) -> Iterator[IO]:
             os.replace(unfinished, path)
         finally:
             unfinished.unlink(missing_ok=True)
-            MINE.discard(unfinished)
+            OPEN_HERE.discard(unfinished)
 
 
 def begun(path: Path) -> IO:
     """A new open file beside `path`, locked for this process alone."""
     while True:
         unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}{ENDING}")
-        MINE.add(unfinished)
+        OPEN_HERE.add(unfinished)
         with suppress(BlockingIOError):  # another process takes it for a dead one's and removes it
             return opened_alone(unfinished, "wb")
 
@@ -58,7 +58,7 @@ def remove_unfinished(folder: Path) -> None:
     """Remove the unfinished files that `replacing` left in a folder when its process died."""
     for path in folder.glob(f".*{ENDING}"):
         with suppress(OSError):  # another process writes it, or has removed it
-            if path not in MINE and fcntl:
+            if path not in OPEN_HERE and fcntl:
                 with path.open("r+b") as file:
                     fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     path.unlink()

@@ -38,17 +38,17 @@ def features(
     share = batch * -(-len(images) // (batch * world())) if many else len(images)
     start, found = rank() * share if many else 0, torch.empty(0)
     device = next(encoder.parameters()).device
-    back = device.type == "cuda" and images.device.type == "cpu"
+    to_cpu = device.type == "cuda" and images.device.type == "cpu"
     mine = source_of(images).subset(slice(start, start + share)) if start < len(images) else None
     with evaluating(encoder), computing_in(precision, device):
         for part in () if mine is None else source_of(mine).split(batch):
             embedded = encoder(part.to(device).float() / 255).float()
             if not len(found):
                 shape = len(images), *embedded.shape[1:]
-                found = torch.empty(shape, device=images.device, pin_memory=back)
-            found[start : start + len(part)].copy_(embedded, non_blocking=back)
+                found = torch.empty(shape, device=images.device, pin_memory=to_cpu)
+            found[start : start + len(part)].copy_(embedded, non_blocking=to_cpu)
             start += len(part)
-    if back:
+    if to_cpu:
         torch.cuda.synchronize(device)
     if many:
         shape = from_first(lambda: found.shape)

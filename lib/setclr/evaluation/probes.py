@@ -51,7 +51,7 @@ def linear_probe(
     scale = bank.new_ones((), dtype=torch.float32) if raw else root_mean_square(bank).clamp(min=1e-12)
     generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
     shape = int(y.max()) + 1, bank.shape[1] + 1  # the bias is the last column
-    weight, first, second = torch.zeros(3, *shape, device=bank.device)
+    weight, exp_avg, exp_avg_sq = torch.zeros(3, *shape, device=bank.device)
     if raw:
         weight.copy_(torch.empty(shape).uniform_(-1, 1, generator=generator) / bank.shape[1] ** 0.5)
     step = 0
@@ -62,10 +62,10 @@ def linear_probe(
             error = (weight @ x.T).softmax(0)  # (C, n): a CPU is ten times faster in this layout
             error.scatter_add_(0, y.index_select(0, index).unsqueeze(0), right[:, : len(index)])
             gradient = (error @ x).div_(len(index))
-            first.lerp_(gradient, 0.1)
-            second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-            spread = second.sqrt().div_((1 - 0.999**step) ** 0.5).add_(1e-8)
-            weight.addcdiv_(first, spread, value=-lr / (1 - 0.9**step))
+            exp_avg.lerp_(gradient, 0.1)
+            exp_avg_sq.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+            denominator = exp_avg_sq.sqrt().div_((1 - 0.999**step) ** 0.5).add_(1e-8)
+            weight.addcdiv_(exp_avg, denominator, value=-lr / (1 - 0.9**step))
     return torch.cat([(with_one(x, scale) @ weight.T).argmax(1) for x in in_parts(queries, VALUES)])
 
 

@@ -42,10 +42,10 @@ def few_shot(
     """
     check_labelled(features, labels)
     x, right = features.float(), []
-    for shown, asked in draw_episodes(labels, ways, shots, queries, episodes, seed):
-        prototypes = x[shown].mean(1)
+    for support, query in draw_episodes(labels, ways, shots, queries, episodes, seed):
+        prototypes = x[support].mean(1)
         # Exact distances: cdist's matrix product would lose digits where features are close.
-        nearest = torch.cdist(x[asked], prototypes, compute_mode="donot_use_mm_for_euclid_dist").argmin(2)
+        nearest = torch.cdist(x[query], prototypes, compute_mode="donot_use_mm_for_euclid_dist").argmin(2)
         right.append((nearest == torch.arange(ways, device=x.device)[:, None]).float().mean())
     accuracy = 100 * torch.stack(right).double()
     return Accuracy(float(accuracy.mean()), float(1.96 * accuracy.std(correction=0) / len(right) ** 0.5))
@@ -58,7 +58,7 @@ def draw_episodes(
     as `few_shot` does."""
     for name, value in (("ways", ways), ("shots", shots), ("queries", queries), ("episodes", episodes)):
         integer(name, value, least=2 if name == "ways" else 1)
-    drawn = np.random.default_rng(integer("seed", seed, least=0))
+    rng = np.random.default_rng(integer("seed", seed, least=0))
     classes, counts = np.unique(labels.numpy(force=True), return_counts=True)
     if len(classes) < ways:
         raise ValueError(f"ways must be <= {len(classes)}, the number of classes in labels, got {ways}")
@@ -69,8 +69,8 @@ def draw_episodes(
     images = np.split(labels.numpy(force=True).argsort(kind="stable"), counts.cumsum()[:-1])
 
     def episode() -> tuple[Tensor, Tensor]:
-        chosen = [images[c] for c in drawn.choice(len(images), ways, replace=False)]
-        index = np.stack([drawn.choice(some, shots + queries, replace=False) for some in chosen])
+        chosen = [images[c] for c in rng.choice(len(images), ways, replace=False)]
+        index = np.stack([rng.choice(some, shots + queries, replace=False) for some in chosen])
         return torch.from_numpy(index[:, :shots]), torch.from_numpy(index[:, shots:])
 
     return (episode() for _ in range(episodes))

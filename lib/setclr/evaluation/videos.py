@@ -51,7 +51,7 @@ def pointing(x: Tensor) -> Tensor:
     return length > 1e-5 * length.max()
 
 
-def known(
+def video_accuracies(
     encoder: nn.Module, train: VideoSet, test: VideoSet, frames: int = 8, stride: int = 1,
     size: int | None = None, moments: int = 1, seed: int = 0,
 ) -> dict[str, dict[str, float]]:  # fmt: skip

@@ -111,7 +111,8 @@ def recorded(path: Path, recipe: Recipe, protocol: str) -> str:
         return str(error)
     if (by := kept["protocol"]) != protocol:
         differ = f"protocol {by!r} there, {protocol!r} now"
-        return f"{path}: holds a run measured otherwise ({differ}); choose another results=, or remove it"
+        said = f"holds a run measured by another protocol ({differ})"
+        return f"{path}: {said}; choose another results=, or remove it"
     return RECORDED
 
 

@@ -48,7 +48,7 @@ def read_seeded(
         found = json.loads(path.read_text())
         recipe(**found["recipe"])
         if {len(of) for of in results(found)} != {len(found["seeds"])}:
-            raise ValueError("it has not one result for each seed")
+            raise ValueError("it must have one result for each seed")
     except (OSError, ValueError, KeyError, TypeError) as error:
         remedy = "remove it, and the command that made it makes it again"
         raise ValueError(f"{path.name} is damaged or no record of {kind} ({error}); {remedy}") from error

@@ -25,7 +25,7 @@ from setclr.recipes.recipe import Recipe
 from setclr.training.distributed import from_first, world
 
 
-class Worth(NamedTuple):
+class Measurements(NamedTuple):
     """The measurements of one encoder."""
 
     numbers: dict[str, float]
@@ -96,7 +96,7 @@ def embedder(encoder: nn.Module | None) -> Callable:
 def measure(
     encoder: nn.Module | None, train: ImageSet, test: ImageSet, device: torch.device, how: Protocol,
     probed: bool,
-) -> Worth:  # fmt: skip
+) -> Measurements:  # fmt: skip
     """kNN accuracies by the protocol and, if `probed`, those of its linear probe, computed on the device."""
     embed = embedder(encoder)
     bank, queries = (embed(split.images).to(device) for split in (train, test))
@@ -111,7 +111,7 @@ def measure(
         ranked = probe_on_views(encoder, train, test, how.probe)
         numbers["linear"] = accuracy(ranked[:, 0], test.labels)
         numbers["linear-top5"] = 100 * float((ranked == test.labels[:, None].cpu()).any(1).float().mean())
-    return Worth(numbers, votes, nearest, queries)
+    return Measurements(numbers, votes, nearest, queries)
 
 
 def device_of(run: Run) -> torch.device:

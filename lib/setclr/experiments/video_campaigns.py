@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from setclr.evaluation.videos import known
+from setclr.evaluation.videos import video_accuracies
 from setclr.experiments.records import describe_machine, spread
 from setclr.experiments.seeded import read_seeded, seeded_campaign
 from setclr.recipes.video import MOVING, VideoRecipe
@@ -49,7 +49,9 @@ def measured(recipe: VideoRecipe, seeds: Sequence[int], train: VideoSet, test: V
         run = pretrain_videos(replace(recipe, seed=seed), train, device=device)
         seconds += sum(row["seconds"] for row in run.rows)
         machine = describe_machine(run.encoder)
-        scores = known(run.encoder, train, test, recipe.frames, recipe.stride, recipe.size, moments, seed)
+        scores = video_accuracies(
+            run.encoder, train, test, recipe.frames, recipe.stride, recipe.size, moments, seed
+        )
         for thing, of in scores.items():
             for name, score in of.items():
                 found[thing][name].append(score)

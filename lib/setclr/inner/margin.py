@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from setclr.checks import ASKED_ROUNDS, choice, finite, floating, integer, number, setting, values_readable
+from setclr.checks import MAX_ROUNDS, choice, finite, floating, integer, number, setting, values_readable
 from setclr.inner.descent import authors_steps, projected_gradient
 from setclr.inner.dual import Machines, clipped_inverse
 from setclr.inner.pivoting import EXACT, block_pivoting
@@ -102,7 +102,7 @@ def svm_dual(
     """
     check_dual(C, ridge, solver)
     number("tolerance", tolerance, above=0, hint="it is the residual at which pgd stops")
-    integer("rounds", rounds, least=1, most=ASKED_ROUNDS, hint="it bounds the rounds of pgd")
+    integer("rounds", rounds, least=1, most=MAX_ROUNDS, hint="it bounds the rounds of pgd")
     _check_gram(K)
     one = not isinstance(positive, Tensor)
     positive, own = _check_machines(positive, own, K)
@@ -170,7 +170,7 @@ def check_indefinite(name: str, C: float, solver: str) -> None:
         )
     if solver != "inv" and math.isinf(C):
         raise ValueError(
-            f"C must be finite for {name} with solver {solver!r}, got inf: there may be no minimum"
+            f"C must be finite for {name} with solver {solver!r}, got inf: the dual may be unbounded below"
         )
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from setclr.checks import ASKED_ROUNDS, dense, floating, integer, number, setting, values_readable
+from setclr.checks import MAX_ROUNDS, dense, floating, integer, number, setting, values_readable
 
 MOST_ROUNDS = 1000
 
@@ -65,7 +65,7 @@ def sinkhorn(
     epsilon = setting("epsilon", epsilon, above=0, hint="it smooths the coupling; IOT-CL uses 0.5")
     tolerance = number("tolerance", tolerance, above=0, hint="it is a relative error of a column's sum")
     if iterations is not None:
-        integer("iterations", iterations, least=1, most=ASKED_ROUNDS, hint="None runs to convergence")
+        integer("iterations", iterations, least=1, most=MAX_ROUNDS, hint="None runs to convergence")
     n, m = cost.shape[-2:]
     log_a, log_b = _log_marginal("a", a, n, cost), _log_marginal("b", b, m, cost)
     if values_readable(cost):
@@ -196,8 +196,10 @@ def _log_marginal(name: str, mass: Tensor | None, size: int, cost: Tensor) -> Te
     if not fits or mass.ndim > 1 and mass.shape != shape:
         got = f"{tuple(mass.shape)} {mass.dtype}" if isinstance(mass, Tensor) else type(mass).__name__
         wanted = f"({size},)" if len(shape) == 1 else f"({size},) or {shape}"
-        raise ValueError(f"{name} must be a tensor of shape {wanted}, one mass each, got {got}")
+        raise ValueError(
+            f"{name} must be a tensor of shape {wanted}, one mass for each row or column, got {got}"
+        )
     dense(name, mass)
     if values_readable(mass) and not ((mass > 0) & mass.isfinite()).all():
-        raise ValueError(f"{name} must be > 0 and finite, got {mass}; leave out what has no mass")
+        raise ValueError(f"{name} must be > 0 and finite, got {mass}; remove rows or columns of mass 0")
     return mass.to(cost).log().expand(shape)

@@ -157,7 +157,7 @@ class SetLoss(Objective):
         points = checked_points(z, keys, memory, labels)
         V, N, _ = z.shape
         if V > 2 and "views" not in self.takes:
-            raise ValueError(f"z must hold two views for {self}, got {V}: it matches one with the other")
+            raise ValueError(f"z must hold two views for {self}, got {V}: it matches two views")
         if V > N:
             self.warn_once(f"z is (V, N, E): {V} views of {N} images? torch.stack([a, b]) joins two (N, E)")
         return points

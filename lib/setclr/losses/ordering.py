@@ -126,9 +126,9 @@ class GroCo(SetLoss):
                     similarity = torch.cat([near, similarity_at(points, here, positives)], dim=-1)
                 K = positives.shape[-1]
                 if self.preorder and K > 1:
-                    near, far = similarity.split([column.shape[-1] - K, K], dim=-1)
-                    far, order = far.sort(dim=-1)
-                    similarity = torch.cat([near, far], dim=-1)
+                    negative, positive = similarity.split([column.shape[-1] - K, K], dim=-1)
+                    positive, order = positive.sort(dim=-1)
+                    similarity = torch.cat([negative, positive], dim=-1)
                     column = torch.cat([negatives[here], positives.gather(-1, order)], dim=-1)
                 anchors = slice(N * views.start, N * views.stop)
                 lists.append(SortList(similarity.flatten(0, 1), column.flatten(0, 1), K, anchors))

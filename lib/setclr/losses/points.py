@@ -122,7 +122,7 @@ def checked_weight(weight: Tensor, points: Points) -> Tensor:
     check_tensor("weight", weight, f"of {N} numbers, one an image", 1)
     if weight.shape != (N,) or weight.device != anchors.device:
         raise ValueError(
-            f"weight must be ({N},), a number an image, on {anchors.device}, "
+            f"weight must be ({N},), one number for each image, on {anchors.device}, "
             f"got {tuple(weight.shape)} on {weight.device}"
         )
     if values_readable(weight) and not ((weight >= 0).all() and 1e-9 <= float(weight.max()) <= 1e9):

@@ -25,7 +25,7 @@ def in_use(name: str, value: float | nn.Parameter) -> float | Tensor:
         return value
     if values_readable(value) and not value > 0:
         raise ValueError(
-            f"{name} must be > 0, got {value.item()}, to which it was optimised; lower its learning rate, or "
-            "clamp it after each step"
+            f"{name} must be > 0, got {value.item()}: the optimiser moved it there; lower its learning "
+            "rate, or clamp it after each step"
         )
     return torch.where(value > 0, value, torch.nan)

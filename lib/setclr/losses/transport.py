@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from setclr.checks import ASKED_ROUNDS, choice, integer, setting
+from setclr.checks import MAX_ROUNDS, choice, integer, setting
 from setclr.inner.transport import log_coupling
 from setclr.losses.base import SetLoss
 from setclr.losses.points import Points
@@ -89,7 +89,7 @@ class IOT(SetLoss):
         self.epsilon = learnable("epsilon", epsilon, "the paper uses 0.5, and 0.07 with MoCo")
         if iterations is not None:
             hint = "None runs Sinkhorn to convergence"
-            iterations = integer("iterations", iterations, least=1, most=ASKED_ROUNDS, hint=hint)
+            iterations = integer("iterations", iterations, least=1, most=MAX_ROUNDS, hint=hint)
         self.iterations = iterations
         self.uniformity = setting("uniformity", uniformity, least=0, hint="it weighs a penalty")
         self.uniform_target = choice("uniform_target", uniform_target, TARGETS)

@@ -15,7 +15,7 @@ from setclr.recipes.published import Published
 GROUP, PAGES = "setclr.recipes", "setclr.pages"
 NOT_INSTALLED = "which is not installed: clone the repository and run `make`"
 COURSE = f"the papers' rows come with the course, {NOT_INSTALLED}"
-BESIDE = ("kind", "protocol", "note")  # keys of a row that are not fields of its recipe
+NOT_FIELDS = ("kind", "protocol", "note")  # keys of a row that are not fields of its recipe
 OWN = "setclr"  # the protocol of recipes that name none
 
 
@@ -92,7 +92,7 @@ def registered(kind: str) -> dict[str, dict[str, Any]]:
     for one in collections():
         for name, row in one.recipes.items():
             if row.get("kind", "image") == kind:
-                found[name] = {key: x for key, x in row.items() if key not in BESIDE}
+                found[name] = {key: x for key, x in row.items() if key not in NOT_FIELDS}
     return found
 
 

@@ -62,7 +62,7 @@ class VideoRecipe(Contrasting):
         number("lr", self.lr, above=0)
         number("weight_decay", self.weight_decay, least=0)
         if self.queue and not {"keys", "memory"} <= self.parsed_loss.takes:
-            raise ValueError(f"queue must be 0 for {self.loss}, which takes no memory, got {self.queue}")
+            raise ValueError(f"queue must be 0 for {self.loss}, which takes no queue, got {self.queue}")
         if self.encoder == "s3d":
             integer("frames", self.frames, least=5, hint="s3d halves them four times")
             integer("size", self.size, least=32, hint="s3d halves it five times")

@@ -30,7 +30,7 @@ class Batches:
     def __post_init__(self) -> None:
         n = len(self.labels)
         if n < 2:
-            raise ValueError(f"images must be at least 2, to be told apart, got {n}; add some")
+            raise ValueError(f"images must be at least 2, got {n}; add some")
         integer("batch", self.batch, least=2, most=n, hint=f"there are {n} images")
         integer("seed", self.seed, least=0)
         integer("images_per_class", self.images_per_class, least=1)

@@ -265,7 +265,7 @@ def refuse_other_optimiser(optimiser: torch.optim.Optimizer, kept: dict, complai
             raise ValueError(f"{complaint}: it has the state of parameter {i!r}, of {len(weights)}; {REMEDY}")
         wanted = _state_shapes(optimiser, *weights[i])
         if (found := {name: _shape(x) for name, x in state.items()}) != wanted:
-            raise ValueError(f"{complaint}: of parameter {i} it has {found}, and must {wanted}; {REMEDY}")
+            raise ValueError(f"{complaint}: parameter {i} has {found}, and must have {wanted}; {REMEDY}")
 
 
 def _state_shapes(optimiser: torch.optim.Optimizer, group: dict, weight: Tensor) -> dict:
@@ -300,7 +300,9 @@ def refuse_bad_generators(states: dict[str, Tensor], device: str, where: str) ->
             if kind in ("cpu", device):
                 torch.Generator(kind).set_state(state)
         except RuntimeError as error:
-            raise ValueError(f"{where}: random is no state of a generator ({error}); {REMEDY}") from error
+            raise ValueError(
+                f"{where}: random is not the state of a generator ({error}); {REMEDY}"
+            ) from error
 
 
 def is_tensor(x: Any) -> bool:

@@ -58,16 +58,16 @@ def from_first(make: Callable[[], Value]) -> Value:
     """Call `make` on the first process; every process returns its result, or raises its exception."""
     if world() == 1:
         return make()
-    told: list[Any] = [None, None]  # the value, the exception
+    outcome: list[Any] = [None, None]  # the value, the exception
     if rank() == 0:
         try:
-            told[0] = make()
+            outcome[0] = make()
         except Exception as error:
-            told[1] = error
-    dist.broadcast_object_list(told)
-    if told[1] is not None:
-        raise told[1]
-    return told[0]
+            outcome[1] = error
+    dist.broadcast_object_list(outcome)
+    if outcome[1] is not None:
+        raise outcome[1]
+    return outcome[0]
 
 
 def tensors_from_first(make: Callable[[], Value]) -> Value:
@@ -79,12 +79,12 @@ def tensors_from_first(make: Callable[[], Value]) -> Value:
         return make()
     leaves: list[Any] = []
 
-    def told() -> tuple[list[Any], TreeSpec]:
+    def flattened() -> tuple[list[Any], TreeSpec]:
         found, form = tree_flatten(make())
         leaves.extend(found)
         return [_Tensor(x.shape, x.dtype) if isinstance(x, Tensor) else x for x in found], form
 
-    kinds, form = from_first(told)
+    kinds, form = from_first(flattened)
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
     for i, kind in enumerate(kinds):
         if isinstance(kind, _Tensor):

@@ -66,8 +66,8 @@ class Targets:
 
     def of(self, position: int, device: torch.device) -> dict[str, Tensor]:
         """The loss's arguments beside z at a step of the epoch: `targets`, and `weight` for clusters."""
-        told = {"targets": sent(self.of_image[self.order[position]], device)}
-        return told if self.weight is None else {**told, "weight": sent(self.weight, device)}
+        arguments = {"targets": sent(self.of_image[self.order[position]], device)}
+        return arguments if self.weight is None else {**arguments, "weight": sent(self.weight, device)}
 
     def state(self) -> Tensor | None:
         """The state to resume from within an epoch: the cluster of each image (N,), or None for labels."""

@@ -104,7 +104,7 @@ class Trainer:
         n, shape = len(self.views) * batch // world(), self.images.images.shape[1:]
         shapes = [(n // len(self.views), shape[0], *[view.size or shape[-1]] * 2) for view in self.views]
         self.compiled = compiling.wanted(compiled, encoder, shapes, self.epochs * self.steps, self.device)
-        self.tried = not self.compiled  # whether compiling has been tried
+        self.compile_tried = not self.compiled  # whether compiling has been tried
         self.step, self.seconds = 0, 0.0
         self.values: list[Tensor] = []  # the losses of this epoch so far
         self.rows: list[dict] = []  # the history, a row for each epoch
@@ -187,7 +187,9 @@ class Trainer:
                     self._write_if_due(writer, last=True)
                     held = f"{writer.out} holds it: repeat the call to go on" if writer else ""
                     said = f"stopped after step {self.step} of {total}"
-                    raise Interrupted(f"{said}; {held or 'nothing is kept without out='}", stop.asked)
+                    raise Interrupted(
+                        f"{said}; {held or 'nothing was saved, since out= was not given'}", stop.asked
+                    )
 
     def _stopped(self, stop: Interruption) -> bool:
         """Whether all processes stop after this step; many processes agree only where losses are checked."""
@@ -265,7 +267,7 @@ class Trainer:
         finished = len(state["history"]) >= self.epochs
         if not finished and state.get("draws", 1) != views.DRAWS:
             said = f"version {state.get('draws', 1)} of the random views, and this setclr has another"
-            raise ValueError(f"{where}: was begun with {said}; finish it with the version before, or {again}")
+            raise ValueError(f"{where}: was begun with {said}; finish it with the older setclr, or {again}")
         used, now = state.get("precision", "float32"), self.precision.name
         if used != now:
             said = f"was trained in {used}, not {now}; take precision={used!r}"
@@ -386,7 +388,7 @@ class Trainer:
 
     def _next_views(self) -> list[Tensor]:
         """The views of the next batch; if compiling them fails at the first, warn and go on uncompiled."""
-        if self.tried:
+        if self.compile_tried:
             return next(self.view_batches)
         try:
             return next(self.view_batches)
@@ -397,9 +399,9 @@ class Trainer:
 
     def _compile_once(self, x: list[Tensor]) -> None:
         """Before the first step, compile by a trial on its views, whose results are discarded."""
-        if self.tried:
+        if self.compile_tried:
             return
-        self.tried = True
+        self.compile_tried = True
         ours = [self.grad_cache, *([self.momentum_encoder.grad_cache] if self.momentum_encoder else [])]
         parts = [part for cache in ours for part in cache.parts]
         if not self.loss.reads_values:

@@ -65,7 +65,9 @@ def finish(
     groups = [(group, [views[v] for v in group]) for group in by_size(views)]
     shapes = [tuple(getattr(x, "shape", ())) for x in crops] if isinstance(crops, tuple | list) else crops
     if not isinstance(shapes, list) or list(map(len, shapes)) != [5] * len(groups):
-        raise ValueError(f"crops must be {len(groups)} tensors (V, N, C, S, S), one a size, got {shapes}")
+        raise ValueError(
+            f"crops must be {len(groups)} tensors (V, N, C, S, S), one for each size, got {shapes}"
+        )
     out = []
     for x, (group, some) in zip(crops, groups):
         side, (V, N, C, height, width) = _output_side(x.flatten(0, 1), some), x.shape
@@ -84,7 +86,7 @@ def recolour(images: Tensor, view: View, draws: Tensor, compiled: bool = False) 
     Draws are (N, 1, 36). Raises ValueError if the view crops, blurs or has a size.
     """
     if (view.size, view.scale, view.ratio, view.padding, view.blur) != (None, (1, 1), (1, 1), 0, 0):
-        raise ValueError(f"view must keep images whole and sharp, got {view}; preset('matching') has such")
+        raise ValueError(f"view must keep images whole and sharp, got {view}; use preset('matching')")
     check_draws(draws, len(images), 1)
     p = parameters([view], draws, *images.shape[2:])
     needed = numbers.mirroring(p) | numbers.colours([view], p, *images.shape[1:3])

@@ -1,6 +1,6 @@
 """The Panel: controls beside one picture, live where a kernel runs and a PNG with a sentence where none does.
 
-An explorer says what stands still and what moves: its `build` draws the still part on a figure once and
+A panel's file says what stands still and what moves: its `build` draws the still part on a figure once and
 returns the artists that move, with a function that moves them. The panel keeps the still part as pixels and
 draws only the moving artists over it, so that an event costs a few milliseconds and never makes a new figure.
 """
@@ -133,7 +133,7 @@ class Panel:
                 self.controls[name].value = value
 
     def reset(self, *_) -> None:
-        """Every control back to where the explorer has it: the paper's values where it has any."""
+        """Every control back to where the panel's file has it: the paper's values where it has any."""
         with self._one_picture(""):
             for name, value in self.start.items():
                 self.controls[name].value = value

@@ -17,7 +17,7 @@ from setclr_course.kit.panel import Drawing, Panel
 from setclr_course.kit.parts import Part, cell_outlines, cells, frames, numbers, write
 from setclr_course.panels.trained.comparison import MEASURES, colour_of
 
-Trials = Mapping[str, pd.DataFrame]  # of `reports.searches.tried`: by loss, a row for each run
+Trials = Mapping[str, pd.DataFrame]  # of `experiments.searches.tried`: by loss, a row for each run
 
 
 def knob_curves(trials: Trials | None = None, **initial) -> Panel:
@@ -25,7 +25,7 @@ def knob_curves(trials: Trials | None = None, **initial) -> Panel:
     settings, and the curve along the knob at the chosen rate, with bars where several seeds are recorded.
 
     Args:
-        trials: of `reports.searches.tried`; made-up ones by default. Each loss has the same number of
+        trials: of `experiments.searches.tried`; made-up ones by default. Each loss has the same number of
             rates and of knob values, and a run with seed 0 at all of them.
     """
     trials = made_up() if trials is None else trials

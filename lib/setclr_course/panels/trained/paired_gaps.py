@@ -35,7 +35,7 @@ def paired_gaps(runs: pd.DataFrame | None = None, **initial) -> Panel:
     the mean gap and its interval, filled where Holm's test of *all* pairs keeps it (`comparing.pairs`).
 
     Args:
-        runs: of `reports.comparing.read`; made-up ones by default.
+        runs: of `experiments.comparing.read`; made-up ones by default.
 
     Raises:
         ValueError: there are fewer than two losses with two seeds in common that learnt.

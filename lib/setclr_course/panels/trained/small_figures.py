@@ -16,7 +16,7 @@ from setclr_course.kit.panel import Drawing, Panel
 from setclr_course.kit.seeds import seed_rows
 from setclr_course.panels.trained.comparison import MEASURES
 
-Figures = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # by title: `reports.figures.frame` and `printed`
+Figures = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # by title: `papers.figures.frame` and `printed`
 Apart = dict[str, tuple[float, float]]  # by row: the mean difference, and p after Holm
 LEVEL = 0.05
 HEAD = {"kNN in the head's outputs": "knn-projection"}
@@ -28,7 +28,7 @@ def small_figures(figures: Figures | None = None, **initial) -> Panel:
     with Holm's correction for all rows of the figure.
 
     Args:
-        figures: by title, what `reports.figures.frame` and `reports.figures.printed` give; made-up ones by
+        figures: by title, what `papers.figures.frame` and `papers.figures.printed` give; made-up ones by
             default. The first has three rows or more. If all have it, kNN in the head's outputs is offered.
 
     Raises:
