@@ -272,6 +272,12 @@ def test_every_recipe_of_mutag_trains(name):
     assert np.isfinite(run.rows[0]["loss"])
 
 
+def test_a_recipe_keeps_its_loss_when_it_is_trained():
+    recipe = GraphRecipe("InfoNCE(temperature=learnable(0.2))", epochs=1)
+    graphs.pretrain_graphs(recipe, SOME)
+    assert recipe.parsed_loss.temperature.item() == pytest.approx(0.2)  # to float32
+
+
 def test_table_4_has_the_papers_ten_cells():
     assert len([name for name in PUBLISHED if name.startswith("mmcl-table4-")]) == 10
     assert str(PUBLISHED["mmcl-table4-mutag-mmcl"]) == "svm 88.42 ± 1.33"

@@ -475,6 +475,43 @@ def test_starting_afresh_forgets_the_run_before_at_once(tmp_path):
     assert load_run(tmp_path).rows == []
 
 
+def test_what_a_callback_does_to_the_runs_history_does_not_change_the_trainers(tmp_path):
+    def meddle(run):
+        run.rows.append({"epoch": 99})
+        if len(run.rows) > 1:
+            run.rows[0]["loss"] = -1.0
+
+    run = train(SMALL, tmp_path, on_epoch=meddle)
+    assert [row["epoch"] for row in run.rows] == list(range(1, SMALL.epochs + 1))
+    assert run.history["loss"].gt(0).all() and load_run(tmp_path).rows == run.rows
+
+
+def test_two_trainings_of_a_recipe_share_no_loss():
+    recipe = replace(SMALL, loss="InfoNCE(temperature=learnable(0.2))")
+    first, second = train(recipe), train(recipe)
+    assert first.history.temperature.tolist() == second.history.temperature.tolist()
+    assert first.history.temperature.iloc[-1] != pytest.approx(0.2, abs=1e-6)
+    assert recipe.parsed_loss.temperature.item() == pytest.approx(0.2)
+
+
+def test_a_run_of_version_0_1_goes_on(tmp_path, often):
+    """Its recipe has the field same_class, which is called images_per_class now."""
+    recipe, stopped = replace(SMALL, images_per_class=2, loss="SparseCLR()"), []
+
+    def stop(run):
+        if run.rows:
+            stopped.append(run)
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(recipe, tmp_path, on_epoch=stop)
+    state = checkpoint.read(tmp_path)
+    state["recipe"]["same_class"] = state["recipe"].pop("images_per_class")
+    checkpoint.write(tmp_path, state)
+    assert load_run(tmp_path).recipe == recipe
+    assert train(recipe, tmp_path).history.loss.tolist() == train(recipe).history.loss.tolist()
+
+
 def test_going_on_without_optimiser_or_with_other_data_is_refused(tmp_path):
     def stop(run):
         if run.rows:

@@ -29,7 +29,7 @@ Key = tuple[tuple[int, int], ...]  # which controls are not where they start, an
 
 @dataclass(frozen=True)
 class Atlas:
-    """What the page gets: `told` as atlas.json, with where the files lie of which it gives the names.
+    """What the page gets: `told` is the manifest, atlas.json, with the folder of its files.
 
     `told` has the `size`; the `handles` with the numbers of the controls that each moves; the label of what
     is played and the number of its control; how many controls are `in_sight`; the `controls`: name, label,

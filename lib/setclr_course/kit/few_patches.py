@@ -1,4 +1,4 @@
-"""What panels show where they are handed nothing: a few patches, and features of them that nobody learned."""
+"""A few patches and their untrained features, which panels show by default."""
 
 from functools import cache
 
