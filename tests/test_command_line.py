@@ -3,10 +3,12 @@
 import json
 import os
 import pty
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from setclr import data, experiments, losses
 from setclr.cli import main, run
 from setclr.data import ImageSet
 from setclr.models import ENCODERS
-from setclr.recipes import DEFAULTS, RECIPES, Recipe
+from setclr.recipes import DEFAULTS, RECIPES, Recipe, registry
 from setclr.recipes.recipe import CHOICES
 from setclr.training.interruption import Interrupted
 from setclr_course.papers.collection import PAPERS
@@ -143,6 +145,20 @@ def test_lists(capsys):
     assert capsys.readouterr().out.split() == [*data.NAMES, *PAPERS.data]
     main(["data", "photo-patches"])
     assert "60 images" in capsys.readouterr().out
+
+
+def test_data_sets_that_a_package_registers_are_loaded_by_name(monkeypatch, capsys):
+    asked = []
+
+    def toy(root, size):
+        asked.append((root, size))
+        return {"train": data.load(), "all": data.load()}
+
+    one = SimpleNamespace(recipes={}, published={}, protocols={}, data={"toy": toy})
+    monkeypatch.setattr(registry, "collections", lambda: (one,))
+    main(["data", "toy", "--size", "16", "--root", "there"])
+    assert asked == [(Path("there"), 16)]
+    assert re.findall(r"toy (\w+): <ImageSet: 60 images", capsys.readouterr().out) == ["train", "all"]
 
 
 def shown(capsys, *words: str) -> str:
