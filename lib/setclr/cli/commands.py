@@ -74,8 +74,8 @@ def data(
     """List the data sets, or load some and describe them.
 
     Args:
-        size: Side in pixels to which image files are resized and cropped; None leaves them, or takes
-            224.
+        size: Side in pixels to which image files are resized and cropped; None keeps their
+            size, or means 224 for sets that a package registers.
         verify: Decode every image file once and name those that are damaged, before training reads them.
     """
     from setclr import data
