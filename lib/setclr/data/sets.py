@@ -125,7 +125,7 @@ def load(
         checks.boolean("stream", stream)
     if isinstance(name, str) and name.startswith(PAIRS):
         if stream:
-            raise ValueError(f"stream must be left out for {PAIRS}PATH, which is held in memory, got True")
+            raise ValueError(f"stream must be left out for {PAIRS}PATH, which is held in RAM, got True")
         return ImageSet(*two_cameras(Path(name.removeprefix(PAIRS)).expanduser(), split, size))
     is_folder = isinstance(name, str) and name.startswith(FOLDER)
     if is_folder or name in TREES:

@@ -51,7 +51,7 @@ class Targets:
         elif images.source.in_ram:
             integer("embedding", self.count, least=2, most=len(images), hint="it is the number of clusters")
         else:
-            raise ValueError(f"data must lie in memory for {loss}, got {images}, which is read from files")
+            raise ValueError(f"data must be in RAM for {loss}, got {images}, which is read from files")
 
     def begin(self, epoch: int, fresh: bool) -> None:
         """Begin an epoch; for clusters, if it is `fresh`, find them and give the last layer new weights.
