@@ -101,7 +101,7 @@ def test_a_knob_is_the_weight_of_qare_in_a_sum_and_else_the_losses_own():
         (replace(SMALL, loss="QARe() + InfoNCE()"), "loss must be one of .*got 'WeightedSum'"),
         (replace(SMALL, loss="IOT(epsilon=learnable(0.1))"), "epsilon must be a number, .* learnt in 'IOT"),
         (replace(SMALL, optimiser="lars"), "optimiser must be one of .*, got 'lars'.*are Adam's"),
-        (replace(SMALL, loss="MMCL()", loss_schedule="bandwidth: 2, 1 from 1"), "loss_schedule .* stays"),
+        (replace(SMALL, loss="MMCL()", loss_schedule="bandwidth: 2, 1 from 1"), "loss_schedule .* constant"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_searched_is_refused_before_anything_is_trained(recipe, message, tmp_path):

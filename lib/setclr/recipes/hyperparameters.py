@@ -73,7 +73,8 @@ def grid(recipe: Recipe) -> dict[str, Recipe]:
     "lr0.001-temperature0.5". Raises ValueError where the loss has no hyperparameter or has a schedule, or
     the optimiser is neither Adam nor AdamW."""
     choice("optimiser", recipe.optimiser, ("adam", "adamw"), "the rates of the grid are Adam's")
-    choice("loss_schedule", recipe.loss_schedule, ("",), "a searched hyperparameter must be constant")
+    if schedule := recipe.loss_schedule:
+        raise ValueError(f"loss_schedule must be empty, got {schedule!r}: a searched hyperparameter is constant")
     name, values = hyperparameter(recipe.loss)
     return {
         f"lr{lr:g}-{name}{value:g}": replace(recipe, lr=lr, loss=with_value(recipe.loss, value))
