@@ -74,7 +74,7 @@ def grid(recipe: Recipe) -> dict[str, Recipe]:
     the optimiser is neither Adam nor AdamW."""
     choice("optimiser", recipe.optimiser, ("adam", "adamw"), "the rates of the grid are Adam's")
     if schedule := recipe.loss_schedule:
-        raise ValueError(f"loss_schedule must be empty, got {schedule!r}: a searched hyperparameter is constant")
+        raise ValueError(f"loss_schedule must be empty, got {schedule!r}: what is searched is constant")
     name, values = hyperparameter(recipe.loss)
     return {
         f"lr{lr:g}-{name}{value:g}": replace(recipe, lr=lr, loss=with_value(recipe.loss, value))
