@@ -417,6 +417,12 @@ def test_a_run_learns(few):
     assert rows[-1]["loss"] < rows[0]["loss"]
 
 
+def test_a_recipe_keeps_its_loss_when_it_is_trained(few):
+    recipe = replace(RECIPE, loss="InfoNCE(temperature=learnable(0.2))", epochs=1)
+    video.pretrain_videos(recipe, few[0])
+    assert recipe.parsed_loss.temperature.item() == pytest.approx(0.2)  # to float32
+
+
 def test_a_queue_holds_keys_of_a_momentum_encoder(few):
     recipe = replace(RECIPE, queue=64, momentum=0.9, epochs=1)
     run = video.pretrain_videos(recipe, few[0])
