@@ -486,6 +486,14 @@ def test_what_a_callback_does_to_the_runs_history_does_not_change_the_trainers(t
     assert run.history["loss"].gt(0).all() and load_run(tmp_path).rows == run.rows
 
 
+def test_a_state_keeps_the_history_of_its_moment():
+    encoder, head = building.models_of(SMALL, 3)
+    trainer = building.trainer_of(SMALL, encoder, head, FEW, torch.device("cpu"))
+    before = trainer.state_dict()
+    trainer.fit()
+    assert before["history"] == [] and len(trainer.state_dict()["history"]) == SMALL.epochs
+
+
 def test_two_trainings_of_a_recipe_share_no_loss():
     recipe = replace(SMALL, loss="InfoNCE(temperature=learnable(0.2))")
     first, second = train(recipe), train(recipe)

@@ -222,7 +222,7 @@ class Trainer:
         if self.device.type == "cuda":
             random["cuda"] = torch.cuda.get_rng_state(self.device)
         return {
-            "history": self.rows, "draws": views.DRAWS,
+            "history": [dict(row) for row in self.rows], "draws": views.DRAWS,
             "precision": self.precision.name, "compiled": self.compiled,
             "step": self.step, "values": values, "seconds": self.seconds, "images": len(self.images),
             **{name: getattr(self, name).state_dict() for name in PARTS},
@@ -246,7 +246,7 @@ class Trainer:
                 if isinstance(x, Tensor) and x.shape == weight.shape:
                     kept[key] = torch.empty_like(weight, dtype=x.dtype).copy_(x)
         values = state.get("values", torch.empty(0))
-        self.step, self.rows = state["step"], list(state["history"])
+        self.step, self.rows = state["step"], [dict(row) for row in state["history"]]
         self.values = list(values.to(self.device).unbind())
         self.seconds = state.get("seconds", 0.0)
         self.precision.scaler.load_state_dict(state.get("scaler") or self.precision.scaler.state_dict())
