@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,11 @@ import torch
 import torch.multiprocessing as mp
 from conftest import shifted
 
+import setclr
 from setclr import data, pretrain
 from setclr.cli import options
 from setclr.data import ImageSet
-from setclr.experiments import campaigns
+from setclr.experiments import campaigns, records
 from setclr.experiments.campaigns import campaign
 from setclr.recipes import COMPARED, RECIPES
 from setclr.training import trainer as engine
@@ -47,6 +49,32 @@ def test_every_recipe_and_seed_is_trained_evaluated_and_recorded(tmp_path):
     assert kept["recipe"]["seed"] == 1 and kept["recipe"]["loss"].startswith("IOT")
     assert kept["pixels"] == "noise" and kept["evaluated_with"] == "said so"
     assert set(kept["accuracy_percent"]) == {"raw pixels", "untrained", "trained"}
+
+
+def test_a_record_names_the_commit_of_a_clone_and_whether_files_differ_from_it(tmp_path, monkeypatch):
+    def run(*words):
+        name = {"user.name": "a", "user.email": "b", "commit.gpgsign": "false"}
+        settings = [word for key, value in name.items() for word in ("-c", f"{key}={value}")]
+        words = ("git", *settings, "-C", tmp_path, *words)
+        return subprocess.run(words, check=True, capture_output=True, text=True)
+
+    for name in ("__init__.py", "checks.py"):
+        (tmp_path / name).write_text("")
+    monkeypatch.setattr(setclr, "__file__", str(tmp_path / "__init__.py"))
+    told = records.library.__wrapped__
+    assert told() == {"version": setclr.__version__}
+    run("init", "-q"), run("add", "."), run("commit", "-q", "-m", "first")
+    head = run("rev-parse", "HEAD").stdout.strip()
+    assert told() == {"version": setclr.__version__, "commit": head}
+    (tmp_path / "checks.py").write_text("1")
+    assert told()["commit"] == f"{head}, changed"
+
+
+def test_results_that_cannot_be_written_are_noticed_before_training(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"file must be a folder that can be written .*choose another"):
+        next(campaign(TWO, (0,), tmp_path / "runs", tmp_path / "file"))
+    assert not (tmp_path / "runs").exists()
 
 
 def test_after_an_interruption_only_the_rest_is_done(tmp_path):

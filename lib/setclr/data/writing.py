@@ -45,6 +45,19 @@ def replacing(path: Path) -> Iterator[IO]:
             OPEN_HERE.discard(unfinished)
 
 
+def writable(folder: Path) -> None:
+    """Make the folder and try to write in it. Raises OSError, which names the folder, if that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with begun(folder / "try") as file:
+            unfinished = Path(file.name)
+            unfinished.unlink()
+            OPEN_HERE.discard(unfinished)
+    except OSError as error:
+        said = f"{folder} must be a folder that can be written ({error.strerror})"
+        raise OSError(f"{said}; allow writing there, or choose another") from error
+
+
 def begun(path: Path) -> IO:
     """A new open file beside `path`, locked for this process alone."""
     while True:

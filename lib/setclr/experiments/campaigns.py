@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from setclr.data import ImageSet
+from setclr.data.writing import writable
 from setclr.evaluation.protocols import protocol_named
 from setclr.experiments.pairs import best_epoch
 from setclr.experiments.pretraining import of_this_recipe, pretrain
@@ -48,12 +49,14 @@ def campaign(
     diverges gets a record with the reason as "diverged" and without accuracies, so that it is not tried
     again.
 
-    Raises the errors of `train`, `labelled` and `evaluate`.
+    Raises OSError, before anything is trained, if `results` cannot be written; and the errors of `train`,
+    `labelled` and `evaluate`.
     """
     where: dict[str, Any] = {"root": root, "device": device, "compiled": compiled}
     measures = {name: protocol_of(name) if protocol is None else protocol for name in recipes}
     for by in measures.values():
         protocol_named(by)
+    writable(results)
     sets_of = sets_in(root, split)
 
     def finish(recipe: Recipe, path: Path, out: Path, by: str) -> str:

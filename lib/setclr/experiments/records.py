@@ -7,8 +7,11 @@ import json
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast, get_args, get_origin, get_type_hints
 
@@ -16,6 +19,7 @@ import pandas as pd
 import torch
 from torch import nn
 
+import setclr
 from setclr.data import ImageSet
 from setclr.data.cameras import PAIRS
 from setclr.data.photographs import shown
@@ -50,6 +54,8 @@ class Record(TypedDict):
     evaluated_with: NotRequired[str]
     history: NotRequired[list[dict]]
     diverged: NotRequired[str]
+    version: NotRequired[str]
+    commit: NotRequired[str]
 
 
 KINDS = get_type_hints(Record)
@@ -154,10 +160,25 @@ def record(
         "images": images, "pixels": source, "protocol": protocol, "precision": run.precision,
         "compiled": run.compiled, "recipe": run.recipe.to_dict(),
         "evaluated_with": command, "machine": machine, "history": run.rows,
-        **({"diverged": diverged} if diverged else {}),
+        **({"diverged": diverged} if diverged else {}), **library(),
     }  # fmt: skip
     with replacing(path) as file:
         file.write((json.dumps(result, indent=1) + "\n").encode())
+
+
+@cache
+def library() -> dict[str, str]:
+    """The library's `version` and, in a clone, the `commit`; "changed" follows where files differ from it."""
+    place, found = Path(setclr.__file__).resolve().parent, {"version": setclr.__version__}
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "-C", place, *words], capture_output=True, text=True, check=True).stdout
+
+    with suppress(OSError, subprocess.CalledProcessError):
+        git("ls-files", "--error-unmatch", "checks.py")  # a file of setclr, not of a project around it
+        changed = ", changed" * bool(git("status", "--porcelain", "--untracked-files=no", "--", "."))
+        found["commit"] = git("rev-parse", "HEAD").strip() + changed
+    return found
 
 
 def summary(folder: Path) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from setclr.data.writing import replacing
+from setclr.data.writing import replacing, writable
+from setclr.experiments.records import library
 
 
 def seeded_campaign(
@@ -16,21 +17,31 @@ def seeded_campaign(
 
     A recipe is skipped if its record is there with the same recipe and seeds. `measured` gives the
     results of a recipe, which its record holds beside the recipe, the seeds and the `command`. `read`
-    reads a record. `told` gives the line's text about the results. Raises ValueError if there are no
-    seeds, and the errors of these three functions.
+    reads a record. `told` gives the line's text about the results. A recipe is also skipped if its record
+    is damaged, or if a run of it diverges; the line says so. Raises ValueError if there are no seeds;
+    OSError, before anything is trained, if `results` cannot be written; and other errors of `measured`.
     """
     if not seeds:
         raise ValueError("seeds must be at least one, got none; --seeds 0 1 2 takes three")
+    writable(results)
     for name, recipe in recipes.items():
         path, wanted = results / f"{name}.json", {"recipe": recipe.to_dict(), "seeds": list(seeds)}
         if path.is_file():
-            kept = read(path)
+            try:
+                kept = read(path)
+            except ValueError as error:
+                yield f"{name}: {error}"
+                continue
             if {key: kept[key] for key in wanted} == wanted:
                 yield f"{name}: is there"
                 continue
-        found = measured(recipe)
+        try:
+            found = measured(recipe)
+        except FloatingPointError as error:
+            yield f"{name}: {error}"
+            continue
         with replacing(path) as file:
-            said = wanted | found | {"evaluated_with": command}
+            said = wanted | found | library() | {"evaluated_with": command}
             file.write((json.dumps(said, indent=1) + "\n").encode())
         yield f"{name}: {told(found)}"
 
