@@ -1,6 +1,8 @@
 """Graphs: sets, views, encoder, SVM, training and records, against outside programs and by their laws."""
 
 import json
+import os
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -12,10 +14,13 @@ from sklearn.svm import SVC
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import is_undirected, to_dense_adj
 
+import setclr
 from setclr import graphs
 from setclr.cli import main
 from setclr.evaluation import svm
 from setclr.evaluation.svm import svm_accuracy
+from setclr.experiments.graph_campaigns import graph_campaign
+from setclr.graphs.sets import tu_graphs
 from setclr.graphs.views import AUGMENTATIONS
 from setclr.recipes import GRAPH_RECIPES, PUBLISHED, GraphRecipe
 from setclr.recipes.graph import GRAPH_SETS, GRAPH_VIEWS
@@ -201,6 +206,57 @@ def test_other_sets_are_read_from_the_collections_files(tmp_path, name, features
         assert (found.graphs[0].x == 1).all()
 
 
+class Runs:
+    """Pickled, it makes a folder when it is read."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.mark),)
+
+
+@pytest.mark.parametrize("name", ["data.pt", "pre_transform.pt", "pre_filter.pt"])
+def test_a_data_folder_runs_no_code(tmp_path, name):
+    write_tu(tmp_path, "PROTEINS", True)
+    processed = tmp_path / "tudataset/PROTEINS/processed"
+    processed.mkdir()
+    torch.save(Runs(tmp_path / "mark"), processed / name)
+    assert len(graphs.load_graphs("proteins", tmp_path)) == 2
+    assert not (tmp_path / "mark").exists()
+
+
+def test_the_text_files_are_read_as_pytorch_geometric_does(tmp_path):
+    """Nodes with labels and attributes, labels of edges, a loop, one edge twice, a last graph without."""
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    files = {"A": ["2, 1", "1, 2", "1, 2", "1, 1", "4, 3", "3, 4"], "graph_indicator": [1, 1, 2, 2, 3],
+             "graph_labels": [1, -1, 1], "node_labels": [3, 5, 5, 3, 4], "edge_labels": [0, 0, 0, 1, 1, 1],
+             "node_attributes": ["0.5, 1", "2, 2", "1, 1", "0, 1", "3, 3"]}  # fmt: skip
+    for kind, rows in files.items():
+        (raw / f"OWN_{kind}.txt").write_text("\n".join(map(str, rows)) + "\n")
+    found = tu_graphs(raw, "OWN")
+    assert [graph.x.argmax(1).tolist() for graph in found] == [[0, 2], [2, 0], [1]]
+    assert [graph.edge_index.tolist() for graph in found] == [[[0, 1], [1, 0]], [[0, 1], [1, 0]], [[], []]]
+    assert [int(graph.y) for graph in found] == [1, 0, 1]
+
+
+def test_a_missing_set_is_downloaded_and_only_its_text_files_are_unpacked(tmp_path, monkeypatch):
+    write_tu(tmp_path / "packed", "PROTEINS", True)
+
+    def fetched(url, path, progress):
+        assert url.endswith("/PROTEINS.zip")
+        with ZipFile(path, "w") as packed:
+            for file in (tmp_path / "packed/tudataset/PROTEINS/raw").iterdir():
+                packed.write(file, f"PROTEINS/{file.name}")
+            packed.writestr("../evil.txt", "")
+            packed.writestr("PROTEINS/PROTEINS_/../../evil.txt", "")
+
+    monkeypatch.setattr(torch.hub, "download_url_to_file", fetched)
+    assert len(graphs.load_graphs("proteins", tmp_path / "root")) == 2
+    assert not list(tmp_path.rglob("evil.txt"))
+
+
 def test_a_set_that_is_cut_off_says_what_to_do(tmp_path):
     write_tu(tmp_path, "PROTEINS", True)
     (tmp_path / "tudataset/PROTEINS/raw/PROTEINS_A.txt").write_text("1, x\n")
@@ -313,6 +369,12 @@ def test_a_graph_that_cannot_be_used_is_named(bad, said):
         graphs.GraphSet([Data(**GOOD), Data(**GOOD | bad)])
 
 
+@pytest.mark.parametrize("y", [torch.tensor([0.7]), torch.tensor([torch.nan]), torch.tensor([0, 1])])
+def test_labels_are_checked_before_they_are_converted(y):
+    with pytest.raises(ValueError, match="graphs' y must be 2 whole numbers"):
+        graphs.GraphSet([Data(**GOOD, y=torch.tensor([0])), Data(**GOOD, y=y)])
+
+
 def test_a_set_needs_graphs_and_a_batch_two():
     with pytest.raises(ValueError, match="graphs must be at least one"):
         graphs.GraphSet([])
@@ -342,6 +404,21 @@ def test_a_recipe_that_cannot_be_used_is_refused(field, said):
 def test_a_loss_that_diverges_ends_the_run():
     with pytest.raises(FloatingPointError, match="lower lr"):
         graphs.pretrain_graphs(GraphRecipe("NTLogistic()", lr=1e18, epochs=5))
+
+
+def test_a_recipe_that_diverges_does_not_end_a_campaign(tmp_path):
+    settings = {
+        "bad": GraphRecipe("NTLogistic()", lr=1e18, epochs=2),
+        "good": GraphRecipe("InfoNCE()", epochs=0),
+    }
+    said = list(graph_campaign(settings, [0], tmp_path, "data", "cpu", ""))
+    assert "lower lr" in said[0] and said[1].startswith("good: ") and (tmp_path / "good.json").is_file()
+
+
+def test_results_that_cannot_be_written_are_noticed_before_training(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"file must be a folder that can be written .*choose another"):
+        next(graph_campaign({}, [0], tmp_path / "file", "data", "cpu", ""))
 
 
 def test_arguments_of_views_and_svm():
@@ -375,7 +452,10 @@ def test_a_record_is_made_once_and_a_damaged_one_is_named(tmp_path, capsys, monk
     assert "is there" in capsys.readouterr().out
     table = graph_results(tmp_path)
     assert list(table.index) == ["graphs-mutag-untrained"] and table["seeds"].item() == 2
+    assert kept["version"] == setclr.__version__
     made.write_text(made.read_text()[:100])
+    main(words)
+    assert "graphs-mutag-untrained.json is damaged" in capsys.readouterr().out
     with pytest.raises(ValueError, match="graphs-mutag-untrained.json is damaged .*; remove it"):
         graph_results(tmp_path)
     with pytest.raises(FileNotFoundError, match="no records of proteins"):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from dataclasses import replace
 from fractions import Fraction
 
@@ -308,6 +309,19 @@ def test_a_folder_of_videos_is_read_frame_by_frame(tree):
     last = torch.from_numpy(stripes(14, shift=11)[:, :, 8:56]).permute(3, 0, 1, 2)
     assert (cut[0, 0].int() - last[:, 0:10:2].int()).abs().max() <= 6  # its codec's rounding of colours
     assert (cut[1, 0].int() - last[:, 5:14:2].int()).abs().max() <= 6
+
+
+def test_both_splits_of_a_folder_need_the_same_classes(tmp_path):
+    for place in ("train/ant", "train/bee", "train/cat", "test/bee", "test/cat"):
+        write_video(tmp_path / place / "0.mp4", stripes(5))
+    with pytest.raises(ValueError, match=r"train/ant has no counterpart in .*test; both need the same"):
+        video.load_videos(f"folder:{tmp_path}", "test")
+
+
+def test_a_pipe_is_no_video(tmp_path):
+    os.mkfifo(tmp_path / "pipe.mp4")
+    with pytest.raises(ValueError, match=r"pipe\.mp4 cannot be read as a video .*a pipe or a device"):
+        files.decoded(tmp_path / "pipe.mp4", 32)
 
 
 def test_the_flow_of_files_is_computed_once(tree, tmp_path, monkeypatch):

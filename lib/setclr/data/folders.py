@@ -62,7 +62,7 @@ def folder(root: Path, split: str, size: int | None, stream: bool | None) -> Loa
     if split == "test":
         test = root / ("val" if (root / "val").is_dir() or not (root / "test").is_dir() else "test")
         found = class_folders(test)
-        _same_classes(root / "train", train, test, found)
+        same_classes(root / "train", train, test, found)
     return _loaded(files_of_classes(found, "images"), size, stream)
 
 
@@ -113,7 +113,7 @@ def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> di
     for part, inside in folders.items():
         classes = class_folders(inside)
         found[part] = {wnid: classes[wnid] for wnid in classes if wnid in (expected.names or classes)}
-    _same_classes(folders["train"], found["train"], folders["test"], found["test"])
+    same_classes(folders["train"], found["train"], folders["test"], found["test"])
     return {wnid: _files(inside) for wnid, inside in found[split].items()}
 
 
@@ -210,7 +210,7 @@ def files_of_classes(found: dict[str, Path], kind: str) -> dict[str, list[str]]:
     return files
 
 
-def _same_classes(train: Path, of_train: dict[str, Path], test: Path, of_test: dict[str, Path]) -> None:
+def same_classes(train: Path, of_train: dict[str, Path], test: Path, of_test: dict[str, Path]) -> None:
     """Raises ValueError if a class has no folder in the other split."""
     for name in sorted(of_train.keys() ^ of_test.keys()):
         there, missing = (test, train) if name in of_test else (train, test)

@@ -9,6 +9,7 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from setclr.data.labels import checked_labels
 from setclr.data.photographs import Photographs
 from setclr.data.sets import ImageSet
 
@@ -56,14 +57,15 @@ def image_set(images: ImageSet | Dataset) -> ImageSet:
     """The given ImageSet, or an ImageSet of a Dataset's images (`WrappedImages`).
 
     Labels and classes are the Dataset's `targets` and `classes`, as torchvision names them. Without
-    `targets` all images are of one class. Raises ValueError for anything else, or an empty Dataset.
+    `targets` all images are of one class. Raises ValueError for anything else, an empty Dataset, or targets
+    that are no whole numbers.
     """
     if isinstance(images, ImageSet):
         return images
     if not hasattr(images, "__getitem__") or not hasattr(images, "__len__") or isinstance(images, Tensor):
         wanted = "an ImageSet, or a Dataset with a length and numbered items"
         raise ValueError(f"images must be {wanted}, got {type(images).__name__}")
-    labels = torch.as_tensor(getattr(images, "targets", [0] * len(images))).long()
+    labels = checked_labels("targets", getattr(images, "targets", [0] * len(images)), len(images))
     names = [str(name) for name in getattr(images, "classes", [])]
     names += [str(number) for number in range(len(names), int(labels.max()) + 1 if len(labels) else 0)]
     return ImageSet(WrappedImages(images), labels, tuple(names))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from setclr.checks import integer
-from setclr.data.folders import class_folders, files_of_classes
+from setclr.data.folders import class_folders, files_of_classes, same_classes
 from setclr.data.photographs import THREADS, shown
 from setclr.extras import extra
 from setclr.video import flow
@@ -98,6 +98,8 @@ def decoded(path: Path, size: int) -> Tensor:
         import av
     remedy = "remove it, or convert it with a video program"
     try:
+        if not path.is_file():  # reading from a pipe would wait for its writer
+            raise ValueError("it is missing, or a folder, a pipe or a device")
         with av.open(str(path)) as container:
             if not container.streams.video:
                 raise ValueError("it has no picture, only sound or text")
@@ -123,10 +125,16 @@ Found = tuple[list[Path], list[int], tuple[str, ...]]  # files, labels, classes
 
 
 def folder_files(root: Path, split: str) -> Found:
-    """The videos of ROOT/train/CLASS or ROOT/test/CLASS, sorted by class and name."""
-    found = files_of_classes(
-        class_folders(root / split, "PATH needs PATH/train/CLASS/VIDEO and PATH/test"), "videos"
-    )
+    """The videos of ROOT/train/CLASS or ROOT/test/CLASS, sorted by class and name.
+
+    Raises ValueError, naming the folder, if test has other classes than train.
+    """
+    needed = "PATH needs PATH/train/CLASS/VIDEO and PATH/test"
+    train = folders = class_folders(root / "train", needed)
+    if split == "test":
+        folders = class_folders(root / split, needed)
+        same_classes(root / "train", train, root / split, folders)
+    found = files_of_classes(folders, "videos")
     paths = [Path(path) for of_class in found.values() for path in of_class]
     labels = [label for label, of_class in enumerate(found.values()) for _ in of_class]
     return paths, labels, tuple(map(shown, found))
