@@ -20,6 +20,7 @@ import setclr
 from setclr import data, experiments, losses
 from setclr.cli import main, run
 from setclr.data import ImageSet
+from setclr.experiments import load_run
 from setclr.models import ENCODERS
 from setclr.recipes import DEFAULTS, RECIPES, Recipe, registry
 from setclr.recipes.recipe import CHOICES
@@ -49,6 +50,27 @@ def test_train_then_evaluate_and_record(tmp_path, capsys):
     assert set(kept["accuracy_percent"]) == {"raw pixels", "untrained", "trained"}
     assert {"device", "torch", "python", "processors"} == set(kept["machine"])
     assert kept["evaluated_with"].startswith("python -m setclr evaluate")
+    assert kept["version"] == setclr.__version__
+
+
+def test_a_path_may_begin_with_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    main(["pretrain", "photo-infonce", "--out=~/run", "--epochs", "0", "--batch", "20", "--device", "cpu"])
+    main(["export", "~/run"])
+    assert (tmp_path / "home/run/encoder.pt").is_file() and not (tmp_path / "~").exists()
+
+
+def test_labels_are_given_to_the_loss_where_the_command_says_so(tmp_path):
+    first = []
+    for labels in ("--labels", "--no-labels"):
+        out = tmp_path / labels
+        main(["pretrain", "photo-infonce", "--out", str(out), "--epochs", "1", "--batch", "20", labels,
+              "--device", "cpu", "--precision", "float32"])  # fmt: skip
+        first.append(load_run(out).rows[0]["loss"])
+    assert first[0] != first[1]
+    with pytest.raises(ValueError, match="labels must be True for SupCon"):
+        main(["pretrain", "supervised-photo", "--out", str(tmp_path / "not"), "--no-labels"])
 
 
 def test_from_the_command_to_the_run_a_recipe_is_made_once_and_its_loss_parsed_once(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """The engine with anybody's objects: precision, compiling, checkpoints by the clock, metrics."""
 
+import copy
 import math
 import os
 import threading
@@ -21,10 +22,10 @@ from setclr import data, models, pretrain, views
 from setclr.data import ImageSet
 from setclr.experiments import load_run
 from setclr.experiments.run import new_run, refuse_other_recipe
-from setclr.losses import InfoNCE
+from setclr.losses import GroCo, InfoNCE, SupCon
 from setclr.losses.baselines import Supervised
 from setclr.recipes import Recipe
-from setclr.training import LRSchedule, TensorBoard, Trainer, checkpoint, compiling
+from setclr.training import LRSchedule, TensorBoard, Trainer, checkpoint, compiling, metrics
 from setclr.training import trainer as engine
 from setclr.training.checkpoint import CHECKPOINT, HISTORY
 from setclr.training.devices import Precision, has_bf16
@@ -49,7 +50,7 @@ class Own(nn.Module):
 
 def own_trainer(images=FEW, seed: int = 0, **more) -> Trainer:
     torch.manual_seed(seed)
-    head, loss = models.head(6, 16, 8, last_norm=True), InfoNCE(0.2)
+    head, loss = models.head(6, 16, 8, last_norm=True), more.pop("loss", InfoNCE(0.2))
     more = {"epochs": 3, "batch": 16, "precision": "float32", **more}
     return Trainer(images, Own(), head, views.preset("photo"), loss, **more)
 
@@ -256,6 +257,55 @@ def test_tensorboard_gets_every_epoch(tmp_path):
     found = EventAccumulator(str(tmp_path)).Reload().Scalars("loss")
     assert [event.step for event in found] == [1, 2, 3]
     assert [event.value for event in found] == pytest.approx(run.history.loss.tolist(), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "loss", [SupCon(0.2), InfoNCE(0.2), GroCo(), InfoNCE(0.2) + 0.5 * SupCon(0.2)], ids=repr
+)
+def test_labels_reach_the_loss_where_they_are_asked_for(loss):
+    """The first loss is that of the batch's embeddings and labels, written out."""
+    trainer = own_trainer(epochs=1, batch=70, compiled=False, labels=True, loss=loss)
+    z, y = first_embeddings(trainer), FEW.labels[trainer.batches.of(0)[0]]
+    assert trainer.fit()[0]["loss"] == pytest.approx(float(loss(z, labels=y)), rel=1e-4)
+
+
+def first_embeddings(trainer: Trainer) -> torch.Tensor:
+    """Of the first batch, by a copy of the modules in training mode."""
+    (x,) = next(own_trainer(epochs=1, batch=70, compiled=False).view_batches)
+    network = copy.deepcopy(nn.Sequential(trainer.encoder, trainer.head)).train()
+    return network(x.flatten(0, 1)).detach().unflatten(0, (2, -1))
+
+
+def test_labels_stay_out_unless_they_are_asked_for():
+    alone = ImageSet(PIXELS, torch.arange(70), tuple(map(str, range(70))))
+    rows = [own_trainer(images, epochs=1, compiled=False).fit() for images in (FEW, alone)]
+    assert rows[0][0]["loss"] == rows[1][0]["loss"]
+
+
+def test_labels_that_are_missing_or_not_taken_are_refused():
+    for loss in (SupCon(), InfoNCE() + SupCon()):
+        with pytest.raises(ValueError, match="labels must be True for .*; without labels take InfoNCE"):
+            own_trainer(loss=loss)
+    with pytest.raises(ValueError, match="labels must be True for SupCon"):
+        Recipe("SupCon()")
+    with pytest.raises(ValueError, match="labels must be False for QARe.*takes no labels"):
+        Recipe("QARe()", labels=True)
+    with pytest.raises(ValueError, match="labels must be True or False, got 1"):
+        own_trainer(labels=1)
+
+
+def test_the_time_left_leaves_the_first_step_out(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
+    bar = metrics.progress_bar("loss", total=100, done=10, shown=True)
+    bar.disable, bar._time = False, lambda: now[0]
+    now[0] = 60.0  # of compiling
+    metrics.advance(bar, timed=False)
+    for _ in range(9):
+        now[0] += 1.0
+        metrics.advance(bar)
+    assert bar.n == 20
+    assert bar.format_dict["elapsed"] == pytest.approx(9) and bar.format_dict["initial"] == 11
 
 
 def test_a_function_of_ones_own_is_told_every_epoch():

@@ -39,6 +39,7 @@ RECIPES = {
     "learnt": replace(
         RECIPE, loss="InfoNCE(temperature=learnable(0.2))", optimiser="adamw", weight_decay=0.1
     ),
+    "labels": replace(RECIPE, loss="SupCon(temperature=0.2)", labels=True, images_per_class=2),
     "last": replace(RECIPE, drop_last=False, normalised="cifar10", epochs=4),
     "multi-crop": replace(RECIPE, full_views=2, local_views=2, view_size=16, local_size=8, optimiser="lars"),
 }
@@ -79,8 +80,20 @@ def one_of_two(process: int, port: int, results):
         results["features", process] = embedded()
         with pytest.raises(ValueError, match="only the first one fails"):
             from_first(lambda: refuse())
+        for bad in (DIFFERENT[process], replace(DIFFERENT[0], classes=tuple(CLASSES[process]))):
+            with pytest.raises(
+                ValueError, match="images must be the same on all processes, got 3. images with"
+            ):
+                new_run(RECIPE, channels=3).trainer(bad, torch.device("cpu"))
         with pytest.raises(ValueError, match="must be divisible by the number of processes, 2.* got 33"):
             pretrain(replace(RECIPE, batch=33), root=DATA)
+
+
+# What two processes see where a file is missing on one of them, or classes are in another order.
+CLASSES = ("ab", "ba")
+DIFFERENT = [
+    ImageSet(torch.zeros(n, 3, 16, 16, dtype=torch.uint8), torch.arange(n) % 2, tuple("ab")) for n in (32, 31)
+]
 
 
 def refuse():

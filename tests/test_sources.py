@@ -1,11 +1,13 @@
 """Images in memory and the same images in files answer alike."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from conftest import shifted
 from PIL import Image
 
-from setclr.data import ImageSet, Photographs
+from setclr.data import ImageSet, Photographs, load
 from setclr.data.sources import source_of
 from setclr.views import View, draw
 
@@ -50,3 +52,22 @@ def test_a_sample_of_either_kind_is_the_same(both):
     memory, files = (ImageSet(one.images, labels, ("a", "b", "c")).sample(5, seed=2) for one in both)
     assert torch.equal(memory.images, files.images[:]) and torch.equal(memory.labels, files.labels)
     assert isinstance(files.images, Photographs)
+
+
+def test_a_digest_is_of_what_the_images_are_and_not_of_where_they_lie(tmp_path):
+    for place, names in (("here", "ab"), ("there", "ab"), ("renamed", "cb")):
+        for name in names:
+            folder = tmp_path / place / "train" / name
+            folder.mkdir(parents=True)
+            Image.new("RGB", (8, 8), (9, 9, 9)).save(folder / "0.png")
+    streamed = {
+        place: load(f"folder:{tmp_path / place}", stream=True).digest()
+        for place in ("here", "there", "renamed")
+    }
+    assert streamed["here"] == streamed["there"] != streamed["renamed"]
+    pixels = torch.arange(2 * 3 * 4 * 4, dtype=torch.uint8).view(2, 3, 4, 4)
+    one = ImageSet(pixels, torch.tensor([0, 1]), ("a", "b"))
+    others = [replace(one, classes=("b", "a")), replace(one, labels=torch.tensor([1, 0])),
+              replace(one, images=pixels + 1)]  # fmt: skip
+    assert len({one.digest(), *(other.digest() for other in others)}) == 4
+    assert one.digest() == replace(one).digest() and one.digest().startswith("2 images with checksum ")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import redirect_stderr
 from dataclasses import field, fields, make_dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 from setclr.extras import extra
@@ -49,7 +50,9 @@ def command(words: list[str]) -> Callable[[], None]:
         parameters["fields"] = parameters["fields"].replace(annotation=option, default=kind())
 
     def later(*arguments: Any, **options: Any) -> Callable[[], None]:
-        return partial(function, *arguments, **options, **given)
+        return partial(
+            function, *map(at_home, arguments), **{k: at_home(x) for k, x in options.items()}, **given
+        )
 
     later.__doc__ = function.__doc__
     later.__annotations__ = {key: one.annotation for key, one in parameters.items()}
@@ -64,6 +67,11 @@ def command(words: list[str]) -> Callable[[], None]:
         if stopped.code:
             raise ValueError(f"{name}: {one_line(complaint.getvalue())}") from None
         raise
+
+
+def at_home(value: Any) -> Any:
+    """A path with the user's home folder for a `~` at its beginning; any other value as it is."""
+    return value.expanduser() if isinstance(value, Path) else value
 
 
 def one_line(box: str) -> str:

@@ -50,7 +50,8 @@ def trainer_of(
         images, encoder, head, views_of(recipe, images.images.shape[-1]), loss, optimiser,
         more.pop("precision", recipe.precision),
         epochs=recipe.epochs, batch=recipe.batch, seed=recipe.seed, images_per_class=recipe.images_per_class,
-        drop_last=recipe.drop_last, lr_schedule=LRSchedule(recipe.schedule, recipe.warmup),
+        drop_last=recipe.drop_last, labels=recipe.labels,
+        lr_schedule=LRSchedule(recipe.schedule, recipe.warmup),
         chunk=recipe.chunk, predictor=predictor, keys=keys_of(recipe),
         at_epoch=lambda epoch: loss_schedule.apply(loss, recipe.loss_schedule, epoch), device=device, **more,
     )  # fmt: skip

@@ -3,7 +3,7 @@
 import inspect
 from collections import ChainMap
 
-from setclr.losses.base import Objective, SetLoss
+from setclr.losses.base import Objective, SetLoss, check_labels
 from setclr.losses.baselines import BASELINES, Baseline
 from setclr.losses.linear import LinearAssignment
 from setclr.losses.margin import MMCL
@@ -19,7 +19,7 @@ OTHERS = (AlignUniform, HardNegatives, InvaSpread, DCL, HCL)
 LOSSES = (LinearAssignment, Triplet, NTLogistic, InfoNCE, SupCon, SparseCLR, QARe, GroCo, IOT, MMCL, *OTHERS)
 BY_NAME: dict[str, type[Objective]] = {loss.__name__: loss for loss in LOSSES}
 
-__all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "capabilities", "parse"]
+__all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "capabilities", "check_labels", "parse"]
 NAMED: ChainMap[str, type[Objective]] = ChainMap(BY_NAME, BASELINES)  # includes later entries of BY_NAME
 
 

@@ -13,7 +13,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from setclr.checks import choice, setting
+from setclr.checks import boolean, choice, setting
 from setclr.losses.points import Points, checked_points, checked_weight
 
 Extra = dict[str, Tensor | None]  # keys, memory and labels by name
@@ -24,11 +24,13 @@ class Objective(nn.Module):
     """Base class of losses and baselines, with the attributes that the training loop reads.
 
     `takes`: which of "keys", "memory" and "labels" it accepts beside the embeddings z, and "views" if z may
-    have more than two views. `targets`: the target that it needs for each image, "labels" or "clusters", or
-    None. `local`: the numbers of features and channels of the `models.LocalFeatures` that it needs, or None.
+    have more than two views. `supervised`: whether it is made for labels. `targets`: the target that it needs
+    for each image, "labels" or "clusters", or None. `local`: the numbers of features and channels of the
+    `models.LocalFeatures` that it needs, or None.
     """
 
     takes: frozenset[str] = frozenset()
+    supervised: bool = False
     targets: str | None = None
     local: tuple[int, int] | None = None
 
@@ -52,6 +54,22 @@ class Objective(nn.Module):
             if not (_off(getattr(self, p.name)) and _off(p.default))
         )
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def check_labels(loss: Objective, labels: bool) -> bool:
+    """`labels`: whether a training run gives the loss labels.
+
+    Raises ValueError if it gives them to a loss that takes none, or none to a supervised one.
+    """
+    boolean("labels", labels)
+    if labels and "labels" not in loss.takes:
+        raise ValueError(
+            f"labels must be False for {loss}, which takes no labels; InfoNCE and SupCon take them"
+        )
+    if loss.supervised and not labels:
+        hint = "without labels take InfoNCE, which it then equals for two views"
+        raise ValueError(f"labels must be True for {loss}, which is made for labels; {hint}")
+    return labels
 
 
 class SetLoss(Objective):
@@ -218,6 +236,7 @@ class WeightedSum(SetLoss):
         one_of_them = frozenset.union(*(loss.takes for _, loss in terms))
         all_of_them = frozenset.intersection(*(loss.takes for _, loss in terms))
         self.takes = one_of_them - {"views"} | all_of_them & {"views"}
+        self.supervised = any(loss.supervised for _, loss in terms)
 
     @property
     def weights(self) -> list[float | Tensor]:

@@ -127,6 +127,7 @@ class SupCon(SetLoss):
     """
 
     takes = frozenset({"views", "keys", "memory", "labels"})
+    supervised = True
 
     def __init__(self, temperature: float | nn.Parameter = 0.1) -> None:
         super().__init__()

@@ -19,6 +19,7 @@ class Contrasting:
             object.__setattr__(self, "_parsed_loss", losses.parse(self.loss))
         if isinstance(self.parsed_loss, losses.Baseline):
             raise ValueError(f"loss must contrast views, got {self.loss}; take one of setclr.losses")
+        losses.check_labels(self.parsed_loss, labels=False)
 
     @property
     def parsed_loss(self) -> losses.Objective:

@@ -62,7 +62,18 @@ def first() -> dict[str, dict[str, Any]]:
     }
 
 
-RECIPES = Recipes(Recipe, first() | compared() | registry.registered("image"))
+def supervised() -> dict[str, dict[str, Any]]:
+    """The fields of recipes whose loss gets the labels (Khosla et al. 2020)."""
+    loss = dict(loss="SupCon(temperature=0.1)", labels=True)
+    return {
+        "supervised-photo": dict(views="photo", epochs=30, lr=3e-3, **loss),
+        "supervised-cifar10": dict(
+            data="cifar10", views="qare", encoder="resnet18", batch=256, epochs=100, **loss
+        ),
+    }
+
+
+RECIPES = Recipes(Recipe, first() | supervised() | compared() | registry.registered("image"))
 GRAPH_RECIPES = Recipes(GraphRecipe, registry.registered("graph") | graph.own_recipes())
 VIDEO_RECIPES = Recipes(VideoRecipe, video.own_recipes() | registry.registered("video"))
 PUBLISHED = registry.published()

@@ -69,9 +69,11 @@ class Recipe:
     have any sizes, and crops are read from them during training."""
     local_size: int | None = None
     """Side of a small crop; None: 3/7 of a full view's."""
+    labels: bool = False
+    """Give the loss the labels, so that all images of a class are positives: supervised contrast."""
     images_per_class: int = 1
-    """Build batches from groups of this many images of one class; above 1 they are deliberate false
-    negatives."""
+    """Build batches from groups of this many images of one class. Without `labels` they are deliberate false
+    negatives; with them a loss finds several of each class."""
     encoder: str = "conv4"
     """Name of an encoder, a key of setclr.models.ENCODERS, or timm:NAME for any model of timm."""
     initial: str = "torch"
@@ -134,8 +136,8 @@ class Recipe:
         check_encoder(self.encoder)
         for name, options in CHOICES.items():
             choice(name, getattr(self, name), options)
-        boolean("last_norm", self.last_norm)
-        boolean("drop_last", self.drop_last)
+        for name in ("labels", "last_norm", "drop_last"):
+            boolean(name, getattr(self, name))
         for name, (least, most) in BOUNDS.items():
             integer(name, getattr(self, name), least=least, most=most)
         for name, (least, most, hint) in OR_NONE.items():
@@ -153,6 +155,7 @@ class Recipe:
         with drawing(seeded(self.seed, 0, 0, 0, 0).initial_seed()):  # for the weights of discriminators
             object.__setattr__(self, "_parsed_loss", losses.parse(self.loss))
         loss_schedule.check(self.parsed_loss, self.loss_schedule)
+        losses.check_labels(self.parsed_loss, self.labels)
         self._check_views()
         self._check_keys(self.parsed_loss.takes)
 

@@ -104,6 +104,17 @@ class _Tensor:
     dtype: torch.dtype
 
 
+def refuse_different(name: str, digest: Callable[[], str]) -> None:
+    """Raises ValueError, on every process, unless `digest` gives the same text on all. All must call it."""
+    if world() == 1:
+        return
+    found = [""] * world()
+    dist.all_gather_object(found, digest())
+    if different := [i for i, other in enumerate(found) if other != found[0]]:
+        got = f"{found[0]} on process 0 and {found[different[0]]} on process {different[0]}"
+        raise ValueError(f"{name} must be the same on all processes, got {got}; give all the same files")
+
+
 def any_of(asked: bool, device: torch.device) -> bool:
     """Whether `asked` is True on any process. All processes must call it; it makes a GPU wait."""
     if world() == 1:

@@ -1,7 +1,9 @@
-"""Metrics: write each epoch's numbers to TensorBoard, or pass them to any function, beside history.csv."""
+"""What a run shows while it trains: a progress bar, and each epoch's numbers, for example for TensorBoard."""
 
 from collections.abc import Callable
 from pathlib import Path
+
+from tqdm.auto import tqdm
 
 Metric = Callable[[list[dict]], object]  # called after every epoch with the history, a row for each epoch
 
@@ -30,3 +32,18 @@ class TensorBoard:
                 self.writer.add_scalar(name, value, row["epoch"])
         self.written = len(rows)
         self.writer.flush()
+
+
+def progress_bar(name: str, total: int, done: int, shown: bool) -> tqdm:
+    """A bar of `total` steps of which `done` are taken before it begins."""
+    silent = {} if shown else {"disable": True}  # not set where it is shown, so that TQDM_DISABLE works
+    return tqdm(total=total, initial=done, desc=name, unit="step", **silent)
+
+
+def advance(bar: tqdm, timed: bool = True) -> None:
+    """Count one step. A step that is not `timed` has no part in the time that is left."""
+    if timed or bar.disable:
+        bar.update()
+        return
+    bar.n, bar.initial = bar.n + 1, bar.initial + 1
+    bar.unpause()

@@ -9,25 +9,25 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
-from tqdm.auto import tqdm
 
 from setclr import models, views
 from setclr.checks import integer
 from setclr.data import ImageSet, image_set
 from setclr.data.sources import Views
 from setclr.data.streaming import Batch
-from setclr.losses import Objective
+from setclr.losses import Objective, check_labels
 from setclr.seeding import seeded
 from setclr.training import checkpoint, compiling, devices, distributed
 from setclr.training.batches import Batches
 from setclr.training.distributed import rank, world
 from setclr.training.grad_cache import GradCache, unchanged_buffers
 from setclr.training.interruption import Interrupted, Interruption
-from setclr.training.metrics import Metric
+from setclr.training.metrics import Metric, advance, progress_bar
 from setclr.training.momentum import Keys, MomentumEncoder
 from setclr.training.optimisers import LRSchedule, check_optimiser, make_optimiser
 from setclr.training.targets import Targets
 from setclr.views import view
+from setclr.views.numbers import sent
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
 CHECK_EVERY = 10  # steps between checks of the losses; reading a value makes a GPU wait
@@ -57,6 +57,7 @@ class Trainer:
         epochs, batch, seed, images_per_class, drop_last: as in a Recipe; `batch` counts images over all
             processes.
         lr_schedule: the learning rate over time, as a fraction of its peak.
+        labels: give the loss the images' labels. A supervised loss, such as SupCon, needs them.
         keys: settings of a momentum encoder, whose embeddings are the loss's candidates; None: none.
         predictor: layers between head and loss on the side of the encoder that learns.
         chunk: images that go through the encoder together (`GradCache`); None: all.
@@ -74,7 +75,7 @@ class Trainer:
         self, images: ImageSet | Dataset, encoder: nn.Module, head: nn.Module, views: Sequence[views.View],
         loss: Objective, optimiser: torch.optim.Optimizer | None = None, precision: str = "auto", *,
         epochs: int = 20, batch: int = 128, seed: int = 0, images_per_class: int = 1, drop_last: bool = True,
-        lr_schedule: LRSchedule | None = None,
+        lr_schedule: LRSchedule | None = None, labels: bool = False,
         keys: Keys | None = None, predictor: nn.Module | None = None, chunk: int | None = None,
         at_epoch: Callable[[int], object] | None = None, device: str | torch.device | None = None,
         workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
@@ -82,8 +83,10 @@ class Trainer:
         check_parts(encoder, head, views, loss, lr_schedule)
         devices.reuse_freed_pages()
         self.images, self.device = image_set(images), devices.choose_device(device)
+        distributed.refuse_different("images", self.images.digest)
         self.encoder, self.head, self.loss = encoder, head, loss.to(self.device)
-        self.views, self.predictor, self.at_epoch = tuple(views), predictor or nn.Identity(), at_epoch
+        self.views, self.labels = tuple(views), check_labels(loss, labels)
+        self.predictor, self.at_epoch = predictor or nn.Identity(), at_epoch
         self.epochs, self.lr_schedule = integer("epochs", epochs, least=0), lr_schedule or LRSchedule()
         self.batches = Batches(self.images.labels, batch, seed, images_per_class, drop_last)
         for size in (batch, self.batches.images % batch):
@@ -105,11 +108,10 @@ class Trainer:
         shapes = [(n // len(self.views), shape[0], *[view.size or shape[-1]] * 2) for view in self.views]
         self.compiled = compiling.wanted(compiled, encoder, shapes, self.epochs * self.steps, self.device)
         self.compile_tried = not self.compiled  # whether compiling has been tried
-        self.step, self.seconds = 0, 0.0
+        self.step, self.seconds, self.workers = 0, 0.0, devices.workers_for(workers)
         self.values: list[Tensor] = []  # the losses of this epoch so far
         self.rows: list[dict] = []  # the history, a row for each epoch
         self.random: dict[str, Tensor] = {}  # states of torch's generators to resume from
-        self.workers = devices.workers_for(workers)
         self.view_batches = self._view_batches(self.compiled)
 
     def fit(
@@ -160,13 +162,11 @@ class Trainer:
         metrics: Sequence[Metric],
     ) -> None:  # fmt: skip
         """Train the epochs that remain, with a checkpoint every ten minutes and at the end."""
-        total, name = self.epochs * self.steps, type(self.loss).__name__
-        silent = {"disable": True} if rank() else {}  # not set on the first, so that TQDM_DISABLE works
-        bar = tqdm(total=total, initial=self.step, desc=name, unit="step", **silent)
-        with Interruption() as stop, bar:
+        begun, total, name = self.step, self.epochs * self.steps, type(self.loss).__name__
+        with Interruption() as stop, progress_bar(name, total, begun, shown=rank() == 0) as bar:
             while not self.finished:
                 for _ in self.epoch():
-                    bar.update()
+                    advance(bar, timed=self.step > begun + 1)  # the first step compiles
                     if self.losses_checked:
                         bar.set_postfix(self.progress())
                     if self.within_epoch and self._stopped(stop):
@@ -304,6 +304,7 @@ class Trainer:
         remedy = "chunk=N puts N images through the encoder in one go; or take a smaller batch or view_size"
         if self.at_epoch:
             self.at_epoch(epoch)
+        self.order = self.batches.of(epoch) if self.labels else ()
         if self.targets:
             self.targets.begin(epoch, self.step % self.steps == 0)
         self.model.train()
@@ -370,10 +371,13 @@ class Trainer:
         return loss
 
     def loss_arguments(self, x: list[Tensor]) -> dict[str, Tensor]:
-        """The loss's arguments beside embeddings: a baseline's targets, or the momentum encoder's keys."""
+        """The loss's arguments beside embeddings: targets, or labels, and the momentum encoder's keys."""
         if self.targets:
             return self.targets.of(self.step % self.steps, self.device)
-        return self.momentum_encoder.candidates(x) if self.momentum_encoder else {}
+        more = self.momentum_encoder.candidates(x) if self.momentum_encoder else {}
+        if self.labels:
+            more["labels"] = sent(self.images.labels[self.order[self.step % self.steps]], self.device)
+        return more
 
     def objective(self, z: Tensor, **more: Tensor) -> Tensor:
         """The loss of the whole batch: of this process's embeddings z (V, n, E) and those of all others."""
