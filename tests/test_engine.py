@@ -426,3 +426,13 @@ def test_on_epoch_may_have_a_length_that_is_none():
             return {"watched": 1.0}
 
     assert pretrain(replace(PLAIN, epochs=1), images=FEW, on_epoch=Watch()).rows[0]["watched"] == 1.0
+
+
+@pytest.mark.parametrize("targets", [[0, 1.7], [0, float("nan")], ["a", "b"], [0], None])
+def test_targets_that_are_no_classes_are_refused(targets):
+    dataset = TensorDataset(torch.zeros(2, 3, 8, 8))
+    dataset.targets = targets
+    with pytest.raises(
+        ValueError, match=r"targets must be 2 whole numbers .*; number the classes 0, 1, \.\.\."
+    ):
+        own_trainer(dataset)
