@@ -1,6 +1,7 @@
 """The engine with anybody's objects: precision, compiling, checkpoints by the clock, metrics."""
 
 import copy
+import io
 import math
 import os
 import threading
@@ -17,6 +18,7 @@ from test_losses_base import EVERY
 from torch import nn
 from torch._inductor.exc import InductorError
 from torch.utils.data import Dataset, TensorDataset
+from tqdm.auto import tqdm
 
 from setclr import data, models, pretrain, views
 from setclr.data import ImageSet
@@ -264,14 +266,14 @@ def test_tensorboard_gets_every_epoch(tmp_path):
 )
 def test_labels_reach_the_loss_where_they_are_asked_for(loss):
     """The first loss is that of the batch's embeddings and labels, written out."""
-    trainer = own_trainer(epochs=1, batch=70, compiled=False, labels=True, loss=loss)
+    trainer = own_trainer(epochs=1, batch=70, compiled=False, device="cpu", labels=True, loss=loss)
     z, y = first_embeddings(trainer), FEW.labels[trainer.batches.of(0)[0]]
     assert trainer.fit()[0]["loss"] == pytest.approx(float(loss(z, labels=y)), rel=1e-4)
 
 
 def first_embeddings(trainer: Trainer) -> torch.Tensor:
     """Of the first batch, by a copy of the modules in training mode."""
-    (x,) = next(own_trainer(epochs=1, batch=70, compiled=False).view_batches)
+    (x,) = next(own_trainer(epochs=1, batch=70, compiled=False, device="cpu").view_batches)
     network = copy.deepcopy(nn.Sequential(trainer.encoder, trainer.head)).train()
     return network(x.flatten(0, 1)).detach().unflatten(0, (2, -1))
 
@@ -294,11 +296,18 @@ def test_labels_that_are_missing_or_not_taken_are_refused():
         own_trainer(labels=1)
 
 
-def test_the_time_left_leaves_the_first_step_out(monkeypatch):
+@pytest.mark.parametrize("labels, split", [(True, "train"), (False, "unlabelled")])
+def test_supervised_contrast_trains_on_labelled_images_alone(labels, split, monkeypatch):
+    asked = []
+    monkeypatch.setattr(data, "load", lambda name, root, split, *more, **kinds: asked.append(split) or FEW)
+    pretrain(replace(PLAIN, data="stl10", labels=labels, epochs=0))
+    assert asked == [split]
+
+
+def test_the_time_left_leaves_the_first_step_out():
     now = [0.0]
-    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
-    bar = metrics.progress_bar("loss", total=100, done=10, shown=True)
-    bar.disable, bar._time = False, lambda: now[0]
+    bar = tqdm(total=100, initial=10, file=io.StringIO(), disable=False)
+    bar._time, bar.start_t, bar.last_print_t = lambda: now[0], 0.0, 0.0
     now[0] = 60.0  # of compiling
     metrics.advance(bar, timed=False)
     for _ in range(9):

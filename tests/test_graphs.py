@@ -17,9 +17,11 @@ from torch_geometric.utils import is_undirected, to_dense_adj
 import setclr
 from setclr import graphs
 from setclr.cli import main
+from setclr.data.writing import replacing
 from setclr.evaluation import svm
 from setclr.evaluation.svm import svm_accuracy
 from setclr.experiments.graph_campaigns import graph_campaign
+from setclr.graphs import sets
 from setclr.graphs.sets import tu_graphs
 from setclr.graphs.views import AUGMENTATIONS
 from setclr.recipes import GRAPH_RECIPES, PUBLISHED, GraphRecipe
@@ -264,6 +266,45 @@ def test_a_set_that_is_cut_off_says_what_to_do(tmp_path):
         graphs.load_graphs("proteins", tmp_path)
 
 
+@pytest.mark.parametrize(
+    "kind, text",
+    [
+        ("graph_labels", None),
+        ("graph_labels", "1\n"),
+        ("graph_indicator", "1\n"),
+        ("A", "1, 9\n9, 1\n"),
+        ("node_labels", "0\n"),
+    ],
+)
+def test_files_that_do_not_fit_together_are_refused(tmp_path, kind, text):
+    write_tu(tmp_path, "PROTEINS", True)
+    path = tmp_path / f"tudataset/PROTEINS/raw/PROTEINS_{kind}.txt"
+    path.unlink() if text is None else path.write_text(text)
+    with pytest.raises((ConnectionError, ValueError)):
+        graphs.load_graphs("proteins", tmp_path)
+
+
+def test_a_download_that_is_cut_off_is_begun_again(tmp_path, monkeypatch):
+    write_tu(tmp_path / "packed", "PROTEINS", True)
+
+    def fetched(url, path, progress):
+        with ZipFile(path, "w") as packed:
+            for file in sorted((tmp_path / "packed/tudataset/PROTEINS/raw").iterdir()):
+                packed.write(file, f"PROTEINS/{file.name}")
+
+    def full(path):
+        if path.name.endswith("_A.txt"):
+            raise OSError("no space")
+        return replacing(path)
+
+    monkeypatch.setattr(torch.hub, "download_url_to_file", fetched)
+    with monkeypatch.context() as patch:
+        patch.setattr(sets, "replacing", full)
+        with pytest.raises(ConnectionError, match="no space"):
+            graphs.load_graphs("proteins", tmp_path / "root")
+    assert len(graphs.load_graphs("proteins", tmp_path / "root")) == 2
+
+
 def test_the_encoder_is_the_formula():
     """h ← BN(ReLU(MLP((A + I) h))), sums over nodes of every layer, side by side; in eval mode a new batch
     norm divides by √(1 + 1e-5)."""
@@ -392,6 +433,7 @@ def test_a_set_needs_graphs_and_a_batch_two():
         ({"first": "drops"}, "did you mean 'drop'"),
         ({"ratio": 1.5}, "ratio must be >= 0 and <= 1"),
         ({"loss": "Supervised()"}, "loss must contrast views"),
+        ({"loss": "SupCon()"}, "loss must do without labels .*; take InfoNCE"),
         ({"layers": 0}, "layers must be"),
         ({"last_norm": 1}, "last_norm must be True or False"),
     ],

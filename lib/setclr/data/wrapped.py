@@ -65,8 +65,7 @@ def image_set(images: ImageSet | Dataset) -> ImageSet:
     if not hasattr(images, "__getitem__") or not hasattr(images, "__len__") or isinstance(images, Tensor):
         wanted = "an ImageSet, or a Dataset with a length and numbered items"
         raise ValueError(f"images must be {wanted}, got {type(images).__name__}")
-    found = getattr(images, "targets", [0] * len(images))
-    labels = checked_labels("targets", found, len(images), "number the classes 0, 1, ...")
+    labels = checked_labels("targets", getattr(images, "targets", [0] * len(images)), len(images))
     names = [str(name) for name in getattr(images, "classes", [])]
     names += [str(number) for number in range(len(names), int(labels.max()) + 1 if len(labels) else 0)]
     return ImageSet(WrappedImages(images), labels, tuple(names))

@@ -51,8 +51,8 @@ def writable(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with begun(folder / "try") as file:
             unfinished = Path(file.name)
-            unfinished.unlink()
-            OPEN_HERE.discard(unfinished)
+        unfinished.unlink(missing_ok=True)
+        OPEN_HERE.discard(unfinished)
     except OSError as error:
         said = f"{folder} must be a folder that can be written ({error.strerror})"
         raise OSError(f"{said}; allow writing there, or choose another") from error

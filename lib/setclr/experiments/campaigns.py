@@ -14,7 +14,7 @@ from setclr.data.writing import writable
 from setclr.evaluation.protocols import protocol_named
 from setclr.experiments.pairs import best_epoch
 from setclr.experiments.pretraining import of_this_recipe, pretrain
-from setclr.experiments.records import counted, describe_machine, read_record, record
+from setclr.experiments.records import counted, describe_machine, library, read_record, record
 from setclr.experiments.run import load_run, refuse_other_recipe
 from setclr.experiments.tables import evaluate, labelled
 from setclr.recipes.recipe import Recipe
@@ -57,6 +57,7 @@ def campaign(
     for by in measures.values():
         protocol_named(by)
     writable(results)
+    library()
     sets_of = sets_in(root, split)
 
     def finish(recipe: Recipe, path: Path, out: Path, by: str) -> str:

@@ -115,7 +115,7 @@ def images_of(recipe: Recipe, root: str | Path, given: data.ImageSet | None = No
     loaded = [] if given is None else [given]
 
     def load() -> None:
-        split = data.pretraining_split(recipe.data)
+        split = "train" if recipe.labels else data.pretraining_split(recipe.data)
         loaded.append(data.load(recipe.data, root, split, recipe.size, stream=True if in_full else None))
 
     def load_first() -> None:

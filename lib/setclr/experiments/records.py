@@ -168,7 +168,11 @@ def record(
 
 @cache
 def library() -> dict[str, str]:
-    """The library's `version` and, in a clone, the `commit`; "changed" follows where files differ from it."""
+    """The `version` of the library that records and, in a clone, the `commit`.
+
+    "changed" follows where files differ from it. Call it when the work begins: the answer is kept, and the
+    files may change while a campaign runs.
+    """
     place, found = Path(setclr.__file__).resolve().parent, {"version": setclr.__version__}
 
     def git(*words: str) -> str:

@@ -24,6 +24,7 @@ def seeded_campaign(
     if not seeds:
         raise ValueError("seeds must be at least one, got none; --seeds 0 1 2 takes three")
     writable(results)
+    of_library = library()
     for name, recipe in recipes.items():
         path, wanted = results / f"{name}.json", {"recipe": recipe.to_dict(), "seeds": list(seeds)}
         if path.is_file():
@@ -41,7 +42,7 @@ def seeded_campaign(
             yield f"{name}: {error}"
             continue
         with replacing(path) as file:
-            said = wanted | found | library() | {"evaluated_with": command}
+            said = wanted | found | of_library | {"evaluated_with": command}
             file.write((json.dumps(said, indent=1) + "\n").encode())
         yield f"{name}: {told(found)}"
 

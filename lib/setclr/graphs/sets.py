@@ -1,4 +1,4 @@
-"""Graph data sets: MUTAG ships with the package; PyTorch Geometric downloads the others of table 4."""
+"""Graph data sets: MUTAG ships with the package; the others of table 4 are files of the TU collection."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from setclr.recipes.graph import GRAPH_SETS
 
 ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets"
-ERRORS = (OSError, EOFError, RuntimeError, ValueError, BadZipFile)  # of a download and of unpacking it
+ERRORS = (OSError, EOFError, LookupError, RuntimeError, ValueError, BadZipFile)  # of files and downloads
 
 
 class GraphSet:
@@ -154,7 +154,8 @@ def fetch(name: str, where: Path) -> None:
         archive = Path(place) / f"{name}.zip"
         torch.hub.download_url_to_file(f"{TU_URL}/{name}.zip", str(archive), progress=False)
         with ZipFile(archive) as packed:
-            for member in packed.namelist():
+            last = f"{name}_A.txt"  # its presence says that all are there
+            for member in sorted(packed.namelist(), key=lambda member: member.endswith(last)):
                 file_name = member.removeprefix(f"{name}/")
                 if re.fullmatch(rf"{name}_\w+\.txt", file_name):
                     with replacing(where / file_name) as file:
@@ -168,9 +169,12 @@ def tu_graphs(folder: Path, name: str) -> list[Data]:
     Attributes of nodes and edges are left out.
     """
     data, slices, sizes = read_tu_data(str(folder), name)
+    if data.y is None:
+        raise ValueError(f"{name}_graph_labels.txt is missing")
     nodes = slices["x"].diff().tolist() if data.x is not None else data._num_nodes
     x = torch.ones(sum(nodes), 0) if data.x is None else data.x[:, sizes["num_node_attributes"] :]
     x = x if x.shape[1] else torch.ones(len(x), 1)
     edges = data.edge_index.split(slices["edge_index"].diff().tolist(), dim=1)
     edges += (torch.empty(2, 0, dtype=torch.long),) * (len(nodes) - len(edges))  # of last graphs without any
-    return [Data(x=x, edge_index=e, y=y) for x, e, y in zip(x.split(nodes), edges, data.y.view(-1, 1))]
+    rows = zip(x.split(nodes), edges, data.y.view(-1, 1), strict=True)
+    return [Data(x=x, edge_index=e, y=y) for x, e, y in rows]

@@ -19,7 +19,10 @@ class Contrasting:
             object.__setattr__(self, "_parsed_loss", losses.parse(self.loss))
         if isinstance(self.parsed_loss, losses.Baseline):
             raise ValueError(f"loss must contrast views, got {self.loss}; take one of setclr.losses")
-        losses.check_labels(self.parsed_loss, labels=False)
+        if self.parsed_loss.supervised:
+            raise ValueError(
+                f"loss must do without labels on graphs and videos, got {self.loss}; take InfoNCE"
+            )
 
     @property
     def parsed_loss(self) -> losses.Objective:

@@ -70,7 +70,8 @@ class Recipe:
     local_size: int | None = None
     """Side of a small crop; None: 3/7 of a full view's."""
     labels: bool = False
-    """Give the loss the labels, so that all images of a class are positives: supervised contrast."""
+    """Give the loss the labels, so that all images of a class are positives: supervised contrast. Then only
+    images with a label are trained on."""
     images_per_class: int = 1
     """Build batches from groups of this many images of one class. Without `labels` they are deliberate false
     negatives; with them a loss finds several of each class."""
