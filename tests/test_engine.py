@@ -392,9 +392,9 @@ def test_any_dataset_of_images_is_the_images_in_it(kind, workers):
     assert [row["epoch"] for row in own_trainer(Pictures(kind), epochs=1, workers=workers).fit()] == [1]
 
 
-def test_a_dataset_without_classes_is_of_one():
+def test_a_dataset_without_labels_has_none():
     some = data.image_set(TensorDataset(PIXELS[:, :1]))
-    assert some.labels.eq(0).all() and some.classes == ("0",)
+    assert some.labels.eq(-1).all() and some.classes == ()
     assert torch.equal(some.images[:], PIXELS[:, :1].expand(-1, 3, -1, -1))
 
 

@@ -7,8 +7,6 @@ data [NAME ...]               list the data sets, or load some and describe them
 pretrain RECIPE --out FOLDER  train, or resume a run; every field of the recipe is an option
 campaign FILTER               pretrain, evaluate and record recipes by a part of their names, three seeds
 search FILTER                 the best learning rate and hyperparameter of each, then five seeds with these
-graphs WORD ...               pretrain on graphs, measure and record: MMCL's table 4
-video WORD ...                the same on videos: MMCL's table 5, and moving-patches
 evaluate RUN                  kNN and linear probe beside raw pixels and an untrained encoder
 embed RUN FOLDER              features of your own images, any tree of files, as an .npz file
 export RUN                    the encoder's weights for torchvision or timm

@@ -106,6 +106,8 @@ def pretrain(
     compiled: options.Compiled = "auto",
     deterministic: bool = False,
     tensorboard: bool = False,
+    keep_every: int | None = None,
+    knn_every: int | None = None,
     *,
     fields: "Recipe",
 ) -> None:
@@ -118,17 +120,19 @@ def pretrain(
         workers: Processes that read photographs of sets too large for RAM; None: up to 8.
         deterministic: The same bits in every run on a GPU, too; slower there.
         tensorboard: Also write the epochs' numbers for TensorBoard, to OUT/tensorboard.
+        keep_every: Also keep the checkpoint of every so many epochs, OUT/epoch-10.pt and so on.
+        knn_every: Measure on the test data after every so many epochs, by kNN, a linear probe and the like.
     """
     from setclr import experiments, training
-    from setclr.recipes import Recipe
+    from setclr.recipes.recipe import recipe_class
     from setclr.training.distributed import joined, rank
 
     with joined(device) as own:
         metrics = [training.TensorBoard(out / "tensorboard")] if tensorboard and rank() == 0 else []
-        wanted = Recipe(**asdict(fields))
+        wanted = recipe_class(fields.kind)(**asdict(fields))
         run = experiments.pretrain(
-            wanted, out, resume, root, own, experiments.best_epoch(wanted, root), workers,
-            options.COMPILED[compiled], deterministic, metrics,
+            wanted, out, resume, root, own, experiments.watch(wanted, root, knn_every), workers,
+            options.COMPILED[compiled], deterministic, metrics, keep_every=keep_every,
         )  # fmt: skip
         if rank() == 0:
             print(run.history.tail(1).to_string(index=False) if run.rows else "no epochs: random weights")
@@ -227,7 +231,8 @@ def evaluate(
     from setclr.checks import choice
     from setclr.data.writing import replacing
     from setclr.evaluation.protocols import protocol_named
-    from setclr.experiments import load_run, records, tables
+    from setclr.experiments import load_run, records
+    from setclr.experiments.kinds import kind_of
     from setclr.recipes import registry
     from setclr.training.devices import choose_device
     from setclr.training.distributed import joined, rank
@@ -240,16 +245,17 @@ def evaluate(
     with ExitStack() as stack:
         own = choose_device(stack.enter_context(joined(device)))
         file = stack.enter_context(replacing(out)) if page and rank() == 0 else None
-        train, test = tables.labelled(loaded.recipe, root, protocol)
+        kind = kind_of(loaded.recipe)
+        train, test = kind.labelled(loaded.recipe, root, protocol)
         loaded.encoder.to(own), loaded.head.to(own)
         measured = page.evaluate_all(loaded, train, test) if page else None
-        table = measured.table if measured else tables.evaluate(loaded, train, test, protocol=protocol)
+        table = measured.table if measured else kind.evaluate(loaded, train, test, protocol=protocol)
         if rank():
             return
         print(table.round(1).to_string())
         how = (pixels, typed, records.describe_machine(loaded.encoder))
         if record:
-            records.record(record, loaded, table, records.counted(train, test), *how, protocol)
+            records.record(record, loaded, table, kind.counted(train, test), *how, protocol)
         if page and file:
             file.write(page.page(run.resolve().name, loaded, train, test, measured, *how).encode())
             print(out)
@@ -267,7 +273,8 @@ def embed(
     """Write the features of your own images to an .npz file: `features` (N, D) float32, `paths` (N,).
 
     Args:
-        folder: Any tree of image files.
+        folder: Any tree of image files; of video files for a run on videos; for one on graphs a .pt file, or
+            the folder of a set's text files.
         out: The file; None: RUN/features-FOLDER.npz.
         size: Side in pixels to which images are resized and cropped; None: the side used in training.
         batch: Images that are held at once.
@@ -275,15 +282,16 @@ def embed(
     import numpy as np
 
     from setclr.data.writing import replacing
-    from setclr.experiments import embed_folder, load_run
+    from setclr.experiments import load_run
+    from setclr.experiments.kinds import kind_of
     from setclr.training.devices import choose_device
 
     loaded, out = load_run(run), out or run / f"features-{folder.resolve().name}.npz"
     loaded.encoder.to(choose_device(device))
     with replacing(out) as file:
-        found, paths = embed_folder(loaded, folder, size, batch)
+        found, paths = kind_of(loaded.recipe).embed(loaded, folder, size, batch)
         np.savez(file, features=found, paths=paths)
-    print(f"{out}: features of {len(paths)} images, {found.shape[1]} each")
+    print(f"{out}: features of {len(paths)} {loaded.recipe.things}, {found.shape[1]} each")
 
 
 def export(run: options.Run, /, out: Path | None = None) -> None:

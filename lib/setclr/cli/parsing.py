@@ -18,14 +18,9 @@ with extra("train"):
     import tyro
 
     from setclr.cli import commands
-    from setclr.cli.graphs import graphs
-    from setclr.cli.video import video
 
 NAMES = ("recipes", "data", "pretrain", "campaign", "search", "evaluate", "embed", "export", "results")
-COMMANDS: dict[str, Callable] = {name: getattr(commands, name) for name in NAMES} | {
-    "graphs": graphs,
-    "video": video,
-}
+COMMANDS: dict[str, Callable] = {name: getattr(commands, name) for name in NAMES}
 
 
 def command(words: list[str]) -> Callable[[], None]:
@@ -89,7 +84,7 @@ def one_line(box: str) -> str:
 
 
 def recipe_fields(words: list[str]) -> type:
-    """`Recipe` for tyro: allowed values in the help, and defaults from the recipe that is named first.
+    """The class of a recipe for tyro: allowed values in the help, defaults from the recipe named first.
 
     If help is asked for without a recipe, the defaults are those of photo-infonce.
     """
@@ -97,17 +92,19 @@ def recipe_fields(words: list[str]) -> type:
     from setclr.data import NAMES as SETS
     from setclr.models import ENCODERS
     from setclr.recipes import RECIPES, registry
-    from setclr.recipes.recipe import CHOICES, Recipe
+    from setclr.recipes.recipe import recipe_class
 
     name = "".join(words[:1])
     if name.startswith("-"):
         name = "photo-infonce" if name in ("-h", "--help") else ""
     hint = registry.missing() or "it comes first; setclr recipes lists them"
     given = RECIPES.fields[choice("recipe", name, RECIPES, hint)]
-    kinds: dict[str, Any] = {one.name: one.type for one in fields(Recipe)}
-    for key, values in {"data": SETS, "encoder": [*ENCODERS, "timm:NAME"], **CHOICES}.items():
+    of_kind = recipe_class(RECIPES.kind(name))
+    kinds: dict[str, Any] = {one.name: one.type for one in fields(of_kind)}
+    open_ended = {"data": SETS, "encoder": [*ENCODERS, "timm:NAME"]} if of_kind.kind == "image" else {}
+    for key, values in {**open_ended, **of_kind.CHOICES}.items():
         kinds[key] = Annotated[str, tyro.conf.arg(metavar="{" + ",".join(values) + "}")]
-    start: dict[str, Any] = {one.name: one.default for one in fields(Recipe)} | dict(given)
+    start: dict[str, Any] = {one.name: one.default for one in fields(of_kind)} | dict(given)
     options = [(key, kind, field(default=start[key])) for key, kind in kinds.items()]
     unchecked = {"__post_init__": lambda self: None}  # the command makes the Recipe, which checks them
-    return make_dataclass("Fields", options, bases=(Recipe,), namespace=unchecked, frozen=True)
+    return make_dataclass("Fields", options, bases=(of_kind,), namespace=unchecked, frozen=True)

@@ -14,8 +14,8 @@ import torch
 from PIL import Image
 
 from setclr import checks
-from setclr.data.folders import Loaded
-from setclr.data.photographs import Photographs, shown
+from setclr.data.folders import Loaded, visible
+from setclr.data.photographs import Photographs, is_image, shown
 
 PAIRS = "pairs:"
 LEAST = 14  # things; 15 % of fewer would be less than two
@@ -44,7 +44,7 @@ def two_cameras(root: Path, split: str, size: int | None) -> Loaded:
     `setclr.data.load` does.
     """
     folders = camera_folders(root)
-    files = [{path.name: path for path in visible(folder)} for folder in folders]
+    files = [{path.name: path for path in listed(folder)} for folder in folders]
     for name in sorted(files[0].keys() ^ files[1].keys()):
         there, missing = folders if name in files[0] else folders[::-1]
         said = f"{shown(there / name)} has no partner {shown(missing / name)}"
@@ -66,13 +66,13 @@ def camera_folders(root: Path) -> list[Path]:
     needed = f"{PAIRS}PATH needs PATH/CAMERA/THING.jpg of two cameras, a thing's two pictures under one name"
     if not root.is_dir():
         raise FileNotFoundError(f"{root} is no folder; {needed}")
-    found = visible(root)
+    found = listed(root)
     if len(found) != 2 or not all(path.is_dir() for path in found):
         got = ", ".join(shown(path.name) for path in found[:5]) or "nothing"
         raise ValueError(f"{root} must hold two folders and nothing else, got {len(found)}: {got}; {needed}")
     return found
 
 
-def visible(folder: Path) -> list[Path]:
-    """The files and folders in a folder, sorted, without names that begin with a dot."""
-    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+def listed(folder: Path) -> list[Path]:
+    """The folders and image files in a folder, sorted."""
+    return sorted(Path(e.path) for e in visible(folder) if is_image(e.name) or e.is_dir())

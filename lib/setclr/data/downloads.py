@@ -48,7 +48,7 @@ def downloaded(name: str, folder: Path, split: str) -> tuple[Tensor, Tensor, tup
         images = images[:, None]
     elif images.shape[3] == 3:
         images = images.permute(0, 3, 1, 2)
-    labels, classes = _labelled(name, found, folder, split)
+    labels, classes = _labelled(name, found, folder)
     return images.contiguous(), labels, classes
 
 
@@ -65,16 +65,14 @@ def _fetched(name: str, kind: type, folder: Path, split: str, which: dict[str, A
         return kind(folder, **which, download=True)
 
 
-def _labelled(name: str, found: Any, folder: Path, split: str) -> tuple[Tensor, tuple[str, ...]]:
-    """Labels and classes; the images that STL-10 does not label (-1) get a class of their own, the last."""
+def _labelled(name: str, found: Any, folder: Path) -> tuple[Tensor, tuple[str, ...]]:
+    """Labels and classes; the images that STL-10 does not label keep its -1."""
     labels = torch.as_tensor(found.labels if name in ("svhn", "stl10") else found.targets).long()
     if name == "svhn":
         return labels, tuple("0123456789")
     classes = tuple(getattr(found, "classes", ()))
     if not classes:
         raise ValueError(f"{folder} lacks the file of class names; delete it and load again")
-    if split == UNLABELLED:
-        return torch.where(labels < 0, len(classes), labels), (*classes, UNLABELLED)
     return labels, classes
 
 

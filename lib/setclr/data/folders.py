@@ -1,4 +1,4 @@
-"""Image folders: any tree train/CLASS/IMAGE, and tiny-ImageNet and ImageNet as they are unpacked.
+"""Image folders by class, and tiny-ImageNet and ImageNet as they are unpacked.
 
 For the known data sets, classes and numbers of images are checked before any image is decoded.
 """
@@ -6,6 +6,7 @@ For the known data sets, classes and numbers of images are checked before any im
 import hashlib
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from setclr.data.downloads import downloading
-from setclr.data.photographs import Photographs, shown
+from setclr.data.photographs import Photographs, is_image, shown
 
 FOLDER = "folder:"
 MOST_BYTES = 8e9  # of decoded images in RAM
@@ -56,16 +57,6 @@ TINY_URL = "https://cs231n.stanford.edu/tiny-imagenet-200.zip"
 TINY_SHA256 = "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821"
 
 
-def folder(root: Path, split: str, size: int | None, stream: bool | None) -> Loaded:
-    """The images of a folder tree, sorted by class and file name."""
-    train = found = class_folders(root / "train")
-    if split == "test":
-        test = root / ("val" if (root / "val").is_dir() or not (root / "test").is_dir() else "test")
-        found = class_folders(test)
-        same_classes(root / "train", train, test, found)
-    return _loaded(files_of_classes(found, "images"), size, stream)
-
-
 def tree(name: str, root: Path, split: str, size: int | None, stream: bool | None) -> Loaded:
     """A data set of TREES under `root`, with its classes and numbers of images verified.
 
@@ -79,23 +70,29 @@ def tree(name: str, root: Path, split: str, size: int | None, stream: bool | Non
         path = root / (name if (root / name).is_dir() else "imagenet")
         files = _imagenet_files(name, path, expected, split)
     _verify(name, path, expected, split, files)
-    return _loaded(files, size or expected.size, stream)
+    return loaded(files, size or expected.size, stream)
 
 
-def _loaded(files: dict[str, list[str]], size: int | None, stream: bool | None) -> Loaded:
-    """Images, labels and classes of these files.
+def loaded(files: dict[str, list[str]], size: int | None, stream: bool | None) -> Loaded:
+    """Images, labels and classes of the files of each class, as `decoded` gives them."""
+    labels = torch.tensor([label for label, inside in enumerate(files.values()) for _ in inside])
+    images = decoded([path for inside in files.values() for path in inside], size, stream)
+    return images, labels, tuple(map(shown, files))
+
+
+def decoded(paths: list[str], size: int | None, stream: bool | None) -> Tensor | Photographs:
+    """The images of these files.
 
     `stream` True decodes later, on demand; False decodes now; None decodes now if the images fit in
     MOST_BYTES.
     """
-    labels = torch.tensor([label for label, inside in enumerate(files.values()) for _ in inside])
-    images = Photographs([path for inside in files.values() for path in inside], size)
+    images = Photographs(paths, size)
     total = images.shape.numel()
     if stream is False and total > MOST_BYTES:
         what = f"{len(images)} images of {images.shape[3]}x{images.shape[2]} pixels"
         got = f"{total / 1e9:.1f} GB, more than the {MOST_BYTES / 1e9:g} GB allowed"
         raise ValueError(f"{what} would take {got}; load them with a smaller size= or stream=True")
-    return images if stream or total > MOST_BYTES else images[:], labels, tuple(map(shown, files))
+    return images if stream or total > MOST_BYTES else images[:]
 
 
 def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> dict[str, list[str]]:
@@ -111,10 +108,10 @@ def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> di
             raise FileNotFoundError(f"{inside} is no folder; {name} cannot be downloaded here: {get}")
     found = {}
     for part, inside in folders.items():
-        classes = class_folders(inside)
+        classes = class_folders(inside, wanted=is_image)
         found[part] = {wnid: classes[wnid] for wnid in classes if wnid in (expected.names or classes)}
     same_classes(folders["train"], found["train"], folders["test"], found["test"])
-    return {wnid: _files(inside) for wnid, inside in found[split].items()}
+    return {wnid: _files(inside, is_image) for wnid, inside in found[split].items()}
 
 
 def _tiny_files(folder: Path, split: str) -> dict[str, list[str]]:
@@ -124,9 +121,9 @@ def _tiny_files(folder: Path, split: str) -> dict[str, list[str]]:
     """
     wnids = sorted(_lines(folder / "wnids.txt"))
     if split == "train":
-        return {wnid: _files(folder / "train" / wnid / "images") for wnid in wnids}
+        return {wnid: _files(folder / "train" / wnid / "images", is_image) for wnid in wnids}
     files: dict[str, list[str]] = {wnid: [] for wnid in wnids}
-    there = set(_files(folder / "val" / "images"))
+    there = set(_files(folder / "val" / "images", is_image))
     for line in _lines(folder / "val" / "val_annotations.txt"):
         name, wnid, *_ = f"{line}\t\t".split("\t")
         path = os.path.join(folder, "val", "images", name)
@@ -179,18 +176,22 @@ def _tiny(root: Path) -> Path:
     return path
 
 
-OF_IMAGES = f"{FOLDER}PATH needs PATH/train/CLASS/IMAGE, and PATH/val or PATH/test for the test split"
+OF_IMAGES = (
+    f"{FOLDER}PATH takes PATH/train/CLASS/IMAGE with PATH/val or PATH/test, PATH/CLASS/IMAGE, or images "
+    "without classes at any depth"
+)
+Wanted = Callable[[str], bool]  # of a file's name
 
 
-def class_folders(folder: Path, needed: str = OF_IMAGES) -> dict[str, Path]:
-    """The class folders by name, sorted.
+def class_folders(folder: Path, needed: str = OF_IMAGES, wanted: Wanted | None = None) -> dict[str, Path]:
+    """The class folders by name, sorted. Files that are not `wanted` are passed over; None wants all.
 
     Raises FileNotFoundError if there is no such folder; the message says what is `needed`. Raises
-    ValueError if the folder has no class folders, or holds anything else.
+    ValueError if the folder has no class folders, or a wanted file among them.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder; {needed}")
-    found = {os.path.basename(path): Path(path) for path in _files(folder)}
+    found = {os.path.basename(path): Path(path) for path in _files(folder, wanted)}
     if stray := [path for path in found.values() if not path.is_dir()]:
         said = f"{shown(stray[0])} is no folder, among class folders"
         raise ValueError(f"{said}; move it into one of them, or elsewhere")
@@ -199,12 +200,12 @@ def class_folders(folder: Path, needed: str = OF_IMAGES) -> dict[str, Path]:
     return found
 
 
-def files_of_classes(found: dict[str, Path], kind: str) -> dict[str, list[str]]:
-    """The files in these class folders, sorted. Raises ValueError if one is empty.
+def files_of_classes(found: dict[str, Path], kind: str, wanted: Wanted | None = None) -> dict[str, list[str]]:
+    """The wanted files in these class folders, sorted; None wants all. Raises ValueError if one has none.
 
     The message calls the missing files `kind`.
     """
-    files = {name: _files(path) for name, path in found.items()}
+    files = {name: _files(path, wanted) for name, path in found.items()}
     if empty := [found[name] for name in files if not files[name]]:
         raise ValueError(f"{shown(empty[0])} has no {kind}; fill it or remove it")
     return files
@@ -217,14 +218,21 @@ def same_classes(train: Path, of_train: dict[str, Path], test: Path, of_test: di
         raise ValueError(f"{shown(there / name)} has no counterpart in {missing}; both need the same classes")
 
 
-def _files(folder: Path) -> list[str]:
-    """The files and folders in a folder, sorted, without names that begin with a dot.
+def _files(folder: Path, wanted: Wanted | None = None) -> list[str]:
+    """The folders and wanted files in a folder, sorted; None wants all files.
 
     They are strings, because a million Paths would take a gigabyte.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is missing; get the set again")
-    return sorted(os.path.join(folder, name) for name in os.listdir(folder) if not name.startswith("."))
+    return sorted(e.path for e in visible(folder) if wanted is None or wanted(e.name) or e.is_dir())
+
+
+def visible(folder: str | Path) -> list[os.DirEntry[str]]:
+    """What a folder holds, without broken links and names that begin with a dot."""
+    with os.scandir(folder) as found:
+        named = [entry for entry in found if not entry.name.startswith(".")]
+    return [entry for entry in named if not entry.is_symlink() or os.path.exists(entry.path)]
 
 
 def _lines(path: Path) -> list[str]:

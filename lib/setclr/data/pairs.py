@@ -84,7 +84,8 @@ def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tenso
     """Two images of each thing, from images whose labels say which thing they show.
 
     The first of a thing's two images is view 0; in "stereo-patches" it is the left camera's patch. If a
-    thing has more than two, the seed draws two, which keep their order. A thing with one image is left out.
+    thing has more than two, the seed draws two, which keep their order. A thing with one image is left out,
+    and so are images without a label (-1).
 
     Returns (2, n, C, H, W) uint8, resized with antialiasing to side `size` in pixels, if given. Image i of
     both views shows the same thing, and things come in the order of their labels. Raises ValueError if
@@ -93,7 +94,9 @@ def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tenso
     generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
     shuffled = torch.randperm(len(images), generator=generator)
     shuffled = shuffled[images.labels[shuffled].argsort(stable=True)]
-    drawn = [some[:2].sort().values for some in shuffled.split(images.labels.bincount().tolist())]
+    labels = images.labels[shuffled]
+    counts = labels[labels >= 0].bincount().tolist()
+    drawn = [some[:2].sort().values for some in shuffled[labels >= 0].split(counts)]
     drawn = [pair for pair in drawn if len(pair) == 2]
     if len(drawn) < 2:
         remedy = "give both images of a thing the same label (in a folder: put them into one class)"

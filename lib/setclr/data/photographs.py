@@ -20,6 +20,10 @@ from setclr.views import View, boxes, by_size, check_draws
 
 THREADS = min(16, os.cpu_count() or 1)  # Pillow decodes and resizes without Python's lock
 WORTH_THREADS = 128 * 128  # pixels; below, most work is in Python, where threads take turns
+# Of photographs. A file that Pillow cannot read, such as .heic, is refused by name and not passed over.
+ENDINGS = (".apng", ".avif", ".bmp", ".dib", ".gif", ".heic", ".heif", ".j2k", ".jfif", ".jp2", ".jpe",
+           ".jpeg", ".jpf", ".jpg", ".jpx", ".jxl", ".pbm", ".pcx", ".pgm", ".png", ".pnm", ".ppm", ".psd",
+           ".qoi", ".rgb", ".sgi", ".tga", ".tif", ".tiff", ".webp")  # fmt: skip
 REDUCTIONS = (8, 4, 2)  # factors by which a JPEG can be decoded smaller, at a fraction of the cost
 
 
@@ -27,6 +31,18 @@ def shown(path: str | os.PathLike) -> str:
     """A path for a message: quoted and escaped if it has a newline or other unprintable characters."""
     text = os.fspath(path)
     return text if text.isprintable() else repr(text)
+
+
+def is_image(name: str) -> bool:
+    """Whether a file is a photograph by the ending of its name, in small letters or large ones."""
+    return name.lower().endswith(ENDINGS)
+
+
+def eight_bit(image: Image.Image) -> Image.Image:
+    """The image. Raises ValueError if its pixels are not of 8 bits."""
+    if image.mode.startswith(("I", "F")):
+        raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
+    return image
 
 
 class Photographs:
@@ -192,9 +208,7 @@ class Photographs:
         """Image i, of 8-bit pixels. Any error inside the block becomes a ValueError that names the file."""
         try:
             with self.open(i) as image:
-                if image.mode.startswith(("I", "F")):
-                    raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
-                yield image
+                yield eight_bit(image)
         except Exception as error:  # a damaged file can raise any error in Pillow
             said = f"{shown(self.path(i))} is no image that can be read ({error}); remove or replace it"
             raise ValueError(said) from error
@@ -228,7 +242,8 @@ class Photographs:
         elif (height, width) != self.shape[2:]:
             first = f"{shown(self.path(0))} of {self.shape[3]}x{self.shape[2]} pixels"
             got = f"{first} and {shown(self.path(i))} of {width}x{height}"
-            raise ValueError(f"images must be of one size, got {got}; load them with size=")
+            remedy = "load them with size=, or pretrain with view_size (--view-size)"
+            raise ValueError(f"images must be of one size, got {got}; {remedy}")
         return np.asarray(picture).transpose(2, 0, 1)
 
 

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from setclr import checks
-from setclr.data import folders, patches
+from setclr.data import patches
+from setclr.data.any_folder import any_folder, path_hint
 from setclr.data.cameras import PAIRS, two_cameras
 from setclr.data.downloads import DOWNLOADED, UNLABELLED, downloaded
-from setclr.data.folders import FOLDER, TREES
+from setclr.data.folders import FOLDER, TREES, tree
 from setclr.data.sources import Images, InFiles, InRAM, source_of
 from setclr.data.writing import replacing
 
@@ -27,11 +28,14 @@ FORMAT = 1  # of the saved patches; raise it whenever `patches` makes different 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImageSet:
-    """Images with their classes. Raises ValueError if types, shapes or labels do not fit together."""
+    """Images with their classes. The label -1 means that an image has no label.
+
+    Raises ValueError if types, shapes or labels do not fit together.
+    """
 
     images: Images  # (N, C, H, W) uint8, or Photographs if they are streamed from files
-    labels: Tensor  # (N,) int64, indices into `classes`
-    classes: tuple[str, ...]
+    labels: Tensor  # (N,) int64, indices into `classes`, or -1
+    classes: tuple[str, ...]  # () if no image has a label
 
     def __post_init__(self) -> None:
         for name, dims, dtype in (("images", 4, torch.uint8), ("labels", 1, torch.int64)):
@@ -46,14 +50,17 @@ class ImageSet:
         if n != images:
             raise ValueError(f"labels must be as many as images, got {n} labels for {images} images")
         low, high = int(self.labels.min()), int(self.labels.max())
-        if low < 0 or high >= len(self.classes):
-            raise ValueError(f"labels must be indices of the {len(self.classes)} classes, got {low}..{high}")
+        if low < -1 or high >= len(self.classes):
+            wanted = f"indices of the {len(self.classes)} classes, or -1 for no label"
+            raise ValueError(f"labels must be {wanted}, got {low}..{high}")
 
     def __len__(self) -> int:
         return len(self.images)
 
     def __repr__(self) -> str:
-        return f"<ImageSet: {len(self)} images {tuple(self.images.shape[1:])}, {len(self.classes)} classes>"
+        without = int((self.labels < 0).sum())
+        said = f"{len(self.classes)} classes" + (f", {without} without a label" if without else "")
+        return f"<ImageSet: {len(self)} images {tuple(self.images.shape[1:])}, {said}>"
 
     @property
     def source(self) -> InRAM | InFiles:
@@ -79,14 +86,15 @@ class ImageSet:
     def sample(self, n: int, seed: int = 0) -> "ImageSet":
         """n different images, as evenly over the classes as possible, in random order fixed by the seed.
 
-        Pairs do not stay together. To sample "stereo-patches", slice `images.view(2, -1, 3, 32, 32)`
-        instead. Raises ValueError if there are fewer than n images.
+        Images without a label count as one class more. Pairs do not stay together. To sample
+        "stereo-patches", slice `images.view(2, -1, 3, 32, 32)` instead. Raises ValueError if there are
+        fewer than n images.
         """
         checks.integer("n", n, least=1, most=len(self), hint=f"the set has {len(self)} images")
         shuffled = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
-        labels = self.labels[shuffled]
+        labels = self.labels[shuffled] + 1  # 0: without a label
         # Deal the shuffled images out class by class: an image's round is its position within its class.
-        grouped, counts = labels.argsort(stable=True), labels.bincount(minlength=len(self.classes))
+        grouped, counts = labels.argsort(stable=True), labels.bincount()
         rounds = torch.empty_like(labels)
         rounds[grouped] = torch.arange(len(self)) - (counts.cumsum(0) - counts)[labels[grouped]]
         chosen = shuffled[rounds.argsort(stable=True)[:n].sort().values]
@@ -110,18 +118,21 @@ def load(
       saved like "photo-patches".
     - "mnist" (1, 28, 28), "cifar10", "cifar100", "svhn" (3, 32, 32), "stl10" (3, 96, 96): downloaded by
       torchvision into root/NAME, each file verified by its checksum. "stl10" has a third split, "unlabelled":
-      the 5,000 training images and then the 100,000 without a label, whose class is "unlabelled".
+      the 5,000 training images and then the 100,000 without a label (-1).
     - "tiny-imagenet" (3, 64, 64): root/tiny-imagenet-200 as the archive unpacks; downloaded if it is
       missing. "imagenet": root/imagenet/train/WNID and val/WNID, which you put there by hand.
       "imagenet100": the 100 classes of Tian et al. 2020, in root/imagenet100 or root/imagenet. Numbers of
       images are verified.
-    - "folder:PATH": PATH/train/CLASS/IMAGE, and PATH/val or else PATH/test for the test split. Any format
-      Pillow reads, as RGB; files whose names begin with a dot are ignored.
+    - "folder:PATH": PATH/train/CLASS/IMAGE, and PATH/val or else PATH/test for the test split. Or
+      PATH/CLASS/IMAGE, or images without classes at any depth, with labels -1; these have no test split
+      (`data.any_folder`). Any format Pillow reads, as RGB; files that are no images by their ending, broken
+      links and names that begin with a dot are passed over.
     - "pairs:PATH": PATH/CAMERA/THING.jpg of two cameras, all pictures of the first one first, as in
       "stereo-patches". 15 % of the things, chosen by a fixed seed, are the test split (`data.cameras`).
 
     Args:
         root: the folder of saved and downloaded data sets; not used by "folder:PATH" and "pairs:PATH".
+            "~" is the home folder, here and in PATH.
         split: "train" or "test"; `pretraining_split` says which one to train on without labels.
         size: pixels, for image files only: the shorter side is resized to it, the centre cropped square.
             None keeps the size, but takes 224 for "imagenet" and "imagenet100". For "pairs:PATH" it is the
@@ -141,30 +152,36 @@ def load(
     checks.boolean("verify", verify)
     if stream is not None:
         checks.boolean("stream", stream)
-    if isinstance(name, str) and name.startswith(PAIRS):
+    root = Path(os.path.expanduser(root))
+    kind, colon, path = name.partition(":") if isinstance(name, str) else ("", "", "")
+    place = Path(os.path.expanduser(path))
+    if kind + colon == PAIRS:
         if stream:
             raise ValueError(f"stream must be left out for {PAIRS}PATH, which is held in RAM, got True")
-        return ImageSet(*two_cameras(Path(name.removeprefix(PAIRS)).expanduser(), split, size))
-    is_folder = isinstance(name, str) and name.startswith(FOLDER)
-    if is_folder or name in TREES:
+        return ImageSet(*two_cameras(place, split, size))
+    if kind + colon == FOLDER or name in TREES:
         if size is not None:
             checks.integer("size", size, least=1)
-        if is_folder:
-            place = Path(name.removeprefix(FOLDER)).expanduser()
-            found = ImageSet(*folders.folder(place, split, size, stream))
-        else:
-            found = ImageSet(*folders.tree(name, Path(root), split, size, stream))
+        parts = any_folder(place, split, size, stream) if colon else tree(name, root, split, size, stream)
+        found = ImageSet(*parts)
         if verify:
             found.source.verify(decode=True)
         return found
+    _refuse_other_names(name, size, stream)
+    if name in MADE:
+        return _kept(Path(root, name, "patches.npz"), MADE[name], split)
+    return ImageSet(*downloaded(name, Path(root, name), split))
+
+
+def _refuse_other_names(name: str, size: int | None, stream: bool | None) -> None:
+    """Raises ValueError unless `name` is a data set in one tensor, with neither size nor stream."""
+    if name not in NAMES and (hint := path_hint(name)):
+        raise ValueError(f"name must be that of a data set, got {str(name)!r}; {hint}")
     checks.choice("name", name, NAMES)
     for argument, value in (("size", size), ("stream", stream)):
         if value is not None:
             got = f"{argument}={value!r} with name={name!r}; leave it out"
             raise ValueError(f"{argument} applies to {FOLDER}PATH, {', '.join(TREES)}, got {got}")
-    if name in MADE:
-        return _kept(Path(root, name, "patches.npz"), MADE[name], split)
-    return ImageSet(*downloaded(name, Path(root, name), split))
 
 
 def pretraining_split(name: str) -> str:

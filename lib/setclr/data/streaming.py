@@ -1,12 +1,18 @@
-"""Photographs decoded and cropped by worker processes, ahead of the training loop.
+"""Batches read by worker processes, ahead of the training loop.
 
-The result depends only on the files, the views and the batches. The number of workers changes only the speed.
+The result depends only on what is read. The number of workers changes only the speed.
 """
 
+import multiprocessing
 import os
+import pickle
 import signal
+import traceback
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,6 +27,44 @@ AHEAD = 2  # batches that every worker prepares in advance
 PATIENCE = 30  # seconds that a worker lives on after SIGTERM
 
 
+def streamed(
+    read: Callable[[Any], Any], batches: Iterable[Any], workers: int, device: torch.device | str
+) -> Iterator[Any]:
+    """What `read` gives for each batch in turn, read ahead by `workers` processes and copied to the device.
+
+    A GPU gets tensors from pinned memory, without waiting. Starting workers takes seconds, so one call
+    should serve all epochs. Results wait in shared memory; each worker holds two.
+
+    Args:
+        read: a function of one batch. Gives a tensor, or nested lists or tuples of them; tuples arrive as
+            lists. It runs in the workers, so it must be picklable where those are not forked.
+        batches: what `read` takes, one after the other. Each must be picklable; read a few ahead.
+        workers: number of processes. 0 reads in this process, and not ahead.
+
+    Raises:
+        ValueError: an argument is not as it must be, or `read` cannot be pickled.
+        MemoryError: a worker was killed; the message says what to change.
+        Any error of `read`, with its own type if that is picklable, and the worker's traceback as its cause.
+    """
+    checks.integer("workers", workers, least=0, hint="it is the number of processes")
+    device = torch.device(device)
+    side = torch.cuda.Stream(device) if device.type == "cuda" else None
+    loader: DataLoader = DataLoader(
+        _Reads(read),
+        batch_size=None,
+        sampler=batches,
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        generator=torch.Generator(),  # the default draws from the global one, which training may use
+        prefetch_factor=AHEAD if workers else None,
+        worker_init_fn=_leave_signals_to_the_parent,
+    )
+    for result in _received(loader):
+        if isinstance(result, _Failure):
+            raise result.error
+        yield _copied(result, device, side)
+
+
 def stream_batches(
     images: Photographs,
     views: Sequence[View],
@@ -31,9 +75,7 @@ def stream_batches(
     """The crops of each batch in turn, decoded ahead by `workers` processes, and its draws.
 
     Both are for `views.finish(crops, views, draws)`. Crops are as `Photographs.crops` gives them, on the
-    device. A GPU gets them from pinned memory, without waiting. Draws stay on the CPU. Starting workers
-    takes seconds, so one call should serve all epochs. A batch takes n · Σ_v 3 S_v² bytes of shared memory;
-    each worker holds two batches.
+    device; draws stay on the CPU. A batch takes n · Σ_v 3 S_v² bytes of shared memory.
 
     Args:
         batches: indices (n,) of images and draws (n, V, 36) of `views.draw`; read a few batches ahead.
@@ -42,13 +84,12 @@ def stream_batches(
 
     Raises:
         ValueError: an argument is not as it must be, or a file is damaged: the same error for any `workers`.
-        MemoryError: a worker was killed; the message says what to change.
+        As `streamed` does.
     """
     checks.integer("workers", workers, least=0, hint="it is the number of processes")
     if not isinstance(images, Photographs):
         raise ValueError(f"images must be Photographs, got {type(images).__name__}; load with stream=True")
-    device, sent = torch.device(device), deque[Tensor]()
-    side = torch.cuda.Stream(device) if device.type == "cuda" else None
+    sent = deque[Tensor]()
     threads = min(images.threads, max(1, (os.cpu_count() or 1) // workers)) if workers else None
 
     def asked() -> Iterator[Batch]:
@@ -56,33 +97,31 @@ def stream_batches(
             sent.append(draws)
             yield index, draws
 
-    loader: DataLoader = DataLoader(
-        _Crops(images, views, threads),
-        batch_size=None,
-        sampler=asked(),
-        num_workers=workers,
-        pin_memory=device.type == "cuda",
-        generator=torch.Generator(),  # the default draws from the global one, which training may use
-        prefetch_factor=AHEAD if workers else None,
-        worker_init_fn=_leave_signals_to_the_parent,
-    )
-    for crops in _received(loader):
-        if isinstance(crops, _Failure):
-            raise crops.error
-        yield _copied(crops, device, side), sent.popleft()
+    for crops in streamed(partial(_crops, images, views, threads), asked(), workers, device):
+        yield crops, sent.popleft()
 
 
-def _copied(crops: list[Tensor], device: torch.device, side: torch.cuda.Stream | None) -> list[Tensor]:
-    """The crops on the device; a GPU copies them in the stream `side`, while earlier steps still run."""
+def _crops(images: Photographs, views: Sequence[View], threads: int | None, batch: Batch) -> list[Tensor]:
+    return images.crops(batch[0], views, batch[1], threads)
+
+
+def _copied(result: Any, device: torch.device, side: torch.cuda.Stream | None) -> Any:
+    """The result on the device; a GPU copies it in the stream `side`, while earlier steps still run."""
     if side is None:
-        return [x.to(device) for x in crops]
-    with torch.cuda.stream(side):
-        there = [x.to(device, non_blocking=True) for x in crops]
+        return _moved(result, lambda x: x.to(device))
     step = torch.cuda.current_stream(device)
+    with torch.cuda.stream(side):
+        there = _moved(result, lambda x: x.to(device, non_blocking=True))
     step.wait_stream(side)
-    for x in there:
-        x.record_stream(step)  # otherwise its space could be reused while the step still reads it
+    _moved(there, lambda x: x.record_stream(step))  # else its space is reused while the step still reads it
     return there
+
+
+def _moved(result: Any, move: Callable[[Tensor], Any]) -> Any:
+    """The nested result with each tensor replaced by what `move` gives for it."""
+    if isinstance(result, list | tuple):
+        return [_moved(part, move) for part in result]
+    return move(result) if isinstance(result, Tensor) else result
 
 
 def _received(loader: DataLoader) -> Iterator:
@@ -92,27 +131,71 @@ def _received(loader: DataLoader) -> Iterator:
         if "DataLoader worker" not in str(error):
             raise
         hint = "memory, or shared memory (/dev/shm), may have run out: take fewer workers or a smaller batch"
+        if multiprocessing.get_start_method() != "fork":
+            hint += "; a script must start its work below `if __name__ == '__main__':`"
         raise MemoryError(f"a worker process was killed ({str(error).splitlines()[0]}); {hint}") from error
 
 
+class _Reads(Dataset):
+    """A data set whose indices are whole batches."""
+
+    def __init__(self, read: Callable[[Any], Any]):
+        self.read = read
+
+    def __getitem__(self, batch: Any) -> Any:
+        try:
+            return self.read(batch)
+        except Exception as error:  # users' code can raise anything
+            return _Failure(error)
+
+    def __reduce__(self) -> tuple:  # only where workers are not forked
+        try:
+            return _unpickled, (bytes(ForkingPickler.dumps(self.read)),)
+        except Exception as error:
+            raise _unpicklable(error) from error
+
+
+def _unpickled(data: bytes) -> _Reads:
+    try:
+        return _Reads(pickle.loads(data))
+    except Exception as error:  # for example a class of a notebook's cell, which no other process knows
+        return _Reads(partial(_raise, _unpicklable(error)))
+
+
+def _unpicklable(error: Exception) -> ValueError:
+    said = " ".join(str(error).split())
+    return ValueError(f"workers must be 0 for a Dataset that cannot be pickled ({said})")
+
+
+def _raise(error: Exception, _: Any) -> None:
+    raise error
+
+
 class _Failure:
-    """A worker's error, returned and not raised: DataLoader would bury its message under a traceback."""
+    """An error of `read`, returned and not raised: DataLoader would bury its message under a traceback."""
 
     def __init__(self, error: Exception):
         self.error = error
 
-
-class _Crops(Dataset):
-    """A data set whose indices are whole batches."""
-
-    def __init__(self, images: Photographs, views: Sequence[View], threads: int | None):
-        self.images, self.views, self.threads = images, views, threads
-
-    def __getitem__(self, batch: Batch) -> list[Tensor] | _Failure:
+    def __reduce__(self) -> tuple:  # on its way from a worker
+        text = "".join(traceback.format_exception(self.error))
         try:
-            return self.images.crops(batch[0], self.views, batch[1], self.threads)
-        except (ValueError, IndexError, OSError) as error:
-            return _Failure(error)
+            error = pickle.loads(pickle.dumps(self.error))
+            kept = type(error) is type(self.error) and str(error) == str(self.error)
+        except Exception:  # an error that its arguments cannot make again
+            kept = False
+        if not kept:
+            error = RuntimeError(f"{type(self.error).__name__}: {self.error}")
+        return _arrived, (error, text)
+
+
+def _arrived(error: Exception, text: str) -> _Failure:
+    error.__cause__ = _InWorker(f"\n{text}")
+    return _Failure(error)
+
+
+class _InWorker(Exception):
+    """The traceback of an error, as text from the process in which it was raised."""
 
 
 def _leave_signals_to_the_parent(_: int) -> None:

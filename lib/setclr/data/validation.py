@@ -12,8 +12,8 @@ def validation_split(name: str, train: ImageSet) -> tuple[ImageSet, ImageSet]:
     """A data set's training images in two parts: those to train on, and at least a fifth for validation.
 
     The split is always the same. For "photo-patches" whole blocks of each photograph are held out, as for
-    its test images, because patches of one block overlap. For other data sets it is `held_out`. Raises
-    ValueError if there are fewer than 5 images.
+    its test images, because patches of one block overlap. For other data sets, any folder of photographs
+    included, it is `held_out`, and raises as that does.
     """
     if name == "photo-patches":
         return parted(train, torch.from_numpy(patches.photo_validation()))
@@ -23,14 +23,24 @@ def validation_split(name: str, train: ImageSet) -> tuple[ImageSet, ImageSet]:
 def held_out(train: ImageSet, seed: int = 0) -> tuple[ImageSet, ImageSet]:
     """Four fifths of each class to train on, and a fifth for validation, drawn by the seed.
 
-    Both parts keep the order of the images. Raises ValueError if there are fewer than 5 images.
+    Both parts keep the order of the images. A class of one image stays in the first part, and images
+    without a label (-1) count as one class more. Raises ValueError if there are fewer than 5 images, or if
+    none is left for validation.
     """
-    integer("len(train)", len(train), least=5, hint="a fifth of them is held out")
-    shuffled = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed))
-    grouped = shuffled[train.labels[shuffled].argsort(stable=True)]
-    held = torch.zeros(len(train), dtype=torch.bool)
+    return parted(train, fifth(train.labels, seed))
+
+
+def fifth(labels: Tensor, seed: int = 0) -> Tensor:
+    """Which of N things, whose classes are `labels` (N,), are held out by `held_out`: (N,) bool."""
+    integer("len(train)", len(labels), least=5, hint="a fifth of them is held out")
+    shuffled = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+    grouped = shuffled[labels[shuffled].argsort(stable=True)]
+    held = torch.zeros(len(labels), dtype=torch.bool)
     held[grouped[4::5]] = True
-    return parted(train, held)
+    held &= (labels + 1).bincount()[labels + 1] > 1
+    if not held.any():
+        raise ValueError("train must have a class of two or more, got one of each; add some")
+    return held
 
 
 def parted(train: ImageSet, held: Tensor) -> tuple[ImageSet, ImageSet]:

@@ -18,8 +18,10 @@ from setclr.evaluation.frozen import features
 from setclr.evaluation.neighbours import check_bank, in_parts
 from setclr.evaluation.protocols import OnViews
 from setclr.losses.baselines import Supervised
+from setclr.training.devices import Machine
 from setclr.training.distributed import world
 from setclr.training.optimisers import LRSchedule, make_optimiser
+from setclr.training.source import ImageViews
 from setclr.training.trainer import Trainer
 
 VALUES = 2**25  # scaled or squared at once
@@ -107,10 +109,9 @@ def probe_on_views(
     layer, loss, batch = layer.to(device), Supervised(), min(how.batch, len(train) // world() * world())
     lr = how.lr * batch / how.batch
     optimiser = make_optimiser(how.optimiser, layer, loss, lr, weight_decay=how.weight_decay)
-    more: dict = dict(
-        epochs=how.epochs, batch=batch, seed=seed, lr_schedule=Falling(how.schedule), device=device
-    )
-    Trainer(train, Frozen(encoder), layer, (how.view,), loss, optimiser, "float32", **more).fit()
+    more: dict = dict(epochs=how.epochs, batch=batch, seed=seed, lr_schedule=Falling(how.schedule))
+    source, machine = ImageViews(train, (how.view,)), Machine(device, "float32")
+    Trainer(source, Frozen(encoder), layer, loss, optimiser, device=machine, **more).fit()
     scores = features(nn.Sequential(encoder, layer), test.images).cpu()
     return scores.topk(min(5, scores.shape[1]), dim=1).indices
 

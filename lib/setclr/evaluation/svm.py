@@ -10,10 +10,11 @@ with extra("train"):
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.svm import SVC
 
+FOLDS = 10
 PENALTIES = tuple(10.0**k for k in range(-3, 4))
 
 
-def svm_accuracy(features: Tensor, labels: Tensor, seed: int = 0, folds: int = 10) -> float:
+def svm_accuracy(features: Tensor, labels: Tensor, seed: int = 0, folds: int = FOLDS) -> float:
     """Mean accuracy in per cent over the folds of features (N, D) with labels (N,), as GraphCL measures.
 
     For each fold an SVM with a Gaussian kernel is fitted to the other folds. Its C is chosen among
@@ -36,6 +37,19 @@ def svm_accuracy(features: Tensor, labels: Tensor, seed: int = 0, folds: int = 1
         raise ValueError(f"labels must be of at least 2 classes, got {len(np.unique(y))}")
     found = []
     for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y):
-        chosen = GridSearchCV(SVC(), {"C": PENALTIES}, cv=5).fit(x[train], y[train])
-        found.append(chosen.score(x[test], y[test]))
+        found.append(fitted(x[train], y[train]).score(x[test], y[test]))
     return 100 * float(np.mean(found))
+
+
+def svm_held_out(features: Tensor, labels: Tensor, held: Tensor, held_labels: Tensor) -> float:
+    """Accuracy in per cent on the features `held` (Q, D) of such an SVM, fitted to the features (N, D)."""
+    (x, y), (u, v) = (
+        (z.detach().cpu().double().numpy(), of.cpu().numpy())
+        for z, of in ((features, labels), (held, held_labels))
+    )
+    return 100 * float(fitted(x, y).score(u, v))
+
+
+def fitted(x: np.ndarray, y: np.ndarray) -> GridSearchCV:
+    """An SVM whose C is chosen by five-fold cross-validation."""
+    return GridSearchCV(SVC(), {"C": PENALTIES}, cv=5).fit(x, y)

@@ -12,6 +12,8 @@ from setclr.data import ImageSet
 from setclr.data.validation import held_out
 from setclr.evaluation.frozen import features
 from setclr.losses.baselines import Supervised
+from setclr.training.devices import Machine
+from setclr.training.source import ImageViews
 from setclr.training.trainer import Trainer
 
 RATES, DECAYS = (1e-4, 1e-3, 1e-2, 1e-1), (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # the grid; decays are divided by lr
@@ -58,8 +60,8 @@ def fine_tune(
         model = nn.Sequential(copy.deepcopy(encoder), nn.Linear(size, len(train.classes))).to(device)
     model.requires_grad_(True)
     sgd = torch.optim.SGD(model.parameters(), lr, momentum=0.9, nesterov=True, weight_decay=weight_decay)
-    more: dict = dict(epochs=epochs, batch=batch, seed=seed, device=device)
-    Trainer(train, model[0], model[1], CROP, Supervised(), sgd, precision, **more).fit()
+    more: dict = dict(epochs=epochs, batch=batch, seed=seed, device=Machine(device, precision))
+    Trainer(ImageViews(train, CROP), model[0], model[1], Supervised(), sgd, **more).fit()
     logits = features(model, test.images).cpu()
     if not logits.isfinite().all():
         raise FloatingPointError(f"the weights became NaN or inf; lower lr, now {lr}")

@@ -6,12 +6,11 @@ with extra("train"):
     from setclr.experiments.campaigns import campaign
     from setclr.experiments.embedding import embed_folder
     from setclr.experiments.exports import export
-    from setclr.experiments.pairs import best_epoch
-    from setclr.experiments.pretraining import pretrain
+    from setclr.experiments.pretraining import pretrain, watch
     from setclr.experiments.records import summary
     from setclr.experiments.run import Run, load_run, new_run
     from setclr.experiments.searches import search
     from setclr.experiments.tables import evaluate
 
-__all__ = ["Run", "best_epoch", "campaign", "embed_folder", "evaluate", "export", "load_run", "new_run",
-           "pretrain", "search", "summary"]  # fmt: skip
+__all__ = ["Run", "campaign", "embed_folder", "evaluate", "export", "load_run", "new_run", "pretrain",
+           "search", "summary", "watch"]  # fmt: skip

@@ -9,14 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from setclr.data import ImageSet
 from setclr.data.writing import writable
 from setclr.evaluation.protocols import protocol_named
-from setclr.experiments.pairs import best_epoch
-from setclr.experiments.pretraining import of_this_recipe, pretrain
-from setclr.experiments.records import counted, describe_machine, library, read_record, record
+from setclr.experiments.kinds import kind_of
+from setclr.experiments.pretraining import of_this_recipe, pretrain, watch
+from setclr.experiments.records import describe_machine, library, read_record, record
 from setclr.experiments.run import load_run, refuse_other_recipe
-from setclr.experiments.tables import evaluate, labelled
 from setclr.recipes.recipe import Recipe
 from setclr.recipes.registry import protocol_of
 from setclr.training.checkpoint import alone
@@ -61,9 +59,9 @@ def campaign(
     sets_of = sets_in(root, split)
 
     def finish(recipe: Recipe, path: Path, out: Path, by: str) -> str:
-        part = {"images": sets_of(recipe, by)[0]} if split == "validation" else {}
+        part = {"data": sets_of(recipe, by)[0]} if split == "validation" else {}
         try:
-            run = train(recipe, out, on_epoch=best_epoch(recipe, root), **where, **part)
+            run = train(recipe, out, on_epoch=watch(recipe, root), **where, **part)
         except FloatingPointError as error:
             if keep_diverged:
                 run = load_run(out)
@@ -71,9 +69,9 @@ def campaign(
                 record(path, run, pd.DataFrame(), {}, pixels, command, machine, by, str(error))
             return str(error)
         train_set, test_set = sets_of(recipe, by)
-        table = evaluate(run, train_set, test_set, protocol=by)
-        images, machine = counted(train_set, test_set, split), describe_machine(run.encoder)
-        record(path, run, table, images, pixels, command, machine, by)
+        kind, machine = kind_of(recipe), describe_machine(run.encoder)
+        table = kind.evaluate(run, train_set, test_set, protocol=by)
+        record(path, run, table, kind.counted(train_set, test_set, split), pixels, command, machine, by)
         return ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
 
     for seed, (name, recipe) in product(seeds, recipes.items()):
@@ -90,15 +88,16 @@ def campaign(
             yield f"{title}: {said or finish(recipe, path, out, by)}"
 
 
-def sets_in(root: Path, split: str) -> Callable[[Recipe, str], tuple[ImageSet, ImageSet]]:
-    """A function that gives a recipe's labelled images for a protocol; the last images are cached."""
-    sets: dict[tuple, tuple[ImageSet, ImageSet]] = {}
+def sets_in(root: Path, split: str) -> Callable[[Recipe, str], tuple[Any, Any]]:
+    """A function that gives a recipe's labelled data for a protocol; the last ones are cached."""
+    sets: dict[tuple, tuple[Any, Any]] = {}
 
-    def sets_of(recipe: Recipe, by: str) -> tuple[ImageSet, ImageSet]:
-        key = (recipe.data, recipe.size, recipe.view_size, by)
+    def sets_of(recipe: Recipe, by: str) -> tuple[Any, Any]:
+        names = ("kind", "data", "size", "view_size", "modality")
+        key = (*(getattr(recipe, name, None) for name in names), by)
         if key not in sets:
             sets.clear()
-            sets[key] = labelled(recipe, root, by, split)
+            sets[key] = kind_of(recipe).labelled(recipe, root, by, split)
         return sets[key]
 
     return sets_of

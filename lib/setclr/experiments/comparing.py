@@ -10,15 +10,16 @@ from setclr.evaluation.statistics import holm, paired
 from setclr.experiments.records import column_of, read_record
 from setclr.recipes.hyperparameters import hyperparameter, hyperparameter_value
 
-METRICS = ("knn", "linear")
+ABOUT = ("name", "seed", "lr", "hyperparameter", "value", "diverged", "collapsed")  # columns but the metrics
 
 
 def read(folder: str | Path) -> pd.DataFrame:
     """The records in a folder that `search` wrote, a row for each, sorted by name and seed.
 
-    Columns: name, seed, lr, hyperparameter (its name), value (the hyperparameter's), knn, linear (per
-    cent, NaN where the run diverged), diverged, collapsed. A run collapsed if it diverged, or if the kNN
-    accuracy of the trained encoder is not above that of its first weights.
+    Columns: name, seed, lr, hyperparameter (its name), value (the hyperparameter's), diverged, collapsed, and
+    the metrics (per cent, NaN where the run diverged): of images knn and linear, of others all that are
+    recorded. A run collapsed if it diverged, or if the first metric of the trained encoder is not above that
+    of its first weights.
 
     Raises FileNotFoundError if the folder has no records; ValueError if a record is damaged or its loss
     has no hyperparameter.
@@ -35,34 +36,40 @@ def row(path: Path) -> dict[str, Any]:
     recipe, diverged, none = kept["recipe"], "diverged" in kept, float("nan")
     found = {"name": path.stem.rpartition("-seed")[0], "seed": recipe["seed"], "lr": recipe["lr"]}
     found |= {"hyperparameter": hyperparameter(recipe["loss"]).name}
-    found |= {"value": hyperparameter_value(recipe["loss"])}
-    found |= {"knn": none, "linear": none, "diverged": diverged, "collapsed": diverged}
+    found |= {"value": hyperparameter_value(recipe["loss"]), "diverged": diverged, "collapsed": diverged}
+    trained, first = (kept["accuracy_percent"].get(name, {}) for name in ("trained", "untrained"))
+    images = recipe["kind"] == "image"
+    metrics = {name: column_of(trained, name) or name for name in (("knn", "linear") if images else trained)}
+    found |= {name: trained.get(column, none) for name, column in metrics.items()}
     if not diverged:
-        trained, first = (kept["accuracy_percent"].get(name, {}) for name in ("trained", "untrained"))
-        columns = {metric: column_of(trained, metric) or metric for metric in METRICS}
-        found |= {metric: trained.get(column, none) for metric, column in columns.items()}
-        found["collapsed"] = found["knn"] <= first.get(columns["knn"], none)
+        decisive, column = next(iter(metrics.items()))
+        found["collapsed"] = found[decisive] <= first.get(column, none)
     return found
+
+
+def metrics_of(runs: pd.DataFrame) -> list[str]:
+    """The metrics in `read`'s table. The first decides which setting a search chooses."""
+    return [name for name in runs.columns if name not in ABOUT]
 
 
 def means(runs: pd.DataFrame) -> pd.DataFrame:
     """A table with a row for each name in `read`'s table.
 
     Columns: lr, hyperparameter and value; learnt and collapsed, the numbers of such runs; and over the
-    seeds that learnt, the mean and the standard deviation, as knn, "knn ±", linear, "linear ±".
+    seeds that learnt, the mean and the standard deviation of each metric, as knn, "knn ±".
     """
     groups = runs.groupby("name", sort=False)
     table = groups[["lr", "hyperparameter", "value"]].first()
     table["learnt"] = groups["collapsed"].agg(lambda x: int((~x).sum()))
     table["collapsed"] = groups["collapsed"].sum()
     learnt = runs[~runs["collapsed"]].groupby("name")
-    for metric in METRICS:
+    for metric in metrics_of(runs):
         table[metric], table[f"{metric} ±"] = learnt[metric].mean(), learnt[metric].std()
     return table
 
 
 def pairs(runs: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
-    """All pairs of names in `read`'s table, compared by kNN and by the linear probe.
+    """All pairs of names in `read`'s table, compared by each metric.
 
     Runs are paired by seed. Collapsed runs are left out, and so are pairs of names with fewer than two
     seeds. Columns: metric, a, b, seeds (how many), difference (mean of a − b, in points), low and high
@@ -72,7 +79,7 @@ def pairs(runs: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     test: a pair may pass the test with 0 just inside its interval.
     """
     tables = []
-    for metric in METRICS:
+    for metric in metrics_of(runs):
         wide = runs[~runs["collapsed"]].pivot(index="seed", columns="name", values=metric)
         both = {couple: wide[list(couple)].dropna() for couple in combinations(wide.columns, 2)}
         both = {couple: found for couple, found in both.items() if len(found) > 1}

@@ -21,7 +21,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from setclr import models
 from setclr.data import ImageSet
 from setclr.experiments.run import new_run
-from setclr.recipes.recipe import Recipe
+from setclr.recipes.image import ImageRecipe
 from setclr.training.trainer import Trainer
 
 Losses = dict[str, Callable[[Tensor], Tensor]]
@@ -168,7 +168,7 @@ def timed(loss: Callable[[Tensor], Tensor], z: Tensor) -> float:
 
 
 def parts_of_a_step(
-    recipe: Recipe, losses: Losses, steps: int = 5, device: str = "cpu"
+    recipe: ImageRecipe, losses: Losses, steps: int = 5, device: str = "cpu"
 ) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """Seconds of the parts of training steps on noise of 32 px, and of each loss on the steps' embeddings.
 
@@ -207,7 +207,7 @@ def parts_of_a_step(
     return {part: took[part][2:] for part in order}, {name: took[name][2:] for name in losses}
 
 
-def noise_trainer(recipe: Recipe, steps: int, device: torch.device, compiled: bool = False) -> Trainer:
+def noise_trainer(recipe: ImageRecipe, steps: int, device: torch.device, compiled: bool = False) -> Trainer:
     """A trainer with `steps` steps an epoch on noise of 32 px, to measure costs."""
     images = torch.randint(0, 256, (recipe.batch * steps, 3, 32, 32), dtype=torch.uint8)
     run = new_run(recipe, channels=3)

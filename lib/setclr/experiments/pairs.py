@@ -11,10 +11,10 @@ from setclr.data import ImageSet
 from setclr.evaluation.frozen import features, pixels
 from setclr.evaluation.matching import matching_accuracy
 from setclr.experiments.run import Run, new_run
-from setclr.recipes.recipe import Recipe
+from setclr.recipes.image import ImageRecipe
 
 
-def best_epoch(recipe: Recipe, root: str | Path = "data") -> Callable[[Run], dict | None] | None:
+def best_epoch(recipe: ImageRecipe, root: str | Path = "data") -> Callable[[Run], dict | None] | None:
     """A function that `pretrain` calls after every epoch of a recipe on pairs; None for other data.
 
     It adds the column "matching" to the history, per cent on the validation pairs. It keeps the weights

@@ -4,17 +4,19 @@ import functools
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 
-from setclr import data
 from setclr.checks import integer
+from setclr.experiments import building
+from setclr.experiments.kinds import kind_of
 from setclr.experiments.run import Run, new_run, recipe_of, refuse_other_recipe, run_of
 from setclr.recipes import Recipe
 from setclr.training.checkpoint import alone, stored
 from setclr.training.devices import choose_device
-from setclr.training.distributed import from_first, tensors_from_first
+from setclr.training.distributed import tensors_from_first
 from setclr.training.metrics import Metric
 from setclr.training.trainer import Trainer
 
@@ -25,7 +27,7 @@ def pretrain(
     recipe: Recipe, out: str | Path | None = None, resume: bool = True, root: str | Path = "data",
     device: str | None = None, on_epoch: OnEpoch | None = None,
     workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
-    metrics: Sequence[Metric] = (), images: data.ImageSet | None = None,
+    metrics: Sequence[Metric] = (), data: Any = None, keep_every: int | None = None,
 ) -> Run:  # fmt: skip
     """Train an encoder and its head as the recipe says; if `out` holds the finished run, load it.
 
@@ -35,15 +37,16 @@ def pretrain(
     run keeps its precision and whether it was compiled.
 
     Args:
-        out, resume, metrics: as in `Trainer.fit`.
+        out, resume, metrics, keep_every: as in `Trainer.fit`.
         root: where data sets are found and downloaded to.
-        device, workers, compiled, deterministic: as in `Trainer`.
+        device, workers, compiled, deterministic: as in `training.Machine`.
         on_epoch: as in `Trainer.fit`, called with the run. It may `keep` the run's weights.
-        images: train on these instead of the recipe's `data`, which then only names them.
+        data: train on this ImageSet, GraphSet or VideoSet instead of the recipe's `data`, which then only
+            names it.
 
     Returns the run, encoder and head in eval mode, with the weights that `on_epoch` kept, or the last
     ones. For data of pairs, the validation pairs are not trained on (`data.split_pairs`);
-    `experiments.best_epoch` keeps the weights of the epoch that is best on them.
+    `experiments.watch` keeps the weights of the epoch that is best on them.
 
     Raises:
         ValueError: there is no such device, the batch is larger than the data set or cannot be divided
@@ -61,17 +64,23 @@ def pretrain(
         state = tensors_from_first(lambda: begun(recipe, out, resume, stack)) if out else None
         run = run_of(state, str(out)) if state else None
         if run is None or not run.finished:
-            images = images_of(recipe, root, images)
-            run = run or new_run(recipe, channels=images.images.shape[1])
+            kind = kind_of(recipe)
+            data = kind.load(recipe, root, data)
+            if run is None:
+                run = new_run(recipe, channels=kind.channels(data))
+                if recipe.init:
+                    building.initialise(run.encoder, recipe.init)
             used = {"precision": run.precision} if run.precision else {}
             compiled = compiled if run.compiled is None else run.compiled
             more = {"workers": workers, "compiled": compiled, "deterministic": deterministic, **used}
-            trainer = run.trainer(images, where, **more)
+            trainer = run.trainer(data, where, **more)
             if state:
                 trainer.load_state_dict(state, str(out))
             del state
             watch = None if on_epoch is None else functools.partial(_with_history, on_epoch, run)
-            run.rows = list(trainer.fit(out, False, watch, metrics, run.about))
+            scheduled = functools.partial(building.before_epoch, recipe, trainer)
+            fitted = trainer.fit(out, False, watch, metrics, run.about, scheduled, keep_every)
+            run.rows = list(fitted)
             run.precision, run.compiled = trainer.precision.name, trainer.compiled
     run.take_best()
     parts = nn.ModuleList([run.encoder, run.head]).to(where).eval()
@@ -83,6 +92,27 @@ def _with_history(on_epoch: OnEpoch, run: Run, trainer: Trainer) -> dict | None:
     """Call `on_epoch` with the run, after giving the run the trainer's history so far."""
     run.rows = [dict(row) for row in trainer.rows]
     return on_epoch(run)
+
+
+def watch(recipe: Recipe, root: str | Path = "data", every: int | None = None) -> OnEpoch | None:
+    """A function for `pretrain`'s on_epoch, or None where there is nothing to watch.
+
+    It does what the recipe's kind asks for: on pairs it keeps the best epoch, on graphs it measures. With
+    `every`, it also measures after every so many epochs on the test data, by the project's own protocol.
+    """
+    of_kind = kind_of(recipe).watch(recipe, root)
+    if every is None:
+        return of_kind
+    integer("knn_every", every, least=1)
+    train, test = kind_of(recipe).labelled(recipe, root)
+
+    def both(run: Run) -> dict | None:
+        found = (of_kind(run) if of_kind else None) or {}
+        if run.rows and len(run.rows) % every == 0:
+            found |= kind_of(recipe).accuracies(run, train, test)
+        return found
+
+    return both
 
 
 def begun(recipe: Recipe, out: Path, resume: bool, stack: ExitStack) -> dict | None:
@@ -104,33 +134,3 @@ def of_this_recipe(recipe: Recipe, out: Path) -> dict | None:
     if state:
         refuse_other_recipe(out, recipe_of(state, str(out)), recipe, used=state.get("precision"))
     return state
-
-
-def images_of(recipe: Recipe, root: str | Path, given: data.ImageSet | None = None) -> data.ImageSet:
-    """The images to train on, from `given` or else from the recipe's data set.
-
-    The first process makes, downloads or verifies the data before the others load them.
-    """
-    in_full = recipe.data.startswith(data.FOLDER) and recipe.view_size is not None and recipe.size is None
-    loaded = [] if given is None else [given]
-
-    def load() -> None:
-        split = "train" if recipe.labels else data.pretraining_split(recipe.data)
-        loaded.append(data.load(recipe.data, root, split, recipe.size, stream=True if in_full else None))
-
-    def load_first() -> None:
-        load()
-        loaded[0].source.verify()
-
-    if given is None:
-        from_first(load_first)
-    if not loaded:
-        load()
-    images = loaded[0]
-    if data.is_paired(recipe.data) and given is None:
-        kept, _ = data.split_pairs(data.two_views(images))
-        images = data.paired(kept, "together" if recipe.data == data.STEREO else "apart")
-    if recipe.images and len(images) > 1:  # `Batches` raises the error for a single image
-        integer("images", recipe.images, least=2, most=len(images), hint=f"{recipe.data} has {len(images)}")
-        images = images.sample(recipe.images)
-    return images

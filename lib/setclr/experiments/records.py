@@ -3,6 +3,7 @@
 A record is read back whole, or a ValueError says what is wrong with it.
 """
 
+import glob
 import json
 import os
 import platform
@@ -20,19 +21,15 @@ import torch
 from torch import nn
 
 import setclr
-from setclr.data import ImageSet
 from setclr.data.cameras import PAIRS
 from setclr.data.photographs import shown
 from setclr.data.writing import replacing
 from setclr.evaluation.protocols import OWN
 from setclr.experiments.run import Run
-from setclr.recipes.recipe import DEFAULTS, Recipe, renamed
+from setclr.recipes.recipe import Recipe, recipe_class, renamed
 
 SHOWN = (("raw pixels", "knn"), ("untrained", "knn"), ("trained", "knn"), ("trained", "linear"))
-COLUMNS = (
-    "record", "data, images, pixels", "loss", "encoder, epochs, precision", "raw pixels", "untrained",
-    "**kNN**", "**linear**", "seeds", "training",
-)  # fmt: skip
+OF_IMAGES = ("raw pixels", "untrained", "**kNN**", "**linear**")  # the columns of SHOWN
 
 
 class Record(TypedDict):
@@ -44,8 +41,10 @@ class Record(TypedDict):
     accuracy_percent: dict[str, dict[str, float]]
     epochs: int
     training_seconds: float
-    images: dict[str, int]
-    pixels: str
+    images: NotRequired[dict[str, int]]
+    graphs: NotRequired[dict[str, int]]
+    videos: NotRequired[dict[str, int]]
+    pixels: NotRequired[str]
     recipe: dict
     machine: dict
     protocol: str
@@ -102,15 +101,29 @@ def checked(found: Any) -> Record:
     refuse_other_kind("recipe", kept["recipe"], dict[str, str | float | None])
     kept["recipe"] = renamed(kept["recipe"])
     require("loss" in kept["recipe"], "recipe.loss")
-    for field in fields(Recipe):
+    of_kind = recipe_class(kept["recipe"].get("kind", "image"))
+    require("pixels" in kept or of_kind.kind == "graph", "pixels")
+    for field in fields(of_kind):
         if field.name in kept["recipe"]:
             refuse_other_kind(f"recipe.{field.name}", kept["recipe"][field.name], field.type)
     require("device" in kept["machine"], "machine.device")
     refuse_other_kind("machine.device", kept["machine"]["device"], str)
     if "diverged" not in kept:
         require("trained" in kept["accuracy_percent"], "accuracy_percent.trained")
-        require("train" in kept["images"], "images.train")
-    return cast(Record, kept | {"recipe": DEFAULTS | kept["recipe"]})
+        require("train" in kept.get(of_kind.things, ()), f"{of_kind.things}.train")
+    recipe = {"kind": of_kind.kind} | of_kind.defaults() | kept["recipe"]
+    return cast(Record, kept | {"recipe": recipe})
+
+
+def counts(kept: Record) -> dict[str, int]:
+    """How many images, graphs or videos a record's numbers are of."""
+    return cast(dict, kept)[recipe_class(kept["recipe"]["kind"]).things]
+
+
+def of_seeds(folder: str | Path, name: str) -> dict[int, Record]:
+    """The records of a recipe in a folder, by seed. Raises ValueError if one is damaged."""
+    found = (read_record(path) for path in Path(folder).glob(f"{glob.escape(name)}-seed*.json"))
+    return {kept["recipe"]["seed"]: kept for kept in sorted(found, key=lambda one: one["recipe"]["seed"])}
 
 
 def require(there: bool, name: str) -> None:
@@ -139,25 +152,22 @@ def describe_machine(encoder: nn.Module) -> dict:
             "torch": torch.__version__}  # fmt: skip
 
 
-def counted(train: ImageSet, test: ImageSet, split: str = "test") -> dict[str, int]:
-    return {"train": len(train), split: len(test)}
-
-
 def record(
-    path: Path, run: Run, table: pd.DataFrame, images: dict, source: str, command: str, machine: dict,
+    path: Path, run: Run, table: pd.DataFrame, counts: dict, source: str, command: str, machine: dict,
     protocol: str = OWN, diverged: str = "",
 ) -> None:  # fmt: skip
     """Write a result to a JSON file with all that is needed to trace it.
 
-    `images` are the numbers of labelled images (`counted`). `source` is where the pixels come from, such
-    as "original" or "JPEG q75". `command` is the command that made the record. `machine` is the machine
-    that evaluated (`describe_machine`), by the `protocol` of that name. `diverged` says what became NaN,
-    if that ended the run. The file is replaced in one step.
+    `counts` are the numbers of labelled images, graphs or videos (`kinds.Kind.counted`). `source` is where
+    pixels come from, such as "original" or "JPEG q75"; graphs have none. `command` is the command that made
+    the record. `machine` is the machine that evaluated (`describe_machine`), by the `protocol` of that name.
+    `diverged` says what became NaN, if that ended the run. The file is replaced in one step.
     """
     result = {
         "accuracy_percent": {row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
         "epochs": len(run.rows), "training_seconds": round(sum(row["seconds"] for row in run.rows), 1),
-        "images": images, "pixels": source, "protocol": protocol, "precision": run.precision,
+        run.recipe.things: counts, **({} if run.recipe.kind == "graph" else {"pixels": source}),
+        "protocol": protocol, "precision": run.precision,
         "compiled": run.compiled, "recipe": run.recipe.to_dict(),
         "evaluated_with": command, "machine": machine, "history": run.rows,
         **({"diverged": diverged} if diverged else {}), **library(),
@@ -186,7 +196,7 @@ def library() -> dict[str, str]:
 
 
 def summary(folder: Path) -> str:
-    """The records of a folder as a Markdown table.
+    """The records of a folder as Markdown tables, one for each set of measures.
 
     Seeds of one recipe share a line, as mean ± standard deviation. The first column is the name of their
     files, without the seed. Runs that diverged are left out. Damaged records are left out, too, and
@@ -200,26 +210,44 @@ def summary(folder: Path) -> str:
         if "diverged" in kept:
             continue
         recipe = tuple((k, v) for k, v in kept["recipe"].items() if k != "seed")
-        key = (recipe, kept["precision"], tuple(kept["images"].items()), kept["pixels"],
+        key = (recipe, kept["precision"], tuple(counts(kept).items()), kept.get("pixels"),
                kept["machine"]["device"], kept["protocol"])  # fmt: skip
         groups.setdefault(key, {})[path] = kept
     if not groups and not damaged:
         raise FileNotFoundError(f"{folder}: no records there; setclr evaluate RUN --record FILE makes one")
-    lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
-    lines += [f"| {' | '.join(cells_of(found))} |" for found in groups.values()]
-    return "\n".join(lines + [f"\nLeft out: {said}" for said in damaged])
+    tables: dict[tuple, list[str]] = {}
+    for found in groups.values():
+        first = next(iter(found.values()))
+        titles, shown = shown_of(first)
+        about = f"data, {recipe_class(first['recipe']['kind']).things}"
+        about += ", pixels" * ("pixels" in first)
+        head = ("record", about, "loss", "encoder, epochs, precision", *titles, "seeds", "training")
+        table = tables.setdefault(head, [f"| {' | '.join(head)} |", "|---" * len(head) + "|"])
+        table.append(f"| {' | '.join(cells_of(found, shown))} |")
+    lines = ["\n".join(table) for table in tables.values()] + [f"Left out: {said}" for said in damaged]
+    return "\n\n".join(lines)
 
 
-def cells_of(found: dict[Path, Record]) -> list[str]:
+def shown_of(kept: Record) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """The titles of a record's measures in a table, and the row and column of each in the record."""
+    measured = kept["accuracy_percent"]
+    if kept["recipe"]["kind"] == "image":
+        return OF_IMAGES, SHOWN
+    shown = tuple((row, column) for row in ("untrained", "trained") for column in measured.get(row, {}))
+    return tuple(f"**{column}**" if row == "trained" else f"{row}, {column}" for row, column in shown), shown
+
+
+def cells_of(found: dict[Path, Record], shown: tuple[tuple[str, str], ...]) -> list[str]:
     """The cells of the table's line for records that differ only in their seed."""
     runs, names = list(found.values()), [re.sub(r"-seed\d+$", "", path.stem) for path in found]
     first, said = runs[0], runs[0]["recipe"]
     data = "/".join(said["data"].removeprefix("folder:").split("/")[-2:])
-    cells = [", ".join(dict.fromkeys(names)), f"{data}, {first['images']['train']}, {first['pixels']}"]
+    pixels = f", {first['pixels']}" if "pixels" in first else ""
+    cells = [", ".join(dict.fromkeys(names)), f"{data}, {counts(first)['train']}{pixels}"]
     own = first["protocol"] == OWN
     by = "" if own else f", by {first['protocol']}"
     cells += [said["loss"], f"{said['encoder']}, {first['epochs']}, {first['precision']}{by}"]
-    for row, kind in SHOWN:
+    for row, kind in shown:
         column = column_of(first["accuracy_percent"].get(row, {}), kind)
         measured = [run["accuracy_percent"].get(row, {}) for run in runs]
         values = [one[column] for one in measured if column in one]
@@ -259,7 +287,8 @@ def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published:
         if "diverged" in result or result["protocol"] != protocol:
             continue
         if result["epochs"] == recipe.epochs and same_training(result["recipe"], recipe):
-            source = (result["images"]["train"], result["pixels"] == "original", result["pixels"])
+            pixels = result.get("pixels", "original")
+            source = (counts(result)["train"], pixels == "original", pixels)
             groups.setdefault(source, []).append(result["accuracy_percent"]["trained"])
     if not groups:
         return "-"
@@ -271,7 +300,7 @@ def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published:
     if not columns:
         return "-"
     shown = ", ".join(f"{name} {spread([run[name] for run in runs])}" for name in dict.fromkeys(columns))
-    return f"{shown} ({images} images" + ("" if pixels == "original" else f", {pixels}") + ")"
+    return f"{shown} ({images} {recipe.things}" + ("" if pixels == "original" else f", {pixels}") + ")"
 
 
 def same_training(values: dict, recipe: Recipe) -> bool:

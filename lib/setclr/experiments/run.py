@@ -9,7 +9,6 @@ import pandas as pd
 import torch
 from torch import nn
 
-from setclr.data import ImageSet
 from setclr.experiments import building
 from setclr.recipes import Recipe
 from setclr.training.checkpoint import REMEDY, read, refuse_other_weights, write, write_history
@@ -25,7 +24,7 @@ class Run:
     use instead of the last epoch's; None: use the last epoch's.
     """
 
-    recipe: Recipe
+    recipe: Any  # an ImageRecipe, GraphRecipe or VideoRecipe
     encoder: nn.Module
     head: nn.Module
     channels: int
@@ -73,9 +72,9 @@ class Run:
         """The recipe and the channels, which define encoder and head, and the `best` weights."""
         return {"recipe": self.recipe.to_dict(), "channels": self.channels, "best": self.best}
 
-    def trainer(self, images: ImageSet, device: torch.device, **more: Any) -> Trainer:
+    def trainer(self, data: Any, device: torch.device, **more: Any) -> Trainer:
         """The trainer that goes on with this run; `more` as in `building.trainer_of`."""
-        return building.trainer_of(self.recipe, self.encoder, self.head, images, device, **more)
+        return building.trainer_of(self.recipe, self.encoder, self.head, data, device, **more)
 
 
 def new_run(recipe: Recipe, channels: int) -> Run:

@@ -10,12 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from setclr.evaluation.protocols import OWN, protocol_named
 from setclr.experiments.campaigns import RECORDED, campaign, recorded
-from setclr.experiments.comparing import METRICS, means, pairs, row
+from setclr.experiments.comparing import means, metrics_of, pairs, row
+from setclr.experiments.kinds import kind_of
 from setclr.experiments.pretraining import pretrain
 from setclr.experiments.run import Run
-from setclr.experiments.tables import device_of, labelled, measure
 from setclr.recipes.hyperparameters import grid, hyperparameter
 from setclr.recipes.recipe import Recipe
 from setclr.recipes.registry import protocol_of
@@ -35,7 +34,7 @@ def search(
 
     1. Trials: every setting of `hyperparameters.grid`, as many for each recipe, with seed 0. They train
        on the training images without those of the validation split, and are measured on that split. The
-       setting with the best kNN is chosen (`chosen`).
+       best setting is chosen (`chosen`).
     2. Final runs: the chosen setting with all `seeds` on all training images, measured on the test
        images. They are also measured while they train: five times in the record's history, by the
        project's own protocol.
@@ -72,18 +71,20 @@ def search(
 
 
 def chosen(settings: dict[str, Recipe], folder: Path, protocol: str) -> str | None:
-    """The setting whose trial with seed 0 has the best kNN accuracy, the first of equal ones.
+    """The setting whose trial with seed 0 is best by its first metric, the first of equal ones.
 
-    None if trials are missing or all diverged. kNN decides because, unlike the probe, it has no learning
-    rate of its own.
+    None if trials are missing or all diverged. Of images kNN decides because, unlike the probe, it has no
+    learning rate of its own.
     """
     scores = {}
     for title, recipe in settings.items():
         path = folder / f"{title}-seed0.json"
         if recorded(path, replace(recipe, seed=0), protocol) != RECORDED:
             return None
-        if not isnan(knn := row(path)["knn"]):
-            scores[title] = knn
+        found = pd.DataFrame([row(path)])
+        metrics = metrics_of(found)
+        if metrics and not isnan(score := found[metrics[0]][0]):
+            scores[title] = score
     return max(scores, key=scores.__getitem__, default=None)
 
 
@@ -131,7 +132,7 @@ def so_far(recipes: dict[str, Recipe], seeds: Sequence[int], results: Path) -> s
     if len(finals) < all_finals:
         return f"{said}, of the final ones {len(finals)} of {all_finals}: no claim yet"
     runs = pd.DataFrame([row(path) for path in finals])
-    one_digit = {f"{metric}{more}": 1 for metric in METRICS for more in ("", " ±")}
+    one_digit = {f"{metric}{more}": 1 for metric in metrics_of(runs) for more in ("", " ±")}
     lines = [said, means(runs).round(one_digit).to_string()]
     for metric, table in pairs(runs).groupby("metric"):
         kept = table[table["holm"] <= 0.05]
@@ -145,12 +146,13 @@ def so_far(recipes: dict[str, Recipe], seeds: Sequence[int], results: Path) -> s
 
 def measured_often(recipe: Recipe, out: Path, **where: Any) -> Run:
     """`pretrain`, with test accuracies in the history after every fifth of the epochs."""
-    train, test = labelled(recipe, where["root"])
+    kind = kind_of(recipe)
+    train, test = kind.labelled(recipe, where["root"])
     every = max(1, recipe.epochs // POINTS)
 
     def accuracies(run: Run) -> dict[str, float] | None:
         if not run.rows or len(run.rows) % every:
             return None
-        return measure(run.encoder, train, test, device_of(run), protocol_named(OWN), True).numbers
+        return kind.accuracies(run, train, test)
 
     return pretrain(recipe, out, **where | {"on_epoch": accuracies})

@@ -21,7 +21,7 @@ from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, Protocol, prot
 from setclr.evaluation.tuning import check_classes
 from setclr.experiments.pairs import evaluate_pairs
 from setclr.experiments.run import Run, new_run
-from setclr.recipes.recipe import Recipe
+from setclr.recipes.image import ImageRecipe
 from setclr.training.distributed import from_first, world
 
 
@@ -68,7 +68,7 @@ def evaluate(
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
 
 
-def fitted(how: Protocol, recipe: Recipe) -> Protocol:
+def fitted(how: Protocol, recipe: ImageRecipe) -> Protocol:
     """The protocol, with the size of its probe's views set to that of the recipe's views."""
     if isinstance(how.probe, OnFeatures):
         return how
@@ -118,14 +118,14 @@ def device_of(run: Run) -> torch.device:
     return next(run.encoder.parameters()).device
 
 
-def side_of_photographs(recipe: Recipe) -> int | None:
+def side_of_photographs(recipe: ImageRecipe) -> int | None:
     """The side of full views that are cut from files of any size; None if images have one size."""
     files = recipe.data.startswith(data.FOLDER) or recipe.data in data.TREES
     return recipe.view_size if files and not recipe.size else None
 
 
 def labelled(
-    recipe: Recipe, root: str | Path = "data", protocol: str = OWN, split: str = "test"
+    recipe: ImageRecipe, root: str | Path = "data", protocol: str = OWN, split: str = "test"
 ) -> tuple[ImageSet, ImageSet]:
     """The labelled training images of a recipe's data set, and those to measure on.
 

@@ -47,11 +47,15 @@ class GraphSet:
         has = [label is not None for label in labels]
         if any(has) and not all(has):
             raise ValueError(f"graphs must all have a label y, or none; graphs[{has.index(False)}] has none")
-        known = torch.cat([y.view(-1) for y in labels]) if all(has) else torch.zeros(len(self))
+        known = torch.cat([y.view(-1) for y in labels]) if all(has) else torch.full((len(self),), -1)
         self.labels = checked_labels("graphs' y", known, len(self))
 
     def __len__(self) -> int:
         return len(self.graphs)
+
+    def subset(self, chosen: Tensor) -> "GraphSet":
+        """The graphs where `chosen` (N,) bool is True, in their order."""
+        return GraphSet([self.graphs[i] for i in chosen.nonzero().flatten().tolist()], self.name)
 
     @property
     def features(self) -> int:

@@ -21,7 +21,7 @@ def graph_view(
     """A view of every graph. `view` is "drop", "rewire", "mask" or "walk", as the functions below do it;
     "same", the graph itself; or "any", one of the four for each graph. Raises ValueError for another name
     or ratio."""
-    choice("view", view, GRAPH_VIEWS)
+    check_view(view, ratio)
     if view == "same":
         return graphs
     which = AUGMENTATIONS.index(view) if view != "any" else None
@@ -32,6 +32,12 @@ def graph_view(
         if bool((drawn == i).any()):
             graphs = change(graphs, ratio, generator, drawn == i)
     return graphs
+
+
+def check_view(view: str, ratio: float) -> None:
+    """Raises ValueError where `graph_view` takes no such view or ratio."""
+    choice("view", view, GRAPH_VIEWS)
+    number("ratio", ratio, least=0, most=1)
 
 
 def drop_nodes(
@@ -153,6 +159,15 @@ def keep_nodes(graphs: Batch, nodes: Tensor) -> Batch:
     """The graphs with only the nodes that `nodes` (n,) bool selects, and the edges between them."""
     edges, _ = subgraph(nodes, graphs.edge_index, relabel_nodes=True, num_nodes=len(nodes))
     return _batch(graphs, graphs.x[nodes], edges, graphs.batch[nodes])
+
+
+def some_graphs(graphs: Batch, start: int, stop: int) -> Batch:
+    """The graphs from `start` to before `stop` as a batch of their own."""
+    first, end = int(graphs.ptr[start]), int(graphs.ptr[stop])
+    edges = graphs.edge_index
+    own = edges[:, (edges[0] >= first) & (edges[0] < end)] - first
+    ptr, of = graphs.ptr[start : stop + 1] - first, graphs.batch[first:end] - start
+    return Batch(x=graphs.x[first:end], edge_index=own, batch=of, ptr=ptr)
 
 
 def _batch(graphs: Batch, x: Tensor, edges: Tensor, of: Tensor) -> Batch:

@@ -42,7 +42,7 @@ class Objective(nn.Module):
         """Whether the inner solver branches on values: this stalls a GPU and cannot be compiled."""
         return False
 
-    def prepare(self, views: list[Tensor]) -> list[Tensor]:
+    def prepare(self, views: list) -> list:
         """The encoder's inputs, made from views (V, N, C, S, S), one tensor for each size S."""
         return views
 

@@ -70,7 +70,7 @@ class Rotation(Baseline):
     Every image is shown in all four rotations; E is 4.
     """
 
-    def prepare(self, views: list[Tensor]) -> list[Tensor]:
+    def prepare(self, views: list) -> list:
         """(1, N, C, S, S) → (4, N, C, S, S), turned counter-clockwise by 0, 90, 180 and 270 degrees."""
         return [torch.cat([x.rot90(turns, (-2, -1)) for turns in range(4)]) for x in views]
 

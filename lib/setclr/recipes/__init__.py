@@ -1,4 +1,4 @@
-"""Training recipes: `Recipe`, `GraphRecipe` and `VideoRecipe`, and every experiment by name.
+"""Training recipes: `ImageRecipe`, `GraphRecipe` and `VideoRecipe`, and every experiment by name.
 
 `RECIPES[name]` is the recipe of an experiment, `PUBLISHED[name]` what a paper printed for it. The named
 recipes are loaded on first use, since training needs the classes alone.
@@ -7,15 +7,16 @@ recipes are loaded on first use, since training needs the classes alone.
 from typing import TYPE_CHECKING, Any
 
 from setclr.recipes.graph import GraphRecipe
+from setclr.recipes.image import ImageRecipe
 from setclr.recipes.published import Published
-from setclr.recipes.recipe import DEFAULTS, Recipe
+from setclr.recipes.recipe import Recipe
 from setclr.recipes.video import VideoRecipe
 
 if TYPE_CHECKING:
-    from setclr.recipes.named import COMPARED, GRAPH_RECIPES, PUBLISHED, RECIPES, VIDEO_RECIPES
+    from setclr.recipes.named import COMPARED, PUBLISHED, RECIPES
 
-__all__ = ["COMPARED", "DEFAULTS", "GRAPH_RECIPES", "PUBLISHED", "RECIPES", "VIDEO_RECIPES", "GraphRecipe",
-           "Published", "Recipe", "VideoRecipe"]  # fmt: skip
+__all__ = ["COMPARED", "PUBLISHED", "RECIPES", "GraphRecipe", "ImageRecipe", "Published", "Recipe",
+           "VideoRecipe"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,11 @@
 """`GraphRecipe`, the settings of a training run on graphs, and the project's own recipes for graphs."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from setclr.checks import boolean, choice, integer, number
-from setclr.recipes.contrasting import Contrasting
+from setclr.checks import choice, number
+from setclr.recipes.recipe import Bounds, Recipe
 
 # Names here, and the names of the same sets in the TU collection (Morris et al. 2020).
 GRAPH_SETS = {
@@ -17,15 +18,25 @@ GRAPH_SETS = {
 }
 AUGMENTATIONS = ("drop", "rewire", "mask", "walk")
 GRAPH_VIEWS = ("same", *AUGMENTATIONS, "any")
+TU = "tu:"
 
 
 @dataclass(frozen=True)
-class GraphRecipe(Contrasting):
+class GraphRecipe(Recipe):
     """Settings of a pretraining run on graphs. Raises ValueError, naming the field, if a value is
     invalid."""
 
+    kind: ClassVar[str] = "graph"
+    things: ClassVar[str] = "graphs"
+    CHOICES: ClassVar[dict[str, Collection[str]]] = Recipe.CHOICES | {
+        "encoder": ("gin",), "first": GRAPH_VIEWS, "second": GRAPH_VIEWS,
+    }  # fmt: skip
+    BOUNDS: ClassVar[Bounds] = Recipe.BOUNDS | {"layers": (1, 64), "width": (1, 2**16)}
+
     data: str = "mutag"
-    """A key of GRAPH_SETS."""
+    """A key of GRAPH_SETS, tu:PATH, the folder of a set in the TU collection's form, or a .pt file of plain
+    tensors (`graphs.load_graphs`)."""
+    encoder: str = "gin"
     first: str = "same"
     second: str = "any"
     """The two views: "same", "drop", "rewire", "mask", "walk", or "any", for each graph one of the four."""
@@ -34,24 +45,30 @@ class GraphRecipe(Contrasting):
     layers: int = 3
     width: int = 32
     """Layers and width of the encoder; its features and the embeddings have layers · width numbers."""
-    last_norm: bool = False
-    """End the head with a batch norm without scale and shift (GroCo needs it)."""
     lr: float = 0.01
-    """Learning rate of Adam, constant."""
-    epochs: int = 20
-    batch: int = 128
-    seed: int = 0
+    schedule: str = "constant"
+    drop_last: bool = False
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice("data", self.data, GRAPH_SETS)
-        for name in ("first", "second"):
-            choice(name, getattr(self, name), GRAPH_VIEWS)
+        check_graph_data(self.data)
         number("ratio", self.ratio, least=0, most=1)
-        for name, least in (("layers", 1), ("width", 1), ("epochs", 0), ("batch", 2), ("seed", 0)):
-            integer(name, getattr(self, name), least=least)
-        boolean("last_norm", self.last_norm)
-        number("lr", self.lr, above=0)
+
+    @property
+    def embeddings(self) -> int:
+        return self.layers * self.width
+
+
+def check_graph_data(name: str) -> str:
+    """Which reader the name of a graph set asks for: "set", "tu" or "pt". Raises ValueError for other
+    names."""
+    if name.startswith(TU):
+        return "tu"
+    if name.endswith(".pt"):
+        return "pt"
+    choice("data", name, GRAPH_SETS, hint="or give tu:PATH, or a .pt file")
+    return "set"
 
 
 # The library's losses on MUTAG and PROTEINS, with equal settings otherwise and none of them tuned.
@@ -73,6 +90,8 @@ def own_recipes() -> dict[str, dict[str, Any]]:
     for data, left_out in (("mutag", ("graphcl", "mmcl")), ("proteins", ())):  # on MUTAG: rows of the paper
         for name, loss in LOSSES.items():
             if name not in left_out:
-                made[f"graphs-{data}-{name}"] = dict(loss=loss, data=data, last_norm=name == "groco")
-        made[f"graphs-{data}-untrained"] = dict(loss=LOSSES["graphcl"], data=data, epochs=0)
+                made[f"graphs-{data}-{name}"] = dict(
+                    kind="graph", loss=loss, data=data, last_norm=name == "groco"
+                )
+        made[f"graphs-{data}-untrained"] = dict(kind="graph", loss=LOSSES["graphcl"], data=data, epochs=0)
     return made

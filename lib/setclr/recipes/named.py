@@ -3,10 +3,7 @@
 from typing import Any
 
 from setclr.recipes import graph, registry, video
-from setclr.recipes.graph import GraphRecipe
-from setclr.recipes.recipe import Recipe
 from setclr.recipes.registry import Recipes
-from setclr.recipes.video import VideoRecipe
 
 INFONCE = "InfoNCE(temperature=0.1)"
 GROCO = "GroCo(beta=1.0, negatives=10)"
@@ -65,15 +62,12 @@ def first() -> dict[str, dict[str, Any]]:
 def supervised() -> dict[str, dict[str, Any]]:
     """The fields of recipes whose loss gets the labels (Khosla et al. 2020)."""
     loss = dict(loss="SupCon(temperature=0.1)", labels=True)
-    return {
-        "supervised-photo": dict(views="photo", epochs=30, lr=3e-3, **loss),
-        "supervised-cifar10": dict(
-            data="cifar10", views="qare", encoder="resnet18", batch=256, epochs=100, **loss
-        ),
-    }
+    photo = dict(views="photo", epochs=30, lr=3e-3, **loss)
+    cifar = dict(data="cifar10", views="qare", epochs=100, batch=256, encoder="resnet18", **loss)
+    return {"supervised-photo": photo, "supervised-cifar10": cifar}
 
 
-RECIPES = Recipes(Recipe, first() | supervised() | compared() | registry.registered("image"))
-GRAPH_RECIPES = Recipes(GraphRecipe, registry.registered("graph") | graph.own_recipes())
-VIDEO_RECIPES = Recipes(VideoRecipe, video.own_recipes() | registry.registered("video"))
+RECIPES = Recipes(
+    first() | supervised() | compared() | graph.own_recipes() | video.own_recipes() | registry.registered()
+)
 PUBLISHED = registry.published()

@@ -11,11 +11,12 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 from setclr.recipes.published import Published
+from setclr.recipes.recipe import Recipe, recipe_class
 
 GROUP, PAGES = "setclr.recipes", "setclr.pages"
 NOT_INSTALLED = "which is not installed: clone the repository and run `make`"
 COURSE = f"the papers' rows come with the course, {NOT_INSTALLED}"
-NOT_FIELDS = ("kind", "protocol", "note")  # keys of a row that are not fields of its recipe
+NOT_FIELDS = ("protocol", "note")  # keys of a row that are not of its recipe
 OWN = "setclr"  # the protocol of recipes that name none
 
 
@@ -34,21 +35,26 @@ class Collection(Protocol):
 
 
 class Recipes(MutableMapping[str, Any]):
-    """Recipes by name, each made on first access.
+    """Recipes by name, each made on first access from its `fields`; one without a "kind" is of images.
 
-    `kind` makes a recipe from its fields. Raises KeyError for an unknown name, and what `kind` raises.
+    Raises KeyError for an unknown name, and ValueError where a field is invalid.
     """
 
-    def __init__(self, kind: Callable[..., Any], fields: Mapping[str, Mapping[str, Any]]):
-        self.kind, self.fields = kind, dict(fields)
-        self.made: dict[str, Any] = {}
+    def __init__(self, fields: Mapping[str, Mapping[str, Any]]):
+        self.fields = dict(fields)
+        self.made: dict[str, Recipe] = {}
+
+    def kind(self, name: str) -> str:
+        """The kind of the recipe of that name, which is not made for it."""
+        return self.fields[name].get("kind", "image")
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.made:
-            self.made[name] = self.kind(**self.fields[name])
+            fields = {key: x for key, x in self.fields[name].items() if key != "kind"}
+            self.made[name] = recipe_class(self.kind(name))(**fields)
         return self.made[name]
 
-    def __setitem__(self, name: str, recipe: Any) -> None:
+    def __setitem__(self, name: str, recipe: Recipe) -> None:
         self.made[name], self.fields[name] = recipe, recipe.to_dict()
 
     def __delitem__(self, name: str) -> None:
@@ -86,14 +92,13 @@ def run_page() -> Any:
     return loaded(PAGES)[0]
 
 
-def registered(kind: str) -> dict[str, dict[str, Any]]:
-    """The fields of the registered recipes of a kind, "image", "graph" or "video"."""
-    found = {}
-    for one in collections():
-        for name, row in one.recipes.items():
-            if row.get("kind", "image") == kind:
-                found[name] = {key: x for key, x in row.items() if key not in NOT_FIELDS}
-    return found
+def registered() -> dict[str, dict[str, Any]]:
+    """The fields of the registered recipes, with their "kind"."""
+    return {
+        name: {key: x for key, x in row.items() if key not in NOT_FIELDS}
+        for one in collections()
+        for name, row in one.recipes.items()
+    }
 
 
 def published() -> dict[str, Published]:

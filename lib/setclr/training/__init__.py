@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING, Any
 from setclr.extras import extra
 
 if TYPE_CHECKING:
+    from setclr.training.batches import Batching
+    from setclr.training.devices import Machine
     from setclr.training.interruption import Interrupted
     from setclr.training.metrics import TensorBoard
     from setclr.training.momentum import Keys
     from setclr.training.optimisers import LRSchedule
+    from setclr.training.source import ImageViews, LoaderViews, Source, Step
     from setclr.training.trainer import Trainer
 
-__all__ = ["Interrupted", "Keys", "LRSchedule", "TensorBoard", "Trainer"]
-MODULES = {"Interrupted": "interruption", "Keys": "momentum", "LRSchedule": "optimisers",
-           "TensorBoard": "metrics", "Trainer": "trainer"}  # fmt: skip
+MODULES = {"Batching": "batches", "ImageViews": "source", "Interrupted": "interruption", "Keys": "momentum",
+           "LRSchedule": "optimisers", "LoaderViews": "source", "Machine": "devices", "Source": "source",
+           "Step": "source", "TensorBoard": "metrics", "Trainer": "trainer"}  # fmt: skip
+__all__ = ["Batching", "ImageViews", "Interrupted", "Keys", "LRSchedule", "LoaderViews", "Machine", "Source",
+           "Step", "TensorBoard", "Trainer"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

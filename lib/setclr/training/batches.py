@@ -9,16 +9,31 @@ from setclr.checks import integer
 from setclr.seeding import seeded
 
 
+@dataclass(frozen=True)
+class Batching:
+    """How batches are made.
+
+    `size`: images, graphs or the like in a batch, over all processes. `images_per_class`: how many of one
+    class stand in it together. `drop_last`: leave out the last batch of an epoch if it is incomplete.
+    """
+
+    size: int = 128
+    images_per_class: int = 1
+    drop_last: bool = True
+
+
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """The batches of every epoch: shuffled indices of the images whose classes are `labels` (N,).
+    """The batches of every epoch: shuffled indices of the `things` whose classes are `labels` (N,).
 
     An incomplete last batch is left out unless `drop_last` is False.
 
     With `images_per_class` = g > 1, batches consist of random groups of g images of one class, as in
-    table 8d of the GroCo paper (g = 4): every image then has g − 1 false negatives. Raises ValueError
-    unless 2 ≤ batch ≤ N and g divides it. Also raises it if `drop_last` is False and the last batch has
-    a single image.
+    table 8d of the GroCo paper (g = 4): every image then has g − 1 false negatives. Images without a label
+    (-1) are left out there.
+
+    Raises ValueError unless 2 ≤ batch ≤ N and g divides it. Also raises it if `drop_last` is False and the
+    last batch has a single image.
     """
 
     labels: Tensor
@@ -26,12 +41,13 @@ class Batches:
     seed: int = 0
     images_per_class: int = 1
     drop_last: bool = True
+    things: str = "images"
 
     def __post_init__(self) -> None:
         n = len(self.labels)
         if n < 2:
-            raise ValueError(f"images must be at least 2, got {n}; add some")
-        integer("batch", self.batch, least=2, most=n, hint=f"there are {n} images")
+            raise ValueError(f"{self.things} must be at least 2, got {n}; add some")
+        integer("batch", self.batch, least=2, most=n, hint=f"there are {n} {self.things}")
         integer("seed", self.seed, least=0)
         integer("images_per_class", self.images_per_class, least=1)
         if self.batch % self.images_per_class:
@@ -39,13 +55,13 @@ class Batches:
                 f"batch must be a multiple of images_per_class={self.images_per_class}, got {self.batch}"
             )
         if self.images % self.batch == 1:
-            raise ValueError(f"drop_last must be True where a last batch has one image, got {n} images")
+            raise ValueError(f"drop_last must be True where a last batch has one, got {n} {self.things}")
 
     @property
     def images(self) -> int:
         """The number of images in an epoch."""
-        group = self.images_per_class
-        complete = int((self.labels.bincount() // group).sum()) * group
+        group, known = self.images_per_class, self.labels[self.labels >= 0]
+        complete = int((known.bincount() // group).sum()) * group if group > 1 else len(self.labels)
         return complete // self.batch * self.batch if self.drop_last else complete
 
     def __len__(self) -> int:
@@ -62,7 +78,8 @@ class Batches:
 
     def _groups(self, order: Tensor, generator: torch.Generator) -> Tensor:
         """The shuffled image indices, dealt into groups of one class; the groups are in random order."""
-        size, of_class = self.images_per_class, order[self.labels[order].argsort(stable=True)]
-        classes = of_class.split(self.labels.bincount().tolist())
+        size, order = self.images_per_class, order[self.labels[order] >= 0]
+        of_class, known = order[self.labels[order].argsort(stable=True)], self.labels[order]
+        classes = of_class.split(known.bincount().tolist())
         groups = torch.cat([images[: len(images) // size * size].view(-1, size) for images in classes])
         return groups[torch.randperm(len(groups), generator=generator)].flatten()

@@ -39,12 +39,12 @@ HELD: dict[Path, tuple[int, int]] = {}  # the process and thread that hold each 
 
 
 def read(out: Path) -> dict:
-    """The contents of the checkpoint in the folder `out`, on the CPU.
+    """The contents of the checkpoint in the folder `out`, or of that file, on the CPU.
 
     Raises FileNotFoundError if there is none; ValueError, naming the field, if the file is damaged or
     not a checkpoint of setclr.
     """
-    path = out / CHECKPOINT
+    path = out if out.is_file() else out / CHECKPOINT
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no checkpoint there; pretrain(recipe, out={str(out)!r}) makes one")
     try:
@@ -69,10 +69,10 @@ def stored(out: Path) -> dict | None:
     return read(out) if (out / CHECKPOINT).exists() else None
 
 
-def write(out: Path, state: dict) -> None:
+def write(out: Path, state: dict, name: str = CHECKPOINT) -> None:
     """Replace the checkpoint in one step. Raises OSError if that fails; the old checkpoint then stays."""
     state = {**state, CHECKSUM: checksum(state)}
-    _replace(out / CHECKPOINT, lambda file: torch.save(state, file))
+    _replace(out / name, lambda file: torch.save(state, file))
 
 
 def write_history(out: Path, rows: list[dict]) -> None:
@@ -121,14 +121,22 @@ class Writer:
         write_history(out, rows)
         write(out, self.state())
 
-    def write(self) -> None:
-        """Copy the state and begin to write the copy; wait first until the write before it has ended."""
+    def write(self, kept: str | None = None) -> None:
+        """Copy the state and begin to write the copy; wait first until the write before it has ended.
+
+        `kept`: the name of a second file with the same contents, which later writes leave as it is.
+        """
         self.wait()
         self.begun = time.monotonic()
         copied = tree_map(
             lambda x: x.detach().to("cpu", copy=True) if isinstance(x, Tensor) else x, self.state()
         )
-        self.pending = self.thread.submit(write, self.out, copied)
+        names = (CHECKPOINT, *([kept] if kept else []))
+        self.pending = self.thread.submit(self._write, copied, names)
+
+    def _write(self, state: dict, names: tuple[str, ...]) -> None:
+        for name in names:
+            write(self.out, state, name)
 
     def check(self) -> None:
         """Raises OSError if the last write has failed. Does not wait for a write that is still going on."""

@@ -52,12 +52,14 @@ def wanted(
 ) -> bool:
     """Whether to compile: `compiled`, or for "auto" what `pays` returns; False where torch.compile fails.
 
+    Without `shapes`, which then change from batch to batch, "auto" is False.
+
     Raises ValueError unless `compiled` is True, False or "auto".
     """
     if compiled not in (True, False, "auto"):
         raise ValueError(f"compiled must be True, False or 'auto', got {compiled!r}")
     if compiled == "auto":
-        compiled = pays(encoder, shapes, steps, device)
+        compiled = bool(shapes) and pays(encoder, shapes, steps, device)
     return bool(compiled) and from_first(lambda: available(device))
 
 

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -48,6 +49,28 @@ def reuse_freed_pages() -> None:
     if mallopt:
         mallopt(*TRIM_THRESHOLD)
         mallopt(*MMAP_THRESHOLD)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """On what, and how, a Trainer computes.
+
+    Args:
+        device: "cpu", "cuda", ...; None takes a GPU where there is one.
+        precision: "float32", "bf16", "fp16", or "auto": bf16 where the device has it in hardware.
+        chunk: images, or the like, that go through the encoder together (`GradCache`); None: all.
+        workers: processes that read files; None: one less than the processors, at most 8.
+        compiled: compile views, encoder, head and loss (torch.compile). "auto": if the run is long enough.
+        deterministic: the same bits in every run on a GPU, too. torch then takes slower algorithms, some
+            several times slower, and raises an error where it has none. On a CPU bits are always the same.
+    """
+
+    device: str | torch.device | None = None
+    precision: str = "auto"
+    chunk: int | None = None
+    workers: int | None = None
+    compiled: bool | str = "auto"
+    deterministic: bool = False
 
 
 class Precision:

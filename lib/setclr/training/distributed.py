@@ -196,7 +196,7 @@ def synchronised(model: nn.Module, device: torch.device) -> nn.Module:
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch norm by the mean and variance of the whole batch; every process holds an equal part of it."""
+    """Batch norm by the mean and variance of the whole batch, of which every process holds a part."""
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
@@ -204,8 +204,10 @@ class SyncBatchNorm(_BatchNorm):
         dtype, x = x.dtype, x.to(torch.promote_types(x.dtype, torch.float32))
         over = [dim for dim in range(x.ndim) if dim != 1]
         shape = [-1 if dim == 1 else 1 for dim in range(x.ndim)]
-        count = world() * x.numel() // x.shape[1]
-        mean = _Sum.apply(x.sum(over)) / count
+        # Parts differ in size where graphs do. Counts are exact in float32 up to 2**24.
+        mine = x.new_full((1,), x.numel() // x.shape[1])
+        *total, count = _Sum.apply(torch.cat([x.sum(over), mine])).split([x.shape[1], 1])
+        mean = total[0] / count
         centred = x - mean.view(shape)
         variance = _Sum.apply(centred.square().sum(over)) / count
         if self.track_running_stats:

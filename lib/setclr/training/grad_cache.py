@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -11,19 +12,54 @@ from setclr.training.devices import Precision
 from setclr.training.distributed import synchronised, world
 
 
-class Views(nn.Module):
-    """The encoder for a list of views: features (V_all·n, D), view after view.
+class OwnGroup(Protocol):
+    """Views of n things that are no plain tensor, for example two batches of graphs."""
 
-    Views are (V, n, C, S, S), one tensor for each side S; clips are (V, n, C, T, S, S). V_all is the sum
-    of V over all tensors.
+    @property
+    def n(self) -> int:
+        """How many things these are views of."""
+        ...
+
+    def encode(self, encoder: nn.Module) -> Tensor:
+        """The features (V·n, D), view after view."""
+        ...
+
+    def part(self, start: int, stop: int) -> Any:
+        """The views of the things from `start` to before `stop`."""
+        ...
+
+
+Group = Tensor | OwnGroup  # a tensor of views is (V, n, ...)
+
+
+class Views(nn.Module):
+    """The encoder for a list of groups of views: features (V_all·n, D), view after view.
+
+    Images are (V, n, C, S, S), one tensor for each side S; clips are (V, n, C, T, S, S). V_all is the sum
+    of V over all groups.
     """
 
     def __init__(self, encoder: nn.Module):
         super().__init__()
         self.encoder = encoder
 
-    def forward(self, views: list[Tensor]) -> Tensor:
-        return torch.cat([self.encoder(channels_last(x.flatten(0, 1))) for x in views])
+    def forward(self, views: list[Group]) -> Tensor:
+        return torch.cat([self._encoded(group) for group in views])
+
+    def _encoded(self, group: Group) -> Tensor:
+        if isinstance(group, Tensor):
+            return self.encoder(channels_last(group.flatten(0, 1)))
+        return group.encode(self.encoder)
+
+
+def part(group: Group, start: int, stop: int) -> Group:
+    """The views of the things from `start` to before `stop`."""
+    return group[:, start:stop] if isinstance(group, Tensor) else group.part(start, stop)
+
+
+def count(views: list[Group]) -> int:
+    """n, the number of things of which these are views."""
+    return views[0].shape[1] if isinstance(views[0], Tensor) else views[0].n
 
 
 def channels_last(x: Tensor) -> Tensor:
@@ -46,12 +82,12 @@ class GradCache:
             parameter.data = channels_last(parameter.data)
         self.encoder, self.head = (data_parallel(part) for part in self.parts)
 
-    def backward(self, views: list[Tensor], objective: Callable[[Tensor], Tensor]) -> Tensor:
+    def backward(self, views: list[Group], objective: Callable[[Tensor], Tensor]) -> Tensor:
         """Add the gradients of objective(z), a 0-d tensor, to the weights; returns objective(z), detached.
 
         `views` are as `Views` takes them; z (V_all, n, E) is float32 or wider.
         """
-        chunks, n = self._chunks(views), views[0].shape[1]
+        chunks, n = self._chunks(views), count(views)
         if len(chunks) == 1:
             value = objective(self._embed(self._features(views), n))
             self.precision.backward(value)
@@ -69,24 +105,25 @@ class GradCache:
                 part.backward(grad.flatten(0, 1).to(part.dtype))
         return value.detach()
 
-    def embed(self, views: list[Tensor]) -> Tensor:
+    def embed(self, views: list[Group]) -> Tensor:
         """The embeddings z (V_all, n, E) without gradient, computed chunk after chunk."""
         with torch.no_grad():
             features = self._collected(self._chunks(views))
             return self._embed(features.flatten(0, 1), features.shape[1])
 
-    def _chunks(self, views: list[Tensor]) -> list[list[Tensor]]:
-        n = views[0].shape[1]
+    def _chunks(self, views: list[Group]) -> list[list[Group]]:
+        n = count(views)
         size = self.chunk or n
-        return [[x[:, start : start + size] for x in views] for start in range(0, n, size)]
+        cuts = [(start, min(start + size, n)) for start in range(0, n, size)]
+        return [[part(group, *cut) for group in views] for cut in cuts]
 
     @torch.no_grad()
-    def _collected(self, chunks: list[list[Tensor]]) -> Tensor:
+    def _collected(self, chunks: list[list[Group]]) -> Tensor:
         """The features (V_all, n, …) of all chunks, float32 or wider."""
-        parts = [self._features(chunk).unflatten(0, (-1, chunk[0].shape[1])) for chunk in chunks]
+        parts = [self._features(chunk).unflatten(0, (-1, count(chunk))) for chunk in chunks]
         return at_least_float32(torch.cat(parts, dim=1))
 
-    def _features(self, views: list[Tensor]) -> Tensor:
+    def _features(self, views: list[Group]) -> Tensor:
         with self.precision.autocast():
             return self.encoder(views)
 

@@ -17,7 +17,7 @@ from setclr.checks import choice, integer, number
 from setclr.seeding import seeded
 from setclr.training.checkpoint import REMEDY, refuse_other_weights
 from setclr.training.distributed import gather_alike
-from setclr.training.grad_cache import GradCache
+from setclr.training.grad_cache import GradCache, Group
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,14 @@ class Keys:
     """How the momentum encoder follows the encoder: key ← m·key + (1 − m)·encoder.
 
     `momentum` is m, 0 to 1. `schedule`: m is "constant", or rises to 1 by half a "cosine". `queue`: the
-    number of keys of earlier batches that are further negatives. Raises ValueError where one is not as
-    above.
+    number of keys of earlier batches that are further negatives. `predictor`: layers between head and loss on
+    the side of the encoder that learns; None: none. Raises ValueError where one is not as above.
     """
 
     momentum: float = 0.999
     schedule: str = "constant"
     queue: int = 0
+    predictor: nn.Module | None = None
 
     def __post_init__(self) -> None:
         number("momentum", self.momentum, least=0, most=1, hint="MoCo has 0.999, MoCo v3 0.99")
@@ -60,7 +61,7 @@ class MomentumEncoder:
         drawn = torch.randn(keys.queue, outputs(head), generator=seeded(seed)) if keys.queue else None
         self.queue = None if drawn is None else F.normalize(drawn, dim=1).to(grad_cache.precision.device)
 
-    def candidates(self, views: list[Tensor]) -> dict[str, Tensor]:
+    def candidates(self, views: list[Group]) -> dict[str, Tensor]:
         """The loss's arguments beside z: `keys` (V, N, E) of all processes, and `memory` (Q, E).
 
         `memory` is the queue; without a queue it is left out.

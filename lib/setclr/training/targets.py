@@ -6,13 +6,13 @@ new weights each time.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from setclr.checks import integer
-from setclr.data import ImageSet
 from setclr.data.sources import Images
 from setclr.losses import Objective
 from setclr.seeding import seeded
@@ -20,6 +20,7 @@ from setclr.training.batches import Batches
 from setclr.training.checkpoint import REMEDY
 from setclr.training.distributed import from_first
 from setclr.training.momentum import outputs
+from setclr.training.source import ImageViews, Source, things_of
 from setclr.views.numbers import sent
 
 COMPONENTS = 256  # principal components, as in DeepCluster's paper
@@ -36,22 +37,24 @@ class Targets:
     """
 
     def __init__(
-        self, loss: Objective, images: ImageSet, batches: Batches, encoder: nn.Module, head: nn.Module
+        self, loss: Objective, source: Source, batches: Batches, encoder: nn.Module, head: nn.Module
     ):
-        self.images, self.batches, self.encoder, self.head = images, batches, encoder, head
-        self.of_image = images.labels
+        self.source: Any = source
+        self.batches, self.encoder, self.head = batches, encoder, head
+        self.of_image = source.labels
         self.weight: Tensor | None = None
         self.clustered = loss.targets == "clusters"
         self.count = outputs(head)
         if not self.clustered:
-            classes = int(images.labels.max()) + 1
+            classes = int(source.labels.max()) + 1
             integer(
                 "embedding", self.count, least=classes, hint=f"each of the {classes} classes needs an output"
             )
-        elif images.source.in_ram:
-            integer("embedding", self.count, least=2, most=len(images), hint="it is the number of clusters")
+        elif isinstance(source, ImageViews) and source.images.source.in_ram:
+            integer("embedding", self.count, least=2, most=len(source), hint="it is the number of clusters")
         else:
-            raise ValueError(f"data must be in RAM for {loss}, got {images}, which is read from files")
+            got = source.images if isinstance(source, ImageViews) else things_of(source)
+            raise ValueError(f"data must be images in RAM for {loss}, got {got}")
 
     def begin(self, epoch: int, fresh: bool) -> None:
         """Begin an epoch; for clusters, if it is `fresh`, find them and give the last layer new weights.
@@ -60,7 +63,7 @@ class Targets:
         """
         self.order, seed = self.batches.of(epoch), self.batches.seed
         if self.clustered and fresh:
-            self.restore(clusters(self.encoder, self.images.images, self.count, seed + epoch))
+            self.restore(clusters(self.encoder, self.source.images.images, self.count, seed + epoch))
             last = [layer for layer in self.head.modules() if isinstance(layer, nn.Linear)][-1]
             reinitialise(last, seed, epoch, 0, 0)
 
@@ -83,7 +86,7 @@ class Targets:
         if not self.clustered:
             return
         x = torch.empty(0) if found is None else found
-        fits = x.dtype == torch.int64 and x.shape == self.images.labels.shape
+        fits = x.dtype == torch.int64 and x.shape == self.source.labels.shape
         if not fits or x.min() < 0 or x.max() >= self.count:
             wanted = f"clusters 0 to {self.count - 1}, one an image"
             raise ValueError(f"{where}: targets must be {wanted}; {REMEDY}")

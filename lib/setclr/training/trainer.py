@@ -8,30 +8,27 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import Dataset
 
 from setclr import models, views
 from setclr.checks import integer
-from setclr.data import ImageSet, image_set
-from setclr.data.sources import Views
-from setclr.data.streaming import Batch
 from setclr.losses import Objective, check_labels
-from setclr.seeding import seeded
 from setclr.training import checkpoint, compiling, devices, distributed
-from setclr.training.batches import Batches
+from setclr.training.batches import Batches, Batching
+from setclr.training.devices import Machine
 from setclr.training.distributed import rank, world
-from setclr.training.grad_cache import GradCache, unchanged_buffers
+from setclr.training.grad_cache import GradCache, Group, unchanged_buffers
 from setclr.training.interruption import Interrupted, Interruption
 from setclr.training.metrics import Metric, advance, progress_bar
 from setclr.training.momentum import Keys, MomentumEncoder
 from setclr.training.optimisers import LRSchedule, check_optimiser, make_optimiser
+from setclr.training.source import Source, Step, check_source, digest_of, shapes_of, things_of
 from setclr.training.targets import Targets
-from setclr.views import view
 from setclr.views.numbers import sent
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
 CHECK_EVERY = 10  # steps between checks of the losses; reading a value makes a GPU wait
-CHECKPOINT_SECONDS = 600.0
+CHECKPOINT_SECONDS = 600.0  # between checkpoints within an epoch
+EPOCH_SECONDS = 60.0  # the least between checkpoints after an epoch
 PARTS = ("encoder", "head", "loss", "predictor", "optimiser")  # the parts with a state_dict of their own
 
 
@@ -39,76 +36,72 @@ class Trainer:
     """Trains an encoder and a head in place. `fit` runs all epochs, `epoch` a single one.
 
         encoder = my_encoder()  # images (N, C, H, W) in [0, 1] -> features (N, D)
-        trainer = Trainer(images, encoder, models.head(D, 256, 64), views.preset("photo"), InfoNCE(0.2))
+        source = ImageViews(images, views.preset("photo"))
+        trainer = Trainer(source, encoder, models.head(D, 256, 64), InfoNCE(0.2))
         trainer.fit("runs/mine")
 
-    Data order is a function of (seed, epoch), augmentation of (seed, epoch, step, position in the batch,
-    view). So many processes see the same views as one, and a resumed run the same as an uninterrupted one.
+    Data order is a function of (seed, epoch), what is random in the views of (seed, epoch, step, position in
+    the batch). So many processes see the same views as one, and a resumed run the same as an uninterrupted
+    one.
 
     Args:
-        images: an ImageSet, or any Dataset of images that `data.image_set` takes.
-        encoder, head: any modules, (N, C, H, W) float32 in [0, 1] -> (N, D) and (M, D) -> (M, E). Their
-            batch norms see all views of one size together.
-        views: the augmented views of an image, as `views.preset` gives them.
+        source: what is contrasted, and its views: `ImageViews`, `LoaderViews`, `video.ClipViews`,
+            `graphs.GraphViews` or another `Source`.
+        encoder, head: any modules, from a group of views to (N, D), for images (N, C, H, W) float32 in
+            [0, 1], and (M, D) -> (M, E). Their batch norms see all views of one size together.
         loss: a loss of embeddings z (V, N, E), or a baseline. Its own parameters are trained, too.
         optimiser: holds all learning parameters of encoder, head, predictor and loss; its lr is the peak.
             None: Adam with lr 1e-3.
-        precision: "float32", "bf16", "fp16", or "auto": bf16 where the device has it in hardware.
-        epochs, batch, seed, images_per_class, drop_last: as in a Recipe; `batch` counts images over all
-            processes.
+        epochs, seed: as in a Recipe.
+        batch: how many images, graphs or the like make a step, over all processes; or a `Batching`.
+        labels: give the loss the labels. A supervised loss, such as SupCon, needs them.
         lr_schedule: the learning rate over time, as a fraction of its peak.
-        labels: give the loss the images' labels. A supervised loss, such as SupCon, needs them.
         keys: settings of a momentum encoder, whose embeddings are the loss's candidates; None: none.
-        predictor: layers between head and loss on the side of the encoder that learns.
-        chunk: images that go through the encoder together (`GradCache`); None: all.
-        at_epoch: called with the number of each epoch, from 0, before it begins, on every process.
-        device: "cpu", "cuda", ...; None takes a GPU where there is one.
-        workers: processes that read images from files; None: one less than the processors, at most 8.
-        compiled: compile views, encoder, head and loss (torch.compile). "auto": if the run is long enough.
-        deterministic: the same bits in every run on a GPU, too. torch then takes slower algorithms, some
-            several times slower, and raises an error where it has none. On a CPU bits are always the same.
+        device: "cpu", "cuda", ..., None for a GPU where there is one; or a `Machine`, which also says with
+            which precision, workers and compiler.
 
     Raises ValueError where an argument is not as above, or the optimiser lacks parameters that learn.
     """
 
     def __init__(
-        self, images: ImageSet | Dataset, encoder: nn.Module, head: nn.Module, views: Sequence[views.View],
-        loss: Objective, optimiser: torch.optim.Optimizer | None = None, precision: str = "auto", *,
-        epochs: int = 20, batch: int = 128, seed: int = 0, images_per_class: int = 1, drop_last: bool = True,
-        lr_schedule: LRSchedule | None = None, labels: bool = False,
-        keys: Keys | None = None, predictor: nn.Module | None = None, chunk: int | None = None,
-        at_epoch: Callable[[int], object] | None = None, device: str | torch.device | None = None,
-        workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
+        self, source: Source, encoder: nn.Module, head: nn.Module, loss: Objective,
+        optimiser: torch.optim.Optimizer | None = None, *, epochs: int = 20, batch: int | Batching = 128,
+        seed: int = 0, labels: bool = False, lr_schedule: LRSchedule | None = None, keys: Keys | None = None,
+        device: str | torch.device | Machine | None = None,
     ):  # fmt: skip
-        check_parts(encoder, head, views, loss, lr_schedule)
+        check_parts(encoder, head, loss, lr_schedule)
         devices.reuse_freed_pages()
-        self.images, self.device = image_set(images), devices.choose_device(device)
-        distributed.refuse_different("images", self.images.digest)
+        machine = device if isinstance(device, Machine) else Machine(device)
+        self.source, self.device = check_source(source), devices.choose_device(machine.device)
+        distributed.refuse_different(things_of(source), lambda: digest_of(source))
         self.encoder, self.head, self.loss = encoder, head, loss.to(self.device)
-        self.views, self.labels = tuple(views), check_labels(loss, labels)
-        self.predictor, self.at_epoch = predictor or nn.Identity(), at_epoch
+        self.labels, self.predictor = check_labels(loss, labels), (keys and keys.predictor) or nn.Identity()
         self.epochs, self.lr_schedule = integer("epochs", epochs, least=0), lr_schedule or LRSchedule()
-        self.batches = Batches(self.images.labels, batch, seed, images_per_class, drop_last)
-        for size in (batch, self.batches.images % batch):
+        how = batch if isinstance(batch, Batching) else Batching(batch)
+        n, of_class = how.size, how.images_per_class
+        self.batches = Batches(source.labels, n, seed, of_class, how.drop_last, things_of(source))
+        for size in (n, self.batches.images % n):
             if size % world():
                 raise ValueError(f"batch must be divisible by the number of processes, {world()}, got {size}")
         self.model = nn.ModuleList([encoder, head, self.predictor]).to(self.device)
-        self.precision, self.deterministic = devices.Precision(precision, self.device), deterministic
+        self.precision = devices.Precision(machine.precision, self.device)
+        self.deterministic = machine.deterministic
         optimiser = optimiser or make_optimiser("adam", self.model, self.loss, lr=1e-3)
         learnt = nn.ModuleDict({"model": self.model, "loss": self.loss})
         self.optimiser = check_optimiser(optimiser, learnt)
-        self.targets = Targets(loss, self.images, self.batches, encoder, head) if loss.targets else None
+        self.targets = Targets(loss, source, self.batches, encoder, head) if loss.targets else None
         self.grad_cache = GradCache(
             models.LocalFeatures(encoder, *loss.local) if loss.local else encoder,
-            nn.Sequential(head, predictor) if predictor else head, self.precision, chunk,
+            nn.Sequential(head, self.predictor) if keys and keys.predictor else head,
+            self.precision, machine.chunk,
         )  # fmt: skip
         self.momentum_encoder = MomentumEncoder(encoder, head, self.grad_cache, keys, seed) if keys else None
         self.steps = len(self.batches)
-        n, shape = len(self.views) * batch // world(), self.images.images.shape[1:]
-        shapes = [(n // len(self.views), shape[0], *[view.size or shape[-1]] * 2) for view in self.views]
-        self.compiled = compiling.wanted(compiled, encoder, shapes, self.epochs * self.steps, self.device)
+        shapes = shapes_of(source, n // world(), machine.compiled)
+        steps = self.epochs * self.steps
+        self.compiled = compiling.wanted(machine.compiled, encoder, shapes, steps, self.device)
         self.compile_tried = not self.compiled  # whether compiling has been tried
-        self.step, self.seconds, self.workers = 0, 0.0, devices.workers_for(workers)
+        self.step, self.seconds, self.workers = 0, 0.0, devices.workers_for(machine.workers)
         self.values: list[Tensor] = []  # the losses of this epoch so far
         self.rows: list[dict] = []  # the history, a row for each epoch
         self.random: dict[str, Tensor] = {}  # states of torch's generators to resume from
@@ -117,25 +110,31 @@ class Trainer:
     def fit(
         self, out: str | Path | None = None, resume: bool = True,
         on_epoch: Callable[["Trainer"], dict | None] | None = None, metrics: Sequence[Metric] = (),
-        about: Callable[[], dict] = dict,
+        about: Callable[[], dict] = dict, before_epoch: Callable[[int], object] | None = None,
+        keep_every: int | None = None,
     ) -> list[dict]:  # fmt: skip
         """Train the epochs that remain; afterwards encoder, head and predictor are in eval mode.
 
         torch's global generators are restored afterwards.
 
         Args:
-            out: folder of the run; None writes nothing. Its checkpoint is written before training, every
-                ten minutes, when training is interrupted and at the end; its history.csv after every epoch.
+            out: folder of the run; None writes nothing. Its checkpoint is written before training, after
+                an epoch if the last one is a minute old, within an epoch every ten minutes, when training is
+                interrupted and at the end; its history.csv after every epoch.
             resume: resume from the checkpoint in `out` if there is one; False starts again and replaces it.
             on_epoch: called with the trainer, on the first process, before the first and after every epoch.
                 The dict that it returns after an epoch becomes part of the history's row. Under torchrun it
                 must not call functions that need all processes, such as `features` without shared=False.
             metrics: called on the first process after every epoch with the history (`training.metrics`).
             about: returns plain data that each checkpoint keeps beside the trainer's state.
+            before_epoch: called with the number of each epoch, from 0, before it begins, on every process.
+            keep_every: also keep the checkpoint of every so many epochs, as out/epoch-10.pt and so on.
 
         Returns the history, a row for each epoch. Raises what `pretrain` raises; the last checkpoint stays.
         """
         out = None if out is None else Path(out)
+        if keep_every is not None:
+            integer("keep_every", keep_every, least=1)
         fork = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
         with fork, ExitStack() as stack:
             if out:
@@ -152,19 +151,21 @@ class Trainer:
                 distributed.from_first(lambda: writer.prepare(nbytes, self.rows))
             if on_epoch is not None and not self.rows and not self.step and rank() == 0:
                 on_epoch(self)
-            stack.callback(self.view_batches.close)  # and with it the processes that read files
-            self._run(writer, on_epoch, metrics)
+            stack.callback(lambda: getattr(self.view_batches, "close", int)())  # and the processes that read
+            self._run(writer, on_epoch, metrics, before_epoch, keep_every)
         self.model.eval()
         return self.rows
 
     def _run(
         self, writer: checkpoint.Writer | None, on_epoch: Callable[["Trainer"], dict | None] | None,
-        metrics: Sequence[Metric],
+        metrics: Sequence[Metric], before_epoch: Callable[[int], object] | None, keep_every: int | None,
     ) -> None:  # fmt: skip
-        """Train the epochs that remain, with a checkpoint every ten minutes and at the end."""
+        """Train the epochs that remain, with checkpoints as `fit` says."""
         begun, total, name = self.step, self.epochs * self.steps, type(self.loss).__name__
         with Interruption() as stop, progress_bar(name, total, begun, shown=rank() == 0) as bar:
             while not self.finished:
+                if before_epoch:
+                    before_epoch(self.step // self.steps)
                 for _ in self.epoch():
                     advance(bar, timed=self.step > begun + 1)  # the first step compiles
                     if self.losses_checked:
@@ -172,7 +173,7 @@ class Trainer:
                     if self.within_epoch and self._stopped(stop):
                         break
                     if self.within_epoch and self.losses_checked:
-                        self._write_if_due(writer)
+                        self._write_if_due(writer, CHECKPOINT_SECONDS)
                 else:
                     row = self.close_epoch()
                     if rank() == 0:
@@ -182,9 +183,11 @@ class Trainer:
                             checkpoint.write_history(writer.out, self.rows)
                         for metric in metrics:
                             metric(self.rows)
-                    self._write_if_due(writer, last=self.finished)
+                    kept = keep_every and len(self.rows) % keep_every == 0
+                    file = f"epoch-{len(self.rows)}.pt" if kept else None
+                    self._write_if_due(writer, 0 if kept else EPOCH_SECONDS, self.finished, file)
                 if self.within_epoch or (self._stopped(stop) and not self.finished):
-                    self._write_if_due(writer, last=True)
+                    self._write_if_due(writer, 0, last=True)
                     held = f"{writer.out} holds it: repeat the call to go on" if writer else ""
                     said = f"stopped after step {self.step} of {total}"
                     raise Interrupted(
@@ -196,14 +199,19 @@ class Trainer:
         agree = world() == 1 or self.losses_checked
         return agree and distributed.any_of(stop.asked is not None, self.device)
 
-    def _write_if_due(self, writer: checkpoint.Writer | None, last: bool = False) -> None:
-        """Begin a checkpoint if it is the `last` or ten minutes have passed; wait for the last one."""
+    def _write_if_due(
+        self, writer: checkpoint.Writer | None, seconds: float, last: bool = False, name: str | None = None
+    ) -> None:
+        """Begin a checkpoint if it is the `last` or so many seconds have passed; wait for the last one.
+
+        `name`: the file of a second copy, which stays.
+        """
         if not writer or rank():
             return
         writer.check()
-        if last or time.monotonic() - writer.begun > CHECKPOINT_SECONDS:
+        if last or time.monotonic() - writer.begun >= seconds:
             self.refuse_bad_weights()
-            writer.write()
+            writer.write(name)
         if last:
             writer.wait()
 
@@ -224,7 +232,7 @@ class Trainer:
         return {
             "history": [dict(row) for row in self.rows], "draws": views.DRAWS,
             "precision": self.precision.name, "compiled": self.compiled,
-            "step": self.step, "values": values, "seconds": self.seconds, "images": len(self.images),
+            "step": self.step, "values": values, "seconds": self.seconds, "images": len(self.source),
             **{name: getattr(self, name).state_dict() for name in PARTS},
             "scaler": self.precision.scaler.state_dict(),
             "keys": self.momentum_encoder.state_dict() if self.momentum_encoder else None,
@@ -261,8 +269,8 @@ class Trainer:
         again = "resume=False starts again"
         if "optimiser" not in state:
             raise ValueError(f"{where}: was saved without its optimiser and cannot go on; {again}")
-        if state["images"] != len(self.images):
-            given = f"{state['images']} images, and there are {len(self.images)} now"
+        if state["images"] != len(self.source):
+            given = f"{state['images']} {things_of(self.source)}, and there are {len(self.source)} now"
             raise ValueError(f"{where}: was trained on {given}; restore the data, or {again}")
         finished = len(state["history"]) >= self.epochs
         if not finished and state.get("draws", 1) != views.DRAWS:
@@ -301,9 +309,9 @@ class Trainer:
         epoch = self.step // self.steps
         before, started = self.seconds, time.perf_counter()
         what = f"a batch of {self.batches.batch} on {self.device}"
-        remedy = "chunk=N puts N images through the encoder in one go; or take a smaller batch or view_size"
-        if self.at_epoch:
-            self.at_epoch(epoch)
+        remedy = (
+            f"chunk=N puts N {things_of(self.source)} through the encoder in one go; or take a smaller batch"
+        )
         self.order = self.batches.of(epoch) if self.labels else ()
         if self.targets:
             self.targets.begin(epoch, self.step % self.steps == 0)
@@ -334,26 +342,25 @@ class Trainer:
         """Add the epoch's row to the history, and return it."""
         row = {"epoch": self.step // self.steps, "loss": float(torch.stack(self.values).mean())}
         row |= {"lr": self.optimiser.param_groups[0]["lr"], "seconds": round(self.seconds, 3)}
-        row["images_per_s"] = round(self.batches.images / self.seconds)
+        row[f"{things_of(self.source)}_per_s"] = round(self.batches.images / self.seconds)
         row |= {name: p.item() for name, p in self.loss.named_parameters() if p.ndim == 0}
         self.rows.append(row)
         self.values, self.seconds = [], 0.0
         return row
 
-    def own_batches(self) -> Iterator[Batch]:
-        """This process's part of each batch from the current step on: indices (n,) and draws (n, V, 36)."""
-        seed = self.batches.seed
+    def own_steps(self) -> Iterator[Step]:
+        """This process's part of each batch from the current step on."""
         first_epoch, first = divmod(self.step, self.steps)
         for epoch in range(first_epoch, self.epochs):
             order = self.batches.of(epoch)
             for position in range(first if epoch == first_epoch else 0, self.steps):
-                share = len(order[position]) // world()
-                generator = seeded(seed, epoch, position)
-                draws = views.draw(self.views, share, generator, first=rank() * share)
-                yield order[position][rank() * share : (rank() + 1) * share], draws
+                batch = order[position]
+                share = len(batch) // world()
+                place = rank() * share
+                yield Step(batch[place : place + share], (self.batches.seed, epoch, position), place, batch)
 
-    def update(self, x: list[Tensor]) -> Tensor:
-        """Take one step of the optimiser on the views `x` of this process's images; returns the loss."""
+    def update(self, x: list[Group]) -> Tensor:
+        """Take one step of the optimiser on the views `x` of this process's share; returns the loss."""
         factor = self.lr_schedule.factor(self.step, self.steps, self.epochs)
         for group in self.optimiser.param_groups:
             group["lr"] = group["initial_lr"] * factor
@@ -370,13 +377,13 @@ class Trainer:
         self.step += 1
         return loss
 
-    def loss_arguments(self, x: list[Tensor]) -> dict[str, Tensor]:
+    def loss_arguments(self, x: list[Group]) -> dict[str, Tensor]:
         """The loss's arguments beside embeddings: targets, or labels, and the momentum encoder's keys."""
         if self.targets:
             return self.targets.of(self.step % self.steps, self.device)
         more = self.momentum_encoder.candidates(x) if self.momentum_encoder else {}
         if self.labels:
-            more["labels"] = sent(self.images.labels[self.order[self.step % self.steps]], self.device)
+            more["labels"] = sent(self.source.labels[self.order[self.step % self.steps]], self.device)
         return more
 
     def objective(self, z: Tensor, **more: Tensor) -> Tensor:
@@ -386,11 +393,10 @@ class Trainer:
         with self.precision.autocast():  # for DeepInfoMax's discriminator; set losses turn it off
             return self.loss(distributed.gather_alike(z), **more)
 
-    def _view_batches(self, compiled: bool) -> Views:
-        source, batches = self.images.source.to(self.device), self.own_batches()
-        return source.view_batches(self.views, batches, self.workers, self.device, compiled)
+    def _view_batches(self, compiled: bool) -> Iterator[list[Group]]:
+        return self.source.batches(self.own_steps(), self.device, self.workers, compiled)
 
-    def _next_views(self) -> list[Tensor]:
+    def _next_views(self) -> list[Group]:
         """The views of the next batch; if compiling them fails at the first, warn and go on uncompiled."""
         if self.compile_tried:
             return next(self.view_batches)
@@ -401,7 +407,7 @@ class Trainer:
             self.view_batches = self._view_batches(compiled=False)
             return next(self.view_batches)
 
-    def _compile_once(self, x: list[Tensor]) -> None:
+    def _compile_once(self, x: list[Group]) -> None:
         """Before the first step, compile by a trial on its views, whose results are discarded."""
         if self.compile_tried:
             return
@@ -434,15 +440,14 @@ class Trainer:
     def progress(self) -> dict[str, str]:
         """The numbers of a progress bar: the last loss, and images per second."""
         rate = len(self.values) * self.batches.batch / self.seconds
-        return {"loss": f"{float(self.values[-1]):.3f}", "images_per_s": f"{rate:.0f}"}
+        return {"loss": f"{float(self.values[-1]):.3f}", f"{things_of(self.source)}_per_s": f"{rate:.0f}"}
 
 
-def check_parts(encoder: object, head: object, some: object, loss: object, lr_schedule: object) -> None:
+def check_parts(encoder: object, head: object, loss: object, lr_schedule: object) -> None:
     """Raises ValueError, naming the argument, if a Trainer cannot use one of these."""
     for name, part in (("encoder", encoder), ("head", head)):
         if not isinstance(part, nn.Module):
             raise ValueError(f"{name} must be a module, got {part!r}; setclr.models makes some by name")
-    view.check_views(some)
     if not isinstance(loss, Objective):
         raise ValueError(f"loss must be one of setclr.losses, got {loss!r}; InfoNCE(0.2) is one")
     if lr_schedule is not None and not isinstance(lr_schedule, LRSchedule):

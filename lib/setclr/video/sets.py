@@ -50,10 +50,20 @@ class VideoSet:
     def __len__(self) -> int:
         return len(self.videos)
 
+    def subset(self, chosen: Tensor) -> "VideoSet":
+        """The videos where `chosen` (N,) bool is True, in their order."""
+        videos = self.videos[chosen] if isinstance(self.videos, Tensor) else self.videos.subset(chosen)
+        return VideoSet(videos, {name: y[chosen] for name, y in self.labels.items()}, self.classes)
+
     @property
     def channels(self) -> int:
         """3 for colours, 2 for flow."""
         return self.videos.shape[1] if isinstance(self.videos, Tensor) else self.videos.channels
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the videos are held in RAM, not read from files."""
+        return isinstance(self.videos, Tensor)
 
     @property
     def in_ram(self) -> Tensor:

@@ -34,9 +34,19 @@ def draw_clips(
 ) -> Tensor:  # fmt: skip
     """Random views of each video, each of a clip that begins at a random frame: (V, n, C, T, S, S), as
     `clip_views` gives them. V is two or more. Random numbers come from the generator."""
-    places = torch.rand(len(index), len(views), generator=generator)
-    clips = videos.cut(index, places, frames, stride)
-    return clip_views(clips, views, draw(views, len(index), generator))
+    places, draws = chance(views, len(index), generator)
+    return clip_views(videos.cut(index, places, frames, stride), views, draws)
+
+
+def chance(
+    views: Sequence[View], n: int, generator: torch.Generator, first: int = 0, batch: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Everything random in V views of n videos: where clips begin (n, V), 0 to 1, and `views.draw`'s numbers.
+
+    `first` is the place of the first video in a batch of that size; None: they are the whole batch.
+    """
+    places = torch.rand(batch or n, len(views), generator=generator)[first : first + n]
+    return places, draw(views, n, generator, first)
 
 
 def clip_views(clips: Tensor, views: Sequence[View], draws: Tensor) -> Tensor:

@@ -5,10 +5,31 @@ from pathlib import Path
 import pandas as pd
 
 from setclr.checks import choice
-from setclr.experiments.graph_campaigns import BEST, LAST, read_graph_record
-from setclr.experiments.records import spread
-from setclr.experiments.video_campaigns import MEASURES, read_video_record
-from setclr.recipes import GRAPH_RECIPES, PUBLISHED, VIDEO_RECIPES
+from setclr.experiments.records import Record, of_seeds, spread
+from setclr.recipes import PUBLISHED, RECIPES
+
+LAST, BEST = "last epoch", "best epoch"
+MEASURES = ("retrieval@1", "linear", "ten crops")
+
+
+def recorded(folder: str | Path, kind: str, word: str) -> dict[str, list[Record]]:
+    """The records of all recipes of that kind whose data have that name, by recipe, a record for each seed.
+
+    Raises FileNotFoundError where there are none, ValueError where one is damaged.
+    """
+    names = [name for name in RECIPES if RECIPES.kind(name) == kind and RECIPES[name].data == word]
+    found = {name: list(of_seeds(folder, name).values()) for name in names}
+    if not any(found.values()):
+        raise FileNotFoundError(f"{folder}: no records of {word} there; setclr campaign {word} makes them")
+    return {name: kept for name, kept in found.items() if kept}
+
+
+def graph_curves(kept: list[Record]) -> list[list[float]]:
+    """For each seed the accuracy after every epoch; of a run without training one, of its first weights."""
+    return [
+        [row["svm"] for row in one.get("history", [])] or [one["accuracy_percent"]["trained"]["svm"]]
+        for one in kept
+    ]
 
 
 def graph_results(folder: str | Path, data: str = "mutag") -> pd.DataFrame:
@@ -16,35 +37,39 @@ def graph_results(folder: str | Path, data: str = "mutag") -> pd.DataFrame:
     of the last and the best epoch as mean ± spread, and the number of seeds. Raises FileNotFoundError
     where there are no records."""
     rows = {}
-    for name, recipe in GRAPH_RECIPES.items():
-        path = Path(folder) / f"{name}.json"
-        if recipe.data == data and path.is_file():
-            found = read_graph_record(path)
-            printed = str(PUBLISHED[name]).removeprefix("svm ") if name in PUBLISHED else "-"
-            accuracies = {kind: spread(found["accuracy_percent"][kind]) for kind in (LAST, BEST)}
-            what = {"loss": recipe.loss if recipe.epochs else "none: first weights", "printed": printed}
-            rows[name] = what | accuracies | {"seeds": len(found["seeds"])}
-    if not rows:
-        raise FileNotFoundError(f"{folder}: no records of {data} there; setclr graphs {data} makes them")
+    for name, kept in recorded(folder, "graph", data).items():
+        recipe, curves = RECIPES[name], graph_curves(kept)
+        printed = str(PUBLISHED[name]).removeprefix("svm ") if name in PUBLISHED else "-"
+        rows[name] = {
+            "loss": recipe.loss if recipe.epochs else "none: first weights", "printed": printed,
+            LAST: spread([x[-1] for x in curves]), BEST: spread([max(x) for x in curves]),
+            "seeds": len(curves),
+        }  # fmt: skip
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def video_results(folder: str | Path, measure: str = "retrieval@1") -> pd.DataFrame:
+def video_scores(kept: list[Record]) -> dict[str, dict[str, list[float]]]:
+    """By the kind of label and the measure the numbers of all seeds, per cent."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for one in kept:
+        for column, value in one["accuracy_percent"]["trained"].items():
+            thing, _, measure = column.partition(" ")
+            found.setdefault(thing, {}).setdefault(measure, []).append(value)
+    return found
+
+
+def video_results(
+    folder: str | Path, measure: str = "retrieval@1", data: str = "moving-patches"
+) -> pd.DataFrame:
     """A row for each recipe with a record: modality, loss, what was printed, number of seeds, and for
     each kind of label of the videos the mean ± spread of the measure in per cent. Raises ValueError for a
     measure that is not one of MEASURES; FileNotFoundError where there are no records."""
     choice("measure", measure, MEASURES)
     rows = {}
-    for name, recipe in VIDEO_RECIPES.items():
-        path = Path(folder) / f"{name}.json"
-        if path.is_file():
-            found = read_video_record(path)
-            said = {thing: spread(of[measure]) for thing, of in found["accuracy_percent"].items()}
-            loss = recipe.loss if recipe.epochs else "none: first weights"
-            what = {"modality": recipe.modality, "loss": loss, "seeds": len(found["seeds"])}
-            rows[name] = what | said
-            if name in PUBLISHED:
-                rows[name]["printed"] = str(PUBLISHED[name])
-    if not rows:
-        raise FileNotFoundError(f"{folder}: no records of videos there; setclr video moving makes them")
+    for name, kept in recorded(folder, "video", data).items():
+        recipe, said = RECIPES[name], {thing: spread(of[measure]) for thing, of in video_scores(kept).items()}
+        loss = recipe.loss if recipe.epochs else "none: first weights"
+        rows[name] = {"modality": recipe.modality, "loss": loss, "seeds": len(kept)} | said
+        if name in PUBLISHED:
+            rows[name]["printed"] = str(PUBLISHED[name])
     return pd.DataFrame.from_dict(rows, orient="index")

@@ -14,13 +14,22 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 import setclr
 from setclr.data import ImageSet
 from setclr.experiments.run import Run
-from setclr.recipes.recipe import DEFAULTS, Recipe
+from setclr.recipes.image import ImageRecipe
 from setclr_course.run_page import pictures
 from setclr_course.run_page.measured import COLUMNS, DRAWN, MATCHED, PAGE, K, Measured
 
 HEADINGS = dict(zip(COLUMNS, (("kNN", "k = 1"), ("kNN", f"k = {K}"), ("kNN", "k = 20"), ("linear", "probe"),
                               ("retrieval", "@1"), ("matching", "of views"))))  # fmt: skip
-SAID = {"loss", "data", "encoder", "epochs", "batch", "seed"}  # fields of the recipe with a line of their own
+# Fields of the recipe with a line of their own.
+SAID = {"kind", "loss", "data", "encoder", "epochs", "batch", "seed"}
+    "kind",
+    "loss",
+    "data",
+    "encoder",
+    "epochs",
+    "batch",
+    "seed",
+}  # fields of the recipe with a line of their own
 
 
 def page(
@@ -66,10 +75,10 @@ def drawn_pictures(run: Run, train: ImageSet, test: ImageSet, measured: Measured
     }
 
 
-def changed_fields(recipe: Recipe) -> list[str]:
+def changed_fields(recipe: ImageRecipe) -> list[str]:
     """The recipe's fields that differ from the defaults, without those in SAID."""
     values = recipe.to_dict().items()
-    return [f"{name}={x!r}" for name, x in values if name not in SAID and x != DEFAULTS[name]]
+    return [f"{name}={x!r}" for name, x in values if name not in SAID and x != recipe.defaults().get(name)]
 
 
 def nowhere(text: str) -> str:

@@ -14,7 +14,7 @@ from setclr.evaluation.retrieval import retrieval_at_1
 from setclr.evaluation.tuning import check_classes
 from setclr.experiments.run import Run
 from setclr.experiments.tables import device_of, embedder, encoders, measure
-from setclr.recipes.recipe import Recipe
+from setclr.recipes.image import ImageRecipe
 from setclr.views import augment, preset
 
 PAGE = replace(protocol_named(OWN), ks=(1, 10, 20))
@@ -67,6 +67,6 @@ def evaluate_all(run: Run, train: ImageSet, test: ImageSet) -> Measured:
     return Measured(table=table, shown=shown, **kept)
 
 
-def augmented_pairs(recipe: Recipe, images: Tensor, generator: torch.Generator) -> Tensor:
+def augmented_pairs(recipe: ImageRecipe, images: Tensor, generator: torch.Generator) -> Tensor:
     """The first two of the recipe's views of each image, (2, n, C, S, S) uint8."""
     return (255 * augment(images, preset(recipe.views, recipe.view_size, 2), generator)).round().byte()

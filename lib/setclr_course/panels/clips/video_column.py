@@ -18,15 +18,13 @@ MEASURES = ("retrieval@1", "linear", "ten crops")
 LEVELS = {"50 %": 0.5, "95 %": 0.95, "99 %": 0.99}
 
 
-def read_scores(folder: str | Path, word: str = "moving") -> dict:
-    """The accuracies of all records in the folder whose names have the word, which is left out of them.
-    Raises ValueError where a record is damaged; FileNotFoundError where there are none."""
-    from setclr.experiments.video_campaigns import read_video_record
-    from setclr_course.papers.tables import video_results
+def read_scores(folder: str | Path, data: str = "moving-patches") -> dict:
+    """The accuracies of all records of those videos in the folder. Raises ValueError where a record is
+    damaged; FileNotFoundError where there are none."""
+    from setclr_course.papers.tables import recorded, video_scores
 
-    names = [name for name in video_results(folder).index if word in name]
-    found = {name: read_video_record(Path(folder) / f"{name}.json")["accuracy_percent"] for name in names}
-    return {name.replace(f"{word}-", ""): scores for name, scores in found.items()}
+    found = recorded(folder, "video", data)
+    return {name.replace("moving-", ""): video_scores(kept) for name, kept in found.items()}
 
 
 def made_up() -> dict:

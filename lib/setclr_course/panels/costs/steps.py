@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr.experiments import costs
-from setclr.recipes.recipe import Recipe
+from setclr.recipes.image import ImageRecipe
 from setclr_course.panels.costs.tables import is_term
 
 BASE = "InfoNCE"  # the loss that trains, and beside which regularisers stand
@@ -44,10 +44,10 @@ def measured_steps(losses: costs.Losses, batches: Sequence[int], small: int = 8,
     """
     how = {"views": "qare", "last_norm": True}
     taken = {
-        N: costs.parts_of_a_step(Recipe("InfoNCE(0.5)", batch=N, **how), losses, steps)  # type: ignore[arg-type]
+        N: costs.parts_of_a_step(ImageRecipe("InfoNCE(0.5)", batch=N, **how), losses, steps)  # type: ignore[arg-type]
         for N in batches
     }
-    slow = Recipe("InfoNCE(0.5)", encoder="resnet18", batch=small, **how)  # type: ignore[arg-type]
+    slow = ImageRecipe("InfoNCE(0.5)", encoder="resnet18", batch=small, **how)  # type: ignore[arg-type]
     once, _ = costs.parts_of_a_step(slow, {}, steps)
     time: dict[str, dict[int, Step]] = {name: {} for name in ENCODERS}
     memory: dict[str, dict[int, Step]] = {name: {} for name in ENCODERS}

@@ -20,13 +20,10 @@ SIGNS = {"graphcl": "InfoNCE", "sparseclr": "SparseCLR", "groco": "GroCo", "iot"
 def read_column(folder: str | Path, data: str = "mutag") -> dict[str, np.ndarray]:
     """The curves of all graph recipes of that set which have a record in the folder. Raises ValueError where
     a record is damaged; FileNotFoundError where there are none."""
-    from setclr.experiments.graph_campaigns import read_graph_record
-    from setclr_course.papers.tables import graph_results
+    from setclr_course.papers.tables import graph_curves, recorded
 
-    names = graph_results(Path(folder), data).index
-    found = {name: read_graph_record(Path(folder) / f"{name}.json")["curves"] for name in names}
-    short = {name: name.split(f"-{data}-")[-1] for name in found}
-    return {short[name]: np.array(curves) for name, curves in found.items()}
+    found = recorded(folder, "graph", data)
+    return {name.split(f"-{data}-")[-1]: np.array(graph_curves(kept)) for name, kept in found.items()}
 
 
 def made_up() -> dict[str, np.ndarray]:

@@ -18,7 +18,7 @@ from setclr_course.kit.tiles import tiles
 from setclr_course.panels.graphs.drawn import Thumbnails, all_molecules, seen_in
 
 if TYPE_CHECKING:
-    from setclr.graphs import GraphRun
+    from setclr.experiments import Run
 
 N = 6
 LOSSES = {
@@ -32,17 +32,17 @@ LOSSES = {
 PUSHING = ("SparseCLR", "MMCL")  # their matrices say which negatives are pushed; the true pairs are empty
 
 
-def molecule_matching(runs: "Mapping[str, GraphRun] | None" = None, **initial) -> Panel:
+def molecule_matching(runs: "Mapping[str, Run] | None" = None, **initial) -> Panel:
     """Rows: six molecules as they are. Columns: a random view of each. Cells: the shares that a loss gives.
 
     Args:
         runs: encoders and heads by what the reader shall call them; by default first weights and two epochs.
     """
-    from setclr import graphs, recipes
+    from setclr import experiments, recipes
 
     infonce = "InfoNCE(temperature=0.2)"
     runs = runs or {
-        name: graphs.pretrain_graphs(recipes.GraphRecipe(infonce, epochs=epochs))
+        name: experiments.pretrain(recipes.GraphRecipe(infonce, epochs=epochs))
         for name, epochs in (("first weights", 0), ("two epochs", 2))
     }
     seen, last = Embedded(runs), (len(all_molecules()) - N) // N
@@ -59,7 +59,7 @@ def molecule_matching(runs: "Mapping[str, GraphRun] | None" = None, **initial) -
 class Embedded:
     """Of six molecules and a random view of each: z (2, 6, E) float64 by an encoder, and pictures."""
 
-    def __init__(self, runs: "Mapping[str, GraphRun]"):
+    def __init__(self, runs: "Mapping[str, Run]"):
         from setclr import graphs
 
         self.runs, self.graphs = runs, graphs.load_graphs("mutag")

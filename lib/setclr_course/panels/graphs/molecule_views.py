@@ -17,22 +17,22 @@ from setclr_course.kit.parts import Part
 from setclr_course.panels.graphs.drawn import MOST, PALE, all_molecules, draw_atoms, positions, seen_in
 
 if TYPE_CHECKING:
-    from setclr.graphs import GraphRun
+    from setclr.experiments import Run
 
 VIEWS = {"drop atoms": "drop", "rewire bonds": "rewire", "hide atoms": "mask", "walk": "walk"}
 PARK = np.array([-1.05, -0.82])  # where the ring lies when it is on no atom
 NEAREST, FURTHEST = 1e-4, 2.0  # distances that the strip shows
 
 
-def molecule_views(run: "GraphRun | None" = None, **initial) -> Panel:
+def molecule_views(run: "Run | None" = None, **initial) -> Panel:
     """View 1 is a molecule without the atom that the ring lies on; view 2 is what chance makes of it.
 
     Args:
         run: whose encoder and head compare them; None: one with its first weights.
     """
-    from setclr import graphs, recipes
+    from setclr import experiments, recipes
 
-    run = run or graphs.pretrain_graphs(recipes.GraphRecipe("InfoNCE(temperature=0.2)", epochs=0))
+    run = run or experiments.pretrain(recipes.GraphRecipe("InfoNCE(temperature=0.2)", epochs=0))
     seen = Seen(run)
     last = len(all_molecules()) - 1
     controls = {
@@ -50,7 +50,7 @@ def molecule_views(run: "GraphRun | None" = None, **initial) -> Panel:
 class Seen:
     """What an encoder makes of all molecules and of views of one."""
 
-    def __init__(self, run: "GraphRun"):
+    def __init__(self, run: "Run"):
         from setclr import graphs
 
         self.run, self.graphs = run, graphs.load_graphs("mutag")

@@ -8,7 +8,6 @@ import pandas as pd
 
 from setclr.evaluation.statistics import holm
 from setclr.experiments.records import read_record, spread
-from setclr.recipes.recipe import DEFAULTS
 from setclr_course.kit.palette import INK, OF_LOSS
 
 Records = dict[str, dict[int, dict]]  # by name of the loss and by seed: what lies in data/results
@@ -28,7 +27,7 @@ def read(folder: str | Path, prefix: str = "compare-conv4-") -> Records:
     for path in sorted(Path(folder).glob(f"{prefix}*-seed*.json")):
         name, _, seed = path.stem.removeprefix(prefix).rpartition("-seed")
         record = read_record(path)
-        alike = {**DEFAULTS, **record["recipe"], "trained for": record["epochs"]}
+        alike = {**record["recipe"], "trained for": record["epochs"]}
         alike |= {key: record[key] for key in ("images", "pixels", "precision")}  # precision: what was used
         alike = {key: value for key, value in alike.items() if key not in OWN}
         reference = reference or alike

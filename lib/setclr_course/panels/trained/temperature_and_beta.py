@@ -14,7 +14,7 @@ from setclr import views
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn
 from setclr.experiments.run import Run, new_run
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.seeding import seeded
 from setclr_course.kit.controls import log_slider
 from setclr_course.kit.handles import Handle
@@ -105,7 +105,9 @@ def quick_grid(epochs: int = 2, n: int = 128) -> tuple[Grid, Outcome]:
     grid = {}
     for name, values in (("InfoNCE", TEMPERATURES), ("GroCo", BETAS)):
         for value in values:
-            recipe = Recipe(LOSSES[name].format(value), views="photo", epochs=epochs, lr=3e-3, last_norm=True)
+            recipe = ImageRecipe(
+                LOSSES[name].format(value), views="photo", epochs=epochs, lr=3e-3, last_norm=True
+            )
             run = new_run(recipe, channels=3)
             quick_training.train(run, train, epochs)
             grid[name, value] = outcome(run, train, test)

@@ -8,7 +8,7 @@ import torch
 from matplotlib.ticker import MaxNLocator
 
 from setclr.experiments.run import new_run
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.handles import Handle, Link, box, dot
 from setclr_course.kit.palette import BLACK, INK, OF_LOSS
@@ -96,7 +96,7 @@ def most_changed(one: Shot, last: int) -> int:
     return int(np.argmax(gain))
 
 
-def quick_film(recipe: Recipe, epochs: int = 2, n: int = 360) -> Film:
+def quick_film(recipe: ImageRecipe, epochs: int = 2, n: int = 360) -> Film:
     train, test = quick_sets(n)
     film, run = Film(train, test), new_run(recipe, channels=3)
     film(run)

@@ -1,0 +1,105 @@
+"""Any folder of photographs: with splits, with classes alone, or with neither."""
+
+import os
+from pathlib import Path
+
+import torch
+
+from setclr.data.folders import (
+    OF_IMAGES,
+    Loaded,
+    class_folders,
+    decoded,
+    files_of_classes,
+    loaded,
+    same_classes,
+    visible,
+)  # fmt: skip
+from setclr.data.photographs import is_image, shown
+
+SPLITS = ("train", "val", "test")
+
+
+def any_folder(root: Path, split: str, size: int | None, stream: bool | None) -> Loaded:
+    """The images of a split, sorted by path.
+
+    - root/train/CLASS/IMAGE, and root/val or else root/test, if there is one of these three folders.
+    - root/CLASS/IMAGE, if all images lie so and there are two classes or more. It has no test split.
+    - Otherwise all images in root or below, at any depth. Their labels are -1, and there are no classes.
+
+    What is no image by its ending is passed over, and so are broken links and names that begin with a dot.
+    Raises as `setclr.data.load` does. Cost: the folders are listed once; of links, the target is looked up.
+    """
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root} is no folder; {OF_IMAGES}")
+    if any((root / name).is_dir() for name in SPLITS):
+        return loaded(files_of_classes(_of_split(root, split), "images", is_image), size, stream)
+    files = images_below(root)
+    classes = _classes(root, files)
+    if split == "test" and classes:
+        raise _untested(root)
+    if split == "test":
+        needed = "a folder for each class: PATH/CLASS/IMAGE, or PATH/train/CLASS/IMAGE with PATH/val"
+        raise ValueError(f"images must have labels to be measured, got none in {root}; they need {needed}")
+    if classes:
+        return loaded(files_of_classes(classes, "images", is_image), size, stream)
+    return decoded(files, size, stream), torch.full((len(files),), -1), ()
+
+
+def _of_split(root: Path, split: str) -> dict[str, Path]:
+    """The class folders of root/train, or of root/val or else root/test."""
+    train = class_folders(root / "train", wanted=is_image)
+    if split == "train":
+        return train
+    test = next((root / name for name in SPLITS[1:] if (root / name).is_dir()), None)
+    if test is None:
+        raise _untested(root)
+    found = class_folders(test, wanted=is_image)
+    same_classes(root / "train", train, test, found)
+    return found
+
+
+def _untested(root: Path) -> FileNotFoundError:
+    remedy = "`evaluate` splits the images by a seed; or put some of each class into PATH/val/CLASS"
+    return FileNotFoundError(f"{root} has no folder val or test; {remedy}")
+
+
+def images_below(root: Path) -> list[str]:
+    """The image files in a folder and below, sorted by path. Links are followed; each folder is read once.
+
+    Raises ValueError if there are none, FileNotFoundError if there is no such folder.
+    """
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root} is no folder; give one with image files in it, at any depth")
+    found, coming, seen = [], [os.fspath(root)], {_key(root)}
+    while coming:
+        for entry in visible(coming.pop()):
+            if not entry.is_dir():
+                found += [entry.path] if is_image(entry.name) else []
+            elif (key := _key(entry)) not in seen:
+                seen.add(key)
+                coming.append(entry.path)
+    if not found:
+        raise ValueError(f"{root} has no image files (.jpg, .png, …) in it or below; choose another folder")
+    return sorted(found)
+
+
+def _key(place: os.PathLike) -> tuple[int, int]:
+    found = os.stat(place)
+    return found.st_dev, found.st_ino
+
+
+def _classes(root: Path, files: list[str]) -> dict[str, Path]:
+    """The class folders, if all images lie one level down and at least two folders hold some; else none."""
+    inside = {os.path.dirname(path) for path in files}
+    if len(inside) < 2 or {os.path.dirname(path) for path in inside} != {os.fspath(root)}:
+        return {}
+    return {e.name: Path(e.path) for e in sorted(visible(root), key=lambda e: e.name) if e.is_dir()}
+
+
+def path_hint(name: str) -> str | None:
+    """What to write instead, if `name` is a path to a folder that exists, or looks like a path."""
+    text = os.fspath(name) if isinstance(name, str | os.PathLike) else ""
+    if os.sep in text or text.startswith(("~", ".")) or os.path.isdir(text):
+        return f"write folder:{shown(text)} for a folder of images"
+    return None

@@ -1,0 +1,224 @@
+"""What a Trainer trains on. A `Source` gives, for each batch, views of the things in it.
+
+All that is random in a source is a function of the step's key and of the place in the batch. So a run that
+is resumed, or shared by many processes, sees the same views.
+"""
+
+import hashlib
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from numbers import Number
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from setclr import views as views_of
+from setclr.data import ImageSet, image_set
+from setclr.data.items import item_of
+from setclr.data.streaming import streamed
+from setclr.data.wrapped import labels_of
+from setclr.seeding import drawing, seeded
+from setclr.training.grad_cache import Group
+from setclr.views import View, view
+
+
+class Step(NamedTuple):
+    """What a source gives views of: this process's share of a batch."""
+
+    indices: Tensor  # (n,) of the things in this process's share
+    key: tuple[int, int, int]  # seed, epoch, step within the epoch
+    first: int  # the place in the batch of this process's first thing
+    batch: Tensor  # (N,) the whole batch, over all processes
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Things to contrast, such as `ImageViews`, `LoaderViews`, `video.ClipViews` and `graphs.GraphViews`.
+
+    A source may also have `things`, the plural of what it holds, for messages; `digest()`, a text that
+    is the same for the same data; `shapes(n)`, the shapes (N, ...) that the encoder gets for n things,
+    without which a Trainer does not compile.
+    """
+
+    labels: Tensor
+    """(N,) int64, the class of each thing; -1 where it has none."""
+
+    def __len__(self) -> int: ...
+
+    def batches(
+        self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool
+    ) -> Iterator[list[Group]]:
+        """For each step its views, on the device. A tensor of them is (V, n, ...), views first.
+
+        `workers` processes may read ahead. `compiled`: use torch.compile.
+        """
+        ...
+
+
+class ImageViews:
+    """Random views of images. `views` are as `views.preset` makes them.
+
+        ImageViews(data.load("photo-patches"), views.preset("photo"))
+
+    `images` is an ImageSet, or any Dataset of images that `data.image_set` takes. Raises ValueError for
+    other images or views.
+    """
+
+    things = "images"
+
+    def __init__(self, images: ImageSet | Dataset, views: Sequence[View]):
+        view.check_views(views)
+        self.views = tuple(views)
+        self.images = image_set(images)
+        self.labels, self.digest = self.images.labels, self.images.digest
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def shapes(self, n: int) -> list[tuple[int, ...]]:
+        channels, *_, side = self.images.images.shape[1:]
+        return [(n, channels, *[one.size or side] * 2) for one in self.views]
+
+    def batches(
+        self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool
+    ) -> Iterator[list[Group]]:
+        source = self.images.source.to(device)
+        drawn = map(self._drawn, steps)
+        found: Any = source.view_batches(self.views, drawn, workers, device, compiled)
+        yield from found
+
+    def _drawn(self, step: Step) -> tuple[Tensor, Tensor]:
+        """The indices (n,), and everything random in their views (n, V, 36)."""
+        n, generator = len(step.indices), seeded(*step.key)
+        return step.indices, views_of.draw(self.views, n, generator, first=step.first)
+
+
+class LoaderViews:
+    """The views that a Dataset's own transform makes, as torchvision's, lightly's or solo-learn's do.
+
+        LoaderViews(ImageFolder("photos", transform=lambda image: [augment(image), augment(image)]))
+
+    An item is a list or tuple of V views, or a tuple that begins with one. A view is a floating tensor,
+    such as an image (C, H, W); views of one shape go through the encoder together. Labels are those of
+    `data.image_set`.
+
+    Before each item the generators of torch, numpy and Python are seeded by the step's key and the place
+    in the batch, and restored afterwards. So a transform that draws from these makes the same view in any
+    worker. One that holds a generator of its own, as albumentations' may, cannot be resumed exactly.
+
+    Raises ValueError where the Dataset has no length or items, or an item is not as above.
+    """
+
+    things = "items"
+
+    def __init__(self, dataset: Dataset):
+        self.dataset = dataset
+        self.labels = labels_of(dataset, "dataset")[0]
+        with seeded_globals(0):
+            self.first = [tuple(one.shape) for one in views_in(item_of(dataset, 0), 0)]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def digest(self) -> str:
+        found = hashlib.sha256(self.labels.numpy().tobytes()).hexdigest()[:12]
+        return f"{len(self)} items whose labels have the checksum {found}"
+
+    def shapes(self, n: int) -> list[tuple[int, ...]]:
+        return [(n, *shape) for shape in self.first]
+
+    def batches(
+        self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool
+    ) -> Iterator[list[Group]]:
+        found: Iterator[list[Group]] = streamed(partial(read, self.dataset), steps, workers, device)
+        yield from found
+
+
+def read(dataset: Dataset, step: Step) -> list[Tensor]:
+    """The views of a step, one tensor (V, n, ...) for each shape."""
+    items = []
+    for place, index in enumerate(step.indices.tolist(), step.first):
+        with seeded_globals(*step.key, place):
+            items.append(views_in(item_of(dataset, index), index))
+    shapes = [[one.shape for one in views] for views in items]
+    if different := next((i for i, one in enumerate(shapes) if one != shapes[0]), None):
+        indices, got = step.indices.tolist(), (tuple(map(tuple, shapes[i])) for i in (0, different))
+        said = " and ".join(f"{one} for item {indices[i]}" for i, one in zip((0, different), got))
+        raise ValueError(f"views must have the same shapes for all items, got {said}; resize them")
+    groups: dict[torch.Size, list[Tensor]] = {}
+    for views in zip(*items):
+        groups.setdefault(views[0].shape, []).append(torch.stack(views))
+    return [torch.stack(of_shape) for of_shape in groups.values()]
+
+
+def views_in(item: Any, index: int) -> list[Tensor]:
+    """The views that an item of a Dataset holds. Raises ValueError, naming the item, if it holds none."""
+    whole = item[0] if isinstance(item, tuple | list) and item and isinstance(item[0], tuple | list) else item
+    views = list(whole) if isinstance(whole, tuple | list) else []
+    while views and whole is item and is_label(views[-1]):
+        views.pop()
+    if not views:
+        wanted = "be a list of views, or begin with one"
+        raise ValueError(f"item {index} must {wanted}, got {type(item).__name__}; make two views of each")
+    for one in views:
+        if not isinstance(one, Tensor) or not one.is_floating_point() or not one.ndim:
+            got = f"{tuple(one.shape)} of {one.dtype}" if isinstance(one, Tensor) else type(one).__name__
+            hint = "end its transform with v2.ToImage() and v2.ToDtype(torch.float32, scale=True)"
+            raise ValueError(f"a view of item {index} must be a floating tensor, got {got}; {hint}")
+    return views
+
+
+def is_label(x: Any) -> bool:
+    """Whether what follows the views of an item is a label, a name or the like."""
+    return isinstance(x, Number | str) or (isinstance(x, Tensor | np.generic) and x.ndim == 0)
+
+
+@contextmanager
+def seeded_globals(*key: int) -> Iterator[None]:
+    """Seed the global generators of torch, numpy and Python inside, and restore them afterwards."""
+    seed = seeded(*key).initial_seed()
+    of_numpy, of_python = np.random.get_state(), random.getstate()
+    try:
+        with drawing(seed):
+            np.random.seed(seed % 2**32)
+            random.seed(seed)
+            yield
+    finally:
+        np.random.set_state(of_numpy)
+        random.setstate(of_python)
+
+
+def check_source(source: Any) -> Source:
+    """The source. Raises ValueError, with the remedy, if it is none."""
+    if isinstance(source, Source):
+        return source
+    hint = "ImageViews(images, views.preset('photo')) is one of images, LoaderViews(dataset) of ready views"
+    raise ValueError(f"source must be a setclr.training.Source, got {type(source).__name__}; {hint}")
+
+
+def shapes_of(source: Source, n: int, compiled: bool | str) -> list[tuple[int, ...]]:
+    """The shapes that the encoder gets for n things, for torch.compile; none where they change.
+
+    Raises ValueError if they change and `compiled` is True.
+    """
+    if hasattr(source, "shapes"):
+        return source.shapes(n)
+    if compiled is True:
+        said = f"whose sizes change from batch to batch, got {things_of(source)}"
+        raise ValueError(f"compiled must be False or 'auto' for a source {said}; leave it out")
+    return []
+
+
+def digest_of(source: Source) -> str:
+    """A text that is the same for the same data: the source's own, or its length."""
+    return source.digest() if hasattr(source, "digest") else f"{len(source)} {things_of(source)}"
+
+
+def things_of(source: Source) -> str:
+    """What the source holds, in the plural."""
+    return getattr(source, "things", "items")
