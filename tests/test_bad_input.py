@@ -19,7 +19,7 @@ from setclr.data import ImageSet
 from setclr.experiments.run import new_run
 from setclr.experiments.tables import evaluate
 from setclr.losses import DCL, HCL, IOT, LOSSES, MMCL, AlignUniform, InfoNCE, LinearAssignment, QARe, Triplet
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.training import checkpoint
 from setclr.training.checkpoint import CHECKPOINT
 from setclr_course.run_page.measured import evaluate_all
@@ -221,7 +221,7 @@ def run(tmp_path) -> Path:
             for i in range(n):
                 pixels = drawn.integers(0, 256, (20, 24, 3) if i % 2 else (20, 24), dtype=np.uint8)
                 Image.fromarray(pixels).save(tree / split / name / f"{i}.png")
-    new_run(Recipe("InfoNCE()", data=f"folder:{tree}", size=16), 3).save(tmp_path / "run")
+    new_run(ImageRecipe("InfoNCE()", data=f"folder:{tree}", size=16), 3).save(tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -291,4 +291,4 @@ def some(labels, classes) -> ImageSet:
 )
 def test_splits_of_different_classes(evaluation, train, test, message):
     with pytest.raises(ValueError, match=message):
-        evaluation(new_run(Recipe("InfoNCE()"), 3), some([0] * 20, train), some([0, len(test) - 1], test))
+        evaluation(new_run(ImageRecipe("InfoNCE()"), 3), some([0] * 20, train), some([0, len(test) - 1], test))

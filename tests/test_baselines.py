@@ -18,16 +18,16 @@ from setclr import losses, models, pretrain
 from setclr.data import ImageSet
 from setclr.experiments.run import new_run
 from setclr.losses.baselines import BASELINES, DeepCluster, DeepInfoMax, Rotation, Supervised
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.training import trainer as engine
 from setclr.training.targets import clusters, k_means, reinitialise, whitened
 
 ONE = dict(views="photo", full_views=1, epochs=2, batch=16, lr=3e-3)
 RECIPES = {
-    "supervised": Recipe("Supervised()", embedding=5, layers=1, **ONE),
-    "rotation": Recipe("Rotation()", embedding=4, **ONE),
-    "clusters": Recipe("DeepCluster()", embedding=7, **ONE),
-    "infomax": Recipe("DeepInfoMax()", **ONE),
+    "supervised": ImageRecipe("Supervised()", embedding=5, layers=1, **ONE),
+    "rotation": ImageRecipe("Rotation()", embedding=4, **ONE),
+    "clusters": ImageRecipe("DeepCluster()", embedding=7, **ONE),
+    "infomax": ImageRecipe("DeepInfoMax()", **ONE),
 }
 
 
@@ -214,7 +214,7 @@ def test_the_last_layer_begins_afresh_small_and_as_a_function_of_the_key():
 
 @pytest.mark.parametrize("name", ["supervised", "rotation", "infomax"])
 def test_training_lowers_the_loss(name, images):
-    losses = pretrain(replace(RECIPES[name], epochs=24), images=images).history.loss
+    losses = pretrain(replace(RECIPES[name], epochs=24), data=images).history.loss
     assert losses.iloc[-1] < losses.iloc[0] - 0.05
 
 
@@ -244,20 +244,20 @@ def test_a_resumed_deep_infomax_draws_what_it_would_have_drawn(tmp_path, images,
     def stop(run):
         assert len(run.rows) < 2, "that is enough"
 
-    whole = pretrain(recipe, images=images)
+    whole = pretrain(recipe, data=images)
     with pytest.raises(AssertionError, match="that is enough"):
-        pretrain(recipe, tmp_path, images=images, on_epoch=stop)
-    resumed = pretrain(recipe, tmp_path, images=images)
+        pretrain(recipe, tmp_path, data=images, on_epoch=stop)
+    resumed = pretrain(recipe, tmp_path, data=images)
     assert resumed.history.loss.tolist() == whole.history.loss.tolist()
     assert all(map(torch.equal, resumed.encoder.state_dict().values(), whole.encoder.state_dict().values()))
 
 
 def test_no_epochs_is_random_weights(tmp_path, images):
-    recipe = Recipe("InfoNCE()", views="photo", epochs=0, batch=16)
-    run = pretrain(recipe, tmp_path, images=images)
+    recipe = ImageRecipe("InfoNCE()", views="photo", epochs=0, batch=16)
+    run = pretrain(recipe, tmp_path, data=images)
     fresh = new_run(recipe, channels=3)
     assert all(map(torch.equal, run.encoder.state_dict().values(), fresh.encoder.state_dict().values()))
-    assert pretrain(recipe, tmp_path, images=images).finished and run.history.empty
+    assert pretrain(recipe, tmp_path, data=images).finished and run.history.empty
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_bad_recipes_are_refused(name, change, message):
 )
 def test_what_the_data_does_not_fit_is_refused(name, change, message, images):
     with pytest.raises(ValueError, match=message):
-        pretrain(replace(RECIPES[name], **change), images=images)
+        pretrain(replace(RECIPES[name], **change), data=images)
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -22,7 +22,7 @@ from setclr.cli import main, run
 from setclr.data import ImageSet
 from setclr.experiments import load_run
 from setclr.models import ENCODERS
-from setclr.recipes import DEFAULTS, RECIPES, Recipe, registry
+from setclr.recipes import DEFAULTS, RECIPES, ImageRecipe, registry
 from setclr.recipes.recipe import CHOICES
 from setclr.training.interruption import Interrupted
 from setclr_course.papers.collection import PAPERS
@@ -75,8 +75,8 @@ def test_labels_are_given_to_the_loss_where_the_command_says_so(tmp_path):
 
 def test_from_the_command_to_the_run_a_recipe_is_made_once_and_its_loss_parsed_once(tmp_path, monkeypatch):
     made, parsed = [], []
-    check, parse = Recipe.__post_init__, losses.parse
-    monkeypatch.setattr(Recipe, "__post_init__", lambda self: (made.append(self), check(self))[1])
+    check, parse = ImageRecipe.__post_init__, losses.parse
+    monkeypatch.setattr(ImageRecipe, "__post_init__", lambda self: (made.append(self), check(self))[1])
     monkeypatch.setattr(losses, "parse", lambda text: (parsed.append(text), parse(text))[1])
     options = ["--epochs", "1", "--batch", "20", "--device", "cpu"]
     main(["pretrain", "photo-sparseclr+qare", "--out", str(tmp_path), *options])

@@ -16,19 +16,19 @@ from setclr import pretrain
 from setclr.data import ImageSet
 from setclr.experiments import Run, load_run
 from setclr.experiments.run import new_run
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.training import Trainer, checkpoint
 from setclr.training.checkpoint import CHECKPOINT, CHECKSUM, FIELDS, checksum
 
 RECIPES = {
-    "keys": Recipe("IOT(constraint='rows')", views="photo", epochs=2, batch=16, key_momentum=0.9, queue=40,
+    "keys": ImageRecipe("IOT(constraint='rows')", views="photo", epochs=2, batch=16, key_momentum=0.9, queue=40,
                    predictor=2, hidden=32, embedding=8),
-    "clusters": Recipe("DeepCluster()", views="photo", full_views=1, epochs=2, batch=16, hidden=32,
+    "clusters": ImageRecipe("DeepCluster()", views="photo", full_views=1, epochs=2, batch=16, hidden=32,
                        embedding=6, optimiser="sgd"),
 }  # fmt: skip
 PIXELS = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
 FEW = ImageSet(PIXELS, torch.arange(70) % 5, tuple("abcde"))  # 4 steps of 16 an epoch
-train = partial(pretrain, images=FEW, device="cpu")
+train = partial(pretrain, data=FEW, device="cpu")
 
 
 class Stopped(BaseException):
@@ -36,7 +36,7 @@ class Stopped(BaseException):
 
 
 @pytest.fixture(scope="module", params=RECIPES)
-def stopped(request, tmp_path_factory) -> tuple[Recipe, dict, Run]:
+def stopped(request, tmp_path_factory) -> tuple[ImageRecipe, dict, Run]:
     """A recipe, what is kept of its run within the second epoch, and the run that nothing stopped."""
     recipe, out = RECIPES[request.param], tmp_path_factory.mktemp("run")
     update = Trainer.update
@@ -92,7 +92,7 @@ def replaced(state: dict, path: tuple, value: object) -> dict:
     return state
 
 
-def refused(recipe: Recipe, out: Path, whole: Run) -> bool:
+def refused(recipe: ImageRecipe, out: Path, whole: Run) -> bool:
     """Whether going on is refused in words, naming the folder; otherwise the run is `whole` or diverges."""
     try:
         load_run(out)
@@ -168,7 +168,7 @@ def test_a_byte_flipped_anywhere(stopped, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["encoder", "head", "best"])
 def test_weights_that_are_no_numbers_are_refused(tmp_path, name):
-    run = new_run(Recipe("InfoNCE()"), 3)
+    run = new_run(ImageRecipe("InfoNCE()"), 3)
     run.keep()
     spoilt = run.best["encoder"] if name == "best" else run.parts[name].state_dict()
     next(iter(spoilt.values())).view(-1)[0] = torch.inf
@@ -204,7 +204,7 @@ def test_a_trainers_checkpoint_is_no_recipes(tmp_path):
 
 @pytest.mark.parametrize("stated", [torch.ones(3), "x", [1], 0.5, True])
 def test_a_checksum_that_is_none_is_damage(tmp_path, stated):
-    new_run(Recipe("InfoNCE()"), 3).save(tmp_path)
+    new_run(ImageRecipe("InfoNCE()"), 3).save(tmp_path)
     state = torch.load(tmp_path / CHECKPOINT, weights_only=True)
     torch.save({**state, CHECKSUM: stated}, tmp_path / CHECKPOINT)
     with pytest.raises(ValueError, match="is damaged, its checksum is another"):

@@ -22,9 +22,9 @@ from setclr.experiments.embedding import SIDES, side_of
 from setclr.experiments.exports import export
 from setclr.experiments.run import new_run
 from setclr.models import encoder
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 
-RECIPE = Recipe("InfoNCE()")
+RECIPE = ImageRecipe("InfoNCE()")
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from setclr.experiments import load_run
 from setclr.experiments.run import new_run, refuse_other_recipe
 from setclr.losses import GroCo, InfoNCE, SupCon
 from setclr.losses.baselines import Supervised
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.training import LRSchedule, TensorBoard, Trainer, checkpoint, compiling, metrics
 from setclr.training import trainer as engine
 from setclr.training.checkpoint import CHECKPOINT, HISTORY
@@ -36,7 +36,7 @@ from setclr.views import augmentation
 CPU = torch.device("cpu")
 PIXELS = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
 FEW = ImageSet(PIXELS, torch.arange(70) % 5, tuple("abcde"))
-PLAIN = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr=3e-3, precision="float32")
+PLAIN = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr=3e-3, precision="float32")
 
 
 class Own(nn.Module):
@@ -90,7 +90,7 @@ def test_ones_own_training_goes_on_where_it_was_stopped(tmp_path):
 
 
 def test_a_recipe_is_the_same_training_as_its_objects():
-    run = pretrain(PLAIN, images=FEW)
+    run = pretrain(PLAIN, data=FEW)
     torch.manual_seed(0)
     encoder, features = models.encoder("conv4")
     head = models.head(features, 256, 64)
@@ -113,13 +113,13 @@ def test_the_data_set_is_loaded_once(monkeypatch):
 def test_checkpoints_go_by_the_clock_and_the_history_by_the_epoch(tmp_path, monkeypatch):
     saved, lines, save = [], [], torch.save
     monkeypatch.setattr(torch, "save", lambda *args: saved.append(threading.current_thread()) or save(*args))
-    pretrain(PLAIN, tmp_path, images=FEW, on_epoch=lambda run: lines.append(len(run.rows)))
+    pretrain(PLAIN, tmp_path, data=FEW, on_epoch=lambda run: lines.append(len(run.rows)))
     assert len(saved) == 2, "one before training, one at the end"
     assert saved[1] is not threading.main_thread(), "beside training"
     assert len(pd.read_csv(tmp_path / HISTORY)) == 3 and lines == [0, 1, 2, 3]
     saved.clear()
     monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
-    pretrain(PLAIN, tmp_path, resume=False, images=FEW)
+    pretrain(PLAIN, tmp_path, resume=False, data=FEW)
     assert len(saved) == 4
 
 
@@ -135,7 +135,7 @@ def test_what_is_written_is_the_moment_it_was_asked_for(tmp_path):
 
 @pytest.mark.parametrize("precision", ["float32", "bf16", "fp16"])
 def test_every_precision_trains_and_is_recorded(tmp_path, precision):
-    run = pretrain(replace(PLAIN, precision=precision, epochs=8), tmp_path, images=FEW)
+    run = pretrain(replace(PLAIN, precision=precision, epochs=8), tmp_path, data=FEW)
     assert run.history.loss.iloc[-1] < run.history.loss.iloc[0] - 0.05
     assert load_run(tmp_path).precision == run.precision == precision
     assert all(p.dtype == torch.float32 for p in run.encoder.parameters())
@@ -154,7 +154,7 @@ def test_a_run_keeps_its_precision_wherever_it_goes_on(tmp_path, monkeypatch):
     """Begun on a processor without bf16, continued on one that has it."""
     auto = replace(PLAIN, precision="auto")
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
-    whole = pretrain(auto, images=FEW)
+    whole = pretrain(auto, data=FEW)
 
     def stop(run) -> None:
         if len(run.rows) == 1:
@@ -162,13 +162,13 @@ def test_a_run_keeps_its_precision_wherever_it_goes_on(tmp_path, monkeypatch):
 
     monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
     with pytest.raises(KeyboardInterrupt):
-        pretrain(auto, tmp_path, images=FEW, on_epoch=lambda run: len(run.rows) == 2 and stop_now())
+        pretrain(auto, tmp_path, data=FEW, on_epoch=lambda run: len(run.rows) == 2 and stop_now())
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
-    resumed = pretrain(auto, tmp_path, images=FEW)
+    resumed = pretrain(auto, tmp_path, data=FEW)
     assert resumed.precision == "float32" and resumed.history.loss.tolist() == whole.history.loss.tolist()
-    assert pretrain(PLAIN, tmp_path, images=FEW).finished, "float32 is what was used"
+    assert pretrain(PLAIN, tmp_path, data=FEW).finished, "float32 is what was used"
     with pytest.raises(ValueError, match="precision 'float32' there, 'bf16' now"):
-        pretrain(replace(PLAIN, precision="bf16"), tmp_path, images=FEW)
+        pretrain(replace(PLAIN, precision="bf16"), tmp_path, data=FEW)
 
 
 def stop_now() -> None:
@@ -177,20 +177,20 @@ def stop_now() -> None:
 
 def test_a_recipe_without_a_precision_was_float32(tmp_path):
     old = {name: value for name, value in PLAIN.to_dict().items() if name != "precision"}
-    assert Recipe.from_dict(old).precision == "float32" and Recipe("InfoNCE()").precision == "auto"
-    refuse_other_recipe(tmp_path, Recipe.from_dict(old), replace(PLAIN, precision="auto"))
+    assert ImageRecipe.from_dict(old).precision == "float32" and ImageRecipe("InfoNCE()").precision == "auto"
+    refuse_other_recipe(tmp_path, ImageRecipe.from_dict(old), replace(PLAIN, precision="auto"))
     with pytest.raises(ValueError, match="precision 'float32' there, 'bf16' now"):
-        refuse_other_recipe(tmp_path, Recipe.from_dict(old), replace(PLAIN, precision="bf16"))
+        refuse_other_recipe(tmp_path, ImageRecipe.from_dict(old), replace(PLAIN, precision="bf16"))
 
 
 def test_an_unfinished_run_of_older_draws_is_refused_in_words(tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
     with pytest.raises(KeyboardInterrupt):
-        pretrain(PLAIN, tmp_path, images=FEW, on_epoch=lambda run: len(run.rows) == 2 and stop_now())
+        pretrain(PLAIN, tmp_path, data=FEW, on_epoch=lambda run: len(run.rows) == 2 and stop_now())
     state = checkpoint.read(tmp_path)
     torch.save({name: value for name, value in state.items() if name != "draws"}, tmp_path / CHECKPOINT)
     with pytest.raises(ValueError, match="begun with version 1 of the random views.*resume=False starts"):
-        pretrain(PLAIN, tmp_path, images=FEW)
+        pretrain(PLAIN, tmp_path, data=FEW)
 
 
 def test_compiled_is_eager_but_for_rounding(tmp_path):
@@ -200,7 +200,7 @@ def test_compiled_is_eager_but_for_rounding(tmp_path):
     mistake would be as large as the step.
     """
     recipe = replace(PLAIN, optimiser="sgd", momentum=0.0, lr=0.1, epochs=1, batch=64, schedule="constant")
-    eager, compiled = (pretrain(recipe, images=FEW, compiled=how) for how in (False, True))
+    eager, compiled = (pretrain(recipe, data=FEW, compiled=how) for how in (False, True))
     assert (eager.compiled, compiled.compiled) == (False, True)
     assert compiled.history.loss.item() == pytest.approx(eager.history.loss.item(), rel=1e-4)
     fresh = new_run(recipe, channels=3)
@@ -209,7 +209,7 @@ def test_compiled_is_eager_but_for_rounding(tmp_path):
         assert (a - b).norm() < 1e-2 * (b - before).norm()
     broken = replace(recipe, lr=1e30, epochs=2)
     with pytest.raises(FloatingPointError, match="the embeddings became NaN or inf at step 1"):
-        pretrain(broken, images=FEW, compiled=True)
+        pretrain(broken, data=FEW, compiled=True)
 
 
 def test_without_a_compiler_it_goes_on_in_words(monkeypatch):
@@ -219,7 +219,7 @@ def test_without_a_compiler_it_goes_on_in_words(monkeypatch):
     monkeypatch.setattr(torch, "compile", none)
     compiling.available.cache_clear()
     with pytest.warns(UserWarning, match="training goes on uncompiled, more slowly: .*needs a C\\+\\+ comp"):
-        run = pretrain(replace(PLAIN, epochs=1), images=FEW, compiled=True)
+        run = pretrain(replace(PLAIN, epochs=1), data=FEW, compiled=True)
     compiling.available.cache_clear()
     assert run.compiled is False and run.finished
 
@@ -229,12 +229,12 @@ def test_views_that_cannot_be_compiled_go_on_uncompiled(monkeypatch):
         raise InductorError(RuntimeError("no kernel for this crop"), None)
 
     short = replace(PLAIN, epochs=1)
-    whole = pretrain(short, images=FEW, compiled=False)
+    whole = pretrain(short, data=FEW, compiled=False)
     monkeypatch.setattr(augmentation, "_graph", lambda work: broken)
     monkeypatch.setattr(compiling, "available", lambda device: True)
     monkeypatch.setattr(compiling, "compile_all", lambda parts, step: False)
     with pytest.warns(UserWarning, match="training goes on uncompiled, more slowly: .*for this crop"):
-        run = pretrain(short, images=FEW, compiled=True)
+        run = pretrain(short, data=FEW, compiled=True)
     assert all(map(torch.equal, run.encoder.parameters(), whole.encoder.parameters()))
 
 
@@ -255,7 +255,7 @@ def test_tensorboard_gets_every_epoch(tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    run = pretrain(PLAIN, images=FEW, metrics=[TensorBoard(tmp_path)])
+    run = pretrain(PLAIN, data=FEW, metrics=[TensorBoard(tmp_path)])
     found = EventAccumulator(str(tmp_path)).Reload().Scalars("loss")
     assert [event.step for event in found] == [1, 2, 3]
     assert [event.value for event in found] == pytest.approx(run.history.loss.tolist(), rel=1e-6)
@@ -289,9 +289,9 @@ def test_labels_that_are_missing_or_not_taken_are_refused():
         with pytest.raises(ValueError, match="labels must be True for .*; without labels take InfoNCE"):
             own_trainer(loss=loss)
     with pytest.raises(ValueError, match="labels must be True for SupCon"):
-        Recipe("SupCon()")
+        ImageRecipe("SupCon()")
     with pytest.raises(ValueError, match="labels must be False for QARe.*takes no labels"):
-        Recipe("QARe()", labels=True)
+        ImageRecipe("QARe()", labels=True)
     with pytest.raises(ValueError, match="labels must be True or False, got 1"):
         own_trainer(labels=1)
 
@@ -434,7 +434,7 @@ def test_on_epoch_may_have_a_length_that_is_none():
         def __call__(self, run):
             return {"watched": 1.0}
 
-    assert pretrain(replace(PLAIN, epochs=1), images=FEW, on_epoch=Watch()).rows[0]["watched"] == 1.0
+    assert pretrain(replace(PLAIN, epochs=1), data=FEW, on_epoch=Watch()).rows[0]["watched"] == 1.0
 
 
 @pytest.mark.parametrize("targets", [[0, 1.7], [0, float("nan")], ["a", "b"], [0], None])

@@ -239,14 +239,14 @@ def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeyp
 
     from setclr import pretrain
     from setclr.data import ImageSet
-    from setclr.recipes import Recipe
+    from setclr.recipes import ImageRecipe
     from setclr_course.panels.trained.film import Film
 
     images = torch.randint(0, 256, (60, 3, 32, 32), dtype=torch.uint8)
     few = ImageSet(images, torch.arange(60) % 3, tuple("abc"))
-    recipe = Recipe("InfoNCE()", views="photo", epochs=3, batch=20)
+    recipe = ImageRecipe("InfoNCE()", views="photo", epochs=3, batch=20)
     film = Film(few, few, tmp_path / "film.npz")
-    run = pretrain(recipe, tmp_path, on_epoch=film, images=few)
+    run = pretrain(recipe, tmp_path, on_epoch=film, data=few)
     assert len(film) == 4 and list(run.history.knn) == film.accuracy[1:]
 
     again = Film(few, few, tmp_path / "film.npz")

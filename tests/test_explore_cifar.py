@@ -15,7 +15,7 @@ from setclr.data import ImageSet
 from setclr.evaluation import features, knn
 from setclr.evaluation.statistics import holm
 from setclr.experiments.run import new_run
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr_course import panels
 from setclr_course.kit.handles import place_of
 from setclr_course.panels.trained.comparison import (
@@ -301,8 +301,8 @@ def few():
     return ImageSet(images, torch.arange(60) % 3, tuple("abc"))
 
 
-def quick(loss: str, epochs: int = 2) -> Recipe:
-    return Recipe(loss, views="photo", epochs=epochs, batch=20)
+def quick(loss: str, epochs: int = 2) -> ImageRecipe:
+    return ImageRecipe(loss, views="photo", epochs=epochs, batch=20)
 
 
 def test_live_curves_grow_with_every_epoch_and_enter_the_history(few, monkeypatch):
@@ -310,8 +310,8 @@ def test_live_curves_grow_with_every_epoch_and_enter_the_history(few, monkeypatc
     live = LiveCurves(few, few)
     monkeypatch.setattr(live, "show", lambda: shown.append({k: len(v[0]) for k, v in live.curves.items()}))
     a, b = "InfoNCE(temperature=0.1)", "InfoNCE(temperature=0.5)"
-    run = pretrain(quick(a), images=few, on_epoch=live)
-    pretrain(quick(b, 3), images=few, on_epoch=live)
+    run = pretrain(quick(a), data=few, on_epoch=live)
+    pretrain(quick(b, 3), data=few, on_epoch=live)
     assert shown == [{a: 0}, {a: 1}, {a: 2}, *({a: 2, b: n} for n in range(4))]
     losses, found = live.curves[a]
     assert losses == list(run.history.loss) and list(run.history.knn) == [found[1], found[2]]
@@ -332,8 +332,8 @@ def test_live_curves_go_on_with_a_run_that_was_interrupted(few, tmp_path):
 
     before, after = LiveCurves(few, few), LiveCurves(few, few)
     with pytest.raises(KeyboardInterrupt):
-        pretrain(quick("InfoNCE()", 3), tmp_path, images=few, on_epoch=power_cut)
-    run = pretrain(quick("InfoNCE()", 3), tmp_path, images=few, on_epoch=after)
+        pretrain(quick("InfoNCE()", 3), tmp_path, data=few, on_epoch=power_cut)
+    run = pretrain(quick("InfoNCE()", 3), tmp_path, data=few, on_epoch=after)
     losses, found = after.curves["InfoNCE()"]
     assert losses == list(run.history.loss) and sorted(found) == [0, 1, 2, 3]
 

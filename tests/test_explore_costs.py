@@ -10,7 +10,7 @@ import torch
 from setclr import losses, models
 from setclr.experiments import costs
 from setclr.losses import IOT, MMCL, InfoNCE, QARe
-from setclr.recipes.recipe import Recipe
+from setclr.recipes.image import ImageRecipe
 from setclr.training.devices import Precision
 from setclr.training.grad_cache import GradCache
 from setclr_course import panels
@@ -109,7 +109,7 @@ def test_half_of_the_runs_lie_between_the_quartiles():
 
 
 def test_a_step_has_its_parts_and_each_loss_its_time():
-    recipe = Recipe("InfoNCE(0.5)", batch=4, hidden=8, embedding=4)
+    recipe = ImageRecipe("InfoNCE(0.5)", batch=4, hidden=8, embedding=4)
     parts, alone = costs.parts_of_a_step(recipe, {"a": InfoNCE(), "b": QARe()}, steps=2)
     assert list(parts) == ["views", "encoder forward", "encoder backward", "optimiser"]
     assert list(alone) == ["a", "b"]
@@ -119,7 +119,7 @@ def test_a_step_has_its_parts_and_each_loss_its_time():
 def test_the_step_trains_as_the_trainer_would():
     """The clock's way round the loss gives the gradient that backward gives."""
     encoder, width = models.encoder("conv4")
-    recipe = Recipe("InfoNCE(0.5)", batch=4, hidden=8, embedding=4)
+    recipe = ImageRecipe("InfoNCE(0.5)", batch=4, hidden=8, embedding=4)
     trainer = costs.noise_trainer(recipe, 3, torch.device("cpu"))
     assert len(trainer.images) == 12 and width == 64
     x = next(trainer.view_batches)

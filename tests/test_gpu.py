@@ -10,7 +10,7 @@ from looks_at_values import ON_A_GPU, why
 from setclr import losses, pretrain
 from setclr.data import ImageSet
 from setclr.experiments.run import new_run
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.training import trainer as engine
 
 pytestmark = [
@@ -19,7 +19,7 @@ pytestmark = [
 ]
 PIXELS = torch.randint(0, 256, (160, 3, 32, 32), dtype=torch.uint8, generator=shifted(0))
 FEW = ImageSet(PIXELS, torch.arange(160) % 5, tuple("abcde"))
-SMALL = Recipe("InfoNCE(temperature=0.2)", views="simclr", epochs=3, batch=32, last_norm=True)
+SMALL = ImageRecipe("InfoNCE(temperature=0.2)", views="simclr", epochs=3, batch=32, last_norm=True)
 
 
 def test_killed_and_resumed_is_never_killed(tmp_path, monkeypatch):
@@ -47,7 +47,7 @@ def test_a_step_never_waits_for_the_gpu(loss, compiled):
     """But at every tenth, where the losses are checked, and for those that `looks_at_values.py` lists."""
     if reason := why(losses.parse(loss), ON_A_GPU):
         pytest.skip(reason)
-    recipe = Recipe(loss, views="simclr", epochs=4, batch=32, last_norm=True)
+    recipe = ImageRecipe(loss, views="simclr", epochs=4, batch=32, last_norm=True)
     trainer = new_run(recipe, channels=3).trainer(FEW, torch.device("cuda"), compiled=compiled)
     steps = trainer.epoch()
     next(steps)
@@ -61,6 +61,6 @@ def test_a_step_never_waits_for_the_gpu(loss, compiled):
 
 @pytest.mark.parametrize("precision", ["float32", "bf16", "fp16"])
 def test_every_precision_learns(precision):
-    recipe = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=8, batch=32, precision=precision)
-    losses = pretrain(recipe, images=FEW, device="cuda").history.loss
+    recipe = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=8, batch=32, precision=precision)
+    losses = pretrain(recipe, data=FEW, device="cuda").history.loss
     assert losses.iloc[-1] < losses.iloc[0] - 0.05

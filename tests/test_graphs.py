@@ -24,7 +24,7 @@ from setclr.experiments.graph_campaigns import graph_campaign
 from setclr.graphs import sets
 from setclr.graphs.sets import tu_graphs
 from setclr.graphs.views import AUGMENTATIONS
-from setclr.recipes import GRAPH_RECIPES, PUBLISHED, GraphRecipe
+from setclr.recipes import RECIPES, PUBLISHED, GraphRecipe
 from setclr.recipes.graph import GRAPH_SETS, GRAPH_VIEWS
 from setclr.seeding import seeded
 from setclr_course.papers.tables import graph_results
@@ -348,7 +348,7 @@ def test_the_svm_is_scikit_learns_nested_search():
 
 def test_training_lowers_the_loss_and_is_a_function_of_the_recipe():
     recipe, seen = GraphRecipe("InfoNCE(temperature=0.2)", epochs=4), []
-    runs = [graphs.pretrain_graphs(recipe, on_epoch=lambda run: {"seen": len(run.rows)}) for _ in range(2)]
+    runs = [pretrain(recipe, on_epoch=lambda run: {"seen": len(run.rows)}) for _ in range(2)]
     first, second = ([row["loss"] for row in run.rows] for run in runs)
     assert first == second and first[-1] < first[0] - 0.1
     assert [row["seen"] for row in runs[0].rows] == [0, 1, 2, 3]
@@ -362,16 +362,16 @@ def test_training_lowers_the_loss_and_is_a_function_of_the_recipe():
 SOME = graphs.GraphSet(graphs.load_graphs("mutag").graphs[:40])
 
 
-@pytest.mark.parametrize("name", [n for n, r in GRAPH_RECIPES.items() if r.data == "mutag"])
+@pytest.mark.parametrize("name", [n for n, r in RECIPES.items() if r.data == "mutag"])
 def test_every_recipe_of_mutag_trains(name):
-    recipe = GraphRecipe(**GRAPH_RECIPES[name].to_dict() | {"epochs": 1})
-    run = graphs.pretrain_graphs(recipe, SOME)
+    recipe = GraphRecipe(**RECIPES[name].to_dict() | {"epochs": 1})
+    run = pretrain(recipe, SOME)
     assert np.isfinite(run.rows[0]["loss"])
 
 
 def test_a_recipe_keeps_its_loss_when_it_is_trained():
     recipe = GraphRecipe("InfoNCE(temperature=learnable(0.2))", epochs=1)
-    graphs.pretrain_graphs(recipe, SOME)
+    pretrain(recipe, SOME)
     assert recipe.parsed_loss.temperature.item() == pytest.approx(0.2)  # to float32
 
 
@@ -384,7 +384,7 @@ def test_a_graph_of_one_node_and_one_without_edges_are_graphs():
     lonely = Data(x=torch.ones(1, 2), edge_index=torch.empty(2, 0, dtype=torch.long))
     apart = Data(x=torch.ones(5, 2), edge_index=torch.empty(2, 0, dtype=torch.long))
     some = graphs.GraphSet([lonely, apart, random_graph(6, 0.5, 0, 2), random_graph(4, 0.5, 1, 2)])
-    run = graphs.pretrain_graphs(GraphRecipe("InfoNCE()", epochs=3), some)
+    run = pretrain(GraphRecipe("InfoNCE()", epochs=3), some)
     assert graphs.graph_features(run.encoder, some).isfinite().all()
 
 
@@ -420,10 +420,10 @@ def test_a_set_needs_graphs_and_a_batch_two():
     with pytest.raises(ValueError, match="graphs must be at least one"):
         graphs.GraphSet([])
     with pytest.raises(ValueError, match="images must be at least 2, got"):
-        graphs.pretrain_graphs(GraphRecipe("InfoNCE()"), graphs.GraphSet([Data(**GOOD)]))
+        pretrain(GraphRecipe("InfoNCE()"), graphs.GraphSet([Data(**GOOD)]))
     three = graphs.GraphSet([random_graph(4, 0.5, i) for i in range(3)])
     with pytest.raises(ValueError, match="last batch has one"):
-        graphs.pretrain_graphs(GraphRecipe("InfoNCE()", batch=2), three)
+        pretrain(GraphRecipe("InfoNCE()", batch=2), three)
 
 
 @pytest.mark.parametrize(
@@ -445,7 +445,7 @@ def test_a_recipe_that_cannot_be_used_is_refused(field, said):
 
 def test_a_loss_that_diverges_ends_the_run():
     with pytest.raises(FloatingPointError, match="lower lr"):
-        graphs.pretrain_graphs(GraphRecipe("NTLogistic()", lr=1e18, epochs=5))
+        pretrain(GraphRecipe("NTLogistic()", lr=1e18, epochs=5))
 
 
 def test_a_recipe_that_diverges_does_not_end_a_campaign(tmp_path):
@@ -485,7 +485,7 @@ def test_a_record_is_made_once_and_a_damaged_one_is_named(tmp_path, capsys, monk
     main(words)
     made = tmp_path / "graphs-mutag-untrained.json"
     kept = json.loads(made.read_text())
-    run = graphs.pretrain_graphs(GraphRecipe("InfoNCE()", epochs=0, seed=1))
+    run = pretrain(GraphRecipe("InfoNCE()", epochs=0, seed=1))
     mutag = graphs.load_graphs("mutag")
     again = svm_accuracy(graphs.graph_features(run.encoder, mutag), mutag.labels, 1)
     assert kept["accuracy_percent"]["last epoch"][1] == pytest.approx(again, abs=0.006)
@@ -507,7 +507,7 @@ def test_a_record_is_made_once_and_a_damaged_one_is_named(tmp_path, capsys, monk
 def test_the_command_lists_and_refuses(capsys):
     main(["graphs"])
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(GRAPH_RECIPES)
+    assert len(lines) == len(RECIPES)
     assert any("mmcl-table4-mutag-mmcl" in line and "88.42 ± 1.33" in line for line in lines)
     with pytest.raises(ValueError, match="nearest are graphs-mutag"):
         main(["graphs", "mutga"])

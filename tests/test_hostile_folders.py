@@ -20,7 +20,7 @@ from setclr.cli import main
 from setclr.data import load
 from setclr.experiments import embed_folder
 from setclr.experiments.run import new_run
-from setclr.recipes import RECIPES, Recipe
+from setclr.recipes import RECIPES, ImageRecipe
 
 pytestmark = pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 
@@ -103,7 +103,7 @@ def test_features_are_of_image_files_alone(kind, tree, monkeypatch):
     """A tree of anything may hold anything; what is no file with an image's ending is passed over."""
     monkeypatch.chdir(tree)
     KINDS[kind](tree / "train" / "ant" / "9.png")
-    run = new_run(Recipe("InfoNCE()"), 3)
+    run = new_run(ImageRecipe("InfoNCE()"), 3)
     if kind == "empty":
         with pytest.raises(ValueError, match=r"9\.png is no image"):
             embed_folder(run, tree / "train")
@@ -140,7 +140,7 @@ def test_any_name_is_a_class_and_can_be_printed(name, tree):
 def test_features_of_files_with_any_names_are_written_and_read(tree, tmp_path):
     for name in NAMES:
         save(os.fsencode(tree / "train") + b"/" + name)
-    run = new_run(Recipe("InfoNCE()"), 3)
+    run = new_run(ImageRecipe("InfoNCE()"), 3)
     run.save(tmp_path / "run")
     main(
         [

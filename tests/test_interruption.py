@@ -13,7 +13,7 @@ from PIL import Image
 from setclr import experiments
 from setclr.cli import run
 from setclr.experiments.run import new_run
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 
 pytestmark = pytest.mark.processes
 
@@ -45,7 +45,7 @@ run()
 def folder(tmp_path_factory):
     """A run, and photographs."""
     folder = tmp_path_factory.mktemp("all")
-    new_run(Recipe("InfoNCE()"), 3).save(folder / "run")
+    new_run(ImageRecipe("InfoNCE()"), 3).save(folder / "run")
     (folder / "photographs").mkdir()
     Image.fromarray(numpy_shifted(0).integers(0, 256, (40, 50, 3), np.uint8)).save(
         folder / "photographs/a.png"

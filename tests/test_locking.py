@@ -17,17 +17,17 @@ from setclr.data import ImageSet
 from setclr.experiments import load_run
 from setclr.experiments.building import trainer_of
 from setclr.experiments.run import new_run
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.training import Trainer, checkpoint
 from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK, alone
 
 pytestmark = pytest.mark.processes
 
 pytest.importorskip("fcntl")
-SMALL = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=1, batch=16)
+SMALL = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=1, batch=16)
 PIXELS = torch.randint(0, 256, (32, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
 FEW = ImageSet(PIXELS, torch.arange(32) % 5, tuple("abcde"))
-train = partial(pretrain, images=FEW, device="cpu")
+train = partial(pretrain, data=FEW, device="cpu")
 HOLDS = """
 import sys
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_when_it_ends_or_dies_the_folder_is_free(other, tmp_path, end):
 def test_a_run_is_loaded_while_another_process_trains(other, tmp_path):
     new_run(SMALL, 3).save(tmp_path)
     assert load_run(tmp_path).rows == []
-    none = Recipe(SMALL.loss, epochs=0)
+    none = ImageRecipe(SMALL.loss, epochs=0)
     new_run(none, 3).save(tmp_path)
     assert train(none, tmp_path).finished, "what is finished is loaded, too"
 

@@ -8,7 +8,7 @@ from conftest import shifted
 
 from setclr import losses
 from setclr.losses import IOT, MMCL, InfoNCE, QARe
-from setclr.recipes import RECIPES, Recipe, loss_schedule
+from setclr.recipes import RECIPES, ImageRecipe, loss_schedule
 
 MMCL_ON_CIFAR = "bandwidth: 25, 2.5 from 75, 0.25 from 125"
 
@@ -87,7 +87,7 @@ def test_a_wrong_parameter_or_value_is_refused_before_training(loss, text, messa
         loss_schedule.check(loss, text)
     assert repr(loss) == before
     with pytest.raises(ValueError, match=message):
-        Recipe(before, loss_schedule=text)
+        ImageRecipe(before, loss_schedule=text)
 
 
 def test_checking_leaves_the_loss_as_it_is():

@@ -20,22 +20,22 @@ from setclr.data import ImageSet
 from setclr.evaluation import frozen
 from setclr.experiments import load_run
 from setclr.experiments.run import new_run
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.training.checkpoint import HISTORY
 from setclr.training.distributed import SyncBatchNorm, from_first, joined, rank, world
 
 pytestmark = pytest.mark.processes
 
-RECIPE = Recipe("InfoNCE(temperature=0.2) + 0.5 * QARe()", views="photo", epochs=5, batch=16, lr=3e-3)
+RECIPE = ImageRecipe("InfoNCE(temperature=0.2) + 0.5 * QARe()", views="photo", epochs=5, batch=16, lr=3e-3)
 RECIPES = {
     "adam": RECIPE,
-    "groco": Recipe("GroCo()", views="photo", epochs=5, batch=16, last_norm=True, optimiser="sgd", lr=0.1),
+    "groco": ImageRecipe("GroCo()", views="photo", epochs=5, batch=16, last_norm=True, optimiser="sgd", lr=0.1),
     "moco": replace(RECIPE, loss="InfoNCE(temperature=0.2)", key_momentum=0.9, queue=24),
     "moco-v3": replace(
         RECIPE, loss="GroCo()", key_momentum=0.9, key_schedule="cosine", predictor=2, last_norm=True
     ),
-    "clusters": Recipe("DeepCluster()", views="photo", full_views=1, embedding=5, epochs=5, batch=16),
-    "infomax": Recipe("DeepInfoMax()", views="photo", full_views=1, epochs=5, batch=16),
+    "clusters": ImageRecipe("DeepCluster()", views="photo", full_views=1, embedding=5, epochs=5, batch=16),
+    "infomax": ImageRecipe("DeepInfoMax()", views="photo", full_views=1, epochs=5, batch=16),
     "learnt": replace(
         RECIPE, loss="InfoNCE(temperature=learnable(0.2))", optimiser="adamw", weight_decay=0.1
     ),
@@ -49,7 +49,7 @@ RECIPES = {name: replace(recipe, precision="float32") for name, recipe in RECIPE
 DATA = Path(__file__).resolve().parent.parent / "data"
 
 
-def train(recipe: Recipe) -> tuple[list, dict]:
+def train(recipe: ImageRecipe) -> tuple[list, dict]:
     generator = shifted(0)
     images = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=generator)
     torch.manual_seed(recipe.seed)  # as `fit` does, for DeepInfoMax's prior

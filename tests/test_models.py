@@ -20,7 +20,7 @@ from torchvision.transforms.v2 import functional as transforms
 from setclr import models
 from setclr.experiments import load_run
 from setclr.models import ENCODERS
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 
 CHECKPOINTS = Path(__file__).resolve().parent.parent / "data" / "checkpoints"
 
@@ -277,7 +277,7 @@ def test_timm_is_asked_for_by_those_who_need_it_alone(monkeypatch):
         with pytest.raises(ModuleNotFoundError, match=r"setclr needs timm .* 'setclr\[encoders\]'"):
             models.encoder(name)
     with pytest.raises(ModuleNotFoundError, match="setclr needs timm"):
-        Recipe("InfoNCE()", encoder="timm:resnet18")
+        ImageRecipe("InfoNCE()", encoder="timm:resnet18")
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_unknown_encoders_are_named(name, message):
     with pytest.raises(ValueError, match=message):
         models.encoder(name)
     with pytest.raises(ValueError, match=message):
-        Recipe("InfoNCE()", encoder=name)
+        ImageRecipe("InfoNCE()", encoder=name)
     with pytest.raises(ValueError, match="channels must be an integer >= 1, got 0"):
         models.encoder("conv4", 0)
 

@@ -13,15 +13,15 @@ from torch.nn import functional as F
 from setclr import losses
 from setclr.data import ImageSet
 from setclr.experiments.run import new_run
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.training import Keys, Trainer
 
-MOCO = Recipe("InfoNCE(temperature=0.2)", views="photo", optimiser="sgd", lr=0.1, epochs=2, batch=16,
+MOCO = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", optimiser="sgd", lr=0.1, epochs=2, batch=16,
               key_momentum=0.75, queue=40, precision="float32")  # fmt: skip
 V3 = replace(MOCO, loss="GroCo()", queue=0, key_schedule="cosine", predictor=2, last_norm=True)
 
 
-def trainer_of(recipe: Recipe) -> Trainer:
+def trainer_of(recipe: ImageRecipe) -> Trainer:
     generator = shifted(0)
     images = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=generator)
     run = new_run(recipe, channels=3)

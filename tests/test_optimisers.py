@@ -15,10 +15,10 @@ from torch import nn
 from setclr.data import ImageSet
 from setclr.experiments.building import peak_rate
 from setclr.experiments.run import new_run
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.training.optimisers import LARS, check_optimiser, make_optimiser
 
-BASE = Recipe("InfoNCE()", lr=0.3, batch=512, momentum=0.8, weight_decay=0.01)
+BASE = ImageRecipe("InfoNCE()", lr=0.3, batch=512, momentum=0.8, weight_decay=0.01)
 
 
 def moved(optimiser_of, parameters, gradients) -> list[torch.Tensor]:

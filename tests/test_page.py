@@ -30,7 +30,7 @@ from setclr.evaluation.protocols import OnFeatures
 from setclr.experiments import load_run
 from setclr.experiments.run import new_run
 from setclr.experiments.tables import evaluate
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.training.distributed import joined
 from setclr_course.papers.protocols import PROTOCOLS
 from setclr_course.run_page import measured as report
@@ -38,7 +38,7 @@ from setclr_course.run_page import pictures
 from setclr_course.run_page.html_page import nowhere, page
 from setclr_course.run_page.measured import augmented_pairs, evaluate_all
 
-RECIPE = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=20, lr=3e-3)
+RECIPE = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=20, lr=3e-3)
 CLASSES = ("<b>bold</b>", "$a_1$ & b", "a name of more than eighteen letters")
 
 
@@ -51,7 +51,7 @@ def made(n: int, classes: tuple[str, ...] = CLASSES, channels: int = 3) -> Image
     return ImageSet((100 + noise + stripes[:, None, None]).byte(), labels, classes)
 
 
-def a_run(recipe: Recipe = RECIPE, channels: int = 3):
+def a_run(recipe: ImageRecipe = RECIPE, channels: int = 3):
     run = new_run(recipe, channels)
     run.rows = [{"epoch": e, "loss": 2 / e, "lr": 0.1, "seconds": 1.0, "images_per_s": 9} for e in (1, 2, 3)]
     run.encoder.eval(), run.head.eval()

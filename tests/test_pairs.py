@@ -15,17 +15,17 @@ from torch.nn import functional as F
 from setclr import data, evaluation, models, pretrain, views
 from setclr.cli import main
 from setclr.data import ImageSet, paired, two_views
-from setclr.experiments import best_epoch, load_run
+from setclr.experiments import watch, load_run
 from setclr.experiments.building import models_of
 from setclr.experiments.campaigns import campaign
 from setclr.experiments.records import ours, read_record
 from setclr.losses import InfoNCE
-from setclr.recipes import PUBLISHED, RECIPES, Recipe
+from setclr.recipes import PUBLISHED, RECIPES, ImageRecipe
 from setclr.seeding import seeded
 from setclr.training import Interrupted
 
 PAIRS = dict(data="stereo-patches", views="matching", layers=1, lr=0.01)
-SHORT = Recipe("InfoNCE(temperature=0.05)", **PAIRS, epochs=2, batch=8)
+SHORT = ImageRecipe("InfoNCE(temperature=0.05)", **PAIRS, epochs=2, batch=8)
 
 
 @pytest.fixture(autouse=True)
@@ -193,7 +193,7 @@ def test_training_is_a_function_of_the_seed_and_touches_nothing_else():
     pairs = smooth_pairs()
     kept, state = pairs.clone(), torch.get_rng_state()
     recipe = replace(SHORT, loss="0.7 * SparseCLR() + 0.3 * QARe(similarity='euclidean')")
-    runs = [pretrain(replace(recipe, seed=seed), images=paired(pairs), device="cpu") for seed in (1, 1, 2)]
+    runs = [pretrain(replace(recipe, seed=seed), data=paired(pairs), device="cpu") for seed in (1, 1, 2)]
     first, again, other = (nn.Sequential(run.encoder, run.head) for run in runs)
     assert torch.equal(torch.get_rng_state(), state) and torch.equal(pairs, kept)
     for a, b in zip(first.state_dict().values(), again.state_dict().values(), strict=True):
@@ -207,7 +207,7 @@ def test_one_step_is_adams_on_jittered_pairs(mirror, height):
     """Written out: the batch in the order of (seed, epoch), coins, jitter, loss, Adam."""
     pairs, seed = smooth_pairs(12, height=height), 5
     recipe = replace(SHORT, epochs=1, batch=12, seed=seed, normalised="image", precision="float32")
-    run = pretrain(recipe, images=paired(pairs, mirror), device="cpu")
+    run = pretrain(recipe, data=paired(pairs, mirror), device="cpu")
 
     torch.manual_seed(seed)
     encoder, features = models.encoder("conv4")
@@ -236,9 +236,9 @@ def jittered(images, view, draws):
 
 def test_views_of_pairs_keep_them_whole():
     with pytest.raises(ValueError, match="view must keep images whole and sharp, got View.*'matching'"):
-        pretrain(replace(SHORT, views="simclr"), images=paired(smooth_pairs()), device="cpu")
+        pretrain(replace(SHORT, views="simclr"), data=paired(smooth_pairs()), device="cpu")
     with pytest.raises(ValueError, match="views must be two equal ones for pairs, got 3"):
-        pretrain(replace(SHORT, full_views=3), images=paired(smooth_pairs()), device="cpu")
+        pretrain(replace(SHORT, full_views=3), data=paired(smooth_pairs()), device="cpu")
 
 
 def test_an_encoder_that_normalises_each_image_does_not_see_tint_and_contrast():
@@ -255,7 +255,7 @@ def test_it_learns_to_match():
     accuracy = {}
     for epochs in (0, 6):
         recipe = replace(SHORT, epochs=epochs, batch=32, normalised="image")
-        run = pretrain(recipe, images=paired(train, "together"), device="cpu")
+        run = pretrain(recipe, data=paired(train, "together"), device="cpu")
         network = nn.Sequential(run.encoder, run.head)
         accuracy[epochs] = evaluation.matching_accuracy(*(evaluation.features(network, x) for x in test))
     assert accuracy[6] > accuracy[0] + 0.2
@@ -269,12 +269,12 @@ def test_what_cannot_be_paired_is_refused():
     with pytest.raises(ValueError, match="mirror must be one of 'apart', 'together'"):
         paired(pairs, "both")
     with pytest.raises(ValueError, match="batch must be .* got 9"):
-        pretrain(replace(SHORT, batch=9), images=paired(pairs), device="cpu")
+        pretrain(replace(SHORT, batch=9), data=paired(pairs), device="cpu")
 
 
 def test_a_diverging_run_stops_with_the_step():
     with pytest.raises(FloatingPointError, match="became NaN or inf at step [1-5]; lower lr"):
-        pretrain(replace(SHORT, lr=1e30), images=paired(smooth_pairs()), device="cpu")
+        pretrain(replace(SHORT, lr=1e30), data=paired(smooth_pairs()), device="cpu")
 
 
 # Judging
@@ -294,7 +294,7 @@ def test_euclidean_matching_is_the_assignment_by_distances_of_unit_vectors():
         evaluation.matching_accuracy(a, b, "manhattan")
 
 
-def test_the_best_epoch_on_validation_things_is_kept_through_an_interruption(tmp_path):
+def test_the_watch_on_validation_things_is_kept_through_an_interruption(tmp_path):
     """With a rate so high that later epochs are worse; the run is stopped after every epoch."""
     name = save_pairs(smooth_pairs(60, 8, noise=0.3), tmp_path / "people")
     recipe = replace(SHORT, data=name, epochs=6, lr=0.3, precision="float32", loss="Triplet(margin=0.5)")
@@ -304,7 +304,7 @@ def test_the_best_epoch_on_validation_things_is_kept_through_an_interruption(tmp
         weights.append(run.head[0].weight.detach().clone())
         return best(run)
 
-    best = best_epoch(recipe)
+    best = watch(recipe)
     whole = pretrain(recipe, device="cpu", on_epoch=judged)
     matching = [row["matching"] for row in whole.rows]
     place = int(np.argmax(matching))
@@ -327,7 +327,7 @@ def test_the_best_epoch_on_validation_things_is_kept_through_an_interruption(tmp
     for run in (ended, load_run(tmp_path / "run")):
         assert [row["matching"] for row in run.rows] == matching
         assert torch.equal(run.head[0].weight, whole.head[0].weight)
-    assert best_epoch(replace(recipe, data="photo-patches")) is None
+    assert watch(replace(recipe, data="photo-patches")) is None
 
 
 def test_a_row_of_table_1_runs_by_command_and_is_shown_beside_its_number(tmp_path, capsys, monkeypatch):

@@ -24,7 +24,7 @@ from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, known_protocol
 from setclr.experiments.records import ours, read_records, summary
 from setclr.experiments.run import new_run
 from setclr.experiments.tables import evaluate, labelled
-from setclr.recipes import RECIPES, Recipe
+from setclr.recipes import RECIPES, ImageRecipe
 from setclr.recipes.named import PUBLISHED
 from setclr.recipes.registry import protocol_of
 from setclr.training.batches import Batches
@@ -231,7 +231,7 @@ def short(monkeypatch):
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_protocol_gives_its_columns(name, short):
-    run, train, test = new_run(Recipe("InfoNCE()"), 3), some(240, 8), some(40, 8)
+    run, train, test = new_run(ImageRecipe("InfoNCE()"), 3), some(240, 8), some(40, 8)
     how, table = known_protocols()[name], evaluate(run, train, test, protocol=name)
     assert list(table.columns) == how.columns and list(table.index) == ["raw pixels", "untrained", "trained"]
     bank, queries = (features(run.encoder, split.images).double() for split in (train, test))
@@ -259,7 +259,7 @@ def test_every_protocol_gives_its_columns(name, short):
 
 
 def test_a_run_on_labels_has_its_own_classifiers_accuracy():
-    recipe = Recipe("Supervised()", views="photo", full_views=1, embedding=3, layers=1)
+    recipe = ImageRecipe("Supervised()", views="photo", full_views=1, embedding=3, layers=1)
     run, train, test = new_run(recipe, 3), some(60), some(30)
     table = evaluate(run, train, test)
     with torch.no_grad():
@@ -271,7 +271,7 @@ def test_a_run_on_labels_has_its_own_classifiers_accuracy():
 
 def test_the_projections_votes_are_those_of_the_heads_outputs():
     train, test = some(60), some(30)
-    run = new_run(Recipe("InfoNCE()"), channels=3)
+    run = new_run(ImageRecipe("InfoNCE()"), channels=3)
     table = evaluate(run, train, test, linear=False, protocol="setclr-projection")
     outputs = [features(nn.Sequential(run.encoder, run.head), images.images) for images in (train, test)]
     found = knn(outputs[0], train.labels, outputs[1], k=10, temperature=0.1)
@@ -290,7 +290,7 @@ def photographs(tmp_path):
             folder.mkdir(parents=True)
             for i in range(n):
                 Image.fromarray(drawn.integers(0, 256, (64, 64, 3), np.uint8)).save(folder / f"{i}.png")
-    return Recipe("InfoNCE()", data=f"folder:{tmp_path / 'tree'}", view_size=14, batch=4)
+    return ImageRecipe("InfoNCE()", data=f"folder:{tmp_path / 'tree'}", view_size=14, batch=4)
 
 
 def test_photographs_are_resized_and_cropped_to_the_centre_as_by_torchvision(photographs, monkeypatch):
@@ -312,7 +312,7 @@ def test_a_probe_on_photographs_sees_crops_of_the_files(photographs, short, monk
     assert table.loc["trained", ["linear", "linear-top5"]].between(0, 100).all() and CENTRE == 0.875
 
 
-def record_of(folder, name: str, recipe: Recipe, linear: float, **more) -> None:
+def record_of(folder, name: str, recipe: ImageRecipe, linear: float, **more) -> None:
     kept = {"recipe": recipe.to_dict(), "epochs": recipe.epochs, "pixels": "original", "precision": "float32",
             "images": {"train": 50, "test": 10}, "machine": {"device": "CPU"}, "training_seconds": 7,
             "accuracy_percent": {"untrained": {"knn10": 10.0, "knn20": 11.0},
@@ -360,7 +360,7 @@ def test_protocols_are_named_on_the_command_line(tmp_path, short, monkeypatch, c
     monkeypatch.setattr(
         "setclr.data.load", lambda name, root, split, size: train if split == "train" else test
     )
-    new_run(Recipe("InfoNCE()"), 3).save(tmp_path / "run")
+    new_run(ImageRecipe("InfoNCE()"), 3).save(tmp_path / "run")
     main(["evaluate", str(tmp_path / "run"), "--protocol", "groco", "--record", str(tmp_path / "r.json")])
     assert "knn20  linear  linear-top5" in capsys.readouterr().out
     kept = json.loads((tmp_path / "r.json").read_text())

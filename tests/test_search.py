@@ -19,7 +19,7 @@ from setclr.experiments.campaigns import campaign
 from setclr.experiments.comparing import read
 from setclr.experiments.searches import search, tried
 from setclr.experiments.tables import labelled
-from setclr.recipes import COMPARED, RECIPES, Recipe, hyperparameters
+from setclr.recipes import COMPARED, RECIPES, ImageRecipe, hyperparameters
 from setclr.recipes.hyperparameters import (
     HYPERPARAMETERS,
     RATES,
@@ -273,5 +273,5 @@ def test_recorded_runs_are_of_todays_grid(monkeypatch):
         title, _, seed = path.stem.rpartition("-seed")
         settings = grid(RECIPES[title if final else path.parent.name])
         wanted = settings.values() if final else [settings[title]]
-        assert Recipe.from_dict(kept["recipe"]) in [replace(one, seed=int(seed)) for one in wanted], path
+        assert ImageRecipe.from_dict(kept["recipe"]) in [replace(one, seed=int(seed)) for one in wanted], path
         assert ("validation" in kept["images"]) != final or "diverged" in kept, path

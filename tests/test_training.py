@@ -25,7 +25,7 @@ from setclr.data import ImageSet
 from setclr.experiments import Run, building, load_run
 from setclr.experiments.run import new_run
 from setclr.losses import InfoNCE
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.seeding import seeded
 from setclr.training import Interrupted, LRSchedule, Trainer, checkpoint
 from setclr.training import trainer as engine
@@ -33,12 +33,12 @@ from setclr.training.batches import Batches
 from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK
 from setclr.training.grad_cache import GradCache
 
-SMALL = Recipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr=3e-3)
+SMALL = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr=3e-3)
 
 
 PIXELS = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
 FEW = ImageSet(PIXELS, torch.arange(70) % 5, tuple("abcde"))  # 4 steps of 16 an epoch, 6 images left over
-train = partial(pretrain, images=FEW)
+train = partial(pretrain, data=FEW)
 
 
 @pytest.fixture
@@ -533,7 +533,7 @@ def test_going_on_without_optimiser_or_with_other_data_is_refused(tmp_path):
         train(SMALL, tmp_path / "b")
     more = ImageSet(torch.zeros(99, 3, 16, 16, dtype=torch.uint8), torch.zeros(99).long(), ("a",))
     with pytest.raises(ValueError, match="was trained on 70 images, and there are 99 now; restore the data"):
-        pretrain(SMALL, tmp_path / "a", images=more)
+        pretrain(SMALL, tmp_path / "a", data=more)
 
 
 def test_unknown_devices_are_refused():
@@ -571,7 +571,7 @@ def test_bad_checkpoints_are_named(tmp_path):
 
 def test_a_second_channel_count_needs_no_recipe_change():
     grey = ImageSet(torch.randint(0, 256, (40, 1, 16, 16), dtype=torch.uint8), torch.zeros(40).long(), ("a",))
-    assert pretrain(replace(SMALL, epochs=1), images=grey).encoder[0].weight.shape[1] == 1
+    assert pretrain(replace(SMALL, epochs=1), data=grey).encoder[0].weight.shape[1] == 1
 
 
 def test_resnet18_trains():
@@ -662,7 +662,7 @@ def test_memory_that_runs_out_on_a_cpu_says_what_to_make_smaller(monkeypatch):
 
 def test_a_recipe_of_another_version_is_refused():
     with pytest.raises(ValueError, match=r"unknown fields \['colour'\]"):
-        Recipe.from_dict({**SMALL.to_dict(), "colour": 1})
+        ImageRecipe.from_dict({**SMALL.to_dict(), "colour": 1})
 
 
 @pytest.mark.gpu

@@ -30,13 +30,13 @@ from setclr.data import ImageSet
 from setclr.data.photographs import Photographs
 from setclr.evaluation import features, fine_tune, knn, linear_probe
 from setclr.experiments.run import new_run
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.views.pixels import grey
 from setclr_course.papers.average_precision import average_precision_11, knn_scores, mean_average_precision
 from setclr_course.papers.benchmarks import BENCHMARKS, VOC, benchmark, dealt, whole
 from setclr_course.papers.transfers import AnyImages, accuracy, few_shot_transfer, labelled_pair, transfer
 
-RECIPE = Recipe("InfoNCE()", view_size=16)
+RECIPE = ImageRecipe("InfoNCE()", view_size=16)
 COLOURS = [(200, 40, 40), (40, 200, 40), (40, 40, 200)]
 serial = itertools.count()
 
@@ -360,8 +360,8 @@ def test_from_photographs_to_digits(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray((digits.images[i] * 15).astype(np.uint8)).resize((16, 16)).save(path)
     patches = data.load("photo-patches").sample(256)
-    recipe = Recipe("InfoNCE(temperature=0.2)", views="photo", view_size=16, batch=64, epochs=2)
-    run, name = pretrain(recipe, images=patches), f"folder:{tmp_path}"
+    recipe = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", view_size=16, batch=64, epochs=2)
+    run, name = pretrain(recipe, data=patches), f"folder:{tmp_path}"
     table = transfer(run, name, k=5, tuned=dict(epochs=3, batch=50))
     few = few_shot_transfer(run, name, shots=3, queries=3, episodes=100)
     chance = 10 + 5 * 100 * (0.1 * 0.9 / 200) ** 0.5  # of 200 answers, five deviations above guessing
@@ -488,7 +488,7 @@ def test_a_set_that_is_missing_is_found_before_anything_is_computed(tmp_path, no
         (RECIPE, dict(names="cifar10", size=4), "size must be an integer >= 8, got 4"),
         (RECIPE, dict(names="cifar10", linear=1), "linear must be True or False, got 1"),
         (
-            Recipe("InfoNCE()", data="folder:x"),
+            ImageRecipe("InfoNCE()", data="folder:x"),
             dict(names="cifar10"),
             "size must be given: the run was trained",
         ),

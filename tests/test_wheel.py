@@ -79,14 +79,14 @@ def test_losses_gather_and_recipes_work_with_the_core_alone(bare):
 import sys
 import torch
 from setclr.losses import GroCo, InfoNCE, QARe
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.training.distributed import gather
 
 z = torch.randn(2, 8, 5, generator=torch.Generator().manual_seed(0), requires_grad=True)
 loss = InfoNCE() + 0.5 * GroCo(negatives=3) + QARe()
 loss(gather(z)).backward()
 assert z.grad.isfinite().all() and loss.assignment(z).shape == (16, 16)
-assert Recipe("InfoNCE()").encoder == "conv4" and "setclr.recipes.named" not in sys.modules
+assert ImageRecipe("InfoNCE()").encoder == "conv4" and "setclr.recipes.named" not in sys.modules
 print(sorted({"torchvision", "sklearn", "skimage", "pandas", "PIL", "tqdm", "tyro"} & set(sys.modules)))
 """
     assert said(bare, script) == "[]\n"

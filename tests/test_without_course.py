@@ -9,7 +9,7 @@ import pytest
 from conftest import numpy_shifted
 from PIL import Image
 
-from setclr.recipes import GRAPH_RECIPES, PUBLISHED, RECIPES, VIDEO_RECIPES
+from setclr.recipes import RECIPES, PUBLISHED, RECIPES, RECIPES
 
 SCRIPT = """
 import contextlib, io, json, sys
@@ -92,5 +92,5 @@ def test_a_list_ends_with_what_is_missing(name, said):
 
 
 def test_with_the_course_all_papers_are_there():
-    assert len(RECIPES) == 388 and len(GRAPH_RECIPES) == 26 and len(VIDEO_RECIPES) == 18
+    assert len(RECIPES) == 388 and len(RECIPES) == 26 and len(RECIPES) == 18
     assert {name.split("-")[0] for name in PUBLISHED} == {"qare", "groco", "iot", "mmcl"}

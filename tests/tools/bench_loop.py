@@ -18,7 +18,7 @@ from PIL import Image
 
 from setclr import data, losses, models, views
 from setclr.experiments import costs
-from setclr.recipes import Recipe
+from setclr.recipes import ImageRecipe
 from setclr.training.devices import Precision, reuse_freed_pages
 from setclr.training.grad_cache import GradCache
 
@@ -38,7 +38,7 @@ LOSSES = {
 }
 
 
-def whole(recipe: Recipe, steps: int, compiled: bool = False) -> float:
+def whole(recipe: ImageRecipe, steps: int, compiled: bool = False) -> float:
     """Images a second of the loop as it is; three first steps not counted. On a GPU without waiting between
     steps, on a CPU of the fastest step, which nothing else on the machine has slowed down."""
     epoch = costs.noise_trainer(recipe, steps + 4, DEVICE, compiled).epoch()
@@ -66,7 +66,7 @@ def engine() -> None:
         for precision, compiled in modes.values():
             torch._dynamo.reset()
             alone.append(encoder_alone(encoder, batch, steps, precision, compiled))
-            recipe = Recipe("InfoNCE(0.5)", views="qare", encoder=encoder, batch=batch, precision=precision)
+            recipe = ImageRecipe("InfoNCE(0.5)", views="qare", encoder=encoder, batch=batch, precision=precision)
             loops.append(2 * whole(recipe, steps, compiled))
         print(f"{encoder + ', ' + str(batch):22}" + "".join(f"{rate:18,.0f}" for rate in alone))
         ratios = f"{loops[-1] / alone[-1]:21.2f}{loops[-1] / loops[0]:20.2f}"
@@ -105,7 +105,7 @@ def loop() -> None:
     steps = 30 if ON_GPU else 6
     where = torch.cuda.get_device_name() if ON_GPU else f"CPU, {torch.get_num_threads()} threads"
     for encoder, batch in [("resnet18", 256), ("resnet18", 2048)] if ON_GPU else [("conv4", 256)]:
-        recipe = Recipe("InfoNCE(0.5)", views="qare", encoder=encoder, batch=batch, last_norm=True)
+        recipe = ImageRecipe("InfoNCE(0.5)", views="qare", encoder=encoder, batch=batch, last_norm=True)
         parsed = {text: losses.parse(text) for text in LOSSES}
         parts, taken = map(medians, costs.parts_of_a_step(recipe, parsed, steps, DEVICE.type))
         print(f"\n{encoder}, batch {batch}, 32 px, {where}; ms of a step's parts:")
@@ -127,7 +127,7 @@ def loader() -> None:
             rates[f"read by {workers} workers"] = reading(folder, workers)
     encoder = "resnet50-imagenet" if ON_GPU else "resnet18-imagenet"
     batch, steps = (128, 10) if ON_GPU else (16, 2)
-    recipe = Recipe("InfoNCE(0.2)", encoder=encoder, batch=batch, view_size=224)
+    recipe = ImageRecipe("InfoNCE(0.2)", encoder=encoder, batch=batch, view_size=224)
     contestant = {"InfoNCE": losses.parse(recipe.loss)}
     parts, loss = map(medians, costs.parts_of_a_step(recipe, contestant, steps, DEVICE.type))
     rates[f"trained on by {encoder}"] = batch / (sum(parts.values()) + loss["InfoNCE"])

@@ -64,26 +64,26 @@ IMAGES = {
 
 def steps() -> dict[str, Any]:
     """Two epochs of two steps of each recipe; InfoNCE also stopped after the first and gone on with."""
-    Recipe = new_or_old("setclr.recipes:Recipe")
+    ImageRecipe = new_or_old("setclr.recipes:ImageRecipe")
     pretrain = new_or_old("setclr:pretrain", "setclr.training:pretrain")
     evaluate = new_or_old("setclr.experiments:evaluate", "setclr.reports:evaluate")
-    fields = Recipe.__dataclass_fields__
+    fields = ImageRecipe.__dataclass_fields__
     data = importlib.import_module("setclr.data")
     images, test = data.load("photo-patches").sample(64), data.load("photo-patches", split="test").sample(64)
     found: dict[str, Any] = {}
     for name, chosen in IMAGES.items():
         how = {"views": "photo", "epochs": 2, "batch": 32, "precision": "float32", **chosen}
         how = {key if key in fields else RENAMED[key]: value for key, value in how.items()}
-        run = pretrain(Recipe(**how), images=images, compiled=False)
+        run = pretrain(ImageRecipe(**how), data=images, compiled=False)
         losses = [row["loss"].hex() for row in run.rows]
         found[name] = {"encoder": digest(run.encoder), "head": digest(run.head), "losses": losses}
         if name == "InfoNCE":
             found["accuracies"] = evaluate(run, images, test).round(6).to_dict()
-    found["stopped and gone on with"] = stopped(Recipe, pretrain, images)
+    found["stopped and gone on with"] = stopped(ImageRecipe, pretrain, images)
     return found | graphs() | videos()
 
 
-def stopped(Recipe: Any, pretrain: Any, images: Any) -> dict[str, str]:
+def stopped(ImageRecipe: Any, pretrain: Any, images: Any) -> dict[str, str]:
     """A run with all there is to restore, interrupted after its first epoch."""
 
     class Stop(Exception):
@@ -93,12 +93,12 @@ def stopped(Recipe: Any, pretrain: Any, images: Any) -> dict[str, str]:
         if run.rows:
             raise Stop
 
-    recipe = Recipe("InfoNCE()", views="photo", epochs=2, batch=32, key_momentum=0.9, queue=64,
+    recipe = ImageRecipe("InfoNCE()", views="photo", epochs=2, batch=32, key_momentum=0.9, queue=64,
                     precision="float32")  # fmt: skip
     with tempfile.TemporaryDirectory() as out:
         for on_epoch in (stop, None):
             try:
-                run = pretrain(recipe, out, images=images, compiled=False, on_epoch=on_epoch)
+                run = pretrain(recipe, out, data=images, compiled=False, on_epoch=on_epoch)
             except Stop:
                 continue
     return {"encoder": digest(run.encoder), "head": digest(run.head)}
@@ -131,12 +131,12 @@ def recipes() -> dict[str, Any]:
     """Every recipe's fields, what was printed of it, and how it is measured."""
     named = importlib.import_module("setclr.recipes")
     if importlib.util.find_spec("setclr.recipes.registry"):
-        kinds: Any = [named.RECIPES, named.GRAPH_RECIPES, named.VIDEO_RECIPES]
+        kinds: Any = [named.RECIPES, named.RECIPES, named.RECIPES]
         printed: Any = [named.PUBLISHED]
         protocol_of = importlib.import_module("setclr.recipes.registry").protocol_of
     else:
         graph, video = importlib.import_module("setclr.graphs"), importlib.import_module("setclr.video")
-        kinds = [named.RECIPES, graph.GRAPH_RECIPES, video.VIDEO_RECIPES]
+        kinds = [named.RECIPES, graph.RECIPES, video.RECIPES]
         rows = [row for found in (graph.PRINTED, video.VIDEO_PRINTED) for row in found.items()]
         printed = [named.PUBLISHED, {name: published for name, (_, published) in rows}]
         protocol_of = importlib.import_module("setclr.evaluation.protocols").protocol_of

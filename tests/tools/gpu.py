@@ -49,7 +49,7 @@ def epoch() -> dict:
     pixels = torch.randint(0, 256, (50_000, 3, 32, 32), dtype=torch.uint8)
     images = ImageSet(pixels, torch.zeros(len(pixels)).long(), ("noise",))
     started = time.perf_counter()
-    run = pretrain(replace(RECIPES[RECIPE], epochs=1), images=images, device="cuda", compiled=True)
+    run = pretrain(replace(RECIPES[RECIPE], epochs=1), data=images, device="cuda", compiled=True)
     seconds = time.perf_counter() - started
     row = run.rows[0]
     return {"recipe": RECIPE, "precision": run.precision, "compiled": run.compiled,

@@ -56,6 +56,8 @@ def side_of(run: Run) -> int:
     Raises ValueError if the recipe does not say, as for folders whose images already had one size.
     """
     recipe = run.recipe
+    if recipe is None:
+        raise ValueError("size must be given: the run has no recipe that would say it; add size=S")
     side = recipe.view_size or recipe.size or SIDES.get(recipe.data)
     if side is None:
         what = "a folder" if recipe.data.startswith(FOLDER) else repr(recipe.data)

@@ -10,7 +10,7 @@ from setclr import data
 from setclr.data import ImageSet
 from setclr.evaluation.frozen import features, pixels
 from setclr.evaluation.matching import matching_accuracy
-from setclr.experiments.run import Run, new_run
+from setclr.experiments.run import Run, untrained
 from setclr.recipes.image import ImageRecipe
 
 
@@ -43,11 +43,12 @@ def evaluate_pairs(run: Run, test: ImageSet) -> pd.DataFrame:
 
     Distances are Euclidean, between the head's outputs, and between pixels centred in each channel.
     """
-    first, pairs = new_run(run.recipe, run.channels), data.two_views(test)
-    device, (a, b) = next(run.encoder.parameters()).device, map(pixels, pairs)
+    first, pairs = untrained(run), data.two_views(test)
+    a, b = map(pixels, pairs)
     rows = {"raw pixels": 100 * matching_accuracy(a, b, "euclidean")}
     for name, of in (("untrained", first), ("trained", run)):
-        rows[name] = matched(nn.Sequential(of.encoder, of.head).to(device), pairs)
+        if of:
+            rows[name] = matched(nn.Sequential(of.encoder, of.head), pairs)
     return pd.DataFrame.from_dict(rows, orient="index", columns=["matching"])
 
 

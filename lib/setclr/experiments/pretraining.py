@@ -12,7 +12,7 @@ from torch import nn
 from setclr.checks import integer
 from setclr.experiments import building
 from setclr.experiments.kinds import kind_of
-from setclr.experiments.run import Run, new_run, recipe_of, refuse_other_recipe, run_of
+from setclr.experiments.run import Models, Run, new_run, recipe_of, refuse_other_recipe, run_of
 from setclr.recipes import Recipe
 from setclr.training.checkpoint import alone, stored
 from setclr.training.devices import choose_device
@@ -28,6 +28,7 @@ def pretrain(
     device: str | None = None, on_epoch: OnEpoch | None = None,
     workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
     metrics: Sequence[Metric] = (), data: Any = None, keep_every: int | None = None,
+    models: Models | None = None,
 ) -> Run:  # fmt: skip
     """Train an encoder and its head as the recipe says; if `out` holds the finished run, load it.
 
@@ -43,6 +44,8 @@ def pretrain(
         on_epoch: as in `Trainer.fit`, called with the run. It may `keep` the run's weights.
         data: train on this ImageSet, GraphSet or VideoSet instead of the recipe's `data`, which then only
             names it.
+        models: your own encoder and head instead of those that the recipe names; they are trained in place.
+            `load_run` takes them, too.
 
     Returns the run, encoder and head in eval mode, with the weights that `on_epoch` kept, or the last
     ones. For data of pairs, the validation pairs are not trained on (`data.split_pairs`);
@@ -62,12 +65,12 @@ def pretrain(
     where, out = choose_device(device), None if out is None else Path(out)
     with ExitStack() as stack:
         state = tensors_from_first(lambda: begun(recipe, out, resume, stack)) if out else None
-        run = run_of(state, str(out)) if state else None
+        run = run_of(state, str(out), models) if state else None
         if run is None or not run.finished:
             kind = kind_of(recipe)
             data = kind.load(recipe, root, data)
             if run is None:
-                run = new_run(recipe, channels=kind.channels(data))
+                run = new_run(recipe, kind.channels(data), models)
                 if recipe.init:
                     building.initialise(run.encoder, recipe.init)
             used = {"precision": run.precision} if run.precision else {}

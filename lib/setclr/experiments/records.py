@@ -163,6 +163,8 @@ def record(
     the record. `machine` is the machine that evaluated (`describe_machine`), by the `protocol` of that name.
     `diverged` says what became NaN, if that ended the run. The file is replaced in one step.
     """
+    if run.recipe is None:
+        raise ValueError("run must have a recipe to be recorded, got a Trainer's run without one")
     result = {
         "accuracy_percent": {row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
         "epochs": len(run.rows), "training_seconds": round(sum(row["seconds"] for row in run.rows), 1),

@@ -15,16 +15,19 @@ from setclr.training.checkpoint import REMEDY, read, refuse_other_weights, write
 from setclr.training.devices import explain_oom
 from setclr.training.trainer import Trainer
 
+Models = tuple[nn.Module, nn.Module]  # encoder, head
+
 
 @dataclass
 class Run:
     """A pretraining run: its `recipe`, its `history` so far, and the trained `encoder` and `head`.
 
     `precision` and `compiled` are what the training used; None before training. `best` are weights to
-    use instead of the last epoch's; None: use the last epoch's.
+    use instead of the last epoch's; None: use the last epoch's. `own`: encoder and head are the user's, not
+    those that the recipe names.
     """
 
-    recipe: Any  # an ImageRecipe, GraphRecipe or VideoRecipe
+    recipe: Any  # an ImageRecipe, GraphRecipe or VideoRecipe; None if a Trainer without a recipe wrote it
     encoder: nn.Module
     head: nn.Module
     channels: int
@@ -32,6 +35,7 @@ class Run:
     precision: str | None = None
     compiled: bool | None = None
     best: dict[str, dict] | None = None
+    own: bool = False
 
     @property
     def history(self) -> pd.DataFrame:
@@ -77,27 +81,47 @@ class Run:
         return building.trainer_of(self.recipe, self.encoder, self.head, data, device, **more)
 
 
-def new_run(recipe: Recipe, channels: int) -> Run:
-    """A run with new weights, a function of the recipe's seed; the global random state does not change."""
+def new_run(recipe: Recipe, channels: int, models: Models | None = None) -> Run:
+    """A run with new weights, a function of the recipe's seed; the global random state does not change.
+
+    `models`: your own encoder and head instead, as they are.
+    """
+    if models:
+        return Run(recipe, *models, channels, own=True)
     with explain_oom("the model", "make hidden, embedding or layers smaller, or take another encoder"):
         return Run(recipe, *building.models_of(recipe, channels), channels)
 
 
-def load_run(out: str | Path) -> Run:
-    """The run that `pretrain(..., out=out)` or `Run.save(out)` wrote, on the CPU, in eval mode.
+def untrained(run: Run) -> Run | None:
+    """A run of the same recipe with its first weights, on the device of this one; None for `own` modules."""
+    if run.own:
+        return None
+    first, device = new_run(run.recipe, run.channels), next(run.encoder.parameters()).device
+    nn.ModuleList([first.encoder, first.head]).to(device)
+    return first
+
+
+def load_run(out: str | Path, models: Models | None = None) -> Run:
+    """The run that `pretrain(..., out=out)`, `Run.save(out)` or a Trainer wrote, on the CPU, in eval mode.
+
+    `out` is the folder of the run, or a checkpoint in it such as OUT/epoch-10.pt. `models`: encoder and head,
+    if they are your own. They get the weights, and are needed if a Trainer without a recipe wrote the run.
 
     Raises FileNotFoundError if there is no checkpoint; ValueError if the file is truncated or of another
     kind, or its weights are those of another model.
     """
-    run = run_of(read(Path(out)), str(out))
+    run = run_of(read(Path(out)), str(out), models)
     run.take_best()
     nn.ModuleList([run.encoder, run.head]).eval()
     return run
 
 
-def run_of(state: dict, where: str = "the checkpoint") -> Run:
+def run_of(state: dict, where: str = "the checkpoint", models: Models | None = None) -> Run:
     """The run that a checkpoint's contents describe. Raises ValueError if weights and recipe do not fit."""
-    run = new_run(recipe_of(state, where), state["channels"])
+    if models and "recipe" not in state:
+        run = Run(None, *models, channels=3, own=True)
+    else:
+        run = new_run(recipe_of(state, where), state["channels"], models)
     run.precision, run.compiled = state.get("precision", "float32"), state.get("compiled", False)
     run.rows, run.best = state["history"], state.get("best")
     for name, part in run.parts.items():
@@ -110,7 +134,8 @@ def run_of(state: dict, where: str = "the checkpoint") -> Run:
 def recipe_of(state: dict, where: str) -> Recipe:
     """The recipe in a checkpoint's contents. Raises ValueError if there is none, or a field is invalid."""
     if "recipe" not in state:
-        raise ValueError(f"{where}: holds no recipe; the Trainer that wrote it goes on with fit(out=...)")
+        remedy = "load_run(out, models=(encoder, head)) gives them the weights"
+        raise ValueError(f"{where}: holds no recipe; the Trainer that wrote it goes on, and {remedy}")
     try:
         return Recipe.from_dict(state["recipe"])
     except ValueError as error:
@@ -130,5 +155,7 @@ def refuse_other_recipe(
     different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]
     if different:
         remedy = "resume=False to replace it" if argument == "out" else "remove it"
+        if [text for text in different if not text.startswith("epochs ")] == []:
+            remedy = f"init={str(out)!r} in a new folder starts from its weights, by a schedule of its own"
         said = f"{out}: holds a run of another recipe ({'; '.join(different)})"
         raise ValueError(f"{said}; choose another {argument}=, or {remedy}")

@@ -20,7 +20,7 @@ from setclr.evaluation.probes import linear_probe, probe_on_views
 from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, Protocol, protocol_named
 from setclr.evaluation.tuning import check_classes
 from setclr.experiments.pairs import evaluate_pairs
-from setclr.experiments.run import Run, new_run
+from setclr.experiments.run import Run, untrained
 from setclr.recipes.image import ImageRecipe
 from setclr.training.distributed import from_first, world
 
@@ -50,8 +50,8 @@ def evaluate(
     fewer training images than k. Cost: 4 · (N + Q) · D bytes for the features of one row, and those of
     the probe.
     """
-    how = fitted(protocol_named(protocol), run.recipe)
-    if data.is_paired(run.recipe.data):
+    how = fitted(protocol_named(protocol), run.recipe) if run.recipe else protocol_named(protocol)
+    if run.recipe and data.is_paired(run.recipe.data):
         return evaluate_pairs(run, test)
     check_classes(train, test)
     rows, probed = {}, ["untrained", "trained"] if isinstance(how.probe, OnFeatures) else ["trained"]
@@ -61,7 +61,7 @@ def evaluate(
         head = nn.Sequential(run.encoder, run.head)
         found = measure(head, train, test, device_of(run), how, False).numbers
         rows["trained"] |= {f"{name}-projection": x for name, x in found.items()}
-    if run.recipe.parsed_loss.targets == "labels":
+    if run.recipe and run.recipe.parsed_loss.targets == "labels":
         scores = features(nn.Sequential(run.encoder, run.head), test.images)
         rows["trained"]["classifier"] = accuracy(scores.argmax(1), test.labels)
     columns = how.columns + (["classifier"] if "classifier" in rows["trained"] else [])
@@ -76,13 +76,14 @@ def fitted(how: Protocol, recipe: ImageRecipe) -> Protocol:
 
 
 def encoders(run: Run, train: ImageSet, how: Protocol) -> dict[str, nn.Module | None]:
-    """The encoders to measure, by row: raw pixels (None) if they are in RAM, untrained and trained.
+    """The encoders to measure, by row: raw pixels (None) if they are in RAM, untrained (of a recipe's own
+    encoder) and trained.
 
     If photographs are larger than the training's views, an encoder sees their centre (`labelled`).
     """
-    untrained = new_run(run.recipe, run.channels).encoder.to(device_of(run))
-    found: dict[str, nn.Module] = {"untrained": untrained, "trained": run.encoder}
-    if how.centre < 1 and (side := side_of_photographs(run.recipe)):
+    first = untrained(run)
+    found = ({"untrained": first.encoder} if first else {}) | {"trained": run.encoder}
+    if run.recipe and how.centre < 1 and (side := side_of_photographs(run.recipe)):
         from torchvision.transforms import CenterCrop  # needed only here
 
         found = {name: nn.Sequential(CenterCrop(side), encoder) for name, encoder in found.items()}

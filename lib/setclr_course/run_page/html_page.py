@@ -22,14 +22,6 @@ HEADINGS = dict(zip(COLUMNS, (("kNN", "k = 1"), ("kNN", f"k = {K}"), ("kNN", "k 
                               ("retrieval", "@1"), ("matching", "of views"))))  # fmt: skip
 # Fields of the recipe with a line of their own.
 SAID = {"kind", "loss", "data", "encoder", "epochs", "batch", "seed"}
-    "kind",
-    "loss",
-    "data",
-    "encoder",
-    "epochs",
-    "batch",
-    "seed",
-}  # fields of the recipe with a line of their own
 
 
 def page(

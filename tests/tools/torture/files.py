@@ -22,14 +22,14 @@ from setclr.experiments import records as recorded
 from setclr.experiments.comparing import read
 from setclr.experiments.records import read_record
 from setclr.experiments.run import new_run
-from setclr.recipes import RECIPES, Recipe
+from setclr.recipes import RECIPES, ImageRecipe
 from setclr.training import checkpoint
 from setclr_course.papers.figures import FIGURES, frame
 
 Outcome = tuple[dict[str, int], list[str]]
 RAN = "a file's code ran"
-RUNS = [Recipe("InfoNCE()", hidden=16, embedding=8),
-        Recipe("IOT()", key_momentum=0.9, queue=8, predictor=2, hidden=16)]  # fmt: skip
+RUNS = [ImageRecipe("InfoNCE()", hidden=16, embedding=8),
+        ImageRecipe("IOT()", key_momentum=0.9, queue=8, predictor=2, hidden=16)]  # fmt: skip
 
 
 class Code:

@@ -19,7 +19,7 @@ from unittest import mock
 
 from setclr import cli, data, experiments, losses
 from setclr.evaluation.protocols import PROTOCOLS
-from setclr.recipes import RECIPES, Recipe, loss_schedule
+from setclr.recipes import RECIPES, ImageRecipe, loss_schedule
 
 TEXTS = 60
 Outcome = tuple[dict[str, int], list[str]]
@@ -85,14 +85,14 @@ def recipes(seed: int, folder: Path) -> Outcome:
     def recipe(by: random.Random) -> tuple[str, Callable[[], object]]:
         given: dict[str, Any] = {"loss": by.choice(PLAIN)}
         for _ in range(by.randint(1, 4)):
-            part = by.choice(fields(Recipe))
+            part = by.choice(fields(ImageRecipe))
             usual = getattr(RECIPES[by.choice(list(RECIPES))], part.name)
             odd = [None, True, -1, 0, 1, 2**70, 1e-320, 1e308, float("nan"), "", [], {}, b"x", 0.5, 10**400]
             given[part.name] = by.choice([usual, by.choice(odd), mangled(by, str(usual))])
 
         def made() -> None:
-            kept = json.loads(json.dumps(Recipe(**given).to_dict()))
-            assert Recipe(**kept) == Recipe(**given), "it is another one after it was written and read"
+            kept = json.loads(json.dumps(ImageRecipe(**given).to_dict()))
+            assert ImageRecipe(**kept) == ImageRecipe(**given), "it is another one after it was written and read"
 
         return repr(given), made
 

@@ -11,7 +11,7 @@ from setclr.checks import choice
 from setclr.data.validation import fifth
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.svm import FOLDS, svm_accuracy, svm_held_out
-from setclr.experiments.run import Run, new_run
+from setclr.experiments.run import Run, untrained
 from setclr.graphs import GIN, GraphSet, GraphViews, graph_features, graph_head, load_graphs
 from setclr.recipes.graph import GraphRecipe
 from setclr.training.distributed import from_first
@@ -67,15 +67,15 @@ def counted(train: GraphSet, test: GraphSet, split: str = "test") -> dict[str, i
 def evaluate(
     run: Run, train: GraphSet, test: GraphSet, linear: bool = True, protocol: str = OWN
 ) -> pd.DataFrame:
-    """The accuracy of an SVM on the features: rows untrained, trained; column "svm".
+    """The accuracy of an SVM on the features: rows untrained (unless encoder and head are your own), trained;
+    column "svm".
 
     If both sets are one, it is the mean over ten folds (`evaluation.svm_accuracy`); otherwise the SVM is
-    fitted to `train` and measured on `test`. The seed of the folds is the recipe's.
+    fitted to `train` and measured on `test`. The seed of the folds is the recipe's. The papers measure graphs
+    so too, and `protocol` is not used.
     """
-    choice("protocol", protocol, (OWN,), "graphs are measured by one protocol")
-    first = new_run(run.recipe, run.channels)
-    first.encoder.to(next(run.encoder.parameters()).device)
-    rows = {name: accuracies(one, train, test) for name, one in (("untrained", first), ("trained", run))}
+    runs = {"untrained": untrained(run), "trained": run}
+    rows = {name: accuracies(one, train, test) for name, one in runs.items() if one}
     return pd.DataFrame.from_dict(rows, orient="index")
 
 

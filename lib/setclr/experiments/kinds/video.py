@@ -13,7 +13,7 @@ from setclr.data.photographs import shown
 from setclr.data.validation import fifth
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.videos import video_accuracies, video_features
-from setclr.experiments.run import Run, new_run
+from setclr.experiments.run import Run, untrained
 from setclr.models import head as make_head
 from setclr.recipes.video import MOVING, VideoRecipe
 from setclr.training.distributed import from_first
@@ -69,11 +69,9 @@ def evaluate(
     run: Run, train: VideoSet, test: VideoSet, linear: bool = True, protocol: str = OWN
 ) -> pd.DataFrame:
     """Retrieval, a linear probe, and the probe on ten crops, for each kind of label: rows untrained, trained;
-    columns such as "motion retrieval@1" (`evaluation.videos.video_accuracies`)."""
-    choice("protocol", protocol, (OWN,), "videos are measured by one protocol")
-    first = new_run(run.recipe, run.channels)
-    first.encoder.to(next(run.encoder.parameters()).device)
-    rows = {name: accuracies(one, train, test) for name, one in (("untrained", first), ("trained", run))}
+    columns such as "motion retrieval@1" (`evaluation.videos.video_accuracies`). `protocol` is not used."""
+    runs = {"untrained": untrained(run), "trained": run}
+    rows = {name: accuracies(one, train, test) for name, one in runs.items() if one}
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
