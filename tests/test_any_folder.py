@@ -180,7 +180,7 @@ def test_a_class_of_one_image_is_trained_on():
         "folder:x", ImageSet(pixels, torch.tensor([0, 0, 1, 1, 1, 2]), tuple("abc"))
     )
     assert set(held.labels.tolist()) <= set(rest.labels.tolist()) and len(held)
-    with pytest.raises(ValueError, match="train must have a class of two images or more"):
+    with pytest.raises(ValueError, match="train must have a class of two or more"):
         validation_split("folder:x", ImageSet(pixels, torch.arange(6), tuple("abcdef")))
 
 

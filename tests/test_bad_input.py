@@ -291,4 +291,6 @@ def some(labels, classes) -> ImageSet:
 )
 def test_splits_of_different_classes(evaluation, train, test, message):
     with pytest.raises(ValueError, match=message):
-        evaluation(new_run(ImageRecipe("InfoNCE()"), 3), some([0] * 20, train), some([0, len(test) - 1], test))
+        evaluation(
+            new_run(ImageRecipe("InfoNCE()"), 3), some([0] * 20, train), some([0, len(test) - 1], test)
+        )

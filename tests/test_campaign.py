@@ -20,6 +20,7 @@ from setclr.cli import options
 from setclr.data import ImageSet
 from setclr.experiments import campaigns, records
 from setclr.experiments.campaigns import campaign
+from setclr.experiments.kinds import image
 from setclr.recipes import COMPARED, RECIPES
 from setclr.training import trainer as engine
 from setclr.training.trainer import Trainer
@@ -156,7 +157,7 @@ def dying(folder: Path, moment: str) -> None:
 
         Trainer.update = update
     if moment == "evaluating":
-        campaigns.evaluate = die
+        image.evaluate = die
     if moment == "recording":  # the file is written, and not yet in its place
 
         def cut(*given, record=campaigns.record):

@@ -22,8 +22,7 @@ from setclr.cli import main, run
 from setclr.data import ImageSet
 from setclr.experiments import load_run
 from setclr.models import ENCODERS
-from setclr.recipes import DEFAULTS, RECIPES, ImageRecipe, registry
-from setclr.recipes.recipe import CHOICES
+from setclr.recipes import RECIPES, ImageRecipe, registry
 from setclr.training.interruption import Interrupted
 from setclr_course.papers.collection import PAPERS
 
@@ -183,6 +182,9 @@ def test_data_sets_that_a_package_registers_are_loaded_by_name(monkeypatch, caps
     assert re.findall(r"toy (\w+): <ImageSet: 60 images", capsys.readouterr().out) == ["train", "all"]
 
 
+DEFAULTS = ImageRecipe.defaults()
+
+
 def shown(capsys, *words: str) -> str:
     """The help of a command, its lines joined again."""
     with pytest.raises(SystemExit) as stopped:
@@ -216,7 +218,11 @@ def test_every_command_shows_its_own_options(command, words, capsys):
 
 def test_allowed_values_stand_in_the_help(capsys):
     text = shown(capsys, "pretrain", "photo-groco").replace(", ", ",")
-    for field, options in {**CHOICES, "data": data.NAMES, "encoder": [*ENCODERS, "timm:NAME"]}.items():
+    for field, options in {
+        **ImageRecipe.CHOICES,
+        "data": data.NAMES,
+        "encoder": [*ENCODERS, "timm:NAME"],
+    }.items():
         assert f"--{field.replace('_', '-')} {{{','.join(options)}}}" in text
     assert "(default: 'GroCo(beta=1.0,negatives=10)')" in text
 

@@ -21,8 +21,8 @@ from setclr.training import Trainer, checkpoint
 from setclr.training.checkpoint import CHECKPOINT, CHECKSUM, FIELDS, checksum
 
 RECIPES = {
-    "keys": ImageRecipe("IOT(constraint='rows')", views="photo", epochs=2, batch=16, key_momentum=0.9, queue=40,
-                   predictor=2, hidden=32, embedding=8),
+    "keys": ImageRecipe("IOT(constraint='rows')", views="photo", epochs=2, batch=16, key_momentum=0.9,
+                   queue=40, predictor=2, hidden=32, embedding=8),
     "clusters": ImageRecipe("DeepCluster()", views="photo", full_views=1, epochs=2, batch=16, hidden=32,
                        embedding=6, optimiser="sgd"),
 }  # fmt: skip

@@ -6,7 +6,7 @@ import math
 import os
 import threading
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pandas as pd
 import pytest
@@ -27,7 +27,18 @@ from setclr.experiments.run import new_run, refuse_other_recipe
 from setclr.losses import GroCo, InfoNCE, SupCon
 from setclr.losses.baselines import Supervised
 from setclr.recipes import ImageRecipe
-from setclr.training import LRSchedule, TensorBoard, Trainer, checkpoint, compiling, metrics
+from setclr.training import (
+    Batching,
+    ImageViews,
+    LoaderViews,
+    LRSchedule,
+    Machine,
+    TensorBoard,
+    Trainer,
+    checkpoint,
+    compiling,
+    metrics,
+)
 from setclr.training import trainer as engine
 from setclr.training.checkpoint import CHECKPOINT, HISTORY
 from setclr.training.devices import Precision, has_bf16
@@ -36,7 +47,9 @@ from setclr.views import augmentation
 CPU = torch.device("cpu")
 PIXELS = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
 FEW = ImageSet(PIXELS, torch.arange(70) % 5, tuple("abcde"))
-PLAIN = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr=3e-3, precision="float32")
+PLAIN = ImageRecipe(
+    "InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr=3e-3, precision="float32"
+)
 
 
 class Own(nn.Module):
@@ -53,8 +66,10 @@ class Own(nn.Module):
 def own_trainer(images=FEW, seed: int = 0, **more) -> Trainer:
     torch.manual_seed(seed)
     head, loss = models.head(6, 16, 8, last_norm=True), more.pop("loss", InfoNCE(0.2))
-    more = {"epochs": 3, "batch": 16, "precision": "float32", **more}
-    return Trainer(images, Own(), head, views.preset("photo"), loss, **more)
+    names = {one.name for one in fields(Machine)} & more.keys()
+    machine = Machine(**{"precision": "float32"} | {name: more.pop(name) for name in names})
+    source = images if isinstance(images, LoaderViews) else ImageViews(images, views.preset("photo"))
+    return Trainer(source, Own(), head, loss, **{"epochs": 3, "batch": 16, "device": machine, **more})
 
 
 def weights(trainer: Trainer) -> list[torch.Tensor]:
@@ -95,8 +110,9 @@ def test_a_recipe_is_the_same_training_as_its_objects():
     encoder, features = models.encoder("conv4")
     head = models.head(features, 256, 64)
     adam = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=3e-3, fused=True)
-    trainer = Trainer(FEW, encoder, head, views.preset("photo"), InfoNCE(0.2), adam, "float32",
-                      epochs=3, batch=16, lr_schedule=LRSchedule("cosine"))  # fmt: skip
+    source, machine = ImageViews(FEW, views.preset("photo")), Machine(precision="float32")
+    trainer = Trainer(source, encoder, head, InfoNCE(0.2), adam, epochs=3, batch=16, device=machine,
+                      lr_schedule=LRSchedule("cosine"))  # fmt: skip
     trainer.fit()
     assert run.history.loss.tolist() == [row["loss"] for row in trainer.rows]
     for a, b in zip(run.encoder.parameters(), encoder.parameters(), strict=True):
@@ -248,7 +264,7 @@ def test_compiling_pays_in_long_runs_alone():
     batch = [(256, 3, 32, 32)]
     assert not compiling.pays(conv4, batch, 100, CPU) and compiling.pays(conv4, batch, 50_000, CPU)
     assert compiling.pays(resnet, batch, 1000, CPU) and not compiling.pays(resnet, batch, 4, CPU)
-    assert Trainer.__init__.__kwdefaults__["compiled"] == "auto" and not own_trainer().compiled
+    assert Machine().compiled == "auto" and not own_trainer().compiled
 
 
 def test_tensorboard_gets_every_epoch(tmp_path):
@@ -339,7 +355,10 @@ def test_deterministic_changes_nothing_on_a_cpu():
         ({"compiled": "yes"}, "compiled must be True, False or 'auto', got 'yes'"),
         ({"workers": -1}, "workers must be an integer >= 0"),
         ({"lr_schedule": 0.1}, "lr_schedule must be an LRSchedule"),
-        ({"images_per_class": 3}, "batch must be a multiple of images_per_class=3, got 16"),
+        (
+            {"batch": Batching(16, images_per_class=3)},
+            "batch must be a multiple of images_per_class=3, got 16",
+        ),
         ({"device": "abacus"}, "device must be cpu"),
     ],
 )
@@ -349,19 +368,24 @@ def test_bad_arguments_are_named(change, message):
 
 
 def test_parts_that_are_none_are_named():
+    source = ImageViews(FEW, views.preset("photo"))
     for at, bad, message in (
-        (0, 5, "images must be an ImageSet, or a Dataset with a length"),
+        (0, FEW, r"source must be a .*Source, got ImageSet; ImageViews\(images, views.preset"),
         (1, 3, "encoder must be a module"),
         (2, None, "head must be a module"),
-        (3, "photo", "views must be a tuple of View"),
-        (4, 0.5, "loss must be"),
+        (3, 0.5, "loss must be"),
     ):
-        parts = [FEW, Own(), models.head(6, 16, 8), views.preset("photo"), InfoNCE(0.2)]
+        parts = [source, Own(), models.head(6, 16, 8), InfoNCE(0.2)]
         parts[at] = bad
         with pytest.raises(ValueError, match=message):
             Trainer(*parts, epochs=1, batch=16)
+    with pytest.raises(ValueError, match="images must be an ImageSet, or a Dataset with a length"):
+        ImageViews(5, views.preset("photo"))
+    with pytest.raises(ValueError, match="views must be a tuple of View"):
+        ImageViews(FEW, "photo")
     with pytest.raises(ValueError, match="head must have a linear layer"):
-        Trainer(FEW, Own(), nn.Identity(), views.preset("photo", count=1), Supervised(), epochs=1, batch=16)
+        one = ImageViews(FEW, views.preset("photo", count=1))
+        Trainer(one, Own(), nn.Identity(), Supervised(), epochs=1, batch=16)
 
 
 class Pictures(Dataset):
@@ -437,7 +461,7 @@ def test_on_epoch_may_have_a_length_that_is_none():
     assert pretrain(replace(PLAIN, epochs=1), data=FEW, on_epoch=Watch()).rows[0]["watched"] == 1.0
 
 
-@pytest.mark.parametrize("targets", [[0, 1.7], [0, float("nan")], ["a", "b"], [0], None])
+@pytest.mark.parametrize("targets", [[0, 1.7], [0, float("nan")], ["a", "b"], [0]])
 def test_targets_that_are_no_classes_are_refused(targets):
     dataset = TensorDataset(torch.zeros(2, 3, 8, 8))
     dataset.targets = targets

@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from setclr import losses, models
-from setclr.experiments import costs
 from setclr.losses import IOT, MMCL, InfoNCE, QARe
 from setclr.recipes.image import ImageRecipe
 from setclr.training.devices import Precision
 from setclr.training.grad_cache import GradCache
-from setclr_course import panels
+from setclr_course import costs, panels
 from setclr_course.panels.costs.cost_pictures import added_lines, cost_lines
 from setclr_course.panels.costs.step_shares import quick_steps
 from setclr_course.panels.costs.tables import at, growth, spread

@@ -11,11 +11,11 @@ from test_explore import opened
 
 from setclr import data, views
 from setclr.experiments.building import views_of
-from setclr.experiments.costs import encoder_cost
 from setclr.losses import InfoNCE
 from setclr.recipes import RECIPES
 from setclr.seeding import seeded
 from setclr_course import panels
+from setclr_course.costs import encoder_cost
 from setclr_course.panels.costs.gather_picture import gather_picture
 from setclr_course.panels.costs.positives_picture import positives_picture
 from setclr_course.panels.costs.training_costs import DAYS, PLANS, STYLES, cost, count, paper_utilisation

@@ -6,8 +6,8 @@ import torch
 from conftest import shifted
 from sklearn.neighbors import NearestCentroid
 
-from setclr.evaluation import few_shot
-from setclr.evaluation.shots import draw_episodes
+from setclr_course.papers import few_shot
+from setclr_course.papers.shots import draw_episodes
 
 
 def blobs(classes=7, each=30, D=6, noise=2.0, seed=0):

@@ -14,9 +14,11 @@ from torchvision.transforms.v2 import functional as TF
 from setclr import models, views
 from setclr.data import ImageSet
 from setclr.data.photographs import Photographs
-from setclr.evaluation import features, fine_tune, linear_probe, tuning
-from setclr.evaluation.tuning import CROP
+from setclr.evaluation import features, linear_probe
 from setclr.seeding import seeded
+from setclr_course.papers import fine_tune
+from setclr_course.papers import fine_tuning as tuning
+from setclr_course.papers.fine_tuning import CROP
 
 
 def stripes(n, seed=0, side=16):

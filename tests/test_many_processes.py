@@ -29,7 +29,9 @@ pytestmark = pytest.mark.processes
 RECIPE = ImageRecipe("InfoNCE(temperature=0.2) + 0.5 * QARe()", views="photo", epochs=5, batch=16, lr=3e-3)
 RECIPES = {
     "adam": RECIPE,
-    "groco": ImageRecipe("GroCo()", views="photo", epochs=5, batch=16, last_norm=True, optimiser="sgd", lr=0.1),
+    "groco": ImageRecipe(
+        "GroCo()", views="photo", epochs=5, batch=16, last_norm=True, optimiser="sgd", lr=0.1
+    ),
     "moco": replace(RECIPE, loss="InfoNCE(temperature=0.2)", key_momentum=0.9, queue=24),
     "moco-v3": replace(
         RECIPE, loss="GroCo()", key_momentum=0.9, key_schedule="cosine", predictor=2, last_norm=True

@@ -20,11 +20,11 @@ import setclr
 from setclr.cli.parsing import command
 from setclr.evaluation.statistics import paired
 from setclr.experiments import comparing
-from setclr.experiments.graph_campaigns import read_graph_record
 from setclr.experiments.records import read_record, spread
 from setclr.losses import capabilities
 from setclr.recipes import PUBLISHED
 from setclr.recipes.hyperparameters import HYPERPARAMETERS, RATES, WEIGHT
+from setclr_course.papers.tables import graph_curves, recorded
 from setclr_course.teach.cards import CARDS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -288,7 +288,6 @@ def test_the_searched_comparison_is_the_recorded_one():
     assert all(of.median() >= 7 for _, of in ((pairs["high"] - pairs["low"]) / 2).groupby(pairs["metric"]))
 
 
-OF_GRAPHS = ROOT / "data/results/graphs"
 MUTAG = {  # the row that the paper printed, and ours; which of MMCL's two solvers it took it does not say
     "GraphCL, MUTAG": ("mmcl-table4-mutag-graphcl", "mmcl-table4-mutag-graphcl"),
     "MMCL, MUTAG": ("mmcl-table4-mutag-mmcl", "mmcl-table4-mutag-mmcl"),
@@ -299,7 +298,9 @@ MUTAG = {  # the row that the paper printed, and ours; which of MMCL's two solve
 def test_the_mutag_column_is_the_recorded_one():
     """Its printed rows in the README, all of it on the page of results, beside the untrained encoder."""
     page, told = (ROOT / "site/text/results.md").read_text().replace("\n", " "), readme().replace("\n", " ")
-    kept = {path.stem: read_graph_record(path)["accuracy_percent"] for path in OF_GRAPHS.glob("*.json")}
+    found = recorded(ROOT / "data/results", "graph", "mutag")
+    kept = {name: [(x[-1], max(x)) for x in graph_curves(runs)] for name, runs in found.items()}
+    kept = {name: dict(zip(("last epoch", "best epoch"), zip(*pairs))) for name, pairs in kept.items()}
     for title, (row, name) in MUTAG.items():
         printed, ours = PUBLISHED[row], kept[name]["last epoch"]
         off = f"{np.mean(ours) - printed.numbers['svm']:.1f}".replace("-", "−")

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from setclr import data, evaluation, models, pretrain, views
 from setclr.cli import main
 from setclr.data import ImageSet, paired, two_views
-from setclr.experiments import watch, load_run
+from setclr.experiments import load_run, watch
 from setclr.experiments.building import models_of
 from setclr.experiments.campaigns import campaign
 from setclr.experiments.records import ours, read_record

@@ -7,7 +7,7 @@ import torch
 
 from setclr.experiments import building
 from setclr.experiments.run import new_run
-from setclr.recipes import DEFAULTS, PUBLISHED, RECIPES
+from setclr.recipes import PUBLISHED, RECIPES, ImageRecipe
 
 ROWS = {name: recipe for name, recipe in RECIPES.items() if name.startswith(("qare-table2", "qare-table3"))}
 COLUMN = "qare-table{}-conv4-cifar10-{}"
@@ -135,4 +135,4 @@ def test_beside_the_column_stand_the_other_three_papers_losses_at_its_budget():
 
 def test_a_record_without_the_new_fields_means_what_it_meant():
     fields = ("initial", "normalised", "drop_last")
-    assert [DEFAULTS[name] for name in fields] == ["torch", "none", True]
+    assert [ImageRecipe.defaults()[name] for name in fields] == ["torch", "none", True]

@@ -14,11 +14,11 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from setclr import models
-from setclr.experiments.costs import launches
 from setclr.losses import InfoNCE, parse
 from setclr.losses.base import WeightedSum
 from setclr.losses.baselines import BASELINES
 from setclr.training.optimisers import make_optimiser
+from setclr_course.costs import launches
 
 A_LOOK = "_local_scalar_dense|numpy|item|no data"  # what is said of a look at a value on these devices
 every_loss = pytest.mark.parametrize("loss", EVERY, ids=repr)

@@ -28,10 +28,11 @@ from torchvision import datasets
 from setclr import data, pretrain
 from setclr.data import ImageSet
 from setclr.data.photographs import Photographs
-from setclr.evaluation import features, fine_tune, knn, linear_probe
+from setclr.evaluation import features, knn, linear_probe
 from setclr.experiments.run import new_run
 from setclr.recipes import ImageRecipe
 from setclr.views.pixels import grey
+from setclr_course.papers import fine_tune
 from setclr_course.papers.average_precision import average_precision_11, knn_scores, mean_average_precision
 from setclr_course.papers.benchmarks import BENCHMARKS, VOC, benchmark, dealt, whole
 from setclr_course.papers.transfers import AnyImages, accuracy, few_shot_transfer, labelled_pair, transfer

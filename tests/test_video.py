@@ -1,6 +1,5 @@
 """Videos: cameras, flow, files, views, encoders, training and records, by their laws and outside programs."""
 
-import json
 import math
 import os
 from dataclasses import replace
@@ -19,8 +18,9 @@ from setclr import video
 from setclr.cli import main
 from setclr.data.patches import PHOTOGRAPHS
 from setclr.evaluation.videos import pointing, video_accuracies, video_features
-from setclr.experiments import video_campaigns
-from setclr.experiments.video_campaigns import read_video_record
+from setclr.experiments import pretrain
+from setclr.experiments.kinds import video as kind
+from setclr.experiments.records import read_record
 from setclr.recipes import PUBLISHED, RECIPES, VideoRecipe
 from setclr.seeding import seeded
 from setclr.video import files, flow, moving
@@ -415,9 +415,9 @@ RECIPE = VideoRecipe("InfoNCE(temperature=0.2)", epochs=2, batch=32, frames=4)
 @pytest.mark.parametrize("loss", ["InfoNCE()", "MMCL(solver='inv')", "SparseCLR() + 1.0 * QARe()", "IOT()"])
 def test_every_loss_trains_and_a_seed_is_a_run(few, loss):
     recipe = replace(RECIPE, loss=loss, epochs=1)
-    first, again, other = (pretrain(replace(recipe, seed=seed), few[0]) for seed in (0, 0, 1))
+    first, again, other = (pretrain(replace(recipe, seed=seed), data=few[0]) for seed in (0, 0, 1))
     assert first.rows[0]["loss"] == again.rows[0]["loss"] != other.rows[0]["loss"]
-    untrained = pretrain(replace(recipe, epochs=0), few[0])
+    untrained = pretrain(replace(recipe, epochs=0), data=few[0])
     changed = [not torch.equal(a, b) for a, b in pairwise_weights(first, untrained)]
     assert all(changed)
 
@@ -427,27 +427,27 @@ def pairwise_weights(a, b):
 
 
 def test_a_run_learns(few):
-    rows = pretrain(replace(RECIPE, epochs=4), few[0]).rows
+    rows = pretrain(replace(RECIPE, epochs=4), data=few[0]).rows
     assert rows[-1]["loss"] < rows[0]["loss"]
 
 
 def test_a_recipe_keeps_its_loss_when_it_is_trained(few):
     recipe = replace(RECIPE, loss="InfoNCE(temperature=learnable(0.2))", epochs=1)
-    pretrain(recipe, few[0])
+    pretrain(recipe, data=few[0])
     assert recipe.parsed_loss.temperature.item() == pytest.approx(0.2)  # to float32
 
 
 def test_a_queue_holds_keys_of_a_momentum_encoder(few):
-    recipe = replace(RECIPE, queue=64, momentum=0.9, epochs=1)
-    run = pretrain(recipe, few[0])
+    recipe = replace(RECIPE, queue=64, key_momentum=0.9, epochs=1)
+    run = pretrain(recipe, data=few[0])
     assert np.isfinite(run.rows[0]["loss"])
-    with pytest.raises(ValueError, match="queue must be 0 for MMCL"):
-        VideoRecipe("MMCL(solver='inv')", queue=4)
+    with pytest.raises(ValueError, match="key_momentum must not be set with MMCL"):
+        VideoRecipe("MMCL(solver='inv')", queue=4, key_momentum=0.9)
 
 
 def test_what_is_known_is_what_scikit_learns_neighbours_say(few):
     train, test = few
-    run = pretrain(replace(RECIPE, epochs=0), train)
+    run = pretrain(replace(RECIPE, epochs=0), data=train)
     found = video_accuracies(run.encoder, train, test, 4)
     bank, queries = (video_features(run.encoder, x, 4).double() for x in (train, test))
     for thing in ("photograph", "motion"):
@@ -463,7 +463,7 @@ def test_features_of_nothing_are_near_nothing(few):
         made = video.load_videos("moving-patches", split, "camera flow")
         labels = {name: y[::9] for name, y in made.labels.items()}
         true.append(video.VideoSet(made.in_ram[::9].contiguous(), labels, made.classes))
-    encoder = pretrain(replace(RECIPE, epochs=0, modality="camera flow"), true[0]).encoder
+    encoder = pretrain(replace(RECIPE, epochs=0, modality="camera flow"), data=true[0]).encoder
     still = true[1].labels["motion"] == moving.MOTIONS.index("still")
     assert not video_features(encoder, true[1], 4)[still].any()
     alike = [video.VideoSet(x.in_ram, {"all": 0 * x.labels["motion"]}, {"all": ("one",)}) for x in true]
@@ -477,7 +477,7 @@ def test_what_is_rounding_does_not_point():
 
 
 def test_features_are_means_over_moments_and_crops(few):
-    encoder = pretrain(replace(RECIPE, epochs=0), few[0]).encoder
+    encoder = pretrain(replace(RECIPE, epochs=0), data=few[0]).encoder
     some = few[1]
     one = video_features(encoder, some, 4, moments=2, crops=10, batch=5)
     with torch.no_grad():
@@ -489,32 +489,36 @@ def test_features_are_means_over_moments_and_crops(few):
 
 
 def test_records_are_written_once_and_read(few, tmp_path, monkeypatch):
-    monkeypatch.setattr(video_campaigns, "load_videos", lambda name, split, *_: few[split == "test"])
+    monkeypatch.setattr(kind, "load_videos", lambda name, split, *_: few[split == "test"])
     monkeypatch.setitem(RECIPES, "moving-rgb-untrained", replace(RECIPE, epochs=0))
-    words = ["video", "moving", "rgb", "untrained", "--results", str(tmp_path), "--seeds", "0", "1"]
+    words = ["campaign", "moving-rgb-untrained", "--seeds", "0", "1"]
+    words += ["--results", str(tmp_path), "--runs", str(tmp_path / "runs")]
     main(words)
-    path = tmp_path / "moving-rgb-untrained.json"
-    found = read_video_record(path)
-    assert len(found["accuracy_percent"]["motion"]["linear"]) == 2 and found["evaluated_with"].startswith(
-        "python"
-    )
+    path = tmp_path / "moving-rgb-untrained-seed1.json"
+    found = read_record(path)
+    assert set(found["accuracy_percent"]["trained"]) == {
+        f"{thing} {name}"
+        for thing in ("photograph", "motion")
+        for name in ("retrieval@1", "linear", "ten crops")
+    }
+    assert found["evaluated_with"].startswith("python") and found["videos"]["train"] == len(few[0])
     before = path.stat().st_mtime_ns
     main(words)
     assert path.stat().st_mtime_ns == before
     table = video_results(tmp_path)
     assert list(table.index) == ["moving-rgb-untrained"] and table["loss"].iloc[0] == "none: first weights"
-    kept = json.loads(path.read_text())
-    kept["seeds"] = [0]
-    path.write_text(json.dumps(kept))
-    with pytest.raises(ValueError, match=r"moving-rgb-untrained.json is damaged .*remove it"):
+    path.write_text(path.read_text().replace('"motion linear"', '"motion linear": "much", "more"'))
+    with pytest.raises(ValueError, match=r"moving-rgb-untrained-seed1.json is damaged .*remove it"):
         video_results(tmp_path)
-    with pytest.raises(FileNotFoundError, match="setclr video moving makes them"):
+    with pytest.raises(FileNotFoundError, match="setclr campaign moving-patches makes them"):
         video_results(tmp_path / "none")
 
 
 def test_table_5_is_there_as_printed():
     numbers = {
-        name: row.numbers for name, row in PUBLISHED.items() if "-table5-" in name and name in RECIPES
+        name: row.numbers
+        for name, row in PUBLISHED.items()
+        if "-table5-" in name and RECIPES.kind(name) == "video"
     }
     assert numbers["mmcl-table5-rgb-moco-v2"] == {"ten crops": 46.8, "retrieval@1": 33.1}
     assert numbers["mmcl-table5-flow-mmcl"] == {"ten crops": 68.01, "retrieval@1": 50.94}
@@ -555,9 +559,9 @@ def test_wrong_arguments_are_named(few, tmp_path):
     with pytest.raises(FileNotFoundError, match="train is no folder; PATH needs PATH/train/CLASS/VIDEO"):
         video.load_videos(f"folder:{tmp_path}")
     with pytest.raises(ValueError, match="a video has 12 frames, and 13 of them"):
-        pretrain(replace(RECIPE, frames=13), train)
+        pretrain(replace(RECIPE, frames=13), data=train)
     with pytest.raises(ValueError, match="batch must be"):
-        pretrain(replace(RECIPE, batch=10_000), train)
+        pretrain(replace(RECIPE, batch=10_000), data=train)
     with pytest.raises(ValueError, match="crops must be 1 or 10, got 5"):
         video_features(torch.nn.Identity(), train, crops=5)
     with pytest.raises(ValueError, match="videos must be"):
@@ -567,12 +571,4 @@ def test_wrong_arguments_are_named(few, tmp_path):
     with pytest.raises(ValueError, match="clips must be"):
         video.clip_views(torch.zeros(1, 2, 3, 4, 8, 8), [PLAIN], torch.zeros(2, 1, 36))
     with pytest.raises(FloatingPointError, match="lower lr"):
-        pretrain(replace(RECIPE, lr=1e30, epochs=3), train)
-
-
-def test_the_command_lists_recipes_and_names_the_nearest(capsys):
-    main(["video"])
-    listed = capsys.readouterr().out
-    assert "mmcl-table5-rgb-mmcl" in listed and "moving-flow-infonce" in listed and "46.8" in listed
-    with pytest.raises(ValueError, match="no video recipe's name has all of 'moveing'; the nearest are"):
-        main(["video", "moveing"])
+        pretrain(replace(RECIPE, lr=1e30, epochs=3), data=train)

@@ -20,8 +20,7 @@ import torch
 from looks_at_values import why
 
 from setclr import losses, views
-from setclr.experiments import costs
-from setclr_course import panels
+from setclr_course import costs, panels
 
 LOSSES = [
     "InfoNCE(0.5)",

@@ -17,10 +17,10 @@ import torch
 from PIL import Image
 
 from setclr import data, losses, models, views
-from setclr.experiments import costs
 from setclr.recipes import ImageRecipe
 from setclr.training.devices import Precision, reuse_freed_pages
 from setclr.training.grad_cache import GradCache
+from setclr_course import costs
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 ON_GPU = DEVICE.type == "cuda"
@@ -66,7 +66,9 @@ def engine() -> None:
         for precision, compiled in modes.values():
             torch._dynamo.reset()
             alone.append(encoder_alone(encoder, batch, steps, precision, compiled))
-            recipe = ImageRecipe("InfoNCE(0.5)", views="qare", encoder=encoder, batch=batch, precision=precision)
+            recipe = ImageRecipe(
+                "InfoNCE(0.5)", views="qare", encoder=encoder, batch=batch, precision=precision
+            )
             loops.append(2 * whole(recipe, steps, compiled))
         print(f"{encoder + ', ' + str(batch):22}" + "".join(f"{rate:18,.0f}" for rate in alone))
         ratios = f"{loops[-1] / alone[-1]:21.2f}{loops[-1] / loops[0]:20.2f}"

@@ -47,6 +47,8 @@ def digest(module: Any) -> str:
     return found.hexdigest()[:16]
 
 
+DATA = "data" if importlib.util.find_spec("setclr.training.source") else "images"  # an argument of pretrain
+
 IMAGES = {
     "InfoNCE": dict(loss="InfoNCE(temperature=0.2)"),
     "GroCo, momentum encoder": dict(loss="GroCo(negatives=5)", last_norm=True, key_momentum=0.99),
@@ -64,26 +66,26 @@ IMAGES = {
 
 def steps() -> dict[str, Any]:
     """Two epochs of two steps of each recipe; InfoNCE also stopped after the first and gone on with."""
-    ImageRecipe = new_or_old("setclr.recipes:ImageRecipe")
+    Recipe = new_or_old("setclr.recipes:ImageRecipe", "setclr.recipes:Recipe")
     pretrain = new_or_old("setclr:pretrain", "setclr.training:pretrain")
     evaluate = new_or_old("setclr.experiments:evaluate", "setclr.reports:evaluate")
-    fields = ImageRecipe.__dataclass_fields__
+    fields = Recipe.__dataclass_fields__
     data = importlib.import_module("setclr.data")
     images, test = data.load("photo-patches").sample(64), data.load("photo-patches", split="test").sample(64)
     found: dict[str, Any] = {}
     for name, chosen in IMAGES.items():
         how = {"views": "photo", "epochs": 2, "batch": 32, "precision": "float32", **chosen}
         how = {key if key in fields else RENAMED[key]: value for key, value in how.items()}
-        run = pretrain(ImageRecipe(**how), data=images, compiled=False)
+        run = pretrain(Recipe(**how), compiled=False, **{DATA: images})
         losses = [row["loss"].hex() for row in run.rows]
         found[name] = {"encoder": digest(run.encoder), "head": digest(run.head), "losses": losses}
         if name == "InfoNCE":
             found["accuracies"] = evaluate(run, images, test).round(6).to_dict()
-    found["stopped and gone on with"] = stopped(ImageRecipe, pretrain, images)
+    found["stopped and gone on with"] = stopped(Recipe, pretrain, images)
     return found | graphs() | videos()
 
 
-def stopped(ImageRecipe: Any, pretrain: Any, images: Any) -> dict[str, str]:
+def stopped(Recipe: Any, pretrain: Any, images: Any) -> dict[str, str]:
     """A run with all there is to restore, interrupted after its first epoch."""
 
     class Stop(Exception):
@@ -93,12 +95,12 @@ def stopped(ImageRecipe: Any, pretrain: Any, images: Any) -> dict[str, str]:
         if run.rows:
             raise Stop
 
-    recipe = ImageRecipe("InfoNCE()", views="photo", epochs=2, batch=32, key_momentum=0.9, queue=64,
+    recipe = Recipe("InfoNCE()", views="photo", epochs=2, batch=32, key_momentum=0.9, queue=64,
                     precision="float32")  # fmt: skip
     with tempfile.TemporaryDirectory() as out:
         for on_epoch in (stop, None):
             try:
-                run = pretrain(recipe, out, data=images, compiled=False, on_epoch=on_epoch)
+                run = pretrain(recipe, out, compiled=False, on_epoch=on_epoch, **{DATA: images})
             except Stop:
                 continue
     return {"encoder": digest(run.encoder), "head": digest(run.head)}
@@ -106,7 +108,7 @@ def stopped(ImageRecipe: Any, pretrain: Any, images: Any) -> dict[str, str]:
 
 def graphs() -> dict[str, Any]:
     GraphRecipe = new_or_old("setclr.recipes:GraphRecipe", "setclr.graphs:GraphRecipe")
-    pretrain = new_or_old("setclr.graphs:pretrain_graphs", "setclr:pretrain")
+    pretrain = new_or_old("setclr.experiments:pretrain", "setclr.graphs:pretrain_graphs")
     run = pretrain(GraphRecipe("InfoNCE(temperature=0.2)", epochs=2))
     losses = [row["loss"].hex() for row in run.rows]
     return {"graphs": {"encoder": digest(run.encoder), "head": digest(run.head), "losses": losses}}
@@ -114,7 +116,7 @@ def graphs() -> dict[str, Any]:
 
 def videos() -> dict[str, Any]:
     VideoRecipe = new_or_old("setclr.recipes:VideoRecipe", "setclr.video:VideoRecipe")
-    pretrain = new_or_old("setclr.video:pretrain_videos", "setclr:pretrain")
+    pretrain = new_or_old("setclr.experiments:pretrain", "setclr.video:pretrain_videos")
     found = {}
     for queue in (0, 128):
         run = pretrain(VideoRecipe("InfoNCE(temperature=0.2)", epochs=1, queue=queue, batch=256))
@@ -131,12 +133,13 @@ def recipes() -> dict[str, Any]:
     """Every recipe's fields, what was printed of it, and how it is measured."""
     named = importlib.import_module("setclr.recipes")
     if importlib.util.find_spec("setclr.recipes.registry"):
-        kinds: Any = [named.RECIPES, named.RECIPES, named.RECIPES]
+        others = [getattr(named, name, {}) for name in ("GRAPH_RECIPES", "VIDEO_RECIPES")]
+        kinds: Any = [named.RECIPES, *others]
         printed: Any = [named.PUBLISHED]
         protocol_of = importlib.import_module("setclr.recipes.registry").protocol_of
     else:
         graph, video = importlib.import_module("setclr.graphs"), importlib.import_module("setclr.video")
-        kinds = [named.RECIPES, graph.RECIPES, video.RECIPES]
+        kinds = [named.RECIPES, graph.GRAPH_RECIPES, video.VIDEO_RECIPES]
         rows = [row for found in (graph.PRINTED, video.VIDEO_PRINTED) for row in found.items()]
         printed = [named.PUBLISHED, {name: published for name, (_, published) in rows}]
         protocol_of = importlib.import_module("setclr.evaluation.protocols").protocol_of
@@ -168,8 +171,7 @@ def panels() -> dict[str, Any]:
     return found
 
 
-COMMANDS = ["recipes", "data", "pretrain", "campaign", "search", "graphs", "video", "evaluate", "embed",
-            "export", "results"]  # fmt: skip
+COMMANDS = ["recipes", "data", "pretrain", "campaign", "search", "evaluate", "embed", "export", "results"]
 
 
 def help() -> dict[str, str]:

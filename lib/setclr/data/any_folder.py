@@ -1,6 +1,7 @@
 """Any folder of photographs: with splits, with classes alone, or with neither."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -65,22 +66,28 @@ def _untested(root: Path) -> FileNotFoundError:
 
 
 def images_below(root: Path) -> list[str]:
-    """The image files in a folder and below, sorted by path. Links are followed; each folder is read once.
+    """The image files in a folder and below, as `files_below` finds them."""
+    return files_below(root, is_image, "image files (.jpg, .png, …)")
 
-    Raises ValueError if there are none, FileNotFoundError if there is no such folder.
+
+def files_below(root: Path, wanted: Callable[[str], bool], called: str) -> list[str]:
+    """The files in a folder and below whose name is wanted, sorted by path.
+
+    Links are followed; each folder is read once. Raises ValueError if there are none, FileNotFoundError if
+    there is no such folder. The messages say what the files are called.
     """
     if not root.is_dir():
-        raise FileNotFoundError(f"{root} is no folder; give one with image files in it, at any depth")
+        raise FileNotFoundError(f"{root} is no folder; give one with {called} in it, at any depth")
     found, coming, seen = [], [os.fspath(root)], {_key(root)}
     while coming:
         for entry in visible(coming.pop()):
             if not entry.is_dir():
-                found += [entry.path] if is_image(entry.name) else []
+                found += [entry.path] if wanted(entry.name) else []
             elif (key := _key(entry)) not in seen:
                 seen.add(key)
                 coming.append(entry.path)
     if not found:
-        raise ValueError(f"{root} has no image files (.jpg, .png, …) in it or below; choose another folder")
+        raise ValueError(f"{root} has no {called} in it or below; choose another folder")
     return sorted(found)
 
 

@@ -1,4 +1,4 @@
-"""Evaluate encoders: kNN vote, linear probe, retrieval, matching, few shots, fine-tuning, statistics.
+"""Evaluate encoders: kNN vote, linear probe, retrieval, matching, statistics.
 
 These are functions of tensors and encoders.
 """
@@ -11,8 +11,6 @@ with extra("train"):
     from setclr.evaluation.neighbours import knn
     from setclr.evaluation.probes import linear_probe
     from setclr.evaluation.retrieval import retrieval_at_1
-    from setclr.evaluation.shots import few_shot
-    from setclr.evaluation.tuning import fine_tune
 
-__all__ = ["features", "few_shot", "fine_tune", "knn", "linear_probe", "matching_accuracy", "pixels",
+__all__ = ["features", "knn", "linear_probe", "matching_accuracy", "pixels",
            "retrieval_at_1"]  # fmt: skip

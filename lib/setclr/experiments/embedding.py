@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image
 from tqdm.auto import tqdm
 
 from setclr.checks import integer
 from setclr.data import FOLDER
+from setclr.data.any_folder import images_below
 from setclr.data.photographs import Photographs
 from setclr.evaluation.frozen import features
 from setclr.experiments.run import Run
@@ -41,13 +41,13 @@ def embed_folder(
     folder = Path(folder).expanduser()
     size = side_of(run) if size is None else integer("size", size, least=8)
     integer("batch", batch, least=1)
-    files, found = image_files(folder), []
+    files, found = images_below(folder), []
     with tqdm(total=len(files), desc="embed", unit="image") as bar:
         for images in Photographs(files, size).split(batch):
             seen = grey(images.float()).round().byte() if run.channels == 1 else images
             found.append(features(run.encoder, seen, batch))
             bar.update(len(images))
-    return torch.cat(found).numpy(), np.array([path.relative_to(folder).as_posix() for path in files])
+    return torch.cat(found).numpy(), np.array([Path(path).relative_to(folder).as_posix() for path in files])
 
 
 def side_of(run: Run) -> int:
@@ -64,15 +64,3 @@ def side_of(run: Run) -> int:
         unknown = f"the run was trained on {what}, and its recipe does not say how large the images were"
         raise ValueError(f"size must be given: {unknown}; add --size S")
     return side
-
-
-def image_files(folder: Path) -> list[Path]:
-    """The files below a folder that have the ending of a format Pillow reads, sorted by path."""
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is no folder; give one with image files in it, at any depth")
-    readable = {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
-    found = (path for path in sorted(folder.rglob("*")) if path.suffix.lower() in readable and path.is_file())
-    files = [path for path in found if not any(s.startswith(".") for s in path.relative_to(folder).parts)]
-    if not files:
-        raise ValueError(f"{folder} has no image files (.jpg, .png, …) in it or below; choose another folder")
-    return files

@@ -110,7 +110,8 @@ def checked(found: Any) -> Record:
     refuse_other_kind("machine.device", kept["machine"]["device"], str)
     if "diverged" not in kept:
         require("trained" in kept["accuracy_percent"], "accuracy_percent.trained")
-        require("train" in kept.get(of_kind.things, ()), f"{of_kind.things}.train")
+        require(of_kind.things in kept, of_kind.things)
+        require("train" in kept[of_kind.things], f"{of_kind.things}.train")
     recipe = {"kind": of_kind.kind} | of_kind.defaults() | kept["recipe"]
     return cast(Record, kept | {"recipe": recipe})
 
@@ -158,7 +159,7 @@ def record(
 ) -> None:  # fmt: skip
     """Write a result to a JSON file with all that is needed to trace it.
 
-    `counts` are the numbers of labelled images, graphs or videos (`kinds.Kind.counted`). `source` is where
+    `counts` are the numbers of labelled images, graphs or videos (`kinds`, counted). `source` is where
     pixels come from, such as "original" or "JPEG q75"; graphs have none. `command` is the command that made
     the record. `machine` is the machine that evaluated (`describe_machine`), by the `protocol` of that name.
     `diverged` says what became NaN, if that ended the run. The file is replaced in one step.
@@ -278,8 +279,8 @@ def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published:
     """Mean ± standard deviation of the records of this recipe by this protocol, as text.
 
     Their seed and folder of data may differ. The columns are those that were `published`. If none were,
-    they are linear and kNN, or all columns if neither is there. The text is "-" if there is no such
-    record or column.
+    they are those that the recipe's kind shows, linear and kNN of images, or all columns if none is there.
+    The text is "-" if there is no such record or column.
 
     If records differ in the number of images, those on most images count, and of these first those on
     the original pixels.
@@ -297,7 +298,8 @@ def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published:
     images, _, pixels = max(groups)
     runs = groups[max(groups)]
     columns = [name for name in ("linear", *runs[0]) if all(name in run for run in runs)]
-    named = [name for name in columns if name in (published or ("linear", "knn"))]
+    wanted = published or recipe.shown
+    named = [name for name in columns if name in wanted or name.split(" ", 1)[-1] in wanted]
     columns = named if published else named or columns
     if not columns:
         return "-"

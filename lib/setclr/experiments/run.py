@@ -155,7 +155,7 @@ def refuse_other_recipe(
     different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]
     if different:
         remedy = "resume=False to replace it" if argument == "out" else "remove it"
-        if [text for text in different if not text.startswith("epochs ")] == []:
+        if argument == "out" and all(text.startswith("epochs ") for text in different):
             remedy = f"init={str(out)!r} in a new folder starts from its weights, by a schedule of its own"
         said = f"{out}: holds a run of another recipe ({'; '.join(different)})"
         raise ValueError(f"{said}; choose another {argument}=, or {remedy}")

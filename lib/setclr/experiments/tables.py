@@ -18,7 +18,6 @@ from setclr.evaluation.frozen import features, pixels
 from setclr.evaluation.neighbours import accuracy, neighbours, vote
 from setclr.evaluation.probes import linear_probe, probe_on_views
 from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, Protocol, protocol_named
-from setclr.evaluation.tuning import check_classes
 from setclr.experiments.pairs import evaluate_pairs
 from setclr.experiments.run import Run, untrained
 from setclr.recipes.image import ImageRecipe
@@ -66,6 +65,21 @@ def evaluate(
         rows["trained"]["classifier"] = accuracy(scores.argmax(1), test.labels)
     columns = how.columns + (["classifier"] if "classifier" in rows["trained"] else [])
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
+
+
+def check_classes(train: ImageSet, test: ImageSet) -> None:
+    """Raises ValueError unless both sets have the same classes, and train has images of every class in
+    test."""
+    if train.classes != test.classes:
+        differ = sorted(set(train.classes) ^ set(test.classes)) or ["their order"]
+        more = f" and {len(differ) - 3} more" if len(differ) > 3 else ""
+        remedy = "Add images, or compare views with matching_accuracy, which needs no labels"
+        found = f"they differ in {', '.join(differ[:3])}{more}"
+        raise ValueError(f"test must have the classes of train; {found}. {remedy}")
+    shown = train.labels.bincount(minlength=len(train.classes))
+    if lacking := [train.classes[label] for label in test.labels.unique().tolist() if not shown[label]]:
+        remedy = "add them, or take the class out of test"
+        raise ValueError(f"train must have images of {lacking[0]!r}, got none, and test has some; {remedy}")
 
 
 def fitted(how: Protocol, recipe: ImageRecipe) -> Protocol:

@@ -28,6 +28,7 @@ class GraphRecipe(Recipe):
 
     kind: ClassVar[str] = "graph"
     things: ClassVar[str] = "graphs"
+    shown: ClassVar[tuple[str, ...]] = ("svm",)
     CHOICES: ClassVar[dict[str, Collection[str]]] = Recipe.CHOICES | {
         "encoder": ("gin",), "first": GRAPH_VIEWS, "second": GRAPH_VIEWS,
     }  # fmt: skip

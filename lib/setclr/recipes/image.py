@@ -17,6 +17,7 @@ class ImageRecipe(Recipe):
 
     kind: ClassVar[str] = "image"
     things: ClassVar[str] = "images"
+    shown: ClassVar[tuple[str, ...]] = ("linear", "knn")
     CHOICES: ClassVar[dict[str, Collection[str]]] = Recipe.CHOICES | {
         "views": PRESETS, "initial": INITIAL, "normalised": NORMALISED, "activation": ACTIVATIONS,
     }  # fmt: skip

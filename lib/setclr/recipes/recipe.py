@@ -27,6 +27,7 @@ class Recipe:
 
     kind: ClassVar[str] = ""
     things: ClassVar[str] = ""  # what a set of the kind holds, in the plural
+    shown: ClassVar[tuple[str, ...]] = ()  # the measures of a record that a list of recipes shows
     # The fields that take one of several names; the command line lists these.
     CHOICES: ClassVar[dict[str, Collection[str]]] = {
         "optimiser": ("adam", "adamw", "sgd", "lars"),

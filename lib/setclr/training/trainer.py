@@ -185,7 +185,8 @@ class Trainer:
                             metric(self.rows)
                     kept = keep_every and len(self.rows) % keep_every == 0
                     file = f"epoch-{len(self.rows)}.pt" if kept else None
-                    self._write_if_due(writer, 0 if kept else EPOCH_SECONDS, self.finished, file)
+                    seconds = 0 if kept else min(EPOCH_SECONDS, CHECKPOINT_SECONDS)
+                    self._write_if_due(writer, seconds, self.finished, file)
                 if self.within_epoch or (self._stopped(stop) and not self.finished):
                     self._write_if_due(writer, 0, last=True)
                     held = f"{writer.out} holds it: repeat the call to go on" if writer else ""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
@@ -124,23 +123,6 @@ def squared(frame: Any, size: int) -> np.ndarray:
     pixels = frame.reformat(width=width, height=height, format="rgb24").to_ndarray()
     top, left = (height - size) // 2, (width - size) // 2
     return pixels[top : top + size, left : left + size]
-
-
-def video_files(folder: Path) -> list[Path]:
-    """The files below a folder, at any depth, whose ending is that of a video, sorted by path.
-
-    Raises FileNotFoundError if there is no such folder, ValueError if it holds none.
-    """
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is no folder; give one with video files in it, at any depth")
-    found = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and (guess_type(path.name)[0] or "").startswith("video/")
-    ]
-    if not found:
-        raise ValueError(f"{folder} has no video files (.mp4, .avi, …) in it or below; choose another folder")
-    return found
 
 
 Found = tuple[list[Path], list[int], tuple[str, ...]]  # files, labels, classes

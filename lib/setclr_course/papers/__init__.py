@@ -8,17 +8,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from setclr_course.papers.fine_tuning import fine_tune
     from setclr_course.papers.landmarks import Landmarks, landmark_features, load_landmarks
     from setclr_course.papers.normals import fit_normals, load_normals, normal_errors
+    from setclr_course.papers.shots import few_shot
     from setclr_course.papers.tables import graph_results, video_results
     from setclr_course.papers.transfers import few_shot_transfer, transfer
 
-__all__ = ["Landmarks", "few_shot_transfer", "fit_normals", "graph_results", "landmark_features",
-           "load_landmarks", "load_normals", "normal_errors", "transfer", "video_results"]  # fmt: skip
-MODULES = {"Landmarks": "landmarks", "few_shot_transfer": "transfers", "fit_normals": "normals",
-           "graph_results": "tables", "landmark_features": "landmarks", "load_landmarks": "landmarks",
-           "load_normals": "normals", "normal_errors": "normals", "transfer": "transfers",
-           "video_results": "tables"}  # fmt: skip
+MODULES = {"Landmarks": "landmarks", "few_shot": "shots", "few_shot_transfer": "transfers",
+           "fine_tune": "fine_tuning", "fit_normals": "normals", "graph_results": "tables",
+           "landmark_features": "landmarks", "load_landmarks": "landmarks", "load_normals": "normals",
+           "normal_errors": "normals", "transfer": "transfers", "video_results": "tables"}  # fmt: skip
+__all__ = ["Landmarks", "few_shot", "few_shot_transfer", "fine_tune", "fit_normals", "graph_results",
+           "landmark_features", "load_landmarks", "load_normals", "normal_errors", "transfer",
+           "video_results"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

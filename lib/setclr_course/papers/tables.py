@@ -13,11 +13,12 @@ MEASURES = ("retrieval@1", "linear", "ten crops")
 
 
 def recorded(folder: str | Path, kind: str, word: str) -> dict[str, list[Record]]:
-    """The records of all recipes of that kind whose data have that name, by recipe, a record for each seed.
+    """The records of all recipes of that kind whose data have that name, by recipe, rows of a paper first.
 
     Raises FileNotFoundError where there are none, ValueError where one is damaged.
     """
     names = [name for name in RECIPES if RECIPES.kind(name) == kind and RECIPES[name].data == word]
+    names.sort(key=lambda name: name not in PUBLISHED)
     found = {name: list(of_seeds(folder, name).values()) for name in names}
     if not any(found.values()):
         raise FileNotFoundError(f"{folder}: no records of {word} there; setclr campaign {word} makes them")

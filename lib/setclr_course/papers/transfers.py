@@ -14,13 +14,13 @@ from setclr.data import FOLDER, TREES, ImageSet
 from setclr.evaluation.frozen import features
 from setclr.evaluation.neighbours import accuracy, knn
 from setclr.evaluation.probes import linear_probe
-from setclr.evaluation.shots import few_shot
-from setclr.evaluation.tuning import check_pair, fine_tune
 from setclr.experiments.embedding import side_of
 from setclr.experiments.run import Run
 from setclr.views.pixels import grey
 from setclr_course.papers.average_precision import knn_scores, mean_average_precision
 from setclr_course.papers.benchmarks import BENCHMARKS, WHOLE, ImagesOfMany, benchmark, whole
+from setclr_course.papers.fine_tuning import check_pair, fine_tune
+from setclr_course.papers.shots import few_shot
 
 
 def transfer(

@@ -11,9 +11,8 @@ from setclr.data import ImageSet
 from setclr.evaluation.matching import matching_accuracy
 from setclr.evaluation.protocols import OWN, protocol_named
 from setclr.evaluation.retrieval import retrieval_at_1
-from setclr.evaluation.tuning import check_classes
 from setclr.experiments.run import Run
-from setclr.experiments.tables import device_of, embedder, encoders, measure
+from setclr.experiments.tables import check_classes, device_of, embedder, encoders, measure
 from setclr.recipes.image import ImageRecipe
 from setclr.views import augment, preset
 

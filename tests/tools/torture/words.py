@@ -92,7 +92,9 @@ def recipes(seed: int, folder: Path) -> Outcome:
 
         def made() -> None:
             kept = json.loads(json.dumps(ImageRecipe(**given).to_dict()))
-            assert ImageRecipe(**kept) == ImageRecipe(**given), "it is another one after it was written and read"
+            assert ImageRecipe(**kept) == ImageRecipe(**given), (
+                "it is another one after it was written and read"
+            )
 
         return repr(given), made
 

@@ -1,6 +1,7 @@
 """Videos: clips of each, a 3D encoder, and retrieval and a linear probe, as in CoCLR."""
 
 from collections.abc import Callable
+from mimetypes import guess_type
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from torch import nn
 
 from setclr.checks import choice
+from setclr.data.any_folder import files_below
 from setclr.data.photographs import shown
 from setclr.data.validation import fifth
 from setclr.evaluation.protocols import OWN
@@ -18,7 +20,6 @@ from setclr.models import head as make_head
 from setclr.recipes.video import MOVING, VideoRecipe
 from setclr.training.distributed import from_first
 from setclr.video import ClipViews, VideoFiles, VideoSet, load_videos, video_encoder, video_views
-from setclr.video.files import video_files
 
 
 def load(recipe: VideoRecipe, root: str | Path, given: VideoSet | None = None) -> VideoSet:
@@ -68,8 +69,12 @@ def counted(train: VideoSet, test: VideoSet, split: str = "test") -> dict[str, i
 def evaluate(
     run: Run, train: VideoSet, test: VideoSet, linear: bool = True, protocol: str = OWN
 ) -> pd.DataFrame:
-    """Retrieval, a linear probe, and the probe on ten crops, for each kind of label: rows untrained, trained;
-    columns such as "motion retrieval@1" (`evaluation.videos.video_accuracies`). `protocol` is not used."""
+    """Retrieval, a linear probe, and the probe on ten crops, for each kind of label.
+
+    Rows are untrained, unless encoder and head are your own, and trained. Columns are as "motion
+    retrieval@1", or "retrieval@1" if there is one kind of label (`evaluation.videos.video_accuracies`).
+    `protocol` is not used.
+    """
     runs = {"untrained": untrained(run), "trained": run}
     rows = {name: accuracies(one, train, test) for name, one in runs.items() if one}
     return pd.DataFrame.from_dict(rows, orient="index")
@@ -80,7 +85,16 @@ def accuracies(run: Run, train: VideoSet, test: VideoSet) -> dict[str, float]:
     scores = video_accuracies(
         run.encoder, train, test, recipe.frames, recipe.stride, recipe.size, moments_of(run), recipe.seed
     )
-    return {f"{thing} {name}": score for thing, of in scores.items() for name, score in of.items()}
+    many = len(scores) > 1
+    return {
+        f"{thing} {name}" if many else name: score
+        for thing, of in scores.items()
+        for name, score in of.items()
+    }
+
+
+def is_video(name: str) -> bool:
+    return (guess_type(name)[0] or "").startswith("video/")
 
 
 def moments_of(run: Run) -> int:
@@ -91,12 +105,13 @@ def moments_of(run: Run) -> int:
 def embed(run: Run, place: Path, size: int | None, batch: int) -> tuple[np.ndarray, np.ndarray]:
     """`place` is a folder with video files in it, at any depth."""
     recipe = run.recipe
-    paths = video_files(place)
+    found = files_below(place, is_video, "video files (.mp4, .avi, …)")
+    paths = [Path(path) for path in found]
     if run.channels == 2:
         raise ValueError("the run must be of colours to embed files, got one of flow")
     labels = {"none": torch.zeros(len(paths), dtype=torch.long)}
     videos = VideoSet(VideoFiles(paths, size or recipe.size), labels, {"none": ("none",)})
-    found = video_features(
+    features = video_features(
         run.encoder, videos, recipe.frames, recipe.stride, size or recipe.size, moments_of(run), batch=batch
     )
-    return found.numpy(), np.array([shown(path.relative_to(place)) for path in paths])
+    return features.numpy(), np.array([shown(path.relative_to(place)) for path in paths])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from setclr.experiments.costs import Middle
+from setclr_course.costs import Middle
 from setclr_course.kit.palette import GREY
 from setclr_course.kit.png import Picture, still
 from setclr_course.panels.costs.tables import Table, colour_of, in_words, label_sizes, spread

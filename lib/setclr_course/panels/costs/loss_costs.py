@@ -6,7 +6,7 @@ import ipywidgets as widgets
 import numpy as np
 
 from setclr import losses
-from setclr.experiments import costs
+from setclr_course import costs
 from setclr_course.kit.controls import LABEL, log_slider
 from setclr_course.kit.handles import Handle, Link, Mark, dot, line
 from setclr_course.kit.palette import INK

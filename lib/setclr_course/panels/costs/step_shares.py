@@ -5,8 +5,8 @@ from functools import lru_cache
 import numpy as np
 from matplotlib.collections import LineCollection, PolyCollection
 
-from setclr.experiments import costs
 from setclr.losses import BY_NAME
+from setclr_course import costs
 from setclr_course.kit.controls import log_slider, options
 from setclr_course.kit.handles import Link, box
 from setclr_course.kit.palette import INK

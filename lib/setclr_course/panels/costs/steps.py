@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from setclr.experiments import costs
 from setclr.recipes.image import ImageRecipe
+from setclr_course import costs
 from setclr_course.panels.costs.tables import is_term
 
 BASE = "InfoNCE"  # the loss that trains, and beside which regularisers stand

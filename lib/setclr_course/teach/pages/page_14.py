@@ -1,7 +1,7 @@
 """What page 14 asks: time and memory of a loss, of a step, and of a batch that does not fit."""
 
-from setclr.experiments import costs
 from setclr.losses import InfoNCE
+from setclr_course import costs
 from setclr_course.teach.answers import passes
 from setclr_course.teach.asked import Exercise, Question
 

@@ -45,10 +45,10 @@ QUESTIONS = {
             "not at all: the last is the best": "The accuracy jumps up and down by a per cent or more from "
             "one epoch to the next.",
             "by some tenths of a per cent": "It would, were the curve smooth. It jumps up and down by more.",
-            "by about two per cent": "Yes. The best of twenty noisy numbers lies well above most of them. "
-            "Two per cent is as much as most losses differ.",
+            "by two to three per cent": "Yes. The best of twenty noisy numbers lies well above most of them. "
+            "That is more than any two of the losses differ.",
         },
-        "by about two per cent",
+        "by two to three per cent",
     ),
 }
 

@@ -11,6 +11,7 @@ from setclr.checks import integer, number
 from setclr.data import ImageSet
 from setclr.data.validation import held_out
 from setclr.evaluation.frozen import features
+from setclr.experiments.tables import check_classes
 from setclr.losses.baselines import Supervised
 from setclr.training.devices import Machine
 from setclr.training.source import ImageViews
@@ -83,21 +84,6 @@ def searched(encoder: nn.Module, train: ImageSet, seed: int, **how: Any) -> tupl
 
     grid = [(lr, decay / lr) for lr in RATES for decay in DECAYS]
     return max(grid, key=lambda setting: right(*setting))
-
-
-def check_classes(train: ImageSet, test: ImageSet) -> None:
-    """Raises ValueError unless both sets have the same classes, and train has images of every class in
-    test."""
-    if train.classes != test.classes:
-        differ = sorted(set(train.classes) ^ set(test.classes)) or ["their order"]
-        more = f" and {len(differ) - 3} more" if len(differ) > 3 else ""
-        remedy = "Add images, or compare views with matching_accuracy, which needs no labels"
-        found = f"they differ in {', '.join(differ[:3])}{more}"
-        raise ValueError(f"test must have the classes of train; {found}. {remedy}")
-    shown = train.labels.bincount(minlength=len(train.classes))
-    if lacking := [train.classes[label] for label in test.labels.unique().tolist() if not shown[label]]:
-        remedy = "add them, or take the class out of test"
-        raise ValueError(f"train must have images of {lacking[0]!r}, got none, and test has some; {remedy}")
 
 
 def check_pair(train: ImageSet, test: ImageSet) -> None:
