@@ -120,7 +120,7 @@ def test_the_step_trains_as_the_trainer_would():
     encoder, width = models.encoder("conv4")
     recipe = ImageRecipe("InfoNCE(0.5)", batch=4, hidden=8, embedding=4)
     trainer = costs.noise_trainer(recipe, 3, torch.device("cpu"))
-    assert len(trainer.images) == 12 and width == 64
+    assert len(trainer.source) == 12 and width == 64
     x = next(trainer.view_batches)
     trainer.grad_cache.backward(x, trainer.loss)
     expected = [p.grad.clone() for p in trainer.model.parameters()]

@@ -138,7 +138,7 @@ def test_the_rate_and_decay_that_do_best_on_a_fifth_held_out_of_each_class(monke
         return seen.labels if good else 1 - seen.labels
 
     monkeypatch.setattr(tuning, "fine_tune", tuned)
-    monkeypatch.setattr(tuning, "Trainer", lambda *given, **more: made.append(given[5]) or Untrained())
+    monkeypatch.setattr(tuning, "Trainer", lambda *given, **more: made.append(given[4]) or Untrained())
     made = []
     fine_tune(small_encoder(), train, test, epochs=3, lr=None, batch=8, seed=4, precision="float32")
     assert [(lr, decay * lr) for _, _, lr, decay, _ in asked] == [

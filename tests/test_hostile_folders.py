@@ -174,7 +174,7 @@ def test_truncated_files_are_named_before_they_are_drawn_where_that_is_asked(tre
     path = tree / "train" / "ant" / "1.png"
     path.write_bytes(path.read_bytes()[:-200])
     train = load(f"folder:{tree}", stream=True)
-    train.source.verify()  # its header is whole
+    train.verify()  # its header is whole
     said = complaint(tree, stream=True, verify=True)
     assert "ant/1.png is no image" in said
     with pytest.raises(ValueError, match=r"ant/1\.png is no image"):

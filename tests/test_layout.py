@@ -32,7 +32,7 @@ NAMES = [
 FLOORS = [
     {"setclr_course.teach"},
     {"setclr_course.panels"},
-    {"setclr_course.papers", "setclr_course.run_page"},
+    {"setclr_course.costs", "setclr_course.papers", "setclr_course.run_page"},
     {"setclr_course.kit"},
     {"setclr.__main__"},
     {"setclr.cli"},

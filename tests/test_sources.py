@@ -8,7 +8,7 @@ from conftest import shifted
 from PIL import Image
 
 from setclr.data import ImageSet, Photographs, load
-from setclr.data.sources import source_of
+from setclr.data.sets import some
 from setclr.views import View, draw
 
 CPU = torch.device("cpu")
@@ -21,19 +21,22 @@ def both(tmp_path_factory):
     images = torch.randint(0, 256, (9, 3, 20, 20), generator=generator, dtype=torch.uint8)
     for i, image in enumerate(images):
         Image.fromarray(image.permute(1, 2, 0).numpy()).save(folder / f"{i}.png")
-    return source_of(images), source_of(Photographs(sorted(folder.iterdir())))
+    photographs = Photographs(sorted(folder.iterdir()))
+    return [ImageSet(x, torch.arange(9) % 3, ("a", "b", "c")) for x in (images, photographs)]
 
 
 def test_both_kinds_give_the_same_images(both):
     memory, files = both
     assert memory.in_ram and not files.in_ram
     for index in (slice(2, 7), torch.tensor([5, 5, 0]), slice(None)):
-        assert torch.equal(memory.subset(index), files.subset(index)[:])
-    for mine, theirs in zip(memory.split(4), files.split(4), strict=True):
+        assert torch.equal(some(memory.images, index), some(files.images, index)[:])
+    for mine, theirs in zip(memory.images.split(4), files.images.split(4), strict=True):
         assert torch.equal(mine, theirs)
-    for source in both:
-        source.verify()
-        assert torch.equal(source.to(CPU).images[:], memory.images)
+    chosen = torch.arange(9) > 5
+    for one in both:
+        one.verify()
+        assert torch.equal(one.subset(chosen).images[:], memory.images[6:])
+        assert torch.equal(one.subset(chosen).labels, memory.labels[6:])
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -48,8 +51,7 @@ def test_both_kinds_give_the_same_views_but_for_rounding_to_grey_levels(both, wo
 
 
 def test_a_sample_of_either_kind_is_the_same(both):
-    labels = torch.arange(9) % 3
-    memory, files = (ImageSet(one.images, labels, ("a", "b", "c")).sample(5, seed=2) for one in both)
+    memory, files = (one.sample(5, seed=2) for one in both)
     assert torch.equal(memory.images, files.images[:]) and torch.equal(memory.labels, files.labels)
     assert isinstance(files.images, Photographs)
 

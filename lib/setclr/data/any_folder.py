@@ -71,7 +71,7 @@ def images_below(root: Path) -> list[str]:
 
 
 def files_below(root: Path, wanted: Callable[[str], bool], called: str) -> list[str]:
-    """The files in a folder and below whose name is wanted, sorted by path.
+    """The files in a folder and below whose name is wanted, sorted by path; no pipes, no devices.
 
     Links are followed; each folder is read once. Raises ValueError if there are none, FileNotFoundError if
     there is no such folder. The messages say what the files are called.
@@ -82,7 +82,7 @@ def files_below(root: Path, wanted: Callable[[str], bool], called: str) -> list[
     while coming:
         for entry in visible(coming.pop()):
             if not entry.is_dir():
-                found += [entry.path] if wanted(entry.name) else []
+                found += [entry.path] if wanted(entry.name) and entry.is_file() else []
             elif (key := _key(entry)) not in seen:
                 seen.add(key)
                 coming.append(entry.path)

@@ -9,8 +9,7 @@ from torch.nn import functional as F
 
 from setclr.checks import choice, integer
 from setclr.data.cameras import PAIRS
-from setclr.data.sets import ImageSet
-from setclr.data.sources import InRAM, Views
+from setclr.data.sets import ImageSet, Views
 from setclr.data.streaming import Batch
 from setclr.views import View, recolour
 from setclr.views.chance import NUMBERS
@@ -33,9 +32,21 @@ class Pairs(ImageSet):
     pairs: Tensor
     mirror: str
 
-    @property
-    def source(self) -> "InPairs":
-        return InPairs(self.pairs, self.mirror)
+    def view_batches(
+        self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device,
+        compiled: bool = False,
+    ) -> Views:  # fmt: skip
+        """The views of each batch, (2, n, C, H, W). Raises ValueError unless there are two equal views."""
+        if len(views) != 2 or views[0] != views[1]:
+            raise ValueError(f"views must be two equal ones for pairs, got {len(views)}; 'matching' has them")
+        pairs = self.pairs.to(device)
+        for index, draws in batches:
+            numbers = draws.transpose(0, 1).clone()
+            if self.mirror == "together":
+                numbers[1, :, FLIP] = numbers[0, :, FLIP]
+            x = pairs[:, index.to(device)].flatten(0, 1)
+            made = recolour(x, views[0], numbers.flatten(0, 1).unsqueeze(1), compiled)
+            yield [made.unflatten(0, (2, -1))]
 
     def sample(self, n: int, seed: int = 0) -> "Pairs":
         """n different things, drawn by the seed. Raises ValueError if there are fewer."""
@@ -52,32 +63,6 @@ def paired(pairs: Tensor, mirror: str = "apart") -> Pairs:
     n = pairs.shape[1]
     choice("mirror", mirror, ("apart", "together"))
     return Pairs(pairs[0], torch.arange(n), tuple(map(str, range(n))), pairs, mirror)
-
-
-class InPairs(InRAM):
-    """Pairs (2, n, C, H, W) on any device; each view is made of its own image."""
-
-    def __init__(self, pairs: Tensor, mirror: str):
-        super().__init__(pairs[0])
-        self.pairs, self.mirror = pairs, mirror
-
-    def to(self, device: torch.device) -> "InPairs":
-        return InPairs(self.pairs.to(device), self.mirror)
-
-    def view_batches(
-        self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device,
-        compiled: bool = False,
-    ) -> Views:  # fmt: skip
-        """The views of each batch, (2, n, C, H, W). Raises ValueError unless there are two equal views."""
-        if len(views) != 2 or views[0] != views[1]:
-            raise ValueError(f"views must be two equal ones for pairs, got {len(views)}; 'matching' has them")
-        for index, draws in batches:
-            numbers = draws.transpose(0, 1).clone()
-            if self.mirror == "together":
-                numbers[1, :, FLIP] = numbers[0, :, FLIP]
-            x = self.pairs[:, index.to(self.pairs.device)].flatten(0, 1)
-            made = recolour(x, views[0], numbers.flatten(0, 1).unsqueeze(1), compiled)
-            yield [made.unflatten(0, (2, -1))]
 
 
 def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tensor:

@@ -1,7 +1,7 @@
 """Data sets by name: patches of photographs, downloads, and folders of any size."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -12,16 +12,22 @@ import torch
 from torch import Tensor
 
 from setclr import checks
+from setclr import views as views_of
 from setclr.data import patches
 from setclr.data.any_folder import any_folder, path_hint
 from setclr.data.cameras import PAIRS, two_cameras
 from setclr.data.downloads import DOWNLOADED, UNLABELLED, downloaded
 from setclr.data.folders import FOLDER, TREES, tree
-from setclr.data.sources import Images, InFiles, InRAM, source_of
+from setclr.data.photographs import Photographs
+from setclr.data.streaming import Batch, stream_batches
 from setclr.data.writing import replacing
+from setclr.views import View
+from setclr.views.numbers import sent
 
 MADE = {"photo-patches": patches.photo_patches, "stereo-patches": patches.stereo_patches}
 NAMES = (*MADE, *DOWNLOADED, *TREES, f"{FOLDER}PATH", f"{PAIRS}PATH")
+Images = Tensor | Photographs
+Views = Iterator[list[Tensor]]  # for each batch a list of (V, n, C, S, S), one for each size
 KEYS = ("images", "labels", "classes")
 FORMAT = 1  # of the saved patches; raise it whenever `patches` makes different ones
 
@@ -63,9 +69,34 @@ class ImageSet:
         return f"<ImageSet: {len(self)} images {tuple(self.images.shape[1:])}, {said}>"
 
     @property
-    def source(self) -> InRAM | InFiles:
-        """The images as an `InRAM` or `InFiles`, which have the same methods."""
-        return source_of(self.images)
+    def in_ram(self) -> bool:
+        """Whether the images are a tensor, not files."""
+        return isinstance(self.images, Tensor)
+
+    def verify(self, decode: bool = False) -> None:
+        """Raises ValueError if a file is no image (`Photographs.verify`); a tensor has no files to check."""
+        if isinstance(self.images, Photographs):
+            self.images.verify(decode=decode)
+
+    def subset(self, index: Tensor) -> "ImageSet":
+        """The images where `index` (N,) bool is True, or those of these numbers."""
+        return ImageSet(some(self.images, index), self.labels[index], self.classes)
+
+    def view_batches(
+        self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device,
+        compiled: bool = False,
+    ) -> Views:  # fmt: skip
+        """The views of each batch (indices (n,), draws (n, V, 36)), on the device.
+
+        `workers` processes decode photographs; a tensor is moved to the device.
+        """
+        if isinstance(self.images, Photographs):
+            for crops, draws in stream_batches(self.images, views, batches, workers, device):
+                yield views_of.finish(crops, views, draws, compiled)
+            return
+        images = self.images.to(device)
+        for index, draws in batches:
+            yield views_of.apply_all(images[sent(index, device)], views, draws, compiled)
 
     def digest(self) -> str:
         """How many images these are, and a checksum that tells them from others.
@@ -98,7 +129,7 @@ class ImageSet:
         rounds = torch.empty_like(labels)
         rounds[grouped] = torch.arange(len(self)) - (counts.cumsum(0) - counts)[labels[grouped]]
         chosen = shuffled[rounds.argsort(stable=True)[:n].sort().values]
-        return ImageSet(self.source.subset(chosen), self.labels[chosen], self.classes)
+        return self.subset(chosen)
 
 
 def load(
@@ -165,7 +196,7 @@ def load(
         parts = any_folder(place, split, size, stream) if colon else tree(name, root, split, size, stream)
         found = ImageSet(*parts)
         if verify:
-            found.source.verify(decode=True)
+            found.verify(decode=True)
         return found
     _refuse_other_names(name, size, stream)
     if name in MADE:
@@ -182,6 +213,11 @@ def _refuse_other_names(name: str, size: int | None, stream: bool | None) -> Non
         if value is not None:
             got = f"{argument}={value!r} with name={name!r}; leave it out"
             raise ValueError(f"{argument} applies to {FOLDER}PATH, {', '.join(TREES)}, got {got}")
+
+
+def some(images: Images, index: slice | Tensor) -> Images:
+    """The images of these numbers, or where `index` is True; photographs are not read."""
+    return images.subset(index) if isinstance(images, Photographs) else images[index]
 
 
 def pretraining_split(name: str) -> str:

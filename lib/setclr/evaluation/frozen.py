@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from setclr.checks import choice, integer
-from setclr.data.sources import Images, source_of
+from setclr.data.sets import Images, some
 from setclr.training.devices import has_bf16
 from setclr.training.distributed import from_first, rank, world
 
@@ -39,9 +39,9 @@ def features(
     start, found = rank() * share if many else 0, torch.empty(0)
     device = next(encoder.parameters()).device
     to_cpu = device.type == "cuda" and images.device.type == "cpu"
-    mine = source_of(images).subset(slice(start, start + share)) if start < len(images) else None
+    mine = some(images, slice(start, start + share)) if start < len(images) else None
     with evaluating(encoder), computing_in(precision, device):
-        for part in () if mine is None else source_of(mine).split(batch):
+        for part in () if mine is None else mine.split(batch):
             embedded = encoder(part.to(device).float() / 255).float()
             if not len(found):
                 shape = len(images), *embedded.shape[1:]

@@ -96,17 +96,8 @@ def initialise(encoder: nn.Module, where: str) -> None:
     Raises FileNotFoundError if there is nothing there; ValueError if it is something else, or does not fit.
     """
     path = Path(where).expanduser()
-    if not path.exists():
-        raise FileNotFoundError(f"init: {path} is missing; give the folder of a run, or a file of `export`")
-    if path.is_dir():
-        found = checkpoint.read(path)
-    else:
-        try:
-            found = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception as error:
-            said = f"init: {path} is no file of weights ({type(error).__name__})"
-            raise ValueError(f"{said}; give the folder of a run, or a file of `export`") from error
-    if isinstance(found, dict) and set(found) >= checkpoint.LEARNT:
+    found = checkpoint.loaded(path)
+    if set(found) >= checkpoint.LEARNT:
         found = (found.get("best") or found)["encoder"]
     if not checkpoint.is_weights(found):
         raise ValueError(f"init: {path} holds no weights; give the folder of a run, or a file of `export`")

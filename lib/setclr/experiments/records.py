@@ -299,7 +299,7 @@ def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published:
     runs = groups[max(groups)]
     columns = [name for name in ("linear", *runs[0]) if all(name in run for run in runs)]
     wanted = published or recipe.shown
-    named = [name for name in columns if name in wanted or name.split(" ", 1)[-1] in wanted]
+    named = [name for name in columns if name in wanted]
     columns = named if published else named or columns
     if not columns:
         return "-"

@@ -101,7 +101,7 @@ def encoders(run: Run, train: ImageSet, how: Protocol) -> dict[str, nn.Module | 
         from torchvision.transforms import CenterCrop  # needed only here
 
         found = {name: nn.Sequential(CenterCrop(side), encoder) for name, encoder in found.items()}
-    return {**({"raw pixels": None} if train.source.in_ram else {}), **found}
+    return {**({"raw pixels": None} if train.in_ram else {}), **found}
 
 
 def embedder(encoder: nn.Module | None) -> Callable:

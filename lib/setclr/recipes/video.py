@@ -19,7 +19,7 @@ class VideoRecipe(Recipe):
 
     kind: ClassVar[str] = "video"
     things: ClassVar[str] = "videos"
-    shown: ClassVar[tuple[str, ...]] = ("linear",)
+    shown: ClassVar[tuple[str, ...]] = ("linear", "motion linear")
     CHOICES: ClassVar[dict[str, Collection[str]]] = Recipe.CHOICES | {
         "modality": MODALITIES, "encoder": VIDEO_ENCODER_NAMES, "views": VIDEO_VIEW_NAMES,
     }  # fmt: skip

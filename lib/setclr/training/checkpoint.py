@@ -38,11 +38,10 @@ INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # b
 HELD: dict[Path, tuple[int, int]] = {}  # the process and thread that hold each lock
 
 
-def read(out: Path) -> dict:
-    """The contents of the checkpoint in the folder `out`, or of that file, on the CPU.
+def loaded(out: Path) -> dict:
+    """What is in the checkpoint of the folder `out`, or in that file of torch's, on the CPU, unchecked.
 
-    Raises FileNotFoundError if there is none; ValueError, naming the field, if the file is damaged or
-    not a checkpoint of setclr.
+    Raises FileNotFoundError if there is none; ValueError if it is no dict that torch saved.
     """
     path = out if out.is_file() else out / CHECKPOINT
     if not path.is_file():
@@ -52,7 +51,17 @@ def read(out: Path) -> dict:
     except Exception as error:
         kind = type(error).__name__
         raise ValueError(f"{path}: not a readable checkpoint ({kind}); delete it to train again") from error
-    if not isinstance(state, dict) or not set(state) >= LEARNT:
+    return state if isinstance(state, dict) else {}
+
+
+def read(out: Path) -> dict:
+    """The contents of the checkpoint in the folder `out`, or of that file, on the CPU.
+
+    Raises as `loaded` does; ValueError, naming the field, also if the file is damaged or not a checkpoint of
+    setclr.
+    """
+    path, state = out if out.is_file() else out / CHECKPOINT, loaded(out)
+    if not set(state) >= LEARNT:
         raise ValueError(f"{path}: a torch file, but not a setclr checkpoint; choose another folder")
     stated = state.pop(CHECKSUM, None)
     try:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from setclr import views as views_of
@@ -22,8 +22,10 @@ from setclr.data import ImageSet, image_set
 from setclr.data.items import item_of
 from setclr.data.streaming import streamed
 from setclr.data.wrapped import labels_of
+from setclr.losses import Objective
 from setclr.seeding import drawing, seeded
 from setclr.training.grad_cache import Group
+from setclr.training.optimisers import LRSchedule
 from setclr.views import View, view
 
 
@@ -87,9 +89,8 @@ class ImageViews:
     def batches(
         self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool
     ) -> Iterator[list[Group]]:
-        source = self.images.source.to(device)
         drawn = map(self._drawn, steps)
-        found: Any = source.view_batches(self.views, drawn, workers, device, compiled)
+        found: Any = self.images.view_batches(self.views, drawn, workers, device, compiled)
         yield from found
 
     def _drawn(self, step: Step) -> tuple[Tensor, Tensor]:
@@ -193,12 +194,29 @@ def seeded_globals(*key: int) -> Iterator[None]:
         random.setstate(of_python)
 
 
-def check_source(source: Any) -> Source:
-    """The source. Raises ValueError, with the remedy, if it is none."""
-    if isinstance(source, Source):
-        return source
-    hint = "ImageViews(images, views.preset('photo')) is one of images, LoaderViews(dataset) of ready views"
-    raise ValueError(f"source must be a setclr.training.Source, got {type(source).__name__}; {hint}")
+def check_parts(source: object, encoder: object, head: object, loss: object, lr_schedule: object) -> None:
+    """Raises ValueError, naming the argument and the remedy, if a Trainer cannot use one of these."""
+    if not isinstance(source, Source):
+        hint = "ImageViews(images, views.preset('photo')) is one, LoaderViews(dataset) another"
+        raise ValueError(f"source must be a setclr.training.Source, got {type(source).__name__}; {hint}")
+    for name, part in (("encoder", encoder), ("head", head)):
+        if not isinstance(part, nn.Module):
+            raise ValueError(f"{name} must be a module, got {part!r}; setclr.models makes some by name")
+    if not isinstance(loss, Objective):
+        raise ValueError(f"loss must be one of setclr.losses, got {loss!r}; InfoNCE(0.2) is one")
+    if lr_schedule is not None and not isinstance(lr_schedule, LRSchedule):
+        hint = "the optimiser's lr is its peak"
+        raise ValueError(f"lr_schedule must be an LRSchedule, got {lr_schedule!r}; {hint}")
+
+
+def refuse_unlabelled(source: Source, labels: bool) -> None:
+    """Raises ValueError if the loss is to get labels and some things have none."""
+    if labels and (lacking := int((source.labels < 0).sum())):
+        things = things_of(source)
+        said = (
+            f"all {things} must have a label where the loss gets them, got {lacking} of {len(source)} without"
+        )
+        raise ValueError(f"{said}; leave these out, or take labels=False")
 
 
 def shapes_of(source: Source, n: int, compiled: bool | str) -> list[tuple[int, ...]]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from setclr.checks import integer
-from setclr.data.sources import Images
+from setclr.data.sets import Images
 from setclr.losses import Objective
 from setclr.seeding import seeded
 from setclr.training.batches import Batches
@@ -50,7 +50,7 @@ class Targets:
             integer(
                 "embedding", self.count, least=classes, hint=f"each of the {classes} classes needs an output"
             )
-        elif isinstance(source, ImageViews) and source.images.source.in_ram:
+        elif isinstance(source, ImageViews) and source.images.in_ram:
             integer("embedding", self.count, least=2, most=len(source), hint="it is the number of clusters")
         else:
             got = source.images if isinstance(source, ImageViews) else things_of(source)

@@ -21,7 +21,15 @@ from setclr.training.interruption import Interrupted, Interruption
 from setclr.training.metrics import Metric, advance, progress_bar
 from setclr.training.momentum import Keys, MomentumEncoder
 from setclr.training.optimisers import LRSchedule, check_optimiser, make_optimiser
-from setclr.training.source import Source, Step, check_source, digest_of, shapes_of, things_of
+from setclr.training.source import (
+    Source,
+    Step,
+    check_parts,
+    digest_of,
+    refuse_unlabelled,
+    shapes_of,
+    things_of,
+)
 from setclr.training.targets import Targets
 from setclr.views.numbers import sent
 
@@ -40,9 +48,8 @@ class Trainer:
         trainer = Trainer(source, encoder, models.head(D, 256, 64), InfoNCE(0.2))
         trainer.fit("runs/mine")
 
-    Data order is a function of (seed, epoch), what is random in the views of (seed, epoch, step, position in
-    the batch). So many processes see the same views as one, and a resumed run the same as an uninterrupted
-    one.
+    Data order is a function of (seed, epoch), views of (seed, epoch, step, place in the batch). So many
+    processes see the same views as one, and a resumed run the same as an uninterrupted one.
 
     Args:
         source: what is contrasted, and its views: `ImageViews`, `LoaderViews`, `video.ClipViews`,
@@ -69,13 +76,14 @@ class Trainer:
         seed: int = 0, labels: bool = False, lr_schedule: LRSchedule | None = None, keys: Keys | None = None,
         device: str | torch.device | Machine | None = None,
     ):  # fmt: skip
-        check_parts(encoder, head, loss, lr_schedule)
+        check_parts(source, encoder, head, loss, lr_schedule)
         devices.reuse_freed_pages()
         machine = device if isinstance(device, Machine) else Machine(device)
-        self.source, self.device = check_source(source), devices.choose_device(machine.device)
+        self.source, self.device = source, devices.choose_device(machine.device)
         distributed.refuse_different(things_of(source), lambda: digest_of(source))
         self.encoder, self.head, self.loss = encoder, head, loss.to(self.device)
         self.labels, self.predictor = check_labels(loss, labels), (keys and keys.predictor) or nn.Identity()
+        refuse_unlabelled(source, labels or loss.targets == "labels")
         self.epochs, self.lr_schedule = integer("epochs", epochs, least=0), lr_schedule or LRSchedule()
         how = batch if isinstance(batch, Batching) else Batching(batch)
         n, of_class = how.size, how.images_per_class
@@ -104,6 +112,7 @@ class Trainer:
         self.step, self.seconds, self.workers = 0, 0.0, devices.workers_for(machine.workers)
         self.values: list[Tensor] = []  # the losses of this epoch so far
         self.rows: list[dict] = []  # the history, a row for each epoch
+        self.watched: dict[str, float] = {}  # what `on_epoch` returned last
         self.random: dict[str, Tensor] = {}  # states of torch's generators to resume from
         self.view_batches = self._view_batches(self.compiled)
 
@@ -177,8 +186,9 @@ class Trainer:
                 else:
                     row = self.close_epoch()
                     if rank() == 0:
-                        more = None if on_epoch is None else on_epoch(self)
-                        row.update({key: float(value) for key, value in (more or {}).items()})
+                        more = (None if on_epoch is None else on_epoch(self)) or {}
+                        row.update(seen := {key: float(value) for key, value in more.items()})
+                        self.watched = seen or self.watched
                         if writer:
                             checkpoint.write_history(writer.out, self.rows)
                         for metric in metrics:
@@ -439,18 +449,7 @@ class Trainer:
             raise FloatingPointError(DIVERGED.format("weights", "NaN or inf", self.step - 1))
 
     def progress(self) -> dict[str, str]:
-        """The numbers of a progress bar: the last loss, and images per second."""
+        """The numbers of a progress bar: the last loss, the rate, and what `on_epoch` returned last."""
         rate = len(self.values) * self.batches.batch / self.seconds
-        return {"loss": f"{float(self.values[-1]):.3f}", f"{things_of(self.source)}_per_s": f"{rate:.0f}"}
-
-
-def check_parts(encoder: object, head: object, loss: object, lr_schedule: object) -> None:
-    """Raises ValueError, naming the argument, if a Trainer cannot use one of these."""
-    for name, part in (("encoder", encoder), ("head", head)):
-        if not isinstance(part, nn.Module):
-            raise ValueError(f"{name} must be a module, got {part!r}; setclr.models makes some by name")
-    if not isinstance(loss, Objective):
-        raise ValueError(f"loss must be one of setclr.losses, got {loss!r}; InfoNCE(0.2) is one")
-    if lr_schedule is not None and not isinstance(lr_schedule, LRSchedule):
-        hint = "the optimiser's lr is its peak"
-        raise ValueError(f"lr_schedule must be an LRSchedule, got {lr_schedule!r}; {hint}")
+        shown = {"loss": f"{float(self.values[-1]):.3f}", f"{things_of(self.source)}_per_s": f"{rate:.0f}"}
+        return shown | {name: f"{value:.1f}" for name, value in self.watched.items()}

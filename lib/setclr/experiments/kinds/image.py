@@ -34,7 +34,7 @@ def load(recipe: ImageRecipe, root: str | Path, given: ImageSet | None = None) -
 
     def load_first() -> None:
         load_here()
-        loaded[0].source.verify()
+        loaded[0].verify()
 
     if given is None:
         from_first(load_first)
