@@ -238,7 +238,7 @@ def empty(folder: Path) -> None:
 @pytest.mark.parametrize(
     "spoil, message",
     [
-        (lambda tree: shutil.rmtree(tree), "train is no folder; folder:PATH needs PATH/train/CLASS/IMAGE"),
+        (lambda tree: shutil.rmtree(tree), "tree is no folder; folder:PATH takes PATH/train/CLASS/IMAGE"),
         (lambda tree: shutil.rmtree(tree / "train" / "dog"), "val/dog has no counterpart in .*train; both"),
         (lambda tree: shutil.rmtree(tree / "val" / "dog"), "train/dog has no counterpart in .*val; both"),
         (lambda tree: empty(tree / "train" / "dog"), "train/dog has no images; fill it or remove it"),

@@ -10,7 +10,7 @@ from PIL import Image
 from test_explore import opened
 
 from setclr import data, views
-from setclr.experiments.building import views_of
+from setclr.experiments.kinds.image import views_of
 from setclr.losses import InfoNCE
 from setclr.recipes import RECIPES
 from setclr.seeding import seeded

@@ -117,7 +117,7 @@ def test_the_page_stands_alone_and_every_picture_has_a_sentence(tmp_path, monkey
         assert kind == "data:image/png;base64" and len(attributes["alt"]) > 40
         Image.open(io.BytesIO(base64.b64decode(content))).load()
     for said in ("a run", "InfoNCE(temperature=0.2)", "90 training and 45 test images", "JPEG <i>75</i>",
-                 "seed 0", "3 of 3", "views='photo', lr=0.003", "k = 1, 10, 20", "T = 0.1", "100 epochs",
+                 "seed 0", "3 of 3", "lr=0.003", "k = 1, 10, 20", "T = 0.1", "100 epochs",
                  "CPU"):  # fmt: skip
         assert said in seen.text, said
     assert "last_norm" not in seen.text and "temperature=0.07" not in seen.text

@@ -255,7 +255,7 @@ def evaluate(
         print(table.round(1).to_string())
         how = (pixels, typed, records.describe_machine(loaded.encoder))
         if record:
-            records.record(record, loaded, table, kind.counted(train, test), *how, protocol)
+            records.record(record, loaded, table, records.counted(train, test), *how, protocol)
         if page and file:
             file.write(page.page(run.resolve().name, loaded, train, test, measured, *how).encode())
             print(out)

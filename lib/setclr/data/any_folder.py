@@ -88,7 +88,7 @@ def files_below(root: Path, wanted: Callable[[str], bool], called: str) -> list[
                 coming.append(entry.path)
     if not found:
         raise ValueError(f"{root} has no {called} in it or below; choose another folder")
-    return sorted(found)
+    return sorted(found, key=lambda path: path.split(os.sep))
 
 
 def _key(place: os.PathLike) -> tuple[int, int]:

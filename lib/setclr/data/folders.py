@@ -35,7 +35,7 @@ class Expected:
 
 EACH = dict(train=(732, 1300), test=(50, 50))
 # The usual choice: imagenet100.txt of Tian, Krishnan & Isola 2020, github.com/HobbitLong/CMC.
-WNIDS = tuple((files("setclr.data") / "imagenet100.txt").read_text().split())
+WNIDS = tuple(sorted((files("setclr.data") / "imagenet100.txt").read_text().split()))
 TREES = {
     "tiny-imagenet": Expected(200, dict(train=100_000, test=10_000), dict(train=(500, 500), test=(50, 50))),
     "imagenet100": Expected(100, dict(train=126_689, test=5_000), EACH, size=224, names=WNIDS),

@@ -13,7 +13,7 @@ from setclr.data.writing import writable
 from setclr.evaluation.protocols import protocol_named
 from setclr.experiments.kinds import kind_of
 from setclr.experiments.pretraining import of_this_recipe, pretrain, watch
-from setclr.experiments.records import describe_machine, library, read_record, record
+from setclr.experiments.records import counted, describe_machine, library, read_record, record
 from setclr.experiments.run import load_run, refuse_other_recipe
 from setclr.recipes.recipe import Recipe
 from setclr.recipes.registry import protocol_of
@@ -71,7 +71,7 @@ def campaign(
         train_set, test_set = sets_of(recipe, by)
         kind, machine = kind_of(recipe), describe_machine(run.encoder)
         table = kind.evaluate(run, train_set, test_set, protocol=by)
-        record(path, run, table, kind.counted(train_set, test_set, split), pixels, command, machine, by)
+        record(path, run, table, counted(train_set, test_set, split), pixels, command, machine, by)
         return ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
 
     for seed, (name, recipe) in product(seeds, recipes.items()):

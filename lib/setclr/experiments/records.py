@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sized
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cache
@@ -145,6 +145,11 @@ def refuse_other_kind(name: str, value: Any, kind: Any) -> None:
         raise ValueError(f"{name} must be {getattr(kind, '__name__', kind)}, got {value!r:.40}")
 
 
+def counted(train: Sized, test: Sized, split: str = "test") -> dict[str, int]:
+    """How many there are of each; one set that serves for both is counted once."""
+    return {"train": len(train)} | ({} if train is test else {split: len(test)})
+
+
 def describe_machine(encoder: nn.Module) -> dict:
     """The kind of machine that evaluates an encoder (device, processors, versions), without its name."""
     on_gpu = next(encoder.parameters()).is_cuda
@@ -159,7 +164,7 @@ def record(
 ) -> None:  # fmt: skip
     """Write a result to a JSON file with all that is needed to trace it.
 
-    `counts` are the numbers of labelled images, graphs or videos (`kinds`, counted). `source` is where
+    `counts` are the numbers of labelled images, graphs or videos (`counted`). `source` is where
     pixels come from, such as "original" or "JPEG q75"; graphs have none. `command` is the command that made
     the record. `machine` is the machine that evaluated (`describe_machine`), by the `protocol` of that name.
     `diverged` says what became NaN, if that ended the run. The file is replaced in one step.

@@ -1,5 +1,6 @@
 """A pretraining run: its recipe, history and weights, saved to a folder or loaded from it."""
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,6 +100,15 @@ def untrained(run: Run) -> Run | None:
     first, device = new_run(run.recipe, run.channels), next(run.encoder.parameters()).device
     nn.ModuleList([first.encoder, first.head]).to(device)
     return first
+
+
+def beside_untrained(
+    run: Run, accuracies: Callable[[Run, Any, Any], dict[str, float]], train: Any, test: Any
+) -> pd.DataFrame:
+    """A table of accuracies with the rows untrained, unless encoder and head are your own, and trained."""
+    runs = {"untrained": untrained(run), "trained": run}
+    rows = {name: accuracies(one, train, test) for name, one in runs.items() if one}
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def load_run(out: str | Path, models: Models | None = None) -> Run:

@@ -13,6 +13,7 @@ from setclr import models, views
 from setclr.checks import integer
 from setclr.losses import Objective, check_labels
 from setclr.training import checkpoint, compiling, devices, distributed
+from setclr.training import source as sources
 from setclr.training.batches import Batches, Batching
 from setclr.training.devices import Machine
 from setclr.training.distributed import rank, world
@@ -21,15 +22,7 @@ from setclr.training.interruption import Interrupted, Interruption
 from setclr.training.metrics import Metric, advance, progress_bar
 from setclr.training.momentum import Keys, MomentumEncoder
 from setclr.training.optimisers import LRSchedule, check_optimiser, make_optimiser
-from setclr.training.source import (
-    Source,
-    Step,
-    check_parts,
-    digest_of,
-    refuse_unlabelled,
-    shapes_of,
-    things_of,
-)
+from setclr.training.source import Source, Step
 from setclr.training.targets import Targets
 from setclr.views.numbers import sent
 
@@ -76,18 +69,19 @@ class Trainer:
         seed: int = 0, labels: bool = False, lr_schedule: LRSchedule | None = None, keys: Keys | None = None,
         device: str | torch.device | Machine | None = None,
     ):  # fmt: skip
-        check_parts(source, encoder, head, loss, lr_schedule)
+        sources.check_parts(source, encoder, head, loss, lr_schedule)
         devices.reuse_freed_pages()
         machine = device if isinstance(device, Machine) else Machine(device)
-        self.source, self.device = source, devices.choose_device(machine.device)
-        distributed.refuse_different(things_of(source), lambda: digest_of(source))
+        self.device = devices.choose_device(machine.device)
+        self.source, self.things = source, sources.things_of(source)
+        distributed.refuse_different(self.things, lambda: sources.digest_of(source))
         self.encoder, self.head, self.loss = encoder, head, loss.to(self.device)
         self.labels, self.predictor = check_labels(loss, labels), (keys and keys.predictor) or nn.Identity()
-        refuse_unlabelled(source, labels or loss.targets == "labels")
+        sources.refuse_unlabelled(source, labels or loss.targets == "labels")
         self.epochs, self.lr_schedule = integer("epochs", epochs, least=0), lr_schedule or LRSchedule()
         how = batch if isinstance(batch, Batching) else Batching(batch)
         n, of_class = how.size, how.images_per_class
-        self.batches = Batches(source.labels, n, seed, of_class, how.drop_last, things_of(source))
+        self.batches = Batches(source.labels, n, seed, of_class, how.drop_last, self.things)
         for size in (n, self.batches.images % n):
             if size % world():
                 raise ValueError(f"batch must be divisible by the number of processes, {world()}, got {size}")
@@ -105,7 +99,7 @@ class Trainer:
         )  # fmt: skip
         self.momentum_encoder = MomentumEncoder(encoder, head, self.grad_cache, keys, seed) if keys else None
         self.steps = len(self.batches)
-        shapes = shapes_of(source, n // world(), machine.compiled)
+        shapes = sources.shapes_of(source, n // world(), machine.compiled)
         steps = self.epochs * self.steps
         self.compiled = compiling.wanted(machine.compiled, encoder, shapes, steps, self.device)
         self.compile_tried = not self.compiled  # whether compiling has been tried
@@ -281,7 +275,7 @@ class Trainer:
         if "optimiser" not in state:
             raise ValueError(f"{where}: was saved without its optimiser and cannot go on; {again}")
         if state["images"] != len(self.source):
-            given = f"{state['images']} {things_of(self.source)}, and there are {len(self.source)} now"
+            given = f"{state['images']} {self.things}, and there are {len(self.source)} now"
             raise ValueError(f"{where}: was trained on {given}; restore the data, or {again}")
         finished = len(state["history"]) >= self.epochs
         if not finished and state.get("draws", 1) != views.DRAWS:
@@ -320,9 +314,7 @@ class Trainer:
         epoch = self.step // self.steps
         before, started = self.seconds, time.perf_counter()
         what = f"a batch of {self.batches.batch} on {self.device}"
-        remedy = (
-            f"chunk=N puts N {things_of(self.source)} through the encoder in one go; or take a smaller batch"
-        )
+        remedy = f"chunk=N puts N {self.things} through the encoder in one go; or take a smaller batch"
         self.order = self.batches.of(epoch) if self.labels else ()
         if self.targets:
             self.targets.begin(epoch, self.step % self.steps == 0)
@@ -353,7 +345,7 @@ class Trainer:
         """Add the epoch's row to the history, and return it."""
         row = {"epoch": self.step // self.steps, "loss": float(torch.stack(self.values).mean())}
         row |= {"lr": self.optimiser.param_groups[0]["lr"], "seconds": round(self.seconds, 3)}
-        row[f"{things_of(self.source)}_per_s"] = round(self.batches.images / self.seconds)
+        row[f"{self.things}_per_s"] = round(self.batches.images / self.seconds)
         row |= {name: p.item() for name, p in self.loss.named_parameters() if p.ndim == 0}
         self.rows.append(row)
         self.values, self.seconds = [], 0.0
@@ -451,5 +443,5 @@ class Trainer:
     def progress(self) -> dict[str, str]:
         """The numbers of a progress bar: the last loss, the rate, and what `on_epoch` returned last."""
         rate = len(self.values) * self.batches.batch / self.seconds
-        shown = {"loss": f"{float(self.values[-1]):.3f}", f"{things_of(self.source)}_per_s": f"{rate:.0f}"}
+        shown = {"loss": f"{float(self.values[-1]):.3f}", f"{self.things}_per_s": f"{rate:.0f}"}
         return shown | {name: f"{value:.1f}" for name, value in self.watched.items()}

@@ -11,7 +11,6 @@ module holds these functions. `data` is a set of such things: an ImageSet, Graph
 - watch(recipe, root): what `pretrain` calls with the run after every epoch by this recipe, or None.
 - labelled(recipe, root, protocol, split): the labelled data to fit a classifier on, and those to measure on,
   "test" or "validation".
-- counted(train, test, split): how many there are of each, for a record.
 - evaluate(run, train, test, linear, protocol): a table of accuracies in per cent, with the rows untrained and
   trained.
 - accuracies(run, train, test): those of the encoder as it is now, by name, for one process alone.

@@ -11,7 +11,7 @@ from setclr.checks import choice
 from setclr.data.validation import fifth
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.svm import FOLDS, svm_accuracy, svm_held_out
-from setclr.experiments.run import Run, untrained
+from setclr.experiments.run import Run, beside_untrained
 from setclr.graphs import GIN, GraphSet, GraphViews, graph_features, graph_head, load_graphs
 from setclr.recipes.graph import GraphRecipe
 from setclr.training.distributed import from_first
@@ -60,10 +60,6 @@ def labelled(
     return graphs.subset(~held), graphs.subset(held)
 
 
-def counted(train: GraphSet, test: GraphSet, split: str = "test") -> dict[str, int]:
-    return {"train": len(train)} | ({} if train is test else {split: len(test)})
-
-
 def evaluate(
     run: Run, train: GraphSet, test: GraphSet, linear: bool = True, protocol: str = OWN
 ) -> pd.DataFrame:
@@ -74,9 +70,7 @@ def evaluate(
     fitted to `train` and measured on `test`. The seed of the folds is the recipe's. The papers measure graphs
     so too, and `protocol` is not used.
     """
-    runs = {"untrained": untrained(run), "trained": run}
-    rows = {name: accuracies(one, train, test) for name, one in runs.items() if one}
-    return pd.DataFrame.from_dict(rows, orient="index")
+    return beside_untrained(run, accuracies, train, test)
 
 
 def accuracies(run: Run, train: GraphSet, test: GraphSet) -> dict[str, float]:

@@ -7,7 +7,7 @@ from torch import nn
 
 from setclr import data as data_of
 from setclr import models as models_of
-from setclr import views as views_of
+from setclr import views
 from setclr.checks import integer
 from setclr.data import ImageSet
 from setclr.evaluation.protocols import OWN, protocol_named
@@ -19,7 +19,7 @@ from setclr.recipes.image import ImageRecipe
 from setclr.training.distributed import from_first
 from setclr.training.source import ImageViews
 
-__all__ = ["accuracies", "channels", "counted", "embed", "evaluate", "labelled", "load", "models", "source",
+__all__ = ["accuracies", "channels", "embed", "evaluate", "labelled", "load", "models", "source",
            "watch"]  # fmt: skip
 
 
@@ -64,16 +64,14 @@ def models(recipe: ImageRecipe, channels: int) -> tuple[nn.Module, nn.Module]:
 
 
 def source(recipe: ImageRecipe, data: ImageSet) -> ImageViews:
-    """The full views of each image, then the small crops."""
-    full = recipe.full_views or len(views_of.PRESETS[recipe.views])
-    small = recipe.local_size or round(3 / 7 * (recipe.view_size or data.images.shape[-1]))
-    return ImageViews(
-        data, views_of.multi_crop(recipe.views, full, recipe.local_views, recipe.view_size, small)
-    )
+    return ImageViews(data, views_of(recipe, data.images.shape[-1]))
 
 
-def counted(train: ImageSet, test: ImageSet, split: str = "test") -> dict[str, int]:
-    return {"train": len(train), split: len(test)}
+def views_of(recipe: ImageRecipe, side: int) -> tuple[views.View, ...]:
+    """The recipe's views of images of that side: the full ones, then the small crops."""
+    full = recipe.full_views or len(views.PRESETS[recipe.views])
+    small = recipe.local_size or round(3 / 7 * (recipe.view_size or side))
+    return views.multi_crop(recipe.views, full, recipe.local_views, recipe.view_size, small)
 
 
 def accuracies(run: Run, train: ImageSet, test: ImageSet) -> dict[str, float]:

@@ -15,7 +15,7 @@ from setclr.data.photographs import shown
 from setclr.data.validation import fifth
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.videos import video_accuracies, video_features
-from setclr.experiments.run import Run, untrained
+from setclr.experiments.run import Run, beside_untrained
 from setclr.models import head as make_head
 from setclr.recipes.video import MOVING, VideoRecipe
 from setclr.training.distributed import from_first
@@ -62,10 +62,6 @@ def labelled(
     return train.subset(~held), train.subset(held)
 
 
-def counted(train: VideoSet, test: VideoSet, split: str = "test") -> dict[str, int]:
-    return {"train": len(train), split: len(test)}
-
-
 def evaluate(
     run: Run, train: VideoSet, test: VideoSet, linear: bool = True, protocol: str = OWN
 ) -> pd.DataFrame:
@@ -75,9 +71,7 @@ def evaluate(
     retrieval@1", or "retrieval@1" if there is one kind of label (`evaluation.videos.video_accuracies`).
     `protocol` is not used.
     """
-    runs = {"untrained": untrained(run), "trained": run}
-    rows = {name: accuracies(one, train, test) for name, one in runs.items() if one}
-    return pd.DataFrame.from_dict(rows, orient="index")
+    return beside_untrained(run, accuracies, train, test)
 
 
 def accuracies(run: Run, train: VideoSet, test: VideoSet) -> dict[str, float]:
