@@ -19,10 +19,14 @@ from setclr import models, pretrain
 from setclr.data import ImageSet
 from setclr.evaluation import frozen
 from setclr.experiments import load_run
+from setclr.experiments.kinds import kind_of
 from setclr.experiments.run import new_run
-from setclr.recipes import ImageRecipe
+from setclr.graphs import GraphSet, load_graphs
+from setclr.recipes import GraphRecipe, ImageRecipe, Recipe, VideoRecipe
 from setclr.training.checkpoint import HISTORY
 from setclr.training.distributed import SyncBatchNorm, from_first, joined, rank, world
+from setclr.training.grad_cache import Group
+from setclr.video import VideoSet
 
 pytestmark = pytest.mark.processes
 
@@ -43,6 +47,13 @@ RECIPES = {
     ),
     "labels": replace(RECIPE, loss="SupCon(temperature=0.2)", labels=True, images_per_class=2),
     "last": replace(RECIPE, drop_last=False, normalised="cifar10", epochs=4),
+    "graphs": GraphRecipe("InfoNCE(temperature=0.2)", first="drop", batch=16, epochs=10, drop_last=True),
+    "graphs, keys": GraphRecipe(
+        "GroCo(negatives=5)", batch=16, epochs=10, last_norm=True, key_momentum=0.9, drop_last=True
+    ),
+    "videos": VideoRecipe(
+        "InfoNCE(temperature=0.2)", frames=4, batch=16, epochs=10, queue=24, key_momentum=0.9
+    ),
     "multi-crop": replace(RECIPE, full_views=2, local_views=2, view_size=16, local_size=8, optimiser="lars"),
 }
 RECIPES = {name: replace(recipe, precision="float32") for name, recipe in RECIPES.items()}  # for float64
@@ -51,17 +62,35 @@ RECIPES = {name: replace(recipe, precision="float32") for name, recipe in RECIPE
 DATA = Path(__file__).resolve().parent.parent / "data"
 
 
-def train(recipe: ImageRecipe) -> tuple[list, dict]:
-    generator = shifted(0)
-    images = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=generator)
+def data_of(recipe: Recipe) -> ImageSet | GraphSet | VideoSet:
+    if recipe.kind == "graph":  # of different sizes, so that each process has other numbers of nodes
+        return GraphSet(load_graphs("mutag").graphs[:44])
+    shape = (40, 3, 6, 32, 32) if recipe.kind == "video" else (70, 3, 16, 16)
+    some = torch.randint(0, 256, shape, dtype=torch.uint8, generator=shifted(0))
+    labels, names = torch.arange(len(some)) % 5, tuple("abcde")
+    if recipe.kind == "video":
+        return VideoSet(some, {"class": labels}, {"class": names})
+    return ImageSet(some, labels, names)
+
+
+def in_float64(group: Group) -> Group:
+    if isinstance(group, torch.Tensor):
+        return group.double()
+    for view in group.views:
+        view.x = view.x.double()
+    return group
+
+
+def train(recipe: Recipe) -> tuple[list, dict]:
+    some = data_of(recipe)
     torch.manual_seed(recipe.seed)  # as `fit` does, for DeepInfoMax's prior
-    run = new_run(recipe, channels=3)
+    run = new_run(recipe, kind_of(recipe).channels(some))
     # In float32 Adam turns rounding of gradients that are zero (a bias before a batch norm) into whole steps.
     run.encoder.double()
     run.head.double()
-    trainer = run.trainer(ImageSet(images, torch.arange(70) % 5, tuple("abcde")), torch.device("cpu"))
+    trainer = run.trainer(some, torch.device("cpu"))
     trainer.loss.double()
-    trainer.view_batches = ([views.double() for views in sizes] for sizes in trainer.view_batches)
+    trainer.view_batches = ([in_float64(group) for group in groups] for groups in trainer.view_batches)
     losses = []
     for _ in range(recipe.epochs):
         for _ in trainer.epoch():

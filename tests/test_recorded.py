@@ -9,9 +9,9 @@ import torch
 
 from setclr.evaluation import features
 from setclr.experiments import load_run
-from setclr.experiments.records import of_seeds
 from setclr.recipes import RECIPES, Recipe
 from setclr.recipes.recipe import renamed
+from setclr_course.papers.tables import of_seeds
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 CHECKPOINTS = sorted(DATA.glob("checkpoints/*/checkpoint.pt"))

@@ -65,12 +65,9 @@ def describe(name: str) -> None:
 
 
 def data(
-    names: options.Names = (),
-    /,
-    root: options.Root = Path("data"),
-    size: int | None = None,
+    names: options.Names = (), /, root: options.Root = Path("data"), size: int | None = None,
     verify: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """List the data sets, or load some and describe them.
 
     Args:
@@ -96,21 +93,11 @@ def data(
 
 
 def pretrain(
-    recipe: Annotated[str, arg(metavar="RECIPE")],
-    /,
-    out: Path,
-    root: options.Root = Path("data"),
-    device: options.Device = None,
-    resume: bool = True,
-    workers: int | None = None,
-    compiled: options.Compiled = "auto",
-    deterministic: bool = False,
-    tensorboard: bool = False,
-    keep_every: int | None = None,
-    knn_every: int | None = None,
-    *,
-    fields: "Recipe",
-) -> None:
+    recipe: Annotated[str, arg(metavar="RECIPE")], /, out: Path, root: options.Root = Path("data"),
+    device: options.Device = None, resume: bool = True, workers: int | None = None,
+    compiled: options.Compiled = "auto", deterministic: bool = False, tensorboard: bool = False,
+    keep_every: int | None = None, knn_every: int | None = None, *, fields: "Recipe",
+) -> None:  # fmt: skip
     """Train a recipe, or resume a run. Every field of the recipe is an option; its value is the default.
 
     Args:
@@ -139,24 +126,14 @@ def pretrain(
 
 
 def campaign(
-    filter: options.Filter = "",
-    /,
-    all: options.All = False,
-    seeds: tuple[int, ...] = (0, 1, 2),
-    runs: options.Runs = Path("data/runs"),
-    results: Path = Path("data/results"),
-    root: options.Root = Path("data"),
-    device: options.Device = None,
-    pixels: options.Pixels = "original",
+    filter: options.Filter = "", /, all: options.All = False, seeds: tuple[int, ...] = (0, 1, 2),
+    runs: options.Runs = Path("data/runs"), results: Path = Path("data/results"),
+    root: options.Root = Path("data"), device: options.Device = None, pixels: options.Pixels = "original",
     data: Annotated[str | None, arg(help=f"Another data set for all of them: {options.SETS}.")] = None,
     epochs: Annotated[int | None, options.INSTEAD] = None,
-    batch: Annotated[int | None, options.INSTEAD] = None,
-    lr: Annotated[float | None, options.INSTEAD] = None,
-    protocol: options.OfPaper = None,
-    compiled: options.Compiled = "auto",
-    *,
-    typed: str,
-) -> None:
+    batch: Annotated[int | None, options.INSTEAD] = None, lr: Annotated[float | None, options.INSTEAD] = None,
+    protocol: options.OfPaper = None, compiled: options.Compiled = "auto", *, typed: str,
+) -> None:  # fmt: skip
     """Pretrain, evaluate and record all these recipes.
 
     Repeat the command to do what is left; several at once share the work.
@@ -178,18 +155,11 @@ def campaign(
 
 
 def search(
-    filter: options.Filter = "",
-    /,
-    all: options.All = False,
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
-    runs: options.Runs = Path("data/runs/search"),
-    results: Path = Path("data/results/search"),
-    root: options.Root = Path("data"),
-    device: options.Device = None,
-    compiled: options.Compiled = "auto",
-    *,
+    filter: options.Filter = "", /, all: options.All = False, seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
+    runs: options.Runs = Path("data/runs/search"), results: Path = Path("data/results/search"),
+    root: options.Root = Path("data"), device: options.Device = None, compiled: options.Compiled = "auto", *,
     typed: str,
-) -> None:
+) -> None:  # fmt: skip
     """Find the best learning rate and hyperparameter of each recipe on validation images.
 
     These are held out of the training images. Then train with the best settings on all training images,
@@ -210,18 +180,17 @@ def search(
 
 
 def evaluate(
-    run: options.Run,
-    /,
-    root: options.Root = Path("data"),
-    device: options.Device = None,
-    record: Path | None = None,
-    all: bool = False,
-    pixels: options.Pixels = "original",
+    run: options.Run, /, root: options.Root = Path("data"), device: options.Device = None,
+    record: Path | None = None, all: bool = False, pixels: options.Pixels = "original",
     protocol: Annotated[str, arg(help=f"How it is measured: {options.PROTOCOLS}.")] = "setclr",
-    *,
+    data: Annotated[str | None, arg(help="Other data than the recipe's, as where these moved to.")] = None, *,
     typed: str,
-) -> None:
-    """Measure a run by kNN and a linear probe, beside raw pixels and an untrained encoder.
+) -> None:  # fmt: skip
+    """Measure a run beside an untrained encoder: images by kNN and a linear probe, graphs by an SVM, videos
+    by retrieval and a linear probe.
+
+    Where there are no test data, a fifth of each class of the training data stands for them, and a line says
+    so.
 
     Args:
         record: Also write the table, with recipe, machine and command, to this JSON file.
@@ -240,13 +209,22 @@ def evaluate(
     if all:
         choice("protocol", protocol, [registry.OWN], "--all is measured by the project's own")
     protocol_named(protocol)
-    page = registry.run_page() if all else None
     loaded, out = load_run(run), run / "report.html"
+    if all:
+        choice("all", loaded.recipe.kind, ("image",), "the page of a run is for images")
+    page = registry.run_page() if all else None
     with ExitStack() as stack:
         own = choose_device(stack.enter_context(joined(device)))
         file = stack.enter_context(replacing(out)) if page and rank() == 0 else None
-        kind = kind_of(loaded.recipe)
-        train, test = kind.labelled(loaded.recipe, root, protocol)
+        loaded.recipe = replace(loaded.recipe, data=data or loaded.recipe.data)
+        kind, split = kind_of(loaded.recipe), "test"
+        try:
+            train, test = kind.labelled(loaded.recipe, root, protocol)
+        except FileNotFoundError as error:
+            split = "held out"
+            train, test = kind.labelled(loaded.recipe, root, protocol, split)
+            if rank() == 0:
+                print(f"{error}\nmeasured on a fifth of each class, which the encoder was trained on")
         loaded.encoder.to(own), loaded.head.to(own)
         measured = page.evaluate_all(loaded, train, test) if page else None
         table = measured.table if measured else kind.evaluate(loaded, train, test, protocol=protocol)
@@ -255,21 +233,16 @@ def evaluate(
         print(table.round(1).to_string())
         how = (pixels, typed, records.describe_machine(loaded.encoder))
         if record:
-            records.record(record, loaded, table, records.counted(train, test), *how, protocol)
+            records.record(record, loaded, table, records.counted(train, test, split), *how, protocol)
         if page and file:
             file.write(page.page(run.resolve().name, loaded, train, test, measured, *how).encode())
             print(out)
 
 
 def embed(
-    run: options.Run,
-    folder: Annotated[Path, arg(metavar="FOLDER")],
-    /,
-    out: Path | None = None,
-    size: int | None = None,
-    device: options.Device = None,
-    batch: int = 256,
-) -> None:
+    run: options.Run, folder: Annotated[Path, arg(metavar="FOLDER")], /, out: Path | None = None,
+    size: int | None = None, device: options.Device = None, batch: int = 256,
+) -> None:  # fmt: skip
     """Write the features of your own images to an .npz file: `features` (N, D) float32, `paths` (N,).
 
     Args:

@@ -133,13 +133,9 @@ class ImageSet:
 
 
 def load(
-    name: str,
-    root: str | Path = "data",
-    split: str = "train",
-    size: int | None = None,
-    stream: bool | None = None,
-    verify: bool = False,
-) -> ImageSet:
+    name: str, root: str | Path = "data", split: str = "train", size: int | None = None,
+    stream: bool | None = None, verify: bool = False,
+) -> ImageSet:  # fmt: skip
     """A data set by name.
 
     - "photo-patches": 7,200 + 1,800 grey patches of 18 photographs, (3, 32, 32), under random casts and

@@ -66,12 +66,9 @@ def streamed(
 
 
 def stream_batches(
-    images: Photographs,
-    views: Sequence[View],
-    batches: Iterable[Batch],
-    workers: int,
+    images: Photographs, views: Sequence[View], batches: Iterable[Batch], workers: int,
     device: torch.device | str,
-) -> Iterator[tuple[list[Tensor], Tensor]]:
+) -> Iterator[tuple[list[Tensor], Tensor]]:  # fmt: skip
     """The crops of each batch in turn, decoded ahead by `workers` processes, and its draws.
 
     Both are for `views.finish(crops, views, draws)`. Crops are as `Photographs.crops` gives them, on the

@@ -3,7 +3,6 @@
 A record is read back whole, or a ValueError says what is wrong with it.
 """
 
-import glob
 import json
 import os
 import platform
@@ -119,12 +118,6 @@ def checked(found: Any) -> Record:
 def counts(kept: Record) -> dict[str, int]:
     """How many images, graphs or videos a record's numbers are of."""
     return cast(dict, kept)[recipe_class(kept["recipe"]["kind"]).things]
-
-
-def of_seeds(folder: str | Path, name: str) -> dict[int, Record]:
-    """The records of a recipe in a folder, by seed. Raises ValueError if one is damaged."""
-    found = (read_record(path) for path in Path(folder).glob(f"{glob.escape(name)}-seed*.json"))
-    return {kept["recipe"]["seed"]: kept for kept in sorted(found, key=lambda one: one["recipe"]["seed"])}
 
 
 def require(there: bool, name: str) -> None:

@@ -157,10 +157,12 @@ def refuse_other_recipe(
 ) -> None:
     """Raises ValueError with the differences if the run in `out` has another recipe.
 
-    A wanted precision of "auto" fits any. Another one must be the `used` precision; None: the stored
-    recipe's.
+    Data in a folder of your own may lie elsewhere now. A wanted precision of "auto" fits any. Another one
+    must be the `used` precision; None: the stored recipe's.
     """
     there, now = stored.to_dict(), wanted.to_dict()
+    if argument == "out" and there["data"].partition(":")[1]:  # the trainer compares what the data are
+        there["data"], now["data"] = (one["data"].partition(":")[0] for one in (there, now))
     there["precision"] = now["precision"] if wanted.precision == "auto" else used or stored.precision
     different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]
     if different:

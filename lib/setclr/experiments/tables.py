@@ -23,6 +23,8 @@ from setclr.experiments.run import Run, untrained
 from setclr.recipes.image import ImageRecipe
 from setclr.training.distributed import from_first, world
 
+SPLITS = ("test", "validation", "held out")  # what an encoder is measured on
+
 
 class Measurements(NamedTuple):
     """The measurements of one encoder."""
@@ -148,13 +150,14 @@ def labelled(
     7/8, they are resized to 8/7 of that side, as 256 for 224.
 
     `split`: "test" gives all training images and the test images; "validation" gives two parts of the
-    training images (`data.validation.validation_split`).
+    training images (`data.validation.validation_split`), and so does "held out", which is for encoders that
+    have been trained on both parts.
 
     With many processes the first makes or downloads the data before the others load them. Raises
     ValueError for another split. Also raises it for "validation" if the recipe trains on other images:
     unlabelled ones, or files from which views are cut at full resolution.
     """
-    choice("split", split, ("test", "validation"))
+    choice("split", split, SPLITS)
     side = side_of_photographs(recipe)
     if split == "validation" and (side or data.pretraining_split(recipe.data) != "train"):
         wanted = "data must be labelled images of one size for a validation split"
@@ -165,5 +168,5 @@ def labelled(
         return data.load(recipe.data, root, split, size)
 
     if world() > 1:
-        from_first(lambda: len(load("train")) + len(load("test")))
+        from_first(lambda: [len(load(one)) for one in ("train", *(["test"] if split == "test" else []))])
     return (load("train"), load("test")) if split == "test" else validation_split(recipe.data, load("train"))

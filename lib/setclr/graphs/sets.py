@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from setclr.checks import choice
 from setclr.data.downloads import downloading
 from setclr.data.labels import checked_labels
 from setclr.data.writing import replacing
 from setclr.graphs.geometric import Batch, Data, read_tu_data
-from setclr.recipes.graph import GRAPH_SETS
+from setclr.recipes.graph import GRAPH_SETS, TU, check_graph_data
 
 ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets"
+PLAIN = ("x", "edge_index", "y")  # what is used of a graph
 ERRORS = (OSError, EOFError, LookupError, RuntimeError, ValueError, BadZipFile)  # of files and downloads
 
 
@@ -33,8 +33,8 @@ class GraphSet:
     without edges is allowed: its nodes have no neighbours.
 
     Raises ValueError, naming the graph, where there are no graphs, only some have a label, or where one
-    has no nodes, another number of features than the first, values that are not finite, or edges to nodes
-    that do not exist.
+    has no nodes, another number of features than the first, values that are not finite, edges to nodes that
+    do not exist, or numbers at its edges, which no encoder here would use.
     """
 
     def __init__(self, graphs: Sequence[Data], name: str = "graphs"):
@@ -97,6 +97,10 @@ def check_graph(name: str, graph: Data, features: int | None) -> None:
     if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < len(x):
         got = f"{int(edges.min())} to {int(edges.max())}"
         raise ValueError(f"{name}.edge_index must be 0 to {len(x) - 1}, the nodes it has, got {got}")
+    if unused := [key for key in ("edge_attr", "edge_weight") if getattr(graph, key, None) is not None]:
+        raise ValueError(f"{name} has {unused[0]}, which would not be used; delete it to train without")
+    if graph.num_nodes != len(x):
+        raise ValueError(f"{name}.num_nodes must be that of x, {len(x)}, got {graph.num_nodes}; leave it out")
 
 
 class Molecule(NamedTuple):
@@ -131,14 +135,27 @@ def graph_of(molecule: Molecule) -> Data:
 
 
 def load_graphs(name: str, root: str | Path = "data") -> GraphSet:
-    """The graph set of that name, a key of GRAPH_SETS.
+    """The graph set of that name.
 
-    A node's features are its kind, or a 1 where nodes have no kinds. "mutag" needs no download. The
-    others are text files under `root`/tudataset/NAME/raw, and are downloaded if they are missing. Nothing
-    else there is read, so data never run code. Raises ValueError for another name; ConnectionError, with the
-    remedy, where a set is damaged, or missing and cannot be downloaded.
+    - A key of GRAPH_SETS. "mutag" needs no download. The others are text files under
+      `root`/tudataset/NAME/raw, and are downloaded if they are missing.
+    - "tu:PATH": a folder with such files of your own, NAME_A.txt, NAME_graph_indicator.txt,
+      NAME_graph_labels.txt and, if nodes have kinds, NAME_node_labels.txt.
+    - "PATH.pt": what torch.save wrote of a list of dicts of tensors: x (n, F) floating, edge_index (2, m)
+      int64 with both directions of each edge, and y (1,) int64, or none in any.
+
+    A node's features of a TU set are its kind, or a 1 where nodes have no kinds. Only text and plain tensors
+    are read, so data never run code. Raises ValueError for another name, for files or tensors that the
+    encoder would not use, and where a graph is not as a `GraphSet` requires; FileNotFoundError where your own
+    files are missing; ConnectionError, with the remedy, where another set is damaged, or missing and cannot
+    be downloaded.
     """
-    original = GRAPH_SETS[choice("name", name, GRAPH_SETS)]
+    reader = check_graph_data(name)
+    if reader == "tu":
+        return own_tu_graphs(Path(name.removeprefix(TU)).expanduser())
+    if reader == "pt":
+        return own_tensors(Path(name).expanduser())
+    original = GRAPH_SETS[name]
     if name == "mutag":
         return GraphSet([graph_of(molecule) for molecule in molecules()], name)
     folder = Path(root) / "tudataset"
@@ -149,6 +166,41 @@ def load_graphs(name: str, root: str | Path = "data") -> GraphSet:
             fetch(original, where)
         graphs = tu_graphs(where, original)
     return GraphSet(graphs, name)
+
+
+def own_tu_graphs(folder: Path) -> GraphSet:
+    """The set whose text files lie in that folder. Raises as `load_graphs` does."""
+    found = sorted(folder.glob("*_A.txt"))
+    if len(found) != 1:
+        said = f"{folder} must hold one file NAME_A.txt, got {len(found)}"
+        raise FileNotFoundError(f"{said}; give the folder of one set in the TU collection's form")
+    name = found[0].name.removesuffix("_A.txt")
+    for part in ("edge_labels", "edge_attributes", "node_attributes", "graph_attributes"):
+        if (unused := folder / f"{name}_{part}.txt").exists():
+            raise ValueError(f"{unused} would not be used; move it away to train without these numbers")
+    try:
+        return GraphSet(tu_graphs(folder, name), name)
+    except ERRORS as error:
+        said = f"{folder}: the files of {name} cannot be read ({error})"
+        raise ValueError(f"{said}; write them as chrsmrrs.github.io/datasets says") from error
+
+
+def own_tensors(path: Path) -> GraphSet:
+    """The graphs in a file of plain tensors. Raises as `load_graphs` does."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing; give a file that torch.save wrote")
+    wanted = "a list of dicts with tensors x, edge_index and y"
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        said = f"{path} must hold plain tensors ({type(error).__name__})"
+        raise ValueError(f"{said}; save {wanted}, not Data objects") from error
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise ValueError(f"{path} must hold {wanted}, got {type(found).__name__}")
+    for i, one in enumerate(found):
+        if other := sorted(set(map(str, one)) - set(PLAIN)):
+            raise ValueError(f"{path}: graphs[{i}] has {other[0]}, which would not be used; leave it out")
+    return GraphSet([Data(**one) for one in found], path.stem)
 
 
 def fetch(name: str, where: Path) -> None:

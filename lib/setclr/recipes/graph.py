@@ -1,8 +1,8 @@
-"""`GraphRecipe`, the settings of a training run on graphs, and the project's own recipes for graphs."""
+"""`GraphRecipe`, the settings of a training run on graphs."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from setclr.checks import choice, number
 from setclr.recipes.recipe import Bounds, Recipe
@@ -70,29 +70,3 @@ def check_graph_data(name: str) -> str:
         return "pt"
     choice("data", name, GRAPH_SETS, hint="or give tu:PATH, or a .pt file")
     return "set"
-
-
-# The library's losses on MUTAG and PROTEINS, with equal settings otherwise and none of them tuned.
-LOSSES = {
-    "graphcl": "InfoNCE(temperature=0.2)",
-    "mmcl": "MMCL(solver='inv')",
-    "graphcl+qare": "InfoNCE(temperature=0.2) + 1.0 * QARe()",
-    "sparseclr": "SparseCLR()",
-    "sparseclr+qare": "SparseCLR() + 1.0 * QARe()",
-    "groco": "GroCo(beta=1.0, negatives=10)",
-    "iot": "IOT(constraint='rows', uniformity=0.5)",
-    "mmcl-exact": "MMCL(solver='exact')",
-}
-
-
-def own_recipes() -> dict[str, dict[str, Any]]:
-    """The fields of the project's own recipes; "untrained" is an encoder with initial weights."""
-    made: dict[str, dict[str, Any]] = {}
-    for data, left_out in (("mutag", ("graphcl", "mmcl")), ("proteins", ())):  # on MUTAG: rows of the paper
-        for name, loss in LOSSES.items():
-            if name not in left_out:
-                made[f"graphs-{data}-{name}"] = dict(
-                    kind="graph", loss=loss, data=data, last_norm=name == "groco"
-                )
-        made[f"graphs-{data}-untrained"] = dict(kind="graph", loss=LOSSES["graphcl"], data=data, epochs=0)
-    return made

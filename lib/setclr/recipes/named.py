@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from setclr.recipes import graph, registry, video
+from setclr.recipes import registry
 from setclr.recipes.registry import Recipes
+from setclr.recipes.video import MODALITIES
 
 INFONCE = "InfoNCE(temperature=0.1)"
 GROCO = "GroCo(beta=1.0, negatives=10)"
@@ -67,7 +68,42 @@ def supervised() -> dict[str, dict[str, Any]]:
     return {"supervised-photo": photo, "supervised-cifar10": cifar}
 
 
-RECIPES = Recipes(
-    first() | supervised() | compared() | graph.own_recipes() | video.own_recipes() | registry.registered()
-)
+# The papers' losses on graphs and videos, with equal settings otherwise and none of them tuned.
+UNTUNED = {
+    "infonce": "InfoNCE(temperature=0.2)", "infonce+qare": "InfoNCE(temperature=0.2) + 1.0 * QARe()",
+    "sparseclr": "SparseCLR()", "sparseclr+qare": "SparseCLR() + 1.0 * QARe()", "groco": GROCO,
+    "iot": "IOT(constraint='rows', uniformity=0.5)", "mmcl": "MMCL(solver='inv')",
+    "mmcl-exact": "MMCL(solver='exact')",
+}  # fmt: skip
+
+
+def of_graphs() -> dict[str, dict[str, Any]]:
+    """The fields of recipes on MUTAG and PROTEINS; "untrained" is an encoder with initial weights."""
+    made: dict[str, dict[str, Any]] = {}
+    for data, in_paper in (("mutag", ("infonce", "mmcl")), ("proteins", ())):  # these are rows of the paper
+        of = dict(kind="graph", data=data)
+        for name in [name for name in UNTUNED if name not in in_paper]:
+            called = f"graphs-{data}-{name.replace('infonce', 'graphcl')}"
+            made[called] = dict(loss=UNTUNED[name], last_norm=name == "groco", **of)
+        made[f"graphs-{data}-untrained"] = dict(loss=UNTUNED["infonce"], epochs=0, **of)
+    return made
+
+
+def of_videos() -> dict[str, dict[str, Any]]:
+    """The fields of recipes on moving patches: colours with most losses, flow with two, the camera's flow
+    with one, and the untrained encoder of each."""
+    infonce, left_out = UNTUNED["infonce"], ("sparseclr+qare", "mmcl-exact")
+    made = {f"rgb-{name}": dict(loss=loss, last_norm=name == "groco") for name, loss in UNTUNED.items()}
+    made = {name: fields for name, fields in made.items() if name.removeprefix("rgb-") not in left_out}
+    made["rgb-moco"] = dict(loss=infonce, queue=512, key_momentum=0.99)
+    made["rgb-infonce-mirrored"] = dict(loss=infonce, flip=0.5)
+    for modality, names in (("flow", ("infonce", "mmcl")), ("camera flow", ("infonce",))):
+        for name in names:
+            made[f"{modality}-{name}"] = dict(loss=UNTUNED[name], modality=modality)
+    for modality in MODALITIES:
+        made[f"{modality}-untrained"] = dict(loss=infonce, modality=modality, epochs=0)
+    return {f"moving-{name.replace(' ', '-')}": {"kind": "video"} | fields for name, fields in made.items()}
+
+
+RECIPES = Recipes(first() | supervised() | compared() | of_graphs() | of_videos() | registry.registered())
 PUBLISHED = registry.published()

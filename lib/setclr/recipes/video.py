@@ -1,8 +1,8 @@
-"""`VideoRecipe`, the settings of a training run on videos, and the project's own recipes for videos."""
+"""`VideoRecipe`, the settings of a training run on videos."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from setclr.checks import integer, number
 from setclr.recipes.recipe import Bounds, Recipe
@@ -60,29 +60,3 @@ class VideoRecipe(Recipe):
     @property
     def embeddings(self) -> int:
         return self.embedding
-
-
-# The losses of the four papers on moving-patches, with equal settings otherwise and none of them tuned.
-LOSSES = {
-    "infonce": "InfoNCE(temperature=0.2)",
-    "infonce+qare": "InfoNCE(temperature=0.2) + 1.0 * QARe()",
-    "sparseclr": "SparseCLR()",
-    "groco": "GroCo(beta=1.0, negatives=10)",
-    "iot": "IOT(constraint='rows', uniformity=0.5)",
-    "mmcl": "MMCL(solver='inv')",
-}
-
-
-def own_recipes() -> dict[str, dict[str, Any]]:
-    """The fields of the project's own recipes, by name: colours with every loss, flow with two, the
-    camera's flow with one, and the untrained encoder of each."""
-    infonce = LOSSES["infonce"]
-    made = {f"rgb-{name}": dict(loss=loss, last_norm=name == "groco") for name, loss in LOSSES.items()}
-    made["rgb-moco"] = dict(loss=infonce, queue=512, key_momentum=0.99)
-    made["rgb-infonce-mirrored"] = dict(loss=infonce, flip=0.5)
-    for modality, names in (("flow", ("infonce", "mmcl")), ("camera flow", ("infonce",))):
-        for name in names:
-            made[f"{modality}-{name}"] = dict(loss=LOSSES[name], modality=modality)
-    for modality in MODALITIES:
-        made[f"{modality}-untrained"] = dict(loss=infonce, modality=modality, epochs=0)
-    return {f"moving-{name.replace(' ', '-')}": {"kind": "video"} | fields for name, fields in made.items()}

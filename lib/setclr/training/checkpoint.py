@@ -392,6 +392,7 @@ WHOLE: tuple[str, Callable[[Any], bool]] = ("an integer >= 0", _whole)
 FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "recipe": ("a dict of names and plain values", is_recipe),
     "channels": ("an integer 1 to 10000", lambda x: _whole(x) and 1 <= x <= 10_000),
+    "data": ("a text", lambda x: isinstance(x, str)),
     "history": ("a list of dicts of numbers", is_history),
     **dict.fromkeys(("encoder", "head", "loss", "predictor"), WEIGHTS),
     "best": ("None, or the weights of encoder and head", is_best),

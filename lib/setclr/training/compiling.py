@@ -44,12 +44,9 @@ def pays(encoder: nn.Module, shapes: Sequence[Sequence[int]], steps: int, device
 
 
 def wanted(
-    compiled: bool | str,
-    encoder: nn.Module,
-    shapes: Sequence[Sequence[int]],
-    steps: int,
+    compiled: bool | str, encoder: nn.Module, shapes: Sequence[Sequence[int]], steps: int,
     device: torch.device,
-) -> bool:
+) -> bool:  # fmt: skip
     """Whether to compile: `compiled`, or for "auto" what `pays` returns; False where torch.compile fails.
 
     Without `shapes`, which then change from batch to batch, "auto" is False.

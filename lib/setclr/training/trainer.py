@@ -74,7 +74,8 @@ class Trainer:
         machine = device if isinstance(device, Machine) else Machine(device)
         self.device = devices.choose_device(machine.device)
         self.source, self.things = source, sources.things_of(source)
-        distributed.refuse_different(self.things, lambda: sources.digest_of(source))
+        self.digest = sources.digest_of(source)
+        distributed.refuse_different(self.things, lambda: self.digest)
         self.encoder, self.head, self.loss = encoder, head, loss.to(self.device)
         self.labels, self.predictor = check_labels(loss, labels), (keys and keys.predictor) or nn.Identity()
         sources.refuse_unlabelled(source, labels or loss.targets == "labels")
@@ -99,8 +100,7 @@ class Trainer:
         )  # fmt: skip
         self.momentum_encoder = MomentumEncoder(encoder, head, self.grad_cache, keys, seed) if keys else None
         self.steps = len(self.batches)
-        shapes = sources.shapes_of(source, n // world(), machine.compiled)
-        steps = self.epochs * self.steps
+        steps, shapes = self.epochs * self.steps, sources.shapes_of(source, n // world(), machine.compiled)
         self.compiled = compiling.wanted(machine.compiled, encoder, shapes, steps, self.device)
         self.compile_tried = not self.compiled  # whether compiling has been tried
         self.step, self.seconds, self.workers = 0, 0.0, devices.workers_for(machine.workers)
@@ -136,8 +136,7 @@ class Trainer:
         Returns the history, a row for each epoch. Raises what `pretrain` raises; the last checkpoint stays.
         """
         out = None if out is None else Path(out)
-        if keep_every is not None:
-            integer("keep_every", keep_every, least=1)
+        integer("keep_every", keep_every or 1, least=1)
         fork = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
         with fork, ExitStack() as stack:
             if out:
@@ -238,6 +237,7 @@ class Trainer:
             "history": [dict(row) for row in self.rows], "draws": views.DRAWS,
             "precision": self.precision.name, "compiled": self.compiled,
             "step": self.step, "values": values, "seconds": self.seconds, "images": len(self.source),
+            "data": self.digest,
             **{name: getattr(self, name).state_dict() for name in PARTS},
             "scaler": self.precision.scaler.state_dict(),
             "keys": self.momentum_encoder.state_dict() if self.momentum_encoder else None,
@@ -276,6 +276,9 @@ class Trainer:
             raise ValueError(f"{where}: was saved without its optimiser and cannot go on; {again}")
         if state["images"] != len(self.source):
             given = f"{state['images']} {self.things}, and there are {len(self.source)} now"
+            raise ValueError(f"{where}: was trained on {given}; restore the data, or {again}")
+        if state.get("data", self.digest) != self.digest:
+            given = f"{state['data']}, and these are {self.digest}"
             raise ValueError(f"{where}: was trained on {given}; restore the data, or {again}")
         finished = len(state["history"]) >= self.epochs
         if not finished and state.get("draws", 1) != views.DRAWS:

@@ -72,6 +72,12 @@ class VideoSet:
             raise ValueError(f"videos must be a tensor for this, got {len(self)} files; cut clips of them")
         return self.videos
 
+    def fingerprint(self) -> bytes:
+        """The first and the last video, or the names of all files with their folders'."""
+        if isinstance(self.videos, Tensor):
+            return self.videos[[0, -1]].cpu().numpy().tobytes()
+        return "\n".join("/".join(path.parts[-2:]) for path in self.videos.paths).encode(errors="replace")
+
     @property
     def side(self) -> int:
         """The side of a frame, in pixels."""

@@ -41,6 +41,7 @@ class ClipViews:
         found = sha256(repr(dict(self.videos.classes)).encode())
         for labels in self.videos.labels.values():
             found.update(labels.numpy().tobytes())
+        found.update(self.videos.fingerprint())
         return f"{len(self)} videos with checksum {found.hexdigest()[:12]}"
 
     def shapes(self, n: int) -> list[tuple[int, ...]]:

@@ -1,15 +1,22 @@
 """The recorded results on graphs and videos, beside the numbers of MMCL's tables 4 and 5."""
 
+import glob
 from pathlib import Path
 
 import pandas as pd
 
 from setclr.checks import choice
-from setclr.experiments.records import Record, of_seeds, spread
+from setclr.experiments.records import Record, read_record, spread
 from setclr.recipes import PUBLISHED, RECIPES
 
 LAST, BEST = "last epoch", "best epoch"
 MEASURES = ("retrieval@1", "linear", "ten crops")
+
+
+def of_seeds(folder: str | Path, name: str) -> dict[int, Record]:
+    """The records of a recipe in a folder, by seed. Raises ValueError if one is damaged."""
+    found = (read_record(path) for path in Path(folder).glob(f"{glob.escape(name)}-seed*.json"))
+    return {kept["recipe"]["seed"]: kept for kept in sorted(found, key=lambda one: one["recipe"]["seed"])}
 
 
 def recorded(folder: str | Path, kind: str, word: str) -> dict[str, list[Record]]:

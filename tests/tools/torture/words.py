@@ -19,7 +19,7 @@ from unittest import mock
 
 from setclr import cli, data, experiments, losses
 from setclr.evaluation.protocols import PROTOCOLS
-from setclr.recipes import RECIPES, ImageRecipe, loss_schedule
+from setclr.recipes import RECIPES, Recipe, loss_schedule
 
 TEXTS = 60
 Outcome = tuple[dict[str, int], list[str]]
@@ -83,16 +83,18 @@ def recipes(seed: int, folder: Path) -> Outcome:
     """Fields of any kind: those of a checkpoint, or of a program."""
 
     def recipe(by: random.Random) -> tuple[str, Callable[[], object]]:
+        of_kind = type(RECIPES[by.choice(list(RECIPES))])
+        others = [name for name in RECIPES if RECIPES.kind(name) == of_kind.kind]
         given: dict[str, Any] = {"loss": by.choice(PLAIN)}
         for _ in range(by.randint(1, 4)):
-            part = by.choice(fields(ImageRecipe))
-            usual = getattr(RECIPES[by.choice(list(RECIPES))], part.name)
+            part = by.choice(fields(of_kind))
+            usual = getattr(RECIPES[by.choice(others)], part.name)
             odd = [None, True, -1, 0, 1, 2**70, 1e-320, 1e308, float("nan"), "", [], {}, b"x", 0.5, 10**400]
             given[part.name] = by.choice([usual, by.choice(odd), mangled(by, str(usual))])
 
         def made() -> None:
-            kept = json.loads(json.dumps(ImageRecipe(**given).to_dict()))
-            assert ImageRecipe(**kept) == ImageRecipe(**given), (
+            kept = json.loads(json.dumps(of_kind(**given).to_dict()))
+            assert Recipe.from_dict(kept) == of_kind(**given), (
                 "it is another one after it was written and read"
             )
 

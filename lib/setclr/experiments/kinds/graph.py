@@ -12,6 +12,7 @@ from setclr.data.validation import fifth
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.svm import FOLDS, svm_accuracy, svm_held_out
 from setclr.experiments.run import Run, beside_untrained
+from setclr.experiments.tables import SPLITS
 from setclr.graphs import GIN, GraphSet, GraphViews, graph_features, graph_head, load_graphs
 from setclr.recipes.graph import GraphRecipe
 from setclr.training.distributed import from_first
@@ -50,9 +51,9 @@ def watch(recipe: GraphRecipe, root: str | Path) -> Callable[[Run], dict | None]
 def labelled(
     recipe: GraphRecipe, root: str | Path = "data", protocol: str = OWN, split: str = "test"
 ) -> tuple[GraphSet, GraphSet]:
-    """For "test" all graphs, twice: the SVM is measured by cross-validation. For "validation" four fifths of
-    each class, and a fifth, drawn by a fixed seed."""
-    choice("split", split, ("test", "validation"))
+    """For "test" all graphs, twice: the SVM is measured by cross-validation. Otherwise four fifths of each
+    class, and a fifth, drawn by a fixed seed."""
+    choice("split", split, SPLITS)
     graphs = load_graphs(recipe.data, root)
     if split == "test":
         return graphs, graphs

@@ -16,6 +16,7 @@ from setclr.data.validation import fifth
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.videos import video_accuracies, video_features
 from setclr.experiments.run import Run, beside_untrained
+from setclr.experiments.tables import SPLITS
 from setclr.models import head as make_head
 from setclr.recipes.video import MOVING, VideoRecipe
 from setclr.training.distributed import from_first
@@ -52,9 +53,9 @@ def watch(recipe: VideoRecipe, root: str | Path) -> Callable[[Run], dict | None]
 def labelled(
     recipe: VideoRecipe, root: str | Path = "data", protocol: str = OWN, split: str = "test"
 ) -> tuple[VideoSet, VideoSet]:
-    """The training and the test videos; for "validation" two parts of the training videos: four fifths of
+    """The training and the test videos; for other splits two parts of the training videos: four fifths of
     each class, and a fifth, drawn by a fixed seed."""
-    choice("split", split, ("test", "validation"))
+    choice("split", split, SPLITS)
     train = load_videos(recipe.data, "train", recipe.modality, root, recipe.size)
     if split == "test":
         return train, load_videos(recipe.data, "test", recipe.modality, root, recipe.size)
