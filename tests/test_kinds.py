@@ -107,11 +107,20 @@ def test_killed_and_resumed_is_never_killed(kind, step, tmp_path):
     assert same(whole, resumed) and whole.history.loss.tolist() == resumed.history.loss.tolist()
 
 
-@KINDS
-@pytest.mark.parametrize("precision", ["bf16", "float32"])
-def test_every_precision_trains(kind, precision):
-    run = pretrain(replace(RECIPES[kind], precision=precision), data=things(kind))
-    assert run.precision == precision and run.history.loss.gt(0).all()
+@pytest.mark.parametrize("kind", ["image", "graph"])
+def test_bf16_trains(kind):
+    run, wide = (
+        pretrain(replace(RECIPES[kind], precision=precision, epochs=1), data=things(kind))
+        for precision in ("bf16", "float32")
+    )
+    assert run.precision == "bf16" and run.rows[0]["loss"] == pytest.approx(wide.rows[0]["loss"], rel=0.05)
+    assert not same(run, wide)
+
+
+def test_clips_in_bf16_on_a_cpu_are_refused_and_the_message_says_why():
+    """torch 2.15's Conv3d gives NaN there, on processors that have bf16, in about half of such runs."""
+    with pytest.raises(ValueError, match="precision must be float32 for clips on a CPU, got 'bf16': .*a GPU"):
+        pretrain(replace(RECIPES["video"], precision="bf16"), data=things("video"), device="cpu")
 
 
 @pytest.mark.parametrize("kind", ["image", "video"])

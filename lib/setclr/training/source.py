@@ -219,6 +219,19 @@ def refuse_unlabelled(source: Source, labels: bool) -> None:
         raise ValueError(f"{said}; leave these out, or take labels=False")
 
 
+def precision_for(shapes: Sequence[Sequence[int]], precision: str, device: torch.device) -> str:
+    """The precision for views of these shapes; "auto" becomes float32 for clips, of five numbers, on a CPU.
+
+    Raises ValueError if such clips would be convolved in 16 bits.
+    """
+    if device.type != "cpu" or precision == "float32" or not any(len(shape) == 5 for shape in shapes):
+        return precision
+    if precision == "auto":
+        return "float32"
+    why = "torch's convolution of clips in 16 bits reads memory there that nobody wrote"
+    raise ValueError(f"precision must be float32 for clips on a CPU, got {precision!r}: {why}; take a GPU")
+
+
 def shapes_of(source: Source, n: int, compiled: bool | str) -> list[tuple[int, ...]]:
     """The shapes that the encoder gets for n things, for torch.compile; none where they change.
 

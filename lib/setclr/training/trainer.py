@@ -87,8 +87,9 @@ class Trainer:
             if size % world():
                 raise ValueError(f"batch must be divisible by the number of processes, {world()}, got {size}")
         self.model = nn.ModuleList([encoder, head, self.predictor]).to(self.device)
-        self.precision = devices.Precision(machine.precision, self.device)
-        self.deterministic = machine.deterministic
+        shapes = sources.shapes_of(source, n // world(), machine.compiled)
+        kind = sources.precision_for(shapes, machine.precision, self.device)
+        self.precision, self.deterministic = devices.Precision(kind, self.device), machine.deterministic
         optimiser = optimiser or make_optimiser("adam", self.model, self.loss, lr=1e-3)
         learnt = nn.ModuleDict({"model": self.model, "loss": self.loss})
         self.optimiser = check_optimiser(optimiser, learnt)
@@ -99,9 +100,8 @@ class Trainer:
             self.precision, machine.chunk,
         )  # fmt: skip
         self.momentum_encoder = MomentumEncoder(encoder, head, self.grad_cache, keys, seed) if keys else None
-        self.steps = len(self.batches)
-        steps, shapes = self.epochs * self.steps, sources.shapes_of(source, n // world(), machine.compiled)
-        self.compiled = compiling.wanted(machine.compiled, encoder, shapes, steps, self.device)
+        self.steps, total = len(self.batches), self.epochs * len(self.batches)
+        self.compiled = compiling.wanted(machine.compiled, encoder, shapes, total, self.device)
         self.compile_tried = not self.compiled  # whether compiling has been tried
         self.step, self.seconds, self.workers = 0, 0.0, devices.workers_for(machine.workers)
         self.values: list[Tensor] = []  # the losses of this epoch so far
