@@ -110,6 +110,7 @@ def within(text: str) -> str:
     """A text with links to the pages alone: README's tables are on a page, and what else the repository has
     is named and not linked."""
     text = re.sub(r"\]\((\.\./)*\.\./README\.md\)", r"](\1results.md)", text)
+    text = re.sub(r"\]\(((?:\.\./)*)\.\./site/text/", r"](\1", text)
     return re.sub(r"\[([^\]]*)\]\(<?(?:\.\./)+(?:lib|tests|examples|data)/[^)]*\)", r"\1", text)
 
 
