@@ -12,14 +12,9 @@ MAX_ROUNDS = 10**5  # most rounds of an inner solver; more is a slip and would h
 
 
 def number(
-    name: str,
-    value: Any,
-    above: float | None = None,
-    least: float | None = None,
-    most: float | None = None,
-    hint: str = "",
-    infinite: bool = False,
-) -> float:
+    name: str, value: Any, above: float | None = None, least: float | None = None, most: float | None = None,
+    hint: str = "", infinite: bool = False,
+) -> float:  # fmt: skip
     """`value` as a float, if it is > `above`, >= `least` and <= `most`; inf only if `infinite`.
 
     Raises ValueError if it is no real number (a bool, NaN), out of bounds, or too small or large for float32.

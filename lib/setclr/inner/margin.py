@@ -67,15 +67,9 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0, offs
 
 
 def svm_dual(
-    K: Tensor,
-    positive: int | Tensor = 0,
-    own: Tensor | None = None,
-    C: float = 100.0,
-    ridge: float = 0.1,
-    solver: str = "exact",
-    tolerance: float = 1e-3,
-    rounds: int = 1000,
-) -> Dual:
+    K: Tensor, positive: int | Tensor = 0, own: Tensor | None = None, C: float = 100.0, ridge: float = 0.1,
+    solver: str = "exact", tolerance: float = 1e-3, rounds: int = 1000,
+) -> Dual:  # fmt: skip
     """Weights α of support-vector machines, each of which separates a positive from other points of a pool.
 
     They minimise g(α) = ½ αᵀΔα − 2·1ᵀα over 0 ≤ α ≤ C, where Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ

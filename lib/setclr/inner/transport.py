@@ -36,13 +36,9 @@ class Potentials(NamedTuple):
 
 
 def sinkhorn(
-    cost: Tensor,
-    epsilon: float,
-    iterations: int | None = None,
-    tolerance: float = 1e-4,
-    a: Tensor | None = None,
-    b: Tensor | None = None,
-) -> Coupling:
+    cost: Tensor, epsilon: float, iterations: int | None = None, tolerance: float = 1e-4,
+    a: Tensor | None = None, b: Tensor | None = None,
+) -> Coupling:  # fmt: skip
     """The coupling that minimises ⟨C, P⟩ − ε H(P) (IOT-CL, eq. 2 and 3), and how far it converged.
 
     Each round scales the columns, then the rows (IOT-CL, eq. 21 and 22; its algorithm 1, up to the transpose

@@ -85,14 +85,9 @@ class SetLoss(Objective):
         self._warned: set[str] = set()
 
     def forward(
-        self,
-        z: Tensor,
-        keys: Tensor | None = None,
-        memory: Tensor | None = None,
-        labels: Tensor | None = None,
-        weight: Tensor | None = None,
-        reduction: str = "mean",
-    ) -> Tensor:
+        self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None,
+        labels: Tensor | None = None, weight: Tensor | None = None, reduction: str = "mean",
+    ) -> Tensor:  # fmt: skip
         """The loss: the mean over anchors, or each anchor's value.
 
         Args:
@@ -119,12 +114,9 @@ class SetLoss(Objective):
 
     @torch.no_grad()
     def assignment(
-        self,
-        z: Tensor,
-        keys: Tensor | None = None,
-        memory: Tensor | None = None,
+        self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None,
         labels: Tensor | None = None,
-    ) -> Tensor:
+    ) -> Tensor:  # fmt: skip
         """The solution of the inner problem, (V·N, U·N) or with memory (V·N, U·N + Q), view-major.
 
         Row = anchor, column = candidate. Entries are ≥ 0, have no gradient and are 0 at the anchor itself.
@@ -165,12 +157,9 @@ class SetLoss(Objective):
         return type(self).solution is not SetLoss.solution
 
     def points(
-        self,
-        z: Tensor,
-        keys: Tensor | None = None,
-        memory: Tensor | None = None,
+        self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None,
         labels: Tensor | None = None,
-    ) -> Points:
+    ) -> Points:  # fmt: skip
         """Check z, keys, memory and labels, and scale the vectors to unit length."""
         points = checked_points(z, keys, memory, labels)
         V, N, _ = z.shape

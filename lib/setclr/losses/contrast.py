@@ -43,12 +43,9 @@ class Contrast(NamedTuple):
 
 
 def contrast(
-    points: Points,
-    temperature: float | Tensor = 1.0,
-    positive_views: int | None = None,
-    other_view: bool = False,
-    clamped: bool = False,
-) -> Contrast:
+    points: Points, temperature: float | Tensor = 1.0, positive_views: int | None = None,
+    other_view: bool = False, clamped: bool = False,
+) -> Contrast:  # fmt: skip
     """The similarities s/τ of every anchor to positives and negatives.
 
     Those to batch and memory stay separate, since joining them would copy a long memory. `positive_views`:

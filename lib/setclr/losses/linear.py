@@ -41,12 +41,9 @@ class LinearAssignment(SetLoss):
     """
 
     def __init__(
-        self,
-        margin: float = 0.0,
-        temperature: float = 0.0,
-        mining: str = "one-to-one",
+        self, margin: float = 0.0, temperature: float = 0.0, mining: str = "one-to-one",
         distance: str = "cosine",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.margin = setting("margin", margin, least=0, hint="the true pairs must win by it")
         self.temperature = setting("temperature", temperature, True, least=0, hint="0 takes the minimum")

@@ -57,15 +57,9 @@ class MMCL(SetLoss):
     takes = frozenset({"views"})
 
     def __init__(
-        self,
-        kernel: str = "rbf",
-        bandwidth: float = 1.0,
-        C: float = 100.0,
-        ridge: float = 0.1,
-        solver: str = "inv",
-        pool: str = "all",
-        offset: float = 0.0,
-    ) -> None:
+        self, kernel: str = "rbf", bandwidth: float = 1.0, C: float = 100.0, ridge: float = 0.1,
+        solver: str = "inv", pool: str = "all", offset: float = 0.0,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.kernel = choice("kernel", kernel, KERNELS)
         self.bandwidth = setting("bandwidth", bandwidth, above=0, hint="it is σ² of the rbf kernel")

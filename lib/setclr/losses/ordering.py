@@ -66,15 +66,9 @@ class GroCo(SetLoss):
     takes = frozenset({"views", "keys", "labels"})
 
     def __init__(
-        self,
-        beta: float = 1.0,
-        negatives: int = 10,
-        pool: str = "all",
-        preorder: bool = True,
-        stop_gradient: bool = True,
-        positive_views: int | None = None,
-        random: bool = False,
-    ) -> None:
+        self, beta: float = 1.0, negatives: int = 10, pool: str = "all", preorder: bool = True,
+        stop_gradient: bool = True, positive_views: int | None = None, random: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.beta = setting("beta", beta, above=0, hint="table 8a uses 0.125 to 8")
         self.negatives = integer("negatives", negatives, least=1, hint="the paper uses 1 to 20")

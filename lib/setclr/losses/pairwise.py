@@ -47,14 +47,10 @@ class InfoNCE(SetLoss):
     takes = frozenset({"views", "keys", "memory", "labels"})
 
     def __init__(
-        self,
-        temperature: float | nn.Parameter = 0.5,
-        positive_views: int | None = None,
-        candidates: str | None = None,
-        stop_gradient: bool = False,
-        average: str | None = None,
+        self, temperature: float | nn.Parameter = 0.5, positive_views: int | None = None,
+        candidates: str | None = None, stop_gradient: bool = False, average: str | None = None,
         clamped: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.temperature = learnable("temperature", temperature, PAPERS_USE)
         self.positive_views = check_positive_views(positive_views)
@@ -213,14 +209,9 @@ class Triplet(SetLoss):
     takes = frozenset({"views", "keys", "memory", "labels"})
 
     def __init__(
-        self,
-        margin: float | None = 0.5,
-        positives: str = "hardest",
-        negatives: int = 1,
-        distance: str = "euclidean",
-        positive_views: int | None = None,
-        stop_gradient: bool = False,
-    ) -> None:
+        self, margin: float | None = 0.5, positives: str = "hardest", negatives: int = 1,
+        distance: str = "euclidean", positive_views: int | None = None, stop_gradient: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         hint = "None leaves the hinge out, the papers use 0.5 to 1.6"
         self.margin = None if margin is None else setting("margin", margin, least=0, hint=hint)

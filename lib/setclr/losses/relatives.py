@@ -137,12 +137,9 @@ class HardNegatives(InfoNCE):
     """
 
     def __init__(
-        self,
-        temperature: float | nn.Parameter = 0.5,
-        keep: float = 0.1,
-        positive_views: int | None = None,
+        self, temperature: float | nn.Parameter = 0.5, keep: float = 0.1, positive_views: int | None = None,
         stop_gradient: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(temperature, positive_views, stop_gradient=stop_gradient)
         self.keep = setting("keep", keep, above=0, most=1, hint="it is the fraction of negatives kept")
 
@@ -230,12 +227,9 @@ class HCL(DCL):
     """
 
     def __init__(
-        self,
-        temperature: float | nn.Parameter = 0.5,
-        prior: float = 0.1,
-        hardness: float = 1.0,
+        self, temperature: float | nn.Parameter = 0.5, prior: float = 0.1, hardness: float = 1.0,
         positive_views: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(temperature, prior, positive_views)
         self.hardness = setting(
             "hardness", hardness, or_zero=True, least=0, hint="the authors' program uses 1"

@@ -77,13 +77,9 @@ class IOT(SetLoss):
     takes = frozenset({"views", "keys", "memory", "labels"})
 
     def __init__(
-        self,
-        constraint: str = "rows",
-        epsilon: float | nn.Parameter = 0.5,
-        iterations: int | None = 1,
-        uniformity: float = 0.0,
-        uniform_target: str = "mean",
-    ) -> None:
+        self, constraint: str = "rows", epsilon: float | nn.Parameter = 0.5, iterations: int | None = 1,
+        uniformity: float = 0.0, uniform_target: str = "mean",
+    ) -> None:  # fmt: skip
         super().__init__()
         self.constraint = choice("constraint", constraint, CONSTRAINTS)
         self.epsilon = learnable("epsilon", epsilon, "the paper uses 0.5, and 0.07 with MoCo")

@@ -8,13 +8,9 @@ ACTIVATIONS = {"leaky_relu": nn.LeakyReLU, "relu": nn.ReLU}
 
 
 def head(
-    features: int,
-    hidden: int,
-    out: int,
-    last_norm: bool = False,
-    layers: int = 2,
+    features: int, hidden: int, out: int, last_norm: bool = False, layers: int = 2,
     activation: str = "leaky_relu",
-) -> nn.Module:
+) -> nn.Module:  # fmt: skip
     """Projection head: features → hidden → … → out, batch norm and an activation between linear layers.
 
     The defaults are the QARe paper's. GroCo's is head(2048, 2048, 2048, last_norm=True, layers=3,

@@ -9,13 +9,9 @@ from setclr.recipes.recipe import Bounds, Recipe
 
 # Names here, and the names of the same sets in the TU collection (Morris et al. 2020).
 GRAPH_SETS = {
-    "mutag": "MUTAG",
-    "proteins": "PROTEINS",
-    "dd": "DD",
-    "reddit-binary": "REDDIT-BINARY",
-    "reddit-m5k": "REDDIT-MULTI-5K",
-    "imdb-binary": "IMDB-BINARY",
-}
+    "mutag": "MUTAG", "proteins": "PROTEINS", "dd": "DD", "reddit-binary": "REDDIT-BINARY",
+    "reddit-m5k": "REDDIT-MULTI-5K", "imdb-binary": "IMDB-BINARY",
+}  # fmt: skip
 AUGMENTATIONS = ("drop", "rewire", "mask", "walk")
 GRAPH_VIEWS = ("same", *AUGMENTATIONS, "any")
 TU = "tu:"

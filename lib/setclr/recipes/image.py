@@ -26,12 +26,11 @@ class ImageRecipe(Recipe):
         "predictor": (0, 64),
     }  # fmt: skip
     OR_NONE: ClassVar[dict[str, tuple[int, int, str]]] = Recipe.OR_NONE | {
-        "size": (8, 4096, "None leaves the images as they are"),
-        "images": (2, 10**9, "None takes all"),
+        "size": (8, 4096, "None leaves the images as they are"), "images": (2, 10**9, "None takes all"),
         "full_views": (1, 4, "None takes as many as `views` has"),
         "view_size": (8, 4096, "None takes the images' side"),
         "local_size": (8, 4096, "None takes 3/7 of a full view's side"),
-    }
+    }  # fmt: skip
 
     data: str = "photo-patches"
     """Name of a data set (`python -m setclr data` lists them), folder:PATH, or pairs:PATH."""

@@ -11,20 +11,14 @@ GROCO = "GroCo(beta=1.0, negatives=10)"
 
 # Losses to compare, with equal settings otherwise: even the head ends with the batch norm that GroCo needs.
 COMPARED = {
-    "infonce": "InfoNCE(temperature=0.5)",
-    "infonce+qare": "InfoNCE(temperature=0.5) + 1.0 * QARe()",
-    "sparseclr": "SparseCLR()",
-    "sparseclr+qare": "SparseCLR() + 1.0 * QARe()",
-    "groco": GROCO,
-    "iot-total": "IOT(constraint='total')",
-    "iot-total-uniform": "IOT(constraint='total', uniformity=0.5)",
-    "iot-rows": "IOT(constraint='rows')",
-    "iot-rows-uniform": "IOT(constraint='rows', uniformity=0.5)",
+    "infonce": "InfoNCE(temperature=0.5)", "infonce+qare": "InfoNCE(temperature=0.5) + 1.0 * QARe()",
+    "sparseclr": "SparseCLR()", "sparseclr+qare": "SparseCLR() + 1.0 * QARe()", "groco": GROCO,
+    "iot-total": "IOT(constraint='total')", "iot-total-uniform": "IOT(constraint='total', uniformity=0.5)",
+    "iot-rows": "IOT(constraint='rows')", "iot-rows-uniform": "IOT(constraint='rows', uniformity=0.5)",
     "iot-both": "IOT(constraint='both', iterations=4)",
     "iot-both-uniform": "IOT(constraint='both', iterations=4, uniformity=0.5)",
-    "mmcl-inv": "MMCL(solver='inv')",
-    "mmcl-exact": "MMCL(solver='exact')",
-}
+    "mmcl-inv": "MMCL(solver='inv')", "mmcl-exact": "MMCL(solver='exact')",
+}  # fmt: skip
 
 
 def compared() -> dict[str, dict[str, Any]]:

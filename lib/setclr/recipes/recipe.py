@@ -30,11 +30,9 @@ class Recipe:
     shown: ClassVar[tuple[str, ...]] = ()  # the measures of a record that a list of recipes shows
     # The fields that take one of several names; the command line lists these.
     CHOICES: ClassVar[dict[str, Collection[str]]] = {
-        "optimiser": ("adam", "adamw", "sgd", "lars"),
-        "schedule": ("cosine", "constant", "steps"),
-        "key_schedule": ("constant", "cosine"),
-        "precision": ("auto", "float32", "bf16", "fp16"),
-    }
+        "optimiser": ("adam", "adamw", "sgd", "lars"), "schedule": ("cosine", "constant", "steps"),
+        "key_schedule": ("constant", "cosine"), "precision": ("auto", "float32", "bf16", "fp16"),
+    }  # fmt: skip
     # Bounds of the integers, and of those that may also be None. Larger values are mistakes.
     BOUNDS: ClassVar[Bounds] = {"images_per_class": (1, 2**20), "queue": (0, 10**7), "epochs": (0, 10**6),
                                 "batch": (2, 2**20), "seed": (0, 2**63 - 1)}  # fmt: skip

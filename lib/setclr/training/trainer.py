@@ -237,12 +237,11 @@ class Trainer:
             "history": [dict(row) for row in self.rows], "draws": views.DRAWS,
             "precision": self.precision.name, "compiled": self.compiled,
             "step": self.step, "values": values, "seconds": self.seconds, "images": len(self.source),
-            "data": self.digest,
-            **{name: getattr(self, name).state_dict() for name in PARTS},
+            "data": self.digest, **{name: getattr(self, name).state_dict() for name in PARTS},
             "scaler": self.precision.scaler.state_dict(),
             "keys": self.momentum_encoder.state_dict() if self.momentum_encoder else None,
             "targets": self.targets.state() if self.targets else None, "random": random,
-        }  # fmt: skip
+        }  # fmt: skip  # fmt: skip
 
     def load_state_dict(self, state: dict, where: str = "the checkpoint") -> None:
         """Load what `state_dict` gave, to resume from it. `where` names the state in errors.

@@ -78,12 +78,9 @@ def parameters(views: Sequence[View], draws: Tensor, H: int, W: int) -> Paramete
         for name in ("flip", "grey", "blur", "solarise")
     }
     return Parameters(
-        box=boxes(views, draws, H, W),
-        factors=torch.where(jittered, factors, neutral),
-        order=u["order"].argsort(dim=2),
-        sigma=small + (large - small) * u["blur"][..., 1],
-        **happens,
-    )
+        box=boxes(views, draws, H, W), factors=torch.where(jittered, factors, neutral),
+        order=u["order"].argsort(dim=2), sigma=small + (large - small) * u["blur"][..., 1], **happens,
+    )  # fmt: skip
 
 
 def boxes(views: Sequence[View], draws: Tensor, H: int | Tensor, W: int | Tensor) -> Tensor:
