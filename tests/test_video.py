@@ -261,11 +261,12 @@ def test_s3d_is_torchvisions_up_to_its_pooling():
 # ----------------------------------------------------------------------------------------------- files
 
 
-def write_video(path, frames, rate=10, codec="libx264", pixels="yuv444p"):
+def write_video(path, frames, rate=10, codec="libx264", pixels="yuv444p", **options):
     """Frames (F, H, W, 3) uint8."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream(codec, rate=Fraction(rate), options={"crf": "0"})
+    moved = {"movflags": options.pop("movflags")} if "movflags" in options else {}
+    with av.open(str(path), "w", options=moved) as container:
+        stream = container.add_stream(codec, rate=Fraction(rate), options={"crf": "0", **options})
         stream.height, stream.width, stream.pix_fmt = *frames.shape[1:3], pixels
         for frame in frames:
             container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
@@ -322,6 +323,88 @@ def test_a_pipe_is_no_video(tmp_path):
     os.mkfifo(tmp_path / "pipe.mp4")
     with pytest.raises(ValueError, match=r"pipe\.mp4 cannot be read as a video .*a pipe or a device"):
         files.decoded(tmp_path / "pipe.mp4", 32)
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("a.mp4", dict(codec="libx264", pixels="yuv420p", g="10", bf="2")),
+        ("a.mkv", dict(codec="libx264", pixels="yuv420p", g="7")),
+        ("a.avi", dict(codec="mpeg4", pixels="yuv420p", g="5")),
+        ("a.mp4", dict(codec="mpeg4", pixels="yuv420p", g="12")),
+    ],
+)
+def test_clips_alone_are_decoded_as_in_the_whole_video(name, options, tmp_path, monkeypatch):
+    path, seen, squared = tmp_path / name, [], files.squared
+    write_video(path, np.concatenate([stripes(20, shift=k) for k in (0, 5, 11)]), **options)
+    whole = files.decoded(path, 32)
+    assert len(whole) == 60
+    monkeypatch.setattr(files, "squared", lambda frame, size: seen.append(frame.pts) or squared(frame, size))
+    videos = video.VideoFiles([path], 32)
+    for place, start in ((0.0, 0), (0.5, 27), (1.0, 53)):
+        seen.clear()
+        found = videos.cut([0], torch.tensor([[place]]), 4, 2)[0, 0]
+        assert torch.equal(found, whole[start : start + 7 : 2].transpose(0, 1))
+        assert len(seen) == 4, "only these are resized"
+    two = videos.cut([0], torch.tensor([[1.0, 0.0]]), 3)
+    assert torch.equal(two[0, 0], whole[57:60].transpose(0, 1))
+    assert torch.equal(two[1, 0], whole[:3].transpose(0, 1))
+
+
+def test_where_a_file_does_not_say_when_frames_are_shown_all_are_decoded(tmp_path, monkeypatch):
+    """As for AVI files with frames that refer to later ones."""
+    path = tmp_path / "a.mp4"
+    write_video(path, stripes(20))
+    whole, opened = files.decoded(path, 32), files.Opened(path, 32)
+    assert len(opened) == 20
+    opened.times, opened.whole = [], whole
+    assert len(opened) == 20 and torch.equal(opened.frames([3])[3], whole[3])
+    opened = files.Opened(path, 32)
+    opened.times = [time + 1 for time in opened.times]  # none of these is a frame's
+    assert torch.equal(opened.frames([3, 5])[5], whole[5])
+
+
+def test_a_video_that_is_cut_off_is_named_and_not_shortened(tmp_path):
+    """Of a container whose header stands first and says how many frames there are."""
+    path = tmp_path / "cut.mp4"
+    write_video(path, stripes(40), movflags="faststart")
+    whole = path.read_bytes()
+    assert whole.index(b"moov") < whole.index(b"mdat")
+    path.write_bytes(whole[: whole.index(b"mdat") + (len(whole) - whole.index(b"mdat")) // 2])
+    videos = video.VideoFiles([path], 32)
+    for read in (lambda: files.decoded(path, 32), lambda: videos.cut([0], torch.zeros(1, 1), 4)):
+        with pytest.raises(ValueError, match=r"cut\.mp4 cannot be read as a video \(.*remove it"):
+            read()
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3])
+def test_a_video_is_shown_upright_as_its_file_says(turns, tmp_path):
+    """By the matrix that a telephone writes into its header (ISO/IEC 14496-12, tkhd)."""
+    path = tmp_path / "turned.mp4"
+    write_video(path, stripes(5, height=64, width=64))
+    plain = files.decoded(path, 32)
+    a, b = ((1, 0), (0, 1), (-1, 0), (0, -1))[turns]
+    matrix = np.array([a << 16, b << 16, 0, -b << 16, a << 16, 0, 0, 0, 1 << 30], ">i4").tobytes()
+    whole = bytearray(path.read_bytes())
+    place = whole.index(b"tkhd") + 44
+    whole[place : place + 36] = matrix
+    path.write_bytes(whole)
+    assert torch.equal(files.decoded(path, 32), plain.rot90(-turns, (-2, -1)))
+
+
+def test_a_cache_of_flow_is_checked(tree, tmp_path):
+    found = video.load_videos(f"folder:{tree}", "test", "flow", tmp_path, size=32)
+    first = found.cut(torch.tensor([0]), torch.zeros(1, 1), 4)
+    (path,) = (tmp_path / "flow").glob("*.npy")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-4])  # of a version without checksums
+    assert torch.equal(found.cut(torch.tensor([0]), torch.zeros(1, 1), 4), first)
+    path.write_bytes(whole[:200] + bytes([whole[200] ^ 1]) + whole[201:])
+    with pytest.raises(ValueError, match=r"is damaged \(its checksum is another\); remove it"):
+        found.cut(torch.tensor([0]), torch.zeros(1, 1), 4)
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="must be a folder that can be written"):
+        video.load_videos(f"folder:{tree}", "test", "flow", tmp_path / "file", size=32)
 
 
 def test_the_flow_of_files_is_computed_once(tree, tmp_path, monkeypatch):

@@ -2,9 +2,9 @@
 
     python tests/tools/memory_table.py
 
-Counted are the numbers that autograd keeps of two views in float32, on torch's meta device, where nothing is
-computed; and 16 bytes a weight, for itself, its gradient and Adam's two moments. In bf16 the kept numbers take
-half. A tenth of the memory is left for the rest. Nothing was measured.
+Counted are the numbers that autograd keeps of two views in float32, on torch's meta device, where nothing
+is computed; and 16 bytes a weight, for itself, its gradient and Adam's two moments. In bf16 the kept numbers
+take half. A tenth of the memory is left for the rest. Nothing was measured.
 """
 
 import torch
@@ -36,7 +36,8 @@ def fits(encoder: torch.nn.Module, shape: tuple[int, ...]) -> list[str]:
 
 
 def main() -> None:
-    print("| | " + " | ".join(f"{memory} GB, {kind}" for memory in MEMORY for kind in ("float32", "bf16")) + " |")
+    titles = [f"{memory} GB, {kind}" for memory in MEMORY for kind in ("float32", "bf16")]
+    print("| | " + " | ".join(titles) + " |")
     print("|---" * (1 + 2 * len(MEMORY)) + "|")
     for name, side in IMAGES:
         print(f"| `{name}`, {side} px | " + " | ".join(fits(models.encoder(name)[0], (3, side, side))) + " |")

@@ -1,7 +1,8 @@
 """Video files, decoded on demand: folders of classes, and UCF-101."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 from setclr.checks import integer
 from setclr.data.folders import class_folders, files_of_classes, same_classes
 from setclr.data.photographs import THREADS, shown
+from setclr.data.writing import writable
 from setclr.extras import extra
 from setclr.video import flow
 
@@ -26,7 +28,7 @@ class VideoFiles:
         size: side in pixels; the shorter side of a frame is resized to it, and the central square cut
             out.
         cache: a folder. With it clips are optical flow instead of colours; the flow is computed once and
-            kept there.
+            kept there. OSError where it cannot be written.
     """
 
     def __init__(self, paths: Iterable[str | Path], size: int, cache: str | Path | None = None):
@@ -34,6 +36,8 @@ class VideoFiles:
         self.size, self.cache = integer("size", size, least=8), None if cache is None else Path(cache)
         if not self.paths:
             raise ValueError("paths must hold at least one video file, got none")
+        if self.cache:
+            writable(self.cache)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -51,8 +55,9 @@ class VideoFiles:
         uint8.
 
         `places` (n, V), 0 to 1, say where in its video each clip begins: 0 is the first frame, 1 the last
-        frame at which a clip can begin. Each file is decoded once, in as many threads as there are cores.
-        Raises ValueError, naming the file, where a video is too short, broken, or has no picture.
+        frame at which a clip can begin. Of each file only these clips are decoded, from the key frame before
+        them, in as many threads as there are cores; flow is of whole videos. Raises ValueError, naming the
+        file, where a video is too short, broken, cut off, or has no picture.
         """
         indices, starts = torch.as_tensor(index).tolist(), places.tolist()
         with ThreadPoolExecutor(THREADS) as pool:
@@ -60,10 +65,11 @@ class VideoFiles:
             return torch.stack(list(clips), dim=1)
 
     def _cut(self, i: int, places: list[float], frames: int, stride: int) -> Tensor:
-        video = self.video(i)
+        video = Whole(self.video(i)) if self.cache else Opened(self.paths[i], self.size)
         starts = [first_frame(place, len(video), frames, stride, shown(self.paths[i])) for place in places]
-        picked = [video[start : start + span(frames, stride) : stride] for start in starts]
-        return torch.stack(picked).transpose(1, 2)
+        wanted = [range(start, start + span(frames, stride), stride) for start in starts]
+        there = video.frames({k for clip in wanted for k in clip})
+        return torch.stack([torch.stack([there[k] for k in clip]) for clip in wanted]).transpose(1, 2)
 
     def video(self, i: int) -> Tensor:
         """All frames of video i, (F, C, size, size) uint8; flow has one frame less."""
@@ -78,6 +84,59 @@ class VideoFiles:
         found = flow.to_bytes(flow.tv_l1(frames.transpose(0, 1))).transpose(0, 1).contiguous()
         flow.keep(path, found)
         return found
+
+
+class Whole:
+    """A video that is decoded already, (F, C, size, size)."""
+
+    def __init__(self, video: Tensor):
+        self.video = video
+
+    def __len__(self) -> int:
+        return len(self.video)
+
+    def frames(self, wanted: Collection[int]) -> dict[int, Tensor]:
+        return {k: self.video[k] for k in wanted}
+
+
+class Opened:
+    """A file of which only the frames that are asked for are decoded, and those from a key frame up to them.
+
+    Its frames are counted without decoding any. Where the file does not say when each is shown, or says it
+    wrongly, all are decoded.
+    """
+
+    def __init__(self, path: Path, size: int):
+        self.path, self.size = path, size
+        with opened(path) as container:
+            packets = [packet for packet in container.demux(video=0) if packet.size]
+            refuse_cut_off(container, len(packets))
+        known = all(packet.pts is not None for packet in packets)
+        self.times = sorted({packet.pts for packet in packets}) if known else []
+        self.keys = [packet.pts for packet in packets if packet.is_keyframe and known]
+        if len(self.times) < len(packets) or not self.keys:
+            self.times, self.whole = [], decoded(path, size)
+
+    def __len__(self) -> int:
+        return len(self.times) or len(self.whole)
+
+    def frames(self, wanted: Collection[int]) -> dict[int, Tensor]:
+        """By number the frames (3, size, size) uint8."""
+        if not self.times:
+            return Whole(self.whole).frames(wanted)
+        asked = {self.times[k]: k for k in wanted}
+        first, last = min(asked), max(asked)
+        found: dict[int, Tensor] = {}
+        with opened(self.path) as container:
+            before = [key for key in self.keys if key <= first]
+            if before:
+                container.seek(max(before), stream=container.streams.video[0])
+            for frame in container.decode(video=0):
+                if frame.pts in asked:
+                    found[asked[frame.pts]] = torch.from_numpy(squared(frame, self.size)).permute(2, 0, 1)
+                if frame.pts is None or frame.pts >= last:
+                    break
+        return found if len(found) == len(asked) else Whole(decoded(self.path, self.size)).frames(wanted)
 
 
 def span(frames: int, stride: int) -> int:
@@ -95,9 +154,10 @@ def first_frame(place: float, there: int, frames: int, stride: int, name: str) -
     return min(int(place * (there - needed + 1)), there - needed)
 
 
-def decoded(path: Path, size: int) -> Tensor:
-    """All frames of a video file, (F, 3, size, size) uint8. Raises ValueError, naming the file, where it has
-    no picture or cannot be decoded."""
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """The container of a video file. Raises ValueError, naming the file, where it has no picture, is cut off,
+    or cannot be decoded inside."""
     with extra("video"):
         import av
     remedy = "remove it, or convert it with a video program"
@@ -107,22 +167,38 @@ def decoded(path: Path, size: int) -> Tensor:
         with av.open(str(path)) as container:
             if not container.streams.video:
                 raise ValueError("it has no picture, only sound or text")
-            frames = [squared(frame, size) for frame in container.decode(video=0)]
-        if not frames:
-            raise ValueError("it has no frame")
+            yield container
     except (av.FFmpegError, OSError, ValueError, IndexError) as error:
         said = f"{shown(path)} cannot be read as a video ({error}); {remedy}"
         raise ValueError(said) from error
+
+
+def decoded(path: Path, size: int) -> Tensor:
+    """All frames of a video file, (F, 3, size, size) uint8. Raises ValueError, naming the file, where it has
+    no picture, cannot be decoded, or ends before its header says."""
+    with opened(path) as container:
+        frames = [squared(frame, size) for frame in container.decode(video=0)]
+        if not frames:
+            raise ValueError("it has no frame")
+        refuse_cut_off(container, len(frames))
     return torch.from_numpy(np.stack(frames)).permute(0, 3, 1, 2).contiguous()
 
 
+def refuse_cut_off(container: Any, count: int) -> None:
+    """Raises ValueError if there are fewer frames than the file's header says, if it does."""
+    promised = container.streams.video[0].frames
+    if count < promised:
+        raise ValueError(f"it is cut off: {count} of {promised} frames are there")
+
+
 def squared(frame: Any, size: int) -> np.ndarray:
-    """The central square of a decoded frame, resized to (size, size, 3) uint8."""
+    """The central square of a decoded frame, upright as its file says, resized to (size, size, 3) uint8."""
     shrink = size / min(frame.width, frame.height)
     width, height = max(size, round(frame.width * shrink)), max(size, round(frame.height * shrink))
     pixels = frame.reformat(width=width, height=height, format="rgb24").to_ndarray()
     top, left = (height - size) // 2, (width - size) // 2
-    return pixels[top : top + size, left : left + size]
+    square = pixels[top : top + size, left : left + size]
+    return np.ascontiguousarray(np.rot90(square, round(frame.rotation / 90)))
 
 
 Found = tuple[list[Path], list[int], tuple[str, ...]]  # files, labels, classes

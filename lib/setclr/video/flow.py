@@ -1,6 +1,8 @@
 """Optical flow by TV-L1: how far each pixel moves from a frame to the next, stored as bytes."""
 
 import hashlib
+import io
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,15 +64,27 @@ def name_of(parts: Sequence[object]) -> str:
 
 
 def keep(path: Path, flow: Tensor) -> None:
+    """Write the flow to a file, followed by a checksum."""
+    whole = io.BytesIO()
+    np.save(whole, flow.numpy())
     with replacing(path) as file:
-        np.save(file, flow.numpy())
+        file.write(whole.getvalue() + checksum(whole.getvalue()))
+
+
+def checksum(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(4, "little")
 
 
 def read(path: Path, shape: Sequence[int]) -> Tensor:
     """The flow in a file, of that shape; −1 stands for any length. Raises ValueError where the file is
-    damaged or holds another shape."""
+    damaged or holds another shape. Files of earlier versions have no checksum."""
     try:
-        found = np.load(path)
+        data = path.read_bytes()
+        stream = io.BytesIO(data)
+        found = np.load(stream)
+        end = stream.tell()
+        if data[end:] not in (b"", checksum(data[:end])):
+            raise ValueError("its checksum is another")
     except (OSError, ValueError, EOFError) as error:
         raise ValueError(f"{path} is damaged ({error}); remove it, and the flow is computed again") from error
     fits = found.ndim == len(shape) and all(n in (-1, got) for n, got in zip(shape, found.shape))
