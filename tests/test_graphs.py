@@ -200,6 +200,21 @@ def write_tu(folder, name: str, labelled_nodes: bool) -> None:
         (raw / f"{name}_{kind}.txt").write_text("\n".join(map(str, rows)) + "\n")
 
 
+@pytest.fixture(autouse=True)
+def made_up_sets_are_read(monkeypatch):
+    """Without it, a set of a known name must have the checksum of the true one."""
+    monkeypatch.setattr(sets, "TU_SHA256", {})
+
+
+def test_files_of_a_known_set_must_be_its_own(tmp_path, monkeypatch):
+    write_tu(tmp_path, "PROTEINS", True)
+    monkeypatch.undo()
+    with pytest.raises(
+        ConnectionError, match="proteins .*have the checksum [0-9a-f]{12}, not b3a7"
+    ):
+        graphs.load_graphs("proteins", tmp_path)
+
+
 @pytest.mark.parametrize("name, features", [("proteins", 3), ("imdb-binary", 1)])
 def test_other_sets_are_read_from_the_collections_files(tmp_path, name, features):
     write_tu(tmp_path, GRAPH_SETS[name], name == "proteins")

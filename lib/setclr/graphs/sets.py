@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,12 @@ from setclr.recipes.graph import GRAPH_SETS, TU, check_graph_data
 
 ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets"
+# Of the files that are read, one after the other in the order of READ.
+READ = ("A", "graph_indicator", "graph_labels", "node_labels")
+TU_SHA256 = {
+    "PROTEINS": "b3a7da3a98832225f3203e5862ad8dcd17d65a3b7110b02b4a6f5fd617551acb",
+    "IMDB-BINARY": "65318301ee72463e9938e06ed98e54afe0f56d147090cd20fd0fb29361db1bc8",
+}
 PLAIN = ("x", "edge_index", "y")  # what is used of a graph
 ERRORS = (OSError, EOFError, LookupError, RuntimeError, ValueError, BadZipFile)  # of files and downloads
 
@@ -165,7 +172,16 @@ def load_graphs(name: str, root: str | Path = "data") -> GraphSet:
         if not (where / f"{original}_A.txt").exists():
             fetch(original, where)
         graphs = tu_graphs(where, original)
+        refuse_other_files(where, original)
     return GraphSet(graphs, name)
+
+
+def refuse_other_files(folder: Path, name: str) -> None:
+    """Raises ValueError if the text files of a set are not those whose checksum is known."""
+    files = [folder / f"{name}_{part}.txt" for part in READ]
+    found = sha256(b"".join(path.read_bytes() for path in files if path.exists())).hexdigest()
+    if found != TU_SHA256.get(name, found):
+        raise ValueError(f"the files have the checksum {found[:12]}, not {TU_SHA256[name][:12]}")
 
 
 def own_tu_graphs(folder: Path) -> GraphSet:
