@@ -209,9 +209,7 @@ def made_up_sets_are_read(monkeypatch):
 def test_files_of_a_known_set_must_be_its_own(tmp_path, monkeypatch):
     write_tu(tmp_path, "PROTEINS", True)
     monkeypatch.undo()
-    with pytest.raises(
-        ConnectionError, match="proteins .*have the checksum [0-9a-f]{12}, not b3a7"
-    ):
+    with pytest.raises(ConnectionError, match="proteins .*have the checksum [0-9a-f]{12}, not b3a7"):
         graphs.load_graphs("proteins", tmp_path)
 
 
