@@ -47,7 +47,10 @@ def digest(module: Any) -> str:
     return found.hexdigest()[:16]
 
 
-DATA = "data" if importlib.util.find_spec("setclr.training.source") else "images"  # an argument of pretrain
+def given(images: Any) -> dict[str, Any]:
+    """The images as an argument of pretrain."""
+    return {"data" if importlib.util.find_spec("setclr.training.source") else "images": images}
+
 
 IMAGES = {
     "InfoNCE": dict(loss="InfoNCE(temperature=0.2)"),
@@ -76,7 +79,7 @@ def steps() -> dict[str, Any]:
     for name, chosen in IMAGES.items():
         how = {"views": "photo", "epochs": 2, "batch": 32, "precision": "float32", **chosen}
         how = {key if key in fields else RENAMED[key]: value for key, value in how.items()}
-        run = pretrain(Recipe(**how), compiled=False, **{DATA: images})
+        run = pretrain(Recipe(**how), compiled=False, **given(images))
         losses = [row["loss"].hex() for row in run.rows]
         found[name] = {"encoder": digest(run.encoder), "head": digest(run.head), "losses": losses}
         if name == "InfoNCE":
@@ -100,7 +103,7 @@ def stopped(Recipe: Any, pretrain: Any, images: Any) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as out:
         for on_epoch in (stop, None):
             try:
-                run = pretrain(recipe, out, compiled=False, on_epoch=on_epoch, **{DATA: images})
+                run = pretrain(recipe, out, compiled=False, on_epoch=on_epoch, **given(images))
             except Stop:
                 continue
     return {"encoder": digest(run.encoder), "head": digest(run.head)}
@@ -108,7 +111,7 @@ def stopped(Recipe: Any, pretrain: Any, images: Any) -> dict[str, str]:
 
 def graphs() -> dict[str, Any]:
     GraphRecipe = new_or_old("setclr.recipes:GraphRecipe", "setclr.graphs:GraphRecipe")
-    pretrain = new_or_old("setclr.experiments:pretrain", "setclr.graphs:pretrain_graphs")
+    pretrain = new_or_old("setclr.graphs:pretrain_graphs", "setclr:pretrain")
     run = pretrain(GraphRecipe("InfoNCE(temperature=0.2)", epochs=2))
     losses = [row["loss"].hex() for row in run.rows]
     return {"graphs": {"encoder": digest(run.encoder), "head": digest(run.head), "losses": losses}}
@@ -116,10 +119,11 @@ def graphs() -> dict[str, Any]:
 
 def videos() -> dict[str, Any]:
     VideoRecipe = new_or_old("setclr.recipes:VideoRecipe", "setclr.video:VideoRecipe")
-    pretrain = new_or_old("setclr.experiments:pretrain", "setclr.video:pretrain_videos")
+    pretrain = new_or_old("setclr.video:pretrain_videos", "setclr:pretrain")
     found = {}
     for queue in (0, 128):
-        run = pretrain(VideoRecipe("InfoNCE(temperature=0.2)", epochs=1, queue=queue, batch=256))
+        keys = {"key_momentum": 0.999} if queue and "key_momentum" in VideoRecipe.__dataclass_fields__ else {}
+        run = pretrain(VideoRecipe("InfoNCE(temperature=0.2)", epochs=1, queue=queue, batch=256, **keys))
         losses = [row["loss"].hex() for row in run.rows]
         found[f"videos, queue {queue}"] = {
             "encoder": digest(run.encoder),
