@@ -23,8 +23,9 @@ from setclr.cli import main
 from setclr.data import ImageSet
 from setclr.experiments import campaign, load_run, pretrain, watch
 from setclr.experiments.kinds import kind_of
-from setclr.graphs import GraphSet, load_graphs
+from setclr.graphs import GraphSet, GraphViews, load_graphs
 from setclr.losses import InfoNCE, SupCon
+from setclr.losses.baselines import DeepCluster, DeepInfoMax, Rotation
 from setclr.recipes import GraphRecipe, ImageRecipe, Recipe, VideoRecipe
 from setclr.training import Batching, ImageViews, LoaderViews, Machine, Trainer
 from setclr.training import trainer as engine
@@ -143,6 +144,15 @@ def test_chunks_of_graphs_are_graphs():
     ]
     for a, b in zip(*(run.encoder.parameters() for run in runs)):
         torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("loss", [Rotation(), DeepInfoMax(), DeepCluster()], ids=repr)
+def test_baselines_that_need_images_say_so_on_graphs(loss):
+    source = GraphViews(things("graph"), ("same",))
+    with pytest.raises(
+        ValueError, match="views must be of images|encoder must begin with a map|be images in RAM"
+    ):
+        Trainer(source, Mean("graph"), head(), loss, epochs=1, batch=16, device=CPU).fit()
 
 
 def test_graphs_are_not_compiled_and_say_why():

@@ -101,13 +101,17 @@ def watch(recipe: Recipe, root: str | Path = "data", every: int | None = None) -
     """A function for `pretrain`'s on_epoch, or None where there is nothing to watch.
 
     It does what the recipe's kind asks for: on pairs it keeps the best epoch, on graphs it measures. With
-    `every`, it also measures after every so many epochs on the test data, by the project's own protocol.
+    `every`, it also measures after every so many epochs on the test data, by the project's own protocol;
+    without test data, on a fifth of each class.
     """
     of_kind = kind_of(recipe).watch(recipe, root)
     if every is None:
         return of_kind
     integer("knn_every", every, least=1)
-    train, test = kind_of(recipe).labelled(recipe, root)
+    try:
+        train, test = kind_of(recipe).labelled(recipe, root)
+    except FileNotFoundError:  # a folder without test data
+        train, test = kind_of(recipe).labelled(recipe, root, split="held out")
 
     def both(run: Run) -> dict | None:
         found = (of_kind(run) if of_kind else None) or {}

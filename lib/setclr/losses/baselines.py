@@ -71,7 +71,12 @@ class Rotation(Baseline):
     """
 
     def prepare(self, views: list) -> list:
-        """(1, N, C, S, S) → (4, N, C, S, S), turned counter-clockwise by 0, 90, 180 and 270 degrees."""
+        """(1, N, C, S, S) → (4, N, C, S, S), turned counter-clockwise by 0, 90, 180 and 270 degrees.
+
+        Raises ValueError for views that cannot be turned.
+        """
+        if others := [x for x in views if not isinstance(x, Tensor)]:
+            raise ValueError(f"views must be of images for {self}, got {type(others[0]).__name__}")
         return [torch.cat([x.rot90(turns, (-2, -1)) for turns in range(4)]) for x in views]
 
     def score(self, z: Tensor, targets: Tensor | None, weight: Tensor | None) -> Tensor:

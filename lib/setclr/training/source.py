@@ -216,7 +216,7 @@ def refuse_unlabelled(source: Source, labels: bool) -> None:
         said = (
             f"all {things} must have a label where the loss gets them, got {lacking} of {len(source)} without"
         )
-        raise ValueError(f"{said}; leave these out, or take labels=False")
+        raise ValueError(f"{said}; leave these out, or train without labels")
 
 
 def precision_for(shapes: Sequence[Sequence[int]], precision: str, device: torch.device) -> str:
