@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from setclr.losses.baselines import DeepCluster, DeepInfoMax, Rotation
 from setclr.recipes import GraphRecipe, ImageRecipe, Recipe, VideoRecipe
 from setclr.training import Batching, ImageViews, LoaderViews, Machine, Trainer
 from setclr.training import trainer as engine
-from setclr.training.checkpoint import read
+from setclr.training.checkpoint import alone, read
 from setclr.video import VideoSet
 from setclr.views import preset
 
@@ -191,6 +192,9 @@ def test_a_trainers_run_without_a_recipe_is_loaded_measured_and_exported(tmp_pat
     assert list(experiments.evaluate(run, some, some).index) == ["raw pixels", "trained"]
     with pytest.raises(ValueError, match="size must be given: the run has no recipe"):
         experiments.embed_folder(run, tmp_path)
+    photographs(tmp_path / "own")
+    found, paths = experiments.embed_folder(run, tmp_path / "own", size=32)
+    assert found.shape == (48, 8) and len(paths) == 48
     with pytest.raises(ValueError, match=r"holds no recipe; .*load_run\(out, models="):
         load_run(tmp_path)
 
@@ -300,6 +304,17 @@ def test_a_campaign_resumes_leaves_out_what_is_damaged_and_goes_on_where_one_div
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match=r"file must be a folder that can be written .*choose another"):
         next(campaign({"good": recipe}, (0,), tmp_path / "runs", tmp_path / "file"))
+
+
+@KINDS
+def test_two_campaigns_at_once_do_not_train_one_run_twice(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(kind_of(RECIPES[kind]), "load", lambda recipe, root, given=None: things(kind))
+    other = alone(tmp_path / "runs" / "a-seed0")
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(other.__enter__).result()
+        (said,) = campaign({"a": RECIPES[kind]}, (0,), tmp_path / "runs", tmp_path)
+        thread.submit(other.__exit__, None, None, None).result()
+    assert "left to another" in said and not list(tmp_path.glob("*.json"))
 
 
 # ------------------------------------------------------------------------ own data, from the command line

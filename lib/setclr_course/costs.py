@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from setclr import models
 from setclr.data import ImageSet
 from setclr.experiments.run import new_run
 from setclr.recipes.image import ImageRecipe
+from setclr.training.grad_cache import Group
 from setclr.training.trainer import Trainer
 
 Losses = dict[str, Callable[[Tensor], Tensor]]
@@ -177,15 +179,15 @@ def parts_of_a_step(
     """
     where = torch.device(device)
     trainer = noise_trainer(recipe, steps + 2, where)
-    took = defaultdict(list)
+    took, clock = defaultdict(list), [0.0]
 
-    def mark(part: str, since: float) -> float:
+    def mark(part: str) -> None:
         now = _now(where)
-        took[part].append(now - since)
-        return now
+        took[part].append(now - clock[0])
+        clock[0] = now
 
     def timed_losses(z: Tensor) -> Tensor:
-        mark("encoder forward", clock[0])
+        mark("encoder forward")
         leaf = z.detach().requires_grad_()
         for name, loss in losses.items():
             took[name].append(timed(loss, leaf))
@@ -193,16 +195,21 @@ def parts_of_a_step(
         clock[0] = _now(where)
         return (z * gradient).sum()
 
-    trainer.model.train()
-    for _ in range(steps + 2):
-        clock = [_now(where)]
-        x = next(trainer.view_batches)
-        clock[0] = mark("views", clock[0])
-        trainer.optimiser.zero_grad()
-        trainer.grad_cache.backward(x, timed_losses)
-        clock[0] = mark("encoder backward", clock[0])
-        trainer.optimiser.step()
-        mark("optimiser", clock[0])
+    def timed_views() -> list[Group]:
+        clock[0] = _now(where)
+        made = next(trainer.view_batches)
+        mark("views")
+        return made
+
+    # The Trainer's own steps, with a look at the clock between their parts.
+    trainer.optimiser.register_step_pre_hook(lambda *_: mark("encoder backward"))
+    trainer.optimiser.register_step_post_hook(lambda *_: mark("optimiser"))
+    with (
+        mock.patch.object(trainer, "_next_views", timed_views),
+        mock.patch.object(trainer, "objective", timed_losses),
+    ):
+        for _ in trainer.epoch():
+            pass
     order = ("views", "encoder forward", "encoder backward", "optimiser")
     return {part: took[part][2:] for part in order}, {name: took[name][2:] for name in losses}
 
