@@ -430,6 +430,12 @@ def test_numbers_that_graphs_would_lose_are_refused(tmp_path):
     torch.save({"x": one.x}, path)
     with pytest.raises(ValueError, match="own.pt must hold a list of dicts .*got dict"):
         load_graphs(str(path))
+    torch.save([{"x": one.x, "edge_index": one.edge_index, "y": 1}], path)
+    with pytest.raises(ValueError, match=r"graphs\[0\].y must be a tensor, got int; torch.tensor makes one"):
+        load_graphs(str(path))
+    torch.save([{"x": one.x, "edge_index": torch.tensor([[0], [1]])}], path)
+    with pytest.raises(ValueError, match=r"graphs\[0\] has an edge in one direction only; .*to_undirected"):
+        load_graphs(str(path))
     folder = tmp_path / "text"
     given = graphs_as_text(folder)
     assert load_graphs(given).labels.equal(things("graph", 60).labels)

@@ -195,7 +195,7 @@ def own_tu_graphs(folder: Path) -> GraphSet:
         if (unused := folder / f"{name}_{part}.txt").exists():
             raise ValueError(f"{unused} would not be used; move it away to train without these numbers")
     try:
-        return GraphSet(tu_graphs(folder, name), name)
+        return both_ways(GraphSet(tu_graphs(folder, name), name))
     except ERRORS as error:
         said = f"{folder}: the files of {name} cannot be read ({error})"
         raise ValueError(f"{said}; write them as chrsmrrs.github.io/datasets says") from error
@@ -216,7 +216,19 @@ def own_tensors(path: Path) -> GraphSet:
     for i, one in enumerate(found):
         if other := sorted(set(map(str, one)) - set(PLAIN)):
             raise ValueError(f"{path}: graphs[{i}] has {other[0]}, which would not be used; leave it out")
-    return GraphSet([Data(**one) for one in found], path.stem)
+        if other := [key for key, x in one.items() if not isinstance(x, Tensor)]:
+            got = f"got {type(one[other[0]]).__name__}; torch.tensor makes one"
+            raise ValueError(f"{path}: graphs[{i}].{other[0]} must be a tensor, {got}")
+    return both_ways(GraphSet([Data(**one) for one in found], path.stem))
+
+
+def both_ways(graphs: GraphSet) -> GraphSet:
+    """The graphs. Raises ValueError, naming the graph, if an edge has one direction only."""
+    for i, graph in enumerate(graphs.graphs):
+        if not graph.is_undirected():
+            remedy = "torch_geometric.utils.to_undirected adds the other"
+            raise ValueError(f"{graphs.name}: graphs[{i}] has an edge in one direction only; {remedy}")
+    return graphs
 
 
 def fetch(name: str, where: Path) -> None:
