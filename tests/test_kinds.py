@@ -225,7 +225,7 @@ def test_numbered_checkpoints_stay(kind, tmp_path):
     second = load_run(tmp_path / "epoch-2.pt")
     assert len(second.rows) == 2 and not same(second, run) and same(load_run(tmp_path), run)
     with pytest.raises(ValueError, match="keep_every must be"):
-        pretrain(RECIPES[kind], data=things(kind), keep_every=-1)
+        pretrain(RECIPES[kind], data=things(kind), keep_every=0)
 
 
 @KINDS
@@ -264,6 +264,8 @@ def test_other_data_are_refused_and_moved_data_are_not(kind, tmp_path):
         pretrain(here, tmp_path, data=other)
     moved = replace(here, data=places[kind].format("there"))
     assert pretrain(moved, tmp_path, data=things(kind)).finished
+    with pytest.raises(ValueError, match=r"another recipe \(data '.*there' there, .*here' now"):
+        pretrain(here, tmp_path, data=other)  # a finished run does not look at the data
 
 
 @KINDS
@@ -403,6 +405,33 @@ def test_own_data_are_trained_on_measured_recorded_embedded_and_moved(what, tmp_
     assert column in capsys.readouterr().out
 
 
+def test_a_flat_tree_and_a_file_of_graphs_may_be_moved(tmp_path):
+    digests = []
+    for place in ("here", "there"):
+        for i in range(8):
+            (tmp_path / place).mkdir(exist_ok=True)
+            Image.new("RGB", (32, 32), (i, i, i)).save(tmp_path / place / f"{i}.png")
+        digests.append(data.load(f"folder:{tmp_path / place}", stream=True).digest())
+    assert digests[0] == digests[1]
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
+        stop = lambda run: (_ for _ in ()).throw(KeyboardInterrupt) if run.rows else None  # noqa: E731
+        pretrain(replace(RECIPES["graph"], data="a.pt"), tmp_path, data=things("graph"), on_epoch=stop)
+    assert pretrain(replace(RECIPES["graph"], data="b/a.pt"), tmp_path, data=things("graph")).finished
+
+
+def test_a_flat_tree_is_listed_and_graphs_without_labels_are_not_measured(tmp_path, capsys):
+    for i in range(8):
+        (tmp_path / "flat").mkdir(exist_ok=True)
+        Image.new("RGB", (32, 32), (i, i, i)).save(tmp_path / "flat" / f"{i}.png")
+    main(["data", f"folder:{tmp_path / 'flat'}", "--verify"])
+    assert "8 images" in capsys.readouterr().out
+    path = tmp_path / "own.pt"
+    torch.save([{"x": g.x, "edge_index": g.edge_index} for g in things("graph").graphs], path)
+    with pytest.raises(ValueError, match="graphs must have labels to be measured, got none"):
+        watch(replace(RECIPES["graph"], data=str(path)), "data", 1)
+
+
 @pytest.mark.parametrize("name, make", [("photo-infonce", photographs), ("moving-rgb-infonce", films)])
 def test_without_test_data_a_fifth_is_measured_and_a_line_says_so(name, make, tmp_path, capsys):
     given = make(tmp_path / "own", ("train", "train"))
@@ -434,7 +463,7 @@ def test_numbers_that_graphs_would_lose_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"graphs\[0\].y must be a tensor, got int; torch.tensor makes one"):
         load_graphs(str(path))
     torch.save([{"x": one.x, "edge_index": torch.tensor([[0], [1]])}], path)
-    with pytest.raises(ValueError, match=r"graphs\[0\] has an edge in one direction only; .*to_undirected"):
+    with pytest.raises(ValueError, match=r"graphs\[0\] has an edge of one direction; to_undirected"):
         load_graphs(str(path))
     folder = tmp_path / "text"
     given = graphs_as_text(folder)

@@ -5,7 +5,7 @@ once.
 """
 
 import shlex
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -86,8 +86,10 @@ def data(
             sets = others[name](root, size or 224)
         else:
             streamed = verify and (name.startswith(data.FOLDER) or name in data.TREES)
-            splits = ("train", "test")
-            sets = {one: data.load(name, root, one, size, streamed or None, verify) for one in splits}
+            sets = {"train": data.load(name, root, "train", size, streamed or None, verify)}
+            with suppress(FileNotFoundError):  # a folder without test images
+                if sets["train"].labels.min() >= 0:
+                    sets["test"] = data.load(name, root, "test", size, streamed or None, verify)
         for split, images in sets.items():
             print(f"{name} {split}: {images!r}")
 

@@ -6,16 +6,8 @@ from pathlib import Path
 
 import torch
 
-from setclr.data.folders import (
-    OF_IMAGES,
-    Loaded,
-    class_folders,
-    decoded,
-    files_of_classes,
-    loaded,
-    same_classes,
-    visible,
-)  # fmt: skip
+from setclr.data import folders
+from setclr.data.folders import OF_IMAGES, Loaded, class_folders, files_of_classes, same_classes, visible
 from setclr.data.photographs import is_image, shown
 
 SPLITS = ("train", "val", "test")
@@ -34,7 +26,7 @@ def any_folder(root: Path, split: str, size: int | None, stream: bool | None) ->
     if not root.is_dir():
         raise FileNotFoundError(f"{root} is no folder; {OF_IMAGES}")
     if any((root / name).is_dir() for name in SPLITS):
-        return loaded(files_of_classes(_of_split(root, split), "images", is_image), size, stream)
+        return folders.loaded(files_of_classes(_of_split(root, split), "images", is_image), size, stream)
     files = images_below(root)
     classes = _classes(root, files)
     if split == "test" and classes:
@@ -43,8 +35,8 @@ def any_folder(root: Path, split: str, size: int | None, stream: bool | None) ->
         needed = "a folder for each class: PATH/CLASS/IMAGE, or PATH/train/CLASS/IMAGE with PATH/val"
         raise ValueError(f"images must have labels to be measured, got none in {root}; they need {needed}")
     if classes:
-        return loaded(files_of_classes(classes, "images", is_image), size, stream)
-    return decoded(files, size, stream), torch.full((len(files),), -1), ()
+        return folders.loaded(files_of_classes(classes, "images", is_image), size, stream)
+    return folders.decoded(files, size, stream), torch.full((len(files),), -1), ()
 
 
 def _of_split(root: Path, split: str) -> dict[str, Path]:

@@ -102,16 +102,16 @@ class ImageSet:
         """How many images these are, and a checksum that tells them from others.
 
         It is made of labels, classes and, in RAM, the first and the last image; of files, the names of all
-        with their folders'. So it is the same wherever the files lie. Cost: one pass over labels and names.
+        below the folder that holds them. So it is the same wherever the files lie. Cost: one pass over labels
+        and names.
         """
         found = sha256(repr(self.classes).encode() + self.labels.cpu().numpy().tobytes())
         if isinstance(self.images, Tensor):
             found.update(self.images[[0, -1]].cpu().numpy().tobytes())
         else:
-            for i in range(len(self)):
-                found.update(
-                    "/".join(self.images.path(i).split(os.sep)[-2:]).encode(errors="surrogateescape")
-                )
+            paths = [self.images.path(i) for i in range(len(self))]
+            common = len(os.path.dirname(os.path.commonprefix(paths)))
+            found.update("\n".join(path[common:] for path in paths).encode(errors="surrogateescape"))
         return f"{len(self)} images with checksum {found.hexdigest()[:12]}"
 
     def sample(self, n: int, seed: int = 0) -> "ImageSet":

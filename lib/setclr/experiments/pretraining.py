@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,7 @@ def pretrain(
                 run = new_run(recipe, kind.channels(data), models)
                 if recipe.init:
                     building.initialise(run.encoder, recipe.init)
+            run.recipe = replace(run.recipe, data=recipe.data)  # they may have been moved
             used = {"precision": run.precision} if run.precision else {}
             compiled = compiled if run.compiled is None else run.compiled
             more = {"workers": workers, "compiled": compiled, "deterministic": deterministic, **used}
@@ -138,6 +140,7 @@ def begun(recipe: Recipe, out: Path, resume: bool, stack: ExitStack) -> dict | N
 def of_this_recipe(recipe: Recipe, out: Path) -> dict | None:
     """The state of the checkpoint in `out`, or None. Raises ValueError if it is another recipe's."""
     state = stored(out)
-    if state:
-        refuse_other_recipe(out, recipe_of(state, str(out)), recipe, used=state.get("precision"))
+    if state:  # of a run that goes on, the trainer compares what the data are, not where they lie
+        kept, moved = recipe_of(state, str(out)), len(state["history"]) < recipe.epochs
+        refuse_other_recipe(out, kept, recipe, used=state.get("precision"), moved=moved)
     return state

@@ -152,17 +152,23 @@ def recipe_of(state: dict, where: str) -> Recipe:
         raise ValueError(f"{where}: recipe: {error}; {REMEDY}") from error
 
 
+def form_of(data: str) -> str:
+    """How data of your own lie, such as "folder" or "pt"; "" for a set of a known name."""
+    return "pt" if data.endswith(".pt") else data.partition(":")[0] * (":" in data)
+
+
 def refuse_other_recipe(
-    out: Path, stored: Recipe, wanted: Recipe, argument: str = "out", used: str | None = None
-) -> None:
+    out: Path, stored: Recipe, wanted: Recipe, argument: str = "out", used: str | None = None,
+    moved: bool = False,
+) -> None:  # fmt: skip
     """Raises ValueError with the differences if the run in `out` has another recipe.
 
-    Data in a folder of your own may lie elsewhere now. A wanted precision of "auto" fits any. Another one
+    `moved`: data of your own may lie elsewhere now. A wanted precision of "auto" fits any. Another one
     must be the `used` precision; None: the stored recipe's.
     """
     there, now = stored.to_dict(), wanted.to_dict()
-    if argument == "out" and there["data"].partition(":")[1]:  # the trainer compares what the data are
-        there["data"], now["data"] = (one["data"].partition(":")[0] for one in (there, now))
+    if moved and (form := form_of(stored.data)) == form_of(wanted.data) != "":
+        there["data"] = now["data"] = form
     there["precision"] = now["precision"] if wanted.precision == "auto" else used or stored.precision
     different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]
     if different:

@@ -226,8 +226,9 @@ def both_ways(graphs: GraphSet) -> GraphSet:
     """The graphs. Raises ValueError, naming the graph, if an edge has one direction only."""
     for i, graph in enumerate(graphs.graphs):
         if not graph.is_undirected():
-            remedy = "torch_geometric.utils.to_undirected adds the other"
-            raise ValueError(f"{graphs.name}: graphs[{i}] has an edge in one direction only; {remedy}")
+            raise ValueError(
+                f"{graphs.name}: graphs[{i}] has an edge of one direction; to_undirected mends it"
+            )
     return graphs
 
 

@@ -87,14 +87,11 @@ def vit_small16_moco(channels: int = 3) -> tuple[nn.Module, int]:
 
 TIMM = "timm:"
 ENCODERS: dict[str, Callable[..., tuple[nn.Module, int]]] = {
-    "conv4": conv4,
-    "resnet32": resnet32,
-    "resnet18": partial(resnet, "resnet18", small=True),
+    "conv4": conv4, "resnet32": resnet32, "resnet18": partial(resnet, "resnet18", small=True),
     "resnet50": partial(resnet, "resnet50", small=True),
     "resnet18-imagenet": partial(resnet, "resnet18", small=False),
-    "resnet50-imagenet": partial(resnet, "resnet50", small=False),
-    "vit-small16-moco": vit_small16_moco,
-}
+    "resnet50-imagenet": partial(resnet, "resnet50", small=False), "vit-small16-moco": vit_small16_moco,
+}  # fmt: skip
 
 
 INITIAL: dict[str, Callable[[Tensor], object] | None] = {  # initial weights of convolutions

@@ -50,7 +50,8 @@ def loaded(out: Path) -> dict:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         kind = type(error).__name__
-        raise ValueError(f"{path}: not a readable checkpoint ({kind}); delete it to train again") from error
+        remedy = "delete it to train again" if path.name == CHECKPOINT else "give the folder of a run"
+        raise ValueError(f"{path}: not a readable checkpoint ({kind}); {remedy}") from error
     return state if isinstance(state, dict) else {}
 
 

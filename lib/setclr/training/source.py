@@ -164,8 +164,8 @@ def views_in(item: Any, index: int) -> list[Tensor]:
     while views and whole is item and is_label(views[-1]):
         views.pop()
     if not views:
-        wanted = "be a list of views, or begin with one"
-        raise ValueError(f"item {index} must {wanted}, got {type(item).__name__}; make two views of each")
+        got = type(item).__name__
+        raise ValueError(f"item {index} must be a list of views, or begin with one, got {got}; make two")
     for one in views:
         if not isinstance(one, Tensor) or not one.is_floating_point() or not one.ndim:
             got = f"{tuple(one.shape)} of {one.dtype}" if isinstance(one, Tensor) else type(one).__name__
@@ -205,8 +205,9 @@ def check_parts(source: object, encoder: object, head: object, loss: object, lr_
     if not isinstance(loss, Objective):
         raise ValueError(f"loss must be one of setclr.losses, got {loss!r}; InfoNCE(0.2) is one")
     if lr_schedule is not None and not isinstance(lr_schedule, LRSchedule):
-        hint = "the optimiser's lr is its peak"
-        raise ValueError(f"lr_schedule must be an LRSchedule, got {lr_schedule!r}; {hint}")
+        raise ValueError(
+            f"lr_schedule must be an LRSchedule, got {lr_schedule!r}; the optimiser's lr is its peak"
+        )
 
 
 def refuse_unlabelled(source: Source, labels: bool) -> None:

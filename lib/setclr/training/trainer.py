@@ -136,7 +136,7 @@ class Trainer:
         Returns the history, a row for each epoch. Raises what `pretrain` raises; the last checkpoint stays.
         """
         out = None if out is None else Path(out)
-        integer("keep_every", keep_every or 1, least=1)
+        integer("keep_every", 1 if keep_every is None else keep_every, least=1)
         fork = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
         with fork, ExitStack() as stack:
             if out:

@@ -55,6 +55,8 @@ def labelled(
     class, and a fifth, drawn by a fixed seed."""
     choice("split", split, SPLITS)
     graphs = load_graphs(recipe.data, root)
+    if graphs.labels.min() < 0:
+        raise ValueError(f"graphs must have labels to be measured, got none in {recipe.data}; give each a y")
     if split == "test":
         return graphs, graphs
     held = fifth(graphs.labels)

@@ -88,10 +88,6 @@ def accuracies(run: Run, train: VideoSet, test: VideoSet) -> dict[str, float]:
     }
 
 
-def is_video(name: str) -> bool:
-    return (guess_type(name)[0] or "").startswith("video/")
-
-
 def moments_of(run: Run) -> int:
     """At how many moments the encoder sees a video: ten, or one for the short ones of moving-patches."""
     return 1 if run.recipe.data == MOVING else 10
@@ -100,8 +96,8 @@ def moments_of(run: Run) -> int:
 def embed(run: Run, place: Path, size: int | None, batch: int) -> tuple[np.ndarray, np.ndarray]:
     """`place` is a folder with video files in it, at any depth."""
     recipe = run.recipe
-    found = files_below(place, is_video, "video files (.mp4, .avi, …)")
-    paths = [Path(path) for path in found]
+    is_video = lambda name: (guess_type(name)[0] or "").startswith("video/")  # noqa: E731
+    paths = list(map(Path, files_below(place, is_video, "video files (.mp4, .avi, …)")))
     if run.channels == 2:
         raise ValueError("the run must be of colours to embed files, got one of flow")
     labels = {"none": torch.zeros(len(paths), dtype=torch.long)}
