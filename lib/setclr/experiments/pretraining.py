@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +73,7 @@ def pretrain(
                 run = new_run(recipe, kind.channels(data), models)
                 if recipe.init:
                     building.initialise(run.encoder, recipe.init)
-            run.recipe = replace(run.recipe, data=recipe.data)  # they may have been moved
+            run.recipe = recipe  # its data may have been moved
             used = {"precision": run.precision} if run.precision else {}
             compiled = compiled if run.compiled is None else run.compiled
             more = {"workers": workers, "compiled": compiled, "deterministic": deterministic, **used}
