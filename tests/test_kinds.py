@@ -219,11 +219,24 @@ def test_a_run_is_exported_and_begins_another(kind, tmp_path, capsys):
 
 
 @KINDS
+def test_data_are_loaded_once(kind, monkeypatch):
+    module, asked = kind_of(RECIPES[kind]), []
+    name = {"graph": "load_graphs", "video": "load_videos"}.get(kind, "load")
+    where, given = data if kind == "image" else module, things(kind)
+    monkeypatch.setattr(where, name, lambda *_, **__: asked.append(1) or given)
+    pretrain(replace(RECIPES[kind], epochs=0))
+    assert asked == [1]
+
+
+@KINDS
 def test_numbered_checkpoints_stay(kind, tmp_path):
     run = pretrain(RECIPES[kind], tmp_path, data=things(kind), keep_every=2)
     assert {path.name for path in tmp_path.glob("*.pt")} == {"checkpoint.pt", "epoch-2.pt"}
     second = load_run(tmp_path / "epoch-2.pt")
     assert len(second.rows) == 2 and not same(second, run) and same(load_run(tmp_path), run)
+    main(["export", str(tmp_path / "epoch-2.pt")])
+    kept = torch.load(tmp_path / "encoder.pt").values()
+    assert all(map(torch.equal, kept, second.encoder.state_dict().values()))
     with pytest.raises(ValueError, match="keep_every must be"):
         pretrain(RECIPES[kind], data=things(kind), keep_every=0)
 
@@ -463,7 +476,7 @@ def test_numbers_that_graphs_would_lose_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"graphs\[0\].y must be a tensor, got int; torch.tensor makes one"):
         load_graphs(str(path))
     torch.save([{"x": one.x, "edge_index": torch.tensor([[0], [1]])}], path)
-    with pytest.raises(ValueError, match=r"graphs\[0\] has an edge of one direction; to_undirected"):
+    with pytest.raises(ValueError, match=r"graphs\[0\] has a one-way edge; to_undirected"):
         load_graphs(str(path))
     folder = tmp_path / "text"
     given = graphs_as_text(folder)

@@ -211,7 +211,7 @@ def evaluate(
     if all:
         choice("protocol", protocol, [registry.OWN], "--all is measured by the project's own")
     protocol_named(protocol)
-    loaded, out = load_run(run), run / "report.html"
+    loaded, out = load_run(run), options.folder_of(run) / "report.html"
     if all:
         choice("all", loaded.recipe.kind, ("image",), "the page of a run is for images")
     page = registry.run_page() if all else None
@@ -261,7 +261,7 @@ def embed(
     from setclr.experiments.kinds import kind_of
     from setclr.training.devices import choose_device
 
-    loaded, out = load_run(run), out or run / f"features-{folder.resolve().name}.npz"
+    loaded, out = load_run(run), out or options.folder_of(run) / f"features-{folder.resolve().name}.npz"
     loaded.encoder.to(choose_device(device))
     with replacing(out) as file:
         found, paths = kind_of(loaded.recipe).embed(loaded, folder, size, batch)
@@ -277,7 +277,7 @@ def export(run: options.Run, /, out: Path | None = None) -> None:
     """
     from setclr.experiments import export, load_run
 
-    loaded, out = load_run(run), out or run / "encoder.pt"
+    loaded, out = load_run(run), out or options.folder_of(run) / "encoder.pt"
     export(loaded, out)
     print(f"{out}: {loaded.recipe.encoder}, {loaded.channels} channels")
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import arg
 
-Run = Annotated[Path, arg(metavar="RUN", help="Folder that `pretrain` wrote.")]
+Run = Annotated[Path, arg(metavar="RUN", help="Folder that `pretrain` wrote, or a checkpoint in it.")]
 Root = Annotated[Path, arg(help="Folder of the data sets; what can be downloaded is downloaded to it.")]
 COMPILED: dict[str, bool | Literal["auto"]] = {"auto": "auto", "yes": True, "no": False}
 WORK = "Let torch.compile work on views, encoder, head and loss; auto: where the run is long enough. For "
@@ -26,6 +26,11 @@ INSTEAD = arg(help="Instead of the recipes' own.")
 OfPaper = Annotated[str | None, arg(help=f"{PROTOCOLS}; None: that of the recipe's paper, or setclr.")]
 Records = Annotated[Path, arg(metavar="FOLDER", help="Folder of the records.")]
 Names = Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")]
+
+
+def folder_of(run: Path) -> Path:
+    """The folder of a run, of which a checkpoint may be given instead."""
+    return run.parent if run.is_file() else run
 
 
 def named(words: tuple[str, ...]) -> list[str]:

@@ -226,9 +226,7 @@ def both_ways(graphs: GraphSet) -> GraphSet:
     """The graphs. Raises ValueError, naming the graph, if an edge has one direction only."""
     for i, graph in enumerate(graphs.graphs):
         if not graph.is_undirected():
-            raise ValueError(
-                f"{graphs.name}: graphs[{i}] has an edge of one direction; to_undirected mends it"
-            )
+            raise ValueError(f"{graphs.name}: graphs[{i}] has a one-way edge; to_undirected mends it")
     return graphs
 
 

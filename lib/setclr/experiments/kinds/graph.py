@@ -15,13 +15,13 @@ from setclr.experiments.run import Run, beside_untrained
 from setclr.experiments.tables import SPLITS
 from setclr.graphs import GIN, GraphSet, GraphViews, graph_features, graph_head, load_graphs
 from setclr.recipes.graph import GraphRecipe
-from setclr.training.distributed import from_first
+from setclr.training.distributed import from_first, world
 
 SVM = "svm"
 
 
 def load(recipe: GraphRecipe, root: str | Path, given: GraphSet | None = None) -> GraphSet:
-    if given is None:
+    if given is None and world() > 1:
         from_first(lambda: len(load_graphs(recipe.data, root)))
     return given or load_graphs(recipe.data, root)
 

@@ -19,7 +19,7 @@ from setclr.experiments.run import Run, beside_untrained
 from setclr.experiments.tables import SPLITS
 from setclr.models import head as make_head
 from setclr.recipes.video import MOVING, VideoRecipe
-from setclr.training.distributed import from_first
+from setclr.training.distributed import from_first, world
 from setclr.video import ClipViews, VideoFiles, VideoSet, load_videos, video_encoder, video_views
 
 
@@ -27,7 +27,7 @@ def load(recipe: VideoRecipe, root: str | Path, given: VideoSet | None = None) -
     def loaded() -> VideoSet:
         return load_videos(recipe.data, "train", recipe.modality, root, recipe.size)
 
-    if given is None:
+    if given is None and world() > 1:
         from_first(lambda: len(loaded()))
     return given or loaded()
 
