@@ -355,3 +355,22 @@ def test_iot_with_a_queue_matches_each_view_with_the_keys_there_are(V, U, N):
     assert A[:, : U * N][~same].abs().max() == 0
     if V > 1:
         assert A[:, : U * N].diagonal().abs().max() == 0
+
+
+@labelled
+@pytest.mark.parametrize("none", [-1, -100])
+def test_an_image_without_a_label_is_a_class_of_its_own(loss, none):
+    z = torch.randn(views(loss, 2), 8, 16, generator=torch.Generator().manual_seed(0))
+    marked = torch.tensor([none, 0, 1, 2, none, 3, none, 4])
+    own = torch.tensor([5, 0, 1, 2, 6, 3, 7, 4])
+    torch.testing.assert_close(loss(z, labels=marked), loss(z, labels=own), rtol=0, atol=0)
+    torch.testing.assert_close(loss(z, labels=marked.to(torch.int8)), loss(z, labels=own), rtol=0, atol=0)
+
+
+def test_unlabelled_images_beside_classes_of_several():
+    z = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(0))
+    marked, own = torch.tensor([0, 0, 1, 1, -1, -1, -100, -1]), torch.tensor([0, 0, 1, 1, 2, 3, 4, 5])
+    for loss in (SupCon(), InfoNCE(), SparseCLR(), DCL(), Triplet(), IOT("both")):
+        assert loss(z, labels=marked) == loss(z, labels=own)
+        assert loss(z, labels=torch.full((8,), -1)) == loss(z, labels=torch.arange(8))
+        assert torch.equal(loss.assignment(z, labels=marked), loss.assignment(z, labels=own))

@@ -1,6 +1,7 @@
 """What a call and a sum understand: weights, each anchor's value, multiples, learned temperatures."""
 
 import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -15,6 +16,7 @@ from setclr.losses import (
     HCL,
     IOT,
     LOSSES,
+    MMCL,
     AlignUniform,
     GroCo,
     HardNegatives,
@@ -23,10 +25,13 @@ from setclr.losses import (
     LinearAssignment,
     NTLogistic,
     QARe,
+    SparseCLR,
     SupCon,
+    Triplet,
     capabilities,
     parse,
 )
+from setclr.losses.baselines import DeepInfoMax
 
 
 def has_values(loss) -> bool:
@@ -172,7 +177,7 @@ def test_a_temperature_can_be_learned(kind):
         (nn.Parameter(torch.tensor(torch.nan)), "must be > 0, got nan"),
         (nn.Parameter(torch.ones(2)), r"must be a number or a 0-d floating nn.Parameter, got .* \(2,\)"),
         (nn.Parameter(torch.tensor(1), requires_grad=False), "must be a number or a 0-d .* got torch.int64"),
-        (torch.tensor(0.1), "must be > 0, got tensor"),
+        (torch.tensor(0.1), r"must be a number or an nn.Parameter, got a plain tensor .*x.item"),
     ],
 )
 def test_a_bad_temperature_is_refused(kind, value, message):
@@ -257,3 +262,96 @@ def test_a_learned_temperature_under_compile():
     loss, z = InfoNCE(tau), torch.randn(2, 5, 4, dtype=torch.float64)
     compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
     np.testing.assert_allclose(compiled(z).item(), loss(z).item(), rtol=1e-9)
+
+
+def three_times(loss):
+    """Every way to put another number in the place of a sum's learnt weight."""
+    value = torch.tensor(3.0)
+
+    def assigned():
+        loss.load_state_dict({"weight0": value}, assign=True)
+        return loss
+
+    def set_anew():
+        loss.weight0 = nn.Parameter(value.clone())
+        return loss
+
+    class Fixed(nn.Module):
+        def forward(self, x):
+            return 0 * x + 3
+
+    def parametrized():
+        nn.utils.parametrize.register_parametrization(loss, "weight0", Fixed())
+        return loss
+
+    return {
+        "assign": assigned,
+        "setattr": set_anew,
+        "parametrize": parametrized,
+        "functional_call": lambda: lambda z: torch.func.functional_call(loss, {"weight0": value}, z),
+        "deepcopy": lambda: copy.deepcopy(assigned()),
+    }
+
+
+@pytest.mark.parametrize("way", ["assign", "setattr", "parametrize", "functional_call", "deepcopy"])
+def test_the_weight_of_a_sum_is_held_once(way):
+    z = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(0))
+    loss = InfoNCE(0.2) + nn.Parameter(torch.tensor(0.5)) * QARe()
+    right = InfoNCE(0.2)(z) + 3 * QARe()(z)
+    torch.testing.assert_close(three_times(loss)[way]()(z), right)
+
+
+def test_a_weight_that_was_loaded_learns_and_enters_a_larger_sum():
+    z = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(0))
+    loss = InfoNCE(0.2) + nn.Parameter(torch.tensor(0.5)) * QARe()
+    loss.load_state_dict({"weight0": torch.tensor(3.0)}, assign=True)
+    larger = 2 * loss + SparseCLR()
+    assert repr(larger).startswith("2.0 * InfoNCE(temperature=0.2) + 6.0 * QARe")
+    (found,) = torch.autograd.grad(larger(z), [loss.weight0])
+    torch.testing.assert_close(found, 2 * QARe()(z))
+
+
+CHANGES = [
+    (InfoNCE(), "temperature", -0.1, "temperature must be > 0, got -0.1"),
+    (InfoNCE(), "temperature", 0, "temperature must be > 0"),
+    (InfoNCE(), "temperature", torch.tensor(0.1), "temperature must be a number or an nn.Parameter"),
+    (InfoNCE(), "candidates", "other", "candidates must be one of"),
+    (SupCon(), "temperature", float("nan"), "temperature must be > 0, got nan"),
+    (Triplet(), "distance", "cosin", "distance must be one of.*did you mean 'cosine'"),
+    (GroCo(), "negatives", 0, "negatives must be an integer >= 1"),
+    (GroCo(), "pool", "views", "pool must be one of"),
+    (IOT(), "epsilon", 0.0, "epsilon must be > 0"),
+    (IOT(), "constraint", "column", "constraint must be one of"),
+    (SparseCLR(), "margin", -1, "margin must be >= 0"),
+    (QARe(), "similarity", "euclid", "similarity must be one of"),
+    (MMCL(), "C", 0, "C must be > 0"),
+    (MMCL(solver="exact"), "kernel", "tanh", "solver must be 'inv', 'pgd' or 'steps' for kernel='tanh'"),
+    (DCL(), "prior", 1.0, "prior must be"),
+    (HCL(), "hardness", -1, "hardness must be >= 0"),
+    (HardNegatives(), "keep", 0, "keep must be > 0"),
+    (AlignUniform(), "alpha", 0, "alpha must be > 0"),
+    (LinearAssignment(), "mining", "batch", "mining must be one of"),
+    (DeepInfoMax(), "locations", 0, "locations must be an integer >= 1"),
+]
+
+
+@pytest.mark.parametrize("loss, name, value, message", CHANGES)
+def test_a_setting_is_checked_when_it_is_changed_as_when_it_is_made(loss, name, value, message):
+    before, drawn = repr(loss), torch.get_rng_state()
+    with pytest.raises(ValueError, match=message):
+        setattr(loss, name, value)
+    assert repr(loss) == before
+    assert torch.equal(torch.get_rng_state(), drawn)
+
+
+def test_a_changed_setting_is_that_of_a_loss_made_with_it():
+    z = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(0))
+    loss = InfoNCE(0.5)
+    loss.temperature, loss.candidates = 0.2, "other view"
+    other = InfoNCE(0.2, candidates="other view")
+    assert loss(z) == other(z) and repr(loss) == repr(other) and loss.takes == other.takes
+    loss.temperature = nn.Parameter(torch.tensor(0.3))
+    assert list(loss.state_dict()) == ["temperature"]
+    again = pickle.loads(pickle.dumps(copy.deepcopy(loss)))
+    with pytest.raises(ValueError, match="positive_views must be"):
+        again.positive_views = 1

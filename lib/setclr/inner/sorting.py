@@ -7,13 +7,14 @@ Sources: Petersen et al. 2021 and 2022 (sorting networks); Shvetsova et al. 2023
 """
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from setclr.checks import choice, finite, floating, integer, setting
+from setclr.inner import twice
 
 KINDS = ("odd-even", "bitonic")
 SWAPS = {"arctan": 1 / math.pi, "logistic": 1.0}  # factor from the stored number to a probability
@@ -101,7 +102,7 @@ def top_probability(
     vector 1_topᵀ is multiplied by P_L, …, P_1 in turn, the layers of P = P_L ⋯ P_1, so no matrix is formed.
 
     Takes x (..., n) float32 or float64, finite, 1 ≤ top ≤ n; beta, kind and swap as in `sorting_network`.
-    Returns (..., n), each in [0, 1]; they sum to `top`. Differentiable once.
+    Returns (..., n), each in [0, 1]; they sum to `top`. A second derivative costs as much as P.
     Raises ValueError: an argument is not as above; the message names it.
     Cost: odd-even O(n²) time and space, while computing P would cost O(n³); bitonic the cost of P.
     """
@@ -109,8 +110,13 @@ def top_probability(
     n = x.shape[-1]
     integer("top", top, least=1, most=n, hint="it counts places of the list")
     if choice("kind", kind, KINDS) == "bitonic":
-        return sorting_network(x, beta, kind, swap).P[..., n - top :, :].sum(-2)
+        return by_matrix(x, top, beta, kind, swap)
     return _TopProbability.apply(x.reshape(-1, n), top, float(beta), swap).view(x.shape)
+
+
+def by_matrix(x: Tensor, top: int, beta: float, kind: str, swap: str) -> Tensor:
+    """`top_probability` from the matrix P itself, in autograd's own operations."""
+    return sorting_network(x, beta, kind, swap).P[..., x.shape[-1] - top :, :].sum(-2)
 
 
 class _TopProbability(torch.autograd.Function):
@@ -138,14 +144,16 @@ class _TopProbability(torch.autograd.Function):
         w[n - top :] = 1
         _negate_odd(w)
         drops = [_mixed_sums(w, layer, swaps[layer], swap) for layer in reversed(range(n))]
-        ctx.beta, ctx.swap = beta, swap
-        ctx.save_for_backward(torch.cat(leads), torch.cat(swaps), torch.cat(drops[::-1]))
+        ctx.top, ctx.beta, ctx.swap = top, beta, swap
+        ctx.save_for_backward(x, torch.cat(leads), torch.cat(swaps), torch.cat(drops[::-1]))
         return _negate_odd(w).T
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        lead, turned, drop = ctx.saved_tensors
+        x, lead, turned, drop = ctx.saved_tensors
+        if twice.wanted():
+            formula = partial(by_matrix, top=ctx.top, beta=ctx.beta, kind="odd-even", swap=ctx.swap)
+            return twice.gradient(formula, x, grad), None, None, None
         n = grad.shape[1]
         sizes = [(n - layer % 2) // 2 for layer in range(n)]
         g = _negate_odd(grad.T.clone(memory_format=torch.contiguous_format))

@@ -8,13 +8,14 @@ Sources: Cuturi 2013; Shi et al. 2023 (IOT-CL), section 3.3 and Algorithm 1.
 """
 
 import warnings
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from setclr.checks import MAX_ROUNDS, dense, floating, integer, number, setting, values_readable
+from setclr.inner import twice
 
 MOST_ROUNDS = 1000
 
@@ -53,7 +54,8 @@ def sinkhorn(
         a: (n,) or (..., n) > 0, mass of the rows; 1/n each by default.
         b: (m,) or (..., m) > 0, mass of the columns, with the same sum as `a`; 1/m each by default.
 
-    Returns a `Coupling` whose P is differentiable with respect to `cost` through the rounds made.
+    Returns a `Coupling` whose P is differentiable with respect to `cost` through the rounds made; a second
+    derivative needs O(n m) space for each round.
     Raises ValueError: an argument is not as above.
     Cost: O(n m) time a round, forward and again backward; O(n m) space, and O(n + m) more for each round.
     """
@@ -146,9 +148,11 @@ class _Unrolled(torch.autograd.Function):
         return logits + rows[-1].unsqueeze(-1) + columns[-1].unsqueeze(-2)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
         logits, log_a, log_b, rows, columns = ctx.saved_tensors
+        if twice.wanted():
+            formula = partial(unrolled, log_a=log_a, log_b=log_b, rounds=len(columns))
+            return twice.gradient(formula, logits, grad), None, None, None, None
         by_logits = grad.clone(memory_format=torch.contiguous_format)
         by_row, by_column = grad.sum(-1), grad.sum(-2)
         for k in reversed(range(len(columns))):
@@ -162,6 +166,15 @@ class _Unrolled(torch.autograd.Function):
             by_row = -share.sum(-1)
             by_column = torch.zeros_like(by_column)
         return by_logits, None, None, None, None
+
+
+def unrolled(logits: Tensor, log_a: Tensor, log_b: Tensor, rounds: int) -> Tensor:
+    """log P after so many rounds on logits (..., n, m), in autograd's own operations."""
+    rows, columns = torch.zeros_like(log_a), log_b
+    for _ in range(rounds):
+        columns = log_b - (logits + rows.unsqueeze(-1)).logsumexp(-2)
+        rows = log_a - (logits + columns.unsqueeze(-2)).logsumexp(-1)
+    return logits + rows.unsqueeze(-1) + columns.unsqueeze(-2)
 
 
 def _plus(logits: Tensor, row: Tensor, column: Tensor) -> Tensor:

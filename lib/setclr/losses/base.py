@@ -8,7 +8,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Iterable
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,8 @@ class Objective(nn.Module):
     have more than two views. `supervised`: whether it is made for labels. `targets`: the target that it needs
     for each image, "labels" or "clusters", or None. `local`: the numbers of features and channels of the
     `models.LocalFeatures` that it needs, or None.
+
+    Settings may be changed later, by `loss.temperature = 0.1`. The constructor checks them then, too.
     """
 
     takes: frozenset[str] = frozenset()
@@ -36,6 +38,17 @@ class Objective(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        settings = inspect.signature(type(self)).parameters
+        if name in settings and "_tried" not in vars(self) and all(hasattr(self, key) for key in settings):
+            tried: Any = type(self).__new__(type(self))
+            vars(tried)["_tried"] = True
+            with torch.random.fork_rng(devices=[]):  # a constructor may make layers
+                tried.__init__(**{key: getattr(self, key) for key in settings} | {name: value})
+            vars(self).update({key: x for key, x in vars(tried).items() if not key.startswith("_")})
+            value = getattr(tried, name)
+        super().__setattr__(name, value)
 
     @property
     def reads_values(self) -> bool:
@@ -97,7 +110,7 @@ class SetLoss(Objective):
                 z's crops; every key of an image is a positive, except that of the anchor's own crop.
             memory: (Q, E): more negatives for every anchor; they get no gradient.
             labels: (N,) integers: points of one class are positives too. Labels that are all distinct change
-                nothing.
+                nothing. A label below 0, such as -1 or -100, means none: that image is a class of its own.
             weight: (N,) weights of the images in the mean, ≥ 0, the largest 1e-9 to 1e9.
             reduction: "mean" gives Σ_vi w_i ℓ_vi / (V Σ_i w_i), ℓ the anchors' values and w = 1 without
                 `weight`; "none" gives w_i ℓ_vi, (V, N).
@@ -217,15 +230,27 @@ class WeightedSum(SetLoss):
 
     def __init__(self, terms: list[tuple[Factors, SetLoss]]) -> None:
         super().__init__()
-        self.factors = [factors for factors, _ in terms]
-        for factor in (factor for factors in self.factors for factor in factors):
-            if isinstance(factor, nn.Parameter):
-                self.register_parameter(f"weight{len(self._parameters)}", factor)
+        self._factors = [tuple(map(self._kept, factors)) for factors, _ in terms]
         self.losses = nn.ModuleList([loss for _, loss in terms])
         one_of_them = frozenset.union(*(loss.takes for _, loss in terms))
         all_of_them = frozenset.intersection(*(loss.takes for _, loss in terms))
         self.takes = one_of_them - {"views"} | all_of_them & {"views"}
         self.supervised = any(loss.supervised for _, loss in terms)
+
+    def _kept(self, factor: float | Tensor) -> float | Tensor | str:
+        """The factor; of a parameter the name under which it becomes the sum's own."""
+        if not isinstance(factor, nn.Parameter):
+            return factor
+        name = f"weight{len(self._parameters)}"
+        self.register_parameter(name, factor)
+        return name
+
+    @property
+    def factors(self) -> list[Factors]:
+        """The current factors of the terms' weights."""
+        return [
+            tuple(getattr(self, x) if isinstance(x, str) else x for x in factors) for factors in self._factors
+        ]
 
     @property
     def weights(self) -> list[float | Tensor]:

@@ -11,6 +11,7 @@ from torch import Tensor
 from setclr.checks import choice, setting
 from setclr.inner.dual import Machines
 from setclr.inner.margin import KERNELS, check_dual, check_indefinite, check_offset, kernel, solve
+from setclr.inner.twice import once
 from setclr.losses.base import SetLoss
 from setclr.losses.points import Points
 
@@ -76,7 +77,7 @@ class MMCL(SetLoss):
 
     def values(self, points: Points) -> Tensor:
         V, N, _ = points.anchors.shape
-        K = self.gram(points)
+        K = once(self.gram(points), "MMCL holds the machines' weights constant")
         with torch.no_grad():
             alpha = self.machines(K.detach().view(V, N, V, N))  # row z⁺ = (u, i), column y
             weight = alpha.sum(0) - alpha  # row z = (v, i): α of the machines of its other views

@@ -100,7 +100,7 @@ class GroCo(SetLoss):
         """The lists of all anchors, grouped by their number of positives."""
         check_positive_views(self.positive_views, len(points.candidates))
         if self.stop_gradient:
-            points = points._replace(candidates=points.candidates.detach())
+            points = points.without_other_side()
         V, N, _ = points.anchors.shape
         members, pool = self.class_members(points), self.similarities(points)
         negatives = self.negative_columns(pool.detach(), points.same_class(), members.shape[1])

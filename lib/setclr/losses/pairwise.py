@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from setclr.checks import boolean, choice, integer, setting
 from setclr.losses.base import Extra, SetLoss
 from setclr.losses.contrast import Contrast, all_candidates, contrast
-from setclr.losses.points import Points, check_positive_views
+from setclr.losses.points import Points, check_positive_views, length
 from setclr.losses.temperature import in_use, learnable
 
 PAPERS_USE = "the papers use 0.05 to 0.5"
@@ -69,7 +69,7 @@ class InfoNCE(SetLoss):
         if self.candidates is not None and views != (2, 2):
             raise ValueError(f"z and keys must hold two views each for {self}, got {views[0]} and {views[1]}")
         if self.stop_gradient:
-            points = points._replace(candidates=points.candidates.detach())
+            points = points.without_other_side()
         tau = in_use("temperature", self.temperature)
         return contrast(points, tau, self.positive_views, self.candidates is not None, self.clamped)
 
@@ -223,7 +223,7 @@ class Triplet(SetLoss):
 
     def values(self, points: Points) -> Tensor:
         if self.stop_gradient:
-            points = points._replace(candidates=points.candidates.detach())
+            points = points.without_other_side()
         with torch.no_grad():
             c = contrast(points, positive_views=self.positive_views)
             column, share = self.hardest(c)
@@ -265,4 +265,4 @@ class Triplet(SetLoss):
             every = 1 - x @ y.T if self.distance == "cosine" else torch.cdist(x, y, compute_mode=exact)
             return every.gather(-1, column)
         x, y = x.unsqueeze(2), y[column]
-        return 1 - (x * y).sum(-1) if self.distance == "cosine" else (x - y).norm(dim=-1)
+        return 1 - (x * y).sum(-1) if self.distance == "cosine" else length(x - y)

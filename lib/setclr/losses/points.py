@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from setclr.checks import dense, integer, values_readable
+from setclr.inner.twice import once
 
 LEAST = 1e-12  # for the largest entry of a row: the gradient is divided by the row's length
 
@@ -16,7 +17,7 @@ class Points(NamedTuple):
     anchors: Tensor  # (V, N, E)
     candidates: Tensor  # (U, N, E): the keys, without gradient, if there are any, else the anchors
     memory: Tensor | None = None  # (Q, E), without gradient
-    labels: Tensor | None = None  # (N,): the images' classes; None: every image is a class of its own
+    labels: Tensor | None = None  # (N,) int64: the images' classes; None: every image is a class of its own
 
     def own_views(self) -> int:
         """The number of views, the first ones, whose anchors have their own crop among the candidates.
@@ -30,6 +31,13 @@ class Points(NamedTuple):
         if self.labels is None:
             return torch.eye(self.anchors.shape[1], dtype=torch.bool, device=self.anchors.device)
         return self.labels.unsqueeze(1) == self.labels
+
+    def without_other_side(self) -> "Points":
+        """The same with constants as candidates: `stop_gradient` of a loss. It has no second derivative."""
+        if self.candidates is not self.anchors:
+            return self
+        why = "stop_gradient=True holds the candidates constant; take stop_gradient=False"
+        return self._replace(anchors=once(self.anchors, why), candidates=self.anchors.detach())
 
     def positive_views(self, most: int | None = None) -> Tensor:
         """Mask (V, U): which views hold a positive of the anchor's image, of the first `most` (None: all)."""
@@ -69,7 +77,7 @@ def checked_points(z: Tensor, keys: Tensor | None, memory: Tensor | None, labels
         _check_like_z("memory", memory, len(memory) > 0 and memory.shape[1] == z.shape[2], z)
         memory = unit("memory", memory.detach().to(anchors.dtype))
     if labels is not None:
-        _check_labels(labels, z, memory)
+        labels = _checked_labels(labels, z, memory)
     return Points(anchors, candidates, memory, labels)
 
 
@@ -112,6 +120,12 @@ class _Unit(torch.autograd.Function):
         return torch.addcmul(grad, u, (u * grad).sum(-1, keepdim=True), value=-1) / length, None
 
 
+def length(x: Tensor) -> Tensor:
+    """The norm of x along its last dimension. At 0 all its derivatives are 0."""
+    zero = (x == 0).all(-1)
+    return torch.where(zero.unsqueeze(-1), 1, x).norm(dim=-1).masked_fill(zero, 0)
+
+
 def checked_weight(weight: Tensor, points: Points) -> Tensor:
     """`weight` (N,) in the points' precision.
 
@@ -147,7 +161,8 @@ def _check_like_z(name: str, x: Tensor, fits: bool, z: Tensor) -> None:
         )
 
 
-def _check_labels(labels: Tensor, z: Tensor, memory: Tensor | None) -> None:
+def _checked_labels(labels: Tensor, z: Tensor, memory: Tensor | None) -> Tensor:
+    """Labels (N,) int64, in which each image without a label has a class of its own, below 0."""
     N = z.shape[1]
     wanted = f"labels must be a tensor of N = {N} integers on {z.device}"
     if not isinstance(labels, Tensor):
@@ -155,8 +170,10 @@ def _check_labels(labels: Tensor, z: Tensor, memory: Tensor | None) -> None:
     dense("labels", labels)
     if labels.shape != (N,) or labels.is_floating_point() or labels.device != z.device:
         raise ValueError(f"{wanted}, got {labels.dtype} {tuple(labels.shape)} on {labels.device}")
+    labels = torch.where(labels < 0, -1 - torch.arange(N, device=labels.device), labels.long())
     if memory is None and values_readable(labels) and bool((labels == labels[0]).all()):
         raise ValueError(
             f"labels must name two classes or more, got only {int(labels[0])}: there would be no negatives; "
             "draw batches of several classes"
         )
+    return labels

@@ -13,7 +13,7 @@ from setclr.checks import setting
 from setclr.losses.base import SetLoss
 from setclr.losses.contrast import Contrast
 from setclr.losses.pairwise import InfoNCE
-from setclr.losses.points import Points
+from setclr.losses.points import Points, length
 from setclr.losses.temperature import in_use, learnable
 
 
@@ -50,7 +50,7 @@ class AlignUniform(SetLoss):
         x = points.anchors
         V, N, _ = x.shape
         one, other = torch.triu_indices(V, V, offset=1, device=x.device)
-        distance = (x[one] - x[other]).norm(dim=-1)
+        distance = length(x[one] - x[other])
         equal = distance == 0
         align = distance.masked_fill(equal, 1).pow(self.alpha).masked_fill(equal, 0).mean()
         uniform = self.exponents(x).flatten(1).logsumexp(-1).mean() - math.log(N * (N - 1))

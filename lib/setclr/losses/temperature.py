@@ -8,6 +8,12 @@ from setclr.checks import setting, values_readable
 
 def learnable(name: str, value: float | nn.Parameter, hint: str) -> float | nn.Parameter:
     """Check a temperature: a number > 0 or a 0-d floating parameter > 0. Raises ValueError for others."""
+    if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
+        kind = f"a plain tensor of shape {tuple(value.shape)}"
+        raise ValueError(
+            f"{name} must be a number or an nn.Parameter, got {kind}; x.item() is a number, and "
+            "nn.Parameter(x) is learnt"
+        )
     if not isinstance(value, nn.Parameter):
         return setting(name, value, above=0, hint=hint)
     if value.ndim or not value.is_floating_point():

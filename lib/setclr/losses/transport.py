@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from setclr.checks import MAX_ROUNDS, choice, integer, setting
 from setclr.inner.transport import log_coupling
+from setclr.inner.twice import once
 from setclr.losses.base import SetLoss
 from setclr.losses.points import Points
 from setclr.losses.temperature import in_use, learnable
@@ -176,6 +177,7 @@ class IOT(SetLoss):
 
     def divergence(self, log_P: Tensor, negative: Tensor) -> Tensor:
         """Divergence KL(Q̄ ‖ P), to which only the negatives contribute."""
+        log_P = once(log_P, "the target of uniformity is held constant; take uniformity=0")
         masses = log_P.detach().masked_fill(~negative, -torch.inf)
         if self.uniform_target == "max":
             log_q = masses.max()

@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+from setclr.inner.twice import once
 
 Value = TypeVar("Value")
 
@@ -151,7 +152,9 @@ def gather_alike(z: Tensor) -> Tensor:
     The gradients of all processes are then equal, and their sum is W times that of this process. The
     backward pass needs no communication.
     """
-    return _GatherAlike.apply(z) if world() > 1 else z
+    if world() == 1:
+        return z
+    return _GatherAlike.apply(once(z, "gather_alike sums over no other process; take gather"))
 
 
 class _Gather(torch.autograd.Function):
@@ -163,14 +166,12 @@ class _Gather(torch.autograd.Function):
         return torch.cat(parts, dim=1)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return _own(_sum(grad))
+        return _own(_Sum.apply(grad))
 
 
 class _GatherAlike(_Gather):
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         return world() * _own(grad)
 
@@ -234,9 +235,8 @@ class _Sum(torch.autograd.Function):
         return _sum(x)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return _sum(grad)
+        return _Sum.apply(grad)
 
 
 def average_gradients(module: nn.Module) -> None:
