@@ -3,11 +3,14 @@
 A resumed run needs only its step number to draw the same numbers as an uninterrupted one.
 """
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import torch
+
+States = tuple  # of the global generators
 
 
 def seeded(*key: int) -> torch.Generator:
@@ -25,3 +28,35 @@ def drawing(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield
+
+
+@contextmanager
+def seeded_globals(*key: int, torch_too: bool = True) -> Iterator[None]:
+    """Seed the global generators of torch, NumPy and Python by `key` inside, and restore them afterwards.
+
+    Without `torch_too` those of NumPy and Python alone.
+    """
+    seed, before = seeded(*key).initial_seed(), global_states()
+    try:
+        if torch_too:
+            torch.default_generator.manual_seed(seed)
+        np.random.seed(seed % 2**32)
+        random.seed(seed)
+        yield
+    finally:
+        restore(before if torch_too else (torch.get_rng_state(), None, *before[2:]))
+
+
+def global_states(device: torch.device | None = None) -> States:
+    """The states of the global generators: torch's, that of a GPU `device`, NumPy's and Python's."""
+    gpu = torch.cuda.get_rng_state(device) if device is not None and device.type == "cuda" else None
+    return torch.get_rng_state(), gpu, np.random.get_state(), random.getstate()
+
+
+def restore(states: States, device: torch.device | None = None) -> None:
+    """Set the global generators to states that `global_states` gave for the same device."""
+    torch.set_rng_state(states[0])
+    if states[1] is not None:
+        torch.cuda.set_rng_state(states[1], device or "cuda")
+    np.random.set_state(states[2])
+    random.setstate(states[3])

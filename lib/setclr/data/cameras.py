@@ -31,9 +31,8 @@ class Upright(Photographs):
         self.shape = torch.Size((len(self), 3, height, height // 2))
 
     def _picture(self, i: int) -> np.ndarray:
-        with self.opened(i) as image:
-            height, width = self.shape[2:]
-            small = image.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
+        height, width = self.shape[2:]
+        small = self.upright(i).resize((width, height), Image.Resampling.BILINEAR)
         return np.asarray(small).transpose(2, 0, 1)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
+from PIL.Image import Transpose
 from torch import Tensor
 
 from setclr import checks
@@ -24,6 +25,11 @@ WORTH_THREADS = 128 * 128  # pixels; below, most work is in Python, where thread
 ENDINGS = (".apng", ".avif", ".bmp", ".dib", ".gif", ".heic", ".heif", ".j2k", ".jfif", ".jp2", ".jpe",
            ".jpeg", ".jpf", ".jpg", ".jpx", ".jxl", ".pbm", ".pcx", ".pgm", ".png", ".pnm", ".ppm", ".psd",
            ".qoi", ".rgb", ".sgi", ".tga", ".tif", ".tiff", ".webp")  # fmt: skip
+ORIENTATION = 0x0112  # of EXIF: 1 is upright; cameras write how they were held
+TURNS = {2: Transpose.FLIP_LEFT_RIGHT, 3: Transpose.ROTATE_180, 4: Transpose.FLIP_TOP_BOTTOM,
+         5: Transpose.TRANSPOSE, 6: Transpose.ROTATE_270, 7: Transpose.TRANSVERSE,
+         8: Transpose.ROTATE_90}  # fmt: skip
+SIDEWAYS = [TURNS[k] for k in (5, 6, 7, 8)]
 REDUCTIONS = (8, 4, 2)  # factors by which a JPEG can be decoded smaller, at a fraction of the cost
 
 
@@ -45,12 +51,33 @@ def eight_bit(image: Image.Image) -> Image.Image:
     return image
 
 
+def in_rgb(image: Image.Image) -> Image.Image:
+    """The image in RGB; what is transparent shows white, and not the colours hidden there."""
+    if not image.has_transparency_data:
+        return image if image.mode == "RGB" else image.convert("RGB")
+    image = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+
+
+def turn_of(image: Image.Image) -> Image.Transpose | None:
+    """How to turn an image that was opened from a file and not yet decoded, by its EXIF orientation.
+
+    None for most. Pillow itself turns a TIFF. It would decode a PNG to look for EXIF data at its end.
+    """
+    if image.format in (None, "TIFF") or (image.format == "PNG" and "exif" not in image.info):
+        return None
+    with suppress(Exception):  # damaged EXIF data
+        return TURNS.get(image.getexif().get(ORIENTATION))
+    return None
+
+
 class Photographs:
     """N image files that can replace a tensor (N, 3, H, W) uint8: len, shape, indexing, split.
 
     Indices are those that a tensor takes. Indexing gives decoded RGB pixels, a new tensor each time. For
-    training, `crops` cuts the views out of photographs of any size and decodes each photograph once. Errors
-    name the file.
+    training, `crops` cuts the views out of photographs of any size and decodes each photograph once.
+    Photographs are turned upright by their EXIF orientation, and transparent pixels show white. Errors name
+    the file.
 
     Args:
         paths: the files, in order, in any format that Pillow reads. Raises ValueError if there are none, or
@@ -225,14 +252,21 @@ class Photographs:
         return image
 
     def sides(self, i: int) -> tuple[int, int]:
-        """Width and height in pixels."""
+        """Width and height in pixels of the upright image."""
         with self.opened(i) as image:
-            return image.size
+            width, height = image.size
+            return (height, width) if turn_of(image) in SIDEWAYS else (width, height)
+
+    def upright(self, i: int) -> Image.Image:
+        """Image i, decoded and turned upright, in RGB."""
+        with self.opened(i) as image:
+            turn, picture = turn_of(image), in_rgb(image)
+            picture.load()  # while its file is open
+            return picture if turn is None else picture.transpose(turn)
 
     def _picture(self, i: int) -> np.ndarray:
         """Image i as RGB pixels (3, H, W), resized and cropped to `size` if given."""
-        with self.opened(i) as image:
-            picture = image.convert("RGB")
+        picture = self.upright(i)
         width, height = picture.size
         if self.size is not None:
             side = min(picture.size)
@@ -258,14 +292,14 @@ def _each(do: Callable[[Any], Any], over: Iterable, threads: int) -> list:
 def _cuts(
     image: Image.Image, cuts: list[list[float]], sides: list[int], filters: list[Image.Resampling]
 ) -> list[np.ndarray]:
-    """Boxes (top, left, height, width) of an image, each resized by its filter to its side S: (3, S, S)."""
-    width, height = image.size
+    """Boxes (top, left, height, width) of an upright image, each resized by its filter to its side S: (3, S, S)."""
+    (width, height), turn = image.size, turn_of(image)
     spare = min(min(cut[2:]) / side for cut, side in zip(cuts, sides))
     reduction, drafted = next((r for r in REDUCTIONS if r <= spare), 1), None
     if reduction > 1:
         drafted = image.draft(None, (width // reduction, height // reduction))
     scale = drafted[1][2] / width if drafted else 1
-    picture = image if image.mode == "RGB" else image.convert("RGB")
+    picture = in_rgb(image) if turn is None else in_rgb(image).transpose(turn)
     scaled = [[x * scale for x in cut] for cut in cuts]
     return [_cut(picture, *one) for one in zip(scaled, sides, filters, strict=True)]
 

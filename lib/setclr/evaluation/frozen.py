@@ -11,6 +11,7 @@ from setclr.checks import choice, integer
 from setclr.data.sets import Images, some
 from setclr.training.devices import has_bf16
 from setclr.training.distributed import from_first, rank, world
+from setclr.training.grad_cache import dtype_of, flat
 
 VALUES = 2**25  # sent by each call of all_gather, over all processes
 
@@ -30,6 +31,8 @@ def features(
     batches that a single process would make, and returns the features of all. All processes must call it,
     with the same images. Pass shared=False where one process calls it alone, as in `pretrain`'s on_epoch.
 
+    Raises ValueError where the encoder gives no (N, D), or NaN or inf.
+
     Cost: the result, 4 · N · D bytes, and two batches of images are held at once.
     """
     many = shared and world() > 1
@@ -42,18 +45,21 @@ def features(
     mine = some(images, slice(start, start + share)) if start < len(images) else None
     with evaluating(encoder), computing_in(precision, device):
         for part in () if mine is None else mine.split(batch):
-            embedded = encoder(part.to(device).float() / 255).float()
+            x = part.to(device).float() / 255
+            embedded = flat(encoder(x.to(dtype_of(encoder, x))), len(x)).float()
             if not len(found):
                 shape = len(images), *embedded.shape[1:]
-                found = torch.empty(shape, device=images.device, pin_memory=to_cpu)
+                found = embedded.new_empty(shape, device=images.device, pin_memory=to_cpu)
             found[start : start + len(part)].copy_(embedded, non_blocking=to_cpu)
             start += len(part)
     if to_cpu:
         torch.cuda.synchronize(device)
     if many:
         shape = from_first(lambda: found.shape)
-        found = found if len(found) else torch.empty(shape, device=images.device)
+        found = found if len(found) else torch.empty(shape, dtype=torch.float32, device=images.device)
         gather(found, share, device)
+    if not all(part.isfinite().all() for part in found.split(max(1, VALUES // max(1, found.shape[1])))):
+        raise ValueError("features must be finite, got NaN or inf: the encoder has diverged")
     return found
 
 
@@ -74,7 +80,7 @@ def gather(found: Tensor, share: int, device: torch.device) -> None:
         length = min(rows, share - first)
         places = [found[first + process * share :][:length] for process in range(world())]
         mine = places[rank()]
-        sent = torch.zeros(length, *found.shape[1:], device=device)
+        sent = found.new_zeros(length, *found.shape[1:], device=device)
         sent[: len(mine)] = mine
         received = [torch.empty_like(sent) for _ in places]
         dist.all_gather(received, sent)

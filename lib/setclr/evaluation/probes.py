@@ -53,11 +53,11 @@ def linear_probe(
     scale = bank.new_ones((), dtype=torch.float32) if raw else root_mean_square(bank).clamp(min=1e-12)
     generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
     shape = int(y.max()) + 1, bank.shape[1] + 1  # the bias is the last column
-    weight, exp_avg, exp_avg_sq = torch.zeros(3, *shape, device=bank.device)
+    weight, exp_avg, exp_avg_sq = scale.new_zeros(3, *shape)
     if raw:
         weight.copy_(torch.empty(shape).uniform_(-1, 1, generator=generator) / bank.shape[1] ** 0.5)
     step = 0
-    right = -torch.ones(1, batch, device=bank.device)
+    right = -scale.new_ones(1, batch)
     for _ in range(epochs):
         for index in torch.randperm(len(bank), generator=generator).to(bank.device).split(batch):
             x, step = with_one(bank.index_select(0, index), scale), step + 1

@@ -32,14 +32,14 @@ def video_features(
     integer("batch", batch, least=1)
     if crops not in (1, 10):
         raise ValueError(f"crops must be 1 or 10, got {crops!r}")
-    size, device = size or videos.side, next(encoder.parameters()).device
+    size, weight = size or videos.side, next(encoder.parameters())
     places = torch.linspace(0, 1, moments) if moments > 1 else torch.tensor([0.5])
     found = []
     with evaluating(encoder):
         for part in torch.arange(len(videos)).split(batch):
             clips = videos.cut(part, places.expand(len(part), moments), frames, stride)
             seen = [uncut(clip, size)[None] if crops == 1 else ten_crops(clip, size=size) for clip in clips]
-            rows = torch.stack([encoder(x.to(device)).float() for x in torch.cat(seen)])
+            rows = torch.stack([encoder(x.to(weight)).float() for x in torch.cat(seen)])
             found.append(rows.mean(0).cpu())
     return torch.cat(found)
 

@@ -29,7 +29,7 @@ class GIN(nn.Module):
         self.apply(glorot)
 
     def forward(self, graphs: Batch) -> Tensor:
-        x, sums = graphs.x, []
+        x, sums = graphs.x.to(self.norms[0].weight), []
         for layer, norm in zip(self.layers, self.norms):
             x = norm(layer(x, graphs.edge_index).relu())
             sums.append(global_add_pool(x, graphs.batch, graphs.num_graphs))

@@ -1,12 +1,24 @@
 """The images of each batch, as a function of the seed and the epoch alone."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from setclr.checks import integer
 from setclr.seeding import seeded
+from setclr.training.distributed import rank, world
+
+
+class Step(NamedTuple):
+    """What a source gives views of: this process's share of a batch."""
+
+    indices: Tensor  # (n,) of the things in this process's share
+    key: tuple[int, int, int]  # seed, epoch, step within the epoch
+    first: int  # the place in the batch of this process's first thing
+    batch: Tensor  # (N,) the whole batch, over all processes
 
 
 @dataclass(frozen=True)
@@ -75,6 +87,17 @@ class Batches:
         if self.images_per_class > 1:
             order = self._groups(order, generator)
         return order[: self.images].split(self.batch)
+
+    def steps(self, first: int, epochs: int) -> Iterator[Step]:
+        """This process's share of each batch, from the step `first` to the end of so many epochs."""
+        for step in range(first, epochs * len(self)):
+            epoch, position = divmod(step, len(self))
+            if step == first or not position:
+                order = self.of(epoch)
+            share = len(order[position]) // world()
+            place = rank() * share
+            mine = order[position][place : place + share]
+            yield Step(mine, (self.seed, epoch, position), place, order[position])
 
     def _groups(self, order: Tensor, generator: torch.Generator) -> Tensor:
         """The shuffled image indices, dealt into groups of one class; the groups are in random order."""

@@ -31,6 +31,7 @@ from setclr.training.devices import PRECISIONS
 
 LOCK, CHECKPOINT, HISTORY = "lock", "checkpoint.pt", "history.csv"
 CHECKSUM = "checksum"  # absent from checkpoints of the first versions
+MODULES = ("encoder", "head", "loss", "predictor")  # the parts of a Trainer that have weights
 LEARNT = {"encoder", "head", "history"}  # in every checkpoint
 RESUMED = {"step", "images", "loss", "optimiser"}  # in every checkpoint that can be resumed
 REMEDY = "put back a copy that is whole, or delete it to train again"
@@ -243,10 +244,9 @@ def check(state: dict) -> None:
     for name, (kind, fits) in FIELDS.items():
         if name in state and not fits(state[name]):
             raise ValueError(f"{name} must be {kind}, got {describe(state[name])}")
-    for name in ("encoder", "head", "loss", "predictor"):
-        _refuse_bad(name, state.get(name, {}))
-    for name in ("best", "keys", "optimiser"):
-        _refuse_bad(name, state.get(name) or {}, infinite=name == "optimiser")
+    for path in (*not_finite(state), *_bad("optimiser", state.get("optimiser"), lambda x: ~x.isnan())):
+        if path.removeprefix("best: ") not in state.get("not_finite", ()):
+            raise ValueError(f"{path} holds NaN or inf")
     if "recipe" in state and "channels" not in state:
         raise ValueError("channels must be there, and is missing")
     lacking = sorted(RESUMED - set(state)) or ([] if {"random", "rng"} & set(state) else ["random"])
@@ -395,7 +395,8 @@ FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "channels": ("an integer 1 to 10000", lambda x: _whole(x) and 1 <= x <= 10_000),
     "data": ("a text", lambda x: isinstance(x, str)),
     "history": ("a list of dicts of numbers", is_history),
-    **dict.fromkeys(("encoder", "head", "loss", "predictor"), WEIGHTS),
+    **dict.fromkeys(MODULES, WEIGHTS),
+    "not_finite": ("a list of names", lambda x: isinstance(x, list) and all(isinstance(y, str) for y in x)),
     "best": ("None, or the weights of encoder and head", is_best),
     "precision": (f"one of {', '.join(PRECISIONS)}, or None", lambda x: x is None or x in PRECISIONS),
     "compiled": ("True, False or None", lambda x: x is None or isinstance(x, bool)),
@@ -417,13 +418,19 @@ FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def _refuse_bad(name: str, part: Any, infinite: bool = False) -> None:
-    """Raises ValueError if a tensor in `part` holds NaN or, unless `infinite` is True, inf."""
+def not_finite(state: dict) -> Iterator[str]:
+    """Where the modules' weights in a state hold NaN or inf, as "encoder: 0.weight"."""
+    for name in (*MODULES, "best", "keys"):
+        yield from _bad(name, state.get(name), Tensor.isfinite)
+
+
+def _bad(name: str, part: Any, good: Callable[[Tensor], Tensor]) -> Iterator[str]:
+    """The names of the tensors in `part` whose numbers are not all good."""
     if isinstance(part, dict | list):
         for key, inner in part.items() if isinstance(part, dict) else enumerate(part):
-            _refuse_bad(f"{name}: {key}", inner, infinite)
-    elif isinstance(part, Tensor) and (part.isnan().any() or not (infinite or part.isfinite().all())):
-        raise ValueError(f"{name} holds NaN{'' if infinite else ' or inf'}")
+            yield from _bad(f"{name}: {key}", inner, good)
+    elif isinstance(part, Tensor) and not good(part).all():
+        yield name
 
 
 def describe(x: object) -> str:

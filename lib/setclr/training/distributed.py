@@ -136,13 +136,16 @@ def gather(z: Tensor) -> Tensor:
 
     The gradient of z is the sum of all processes' gradients: W times that of the loss. The mean over
     processes of DistributedDataParallel divides it by W again; a loop without that mean must do so
-    itself. Parameters of the loss get the gradient of the whole batch on every process. The shape of z
-    is the same on all of them. `gather(labels[None, :, None]).flatten()` gathers labels (n,).
+    itself. Parameters of the loss get the gradient of the whole batch on every process. Raises ValueError
+    on all of them if z has another shape on one, as a last, smaller batch may.
+    `gather(labels[None, :, None]).flatten()` gathers labels (n,).
 
     It is written by hand, since torch 2.15 deprecates its own function
-    (torch.distributed.nn.functional.all_gather) in favour of a private one. Cost: an all-gather
-    forwards, an all-reduce of (V, W·n, E) backwards.
+    (torch.distributed.nn.functional.all_gather) in favour of a private one. Cost: two all-gathers
+    forwards, of the shapes (a GPU waits for it) and of z; an all-reduce of (V, W·n, E) backwards.
     """
+    if world() > 1:
+        _refuse_unequal(z)
     return _Gather.apply(z) if world() > 1 else z
 
 
@@ -168,6 +171,17 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         return _own(_Sum.apply(grad))
+
+
+def _refuse_unequal(z: Tensor) -> None:
+    """Raises ValueError, on every process, unless z has one shape on all of them."""
+    mine = torch.tensor([z.ndim, *z.shape, *[0] * 8][:9], device=z.device)
+    all_of_them = [torch.empty_like(mine) for _ in range(world())]
+    dist.all_gather(all_of_them, mine)
+    shapes = [tuple(x[1 : 1 + x[0]]) for x in torch.stack(all_of_them).tolist()]
+    if different := [i for i, shape in enumerate(shapes) if shape != shapes[0]]:
+        got = f"{shapes[0]} on process 0 and {shapes[different[0]]} on process {different[0]}"
+        raise ValueError(f"z must have one shape on all processes, got {got}; a loader needs drop_last=True")
 
 
 class _GatherAlike(_Gather):
@@ -212,11 +226,12 @@ class SyncBatchNorm(_BatchNorm):
         centred = x - mean.view(shape)
         variance = _Sum.apply(centred.square().sum(over)) / count
         if self.track_running_stats:
-            assert self.num_batches_tracked is not None and self.momentum is not None
+            assert self.num_batches_tracked is not None
             assert self.running_mean is not None and self.running_var is not None
             self.num_batches_tracked.add_(1)
-            self.running_mean.lerp_(mean.detach(), self.momentum)
-            self.running_var.lerp_(variance.detach() * count / (count - 1), self.momentum)
+            new = 1 / int(self.num_batches_tracked) if self.momentum is None else self.momentum
+            self.running_mean.lerp_(mean.detach(), new)
+            self.running_var.lerp_(variance.detach() * count / (count - 1), new)
         x = centred * (variance + self.eps).rsqrt().view(shape)
         return (x * self.weight.view(shape) + self.bias.view(shape) if self.affine else x).to(dtype)
 

@@ -6,8 +6,10 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
 from torch.nn.parallel import DistributedDataParallel
 
+from setclr.seeding import States, global_states, restore
 from setclr.training.devices import Precision
 from setclr.training.distributed import synchronised, world
 
@@ -47,9 +49,32 @@ class Views(nn.Module):
         return torch.cat([self._encoded(group) for group in views])
 
     def _encoded(self, group: Group) -> Tensor:
-        if isinstance(group, Tensor):
-            return self.encoder(channels_last(group.flatten(0, 1)))
-        return group.encode(self.encoder)
+        if not isinstance(group, Tensor):
+            return group.encode(self.encoder)
+        x = channels_last(group.flatten(0, 1))
+        return flat(self.encoder(x.to(dtype_of(self.encoder, x))), len(x))
+
+
+def dtype_of(model: nn.Module, x: Tensor) -> torch.dtype:
+    """The dtype of the model's first weight, or of x if it has none."""
+    return next((p.dtype for p in model.parameters() if p.is_floating_point()), x.dtype)
+
+
+def flat(features: Any, n: int) -> Tensor:
+    """Features (N, D) as an encoder gives them for n inputs; (N, D, 1, 1) and the like lose their ones.
+
+    Raises ValueError, with the remedy, for anything else, such as a tuple or a dict.
+    """
+    if isinstance(features, Tensor) and features.shape[2:].numel() == 1 < features.ndim:
+        if len(features) == n:
+            return features.flatten(1)
+        got, remedy = f"{len(features)} rows for {n} inputs", "return one row for each"
+    elif isinstance(features, Tensor):
+        got, remedy = (f"{tuple(features.shape)}", "add nn.Flatten(), or return one token or their mean")
+    else:
+        names = f" of {', '.join(map(str, features))}" if isinstance(features, dict) else ""
+        got, remedy = (f"a {type(features).__name__}{names}", "wrap it so that it returns one tensor")
+    raise ValueError(f"encoder must give features (N, D), got {got}; {remedy}")
 
 
 def part(group: Group, start: int, stop: int) -> Group:
@@ -71,8 +96,10 @@ class GradCache:
     """Encoder and head for the training loop, on one process or many, on a whole batch or in chunks.
 
     `chunk` images (not views), or all, go through the encoder together. Chunks change nothing for an
-    encoder without batch statistics. A batch norm in the encoder sees each chunk by itself, and updates
-    its running statistics once for each chunk. The head sees the whole batch.
+    encoder without batch statistics. What it draws from the global generators of torch, NumPy or Python,
+    such as dropout, it draws again when it runs a second time for the gradient. A batch norm in the encoder
+    sees each chunk by itself, and updates its running statistics once for each chunk. The head sees the
+    whole batch.
     """
 
     def __init__(self, encoder: nn.Module, head: nn.Module, precision: Precision, chunk: int | None = None):
@@ -93,22 +120,35 @@ class GradCache:
             self.precision.backward(value)
             return value.detach()
         with unchanged_buffers(self.encoder):
-            features = self._collected(chunks)
+            features, states = self._collected(chunks)
         features.requires_grad_()
         value = objective(self._embed(features.flatten(0, 1), n))
         self.precision.backward(value)
         assert features.grad is not None
         no_sync = getattr(self.encoder, "no_sync", nullcontext)  # a method of DistributedDataParallel
+        drawn, device = global_states(self.precision.device), self.precision.device
         for i, (chunk, grad) in enumerate(zip(chunks, features.grad.split(self.chunk, dim=1))):
+            restore(states[i], device)
             with no_sync() if i < len(chunks) - 1 else nullcontext():
                 part = self._features(chunk)
                 part.backward(grad.flatten(0, 1).to(part.dtype))
+        restore(drawn, device)
         return value.detach()
+
+    def refuse_unreached(self) -> None:
+        """Raises ValueError if many processes train and a parameter that learns got no gradient."""
+        named = [(k, p) for part in self.parts for k, p in part.named_parameters() if p.requires_grad]
+        if world() > 1 and (lost := [name for name, p in named if p.grad is None]):
+            got = f"none for {len(lost)}, such as {lost[0].removeprefix('encoder.')}"
+            remedy = "leave them out, or freeze them by requires_grad_(False)"
+            raise ValueError(
+                f"all parameters that learn must get a gradient with many processes, got {got}; {remedy}"
+            )
 
     def embed(self, views: list[Group]) -> Tensor:
         """The embeddings z (V_all, n, E) without gradient, computed chunk after chunk."""
         with torch.no_grad():
-            features = self._collected(self._chunks(views))
+            features, _ = self._collected(self._chunks(views))
             return self._embed(features.flatten(0, 1), features.shape[1])
 
     def _chunks(self, views: list[Group]) -> list[list[Group]]:
@@ -118,19 +158,38 @@ class GradCache:
         return [[part(group, *cut) for group in views] for cut in cuts]
 
     @torch.no_grad()
-    def _collected(self, chunks: list[list[Group]]) -> Tensor:
-        """The features (V_all, n, …) of all chunks, float32 or wider."""
-        parts = [self._features(chunk).unflatten(0, (-1, count(chunk))) for chunk in chunks]
-        return at_least_float32(torch.cat(parts, dim=1))
+    def _collected(self, chunks: list[list[Group]]) -> tuple[Tensor, list[States]]:
+        """The features (V_all, n, …) of all chunks, and the states of the generators before each chunk."""
+        parts, states = [], []
+        for chunk in chunks:
+            states.append(global_states(self.precision.device))
+            parts.append(self._features(chunk).unflatten(0, (-1, count(chunk))))
+        return at_least_float32(torch.cat(parts, dim=1)), states
 
     def _features(self, views: list[Group]) -> Tensor:
-        with self.precision.autocast():
+        first = views[0].shape[2] if isinstance(views[0], Tensor) else None
+        with self.precision.autocast(), fitting("encoder", self.encoder, first, "channels"):
             return self.encoder(views)
 
     def _embed(self, features: Tensor, n: int) -> Tensor:
-        with self.precision.autocast():
+        with self.precision.autocast(), fitting("head", self.head, features.shape[1], "features"):
             z = self.head(features)
         return at_least_float32(z).unflatten(0, (-1, n))
+
+
+@contextmanager
+def fitting(name: str, module: nn.Module, given: int | None, what: str) -> Iterator[None]:
+    """Turn a RuntimeError inside into a ValueError if the module's first layer takes another number."""
+    try:
+        yield
+    except RuntimeError as error:
+        layers = (x for x in module.modules() if isinstance(x, nn.Linear | _ConvNd))
+        first = next(layers, None)
+        takes = first.in_features if isinstance(first, nn.Linear) else first and first.in_channels
+        if None in (given, takes) or takes == given:
+            raise
+        said = f"{name} must take {given} {what}, got one whose first layer takes {takes}"
+        raise ValueError(f"{said}; make that layer with {given}") from error
 
 
 @contextmanager

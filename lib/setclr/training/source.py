@@ -5,12 +5,10 @@ is resumed, or shared by many processes, sees the same views.
 """
 
 import hashlib
-import random
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from numbers import Number
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -23,19 +21,11 @@ from setclr.data.items import item_of
 from setclr.data.streaming import streamed
 from setclr.data.wrapped import labels_of
 from setclr.losses import Objective
-from setclr.seeding import drawing, seeded
+from setclr.seeding import seeded, seeded_globals
+from setclr.training.batches import Step
 from setclr.training.grad_cache import Group
 from setclr.training.optimisers import LRSchedule
 from setclr.views import View, view
-
-
-class Step(NamedTuple):
-    """What a source gives views of: this process's share of a batch."""
-
-    indices: Tensor  # (n,) of the things in this process's share
-    key: tuple[int, int, int]  # seed, epoch, step within the epoch
-    first: int  # the place in the batch of this process's first thing
-    batch: Tensor  # (N,) the whole batch, over all processes
 
 
 @runtime_checkable
@@ -177,21 +167,6 @@ def views_in(item: Any, index: int) -> list[Tensor]:
 def is_label(x: Any) -> bool:
     """Whether what follows the views of an item is a label, a name or the like."""
     return isinstance(x, Number | str) or (isinstance(x, Tensor | np.generic) and x.ndim == 0)
-
-
-@contextmanager
-def seeded_globals(*key: int) -> Iterator[None]:
-    """Seed the global generators of torch, numpy and Python inside, and restore them afterwards."""
-    seed = seeded(*key).initial_seed()
-    of_numpy, of_python = np.random.get_state(), random.getstate()
-    try:
-        with drawing(seed):
-            np.random.seed(seed % 2**32)
-            random.seed(seed)
-            yield
-    finally:
-        np.random.set_state(of_numpy)
-        random.setstate(of_python)
 
 
 def check_parts(source: object, encoder: object, head: object, loss: object, lr_schedule: object) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from setclr import models, views
 from setclr.checks import integer
 from setclr.losses import Objective, check_labels
+from setclr.seeding import seeded_globals
 from setclr.training import checkpoint, compiling, devices, distributed
 from setclr.training import source as sources
 from setclr.training.batches import Batches, Batching
@@ -22,7 +23,7 @@ from setclr.training.interruption import Interrupted, Interruption
 from setclr.training.metrics import Metric, advance, progress_bar
 from setclr.training.momentum import Keys, MomentumEncoder
 from setclr.training.optimisers import LRSchedule, check_optimiser, make_optimiser
-from setclr.training.source import Source, Step
+from setclr.training.source import Source
 from setclr.training.targets import Targets
 from setclr.views.numbers import sent
 
@@ -30,7 +31,6 @@ DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
 CHECK_EVERY = 10  # steps between checks of the losses; reading a value makes a GPU wait
 CHECKPOINT_SECONDS = 600.0  # between checkpoints within an epoch
 EPOCH_SECONDS = 60.0  # the least between checkpoints after an epoch
-PARTS = ("encoder", "head", "loss", "predictor", "optimiser")  # the parts with a state_dict of their own
 
 
 class Trainer:
@@ -105,6 +105,7 @@ class Trainer:
         self.compile_tried = not self.compiled  # whether compiling has been tried
         self.step, self.seconds, self.workers = 0, 0.0, devices.workers_for(machine.workers)
         self.values: list[Tensor] = []  # the losses of this epoch so far
+        self.not_finite = list(checkpoint.not_finite(self._weights()))  # where weights began so, on purpose
         self.rows: list[dict] = []  # the history, a row for each epoch
         self.watched: dict[str, float] = {}  # what `on_epoch` returned last
         self.random: dict[str, Tensor] = {}  # states of torch's generators to resume from
@@ -237,11 +238,15 @@ class Trainer:
             "history": [dict(row) for row in self.rows], "draws": views.DRAWS,
             "precision": self.precision.name, "compiled": self.compiled,
             "step": self.step, "values": values, "seconds": self.seconds, "images": len(self.source),
-            "data": self.digest, **{name: getattr(self, name).state_dict() for name in PARTS},
-            "scaler": self.precision.scaler.state_dict(),
-            "keys": self.momentum_encoder.state_dict() if self.momentum_encoder else None,
+            "data": self.digest, **self._weights(), "optimiser": self.optimiser.state_dict(),
+            "scaler": self.precision.scaler.state_dict(), "not_finite": self.not_finite,
             "targets": self.targets.state() if self.targets else None, "random": random,
         }  # fmt: skip  # fmt: skip
+
+    def _weights(self) -> dict:
+        """The weights of all modules by name, with those of the momentum encoder under "keys"."""
+        modules = {name: getattr(self, name).state_dict() for name in checkpoint.MODULES}
+        return modules | {"keys": self.momentum_encoder.state_dict() if self.momentum_encoder else None}
 
     def load_state_dict(self, state: dict, where: str = "the checkpoint") -> None:
         """Load what `state_dict` gave, to resume from it. `where` names the state in errors.
@@ -250,7 +255,7 @@ class Trainer:
         """
         self._refuse_other_run(state, where)
         self._refuse_other_parts(state, where)
-        for name in PARTS:
+        for name in (*checkpoint.MODULES, "optimiser"):
             getattr(self, name).load_state_dict(state.get(name, {}))
         for weight, kept in self.optimiser.state.items():
             for key, x in kept.items():
@@ -297,7 +302,7 @@ class Trainer:
     def _refuse_other_parts(self, state: dict, where: str) -> None:
         """Raises ValueError if a part of a state does not fit this trainer: names, shapes or types."""
         complaint, remedy = f"{where}: its {{}} is not the trainer's", checkpoint.REMEDY
-        for name in ("encoder", "head", "loss", "predictor"):
+        for name in checkpoint.MODULES:
             weights = state.get(name, {})
             checkpoint.refuse_other_weights(getattr(self, name), weights, complaint.format(name))
         checkpoint.refuse_other_optimiser(self.optimiser, state["optimiser"], complaint.format("optimiser"))
@@ -322,7 +327,8 @@ class Trainer:
             self.targets.begin(epoch, self.step % self.steps == 0)
         self.model.train()
         while self.step < (epoch + 1) * self.steps:
-            with devices.settings(self.precision, self.deterministic), devices.explain_oom(what, remedy):
+            own = seeded_globals(self.batches.seed, self.step, rank(), torch_too=False)  # for the encoder
+            with devices.settings(self.precision, self.deterministic), devices.explain_oom(what, remedy), own:
                 self.values.append(self.update(self._next_views()))
             if self.losses_checked:
                 self.refuse_bad_losses()  # this waits for the device, so that the time below is complete
@@ -353,17 +359,6 @@ class Trainer:
         self.values, self.seconds = [], 0.0
         return row
 
-    def own_steps(self) -> Iterator[Step]:
-        """This process's part of each batch from the current step on."""
-        first_epoch, first = divmod(self.step, self.steps)
-        for epoch in range(first_epoch, self.epochs):
-            order = self.batches.of(epoch)
-            for position in range(first if epoch == first_epoch else 0, self.steps):
-                batch = order[position]
-                share = len(batch) // world()
-                place = rank() * share
-                yield Step(batch[place : place + share], (self.batches.seed, epoch, position), place, batch)
-
     def update(self, x: list[Group]) -> Tensor:
         """Take one step of the optimiser on the views `x` of this process's share; returns the loss."""
         factor = self.lr_schedule.factor(self.step, self.steps, self.epochs)
@@ -376,6 +371,8 @@ class Trainer:
         loss = self.grad_cache.backward(x, lambda z: self.objective(z, **more))
         # These are equal on all processes but for rounding, which must not accumulate.
         distributed.average_gradients(self.loss)
+        if not self.step:
+            self.grad_cache.refuse_unreached()
         self.precision.step(self.optimiser)
         if self.momentum_encoder:
             self.momentum_encoder.advance(more["keys"], self.step / (self.epochs * self.steps))
@@ -399,7 +396,8 @@ class Trainer:
             return self.loss(distributed.gather_alike(z), **more)
 
     def _view_batches(self, compiled: bool) -> Iterator[list[Group]]:
-        return self.source.batches(self.own_steps(), self.device, self.workers, compiled)
+        steps = self.batches.steps(self.step, self.epochs)  # from where a run goes on, if it was resumed
+        yield from self.source.batches(steps, self.device, self.workers, compiled)
 
     def _next_views(self) -> list[Group]:
         """The views of the next batch; if compiling them fails at the first, warn and go on uncompiled."""
@@ -437,9 +435,8 @@ class Trainer:
                 raise FloatingPointError(DIVERGED.format("loss", value, step))
 
     def refuse_bad_weights(self) -> None:
-        """Raises FloatingPointError if a weight or a buffer of model or loss is NaN or inf."""
-        learnt = [*self.model.state_dict().values(), *self.loss.state_dict().values()]
-        if not all(x.isfinite().all() for x in learnt if isinstance(x, Tensor)):
+        """Raises FloatingPointError if a weight or a buffer holds NaN or inf that began finite."""
+        if set(checkpoint.not_finite(self._weights())) - set(self.not_finite):
             raise FloatingPointError(DIVERGED.format("weights", "NaN or inf", self.step - 1))
 
     def progress(self) -> dict[str, str]:

@@ -117,7 +117,7 @@ Layout = tuple[tuple[str, tuple[int, ...]], ...]  # names and shapes of the pack
 
 def packed(numbers: dict[str, Tensor], device: torch.device) -> tuple[Tensor, Layout]:
     """All these tensors joined into one on the device, with their names and shapes."""
-    together = torch.cat([x.flatten() for x in numbers.values()])
+    together = torch.cat([x.flatten().float() for x in numbers.values()])  # whatever the default dtype
     return sent(together, device), tuple((name, tuple(x.shape)) for name, x in numbers.items())
 
 
