@@ -478,7 +478,7 @@ def test_arguments_of_views_and_svm():
     with pytest.raises(ValueError, match="features must be finite"):
         svm_accuracy(torch.full((40, 2), torch.nan), torch.arange(40) % 2)
     with pytest.raises(ValueError, match="at least 2 classes"):
-        svm_accuracy(torch.randn(40, 2), torch.zeros(40))
+        svm_accuracy(torch.randn(40, 2), torch.zeros(40, dtype=torch.long))
 
 
 def test_a_record_is_made_once_and_a_damaged_one_is_named(tmp_path, capsys, monkeypatch):

@@ -102,6 +102,11 @@ def _alike(a: str, b: str) -> float:
     return difflib.SequenceMatcher(None, a, b).ratio()
 
 
+def printable(text: str) -> str:
+    """The text with newlines, escape codes and the like written out, as a terminal or a table may show it."""
+    return text if text.isprintable() else "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)
+
+
 def floating(name: str, x: Any, shape: str, fits: Callable[[torch.Tensor], bool]) -> torch.Tensor:
     """`x` if it is a dense float32 or float64 tensor, not empty, and `fits(x)`. Otherwise ValueError.
 

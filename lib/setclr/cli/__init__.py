@@ -15,6 +15,7 @@ results [FOLDER]              the recorded results as a table
 setclr --version prints the version.
 """
 
+import errno
 import os
 import signal
 import sys
@@ -64,6 +65,11 @@ def run() -> None:
         received.append(number)
         raise KeyboardInterrupt
 
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        elif hasattr(stream := getattr(sys, name), "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a terminal of ASCII has no ±
     handled = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
     before = {number: signal.signal(number, stop) for number in handled}
     sys.unraisablehook = lost
@@ -71,7 +77,7 @@ def run() -> None:
         main(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of the pipe, for example `head`, has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence()
         sys.exit(1)
     except (Exception, KeyboardInterrupt) as error:
         for number in handled:  # from here on more signals print no second line
@@ -83,6 +89,11 @@ def run() -> None:
             timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def silence() -> None:
+    """Send what is still to be printed nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def ended(error: BaseException, received: list[int]) -> str | int:
@@ -97,6 +108,9 @@ def ended(error: BaseException, received: list[int]) -> str | int:
         said = interrupted or ("terminated" if number == signal.SIGTERM else "interrupted")
         print(f"setclr: {said}", file=sys.stderr)
         return 128 + number
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename:
+        silence()
+        return shown(f"what is printed could not be written: {error.strerror}")
     users = ValueError | OSError | ArithmeticError | ModuleNotFoundError
     if isinstance(error, users) or (isinstance(error, MemoryError) and str(error)):
         return shown(str(error))
@@ -113,5 +127,7 @@ def shown(said: str) -> str:
 
     Of more than 3,000 characters, which only text that the user typed has, the middle is left out.
     """
-    said = said if said.isprintable() else "".join(x if x.isprintable() else repr(x)[1:-1] for x in said)
+    from setclr.checks import printable
+
+    said = printable(said)
     return f"setclr: {said if len(said) <= 3000 else f'{said[:2000]} … {said[-900:]}'}"

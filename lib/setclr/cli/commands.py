@@ -219,23 +219,22 @@ def evaluate(
         own = choose_device(stack.enter_context(joined(device)))
         file = stack.enter_context(replacing(out)) if page and rank() == 0 else None
         loaded.recipe = replace(loaded.recipe, data=data or loaded.recipe.data)
-        kind, split = kind_of(loaded.recipe), "test"
+        kind, split, note = kind_of(loaded.recipe), "test", ""
         try:
             train, test = kind.labelled(loaded.recipe, root, protocol)
         except FileNotFoundError as error:
             split = "held out"
             train, test = kind.labelled(loaded.recipe, root, protocol, split)
-            if rank() == 0:
-                print(f"{error}\nmeasured on a fifth of each class, which the encoder was trained on")
+            note = f"{error}\nmeasured on a fifth of each class, which the encoder was trained on\n"
         loaded.encoder.to(own), loaded.head.to(own)
         measured = page.evaluate_all(loaded, train, test) if page else None
         table = measured.table if measured else kind.evaluate(loaded, train, test, protocol=protocol)
         if rank():
             return
-        print(table.round(1).to_string())
         how = (pixels, typed, records.describe_machine(loaded.encoder))
         if record:
             records.record(record, loaded, table, records.counted(train, test, split), *how, protocol)
+        print(note + table.round(1).to_string())
         if page and file:
             file.write(page.page(run.resolve().name, loaded, train, test, measured, *how).encode())
             print(out)
@@ -243,7 +242,8 @@ def evaluate(
 
 def embed(
     run: options.Run, folder: Annotated[Path, arg(metavar="FOLDER")], /, out: Path | None = None,
-    size: int | None = None, device: options.Device = None, batch: int = 256,
+    size: int | None = None, device: options.Device = None, batch: int = 256, skip_damaged: bool = False,
+    verify: bool = False,
 ) -> None:  # fmt: skip
     """Write the features of your own images to an .npz file: `features` (N, D) float32, `paths` (N,).
 
@@ -253,9 +253,15 @@ def embed(
         out: The file; None: RUN/features-FOLDER.npz.
         size: Side in pixels to which images are resized and cropped; None: the side used in training.
         batch: Images that are held at once.
+        skip_damaged: Leave out files that cannot be read; the last lines name them.
+        verify: Decode all image files first, and name all that cannot be read.
     """
+    import warnings
+
     import numpy as np
 
+    from setclr.data.any_folder import complaints, images_below
+    from setclr.data.photographs import decode, shown
     from setclr.data.writing import replacing
     from setclr.experiments import load_run
     from setclr.experiments.kinds import kind_of
@@ -263,9 +269,14 @@ def embed(
 
     loaded, out = load_run(run), out or options.folder_of(run) / f"features-{folder.resolve().name}.npz"
     loaded.encoder.to(choose_device(device))
-    with replacing(out) as file:
-        found, paths = kind_of(loaded.recipe).embed(loaded, folder, size, batch)
+    if verify and (bad := [*filter(None, complaints(images_below(folder), decode))]):
+        raise ValueError("; ".join(bad))
+    with replacing(out) as file, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        found, paths = kind_of(loaded.recipe).embed(loaded, folder, size, batch, skip_damaged)
         np.savez(file, features=found, paths=paths)
+    for one in said:
+        print(shown(str(one.message)))
     print(f"{out}: features of {len(paths)} {loaded.recipe.things}, {found.shape[1]} each")
 
 

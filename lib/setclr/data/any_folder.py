@@ -1,14 +1,17 @@
 """Any folder of photographs: with splits, with classes alone, or with neither."""
 
 import os
+import warnings
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
 
 from setclr.data import folders
 from setclr.data.folders import OF_IMAGES, Loaded, class_folders, files_of_classes, same_classes, visible
-from setclr.data.photographs import is_image, shown
+from setclr.data.photographs import THREADS, is_image, shown
 
 SPLITS = ("train", "val", "test")
 
@@ -57,30 +60,70 @@ def _untested(root: Path) -> FileNotFoundError:
     return FileNotFoundError(f"{root} has no folder val or test; {remedy}")
 
 
-def images_below(root: Path) -> list[str]:
+def images_below(root: Path, others: Counter[str] | None = None) -> list[str]:
     """The image files in a folder and below, as `files_below` finds them."""
-    return files_below(root, is_image, "image files (.jpg, .png, …)")
+    return files_below(root, is_image, "image files (.jpg, .png, …)", others)
 
 
-def files_below(root: Path, wanted: Callable[[str], bool], called: str) -> list[str]:
+def files_below(
+    root: Path, wanted: Callable[[str], bool], called: str, others: Counter[str] | None = None
+) -> list[str]:
     """The files in a folder and below whose name is wanted, sorted by path; no pipes, no devices.
 
-    Links are followed; each folder is read once. Raises ValueError if there are none, FileNotFoundError if
-    there is no such folder. The messages say what the files are called.
+    Links are followed; each folder is read once. `others` counts what is passed over, by the ending of its
+    name. Raises ValueError if there are none, FileNotFoundError if there is no such folder. The messages say
+    what the files are called.
     """
+    others = Counter() if others is None else others
     if not root.is_dir():
         raise FileNotFoundError(f"{root} is no folder; give one with {called} in it, at any depth")
     found, coming, seen = [], [os.fspath(root)], {_key(root)}
     while coming:
-        for entry in visible(coming.pop()):
-            if not entry.is_dir():
-                found += [entry.path] if wanted(entry.name) and entry.is_file() else []
+        for entry in os.scandir(coming.pop()):
+            if entry.name.startswith(".") or not os.path.exists(entry.path):
+                others["hidden" if entry.name.startswith(".") else "broken links"] += 1
+            elif not entry.is_dir() and wanted(entry.name) and entry.is_file():
+                found.append(entry.path)
+            elif not entry.is_dir():
+                others[os.path.splitext(entry.name)[1].lower() or "without an ending"] += 1
             elif (key := _key(entry)) not in seen:
                 seen.add(key)
                 coming.append(entry.path)
     if not found:
         raise ValueError(f"{root} has no {called} in it or below; choose another folder")
     return sorted(found, key=lambda path: path.split(os.sep))
+
+
+def complaints(paths: list[str], check: Callable[[str], object]) -> list[str]:
+    """For each file what is wrong with it: the message of the ValueError that `check` raises, or nothing."""
+
+    def complaint(path: str) -> str:
+        try:
+            check(path)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(complaint, paths))
+
+
+def without_damaged(paths: list[str], check: Callable[[str], object]) -> list[str]:
+    """The files that `check` accepts. A warning names each other one. Raises ValueError if none is left."""
+    found = complaints(paths, check)
+    for said in filter(None, found):
+        warnings.warn(f"left out: {said}", stacklevel=2)
+    kept = [path for path, said in zip(paths, found) if not said]
+    if not kept:
+        raise ValueError(f"some files must be readable, got {len(paths)} damaged ones: {found[0]}")
+    return kept
+
+
+def warn_of(others: Counter[str]) -> None:
+    """Warn that so many files were passed over, by the ending of their names."""
+    if others:
+        listed = ", ".join(f"{count} {ending}" for ending, count in others.most_common())
+        warnings.warn(f"passed over {others.total()} files: {listed}", stacklevel=2)
 
 
 def _key(place: os.PathLike) -> tuple[int, int]:

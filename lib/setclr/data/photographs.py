@@ -67,8 +67,14 @@ def turn_of(image: Image.Image) -> Image.Transpose | None:
     if image.format in (None, "TIFF") or (image.format == "PNG" and "exif" not in image.info):
         return None
     with suppress(Exception):  # damaged EXIF data
-        return TURNS.get(image.getexif().get(ORIENTATION))
+        return TURNS.get(image.getexif().get(ORIENTATION, 1))
     return None
+
+
+def decode(path: str) -> None:
+    """Decode an image file. Raises ValueError, naming the file, if it is damaged."""
+    with Photographs([path]).opened(0) as image:
+        image.load()
 
 
 class Photographs:
@@ -172,13 +178,13 @@ class Photographs:
         _each(fill, range(len(chosen)), threads)
         return out
 
-    def verify(self, most: int = 5, decode: bool = False) -> None:
+    def verify(self, most: int | None = 5, decode: bool = False) -> None:
         """Check every file: by its header, or with `decode` by all its pixels.
 
         Headers take minutes for a million files. Decoding takes as long as reading an epoch, and also finds
         truncated files. A note in the user's cache records that these files, with these sizes and times,
         are good, so the next check is skipped. Raises ValueError that names the first `most` files that are
-        no images.
+        no images, or all with None.
         """
         note = self._note("decoded" if decode else "verified")
         if note and note.exists():
@@ -197,10 +203,11 @@ class Photographs:
         with ThreadPoolExecutor(THREADS) as pool:
             for part in torch.arange(len(self)).split(10_000):
                 bad += filter(None, pool.map(complaint, part.tolist()))
-                if len(bad) >= most:
+                if most and len(bad) >= most:
                     break
         if bad:
-            raise ValueError("; ".join(bad[:most]) + ("; there may be more" if len(bad) >= most else ""))
+            more = "; there may be more" if most and len(bad) >= most else ""
+            raise ValueError("; ".join(bad[:most]) + more)
         if note:
             with suppress(OSError):  # without a note, the next start checks again
                 note.parent.mkdir(parents=True, exist_ok=True)
@@ -292,7 +299,7 @@ def _each(do: Callable[[Any], Any], over: Iterable, threads: int) -> list:
 def _cuts(
     image: Image.Image, cuts: list[list[float]], sides: list[int], filters: list[Image.Resampling]
 ) -> list[np.ndarray]:
-    """Boxes (top, left, height, width) of an upright image, each resized by its filter to its side S: (3, S, S)."""
+    """Boxes (top, left, height, width) of an upright image, each resized to its side S: (3, S, S)."""
     (width, height), turn = image.size, turn_of(image)
     spare = min(min(cut[2:]) / side for cut, side in zip(cuts, sides))
     reduction, drafted = next((r for r in REDUCTIONS if r <= spare), 1), None

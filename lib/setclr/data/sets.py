@@ -76,7 +76,7 @@ class ImageSet:
     def verify(self, decode: bool = False) -> None:
         """Raises ValueError if a file is no image (`Photographs.verify`); a tensor has no files to check."""
         if isinstance(self.images, Photographs):
-            self.images.verify(decode=decode)
+            self.images.verify(None if decode else 5, decode)
 
     def subset(self, index: Tensor) -> "ImageSet":
         """The images where `index` (N,) bool is True, or those of these numbers."""

@@ -41,7 +41,7 @@ class WrappedImages(Photographs):
         except Exception as error:
             raise ValueError(f"{self.path(i)} cannot be used: {error}") from error
 
-    def verify(self, most: int = 5, decode: bool = False) -> None:
+    def verify(self, most: int | None = 5, decode: bool = False) -> None:
         """Does nothing: items are not read in advance."""
 
 

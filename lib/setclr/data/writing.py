@@ -40,6 +40,9 @@ def replacing(path: Path) -> Iterator[IO]:
             if fcntl is None:
                 file.close()  # Windows cannot rename an open file
             os.replace(unfinished, path)
+        except OSError as error:
+            error.filename = error.filename or os.fspath(path)  # a full disk names no file
+            raise
         finally:
             unfinished.unlink(missing_ok=True)
             OPEN_HERE.discard(unfinished)

@@ -19,7 +19,7 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
     choice is arbitrary, but the same for the same call on one machine.
 
     Args:
-        bank, bank_labels: (N, D) features and their labels (N,), integers ≥ 0.
+        bank, bank_labels: (N, D) features and their labels (N,), integers ≥ 0 of two classes or more.
         queries: (Q, D).
         k: 1 ≤ k ≤ N. GroCo uses 1, 10 and 20.
         temperature: T > 0; GroCo uses 0.07, MMCL 0.5.
@@ -79,17 +79,28 @@ def accuracy(predicted: Tensor, labels: Tensor, metric: str = "accuracy") -> flo
 
 
 def check_bank(bank: Tensor, labels: Tensor, queries: Tensor) -> None:
-    """Raises ValueError unless bank (N, D), labels (N,) integers ≥ 0 and queries (Q, D) fit together and
+    """Raises ValueError unless bank (N, D), its labels (`check_labels`) and queries (Q, D) fit together and
     are finite."""
     if bank.ndim != 2 or bank.shape[1:] != queries.shape[1:] or not len(bank) * len(queries):
         got = f"{tuple(bank.shape)} and {tuple(queries.shape)}"
         raise ValueError(f"bank and queries must be (N, D) and (Q, D), got {got}")
-    if labels.shape != bank.shape[:1] or labels.is_floating_point() or int(labels.min()) < 0:
-        got = f"{labels.dtype} of shape {tuple(labels.shape)}"
-        raise ValueError(f"bank_labels must be {len(bank)} integers >= 0, got {got}")
+    check_labels("bank_labels", labels, len(bank))
     for name, x in (("bank", bank), ("queries", queries)):
         if not all(part.isfinite().all() for part in in_parts(x)):
             raise ValueError(f"{name} must be finite, got NaN or inf: the encoder has diverged")
+
+
+def check_labels(name: str, labels: Tensor, n: int) -> None:
+    """Raises ValueError unless labels are n integers ≥ 0, of two classes or more. -1 means no label."""
+    if labels.shape != (n,) or labels.is_floating_point():
+        got = f"{labels.dtype} of shape {tuple(labels.shape)}"
+        raise ValueError(f"{name} must be {n} integers, got {got}")
+    if lacking := int((labels < 0).sum()):
+        raise ValueError(f"{name} must be >= 0, got {lacking} of {n} without a label (-1); leave these out")
+    if bool((labels == labels[0]).all()):
+        raise ValueError(
+            f"{name} must be of at least 2 classes, got {int(labels[0])} alone: all would be right"
+        )
 
 
 def in_parts(x: Tensor, values: int | None = None) -> tuple[Tensor, ...]:

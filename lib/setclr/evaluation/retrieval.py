@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from setclr.evaluation.neighbours import check_labels
+
 SIMILARITIES = 2**25  # held at once
 
 
@@ -25,11 +27,9 @@ def retrieval_at_1(features: Tensor, labels: Tensor) -> float:
 
 
 def check_labelled(features: Tensor, labels: Tensor) -> None:
-    """Raises ValueError unless features (N, D), N ≥ 2, are finite and labels are (N,) integers."""
+    """Raises ValueError unless features (N, D), N ≥ 2, are finite, with labels as `check_labels` asks."""
     if features.ndim != 2 or len(features) < 2:
         raise ValueError(f"features must be (N, D) with N >= 2, got {tuple(features.shape)}")
     if not features.isfinite().all():
         raise ValueError("features must be finite, got NaN or inf: the encoder has diverged")
-    if labels.shape != features.shape[:1] or labels.is_floating_point():
-        got = f"{labels.dtype} of shape {tuple(labels.shape)}"
-        raise ValueError(f"labels must be {len(features)} integers, got {got}")
+    check_labels("labels", labels, len(features))

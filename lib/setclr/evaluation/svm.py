@@ -4,6 +4,7 @@ import numpy as np
 from torch import Tensor
 
 from setclr.checks import integer
+from setclr.evaluation.neighbours import check_labels
 from setclr.extras import extra
 
 with extra("train"):
@@ -31,10 +32,9 @@ def svm_accuracy(features: Tensor, labels: Tensor, seed: int = 0, folds: int = F
         raise ValueError(f"features must be (N, D) with a label each, got {x.shape} and {len(y)} labels")
     if not np.isfinite(x).all():
         raise ValueError("features must be finite, got NaN or inf; look for a diverged training")
+    check_labels("labels", labels, len(x))
     smallest = int(np.unique(y, return_counts=True)[1].min())
     integer("folds", folds, least=2, most=smallest, hint=f"the smallest class has {smallest} graphs")
-    if len(np.unique(y)) < 2:
-        raise ValueError(f"labels must be of at least 2 classes, got {len(np.unique(y))}")
     found = []
     for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y):
         found.append(fitted(x[train], y[train]).score(x[test], y[test]))
@@ -43,6 +43,7 @@ def svm_accuracy(features: Tensor, labels: Tensor, seed: int = 0, folds: int = F
 
 def svm_held_out(features: Tensor, labels: Tensor, held: Tensor, held_labels: Tensor) -> float:
     """Accuracy in per cent on the features `held` (Q, D) of such an SVM, fitted to the features (N, D)."""
+    check_labels("labels", labels, len(features))
     (x, y), (u, v) = (
         (z.detach().cpu().double().numpy(), of.cpu().numpy())
         for z, of in ((features, labels), (held, held_labels))

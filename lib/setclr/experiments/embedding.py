@@ -1,15 +1,18 @@
 """Features of your own images: embed any tree of image files by the encoder of a run."""
 
+import os
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import torch
+from PIL import Image
 from tqdm.auto import tqdm
 
-from setclr.checks import integer
+from setclr.checks import boolean, integer
 from setclr.data import FOLDER
-from setclr.data.any_folder import images_below
-from setclr.data.photographs import Photographs
+from setclr.data.any_folder import images_below, warn_of, without_damaged
+from setclr.data.photographs import Photographs, decode
 from setclr.evaluation.frozen import features
 from setclr.experiments.run import Run
 from setclr.views.pixels import grey
@@ -19,17 +22,19 @@ SIDES = {"photo-patches": 32, "stereo-patches": 32, "mnist": 28, "cifar10": 32, 
 
 
 def embed_folder(
-    run: Run, folder: str | Path, size: int | None = None, batch: int = 256
+    run: Run, folder: str | Path, size: int | None = None, batch: int = 256, skip_damaged: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """The features of all image files below a folder, without augmentation.
 
     Files are read as those of a "folder:PATH" data set: the centre square, resized, in three channels,
-    or in one (grey) if the run was trained on one. Files and folders whose names begin with a dot are
-    skipped, and so are files without an ending that Pillow reads.
+    or in one (grey) if the run was trained on one. Files and folders whose names begin with a dot are passed
+    over, and so are files without the ending of an image. A warning says how many, and with which endings.
 
     Args:
         size: side in pixels; None takes the side of the views that the run was trained on (`side_of`).
         batch: images that are decoded and held at once.
+        skip_damaged: decode all files once before, and leave out those that cannot be read. A warning names
+            each of them.
 
     Returns features (N, D) float32 and the files' paths (N,) relative to the folder, sorted by path.
 
@@ -41,13 +46,27 @@ def embed_folder(
     folder = Path(folder).expanduser()
     size = side_of(run) if size is None else integer("size", size, least=8)
     integer("batch", batch, least=1)
-    files, found = images_below(folder), []
+    others: Counter[str] = Counter()
+    files, found = images_below(folder, others), []
+    warn_of(others)
+    if boolean("skip_damaged", skip_damaged):
+        files = without_damaged(files, decode)
+    _refuse_unknown_kinds(files)
     with tqdm(total=len(files), desc="embed", unit="image") as bar:
         for images in Photographs(files, size).split(batch):
             seen = grey(images.float()).round().byte() if run.channels == 1 else images
             found.append(features(run.encoder, seen, batch))
             bar.update(len(images))
     return torch.cat(found).numpy(), np.array([Path(path).relative_to(folder).as_posix() for path in files])
+
+
+def _refuse_unknown_kinds(files: list[str]) -> None:
+    """Raises ValueError, with their number, if some files are of a kind that Pillow has no reader for."""
+    endings = Counter(os.path.splitext(path)[1].lower() for path in files)
+    if unknown := {ending: n for ending, n in endings.items() if ending not in Image.registered_extensions()}:
+        got = ", ".join(f"{n} {ending}" for ending, n in unknown.items())
+        remedy = "convert them, install a reader (pillow-heif for .heic), or add --skip-damaged"
+        raise ValueError(f"Pillow must know the kind of each image file, got {got}; {remedy}")
 
 
 def side_of(run: Run) -> int:

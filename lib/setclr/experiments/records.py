@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 import setclr
+from setclr.checks import printable
 from setclr.data.cameras import PAIRS
 from setclr.data.photographs import shown
 from setclr.data.writing import replacing
@@ -223,10 +224,15 @@ def summary(folder: Path) -> str:
         about = f"data, {recipe_class(first['recipe']['kind']).things}"
         about += ", pixels" * ("pixels" in first)
         head = ("record", about, "loss", "encoder, epochs, precision", *titles, "seeds", "training")
-        table = tables.setdefault(head, [f"| {' | '.join(head)} |", "|---" * len(head) + "|"])
-        table.append(f"| {' | '.join(cells_of(found, shown))} |")
+        table = tables.setdefault(head, [line_of(head), "|---" * len(head) + "|"])
+        table.append(line_of(cells_of(found, shown)))
     lines = ["\n".join(table) for table in tables.values()] + [f"Left out: {said}" for said in damaged]
     return "\n\n".join(lines)
+
+
+def line_of(cells: Iterable[str]) -> str:
+    """A line of a Markdown table, whatever is in its cells: lines, strokes and escape codes stay inside."""
+    return f"| {' | '.join(printable(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def shown_of(kept: Record) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
@@ -302,6 +308,7 @@ def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published:
     if not columns:
         return "-"
     shown = ", ".join(f"{name} {spread([run[name] for run in runs])}" for name in dict.fromkeys(columns))
+    shown, pixels = printable(shown), printable(pixels)
     return f"{shown} ({images} {recipe.things}" + ("" if pixels == "original" else f", {pixels}") + ")"
 
 

@@ -49,6 +49,8 @@ def search(
     Raises the errors of `campaign` and `grid`.
     """
     grids, seeds = {name: grid(recipe) for name, recipe in recipes.items()}, tuple(seeds)
+    for recipe, seed in product(recipes.values(), seeds):
+        replace(recipe, seed=seed)  # raises for a bad seed before the trials, and not after them
     run = partial(campaign, root=root, device=device, command=command, keep_diverged=True, compiled=compiled)
 
     def trials(name: str, settings: dict[str, Recipe], seeds: Iterable[int]) -> Iterator[str]:

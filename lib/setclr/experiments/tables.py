@@ -15,7 +15,7 @@ from setclr.checks import choice
 from setclr.data import ImageSet
 from setclr.data.validation import validation_split
 from setclr.evaluation.frozen import features, pixels
-from setclr.evaluation.neighbours import accuracy, neighbours, vote
+from setclr.evaluation.neighbours import accuracy, check_labels, neighbours, vote
 from setclr.evaluation.probes import linear_probe, probe_on_views
 from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, Protocol, protocol_named
 from setclr.experiments.pairs import evaluate_pairs
@@ -70,8 +70,10 @@ def evaluate(
 
 
 def check_classes(train: ImageSet, test: ImageSet) -> None:
-    """Raises ValueError unless both sets have the same classes, and train has images of every class in
-    test."""
+    """Raises ValueError unless both sets are labelled, have the same classes, and train has images of every
+    class in test."""
+    for name, images in (("train.labels", train), ("test.labels", test)):
+        check_labels(name, images.labels, len(images))
     if train.classes != test.classes:
         differ = sorted(set(train.classes) ^ set(test.classes)) or ["their order"]
         more = f" and {len(differ) - 3} more" if len(differ) > 3 else ""

@@ -246,11 +246,10 @@ class WeightedSum(SetLoss):
         return name
 
     @property
-    def factors(self) -> list[Factors]:
+    def factors(self) -> tuple[Factors, ...]:
         """The current factors of the terms' weights."""
-        return [
-            tuple(getattr(self, x) if isinstance(x, str) else x for x in factors) for factors in self._factors
-        ]
+        named = (tuple(getattr(self, x) if isinstance(x, str) else x for x in kept) for kept in self._factors)
+        return tuple(named)
 
     @property
     def weights(self) -> list[float | Tensor]:

@@ -62,7 +62,8 @@ def with_value(loss: str, value: float) -> str:
     hyperparameter_value(loss)
     parsed = losses.parse(loss)
     if isinstance(parsed, WeightedSum):
-        parsed.factors[-1] = (value,)
+        weights = (*parsed.factors[:-1], (value,))
+        parsed = WeightedSum(list(zip(weights, parsed.losses)))  # type: ignore[arg-type]
     else:
         setattr(parsed, hyperparameter(loss).name, value)
     return repr(parsed)

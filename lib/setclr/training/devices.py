@@ -29,7 +29,8 @@ def choose_device(name: str | torch.device | None) -> torch.device:
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device must be cpu, cuda or another that torch finds, got {name!r}") from error
+        there = ", ".join(["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))])
+        raise ValueError(f"device must be one that torch finds here ({there}), got {str(name)!r}") from error
 
 
 def workers_for(workers: int | None) -> int:

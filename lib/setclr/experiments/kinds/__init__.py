@@ -14,7 +14,8 @@ module holds these functions. `data` is a set of such things: an ImageSet, Graph
 - evaluate(run, train, test, linear, protocol): a table of accuracies in per cent, with the rows untrained and
   trained.
 - accuracies(run, train, test): those of the encoder as it is now, by name, for one process alone.
-- embed(run, place, size, batch): features (N, D) of all that lies in a place, and the names (N,) of it.
+- embed(run, place, size, batch, skip_damaged): features (N, D) of all that lies in a place, and the names
+  (N,) of it. Warnings say what was left out.
 """
 
 from importlib import import_module

@@ -83,10 +83,12 @@ def accuracies(run: Run, train: GraphSet, test: GraphSet) -> dict[str, float]:
     return {SVM: svm_held_out(x, train.labels, graph_features(run.encoder, test), test.labels)}
 
 
-def embed(run: Run, place: Path, size: int | None, batch: int) -> tuple[np.ndarray, np.ndarray]:
+def embed(
+    run: Run, place: Path, size: int | None, batch: int, skip_damaged: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """`place` is the name of a set, a .pt file, or a folder of a set's text files."""
-    if size is not None:
-        raise ValueError(f"size must be left out for graphs, got {size}")
+    if size is not None or skip_damaged:
+        raise ValueError(f"size and skip_damaged must be left out for graphs, got {size}, {skip_damaged}")
     graphs = load_graphs(f"tu:{place}" if place.is_dir() else str(place))
     if graphs.features != run.channels:
         got = f"{graphs.features} in {place}"

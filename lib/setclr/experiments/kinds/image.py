@@ -78,5 +78,7 @@ def accuracies(run: Run, train: ImageSet, test: ImageSet) -> dict[str, float]:
     return measure(run.encoder, train, test, device_of(run), protocol_named(OWN), True).numbers
 
 
-def embed(run: Run, place: Path, size: int | None, batch: int) -> tuple[np.ndarray, np.ndarray]:
-    return embed_folder(run, place, size, batch)
+def embed(
+    run: Run, place: Path, size: int | None, batch: int, skip_damaged: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    return embed_folder(run, place, size, batch, skip_damaged)

@@ -1,5 +1,6 @@
 """Videos: clips of each, a 3D encoder, and retrieval and a linear probe, as in CoCLR."""
 
+from collections import Counter
 from collections.abc import Callable
 from mimetypes import guess_type
 from pathlib import Path
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 from setclr.checks import choice
-from setclr.data.any_folder import files_below
+from setclr.data.any_folder import files_below, warn_of, without_damaged
 from setclr.data.photographs import shown
 from setclr.data.validation import fifth
 from setclr.evaluation.protocols import OWN
@@ -21,6 +22,7 @@ from setclr.models import head as make_head
 from setclr.recipes.video import MOVING, VideoRecipe
 from setclr.training.distributed import from_first, world
 from setclr.video import ClipViews, VideoFiles, VideoSet, load_videos, video_encoder, video_views
+from setclr.video.files import decoded
 
 
 def load(recipe: VideoRecipe, root: str | Path, given: VideoSet | None = None) -> VideoSet:
@@ -93,16 +95,22 @@ def moments_of(run: Run) -> int:
     return 1 if run.recipe.data == MOVING else 10
 
 
-def embed(run: Run, place: Path, size: int | None, batch: int) -> tuple[np.ndarray, np.ndarray]:
+def embed(
+    run: Run, place: Path, size: int | None, batch: int, skip_damaged: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """`place` is a folder with video files in it, at any depth."""
     recipe = run.recipe
     is_video = lambda name: (guess_type(name)[0] or "").startswith("video/")  # noqa: E731
-    paths = list(map(Path, files_below(place, is_video, "video files (.mp4, .avi, …)")))
+    others: Counter[str] = Counter()
+    files = files_below(place, is_video, "video files (.mp4, .avi, …)", others)
+    warn_of(others)
+    side = size or recipe.size
+    paths = [*map(Path, without_damaged(files, lambda x: decoded(Path(x), side)) if skip_damaged else files)]
     if run.channels == 2:
         raise ValueError("the run must be of colours to embed files, got one of flow")
     labels = {"none": torch.zeros(len(paths), dtype=torch.long)}
-    videos = VideoSet(VideoFiles(paths, size or recipe.size), labels, {"none": ("none",)})
+    videos = VideoSet(VideoFiles(paths, side), labels, {"none": ("none",)})
     features = video_features(
-        run.encoder, videos, recipe.frames, recipe.stride, size or recipe.size, moments_of(run), batch=batch
+        run.encoder, videos, recipe.frames, recipe.stride, side, moments_of(run), batch=batch
     )
     return features.numpy(), np.array([shown(path.relative_to(place)) for path in paths])
