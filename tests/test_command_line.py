@@ -397,3 +397,86 @@ def test_a_reader_that_has_enough_ends_it_quietly():
     ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     assert (ended.returncode, ended.stderr) == (1, "")
+
+
+def untrained(out):
+    main(["pretrain", "photo-infonce", "--out", str(out), "--epochs", "0", "--batch", "20", "--device=cpu"])
+
+
+def test_embed_verifies_and_skips(tmp_path, capsys):
+    for i in range(3):
+        Image.new("RGB", (20, 20), (80 * i, 0, 0)).save(tmp_path / f"{i}.png")
+    for name in ("a.png", "b.jpg"):
+        (tmp_path / name).write_bytes(b"no image")
+    (tmp_path / "notes.md").write_text("words")
+    main(
+        [
+            "pretrain",
+            "photo-infonce",
+            "--out",
+            str(tmp_path / "run"),
+            "--epochs",
+            "0",
+            "--batch",
+            "20",
+            "--device",
+            "cpu",
+        ]
+    )
+    words = [
+        "embed",
+        str(tmp_path / "run"),
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "f.npz"),
+        "--device",
+        "cpu",
+    ]
+    with pytest.raises(ValueError, match=r"a.png is no image .*; .*b.jpg is no image"):
+        main([*words, "--verify"])
+    capsys.readouterr()
+    main([*words, "--skip-damaged"])
+    shown = capsys.readouterr().out
+    assert "features of 3 images" in shown and shown.count("left out: ") == 2 and "1 .md" in shown
+
+
+@pytest.mark.parametrize("command", ["pretrain", "campaign", "evaluate", "embed"])
+@pytest.mark.parametrize("device", ["gpu", "cuda:99"])
+def test_a_device_that_is_not_there_is_a_line_for_every_command(tmp_path, command, device):
+    out = tmp_path / "run"
+    untrained(out)
+    words = {
+        "pretrain": ["photo-infonce", "--out", str(tmp_path / "two"), "--batch", "20"],
+        "campaign": ["photo-infonce"], "evaluate": [str(out)], "embed": [str(out), str(tmp_path)],
+    }[command]  # fmt: skip
+    if command == "campaign":
+        words += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
+    with pytest.raises(ValueError, match="device must be one that torch finds here"):
+        main([command, *words, "--device", device])
+
+
+@pytest.mark.parametrize("seed", ["-1", str(2**63)])
+@pytest.mark.parametrize("command", ["pretrain", "campaign", "search"])
+def test_a_seed_beyond_64_bits_is_refused_before_anything_is_trained(tmp_path, command, seed):
+    places = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
+    rest = (
+        ["--out", str(tmp_path / "runs"), f"--seed={seed}"]
+        if command == "pretrain"
+        else [*places, "--seeds", seed]
+    )
+    with pytest.raises(ValueError, match="seed must be an integer >= 0 and <= 9223372036854775807"):
+        main([command, "photo-infonce", *rest, "--device", "cpu"])
+    assert not list(tmp_path.rglob("*.pt"))
+
+
+def test_a_record_is_written_before_anything_is_printed(tmp_path, monkeypatch):
+    out, result = tmp_path / "run", tmp_path / "r.json"
+    untrained(out)
+
+    def closed(*_, **__):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", closed)
+    with pytest.raises(BrokenPipeError):
+        main(["evaluate", str(out), "--record", str(result), "--device", "cpu"])
+    assert json.loads(result.read_text())["epochs"] == 0

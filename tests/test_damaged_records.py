@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from conftest import a_record
 from setclr.cli import main
 from setclr.experiments.campaigns import campaign, precision_of
 from setclr.experiments.comparing import read
-from setclr.experiments.records import read_record, summary
+from setclr.experiments.records import ours, read_record, summary
 from setclr.experiments.searches import chosen
 from setclr.recipes import RECIPES
 from setclr_course.papers.figures import FIGURES, frame
@@ -162,3 +163,19 @@ def test_records_that_lack_a_row_or_a_column_are_read(tmp_path):
     assert "| 40.0 |" in summary(tmp_path)
     table = read(tmp_path)
     assert table["knn"].isna().tolist() == [False, True, True] and not table["collapsed"].any()
+
+
+def test_text_of_a_record_stays_in_its_cell(tmp_path, capsys):
+    """A stroke would make more cells, a newline more lines; a terminal would obey an escape code."""
+    evil = "o|r\n| x |\x1b[31mred"
+    recipe = RECIPES[NAME].to_dict() | {"data": evil, "encoder": evil}
+    named = {"pixels": evil, "machine": {"device": evil}, "protocol": "p|\x1b[2J"}
+    put(tmp_path, "x-seed0", json.dumps(a_record(recipe, **named)).encode())
+    plain = len(re.findall(r"(?<!\\)\|", summary(tmp_path).splitlines()[0]))
+    main(["results", str(tmp_path)])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and all("\x1b" not in line for line in lines)
+    assert len(re.findall(r"(?<!\\)\|", lines[2])) == plain
+    other = replace(RECIPES[NAME], epochs=a_record(recipe)["epochs"])
+    kept = read_record(tmp_path / "x-seed0.json") | {"protocol": "setclr", "recipe": other.to_dict()}
+    assert "\x1b" not in ours(other, [kept]) and "\n" not in ours(other, [kept])

@@ -214,3 +214,52 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert path.read_bytes() == b"first" and [p.name for p in path.parent.iterdir()] == ["file"]
     with pytest.raises(OSError, match="is a folder; name a file in it"), replacing(tmp_path):
         pass
+
+
+def test_what_is_passed_over_is_counted_by_its_kind(photographs):
+    (photographs / "clip.mpg").write_bytes(b"\0\0\1\xba")
+    (photographs / "a" / "more.txt").write_text("no image")
+    (photographs / "gone.png").symlink_to(photographs / "nowhere.png")
+    with pytest.warns(UserWarning, match="passed over 6 files: .*2 hidden.*") as said:
+        embed_folder(new_run(RECIPE, 3), photographs)
+    assert all(part in str(said[0].message) for part in ("2 .txt", "1 .mpg", "1 broken links"))
+
+
+def test_links_to_folders_are_entered(photographs, tmp_path):
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "there").symlink_to(photographs)
+    assert len(embed_folder(new_run(RECIPE, 3), tmp_path / "linked")[1]) == 7
+
+
+def test_files_that_cannot_be_read_are_left_out_and_named(photographs):
+    whole = embed_folder(new_run(RECIPE, 3), photographs)
+    (photographs / "0.jpg").write_bytes(b"\xff\xd8 no photograph")
+    (photographs / "z.png").write_bytes((photographs / "b.png").read_bytes()[:-400])
+    with pytest.raises(ValueError, match="0.jpg is no image that can be read"):
+        embed_folder(new_run(RECIPE, 3), photographs)
+    with pytest.warns(UserWarning, match="left out: ") as said:
+        found, paths = embed_folder(new_run(RECIPE, 3), photographs, skip_damaged=True)
+    left = [str(one.message) for one in said if "left out" in str(one.message)]
+    assert len(left) == 2 and "0.jpg" in left[0] and "z.png" in left[1]
+    assert paths.tolist() == whole[1].tolist()
+    np.testing.assert_allclose(found, whole[0], rtol=1e-4, atol=1e-5)
+
+
+def test_kinds_that_pillow_cannot_read_are_counted(photographs):
+    for i in range(3):
+        (photographs / f"{i}.HEIC").write_bytes(b"\0\0\0\x24ftypheic" + bytes(99))
+    if ".heic" in Image.registered_extensions():
+        pytest.skip("this Pillow reads .heic")
+    with pytest.raises(ValueError, match="got 3 .heic; convert them, install a reader .* --skip-damaged"):
+        embed_folder(new_run(RECIPE, 3), photographs)
+    with pytest.warns(UserWarning, match="left out"):
+        assert len(embed_folder(new_run(RECIPE, 3), photographs, skip_damaged=True)[1]) == 7
+
+
+def test_a_folder_of_damaged_files_alone_is_refused(tmp_path):
+    (tmp_path / "a.jpg").write_bytes(b"no")
+    with (
+        pytest.warns(UserWarning, match="left out"),
+        pytest.raises(ValueError, match="some files must be readable, got 1 damaged"),
+    ):
+        embed_folder(new_run(RECIPE, 3), tmp_path, size=32, skip_damaged=True)

@@ -15,16 +15,18 @@ import torch.multiprocessing as mp
 from conftest import shifted
 from torch import nn
 
-from setclr import models, pretrain
+from setclr import models, pretrain, views
 from setclr.data import ImageSet
 from setclr.evaluation import frozen
 from setclr.experiments import load_run
 from setclr.experiments.kinds import kind_of
 from setclr.experiments.run import new_run
 from setclr.graphs import GraphSet, load_graphs
+from setclr.losses import InfoNCE
 from setclr.recipes import GraphRecipe, ImageRecipe, Recipe, VideoRecipe
+from setclr.training import ImageViews, Machine, Trainer
 from setclr.training.checkpoint import HISTORY
-from setclr.training.distributed import SyncBatchNorm, from_first, joined, rank, world
+from setclr.training.distributed import SyncBatchNorm, from_first, gather, gather_alike, joined, rank, world
 from setclr.training.grad_cache import Group
 from setclr.video import VideoSet
 
@@ -111,6 +113,7 @@ def one_of_two(process: int, port: int, results):
         for name, recipe in RECIPES.items():
             results[name, process] = train(recipe)
         batch_norm(process, results)
+        refusals(process)
         results["features", process] = embedded()
         with pytest.raises(ValueError, match="only the first one fails"):
             from_first(lambda: refuse())
@@ -128,6 +131,40 @@ CLASSES = ("ab", "ba")
 DIFFERENT = [
     ImageSet(torch.zeros(n, 3, 16, 16, dtype=torch.uint8), torch.arange(n) % 2, tuple("ab")) for n in (32, 31)
 ]
+
+
+def refusals(process: int) -> None:
+    """What only several processes can get wrong: parts of other shapes, and weights without a gradient."""
+    with pytest.raises(ValueError, match=r"one shape .*got \(2, 5, 3\) on process 0 and \(2, 4, 3\) on"):
+        gather(torch.zeros(2, 5 - process, 3))
+    with pytest.raises(ValueError, match="process 0 and .* on process 1; a loader needs drop_last=True"):
+        gather(torch.zeros(*([2, 5, 3] if process else [5, 3])))
+    assert gather(torch.arange(3)[None, :, None] + 3 * process).flatten().tolist() == list(range(6))
+
+    class Idle(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.idle = nn.Conv2d(3, 4, 3), nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.used(x).mean((2, 3))
+
+    some = data_of(RECIPE)
+    how = Machine("cpu", "float32", compiled=False)
+    source, its_head = ImageViews(some, views.preset("photo")), models.head(4, 8, 8)
+    idle = Idle()
+    trainer = Trainer(source, idle, its_head, InfoNCE(0.2), epochs=1, batch=16, device=how)
+    with pytest.raises(ValueError, match="must get a gradient .*got none for 2, such as idle.weight; leave"):
+        trainer.fit()
+    trainer = Trainer(source, Idle(), its_head, InfoNCE(0.2), epochs=1, batch=16, device=how)
+    trainer.encoder.idle.requires_grad_(False)
+
+    z = torch.randn(2, 3, 4, requires_grad=True)
+    (first,) = torch.autograd.grad(InfoNCE()(gather(z)), z, create_graph=True)
+    first.square().sum().backward()  # a second derivative through gather
+    assert z.grad.isfinite().all()
+    with pytest.raises(RuntimeError, match="second derivative .* would be wrong: gather_alike"):
+        torch.autograd.grad(InfoNCE()(gather_alike(z)), z, create_graph=True)
 
 
 def refuse():
@@ -159,7 +196,8 @@ def embedded() -> list[torch.Tensor]:
 def example(shape: tuple, affine: bool) -> tuple[torch.Tensor, nn.Module]:
     torch.manual_seed(1)
     kind = nn.BatchNorm1d if len(shape) == 2 else nn.BatchNorm2d
-    norm = kind(shape[1], affine=affine, dtype=torch.float64)
+    momentum = None if affine else 0.1  # None: the mean of all batches so far
+    norm = kind(shape[1], affine=affine, momentum=momentum, dtype=torch.float64)
     if affine:
         nn.init.normal_(norm.weight)
     return torch.randn(shape, dtype=torch.float64) + 3, norm

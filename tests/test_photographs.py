@@ -7,11 +7,14 @@ import pytest
 import torch
 from conftest import shifted
 from PIL import Image
+from PIL.features import check as supported
+from torch.utils.data import Dataset
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as F
 
 from setclr import views
-from setclr.data.photographs import Photographs
+from setclr.data import image_set
+from setclr.data.photographs import TURNS, Photographs
 from setclr.evaluation.frozen import features
 from setclr.views import View, apply_all, draw, finish
 
@@ -335,3 +338,81 @@ def test_16_bit_files_are_refused(tmp_path):
     Image.fromarray(np.full((6, 8), 3000, np.uint16)).save(tmp_path / "deep.png")
     with pytest.raises(ValueError, match=r"deep\.png .*8 bits"):
         Photographs([tmp_path / "deep.png"])
+
+
+# Orientation and transparency
+
+STORED = {1: None, 2: 2, 3: 3, 4: 4, 5: 5, 6: 8, 7: 7, 8: 6}  # how to turn an upright picture for each
+
+
+def turned_copies(folder, name):
+    """One picture of 96x64 pixels, stored in all eight orientations of EXIF."""
+    upright = Image.fromarray(smooth(1, 64, 96, seed=3)[0].permute(1, 2, 0).numpy())
+    for orientation, turn in STORED.items():
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        stored = upright if turn is None else upright.transpose(TURNS[turn])
+        stored.save(folder / f"{orientation}.{name}", exif=exif, quality=95)
+    return Photographs([folder / f"{orientation}.{name}" for orientation in STORED])
+
+
+@pytest.mark.parametrize("name", ["jpg", "png", "webp", "tiff", "avif"])
+def test_a_photograph_stands_upright(tmp_path, name):
+    if name in ("webp", "avif") and not supported(name):
+        pytest.skip(f"this Pillow was built without {name}")
+    files = turned_copies(tmp_path, name)
+    assert [files.sides(i) for i in range(8)] == [(96, 64)] * 8
+    pixels = files[:].float()
+    whole = (View(size=32, **STILL), View(size=12, **STILL | {"scale": (0.3, 0.9)}))
+    draws = draw(whole, 1, seeded(5)).expand(8, -1, -1).contiguous()
+    crops = [x.float() for x in files.crops(range(8), whole, draws)]
+    squares = Photographs([files.path(i) for i in range(8)], 32)[:].float()
+    for x in (pixels, squares, *(one[0] for one in crops)):
+        assert (x - x[:1]).abs().mean((1, 2, 3)).max() < 3
+
+
+def test_damaged_exif_leaves_a_photograph_as_it_is(tmp_path):
+    picture = Image.fromarray(smooth(1)[0].permute(1, 2, 0).numpy())
+    picture.save(tmp_path / "a.jpg", exif=b"Exif\0\0MM\0*\0\0\0\x08\xff\xff\x01\x12")
+    picture.save(tmp_path / "b.jpg")
+    a, b = Photographs([tmp_path / "a.jpg", tmp_path / "b.jpg"])[:]
+    assert torch.equal(a, b)
+
+
+def test_what_a_dataset_gives_is_not_turned_again(tmp_path):
+    files = turned_copies(tmp_path, "jpg")
+
+    class Own(Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, i):
+            return Image.open(files.path(i)).convert("RGB").resize((40, 40))
+
+    lying = image_set(Own()).images[:].float()
+    assert (lying[5] - lying[0]).abs().mean() > 3
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "PA", "P", "RGB", "L"])
+def test_what_is_transparent_shows_white_and_not_what_is_hidden(tmp_path, mode):
+    noise = Image.fromarray(np.random.default_rng(0).integers(1, 250, (32, 32, 3), dtype=np.uint8))
+    paths = []
+    for number, hidden in enumerate((noise, Image.new("RGB", (32, 32), (9, 9, 9)))):
+        if mode in ("RGB", "L", "P"):  # one colour of the file is the transparent one
+            hidden = Image.new("RGB", (32, 32), (50 * number, 9, 9)).convert(mode, dither=Image.Dither.NONE)
+            key = hidden.getpixel((0, 0))
+            hidden.save(tmp_path / f"{number}.png", transparency=key)
+        else:
+            clear = hidden.convert("RGBA")
+            clear.putalpha(0)
+            clear.convert(mode).save(tmp_path / f"{number}.{'tiff' if mode == 'PA' else 'png'}")
+        paths += sorted(tmp_path.glob(f"{number}.*"))
+    files = Photographs(paths)
+    assert files[:].min() == 255
+    whole = (View(size=16, **STILL),)
+    assert files.crops(range(2), whole, draw(whole, 2, seeded(0)))[0].min() == 255
+
+
+def test_half_transparent_pixels_are_mixed_with_white(tmp_path):
+    Image.new("RGBA", (8, 8), (100, 0, 200, 51)).save(tmp_path / "a.png")
+    assert Photographs([tmp_path / "a.png"])[0][:, 0, 0].tolist() == [224, 204, 244]

@@ -142,6 +142,8 @@ def _classes(root: Path, files: list[str]) -> dict[str, Path]:
 def path_hint(name: str) -> str | None:
     """What to write instead, if `name` is a path to a folder that exists, or looks like a path."""
     text = os.fspath(name) if isinstance(name, str | os.PathLike) else ""
+    if ":" in text:  # a name of another kind, such as tu:PATH
+        return None
     if os.sep in text or text.startswith(("~", ".")) or os.path.isdir(text):
         return f"write folder:{shown(text)} for a folder of images"
     return None

@@ -1,5 +1,6 @@
 """Any torch Dataset of images, wrapped to stand in for photographs in files."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -14,6 +15,7 @@ from setclr.data.items import item_of
 from setclr.data.labels import checked_labels
 from setclr.data.photographs import Photographs, eight_bit
 from setclr.data.sets import ImageSet
+from setclr.views import View
 
 
 class WrappedImages(Photographs):
@@ -26,15 +28,29 @@ class WrappedImages(Photographs):
     """
 
     def __init__(self, dataset: Dataset, index: Sequence[int] | None = None, size: int | None = None):
-        self.dataset = dataset
+        self.dataset, self.held = dataset, dict[int, Image.Image]()
         self.index = range(len(cast(Any, dataset))) if index is None else index
         super().__init__([f"image {i} of {type(dataset).__name__}" for i in self.index], size)
 
     def subset(self, index: Any) -> "WrappedImages":
         return WrappedImages(self.dataset, [self.index[i] for i in self._chosen(index).tolist()], self.size)
 
+    def crops(
+        self, index: Any, views: Sequence[View], draws: Tensor, threads: int | None = None
+    ) -> list[Tensor]:
+        """As `Photographs.crops`. Each item is read once: a random transform gives another."""
+        once = copy.copy(self)
+        once.held = {}
+        for i in self._chosen(index).tolist():
+            with self.opened(i) as image:
+                once.held[i] = image
+        return super(WrappedImages, once).crops(index, views, draws, threads)
+
     @contextmanager
     def opened(self, i: int) -> Iterator[Image.Image]:
+        if i in self.held:
+            yield self.held[i]
+            return
         item = item_of(self.dataset, self.index[i])
         try:
             yield eight_bit(_first_image(item))

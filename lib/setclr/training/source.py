@@ -161,6 +161,8 @@ def views_in(item: Any, index: int) -> list[Tensor]:
             got = f"{tuple(one.shape)} of {one.dtype}" if isinstance(one, Tensor) else type(one).__name__
             hint = "end its transform with v2.ToImage() and v2.ToDtype(torch.float32, scale=True)"
             raise ValueError(f"a view of item {index} must be a floating tensor, got {got}; {hint}")
+        if not one.isfinite().all():
+            raise ValueError(f"a view of item {index} must be finite, got NaN or inf; look at its transform")
     return views
 
 
@@ -169,7 +171,9 @@ def is_label(x: Any) -> bool:
     return isinstance(x, Number | str) or (isinstance(x, Tensor | np.generic) and x.ndim == 0)
 
 
-def check_parts(source: object, encoder: object, head: object, loss: object, lr_schedule: object) -> None:
+def check_parts(
+    source: object, encoder: object, head: object, loss: object, optimiser: object, lr_schedule: object
+) -> None:  # fmt: skip
     """Raises ValueError, naming the argument and the remedy, if a Trainer cannot use one of these."""
     if not isinstance(source, Source):
         hint = "ImageViews(images, views.preset('photo')) is one, LoaderViews(dataset) another"
@@ -179,6 +183,9 @@ def check_parts(source: object, encoder: object, head: object, loss: object, lr_
             raise ValueError(f"{name} must be a module, got {part!r}; setclr.models makes some by name")
     if not isinstance(loss, Objective):
         raise ValueError(f"loss must be one of setclr.losses, got {loss!r}; InfoNCE(0.2) is one")
+    if not isinstance(optimiser, torch.optim.Optimizer | None):
+        hint = "torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1) is one; None takes Adam"
+        raise ValueError(f"optimiser must be a torch.optim.Optimizer, got {optimiser!r}; {hint}")
     if lr_schedule is not None and not isinstance(lr_schedule, LRSchedule):
         raise ValueError(
             f"lr_schedule must be an LRSchedule, got {lr_schedule!r}; the optimiser's lr is its peak"

@@ -69,7 +69,7 @@ class Trainer:
         seed: int = 0, labels: bool = False, lr_schedule: LRSchedule | None = None, keys: Keys | None = None,
         device: str | torch.device | Machine | None = None,
     ):  # fmt: skip
-        sources.check_parts(source, encoder, head, loss, lr_schedule)
+        sources.check_parts(source, encoder, head, loss, optimiser, lr_schedule)
         devices.reuse_freed_pages()
         machine = device if isinstance(device, Machine) else Machine(device)
         self.device = devices.choose_device(machine.device)

@@ -48,6 +48,8 @@ def support_images(
     if features is None or images is None:
         features, images, labels = drawn_batch()
     labels = torch.arange(len(images)) if labels is None else labels
+    if len(features) < 2:
+        raise ValueError(f"features must be of at least 2 images, got {len(features)}")
     x = normalize(features.double(), dim=1)
 
     @lru_cache

@@ -1,0 +1,362 @@
+"""What people reported of other projects, tried here: the right value, or a sentence that says what to do.
+
+Labels, second derivatives, sums and settings of losses are tried in the files about losses.
+"""
+
+import copy
+import errno
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import shifted
+from PIL import Image
+from torch import nn
+from torch.utils.data import Dataset
+
+from setclr import models, views
+from setclr.cli import ended
+from setclr.data import ImageSet, image_set
+from setclr.data.writing import replacing
+from setclr.evaluation import features, knn, linear_probe, retrieval_at_1
+from setclr.evaluation.svm import svm_accuracy, svm_held_out
+from setclr.experiments import evaluate
+from setclr.experiments.run import new_run
+from setclr.experiments.tables import check_classes
+from setclr.losses import InfoNCE
+from setclr.recipes import ImageRecipe
+from setclr.training import ImageViews, Machine, Trainer
+from setclr.training.checkpoint import CHECKPOINT, read
+from setclr.training.devices import Precision
+from setclr.training.grad_cache import GradCache
+
+CPU = torch.device("cpu")
+FEW = ImageSet(
+    torch.randint(0, 256, (16, 3, 32, 32), dtype=torch.uint8, generator=shifted(0)),
+    torch.arange(16) % 4, tuple("abcd"),
+)  # fmt: skip
+
+
+def net() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 8, 3, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+def trainer(encoder, width=8, compiled: bool | str = False, epochs=1, source=None, **machine) -> Trainer:
+    source = source or ImageViews(FEW, views.preset("simclr"))
+    how = Machine("cpu", "float32", compiled=compiled, **machine)
+    return Trainer(
+        source, encoder, models.head(width, 16, 8), InfoNCE(0.2), epochs=epochs, batch=8, device=how
+    )
+
+
+class Around(nn.Module):
+    """An encoder with something of a user's around it."""
+
+    def __init__(self, also=lambda x: x):
+        super().__init__()
+        self.net, self.also = net(), also
+
+    def forward(self, x):
+        return self.also(self.net(x))
+
+
+# Chunks and randomness
+
+
+def with_numpy(x):
+    return x * np.random.rand()
+
+
+def with_python(x):
+    return x + random.random() * x.roll(1, 1)
+
+
+class Drawing(nn.Module):
+    def __init__(self, draw):
+        super().__init__()
+        self.draw = draw
+
+    def forward(self, x):
+        return self.draw(x)
+
+
+RANDOM = {
+    "none": nn.Identity(), "dropout": nn.Dropout(0.5), "numpy": Drawing(with_numpy),
+    "python": Drawing(with_python),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RANDOM)
+@pytest.mark.parametrize("chunk", [4, 3])
+def test_an_encoder_that_draws_draws_the_same_for_the_gradient_of_a_chunk(name, chunk):
+    """The oracle is one graph through the same chunks, with the generators in the same states."""
+    x = torch.rand(2, 8, 3, 8, 8, generator=shifted(1))
+    first = nn.Sequential(nn.Flatten(), nn.Linear(192, 16), nn.Tanh(), RANDOM[name]).train()
+    its_head, loss, found = nn.Linear(16, 8), InfoNCE(0.2), []
+    for whole in (True, False):
+        encoder = copy.deepcopy(first)
+        torch.manual_seed(3)
+        np.random.seed(4)
+        random.seed(5)
+        if whole:
+            parts = [encoder(part.flatten(0, 1)).unflatten(0, (2, -1)) for part in x.split(chunk, 1)]
+            value = loss(its_head(torch.cat(parts, 1)))
+            value.backward()
+        else:
+            value = GradCache(encoder, its_head, Precision("float32", CPU), chunk).backward([x], loss)
+        after = torch.rand(1).item(), np.random.rand(), random.random()
+        found.append((value.item(), torch.cat([p.grad.flatten() for p in encoder.parameters()]), after))
+    (value, right, after), (got, gradient, its) = found
+    assert value == pytest.approx(got, rel=1e-5) and after == its
+    assert (gradient - right).norm() < 1e-5 * right.norm()
+
+
+@pytest.mark.parametrize("name", ["dropout", "numpy", "python"])
+@pytest.mark.parametrize("chunk", [None, 4])
+def test_a_run_whose_encoder_draws_resumes_to_the_bit(name, chunk):
+    first = nn.Sequential(net(), RANDOM[name])
+    whole = trainer(copy.deepcopy(first), epochs=3, chunk=chunk)
+    its_head = copy.deepcopy(whole.head)
+    whole.fit()
+    begun, again = (trainer(copy.deepcopy(first), epochs=3, chunk=chunk) for _ in range(2))
+    begun.head.load_state_dict(its_head.state_dict())
+    with torch.random.fork_rng():
+        begun._start_generators()  # as `fit` does
+        for _ in begun.epoch():
+            pass
+        begun.close_epoch()
+        kept = begun.state_dict()
+    again.load_state_dict(kept)
+    np.random.rand(7), random.random()  # what others draw meanwhile does not matter
+    again.fit()
+    assert all(map(torch.equal, whole.encoder.parameters(), again.encoder.parameters()))
+
+
+def test_training_leaves_the_users_generators_alone():
+    np.random.seed(1)
+    random.seed(1)
+    expected = np.random.rand(), random.random()
+    np.random.seed(1)
+    random.seed(1)
+    trainer(Around(with_numpy)).fit()
+    assert (np.random.rand(), random.random()) == expected
+
+
+# Buffers that are infinite on purpose
+
+BUFFERS = {
+    "causal mask": torch.full((4, 4), -torch.inf).triu(1), "best so far": torch.tensor(torch.inf),
+    "unset prototypes": torch.full((2, 2), torch.nan),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BUFFERS)
+def test_what_was_infinite_from_the_start_may_stay_so(tmp_path, name):
+    def encoder():
+        made = Around()
+        made.register_buffer("kept", BUFFERS[name].clone())
+        return made
+
+    trainer(encoder()).fit(tmp_path)
+    kept = read(tmp_path / CHECKPOINT)["encoder"]["kept"]
+    torch.testing.assert_close(kept, BUFFERS[name], equal_nan=True)
+    again = trainer(encoder(), epochs=1)
+    assert len(again.fit(tmp_path)) == 1  # goes on from what it wrote
+
+
+def test_what_began_finite_is_still_refused():
+    def spoil(x):
+        encoder.kept.fill_(torch.inf)
+        return x
+
+    encoder = Around(spoil)
+    encoder.register_buffer("kept", torch.zeros(1))
+    with pytest.raises(FloatingPointError, match="weights became NaN or inf"):
+        trainer(encoder).fit()
+
+
+# Encoders of any kind
+
+
+class Locked(Around):
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()  # cannot be copied
+
+
+def reads_numbers(x):
+    return x * float(x.detach().numpy().mean() > -1e9)
+
+
+def wants_a_cpu(x):
+    if x.device.type != "cpu":
+        raise ValueError(f"no kernel for {x.device.type}")
+    return x
+
+
+@pytest.mark.parametrize(
+    "make", [Locked, lambda: Around(reads_numbers), lambda: Around(wants_a_cpu)], ids=["lock", "numpy", "cpu"]
+)
+def test_an_encoder_that_cannot_be_counted_is_trained_uncompiled(make):
+    one = trainer(make(), compiled="auto")
+    assert not one.compiled and len(one.fit()) == 1
+
+
+def test_hooks_are_not_called_before_the_training():
+    seen, encoder = [], net()
+    encoder.register_forward_hook(lambda module, inputs, output: seen.append("after"))
+    encoder[0].register_forward_pre_hook(lambda module, inputs: seen.append("before"))
+    one = trainer(encoder, compiled="auto")
+    assert not seen
+    one.fit()
+    assert {"after", "before"} <= set(seen)
+
+
+def test_maps_of_one_pixel_are_features():
+    encoder = nn.Sequential(nn.Conv2d(3, 8, 3, 2), nn.AdaptiveAvgPool2d(1))
+    trainer(encoder).fit()
+    assert features(encoder, FEW.images).shape == (16, 8)
+
+
+OTHERS = {
+    "a tuple": (lambda x: (x, x), "encoder must give features .N, D., got a tuple; wrap it"),
+    "a dict": (lambda x: {"pooled": x}, "got a dict of pooled; wrap it so that it returns one tensor"),
+    "tokens": (lambda x: x[:, None].expand(-1, 4, -1), r"got \(16, 4, 8\); add nn.Flatten\(\)"),
+    "half": (lambda x: x[::2], "got 8 rows for 16 inputs; return one row for each"),
+    "one vector": (lambda x: x[0], r"got \(8,\); add nn.Flatten"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_features_of_another_form_are_refused_in_one_sentence(name):
+    also, message = OTHERS[name]
+    with pytest.raises(ValueError, match=message):
+        trainer(Around(also)).fit()
+    if name != "half":
+        with pytest.raises(ValueError, match="encoder must give features"):
+            features(Around(also), FEW.images)
+
+
+def test_layers_of_another_width_are_named():
+    with pytest.raises(ValueError, match="head must take 8 features, got one whose first layer takes 9"):
+        trainer(net(), width=9).fit()
+    grey = nn.Sequential(nn.Conv2d(1, 8, 3, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    with pytest.raises(ValueError, match="encoder must take 3 channels, got one whose first layer takes 1"):
+        trainer(grey).fit()
+
+
+def test_features_that_are_no_numbers_are_refused():
+    with pytest.raises(ValueError, match="features must be finite, got NaN or inf"):
+        features(Around(lambda x: x / 0), FEW.images)
+
+
+def test_everything_works_where_the_default_is_float64():
+    torch.set_default_dtype(torch.float64)
+    try:
+        one = trainer(net())
+        assert len(one.fit()) == 1 and one.encoder[0].weight.dtype == torch.float64
+        found = features(one.encoder, FEW.images)
+        assert found.dtype == torch.float32
+        assert knn(found, FEW.labels, found, k=1).shape == linear_probe(found, FEW.labels, found, 1).shape
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+# Labels that are missing, and sets of one class
+
+X = torch.randn(40, 5, generator=shifted(0))
+ONE, SOME = torch.zeros(40, dtype=torch.long), torch.arange(40) % 4
+MEASURES = {
+    "knn": lambda y: knn(X, y, X, k=3), "linear_probe": lambda y: linear_probe(X, y, X, epochs=1),
+    "retrieval_at_1": lambda y: retrieval_at_1(X, y), "svm": lambda y: svm_accuracy(X, y, folds=2),
+    "svm_held_out": lambda y: svm_held_out(X, y, X, y),
+    "evaluate": lambda y: check_classes(labelled(y), labelled(y)),
+}  # fmt: skip
+
+
+def labelled(y):
+    return ImageSet(torch.zeros(40, 3, 8, 8, dtype=torch.uint8), y, tuple("abcd"))
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_no_measure_takes_one_class_or_missing_labels(name):
+    MEASURES[name](SOME)
+    with pytest.raises(ValueError, match="must be of at least 2 classes, got 0 alone"):
+        MEASURES[name](ONE)
+    with pytest.raises(ValueError, match="must be >= 0, got 10 of 40 without a label .-1.; leave these out"):
+        MEASURES[name](torch.where(SOME == 0, -1, SOME))
+
+
+def test_a_run_on_one_class_is_not_measured_as_perfect():
+    one = ImageSet(FEW.images, torch.zeros(16, dtype=torch.long), ("a",))
+    with pytest.raises(ValueError, match="labels must be of at least 2 classes"):
+        evaluate(new_run(ImageRecipe("InfoNCE()"), 3), one, one)
+
+
+class White(Dataset):
+    """White pictures; with `random` each read gives another size, as a random transform does."""
+
+    def __init__(self, random):
+        self.by, self.random, self.reads = np.random.default_rng(0), random, 0
+
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, i):
+        self.reads += 1
+        width, height = self.by.integers(20, 120, 2) if self.random else (64, 64)
+        return Image.new("RGB", (int(width), int(height)), "white")
+
+
+@pytest.mark.parametrize("random", [False, True])
+def test_an_item_of_a_dataset_is_read_once_for_its_crops(random):
+    plain = (views.View(size=32, jitter=(0,) * 4, grey=0, flip=0),) * 2
+    made = White(random)
+    images = image_set(made).images
+    made.reads = 0
+    for seed in range(10):
+        crops = images.crops(torch.arange(16), plain, views.draw(plain, 16, shifted(seed)))
+        assert crops[0].min() >= 254
+    assert made.reads == 160
+
+
+# Streams of the command line
+
+
+def run_in_shell(line: str, **environment) -> tuple[int, str, str]:
+    line = line.replace("setclr", f"{sys.executable} -m setclr")
+    where = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=where, timeout=300)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs bash")
+@pytest.mark.parametrize("line, status", [
+    ("setclr recipes photo >&-", 0), ("setclr recipes photo-infonce 2>&-", 0), ("setclr --version >&-", 0),
+    ("setclr recipes photo >/dev/full", 1), ("setclr --help >/dev/full", 1),
+])  # fmt: skip
+def test_a_stream_that_is_closed_or_full_ends_in_a_line(line, status):
+    if "/dev/full" in line and not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    code, _, said = run_in_shell(line)
+    assert code == status
+    assert said == (
+        "" if not status else "setclr: what is printed could not be written: No space left on device\n"
+    )
+
+
+def test_a_terminal_of_ascii_shows_other_letters_as_codes():
+    code, shown, said = run_in_shell("setclr recipes qare-table2-conv4-cifar10", PYTHONIOENCODING="ascii")
+    assert (code, said) == (0, "") and "\\xb1" in shown
+
+
+def test_a_full_disk_names_the_file(tmp_path):
+    with pytest.raises(OSError) as caught, replacing(tmp_path / "file"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert str(tmp_path / "file") in str(ended(caught.value, []))
