@@ -172,6 +172,9 @@ class GradCache:
             return self.encoder(views)
 
     def _embed(self, features: Tensor, n: int) -> Tensor:
+        wanted = dtype_of(self.head, features)
+        if self.precision.name == "float32" or torch.float64 in (wanted, features.dtype):
+            features = features.to(wanted)  # autocast matches the others
         with self.precision.autocast(), fitting("head", self.head, features.shape[1], "features"):
             z = self.head(features)
         return at_least_float32(z).unflatten(0, (-1, n))

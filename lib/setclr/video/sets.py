@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from setclr.checks import choice, integer
+from setclr.data.labels import checked_labels
 from setclr.data.patches import PHOTOGRAPHS, SPLITS
 from setclr.recipes.video import MODALITIES, MOVING
 from setclr.video.files import VideoFiles, first_frame, folder_files, span, ucf101_files
@@ -41,11 +42,13 @@ class VideoSet:
             if not fits or x.shape[3] != x.shape[4]:
                 wanted = "(N, C, F, H, H) uint8, not empty, C = 3, or 2 for flow"
                 raise ValueError(f"videos must be {wanted}, got {tuple(x.shape)} {x.dtype}")
-        for name, y in self.labels.items():
-            if y.shape != (len(x),) or not 0 <= int(y.min()) <= int(y.max()) < len(self.classes[name]):
-                got = f"{tuple(y.shape)} with values {int(y.min())} to {int(y.max())}"
-                wanted = f"{len(x)} indices of {len(self.classes[name])} classes"
-                raise ValueError(f"labels[{name!r}] must be {wanted}, got {got}")
+        kept = {name: checked_labels(f"labels[{name!r}]", y, len(x)) for name, y in self.labels.items()}
+        object.__setattr__(self, "labels", kept)
+        for name, y in kept.items():
+            classes = len(self.classes.get(name, ()))
+            if not 0 <= int(y.min()) <= int(y.max()) < classes:
+                got = f"{int(y.min())} to {int(y.max())}"
+                raise ValueError(f"labels[{name!r}] must be indices of {classes} classes, got {got}")
 
     def __len__(self) -> int:
         return len(self.videos)
