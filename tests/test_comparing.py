@@ -9,11 +9,11 @@ import pytest
 from conftest import a_record, numpy_shifted
 from scipy import stats
 
-from setclr.evaluation.statistics import holm, paired
-from setclr.experiments.comparing import means, pairs, read
-from setclr.experiments.searches import so_far
 from setclr.recipes import RECIPES
-from setclr.recipes.hyperparameters import grid
+from setclr_course.search.comparing import means, pairs, read
+from setclr_course.search.hyperparameters import grid
+from setclr_course.search.searches import so_far
+from setclr_course.search.statistics import holm, paired
 
 # Student's sleep data (1908): hours gained by ten patients on two drugs.
 FIRST = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]

@@ -10,11 +10,11 @@ from conftest import a_record
 
 from setclr.cli import main
 from setclr.experiments.campaigns import campaign, precision_of
-from setclr.experiments.comparing import read
 from setclr.experiments.records import ours, read_record, summary
-from setclr.experiments.searches import chosen
 from setclr.recipes import RECIPES
 from setclr_course.papers.figures import FIGURES, frame
+from setclr_course.search.comparing import read
+from setclr_course.search.searches import chosen
 
 NAME = "compare-photo-infonce"
 GOOD = a_record(RECIPES[NAME].to_dict())

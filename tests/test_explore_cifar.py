@@ -13,7 +13,6 @@ from test_explore import opened
 from setclr import pretrain
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn
-from setclr.evaluation.statistics import holm
 from setclr.experiments.run import new_run
 from setclr.recipes import ImageRecipe
 from setclr_course import panels
@@ -36,6 +35,7 @@ from setclr_course.panels.trained.comparison import (
 from setclr_course.panels.trained.gap_picture import gap_picture
 from setclr_course.panels.trained.live_curves import LiveCurves, short
 from setclr_course.panels.trained.temperature_and_beta import Outcome, heights, outcome
+from setclr_course.search.statistics import holm
 
 
 def record(loss: str, seed: int, images: int = 50000, **other) -> dict:

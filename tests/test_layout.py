@@ -33,6 +33,7 @@ FLOORS = [
     {"setclr_course.teach"},
     {"setclr_course.panels"},
     {"setclr_course.costs", "setclr_course.papers", "setclr_course.run_page"},
+    {"setclr_course.search"},
     {"setclr_course.kit"},
     {"setclr.__main__"},
     {"setclr.cli"},

@@ -18,13 +18,13 @@ from scipy import stats
 
 import setclr
 from setclr.cli.parsing import command
-from setclr.evaluation.statistics import paired
-from setclr.experiments import comparing
 from setclr.experiments.records import read_record, spread
 from setclr.losses import capabilities
 from setclr.recipes import PUBLISHED
-from setclr.recipes.hyperparameters import HYPERPARAMETERS, RATES, WEIGHT
 from setclr_course.papers.tables import graph_curves, recorded
+from setclr_course.search import comparing
+from setclr_course.search.hyperparameters import HYPERPARAMETERS, RATES, WEIGHT
+from setclr_course.search.statistics import paired
 from setclr_course.teach.cards import CARDS
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,13 +14,13 @@ from conftest import shifted
 from setclr import data, losses
 from setclr.cli import main
 from setclr.data import ImageSet, patches
-from setclr.experiments import campaigns, searches
+from setclr.experiments import campaigns
 from setclr.experiments.campaigns import campaign
-from setclr.experiments.comparing import read
-from setclr.experiments.searches import search, tried
 from setclr.experiments.tables import labelled
-from setclr.recipes import COMPARED, RECIPES, ImageRecipe, hyperparameters
-from setclr.recipes.hyperparameters import (
+from setclr.recipes import COMPARED, RECIPES, ImageRecipe
+from setclr_course.search import hyperparameters, searches
+from setclr_course.search.comparing import read
+from setclr_course.search.hyperparameters import (
     HYPERPARAMETERS,
     RATES,
     Hyperparameter,
@@ -29,6 +29,7 @@ from setclr.recipes.hyperparameters import (
     hyperparameter_value,
     with_value,
 )
+from setclr_course.search.searches import search, tried
 
 RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "search"
 SEARCHED = [name for name in RECIPES if name.startswith("compare-photo-")]

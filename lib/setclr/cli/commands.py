@@ -172,11 +172,11 @@ def search(
         seeds: Seeds of the runs with the best settings.
         results: Folder of the records; those of the trials are in its folder trials.
     """
-    from setclr.experiments import search
-    from setclr.recipes import RECIPES
+    from setclr.recipes import RECIPES, registry
 
     names, seeds = options.filtered(filter, seeds, all)
     wanted = {name: RECIPES[name] for name in names}
+    search = registry.of_course("search").search
     for line in search(wanted, seeds, runs, results, root, device, typed, options.COMPILED[compiled]):
         print(line, flush=True)
 
@@ -214,7 +214,7 @@ def evaluate(
     loaded, out = load_run(run), options.folder_of(run) / "report.html"
     if all:
         choice("all", loaded.recipe.kind, ("image",), "the page of a run is for images")
-    page = registry.run_page() if all else None
+    page = registry.of_course("evaluate --all") if all else None
     with ExitStack() as stack:
         own = choose_device(stack.enter_context(joined(device)))
         file = stack.enter_context(replacing(out)) if page and rank() == 0 else None

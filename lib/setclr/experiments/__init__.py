@@ -1,4 +1,4 @@
-"""Experiments: pretraining from recipes, campaigns, searches, records, tables and costs."""
+"""Experiments: pretraining from recipes, campaigns, records and tables."""
 
 from setclr.extras import extra
 
@@ -9,8 +9,7 @@ with extra("train"):
     from setclr.experiments.pretraining import pretrain, watch
     from setclr.experiments.records import summary
     from setclr.experiments.run import Run, load_run, new_run
-    from setclr.experiments.searches import search
     from setclr.experiments.tables import evaluate
 
 __all__ = ["Run", "campaign", "embed_folder", "evaluate", "export", "load_run", "new_run", "pretrain",
-           "search", "summary", "watch"]  # fmt: skip
+           "summary", "watch"]  # fmt: skip

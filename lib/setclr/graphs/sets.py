@@ -54,7 +54,8 @@ class GraphSet:
         has = [label is not None for label in labels]
         if any(has) and not all(has):
             raise ValueError(f"graphs must all have a label y, or none; graphs[{has.index(False)}] has none")
-        known = torch.cat([y.view(-1) for y in labels]) if all(has) else torch.full((len(self),), -1)
+        parts = [y.flatten().tolist() if isinstance(y, Tensor) else [y] for y in labels]
+        known = [y for part in parts for y in part] if all(has) else [-1] * len(self)
         self.labels = checked_labels("graphs' y", known, len(self))
 
     def __len__(self) -> int:

@@ -168,7 +168,8 @@ def _checked_labels(labels: Tensor, z: Tensor, memory: Tensor | None) -> Tensor:
     if not isinstance(labels, Tensor):
         raise ValueError(f"{wanted}, got {type(labels).__name__}; use torch.tensor(labels)")
     dense("labels", labels)
-    if labels.shape != (N,) or labels.is_floating_point() or labels.device != z.device:
+    whole = not (labels.is_floating_point() or labels.is_complex())
+    if labels.shape != (N,) or not whole or labels.device != z.device:
         raise ValueError(f"{wanted}, got {labels.dtype} {tuple(labels.shape)} on {labels.device}")
     labels = torch.where(labels < 0, -1 - torch.arange(N, device=labels.device), labels.long())
     if memory is None and values_readable(labels) and bool((labels == labels[0]).all()):

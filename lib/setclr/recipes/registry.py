@@ -84,11 +84,12 @@ def collections() -> tuple[Collection, ...]:
     return loaded(GROUP)
 
 
-def run_page() -> Any:
-    """The module that measures a run and writes its page, with the functions `evaluate_all` and `page`.
-    Raises ValueError, with the remedy, where the course is not installed."""
+def of_course(what: str) -> Any:
+    """The module with what the course adds to the commands: `evaluate_all`, `page` and `search`.
+
+    Raises ValueError, naming `what` needs it, with the remedy, where the course is not installed."""
     if not loaded(PAGES):
-        raise ValueError(f"all must be left out: the page of a run comes with the course, {NOT_INSTALLED}")
+        raise ValueError(f"{what} comes with the course, {NOT_INSTALLED}")
     return loaded(PAGES)[0]
 
 

@@ -1,4 +1,7 @@
-"""The HTML page of a run, written by `setclr evaluate RUN --all` (entry point group "setclr.pages")."""
+"""What the course adds to the commands (entry point group "setclr.pages").
+
+`evaluate_all` and `page` make the HTML page of `setclr evaluate RUN --all`, `search` is `setclr search`.
+"""
 
 from setclr.extras import extra
 
@@ -7,5 +10,6 @@ with extra("lab"):
 
     from setclr_course.run_page.html_page import page
     from setclr_course.run_page.measured import evaluate_all
+    from setclr_course.search import search
 
-__all__ = ["evaluate_all", "page"]
+__all__ = ["evaluate_all", "page", "search"]

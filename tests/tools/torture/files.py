@@ -17,14 +17,15 @@ import torch
 from PIL import Image
 
 from setclr.data import load
-from setclr.experiments import campaigns, embed_folder, load_run, searches
+from setclr.experiments import campaigns, embed_folder, load_run
 from setclr.experiments import records as recorded
-from setclr.experiments.comparing import read
 from setclr.experiments.records import read_record
 from setclr.experiments.run import new_run
 from setclr.recipes import RECIPES, ImageRecipe
 from setclr.training import checkpoint
 from setclr_course.papers.figures import FIGURES, frame
+from setclr_course.search import searches
+from setclr_course.search.comparing import read
 
 Outcome = tuple[dict[str, int], list[str]]
 RAN = "a file's code ran"

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from setclr.evaluation.statistics import holm
 from setclr.experiments.records import read_record, spread
 from setclr_course.kit.palette import INK, OF_LOSS
+from setclr_course.search.statistics import holm
 
 Records = dict[str, dict[int, dict]]  # by name of the loss and by seed: what lies in data/results
 OWN = ("loss", "seed")  # fields in which recipes that are compared may differ

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from setclr.evaluation.statistics import holm, paired
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.handles import Handle, Link, dot
 from setclr_course.kit.palette import BLUE, GREEN, GREY, ORANGE
 from setclr_course.kit.panel import Drawing, Panel
 from setclr_course.kit.seeds import seed_rows
 from setclr_course.panels.trained.comparison import MEASURES
+from setclr_course.search.statistics import holm, paired
 
 Figures = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # by title: `papers.figures.frame` and `printed`
 Apart = dict[str, tuple[float, float]]  # by row: the mean difference, and p after Holm

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from setclr.evaluation.statistics import holm
+from setclr_course.search.statistics import holm
 from setclr_course.teach.answers import passes
 from setclr_course.teach.asked import Exercise, Question
 

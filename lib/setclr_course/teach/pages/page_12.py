@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from setclr.evaluation.statistics import paired
+from setclr_course.search.statistics import paired
 from setclr_course.teach.asked import Exercise, Question
 
 QUESTIONS = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from setclr.evaluation.statistics import holm, paired
 from setclr.experiments.records import column_of, read_record
-from setclr.recipes.hyperparameters import hyperparameter, hyperparameter_value
+from setclr_course.search.hyperparameters import hyperparameter, hyperparameter_value
+from setclr_course.search.statistics import holm, paired
 
 ABOUT = ("name", "seed", "lr", "hyperparameter", "value", "diverged", "collapsed")  # columns but the metrics
 

@@ -11,13 +11,13 @@ from typing import Any
 import pandas as pd
 
 from setclr.experiments.campaigns import RECORDED, campaign, recorded
-from setclr.experiments.comparing import means, metrics_of, pairs, row
 from setclr.experiments.kinds import kind_of
 from setclr.experiments.pretraining import pretrain
 from setclr.experiments.run import Run
-from setclr.recipes.hyperparameters import grid, hyperparameter
 from setclr.recipes.recipe import Recipe
 from setclr.recipes.registry import protocol_of
+from setclr_course.search.comparing import means, metrics_of, pairs, row
+from setclr_course.search.hyperparameters import grid, hyperparameter
 
 TRIALS = "trials"  # the folder of the validation runs, with one folder for each recipe
 CURVE_SEEDS = (0, 1, 2)
