@@ -427,7 +427,9 @@ def test_a_graph_that_cannot_be_used_is_named(bad, said):
         graphs.GraphSet([Data(**GOOD), Data(**GOOD | bad)])
 
 
-@pytest.mark.parametrize("y", [torch.tensor([0.7]), torch.tensor([torch.nan]), torch.tensor([0, 1])])
+@pytest.mark.parametrize(
+    "y", [torch.tensor([0.7]), torch.tensor([torch.nan]), torch.tensor([0, 1]), 0.7, "a", [0, 1]]
+)
 def test_labels_are_checked_before_they_are_converted(y):
     with pytest.raises(ValueError, match="graphs' y must be 2 whole numbers"):
         graphs.GraphSet([Data(**GOOD, y=torch.tensor([0])), Data(**GOOD, y=y)])

@@ -374,3 +374,10 @@ def test_unlabelled_images_beside_classes_of_several():
         assert loss(z, labels=marked) == loss(z, labels=own)
         assert loss(z, labels=torch.full((8,), -1)) == loss(z, labels=torch.arange(8))
         assert torch.equal(loss.assignment(z, labels=marked), loss.assignment(z, labels=own))
+
+
+def test_labels_that_are_no_whole_numbers_are_refused():
+    z = torch.randn(2, 4, 5)
+    for kind in (torch.float32, torch.float64, torch.complex64):
+        with pytest.raises(ValueError, match="labels must be a tensor of N = 4 integers"):
+            InfoNCE()(z, labels=torch.tensor([0, 1, 0, 1]).to(kind))
