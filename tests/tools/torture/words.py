@@ -20,6 +20,7 @@ from unittest import mock
 from setclr import cli, data, experiments, losses
 from setclr.evaluation.protocols import PROTOCOLS
 from setclr.recipes import RECIPES, Recipe, loss_schedule
+from setclr_course import run_page
 
 TEXTS = 60
 Outcome = tuple[dict[str, int], list[str]]
@@ -130,7 +131,7 @@ class Refused(Exception):
 def typed(words: list[str]) -> None:
     """What a shell would do. Raises Refused where the command says one line, AssertionError for more."""
     nothing = mock.Mock(side_effect=ValueError("nothing is trained or loaded here"))
-    parts = [(experiments, "pretrain"), (experiments, "campaign"), (experiments, "search"), (data, "load")]
+    parts = [(experiments, "pretrain"), (experiments, "campaign"), (run_page, "search"), (data, "load")]
     said, errors, before = io.StringIO(), io.StringIO(), sorted(Path().rglob("*"))
     with contextlib.ExitStack() as stack:
         for part, name in parts:
