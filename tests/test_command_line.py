@@ -25,6 +25,7 @@ from setclr.experiments import load_run
 from setclr.models import ENCODERS
 from setclr.recipes import RECIPES, ImageRecipe, registry
 from setclr.training.interruption import Interrupted
+from setclr_course import run_page
 from setclr_course.papers.collection import PAPERS
 
 HOUSE = str(Path(setclr.__file__).parent.parent)
@@ -333,7 +334,8 @@ def test_in_a_terminal_it_is_one_line_without_colours_too():
 @pytest.mark.parametrize("filter", [[], [""], ["-"], ["@0,1"]])
 def test_all_recipes_are_started_only_when_all_are_asked_for(command, filter, monkeypatch, capsys):
     asked = []
-    monkeypatch.setattr(experiments, command, lambda *given, **_: asked.append(given) or [])
+    where = run_page if command == "search" else experiments
+    monkeypatch.setattr(where, command, lambda *given, **_: asked.append(given) or [])
     seeds = 2 if filter == ["@0,1"] else 3
     with pytest.raises(ValueError, match=rf"all {len(RECIPES)}: {seeds * len(RECIPES)} runs; .*add --all"):
         main([command, *filter, "--seeds", "3", "4", "5"])

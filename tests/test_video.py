@@ -650,7 +650,7 @@ def test_wrong_arguments_are_named(few, tmp_path):
         video_features(torch.nn.Identity(), train, crops=5)
     with pytest.raises(ValueError, match="videos must be"):
         video.VideoSet(torch.zeros(2, 3, 4, 8, 9, dtype=torch.uint8), {}, {})
-    with pytest.raises(ValueError, match=r"labels\['motion'\] must be 2 indices of 1 classes"):
+    with pytest.raises(ValueError, match=r"labels\['motion'\] must be indices of 1 classes, got 0 to 1"):
         video.VideoSet(clips(n=2), {"motion": torch.tensor([0, 1])}, {"motion": ("still",)})
     with pytest.raises(ValueError, match="clips must be"):
         video.clip_views(torch.zeros(1, 2, 3, 4, 8, 8), [PLAIN], torch.zeros(2, 1, 36))

@@ -41,7 +41,8 @@ def replacing(path: Path) -> Iterator[IO]:
                 file.close()  # Windows cannot rename an open file
             os.replace(unfinished, path)
         except OSError as error:
-            error.filename = error.filename or os.fspath(path)  # a full disk names no file
+            if error.errno and not error.filename:  # a full disk names no file
+                error.filename = os.fspath(path)
             raise
         finally:
             unfinished.unlink(missing_ok=True)

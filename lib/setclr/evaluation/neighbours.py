@@ -27,6 +27,7 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
     Raises ValueError where an argument is not as above. Cost: O(Q N D) time. The bank is not copied:
     besides it and the queries, O(N + Q k + C) numbers are held at once.
     """
+    check_bank(bank, bank_labels, queries)
     similarity, index = neighbours(bank, bank_labels, queries, k)
     return vote(similarity, bank_labels.long()[index], temperature)
 
@@ -35,7 +36,7 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
 def neighbours(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k features of the bank most similar to each query: cosine similarities and indices into the
     bank, both (Q, k), the most similar first. Arguments, errors and cost are those of `knn`."""
-    check_bank(bank, bank_labels, queries)
+    check_bank(bank, bank_labels, queries, classes=1)
     hint = f"the bank has {len(bank)} features: take a smaller k, or more images"
     integer("k", k, least=1, most=len(bank), hint=hint)
     norms = torch.cat([torch.linalg.vector_norm(rows.float(), dim=1) for rows in in_parts(bank)])
@@ -78,26 +79,26 @@ def accuracy(predicted: Tensor, labels: Tensor, metric: str = "accuracy") -> flo
     return 100 * float((predicted == labels).float().mean())
 
 
-def check_bank(bank: Tensor, labels: Tensor, queries: Tensor) -> None:
+def check_bank(bank: Tensor, labels: Tensor, queries: Tensor, classes: int = 2) -> None:
     """Raises ValueError unless bank (N, D), its labels (`check_labels`) and queries (Q, D) fit together and
     are finite."""
     if bank.ndim != 2 or bank.shape[1:] != queries.shape[1:] or not len(bank) * len(queries):
         got = f"{tuple(bank.shape)} and {tuple(queries.shape)}"
         raise ValueError(f"bank and queries must be (N, D) and (Q, D), got {got}")
-    check_labels("bank_labels", labels, len(bank))
+    check_labels("bank_labels", labels, len(bank), classes)
     for name, x in (("bank", bank), ("queries", queries)):
         if not all(part.isfinite().all() for part in in_parts(x)):
             raise ValueError(f"{name} must be finite, got NaN or inf: the encoder has diverged")
 
 
-def check_labels(name: str, labels: Tensor, n: int) -> None:
-    """Raises ValueError unless labels are n integers ≥ 0, of two classes or more. -1 means no label."""
+def check_labels(name: str, labels: Tensor, n: int, classes: int = 2) -> None:
+    """Raises ValueError unless labels are n integers ≥ 0, of 2 `classes` or more. -1 means no label."""
     if labels.shape != (n,) or labels.is_floating_point():
         got = f"{labels.dtype} of shape {tuple(labels.shape)}"
         raise ValueError(f"{name} must be {n} integers, got {got}")
     if lacking := int((labels < 0).sum()):
         raise ValueError(f"{name} must be >= 0, got {lacking} of {n} without a label (-1); leave these out")
-    if bool((labels == labels[0]).all()):
+    if classes > 1 and bool((labels == labels[0]).all()):
         raise ValueError(
             f"{name} must be of at least 2 classes, got {int(labels[0])} alone: all would be right"
         )

@@ -72,18 +72,18 @@ def evaluate(
 def check_classes(train: ImageSet, test: ImageSet) -> None:
     """Raises ValueError unless both sets are labelled, have the same classes, and train has images of every
     class in test."""
-    for name, images in (("train.labels", train), ("test.labels", test)):
-        check_labels(name, images.labels, len(images))
     if train.classes != test.classes:
         differ = sorted(set(train.classes) ^ set(test.classes)) or ["their order"]
         more = f" and {len(differ) - 3} more" if len(differ) > 3 else ""
         remedy = "Add images, or compare views with matching_accuracy, which needs no labels"
         found = f"they differ in {', '.join(differ[:3])}{more}"
         raise ValueError(f"test must have the classes of train; {found}. {remedy}")
-    shown = train.labels.bincount(minlength=len(train.classes))
-    if lacking := [train.classes[label] for label in test.labels.unique().tolist() if not shown[label]]:
+    known, measured = (x.labels[x.labels >= 0].unique().tolist() for x in (train, test))
+    if lacking := [train.classes[label] for label in measured if label not in known]:
         remedy = "add them, or take the class out of test"
         raise ValueError(f"train must have images of {lacking[0]!r}, got none, and test has some; {remedy}")
+    for name, images in (("train.labels", train), ("test.labels", test)):
+        check_labels(name, images.labels, len(images))
 
 
 def fitted(how: Protocol, recipe: ImageRecipe) -> Protocol:
