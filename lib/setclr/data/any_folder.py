@@ -123,7 +123,8 @@ def warn_of(others: Counter[str]) -> None:
     """Warn that so many files were passed over, by the ending of their names."""
     if others:
         listed = ", ".join(f"{count} {ending}" for ending, count in others.most_common())
-        warnings.warn(f"passed over {others.total()} files: {listed}", stacklevel=2)
+        what = "file" if others.total() == 1 else "files"
+        warnings.warn(f"passed over {others.total()} {what}: {listed}", stacklevel=2)
 
 
 def _key(place: os.PathLike) -> tuple[int, int]:
