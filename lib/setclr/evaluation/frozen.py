@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from setclr.checks import choice, integer
 from setclr.data.sets import Images, some
+from setclr.evaluation.neighbours import in_parts
 from setclr.training.devices import has_bf16
 from setclr.training.distributed import from_first, rank, world
 from setclr.training.grad_cache import dtype_of, flat
@@ -58,7 +59,7 @@ def features(
         shape = from_first(lambda: found.shape)
         found = found if len(found) else torch.empty(shape, dtype=torch.float32, device=images.device)
         gather(found, share, device)
-    if not all(part.isfinite().all() for part in found.split(max(1, VALUES // max(1, found.shape[1])))):
+    if not all(part.isfinite().all() for part in in_parts(found)):
         raise ValueError("features must be finite, got NaN or inf: the encoder has diverged")
     return found
 

@@ -75,7 +75,7 @@ def pairs(runs: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     seeds. Columns: metric, a, b, seeds (how many), difference (mean of a − b, in points), low and high
     (its interval), p and holm. The pairs of a metric are one family: `holm` is p adjusted for all of
     them, and the intervals cover all differences at once with probability ≥ level
-    (`evaluation.statistics`). The intervals are Bonferroni's, which is a little stricter than Holm's
+    (`search.statistics`). The intervals are Bonferroni's, which is a little stricter than Holm's
     test: a pair may pass the test with 0 just inside its interval.
     """
     tables = []
