@@ -6,7 +6,7 @@ from pathlib import Path
 from PIL import Image
 
 from setclr_course import panels
-from setclr_course.kit.panel import Panel
+from setclr_course.pixels.panel import Panel
 
 TARGET = Path(__file__).resolve().parent.parent / "notebooks" / "pictures" / "one_idea.webp"
 STEP, REST = 120, 2000  # milliseconds that a picture stays, and the first and the last one

@@ -14,8 +14,8 @@ from typing import Any
 from IPython import get_ipython
 from PIL import Image
 
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.plotted import PlottedPanel
+from setclr_course.pixels.panel import Panel
+from setclr_course.pixels.plotted import PlottedPanel
 from setclr_course.kit.png import Picture
 from setclr_course.teach.answers import Checked
 from setclr_course.teach.asked import exercise

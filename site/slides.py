@@ -18,7 +18,7 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 from sources import SHOWN, within
 from sphinxcontrib.katex import katex_version
 
-from setclr_course.kit.front import FOLDER as KIT
+from setclr_course.pixels.front import FOLDER as KIT
 
 OUT = ROOT / "build" / "slides"
 REVEAL = "reveal.js@5.2.1"

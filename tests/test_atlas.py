@@ -11,7 +11,7 @@ from PIL import Image
 
 from setclr_course import panels
 from setclr_course.kit import atlas
-from setclr_course.kit.controls import log_slider, options, slider
+from setclr_course.pixels.controls import log_slider, options, slider
 
 
 @given(st.integers(1, 400), st.integers(3, 30), st.data())

@@ -15,10 +15,10 @@ from PIL import Image
 from touchable import TOUCHABLE
 
 from setclr_course import panels
-from setclr_course.kit.controls import log_slider, options, same_stop, slider
-from setclr_course.kit.panel import Drawing, Panel
 from setclr_course.kit.png import still
 from setclr_course.panels.sorting.five_numbers import descend, groco, info_nce
+from setclr_course.pixels.controls import log_slider, options, same_stop, slider
+from setclr_course.pixels.panel import Drawing, Panel
 
 
 @cache

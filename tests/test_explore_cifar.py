@@ -16,7 +16,6 @@ from setclr.evaluation import features, knn
 from setclr.experiments.run import new_run
 from setclr.recipes import ImageRecipe
 from setclr_course import panels
-from setclr_course.kit.handles import place_of
 from setclr_course.panels.trained.comparison import (
     accuracies,
     against_papers,
@@ -35,6 +34,7 @@ from setclr_course.panels.trained.comparison import (
 from setclr_course.panels.trained.gap_picture import gap_picture
 from setclr_course.panels.trained.live_curves import LiveCurves, short
 from setclr_course.panels.trained.temperature_and_beta import Outcome, heights, outcome
+from setclr_course.pixels.handles import place_of
 from setclr_course.search.statistics import holm
 
 

@@ -50,8 +50,8 @@ def test_a_cost_and_names_of_ones_own():
 
 @pytest.mark.parametrize("values", [{}, {"epsilon": 0.05, "hub": 245}, {"rounds": 1, "hub": 5}])
 def test_the_family_is_drawn_as_it_is(values):
-    from setclr_course.kit.circle import on_circle
     from setclr_course.panels.couplings.constraint_family import ANGLES, FAMILY, MOST
+    from setclr_course.pixels.circle import on_circle
 
     panel = panels.constraint_family(**values)
     z = on_circle((ANGLES[0], (panel.values["hub"], *ANGLES[1][1:])))

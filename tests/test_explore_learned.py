@@ -14,7 +14,6 @@ from setclr.data import ImageSet
 from setclr.losses import GroCo, SparseCLR
 from setclr_course import panels
 from setclr_course.kit.few_patches import augmented_pair, few_patches, icons, unlearned
-from setclr_course.kit.handles import place_of
 from setclr_course.kit.png import DPI
 from setclr_course.kit.tiles import tiles
 from setclr_course.panels.couplings.coupled_patches import cost_of, coupling, mistakes
@@ -31,6 +30,7 @@ from setclr_course.panels.trained.class_confusions import by_neighbours, favouri
 from setclr_course.panels.trained.feature_maps import apart, maps_of, middle, nearest_dot
 from setclr_course.panels.trained.few_tinted import few_tinted
 from setclr_course.panels.trained.found_again import covered, nearest_patches
+from setclr_course.pixels.handles import place_of
 
 PANELS = ("anchor_list", "class_confusions", "coupled_patches", "feature_maps", "found_again")
 

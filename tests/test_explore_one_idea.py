@@ -5,10 +5,10 @@ import pytest
 
 from setclr.losses import InfoNCE
 from setclr_course import panels
-from setclr_course.kit.circle import on_circle
-from setclr_course.kit.handles import place_of
 from setclr_course.panels.family.one_idea import ANGLES, WAYS, N, control, state
 from setclr_course.panels.family.trap_pushes import forces
+from setclr_course.pixels.circle import on_circle
+from setclr_course.pixels.handles import place_of
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import torch
 
 from setclr.inner import linear_assignment
 from setclr_course import panels
-from setclr_course.kit.handles import place_of
 from setclr_course.panels.assignments import matching_game as game
 from setclr_course.panels.assignments import pairings
+from setclr_course.pixels.handles import place_of
 from setclr_course.teach.pages.page_02 import EXERCISES, greedy
 
 ALL = np.array(list(itertools.permutations(range(6))))

@@ -9,8 +9,6 @@ from matplotlib.patches import StepPatch
 from setclr.inner import quadratic_assignment, spectral_bounds
 from setclr.losses import InfoNCE, QARe
 from setclr_course import panels
-from setclr_course.kit.circle import RADII
-from setclr_course.kit.handles import place_of
 from setclr_course.panels import qare_descent, quadratic_histogram, same_pairs, spectra, two_lists, two_shapes
 from setclr_course.panels.sets.descent import BETAS, RATE, info_nce, paths, points, qare, start
 from setclr_course.panels.sets.qare_pictures import cost_picture, spectrum_picture
@@ -20,6 +18,8 @@ from setclr_course.panels.sets.same_pairs import KITE, measures, second_view
 from setclr_course.panels.sets.spectra import seen
 from setclr_course.panels.sets.spreading import course
 from setclr_course.panels.sets.two_lists import ORDERS
+from setclr_course.pixels.circle import RADII
+from setclr_course.pixels.handles import place_of
 
 both = pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
 

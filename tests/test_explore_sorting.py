@@ -8,12 +8,12 @@ from matplotlib.collections import PolyCollection
 from setclr.inner import sorting_network
 from setclr.losses import GroCo, InfoNCE
 from setclr_course import panels
-from setclr_course.kit.outlines import written
 from setclr_course.panels.sorting.beta_table import ACCURACY, BEST, BETAS, NEGATIVES, beta_table
 from setclr_course.panels.sorting.group_order import NEGATIVES as SIMILARITIES
 from setclr_course.panels.sorting.group_order import POSITIVE, info_nce, sort_groups
 from setclr_course.panels.sorting.swap_matrices import layers_of
 from setclr_course.panels.sorting.wires import BEAD
+from setclr_course.pixels.outlines import written
 
 
 def areas(outlines) -> np.ndarray:

@@ -8,7 +8,6 @@ from setclr.inner.simplex import sparse_maximum, sparsemax
 from setclr.losses import InfoNCE, SparseCLR
 from setclr_course import panels
 from setclr_course.kit.cast import NAMES
-from setclr_course.kit.handles import place_of
 from setclr_course.panels.sparse import share_triangle as nearest
 from setclr_course.panels.sparse.looked_at import looked_at
 from setclr_course.panels.sparse.pushes import solve as solve_pushes
@@ -16,6 +15,7 @@ from setclr_course.panels.sparse.simplex_triangle import CORNERS, milestones, sh
 from setclr_course.panels.sparse.support_drag import ANGLES, let_go, lists, solve
 from setclr_course.panels.sparse.water import HEIGHTS
 from setclr_course.panels.sparse.words import brief
+from setclr_course.pixels.handles import place_of
 
 SCORES = [(1.0, 0.6), (-2.0, 0.6), (0.0, -0.1), (0.5, 0.5), (-1.0, -0.5), (2.0, 0.0)]
 

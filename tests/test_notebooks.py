@@ -28,7 +28,7 @@ of_the_path = pytest.mark.parametrize("path", PATH, ids=name_of)
 SWEEP = """
 import gc
 
-from setclr_course.kit.panel import Panel
+from setclr_course.pixels.panel import Panel
 
 panels = [thing for thing in gc.get_objects() if issubclass(type(thing), Panel)]
 for panel in panels:

@@ -4,11 +4,22 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from setclr_course.kit.cast import riders
-from setclr_course.kit.controls import log_slider, nearest_stop, options, rows_of_controls, slider
-from setclr_course.kit.handles import Circle, Handle, Link, Segment, box, cell, dot, line, place_of, point_at
-from setclr_course.kit.panel import Drawing, Panel
 from setclr_course.kit.png import drawn
+from setclr_course.pixels.controls import log_slider, nearest_stop, options, rows_of_controls, slider
+from setclr_course.pixels.handles import (
+    Circle,
+    Handle,
+    Link,
+    Segment,
+    box,
+    cell,
+    dot,
+    line,
+    place_of,
+    point_at,
+)
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.riders import riders
 
 AXES: list[Axes] = []
 

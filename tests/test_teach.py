@@ -8,10 +8,10 @@ import pytest
 import torch
 from notebook_tools import FOLDER
 
-from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import OF_LOSS
-from setclr_course.kit.panel import Drawing, Panel
 from setclr_course.kit.png import still
+from setclr_course.pixels.controls import slider
+from setclr_course.pixels.panel import Drawing, Panel
 from setclr_course.teach import asked, card, check, predict
 from setclr_course.teach.answers import passes
 from setclr_course.teach.asked import Exercise, Question

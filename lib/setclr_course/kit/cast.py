@@ -1,93 +1,49 @@
-"""The six photographs that ride on the dots of the course."""
+"""The six photographs that ride on the dots of the course, and two random views of each.
+
+They lie in cast.png, so that a page that shows them needs no torch; a test makes them again by `drawn`.
+"""
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from PIL import Image
-from torch import from_numpy
-
-from setclr.data.patches import PHOTOGRAPHS
-from setclr.seeding import seeded
-from setclr.views import View, augment
-from setclr_course.kit.few_patches import icons
-from setclr_course.kit.parts import Part
 
 CAST = {"cat": "cat", "coffee": "coffee", "astronaut": "astronaut", "rocket": "rocket", "china": "temple",
         "flower": "flower"}  # fmt: skip
 NAMES = tuple(CAST.values())
-
-MILD = View(scale=(0.35, 0.8), jitter=(0.5, 0.4, 0.4, 0.06), jitter_p=1.0, grey=0.1)  # each is recognised
-SEED = 6
-
-
-@cache
-def photographs(side: int = 64) -> np.ndarray:
-    """The photographs, each its middle square: (6, side, side, 3) uint8."""
-    return icons(side)[[list(PHOTOGRAPHS).index(name) for name in CAST]]
+SIDE, SEED = 64, 6
+FILE = Path(__file__).with_name("cast.png")
 
 
 @cache
-def two_views(side: int = 64) -> np.ndarray:
-    """Two random views of each photograph, always the same ones: (2, 6, side, side, 3) uint8."""
-    images = from_numpy(photographs(side).transpose(0, 3, 1, 2).copy())
-    pair = augment(images, (MILD, MILD), seeded(SEED))
-    return (pair * 255).round().byte().permute(0, 1, 3, 4, 2).numpy()
+def kept() -> np.ndarray:
+    """(3, 6, 64, 64, 3) uint8: the photographs, their first views, their second views."""
+    sheet = np.asarray(Image.open(FILE).convert("RGB"))
+    return sheet.reshape(3, SIDE, len(NAMES), SIDE, 3).transpose(0, 2, 1, 3, 4).copy()
 
 
-def riders(axis: Axes, faces: np.ndarray, size: float, lift: float = 0.0) -> Part:
-    """Photographs (n, side, side, 3) that ride on dots, upright also where an axis points downwards: squares
-    of `size` in data units, their edges of least y `lift` above the points (n, 2) that `move` takes; those at
-    nan are not seen."""
-    shown = Riders(axis, faces, size, lift)
-    axis.add_artist(shown)
-    return Part([shown], shown.move)
+def photographs() -> np.ndarray:
+    """The photographs, each its middle square: (6, 64, 64, 3) uint8."""
+    return kept()[0]
 
 
-class Riders(Artist):
-    """Photographs at points, made as large as they are drawn once, and not at every event."""
-
-    zorder = 4
-
-    def __init__(self, axis: Axes, faces: np.ndarray, size: float, lift: float):
-        super().__init__()
-        self.set_in_layout(False)
-        self.on, self.lift = axis, lift
-        self.width, self.height = axis_units(axis, size)
-        self.faces = [Image.fromarray(face) for face in faces]
-        self.points = np.full((len(faces), 2), np.nan)
-        self._drawn: dict[tuple[int, int], list[np.ndarray]] = {}
-
-    def move(self, points: np.ndarray) -> None:
-        self.points = np.array(points, dtype=float)
-
-    def draw(self, renderer) -> None:
-        if not self.get_visible():
-            return
-        edge = self.points + (-self.width / 2, self.lift)
-        ends = edge, edge + (self.width, self.height)
-        corners = np.sort([self.on.transData.transform(end) for end in ends], axis=0)
-        gc = renderer.new_gc()
-        gc.set_clip_rectangle(self.on.bbox)
-        for index in np.isfinite(self.points[:, 0]).nonzero()[0]:
-            (left, bottom), (right, top) = corners[:, index]
-            shape = max(1, round(right - left)), max(1, round(top - bottom))
-            renderer.draw_image(gc, round(left), round(bottom), self._sized(shape)[index])
-        gc.restore()
-
-    def _sized(self, shape: tuple[int, int]) -> list[np.ndarray]:
-        """The photographs as RGBA, the lowest row first, with so many pixels across and up."""
-        if shape not in self._drawn:
-            small = (face.convert("RGBA").resize(shape, Image.Resampling.BILINEAR) for face in self.faces)
-            self._drawn = {shape: [np.flipud(np.asarray(face)).copy() for face in small]}
-        return self._drawn[shape]
+def two_views() -> np.ndarray:
+    """Two random views of each photograph, always the same ones: (2, 6, 64, 64, 3) uint8."""
+    return kept()[1:]
 
 
-def axis_units(axis: Axes, size: float) -> tuple[float, float]:
-    """Width and height in data units of what looks square and is `size` wide."""
-    if axis.get_aspect() == 1.0:
-        return size, size
-    (left, right), (low, high) = axis.get_xlim(), axis.get_ylim()
-    per_x, per_y = abs(right - left) / axis.bbox.width, abs(high - low) / axis.bbox.height
-    return size, size * per_y / per_x
+def drawn() -> np.ndarray:
+    """What `kept` gives, made from the photographs."""
+    from torch import from_numpy
+
+    from setclr.data.patches import PHOTOGRAPHS
+    from setclr.seeding import seeded
+    from setclr.views import View, augment
+    from setclr_course.kit.few_patches import icons
+
+    mild = View(scale=(0.35, 0.8), jitter=(0.5, 0.4, 0.4, 0.06), jitter_p=1.0, grey=0.1)  # each is recognised
+    whole = icons(SIDE)[[list(PHOTOGRAPHS).index(name) for name in CAST]]
+    pair = augment(from_numpy(whole.transpose(0, 3, 1, 2).copy()), (mild, mild), seeded(SEED))
+    views = (pair * 255).round().byte().permute(0, 1, 3, 4, 2).numpy()
+    return np.concatenate([whole[None], views])

@@ -1,28 +1,76 @@
-"""The front end of a panel in the browser (panel.js): the picture, its handles, its links, the sentence."""
+"""The front end of a panel in the browser, and what kernel and browser tell each other."""
 
+import io
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+from weakref import WeakSet
 
 import anywidget
+import numpy as np
 import traitlets
+from PIL import Image
 
 FOLDER = Path(__file__).parent
+CODE = ("paint.js", "panel.js")
+
+
+def joined() -> str:
+    """The front end as one module."""
+    texts = [(FOLDER / name).read_text() for name in CODE]
+    return "\n".join(line for text in texts for line in text.splitlines() if not line.startswith("import "))
 
 
 class Front(anywidget.AnyWidget):
-    """What kernel and browser tell each other. A change of `shown` is one message with one picture."""
+    """One panel on the screen. A change of `shown` is one message with one scene."""
 
-    _esm = FOLDER / "panel.js"
-    _css = FOLDER / "panel.css"
+    _esm = joined()
+    _css = (FOLDER / "panel.css").read_text()
 
-    size: traitlets.List = traitlets.List().tag(sync=True)
-    """Width and height of the picture in pixels of the page."""
-    handles: traitlets.Dict = traitlets.Dict().tag(sync=True)
-    """For each handle its label, and where it can be moved."""
-    play = traitlets.Unicode().tag(sync=True)
-    """The label of the control that a button plays; "" for no button."""
+    told: traitlets.Dict = traitlets.Dict().tag(sync=True)
+    """What stays: `size` of the picture, `boxes` of its plots, `knobs`, how many are `in_sight`, which slider
+    `play`s, `buttons`."""
+    pictures: traitlets.Dict = traitlets.Dict().tag(sync=True)
+    """PNG files by name."""
     shown: traitlets.Dict = traitlets.Dict().tag(sync=True)
-    """`picture` (PNG), the `event` that it answers ("" for none), `sentence`, `failed` (it is an error),
-    `places` of the handles, `links`, `played`: how far the slider that plays has come, 0 to 1."""
+    """`scene`, `sentence`, `failed` (it is an error), the `event` that it answers ("" for none), and for each
+    knob at which of its `stops` it stands and what it reads, in `words`."""
     moved: traitlets.Dict = traitlets.Dict().tag(sync=True, echo_update=False)
-    """The number of an `event` and what the reader did: a `handle` put to `x`, `y` (fractions of the picture
-    from its upper left), or moved by so many steps to the `right` and `up`, or `play`."""
+    """The number of an `event`, and what the reader did: a `handle` put to `x`, `y` in data units, or moved by
+    so many steps to the `right` and `up`; a `knob` put to a `stop`; knobs `set` to stops by a click on a link;
+    a `button` pressed; `play`; `reset`."""
+
+
+def pngs(pictures: Mapping[str, np.ndarray], known: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The pictures as PNG files; the same dict where all are known."""
+    if pictures.keys() <= known.keys():
+        return dict(known)
+    return {name: known.get(name) or png(pixels) for name, pixels in pictures.items()}
+
+
+def png(pixels: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "png", compress_level=4)
+    return stream.getvalue()
+
+
+shown_in: dict[str, tuple[int, WeakSet]] = {}  # by cell: the run of it that is the latest, and its panels
+
+
+def let_go(panel: Any) -> None:
+    """Close the panels that the same cell showed when it ran before: they are gone from the page."""
+    try:
+        from IPython import get_ipython
+
+        shell = get_ipython()
+        cell, run = shell.get_parent()["metadata"]["cellId"], shell.execution_count
+    except (ImportError, AttributeError, KeyError):
+        return
+    before, panels = shown_in.get(cell, (run, WeakSet()))
+    if before != run:
+        for old in panels:
+            if old is not panel:
+                old.close()
+        panels = WeakSet()
+    panels.add(panel)
+    shown_in[cell] = run, panels

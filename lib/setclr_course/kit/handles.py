@@ -1,15 +1,11 @@
-"""Points in a picture that the reader drags, and places in it that light up together."""
+"""Points that the reader drags: where they are, where they can go, and which controls they move."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import atan2, degrees
 from typing import Any
 
-from ipywidgets import ValueWidget
-from matplotlib.axes import Axes
-from numpy.typing import ArrayLike
-
-from setclr_course.kit.controls import nearest_stop
+from setclr_course.kit.controls import Knob, Slider
 
 Point = tuple[float, float]
 
@@ -32,128 +28,61 @@ class Segment:
 
 @dataclass(frozen=True)
 class Handle:
-    """A point of the picture that can be dragged: the controls follow it, and it follows the controls."""
+    """A point that can be dragged: the controls follow it, and it follows the controls."""
 
-    axis: Axes
-    controls: tuple[str, ...]
-    """The controls that it moves: two on a plane, else one."""
-    at: Callable[[dict], ArrayLike]
-    """Where it is for these values of the controls, in data coordinates of the axes."""
+    plot: int
+    point: Point
+    moves: tuple[str, ...]
+    """The controls that it moves: two on a plane, else one; more with `to`."""
     along: str | Circle | Segment = "plane"
     """Where it can be moved: in the "plane", along "x" or "y" only, on a circle or a segment."""
     to: Callable[[float, float], Sequence[Any]] | None = None
-    """The controls' values for a point in data coordinates. None: its coordinates, its angle on the circle,
-    its fraction of the segment."""
+    """The controls' values for a point. None: its coordinates, its angle on the circle, its fraction of the
+    segment."""
     label: str = ""
-    """What the reader may call it, for screen readers; "" is the handle's name."""
+    ends: tuple[float, float] | None = None
+    """Along "x" or "y": where its way ends. None: where its control does."""
+    snap: tuple[Point, ...] = ()
+    """When it is let go near one of these points, it goes there."""
 
-    def values(self, controls: dict[str, ValueWidget], place: Point) -> dict[str, Any]:
-        """What the controls become where it is dragged to `place`, a fraction of the picture from its
-        upper left."""
-        x, y = point_at(self.axis, place)
+    def values(self, knobs: Mapping[str, Knob], x: float, y: float) -> dict[str, Any]:
+        """What the controls become where it is dragged to that point."""
         if self.to is not None:
             found = self.to(x, y)
         elif isinstance(self.along, Circle):
-            (name,) = self.controls
+            low = knobs[self.moves[0]].low  # type: ignore[union-attr]
             angle = degrees(atan2(y - self.along.centre[1], x - self.along.centre[0]))
-            low = controls[name].min
-            found = [turned(angle, low, low + 360)]
+            found = [low + (angle - low) % 360]
         elif isinstance(self.along, Segment):
             found = [fraction(self.along, (x, y))]
         else:
             found = {"plane": (x, y), "x": (x,), "y": (y,)}[self.along]
-        return {name: nearest_stop(controls[name], value) for name, value in zip(self.controls, found)}
+        return {name: knobs[name].nearest(value) for name, value in zip(self.moves, found)}
 
-    def nudged(self, controls: dict[str, ValueWidget], right: float, up: float) -> dict[str, Any]:
+    def nudged(
+        self, knobs: Mapping[str, Knob], values: Mapping[str, Any], right: float, up: float
+    ) -> dict[str, Any]:
         """What the controls become after so many steps to the right and upwards by keyboard."""
-        steps = (right, up) if len(self.controls) == 2 else (right + up,)
-        return {
-            n: nearest_stop(controls[n], controls[n].value, step) for n, step in zip(self.controls, steps)
-        }
+        steps = (right, up) if len(self.moves) == 2 else (right + up,)
+        return {name: knobs[name].nearest(values[name], step) for name, step in zip(self.moves, steps)}
 
-    def place(self, values: dict) -> Point:
-        """Where it is, as a fraction of the picture from its upper left."""
-        return place_of(self.axis, self.at(values))
-
-    def told(self, name: str) -> dict:
-        """What the front end knows of it: its label and its way, in fractions of the picture."""
-        way: dict[str, Any] = {"kind": self.along}
+    def told(self) -> dict[str, Any]:
+        """What the front end knows of it."""
+        way: list[Any] = [self.along]
         if isinstance(self.along, Circle):
-            (x, y), r = self.along.centre, self.along.radius
-            way = {"kind": "circle", "centre": place_of(self.axis, (x, y)),
-                   "right": place_of(self.axis, (x + r, y))}  # fmt: skip
+            way = ["circle", *self.along.centre, self.along.radius]
         elif isinstance(self.along, Segment):
-            ends = self.along.start, self.along.end
-            way = {"kind": "segment", "ends": [place_of(self.axis, end) for end in ends]}
-        return {"label": self.label or name, **way}
+            way = ["segment", *self.along.start, *self.along.end]
+        told = {"plot": self.plot, "at": list(self.point), "way": way, "label": self.label}
+        more = {"moves": list(self.moves), "ends": self.ends, "snap": self.snap}
+        return told | {name: value for name, value in more.items() if value}
 
-
-def free(axis: Axes, name: str, label: str = "") -> Handle:
-    """A point that can be dragged anywhere; its coordinates are the controls "NAME x" and "NAME y"."""
-    controls = f"{name} x", f"{name} y"
-    return Handle(axis, controls, lambda values: [values[control] for control in controls], label=label)
-
-
-@dataclass(frozen=True)
-class Link:
-    """Places in the picture that belong together: pointing at one of `over` lights up all of them."""
-
-    over: Sequence["Mark"]
-    lit: Sequence["Mark"] = field(default_factory=tuple)
-    text: str = ""
-    """What is shown beside the pointer, such as the value."""
-
-    def told(self) -> dict:
-        return {"over": [mark.told() for mark in self.over], "lit": [mark.told() for mark in self.lit],
-                "text": self.text}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A dot, a line between two points, or a box between two corners, in data coordinates of the axes."""
-
-    axis: Axes
-    kind: str
-    points: Sequence[ArrayLike]
-
-    def told(self) -> list:
-        return [self.kind, *(x for point in self.points for x in place_of(self.axis, point))]
-
-
-def dot(axis: Axes, point: ArrayLike) -> Mark:
-    return Mark(axis, "dot", [point])
-
-
-def line(axis: Axes, start: ArrayLike, end: ArrayLike) -> Mark:
-    return Mark(axis, "line", [start, end])
-
-
-def box(axis: Axes, corner: ArrayLike, opposite: ArrayLike) -> Mark:
-    return Mark(axis, "box", [corner, opposite])
-
-
-def cell(axis: Axes, row: int, column: int, rows: int = 1, columns: int = 1) -> Mark:
-    """A cell of the matrix that `parts.cells` drew, or the block of cells that begins there."""
-    return box(axis, (column - 0.5, row - 0.5), (column + columns - 0.5, row + rows - 0.5))
-
-
-def place_of(axis: Axes, point: ArrayLike) -> Point:
-    """A point in data coordinates as a fraction of the picture from its upper left."""
-    x, y = axis.transData.transform(point)
-    width, height = axis.figure.get_figure(root=True).bbox.size
-    return round(float(x / width), 5), round(float(1 - y / height), 5)
-
-
-def point_at(axis: Axes, place: Point) -> Point:
-    """The reverse of `place_of`."""
-    width, height = axis.figure.get_figure(root=True).bbox.size
-    x, y = axis.transData.inverted().transform((place[0] * width, (1 - place[1]) * height))
-    return float(x), float(y)
-
-
-def turned(angle: float, low: float, high: float) -> float:
-    """The angle with full turns added until it lies from low to high."""
-    return low + (angle - low) % (high - low)
+    def ended(self, knobs: Mapping[str, Knob]) -> "Handle":
+        """With the ends of its way, where they are those of its control."""
+        knob = knobs[self.moves[0]]
+        if self.to is None and self.ends is None and self.along in ("x", "y") and isinstance(knob, Slider):
+            return replace(self, ends=(knob.low, knob.high))
+        return self
 
 
 def fraction(segment: Segment, point: Point) -> float:

@@ -3,7 +3,8 @@
 BLACK, ORANGE, SKY, GREEN = "#000000", "#e69f00", "#56b4e9", "#009e73"
 YELLOW, BLUE, VERMILION, PURPLE = "#f0e442", "#0072b2", "#d55e00", "#cc79a7"
 LINES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
-GREY = "#8a8a8a"
+WHITE, GREY = "#ffffff", "#8a8a8a"  # white is the page's ground: black on a dark page
+DUSK, PALE = "#555555", "#cccccc"  # greys for words and for areas
 OCHRE, PINE = "#9a6a00", "#00734f"  # orange and green for words, dark enough to be read on white
 MIST = "#cfe6f6"  # sky, paler, for areas
 FIELD = ("#f3c9a3", "#fbead9", "#deebf5", "#a9cbe6")  # vermilion to blue, pale: the four bands of a machine

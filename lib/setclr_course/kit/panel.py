@@ -1,212 +1,215 @@
-"""The Panel: controls beside one picture, live where a kernel runs and a PNG with a sentence where none does.
+"""The Panel: a picture and the controls that it follows. It is a class of three methods, its picture a scene.
 
-A panel's file says what stands still and what moves: its `build` draws the still part on a figure once and
-returns the artists that move, with a function that moves them. The panel keeps the still part as pixels and
-draws only the moving artists over it, so that an event costs a few milliseconds and never makes a new figure.
+class shares(Panel):
+    knobs = {"temperature": log_slider("temperature τ", 0.5, 0.05, 5)}
+
+    def solve(self, values): ...            # what the picture shows, in numpy
+    def draw(self, page, values, now): ...  # the whole picture, from nothing
+    def say(self, values, now): ...         # the sentence below it
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-import ipywidgets as widgets
 import numpy as np
-from matplotlib.artist import Artist
+from matplotlib.figure import Figure
 
 from setclr.checks import choice
-from setclr_course.kit.atlas import Atlas, atlas_of
-from setclr_course.kit.controls import nearest_stop, rows_of_controls, same_stop, to_first_slider, within
-from setclr_course.kit.front import Front
-from setclr_course.kit.handles import Handle, Link
-from setclr_course.kit.png import Picture, drawn, encoded
+from setclr_course.kit import layout
+from setclr_course.kit.controls import Control, Knob, Slider
+from setclr_course.kit.front import Front, let_go, pngs
+from setclr_course.kit.handles import Handle
+from setclr_course.kit.png import Picture, encoded
+from setclr_course.kit.scene import Page
+from setclr_course.kit.still import figure_of
+
+COLUMN = 317  # pixels across of each picture in a row
 
 
-class Drawing(NamedTuple):
-    """What `build` returns."""
+class Seen(NamedTuple):
+    """A panel at some values."""
 
-    artists: Sequence[Artist]  # those that move, in drawing order
-    update: Callable[[dict], str]  # moves them to these values; returns the picture's sentence
-    handles: Mapping[str, Handle] = {}  # what can be dragged, by name
-    links: Callable[[], list[Link]] = list  # what lights up together, as it is after `update`
+    scene: dict[str, Any]
+    handles: dict[str, Handle]
+    sentence: str
 
 
 class Panel:
     """Controls and a picture that follows them, with points in it that can be dragged.
 
     Args:
-        build: build(figure, compact) draws the still part on a (sub)figure and returns a `Drawing`; compact
-            asks for a form that fits a third of a row.
-        controls: ipywidgets by name; `values` are handed to the drawing's update.
-        size: width and height of the picture in inches.
-        initial: values that differ from the controls' own.
-        row_height: height in inches of the row that `row` makes; a third more than the picture's by default.
-        in_sight: this many controls, the first, are shown; the others are folded under "more knobs". None: up
-            to the first slider.
-        play: the slider that a button plays, step by step.
+        initial: values that differ from the knobs' own; *reset* goes back to them.
 
     Raises:
         ValueError: `initial` names a control that does not exist, or a value that the control cannot take.
 
     Attributes:
-        controls: dict of ipywidgets by name.
+        controls: dict of `Control` by name.
+        values: their values.
+        scene: the picture as it is now, as data.
         handles: dict of the points that can be dragged, by name.
-        figure: the one matplotlib Figure.
         alt: the sentence that describes the picture now.
+        figure: the picture drawn by matplotlib.
     """
 
-    def __init__(
-        self,
-        build: Callable[..., Drawing],
-        controls: dict[str, widgets.ValueWidget],
-        size: tuple[float, float] = (9, 3.6),
-        initial: dict | None = None,
-        row_height: float | None = None,
-        in_sight: int | None = None,
-        play: str = "",
-    ):
-        self.build, self.controls, self.play = build, controls, play
-        self.row_height = row_height or 1.35 * size[1]
-        self.start = {name: control.value for name, control in controls.items()}
-        for name, value in (initial or {}).items():
-            choice("control", name, controls)
-            controls[name].value = within(name, controls[name], value)
+    size: ClassVar[tuple[float, float]] = (9, 3.6)
+    """Width and height of the picture in inches of 96 pixels."""
+    mosaic: str = "plot"
+    """The plots' names as they stand: "ring lists; ring fits" is one beside two."""
+    widths: Sequence[float] = ()
+    heights: Sequence[float] = ()
+    """Of the mosaic's columns and rows, in shares; all the same where nothing is said."""
+    row_mosaic: str = ""
+    """Which plots a picture in a `row` has; "" for all."""
+    row_height: float = 3.6
+    knobs: Mapping[str, Knob] = {}
+    in_sight: int | None = None
+    """This many controls, the first, are shown; the others are folded under "more knobs". None: up to the
+    first slider."""
+    play: str = ""
+    """The slider that a button plays, step by step."""
+    buttons: Mapping[str, str] = {}
+    """Buttons by label, each with what it does in words; `pressed` says what they move."""
 
-        self.figure, self._drawing = drawn(size, lambda figure: build(figure, compact=False))
-        self.artists, self.handles = self._drawing.artists, dict(self._drawing.handles)
-        for artist in self.artists:
-            artist.set_animated(True)
-        self.alt = self._drawing.update(self.values)
-        self.figure.canvas.draw()
-        self._still = self.figure.canvas.copy_from_bbox(self.figure.bbox)
-
-        self.front = Front(
-            size=[round(96 * side) for side in size],
-            handles={name: handle.told(name) for name, handle in self.handles.items()},
-            play=controls[play].description if play else "",
-        )
+    def __init__(self, **initial: Any):
+        for name in initial:
+            choice("control", name, self.knobs)
+        self.controls = {
+            name: Control(name, knob, initial.get(name, knob.start)) for name, knob in self.knobs.items()
+        }
+        self.start = self.values
+        self.pictures: dict[str, np.ndarray] = {}
+        self._front: Front | None = None
         self._held = False
-        self.update()
-        self.front.observe(lambda change: self.on_event(change["new"]), names="moved")
-        for control in controls.values():
-            control.observe(self._on_change, names="value")
-        self.in_sight = to_first_slider(controls) if in_sight is None else in_sight
-        rows = rows_of_controls(controls, self.in_sight)
-        self.widget = widgets.VBox([self.front, rows, self._reset_button()])
-        self.widget.add_class("setclr-panel")
+        self._seen = self.seen(self.values)
+        for control in self.controls.values():
+            control.observe(lambda _: self.update(), "value")
+
+    def solve(self, values: dict[str, Any]) -> Any:
+        """Everything that the picture shows, computed in numpy."""
+
+    def draw(self, page: Page, values: dict[str, Any], now: Any) -> None:
+        """The whole picture at these values, onto an empty page."""
+        raise NotImplementedError
+
+    def say(self, values: dict[str, Any], now: Any) -> str:
+        """The sentence below the picture, which is its alt text."""
+        raise NotImplementedError
+
+    def pressed(self, button: str, values: dict[str, Any]) -> dict[str, Any]:
+        """What the controls become when that button is pressed."""
+        raise NotImplementedError
+
+    def seen(self, values: dict[str, Any], row: bool = False) -> Seen:
+        """The panel at these values; its controls stay where they are."""
+        now = self.solve(values)
+        page = Page(self._mosaic(row).replace(";", " ").split(), row, self.pictures)
+        self.draw(page, values, now)
+        page.handles = {name: handle.ended(self.knobs) for name, handle in page.handles.items()}
+        return Seen(page.told(self.knobs), page.handles, self.say(values, now))
 
     @property
-    def values(self) -> dict:
+    def values(self) -> dict[str, Any]:
         return {name: control.value for name, control in self.controls.items()}
 
-    def update(self, event: str = "") -> None:
-        """Draw the picture for the present values, as the answer to an event of the front end."""
-        values, failed = self.values, True
-        try:
-            self.alt = self._drawing.update(values)
-            picture, sentence, failed = self.png(small=False), self.alt, False
-        except Exception as error:
-            picture, sentence = self.front.shown.get("picture", b""), repr(error)
-            raise
-        finally:
-            self.front.shown = {
-                "picture": picture,
-                "event": event,
-                "sentence": sentence,
-                "failed": failed,
-                "links": [] if failed else self._links(),
-                **self._where(values),
-            }
+    @property
+    def scene(self) -> dict[str, Any]:
+        return self._seen.scene
 
-    def on_event(self, event: dict) -> None:
-        """Move the controls as a reader did in the picture (`Front.moved`), and draw once."""
-        with self._one_picture(event["event"]):
-            if "play" in event:
-                control = self.controls[self.play]
-                ended = self._played(self.values) >= 1
-                moves = {self.play: control.min if ended else nearest_stop(control, control.value, 1)}
-            elif "right" in event:
-                moves = self.handles[event["handle"]].nudged(self.controls, event["right"], event["up"])
-            else:
-                place = event["x"], event["y"]
-                moves = self.handles[event["handle"]].values(self.controls, place)
-            for name, value in moves.items():
-                self.controls[name].value = value
+    @property
+    def handles(self) -> dict[str, Handle]:
+        return self._seen.handles
 
-    def reset(self, *_) -> None:
-        """Every control back to where the panel's file has it: the paper's values where it has any."""
-        with self._one_picture(""):
-            for name, value in self.start.items():
-                self.controls[name].value = value
+    @property
+    def alt(self) -> str:
+        return self._seen.sentence
 
-    def png(self, small: bool = True) -> bytes:
-        """The picture as it is now, drawn over the still part; small for keeping, else quick."""
-        self._draw()
-        return encoded(self.figure.canvas, small)
+    @property
+    def figure(self) -> Figure:
+        width, height = self._pixels()
+        return figure_of([(self.scene, self._boxes(), 0)], (width, height), self.pictures)
 
-    def atlas(self) -> Atlas:
-        """Pictures of some of its states, for a page without a kernel; see `atlas.py` for which."""
-        try:
-            controls, states, files = atlas_of(self.controls, self.handles, self._state)
-        finally:
-            self.update()
-        names = list(self.controls)
-        moves = {name: [names.index(c) for c in handle.controls] for name, handle in self.handles.items()}
-        told = {
-            "size": self.front.size,
-            "handles": {name: way | {"moves": moves[name]} for name, way in self.front.handles.items()},
-            "play": self.front.play,
-            "plays": names.index(self.play) if self.play else None,
-            "in_sight": self.in_sight,
-            "controls": controls,
-            "states": states,
+    @property
+    def widget(self) -> Front:
+        """The panel in the browser; made when it is first asked for."""
+        if self._front is None:
+            self._front = Front(told=self.told())
+            self._show()
+            self._front.observe(lambda change: self.on_event(change["new"]), "moved")
+        return self._front
+
+    def close(self) -> None:
+        """Let go of what the panel has in the browser."""
+        if self._front is not None:
+            self._front.close()
+            self._front = None
+
+    def told(self) -> dict[str, Any]:
+        """What the front end knows of the panel, at whatever values."""
+        sliders = [place for place, knob in enumerate(self.knobs.values()) if isinstance(knob, Slider)]
+        return {
+            "size": self._pixels(),
+            "boxes": self._boxes(),
+            "knobs": {name: knob.told() for name, knob in self.knobs.items()},
+            "in_sight": 1 + (sliders or [0])[0] if self.in_sight is None else self.in_sight,
+            "play": self.play,
+            "buttons": dict(self.buttons),
         }
-        return Atlas(told, files)
 
-    def _state(self, values: dict) -> tuple[np.ndarray, dict[str, Any], list[dict]]:
-        """The pixels at these values, what is told of them, and the links; the controls stay as they are."""
-        sentence = self._drawing.update(values)
-        self._draw()
-        pixels = np.asarray(self.figure.canvas.buffer_rgba())
-        return pixels, {"sentence": sentence, **self._where(values)}, self._links()
+    def update(self, event: str = "") -> None:
+        """See the panel at the present values, as the answer to an event of the front end."""
+        if self._held:
+            return
+        try:
+            self._seen = self.seen(self.values)
+        except Exception as error:
+            self._show(event, repr(error))
+            raise
+        self._show(event)
 
-    def _where(self, values: dict) -> dict[str, Any]:
-        """The places of the handles at these values, and how far the slider that plays has come."""
-        places = {name: handle.place(values) for name, handle in self.handles.items()}
-        return {"places": places, "played": self._played(values)}
+    def _show(self, event: str = "", failure: str = "") -> None:
+        if self._front is None:
+            return
+        self._front.pictures = pngs(self.pictures, self._front.pictures)
+        values = self.values
+        self._front.shown = {
+            "scene": self.scene, "sentence": failure or self.alt, "failed": bool(failure), "event": event,
+            "stops": {name: knob.number(values[name]) for name, knob in self.knobs.items()},
+            "words": {name: knob.read(values[name]) for name, knob in self.knobs.items()},
+        }  # fmt: skip
 
-    def _links(self) -> list[dict]:
-        return [link.told() for link in self._drawing.links()]
+    def on_event(self, event: dict[str, Any]) -> None:
+        """Move the controls as a reader did in the browser (`Front.moved`), and draw once."""
+        with self.one_scene(event["event"]):
+            for name, value in self.moves(event, self.values).items():
+                self.controls[name].value = value
 
-    def _draw(self) -> None:
-        self.figure.canvas.restore_region(self._still)
-        for artist in self.artists:
-            self.figure.draw_artist(artist)
+    def moves(self, event: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+        """What the controls become by an event."""
+        if "knob" in event:
+            return {event["knob"]: self.knobs[event["knob"]].stop(event["stop"])}
+        if "set" in event:
+            return {name: self.knobs[name].stop(stop) for name, stop in event["set"].items()}
+        if "button" in event:
+            return self.pressed(event["button"], values)
+        if "reset" in event:
+            return self.start
+        if "play" in event:
+            knob = self.knobs[self.play]
+            now = knob.number(values[self.play])
+            return {self.play: knob.stop(0 if now == knob.stops - 1 else now + 1)}
+        handle = self.handles[event["handle"]]
+        if "right" in event:
+            return handle.nudged(self.knobs, values, event["right"], event["up"])
+        return handle.values(self.knobs, event["x"], event["y"])
 
-    def row(self, name: str, values: Iterable) -> Picture:
-        """The panel at several values of one control, side by side in one still picture.
-
-        Raises:
-            ValueError: there is no control of that name, or it cannot take one of the values.
-        """
-        control = self.controls[choice("name", name, self.controls)]
-        values = [within(name, control, value) for value in values]
-        sentences = []
-
-        def columns(figure):
-            for part, value in zip(figure.subfigures(1, len(values), squeeze=False)[0], values):
-                part.suptitle(
-                    f"{control.description} = {value if isinstance(value, str) else f'{value:g}'}",
-                    fontsize=11,
-                    weight="bold",
-                )
-                sentences.append(self.build(part, compact=True).update({**self.values, name: value}))
-
-        figure, _ = drawn((3.3 * len(values), self.row_height), columns)
-        figure.canvas.draw()
-        return Picture(encoded(figure.canvas, small=True), *sentences)
+    def reset(self) -> None:
+        """Every control back to where the panel was opened."""
+        self.on_event({"event": "", "reset": True})
 
     @contextmanager
-    def _one_picture(self, event: str) -> Iterator[None]:
+    def one_scene(self, event: str = "") -> Iterator[None]:
         """Controls that are set within draw nothing; one picture follows, which answers the event."""
         self._held = True
         try:
@@ -215,24 +218,46 @@ class Panel:
             self._held = False
             self.update(event)
 
-    def _on_change(self, change: dict) -> None:
-        if not self._held and not same_stop(change["old"], change["new"]):
-            self.update()
+    def png(self) -> bytes:
+        """The picture as it is now, small enough to keep."""
+        return painted(self.figure)
 
-    def _played(self, values: dict) -> float:
-        """How far the slider that plays has come, from 0 to 1."""
-        if not self.play:
-            return 0.0
-        control = self.controls[self.play]
-        return (values[self.play] - control.min) / (control.max - control.min)
+    def row(self, name: str, values: Iterable[Any]) -> Picture:
+        """The panel at several values of one control, side by side in one still picture.
 
-    def _reset_button(self) -> widgets.Button:
-        layout = widgets.Layout(width="auto", align_self="flex-start")
-        button = widgets.Button(description="reset", icon="undo", layout=layout)
-        button.tooltip = "back to the starting values, which are the paper's where it states any"
-        button.on_click(self.reset)
-        return button
+        Raises:
+            ValueError: there is no control of that name, or it cannot take one of the values.
+        """
+        knob = self.knobs[choice("name", name, self.knobs)]
+        values = [knob.taken(name, value) for value in values]
+        height = 96 * self.row_height
+        boxes = layout.boxes(self._mosaic(True), COLUMN, height - 22, *self._shares(True))
+        seen = [self.seen({**self.values, name: value}, row=True) for value in values]
+        scenes = [(one.scene, boxes, (COLUMN + layout.GAP) * place) for place, one in enumerate(seen)]
+        words = [f"{knob.label} = {value if isinstance(value, str) else f'{value:g}'}" for value in values]
+        wide = (COLUMN + layout.GAP) * len(values) - layout.GAP
+        figure = figure_of(scenes, (wide, height), self.pictures, words)
+        return Picture(painted(figure), *(one.sentence for one in seen))
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+    def _mosaic(self, row: bool) -> str:
+        return (self.row_mosaic or self.mosaic) if row else self.mosaic
+
+    def _shares(self, row: bool) -> tuple[Sequence[float], Sequence[float]]:
+        return ((), ()) if row and self.row_mosaic else (self.widths, self.heights)
+
+    def _pixels(self) -> tuple[int, int]:
+        return round(96 * self.size[0]), round(96 * self.size[1])
+
+    def _boxes(self) -> dict[str, tuple[float, float, float, float]]:
+        return layout.boxes(self.mosaic, *self._pixels(), self.widths, self.heights)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
+        let_go(self)
         still, metadata = Picture(self.png(), self.alt)._repr_mimebundle_()
-        return {**self.widget._repr_mimebundle_(), **still}, metadata
+        live, about = self.widget._repr_mimebundle_()
+        return {**live, **still}, {**about, **metadata}
+
+
+def painted(figure: Figure) -> bytes:
+    figure.canvas.draw()
+    return encoded(figure.canvas, small=True)  # type: ignore[arg-type]

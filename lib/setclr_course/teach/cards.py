@@ -13,8 +13,8 @@ from torch.nn.functional import normalize
 from setclr import losses
 from setclr.checks import choice
 from setclr_course.kit.palette import OF_LOSS
-from setclr_course.kit.parts import SHADES, bare
 from setclr_course.kit.png import Picture, still
+from setclr_course.pixels.parts import SHADES, bare
 
 
 @dataclass(frozen=True)

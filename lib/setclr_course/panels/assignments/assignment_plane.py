@@ -7,11 +7,11 @@ from matplotlib.collections import LineCollection, PolyCollection
 from torch import Tensor
 
 from setclr.inner import linear_assignment
-from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import BLACK, GREY, MIST, SKY, VERMILION, YELLOW
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import SHADES, Part, bare, cell_outlines, cells, frames, numbers
 from setclr_course.panels.assignments.things import random_things
+from setclr_course.pixels.controls import slider
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import SHADES, Part, bare, cell_outlines, cells, frames, numbers
 
 N, MOVED = 5, 2  # ■3 is the one that the sliders move
 SEED = 39637  # of the generator for draw 0, where no symbol hides a line

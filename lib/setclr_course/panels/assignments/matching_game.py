@@ -7,14 +7,15 @@ import torch
 from matplotlib.collections import LineCollection
 
 from setclr.inner import linear_assignment
-from setclr_course.kit.cast import NAMES, riders, two_views
-from setclr_course.kit.controls import slider
-from setclr_course.kit.handles import Link, cell, free, line
+from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import GREY, INK, OF_LOSS, YELLOW
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import SHADES, Part, bare, cell_outlines, cells, frames
-from setclr_course.kit.parts import numbers as cell_numbers
 from setclr_course.panels.assignments.things import random_things
+from setclr_course.pixels.controls import slider
+from setclr_course.pixels.handles import Link, cell, free, line
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import SHADES, Part, bare, cell_outlines, cells, frames
+from setclr_course.pixels.parts import numbers as cell_numbers
+from setclr_course.pixels.riders import riders
 
 N = len(NAMES)
 THINGS = random_things(2238, N, spread=0.75).numpy()  # (2, N, 2): neither truth nor greed finds the shortest

@@ -8,12 +8,12 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
 from setclr_course.kit.tiles import thumbnails
 from setclr_course.panels.assignments.things import drawn_example
+from setclr_course.pixels.controls import log_slider, options, slider
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 SIZES = (8, 16, 32, 64, 128, 256, 512)  # things in a pool
 PAGES = 8  # pools that a mean is taken over

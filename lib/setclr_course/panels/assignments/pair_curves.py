@@ -3,9 +3,9 @@
 
 import numpy as np
 
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import BLUE, GREY, ORANGE
-from setclr_course.kit.panel import Drawing, Panel
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.panel import Drawing, Panel
 
 GAP = np.linspace(-2, 2, 201)  # d⁻ − d⁺ of cosine distances; right of 0 the order is correct
 

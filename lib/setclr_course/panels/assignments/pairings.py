@@ -9,12 +9,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
 from setclr.inner import linear_assignment
-from setclr_course.kit.cast import NAMES, riders, two_views
-from setclr_course.kit.controls import log_slider, slider
-from setclr_course.kit.handles import Link, cell, free, line
+from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import INK, OF_LOSS
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare, cells, frames
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.handles import Link, cell, free, line
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare, cells, frames
+from setclr_course.pixels.riders import riders
 
 N = len(NAMES)
 CIRCLES = np.array([(-0.5, 0.45), (1.05, -0.65), (-0.25, -0.45), (0.6, 0.25), (1.2, 0.8), (-1.1, -0.15)])

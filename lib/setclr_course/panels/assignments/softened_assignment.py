@@ -11,11 +11,11 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 
 from setclr.inner import linear_assignment
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import BLACK, BLUE, GREEN, SKY, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare, cell_outlines, cells, frames
 from setclr_course.panels.assignments.things import random_things
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare, cell_outlines, cells, frames
 
 LARGEST = 6
 TEMPERATURE, DECADE = (0.005, 50), 0.1

@@ -9,13 +9,13 @@ from matplotlib.patheffects import withStroke
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle, Link, cell
 from setclr_course.kit.palette import GREEN, GREY, INK, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare, cell_outlines, frames
 from setclr_course.kit.tiles import thumbnails
 from setclr_course.panels.assignments.things import drawn_example
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle, Link, cell
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare, cell_outlines, frames
 
 ROWS, COLUMNS, BEST = 4, 8, 8  # of the pool on the left; right patches that are shown
 POOL = ROWS * COLUMNS

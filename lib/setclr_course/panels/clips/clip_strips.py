@@ -10,12 +10,12 @@ from setclr.seeding import seeded
 from setclr.video.sets import VideoSet
 from setclr.video.views import clip_views, video_views
 from setclr.views import draw
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import BLUE, GREEN
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
 from setclr_course.panels.clips.made_up import filmed_hills
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 KINDS = ("one view for all frames", "each frame its own")
 SHOWN = ("colours", "flow")

@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 
 from setclr.video.flow import tv_l1
 from setclr.video.moving import MOTIONS, PANS, TURNS, ZOOMS, Camera, camera_flow, drive, film, looked_at
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import BLUE, GREEN, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
 from setclr_course.panels.clips.made_up import hills
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 FRAMES, SIDE, WIDTH = 12, 32, 64  # of a clip; pixels of a frame; pixels of the photograph that it shows
 EVERY = 4  # pixels from arrow to arrow

@@ -13,12 +13,12 @@ from torch.nn.functional import normalize
 from setclr.evaluation.neighbours import neighbours
 from setclr.evaluation.videos import pointing
 from setclr.video.sets import VideoSet
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import GREEN, GREY, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
 from setclr_course.panels.clips.made_up import filmed_hills
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 COUNT = 5
 COLOURS = ("motion", "photograph")

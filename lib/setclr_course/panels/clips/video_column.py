@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import BLACK, BLUE, GREEN, GREY
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
 from setclr_course.search.statistics import paired
 
 Scores = Mapping[str, Mapping[str, Mapping[str, list[float]]]]  # by row, thing and measure: (seeds,) per cent

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from setclr.losses.base import SetLoss
 from setclr_course.kit.palette import GREY, VERMILION
-from setclr_course.kit.parts import cells, frames
 from setclr_course.kit.png import Picture, still
+from setclr_course.pixels.parts import cells, frames
 
 
 def gather_picture(z: Tensor, loss: SetLoss, processes: int = 2) -> Picture:

@@ -7,11 +7,7 @@ import numpy as np
 
 from setclr import losses
 from setclr_course import costs
-from setclr_course.kit.controls import LABEL, log_slider
-from setclr_course.kit.handles import Handle, Link, Mark, dot, line
 from setclr_course.kit.palette import INK
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
 from setclr_course.panels.costs.tables import (
     Table,
     at,
@@ -23,6 +19,10 @@ from setclr_course.panels.costs.tables import (
     limits,
     spread,
 )
+from setclr_course.pixels.controls import LABEL, log_slider
+from setclr_course.pixels.handles import Handle, Link, Mark, dot, line
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
 
 QUICK = ("InfoNCE", "SparseCLR", "QARe", "GroCo", "MMCL")  # measured where no table is given
 

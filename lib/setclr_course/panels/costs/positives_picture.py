@@ -3,8 +3,8 @@
 from torch import Tensor
 
 from setclr_course.kit.palette import GREY, INK
-from setclr_course.kit.parts import cells
 from setclr_course.kit.png import Picture, still
+from setclr_course.pixels.parts import cells
 
 
 def positives_picture(allowed: Tensor, full: int) -> Picture:

@@ -7,13 +7,13 @@ from matplotlib.collections import LineCollection, PolyCollection
 
 from setclr.losses import BY_NAME
 from setclr_course import costs
-from setclr_course.kit.controls import log_slider, options
-from setclr_course.kit.handles import Link, box
 from setclr_course.kit.palette import INK
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
 from setclr_course.panels.costs.steps import Step, Steps, measured_steps
 from setclr_course.panels.costs.tables import colour_of, in_words
+from setclr_course.pixels.controls import log_slider, options
+from setclr_course.pixels.handles import Link, box
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
 
 PARTS = {
     "views": "#e6e6e6",

@@ -8,11 +8,11 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from setclr import models
-from setclr_course.kit.controls import log_slider, options, slider
-from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, PURPLE, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
+from setclr_course.pixels.controls import log_slider, options, slider
+from setclr_course.pixels.handles import Handle
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
 
 IMAGES = 1_281_167  # of ImageNet's training set
 PLANS = {"2x224": (2, 0), "3x224": (3, 0), "4x224": (4, 0), "2x224+6x96": (2, 6)}  # groco, table 5

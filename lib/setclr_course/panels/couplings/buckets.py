@@ -7,10 +7,11 @@ from ipywidgets import ValueWidget
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from setclr_course.kit.cast import NAMES, riders, two_views
-from setclr_course.kit.controls import slider
+from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import INK, SKY
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.controls import slider
+from setclr_course.pixels.parts import Part, bare
+from setclr_course.pixels.riders import riders
 
 N = len(NAMES)
 SIDES = ("columns", "rows")

@@ -5,12 +5,12 @@ from functools import lru_cache
 import numpy as np
 
 from setclr.losses import IOT
-from setclr_course.kit.circle import as_drawn, draw_circles, on_circle
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import BLACK, BLUE, LINES
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare, cells, true_match_frames
 from setclr_course.panels.couplings.fair_shares import sum_bars
+from setclr_course.pixels.circle import as_drawn, draw_circles, on_circle
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare, cells, true_match_frames
 
 ANGLES = ((345, 62, 132, 235), (5, 85, 108, 255))  # degrees; ■1, the first of view 2, is the hub
 HOME, N = 0, len(ANGLES[0])  # columns of ●1, which the hub leaves alone, and of the hub

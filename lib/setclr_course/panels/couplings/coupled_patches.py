@@ -7,13 +7,13 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr.inner import sinkhorn
-from setclr_course.kit.controls import log_slider, options
 from setclr_course.kit.few_patches import unlearned_pair
 from setclr_course.kit.palette import BLACK, SKY, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import bare, cells, frames
 from setclr_course.kit.tiles import tiles
 from setclr_course.panels.couplings.fair_shares import MOST
+from setclr_course.pixels.controls import log_slider, options
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import bare, cells, frames
 
 ROUNDS = 100
 CONSTRAINTS = ("rows", "both")

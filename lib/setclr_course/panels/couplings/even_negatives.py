@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from setclr.losses import IOT
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import BLUE, SKY, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
 
 N = 4  # images, orthogonal but for the first two
 PAIRS = 4 * N * (N - 1)  # of negatives

@@ -7,7 +7,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from setclr_course.kit.palette import BLACK, SKY
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.parts import Part, bare
 
 MOST = 3  # fair shares: where the bars end, with a ▲ if they are cut off
 

@@ -4,13 +4,8 @@ columns (IOT-CL, figure 4)."""
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from setclr_course.kit.cast import NAMES, riders, two_views
-from setclr_course.kit.controls import log_slider
-from setclr_course.kit.handles import Link, box, dot, free
-from setclr_course.kit.outlines import ink, written
+from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import BLUE, INK, SKY
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
 from setclr_course.panels.couplings.buckets import (
     HUB,
     N,
@@ -20,6 +15,12 @@ from setclr_course.panels.couplings.buckets import (
     draw_sand,
     shares,
 )
+from setclr_course.pixels.controls import log_slider
+from setclr_course.pixels.handles import Link, box, dot, free
+from setclr_course.pixels.outlines import ink, written
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
+from setclr_course.pixels.riders import riders
 
 MANY = 200  # presses: until nothing moves
 WAYS = {

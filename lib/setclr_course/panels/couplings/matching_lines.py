@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr.losses import IOT
-from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.palette import BLACK, BLUE, GREY, LINES, SKY, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.controls import log_slider, options, slider
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 N, QUEUE = 5, 8
 PARTS = (N, N, QUEUE)  # pictures, second views, queue

@@ -6,13 +6,8 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.patches import Rectangle
 
-from setclr_course.kit.cast import NAMES, riders, two_views
-from setclr_course.kit.controls import log_slider, options, slider
-from setclr_course.kit.handles import Link, box, free, line
-from setclr_course.kit.outlines import ink, written
+from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import INK, SKY
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import SHADES, Part, bare, cell_outlines
 from setclr_course.panels.couplings.buckets import (
     PILES,
     SIDES,
@@ -25,6 +20,12 @@ from setclr_course.panels.couplings.buckets import (
     shares,
     spread,
 )
+from setclr_course.pixels.controls import log_slider, options, slider
+from setclr_course.pixels.handles import Link, box, free, line
+from setclr_course.pixels.outlines import ink, written
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import SHADES, Part, bare, cell_outlines
+from setclr_course.pixels.riders import riders
 
 MOST = 40  # presses
 ENDS = 2.4  # fair shares: where a bar ends at the latest

@@ -11,12 +11,12 @@ from torch.nn.functional import normalize
 
 from setclr.inner.transport import rounds_of
 from setclr.losses import IOT
-from setclr_course.kit.controls import log_slider, slider
-from setclr_course.kit.handles import Handle, Link, cell
 from setclr_course.kit.palette import BLUE, GREY, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, cells
 from setclr_course.panels.couplings.fair_shares import MOST, sum_bars
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.handles import Handle, Link, cell
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, cells
 
 ROUNDS = 30
 ERRORS = (1e-6, 60)

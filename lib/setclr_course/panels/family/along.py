@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from setclr.losses import SetLoss
-from setclr_course.kit.circle import as_drawn
-from setclr_course.kit.parts import Part
+from setclr_course.pixels.circle import as_drawn
+from setclr_course.pixels.parts import Part
 
 LONGEST = 0.6  # radii: the longest arrow
 START = 0.07  # radii: an arrow begins at the edge of its marker

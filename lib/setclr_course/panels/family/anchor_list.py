@@ -10,13 +10,13 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr.inner import kernel, sparsemax, svm_dual, top_probability
-from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.few_patches import unlearned_pair
-from setclr_course.kit.handles import Link, Mark, box
 from setclr_course.kit.palette import BLUE, GREEN, GREY, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
 from setclr_course.kit.tiles import tiles
+from setclr_course.pixels.controls import log_slider, options, slider
+from setclr_course.pixels.handles import Link, Mark, box
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 NEGATIVES = 10
 ROWS = ("cosine", "sorted to the top", "sparsemax", "weight α")

@@ -20,11 +20,11 @@ from setclr.losses import (
     SparseCLR,
     Triplet,
 )
-from setclr_course.kit.circle import as_drawn, draw_circles, on_circle
-from setclr_course.kit.controls import log_slider
 from setclr_course.kit.palette import LINES
-from setclr_course.kit.parts import bare
 from setclr_course.kit.png import Picture, still
+from setclr_course.pixels.circle import as_drawn, draw_circles, on_circle
+from setclr_course.pixels.controls import log_slider
+from setclr_course.pixels.parts import bare
 
 # Degrees on a circle of two views of five images. ●4 and ■3 are the closest pair and no true match.
 ANGLES = ((75, 15, 212, 184, 310), (98, 350, 197, 152, 285))

@@ -9,14 +9,14 @@ from matplotlib.colors import to_rgba_array
 from matplotlib.text import Text
 from torch import Tensor
 
-from setclr_course.kit.circle import RADII, as_drawn
-from setclr_course.kit.controls import slider
-from setclr_course.kit.handles import Circle, Handle
 from setclr_course.kit.palette import GREY, LINES
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
 from setclr_course.panels.family.along import QUIET, REST, arrows_on, pushes, share_of_longest
 from setclr_course.panels.family.batch import ANGLES, FAMILY, NAMES, batch, smoothing_slider
+from setclr_course.pixels.circle import RADII, as_drawn
+from setclr_course.pixels.controls import slider
+from setclr_course.pixels.handles import Circle, Handle
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
 
 FEW = ("LinearAssignment", "InfoNCE", "NTLogistic", "GroCo", "IOT total", "MMCL")  # in the compact form
 MOVED = (1, 2)  # ■3, the point with the slider

@@ -7,10 +7,7 @@ import numpy as np
 from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.text import Text
 
-from setclr_course.kit.controls import options
 from setclr_course.kit.palette import GREY
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import cells, true_match_frames
 from setclr_course.panels.family.batch import (
     FAMILY,
     MATRICES,
@@ -20,6 +17,9 @@ from setclr_course.panels.family.batch import (
     smoothing_slider,
     true_share,
 )
+from setclr_course.pixels.controls import options
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import cells, true_match_frames
 
 FOLLOWING = [name for name in MATRICES if FAMILY[name].power]  # the slider moves them
 NEGATIVES_ONLY = ("Triplet", "MMCL")  # their assignment leaves the true match at 0

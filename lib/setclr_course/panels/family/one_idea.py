@@ -9,12 +9,7 @@ import torch
 from torch import Tensor
 
 from setclr_course.kit.cast import NAMES, two_views
-from setclr_course.kit.circle import RADII, as_drawn, on_circle
-from setclr_course.kit.controls import log_slider, options, slider
-from setclr_course.kit.handles import Circle, Handle, Link, cell, dot
 from setclr_course.kit.palette import VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare, cells, frames
 from setclr_course.panels.family.batch import FAMILY
 from setclr_course.panels.family.plane import (
     POINTS,
@@ -26,6 +21,11 @@ from setclr_course.panels.family.plane import (
     draw_plane,
     pair_of,
 )
+from setclr_course.pixels.circle import RADII, as_drawn, on_circle
+from setclr_course.pixels.controls import log_slider, options, slider
+from setclr_course.pixels.handles import Circle, Handle, Link, cell, dot
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare, cells, frames
 
 STEPS = 30  # of training
 STEP = 0.16  # the farthest that a point turns in one, in radians

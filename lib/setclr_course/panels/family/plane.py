@@ -7,12 +7,13 @@ from ipywidgets import ValueWidget
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from setclr_course.kit.cast import NAMES, riders, two_views
-from setclr_course.kit.circle import RADII, as_drawn, draw_circles
-from setclr_course.kit.controls import slider
-from setclr_course.kit.handles import Circle, Handle, Mark, dot, line
+from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import GREY, INK, VERMILION
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.circle import RADII, as_drawn, draw_circles
+from setclr_course.pixels.controls import slider
+from setclr_course.pixels.handles import Circle, Handle, Mark, dot, line
+from setclr_course.pixels.parts import Part, bare
+from setclr_course.pixels.riders import riders
 
 N = len(NAMES)
 POINTS = [(view, i) for view in range(2) for i in range(N)]

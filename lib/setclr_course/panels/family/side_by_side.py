@@ -4,11 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from setclr_course.kit.cast import NAMES, two_views
-from setclr_course.kit.circle import as_drawn, on_circle
-from setclr_course.kit.handles import Link, cell
 from setclr_course.kit.palette import OF_LOSS, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare, cells, frames
 from setclr_course.panels.family.batch import SIX, smoothing_slider
 from setclr_course.panels.family.plane import (
     POINTS,
@@ -21,6 +17,10 @@ from setclr_course.panels.family.plane import (
     pair_of,
     round_the_circle,
 )
+from setclr_course.pixels.circle import as_drawn, on_circle
+from setclr_course.pixels.handles import Link, cell
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare, cells, frames
 
 TRAP = (3, 2)  # ● rocket, ■ astronaut
 TITLE = "drag ● and ■; orange joins partners"

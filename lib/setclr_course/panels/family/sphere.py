@@ -10,13 +10,14 @@ from matplotlib.collections import LineCollection
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from setclr_course.kit.cast import NAMES, riders, two_views
-from setclr_course.kit.controls import options, slider
+from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import GREY, INK, VERMILION
-from setclr_course.kit.panel import Drawing
-from setclr_course.kit.parts import bare
-from setclr_course.kit.plotted import PlottedPanel
 from setclr_course.panels.family.batch import SIX
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.panel import Drawing
+from setclr_course.pixels.parts import bare
+from setclr_course.pixels.plotted import PlottedPanel
+from setclr_course.pixels.riders import riders
 
 N, STEPS, RATE = len(NAMES), 40, 0.12
 EDGE = {"visible": False, "range": [-1.1, 1.1]}

@@ -4,11 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from setclr_course.kit.cast import NAMES
-from setclr_course.kit.circle import as_drawn, on_circle
-from setclr_course.kit.handles import Link, dot
 from setclr_course.kit.palette import OF_LOSS
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
 from setclr_course.panels.family.along import QUIET, arrows_on, pushes, share_of_longest
 from setclr_course.panels.family.batch import SIX, smoothing_slider
 from setclr_course.panels.family.plane import (
@@ -20,6 +16,10 @@ from setclr_course.panels.family.plane import (
     draw_views,
     round_the_circle,
 )
+from setclr_course.pixels.circle import as_drawn, on_circle
+from setclr_course.pixels.handles import Link, dot
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
 
 SHOWN = {
     "InfoNCE": "InfoNCE",

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from setclr_course.kit.palette import BLUE, GREEN, GREY, INK, PURPLE, VERMILION
-from setclr_course.kit.parts import Part, bare
 from setclr_course.kit.png import DPI
+from setclr_course.pixels.parts import Part, bare
 
 if TYPE_CHECKING:
     from setclr.graphs.sets import Molecule

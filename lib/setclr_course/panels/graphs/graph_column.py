@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import GREEN, GREY, INK, MIST, OF_LOSS
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.seeds import seed_rows
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.seeds import seed_rows
 
 Curves = Mapping[str, np.ndarray]  # (seeds, epochs) per cent, by loss; one epoch where nothing is learnt
 TRACK = -0.7  # y of the line that the epoch is dragged along

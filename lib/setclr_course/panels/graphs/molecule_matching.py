@@ -9,13 +9,13 @@ from torch import Tensor
 
 from setclr.losses import SetLoss, parse
 from setclr.seeding import seeded
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle, Link, cell
 from setclr_course.kit.palette import GREEN, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare, cells, frames, numbers, write
 from setclr_course.kit.tiles import tiles
 from setclr_course.panels.graphs.drawn import Thumbnails, all_molecules, seen_in
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle, Link, cell
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare, cells, frames, numbers, write
 
 if TYPE_CHECKING:
     from setclr.experiments import Run

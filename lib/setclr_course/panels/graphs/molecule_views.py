@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr.seeding import seeded
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import GREEN, GREY, INK
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
 from setclr_course.panels.graphs.drawn import MOST, PALE, all_molecules, draw_atoms, positions, seen_in
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
 
 if TYPE_CHECKING:
     from setclr.experiments import Run

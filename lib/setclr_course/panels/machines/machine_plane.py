@@ -13,11 +13,11 @@ from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from setclr.inner import kernel, svm_dual
-from setclr_course.kit.controls import log_slider, options, slider
-from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import BLACK, BLUE, FIELD, GREY, INK, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.controls import log_slider, options, slider
+from setclr_course.pixels.handles import Handle
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 NEGATIVES = torch.tensor(
     [[0.1, 0.1], [-0.2, 0.9], [0.3, -0.8], [-0.6, -0.2], [-0.9, 0.5], [-0.5, -1.1], [-1.3, -0.4],

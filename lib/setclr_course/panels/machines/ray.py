@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from setclr_course.kit.cast import riders, two_views
-from setclr_course.kit.controls import log_slider, slider
-from setclr_course.kit.handles import Handle, Link, box, dot
+from setclr_course.kit.cast import two_views
 from setclr_course.kit.palette import BLUE, GREY, INK, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.handles import Handle, Link, box, dot
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
+from setclr_course.pixels.riders import riders
 
 WAYS = ("exact", "without bounds", "clipped")
 COLOURS = dict(zip(WAYS, (BLUE, GREY, VERMILION)))

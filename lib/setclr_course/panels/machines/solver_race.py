@@ -10,10 +10,10 @@ from matplotlib.collections import LineCollection
 from torch.nn.functional import normalize
 
 from setclr.inner import kernel, svm_dual
-from setclr_course.kit.controls import log_slider, options
 from setclr_course.kit.palette import BLACK, BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
+from setclr_course.pixels.controls import log_slider, options
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
 
 NEGATIVES, ROUNDS, RIDGE = 39, 1000, 0.1
 BOUNDS = 10 ** np.arange(-1, 2.01, 0.1)  # every C that the slider can ask for

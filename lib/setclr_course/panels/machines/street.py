@@ -7,12 +7,13 @@ import torch
 from matplotlib.collections import LineCollection, PolyCollection
 
 from setclr.inner import kernel, svm_dual
-from setclr_course.kit.cast import NAMES, riders, two_views
-from setclr_course.kit.controls import log_slider, slider
-from setclr_course.kit.handles import Link, box, dot, free
+from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import FIELD, GREY, INK, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.handles import Link, box, dot, free
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
+from setclr_course.pixels.riders import riders
 
 OTHERS = NAMES[1:]  # the negatives; the cat is anchor and positive
 SIDE = 2.0  # the plane is drawn from −SIDE to SIDE

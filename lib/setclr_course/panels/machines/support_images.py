@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr.inner import kernel, svm_dual
-from setclr_course.kit.controls import log_slider, slider
-from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import BLUE, GREEN, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare, cell_outlines
 from setclr_course.kit.tiles import tiles
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.handles import Handle
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare, cell_outlines
 
 FRAMES = {  # colour, width and dashes, and how solid the image is
     "query": (GREEN, 3.5, "solid", 255),

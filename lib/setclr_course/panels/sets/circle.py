@@ -3,9 +3,9 @@
 import numpy as np
 from matplotlib.collections import LineCollection
 
-from setclr_course.kit.circle import RADII, as_drawn
 from setclr_course.kit.palette import BLUE, GREY, OCHRE, ORANGE
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.circle import RADII, as_drawn
+from setclr_course.pixels.parts import Part, bare
 
 
 def draw_circle(axis, title: str, size: int) -> Part:

@@ -2,11 +2,11 @@
 
 import torch
 
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import GREY, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
 from setclr_course.panels.sets.circle import draw_circle
 from setclr_course.panels.sets.descent import NCE_OF_ONE_POINT, SIMILARITIES, STEPS, paths, points
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.panel import Drawing, Panel
 
 
 def qare_descent(**initial) -> Panel:

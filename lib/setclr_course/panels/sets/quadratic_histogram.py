@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from setclr.inner import quadratic_assignment, spectral_bounds
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLUE, GREEN, PINE, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
 from setclr_course.panels.sets.circle import draw_circle
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
 
 ANGLES = torch.tensor([230.0, 15.0, 55.0, 165.0, 105.0, 35.0, 210.0], dtype=torch.float64)  # view 1
 SHIFTS = torch.tensor(

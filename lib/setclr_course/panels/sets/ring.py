@@ -6,12 +6,13 @@ import numpy as np
 from ipywidgets import ValueWidget
 from matplotlib.collections import LineCollection
 
-from setclr_course.kit.cast import NAMES, riders, two_views
-from setclr_course.kit.circle import RADII, draw_circles
-from setclr_course.kit.controls import slider
-from setclr_course.kit.handles import Circle, Handle
+from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import GREY, INK
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.circle import RADII, draw_circles
+from setclr_course.pixels.controls import slider
+from setclr_course.pixels.handles import Circle, Handle
+from setclr_course.pixels.parts import Part, bare
+from setclr_course.pixels.riders import riders
 
 FIRST = np.array([10, 60, 110, 180, 225, 300])  # degrees of ●
 SPREAD = np.array([20, -20, 25, -15, 30, -10])  # by how much ■ differ where they go their own ways

@@ -4,11 +4,11 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from scipy.spatial.distance import cdist
 
-from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import BLUE, GREY, ORANGE
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import bare
 from setclr_course.panels.sets.circle import name_views
+from setclr_course.pixels.controls import slider
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import bare
 
 KITE = np.array([[0.0, 1.1], [0.8, 0.1], [0.0, -0.9], [-0.8, 0.1]])  # view 1 of four things: a kite
 SHIFT = 20.0  # degrees: the direction in which all of view 2 lies where nothing is spread

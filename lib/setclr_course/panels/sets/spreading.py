@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from setclr_course.kit.controls import slider
-from setclr_course.kit.handles import Handle, Link, dot
 from setclr_course.kit.palette import GREY, OF_LOSS
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
 from setclr_course.panels.sets.descent import BETAS, STEPS, paths, points
 from setclr_course.panels.sets.ring import draw_ring
+from setclr_course.pixels.controls import slider
+from setclr_course.pixels.handles import Handle, Link, dot
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
 
 STEP = float(BETAS[1])
 PURPLE = OF_LOSS["QARe"]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from ipywidgets import ValueWidget
 
-from setclr_course.kit.controls import slider
-from setclr_course.kit.handles import Handle, Link, box
 from setclr_course.kit.palette import GREY, INK, PURPLE
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.controls import slider
+from setclr_course.pixels.handles import Handle, Link, box
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 FIRST = np.array([1, 2, 3, 5, 6])  # by size; it stands still
 SECOND = np.array([1, 2, 4, 5, 7])

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from setclr_course.kit.cast import NAMES, riders, two_views
-from setclr_course.kit.circle import RADII
-from setclr_course.kit.handles import Link, cell, dot, line
+from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import INK, PURPLE
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare, cells, numbers, write
 from setclr_course.panels.sets.ring import FIRST, degrees_of, draw_ring, ring_controls, ring_handles, vectors
+from setclr_course.pixels.circle import RADII
+from setclr_course.pixels.handles import Link, cell, dot, line
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare, cells, numbers, write
+from setclr_course.pixels.riders import riders
 
 PAIRS = [(i, j) for i in range(6) for j in range(i)]
 

@@ -5,13 +5,14 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.collections import LineCollection
 
-from setclr_course.kit.cast import riders, two_views
-from setclr_course.kit.controls import log_slider, slider
-from setclr_course.kit.handles import Handle, Link, box, dot
+from setclr_course.kit.cast import two_views
 from setclr_course.kit.palette import GREY, INK, OF_LOSS
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
 from setclr_course.panels.sorting.five import FIVE, PLACES, faces, spread
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.handles import Handle, Link, box, dot
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
+from setclr_course.pixels.riders import riders
 
 COLOURS = (OF_LOSS["InfoNCE"], "#4d4d4d", "#808080", "#b3b3b3", "#d9d9d9")
 ANCHOR = 1.17  # where ★ is drawn: beyond all similarities

@@ -4,8 +4,8 @@ import numpy as np
 from matplotlib.colors import LogNorm, Normalize
 
 from setclr_course.kit.palette import VERMILION
-from setclr_course.kit.parts import SHADES, frames
 from setclr_course.kit.png import Picture, still
+from setclr_course.pixels.parts import SHADES, frames
 
 NEGATIVES = (1, 5, 10, 20)
 BETAS = (0.062, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16)  # as printed

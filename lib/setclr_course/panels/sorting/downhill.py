@@ -8,13 +8,13 @@ import numpy as np
 from matplotlib.collections import LineCollection
 
 from setclr.checks import choice
-from setclr_course.kit.cast import Riders
-from setclr_course.kit.controls import log_slider, slider
-from setclr_course.kit.handles import Handle, Link, dot
 from setclr_course.kit.palette import GREY, INK, OF_LOSS
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
 from setclr_course.panels.sorting.five import FIVE, faces, spread
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.handles import Handle, Link, dot
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
+from setclr_course.pixels.riders import Riders
 
 STARTS = {"cat": 0.0, "coffee": 1.5, "astronaut": 0.75, "rocket": -1.5, "temple": -0.75}
 STEPS, RATE = 200, 0.3

@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 from torch.nn import functional as F
 
 from setclr.inner import sorting_network
-from setclr_course.kit.cast import NAMES, photographs, riders, two_views
-from setclr_course.kit.controls import log_slider, options, slider
-from setclr_course.kit.handles import Handle, Link, box, dot
+from setclr_course.kit.cast import NAMES, photographs, two_views
 from setclr_course.kit.palette import BLUE, GREY, INK, MIST, OCHRE, ORANGE
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.controls import log_slider, options, slider
+from setclr_course.pixels.handles import Handle, Link, box, dot
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
+from setclr_course.pixels.riders import riders
 
 K = 2
 WHO = (*NAMES[1:], "cat a", "cat b")  # the negatives in index order, then the positives

@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from setclr.inner import top_probability
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import BLUE, GREY, OCHRE, ORANGE, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.panel import Drawing, Panel
 
 STEPS = 200
 DECADE = 0.1  # the log sliders' step: every curve they can ask for is computed beforehand

@@ -11,11 +11,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from setclr.inner import sorting_network
-from setclr_course.kit.controls import log_slider, options, slider
-from setclr_course.kit.outlines import ink, written
 from setclr_course.kit.palette import BLUE, ORANGE, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import SHADES, Part, bare
+from setclr_course.pixels.controls import log_slider, options, slider
+from setclr_course.pixels.outlines import ink, written
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import SHADES, Part, bare
 
 NEGATIVES = (0.0, 0.5, -0.4, 0.25, -0.15, 0.38, -0.65, 0.12)  # similarities, in index order
 POSITIVE = 0.6  # of a, which stays; b moves

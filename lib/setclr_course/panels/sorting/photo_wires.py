@@ -4,15 +4,16 @@ figure 3, eq. 4)."""
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from setclr_course.kit.cast import NAMES, riders, two_views
-from setclr_course.kit.controls import log_slider, slider
-from setclr_course.kit.handles import Handle, Link, box, dot
-from setclr_course.kit.outlines import ink, written
+from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import GREY, ORANGE
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import SHADES, Part, bare
 from setclr_course.panels.sorting.swap_matrices import PITCH, brief, layers_of
 from setclr_course.panels.sorting.wires import DIGITS, draw_wires
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.handles import Handle, Link, box, dot
+from setclr_course.pixels.outlines import ink, written
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import SHADES, Part, bare
+from setclr_course.pixels.riders import riders
 
 N = len(NAMES)
 START = (6.0, 1.0, 4.0, 2.0, 7.0, 3.0)  # distances from an anchor, on a scale from 0 to 9

@@ -5,12 +5,13 @@ from math import pi
 import numpy as np
 from numpy.typing import ArrayLike
 
-from setclr_course.kit.cast import riders, two_views
-from setclr_course.kit.controls import log_slider, slider
-from setclr_course.kit.handles import Handle, Link, dot
+from setclr_course.kit.cast import two_views
 from setclr_course.kit.palette import GREY, INK, OCHRE, ORANGE
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.handles import Handle, Link, dot
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
+from setclr_course.pixels.riders import riders
 
 SIDE = 1.0  # distances go from −SIDE to SIDE, as −cosines do
 LOOKS = np.linspace(-2 * SIDE, 2 * SIDE, 201)  # differences

@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 
 from setclr.inner.sorting import KINDS
-from setclr_course.kit.controls import log_slider, options, slider
-from setclr_course.kit.outlines import ink, written
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import bare
 from setclr_course.panels.sorting.swap_matrices import PITCH, draw_matrices, layers_of
 from setclr_course.panels.sorting.wires import DIGITS, draw_wires
+from setclr_course.pixels.controls import log_slider, options, slider
+from setclr_course.pixels.outlines import ink, written
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import bare
 
 NUMBERS = (6, 1, 4, 2, 8, 3, 7, 5)  # begins with the four numbers of figure 6
 

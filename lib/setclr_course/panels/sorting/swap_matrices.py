@@ -10,7 +10,7 @@ from matplotlib.collections import LineCollection, PolyCollection
 
 from setclr.inner.sorting import comparators, swap_probability
 from setclr_course.kit.palette import OCHRE, ORANGE
-from setclr_course.kit.parts import SHADES, Part
+from setclr_course.pixels.parts import SHADES, Part
 
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 PITCH = 1.7  # distance of two layers, in distances of two wires

@@ -5,8 +5,8 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import LinearSegmentedColormap
 
 from setclr_course.kit.palette import BLUE, GREY, ORANGE
-from setclr_course.kit.parts import Part
 from setclr_course.panels.sorting.swap_matrices import PITCH, Layer, brief
+from setclr_course.pixels.parts import Part
 
 BEAD, VALVE = 0.38, 0.29  # radii, in distances of two wires
 BROAD = 0.46  # of the beads in a row's smaller picture

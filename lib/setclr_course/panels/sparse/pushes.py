@@ -9,13 +9,14 @@ from matplotlib.collections import LineCollection
 from matplotlib.text import Text
 
 from setclr.inner import sparsemax
-from setclr_course.kit.cast import NAMES, riders, two_views
-from setclr_course.kit.circle import draw_circles
-from setclr_course.kit.controls import log_slider, slider
-from setclr_course.kit.handles import Circle, Handle, Link, box, dot
+from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import GREEN, GREY, INK, OF_LOSS, PINE
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.circle import draw_circles
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.handles import Circle, Handle, Link, box, dot
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
+from setclr_course.pixels.riders import riders
 
 ANGLES = dict(zip(NAMES, (25, 60, -80, -150, 115, -55)))  # degrees from the anchor, which is on the right
 LOSSES = ("InfoNCE", "SparseCLR")

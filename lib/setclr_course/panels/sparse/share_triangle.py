@@ -8,12 +8,13 @@ import torch
 from matplotlib.patches import Polygon
 
 from setclr.inner import sparsemax
-from setclr_course.kit.cast import riders, two_views
-from setclr_course.kit.controls import slider
-from setclr_course.kit.handles import Handle, Link, box, dot, line
+from setclr_course.kit.cast import two_views
 from setclr_course.kit.palette import BLUE, GREEN, INK, MIST, PINE
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.controls import slider
+from setclr_course.pixels.handles import Handle, Link, box, dot, line
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
+from setclr_course.pixels.riders import riders
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])  # where one of the three has everything
 THREE = ("cat", "coffee", "astronaut")

@@ -6,11 +6,11 @@ import torch
 from matplotlib.collections import PolyCollection
 
 from setclr.inner import sparsemax
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import BLUE, SKY, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
 from setclr_course.panels.sparse.words import brief, signed
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])  # of probability 1 for score 1, 2, 3
 BESIDE_CORNER = np.array([[-0.11, -0.14], [1.11, -0.14], [0.5, 1.0]])

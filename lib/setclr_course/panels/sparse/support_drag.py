@@ -7,11 +7,11 @@ from matplotlib.collections import LineCollection
 from torch import Tensor
 
 from setclr.inner.simplex import sparse_maximum, sparsemax
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
 from setclr_course.panels.sparse.words import brief
+from setclr_course.pixels.controls import log_slider, slider
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 ANGLES = (-25, 60, -55, -80, -110, -140, -170)  # degrees from the anchor: positive, dragged one, the others
 LOSSES = {"InfoNCE": (VERMILION, "s", "■ InfoNCE", "all get some"),

@@ -7,12 +7,13 @@ import numpy as np
 from ipywidgets import ValueWidget
 from matplotlib.collections import PolyCollection
 
-from setclr_course.kit.cast import NAMES, riders, two_views
-from setclr_course.kit.controls import slider
-from setclr_course.kit.handles import Handle, Link, box
+from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import BLUE, GREEN, INK, MIST
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
+from setclr_course.pixels.controls import slider
+from setclr_course.pixels.handles import Handle, Link, box
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
+from setclr_course.pixels.riders import riders
 
 HEIGHTS = dict(zip(NAMES, (0.85, 0.55, 0.75, -0.4, 0.3, 0.65)))  # the similarity of each to the anchor
 BOTTOM, TOP = -1.3, 1.75  # of the picture of the pillars

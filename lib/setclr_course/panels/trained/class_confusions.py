@@ -8,13 +8,13 @@ from torch import Tensor
 
 from setclr.data import ImageSet
 from setclr.evaluation import knn
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.few_patches import few_patches, unlearned
-from setclr_course.kit.handles import Handle, Link, cell
 from setclr_course.kit.palette import BLACK, BLUE, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare, cells, frames
 from setclr_course.kit.tiles import decoded, tiles
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle, Link, cell
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare, cells, frames
 
 SHOWN, SIDE, GAP = 6, 32, 6  # patches of a strip, pixels of one and between two
 STEP = SIDE + GAP

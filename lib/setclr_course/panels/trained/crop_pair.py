@@ -7,12 +7,12 @@ from matplotlib.collections import LineCollection
 from PIL import Image
 
 from setclr.data.patches import PHOTOGRAPHS
-from setclr_course.kit.controls import slider
-from setclr_course.kit.handles import Handle, Link, box
 from setclr_course.kit.palette import BLUE, GREEN, OCHRE, ORANGE
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
 from setclr_course.panels.trained.coarse import coarse
+from setclr_course.pixels.controls import slider
+from setclr_course.pixels.handles import Handle, Link, box
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 SIDES = {"full": 224, "small": 96}  # pixels of what the encoder gets
 SMALL = 0.09  # of the photograph's area, that of a mean small crop of GroCo

@@ -17,14 +17,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from setclr.data import ImageSet
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.few_patches import few_patches, unlearned
 from setclr_course.kit.palette import BLACK, BLUE, INK, OCHRE, PINE, PURPLE, VERMILION
-from setclr_course.kit.panel import Drawing
-from setclr_course.kit.parts import Part, bare
-from setclr_course.kit.plotted import PlottedPanel
 from setclr_course.kit.tiles import decoded, tiles
 from setclr_course.panels.trained.captions import captioned
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.panel import Drawing
+from setclr_course.pixels.parts import Part, bare
+from setclr_course.pixels.plotted import PlottedPanel
 
 COLOURS, MARKERS = (BLUE, VERMILION, PINE, OCHRE, PURPLE, BLACK), "^vD"
 SYMBOLS = {"^": "triangle-up", "v": "triangle-down", "D": "diamond"}  # plotly's names

@@ -13,14 +13,14 @@ from torch.nn.functional import normalize
 
 from setclr.data import ImageSet
 from setclr.data.patches import photo_windows, photograph
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.few_patches import unlearned
-from setclr_course.kit.handles import Handle, Link, Mark, box
 from setclr_course.kit.palette import GREEN, INK, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
 from setclr_course.kit.tiles import decoded, tiles
 from setclr_course.panels.trained.few_tinted import few_tinted
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle, Link, Mark, box
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 WIDE, HIGH = 360, 300  # of the paper on which a photograph lies
 SHADE = 8  # grey levels that become one there, so that the picture is small

@@ -5,11 +5,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from setclr_course.kit.controls import log_slider, options
-from setclr_course.kit.handles import Handle, Link, dot
 from setclr_course.kit.palette import BLACK, GREY, OF_LOSS, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
 from setclr_course.panels.trained.comparison import Records, learnt, made_up, pairs
+from setclr_course.pixels.controls import log_slider, options
+from setclr_course.pixels.handles import Handle, Link, dot
+from setclr_course.pixels.panel import Drawing, Panel
 
 MEASURES = {"linear probe": "linear", "kNN": "knn"}
 ALL, LEARNT = "all", "those that learnt"

@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.text import Text
 
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle, Link, cell, dot
 from setclr_course.kit.palette import BLACK, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, cell_outlines, cells, frames, numbers, write
 from setclr_course.panels.trained.comparison import MEASURES, colour_of
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle, Link, cell, dot
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, cell_outlines, cells, frames, numbers, write
 
 Trials = Mapping[str, pd.DataFrame]  # of `experiments.searches.tried`: by loss, a row for each run
 

@@ -13,11 +13,11 @@ from setclr import views
 from setclr.data.patches import PHOTOGRAPHS
 from setclr.seeding import seeded
 from setclr.views import LOCAL_SCALE, View
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLUE, ORANGE, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
 from setclr_course.panels.trained.coarse import coarse
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 FULL, LOCAL, SIDES, GAP = 2, 6, (224, 96), 24
 DRAWS = 8

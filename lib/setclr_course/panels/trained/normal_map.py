@@ -10,12 +10,12 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
 from setclr_course.papers.normals import NormalMaps, angular_errors
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 WORST = 90.0  # degrees, where the colours end
 

@@ -9,13 +9,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle, Link, dot
 from setclr_course.kit.palette import BLACK, GREEN, GREY, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
-from setclr_course.kit.seeds import seed_rows
 from setclr_course.panels.trained.comparison import MEASURES, colour_of
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle, Link, dot
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
+from setclr_course.pixels.seeds import seed_rows
 from setclr_course.search.comparing import pairs
 
 LEVEL = 0.05

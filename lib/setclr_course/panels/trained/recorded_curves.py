@@ -7,11 +7,7 @@ import numpy as np
 from matplotlib.collections import LineCollection
 
 from setclr.experiments.records import spread
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle, Link, Mark, box, dot, line
 from setclr_course.kit.palette import GREY, MIST
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part
 from setclr_course.panels.trained.comparison import (
     Records,
     accuracies,
@@ -21,6 +17,10 @@ from setclr_course.panels.trained.comparison import (
     progress,
     ranked,
 )
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle, Link, Mark, box, dot, line
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part
 
 MEASURES = {"linear probe": "linear", "kNN": "knn"}
 

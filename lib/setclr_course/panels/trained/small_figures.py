@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle, Link, dot
 from setclr_course.kit.palette import BLUE, GREEN, GREY, ORANGE
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.seeds import seed_rows
 from setclr_course.panels.trained.comparison import MEASURES
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle, Link, dot
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.seeds import seed_rows
 from setclr_course.search.statistics import holm, paired
 
 Figures = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # by title: `papers.figures.frame` and `printed`

@@ -16,13 +16,13 @@ from setclr.evaluation import features, knn
 from setclr.experiments.run import Run, new_run
 from setclr.recipes import ImageRecipe
 from setclr.seeding import seeded
-from setclr_course.kit.controls import log_slider
-from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import FIELD, GREY, INK, OF_LOSS, VERMILION
-from setclr_course.kit.panel import Drawing, Panel
 from setclr_course.kit.tiles import decoded
 from setclr_course.panels.trained import quick_training
 from setclr_course.panels.trained.quick_training import quick_sets
+from setclr_course.pixels.controls import log_slider
+from setclr_course.pixels.handles import Handle
+from setclr_course.pixels.panel import Drawing, Panel
 
 TEMPERATURES = (0.004, 0.02, 0.1, 0.5, 2.5)  # equal steps on a logarithmic slider
 BETAS = (0.0625, 0.25, 1.0, 4.0, 16.0)

@@ -9,16 +9,16 @@ from matplotlib.ticker import MaxNLocator
 
 from setclr.experiments.run import new_run
 from setclr.recipes import ImageRecipe
-from setclr_course.kit.controls import options, slider
-from setclr_course.kit.handles import Handle, Link, box, dot
 from setclr_course.kit.palette import BLACK, INK, OF_LOSS
-from setclr_course.kit.panel import Drawing, Panel
-from setclr_course.kit.parts import Part, bare
 from setclr_course.kit.tiles import decoded, thumbnails
 from setclr_course.panels.trained import quick_training
 from setclr_course.panels.trained.film import NEIGHBOURS, Film
 from setclr_course.panels.trained.likeness import likeness
 from setclr_course.panels.trained.quick_training import quick_sets
+from setclr_course.pixels.controls import options, slider
+from setclr_course.pixels.handles import Handle, Link, box, dot
+from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.pixels.parts import Part, bare
 
 MAP, THUMB = 520, 24  # pixels of the map and of a patch on it
 SIDE, STEP, FIRST = (

@@ -17,8 +17,8 @@ from typing import Any
 import ipywidgets as widgets
 from PIL import Image
 
-from setclr_course.kit.controls import nearest_stop
-from setclr_course.kit.handles import Circle, Handle
+from setclr_course.pixels.controls import nearest_stop
+from setclr_course.pixels.handles import Circle, Handle
 
 STOPS, TURNS, SIDE = 13, 25, 9
 TOLD = "atlas.json"

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from setclr_course.kit.palette import BLACK
-from setclr_course.kit.parts import Part
+from setclr_course.pixels.parts import Part
 
 
 def seed_rows(axis: Axes, colours: Sequence[str]) -> Part:

@@ -7,7 +7,7 @@ from typing import Any
 import ipywidgets as widgets
 import plotly.graph_objects as go
 
-from setclr_course.kit.panel import Drawing, Panel
+from setclr_course.pixels.panel import Drawing, Panel
 
 
 class PlottedPanel(Panel):

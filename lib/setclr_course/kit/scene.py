@@ -1,0 +1,337 @@
+"""A panel's picture as data: plots with limits and words, and on them marks in data coordinates.
+
+`draw` says the whole picture each time, from nothing. Whoever paints it decides how: SVG in the browser
+(paint.js), matplotlib for a PNG (still.py). Both read what `Page.told` gives.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from setclr_course.kit.controls import Knob
+from setclr_course.kit.handles import Circle, Handle, Segment
+from setclr_course.kit.palette import INK, VERMILION, WHITE
+
+Words = str | Sequence[str]  # one for all, or one for each
+
+SHADES = 40  # of cividis in a table: few enough for a small PNG
+SIDES = {"left": (0.0, "start", 4), "middle": (0.5, "middle", 0), "right": (1.0, "end", -4)}
+LEVELS = {"top": (1.0, "top", -3), "middle": (0.5, "middle", 0), "bottom": (0.0, "bottom", 3)}
+USUAL = {"title": "", "xlabel": "", "ylabel": "", "xticks": [], "yticks": [], "equal": False, "log": "",
+         "room": [0, 0, 0, 0], "turn": 0}  # fmt: skip
+
+
+class Piece(NamedTuple):
+    """Some pieces of a mark: dots, boxes, cells, lines, by their numbers; none: the whole mark."""
+
+    mark: "Mark"
+    numbers: tuple[int, ...] = ()
+
+    def told(self) -> list[int]:
+        return [self.mark.plot.number, self.mark.number, *self.numbers]
+
+
+@dataclass(eq=False)
+class Mark:
+    """One mark of a plot; `dots[1]`, `bars[2:4]`, `table[i, :]` are pieces of it, for links."""
+
+    plot: "Plot"
+    number: int
+    shape: tuple[int, ...] = ()
+
+    def __getitem__(self, where: Any) -> Piece:
+        numbers = np.arange(np.prod(self.shape, dtype=int)).reshape(self.shape)[where]
+        return Piece(self, tuple(np.ravel(numbers).tolist()))
+
+    def handle(
+        self, name: str, point: ArrayLike, *moves: str, along: str | Circle | Segment = "plane",
+        to: Callable[[float, float], Sequence[Any]] | None = None, label: str = "",
+        ends: tuple[float, float] | None = None, snap: ArrayLike = (),
+    ) -> "Mark":  # fmt: skip
+        """The mark can be dragged by this point (2,) of it; see `Handle`.
+
+        It `moves` these controls; where none is named, the one that is called as the handle.
+        """
+        x, y = np.asarray(point, float).tolist()
+        drops = tuple((u, v) for u, v in np.asarray(snap, float).reshape(-1, 2).tolist())
+        self.plot.page.handles[name] = Handle(
+            self.plot.number, (x, y), moves or (name,), along, to, label or name, ends, drops
+        )
+        return self
+
+
+@dataclass(eq=False)
+class Plot:
+    """One axes: its limits and words, and the marks on it, in drawing order.
+
+    Points are (n, 2) in data units; sizes and widths of lines are in pixels. What has one colour may have a
+    list of them, one for each piece.
+    """
+
+    page: "Page"
+    number: int
+    about: dict[str, Any]
+    marks: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, kind: str, shape: tuple[int, ...] = (), **what: Any) -> Mark:
+        self.marks.append({"kind": kind} | {name: x for name, x in what.items() if x not in (None, "")})
+        return Mark(self, len(self.marks) - 1, shape)
+
+    def line(
+        self, x: ArrayLike, y: ArrayLike, colour: str = INK, width: float = 2, dash: str = "",
+        opacity: float | None = None,
+    ) -> Mark:  # fmt: skip
+        """A line through x (n,) and y (n,), broken where one is nan. dash: "", "dash" or "dot"."""
+        x, y = np.broadcast_arrays(np.atleast_1d(x), np.atleast_1d(y))
+        about = {"colour": colour, "width": width, "dash": dash, "opacity": opacity}
+        return self.add("line", x=rounded(x), y=rounded(y), **about)
+
+    def area(
+        self, rings: Iterable[ArrayLike], colour: str, opacity: float | None = None, edge: str = ""
+    ) -> Mark:
+        """What closed rings of points (n, 2) enclose; a ring within a ring is a hole."""
+        told = [[rounded(x) for x in np.asarray(ring, float).T] for ring in rings]
+        return self.add("area", rings=told, colour=colour, opacity=opacity, edge=edge)
+
+    def steps(self, heights: ArrayLike, edges: ArrayLike, colour: str, opacity: float | None = None) -> Mark:
+        """A histogram: heights (n,) between edges (n + 1,), filled from 0."""
+        x, y = np.repeat(np.asarray(edges, float), 2), np.repeat(np.asarray(heights, float), 2)
+        return self.area([np.column_stack([x, [0, *y, 0]])], colour, opacity)
+
+    def dots(
+        self, points: ArrayLike, colour: Words = INK, sign: str = "●", size: float = 10, edge: Words = WHITE,
+        opacity: float | None = None,
+    ) -> Mark:  # fmt: skip
+        """Signs ● ■ ★ ✚ ✕ ▲ ▼ ◆ at points (n, 2), `size` across. Hollow is filled WHITE. None at nan."""
+        points = np.asarray(points, float).reshape(-1, 2)
+        about = {"colour": plain(colour), "sign": sign, "size": size, "edge": plain(edge), "opacity": opacity}
+        return self.add("dots", (len(points),), x=rounded(points[:, 0]), y=rounded(points[:, 1]), **about)
+
+    def segments(
+        self, starts: ArrayLike, ends: ArrayLike, colour: Words = INK, width: ArrayLike = 1.5, dash: str = "",
+        opacity: float | None = None,
+    ) -> Mark:  # fmt: skip
+        """Straight lines from points (n, 2) to points (n, 2), of one width or one each."""
+        about = {"colour": plain(colour), "width": rounded(width), "dash": dash, "opacity": opacity}
+        return self._pairs("segments", starts, ends, **about)
+
+    def arrows(self, starts: ArrayLike, ends: ArrayLike, colour: Words = INK, width: ArrayLike = 2) -> Mark:
+        """As segments, with a head at the end."""
+        return self._pairs("arrows", starts, ends, colour=plain(colour), width=rounded(width))
+
+    def boxes(
+        self, corners: ArrayLike, opposite: ArrayLike, colour: Words = "", edge: Words = "", width: float = 1,
+        opacity: float | None = None,
+    ) -> Mark:  # fmt: skip
+        """Rectangles from corners (n, 2) to the opposite ones (n, 2); without a colour they are frames."""
+        about = {"colour": plain(colour), "edge": plain(edge), "width": width, "opacity": opacity}
+        return self._pairs("boxes", corners, opposite, **about)
+
+    def _pairs(self, kind: str, starts: ArrayLike, ends: ArrayLike, **about: Any) -> Mark:
+        one, two = np.broadcast_arrays(np.reshape(starts, (-1, 2)), np.reshape(ends, (-1, 2)))
+        x, y, u, v = map(rounded, (one[:, 0], one[:, 1], two[:, 0], two[:, 1]))
+        return self.add(kind, (len(one),), x=x, y=y, u=u, v=v, **about)
+
+    def bars(
+        self, places: ArrayLike, heights: ArrayLike, colour: Words, wide: float = 0.8, base: ArrayLike = 0.0,
+        edge: Words = "", flat: bool = False,
+    ) -> Mark:  # fmt: skip
+        """Bars `wide` at places (n,), from `base` up to heights (n,); `flat`: to the right."""
+        numbers = (np.atleast_1d(np.asarray(a, float)) for a in (places, heights, base))
+        x, top, low = np.broadcast_arrays(*numbers)
+        one, two = np.stack([x - wide / 2, low], 1), np.stack([x + wide / 2, top], 1)
+        return self.boxes(one[:, ::-1] if flat else one, two[:, ::-1] if flat else two, colour, edge)
+
+    def cells(
+        self, values: ArrayLike, low: float = 0.0, high: float = 1.0, words: str | ArrayLike | None = None,
+        at: tuple[float, float] = (0.0, 0.0), down: bool = False,
+    ) -> Mark:  # fmt: skip
+        """A table of values (rows, columns) in cividis, dark at `low` and bright at `high`; `down`: reversed.
+
+        The middle of cell (0, 0) is `at`, that of cell (i, j) j to the right and i further in y. `words` in the
+        cells: (rows, columns), or a format for the values.
+        """
+        values = np.asarray(values, float)
+        share = np.nan_to_num((values - low) / (high - low)).clip(0, 1)
+        shade = np.minimum(((1 - share if down else share) * SHADES).astype(int), SHADES - 1).ravel().tolist()
+        if isinstance(words, str):
+            words = [format(value, words) for value in values.ravel()]
+        told = None if words is None else plain(words)
+        return self.add("cells", values.shape, shades=shade, columns=values.shape[1], at=list(at), words=told)
+
+    def frames(
+        self, where: Iterable[tuple[int, int]], colour: Words = VERMILION, width: float = 2,
+        at: tuple[float, float] = (0.0, 0.0),
+    ) -> Mark:  # fmt: skip
+        """Frames round the cells at these (row, column) of a table that begins `at`."""
+        middle = np.array([(column, row) for row, column in where], float).reshape(-1, 2) + at
+        return self.boxes(middle - 0.5, middle + 0.5, edge=colour, width=width)
+
+    def photographs(
+        self, points: ArrayLike, faces: Sequence[str] | np.ndarray, size: float, hangs: str = "middle",
+        up: float = 0, frame: Words = "",
+    ) -> Mark:  # fmt: skip
+        """Square photographs, `size` wide in data units of x, at points (n, 2); none at nan.
+
+        faces: (n, side, side, 3) uint8, or names that `Page.picture` gave. hangs: which part of it is at the
+        point: "middle", "bottom" or "top"; it is moved `up` by so many pixels.
+        """
+        points = np.asarray(points, float).reshape(-1, 2)
+        names = [face if isinstance(face, str) else self.page.picture(face) for face in faces]
+        about = {"faces": names, "size": rounded(size), "hangs": hangs, "up": up, "frame": plain(frame)}
+        where = {"x": rounded(points[:, 0]), "y": rounded(points[:, 1])}
+        return self.add("photographs", (len(points),), **where, **about)
+
+    def picture(
+        self, pixels: np.ndarray, corner: ArrayLike, opposite: ArrayLike, smooth: bool = False
+    ) -> Mark:
+        """An image (h, w, 3) uint8 from its upper left corner to its lower right one."""
+        ends = [*rounded(np.ravel(corner)), *rounded(np.ravel(opposite))]
+        return self.add("picture", (1,), face=self.page.picture(pixels), ends=ends, smooth=smooth or None)
+
+    def text(
+        self, x: ArrayLike, y: ArrayLike, said: Words, colour: Words = INK, size: str = "normal",
+        anchor: str = "middle", rise: str = "middle", right: float = 0, up: float = 0, bold: bool = False,
+        halo: bool = False, turn: float = 0, within: bool = False,
+    ) -> Mark:  # fmt: skip
+        """Words at a point, or at each of several.
+
+        size: "small", "normal" or "title". anchor: which end of them is there, "start", "middle" or "end"; rise:
+        "top", "middle" or "bottom"; then they are moved to the `right` and `up` in pixels. halo: on a ground of
+        the page's colour, to be read among dots. turn: in degrees, to the left. within: x and y are shares of
+        the plot's width and height, from its lower left.
+        """
+        words = [said] if isinstance(said, str) else [str(word) for word in said]
+        x, y = (np.broadcast_to(np.asarray(a, float), len(words)) for a in (x, y))
+        about = {"colour": plain(colour), "size": size, "anchor": anchor, "rise": rise}
+        more = {"right": right, "up": up, "bold": bold, "halo": halo, "turn": turn, "within": within}
+        told = about | {name: value for name, value in more.items() if value}
+        return self.add("text", (len(words),), x=rounded(x), y=rounded(y), said=words, **told)
+
+    def note(
+        self, said: str, where: str = "top left", colour: str = INK, size: str = "normal", bold: bool = False,
+        line: float = 0,
+    ) -> Mark:  # fmt: skip
+        """Words at a side of the plot, such as "bottom right" or "top middle"; so many lines further in."""
+        level, side = where.split()
+        (y, rise, up), (x, anchor, right) = LEVELS[level], SIDES[side]
+        up += -17 * line if level == "top" else 17 * line
+        return self.text(x, y, said, colour, size, anchor, rise, right, up, bold, halo=True, within=True)
+
+    def key(self, *entries: tuple[str, str], where: str = "top left", size: str = "normal") -> None:
+        """What colours mean: words in their colours, below one another."""
+        lines = range(len(entries)) if where.startswith("top") else range(len(entries) - 1, -1, -1)
+        for line, (said, colour) in zip(lines, entries):
+            self.note(said, where, colour, size, bold=True, line=line)
+
+    def level(
+        self, value: float, said: str = "", colour: str = INK, to: float | None = None, side: str = "right",
+        width: float = 2, dash: str = "",
+    ) -> Mark:  # fmt: skip
+        """A vertical line from the axis up to `to`, with words on one side of its upper end."""
+        bottom, top = self.about["y"]
+        end = top if to is None else to
+        line = self.line([value, value], [bottom, end], colour, width, dash)
+        if said:
+            right, anchor = (5, "start") if side == "right" else (-5, "end")
+            self.text(value, end, said, colour, anchor=anchor, rise="top", right=right, bold=True)
+        return line
+
+
+@dataclass(eq=False)
+class Page:
+    """What `draw` fills: plots by name, handles, links.
+
+    `names` are the plots that will be seen. In a `row` of several states there may be fewer of them, and they
+    are smaller; `draw` may then leave words out.
+    """
+
+    names: Sequence[str]
+    row: bool = False
+    pictures: dict[str, np.ndarray] = field(default_factory=dict)
+    plots: dict[str, Plot] = field(default_factory=dict)
+    handles: dict[str, Handle] = field(default_factory=dict)
+    links: list[tuple[str, list[Piece], list[Piece], dict[str, Any]]] = field(default_factory=list)
+
+    def __getitem__(self, name: str) -> Plot:
+        return self.plots[name]
+
+    def plot(
+        self, name: str, x: ArrayLike, y: ArrayLike, title: str = "", xlabel: str = "", ylabel: str = "",
+        xticks: Iterable[float] | Mapping[float, str] = (), yticks: Iterable[float] | Mapping[float, str] = (),
+        equal: bool = False, frame: str = "left bottom", log: str = "", turn: float = 0,
+        room: tuple[int, int, int, int] = (0, 0, 0, 0),
+    ) -> Plot:  # fmt: skip
+        """A plot with limits x and y, of which either may run downwards.
+
+        Ticks are numbers, or words by number. equal: the same scale in both directions. frame: the sides that
+        are drawn, of "left", "bottom", "top", "right". log: "x", "y" or "x y". turn: of the words at the ticks
+        of x, in degrees. room: pixels kept free at the left, top, right and bottom for what is written there.
+        """
+        about = {"title": title, "xlabel": xlabel, "ylabel": ylabel, "xticks": ticks(xticks), "equal": equal,
+                 "yticks": ticks(yticks), "log": log, "room": list(room), "turn": turn}  # fmt: skip
+        kept = {key: value for key, value in about.items() if value != USUAL[key]}
+        limits = {"name": name, "frame": frame, "x": rounded(x), "y": rounded(y)}
+        self.plots[name] = Plot(self, len(self.plots), limits | kept)
+        return self.plots[name]
+
+    def plane(self, name: str, x: ArrayLike, y: ArrayLike | None = None, title: str = "", **how: Any) -> Plot:
+        """A plot without a frame, of the same scale in both directions; y is as x where it is not given."""
+        return self.plot(name, x, x if y is None else y, title, equal=True, frame="", **how)
+
+    def table(
+        self, name: str, rows: int, columns: int, title: str = "", beside: Iterable[str] = (),
+        below: Iterable[str] = (), **how: Any,
+    ) -> Plot:  # fmt: skip
+        """A plot for `cells`, row 0 on top, with words beside the rows and below the columns."""
+        words = {"xticks": dict(enumerate(below)), "yticks": dict(enumerate(beside))}
+        return self.plane(name, (-0.5, columns - 0.5), (rows - 0.5, -0.5), title, **words, **how)
+
+    def picture(self, pixels: np.ndarray) -> str:
+        """The name of an image (h, w, 3) uint8, by which marks refer to it."""
+        name = sha256(np.ascontiguousarray(pixels).tobytes()).hexdigest()[:16]
+        self.pictures.setdefault(name, pixels)
+        return name
+
+    def link(self, said: str, *over: Mark | Piece, lit: Iterable[Mark | Piece] = (), **sets: Any) -> None:
+        """Things that belong together: pointing at one of `over` lights up all of them and those `lit`, and
+        says so. A click sets the controls that are named: `patch=3`."""
+
+        def pieces(things: Iterable[Mark | Piece]) -> list[Piece]:
+            found = [thing if isinstance(thing, Piece) else Piece(thing) for thing in things]
+            return [piece for piece in found if piece.numbers or not piece.mark.shape]
+
+        self.links.append((said, pieces(over), pieces(lit), sets))
+
+    def told(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:
+        """The scene: what both painters read, as JSON can hold it."""
+        return {
+            "plots": [{**plot.about, "marks": plot.marks} for plot in self.plots.values()],
+            "handles": {name: handle.told() for name, handle in self.handles.items()},
+            "links": [
+                [said, [piece.told() for piece in over], [piece.told() for piece in lit],
+                 {name: knobs[name].number(value) for name, value in sets.items()}]
+                for said, over, lit, sets in self.links
+            ],
+        }  # fmt: skip
+
+
+def rounded(x: ArrayLike) -> Any:
+    """Numbers of Python with six figures, a hundredth of a pixel; None for what is not finite."""
+    values = np.asarray(x, float)
+    found = [float(f"{v:.6g}") if np.isfinite(v) else None for v in values.ravel().tolist()]
+    return found if values.ndim else found[0]
+
+
+def plain(x: Any) -> Any:
+    """Words as JSON can hold them: one, or a flat list."""
+    return x if isinstance(x, str) else [str(word) for word in np.ravel(x).tolist()]
+
+
+def ticks(at: Iterable[float] | Mapping[float, str]) -> list[list[Any]]:
+    words = at if isinstance(at, Mapping) else {value: f"{value:g}".replace("-", "−") for value in at}
+    return [[rounded(value), word] for value, word in words.items()]

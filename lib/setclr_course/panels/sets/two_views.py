@@ -1,0 +1,61 @@
+"""Two views of the six photographs on a circle: ● stand still outside, ■ can be dragged inside."""
+
+import numpy as np
+
+from setclr_course.kit.cast import NAMES, two_views
+from setclr_course.kit.controls import slider
+from setclr_course.kit.handles import Circle
+from setclr_course.kit.palette import GREY, INK
+from setclr_course.kit.scene import Page, Plot
+
+FIRST = np.array([10, 60, 110, 180, 225, 300])  # degrees of ●
+SPREAD = np.array([20, -20, 25, -15, 30, -10])  # by how much ■ differ where they go their own ways
+RADII = np.array([1.0, 0.76])  # of the circles of the views
+RIDE = np.array([1.27, 0.47])  # the radii at which the photographs ride
+
+
+class Ring:
+    """The angles of ■ as controls, and the picture. `own`: by how much each differs from its ● at the start."""
+
+    def __init__(self, own: np.ndarray, turn: int):
+        self.knobs = {"turn": slider("turn of view 2", turn, -180, 180, 5, {0: "not turned"})}
+        for name, angle in zip(NAMES, wrapped(FIRST + own)):
+            self.knobs[name] = slider(f"■ {name}, degrees", int(angle), -180, 175, 5)
+
+    def vectors(self, values: dict) -> np.ndarray:
+        """Unit vectors (2, 6, 2): ● and ■."""
+        return unit(np.array([FIRST, [values[name] + values["turn"] for name in NAMES]], float))
+
+    def draw(self, page: Page, values: dict, z: np.ndarray, title: str = "", name: str = "ring") -> Plot:
+        ring = page.plane(name, (-1.5, 1.5), title=title)
+        views = draw_views(ring, z)
+        for j, thing in enumerate(NAMES):
+
+            def to(x: float, y: float) -> list[float]:
+                return [float(wrapped(np.rad2deg(np.arctan2(y, x)) - values["turn"]))]
+
+            point = RADII[1] * z[1, j]
+            views[1].handle(thing, point, along=Circle(radius=RADII[1]), to=to, label=f"■ {thing}")
+        return ring
+
+
+def wrapped(degrees):
+    """The same angles from −180 up to 180."""
+    return (degrees + 180) % 360 - 180
+
+
+def unit(degrees: np.ndarray) -> np.ndarray:
+    """Unit vectors (..., 2) at these angles."""
+    radians = np.deg2rad(degrees)
+    return np.stack([np.cos(radians), np.sin(radians)], axis=-1)
+
+
+def draw_views(ring: Plot, z: np.ndarray) -> list:
+    """Both circles, a line from each ● to its ■, the photographs; the marks of ● and of ■."""
+    around = unit(np.arange(0, 361, 4)).T
+    for radius in RADII:
+        ring.line(*(radius * around), GREY, 0.7)
+    ring.segments(RADII[0] * z[0], RADII[1] * z[1], GREY, 1.6)
+    for view, faces, ride in zip(z, two_views(), RIDE):
+        ring.photographs(ride * view, faces, 0.36)
+    return [ring.dots(r * view, INK, sign, 11) for r, view, sign in zip(RADII, z, "●■")]

@@ -1,0 +1,122 @@
+"""A panel in Chromium without JupyterLab: the front end on an empty page, answered by the panel itself.
+
+`python tests/tools/in_browser.py NAME [WIDTH] [dark]` writes build/panels/NAME-WIDTH.png.
+"""
+
+import base64
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from setclr_course import panels
+from setclr_course.kit.front import FOLDER, joined
+from setclr_course.kit.panel import Panel
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+FLAGS += ["--disable-background-networking", "--disable-component-update"]
+PAGE = """<!doctype html><html data-theme="{theme}"><style>body {{ margin: 8px; font: 15px system-ui, sans-serif }}
+html[data-theme="dark"] {{ background: #14181e; color: #e8e8e8 }} {css}</style><body></body></html>"""
+OPEN = """
+async ([code, told]) => {
+  const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+  const { default: panel } = await import(url);
+  const [state, heard] = [told, new Set()];
+  const model = {
+    get: (name) => state[name],
+    set: (name, value) => (state[name] = value),
+    save_changes: async () => {
+      Object.assign(state, await window.kernel(state.moved));
+      heard.forEach((listener) => listener());
+    },
+    on: (_, listener) => heard.add(listener),
+    off: (_, listener) => heard.delete(listener),
+  };
+  const el = document.body.appendChild(document.createElement("div"));
+  panel.render({ model, el });
+}
+"""
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser."""
+    from playwright.sync_api import sync_playwright
+
+    if CHROMIUM is None:
+        raise RuntimeError("Chromium is needed: install it (on Debian: apt install chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+def opened(browser: Any, panel: Panel, width: int = 1000, theme: str = "light", height: int = 1000) -> Any:
+    """A page with the panel, alive; `page.errors` holds what went wrong in the browser."""
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.errors = []
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.on("console", lambda said: page.errors.append(said.text) if said.type == "error" else None)
+
+    def kernel(event: dict[str, Any]) -> dict[str, Any]:
+        panel.on_event(event)
+        return state(panel)
+
+    page.expose_function("kernel", kernel)
+    page.set_content(PAGE.format(css=(FOLDER / "panel.css").read_text(), theme=theme))
+    page.evaluate(OPEN, [joined(), {"told": panel.told(), **state(panel)}])
+    return page
+
+
+CROWDED = """
+() => {
+  const [stage, found] = [document.querySelector(".setclr-stage"), []];
+  const wall = document.documentElement.clientWidth;
+  const words = [...stage.querySelectorAll("text")].filter((text) => text.textContent.trim());
+  const box = (text) => {
+    const lines = text.querySelectorAll("tspan").length ? [...text.querySelectorAll("tspan")] : [text];
+    return lines.map((line) => ({ said: line.textContent, ...line.getBoundingClientRect().toJSON() }));
+  };
+  const boxes = words.map(box);
+  words.forEach((text, i) => {
+    const size = parseFloat(getComputedStyle(text).fontSize);
+    if (size < 11) found.push(`${text.textContent}: ${size} px`);
+    for (const one of boxes[i]) {
+      if (one.left < -1 || one.right > wall + 1) found.push(`${one.said}: beyond the page`);
+      for (const other of boxes.slice(i + 1).flat()) {
+        const wide = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+        const high = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+        if (wide > 1 && high > 4) found.push(`${one.said} / ${other.said}: ${wide.toFixed(0)} x ${high.toFixed(0)} px`);
+      }
+    }
+  });
+  return found;
+}
+"""
+
+
+def crowded(page: Any) -> list[str]:
+    """Letters that are too small, lie on others, or leave the page."""
+    return page.evaluate(CROWDED)
+
+
+def state(panel: Panel) -> dict[str, Any]:
+    front = panel.widget
+    files = {name: "data:image/png;base64," + base64.b64encode(png).decode() for name, png in front.pictures.items()}
+    return {"shown": front.shown, "pictures": files}
+
+
+def main(name: str, width: str = "1000", theme: str = "light") -> None:
+    target = Path("build/panels")
+    target.mkdir(parents=True, exist_ok=True)
+    with chromium() as browser:
+        page = opened(browser, getattr(panels, name)(), int(width), theme)
+        page.screenshot(path=target / f"{name}-{width}{'-dark' * (theme == 'dark')}.png", full_page=True)
+        print(*page.errors, *crowded(page), sep="\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
