@@ -254,7 +254,7 @@ class Panel:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
         let_go(self)
         still, metadata = Picture(self.png(), self.alt)._repr_mimebundle_()
-        live, about = self.widget._repr_mimebundle_()
+        live, about = self.widget._repr_mimebundle_() or ({}, {})
         return {**live, **still}, {**about, **metadata}
 
 

@@ -17,6 +17,7 @@ from setclr_course.kit.handles import Circle, Handle, Segment
 from setclr_course.kit.palette import INK, VERMILION, WHITE
 
 Words = str | Sequence[str]  # one for all, or one for each
+Ticks = Iterable[float] | Mapping[float, str]  # numbers, or words by number
 
 SHADES = 40  # of cividis in a table: few enough for a small PNG
 SIDES = {"left": (0.0, "start", 4), "middle": (0.5, "middle", 0), "right": (1.0, "end", -4)}
@@ -87,7 +88,7 @@ class Plot:
     ) -> Mark:  # fmt: skip
         """A line through x (n,) and y (n,), broken where one is nan. dash: "", "dash" or "dot"."""
         x, y = np.broadcast_arrays(np.atleast_1d(x), np.atleast_1d(y))
-        about = {"colour": colour, "width": width, "dash": dash, "opacity": opacity}
+        about: dict = {"colour": colour, "width": width, "dash": dash, "opacity": opacity}
         return self.add("line", x=rounded(x), y=rounded(y), **about)
 
     def area(
@@ -152,8 +153,8 @@ class Plot:
     ) -> Mark:  # fmt: skip
         """A table of values (rows, columns) in cividis, dark at `low` and bright at `high`; `down`: reversed.
 
-        The middle of cell (0, 0) is `at`, that of cell (i, j) j to the right and i further in y. `words` in the
-        cells: (rows, columns), or a format for the values.
+        The middle of cell (0, 0) is `at`, that of cell (i, j) j to the right and i further in y. words: what
+        stands in the cells (rows, columns), or a format for the values.
         """
         values = np.asarray(values, float)
         share = np.nan_to_num((values - low) / (high - low)).clip(0, 1)
@@ -200,10 +201,10 @@ class Plot:
     ) -> Mark:  # fmt: skip
         """Words at a point, or at each of several.
 
-        size: "small", "normal" or "title". anchor: which end of them is there, "start", "middle" or "end"; rise:
-        "top", "middle" or "bottom"; then they are moved to the `right` and `up` in pixels. halo: on a ground of
-        the page's colour, to be read among dots. turn: in degrees, to the left. within: x and y are shares of
-        the plot's width and height, from its lower left.
+        size: "small", "normal" or "title". anchor: which end of them is there, "start", "middle" or "end";
+        rise: "top", "middle" or "bottom"; then they are moved to the `right` and `up` in pixels. halo: on a
+        ground of the page's colour, to be read among dots. turn: in degrees, to the left. within: x and y are
+        shares of the plot's width and height, from its lower left.
         """
         words = [said] if isinstance(said, str) else [str(word) for word in said]
         x, y = (np.broadcast_to(np.asarray(a, float), len(words)) for a in (x, y))
@@ -219,8 +220,9 @@ class Plot:
         """Words at a side of the plot, such as "bottom right" or "top middle"; so many lines further in."""
         level, side = where.split()
         (y, rise, up), (x, anchor, right) = LEVELS[level], SIDES[side]
-        up += -17 * line if level == "top" else 17 * line
-        return self.text(x, y, said, colour, size, anchor, rise, right, up, bold, halo=True, within=True)
+        in_by = -17 * line if level == "top" else 17 * line
+        how: dict = {"anchor": anchor, "rise": rise, "right": right, "up": up + in_by, "bold": bold}
+        return self.text(x, y, said, colour, size, halo=True, within=True, **how)
 
     def key(self, *entries: tuple[str, str], where: str = "top left", size: str = "normal") -> None:
         """What colours mean: words in their colours, below one another."""
@@ -262,15 +264,15 @@ class Page:
 
     def plot(
         self, name: str, x: ArrayLike, y: ArrayLike, title: str = "", xlabel: str = "", ylabel: str = "",
-        xticks: Iterable[float] | Mapping[float, str] = (), yticks: Iterable[float] | Mapping[float, str] = (),
+        xticks: Ticks = (), yticks: Ticks = (),
         equal: bool = False, frame: str = "left bottom", log: str = "", turn: float = 0,
         room: tuple[int, int, int, int] = (0, 0, 0, 0),
     ) -> Plot:  # fmt: skip
         """A plot with limits x and y, of which either may run downwards.
 
-        Ticks are numbers, or words by number. equal: the same scale in both directions. frame: the sides that
-        are drawn, of "left", "bottom", "top", "right". log: "x", "y" or "x y". turn: of the words at the ticks
-        of x, in degrees. room: pixels kept free at the left, top, right and bottom for what is written there.
+        equal: the same scale in both directions. frame: the sides that are drawn, of "left", "bottom", "top",
+        "right". log: "x", "y" or "x y". turn: of the words at the ticks of x, in degrees. room: pixels kept
+        free at the left, top, right and bottom for what is written there.
         """
         about = {"title": title, "xlabel": xlabel, "ylabel": ylabel, "xticks": ticks(xticks), "equal": equal,
                  "yticks": ticks(yticks), "log": log, "room": list(room), "turn": turn}  # fmt: skip
@@ -332,6 +334,6 @@ def plain(x: Any) -> Any:
     return x if isinstance(x, str) else [str(word) for word in np.ravel(x).tolist()]
 
 
-def ticks(at: Iterable[float] | Mapping[float, str]) -> list[list[Any]]:
+def ticks(at: Ticks) -> list[list[Any]]:
     words = at if isinstance(at, Mapping) else {value: f"{value:g}".replace("-", "−") for value in at}
     return [[rounded(value), word] for value, word in words.items()]

@@ -1,0 +1,111 @@
+"""The inner problems in a few lines of numpy, for what a panel computes while it is dragged.
+
+The library's own forms (`setclr.inner`) are batched, differentiable and need torch; a test holds these to
+them.
+"""
+
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def softmax(x: ArrayLike, temperature: float = 1.0, axis: int = -1) -> np.ndarray:
+    """Shares exp(x / τ), divided by their sum; −inf gets nothing."""
+    x = np.asarray(x, float) / temperature
+    powers = np.exp(x - x.max(axis, keepdims=True))
+    return powers / powers.sum(axis, keepdims=True)
+
+
+def level(x: ArrayLike, total: float = 1.0) -> np.ndarray:
+    """The level t (...) above which the parts max(0, x − t) of x (..., n) add up to `total`."""
+    ordered = -np.sort(-np.asarray(x, float), axis=-1)
+    return ((ordered.cumsum(-1) - total) / np.arange(1, ordered.shape[-1] + 1)).max(-1)
+
+
+def sparsemax(x: ArrayLike) -> np.ndarray:
+    """The point of the simplex nearest to x (..., n): what stands above the level (QARe, eq. 15)."""
+    x = np.asarray(x, float)
+    return (x - level(x)[..., None]).clip(0)
+
+
+def swapped(excess: ArrayLike) -> np.ndarray:
+    """The probability of a swap where the first is larger by so much (GroCo, eq. 3)."""
+    return np.arctan(excess) / np.pi + 0.5
+
+
+def sort_softly(x: ArrayLike, beta: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """The odd-even network on x (..., n): sorted values, and P (..., n, n) with values = P x (GroCo, eq. 2)."""
+    values = np.array(x, float)
+    n = values.shape[-1]
+    P = np.broadcast_to(np.eye(n), (*values.shape, n)).copy()
+    for layer in range(n):
+        low = np.arange(layer % 2, n - 1, 2)
+        q = swapped(beta * (values[..., low] - values[..., low + 1]))
+        one, two = values[..., low].copy(), values[..., low + 1].copy()
+        values[..., low], values[..., low + 1] = one + q * (two - one), two + q * (one - two)
+        upper, lower, q = P[..., low, :].copy(), P[..., low + 1, :].copy(), q[..., None]
+        P[..., low, :], P[..., low + 1, :] = upper + q * (lower - upper), lower + q * (upper - lower)
+    return values, P
+
+
+def top_probability(x: ArrayLike, top: int, beta: float = 1.0) -> np.ndarray:
+    """How likely each of x (..., n) lands among the `top` largest (GroCo's p in eq. 6)."""
+    return sort_softly(x, beta)[1][..., -top:, :].sum(-2)
+
+
+def scaled(cost: ArrayLike, epsilon: float, presses: int, first: str = "columns") -> np.ndarray:
+    """Shares exp(−cost / ε) (n, m) whose total is right, then scaled in turn so often: each press makes the rows,
+    or the columns, sum to 1 (IOT-CL, eq. 21 and 22)."""
+    T = -np.asarray(cost, float) / epsilon
+    T = T - _log_sum(T, None) + np.log(len(T))
+    turn = ("columns", "rows").index(first)
+    for press in range(presses):
+        T = T - _log_sum(T, (turn + press) % 2)
+    return np.exp(T)
+
+
+def _log_sum(x: np.ndarray, axis: int | None) -> np.ndarray:
+    top = x.max(axis, keepdims=True)
+    return top + np.log(np.exp(x - top).sum(axis, keepdims=True))
+
+
+def dual(K: ArrayLike, C: float = np.inf, ridge: float = 0.1) -> np.ndarray:
+    """The weights (n,) of n negatives in the machine of one positive, exactly (MMCL, proposition 1).
+
+    K (n + 1, n + 1) is the kernel, the positive first. They minimise ½ αᵀΔα − 2·1ᵀα over 0 ≤ α ≤ C, with
+    Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ; by block pivoting.
+    """
+    K = np.asarray(K, float)
+    k, n = K[1:, 0], len(K) - 1
+    delta = K[0, 0] + K[1:, 1:] + ridge * np.eye(n) - k[:, None] - k
+    at_0, at_C = np.ones(n, bool), np.zeros(n, bool)
+    fewest, patience = n + 1, 3
+    while True:
+        free = ~(at_0 | at_C)
+        alpha = np.where(at_C, C if np.isfinite(C) else 0.0, 0.0)
+        alpha[free] = np.linalg.solve(delta[np.ix_(free, free)], (2 - delta @ alpha)[free])
+        slope = delta @ alpha - 2
+        wrong = (free & ((alpha < 0) | (alpha > C))) | (at_0 & (slope < -1e-12)) | (at_C & (slope > 1e-12))
+        if not wrong.any():
+            return alpha
+        if wrong.sum() < fewest:
+            fewest, patience = int(wrong.sum()), 3
+        elif patience:
+            patience -= 1
+        else:
+            wrong &= np.arange(n) == wrong.nonzero()[0].max()  # one at a time ends, always
+        low, high = free & (alpha < 0), free & (alpha > C)
+        at_0, at_C = (at_0 & ~wrong) | (low & wrong), (at_C & ~wrong) | (high & wrong)
+
+
+def rbf(x: ArrayLike, y: ArrayLike, bandwidth: float = 1.0) -> np.ndarray:
+    """exp(−|x − y|² / (2σ²)) of points (n, D) and (m, D): (n, m)."""
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    return np.exp(-np.square(x[:, None] - y).sum(-1) / (2 * bandwidth))
+
+
+def assignment(cost: np.ndarray) -> np.ndarray:
+    """The column of each row in the cheapest one-to-one matching of a small table (n, n), n ≤ 7."""
+    every = np.array(list(permutations(range(len(cost)))))
+    return every[cost[np.arange(len(cost)), every].sum(1).argmin()]
