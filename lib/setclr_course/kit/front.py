@@ -36,9 +36,9 @@ class Front(anywidget.AnyWidget):
     """`scene`, `sentence`, `failed` (it is an error), the `event` that it answers ("" for none), and for each
     knob at which of its `stops` it stands and what it reads, in `words`."""
     moved: traitlets.Dict = traitlets.Dict().tag(sync=True, echo_update=False)
-    """The number of an `event`, and what the reader did: a `handle` put to `x`, `y` in data units, or moved so
-    many steps to the `right` and `up`; a `knob` put to a `stop`; knobs `set` to stops by a click on a link; a
-    `button` pressed; `play`; `reset`."""
+    """The number of an `event`, and what the reader did: a `handle` put to `x`, `y` in data units, or moved
+    so many steps to the `right` and `up`; a `knob` put to a `stop`; knobs `set` to stops by clicking a link;
+    a `button` pressed; `play`; `reset`."""
 
 
 def pngs(pictures: Mapping[str, np.ndarray], known: Mapping[str, bytes]) -> dict[str, bytes]:

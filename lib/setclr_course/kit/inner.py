@@ -35,7 +35,7 @@ def swapped(excess: ArrayLike) -> np.ndarray:
 
 
 def sort_softly(x: ArrayLike, beta: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """The odd-even network on x (..., n): sorted values, and P (..., n, n) with values = P x (GroCo, eq. 2)."""
+    """The odd-even network on x (..., n): sorted values and P (..., n, n), values = P x (GroCo, eq. 2)."""
     values = np.array(x, float)
     n = values.shape[-1]
     P = np.broadcast_to(np.eye(n), (*values.shape, n)).copy()
@@ -55,8 +55,8 @@ def top_probability(x: ArrayLike, top: int, beta: float = 1.0) -> np.ndarray:
 
 
 def scaled(cost: ArrayLike, epsilon: float, presses: int, first: str = "columns") -> np.ndarray:
-    """Shares exp(−cost / ε) (n, m) whose total is right, then scaled in turn so often: each press makes the rows,
-    or the columns, sum to 1 (IOT-CL, eq. 21 and 22)."""
+    """Shares exp(−cost / ε) (n, m) whose total is right, then scaled in turn so often: each press makes the
+    rows, or the columns, sum to 1 (IOT-CL, eq. 21 and 22)."""
     T = -np.asarray(cost, float) / epsilon
     T = T - _log_sum(T, None) + np.log(len(T))
     turn = ("columns", "rows").index(first)

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from setclr.checks import choice
 from setclr_course.kit import layout
+from setclr_course.kit.atlas import Atlas, atlas_of
 from setclr_course.kit.controls import Control, Knob, Slider
 from setclr_course.kit.front import Front, let_go, pngs
 from setclr_course.kit.handles import Handle
@@ -71,6 +72,8 @@ class Panel:
     """The slider that a button plays, step by step."""
     buttons: Mapping[str, str] = {}
     """Buttons by label, each with what it does in words; `pressed` says what they move."""
+    also: Sequence[Mapping[str, Any]] = ()
+    """States that a text or an exercise asks for, for the site's atlas: what differs from the start."""
 
     def __init__(self, **initial: Any):
         for name in initial:
@@ -238,6 +241,10 @@ class Panel:
         wide = (COLUMN + layout.GAP) * len(values) - layout.GAP
         figure = figure_of(scenes, (wide, height), self.pictures, words)
         return Picture(painted(figure), *(one.sentence for one in seen))
+
+    def atlas(self) -> Atlas:
+        """Scenes of some of its states, for a page without a kernel; see `atlas.py` for which."""
+        return atlas_of(self)
 
     def _mosaic(self, row: bool) -> str:
         return (self.row_mosaic or self.mosaic) if row else self.mosaic

@@ -20,7 +20,7 @@ def seed_rows(
     which = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     beside = np.concatenate([np.linspace(-0.18, 0.18, len(row)) * (len(row) > 1) for row in rows])
     points = np.column_stack([np.concatenate(rows), which * step + beside])
-    dots = plot.dots(points, [colours[k] for k in which], size=7, opacity=0.85)
+    dots = plot.dots(points, [colours[k] for k in which.tolist()], size=7, opacity=0.85)
     several = np.array([k for k, row in enumerate(rows) if len(row) > 1], int)
     means = np.array([[rows[k].mean(), k * step] for k in several]).reshape(-1, 2)
     lines = plot.segments(means - [0, 0.3], means + [0, 0.3], BLACK, 3)

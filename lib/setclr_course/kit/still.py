@@ -1,4 +1,4 @@
-"""Paints a scene with matplotlib as paint.js does with SVG: the PNG of a page, of slides, of a row of three."""
+"""Paints a scene with matplotlib as paint.js does with SVG: the PNG of a page, of a slide, of a row."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, repeat
