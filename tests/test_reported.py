@@ -251,6 +251,30 @@ def test_layers_of_another_width_are_named():
         trainer(grey).fit()
 
 
+@pytest.mark.parametrize("chunk", [None, 3])
+def test_an_encoder_that_no_gradient_reaches_is_refused(chunk):
+    with pytest.raises(
+        ValueError, match="encoder must give features with a gradient, got some without; do not"
+    ):
+        trainer(Around(lambda x: x.detach()), chunk=chunk).fit()
+    frozen = net().requires_grad_(False)
+    before = copy.deepcopy(frozen.state_dict())
+    trainer(frozen, chunk=chunk).fit()
+    assert all(torch.equal(value, before[name]) for name, value in frozen.state_dict().items())
+
+
+@pytest.mark.parametrize("chunk", [None, 3])
+def test_features_of_integers_are_refused(chunk):
+    with pytest.raises(ValueError, match="encoder must give features .*got torch.int64; return floating"):
+        trainer(Around(lambda x: x.long()), chunk=chunk).fit()
+
+
+def test_views_smaller_than_a_kernel_are_refused_in_words():
+    source = ImageViews(FEW, (views.View(size=2), views.View(size=2)))
+    with pytest.raises(ValueError, match="encoder must get larger views than its kernels; got: Calculated"):
+        trainer(net(), source=source).fit()
+
+
 def test_features_that_are_no_numbers_are_refused():
     with pytest.raises(ValueError, match="features must be finite, got NaN or inf"):
         features(Around(lambda x: x / 0), FEW.images)

@@ -65,7 +65,9 @@ def flat(features: Any, n: int) -> Tensor:
 
     Raises ValueError, with the remedy, for anything else, such as a tuple or a dict.
     """
-    if isinstance(features, Tensor) and features.shape[2:].numel() == 1 < features.ndim:
+    if isinstance(features, Tensor) and not features.is_floating_point():
+        got, remedy = f"{features.dtype}", "return floating-point numbers, without rounding them"
+    elif isinstance(features, Tensor) and features.shape[2:].numel() == 1 < features.ndim:
         if len(features) == n:
             return features.flatten(1)
         got, remedy = f"{len(features)} rows for {n} inputs", "return one row for each"
@@ -116,7 +118,7 @@ class GradCache:
         """
         chunks, n = self._chunks(views), count(views)
         if len(chunks) == 1:
-            value = objective(self._embed(self._features(views), n))
+            value = objective(self._embed(self._reached(self._features(views)), n))
             self.precision.backward(value)
             return value.detach()
         with unchanged_buffers(self.encoder):
@@ -130,10 +132,18 @@ class GradCache:
         for i, (chunk, grad) in enumerate(zip(chunks, features.grad.split(self.chunk, dim=1))):
             restore(states[i], device)
             with no_sync() if i < len(chunks) - 1 else nullcontext():
-                part = self._features(chunk)
-                part.backward(grad.flatten(0, 1).to(part.dtype))
+                part = self._reached(self._features(chunk))
+                if part.requires_grad:
+                    part.backward(grad.flatten(0, 1).to(part.dtype))
         restore(drawn, device)
         return value.detach()
+
+    def _reached(self, features: Tensor) -> Tensor:
+        """The features, if a gradient can reach the encoder that learns by them."""
+        if not features.requires_grad and any(p.requires_grad for p in self.encoder.parameters()):
+            remedy = "do not detach them, or freeze the encoder by requires_grad_(False)"
+            raise ValueError(f"encoder must give features with a gradient, got some without; {remedy}")
+        return features
 
     def refuse_unreached(self) -> None:
         """Raises ValueError if many processes train and a parameter that learns got no gradient."""
@@ -182,10 +192,13 @@ class GradCache:
 
 @contextmanager
 def fitting(name: str, module: nn.Module, given: int | None, what: str) -> Iterator[None]:
-    """Turn a RuntimeError inside into a ValueError if the module's first layer takes another number."""
+    """Turn a RuntimeError inside into a ValueError if the module's first layer takes another number, or the
+    views are smaller than a kernel."""
     try:
         yield
     except RuntimeError as error:
+        if "Kernel size can't be greater" in str(error):
+            raise ValueError(f"{name} must get larger views than its kernels; got: {error}") from error
         layers = (x for x in module.modules() if isinstance(x, nn.Linear | _ConvNd))
         first = next(layers, None)
         takes = first.in_features if isinstance(first, nn.Linear) else first and first.in_channels
