@@ -49,9 +49,10 @@ katex_css_path = "katex/katex.min.css"
 katex_options = "throwOnError: false, strict: 'ignore'"
 
 html_theme = "pydata_sphinx_theme"
-html_static_path = ["static", str(KIT / "panel.js"), str(KIT / "panel.css"), os.environ["SETCLR_STATIC"]]
+FRONT = [str(KIT / name) for name in ("paint.js", "panel.js", "panel.css")]
+html_static_path = ["static", *FRONT, os.environ["SETCLR_STATIC"]]
 templates_path = ["templates"]
-html_css_files = ["panel.css", "panels.css", "site.css"]
+html_css_files = ["panel.css", "site.css"]
 html_js_files = [
     ("panels.js", {"type": "module"}),
     ("questions.js", {"type": "module"}),

@@ -6,7 +6,7 @@ from pathlib import Path
 from PIL import Image
 
 from setclr_course import panels
-from setclr_course.pixels.panel import Panel
+from setclr_course.kit.panel import Panel
 
 TARGET = Path(__file__).resolve().parent.parent / "notebooks" / "pictures" / "one_idea.webp"
 STEP, REST = 120, 2000  # milliseconds that a picture stays, and the first and the last one
@@ -15,10 +15,9 @@ QUALITY = 60
 
 def frames(panel: Panel, name: str) -> list[Image.Image]:
     """The panel's picture at every stop of that slider."""
-    slider = panel.controls[name]
-    shown = []
-    for value in range(slider.min, slider.max + 1, slider.step):
-        slider.value = value
+    knob, shown = panel.knobs[name], []
+    for number in range(knob.stops):
+        panel.controls[name].value = knob.stop(number)
         shown.append(Image.open(io.BytesIO(panel.png())).convert("RGB"))
     return shown
 

@@ -14,15 +14,13 @@ from typing import Any
 from IPython import get_ipython
 from PIL import Image
 
-from setclr_course.pixels.panel import Panel
-from setclr_course.pixels.plotted import PlottedPanel
+from setclr_course.kit.panel import Panel
 from setclr_course.kit.png import Picture
 from setclr_course.teach.answers import Checked
 from setclr_course.teach.asked import exercise
 from setclr_course.teach.predictions import Prediction
 
 PICTURES = "pictures"
-TURNS = "Here it stands still; in JupyterLab it turns and answers the pointer."
 
 
 class Shown:
@@ -37,24 +35,27 @@ class Shown:
         key = (panel, *panel.values.items())
         if key not in self.panels:
             name = f"{self.name}/{len(self.panels) + 1}"
-            atlas = panel.atlas()
-            atlas.write(self.atlas / name, self.atlas / PICTURES)
-            start = atlas.told["states"][""]
-            size = 'width="{}" height="{}"'.format(*atlas.told["size"])
-            note = f'<p class="setclr-note">{TURNS}</p>' if isinstance(panel, PlottedPanel) else ""
+            panel.atlas().write(self.atlas / name, self.atlas / PICTURES)
+            size = 'width="{}" height="{}"'.format(*panel.told()["size"])
             self.panels[key] = (
-                f'<div class="setclr-panel" data-atlas="{self.address}/{name}/">'
-                f'<img src="{self.address}/{PICTURES}/{start["picture"]}" alt="" {size} '
-                f'loading="lazy"><p class="setclr-sentence">{html.escape(start["sentence"])}</p></div>{note}'
+                f'<div class="setclr-panel" data-atlas="{self.address}/{name}/" '
+                f'data-pictures="{self.address}/{PICTURES}/">'
+                f'<img src="{self.address}/{PICTURES}/{self.kept(panel.png())}" alt="" {size} loading="lazy">'
+                f'<p class="setclr-sentence">{html.escape(panel.alt)}</p></div>'
             )
         return self.panels[key]
+
+    def kept(self, png: bytes) -> str:
+        """The file's name among the pictures."""
+        name = f"{hashlib.sha256(png).hexdigest()[:16]}.png"
+        (self.atlas / PICTURES).mkdir(parents=True, exist_ok=True)
+        (self.atlas / PICTURES / name).write_bytes(png)
+        return name
 
     def picture(self, picture: Picture) -> str:
         image = Image.open(io.BytesIO(picture.png))
         width = picture._repr_mimebundle_()[1]["image/png"]["width"]
-        name = f"{hashlib.sha256(picture.png).hexdigest()[:16]}.png"
-        (self.atlas / PICTURES).mkdir(exist_ok=True)
-        (self.atlas / PICTURES / name).write_bytes(picture.png)
+        name = self.kept(picture.png)
         size = f'width="{width}" height="{width * image.height // image.width}"'
         said = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in picture.sentences)
         return (

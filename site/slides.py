@@ -18,7 +18,7 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 from sources import SHOWN, within
 from sphinxcontrib.katex import katex_version
 
-from setclr_course.pixels.front import FOLDER as KIT
+from setclr_course.kit.front import FOLDER as KIT
 
 OUT = ROOT / "build" / "slides"
 REVEAL = "reveal.js@5.2.1"
@@ -91,7 +91,7 @@ def beside(target: Path) -> None:
     shutil.copytree(katex / "fonts", target / "katex" / "fonts")
     for name in ("katex.min.css", "katex.min.js", "contrib/auto-render.min.js"):
         shutil.copy(katex / name, target / "katex")
-    for path in (HERE / "deck" / "deck.css", *HERE.glob("static/*"), KIT / "panel.js", KIT / "panel.css"):
+    for path in (HERE / "deck" / "deck.css", *HERE.glob("static/*"), *KIT.glob("*.js"), KIT / "panel.css"):
         shutil.copy(path, target)
 
 

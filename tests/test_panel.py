@@ -1,60 +1,30 @@
-"""The kernel's side of the front end: handles move controls, one event draws one picture."""
+"""The kit: controls, handles and events move values; a scene is a function of the values; panels let go."""
+
+import gc
+import json
+import math
+import subprocess
+import sys
+import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
+from hypothesis import given
+from hypothesis import strategies as st
 
-from setclr_course.kit.png import drawn
-from setclr_course.pixels.controls import log_slider, nearest_stop, options, rows_of_controls, slider
-from setclr_course.pixels.handles import (
-    Circle,
-    Handle,
-    Link,
-    Segment,
-    box,
-    cell,
-    dot,
-    line,
-    place_of,
-    point_at,
-)
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.riders import riders
-
-AXES: list[Axes] = []
+from setclr_course.kit import cast, front, inner, layout
+from setclr_course.kit.controls import Control, log_slider, options, slider
+from setclr_course.kit.handles import Circle, Segment
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Page
 
 
-def build(figure, compact):
-    """A point of each kind, on two axes, one of them logarithmic."""
-    left, right = figure.subplots(1, 2)
-    left.set(xlim=(-2, 2), ylim=(-2, 2), aspect="equal")
-    right.set(xlim=(0.1, 10), ylim=(0, 1), xscale="log")
-    point = left.plot([], [], "o")[0]
-    AXES[:] = [left, right]
+class some(Panel):
+    """A point of each kind, on two plots, one of them logarithmic."""
 
-    def update(values):
-        point.set_data([values["x"]], [values["y"]])
-        return f"The point is at ({values['x']:g}, {values['y']:g})."
-
-    handles = {
-        "point": Handle(left, ("x", "y"), lambda v: (v["x"], v["y"])),
-        "height": Handle(left, ("y",), lambda v: (0.5, v["y"]), along="y"),
-        "scale": Handle(right, ("scale",), lambda v: (v["scale"], 0.5), along="x", label="the scale τ"),
-        "turn": Handle(left, ("angle",), lambda v: on_circle(v["angle"]), along=Circle((0, 0), 1.5)),
-        "way": Handle(left, ("share",), lambda v: (2 * v["share"] - 1, 1.0), along=Segment((-1, 1), (1, 1))),
-        "kind": Handle(left, ("kind",), lambda v: (0, 0), to=lambda x, y: ["left" if x < 0 else "right"]),
-    }
-    links = [Link([dot(left, (1, 1)), cell(left, 0, 1)], [line(left, (0, 0), (1, 1))], "1 and 1")]
-    return Drawing([point], update, handles, lambda: links)
-
-
-def on_circle(angle: float) -> tuple[float, float]:
-    return 1.5 * np.cos(np.deg2rad(angle)), 1.5 * np.sin(np.deg2rad(angle))
-
-
-@pytest.fixture
-def panel() -> Panel:
-    controls = {
+    mosaic, play = "left right", "step"
+    knobs = {
         "x": slider("x", 0.0, -2.0, 2.0, 0.1),
         "y": slider("y", 0.0, -2.0, 2.0, 0.1),
         "scale": log_slider("τ", 1, 0.1, 10, 0.1),
@@ -63,184 +33,285 @@ def panel() -> Panel:
         "kind": options("kind", ["left", "right"]),
         "step": slider("step", 0, 0, 2, 1),
     }
-    return Panel(build, controls, play="step")
+    buttons = {"home": "to the middle"}
 
+    def draw(self, page: Page, values: dict, now: None) -> None:
+        left, right = page.plane("left", (-2, 2)), page.plot("right", (0.1, 10), (0, 1), log="x")
+        point = left.dots([[values["x"], values["y"]]])
+        point.handle("point", (values["x"], values["y"]), "x", "y")
+        point.handle("height", (0.5, values["y"]), "y", along="y")
+        right.dots([[values["scale"], 0.5]]).handle(
+            "scale", (values["scale"], 0.5), along="x", label="the scale τ"
+        )
+        turn = 1.5 * np.array([np.cos(np.deg2rad(values["angle"])), np.sin(np.deg2rad(values["angle"]))])
+        left.dots([turn]).handle("turn", turn, "angle", along=Circle((0, 0), 1.5))
+        way = 2 * values["share"] - 1, 1.0
+        left.dots([way]).handle("way", way, "share", along=Segment((-1, 1), (1, 1)), snap=[(0, 1)])
+        left.dots([(0, 0)]).handle("kind", (0, 0), to=lambda x, y: ["left" if x < 0 else "right"])
+        table = left.cells([[0.0, 1.0], [0.5, np.nan]], words=".1f")
+        page.link("the first row", table[0], point, lit=[table[:, 1]], kind="right")
 
-def drag(panel: Panel, handle: str, axis: Axes, point: tuple[float, float], event: str = "a:1") -> None:
-    """What the front end sends when a handle is put to a point of the axes."""
-    x, y = place_of(axis, point)
-    panel.front.moved = {"event": event, "handle": handle, "x": x, "y": y}
+    def say(self, values: dict, now: None) -> str:
+        if values["x"] > 1.95:
+            raise ZeroDivisionError("x is too large")
+        return f"The point is at ({values['x']:g}, {values['y']:g})."
+
+    def pressed(self, button: str, values: dict) -> dict:
+        return {"x": 0.0, "y": 0.0}
 
 
 @pytest.fixture
-def pictures(panel, monkeypatch):
-    """The pictures that are sent, one after the other."""
+def panel() -> Panel:
+    return some()
+
+
+@pytest.fixture
+def shown(panel) -> list[dict]:
+    """What is sent to the browser, one after the other."""
     sent: list[dict] = []
-    panel.front.observe(lambda change: sent.append(change["new"]), names="shown")
+    panel.widget.observe(lambda change: sent.append(change["new"]), "shown")
     return sent
 
 
-def test_places_are_those_of_the_axes(panel):
-    left, right = AXES
-    for axis, point in ((left, (1.2, -0.7)), (right, (3.0, 0.25)), (right, (0.1, 1.0))):
-        np.testing.assert_allclose(point_at(axis, place_of(axis, point)), point, rtol=1e-3, atol=1e-3)
-    corner = left.bbox.x0 / left.figure.bbox.width, 1 - left.bbox.y1 / left.figure.bbox.height
-    np.testing.assert_allclose(place_of(left, (-2, 2)), corner, atol=1e-5)
-
-
 @pytest.mark.parametrize(
-    "handle, axis, point, moved",
+    "handle, point, moved",
     [
-        ("point", 0, (1.23, -0.68), {"x": 1.2, "y": -0.7}),
-        ("height", 0, (-1.0, 0.31), {"y": 0.3}),
-        ("scale", 1, (3.0, 0.9), {"scale": 10**0.5}),
-        ("turn", 0, (-1.0, -1.0), {"angle": -135}),
-        ("turn", 0, (-1.5, 0.01), {"angle": 175}),
-        ("way", 0, (0.42, -2.0), {"share": 0.7}),
-        ("kind", 0, (1.0, 1.0), {"kind": "right"}),
-        ("point", 0, (2.4, 2.4), {"x": 2.0, "y": 2.0}),
+        ("point", (1.23, -0.68), {"x": 1.2, "y": -0.7}),
+        ("height", (-1.0, 0.31), {"y": 0.3}),
+        ("scale", (3.0, 0.9), {"scale": 10**0.5}),
+        ("turn", (-1.0, -1.0), {"angle": -135}),
+        ("turn", (-1.5, 0.01), {"angle": 175}),
+        ("way", (0.42, -2.0), {"share": 0.7}),
+        ("kind", (1.0, 1.0), {"kind": "right"}),
+        ("point", (1.9, 2.4), {"x": 1.9, "y": 2.0}),
     ],
 )
-def test_a_handle_moves_its_controls_and_nothing_else(panel, handle, axis, point, moved):
+def test_a_handle_moves_its_controls_and_nothing_else(panel, handle, point, moved):
     expected = {**panel.values, **moved}
-    drag(panel, handle, AXES[axis], point)
+    panel.widget.moved = {"event": "a:1", "handle": handle, "x": point[0], "y": point[1]}
     assert panel.values == pytest.approx(expected)
 
 
-def test_an_event_is_answered_by_one_picture_that_says_so(panel, pictures, monkeypatch):
-    drawn = []
-    draw = panel.figure.canvas.restore_region
-    monkeypatch.setattr(panel.figure.canvas, "restore_region", lambda *a: (drawn.append(1), draw(*a))[1])
-    drag(panel, "point", AXES[0], (1.0, 1.0), "a:7")
-    assert len(drawn) == len(pictures) == 1
-    (shown,) = pictures
-    assert shown["event"] == "a:7" and shown["sentence"] == "The point is at (1, 1)." and not shown["failed"]
-    np.testing.assert_allclose(shown["places"]["point"], place_of(AXES[0], (1, 1)), atol=1e-9)
-    panel.controls["x"].value = 0.5
-    assert len(pictures) == 2 and pictures[1]["event"] == ""
-
-
-def test_an_event_that_moves_no_control_is_answered_too(panel, pictures):
-    drag(panel, "point", AXES[0], (0.0, 0.0), "a:1")
-    assert [shown["event"] for shown in pictures] == ["a:1"]
-
-
-def test_arrow_keys_go_by_the_steps_of_the_sliders(panel):
-    for handle, right, up, moved in (
-        ("point", 1, -2, {"x": 0.1, "y": -0.2}),
-        ("turn", 0, 1, {"angle": 95}),
-        ("scale", 5, 0, {"scale": 10**0.5}),
-        ("kind", 1, 0, {"kind": "right"}),
-        ("kind", 9, 0, {"kind": "right"}),
-    ):
-        expected = {**panel.values, **moved}
-        panel.front.moved = {"event": f"b:{handle}{right}", "handle": handle, "right": right, "up": up}
-        assert panel.values == pytest.approx(expected)
-
-
-def test_it_plays_to_the_end_and_then_from_the_start(panel, pictures):
-    assert panel.front.play == "step"
-    for number in range(4):
-        panel.front.moved = {"event": f"c:{number}", "play": True}
-    assert [shown["played"] for shown in pictures] == [0.5, 1.0, 0.0, 0.5]
-
-
-def test_reset_draws_one_picture(panel, pictures):
-    drag(panel, "point", AXES[0], (1.0, 1.0))
-    panel.reset()
-    assert len(pictures) == 2 and pictures[1]["sentence"] == "The point is at (0, 0)."
-
-
-def test_a_failed_event_is_answered_with_its_error(panel, pictures):
-    panel._drawing = panel._drawing._replace(update=lambda values: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        panel.on_event({"event": "d:1", "handle": "point", "x": 0.2, "y": 0.2})
-    assert pictures[-1]["event"] == "d:1" and pictures[-1]["failed"]
-    assert "division by zero" in pictures[-1]["sentence"]
-
-
-def test_the_front_end_is_told_ways_labels_and_links(panel):
-    left, _ = AXES
-    told = panel.front.handles
-    assert told["point"] == {"label": "point", "kind": "plane"}
-    assert told["scale"] == {"label": "the scale τ", "kind": "x"}
-    np.testing.assert_allclose(told["turn"]["centre"], place_of(left, (0, 0)))
-    np.testing.assert_allclose(told["turn"]["right"], place_of(left, (1.5, 0)))
-    np.testing.assert_allclose(told["way"]["ends"], [place_of(left, (-1, 1)), place_of(left, (1, 1))])
-    (link,) = panel.front.shown["links"]
-    assert link["text"] == "1 and 1"
-    assert link["over"] == [["dot", *place_of(left, (1, 1))], box(left, (0.5, -0.5), (1.5, 0.5)).told()]
-    assert link["lit"] == [["line", *place_of(left, (0, 0)), *place_of(left, (1, 1))]]
-
-
-def test_stops_are_those_of_the_control():
-    assert nearest_stop(slider("n", 0, 0, 10, 2), 3.2) == 4
-    assert isinstance(nearest_stop(slider("n", 0, 0, 10, 2), 3.2), int)
-    assert nearest_stop(slider("x", 0.0, -1.0, 1.0, 0.1), 0.26) == pytest.approx(0.3)
-    assert nearest_stop(log_slider("τ", 1, 0.1, 10, 0.5), 2.0) == pytest.approx(10**0.5)
-    assert nearest_stop(log_slider("τ", 1, 0.1, 10, 0.5), -1.0) == pytest.approx(0.1)
-    assert nearest_stop(options("side", ["left", "right"]), "left", 1) == "right"
-
-
-@pytest.mark.parametrize(("low", "high", "step"), [(-1.0, 1.0, 0.1), (-2.0, 2.0, 0.05), (0.1, 3.0, 0.07)])
-def test_a_stop_stays_a_stop_and_the_ends_are_stops(low, high, step):
-    control = slider("x", low, low, high, step)
-    stops = [nearest_stop(control, x) for x in np.linspace(low - 1, high + 1, 997)]
-    assert [nearest_stop(control, stop) for stop in stops] == stops
-    assert stops[0] == low and stops[-1] == pytest.approx(high, abs=step)
-    assert np.abs(np.array(stops) - np.linspace(low - 1, high + 1, 997).clip(low, high)).max() <= step
-
-
-def test_the_browsers_rounding_of_a_value_draws_nothing():
-    drawn = []
-
-    def moving(figure, compact):
-        return Drawing([figure.subplots().plot([])[0]], lambda values: drawn.append(values) or "A line.")
-
-    panel = Panel(moving, {"x": slider("x", 0.8, -2.0, 2.0, 0.05)})
-    before = len(drawn)
-    panel.controls["x"].value = -2 + 56 * 0.05  # 0.7999999999999998
-    assert len(drawn) == before
-    panel.controls["x"].value = 0.85
-    assert len(drawn) == before + 1
-
-
-def test_controls_are_in_sight_up_to_the_first_slider():
-    controls = {"kind": options("kind", ["left", "right"]), "x": slider("x", 0.0, -2.0, 2.0, 0.1)}
-    rows, more = rows_of_controls(controls | {"y": slider("y", 0.0, -2.0, 2.0, 0.1)}, 2).children
-    assert len(rows.children) == 2 and more.titles == ("more knobs",)
-    assert len(rows_of_controls(controls, 2).children) == 1
-
-    def moving(figure, compact):
-        return Drawing([figure.subplots().plot([])[0]], lambda values: "A line.")
-
-    shown = Panel(moving, {**controls, "y": slider("y", 0.0, -2.0, 2.0, 0.1)}).widget.children[1]
-    assert [len(part.children) for part in shown.children] == [2, 1]
-
-
-@pytest.mark.parametrize("downwards", [False, True])
-def test_photographs_ride_upright_at_their_points(downwards):
-    face = np.zeros((8, 8, 3), np.uint8)
-    face[:4] = 255  # its upper half is white
-
-    def square(figure):
-        figure.set_facecolor("red")
-        axis = figure.add_axes((0, 0, 1, 1))
-        axis.set_axis_off()
-        axis.set(xlim=(0, 10), ylim=(10, 0) if downwards else (0, 10))
-        riders(axis, face[None], 4, -2).move(np.array([[5.0, 2.0]]))
-
-    figure, _ = drawn((1, 1), square)
-    figure.canvas.draw()
-    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
-    seen = (pixels == pixels[..., :1]).all(-1)  # grey: the photograph
-    rows, columns = seen.nonzero()
-    side = figure.dpi / 10
-    middle = (2 if downwards else 8) * side, 5 * side
-    np.testing.assert_allclose((rows.mean() + 0.5, columns.mean() + 0.5), middle, atol=1.5)
-    np.testing.assert_allclose((np.ptp(rows) + 1, np.ptp(columns) + 1), 4 * side, atol=2)
-    inside = columns == round(middle[1])
-    above = rows[inside] < middle[0]
+def test_an_event_is_answered_by_one_scene_that_says_so(panel, shown):
+    panel.widget.moved = {"event": "a:7", "handle": "point", "x": 1.0, "y": 1.0}
+    (answer,) = shown
     assert (
-        pixels[rows, columns][inside][above].mean() > 220 > 35 > pixels[rows, columns][inside][~above].mean()
+        answer["event"] == "a:7" and answer["sentence"] == "The point is at (1, 1)." and not answer["failed"]
     )
+    assert answer["scene"]["handles"]["point"]["at"] == [1.0, 1.0]
+    assert answer["stops"]["x"] == 30 and answer["words"]["x"] == "1"
+    panel.controls["x"].value = 0.5
+    assert len(shown) == 2 and shown[1]["event"] == ""
+    panel.widget.moved = {"event": "a:8", "handle": "point", "x": 0.5, "y": 1.0}  # moves nothing
+    assert [answer["event"] for answer in shown] == ["a:7", "", "a:8"]
+
+
+@pytest.mark.parametrize(
+    "event, moved",
+    [
+        ({"handle": "point", "right": 1, "up": -2}, {"x": 0.1, "y": -0.2}),
+        ({"handle": "turn", "right": 0, "up": 1}, {"angle": 95}),
+        ({"handle": "scale", "right": 5, "up": 0}, {"scale": 10**0.5}),
+        ({"handle": "kind", "right": 9, "up": 0}, {"kind": "right"}),
+        ({"knob": "scale", "stop": 20}, {"scale": 10.0}),
+        ({"knob": "x", "stop": 99}, {"x": 2.0 - 0.1}),
+        ({"set": {"kind": 1, "step": 2}}, {"kind": "right", "step": 2}),
+        ({"play": True}, {"step": 1}),
+    ],
+)
+def test_keys_knobs_links_and_play_go_by_stops(panel, event, moved):
+    if event.get("knob") == "x":
+        event = {"knob": "x", "stop": 39}
+    panel.on_event({"event": "", **event})
+    assert panel.values == pytest.approx({**panel.start, **moved})
+
+
+def test_it_plays_to_the_end_and_then_from_the_start(panel):
+    seen = []
+    for _ in range(4):
+        panel.on_event({"event": "", "play": True})
+        seen.append(panel.values["step"])
+    assert seen == [1, 2, 0, 1]
+
+
+def test_reset_goes_to_where_the_page_opened_the_panel(shown):
+    panel = some(x=0.5)
+    panel.controls["y"].value = 1.0
+    assert panel.widget.shown["sentence"] == "The point is at (0.5, 1)."  # it is opened here
+    panel.on_event({"event": "", "button": "home"})
+    panel.controls["kind"].value = "right"
+    panel.reset()
+    assert panel.values == {**some(x=0.5).values, "y": 1.0}
+
+
+def test_a_failed_event_is_answered_with_its_error_and_reaches_the_cell(panel, shown):
+    with pytest.raises(ZeroDivisionError, match="x is too large"):
+        panel.on_event({"event": "d:1", "knob": "x", "stop": 40})
+    assert shown[-1]["event"] == "d:1" and shown[-1]["failed"] and "x is too large" in shown[-1]["sentence"]
+    panel.controls["x"].value = 1.0
+    assert not shown[-1]["failed"] and shown[-1]["sentence"] == "The point is at (1, 0)."
+
+
+def test_an_interruption_stays_an_interruption(panel, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(some, "draw", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        panel.controls["x"].value = 1.0
+
+
+@given(st.lists(st.tuples(st.sampled_from(["x", "y", "angle", "scale"]), st.integers(0, 38)), max_size=6))
+def test_a_scene_is_a_function_of_the_values_by_whatever_path(moves):
+    """Any state, by any path, the same scene: nothing is remembered."""
+    panel = some()
+    for knob, stop in moves:
+        panel.on_event({"event": "", "knob": knob, "stop": stop})
+    fresh = some(**panel.values)
+    assert panel.scene == fresh.scene and panel.alt == fresh.alt
+    json.loads(json.dumps(panel.scene, allow_nan=False))
+
+
+def test_what_the_front_end_is_told(panel):
+    told = panel.told()
+    assert told["size"] == (864, 346) and list(told["boxes"]) == ["left", "right"] and told["in_sight"] == 1
+    assert told["knobs"]["x"] == {"label": "x", "stops": 41, "marks": []}
+    assert told["knobs"]["kind"] == {"label": "kind", "stops": 2, "names": ["left", "right"]}
+    handles = panel.scene["handles"]
+    assert handles["scale"]["label"] == "the scale τ" and handles["scale"]["ends"] == (0.1, 10)
+    assert handles["turn"]["way"] == ["circle", 0.0, 0.0, 1.5] and "ends" not in handles["turn"]
+    assert handles["way"]["way"] == ["segment", -1, 1, 1, 1] and handles["way"]["snap"] == ((0.0, 1.0),)
+    ((said, over, lit, sets),) = panel.scene["links"]
+    table = [mark["kind"] for mark in panel.scene["plots"][0]["marks"]].index("cells")
+    assert said == "the first row" and over == [[0, table, 0, 1], [0, 0]] and lit == [[0, table, 1, 3]]
+    assert sets == {"kind": 1}
+
+
+def test_a_table_is_dark_at_low_and_bright_at_high(panel):
+    (cells,) = (mark for mark in panel.scene["plots"][0]["marks"] if mark["kind"] == "cells")
+    assert cells["shades"] == [0, 39, 20, 0] and cells["words"] == ["0.0", "1.0", "0.5", "nan"]
+
+
+def test_values_beyond_a_control_are_refused_not_clipped():
+    with pytest.raises(ValueError, match="control must be one of 'x', .*got 'xx'"):
+        some(xx=1)
+    with pytest.raises(ValueError, match="x must be -2 to 2, got 2.5; the slider ends there"):
+        some(x=2.5)
+    with pytest.raises(
+        ValueError, match="kind must be one of 'left', 'right', got 'lef'; did you mean 'left'"
+    ):
+        some(kind="lef")
+    panel = some()
+    with pytest.raises(ValueError, match="step must be a whole number, got 0.5"):
+        panel.controls["step"].value = 0.5
+    with pytest.raises(ValueError, match="step must be 0 to 2, got nan"):
+        panel.controls["step"].value = math.nan
+    with pytest.raises(ValueError, match="name must be one of"):
+        panel.row("colour", [1])
+    assert panel.values == some().values
+
+
+KNOBS = [slider("n", 0, 0, 10, 2), slider("x", 0.0, -1.0, 1.0, 0.1), log_slider("τ", 1, 0.1, 10, 0.5)]
+
+
+@pytest.mark.parametrize("knob", KNOBS, ids=lambda knob: knob.label)
+def test_a_stop_stays_a_stop_and_the_ends_are_stops(knob):
+    stops = [knob.stop(k) for k in range(knob.stops)]
+    assert [knob.nearest(stop) for stop in stops] == stops
+    assert (stops[0], stops[-1]) == pytest.approx((knob.low, knob.high))
+    assert [knob.number(stop) for stop in stops] == list(range(knob.stops))
+    assert knob.nearest(stops[1], 1) == stops[2] and knob.nearest(stops[0], -5) == stops[0]
+    assert Control("it", knob, stops[1]).ends()[0] == stops[0]
+    assert type(stops[1]) is (int if knob.label == "n" else float)
+
+
+def test_where_the_plots_lie():
+    found = layout.boxes("a b; a c", 200, 100, widths=(3, 1))
+    assert found["a"] == (0, 0, 138, 100) and found["c"][:2] == (154, 58)
+    left, top, width, height = found["b"]
+    assert left + width == 200 and top + height == 42
+
+
+def test_words_are_wrapped_to_the_width():
+    assert layout.wrapped("one two three", 1000, 14) == ["one two three"]
+    assert layout.wrapped("one two three", 60, 14) == ["one two", "three"]
+    assert layout.wrapped("a\nb", 60, 14) == ["a", "b"] and layout.wrapped("", 60, 14) == []
+
+
+def test_photographs_are_those_that_augment_makes():
+    assert np.abs(cast.kept().astype(int) - cast.drawn()).max() <= 1
+    assert cast.photographs().shape == (6, 64, 64, 3) and cast.two_views().shape == (2, 6, 64, 64, 3)
+
+
+def test_the_kit_needs_no_torch():
+    code = "import sys; import setclr_course.kit.panel, setclr_course.kit.cast; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def registry() -> dict:
+    from ipywidgets.widgets import widget
+
+    return widget._instances
+
+
+def test_a_panel_that_is_closed_is_forgotten():
+    before, alive = len(registry()), []
+    for _ in range(5):
+        panel = some()
+        panel._repr_mimebundle_()
+        alive += [weakref.ref(panel), weakref.ref(panel.widget)]
+        panel.close()
+        del panel
+    gc.collect()
+    assert [one() for one in alive] == [None] * 10 and len(registry()) == before
+
+
+def test_a_cell_that_runs_again_lets_its_panels_go(monkeypatch):
+    """As ipykernel has it: the cell's id in the message that runs it, and the number of the run."""
+    shell = SimpleNamespace(execution_count=1, get_parent=lambda: {"metadata": {"cellId": "one"}})
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    kept, before = some(), len(registry())
+    kept._repr_mimebundle_()
+    some()._repr_mimebundle_()  # two in one cell
+    each = len(registry()) - before
+    for run in range(2, 6):
+        shell.execution_count = run
+        kept._repr_mimebundle_()  # the same panel, shown anew, stays
+        some()._repr_mimebundle_()
+        gc.collect()
+        assert len(registry()) - before == each
+    assert kept.widget.comm is not None
+    front.shown_in.clear()
+
+
+@pytest.mark.parametrize("n", [2, 5, 6, 9])
+def test_the_kits_inner_problems_are_the_librarys(n):
+    import torch
+
+    from setclr import inner as library
+
+    numbers = np.random.default_rng(n)
+    x, points, cost = numbers.normal(size=(4, n)), numbers.normal(size=(n + 1, 2)), numbers.random((n, n))
+    t = torch.from_numpy
+    close = {"atol": 1e-9, "rtol": 1e-9}
+    np.testing.assert_allclose(inner.softmax(x, 0.3), (t(x) / 0.3).softmax(-1), **close)
+    np.testing.assert_allclose(inner.sparsemax(x), library.sparsemax(t(x)), **close)
+    np.testing.assert_allclose((x - inner.level(x, 0.4)[:, None]).clip(0).sum(1), 0.4, **close)
+    for mine, theirs in zip(inner.sort_softly(x, 3.0), library.sorting_network(t(x), 3.0)):
+        np.testing.assert_allclose(mine, theirs, **close)
+    np.testing.assert_allclose(
+        inner.top_probability(x, 1, 3.0), library.top_probability(t(x), 1, 3.0), **close
+    )
+    for rounds in (1, 7):
+        coupling = library.sinkhorn(t(cost), 0.3, rounds).P
+        np.testing.assert_allclose(inner.scaled(cost, 0.3, 2 * rounds), n * coupling, **close)
+    K = library.kernel(t(points), t(points), "rbf", 1.5)
+    np.testing.assert_allclose(inner.rbf(points, points, 1.5), K, **close)
+    for C in (0.3, 100.0, np.inf):
+        alpha = library.svm_dual(K, C=C, ridge=0.01).alpha[1:]
+        np.testing.assert_allclose(inner.dual(K.numpy(), C, 0.01), alpha, **close)
+    if n < 8:
+        np.testing.assert_array_equal(
+            inner.assignment(cost), library.linear_assignment(t(cost)).matrix.argmax(1)
+        )

@@ -4,9 +4,10 @@ import difflib
 import math
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:  # whoever checks a number or a name does not wait for torch
+    import torch
 
 MAX_ROUNDS = 10**5  # most rounds of an inner solver; more is a slip and would hang
 
@@ -107,11 +108,13 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)
 
 
-def floating(name: str, x: Any, shape: str, fits: Callable[[torch.Tensor], bool]) -> torch.Tensor:
+def floating(name: str, x: Any, shape: str, fits: "Callable[[torch.Tensor], bool]") -> "torch.Tensor":
     """`x` if it is a dense float32 or float64 tensor, not empty, and `fits(x)`. Otherwise ValueError.
 
     `shape` says in words, for the message, what `fits` asks for.
     """
+    import torch
+
     if not isinstance(x, torch.Tensor):
         got = type(x).__name__
     elif x.dtype not in (torch.float32, torch.float64):
@@ -124,21 +127,25 @@ def floating(name: str, x: Any, shape: str, fits: Callable[[torch.Tensor], bool]
     raise ValueError(f"{name} must be a float32 or float64 tensor {shape}, got {got}")
 
 
-def dense(name: str, x: torch.Tensor) -> None:
+def dense(name: str, x: "torch.Tensor") -> None:
     """Raises ValueError if the tensor is sparse, in any layout."""
+    import torch
+
     if x.layout != torch.strided:
         raise ValueError(f"{name} must be a dense tensor, got {x.layout}; use {name}.to_dense()")
 
 
-def finite(name: str, x: torch.Tensor) -> None:
+def finite(name: str, x: "torch.Tensor") -> None:
     """Raises ValueError if x holds NaN or inf; values are checked only on a CPU and outside compiled code."""
     if values_readable(x) and not x.isfinite().all():
         raise ValueError(f"{name} must be finite, got NaN or inf; look for a diverged step")
 
 
-def values_readable(x: torch.Tensor) -> bool:
+def values_readable(x: "torch.Tensor") -> bool:
     """Whether the values of x can be checked: only on a CPU and outside compiled code.
 
     A check would stall a GPU, and compiled code cannot make one.
     """
+    import torch
+
     return x.device.type == "cpu" and not torch.compiler.is_compiling()

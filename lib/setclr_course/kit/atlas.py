@@ -104,11 +104,11 @@ def planes_of(handles: Mapping[str, Handle], names: Sequence[str]) -> list[Plane
 
 
 def atlas_of(panel: Any) -> Atlas:
-    """The atlas of a panel that starts where it was opened; its controls stay as they are."""
+    """The atlas of a panel, which starts where its controls are now; they stay there."""
     knobs: Mapping[str, Knob] = panel.knobs
-    names, handles = list(knobs), panel.seen(panel.start).handles
+    names, handles = list(knobs), panel.seen(panel.values).handles
     turning = {handle.moves[0] for handle in handles.values() if isinstance(handle.along, Circle)}
-    begin = {name: knob.number(panel.start[name]) for name, knob in knobs.items()}
+    begin = {name: knob.number(panel.values[name]) for name, knob in knobs.items()}
     named = [{name: knobs[name].number(value) for name, value in state.items()} for state in panel.also]
     stops = {}
     for name, knob in knobs.items():
@@ -125,11 +125,11 @@ def atlas_of(panel: Any) -> Atlas:
     pool, states = Pool(), {}
     for key in chosen:
         moved = {names[c]: knobs[names[c]].stop(stops[names[c]][at]) for c, at in key}
-        seen = panel.seen({**panel.start, **moved})
+        seen = panel.seen({**panel.values, **moved})
         states[",".join(f"{c}:{at}" for c, at in key)] = pool.state(seen.scene, seen.sentence)
     told = panel.told()
     for name, knob in knobs.items():
-        words = [panel.start[name] if at == begin[name] else knob.stop(at) for at in stops[name]]
+        words = [panel.values[name] if at == begin[name] else knob.stop(at) for at in stops[name]]
         told["knobs"][name] |= {"stops": len(words), "words": [knob.read(value) for value in words]}
     told |= {
         "start": starts,

@@ -44,6 +44,8 @@ class Handle:
     """Along "x" or "y": where its way ends. None: where its control does."""
     snap: tuple[Point, ...] = ()
     """When it is let go near one of these points, it goes there."""
+    step: float = 0.0
+    """How far an arrow key moves it, in data units. 0: to the next stop of its controls."""
 
     def values(self, knobs: Mapping[str, Knob], x: float, y: float) -> dict[str, Any]:
         """What the controls become where it is dragged to that point."""
@@ -63,6 +65,10 @@ class Handle:
         self, knobs: Mapping[str, Knob], values: Mapping[str, Any], right: float, up: float
     ) -> dict[str, Any]:
         """What the controls become after so many steps to the right and upwards by keyboard."""
+        if self.step:
+            both, (x, y) = right + up, self.point
+            go = (both, 0) if self.along == "x" else (0, both) if self.along == "y" else (right, up)
+            return self.values(knobs, x + self.step * go[0], y + self.step * go[1])
         steps = (right, up) if len(self.moves) == 2 else (right + up,)
         return {name: knobs[name].nearest(values[name], step) for name, step in zip(self.moves, steps)}
 

@@ -208,7 +208,7 @@ const PAINTERS = {
     });
   },
 };
-const CLIPPED = ["line", "area", "segments", "boxes", "cells"];
+const CLIPPED = ["line", "area", "segments", "boxes", "cells", "picture"];
 
 function stroke(group, way, mark, width) {
   const style = `fill:none;stroke:${colour(mark.colour)};stroke-width:${width}`;
@@ -251,7 +251,7 @@ function words(group, plot, f) {
   for (const [value, word] of plot.xticks || []) {
     const x = f.x(value);
     if (sides.includes("bottom")) way += `M${x} ${b}v4`;
-    const how = plot.turn ? { anchor: "end", turn: plot.turn } : {};
+    const how = plot.turn ? { anchor: "end", turn: plot.turn, rise: "middle" } : {};
     write(group, word, x, b + 6, { size: "small", fill: ink, rise: "top", ...how });
   }
   for (const [value, word] of plot.yticks || []) {

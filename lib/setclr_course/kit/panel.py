@@ -10,7 +10,7 @@ class shares(Panel):
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -40,7 +40,8 @@ class Panel:
     """Controls and a picture that follows them, with points in it that can be dragged.
 
     Args:
-        initial: values that differ from the knobs' own; *reset* goes back to them.
+        initial: values that differ from the knobs' own. *Reset* goes back to them, or to what they are when the
+            panel is first shown.
 
     Raises:
         ValueError: `initial` names a control that does not exist, or a value that the control cannot take.
@@ -54,7 +55,7 @@ class Panel:
         figure: the picture drawn by matplotlib.
     """
 
-    size: ClassVar[tuple[float, float]] = (9, 3.6)
+    size: tuple[float, float] = (9, 3.6)
     """Width and height of the picture in inches of 96 pixels."""
     mosaic: str = "plot"
     """The plots' names as they stand: "ring lists; ring fits" is one beside two."""
@@ -137,6 +138,7 @@ class Panel:
     def widget(self) -> Front:
         """The panel in the browser; made when it is first asked for."""
         if self._front is None:
+            self.start = self.values
             self._front = Front(told=self.told())
             self._show()
             self._front.observe(lambda change: self.on_event(change["new"]), "moved")
@@ -145,6 +147,7 @@ class Panel:
     def close(self) -> None:
         """Let go of what the panel has in the browser."""
         if self._front is not None:
+            self._front.layout.close()
             self._front.close()
             self._front = None
 

@@ -51,7 +51,7 @@ class Mark:
     def handle(
         self, name: str, point: ArrayLike, *moves: str, along: str | Circle | Segment = "plane",
         to: Callable[[float, float], Sequence[Any]] | None = None, label: str = "",
-        ends: tuple[float, float] | None = None, snap: ArrayLike = (),
+        ends: tuple[float, float] | None = None, snap: ArrayLike = (), step: float = 0,
     ) -> "Mark":  # fmt: skip
         """The mark can be dragged by this point (2,) of it; see `Handle`.
 
@@ -60,7 +60,7 @@ class Mark:
         x, y = np.asarray(point, float).tolist()
         drops = tuple((u, v) for u, v in np.asarray(snap, float).reshape(-1, 2).tolist())
         self.plot.page.handles[name] = Handle(
-            self.plot.number, (x, y), moves or (name,), along, to, label or name, ends, drops
+            self.plot.number, (x, y), moves or (name,), along, to, label or name, ends, drops, step
         )
         return self
 
@@ -190,7 +190,7 @@ class Plot:
     def picture(
         self, pixels: np.ndarray, corner: ArrayLike, opposite: ArrayLike, smooth: bool = False
     ) -> Mark:
-        """An image (h, w, 3) uint8 from its upper left corner to its lower right one."""
+        """An image (h, w, 3) uint8 from its upper left corner to its lower right one, clipped to the plot."""
         ends = [*rounded(np.ravel(corner)), *rounded(np.ravel(opposite))]
         return self.add("picture", (1,), face=self.page.picture(pixels), ends=ends, smooth=smooth or None)
 
@@ -304,8 +304,11 @@ class Page:
         says so. A click sets the controls that are named: `patch=3`."""
 
         def pieces(things: Iterable[Mark | Piece]) -> list[Piece]:
-            found = [thing if isinstance(thing, Piece) else Piece(thing) for thing in things]
-            return [piece for piece in found if piece.numbers or not piece.mark.shape]
+            return [
+                thing if isinstance(thing, Piece) else Piece(thing)
+                for thing in things
+                if isinstance(thing, Mark) or thing.numbers
+            ]
 
         self.links.append((said, pieces(over), pieces(lit), sets))
 

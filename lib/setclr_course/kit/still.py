@@ -127,11 +127,13 @@ class Painter:
         drawn = about.get("frame", "").split()
         lines = [sides[side] for side in drawn]
         turn = about.get("turn", 0)
-        how: dict = {"ha": "right", "rotation": turn, "rotation_mode": "anchor"} if turn else {"ha": "center"}
+        how: dict = {"ha": "center", "va": "top"}
+        if turn:
+            how = {"ha": "right", "va": "center_baseline", "rotation": turn, "rotation_mode": "anchor"}
         for value, word in about.get("xticks", []):
             x = self.left + float(self.frame.x(value))
             lines += [[(x, b), (x, b + 4)]] if "bottom" in drawn else []
-            self.write(word, x, b + 6, "small", va="top", **how)
+            self.write(word, x, b + 6, "small", **how)
         for value, word in about.get("yticks", []):
             y = self.top + float(self.frame.y(value))
             lines += [[(l - 4, y), (l, y)]] if "left" in drawn else []
@@ -228,11 +230,14 @@ class Painter:
     def picture(self, mark: dict) -> None:
         a, b, c, d = mark["ends"]
         (l, t), (r, low) = self.points([a, c], [b, d])
-        self.place(self.pictures[mark["face"]], l, t, r, low, smooth=bool(mark.get("smooth")))
+        self.place(self.pictures[mark["face"]], l, t, r, low, bool(mark.get("smooth")), clipped=True)
 
-    def place(self, pixels: Any, left: float, top: float, right: float, bottom: float, smooth: bool) -> None:
+    def place(
+        self, pixels: Any, left: float, top: float, right: float, bottom: float, smooth: bool,
+        clipped: bool = False,
+    ) -> None:  # fmt: skip
         how: dict = {"interpolation": "antialiased" if smooth else "nearest", "aspect": "auto"}
-        self.put(self.axis.imshow(pixels, extent=(left, right, bottom, top), **how))
+        self.put(self.axis.imshow(pixels, extent=(left, right, bottom, top), **how), clipped)
 
     def text(self, mark: dict) -> None:
         if mark.get("within"):
