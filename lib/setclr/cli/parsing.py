@@ -2,6 +2,7 @@
 
 import inspect
 import io
+import os
 import re
 import shlex
 import warnings
@@ -66,7 +67,7 @@ def command(words: list[str]) -> Callable[[], None]:
 
 def at_home(value: Any) -> Any:
     """A path with the user's home folder for a `~` at its beginning; any other value as it is."""
-    return value.expanduser() if isinstance(value, Path) else value
+    return Path(os.path.expanduser(value)) if isinstance(value, Path) else value
 
 
 def one_line(box: str) -> str:

@@ -4,6 +4,7 @@ The Trainer and the modules below it do not import recipes.
 """
 
 import copy
+import os
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def initialise(encoder: nn.Module, where: str) -> None:
 
     Raises FileNotFoundError if there is nothing there; ValueError if it is something else, or does not fit.
     """
-    path = Path(where).expanduser()
+    path = Path(os.path.expanduser(where))
     found = checkpoint.loaded(path)
     if set(found) >= checkpoint.LEARNT:
         found = (found.get("best") or found)["encoder"]

@@ -43,7 +43,7 @@ def embed_folder(
 
     Cost: RAM for one batch of images and for the result, 4 · N · D bytes.
     """
-    folder = Path(folder).expanduser()
+    folder = Path(os.path.expanduser(folder))
     size = side_of(run) if size is None else integer("size", size, least=8)
     integer("batch", batch, least=1)
     others: Counter[str] = Counter()

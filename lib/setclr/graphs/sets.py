@@ -1,5 +1,6 @@
 """Graph data sets: MUTAG ships with the package; the others of table 4 are files of the TU collection."""
 
+import os
 import re
 from collections.abc import Sequence
 from hashlib import sha256
@@ -160,9 +161,9 @@ def load_graphs(name: str, root: str | Path = "data") -> GraphSet:
     """
     reader = check_graph_data(name)
     if reader == "tu":
-        return own_tu_graphs(Path(name.removeprefix(TU)).expanduser())
+        return own_tu_graphs(Path(os.path.expanduser(name.removeprefix(TU))))
     if reader == "pt":
-        return own_tensors(Path(name).expanduser())
+        return own_tensors(Path(os.path.expanduser(name)))
     original = GRAPH_SETS[name]
     if name == "mutag":
         return GraphSet([graph_of(molecule) for molecule in molecules()], name)

@@ -1,5 +1,6 @@
 """Sets of videos by name, as colours or as optical flow, from which clips are cut."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,7 +131,7 @@ def load_videos(
     if not kind:
         choice("name", name, [MOVING, f"{UCF101}PATH", f"{FOLDER}PATH"])
     choice("modality", modality, MODALITIES[:2], hint="only moving-patches has a camera that is known")
-    path = Path(name.removeprefix(kind)).expanduser()
+    path = Path(os.path.expanduser(name.removeprefix(kind)))
     paths, labels, classes = (ucf101_files if kind == UCF101 else folder_files)(path, split)
     files = VideoFiles(paths, size or 128, cache if modality == "flow" else None)
     return VideoSet(files, {"class": torch.tensor(labels)}, {"class": classes})
