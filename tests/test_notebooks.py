@@ -28,22 +28,25 @@ of_the_path = pytest.mark.parametrize("path", PATH, ids=name_of)
 SWEEP = """
 import gc
 
-from setclr_course.pixels.panel import Panel
+import json
+
+from setclr_course.kit.panel import Panel
 
 panels = [thing for thing in gc.get_objects() if issubclass(type(thing), Panel)]
 for panel in panels:
+    in_sight = panel.told()["in_sight"]
     for place, (name, control) in enumerate(panel.controls.items()):
-        low, high = getattr(control, "min", None), getattr(control, "max", None)
-        values = list(control.options) if low is None else [low, high]
-        if type(control).__name__ == "FloatLogSlider":
-            values = [10**low, 10**high]
-        if place >= panel.in_sight and low is not None:  # folded away: to the farther end, and back
-            values = [max(values, key=lambda value: abs(value - control.value)), control.value]
-        pictures = set()
+        ends = control.ends()
+        values = [ends[0], ends[-1]] if hasattr(control.knob, "low") else ends
+        if place >= in_sight and len(values) == 2:  # folded away: to the farther end, and back
+            at = control.knob.number
+            far = max(values, key=lambda value: abs(at(value) - at(control.value)))
+            values = [far, control.value]
+        seen = set()
         for value in values:
             control.value = value
-            pictures.add((panel.alt, panel.front.shown["picture"]))
-        assert len(pictures) == len(values), f"{name} of {panel.values} moves nothing"
+            seen.add((panel.alt, json.dumps(panel.scene)))
+        assert len(seen) == len(values), f"{name} of {panel.values} moves nothing"
     panel.reset()
 print(f"swept {len(panels)} panels")
 """

@@ -8,10 +8,10 @@ import pytest
 import torch
 from notebook_tools import FOLDER
 
+from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import OF_LOSS
+from setclr_course.kit.panel import Panel
 from setclr_course.kit.png import still
-from setclr_course.pixels.controls import slider
-from setclr_course.pixels.panel import Drawing, Panel
 from setclr_course.teach import asked, card, check, predict
 from setclr_course.teach.answers import passes
 from setclr_course.teach.asked import Exercise, Question
@@ -40,11 +40,16 @@ def picture():
 
 
 def panel() -> Panel:
-    def build(figure, compact):
-        moving = figure.subplots().plot([], [])[0]
-        return Drawing([moving], lambda values: f"x is {values['x']}.")
+    class dot(Panel):
+        size, knobs = (3, 2), {"x": slider("x", 0, 0, 3, 1)}
 
-    return Panel(build, {"x": slider("x", 0, 0, 3, 1)}, (3, 2))
+        def draw(self, page, values, now):
+            page.plot("plot", (0, 3), (0, 1)).dots([(values["x"], 0.5)])
+
+        def say(self, values, now):
+            return f"x is {values['x']}."
+
+    return dot()
 
 
 def test_a_pick_is_marked_explained_and_opens_the_picture():

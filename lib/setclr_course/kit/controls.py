@@ -31,8 +31,9 @@ class Slider:
         return log10(max(value, 1e-300)) if self.log else value
 
     def stop(self, number: int) -> Any:
-        """The value of that stop."""
-        at = self.place(self.low) + min(max(number, 0), self.stops - 1) * self.step
+        """The value of that stop; the last one is the end, even where a step would lead beyond."""
+        steps = min(max(number, 0), self.stops - 1)
+        at = min(self.place(self.low) + steps * self.step, self.place(self.high))
         if isinstance(self.step, int):
             return round(at)
         return round(10**at, 12) if self.log else round(at, 12)
@@ -63,7 +64,9 @@ class Slider:
 
     def read(self, value: Any) -> str:
         """A value as the reader sees it."""
-        return f"{value:d}" if isinstance(self.step, int) else f"{value:.3g}"
+        if isinstance(self.step, int):
+            return f"{value:d}"
+        return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
 
     def told(self) -> dict[str, Any]:
         marks = [[self.share(at), word] for at, word in self.marks.items()]

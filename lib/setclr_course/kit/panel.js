@@ -382,7 +382,8 @@ function control({ label, stops, marks, names }, parent, move) {
   const track = made("input", "setclr-track", way, { type: "range", min: 0, max: stops - 1, step: 1 });
   const words = made("span", "setclr-marks", way);
   for (const [share, word] of marks) {
-    made("span", "", words, { textContent: `▴ ${word}` }).style.left = `${100 * share}%`;
+    const transform = `translateX(${share ? "-50%" : "max(-50%, -8px)"})`; // within the page
+    Object.assign(made("span", "", words, { textContent: `▴ ${word}` }).style, { left: `${100 * share}%`, transform });
   }
   const value = made("output", "setclr-value", row);
   let held = false; // the answer to an earlier move shall not pull the slider back

@@ -140,6 +140,7 @@ class Panel:
         if self._front is None:
             self.start = self.values
             self._front = Front(told=self.told())
+            self._front.add_class("setclr-panel")
             self._show()
             self._front.observe(lambda change: self.on_event(change["new"]), "moved")
         return self._front

@@ -6,6 +6,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -45,8 +46,7 @@ class Mark:
     shape: tuple[int, ...] = ()
 
     def __getitem__(self, where: Any) -> Piece:
-        numbers = np.arange(np.prod(self.shape, dtype=int)).reshape(self.shape)[where]
-        return Piece(self, tuple(np.ravel(numbers).tolist()))
+        return Piece(self, tuple(numbered(self.shape)[where].ravel().tolist()))
 
     def handle(
         self, name: str, point: ArrayLike, *moves: str, along: str | Circle | Segment = "plane",
@@ -323,6 +323,12 @@ class Page:
                 for said, over, lit, sets in self.links
             ],
         }  # fmt: skip
+
+
+@cache
+def numbered(shape: tuple[int, ...]) -> np.ndarray:
+    """The numbers of a mark's pieces."""
+    return np.arange(np.prod(shape, dtype=int)).reshape(shape)
 
 
 def rounded(x: ArrayLike) -> Any:

@@ -5,8 +5,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from setclr_course.kit.panel import Panel
 from setclr_course.kit.png import Picture
-from setclr_course.pixels.panel import Panel
 from setclr_course.teach.asked import Question, question
 
 RIGHT, WRONG = "✔", "✘"

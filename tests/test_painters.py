@@ -1,0 +1,114 @@
+"""The two painters: SVG and PNG show the same marks at the same places; letters are read at every width."""
+
+from itertools import count
+
+import numpy as np
+import pytest
+from in_browser import chromium, crowded, opened
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+
+from setclr_course import panels
+from setclr_course.kit.controls import slider
+from setclr_course.kit.layout import Frame
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Page
+from setclr_course.kit.still import Painter
+
+pytestmark = pytest.mark.browser
+WIDTHS = {"phone": 390, "JupyterLab at 900 px, side bar open": 580, "wide": 1000}
+MARKS = """
+() => [...document.querySelectorAll(".setclr-plot")].map((plot) => {
+  const [left, top] = [parseFloat(plot.style.left), parseFloat(plot.style.top)];
+  return [...plot.querySelectorAll("g[data-kind]")].map((group) => {
+    const box = group.getBBox();
+    return [group.dataset.kind, left + box.x, top + box.y, box.width, box.height, group.children.length];
+  });
+})
+"""
+
+
+class every_mark(Panel):
+    """All kinds of marks, on plots of all kinds."""
+
+    size, mosaic, widths = (9, 5), "a b; a c", (1, 1.3)
+    knobs = {"x": slider("x", 0.3, 0.0, 1.0, 0.1)}
+
+    def draw(self, page: Page, values: dict, now: None) -> None:
+        x = values["x"]
+        a = page.plane("a", (-1, 1), (1, -2), "a plane that points downwards")
+        a.dots([(x, 0), (0, 0.5), (np.nan, 0)], sign="★", size=18)
+        a.photographs([(x, -0.5), (-0.5, x)], np.zeros((2, 4, 4, 3), np.uint8), 0.3, "bottom", up=6)
+        a.picture(np.zeros((2, 3, 3), np.uint8), (-0.9, -1.9), (-0.3, -1.5))
+        a.area([[(0, 0), (1, 0), (1, 1)], [(0.5, 0.2), (0.8, 0.2), (0.8, 0.5)]], "#cccccc")
+        b = page.plot("b", (0.1, 10), (0, 5), "logarithmic", "x", "y", (0.1, 1, 10), (0, 5), log="x")
+        b.line([0.1, 1, np.nan, 3, 10], [0, 5 * x, 2, 1, 4], dash="dash")
+        b.segments([(0.2, 1), (1, 2)], [(2, 4), (5, 1)], width=[1, 4])
+        b.arrows([(0.2, 4), (1, 4)], [(0.5, 3), (1, 4)])
+        b.boxes([(0.3, 0.5)], [(3, 2)], edge="#222222")
+        c = page.table("c", 2, 3, beside=("one", "two"), below="abc", turn=50)
+        c.cells(np.arange(6).reshape(2, 3) / 6, words=".1f")
+        c.frames([(0, 1), (1, 2)])
+        a.text(-0.9, 0, "word\nin two lines", anchor="start", right=3, up=4)
+
+    def say(self, values: dict, now: None) -> str:
+        return f"x is {values['x']:g}."
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+def painted(panel: Panel) -> list[list[tuple]]:
+    """What the PNG shows, as MARKS tells it of the SVG: plot by plot the kind and the extent of each mark."""
+    width, height = panel.told()["size"]
+    figure = Figure((width / 96, height / 96), dpi=120)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    axis = figure.add_axes((0, 0, 1, 1))
+    axis.set(xlim=(0, width), ylim=(height, 0))
+    axis.autoscale(False)
+    found = []
+    for plot in panel.scene["plots"]:
+        x, y, *size = panel.told()["boxes"][plot["name"]]
+        painter = Painter(axis, (x, y), Frame(plot, *size), panel.pictures, count())
+        marks = []
+        for mark in plot["marks"]:
+            before = len(axis._children)
+            getattr(painter, mark["kind"])(mark)
+            made = [artist for artist in axis._children[before:] if not hasattr(artist, "get_text")]
+            boxes = [box for artist in made if np.isfinite(box := artist.get_window_extent(renderer)).all()]
+            one = Bbox.union(boxes) if boxes else Bbox.null()
+            marks.append(
+                (mark["kind"], one.x0 / 1.25, height - one.y1 / 1.25, one.width / 1.25, one.height / 1.25)
+            )
+        found.append(marks)
+    return found
+
+
+def width_of(mark: dict) -> float:
+    return float(np.max(mark.get("width", 1)))
+
+
+@pytest.mark.parametrize("name", ["every mark", *panels.__all__])
+def test_both_painters_agree_and_letters_are_read_at_every_width(browser, name):
+    panel = every_mark() if name == "every mark" else getattr(panels, name)()
+    page = opened(browser, panel, WIDTHS["wide"])
+    shown = page.evaluate(MARKS)
+    for plot, one, other in zip(panel.scene["plots"], shown, painted(panel), strict=True):
+        for mark, (kind, *svg, pieces), (_, *png) in zip(plot["marks"], one, other, strict=True):
+            assert kind == mark["kind"]
+            if kind == "text" or not pieces or not np.isfinite(png).all():
+                continue
+            place = f"{plot['name']}: {kind}"
+            near = 1 + width_of(mark) / 2 + (mark["kind"] == "cells" and 3)  # numbers may reach beyond a cell
+            np.testing.assert_allclose(svg[:2], png[:2], atol=near, err_msg=place)
+            np.testing.assert_allclose(svg[2:], png[2:], atol=2 * near, err_msg=place)
+    for where, width in WIDTHS.items():
+        page.set_viewport_size({"width": width, "height": 1000})
+        page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")
+        assert not crowded(page), where
+    assert not page.errors
+    page.close()
