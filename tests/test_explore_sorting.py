@@ -3,66 +3,166 @@
 import numpy as np
 import pytest
 import torch
-from matplotlib.collections import PolyCollection
+from torch.nn import functional as F
 
-from setclr.inner import sorting_network
+from setclr.inner import sorting_network, top_probability
 from setclr.losses import GroCo, InfoNCE
 from setclr_course import panels
+from setclr_course.panels.sorting import groups
 from setclr_course.panels.sorting.beta_table import ACCURACY, BEST, BETAS, NEGATIVES, beta_table
+from setclr_course.panels.sorting.first_places import WHO
 from setclr_course.panels.sorting.group_order import NEGATIVES as SIMILARITIES
-from setclr_course.panels.sorting.group_order import POSITIVE, info_nce, sort_groups
-from setclr_course.panels.sorting.swap_matrices import layers_of
-from setclr_course.panels.sorting.wires import BEAD
-from setclr_course.pixels.outlines import written
+from setclr_course.panels.sorting.group_order import POSITIVE
+from setclr_course.panels.sorting.network import run
+from setclr_course.panels.sorting.walk import PUSHES, walk
+
+EIGHT = (6.0, 1.0, 4.0, 2.0, 8.0, 3.0, 7.0, 5.0)
 
 
-def areas(outlines) -> np.ndarray:
-    """Of polygons, by the shoelace formula."""
-    x, y = np.moveaxis(np.array([path.vertices for path in outlines]), -1, 0)
-    return np.abs((x * np.roll(y, -1, 1) - y * np.roll(x, -1, 1)).sum(1)) / 2
+def plots(panel) -> dict:
+    return {plot["name"]: plot for plot in panel.scene["plots"]}
+
+
+def marks(plot: dict, kind: str) -> list[dict]:
+    return [mark for mark in plot["marks"] if mark["kind"] == kind]
+
+
+def double(x) -> torch.Tensor:
+    return torch.as_tensor(np.array(x, float))
+
+
+# Five numbers, the positive first
+
+
+def info_nce(x: torch.Tensor, temperature: float) -> torch.Tensor:
+    return (x / temperature).logsumexp(-1) - x[..., 0] / temperature
+
+
+def groco(x: torch.Tensor, beta: float) -> torch.Tensor:
+    p = top_probability(torch.cat([x[..., 1:].sort(-1).values, x[..., :1]], -1), 1, beta)
+    return F.binary_cross_entropy(p, (torch.arange(5) == 4).to(p).expand_as(p), reduction="none").mean(-1)
+
+
+LOSSES = {"InfoNCE": info_nce, "GroCo": groco}
+
+
+def test_five_numbers_are_one_row_of_the_losses():
+    """A list of one positive and four negatives is a row of a batch of two views of three images."""
+    z = torch.randn(2, 3, 4, dtype=torch.float64)
+    x = F.normalize(z, dim=-1).flatten(0, 1)
+    of_anchor = [[(a + 3) % 6, *(c for c in range(6) if c % 3 != a % 3)] for a in range(6)]
+    rows = torch.stack([x[columns] @ x[a] for a, columns in enumerate(of_anchor)])
+    torch.testing.assert_close(info_nce(rows, 0.3).mean(), InfoNCE(0.3)(z))
+    torch.testing.assert_close(groco(rows, 2.0).mean(), GroCo(2.0, negatives=4)(z))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_pushes_are_what_autograd_says(loss):
+    generator = np.random.default_rng(0)
+    for _ in range(10):
+        s, knob = generator.normal(size=5), float(10 ** generator.uniform(-1, 1))
+        x = double(s).requires_grad_()
+        (slope,) = torch.autograd.grad(LOSSES[loss](x, knob), x)
+        np.testing.assert_allclose(PUSHES[loss](s.tolist(), knob), -slope, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "loss, knob", [("InfoNCE", 0.5), ("InfoNCE", 10.0), ("GroCo", 1.0), ("GroCo", 100.0)]
+)
+def test_descent_is_gradient_descent(loss, knob):
+    starts, rate = (-0.05, -2.0, -0.1, 0.0, 0.1), 0.3
+    path = [double(starts)]
+    for _ in range(30):
+        x = path[-1].detach().requires_grad_()
+        (slope,) = torch.autograd.grad(LOSSES[loss](x, knob), x)
+        path.append(path[-1] - rate * slope)
+    np.testing.assert_allclose(walk(loss, knob, starts, rate)[:31], torch.stack(path), rtol=1e-8, atol=1e-9)
+
+
+# Networks on wires
 
 
 @pytest.mark.parametrize("kind", ["odd-even", "bitonic"])
 @pytest.mark.parametrize("beta", [0.1, 1.0, 1000.0])
 def test_the_layers_make_the_network(kind, beta):
-    x = (6.0, 1.0, 4.0, 2.0, 8.0, 3.0, 7.0, 5.0)
-    layers = layers_of(x, beta, kind)
-    values, P = sorting_network(torch.tensor(x, dtype=torch.float64), beta, kind)
-    np.testing.assert_allclose(layers[-1].product, P, atol=1e-14)
-    np.testing.assert_allclose(layers[-1].values, values, atol=1e-13)
-    np.testing.assert_allclose(layers[-1].values, layers[-1].product @ x, atol=1e-13)
+    found = run(EIGHT, beta, kind, 8)
+    values, P = sorting_network(double(EIGHT), beta, kind)
+    np.testing.assert_allclose(found.products[-1], P, atol=1e-13)
+    np.testing.assert_allclose(found.values[-1], values, atol=1e-12)
+    np.testing.assert_allclose(found.values, found.products @ EIGHT, atol=1e-12)
+    for layer, before, after in zip(found.layers, found.products[:-1], found.products[1:], strict=True):
+        np.testing.assert_allclose(layer.matrix @ before, after, atol=1e-15)
 
 
 def test_beads_hold_the_first_numbers_probability_and_the_matrix_is_P():
     panel = panels.sorting_wires(beta=10**0.5, layer=5)
-    layers = layers_of((6.0, 1.0, 4.0, 2.0, 8.0, 3.0, 7.0, 5.0), panel.values["beta"], "odd-even")
-    polygons = [artist for artist in panel.artists if isinstance(artist, PolyCollection)]
-    mesh = next(a for a in polygons if a.get_array() is not None and len(a.get_array()) == 9 * 64)
-    np.testing.assert_array_equal(mesh.get_array()[:64].reshape(8, 8), layers[4].product)
-    assert mesh.get_array().mask.sum() == 3 * 64
+    products = run(EIGHT, panel.values["beta"], "odd-even", 5).products
+    plot = plots(panel)
+    words = [float(word) for word in marks(plot["P"], "cells")[0]["words"]]
+    assert words == products[5].round(2).ravel().tolist()
+    assert len(marks(plot["matrices"], "cells")) == 5
 
-    filled = next(a for a in polygons if len(a.get_paths()) == 6 * 8)
-    shares = areas(filled.get_paths()).reshape(6, 8) / (np.pi * BEAD**2)
-    np.testing.assert_allclose(shares[1:], [layer.product[:, 0] for layer in layers[:5]], atol=0.02)
-    assert f"probability {layers[4].product[:, 0].max():.2f}" in panel.alt
+    beads, filled = marks(plot["wires"], "boxes")[-2:]
+    assert len(beads["x"]) == 9 * 8
+    shares = products[:6, :, 0].ravel()
+    np.testing.assert_allclose(
+        np.subtract(filled["y"], filled["v"]), 0.76 * shares[shares > 0.004], atol=1e-5
+    )
+    assert f"probability {products[5, :, 0].max():.2f}" in panel.alt
+
+
+def test_the_stream_is_as_broad_as_the_probability():
+    """What comes to the wires of a layer from all others, and from there, is what its beads hold."""
+    panel = panels.sorting_wires(layer=4, beta=1.0)
+    wires = plots(panel)["wires"]
+    shares = run(EIGHT, 1.0, "odd-even", 4).products[4, :, 0]
+    found, end = np.zeros(8), 4 * 1.7
+    (on, *_), bends = marks(wires, "boxes"), marks(wires, "area")
+    for u, y, v in zip(on["u"], on["y"], on["v"]):
+        found[round((y + v) / 2)] += (v - y) / 0.76 * (abs(u - end) < 1e-6)
+    for x, y in (ring for mark in bends for ring in mark["rings"]):
+        ends = [b for a, b in zip(x, y) if abs(a - end) < 1e-6]
+        found[round(sum(ends) / 2)] += (max(ends) - min(ends)) / 0.76 if ends else 0
+    np.testing.assert_allclose(found, shares, atol=0.01)
 
 
 def test_hard_swaps_are_figure_6():
-    panel = panels.sorting_wires([6, 1, 4, 2], beta=1000)
-    assert panel.controls["layer"].max == 4
-    seen = []
-    for layer in range(5):
-        panel.controls["layer"].value = layer
-        seen.append(panel.alt.split("hold ")[1].split(".")[0])
-    assert seen[0] == "6, 1, 4, 2" and seen[-1] == "1, 2, 4, 6"
-    hard = [layer.values.round(1).tolist() for layer in layers_of((6.0, 1.0, 4.0, 2.0), 1e6, "odd-even")]
+    panel = panels.sorting_wires([6, 1, 4, 2], beta=1000.0)
+    assert panel.knobs["layer"].high == 4
+    seen = [panel.seen({**panel.values, "layer": layer}).sentence for layer in range(5)]
+    held = [sentence.split("hold ")[1].split(".")[0] for sentence in seen]
+    assert held[0] == "6, 1, 4, 2" and held[-1] == "1, 2, 4, 6"
+    hard = run((6, 1, 4, 2), 1e6, "odd-even", 4).values[1:].round(1).tolist()
     assert hard == [[1, 6, 2, 4], [1, 2, 6, 4], [1, 2, 4, 6], [1, 2, 4, 6]]
 
 
 def test_lists_that_are_no_power_of_two_have_one_network():
     panel = panels.sorting_wires([3, 1, 2])
-    assert panel.controls["kind"].options == ("odd-even",)
+    assert panel.knobs["kind"].names == ("odd-even",)
     assert "of 3 (odd-even)" in panel.alt
+
+
+def test_the_photographs_on_the_wires_are_sorted_as_the_library_does():
+    panel = panels.photo_wires(flower=0.5)
+    P = sorting_network(double([6, 1, 4, 2, 7, 0.5]), panel.values["beta"]).P.numpy()
+    np.testing.assert_allclose(panel.solve(panel.values).products[-1], P, atol=1e-12)
+    words = marks(plots(panel)["table"], "cells")[0]["words"]
+    assert [float(word) for word in words] == P.round(2).ravel().tolist()
+    panel.controls["beta"].value = 800.0
+    assert "belongs to place 5 and is there with probability 1.00" in panel.alt
+
+
+def test_rows_of_photographs_wires_and_table_stand_beside_one_another():
+    from setclr_course.kit.layout import Frame
+
+    panel = panels.photo_wires()
+    boxes = panel.told()["boxes"]
+    frames = [Frame(plot, *boxes[plot["name"]][2:]) for plot in panel.scene["plots"]]
+    for frame in frames[1:]:
+        np.testing.assert_allclose(frame.y(range(6)), frames[0].y(range(6)), atol=2)
+
+
+# One anchor and its groups
 
 
 def anchors_batch(positive: float) -> torch.Tensor:
@@ -81,25 +181,30 @@ def anchors_batch(positive: float) -> torch.Tensor:
 @pytest.mark.parametrize("preorder", [True, False])
 @pytest.mark.parametrize("positive, beta, negatives", [(0.2, 1.0, 8), (0.95, 8.0, 8), (-0.8, 0.5, 3)])
 def test_group_order_is_a_row_of_the_loss(positive, beta, negatives, preorder):
-    sorting = sort_groups(positive, beta, negatives, preorder)
+    sorting = groups.groco(np.array([*SIMILARITIES, POSITIVE, positive]), beta, preorder, negatives)
     row = GroCo(beta, negatives, preorder=preorder).assignment(anchors_batch(positive))[0]
     columns = [5 * v + i for v in range(3) for i in range(1, 5)][:8] + [5, 10]
     drawn = np.zeros(15)
     drawn[[columns[point] for point in sorting.points]] = sorting.p
     np.testing.assert_allclose(drawn, row, atol=1e-12)
-    right = np.where(np.array(sorting.points) < 8, 1 - sorting.p, sorting.p)
+    right = np.where(sorting.points < 8, 1 - sorting.p, sorting.p)
     assert sorting.loss == pytest.approx(-np.log(right).mean())
 
 
-def test_pushes_are_minus_the_slopes():
-    step = 1e-6
-    sorting, (_, other) = sort_groups(0.2, 4.0, 8, True), info_nce(0.2, 0.3)
-    slopes = [
-        sort_groups(0.2 + step, 4.0, 8, True).loss - sort_groups(0.2 - step, 4.0, 8, True).loss,
-        info_nce(0.2 + step, 0.3)[0] - info_nce(0.2 - step, 0.3)[0],
-    ]
-    np.testing.assert_allclose([-sorting.push[9], -other[9]], np.array(slopes) / (2 * step), rtol=1e-5)
-    assert other.sum() == pytest.approx(0, abs=1e-12)
+@pytest.mark.parametrize("beta, temperature", [(1.0, 0.5), (4.0, 0.3), (100.0, 0.05)])
+def test_pushes_are_minus_the_slopes(beta, temperature):
+    s = np.array([*SIMILARITIES, POSITIVE, 0.2])
+    sorting, (loss, push) = groups.groco(s, beta, preorder=True), groups.info_nce(s, temperature)
+    x = double(s).requires_grad_()
+    p = top_probability(x[torch.as_tensor(sorting.points)], 2, beta)
+    grouped = F.binary_cross_entropy(p, torch.as_tensor(sorting.points >= 8).to(p))
+    logits = x / temperature
+    shared = (torch.logaddexp(logits[:-2].logsumexp(0), logits[-2:]) - logits[-2:]).mean()
+    for value, pushed, other in ((sorting.loss, sorting.push, grouped), (loss, push, shared)):
+        (slope,) = torch.autograd.grad(other, x)
+        assert value == pytest.approx(other.item(), rel=1e-9)
+        np.testing.assert_allclose(pushed, -slope, rtol=1e-5, atol=1e-8)
+    assert push.sum() == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("temperature", [0.05, 0.5])
@@ -107,10 +212,78 @@ def test_info_nce_of_the_anchor_is_that_of_the_library(temperature):
     """The batch has four negatives more, all at −0.99: out of the sum, and the shares are the library's."""
     weights = np.exp(np.array([POSITIVE, 0.2, *SIMILARITIES]) / temperature)
     terms = -np.log(weights[:2] / (weights[:2] + weights[2:].sum()))
-    assert info_nce(0.2, temperature)[0] == pytest.approx(terms.mean())
+    assert groups.info_nce(np.array([*SIMILARITIES, POSITIVE, 0.2]), temperature)[0] == pytest.approx(
+        terms.mean()
+    )
     everybody = weights[2:].sum() + 4 * np.exp(-0.99 / temperature)
     shares = InfoNCE(temperature).assignment(anchors_batch(0.2))[0, [5, 10]]
     np.testing.assert_allclose(shares, weights[:2] / (weights[:2] + everybody) / 2, rtol=1e-9)
+
+
+def test_b_can_be_dragged_towards_the_anchor_and_away():
+    panel = panels.group_order()
+    handle = panel.handles["b, GroCo"]
+    assert handle.values(panel.knobs, *handle.point) == {"positive": 0.2}
+    assert handle.values(panel.knobs, 0.0, 0.5) == {"positive": 0.5}
+    panel.on_event({"event": "", "handle": "b, GroCo", "x": 0.0, "y": 0.5})
+    assert "no overlap" in panel.alt and panel.values["positive"] == 0.5
+
+
+@pytest.mark.parametrize("preorder", ["on", "off"])
+def test_first_places_are_a_row_of_the_loss(preorder):
+    panel = panels.first_places(preorder=preorder)
+    found = panel.solve(panel.values)
+    z = torch.zeros(
+        3, 6, 20, dtype=torch.float64
+    )  # the anchor, its views, five negatives; others are farther
+    z[:, :, 0] = -0.99
+    z[0, 0, 0], z[1, 0, 0], z[2, 0, 0] = 1, 1 - found.d[5], 1 - found.d[6]
+    z[0, 1:, 0] = 1 - double(found.d[:5])
+    z[..., 1:19] = torch.eye(18, dtype=torch.float64).view(3, 6, 18) * (1 - z[..., :1] ** 2).sqrt()
+    row = GroCo(8.0, 5, preorder=preorder == "on").assignment(z)[0]
+    np.testing.assert_allclose(row[[1, 2, 3, 4, 5, 6, 12]], found.chance, atol=1e-9)
+    (bars,) = marks(plots(panel)["chances"], "boxes")
+    np.testing.assert_allclose(bars["v"], found.chance, rtol=1e-5)
+
+
+def test_arrows_are_the_slopes_by_the_distances():
+    panel = panels.first_places()
+    found, step = panel.solve(panel.values), 1e-6
+    moved = groups.groco(1 - found.d - step * (np.arange(7) == 0), 8.0, preorder=True).loss
+    assert (moved - found.groco.loss) / step == pytest.approx(found.groco.push[0], rel=1e-4)  # d is 1 − s
+    for arrows, push in zip(
+        marks(plots(panel)["line"], "arrows"), (found.groco.push, found.info_nce), strict=True
+    ):
+        flight = np.subtract(arrows["u"], arrows["x"])
+        seen = flight != 0
+        np.testing.assert_allclose(flight[seen], (-0.16 * push / np.abs(push).max())[seen], atol=1e-5)
+        assert np.abs(flight).max() == pytest.approx(0.16, abs=1e-5) and len(flight) == len(WHO)
+
+
+# A swap, and a table
+
+
+@pytest.mark.parametrize("beta", [0.8, 8.0])
+def test_the_soft_step_is_the_librarys_and_its_tangent_the_slope(beta):
+    panel = panels.soft_swap(beta=beta)
+    for first, second in ((-0.2, 0.15), (0.3, 0.3), (0.9, -0.35)):
+        now = panel.solve({"first": first, "second": second, "beta": beta})
+        made = sorting_network(double([first, second]), beta)
+        np.testing.assert_allclose(now.after, made.values, atol=1e-12)
+        assert now.q == pytest.approx(made.P[0, 1].item())
+        apart = double(first - second).requires_grad_()
+        (torch.atan(beta * apart) / np.pi + 0.5).backward()
+        assert now.slope == pytest.approx(apart.grad.item())
+
+
+def test_the_spot_is_on_the_step_and_the_tangent_goes_through_it():
+    panel = panels.soft_swap()
+    now, (step, _) = panel.solve(panel.values), panel.scene["plots"]
+    _, curve, tangent = marks(step, "line")
+    (spot,) = marks(step, "dots")
+    assert np.interp(spot["x"], curve["x"], curve["y"]) == pytest.approx(spot["y"], abs=0.005)
+    np.testing.assert_allclose(np.mean([tangent["x"], tangent["y"]], 1), [now.apart, now.q], atol=1e-5)
+    assert np.diff(tangent["y"]) / np.diff(tangent["x"]) == pytest.approx(now.slope, rel=1e-4)
 
 
 def test_the_table_is_the_papers():
@@ -123,57 +296,3 @@ def test_the_table_is_the_papers():
     assert np.isfinite(ACCURACY).sum() == 15
     picture = beta_table({"noise": np.arange(36.0).reshape(4, 9)})
     assert "noise: 1, 11, 22, 34" in picture.alt
-
-
-def test_numbers_stand_where_they_should():
-    path = written([".5", "10"], [(1, 2), (30, 40)], 0.5)
-    half = len(written([".5"], [(1, 2)], 0.5).vertices)
-    first, second = path.vertices[:half], path.vertices[half:]
-    assert np.ptp(first[:, 1]) == pytest.approx(0.5 * 0.74, abs=0.03)
-    for outline, centre in ((first, (1, 2)), (second, (30, 40))):
-        ink = outline[(outline != 0).any(1)]
-        assert np.allclose((ink.min(0) + ink.max(0)) / 2, centre, atol=0.3)
-
-
-@pytest.mark.parametrize("beta", [0.8, 8.0])
-def test_the_soft_step_is_the_librarys_and_its_tangent_the_slope(beta):
-    from setclr_course.panels.sorting.soft_swap import after, slope, swapped
-
-    values = {"first": -0.2, "second": 0.15, "beta": beta}
-    made = sorting_network(torch.tensor([-0.2, 0.15], dtype=torch.float64), beta).values
-    np.testing.assert_allclose(sorted(after(values)), sorted(made.numpy()))
-    apart = torch.tensor([-0.35, 0.0, 0.6], dtype=torch.float64, requires_grad=True)
-    (torch.atan(beta * apart) / np.pi + 0.5).sum().backward()
-    np.testing.assert_allclose([slope(x, beta) for x in (-0.35, 0.0, 0.6)], apart.grad)
-    np.testing.assert_allclose(swapped([-0.35], beta)[0], np.arctan(-0.35 * beta) / np.pi + 0.5)
-
-
-def test_the_photographs_on_the_wires_are_sorted_as_the_library_does():
-    from matplotlib.collections import QuadMesh
-
-    panel = panels.photo_wires(flower=0.5)
-    x = torch.tensor([6, 1, 4, 2, 7, 0.5], dtype=torch.float64)
-    (mesh,) = (a for a in panel.artists if isinstance(a, QuadMesh))
-    np.testing.assert_allclose(mesh.get_array(), sorting_network(x, panel.values["beta"]).P, atol=1e-12)
-    panel.controls["beta"].value = 800
-    assert "belongs to place 5 and is there with probability 1.00" in panel.alt
-
-
-@pytest.mark.parametrize("preorder", [True, False])
-def test_first_places_are_a_row_of_the_loss_and_arrows_its_slopes(preorder):
-    from setclr_course.panels.sorting.first_places import START, pushed
-
-    found = pushed(START, 8.0, preorder)
-    z = torch.zeros(
-        3, 6, 20, dtype=torch.float64
-    )  # the anchor, its views, five negatives; others are farther
-    z[:, :, 0] = -0.99
-    z[0, 0, 0], z[1, 0, 0], z[2, 0, 0] = 1, 1 - START[5], 1 - START[6]
-    z[0, 1:, 0] = 1 - torch.tensor(START[:5])
-    z[..., 1:19] = torch.eye(18, dtype=torch.float64).view(3, 6, 18) * (1 - z[..., :1] ** 2).sqrt()
-    row = GroCo(8.0, 5, preorder=preorder).assignment(z)[0]
-    np.testing.assert_allclose(row[[1, 2, 3, 4, 5, 6, 12]], found.chance, atol=1e-9)
-    step = np.array(START)
-    step[0] += 1e-6
-    slope = (pushed(step, 8.0, preorder).loss - found.loss) / 1e-6  # by the distance, which is 1 − s
-    assert slope == pytest.approx(found.groco[0], rel=1e-4)

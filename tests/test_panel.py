@@ -175,7 +175,8 @@ def test_a_scene_is_a_function_of_the_values_by_whatever_path(moves):
 def test_what_the_front_end_is_told(panel):
     told = panel.told()
     assert told["size"] == (864, 346) and list(told["boxes"]) == ["left", "right"] and told["in_sight"] == 1
-    assert told["knobs"]["x"] == {"label": "x", "stops": 41, "marks": []}
+    scale = [-2.0, 0.1, "even"]
+    assert told["knobs"]["x"] == {"label": "x", "stops": 41, "marks": [], "scale": scale}
     assert told["knobs"]["kind"] == {"label": "kind", "stops": 2, "names": ["left", "right"]}
     handles = panel.scene["handles"]
     assert handles["scale"]["label"] == "the scale τ" and handles["scale"]["ends"] == (0.1, 10)

@@ -2,6 +2,7 @@
 // is not in the atlas is not shown as another: the controls go to the nearest one there is, and the sentence says so.
 
 import panel from "./panel.js";
+import * as scene from "./scene.js";
 
 const ELSEWHERE =
   "This page has no picture of that combination, JupyterLab has: the other controls went back to their start.";
@@ -145,15 +146,98 @@ class Model {
   }
 }
 
+// The same for a panel that has a twin: every state there is.
+class Live extends Model {
+  begin({ knobs, values }, twin) {
+    Object.assign(this, { twin, start: values, knobs: Object.entries(knobs) });
+    this.values = { ...values };
+    this.at = this.stops();
+    this.begun = this.key(this.at);
+  }
+
+  stops() {
+    return this.knobs.map(([name, knob]) => scene.number(knob, this.values[name]));
+  }
+
+  placed(key) {
+    const at = key.split(",").map((pair) => Number(pair.split(":")[1]));
+    return at.length === this.knobs.length && at.every(Number.isFinite) ? at : this.at;
+  }
+
+  key(at) {
+    const key = at.map((stop, c) => `${c}:${stop}`).join();
+    return key === this.begun ? "" : key;
+  }
+
+  show(at, event) {
+    this.knobs.forEach(([name, knob], c) => {
+      if (scene.number(knob, this.values[name]) !== at[c]) this.values[name] = scene.stop(knob, at[c]);
+    });
+    this.at = [...at];
+    this.shown = this.answer(event);
+    for (const listener of this.listeners) listener();
+  }
+
+  save_changes() {
+    const { event, ...did } = this.moved;
+    queueMicrotask(() => {
+      if (did.reset) this.values = { ...this.start };
+      else if (did.button) Object.assign(this.values, this.twin.pressed(did.button, this.values));
+      else if ("x" in did) this.drag(did.handle, [did.x, did.y]);
+      else if ("right" in did) {
+        const { moves } = this.shown.scene.handles[did.handle];
+        const steps = moves.length === 2 ? [did.right, did.up] : moves.map(() => did.right + did.up);
+        moves.forEach((name, k) => this.put(name, scene.number(this.told.knobs[name], this.values[name]) + steps[k]));
+      } else if (did.set) for (const [name, stop] of Object.entries(did.set)) this.put(name, stop);
+      else this.put(did.knob || this.told.play, did.play ? this.next() : did.stop);
+      this.show(this.stops(), event);
+    });
+  }
+
+  put(name, stop) {
+    this.values[name] = scene.stop(this.told.knobs[name], stop);
+  }
+
+  drag(handle, [x, y]) {
+    const { moves, way: [kind, ...way] } = this.shown.scene.handles[handle];
+    const low = this.told.knobs[moves[0]].scale?.[0];
+    const turned = () => low + ((((Math.atan2(y - way[1], x - way[0]) * 180) / Math.PI - low) % 360) + 360) % 360;
+    const along = () => {
+      const [a, b] = [way[2] - way[0], way[3] - way[1]];
+      return Math.min(Math.max(((x - way[0]) * a + (y - way[1]) * b) / (a * a + b * b), 0), 1);
+    };
+    const usual = { x: () => [x], y: () => [y], plane: () => [x, y], circle: () => [turned()], segment: () => [along()] };
+    const found = this.ways[handle] ? this.ways[handle](x, y) : usual[kind]();
+    moves.forEach((name, k) => this.put(name, scene.number(this.told.knobs[name], found[k])));
+  }
+
+  answer(event) {
+    if (!this.twin) return null; // it has not begun
+    const { scene: shown, sentence, ways } = this.twin.seen(this.values, this.told.cast);
+    this.ways = ways;
+    const each = (tell) => Object.fromEntries(this.knobs.map(([name, knob]) => [name, tell(knob, this.values[name])]));
+    return { scene: shown, sentence, failed: false, event, words: each(scene.read), stops: each(scene.number) };
+  }
+}
+
+// What plays the kernel's part for this panel.
+async function model_of(told, files) {
+  if (!told.twin) return new Model(told, files);
+  const model = new Live({ start: [], states: {}, ...told }, files);
+  model.begin(told, await import(`./${told.twin}.js`));
+  model.shown = model.answer("");
+  return model;
+}
+
 // The element's picture becomes a panel that answers.
 async function alive(element, number) {
   const folder = element.dataset.atlas.replace(/\/?$/, "/");
   const told = await (await fetch(`${folder}atlas.json`)).json();
-  const model = new Model(told, element.dataset.pictures.replace(/\/?$/, "/"));
+  const model = await model_of(told, element.dataset.pictures.replace(/\/?$/, "/"));
   const mine = `#panel-${number}=`;
   if (location.hash.startsWith(mine)) {
     const key = decodeURIComponent(location.hash.slice(mine.length));
-    if (key in told.states) model.show(model.placed(key));
+    if (told.twin || key in told.states) model.show(model.placed(key), "");
   }
   element.replaceChildren();
   panel.render({ model, el: element });

@@ -6,15 +6,20 @@ and those that the panel names in `also`, because a text asks for them.
 """
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from setclr_course.kit.cast import kept
 from setclr_course.kit.controls import Knob, Options
 from setclr_course.kit.front import png
 from setclr_course.kit.handles import Circle, Handle
+from setclr_course.kit.scene import Page
 
 STOPS, TURNS, SIDE, FEW, MOST = 25, 37, 9, 5, 1200
 TOLD = "atlas.json"
@@ -104,22 +109,31 @@ def planes_of(handles: Mapping[str, Handle], names: Sequence[str]) -> list[Plane
 
 
 def atlas_of(panel: Any) -> Atlas:
-    """The atlas of a panel, which starts where its controls are now; they stay there."""
+    """The atlas of a panel, which starts where its controls are now; they stay there.
+
+    One that has a twin needs no states: it has the `twin`, the `values` at which it starts, and the pictures of
+    the `cast`.
+    """
+    if twin := twin_of(type(panel)):
+        empty = Page([])
+        cast = [[empty.picture(face) for face in row] for row in kept()]
+        more = {"twin": twin.stem, "values": panel.values, "cast": cast}
+        return Atlas(panel.told() | more | named(empty.pictures), files_of(empty.pictures))
     knobs: Mapping[str, Knob] = panel.knobs
     names, handles = list(knobs), panel.seen(panel.values).handles
     turning = {handle.moves[0] for handle in handles.values() if isinstance(handle.along, Circle)}
     begin = {name: knob.number(panel.values[name]) for name, knob in knobs.items()}
-    named = [{name: knobs[name].number(value) for name, value in state.items()} for state in panel.also]
+    asked = [{name: knobs[name].number(value) for name, value in state.items()} for state in panel.also]
     stops = {}
     for name, knob in knobs.items():
         most = knob.stops if isinstance(knob, Options) else TURNS if name in turning else STOPS
         stops[name] = evenly(
-            knob.stops, most, [begin[name], *(state[name] for state in named if name in state)]
+            knob.stops, most, [begin[name], *(state[name] for state in asked if name in state)]
         )
     starts = [stops[name].index(begin[name]) for name in names]
     found = keys(starts, [len(row) for row in stops.values()], planes_of(handles, names))
     chosen = dict.fromkeys(key for _, key in zip(range(MOST), found))
-    for state in named:
+    for state in asked:
         places = sorted((names.index(name), stops[name].index(at)) for name, at in state.items())
         chosen[tuple((c, at) for c, at in places if at != starts[c])] = None
     pool, states = Pool(), {}
@@ -136,6 +150,19 @@ def atlas_of(panel: Any) -> Atlas:
         "moves": {name: [names.index(c) for c in handle.moves] for name, handle in handles.items()},
         "pool": pool.things,
         "states": states,
-        "pictures": {name: f"{name}.png" for name in panel.pictures},
     }
-    return Atlas(told, {name: png(pixels) for name, pixels in panel.pictures.items()})
+    return Atlas(told | named(panel.pictures), files_of(panel.pictures))
+
+
+def named(pictures: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    return {"pictures": {name: f"{name}.png" for name in pictures}}
+
+
+def files_of(pictures: Mapping[str, np.ndarray]) -> dict[str, bytes]:
+    return {name: png(pixels) for name, pixels in pictures.items()}
+
+
+def twin_of(panel: type) -> Path | None:
+    """The file beside the panel's own in which it is written a second time in JavaScript."""
+    path = Path(str(sys.modules[panel.__module__].__file__)).with_suffix(".js")
+    return path if path.exists() else None

@@ -70,7 +70,9 @@ class Slider:
 
     def told(self) -> dict[str, Any]:
         marks = [[self.share(at), word] for at, word in self.marks.items()]
-        return {"label": self.label, "stops": self.stops, "marks": marks}
+        kind = "log" if self.log else "whole" if isinstance(self.step, int) else "even"
+        scale = [self.place(self.low), self.step, kind]
+        return {"label": self.label, "stops": self.stops, "marks": marks, "scale": scale}
 
 
 @dataclass(frozen=True)

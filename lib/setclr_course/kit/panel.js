@@ -233,8 +233,10 @@ function render({ model, el }) {
       if (!(key.key in STEPS)) return;
       key.preventDefault();
       key.stopPropagation();
+      const { plot, way } = handleOf(name);
+      const turned = ["plane", "y"].includes(way[0]) && stage.frames[plot].sy < 0; // y runs downwards
       const [right, up] = STEPS[key.key].map((n) => n * (key.shiftKey ? 5 : 1));
-      events.send({ handle: name, right, up });
+      events.send({ handle: name, right, up: turned ? -up : up });
     });
     return button;
   }

@@ -40,7 +40,7 @@ class Panel:
     """Controls and a picture that follows them, with points in it that can be dragged.
 
     Args:
-        initial: values that differ from the knobs' own. *Reset* goes back to them, or to what they are when the
+        initial: values that differ from the knobs' own. *Reset* goes back to where the controls stand when the
             panel is first shown.
 
     Raises:
@@ -178,6 +178,9 @@ class Panel:
     def _show(self, event: str = "", failure: str = "") -> None:
         if self._front is None:
             return
+        marks = [mark for plot in self.scene["plots"] for mark in plot["marks"]]
+        faces = {face for mark in marks for face in (*mark.get("faces", ()), mark.get("face"))}
+        self.pictures = {name: pixels for name, pixels in self.pictures.items() if name in faces}
         self._front.pictures = pngs(self.pictures, self._front.pictures)
         values = self.values
         self._front.shown = {

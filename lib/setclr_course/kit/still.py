@@ -1,6 +1,6 @@
 """Paints a scene with matplotlib as paint.js does with SVG: the PNG of a page, of a slide, of a row."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count, repeat
 from typing import Any
 
@@ -16,9 +16,10 @@ from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 
-from setclr_course.kit.layout import LINE, SIZES, Frame
+from setclr_course.kit.layout import LINE, SIZES, Frame, boxes
 from setclr_course.kit.palette import INK, WHITE
-from setclr_course.kit.scene import SHADES
+from setclr_course.kit.png import Picture, encoded
+from setclr_course.kit.scene import SHADES, Page
 
 DPI = 120
 PER = 72 / 96  # points of a pixel of the page
@@ -54,6 +55,16 @@ SIGNS = {
     "▼": np.array([(-0.95, 0.8), (0.95, 0.8), (0, -1)]),
     "◆": np.array([(0, -1), (1, 0), (0, 1), (-1, 0)]),
 }
+
+
+def pictured(draw: Callable[[Page], str], mosaic: str, size: tuple[float, float]) -> Picture:
+    """A picture of that size in inches, without controls: `draw(page)` draws its plots and returns the
+    sentence that describes it."""
+    page, (width, height) = Page(mosaic.replace(";", " ").split()), (96 * size[0], 96 * size[1])
+    said = draw(page)
+    figure = figure_of([(page.told({}), boxes(mosaic, width, height), 0)], (width, height), page.pictures)
+    figure.canvas.draw()
+    return Picture(encoded(figure.canvas, small=True), said)  # type: ignore[arg-type]
 
 
 def figure_of(

@@ -2,10 +2,10 @@
 
 import numpy as np
 from matplotlib.colors import LogNorm, Normalize
+from matplotlib.patches import Rectangle
 
 from setclr_course.kit.palette import VERMILION
 from setclr_course.kit.png import Picture, still
-from setclr_course.pixels.parts import SHADES, frames
 
 NEGATIVES = (1, 5, 10, 20)
 BETAS = (0.062, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16)  # as printed
@@ -30,16 +30,16 @@ def beta_table(measures: dict[str, np.ndarray]) -> Picture:
         for axis, (title, values) in zip(figure.subplots(-(-len(grid) // 2), 2).flat, grid.items()):
             low, high = np.nanmin(values), np.nanmax(values)
             norm = LogNorm(low, high) if high > 100 * low > 0 else Normalize(low, high)
-            axis.pcolormesh(
-                range(len(BETAS)), range(len(NEGATIVES)), np.ma.masked_invalid(values), cmap=SHADES, norm=norm
-            )
+            axis.pcolormesh(range(len(BETAS)), range(len(NEGATIVES)), np.ma.masked_invalid(values), norm=norm)
             axis.set(title=title, ylim=(len(NEGATIVES) - 0.5, -0.5))
             axis.set_xticks(range(len(BETAS)), [f"{beta:.3g}".lstrip("0") for beta in BETAS], fontsize=8)
             axis.set_yticks(range(len(NEGATIVES)), NEGATIVES, fontsize=8)
             axis.tick_params(length=0)
             axis.set_xlabel("inverse temperature β", fontsize=8)
             axis.set_ylabel("negatives N", fontsize=8)
-            frames(axis, BEST, VERMILION, 2.5)
+            for row, column in BEST:
+                edge: dict = {"edgecolor": VERMILION, "linewidth": 2.5}
+                axis.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, **edge))
             for (row, column), value in np.ndenumerate(values):
                 if not np.isnan(value):
                     colour = "black" if norm(value) > 0.5 else "white"

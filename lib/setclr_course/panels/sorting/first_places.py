@@ -1,179 +1,122 @@
 """An anchor, two positives and five negatives on a line: whom GroCo and InfoNCE push, and who gets the first
 places (GroCo, figures 1 and 2, eq. 1, 5 and 6)."""
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from matplotlib.collections import LineCollection
-from matplotlib.patches import Rectangle
-from numpy.typing import ArrayLike
-from torch.nn import functional as F
 
-from setclr.inner import sorting_network
 from setclr_course.kit.cast import NAMES, photographs, two_views
-from setclr_course.kit.palette import BLUE, GREY, INK, MIST, OCHRE, ORANGE
-from setclr_course.pixels.controls import log_slider, options, slider
-from setclr_course.pixels.handles import Handle, Link, box, dot
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part, bare
-from setclr_course.pixels.riders import riders
+from setclr_course.kit.controls import log_slider, options, slider
+from setclr_course.kit.palette import BLUE, DUSK, GREY, INK, MIST, OCHRE, ORANGE
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Mark, Page, Piece, Plot
+from setclr_course.panels.sorting.five import spread
+from setclr_course.panels.sorting.groups import K, Sorting, groco, info_nce
+from setclr_course.panels.sorting.network import brief
 
-K = 2
 WHO = (*NAMES[1:], "cat a", "cat b")  # the negatives in index order, then the positives
 START = (0.5, 1.0, 1.2, 0.8, 1.45, 0.35, 0.65)  # distances 1 − s; the coffee is the hardest negative
 END = 1.9
 TEMPERATURE = 0.5
 LONGEST = 0.16  # of the arrows, in distances
+FACE, ROOM = 0.14, 0.17  # of a photograph, and from one to the next
+X = (-0.1, END + 0.18)
 
 
 class Pushed(NamedTuple):
-    chance: np.ndarray  # (7,): to be at one of the first two places, in the order of WHO
-    loss: float  # GroCo of the anchor's list
-    groco: np.ndarray  # (7,): −∂loss/∂similarity: above 0 it pulls
-    info_nce: np.ndarray  # (7,)
+    d: np.ndarray  # (7,): the distances, in the order of WHO
+    groco: Sorting
+    info_nce: np.ndarray  # (7,): −∂loss/∂similarity: above 0 it pulls
+    chance: np.ndarray  # (7,): to be at one of the first two places
 
 
-def first_places(**initial) -> Panel:
+class first_places(Panel):
     """Drag any of the seven; arrows show where two losses push them, bars who gets the first two places."""
-    controls = {
+
+    size, row_height, mosaic, heights = (9, 4.6), 3.2, "line; chances", (1.25, 1)
+    knobs = {
         "beta": log_slider("steepness β", 8, 0.8, 80, 0.1, {8: "8", 80: "80"}),
         "preorder": options("pre-ordering", ["on", "off"]),
+        **{name: slider(f"{name}, distance", at, 0.1, END, 0.05) for name, at in zip(WHO, START)},
     }
-    for name, at in zip(WHO, START):
-        controls[name] = slider(f"{name}, distance", at, 0.1, END, 0.05)
-    return Panel(build, controls, (9, 4.6), initial, 3.2)
+
+    def solve(self, values: dict) -> Pushed:
+        d = np.array([values[name] for name in WHO])
+        sorting = groco(1 - d, values["beta"], values["preorder"] == "on")
+        return Pushed(d, sorting, info_nce(1 - d, TEMPERATURE)[1], sorting.p[sorting.points.argsort()])
+
+    def draw(self, page: Page, values: dict, now: Pushed) -> None:
+        above = spread(now.d, ROOM, 0.15, END + 0.1)  # where photographs and numbers stand
+        signs, shown = draw_line(page, now, above)
+        bars, numbers = draw_chances(page, now, above)
+        for i, (name, d, p) in enumerate(zip(WHO, now.d, now.chance)):
+            signs[i].mark.handle(name, (d, 0), along="x")
+            said = f"{name}: d = {d:.2f}, a first place with {p:.3f}"
+            page.link(said, signs[i], shown[i], bars[i], numbers[i])
+
+    def say(self, values: dict, now: Pushed) -> str:
+        d, p = now.d, now.chance
+        inside = (d >= d[:-K].min()) & (
+            d <= d[-K:].max()
+        )  # from the nearest negative to the farther positive
+        shares = [np.abs(push[inside]).sum() / np.abs(push).sum() for push in (now.groco.push, now.info_nce)]
+        hardest = int(d[:-K].argmin())
+        where = f"{inside.sum()} of the seven overlap" if inside.any() else "Nobody overlaps"
+        return (
+            f"β = {values['beta']:.3g}, pre-ordering {values['preorder']}. {where}; GroCo spends "
+            f"{shares[0]:.0%} of its push on them, InfoNCE {shares[1]:.0%}. The hardest negative, "
+            f"{WHO[hardest]} at {d[hardest]:.2f}, gets a first place with {p[hardest]:.2f}, the positives at "
+            f"{d[-2]:.2f} and {d[-1]:.2f} with {p[-2]:.2f} and {p[-1]:.2f}. "
+            f"GroCo's loss is {now.groco.loss:.3f}."
+        )
 
 
-def pushed(distances: ArrayLike, beta: float, preorder: bool) -> Pushed:
-    """Both losses of the anchor's list, and their slopes by the similarities."""
-    s = torch.tensor(1 - np.array(distances), requires_grad=True)
-    order = torch.cat([s[:-K].argsort(), s[-K:].argsort() + len(s) - K]) if preorder else torch.arange(len(s))
-    p = sorting_network(s[order], beta).P[-K:].sum(0).clamp(0, 1)
-    loss = F.binary_cross_entropy(p, (order >= len(s) - K).to(p))
-    logits = s / TEMPERATURE
-    other = (torch.logaddexp(logits[:-K].logsumexp(0), logits[-K:]) - logits[-K:]).mean()
-    slopes = [torch.autograd.grad(each, s)[0].numpy() for each in (loss, other)]
-    return Pushed(p.detach()[order.argsort()].numpy(), loss.item(), -slopes[0], -slopes[1])
+@cache
+def faces() -> np.ndarray:
+    """In the order of WHO, and the anchor's: (8, side, side, 3)."""
+    one, two = two_views()
+    return np.concatenate([one[1:], two[:1], photographs()[:1], one[:1]])
 
 
-def build(figure, compact: bool) -> Drawing:
-    line, bars = figure.subplots(2, 1, height_ratios=(1, 1.1) if compact else (1.25, 1))
-    parts = [draw_line(line, compact), draw_chances(bars, compact)]
-    now: dict = {}
+def draw_line(page: Page, now: Pushed, above: np.ndarray) -> tuple[list[Piece], Mark]:
+    """The anchor at 0, the seven and their photographs, arrows of both losses.
 
-    def update(values: dict) -> str:
-        distances = [values[name] for name in WHO]
-        found = pushed(distances, values["beta"], values["preorder"] == "on")
-        now.update(distances=distances, found=found)
-        for part in parts:
-            part.move(np.array(distances), found)
-        return sentence(values, np.array(distances), found)
-
-    def handle(name: str) -> Handle:
-        return Handle(line, (name,), lambda values: (values[name], 0), along="x")
-
-    handles = {} if compact else {name: handle(name) for name in WHO}
-    artists = [artist for part in parts for artist in part.artists]
-    return Drawing(artists, update, handles, lambda: links(line, bars, now))
-
-
-def within(distances: np.ndarray) -> np.ndarray:
-    """Who stands in the overlap, from the nearest negative to the farther positive."""
-    return (distances >= distances[:-K].min()) & (distances <= distances[-K:].max())
-
-
-def sentence(values: dict, distances: np.ndarray, found: Pushed) -> str:
-    inside = within(distances)
-    shares = [np.abs(push[inside]).sum() / np.abs(push).sum() for push in (found.groco, found.info_nce)]
-    hardest = int(distances[:-K].argmin())
-    where = f"{inside.sum()} of the seven overlap" if inside.any() else "Nobody overlaps"
-    p, at = found.chance, distances
-    return (
-        f"β = {values['beta']:.3g}, pre-ordering {values['preorder']}. {where}; GroCo spends "
-        f"{shares[0]:.0%} of its push on them, InfoNCE {shares[1]:.0%}. The hardest negative, "
-        f"{WHO[hardest]} at {at[hardest]:.2f}, gets a first place with {p[hardest]:.2f}, the positives at "
-        f"{at[-2]:.2f} and {at[-1]:.2f} with {p[-2]:.2f} and {p[-1]:.2f}. GroCo's loss is {found.loss:.3f}."
-    )
+    Returns the signs and the photographs.
+    """
+    title = "" if page.row else "GroCo pushes mostly where ✚ and ✕ overlap"
+    line = page.plot("line", X, (-1.3, 1), title, frame="", room=(60, 0, 0, 0))
+    low, high = now.d[:-K].min(), now.d[-K:].max()
+    line.boxes([low, -0.18], [max(low, high), 0.18], MIST)
+    line.line([0, END], 0, GREY, 1)
+    line.dots([0, 0], INK, "★", 17)
+    line.text(-0.1, -0.22, "distance from ★", size="small", anchor="start", rise="top")
+    zero = np.zeros(len(WHO))
+    line.segments(np.stack([now.d, zero], 1), np.stack([above, zero + 0.22], 1), GREY, 0.8)
+    points = np.stack([[*above, 0], [*(zero + 0.25), 0.25]], 1)
+    shown = line.photographs(points, faces(), FACE, "bottom")
+    crosses = line.dots(np.stack([now.d, zero], 1)[:-K], INK, "✕", 12)
+    plus = line.dots(np.stack([now.d, zero], 1)[-K:], INK, "✚", 14)
+    for y, push, colour in ((-0.55, now.groco.push, ORANGE), (-1.02, now.info_nce, BLUE)):
+        draw_arrows(line, now.d, push, y, colour)
+    names = ["GroCo", "InfoNCE"]
+    line.text(X[0], [-0.65, -1.12], names, (OCHRE, BLUE), anchor="end", right=-6, bold=True)
+    return [*(crosses[i] for i in range(len(WHO) - K)), *(plus[i] for i in range(K))], shown
 
 
-def links(line, bars, now: dict) -> list[Link]:
-    """A photograph on the line and its bar."""
-    return [
-        Link([dot(line, (d, 0)), box(bars, (d - 0.025, 0), (d + 0.025, max(p, 0.05)))],
-             text=f"{name}: d = {d:.2f}, a first place with {p:.3f}")
-        for name, d, p in zip(WHO, now["distances"], now["found"].chance)
-    ]  # fmt: skip
+def draw_arrows(line: Plot, d: np.ndarray, push: np.ndarray, y: float, colour: str) -> None:
+    """Where a loss pushes, in units of its longest arrow: ✚ above ✕."""
+    flight = -LONGEST * push / np.abs(push).max()
+    flight[np.abs(flight) < 0.05 * LONGEST] = 0
+    heights = np.where(np.arange(len(WHO)) < len(WHO) - K, y - 0.2, y)
+    line.arrows(np.stack([d, heights], 1), np.stack([d + flight, heights], 1), colour, 2.6)
 
 
-def draw_line(axis, compact: bool) -> Part:
-    """The anchor at 0, the seven, and arrows of both losses; moved by the distances (7,) and pushes."""
-    bare(axis)
-    axis.set(xlim=(-0.12, END + 0.1), ylim=(-1.25, 1.1))
-    axis.plot([0, END], [0, 0], color=GREY, linewidth=1, zorder=0)
-    axis.plot(0, 0, "*", color=INK, markersize=14)
-    if not compact:
-        axis.set_title("GroCo pushes mostly where ✚ and ✕ overlap")
-        axis.text(END + 0.08, -0.5, "GroCo", color=OCHRE, weight="bold", va="center", ha="right")
-        axis.text(END + 0.08, -0.95, "InfoNCE", color=BLUE, weight="bold", va="center", ha="right")
-        axis.text(0, -0.2, "distance from ★", fontsize=9, va="top", ha="center")
-    size = 0.13 if compact else 0.085
-    riders(axis, two_views()[0][:1], size, 0.3).move(np.zeros((1, 2)))
-    band = axis.add_patch(Rectangle((0, -0.18), 0, 0.36, color=MIST))
-    faces = riders(
-        axis, np.concatenate([two_views()[0][1:], two_views()[1][:1], photographs()[:1]]), size, 0.3
-    )
-    signs = [
-        axis.plot([], [], sign, color=INK, markersize=9 if compact else 12, markeredgecolor="white")[0]
-        for sign in "XP"
-    ]
-    arrows = draw_arrows(axis)
-
-    def move(distances: np.ndarray, found: Pushed) -> None:
-        low, high = distances[:-K].min(), distances[-K:].max()
-        band.set(x=low, width=max(high - low, 0))
-        for sign, group in zip(signs, (distances[:-K], distances[-K:])):
-            sign.set_data(group, 0 * group)
-        faces.move(np.column_stack([distances, 0 * distances]))
-        arrows.move(distances, found)
-
-    return Part([band, *faces.artists, *signs, *arrows.artists], move)
-
-
-def draw_arrows(axis) -> Part:
-    """Where each loss pushes, each in units of its longest arrow; moved by the distances (7,) and pushes."""
-    flights = LineCollection([], colors=[ORANGE] * 7 + [BLUE] * 7, linewidths=2.6)
-    axis.add_collection(flights)
-    tips = [axis.plot([], [], way, color=colour, markersize=7)[0]
-            for colour in (ORANGE, BLUE) for way in "<>"]  # fmt: skip
-
-    def move(distances: np.ndarray, found: Pushed) -> None:
-        segments = []
-        for row, push in enumerate((found.groco, found.info_nce)):
-            y = np.where(np.arange(len(WHO)) < len(WHO) - K, -0.6, -0.42) - 0.45 * row  # ✚ above ✕
-            to = distances - LONGEST * push / np.abs(push).max()
-            seen = np.abs(to - distances) > 0.05 * LONGEST
-            ends = np.where(seen, to, distances)
-            segments += [[(d, at), (e, at)] for d, e, at in zip(distances, ends, y)]
-            for tip, toward in zip(tips[2 * row : 2 * row + 2], (push > 0, push < 0)):
-                tip.set_data(to[seen & toward], y[seen & toward])
-        flights.set_segments(segments)
-
-    return Part([flights, *tips], move)
-
-
-def draw_chances(axis, compact: bool) -> Part:
-    """For each its chance of one of the first two places; moved by the distances (7,)."""
-    axis.set(xlim=(-0.12, END + 0.1), ylim=(0, 1.18), yticks=(0, 1), xticks=())
-    axis.set_title(
-        "chance of a first place" + "; it should be ✚ 1, ✕ 0" * (not compact), fontsize=9 if compact else 11
-    )
-    bars = [axis.add_patch(Rectangle((0, 0), 0.05, 0, color=ORANGE)) for _ in WHO]
-    numbers = [axis.text(0, 0, "", ha="center", va="bottom", fontsize=8 if compact else 10) for _ in WHO]
-
-    def move(distances: np.ndarray, found: Pushed) -> None:
-        for i, (bar, number, d, p) in enumerate(zip(bars, numbers, distances, found.chance)):
-            bar.set_bounds(d - 0.025, 0, 0.05, p)
-            number.set(x=d, y=p + 0.02, text=f"{p:.2f}", color=INK if i >= len(WHO) - K else GREY)
-
-    return Part([*bars, *numbers], move)
+def draw_chances(page: Page, now: Pushed, above: np.ndarray) -> tuple[Mark, Mark]:
+    """For each its chance of one of the first two places."""
+    title = "chance of a first place" + "; it should be ✚ 1, ✕ 0" * (not page.row)
+    bars = page.plot("chances", X, (-0.2, 1.05), title, yticks=(0, 1), frame="", room=(45, 0, 0, 0))
+    bars.line(X, 0, INK, 1)
+    colours = [DUSK] * (len(WHO) - K) + [INK] * K
+    numbers = bars.text(above, -0.12, [brief(p) for p in now.chance], colours, "small")
+    return bars.bars(now.d, now.chance, ORANGE, 0.05), numbers

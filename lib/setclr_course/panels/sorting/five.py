@@ -1,8 +1,9 @@
 """The positive and four negatives that lie on a line, with their photographs."""
 
-from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from setclr_course.kit.cast import two_views
 
@@ -10,22 +11,24 @@ PLACES = {"cat": 0.4, "coffee": 0.65, "astronaut": 0.0, "rocket": -0.85, "temple
 FIVE = tuple(PLACES)  # the positive ✚, then four negatives ✕
 
 
+@cache
 def faces() -> np.ndarray:
     """The second view of the cat, and the first views of the four others: (5, side, side, 3)."""
     one, two = two_views()
     return np.concatenate([two[:1], one[1:5]])
 
 
-def spread(places: Sequence[float] | np.ndarray, gap: float) -> np.ndarray:
-    """Places that are at least `gap` apart, in the same order, as near to the given ones as can be."""
-    order = np.argsort(places, kind="stable")
-    n, steps = len(order), gap * np.arange(len(order))
-    free = np.asarray(places, float)[order] - steps
-    sums = np.concatenate([[0], free.cumsum()])
+def spread(places: ArrayLike, gap: float, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
+    """Places that are at least `gap` apart, from low to high, in the same order, as near to the given ones as
+    can be."""
+    places = np.asarray(places, float)
+    order, n = np.argsort(places, kind="stable"), len(places)
+    steps = gap * np.arange(n)
+    sums = np.concatenate([[0], (places[order] - steps).cumsum()]).tolist()
     level = [
         max(min((sums[j + 1] - sums[i]) / (j + 1 - i) for j in range(k, n)) for i in range(k + 1))
         for k in range(n)
     ]
     apart = np.empty(n)
-    apart[order] = np.array(level) + steps
+    apart[order] = np.clip(level, low, high - steps[-1]) + steps
     return apart

@@ -1,134 +1,103 @@
-"""What a sorting network is drawn with: wires, valves between them, beads that swap places."""
+"""How a sorting network is drawn: wires, valves between them, beads on them, the stream of the first number.
+
+Beads and valves are boxes that are filled from below: with the probability that the first number is there,
+and with that of a swap. Wire i is at y = i, layer l at x = PITCH · l.
+"""
 
 import numpy as np
-from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.colors import LinearSegmentedColormap
 
-from setclr_course.kit.palette import BLUE, GREY, ORANGE
-from setclr_course.panels.sorting.swap_matrices import PITCH, Layer, brief
-from setclr_course.pixels.parts import Part
+from setclr_course.kit.palette import BLUE, GREY, INK, ORANGE, PALE, WHITE
+from setclr_course.kit.scene import Mark, Page, Plot
+from setclr_course.panels.sorting.network import Layer, Run, brief
 
-BEAD, VALVE = 0.38, 0.29  # radii, in distances of two wires
-BROAD = 0.46  # of the beads in a row's smaller picture
-DIGITS = (0.34, 0.43)  # size of the numbers' font; in a row's smaller picture
-VALVES = LinearSegmentedColormap.from_list("valves", ["white", BLUE], 40)
-TURN = np.linspace(0, 2 * np.pi, 25)
-CIRCLE = np.stack([np.cos(TURN), np.sin(TURN)], axis=-1)
-HEAD = np.array([[0, 0.02], [-0.09, -0.16], [0.09, -0.16]])  # of an arrow that points to larger y
-HALF = np.linspace(0, np.pi, 181)  # half the angle of a segment of the circle
-SEGMENT = (HALF - np.sin(HALF) * np.cos(HALF)) / np.pi  # and its share of the disc
-ALONG = np.linspace(0, 1, 13)
+PITCH = 1.7  # from one layer to the next, in distances of two wires
+BEAD, VALVE = (0.76, 0.76), (0.72, 0.5)  # width and height
+ALONG = np.linspace(0, 1, 9)
 BEND = ALONG * ALONG * (3 - 2 * ALONG)
 
 
-def draw_wires(axis, n: int, compact: bool) -> Part:
-    """Wires, valves and beads, and the mist of the first number.
-
-    Moved by the layers, the number of those passed and what the wires hold after each; returns what is to be
-    written: (text, centre, whether on dark).
-    """
-    wires = LineCollection([], colors="#c4c4c4", linewidths=1.2)
-    mist = PolyCollection([], facecolors=ORANGE, alpha=0.45, linewidths=0)
-    valves, beads = Valves(), Beads(BROAD if compact else BEAD)
-    artists = [wires, mist, *valves.artists, *beads.artists]
-    for depth, artist in enumerate(artists):
-        artist.set_zorder(1 + depth / 10)
-        axis.add_collection(artist)
-
-    def move(layers: list[Layer], step: int, held: list[np.ndarray]) -> list:
-        wires.set_segments([[(0, i), (PITCH * len(layers), i)] for i in range(n)])
-        mist.set_verts(list(ways_of_first(layers[:step])))
-        columns = sorted({0, step}) if compact else list(range(len(layers) + 1))  # of beads; others get drops
-        q, middles = valves.move(layers, step)
-        labels = beads.move(layers, step, held, columns)
-        if not compact:
-            labels += [(brief(p), at, p > 0.6) for p, at in zip(q, middles)]
-        return labels
-
-    return Part(artists, move)
+def draw_wires(page: Page, now: Run, who: str, title: str, y: tuple[float, float]) -> Mark:
+    """The plot "wires", with limits y; `who` is the first number. Returns the beads, (layers + 1, n)."""
+    long, n = now.values.shape
+    plot = page.plane("wires", (-0.6, PITCH * n + 0.6), y, title)
+    wires = np.arange(n)
+    plot.segments(at(0, wires), at(long - 1, wires), PALE, 1.2)
+    draw_stream(plot, now)
+    for l, layer in enumerate(now.layers):
+        draw_valves(plot, layer, l, l < now.step, page.row)
+    columns = sorted({0, now.step}) if page.row else range(long)
+    return draw_beads(plot, now, list(columns), who)
 
 
-class Valves:
-    """A bar with an arrowhead for every swap, and a disc that is as blue as the swap is probable."""
-
-    def __init__(self) -> None:
-        self.bars = LineCollection([], linewidths=1.3)
-        self.heads = PolyCollection([], linewidths=0)
-        self.discs = PolyCollection([], edgecolors=BLUE, linewidths=0.9, cmap=VALVES, clim=(0, 1))
-        self.artists = [self.bars, self.heads, self.discs]
-
-    def move(self, layers: list[Layer], step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the probabilities (v,) and the middles (v, 2) of the valves in the layers passed."""
-        x, low, high, q = where_valves_stand(layers).T
-        passed = x < PITCH * step
-        colours = list(np.where(passed, BLUE, "#dddddd"))
-        self.bars.set_segments(list(np.stack([np.stack([x, low], -1), np.stack([x, high], -1)], axis=1)))
-        self.bars.set_color(colours)
-        way = np.stack([np.ones_like(x), np.sign(high - low)], -1)
-        self.heads.set_verts(list(np.stack([x, high], -1)[:, None] + HEAD * way[:, None]))
-        self.heads.set_facecolor(colours)
-        middles = np.stack([x, (low + high) / 2], axis=-1)[passed]
-        self.discs.set_verts(list(middles[:, None] + VALVE * CIRCLE))
-        self.discs.set_array(q[passed])
-        return q[passed], middles
+def at(layer: float | np.ndarray, wire: np.ndarray) -> np.ndarray:
+    return np.stack(np.broadcast_arrays(PITCH * layer, wire), -1)
 
 
-class Beads:
-    """Discs for the values on the wires, filled to the probability that the first number is there; drops of
-    that size where there is no disc."""
-
-    def __init__(self, radius: float):
-        self.radius = radius
-        self.rims = PolyCollection([], facecolors="white", linewidths=0.8)
-        self.inside = PolyCollection([], facecolors=ORANGE, linewidths=0)
-        self.artists = [self.rims, self.inside]
-
-    def move(self, layers: list[Layer], step: int, held: list[np.ndarray], columns: list[int]) -> list:
-        """Returns the numbers to be written into the beads of these columns."""
-        n = len(held[0])
-        centres = np.array([[(PITCH * l, i) for i in range(n)] for l in range(len(layers) + 1)])
-        p = np.array([np.eye(n)[0], *(layer.product[:, 0] for layer in layers[:step])]).clip(0, 1)
-        filled = levels(centres[: step + 1], p, self.radius)
-        drops = centres[: step + 1].reshape(-1, 1, 2) + BEAD * np.sqrt(p).reshape(-1, 1, 1) * CIRCLE
-        bead = np.isin(np.arange(step + 1), columns).repeat(n)[:, None, None]
-        self.inside.set_verts(list(np.where(bead, filled, drops)))
-        self.rims.set_verts(list(centres[columns].reshape(-1, 1, 2) + self.radius * CIRCLE))
-        colours = np.array([GREY] * step + ["black"] + ["#dddddd"] * (len(layers) - step))
-        self.rims.set_edgecolor(list(np.repeat(colours[columns], n)))
-        return [
-            (f"{value:.3g}" if l == 0 or abs(value - round(value)) < 0.005 else f"{value:.1f}", centre, False)
-            for l in columns[: step + 1]
-            for value, centre in zip(held[l], centres[l])
-        ]
+def draw_stream(plot: Plot, now: Run) -> None:
+    """The first number's ways from wire to wire, as broad as their probability."""
+    ways = [
+        (l, origin, to, flow)
+        for l, (layer, before) in enumerate(zip(now.layers[: now.step], now.products))
+        for (to, origin), flow in np.ndenumerate(layer.matrix * before[:, 0])
+        if flow > 0.004
+    ]
+    on = np.array([(l, wire, flow) for l, wire, to, flow in ways if to == wire]).reshape(-1, 3)
+    half = np.stack([np.zeros(len(on)), BEAD[1] / 2 * on[:, 2]], 1)
+    plot.boxes(at(on[:, 0], on[:, 1]) - half, at(on[:, 0] + 1, on[:, 1]) + half, ORANGE, opacity=0.45)
+    for side in (-1, 1):  # two marks: ways that cross would cut holes into one another
+        rings = [bent(l, origin, to, flow) for l, origin, to, flow in ways if (to - origin) * side > 0]
+        plot.area(rings, ORANGE, 0.45)
 
 
-def where_valves_stand(layers: list[Layer]) -> np.ndarray:
-    """(v, 4): the x of each valve, side by side where bars would overlap; the wire for the smaller value, the
-    one for the larger, and the swap probability."""
-    rows = []
-    for l, layer in enumerate(layers):
-        stride = max((abs(a - b) for a, b, _ in layer.swaps), default=1)
-        for a, b, q in layer.swaps:
-            aside = min(a, b) % stride - (stride - 1) / 2
-            rows.append((PITCH * (l + 0.5 + 0.06 * aside), a, b, q))
-    return np.array(rows)
+def bent(layer: int, origin: int, to: int, flow: float) -> np.ndarray:
+    """The outline of a way from one wire to another."""
+    middle, half = at(layer + ALONG, origin + (to - origin) * BEND), np.array([0, BEAD[1] / 2 * flow])
+    return np.concatenate([middle + half, (middle - half)[::-1]])
 
 
-def ways_of_first(layers: list[Layer]) -> np.ndarray:
-    """Outlines (s, 26, 2) of the first number's ways from wire to wire, as broad as their probability, where
-    certainty is as broad as a bead."""
-    outlines, here = [], np.eye(len(layers[0].matrix) if layers else 1)[0]
-    for l, layer in enumerate(layers):
-        for to, origin in np.argwhere(layer.matrix * here > 0.004):
-            half = BEAD * layer.matrix[to, origin] * here[origin]
-            middle = np.stack([PITCH * (l + ALONG), origin + (to - origin) * BEND], axis=-1)
-            outlines.append(np.concatenate([middle + [0, half], middle[::-1] - [0, half]]))
-        here = layer.product[:, 0]
-    return np.array(outlines).reshape(-1, 2 * len(ALONG), 2)
+def draw_valves(plot: Plot, layer: Layer, l: int, passed: bool, small: bool) -> None:
+    """An arrow for every swap, towards the larger value; those of the layers passed are filled."""
+    stride = int(np.abs(layer.high - layer.low).max(initial=1))
+    aside = np.minimum(layer.low, layer.high) % stride - (stride - 1) / 2  # or they would overlap
+    x = l + 0.5 + 0.04 * aside
+    plot.arrows(at(x, layer.low), at(x, layer.high), BLUE if passed else PALE, 1.4)
+    if passed:
+        middles = at(x, (layer.low + layer.high) / 2)
+        filled(plot, middles, VALVE, layer.q, BLUE, BLUE)
+        if not small:
+            plot.text(middles[:, 0], middles[:, 1], [brief(q) for q in layer.q], size="small")
 
 
-def levels(centres, filled, radius: float) -> np.ndarray:
-    """Outlines (c, 25, 2) of the contents of beads of this radius, filled from below to these fractions."""
-    half = np.interp(np.ravel(filled), SEGMENT, HALF)[:, None]
-    turn = np.pi / 2 + half * np.linspace(-1, 1, len(TURN))
-    return np.reshape(centres, (-1, 1, 2)) + radius * np.stack([np.cos(turn), np.sin(turn)], axis=-1)
+def draw_beads(plot: Plot, now: Run, columns: list[int], who: str) -> Mark:
+    """What the wires hold after so many layers as the columns say; empty where that is still to come."""
+    n, seen = now.values.shape[1], [l for l in columns if l <= now.step]
+    places = at(np.repeat(columns, n), np.tile(np.arange(n), len(columns)))
+    edges = np.repeat([GREY if l < now.step else INK if l == now.step else PALE for l in columns], n)
+    first, values = now.products[seen][..., 0].ravel(), now.values[seen].ravel()
+    shares = np.zeros(len(places))
+    shares[: len(first)] = first
+    beads = filled(plot, places, BEAD, shares, ORANGE, edges.tolist())
+    whole = (np.repeat(seen, n) == 0) | (np.abs(values - values.round()) < 0.005)
+    said = [f"{value:.3g}" if short else f"{value:.1f}" for value, short in zip(values, whole)]
+    plot.text(places[: len(first), 0], places[: len(first), 1], said, size="small")
+    for k, (value, share) in enumerate(zip(values, first)):
+        text = f"place {k % n + 1} after layer {seen[k // n]}: {value:.2f}, {who} with {share:.2f}"
+        plot.page.link(text, beads[k])
+    return beads
+
+
+def filled(
+    plot: Plot,
+    middles: np.ndarray,
+    size: tuple[float, float],
+    shares: np.ndarray,
+    colour: str,
+    edges: str | list,
+) -> Mark:
+    """Boxes of this width and height, filled from below to these shares. Returns the boxes."""
+    corner = np.array([-size[0] / 2, size[1] / 2])
+    boxes = plot.boxes(middles + corner, middles - corner, WHITE, edges)
+    level = np.stack([np.full(len(shares), size[0] / 2), size[1] * (0.5 - shares)], 1)
+    some = shares > 0.004
+    plot.boxes((middles + corner)[some], (middles + level)[some], colour, opacity=0.5)
+    return boxes
