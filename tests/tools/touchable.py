@@ -10,6 +10,7 @@ TOUCHABLE = (
     "first_places",
     "found_again",
     "holm_steps",
+    "group_order",
     "graph_column",
     "hub",
     "knob_curves",

@@ -111,8 +111,7 @@ def planes_of(handles: Mapping[str, Handle], names: Sequence[str]) -> list[Plane
 def atlas_of(panel: Any) -> Atlas:
     """The atlas of a panel, which starts where its controls are now; they stay there.
 
-    One that has a twin needs no states: it has the `twin`, the `values` at which it starts, and the pictures of
-    the `cast`.
+    One that has a twin needs no states: it has the `twin`, the `values` at which it starts, and the `cast`.
     """
     if twin := twin_of(type(panel)):
         empty = Page([])

@@ -40,8 +40,8 @@ class Panel:
     """Controls and a picture that follows them, with points in it that can be dragged.
 
     Args:
-        initial: values that differ from the knobs' own. *Reset* goes back to where the controls stand when the
-            panel is first shown.
+        initial: values that differ from the knobs' own. *Reset* goes back to where the controls stand when
+            the panel is first shown.
 
     Raises:
         ValueError: `initial` names a control that does not exist, or a value that the control cannot take.
