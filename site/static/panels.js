@@ -148,40 +148,29 @@ class Model {
 
 // The same for a panel that has a twin: every state there is.
 class Live extends Model {
-  begin({ knobs, values }, twin) {
-    Object.assign(this, { twin, start: values, knobs: Object.entries(knobs) });
-    this.values = { ...values };
-    this.at = this.stops();
-    this.begun = this.key(this.at);
+  constructor(told, files, twin) {
+    const knobs = Object.entries(told.knobs);
+    const start = knobs.map(([name, knob]) => scene.number(knob, told.values[name]));
+    super({ ...told, start, states: {} }, files);
+    Object.assign(this, { twin, knobs, values: { ...told.values } });
+    this.shown = this.answer("");
   }
 
   stops() {
     return this.knobs.map(([name, knob]) => scene.number(knob, this.values[name]));
   }
 
-  placed(key) {
-    const at = key.split(",").map((pair) => Number(pair.split(":")[1]));
-    return at.length === this.knobs.length && at.every(Number.isFinite) ? at : this.at;
-  }
-
-  key(at) {
-    const key = at.map((stop, c) => `${c}:${stop}`).join();
-    return key === this.begun ? "" : key;
-  }
-
   show(at, event) {
     this.knobs.forEach(([name, knob], c) => {
       if (scene.number(knob, this.values[name]) !== at[c]) this.values[name] = scene.stop(knob, at[c]);
     });
-    this.at = [...at];
-    this.shown = this.answer(event);
-    for (const listener of this.listeners) listener();
+    super.show(at, event);
   }
 
   save_changes() {
     const { event, ...did } = this.moved;
     queueMicrotask(() => {
-      if (did.reset) this.values = { ...this.start };
+      if (did.reset) this.values = { ...this.told.values };
       else if (did.button) Object.assign(this.values, this.twin.pressed(did.button, this.values));
       else if ("x" in did) this.drag(did.handle, [did.x, did.y]);
       else if ("right" in did) {
@@ -212,7 +201,7 @@ class Live extends Model {
   }
 
   answer(event) {
-    if (!this.twin) return null; // it has not begun
+    if (!this.twin) return null; // while it is made
     const { scene: shown, sentence, ways } = this.twin.seen(this.values, this.told.cast);
     this.ways = ways;
     const each = (tell) => Object.fromEntries(this.knobs.map(([name, knob]) => [name, tell(knob, this.values[name])]));
@@ -220,20 +209,12 @@ class Live extends Model {
   }
 }
 
-// What plays the kernel's part for this panel.
-async function model_of(told, files) {
-  if (!told.twin) return new Model(told, files);
-  const model = new Live({ start: [], states: {}, ...told }, files);
-  model.begin(told, await import(`./${told.twin}.js`));
-  model.shown = model.answer("");
-  return model;
-}
-
 // The element's picture becomes a panel that answers.
 async function alive(element, number) {
   const folder = element.dataset.atlas.replace(/\/?$/, "/");
   const told = await (await fetch(`${folder}atlas.json`)).json();
-  const model = await model_of(told, element.dataset.pictures.replace(/\/?$/, "/"));
+  const files = element.dataset.pictures.replace(/\/?$/, "/");
+  const model = told.twin ? new Live(told, files, await import(`./${told.twin}.js`)) : new Model(told, files);
   const mine = `#panel-${number}=`;
   if (location.hash.startsWith(mine)) {
     const key = decodeURIComponent(location.hash.slice(mine.length));
