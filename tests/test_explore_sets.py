@@ -1,35 +1,123 @@
-"""The panels of notebook 04: what they draw is what the library computes."""
+"""The panels of notebook 04: what they compute is what the library computes, and it is what they draw."""
 
 import numpy as np
 import pytest
 import torch
-from matplotlib.collections import LineCollection, PathCollection
-from matplotlib.patches import StepPatch
 
 from setclr.inner import quadratic_assignment, spectral_bounds
 from setclr.losses import InfoNCE, QARe
 from setclr_course import panels
-from setclr_course.panels import qare_descent, quadratic_histogram, same_pairs, spectra, two_lists, two_shapes
-from setclr_course.panels.sets.descent import BETAS, RATE, info_nce, paths, points, qare, start
+from setclr_course.panels import (
+    qare_descent,
+    quadratic_histogram,
+    same_pairs,
+    spectra,
+    spreading,
+    two_lists,
+    two_shapes,
+)
+from setclr_course.panels.sets.descent import BETAS, RATE, SIMILARITIES, START, info_nce, path, points, qare
 from setclr_course.panels.sets.qare_pictures import cost_picture, spectrum_picture
-from setclr_course.panels.sets.quadratic_histogram import EDGES, LIMITS, inner, problem
-from setclr_course.panels.sets.ring import degrees_of, vectors
-from setclr_course.panels.sets.same_pairs import KITE, measures, second_view
-from setclr_course.panels.sets.spectra import seen
-from setclr_course.panels.sets.spreading import course
-from setclr_course.panels.sets.two_lists import ORDERS
-from setclr_course.pixels.circle import RADII
-from setclr_course.pixels.handles import place_of
+from setclr_course.panels.sets.quadratic_histogram import EDGES, LIMITS, inner
+from setclr_course.panels.sets.same_pairs import KITE, MEASURES, measures, second_view
+from setclr_course.panels.sets.two_lists import ORDERS, moved
+from setclr_course.panels.sets.two_views import RADII
 
-both = pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
+both = pytest.mark.parametrize("similarity", SIMILARITIES)
 
 
-def of_kind(panel, kind) -> list:
-    return [artist for artist in panel.artists if isinstance(artist, kind)]
+def plot_of(panel, name: str) -> dict:
+    return next(plot for plot in panel.scene["plots"] if plot["name"] == name)
 
 
-def numbers_drawn(panel) -> list[float]:
-    return [rectangle.get_width() for axis in panel.figure.axes for rectangle in axis.patches]
+def marks(panel, name: str, kind: str) -> list[dict]:
+    return [mark for mark in plot_of(panel, name)["marks"] if mark["kind"] == kind]
+
+
+def dropped(panel, name: str, x: float, y: float) -> None:
+    """A handle is dragged there."""
+    panel.on_event({"event": "", "handle": name, "x": x, "y": y})
+
+
+def test_sorted_lists_have_the_largest_sum():
+    assert two_lists(order=0).alt.endswith("0 give more, 119 give less.")
+    assert two_lists(order=119).alt.endswith("0 give less.")
+    panel = two_lists()
+    upper, lower = marks(panel, "lists", "boxes")
+    assert -np.dot(upper["v"], lower["v"]) == 58 and "= 58." in panel.alt
+    assert marks(panel, "totals", "line")[0]["x"] == [58, 58]
+
+
+def test_a_bar_that_is_dragged_stays_on_its_way_and_keeps_the_others_in_order():
+    panel = two_lists(order=0)
+    order = lambda: ORDERS[panel.values["order"]]  # noqa: E731
+    dropped(panel, "bar 7", 1.2, -4)
+    assert order() == (1, 7, 2, 4, 5)
+    for x, y in ((2, 0), (-3, 0), (99, 0)):  # beyond an end is the end
+        dropped(panel, "bar 1", x, y)
+    assert order() == (7, 2, 4, 5, 1)
+    panel.on_event({"event": "", "handle": "bar 4", "right": -1, "up": 0})
+    assert order() == (7, 4, 2, 5, 1)
+    panel.on_event({"event": "", "handle": "bar 4", "right": 9, "up": 0})
+    assert order() == (7, 2, 5, 1, 4)
+
+
+@pytest.mark.parametrize("bar, way", [(1, (1, 2, 3, 4)), (7, (3, 1, 0)), (4, (3, 0, 4, 2))])
+def test_a_slow_pull_ends_where_a_fast_one_does(bar, way):
+    slow = ORDERS[0]
+    for place in way:
+        slow = moved(slow, bar, place)
+    assert slow == moved(ORDERS[0], bar, way[-1])
+
+
+@pytest.mark.parametrize("start", [{}, {"turn": 90}, {"cat": 150, "rocket": -20}])
+def test_the_fits_are_the_librarys_and_below_the_eigenvalues(start):
+    panel = spectra(**start)
+    now, z = panel.solve(panel.values), panel.ring.vectors(panel.values)
+    A, B = (1 + torch.from_numpy(view @ view.T) for view in z)
+    values = quadratic_assignment(torch.zeros_like(A), A, B).values.numpy() / 36
+    np.testing.assert_allclose(now.values, values, atol=1e-9)
+    assert now.upper == pytest.approx(float(QARe()(torch.from_numpy(z))))
+    assert (values <= now.upper + 1e-9).all()
+    one, two = marks(panel, "lists", "boxes")
+    np.testing.assert_allclose(np.dot(one["v"], two["v"]) / 36, now.upper, rtol=1e-5)
+
+
+@both
+@pytest.mark.parametrize("N, turned", [(3, 90), (5, 20), (7, 44)])
+def test_the_histogram_and_its_bounds_are_the_librarys(N, turned, similarity):
+    panel = quadratic_histogram(things=N, turned=turned, similarity=similarity)
+    now = panel.solve(panel.values)
+    z = torch.from_numpy(now.z)
+    one, two = torch.from_numpy(inner(now.z, similarity))
+    expected = 1 + z @ z.mT if similarity == "cosine" else torch.cdist(z, z)
+    torch.testing.assert_close(torch.stack([one, two]), expected, rtol=0, atol=1e-7)
+    values = quadratic_assignment(torch.zeros_like(one), one, two).values.numpy() / N**2
+    bounds = [float(bound) / N**2 for bound in spectral_bounds(one, two)]
+    np.testing.assert_allclose(now.fits.values, values, atol=1e-9)
+    np.testing.assert_allclose([now.fits.lower, now.fits.upper], bounds, atol=1e-9)
+    assert float(QARe(similarity)(z)) == pytest.approx(bounds[1] if similarity == "cosine" else -bounds[0])
+
+    lower, upper, true, span = marks(panel, "fits", "line")
+    drawn = [lower["x"][0], upper["x"][0], true["x"][0], *span["x"]]
+    np.testing.assert_allclose(drawn, [*bounds, values[0], values.min(), values.max()], rtol=1e-5, atol=1e-9)
+    heights = np.histogram(now.fits.values, EDGES)[0]
+    assert heights.sum() == len(values), "some values lie outside of the axis"
+    (area,) = marks(panel, "fits", "area")
+    np.testing.assert_allclose(area["rings"][0][1][1::2][:-1], heights / heights.max(), rtol=1e-5)
+
+
+@both
+def test_everything_stays_on_the_histograms_axis_and_identical_views_reach_the_bound(similarity):
+    panel, (left, right) = quadratic_histogram(), LIMITS[similarity]
+    for N in range(3, 8):
+        for turned in range(0, 91, 2):
+            now = panel.solve({"things": N, "turned": turned, "similarity": similarity})
+            low, high = now.span
+            assert left < now.fits.lower <= low and high <= now.fits.upper + 1e-9
+            assert now.fits.upper < right - 0.15 * (right - left), "the bound's label would be cut off"
+            if not turned:
+                assert now.fits.values[0] == pytest.approx(high) == pytest.approx(now.fits.upper)
 
 
 @pytest.mark.parametrize("spread", [-1.0, -0.35, 0.0, 0.6, 1.0])
@@ -37,12 +125,13 @@ def test_all_links_have_the_same_length_and_the_bars_are_the_measures(spread):
     panel = same_pairs(spread=spread, length=0.4)
     b = second_view(spread, 0.4)
     np.testing.assert_allclose(np.linalg.norm(b - KITE, axis=1), 0.4)
-    drawn = [np.asarray(dots.get_offsets()) for dots in of_kind(panel, PathCollection)]
-    np.testing.assert_array_equal(drawn, [second_view(0, 0.4), b])
-    expected = [value for pair in zip(measures(second_view(0, 0.4)), measures(b)) for value in pair]
-    np.testing.assert_allclose(numbers_drawn(panel), expected, atol=1e-12)
-    assert expected[0] == pytest.approx(expected[1]) == pytest.approx(1.6)
-    assert (expected[5] > 0.1) == (spread != 0)
+    for side, view in (("left", second_view(0, 0.4)), ("right", b)):
+        links = marks(panel, side, "segments")[2]
+        drawn = np.array([links[way] for way in "xyuv"]).T
+        np.testing.assert_allclose(drawn, np.hstack([KITE, view]), atol=1e-5)
+    bars = np.array([marks(panel, name, "boxes")[0]["u"] for name in MEASURES])
+    np.testing.assert_allclose(bars.T, [measures(second_view(0, 0.4)), measures(b)], atol=1e-4)
+    assert bars[0] == pytest.approx(1.6) and (bars[2, 1] > 0.1) == (spread != 0)
 
 
 def test_its_measures_are_the_quadratic_assignment_of_the_true_matching():
@@ -58,75 +147,82 @@ def test_the_mismatch_grows_with_the_spread_and_the_quadratic_term_follows_the_s
     found = np.array([measures(second_view(spread, 0.5)) for spread in np.linspace(-1, 1, 41)])
     assert (np.diff(found[:, 1]) < 0).all()
     assert (np.diff(found[:21, 2]) < 0).all() and (np.diff(found[20:, 2]) > 0).all()
+    largest = [measures(second_view(spread, 0.6)) for spread in (-1, 1)]
+    for (_, most), values in zip(MEASURES.values(), np.array(largest).T):
+        assert 0.8 * most < values.max() <= 1.01 * most
+
+
+def test_turning_a_view_changes_the_pairs_and_not_its_table():
+    first, second = (two_shapes(turn=turn) for turn in (0, 90))
+    assert "● with its ■ is 1.00" in first.alt and "0.00;" in second.alt
+    assert "the tables is 0.000" in first.alt and "the tables is 0.000" in second.alt
+    assert "the tables is 0.000" not in two_shapes(cat=100).alt
+    for panel in (first, second):
+        A, B = (marks(panel, name, "cells")[0]["words"] for name in "AB")
+        assert A == B == marks(first, "A", "cells")[0]["words"]
+
+
+def test_squares_that_are_dragged_keep_their_places_and_a_turn_takes_them_along():
+    panel = two_shapes(turn=30)
+    for name, degrees in (("cat", 100), ("rocket", -20)):
+        dropped(panel, name, np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees)))
+    assert (panel.values["cat"], panel.values["rocket"], panel.values["turn"]) == (70, -50, 30)
+    panel.controls["turn"].value = 50
+    z = panel.solve(panel.values).z[1]
+    np.testing.assert_allclose(np.rad2deg(np.arctan2(z[:, 1], z[:, 0]))[[0, 3]], [120, 0], atol=1e-9)
+    np.testing.assert_allclose(panel.handles["cat"].point, RADII[1] * z[0])
+
+
+def test_every_descent_begins_where_torch_drew_it():
+    for N, start in START.items():
+        generator = torch.Generator().manual_seed(0)
+        thing = 2.6 * torch.rand(N, generator=generator, dtype=torch.float64) + 0.3
+        drawn = thing + 0.45 * torch.randn(2, N, generator=generator, dtype=torch.float64)
+        np.testing.assert_allclose(start, drawn, atol=1e-6)
+        for similarity in SIMILARITIES:
+            assert (path(N, similarity).angles[0] == np.array(start)).all()
 
 
 @both
-@pytest.mark.parametrize("N, turned", [(3, 90), (5, 20), (7, 44)])
-def test_the_histogram_and_its_bounds_are_the_librarys(N, turned, similarity):
-    panel = quadratic_histogram(things=N, turned=turned, similarity=similarity)
-    z = torch.from_numpy(problem(N, turned, similarity).z)
-    S_A, S_B = inner(z, similarity)
-    values = quadratic_assignment(torch.zeros_like(S_A), S_A, S_B).values.numpy() / N**2
-    heights = np.histogram(values, EDGES)[0]
-    assert heights.sum() == len(values), "some values lie outside of the axis"
-    (bars,) = of_kind(panel, StepPatch)
-    np.testing.assert_allclose(bars.get_data().values, heights / heights.max())
-    lines = [line.get_xdata() for line in panel.artists if hasattr(line, "get_xdata")]
-    bounds = [float(bound) / N**2 for bound in spectral_bounds(S_A, S_B)]
-    np.testing.assert_allclose([line[0] for line in lines[:3]], [*bounds, values[0]], atol=1e-9)
-    np.testing.assert_allclose(lines[3], [values.min(), values.max()])
-    expected = bounds[1] if similarity == "cosine" else -bounds[0]
-    assert float(QARe(similarity)(z)) == pytest.approx(expected)
-
-
-@both
-def test_everything_stays_on_the_histograms_axis_and_identical_views_reach_the_bound(similarity):
-    left, right = LIMITS[similarity]
-    for N in range(3, 8):
-        for turned in range(0, 91, 2):
-            seen = problem(N, turned, similarity)
-            assert left < seen.lower <= seen.values[0] and seen.values[-1] <= seen.upper + 1e-9
-            assert seen.upper < right - 0.15 * (right - left), "the bound's label would be cut off"
-        same = problem(N, 0, similarity)
-        assert same.true == pytest.approx(same.values[-1]) == pytest.approx(same.upper)
-
-
-@both
-@pytest.mark.parametrize("beta", [0.5, 1.125])
-def test_the_batched_descent_is_that_of_the_librarys_loss(beta, similarity):
-    k = BETAS.tolist().index(beta)
-    path = paths()[similarity]
-    loss = InfoNCE(0.5) + beta * QARe(similarity)
+@pytest.mark.parametrize("N, beta", [(8, 0.5), (8, 1.125), (6, 1.125)])
+def test_the_batched_descent_is_that_of_the_librarys_loss(N, beta, similarity):
+    k, found = BETAS.tolist().index(beta), path(N, similarity)
     for step in (0, 7, 30):
-        angles = torch.tensor(path["angles"][step, k], requires_grad=True)
-        value = loss(points(angles))
-        torch.testing.assert_close(value, info_nce(angles) + beta * qare(angles, similarity))
-        (slope,) = torch.autograd.grad(value, angles)
-        after = torch.from_numpy(path["angles"][step + 1, k])
-        torch.testing.assert_close(after, angles.detach() - RATE * slope, rtol=1e-7, atol=1e-9)
-        assert path["InfoNCE"][step, k] == pytest.approx(float(InfoNCE(0.5)(points(angles.detach()))))
-        z = points(angles).detach()
-        cosines = (z @ z.mT)[:, ~torch.eye(8, dtype=torch.bool)]
-        assert path["within"][step, k] == pytest.approx(float(cosines.mean()))
+        angles = torch.tensor(found.angles[step, k], requires_grad=True)
+        z = torch.stack([angles.cos(), angles.sin()], dim=-1)
+        nce, more = InfoNCE(0.5)(z), QARe(similarity)(z)
+        assert found.nce[step, k] == pytest.approx(nce.item()) == info_nce(found.angles[step, k])[0]
+        assert qare(found.angles[step, k], similarity)[0] == pytest.approx(more.item())
+        (slope,) = torch.autograd.grad(nce + beta * more, angles)
+        after = found.angles[step, k] - RATE * slope.numpy()
+        np.testing.assert_allclose(found.angles[step + 1, k], after, rtol=1e-7, atol=1e-9)
+        cosines = (z @ z.mT)[:, ~torch.eye(N, dtype=torch.bool)]
+        assert found.within[step, k] == pytest.approx(cosines.mean().item())
 
 
-def test_the_drawn_batch_is_that_of_the_step_and_every_descent_begins_alike():
+def test_the_drawn_batch_is_that_of_the_step():
     panel = qare_descent(beta=2.0, step=5, similarity="euclidean")
-    z = points(torch.from_numpy(paths()["euclidean"]["angles"][5, 16])).numpy()
-    (links,) = of_kind(panel, LineCollection)
-    for v, dots in enumerate(of_kind(panel, PathCollection)):
-        np.testing.assert_allclose(dots.get_offsets(), RADII[v] * z[v])
-        np.testing.assert_allclose(np.array(links.get_segments())[:, v], RADII[v] * z[v])
-    for path in paths().values():
-        np.testing.assert_array_equal(path["angles"][0], np.broadcast_to(start(), (len(BETAS), 2, 8)))
+    z = points(path(8, "euclidean").angles[5, 16])
+    for view, dots in enumerate(marks(panel, "circle", "dots")):
+        np.testing.assert_allclose(np.array([dots["x"], dots["y"]]).T, RADII[view] * z[view], atol=1e-5)
+    assert panel.handles["within"].point == (5, path(8, "euclidean").within[5, 16])
+    dropped(panel, "InfoNCE", 12.3, 0)
+    assert panel.values["step"] == 12
 
 
 def test_cosine_leaves_the_end_alone_and_euclidean_collapses():
     """What notebook 04 says about every β of the slider."""
-    end = {name: path["within"][-1] for name, path in paths().items()}
-    assert np.abs(end["cosine"] + 1 / 7).max() < 0.005
-    assert paths()["cosine"]["InfoNCE"][-1].max() < 1.385
-    assert (end["euclidean"][BETAS >= 2] > 0.99).all() and end["euclidean"][BETAS <= 0.5].max() < 0
+    cosine, euclidean = (path(8, similarity) for similarity in SIMILARITIES)
+    assert np.abs(cosine.within[-1] + 1 / 7).max() < 0.005 and cosine.nce[-1].max() < 1.385
+    assert (euclidean.within[-1][BETAS >= 2] > 0.99).all() and euclidean.within[-1][BETAS <= 0.5].max() < 0
+
+
+def test_six_photographs_walk_downhill_and_spread():
+    panel = spreading(step=8)
+    within = panel.solve(panel.values)[1]
+    assert within[-1] == pytest.approx(-0.2, abs=0.01) and within[8, 1] < within[8, 0] - 0.2
+    dropped(panel, "step", 80, 0)
+    assert panel.values["step"] == 80 and "Step 80" in panel.alt
 
 
 def test_still_pictures_of_the_cost():
@@ -135,43 +231,3 @@ def test_still_pictures_of_the_cost():
     picture = cost_picture([64, 128], {"large": [2.0, 4.0], "small": [1.5, 1.2]}, "a test")
     assert "large 2.0 to 4.0, small 1.5 to 1.2" in picture.alt
     assert set(panels.__all__) >= {"same_pairs", "quadratic_histogram", "qare_descent"}
-
-
-def test_sorted_lists_have_the_largest_sum_and_a_bar_that_is_moved_changes_places():
-    assert two_lists(order=0).alt.endswith("0 give more, 119 give less.")
-    assert two_lists(order=119).alt.endswith("0 give less.")
-    panel = two_lists(order=0)
-    handle = panel.handles["bar 7"]
-    (number,) = handle.values(panel.controls, place_of(handle.axis, (1.2, -4))).values()
-    assert ORDERS[number] == (0, 4, 2, 3, 1)
-    assert ORDERS[handle.nudged(panel.controls, -1, 0)["order"]] == (0, 1, 2, 4, 3)
-
-
-def test_turning_a_view_changes_the_pairs_and_not_its_table():
-    first, second = (two_shapes(turn=turn) for turn in (0, 90))
-    assert "● with its ■ is 1.00" in first.alt and "0.00;" in second.alt
-    assert "the tables is 0.000" in first.alt and "the tables is 0.000" in second.alt
-    assert "the tables is 0.000" not in two_shapes(cat=100).alt
-
-
-@pytest.mark.parametrize("moved", [{}, {"turn": 90}, {"cat": 150, "rocket": -20}])
-def test_the_fits_are_the_librarys_and_below_the_eigenvalues(moved):
-    z = vectors(degrees_of(spectra(**moved).values))
-    found = seen(z)
-    A, B = (1 + torch.from_numpy(view @ view.T) for view in z)
-    values = quadratic_assignment(torch.zeros_like(A), A, B).values.numpy() / 36
-    np.testing.assert_allclose(np.sort(found.fits), np.sort(values), atol=1e-9)
-    assert (
-        found.bound == pytest.approx(float(QARe()(torch.from_numpy(z))))
-        and (values <= found.bound + 1e-9).all()
-    )
-    assert found.fits[0] == pytest.approx(float(values[0]))
-
-
-def test_six_photographs_walk_downhill_and_spread():
-    angles, within = course(1.125)
-    assert angles.shape == (81, 2, 6)
-    step = torch.tensor(angles[3], requires_grad=True)
-    (slope,) = torch.autograd.grad((InfoNCE(0.5) + 1.125 * QARe())(points(step)), step)
-    np.testing.assert_allclose(angles[4], angles[3] - RATE * slope.numpy(), atol=1e-7)
-    assert within[-1] == pytest.approx(-0.2, abs=0.01) and within[8] < course(0.0)[1][8] - 0.2

@@ -55,6 +55,7 @@ class Model {
     queueMicrotask(() => {
       if (did.reset) this.show(this.told.start, event);
       else if (did.handle && "x" in did) this.drag(did.handle, [did.x, did.y], event);
+      else if (did.handle && this.stepped(did)) this.drag(did.handle, this.stepped(did), event);
       else if (did.handle) this.nudge(did.handle, did.right, did.up, event);
       else {
         const sets = did.set ? Object.entries(did.set) : [[did.knob || this.told.play, did.play ? this.next() : did.stop]];
@@ -68,6 +69,14 @@ class Model {
   next() {
     const now = this.at[this.names.indexOf(this.told.play)] + 1;
     return now === this.told.knobs[this.told.play].stops ? 0 : now;
+  }
+
+  // Where an arrow key takes a handle that goes by steps of its own, in data units; else undefined.
+  stepped({ handle, right, up }) {
+    const { at: [x, y], step, way: [kind] } = this.shown.scene.handles[handle];
+    if (!step) return undefined;
+    if (kind === "x") return [x + step * (right + up), y];
+    return kind === "y" ? [x, y + step * (right + up)] : [x + step * right, y + step * up];
   }
 
   nudge(handle, right, up, event) {
@@ -173,6 +182,7 @@ class Live extends Model {
       if (did.reset) this.values = { ...this.told.values };
       else if (did.button) Object.assign(this.values, this.twin.pressed(did.button, this.values));
       else if ("x" in did) this.drag(did.handle, [did.x, did.y]);
+      else if ("right" in did && this.stepped(did)) this.drag(did.handle, this.stepped(did));
       else if ("right" in did) {
         const { moves } = this.shown.scene.handles[did.handle];
         const steps = moves.length === 2 ? [did.right, did.up] : moves.map(() => did.right + did.up);

@@ -150,10 +150,6 @@ class Control(traitlets.HasTraits):
         value = self.knob.taken(self.name, proposal["value"])
         return self.value if same(self.value, value) else value
 
-    @property
-    def description(self) -> str:
-        return self.knob.label
-
     def ends(self) -> list[Any]:
         """Both ends and the middle of a slider, all names of a choice: what a test sweeps."""
         if isinstance(self.knob, Options):

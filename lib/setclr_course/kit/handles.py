@@ -80,7 +80,7 @@ class Handle:
         elif isinstance(self.along, Segment):
             way = ["segment", *self.along.start, *self.along.end]
         told = {"plot": self.plot, "at": list(self.point), "way": way, "label": self.label}
-        more = {"moves": list(self.moves), "ends": self.ends, "snap": self.snap}
+        more = {"moves": list(self.moves), "ends": self.ends, "snap": self.snap, "step": self.step}
         return told | {name: value for name, value in more.items() if value}
 
     def ended(self, knobs: Mapping[str, Knob]) -> "Handle":

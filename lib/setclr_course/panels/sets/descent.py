@@ -1,64 +1,84 @@
 """Descent on InfoNCE + β·QARe for points on a circle, for all weights at once (QARe, eq. 7 and 17)."""
 
-from functools import lru_cache
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional as F
 
-N, STEPS, RATE, TEMPERATURE = 8, 80, 0.5, 0.5
-BETAS = torch.arange(0, 4.01, 0.125, dtype=torch.float64)  # the paper's grid, which ends at 1.875, and on
+from setclr_course.kit.inner import softmax
+from setclr_course.kit.palette import DUSK, GREY
+from setclr_course.kit.scene import Plot
+
+STEPS, RATE, TEMPERATURE, GRID = 80, 0.5, 0.5, 0.125
+BETAS = np.arange(0, 4 + GRID, GRID)  # the paper's grid, which ends at 1.875, and on
 SIMILARITIES = ("cosine", "euclidean")
-NCE_OF_ONE_POINT = np.log(2 * N - 1)  # all 2N points equal: a blind choice among 2N − 1
+START = {  # radians (2, N): things crowded on one side of the circle, their two views mixed up
+    6: [[3.003644, 2.517443, 1.17073, 2.512439, 1.708577, 2.438901],
+        [2.436634, 2.635604, 1.012361, 2.74916, 1.72222, 2.524886]],
+    8: [[2.326259, 2.242878, 1.242925, 2.754961, 2.080974, 2.078178, 1.162527, 0.733086],
+        [3.148844, 2.496965, 1.068949, 2.419951, 2.385676, 1.794691, 1.092641, 1.14074]],
+}  # fmt: skip
 
 
-def start(things: int = N) -> Tensor:
-    """(2, N) radians: things crowded on one side of the circle, their two views mixed up."""
-    generator = torch.Generator().manual_seed(0)
-    thing = 2.6 * torch.rand(things, generator=generator, dtype=torch.float64) + 0.3
-    return thing + 0.45 * torch.randn(2, things, generator=generator, dtype=torch.float64)
+class Path(NamedTuple):
+    """The descents for all weights, step by step."""
+
+    angles: np.ndarray  # (STEPS + 1, β, 2, N)
+    within: np.ndarray  # (STEPS + 1, β): the mean cosine within a view
+    nce: np.ndarray  # (STEPS + 1, β): InfoNCE
 
 
-def points(angles: Tensor) -> Tensor:
-    return torch.stack([angles.cos(), angles.sin()], dim=-1)
+def points(angles: np.ndarray) -> np.ndarray:
+    return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 
-def info_nce(angles: Tensor) -> Tensor:
-    """InfoNCE(0.5) of each batch: angles (..., 2, N) → (...)."""
-    x, N = points(angles).flatten(-3, -2), angles.shape[-1]
-    logits = x @ x.mT / TEMPERATURE
-    thing = torch.arange(N).repeat(2)
-    negatives = logits.masked_fill(thing[:, None] == thing, -torch.inf).logsumexp(-1)
-    positives = logits.diagonal(N, -2, -1).repeat(*[1] * (angles.ndim - 2), 2)
-    return F.softplus(negatives - positives).mean(-1)
+def info_nce(angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """InfoNCE(0.5) of each batch: angles (..., 2, N) → (...), and its slope (..., 2, N)."""
+    flat = angles.reshape(*angles.shape[:-2], -1)
+    apart, every = flat[..., :, None] - flat[..., None, :], np.arange(flat.shape[-1])
+    own, positive = np.eye(len(every)), np.roll(every, len(every) // 2)
+    shares = softmax(np.where(own, -np.inf, np.cos(apart)), TEMPERATURE)
+    pull = shares - own[positive]
+    slope = -((pull + pull.swapaxes(-1, -2)) * np.sin(apart)).sum(-1) / TEMPERATURE / len(every)
+    return -np.log(shares[..., every, positive]).mean(-1), slope.reshape(angles.shape)
 
 
-def qare(angles: Tensor, similarity: str) -> Tensor:
-    """QARe of each batch: angles (..., 2, N) → (...). Two points are 2·|sin(half their angle)| apart."""
+def qare(angles: np.ndarray, similarity: str) -> tuple[np.ndarray, np.ndarray]:
+    """QARe of each batch, as `info_nce`. Two points are 2·|sin(half their angle)| apart."""
+    apart = angles[..., :, None] - angles[..., None, :]
     if similarity == "cosine":
-        z = F.pad(points(angles), (0, 1), value=1.0)
-        eigenvalues = torch.linalg.eigvalsh(z.mT @ z)
-        return eigenvalues.prod(-2).sum(-1) / angles.shape[-1] ** 2
-    distances = 2 * ((angles.unsqueeze(-1) - angles.unsqueeze(-2)) / 2).sin().abs()
-    a, b = torch.linalg.eigvalsh(distances).unbind(-2)
-    return -(a * b.flip(-1)).sum(-1) / angles.shape[-1] ** 2
+        tables, slopes, sign = 1 + np.cos(apart), -np.sin(apart), 1
+    else:
+        half = np.sin(apart / 2)
+        tables, slopes, sign = 2 * abs(half), np.sign(half) * np.cos(apart / 2), -1
+    values, vectors = np.linalg.eigh(tables)
+    other = sign * values[..., ::-1, ::sign]  # of the other view, which multiply these
+    pull = (vectors * other[..., None, :]) @ vectors.swapaxes(-1, -2)
+    N = angles.shape[-1]
+    return (values * other)[..., 0, :].sum(-1) / N**2, 2 * (pull * slopes).sum(-1) / N**2
 
 
-@lru_cache
-def paths(N: int = N) -> dict[str, dict[str, np.ndarray]]:
-    """For each similarity the `angles` (STEPS + 1, β, 2, N) of all descents at once, and along them the
-    values of `InfoNCE` and the mean cosine `within` a view, (STEPS + 1, β)."""
-    found = {}
-    for similarity in SIMILARITIES:
-        path = [start(N).expand(len(BETAS), 2, N)]
-        for _ in range(STEPS):
-            angles = path[-1].clone().requires_grad_()
-            loss = info_nce(angles) + BETAS * qare(angles, similarity)
-            (slope,) = torch.autograd.grad(loss.sum(), angles)
-            path.append(path[-1] - RATE * slope)
-        angles = torch.stack(path)
-        sums = points(angles).sum(-2).square().sum(-1)  # N + the sum of the cosines between different points
-        within = ((sums - N) / (N * (N - 1))).mean(-1)
-        found[similarity] = {"angles": angles, "within": within, "InfoNCE": info_nce(angles)}
-    return {name: {k: x.numpy() for k, x in path.items()} for name, path in found.items()}
+@cache
+def path(N: int, similarity: str) -> Path:
+    angles = [np.broadcast_to(START[N], (len(BETAS), 2, N))]
+    for _ in range(STEPS):
+        slope = info_nce(angles[-1])[1] + BETAS[:, None, None] * qare(angles[-1], similarity)[1]
+        angles.append(angles[-1] - RATE * slope)
+    found = np.stack(angles)
+    sums = np.square(points(found).sum(-2)).sum(-1)  # N + the cosines between different points
+    return Path(found, ((sums - N) / (N * (N - 1))).mean(-1), info_nce(found)[0])
+
+
+def draw_walk(plot: Plot, curves: np.ndarray, step: int, colour: str, handle: str) -> None:
+    """A quantity over the steps (STEPS + 1, 2), that of InfoNCE alone in grey; the point at `step` can be
+    dragged."""
+    steps, (alone, curve) = np.arange(STEPS + 1), curves.T
+    plot.line(steps, alone, GREY)
+    plot.line(steps, curve, colour, 2.6)
+    if not plot.page.row:
+        plot.text(22, alone[16], "InfoNCE alone", DUSK, anchor="start", rise="bottom", halo=True)
+    fourth = plot.dots(np.column_stack([steps, curve])[::4], colour, size=4, edge=colour)
+    for k in steps[::4]:
+        plot.page.link(f"step {k}: {curve[k]:+.2f}", fourth[k // 4])
+    at = step, curve[step]
+    plot.dots([at], colour, size=14).handle(handle, at, "step", along="x")

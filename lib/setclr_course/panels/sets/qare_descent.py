@@ -1,67 +1,64 @@
 """What the weight β of QARe does to a batch: gradient descent on InfoNCE + β·QARe (QARe, eq. 7 and 17)."""
 
-import torch
+from typing import NamedTuple
 
-from setclr_course.kit.palette import GREY, VERMILION
-from setclr_course.panels.sets.circle import draw_circle
-from setclr_course.panels.sets.descent import NCE_OF_ONE_POINT, SIMILARITIES, STEPS, paths, points
-from setclr_course.pixels.controls import options, slider
-from setclr_course.pixels.panel import Drawing, Panel
+import numpy as np
+
+from setclr_course.kit.controls import options, slider
+from setclr_course.kit.palette import DUSK, GREY, VERMILION
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Page
+from setclr_course.panels.sets.descent import GRID, SIMILARITIES, STEPS, draw_walk, path, points
+from setclr_course.panels.sets.two_views import draw_dots
+
+N = 8
 
 
-def qare_descent(**initial) -> Panel:
+class Walk(NamedTuple):
+    """The batch at a step; over all steps (STEPS + 1, 2) for β = 0 and for this β:"""
+
+    z: np.ndarray  # (2, N, 2)
+    within: np.ndarray  # the mean cosine within a view
+    nce: np.ndarray  # InfoNCE
+
+
+class qare_descent(Panel):
     """Eight things on a circle pulled by InfoNCE and by β times QARe, with sliders for β and for time."""
-    controls = {
-        "beta": slider(
-            "weight β of QARe", 1.125, 0.0, 4.0, 0.125, {0.0: "InfoNCE alone", 1.125: "paper 1.125"}
-        ),
+
+    size, row_height = (9, 3.7), 5.0
+    mosaic, widths = "circle within InfoNCE", (1.15, 1, 1)
+    row_mosaic = "circle circle; circle circle; circle circle; within InfoNCE; within InfoNCE"
+    marks = {0.0: "none", 1.125: "paper 1.125"}
+    knobs = {
+        "beta": slider("weight β of QARe", 1.125, 0.0, 4.0, GRID, marks),
         "step": slider("step of gradient descent", 10, 0, STEPS, 1),
         "similarity": options("similarity", SIMILARITIES),
     }
-    return Panel(build, controls, (9, 3.7), initial, 4.6)
 
+    def solve(self, values: dict) -> Walk:
+        found, both = path(N, values["similarity"]), [0, round(values["beta"] / GRID)]
+        z = points(found.angles[values["step"], both[1]])
+        return Walk(z, found.within[:, both], found.nce[:, both])
 
-def build(figure, compact: bool) -> Drawing:
-    size = 8 if compact else 9
-    layout = [["circle", "circle"], ["within", "InfoNCE"]] if compact else [["circle", "within", "InfoNCE"]]
-    ratios = {"height_ratios": [1.9, 1]} if compact else {"width_ratios": [1.15, 1, 1]}
-    axes = figure.subplot_mosaic(layout, **ratios)
-    batch = draw_circle(axes["circle"], "the batch", size)
-    curves = {
-        "within": draw_curve(axes["within"], "within", (-0.3, 1.05), 1.0, size),
-        "InfoNCE": draw_curve(axes["InfoNCE"], "InfoNCE", (1.3, 2.8), NCE_OF_ONE_POINT, size),
-    }
+    def draw(self, page: Page, values: dict, now: Walk) -> None:
+        draw_dots(page, "circle", now.z, "the batch")
+        titles = "mean cosine" if page.row else "mean cosine within a view", "InfoNCE"
+        equal = "all points equal", f"all points equal: log {2 * N - 1}"
+        for name, title, limits, ticks, said, level, curves in zip(
+            ("within", "InfoNCE"), titles, ((-0.3, 1.2), (1.3, 2.95)), ((0, 0.5, 1), (1.5, 2, 2.5)),
+            equal, (1, np.log(2 * N - 1)), (now.within, now.nce),
+        ):  # fmt: skip
+            plot = page.plot(name, (-3, 83), limits, title, "step", xticks=(0, 40, 80), yticks=ticks)
+            plot.line([0, STEPS], level, GREY, 1, "dot")
+            if not page.row:
+                plot.text(STEPS, level, said, DUSK, anchor="end", rise="bottom", up=7)
+            draw_walk(plot, curves, values["step"], VERMILION, name)
 
-    def update(values: dict) -> str:
-        path, k = paths()[values["similarity"]], int(round(values["beta"] / 0.125))
+    def say(self, values: dict, now: Walk) -> str:
         at = values["step"]
-        batch.move(points(torch.from_numpy(path["angles"][at, k])).numpy())
-        for name, (line, dot) in curves.items():
-            line.set_data(range(STEPS + 1), path[name][:, k])
-            dot.set_data([at], [path[name][at, k]])
         return (
             f"Step {at} of InfoNCE + {values['beta']:g} · QARe({values['similarity']}): the mean cosine "
-            f"within a view is {path['within'][at, k]:+.2f} (InfoNCE alone: {path['within'][at, 0]:+.2f}), "
-            f"InfoNCE is {path['InfoNCE'][at, k]:.2f} (alone: {path['InfoNCE'][at, 0]:.2f}); "
-            f"after {STEPS} steps they are {path['within'][-1, k]:+.2f} and {path['InfoNCE'][-1, k]:.2f}."
+            f"within a view is {now.within[at, 1]:+.2f} (InfoNCE alone: {now.within[at, 0]:+.2f}), InfoNCE "
+            f"is {now.nce[at, 1]:.2f} (alone: {now.nce[at, 0]:.2f}); after {STEPS} steps they are "
+            f"{now.within[-1, 1]:+.2f} and {now.nce[-1, 1]:.2f}."
         )
-
-    return Drawing([*batch.artists, *(artist for group in curves.values() for artist in group)], update)
-
-
-def draw_curve(axis, name: str, limits: tuple[float, float], collapsed: float, size: int) -> tuple:
-    """One quantity over the steps, that of β = 0 still; returns the line of β and its point at the step."""
-    axis.set(xlim=(-3, STEPS + 3), ylim=limits)
-    title = {"within": "mean cosine" + " within a view" * (size > 8), "InfoNCE": "InfoNCE"}[name]
-    axis.set_title(title, fontsize=size + 1)
-    axis.set_xlabel("step", fontsize=size)
-    axis.tick_params(labelsize=size)
-    alone = paths()["cosine"][name][:, 0]
-    axis.plot(alone, color=GREY)
-    axis.axhline(collapsed, color=GREY, linewidth=0.8, linestyle=":")
-    if size > 8:
-        axis.text(24, alone[18], "InfoNCE alone", fontsize=size, color="#555555", va="bottom")
-        text = {"within": "all points equal", "InfoNCE": "all points equal: log 15"}[name]
-        axis.text(STEPS, collapsed - 0.01, text, fontsize=size, color="#555555", ha="right", va="top")
-    line = axis.plot([], [], color=VERMILION, linewidth=2.2)[0]
-    return line, axis.plot([], [], "o", color=VERMILION, markersize=9, markeredgecolor="white")[0]

@@ -6,16 +6,16 @@ from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.controls import slider
 from setclr_course.kit.handles import Circle
 from setclr_course.kit.palette import GREY, INK
-from setclr_course.kit.scene import Page, Plot
+from setclr_course.kit.scene import Mark, Page, Plot
 
 FIRST = np.array([10, 60, 110, 180, 225, 300])  # degrees of ●
 SPREAD = np.array([20, -20, 25, -15, 30, -10])  # by how much ■ differ where they go their own ways
 RADII = np.array([1.0, 0.76])  # of the circles of the views
-RIDE = np.array([1.27, 0.47])  # the radii at which the photographs ride
+RIDE = {1.27: 0.36, 0.47: 0.3}  # the radii at which the photographs ride, and their sizes
 
 
 class Ring:
-    """The angles of ■ as controls, and the picture. `own`: by how much each differs from its ● at the start."""
+    """The angles of ■ as controls, and the picture. `own`: by how much each differs from its ● at first."""
 
     def __init__(self, own: np.ndarray, turn: int):
         self.knobs = {"turn": slider("turn of view 2", turn, -180, 180, 5, {0: "not turned"})}
@@ -26,9 +26,10 @@ class Ring:
         """Unit vectors (2, 6, 2): ● and ■."""
         return unit(np.array([FIRST, [values[name] + values["turn"] for name in NAMES]], float))
 
-    def draw(self, page: Page, values: dict, z: np.ndarray, title: str = "", name: str = "ring") -> Plot:
-        ring = page.plane(name, (-1.5, 1.5), title=title)
-        views = draw_views(ring, z)
+    def draw(self, page: Page, values: dict) -> list[Mark]:
+        """The plot "ring"; the marks of ● and of ■."""
+        z = self.vectors(values)
+        views = draw_views(page.plane("ring", (-1.5, 1.5)), z)
         for j, thing in enumerate(NAMES):
 
             def to(x: float, y: float) -> list[float]:
@@ -36,7 +37,7 @@ class Ring:
 
             point = RADII[1] * z[1, j]
             views[1].handle(thing, point, along=Circle(radius=RADII[1]), to=to, label=f"■ {thing}")
-        return ring
+        return views
 
 
 def wrapped(degrees):
@@ -50,12 +51,20 @@ def unit(degrees: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(radians), np.sin(radians)], axis=-1)
 
 
-def draw_views(ring: Plot, z: np.ndarray) -> list:
-    """Both circles, a line from each ● to its ■, the photographs; the marks of ● and of ■."""
-    around = unit(np.arange(0, 361, 4)).T
-    for radius in RADII:
-        ring.line(*(radius * around), GREY, 0.7)
+def draw_views(ring: Plot, z: np.ndarray, ride: bool = True) -> list[Mark]:
+    """Both circles, a line from each ● to its ■, the photographs if they `ride`; the marks of ● and of ■."""
+    for x, y in RADII[:, None, None] * unit(np.arange(0, 361, 4)).T:
+        ring.line(x, y, GREY, 0.7)
     ring.segments(RADII[0] * z[0], RADII[1] * z[1], GREY, 1.6)
-    for view, faces, ride in zip(z, two_views(), RIDE):
-        ring.photographs(ride * view, faces, 0.36)
+    for view, faces, (radius, size) in zip(z, two_views() if ride else (), RIDE.items()):
+        ring.photographs(radius * view, faces, size)
+    if ride and not ring.page.row:
+        ring.note("● view 1, outside\n■ view 2, inside", "bottom left")
     return [ring.dots(r * view, INK, sign, 11) for r, view, sign in zip(RADII, z, "●■")]
+
+
+def draw_dots(page: Page, name: str, z: np.ndarray, title: str) -> None:
+    """Views z (2, N, 2) of things without photographs."""
+    ring = page.plane(name, (-1.15, 1.15), (-1.45, 1.15), title)
+    draw_views(ring, z, ride=False)
+    ring.text(0, -1.32, "● view 1   ■ view 2")

@@ -1,41 +1,37 @@
 """Softmax and sparsemax of three scores: two paths through the triangle of probabilities, and the water level
 that makes some of them exactly zero (QARe, section 4.2, eq. 15 and 16)."""
 
+from typing import NamedTuple
+
 import numpy as np
-import torch
-from matplotlib.collections import PolyCollection
 
-from setclr.inner import sparsemax
-from setclr_course.kit.palette import BLUE, SKY, VERMILION
+from setclr_course.kit.controls import log_slider, slider
+from setclr_course.kit.inner import softmax, sparsemax
+from setclr_course.kit.palette import BLUE, GREEN, INK, MIST, PINE, WHITE
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Page
+from setclr_course.panels.sparse.share_triangle import CORNERS
 from setclr_course.panels.sparse.words import brief, signed
-from setclr_course.pixels.controls import log_slider, slider
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part, bare
 
-CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])  # of probability 1 for score 1, 2, 3
-BESIDE_CORNER = np.array([[-0.11, -0.14], [1.11, -0.14], [0.5, 1.0]])
-FINE = np.geomspace(1e-2, 1e3, 300)  # 1/τ along the path of the softmax
+BESIDE_CORNER = np.array([[-0.11, -0.15], [1.11, -0.15], [0.5, 1.01]])
+FINE = np.geomspace(1e-2, 1e3, 150)  # 1/τ along the path of the softmax
 NEVER = 1e-3  # the smallest difference of scores that is not a tie
 BOTTOM, TOP = -2.4, 0.25  # what is seen of the pillars, counted from the highest score
 
 
-def simplex_triangle(**initial) -> Panel:
-    """The sparsemax and the softmax of (x₁, x₂, 0)/τ as points of a triangle and as pillars in water."""
-    marks: dict[float, str] = {-2: "−2", 0: "0, like score 3", 2: "2"}
-    controls = {
-        "x1": slider("score x₁", 1.0, -2.0, 2.0, 0.1, marks),
-        "x2": slider("score x₂", 0.6, -2.0, 2.0, 0.1, marks),
-        "temperature": log_slider(
-            "temperature τ", 1, 0.1, 10, marks={0.12: "hard", 1: "SparseCLR: always 1", 8: "soft"}
-        ),
-    }
-    return Panel(build, controls, (9, 4.1), initial, 5.2)
+class Shares(NamedTuple):
+    """Three scores (3,), and what both rules make of them."""
+
+    x: np.ndarray
+    scores: np.ndarray  # x/τ
+    sparse: np.ndarray
+    soft: np.ndarray
+    level: float
 
 
 def shares(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sparsemax and softmax of lists (..., n)."""
-    x = torch.from_numpy(scores)
-    return sparsemax(x).numpy(), x.softmax(-1).numpy()
+    return sparsemax(scores), softmax(scores)
 
 
 def milestones(x: np.ndarray) -> tuple[float, float]:
@@ -46,27 +42,43 @@ def milestones(x: np.ndarray) -> tuple[float, float]:
     return (edge if second - worst > NEVER else corner), (corner if corner > NEVER else 0.0)
 
 
-def build(figure, compact: bool) -> Drawing:
-    if compact:
-        plane, water = figure.subplots(2, 1, height_ratios=[1.15, 1])
-    else:
-        plane, water = figure.subplots(1, 2, width_ratios=[1, 1.1])
-    triangle, pillars = draw_triangle(plane, compact), draw_pillars(water, compact)
+def turns(x: np.ndarray) -> np.ndarray:
+    """The corners of the path of the sparsemax (n, 3), from the centre on."""
+    reached = [tau for tau in milestones(x) if tau]
+    return sparsemax(np.array([[0.0], *([1 / tau] for tau in reached)]) * x)
 
-    def update(values: dict) -> str:
-        x, tau = np.array([values["x1"], values["x2"], 0.0]), values["temperature"]
-        scores = np.round(x / tau, 12)  # so that a score that just touches the level gets 0, not 1e-16
+
+class simplex_triangle(Panel):
+    """The sparsemax and the softmax of (x₁, x₂, 0)/τ as points of a triangle and as pillars in water."""
+
+    size, row_height = (9, 4.1), 5.2
+    mosaic, widths, row_mosaic = "plane pillars", (1, 1.1), "plane; pillars"
+    marks = {-2.0: "−2", 0: "0, like score 3", 2: "2"}
+    knobs = {
+        "x1": slider("score x₁", 1.0, -2.0, 2.0, 0.1, marks),
+        "x2": slider("score x₂", 0.6, -2.0, 2.0, 0.1, marks),
+        "temperature": log_slider(
+            "temperature τ", 1, 0.1, 10, marks={0.12: "hard", 1: "SparseCLR: always 1", 8: "soft"}
+        ),
+    }
+
+    def solve(self, values: dict) -> Shares:
+        x = np.array([values["x1"], values["x2"], 0.0])
+        scores = np.round(x / values["temperature"], 12)  # what just touches the level gets 0, not 1e-16
         sparse, soft = shares(scores)
-        triangle.move(x, sparse, soft)
-        level = pillars.move(scores, sparse, soft)
-        both = [", ".join(f"{p:.2g}" for p in point) for point in (sparse, soft)]
-        return (
-            f"Scores {x[0]:.1f}, {x[1]:.1f} and 0 at temperature {tau:.2g}. Sparsemax: {both[0]}, "
-            f"{(sparse > 0).sum()} of 3 above the level {level:.2f}. Softmax: {both[1]}. "
-            f"{journey(x)}."
-        )
+        return Shares(x, scores, sparse.round(12), soft, float(scores.max() - sparse.max()))
 
-    return Drawing([*triangle.artists, *pillars.artists], update)
+    def draw(self, page: Page, values: dict, now: Shares) -> None:
+        draw_triangle(page, now)
+        draw_pillars(page, now)
+
+    def say(self, values: dict, now: Shares) -> str:
+        both = [", ".join(f"{p:.2g}" for p in point) for point in (now.sparse, now.soft)]
+        return (
+            f"Scores {now.x[0]:.1f}, {now.x[1]:.1f} and 0 at temperature {values['temperature']:.2g}. "
+            f"Sparsemax: {both[0]}, {(now.sparse > 0).sum()} of 3 above the level {now.level:.2f}. "
+            f"Softmax: {both[1]}. {journey(now.x)}."
+        )
 
 
 def journey(x: np.ndarray) -> str:
@@ -81,45 +93,30 @@ def journey(x: np.ndarray) -> str:
     return f"Sparsemax meets an edge at τ = {edge:.2g} and is at corner {best} from τ = {corner:.2g} on"
 
 
-def draw_triangle(axis, compact: bool) -> Part:
-    """The triangle with both paths; moved by the scores at τ = 1 and by what both make of them at τ."""
-    size = 8 if compact else 10
-    bare(axis, (-0.24, 1.24), (-0.2, 1.06))
-    axis.fill(*CORNERS.T, facecolor="#f4f4f4", edgecolor="black", linewidth=1, zorder=0)
-    axis.plot(*CORNERS.mean(0), "+", color="black", markersize=8)
-    start = axis.text(0, 0, "τ = ∞", fontsize=size - 1, ha="center", va="center")
-    axis.text(-0.24, 0.97, "■ softmax", color=VERMILION, fontsize=size, weight="bold")
-    axis.text(-0.24, 0.88, "● sparsemax", color=BLUE, fontsize=size, weight="bold")
-    for (x, y), name, side in zip(CORNERS, "123", ("right", "left", "center")):
-        axis.text(x, y + (0.03 if y else -0.03), f"all on {name}", fontsize=size, ha=side,
-                  va="bottom" if y else "top")  # fmt: skip
-    if not compact:
-        axis.set_title("Softmax never touches an edge,\nsparsemax does, from its first ring on")
-    soft_path = axis.plot([], [], color=VERMILION, linewidth=1.6)[0]
-    sparse_path = axis.plot([], [], color=BLUE, linewidth=2.4)[0]
-    stops = axis.plot([], [], "o", color="white", markeredgecolor=BLUE, markersize=6)[0]
-    words = [axis.text(0, 0, "", color=BLUE, fontsize=size - 1, ha="center", va="center") for _ in range(2)]
-    soft_point = axis.plot([], [], "s", color=VERMILION, markeredgecolor="white", markersize=size + 3)[0]
-    sparse_point = axis.plot([], [], "o", color=BLUE, markeredgecolor="white", markersize=size - 1)[0]
-
-    def move(x: np.ndarray, sparse: np.ndarray, soft: np.ndarray) -> None:
-        edge, corner = milestones(x)
-        reached = [tau for tau in (edge, corner) if tau]
-        turns = shares(np.array([[0.0], *([1 / tau] for tau in reached)]) * x)[0] @ CORNERS
-        sparse_path.set_data(*turns.T)
-        stops.set_data(*turns[1:].T)
-        ahead = turns[1] - turns[0] if reached else np.array([0.0, -1.0])
-        start.set_position(turns[0] - ahead / np.linalg.norm(ahead) * [0.15, 0.08])
-        soft_path.set_data(*(shares(FINE[:, None] * x)[1] @ CORNERS).T)
-        sparse_point.set_data(*(sparse @ CORNERS)[:, None])
-        soft_point.set_data(*(soft @ CORNERS)[:, None])
-        words[0].set_text(f"τ = {edge:.2g}" if edge > corner else "")
-        if edge > corner:
-            words[0].set_position(beside_edge(turns[1], CORNERS[x.argmin()]))
-        words[1].set_text(f"τ = {corner:.2g}" if corner else "")
-        words[1].set_position(BESIDE_CORNER[x.argmax()])
-
-    return Part([soft_path, sparse_path, stops, soft_point, sparse_point, start, *words], move)
+def draw_triangle(page: Page, now: Shares) -> None:
+    """The triangle with both paths, and where both are now."""
+    title = "" if page.row else "Softmax never touches an edge, sparsemax does, from its first ring on"
+    plane = page.plane("plane", (-0.24, 1.24), (-0.2, 1.06), title)
+    plane.area([CORNERS], WHITE, edge=INK)
+    plane.key(("◆ softmax", BLUE), ("• sparsemax", PINE), size="small" if page.row else "normal")
+    for j, (x, y) in enumerate(CORNERS):
+        anchor, rise = ("end", "start", "middle")[j], "bottom" if y else "top"
+        plane.text(x, y, f"all on {j + 1}", anchor=anchor, rise=rise, up=4 if y else -4)
+    path, (edge, corner) = turns(now.x) @ CORNERS, milestones(now.x)
+    for way, colour, width in ((softmax(FINE[:, None] * now.x) @ CORNERS, BLUE, 2), (path, GREEN, 3)):
+        plane.line(way[:, 0], way[:, 1], colour, width)
+    plane.dots(path[1:], WHITE, size=8, edge=GREEN)
+    ahead = path[1] - path[0] if corner or edge else np.array([0.0, -1.0])
+    words = [(path[0] - ahead / np.linalg.norm(ahead) * [0.15, 0.08], "τ = ∞", INK)]
+    if edge > corner:
+        words.append((beside_edge(path[1], CORNERS[now.x.argmin()]), f"τ = {edge:.2g}", PINE))
+    if corner:
+        words.append((BESIDE_CORNER[now.x.argmax()], f"τ = {corner:.2g}", PINE))
+    for (x, y), said, colour in words:
+        plane.text(x, y, said, colour, "small")
+    plane.dots(path[:1], INK, size=6)
+    plane.dots(now.soft @ CORNERS, BLUE, "◆", 18)
+    plane.dots(now.sparse @ CORNERS, GREEN, "●", 12)
 
 
 def beside_edge(point: np.ndarray, opposite: np.ndarray) -> np.ndarray:
@@ -127,57 +124,25 @@ def beside_edge(point: np.ndarray, opposite: np.ndarray) -> np.ndarray:
     middle = (CORNERS.sum(0) - opposite) / 2
     along = point - middle
     outside = (middle - opposite) / np.linalg.norm(middle - opposite)
-    return middle + along * min(1, 0.25 / max(float(np.linalg.norm(along)), 1e-9)) + outside * [0.13, 0.08]
+    return middle + along * min(1, 0.25 / max(float(np.linalg.norm(along)), 1e-9)) + outside * [0.16, 0.08]
 
 
-def draw_pillars(axis, compact: bool) -> Part:
-    """The scores as pillars in water; moved by scores/τ and what both make of them. Returns the level."""
-    size = 8 if compact else 10
-    axis.set(xlim=(-0.6, 3.05), ylim=(BOTTOM, TOP), xticks=range(3), yticks=(-2, -1, 0), yticklabels=())
-    axis.set_xticklabels([f"x{name}/τ" for name in "₁₂₃"], fontsize=size)
-    axis.tick_params(axis="x", length=0)
-    axis.set_ylabel("score x/τ", fontsize=size, labelpad=24 if compact else 36)
-    scale = [axis.text(-0.7, y, "", fontsize=size, ha="right", va="center") for y in (-2, -1, 0)]
-    if not compact:
-        axis.set_title(
-            "What stands above the water is the probability:\nthe level is where these add up to 1"
-        )
-    colours = ["#b5b5b5"] * 3 + [SKY] + [BLUE] * 3 + [VERMILION] * 3
-    shapes = axis.add_collection(PolyCollection([], facecolors=colours))
-    shapes.set_alpha([1] * 3 + [0.45] + [1] * 6)
-    values = [
-        axis.text(0, 0, "", fontsize=size, color=colour, ha="center", va="bottom", weight="bold")
-        for colour in [BLUE] * 3 + [VERMILION] * 3
-    ]
-    words = axis.text(3.02, 0, "", fontsize=size - 1, ha="right", va="top")
-    below = [axis.text(i - 0.12, BOTTOM + 0.05, "", fontsize=size - 1, ha="center") for i in range(3)]
-
-    def move(scores: np.ndarray, sparse: np.ndarray, soft: np.ndarray) -> float:
-        level, water = scores.max() - sparse.max(), -sparse.max()
-        shapes.set_verts(boxes(scores, sparse, soft))
-        for i, text in enumerate(values):
-            p, left = (sparse[i], -0.12) if i < 3 else (soft[i - 3], 0.21)
-            text.set(text=brief(p), position=(i % 3 + left, water + p + 0.02))
-        for text, score in zip(below, scores):
-            text.set_text(signed(f"{score:.3g}") + (" ↓" if score - scores.max() < BOTTOM else ""))
-        for text in scale:
-            text.set_text(signed(f"{round(scores.max() + text.get_position()[1], 2):g}"))
-        words.set(text=signed(f"level T = {level:.2f}"), y=water - 0.03)
-        return level
-
-    return Part([shapes, *values, *below, *scale, words], move)
-
-
-def boxes(scores: np.ndarray, sparse: np.ndarray, soft: np.ndarray) -> list:
-    """The pillars, the water, and on it the two probabilities of each score, seen from the highest score."""
-    height, water = np.maximum(scores - scores.max(), BOTTOM), -sparse.max()
-    return [
-        *(box(i - 0.3, BOTTOM, 0.36, height[i]) for i in range(3)),
-        box(-0.6, BOTTOM, 3.65, water),
-        *(box(i - 0.3, water, 0.36, water + sparse[i]) for i in range(3)),
-        *(box(i + 0.14, water, 0.14, water + soft[i]) for i in range(3)),
-    ]
-
-
-def box(left: float, bottom: float, width: float, top: float) -> list[tuple[float, float]]:
-    return [(left, bottom), (left + width, bottom), (left + width, top), (left, top)]
+def draw_pillars(page: Page, now: Shares) -> None:
+    """The scores as pillars in water, seen from the highest one, and on the water what both give to each."""
+    title = "What stands above the water is the probability: the level is where these add up to 1"
+    names = {i: f"x{name}/τ" for i, name in enumerate("₁₂₃")}
+    how: dict = {"ylabel": "score x/τ", "xticks": names, "room": (38, 0, 0, 0)}
+    plot = page.plot("pillars", (-0.6, 3.3), (BOTTOM, TOP), "" if page.row else title, **how)
+    top, water, places = now.scores.max(), -now.sparse.max(), np.arange(3)
+    plot.bars(places - 0.16, np.maximum(now.scores - top, BOTTOM), "#b5b5b5", 0.36, BOTTOM)
+    plot.boxes((-0.6, BOTTOM), (3.3, water), MIST, opacity=0.55)
+    rules = (-0.16, now.sparse, GREEN, PINE, 0.36), (0.26, now.soft, BLUE, BLUE, 0.14)
+    for side, p, colour, word, wide in rules:
+        plot.bars(places + side, water + p, colour, wide, water)
+        words = [brief(q) for q in p]
+        plot.text(places + side, water + p, words, word, "small", rise="bottom", up=1, bold=True)
+    feet = [signed(f"{s:.3g}") + (" ↓" if s - top < BOTTOM else "") for s in now.scores]
+    plot.text(places - 0.16, BOTTOM, feet, size="small", rise="bottom", up=3)
+    ticks = [signed(f"{round(float(top) + y, 2):g}") for y in (-2, -1, 0)]
+    plot.text(-0.6, (-2, -1, 0), ticks, size="small", anchor="end", right=-7)
+    plot.text(3.26, water, signed(f"level T\n{now.level:.2f}"), anchor="end", rise="bottom", up=3)

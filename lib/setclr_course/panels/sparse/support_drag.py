@@ -2,179 +2,139 @@
 the negatives is dragged away (QARe, section 4.2)."""
 
 import numpy as np
-import torch
-from matplotlib.collections import LineCollection
-from torch import Tensor
+from numpy.typing import ArrayLike
 
-from setclr.inner.simplex import sparse_maximum, sparsemax
-from setclr_course.kit.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, VERMILION
+from setclr_course.kit.controls import log_slider, slider
+from setclr_course.kit.handles import Circle
+from setclr_course.kit.inner import level, softmax, sparsemax
+from setclr_course.kit.palette import GREY, INK, OCHRE, OF_LOSS, ORANGE, PINE, WHITE
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Mark, Page
 from setclr_course.panels.sparse.words import brief
-from setclr_course.pixels.controls import log_slider, slider
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part, bare
 
 ANGLES = (-25, 60, -55, -80, -110, -140, -170)  # degrees from the anchor: positive, dragged one, the others
-LOSSES = {"InfoNCE": (VERMILION, "s", "■ InfoNCE", "all get some"),
-          "SparseCLR": (BLUE, "o", "● SparseCLR", "hollow: exactly nothing")}  # fmt: skip
-SIZES = {"s": 11, "o": 8}  # so that a disc on a square hides none of the two
-ROLES = [GREEN, ORANGE] + [GREY] * 5
-ROUND = np.arange(181.0)
+WORDS = {"InfoNCE": "InfoNCE: all get some", "SparseCLR": "SparseCLR: hollow gets exactly nothing"}
+READ = {"InfoNCE": OF_LOSS["InfoNCE"], "SparseCLR": PINE}  # the losses' colours, for words
+ROUND = np.arange(0, 181, 2)
+
+Weighed = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
-def support_drag(**initial) -> Panel:
-    """The weights that both losses give seven candidates, with sliders for one of their angles, SparseCLR's
-    margin and InfoNCE's temperature."""
-    controls = {
-        "angle": slider("angle from the anchor", 60, 0, 180, 2, {0: "on it", 90: "90°", 180: "opposite"}),
-        "margin": slider("margin m", 1.0, 0.0, 2.0, 0.1, {0: "0", 1: "authors' program 1"}),
-        "temperature": log_slider("temperature τ", 0.5, 0.05, 5, marks={0.06: "QARe .05", 0.5: "SimCLR .5"}),
-    }
-    return Panel(build, controls, (9.6, 4.1), initial, 4.4)
-
-
-def lists(angle, margin: float) -> tuple[Tensor, Tensor]:
+def lists(angle: ArrayLike, margin: float) -> tuple[np.ndarray, np.ndarray]:
     """The cosines (..., 7) of positive, dragged and other negatives with the anchor, for angles (...); and
     the same with the margin taken off the positive, as SparseCLR has them."""
     degrees = np.tile(np.array(ANGLES, float), (*np.shape(angle), 1))
     degrees[..., 1] = angle
-    cosines = torch.from_numpy(np.cos(np.radians(degrees)))
-    return cosines, cosines - margin * (torch.arange(len(ANGLES)) == 0)
+    cosines = np.cos(np.radians(degrees))
+    return cosines, cosines - margin * (np.arange(len(ANGLES)) == 0)
 
 
-def solve(angle, margin: float, temperature: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def solve(angle: ArrayLike, margin: float, temperature: float) -> Weighed:
     """For each loss the weights (..., 7) of the candidates, and what the anchor adds to the loss (...)."""
-    cosines, handicapped = lists(angle, margin)
-    cosines = cosines / temperature
-    return {
-        "InfoNCE": (cosines.softmax(-1).numpy(), (cosines.logsumexp(-1) - cosines[..., 0]).numpy()),
-        "SparseCLR": (
-            sparsemax(handicapped).numpy(), (sparse_maximum(handicapped) - handicapped[..., 0]).numpy()
-        ),
-    }  # fmt: skip
+    cosines, x = lists(angle, margin)
+    soft, sparse = softmax(cosines, temperature), sparsemax(x)
+    most = (sparse * x).sum(-1) + (1 - np.square(sparse).sum(-1)) / 2
+    return {"InfoNCE": (soft, -np.log(soft[..., 0])), "SparseCLR": (sparse, most - x[..., 0])}
 
 
 def let_go(margin: float) -> float:
     """The angle from which SparseCLR gives the dragged negative nothing: where its cosine is the level of the
     sparsemax of the other six."""
-    _, handicapped = lists(0, margin)
-    others = handicapped[[0, *range(2, len(ANGLES))]]
-    level = others.max() - sparsemax(others).max()
-    return float(level.clamp(-1, 1).arccos().rad2deg())
+    others = np.delete(lists(0, margin)[1], 1)
+    return float(np.degrees(np.arccos(level(others).clip(-1, 1))))
 
 
-def clock(angle) -> np.ndarray:
+def clock(angle: ArrayLike) -> np.ndarray:
     """Points (..., 2) of the circle at these angles, clockwise from the anchor, which is on top."""
     radians = np.radians(np.asarray(angle, float))
     return np.stack([np.sin(radians), np.cos(radians)], axis=-1)
 
 
-def build(figure, compact: bool) -> Drawing:
-    if compact:
-        axes = figure.subplot_mosaic([[*LOSSES], ["curve", "curve"]], height_ratios=[1, 1.1])
-    else:
-        axes = figure.subplot_mosaic([[*LOSSES, "curve"], [*LOSSES, "count"]],
-                                     height_ratios=[2.4, 1], width_ratios=[1, 1, 0.8])  # fmt: skip
-    circles = {name: draw_circle(axes[name], name, compact) for name in LOSSES}
-    curves = draw_curves(axes["curve"], axes.get("count"), compact)
+def angle_at(x: float, y: float) -> list[float]:
+    """The reverse of `clock` on the right; a point on the left is beyond one of both ends."""
+    return [float(np.degrees(np.arctan2(max(x, 0.0), y)))]
 
-    def update(values: dict) -> str:
-        angle, margin, temperature = (values[name] for name in ("angle", "margin", "temperature"))
-        now = solve(angle, margin, temperature)
-        for name, circle in circles.items():
-            circle.move(angle, *now[name])
-        curves.move(angle, now, solve(ROUND, margin, temperature), let_go(margin))
+
+class support_drag(Panel):
+    """The weights that both losses give seven candidates, with sliders for one of their angles, SparseCLR's
+    margin and InfoNCE's temperature."""
+
+    size, row_height = (9.6, 4.1), 4.6
+    mosaic = "InfoNCE SparseCLR curve; InfoNCE SparseCLR count"
+    widths, heights = (1, 1, 0.8), (2, 1)
+    row_mosaic = "InfoNCE SparseCLR; curve curve"
+    knobs = {
+        "angle": slider("angle from the anchor", 60, 0, 180, 2, {0: "on it", 90: "90°", 180: "opposite"}),
+        "margin": slider("margin m", 1.0, 0.0, 2.0, 0.1, {0: "0", 1: "authors' program 1"}),
+        "temperature": log_slider("temperature τ", 0.5, 0.05, 5, marks={0.06: "QARe .05", 0.5: "SimCLR .5"}),
+    }
+
+    def solve(self, values: dict) -> Weighed:
+        return solve(**values)
+
+    def draw(self, page: Page, values: dict, now: Weighed) -> None:
+        dots = [draw_circle(page, name, values["angle"], now[name]) for name in WORDS]
+        roles = "positive", "dragged negative", *(f"negative at {-angle}°" for angle in ANGLES[2:])
+        for j, role in enumerate(roles):
+            weights = ", ".join(f"{name} {now[name][0][j]:.2g}" for name in WORDS)
+            here = (plus[0] if j == 0 else crosses[j - 1] for plus, crosses in dots)
+            page.link(f"{role}: {weights}", *here)
+        draw_curves(page, values, now)
+
+    def say(self, values: dict, now: Weighed) -> str:
         (soft, _), (sparse, _) = now.values()
         return (
-            f"Dragged negative at {angle}°. InfoNCE, temperature {temperature:.2g}, gives it {soft[1]:.2g} "
-            f"and every negative {soft[1:].min():.2g} or more. SparseCLR, margin {margin:.1f}, gives it "
-            f"{sparse[1]:.2g} and the positive {sparse[0]:.2g}, has {(sparse[1:] > 0).sum()} of 6 negatives "
-            f"in its support, and lets this one go at {let_go(margin):.0f}°."
+            f"Dragged negative at {values['angle']}°. InfoNCE, temperature {values['temperature']:.2g}, "
+            f"gives it {soft[1]:.2g} and every negative {soft[1:].min():.2g} or more. SparseCLR, margin "
+            f"{values['margin']:.1f}, gives it {sparse[1]:.2g} and the positive {sparse[0]:.2g}, has "
+            f"{(sparse[1:] > 0).sum()} of 6 negatives in its support, and lets this one go at "
+            f"{let_go(values['margin']):.0f}°."
         )
 
-    parts = (*circles.values(), curves)
-    return Drawing([artist for part in parts for artist in part.artists], update)
+
+def draw_circle(page: Page, name: str, angle: int, now: tuple[np.ndarray, np.ndarray]) -> tuple[Mark, Mark]:
+    """The anchor and its seven candidates, and lines to those with weight; the marks of ✚ and ✕."""
+    weights, loss = now
+    ends, held = clock([ANGLES[0], angle, *ANGLES[2:]]), (weights[1:] > 0).sum()
+    title, far, size, thick = (name, 1.5, 10, 7) if page.row else (WORDS[name], 1.3, 14, 14)
+    plane = page.plane(name, (-1.65, 1.95), (-far - 0.5, far + 0.3), title)
+    x, y = clock(np.arange(0, 361, 4)).T
+    plane.line(x, y, GREY, 0.7)
+    plane.segments(clock(0), ends, OF_LOSS[name], np.where(weights > 0, 0.7 + thick * weights, 0))
+    plane.dots(clock(0), INK, "★", 1.4 * size)
+    colours = np.where(weights > 0, [INK, ORANGE, *[INK] * 5], WHITE).tolist()
+    plus = plane.dots(ends[:1], colours[:1], "✚", size, INK)
+    crosses = plane.dots(ends[1:], colours[1:], "✕", size, INK)
+    crosses.handle(name, ends[1], "angle", along=Circle(), to=angle_at, label="the dragged negative")
+    (x, y), (first, second, *others) = far * ends.T, map(brief, weights)
+    plane.text(x[2:], y[2:], others, size="small")
+    if page.row:
+        plane.text(x[0], y[0], first, size="small")
+        plane.text(x[1], y[1], second, OCHRE, "small", anchor="start", bold=True)
+        plane.text(0, -far - 0.4, f"{held} of 6, loss {loss:.2g}", size="small")
+    else:
+        plane.text(x[0], y[0], f"positive {first}", size="small", anchor="end")
+        plane.text(x[1], y[1], f"dragged\n{second}", OCHRE, "small", anchor="start", right=5, bold=True)
+        plane.text(0, -far - 0.35, f"{held} of 6 negatives, loss {loss:.2g}")
+    return plus, crosses
 
 
-def draw_circle(axis, name: str, compact: bool) -> Part:
-    """The anchor and its seven candidates; moved by the dragged one's angle, the weights and the loss."""
-    size, wide, dot = (7, 7, 30) if compact else (9, 12, 70)
-    colour, _, title, below = LOSSES[name]
-    bare(axis, (-1.55, 1.55), (-1.65, 1.9 if compact else 2.15))
-    axis.text(0, 1.7, title if compact else f"{title}\n{below}", color=colour, fontsize=size + 2, ha="center")
-    axis.plot(*clock(np.arange(361)).T, color=GREY, linewidth=0.6, zorder=0)
-    rays = axis.add_collection(LineCollection([], colors=colour, zorder=1))
-    marks = [axis.scatter([0] * n, [0] * n, s=dot, marker=marker, zorder=3, linewidths=1.5)
-             for n, marker in ((1, "s"), (6, "o"))]  # fmt: skip
-    for mark, roles in zip(marks, (ROLES[:1], ROLES[1:])):
-        mark.set_edgecolors(roles)
-    anchor = axis.scatter(*clock(0), s=1.3 * dot, marker="D", color="black", zorder=2)
-    numbers = [axis.text(0, 0, "", fontsize=size, ha="center", va="center") for _ in ANGLES]
-    total = axis.text(0, -1.58, "", fontsize=size, ha="center", va="center")
-    words, distance = [""] * len(ANGLES), 1.35
-    if not compact:
-        words[:2], distance = ["positive ", "dragged\n"], 1.27
-        axis.text(0, 1.55, "anchor", fontsize=size, ha="center", va="center", weight="bold")
-        numbers[0].set(ha="right", color=GREEN, weight="bold")
-        numbers[1].set(ha="left", color=OCHRE, weight="bold")
-
-    def move(angle: float, weights: np.ndarray, loss: float) -> None:
-        ends = clock([ANGLES[0], angle, *ANGLES[2:]])
-        rays.set_segments([[clock(0), end] for end in ends])
-        rays.set_linewidths(np.where(weights > 0, 0.5 + wide * weights, 0))
-        faces = [role if p > 0 else "white" for role, p in zip(ROLES, weights)]
-        for mark, part in zip(marks, (slice(0, 1), slice(1, None))):
-            mark.set_offsets(ends[part])
-            mark.set_facecolors(faces[part])
-        for text, word, end, p in zip(numbers, words, distance * ends, weights):
-            text.set_text(word + brief(p))
-            text.set_position(end)
-        numbers[1].set_x(distance * ends[1, 0] + 0.06)
-        total.set_text(f"{(weights[1:] > 0).sum()} of 6 negatives, loss {loss:.2g}")
-
-    return Part([rays, anchor, *marks, *numbers, total], move)
-
-
-def draw_curves(axis, below, compact: bool) -> Part:
-    """The dragged negative's weight by its angle, and how many negatives have any.
-
-    Moved by the angle, what the losses give now and at all angles of ROUND, and the angle of `let_go`.
-    """
-    degrees = {"xlim": (0, 180), "xticks": (0, 45, 90, 135, 180)}
-    axis.set(ylim=(0, 1), yticks=(0, 0.5, 1), **degrees)
-    axis.set_title("weight of the dragged one", fontsize=(9 if compact else 10))
-    (below or axis).set_xlabel("its angle from the anchor", fontsize=(8 if compact else 10))
-    gone = axis.plot([], [], color=BLUE, linewidth=1, linestyle=":")[0]
-    word = axis.text(0, 0.9, "", color=BLUE, fontsize=(7 if compact else 9))
-    moving = [gone, word]
-
-    def line_and_dot(where, colour, marker):
-        line = where.plot([], [], color=colour, clip_on=False)[0]
-        (dot,) = where.plot([], [], marker, color=colour, markersize=SIZES[marker], markeredgecolor="white",
-                            clip_on=False)  # fmt: skip
-        moving.extend([line, dot])
-        return line, dot
-
-    styles = [style[:2] for style in LOSSES.values()]
-    weight = [line_and_dot(axis, *style) for style in styles]
-    count = []
-    if below is not None:
-        axis.tick_params(labelbottom=False)
-        below.set(ylim=(0, 6.6), yticks=(0, 3, 6), **degrees)
-        below.set_title("negatives with any weight", fontsize=10)
-        count = [line_and_dot(below, *style) for style in styles]
-        for line, _ in count:
-            line.set_drawstyle("steps-mid")
-
-    def move(angle: float, now: dict, course: dict, end: float) -> None:
-        def draw(pairs, y):
-            for (line, dot), name in zip(pairs, LOSSES):
-                line.set_data(ROUND, y(course[name][0]))
-                dot.set_data([angle], [y(now[name][0])])
-
-        draw(weight, lambda weights: weights[..., 1])
-        draw(count, lambda weights: (weights[..., 1:] > 0).sum(-1))
-        gone.set_data([end, end], [0, 0.87])
-        word.set_text(f"nothing from {end:.0f}°")
-        word.set_x(end - 4)
-
-    return Part(moving, move)
+def draw_curves(page: Page, values: dict, now: Weighed) -> None:
+    """The dragged negative's weight by its angle, and how many negatives have any."""
+    course, end = solve(ROUND, values["margin"], values["temperature"]), let_go(values["margin"])
+    below = "its angle from the anchor"
+    how: dict = {"x": (-4, 184), "xticks": (0, 45, 90, 135, 180)}
+    curve = page.plot("curve", y=(-0.04, 1.04), title="weight of the dragged one", yticks=(0, 0.5, 1),
+                      xlabel=below if page.row else "", **how)  # fmt: skip
+    count = page.plot("count", y=(-0.4, 6.9), title="negatives with any weight", yticks=(0, 3, 6),
+                      xlabel=below, room=(12, 0, 0, 0), **how)  # fmt: skip
+    curve.key(*READ.items(), where="top right", size="small" if page.row else "normal")
+    curve.line([end, end], [-0.04, 0.8], PINE, 1, "dot")
+    curve.text(end, 0.8, f"nothing\nfrom {end:.0f}°", PINE, "small", anchor="start", rise="top", right=5)
+    for name, size in (("InfoNCE", 14), ("SparseCLR", 9)):
+        weights, at = course[name][0], now[name][0]
+        curve.line(ROUND, weights[:, 1], OF_LOSS[name])
+        curve.dots([values["angle"], at[1]], OF_LOSS[name], size=size)
+        held = (weights[:, 1:] > 0).sum(-1)
+        count.line(np.repeat(ROUND, 2)[1:] - 1, np.repeat(held, 2)[:-1], OF_LOSS[name])
+        count.dots([values["angle"], (at[1:] > 0).sum()], OF_LOSS[name], size=size)
