@@ -1,14 +1,16 @@
 """The panels of notebook 11: records read and drawn, curves that grow, the walk over τ and β."""
 
+import io
 import json
+from collections import Counter
 from copy import deepcopy
 
 import numpy as np
 import pytest
 import torch
 from conftest import a_record, numpy_shifted
+from PIL import Image
 from scipy import stats
-from test_explore import opened
 
 from setclr import pretrain
 from setclr.data import ImageSet
@@ -16,6 +18,7 @@ from setclr.evaluation import features, knn
 from setclr.experiments.run import new_run
 from setclr.recipes import ImageRecipe
 from setclr_course import panels
+from setclr_course.kit.palette import BLACK, OF_LOSS, PALE, WHITE
 from setclr_course.panels.trained.comparison import (
     accuracies,
     against_papers,
@@ -33,9 +36,13 @@ from setclr_course.panels.trained.comparison import (
 )
 from setclr_course.panels.trained.gap_picture import gap_picture
 from setclr_course.panels.trained.live_curves import LiveCurves, short
-from setclr_course.panels.trained.temperature_and_beta import Outcome, heights, outcome
-from setclr_course.pixels.handles import place_of
+from setclr_course.panels.trained.short_trainings import Outcome, outcome
+from setclr_course.panels.trained.temperature_and_beta import heights
 from setclr_course.search.statistics import holm
+
+
+def opened(png: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
 
 
 def record(loss: str, seed: int, images: int = 50000, **other) -> dict:
@@ -123,27 +130,32 @@ def test_the_race_draws_the_records(measure, column):
     records, name = made_up(), "made-up loss B"
     panel = panels.recorded_curves(records, row=2, epoch=4, measure=measure)
     behind = {n: np.mean([progress(losses(r)) for r in runs.values()], 0) for n, runs in records.items()}
-    others, curve, mark, word, title = panel.artists[:5]
-    np.testing.assert_allclose(curve.get_xydata(), np.c_[range(1, 5), behind[name][:4]])
-    np.testing.assert_allclose(mark.get_xydata(), [[4, behind[name][3]]])
-    assert len(others.get_segments()) == 2 and f"{behind[name][3]:.0%}" in word.get_text()
-    assert title.get_text() == f"epoch 4: {max(behind, key=lambda n: behind[n][3])} has fallen most"
-    rows = [artist for artist in panel.artists[5:] if getattr(artist, "get_marker", str)() == "o"]
-    for n, dots in zip(ranked(records), rows, strict=True):
-        assert list(dots.get_xdata()) == accuracies(records[n], "trained", column)
-    before = next(artist for artist in panel.artists[5:] if getattr(artist, "get_linestyle", str)() == "--")
-    assert list(before.get_xdata()) == [{"linear": 32, "knn": 31}[column]] * 2
+    curves, rows = panel.scene["plots"]
+    at = curves["marks"].index(next(mark for mark in curves["marks"] if mark.get("width") == 2.6))
+    line, end = curves["marks"][at : at + 2]
+    assert line["x"] == [1, 2, 3, 4] and line["y"] == pytest.approx(behind[name][:4], rel=1e-5)
+    assert (end["x"], end["y"]) == ([4], [line["y"][-1]]) and curves["marks"][-1]["said"] == [
+        f"{name} {behind[name][3]:.0%}"
+    ]
+    assert curves["title"] == f"epoch 4: {max(behind, key=lambda n: behind[n][3])} has fallen most"
+    dots = next(mark for mark in rows["marks"] if mark["kind"] == "dots")
+    found = [x for n in ranked(records) for x in accuracies(records[n], "trained", column)]
+    assert dots["x"] == pytest.approx(found, rel=1e-5)
+    assert np.round(dots["y"]).tolist() == [0, 0, 1, 1, 2, 2]
+    before = next(mark for mark in rows["marks"] if mark.get("dash"))
+    assert before["x"] == [{"linear": 32, "knn": 31}[column]] * 2
     assert panel.alt.endswith("number 2.") and ranked(records)[0] == "made-up loss C"
+    assert panel.handles["row"].values(panel.knobs, 0, 1.8) == {"row": 3}
 
 
-def test_pointing_at_a_row_lights_up_its_curve():
-    records = made_up()
-    panel = panels.recorded_curves(records, epoch=3)
-    lit = panel.front.shown["links"]
-    assert [link["text"].split(":")[0] for link in lit] == ranked(records)
-    assert [[mark[0] for mark in link["over"]] for link in lit] == [["line", "line", "box"]] * 3
-    panel.controls["epoch"].value = 1
-    assert [mark[0] for mark in panel.front.shown["links"][0]["over"]] == ["dot", "box"]
+@pytest.mark.parametrize("epoch", [1, 3])
+def test_pointing_at_a_row_lights_up_its_curve(epoch):
+    panel = panels.recorded_curves(records := made_up(), epoch=epoch)
+    assert [link[0].split(":")[0] for link in panel.scene["links"]] == ranked(records)
+    for k, (_, over, *_) in enumerate(panel.scene["links"]):
+        marks = [panel.scene["plots"][plot]["marks"][mark] for plot, mark, *_ in over]
+        assert [mark["kind"] for mark in marks] == ["line", "dots", "boxes"] and over[2][2:] == [k]
+        assert marks[1]["y"] == [marks[0]["y"][-1]]
 
 
 def test_runs_of_a_loss_are_of_one_length():
@@ -157,7 +169,10 @@ def test_a_loss_above_its_first_value_is_said_to_have_gone_back():
     records = {"a": {0: made_up()["made-up loss A"][0]}}
     records["a"][0]["history"][1]["loss"] = 2 * records["a"][0]["history"][0]["loss"]
     assert "after epoch 2 of 10" in (said := panels.recorded_curves(records, epoch=2).alt) and ", -" in said
-    assert "epoch 2: a has fallen most" in panels.recorded_curves(records, epoch=2).artists[4].get_text()
+    curves = panels.recorded_curves(records, epoch=2).scene["plots"][0]
+    assert curves["title"] == "epoch 2: a has fallen most"
+    low = min(y for mark in curves["marks"] for y in mark["y"])
+    assert curves["y"][0] < low < 0, "the axis holds what is drawn"
 
 
 def test_standings_and_the_spread_over_seeds():
@@ -248,21 +263,27 @@ def test_a_loss_with_a_collapsed_run_is_set_apart():
     assert list(learnt(with_a_collapse())) == list(made_up()) == list(learnt(made_up()))
 
 
+KINDS = ((BLACK, BLACK), (WHITE, BLACK), (PALE, PALE), (OF_LOSS["SparseCLR"],) * 2)  # colour, edge
+
+
 @pytest.mark.parametrize("measure, column", [("linear probe", "linear"), ("kNN", "knn")])
 def test_holms_steps_keep_what_holm_keeps(measure, column):
     records = with_a_collapse()
-    panel = panels.holm_steps(records, measure=measure, level=0.005)
+    panel = panels.holm_steps(records, measure=measure, level=0.1)
     table = pairs(records, column)
-    kept, usual = ((table[x] <= 0.005).sum() for x in ("holm", "p"))
+    kept, usual = ((table[x] <= 0.1).sum() for x in ("holm", "p"))
     assert panel.alt.endswith(
-        f"of 6 pairs {usual} have a p up to 0.005, and Holm's test for all 6 questions keeps {kept}."
+        f"of 6 pairs {usual} have a p up to 0.1, and Holm's test for all 6 questions keeps {kept}."
     )
-    _, steps, *dots, _ = panel.artists
-    np.testing.assert_allclose(steps.get_ydata(), 0.005 / np.arange(6, 0, -1))
-    mine, hollow, above, lost = (len(marks.get_xdata()) for marks in dots)
-    assert (mine + lost, hollow, above) == (kept, usual - kept, 6 - usual)
+    flat, steps, dots = panel.scene["plots"][0]["marks"][:3]
+    assert flat["y"] == [0.1] * 2 and steps["y"] == pytest.approx(0.1 / np.arange(6, 0, -1), rel=1e-5)
+    assert dots["y"] == pytest.approx(sorted(table["p"].clip(lower=1e-5)), rel=1e-5)
+    kinds = Counter(zip(dots["colour"], dots["edge"]))
+    mine, hollow, above, lost = (kinds[kind] for kind in KINDS)
+    assert (mine + lost, hollow, above) == (kept, usual - kept, 6 - usual) and lost > 0
+    assert panel.handles["level"].values(panel.knobs, 3, 0.0311) == {"level": pytest.approx(0.05 * 10**-0.2)}
     panel.controls["compared"].value = "those that learnt"
-    assert "of 3 pairs" in panel.alt and len(panel.front.shown["links"]) == 3
+    assert "of 3 pairs" in panel.alt and len(panel.scene["links"]) == 3
     with pytest.raises(ValueError, match="noise is unknown"):
         panels.holm_steps(probed(("a", 0, 40.0), ("b", 0, 41.0)))
 
@@ -362,22 +383,32 @@ def test_the_sliders_snap_to_what_was_trained():
     one = trained["InfoNCE", 0.01]
     assert f"InfoNCE, τ = 0.01: loss from 3 to 2.01, kNN {one.knn:.1%}" in panel.alt
     assert f"positives {one.positives.mean():.2f}. GroCo, β = 2:" in panel.alt
-    bars = [artist for artist in panel.artists if hasattr(artist, "get_data") and hasattr(artist, "set_data")]
-    stairs = [artist for artist in bars if type(artist).__name__ == "StepPatch"]
-    np.testing.assert_array_equal(stairs[0].get_data().values, heights(one.negatives))
+    plots = {plot["name"]: plot for plot in panel.scene["plots"]}
+    above, below = (plots["InfoNCE-cosines"]["marks"][k] for k in (1, 0))
+    assert below["rings"][0][1][1:-1:2] == pytest.approx(heights(one.negatives), abs=1e-6)
+    assert above["y"][1:-1:2] == pytest.approx(heights(one.positives), abs=1e-6)
     panel.controls["temperature"].value = 0.0999
-    assert "InfoNCE, τ = 0.1:" in panel.alt
-    assert panel.controls["temperature"].step == pytest.approx(1)
+    assert "InfoNCE, τ = 0.1:" in panel.alt and panel.knobs["temperature"].stops == 3
     handle = panel.handles["temperature"]
-    place = place_of(handle.axis, (1.8, 0))
-    assert handle.values(panel.controls, place) == {"temperature": pytest.approx(1.0)}
+    assert handle.values(panel.knobs, 1.8, 0) == handle.values(panel.knobs, 7, 0) == {"temperature": 1.0}
+    for loss in ("InfoNCE", "GroCo"):
+        assert plots[f"{loss}-loss"]["marks"][0]["colour"] == OF_LOSS[loss]
+
+
+def test_the_axis_of_accuracies_holds_the_untrained_too():
+    trained = grid()
+    untrained = trained["GroCo", 0.5]._replace(knn=0.05)
+    panel = panels.temperature_and_beta(trained, untrained)
+    for plot in panel.scene["plots"]:
+        if plot["name"].endswith("knn"):
+            assert plot["y"][0] < 5 and plot["y"][1] > 40 and plot["marks"][0]["y"] == [5, 5]
 
 
 def test_one_loss_alone_has_one_row():
     trained = {key: one for key, one in grid().items() if key[0] == "GroCo"}
     panel = panels.temperature_and_beta(trained, beta=2.0)
     assert list(panel.controls) == list(panel.handles) == ["beta"] and panel.alt.startswith("GroCo, β = 2")
-    assert opened(panel.row("beta", [0.5, 2.0]).png).shape == (round(120 * 2.6), 792, 3)
+    assert opened(panel.row("beta", [0.5, 2.0]).png).shape[:2] == (round(120 * 2.6), 812)
 
 
 def test_values_must_lie_on_the_slider():

@@ -1,7 +1,5 @@
 """The panels and pictures of notebook 12: crops are the library's, costs are the formula's."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
@@ -18,7 +16,7 @@ from setclr_course import panels
 from setclr_course.costs import encoder_cost
 from setclr_course.panels.costs.gather_picture import gather_picture
 from setclr_course.panels.costs.positives_picture import positives_picture
-from setclr_course.panels.costs.training_costs import DAYS, PLANS, STYLES, cost, count, paper_utilisation
+from setclr_course.panels.trained import crop_draws as draws
 from setclr_course.panels.trained import crop_pair as pair
 from setclr_course.panels.trained import multi_crop as multi
 from setclr_course.panels.trained.coarse import coarse
@@ -26,22 +24,22 @@ from setclr_course.panels.trained.photo_tree import photo_tree
 
 
 def test_the_crops_are_those_of_the_recipe_and_of_their_draw():
-    wanted = multi.views_of("14 % (GroCo)", "as the encoder sees them")
+    wanted = draws.views_of("14 % (GroCo)", "as the encoder sees them")
     assert wanted == views_of(RECIPES["groco-table5-groco-2x224+6x96"], side=224)
-    found = multi.crops(multi.cat(), "14 % (GroCo)", "as the encoder sees them")
+    found = draws.crops(draws.cat(), "14 % (GroCo)", "as the encoder sees them")
     for k in (0, 5):
-        draws = views.draw(wanted, 1, seeded(k))
-        for got, x in zip(found.pixels, views.apply_all(multi.cat()[None], wanted, draws), strict=True):
+        drawn = views.draw(wanted, 1, seeded(k))
+        for got, x in zip(found.pixels, views.apply_all(draws.cat()[None], wanted, drawn), strict=True):
             np.testing.assert_allclose(got[:, k] / 255, x[:, 0].permute(0, 2, 3, 1), atol=0.51 / 255)
-        np.testing.assert_array_equal(found.boxes[k], views.boxes(wanted, draws, 300, 451)[:, 0])
+        np.testing.assert_array_equal(found.boxes[k], views.boxes(wanted, drawn, 300, 451)[:, 0])
 
 
 def test_uncoloured_crops_are_cut_from_the_same_boxes():
-    plain, seen = (multi.crops(multi.cat(), "30 %", how) for how in reversed(multi.SEEN))
+    plain, seen = (draws.crops(draws.cat(), "30 %", how) for how in reversed(multi.SEEN))
     np.testing.assert_array_equal(plain.boxes, seen.boxes)
     top, left, height, width = plain.boxes[0, 0]
     box = (left, top, left + width, top + height)
-    photograph = Image.fromarray(multi.cat().permute(1, 2, 0).numpy()).crop(box).resize((224, 224))
+    photograph = Image.fromarray(draws.cat().permute(1, 2, 0).numpy()).crop(box).resize((224, 224))
     shown = plain.pixels[0][0, 0].astype(int)
     off = [np.abs(shown[:, ::turn] - np.asarray(photograph)).mean() for turn in (1, -1)]
     assert min(off) < 4 < max(off)
@@ -49,11 +47,15 @@ def test_uncoloured_crops_are_cut_from_the_same_boxes():
 
 def test_the_panel_draws_so_many_boxes_and_says_their_pixels():
     panel = panels.multi_crop()
+    found = draws.crops(draws.cat(), "14 % (GroCo)", "as the encoder sees them").boxes[2]
     for local in (0, 3, 6):
         panel.controls["local"].value = local
-        lines, _, *words = panel.artists
-        assert len(lines.get_segments()) == 2 + local
-        assert [word.get_visible() for word in words] == [v < 2 + local for v in range(8)] * 2
+        (_, boxes, numbers), sheet = (plot["marks"] for plot in panel.scene["plots"])
+        shown = np.transpose([boxes[way] for way in "yxvu"])
+        corners = np.concatenate([found[:, :2], found[:, :2] + found[:, 2:]], 1)
+        np.testing.assert_allclose(shown, corners[: 2 + local], rtol=1e-5)
+        kinds = [mark["kind"] for mark in sheet]
+        assert kinds.count("picture") == len(numbers["said"]) == len(panel.scene["links"]) == 2 + local
         assert f"{2 * 224**2 + local * 96**2:,} pixels" in panel.alt
     assert "1.55 times" in panel.alt
     panel.controls["area"].value = "100 %"
@@ -62,13 +64,24 @@ def test_the_panel_draws_so_many_boxes_and_says_their_pixels():
     assert "the small crop, up to 100 %, shows 30 %." in panel.alt
 
 
+@pytest.mark.parametrize("area", multi.AREAS)
+def test_numbers_stand_in_corners_of_their_boxes_and_not_on_one_another(area):
+    panel = panels.multi_crop(area=area)
+    for draw in range(multi.DRAWS):
+        now = panel.solve({**panel.values, "draw": draw})
+        far = np.abs(now.numbers[:, None] - now.numbers) > (multi.WIDE, multi.HIGH)
+        assert (far.any(2) | np.eye(8, dtype=bool)).all()
+        low, size = now.boxes[:, 1::-1], now.boxes[:, :1:-1]
+        assert ((low < now.numbers) & (now.numbers < low + size)).all()
+
+
 def test_what_small_crops_share_depends_on_the_photographs_shape():
     """Notebook 12 states how many crops share nothing with a full view, and how many lie inside one."""
     wanted = views.multi_crop("groco", full=2, local=6, size=224)
     for W, widest, nothing, inside in ((451, 0.89, (0.04, 0.055), (0.4, 0.48)),
                                        (300, 1, (0.005, 0.015), (0.52, 0.6))):  # fmt: skip
-        draws = views.draw(wanted, 4000, seeded(1))
-        low = views.boxes(wanted, draws, 300, W)
+        drawn = views.draw(wanted, 4000, seeded(1))
+        low = views.boxes(wanted, drawn, 300, W)
         area, high = low[..., 2:].prod(-1), low[..., :2] + low[..., 2:]
         shared = torch.minimum(high[2:, None], high[:2]) - torch.maximum(low[2:, None, :, :2], low[:2, :, :2])
         shared = shared.clamp(min=0).prod(-1).amax(1)
@@ -80,85 +93,59 @@ def test_what_small_crops_share_depends_on_the_photographs_shape():
 def test_another_photograph():
     grey = torch.full((3, 200, 260), 90, dtype=torch.uint8)
     panel = panels.multi_crop(grey, colours="as they were cut", local=2)
-    page = panel.artists[1].get_array()
-    assert set(np.unique(page)) == {int(coarse(np.array(90))), 255}
+    assert len(panel.pictures) == 3 and {len(picture) for picture in panel.pictures.values()} == {
+        200,
+        149,
+        64,
+    }
+    assert all((picture == coarse(np.array(90))).all() for picture in panel.pictures.values())
 
 
-def test_what_two_crops_share_is_their_intersection():
+@pytest.mark.parametrize("places", [(34, 25, 80, 60), (50, 50, 50, 50), (0, 0, 100, 100), (70, 80, 90, 20)])
+def test_what_two_crops_share_is_their_intersection(places):
     """Counted in pixels of a fine grid."""
+    names = ("small x", "small y", "full x", "full y")
+    panel = panels.crop_pair(**dict(zip(names, places)))
+    now = panel.solve(panel.values)
+    y, x = np.mgrid[0:300:0.25, 0:451:0.25] + 0.125
+    inside = {}
+    for kind, (left, top) in now.low.items():
+        side = now.side[kind]
+        inside[kind] = (x > left) & (x < left + side) & (y > top) & (y < top + side)
+    both = inside["full"] & inside["small"]
+    for kind, part in inside.items():
+        assert now.share(kind) == pytest.approx(both.sum() / part.sum(), abs=0.015)
+    assert inside["full"].mean() == pytest.approx(0.3, rel=0.02)
+
+
+def test_a_crop_is_the_photograph_in_its_square_and_the_common_part_is_the_same_in_all():
     panel = panels.crop_pair()
-    for places in ((34, 25, 80, 60), (50, 50, 50, 50), (0, 0, 100, 100), (70, 80, 90, 20)):
-        for name, place in zip(("small x", "small y", "full x", "full y"), places):
-            panel.controls[name].value = place
-        inside = []
-        for kind in ("full", "small"):
-            left, top, side = pair.box_of(kind, panel.values, (300, 451))
-            y, x = np.mgrid[0:300:0.25, 0:451:0.25] + 0.125
-            inside.append((x > left) & (x < left + side) & (y > top) & (y < top + side))
-        both, (full, small) = (inside[0] & inside[1]).sum(), (part.sum() for part in inside)
-        said = re.search(r"Of the small crop (\d+)% is in the full view, of the full view (\d+)%", panel.alt)
-        assert float(said[1]) == pytest.approx(100 * both / small, abs=1.5)
-        assert float(said[2]) == pytest.approx(100 * both / full, abs=1.5)
-        assert full / x.size == pytest.approx(0.3, rel=0.02)
+    photo, *crops = panel.scene["plots"]
+    common = photo["marks"][-1]
+    for (kind, name), crop in zip(pair.NAMES.items(), crops):
+        low, side = (part[kind] for part in panel.solve(panel.values)[:2])
+        np.testing.assert_allclose([crop["x"], crop["y"][::-1]], np.stack([low, low + side], 1), rtol=1e-5)
+        picture, frame, shared = crop["marks"]
+        assert picture["ends"] == photo["marks"][0]["ends"] == [0, 0, 451, 300] and crop["title"] == name
+        assert [frame["edge"], shared["edge"]] == [pair.COLOURS[kind], common["edge"]]
+        assert all(shared[way] == common[way] for way in "xyuv")
+    ((said, over, *_),) = panel.scene["links"]
+    assert said == "in both: 22% of the small crop" and [piece[0] for piece in over] == [1, 2, 0]
+    apart = panel.seen({**panel.values, "area": 14, "small x": 0})
+    assert not apart.scene["links"] and "Of the small crop 0%" in apart.sentence
 
 
-def test_the_common_part_is_the_same_place_in_both_crops():
-    now = {"full": (100.0, 50.0, 200.0), "small": (80.0, 60.0, 100.0)}
-    now["common"] = pair.shared(now["full"], now["small"])
-    np.testing.assert_array_equal(now["common"], [100, 60, 180, 160])
-    np.testing.assert_allclose(pair.on_sheet("full", now), np.array([0, 10, 80, 110]) * 1.12)
-    small = np.array([20, 0, 100, 100]) * 0.96 + [pair.LEFT["small"], 0] * 2
-    np.testing.assert_allclose(pair.on_sheet("small", now), small)
-    assert not pair.shared((0, 0, 10), (10, 0, 5)).any()
-
-
-def test_operations_are_those_of_the_literature():
-    """torchvision counts 4.09 billion multiply-adds for a ResNet-50; backwards is about twice that."""
-    assert count()[224] / 1e9 == pytest.approx(3 * 2 * 4.09, rel=0.02)
-    assert count()[96] / count()[224] == pytest.approx((96 / 224) ** 2, rel=0.03)
+def test_a_square_goes_where_its_middle_is_dragged():
+    panel = panels.crop_pair()
+    for kind, middle in (("full", (150.0, 160.0)), ("small", (300.0, 90.0))):
+        panel.on_event({"event": "", "handle": kind, "x": middle[0], "y": middle[1]})
+        now = panel.solve(panel.values)
+        np.testing.assert_allclose(now.low[kind] + now.side[kind] / 2, middle, atol=2)  # half a percent
 
 
 def test_a_batch_of_the_paper_keeps_some_270_gigabytes():
     kept = sum(encoder_cost("resnet50-imagenet", 1024, *plan)[1] for plan in ((2, 224), (6, 96)))
     assert kept / 1e9 == pytest.approx(270, rel=0.05)
-
-
-def test_the_estimate_is_calibrated_on_the_papers_22_hours():
-    used = paper_utilisation()
-    assert 24 * cost(8, 100, used, "2x224", "A6000").days == pytest.approx(22)
-    assert cost(16, 200, used, "2x224", "A6000").days * 24 == pytest.approx(22)
-    assert cost(8, 100, used, "4x224", "A6000").days * 24 == pytest.approx(44)
-    assert cost(8, 100, used, "2x224", "H100").days * 24 == pytest.approx(22 * 155 / 989)
-
-
-def test_costs_are_said_and_drawn():
-    panel = panels.training_costs()
-    assert "6.2e+18 operations. 8 A6000 at 6.4 % of 155 Tflop/s would need 22 hours" in panel.alt
-    assert panel.alt.startswith("Estimate:")
-    for plan in PLANS:
-        panel.controls["views"].value = plan
-        dots = panel.artists[len(PLANS) : 2 * len(PLANS)]
-        assert [dot.get_visible() for dot in dots] == [name == plan for name in PLANS]
-        days = cost(8, 100, panel.values["utilisation"], plan, "A6000").days
-        assert dots[list(PLANS).index(plan)].get_ydata()[0] == pytest.approx(days)
-    panel.controls["gpus"].value = 2**7
-    assert "128 A6000" in panel.alt
-
-
-def test_the_slowest_and_the_fastest_run_lie_on_the_axis():
-    low, high = DAYS
-    assert low < 0.8 * cost(128, 100, 50, "2x224", "H100").days
-    assert cost(1, 800, 1, "4x224", "A6000").days * 1.25 < high
-    assert cost(90, 800, 6.4, "2x224+6x96", "A6000").days > 1 > cost(91, 800, 6.4, "2x224+6x96", "A6000").days
-
-
-def test_each_plan_has_the_mark_of_its_line_beside_its_bar():
-    bars = panels.training_costs().figure.axes[1]
-    names = [label.get_text() for label in bars.get_yticklabels()]
-    beside = {
-        names[int(y)]: line for line in bars.lines for y in line.get_ydata() if line.get_marker() != "<"
-    }
-    assert {name: (line.get_color(), line.get_marker()) for name, line in beside.items()} == STYLES
 
 
 def test_alone_two_processes_see_their_blocks_only():

@@ -1,120 +1,39 @@
 """The panels of notebook 13: maps, confusions, couplings and lists of trained features."""
 
-import ipywidgets
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
 from conftest import numpy_shifted, shifted
-from PIL import Image
+from sklearn.metrics import confusion_matrix
 from sklearn.neighbors import NearestNeighbors
-from test_explore import ends, made, opened
 
 from setclr import evaluation
 from setclr.data import ImageSet
-from setclr.losses import GroCo, SparseCLR
 from setclr_course import panels
 from setclr_course.kit.few_patches import augmented_pair, few_patches, icons, unlearned
-from setclr_course.kit.png import DPI
+from setclr_course.kit.palette import GREEN, PALE, VERMILION
 from setclr_course.kit.tiles import tiles
-from setclr_course.panels.couplings.coupled_patches import cost_of, coupling, mistakes
-from setclr_course.panels.family.anchor_list import (
-    NEGATIVES,
-    alpha_of,
-    cosine_of,
-    in_short,
-    listed,
-    sparse_of,
-    top_of,
-)
-from setclr_course.panels.trained.class_confusions import by_neighbours, favourite
+from setclr_course.panels.trained.ball import ball
+from setclr_course.panels.trained.class_confusions import by_neighbours, confusions, favourite
+from setclr_course.panels.trained.coarse import coarse
 from setclr_course.panels.trained.feature_maps import apart, maps_of, middle, nearest_dot
 from setclr_course.panels.trained.few_tinted import few_tinted
 from setclr_course.panels.trained.found_again import covered, nearest_patches
-from setclr_course.pixels.handles import place_of
+from setclr_course.panels.trained.normal_map import ball_of_colours, colours
+from setclr_course.panels.trained.patches import nearest_to
+from setclr_course.papers.normals import angular_errors
 
-PANELS = ("anchor_list", "class_confusions", "coupled_patches", "feature_maps", "found_again")
+PANELS = ("anchor_list", "class_confusions", "coupled_patches", "feature_maps", "found_again", "normal_map")
 
 
 @pytest.mark.parametrize("name", PANELS)
 def test_both_ends_of_every_control_have_a_sentence_of_their_own(name):
-    panel = made(name)
-    panel.reset()
-    for control in panel.controls.values():
-        said = set()
-        for value in ends(control):
-            control.value = value
-            said.add(panel.alt)
-            assert isinstance(control, ipywidgets.ValueWidget) and panel.alt.endswith(".")
-        assert len(said) == len(set(ends(control)))
-        panel.reset()
-
-
-@pytest.mark.parametrize("name", PANELS)
-def test_a_row_of_three_is_drawn(name):
-    panel = made(name)
-    panel.reset()
-    control = next(name for name, control in panel.controls.items() if len(ends(control)) == 3)
-    row = panel.row(control, ends(panel.controls[control]))
-    assert opened(row.png).shape[1] == pytest.approx(3.3 * 3 * DPI, abs=1) and opened(row.png).std() > 10
-
-
-def batch(n: int = 8, seed: int = 0) -> torch.Tensor:
-    z = torch.randn(2, n, 5, generator=shifted(seed), dtype=torch.float64)
-    return torch.nn.functional.normalize(z, dim=-1)
-
-
-def test_the_list_is_the_one_that_groco_sorts():
-    z = batch(8)
-    for anchor, beta in ((0, 1.0), (5, 20.0)):
-        column, similarity = listed(z, anchor)
-        row = GroCo(beta=beta, negatives=NEGATIVES).assignment(z)[anchor]
-        torch.testing.assert_close(top_of(z, anchor, beta), row[column])
-        assert column[-1] == 8 + anchor and similarity[anchor] == -torch.inf
-        torch.testing.assert_close(cosine_of(z, anchor, 0), similarity[column])
-        assert (similarity[column[:-1]].diff() >= 0).all()
-
-
-def test_the_sparsemax_is_that_of_sparseclr_without_its_margin():
-    z = batch(6)
-    for anchor in range(6):
-        row = SparseCLR(margin=0.0).assignment(z)[anchor]
-        torch.testing.assert_close(sparse_of(z, anchor, 1.0), row[listed(z, anchor)[0]])
-
-
-def test_the_second_view_has_no_weight_and_the_bound_holds():
-    z = batch(8)
-    for bound in (0.1, 100.0):
-        alpha = alpha_of(z, 3, bound)
-        assert alpha[-1] == 0 and len(alpha) == NEGATIVES + 1 and 0 < alpha.max() <= bound * (1 + 1e-9)
-
-
-def test_the_anchor_sees_what_its_sentence_says():
-    views = augmented_pair(few_patches().images[:8])
-    same = torch.eye(8).expand(2, 8, 8)
-    panel = panels.anchor_list({"exact": same}, views, anchor=3, beta=1000, temperature=0.1, C=1)
-    assert "exact, anchor 3: its second view is number 1 of 11 in its list, at cosine 1.00" in panel.alt
-    assert "sparsemax gives it 1.00 and something to 0 negatives" in panel.alt
-    assert [in_short(x) for x in (0.001, 0.5, -0.25, 1.0, 12.3)] == ["", ".50", "-.25", "1.00", "12"]
-
-
-def test_a_coupling_has_the_sums_that_were_asked_for():
-    cost = cost_of(batch(9))
-    rows, both = (coupling(cost, 0.3, constraint) for constraint in ("rows", "both"))
-    for P in (rows, both):
-        np.testing.assert_allclose(P.sum(1), 1, atol=1e-6)
-    np.testing.assert_allclose(both.sum(0), 1, atol=1e-4)
-    assert np.abs(rows.sum(0) - 1).max() > 0.05
-
-
-def test_coupled_patches_say_how_many_find_their_second_view():
-    views = augmented_pair(few_patches().images[:8])
-    z = torch.eye(8).expand(2, 8, 8).clone()
-    z[1, [0, 1]] = z[1, [1, 0]]
-    panel = panels.coupled_patches({"swapped": z}, views, epsilon=0.1)
-    assert "6 of 8 patches give their largest share to their own second view" in panel.alt
-    wrong = next(a for a in panel.artists if a.get_label() == "wrong")
-    np.testing.assert_array_equal(wrong.get_xydata(), [[1, 0], [0, 1]])
-    assert mistakes([tiles(views[0])[:3]], 32)[2:34, 2:34].std() > 0
+    panel = getattr(panels, name)()
+    for name, control in panel.controls.items():
+        said = [panel.seen({**panel.values, name: value}).sentence for value in control.ends()]
+        assert len(set(said)) == len(said) > 1 and all(sentence.endswith(".") for sentence in said)
 
 
 def test_the_favourite_mistake_is_the_largest_share_beside_the_diagonal():
@@ -124,12 +43,28 @@ def test_the_favourite_mistake_is_the_largest_share_beside_the_diagonal():
     assert favourite(np.array([0.0, 1.0, 0.0]), 1, "abc") == "makes no mistake"
 
 
-def test_the_patches_shown_are_those_that_one_alone_has_right():
+def all_and_none(**values):
+    """Of 72 patches one encoder has all right, one takes each photograph for the next."""
     test = few_patches(4)
-    right, never = test.labels, (test.labels + 1) % 18
-    panel = panels.class_confusions({"all": right, "none": never}, test, photograph=6)
+    predicted = {"all": test.labels, "none": (test.labels + 1) % 18}
+    return test, panels.class_confusions(predicted, test, **values)
+
+
+def test_the_patches_shown_are_those_that_one_alone_has_right():
+    test, panel = all_and_none(photograph=6)
     assert panel.alt.startswith("Of 4 patches of grass both have 0 right, all alone 4, none alone 0.")
     assert "all makes no mistake; none is wrong about 100% of them and says gravel" in panel.alt
+    strips = {plot["name"]: plot["marks"] for plot in panel.scene["plots"][3:]}
+    shown, words = strips["alone_left"]
+    patches = tiles(test.images)[24:28]
+    np.testing.assert_array_equal([panel.pictures[face] for face in shown["faces"]], patches)
+    assert words["said"] == ["gravel"] * 4 and strips["alone_right"][0]["faces"] == []
+
+
+def test_confusions_are_scikit_learns():
+    labels, found = numpy_shifted(3).integers(0, 7, (2, 100))
+    expected = confusion_matrix(labels, found, labels=range(8), normalize="true")
+    np.testing.assert_allclose(confusions(labels, found, 8), expected)
 
 
 def test_neighbours_vote_across_the_two_halves():
@@ -139,15 +74,15 @@ def test_neighbours_vote_across_the_two_halves():
 
 
 def test_the_row_of_the_matrix_is_dragged_and_its_cells_are_compared():
-    test = few_patches(4)
-    right, never = test.labels, (test.labels + 1) % 18
-    panel = panels.class_confusions({"all": right, "none": never}, test, photograph=6)
-    row = panel.handles["row"]
-    x, y = place_of(row.axis, (3.0, 11.2))
-    panel.on_event({"event": "", "handle": "row", "x": x, "y": y})
+    _, panel = all_and_none(photograph=6)
+    panel.on_event({"event": "", "handle": "row", "x": 3.0, "y": 11.2})
     assert panel.values["photograph"] == 11 and "patches of page" in panel.alt
-    said = [link["text"] for link in panel.front.shown["links"]]
-    assert said[11] == "page taken for page: all 100%, none 0%" and "none 100%" in said[12]
+    links = {said: (over, sets) for said, over, _, sets in panel.scene["links"]}
+    over, _ = links["page taken for page: all 100%, none 0%"]
+    assert over == [[0, 0, 11 * 18 + 11], [1, 0, 11 * 18 + 11]]
+    assert "page taken for retina: all 0%, none 100%" in links
+    over, sets = links["coins"]
+    assert over[1][2:] == list(range(5 * 18, 6 * 18)) and sets == {"photograph": 5}
 
 
 def test_nearest_on_the_map_is_scikit_learns():
@@ -186,32 +121,40 @@ def pairs_and_apart() -> tuple[dict, ImageSet]:
 def test_a_dot_that_is_pointed_at_shows_its_patch():
     maps, shown = pairs_and_apart()
     panel = panels.feature_maps(maps, shown, encoder="pairs")
-    picture, sentence = panel.picture.value, panel.said.value
-    panel.on_pointed([13])
+    panel.on_event({"event": "", "handle": "patch", "x": maps["pairs"]["5"][13, 0] + 0.01, "y": 0.3})
     assert panel.values["patch"] == 13 and "patch 13 is of grass, the nearest dot of grass" in panel.alt
-    assert panel.picture.value != picture and panel.said.value != sentence
-    seen = opened(panel.picture.value)[4:154, 4:154]
-    large = Image.fromarray(tiles(shown.images)[13]).resize((150, 150), Image.Resampling.NEAREST)
-    np.testing.assert_array_equal(seen, large)
-    np.testing.assert_array_equal(panel.plot.data[1].x, maps["pairs"]["5"][[13, 12], 0])
-    assert list(panel.plot.data[0].text)[13] == "grass"
-    panel.controls["lit"].value = "its photograph"
-    assert "the 2 patches of grass 100%" in panel.alt
-    assert len(set(panel.plot.data[0].marker.color)) == 2
-    panel.controls["encoder"].value = "torn"
-    assert "of the 2 patches of grass 0%" in panel.alt.lower()
+    plane, pair, _ = panel.scene["plots"]
+    faces = [panel.pictures[mark["face"]] for mark in pair["marks"] if mark["kind"] == "picture"]
+    np.testing.assert_array_equal(faces, coarse(tiles(shown.images)[[12, 13]]))
+    assert pair["marks"][-1]["said"] == ["you point at: grass"]
+    rings = [mark for mark in plane["marks"] if mark["kind"] == "line"]
+    middles = [(max(ring["x"]) + min(ring["x"])) / 2 for ring in rings]
+    np.testing.assert_allclose(middles, maps["pairs"]["5"][[12, 13], 0], atol=1e-5)
+    lit = panel.seen({**panel.values, "lit": "its photograph"})
+    dots = [mark for mark in lit.scene["plots"][0]["marks"] if mark["kind"] == "dots"]
+    assert sum(colour != PALE for mark in dots for colour in mark["colour"]) == 2
+    assert "the 2 patches of grass 100%" in lit.sentence
+    torn = panel.seen({**panel.values, "lit": "its photograph", "encoder": "torn"})
+    assert "of the 2 patches of grass 0%" in torn.sentence.lower()
 
 
-def test_pointing_at_the_same_dot_draws_nothing():
+def test_a_click_on_a_dot_points_at_it_and_its_photograph_lights_up():
     maps, shown = pairs_and_apart()
-    panel = panels.feature_maps(maps, shown, patch=4)
-    sent = []
-    panel.front.observe(lambda change: sent.append(change["new"]), names="shown")
-    panel.on_pointed([4])
-    panel.on_pointed([])
-    assert not sent
-    panel.on_pointed([5])
-    assert len(sent) == 1
+    panel = panels.feature_maps(maps, shown)
+    plots, clicks = panel.scene["plots"], {}
+    for said, [(plot, mark, dot)], [(_, _, *lit)], sets in panel.scene["links"]:
+        if sets:
+            clicks[sets["patch"]] = (said, plots[plot]["marks"][mark]["x"][dot], len(lit))
+    assert set(clicks) == set(range(36))
+    for k, (said, x, lit) in clicks.items():
+        assert said == shown.classes[k // 2] and lit == 2
+        assert x == pytest.approx(maps["torn"]["5"][k, 0], abs=1e-5)
+
+
+def test_a_handle_stays_where_two_dots_lie_on_one_place():
+    points = np.array([[0, 0], [1, 1], [1, 1], [5, 5]])
+    assert [nearest_to(points, now)(1.1, 1)[0] for now in (0, 1, 2)] == [1, 1, 2]
+    assert nearest_to(points, 1)(4, 4) == [3]
 
 
 def test_shared_pixels_are_counted():
@@ -235,13 +178,51 @@ def test_retrieval_is_the_librarys_and_without_overlap_shares_nothing():
 def test_the_frame_is_dragged_to_the_nearest_window():
     test = few_tinted(20)
     panel = panels.found_again({"colours": test.images.flatten(1).float()}, test, photograph=5)
-    frame = panel.handles["patch"]
     for patch in (0, 7, 19):
-        panel.controls["patch"].value = patch
-        x, y = frame.place(panel.values)
+        x, y = panel.seen({**panel.values, "patch": patch}).handles["patch"].point
         panel.controls["patch"].value = 3
         panel.on_event({"event": "", "handle": "patch", "x": x, "y": y})
         assert panel.values["patch"] == patch and f"patch {patch} of coins" in panel.alt
+
+
+def test_what_was_found_is_shown_and_framed_if_it_is_of_the_same_photograph():
+    test = few_tinted(20)
+    panel = panels.found_again(None, test, encoder="untrained")
+    for photograph, patch in product((0, 5, 17), (1, 4)):
+        values = {**panel.values, "photograph": photograph, "patch": patch}
+        now, (sheet, pair) = panel.solve(values), panel.seen(values).scene["plots"]
+        shown = [panel.pictures[mark["face"]] for mark in pair["marks"] if mark["kind"] == "picture"]
+        np.testing.assert_array_equal(shown, tiles(test.images)[[now.patch, now.best]])
+        frames = [mark["edge"] for mark in sheet["marks"] if mark["kind"] == "boxes"]
+        same = test.labels[now.patch] == test.labels[now.best]
+        assert now.patch == 20 * photograph + patch and frames == [GREEN, VERMILION][: 1 + int(same)]
+
+
+def test_the_point_says_how_far_off_it_is_and_where_nothing_is_known():
+    maps, read = ball(16)
+    maps.valid[0, :, :4] = False
+    panel = panels.normal_map(maps, read, features="much noise")
+    angles = torch.full((16, 16), torch.nan, dtype=torch.float64)
+    angles[maps.valid[0]] = angular_errors(read["much noise"], maps)
+    found = [[panel.solve({**panel.values, "right": x, "down": y}) for x in range(16)] for y in range(16)]
+    np.testing.assert_array_equal(found, angles)
+    panel.on_event({"event": "", "handle": "point", "x": 9.2, "y": 12.9})
+    assert panel.values["right"] == 9 and panel.values["down"] == 13
+    assert f"at column 9, row 13 off by {angles[13, 9]:.0f} degrees." in panel.alt
+    wrong = panel.scene["plots"][3]
+    assert wrong["title"] == f"off by {angles[13, 9]:.0f}°"
+    assert (panel.pictures[wrong["marks"][0]["face"]] == 255).all(2).tolist() == (~maps.valid[0]).tolist()
+    assert "row 13 the true direction is not known." in panel.seen({**panel.values, "right": 2}).sentence
+    with pytest.raises(ValueError, match="predicted must be of the shape of the true normals"):
+        panels.normal_map(maps, {"small": read["much noise"][:, :, :8]})
+
+
+def test_normals_have_the_colours_of_the_small_ball():
+    towards, right, up = np.array([0, 0, -1.0]), np.array([1.0, 0, 0]), np.array([0, -1.0, 0])
+    seen = colours(np.stack([towards, right, up], 1)[:, None], np.ones((1, 3), bool))
+    np.testing.assert_array_equal(seen[0], [[127, 127, 255], [255, 127, 127], [127, 255, 127]])
+    key = ball_of_colours()
+    assert np.abs(key[20, 20, :3] - seen[0, 0].astype(int)).max() < 8 and key[0, 0, 3] == 0
 
 
 def test_stand_ins_are_small_and_always_the_same():

@@ -1,5 +1,7 @@
 """The three panels of MMCL: what is drawn is what the library, scikit-learn and the literal formulas say."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 import torch
@@ -12,111 +14,160 @@ from setclr.inner.descent import projected_gradient
 from setclr.inner.dual import Machines
 from setclr.losses import MMCL
 from setclr_course import panels
+from setclr_course.kit.inner import dual, rbf
 from setclr_course.panels.machines import machine_plane as plane
 from setclr_course.panels.machines import solver_race as race
+from setclr_course.panels.machines import solvers
 from setclr_course.panels.machines import support_images as pictures
 
-Z_PLUS = torch.tensor([0.2, 0.3], dtype=torch.float64)  # not separable by a line
+AMONG = {"x": 0.2, "y": 0.3}  # a place of ✚ that no line separates
+
+
+def marks(scene, plot, kind):
+    (found,) = (found for found in scene["plots"] if found["name"] == plot)
+    return [mark for mark in found["marks"] if mark["kind"] == kind]
+
+
+def places(mark):
+    return np.array([mark["x"], mark["y"]], float).T
+
+
+def pool(values):
+    return torch.tensor(np.array([[values["x"], values["y"]], *plane.NEGATIVES]))
 
 
 @pytest.mark.parametrize("kind", ["rbf", "linear"])
 @pytest.mark.parametrize("C", [0.3, 5.0, 100.0])
 def test_decision_value_equals_scikit_learns(kind, C):
-    found = plane.machine(Z_PLUS, plane.NEGATIVES, plane.PLANE, kind, 0.7, solver="exact", C=C, ridge=0.1)
-    pool = torch.cat([Z_PLUS[None], plane.NEGATIVES])
+    values = panels.machine_plane(kernel=kind, bandwidth=0.7, **AMONG).values | {"C": C}
+    found, points = panels.machine_plane().solve(values), pool(values)
     n = len(plane.NEGATIVES)
-    gram = kernel(pool, pool, kind, 0.7) + 0.1 * torch.diag((torch.arange(n + 1) > 0).double())
+    gram = kernel(points, points, kind, 0.7) + 0.1 * torch.diag((torch.arange(n + 1) > 0).double())
     oracle = SVC(kernel="precomputed", C=C, tol=1e-10, class_weight={1: 1e6, -1: 1}).fit(gram, [1] + [-1] * n)
-    expected = oracle.decision_function(kernel(plane.PLANE, pool, kind, 0.7))
-    np.testing.assert_allclose(found.score + found.offset, expected, atol=1e-5 * (1 + np.abs(expected).max()))
+    expected = oracle.decision_function(kernel(torch.tensor(plane.PLANE), points, kind, 0.7))
+    np.testing.assert_allclose(found.field.ravel(), expected, atol=1e-5 * (1 + np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("kind", ["rbf", "linear", "tanh"])
+def test_kernels_and_their_slopes_are_those_of_the_library(kind):
+    x, y = torch.randn(2, 6, 2, dtype=torch.float64)
+    z = x[0].clone().requires_grad_()
+    k = kernel(z[None], y, kind, 0.7)[0]
+    np.testing.assert_allclose(plane.kernel(x.numpy(), y.numpy(), kind, 0.7)[0], k.detach())
+    slopes = plane.slopes(x[0].numpy(), y.numpy(), kind, 0.7)
+    expected = [torch.autograd.grad(one, z, retain_graph=True)[0] for one in k]
+    np.testing.assert_allclose(slopes, torch.stack(expected), atol=1e-12)
 
 
 def test_minus_the_mean_score_of_second_views_is_the_loss():
-    x = normalize(torch.randn(2, 5, 2, dtype=torch.float64), dim=-1)
+    x = normalize(torch.randn(2, 5, 2, dtype=torch.float64), dim=-1).numpy()
     losses = []
     for u, i in np.ndindex(2, 5):
-        negatives = x[:, [j for j in range(5) if j != i]].flatten(0, 1)
-        how = {"solver": "exact", "C": 3.0, "ridge": 0.1}
-        losses.append(-plane.machine(x[u, i], negatives, x[1 - u, [i]], "rbf", 0.5, **how).score)
-    torch.testing.assert_close(torch.stack(losses).mean(), MMCL(bandwidth=0.5, C=3.0, solver="exact")(x))
-
-
-def drawn(panel) -> tuple[np.ndarray, np.ndarray]:
-    """Decision values and weights of the negatives as the right half shows them."""
-    squares = panel.artists[-2]
-    return np.asarray(squares.get_offsets()).T
+        points = np.concatenate([x[u, [i]], *np.delete(x, i, axis=1)])
+        alpha = dual(rbf(points, points, 0.5), C=3.0)
+        losses.append(-np.array([alpha.sum(), *-alpha]) @ rbf(points, x[1 - u, [i]], 0.5))
+    assert np.mean(losses) == pytest.approx(
+        MMCL(bandwidth=0.5, C=3.0, solver="exact")(torch.tensor(x)).item()
+    )
 
 
 @pytest.mark.parametrize("name", ["C", "bandwidth", "ridge", "x"])
 @pytest.mark.parametrize("kind", ["rbf", "linear"])
 def test_exact_weights_stand_on_the_law_wherever_a_slider_is(name, kind):
     panel = panels.machine_plane(kernel=kind)
-    control = panel.controls[name]
-    log = name != "x"
-    for at in np.linspace(control.min, control.max, 7):
-        control.value = 10**at if log else at
-        f, alpha = drawn(panel)
-        values = panel.values
-        inside = (f > plane.SHOWN[0]) & (f < plane.SHOWN[1])
-        law = np.clip((1 + f) / values["ridge"], 0, values["C"])
-        np.testing.assert_allclose(alpha[inside], law[inside], atol=1e-6)
-        assert "; 0 stand off the blue line" in panel.alt
+    knob = panel.knobs[name]
+    for at in np.linspace(0, knob.stops - 1, 7):
+        values = panel.values | {name: knob.stop(round(at))}
+        seen, now = panel.seen(values), panel.solve(values)
+        np.testing.assert_allclose(
+            now.alpha, np.clip((1 + now.f) / values["ridge"], 0, values["C"]), atol=1e-6
+        )
+        np.testing.assert_allclose(
+            places(marks(seen.scene, "law", "dots")[-1]),
+            np.stack([now.f.clip(*plane.SHOWN), plane.rise(now.alpha)], 1),
+            rtol=1e-4,
+            atol=1e-5,
+        )
+        assert "; 0 stand off the blue line" in seen.sentence
 
 
-def test_tanh_comes_to_rest_and_clipped_weights_stand_off():
-    panel = panels.machine_plane(kernel="tanh")
-    for C in (0.1, 1, 100, 1000):
-        panel.controls["C"].value = C
-        assert "found by pgd" in panel.alt and "; 0 stand off" in panel.alt
-    panel.reset()
-    panel.controls["kernel"].value, panel.controls["weights"].value = "rbf", "clipped"
+def test_the_blue_line_is_the_law():
+    for C in (0.1, 3.0, 1000.0):
+        values = panels.machine_plane().values | {"C": C}
+        law = next(
+            m for m in marks(panels.machine_plane().seen(values).scene, "law", "line") if len(m["x"]) > 9
+        )
+        f, height = places(law).T
+        np.testing.assert_allclose(height, plane.rise(np.clip((1 + f) / values["ridge"], 0, C)), atol=1e-3)
+        assert (f[0], f[-1]) == plane.SHOWN
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0, 1000.0])
+def test_tanh_comes_to_rest(C):
+    panel = panels.machine_plane(kernel="tanh", C=C)
+    assert "found by pgd" in panel.alt and "; 0 stand off" in panel.alt
+    points, how = pool(panel.values), {"C": C, "solver": "pgd", "tolerance": 1e-7}
+    expected = svm_dual(kernel(points, points, "tanh"), **how).alpha[1:]
+    np.testing.assert_allclose(panel.solve(panel.values).alpha, expected, atol=1e-4)
+
+
+def test_clipped_weights_stand_off():
+    panel = panels.machine_plane(weights="clipped")
+    points = pool(panel.values)
+    expected = svm_dual(kernel(points, points), solver="inv").alpha[1:]
+    np.testing.assert_allclose(panel.solve(panel.values).alpha, expected)
     assert "; 0 stand off" not in panel.alt
-    pool = torch.cat([torch.tensor([[1.0, 0.5]], dtype=torch.float64), plane.NEGATIVES])
-    expected = svm_dual(kernel(pool, pool), solver="inv").alpha[1:]
-    np.testing.assert_allclose(drawn(panel)[1], expected)
 
 
 def test_marks_and_numbers_are_the_weights():
     panel = panels.machine_plane(C=1.0)
-    pool = torch.cat([torch.tensor([[1.0, 0.5]], dtype=torch.float64), plane.NEGATIVES])
-    alpha = svm_dual(kernel(pool, pool), C=1.0).alpha[1:].numpy()
-    _, street, squares, crosses = panel.artists[:4]
-    hollow = (squares.get_facecolors() == 1).all(1)
-    np.testing.assert_array_equal(hollow, alpha == 0)
-    np.testing.assert_array_equal(crosses.get_offsets(), plane.NEGATIVES[alpha >= 1])
-    np.testing.assert_allclose(np.diff(squares.get_sizes()), 260 * np.diff(alpha) / alpha.max())
-    shown = [text.get_text() for text in panel.artists if hasattr(text, "get_text")]
-    assert set(shown) - {"z", "z⁺", "bound C", ""} == {f"{a:.2g}" for a in np.sort(alpha)[-5:]}
+    points = pool(panel.values)
+    alpha = svm_dual(kernel(points, points), C=1.0).alpha[1:].numpy()
+    dots = marks(panel.scene, "plane", "dots")
+    crosses = [mark for mark in dots if mark["sign"] == "✕"]
+    np.testing.assert_array_equal([mark["colour"] != "#ffffff" for mark in crosses], alpha > 0)
+    np.testing.assert_array_equal(places(dots[0]), plane.NEGATIVES[alpha >= 1])
+    areas = np.array([mark["size"] for mark in crosses]) ** 2
+    np.testing.assert_allclose(np.diff(areas), 460 * np.diff(alpha) / alpha.max())
+    shown = [text["said"][0] for text in marks(panel.scene, "plane", "text")]
+    assert shown == [f"{a:.2g}" for a in np.sort(alpha)[:-6:-1] if a > 0]
     assert f"{(alpha > 0).sum()} of 12 negatives weigh more than 0, 1 of them the bound C" in panel.alt
 
 
 def test_lines_and_bands_are_where_the_decision_value_says():
-    how = {"solver": "exact", "C": 100.0, "ridge": 0.1}
-    found = plane.machine(Z_PLUS, plane.NEGATIVES, plane.PLANE, "rbf", 1.0, **how)
-    field = (found.score + found.offset).view(60, 60).numpy()
-    paths, lines, levels = plane.contours(field)
-    assert set(levels) == {-1, 0, 1}
-    for line, level in zip(lines, levels):
-        there = plane.machine(Z_PLUS, plane.NEGATIVES, torch.tensor(line), "rbf", 1.0, **how)
-        assert (there.score + there.offset - level).abs().max() < 0.02
-    places, value = plane.PLANE[::7].numpy(), field.ravel()[::7]
-    clear = (np.abs(value[:, None] - [-1, 0, 1]).min(1) > 0.02) & (np.abs(places).max(1) < 2.1)
-    for (low, high), path in zip(plane.BANDS, paths):
-        rings = [Path(ring).contains_points(places[clear]) for ring in path.to_polygons()]  # holes too
-        band = (value > low) & (value < high)
-        np.testing.assert_array_equal(np.sum(rings, axis=0) % 2 == 1, band[clear])
-    assert len(plane.contours(np.full((60, 60), -3.0))[1]) == 0
+    values = panels.machine_plane(**AMONG).values
+    seen, now = panels.machine_plane().seen(values), panels.machine_plane().solve(values)
+    signed = np.array([now.alpha.sum(), *-now.alpha])
+    for line, level in zip(marks(seen.scene, "plane", "line"), (-1, 0, 1)):
+        there = places(line)[np.isfinite(places(line)[:, 0])]
+        f = rbf(there, pool(values).numpy()) @ signed + now.offset
+        assert len(there) > 9 and np.abs(f - level).max() < 0.02
+    some, value = plane.PLANE[::7], now.field.ravel()[::7]
+    clear = (np.abs(value[:, None] - [-1, 0, 1]).min(1) > 0.02) & (np.abs(some).max(1) < 2.1)
+    for area, level in zip(marks(seen.scene, "plane", "area"), (-np.inf, -1, 0, 1)):
+        rings = [Path(np.transpose(ring)).contains_points(some[clear]) for ring in area["rings"]]  # holes too
+        np.testing.assert_array_equal(np.sum(rings, axis=0) % 2 == 1, value[clear] > level)
 
 
 def test_the_push_leads_downhill():
     panel = panels.machine_plane(toward=1.0)
-    (push,) = (artist for artist in panel.artists if hasattr(artist, "set_UVC"))
-    z_plus = torch.tensor([1.0, 0.5], dtype=torch.float64)
-    z, way = plane.NEGATIVES.mean(0), torch.tensor([push.U[0], push.V[0]])
-    step = 1e-5 * torch.stack([0 * way, way, way.flip(0) * torch.tensor([1, -1])])
-    how = {"solver": "exact", "C": 100.0, "ridge": 0.1}
-    score = plane.machine(z_plus, plane.NEGATIVES, z + step, "rbf", 1.0, **how).score
-    assert score[1] > score[0] and abs(score[2] - score[0]) < 1e-3 * (score[1] - score[0])
+    now = panel.solve(panel.values)
+    (push,) = marks(panel.scene, "plane", "arrows")
+    way = np.array([push["u"][0] - push["x"][0], push["v"][0] - push["y"][0]]) * 2
+    np.testing.assert_allclose(way, now.way, atol=1e-4)
+    signed = np.array([now.alpha.sum(), *-now.alpha])
+    steps = now.z + 1e-5 * np.array([0 * way, way, way[::-1] * [1, -1]])
+    score = rbf(steps, pool(panel.values).numpy()) @ signed
+    assert score[1] > score[0] == pytest.approx(now.score)
+    assert abs(score[2] - score[0]) < 1e-3 * (score[1] - score[0])
+
+
+def test_both_signs_can_be_dragged_and_keep_their_places():
+    panel = panels.machine_plane()
+    panel.on_event({"event": "a:1", "handle": "★", "x": plane.MIDDLE[0], "y": plane.MIDDLE[1]})
+    assert panel.values["toward"] == 1
+    panel.on_event({"event": "a:2", "handle": "✚", "x": -1.0, "y": 0.4})
+    assert (panel.values["x"], panel.values["y"], panel.values["toward"]) == (-1, 0.4, 1)
 
 
 @pytest.mark.parametrize("dimension", race.DIMENSIONS)
@@ -126,20 +177,42 @@ def test_the_race_starts_at_doing_nothing_and_ends_at_the_optimum(dimension):
     assert (found.gap[1:, :2] <= found.gap[:-1, :2] + 1e-12).all() and found.gap.min() > -1e-9
     assert found.gap[-1, 2].max() < 1e-9
     K = race.gram(int(dimension))
-    D = race.delta(K)
+    D = solvers.delta(K, race.RIDGE)
     for b in (0, 10, 30):
         C = float(race.BOUNDS[b])
-        inv = np.clip(np.linalg.solve(D, np.full(len(D), 2.0)), 0, C)
-        best = race.objective(D, found.exact[b])
+        exact, inv = (
+            svm_dual(torch.tensor(K), C=C, ridge=race.RIDGE, solver=solver).alpha[1:].numpy()
+            for solver in ("exact", "inv")
+        )
+        np.testing.assert_allclose(found.exact[b], exact, atol=1e-9)
         np.testing.assert_allclose(found.clipped[b], inv, atol=1e-9)
+        best = race.objective(D, exact)
         assert found.clipped_gap[b] == pytest.approx((race.objective(D, inv) - best) / -best)
-        alpha = np.zeros(len(D))
-        for m in range(20):
-            np.testing.assert_allclose(found.path[m, 0, b], alpha, atol=1e-12)
-            alpha = np.clip(alpha - 1e-3 * (D @ alpha - 2), 0, C)
-        point = torch.zeros(1, dtype=torch.int64)
-        library = projected_gradient(Machines(K, point, point[None], C, race.RIDGE), 1e-9, 5000)[0, 1:]
-        np.testing.assert_allclose(found.path[-1, 2, b], library, atol=1e-6)
+
+
+@pytest.mark.parametrize("C", [0.1, 3.0])
+def test_descent_steps_as_it_says_and_arrives_where_the_librarys_does(C):
+    K = race.gram(16)
+    D = solvers.delta(K, race.RIDGE)
+    alpha = np.zeros(len(D))
+    for found in islice(solvers.descent(D, C, 1e-3, momentum=False), 20):
+        alpha = np.clip(alpha - 1e-3 * (D @ alpha - 2), 0, C)
+        np.testing.assert_allclose(found[0], alpha, atol=1e-12)
+    step = 1 / np.linalg.eigvalsh(D)[-1]
+    *_, last = islice(solvers.descent(D, C, step, momentum=True), 1000)
+    point = torch.zeros(1, dtype=torch.int64)
+    library = projected_gradient(Machines(torch.tensor(K), point, point[None], C, race.RIDGE), 1e-9, 5000)[
+        0, 1:
+    ]
+    np.testing.assert_allclose(last[0], library, atol=1e-6)
+
+
+def test_the_library_and_the_panels_have_one_delta():
+    K = race.gram(3)
+    point, alpha = torch.zeros(1, dtype=torch.int64), torch.rand(1, len(K), dtype=torch.float64)
+    alpha[0, 0] = 0
+    gradient = Machines(torch.tensor(K), point, point[None], 1.0, 0.3).gradient(alpha)[0, 1:]
+    np.testing.assert_allclose(solvers.delta(K, 0.3) @ alpha[0, 1:].numpy() - 2, gradient)
 
 
 def test_clipping_is_worse_than_nothing_in_few_dimensions_and_fair_in_many():
@@ -151,47 +224,65 @@ def test_the_race_draws_what_was_computed():
     panel = panels.solver_race(steps=100.0, C=1.0, dimensions="16")
     found = race.race("16")
     b = int(np.abs(race.BOUNDS - 1).argmin())
-    lines, dots = panel.artists[:3], panel.artists[3]
+    lines = [line for line in marks(panel.scene, "gaps", "line") if len(line["x"]) > 9]
+    (dots,) = marks(panel.scene, "gaps", "dots")
     for k, line in enumerate(lines):
-        drawn_gap = np.maximum(found.gap[1:, k, b], race.LOW / 10)
-        np.testing.assert_array_equal(line.get_ydata(), drawn_gap)
-        assert dots.get_offsets()[k, 1] == max(found.gap[100, k, b], race.LOW)
-    bars = [np.array([s[1, 1] for s in c.get_segments()]) for c in panel.artists[-3:]]
-    for bar, alpha in zip(bars, (found.exact[b], found.path[100, 1, b], found.clipped[b])):
-        np.testing.assert_allclose(np.sort(bar), np.sort(alpha) / found.exact[b].max())
-    assert (np.diff(bars[0]) <= 0).all()
+        expected = found.gap[race.DRAWN, k, b].clip(race.LOW / 10)
+        np.testing.assert_allclose(line["y"], expected, rtol=1e-5)
+        assert dots["y"][k] == pytest.approx(max(found.gap[100, k, b], race.LOW), rel=1e-5)
+    assert len(lines) == 3 and dots["x"] == [100] * 3
+    shares = [np.subtract(m["v"], m["y"]) for m in marks(panel.scene, "weights", "boxes")]
+    for bars, alpha in zip(shares, (found.exact[b], found.path[100, b], found.clipped[b])):
+        np.testing.assert_allclose(np.sort(bars), np.sort(alpha) / found.exact[b].max(), atol=1e-5)
+    assert (np.diff(shares[0]) <= 0).all()
 
 
-def test_every_bound_of_the_slider_is_computed():
-    control = panels.solver_race().controls["C"]
-    asked = 10 ** np.arange(control.min, control.max + control.step / 2, control.step)
-    np.testing.assert_allclose(asked, race.BOUNDS)
+def test_no_bar_and_no_gap_leaves_its_axis():
+    for dimension in race.DIMENSIONS:
+        found = race.race(dimension)
+        largest = found.exact.max(1, keepdims=True)
+        assert max((found.clipped / largest).max(), (found.path / largest).max()) < 1.4
+        assert found.clipped_gap.max() < 10 and found.gap.max() < 1.001  # the key stands above 10
 
 
 def test_images_stand_in_the_order_of_their_weights():
     features, images, labels = pictures.drawn_batch()
-    assert images.dtype == torch.uint8 and images.shape == (40, 3, 32, 32)
+    assert images.dtype == np.uint8 and images.shape == (40, 3, 32, 32)
     panel = panels.support_images(query=7, C=0.5)
-    x = normalize(features.double(), dim=1)
-    alpha = svm_dual(kernel(x, x), 7, C=0.5).alpha
-    frames, words = panel.artists[1], panel.artists[2:]
-    expected = alpha.sort(descending=True).values[:39].tolist()
-    said = [word.get_text().removesuffix(" own") for word in words]
-    assert said == ["query"] + [f"{a:.2g}" if a > 0 else "" for a in expected]
-    own = sum(word.get_text().endswith(" own") for word in words)
-    assert own == ((alpha > 0) & (labels == labels[7])).sum()
-    widths = np.array(frames.get_linewidths())
-    assert (widths == 3.5).sum() == 1 + (alpha >= 0.5).sum() and (widths == 0.8).sum() == 39 - (
-        alpha > 0
-    ).sum()
-    mosaic = panel.artists[0].get_array()
-    np.testing.assert_array_equal(mosaic[:32, :32, :3], images[7].permute(1, 2, 0))
-    assert (mosaic[:32, :32, 3] == 255).all() and (mosaic[-20:-12, -20:-12, 3] == 100).any()
+    x = normalize(torch.tensor(features).double(), dim=1)
+    alpha = svm_dual(kernel(x, x), 7, C=0.5).alpha.numpy()
+    now = panel.solve(panel.values)
+    np.testing.assert_allclose(now.alpha, alpha, atol=1e-6)
+    assert now.order[0] == 7 and (np.diff(now.alpha[now.order[1:]]) <= 0).all()
+
+    def drawn(kind):
+        return [mark for plot in ("heavy", "light") for mark in marks(panel.scene, plot, kind)]
+
+    faces = [name for mark in drawn("photographs") for name in mark["faces"]]
+    for name, j in zip(faces, now.order, strict=True):
+        np.testing.assert_array_equal(panel.pictures[name], images[j].transpose(1, 2, 0))
+    numbers, own = (sum((mark["said"] for mark in drawn("text")[k::2]), []) for k in (0, 1))
+    assert numbers == ["query"] + [f"{a:.2g}" if a > 0 else "" for a in now.alpha[now.order[1:]]]
+    assert len(own) == ((alpha > 0) & (labels == labels[7])).sum() > 0
+    pale, none, blue, bound, query = (sum(len(box["x"]) for box in drawn("boxes")[k::5]) for k in range(5))
+    assert pale == none == 39 - (alpha > 0).sum() > 0 and blue == (alpha > 0).sum()
+    assert (bound, query) == ((alpha >= 0.5).sum(), 1)
+
+
+def test_the_query_is_dragged_or_clicked():
+    panel = panels.support_images()
+    order = panel.solve(panel.values).order
+    x, y = marks(panel.scene, "heavy", "photographs")[0]["x"][6], pictures.HIGH
+    panel.on_event({"event": "a:1", "handle": "query", "x": x + 0.3, "y": y - 0.2})
+    assert panel.values["query"] == order[6]
+    assert {sets["query"] for *_, sets in panel.scene["links"]} == set(range(40))
 
 
 def test_images_of_ones_own_without_labels():
-    features, images, _ = pictures.drawn_batch()
+    features, images, _ = (torch.tensor(x) for x in pictures.drawn_batch())
     panel = panels.support_images(features[:12], images[:12, :1])
-    assert panel.controls["query"].max == 11
+    assert panel.knobs["query"].high == 11
     assert "0 of the" in panel.alt and "of 11 others" in panel.alt
     assert panel.row("query", [0, 5, 11]).alt
+    with pytest.raises(ValueError, match="at least 2 images, got 1"):
+        panels.support_images(features[:1], images[:1])

@@ -1,14 +1,15 @@
 """The panels of a search: what they say is what its trials and its final runs were."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from setclr_course import panels
+from setclr_course.kit.palette import WHITE
 from setclr_course.panels.trained import paired_gaps
-from setclr_course.panels.trained.knob_curves import axes_of, first_seed, made_up
+from setclr_course.panels.trained.knob_curves import made_up, searched
 
 
 @pytest.mark.parametrize("measure, column", [("kNN", "knn"), ("linear probe", "linear")])
@@ -16,16 +17,23 @@ from setclr_course.panels.trained.knob_curves import axes_of, first_seed, made_u
 def test_the_sentence_is_that_of_the_trials(loss, measure, column):
     trials = made_up()
     runs = trials[loss]
-    rates, values = axes_of(runs)
     panel = panels.knob_curves(trials, loss=loss, measure=measure)
-    for i, rate in enumerate(rates, 1):
-        for j, value in enumerate(values, 1):
-            panel.controls["rate"].value, panel.controls["knob"].value = i, j
-            here = runs[(runs["lr"] == rate) & (runs["value"] == value)][column]
-            assert f" {value:g} at rate {rate:g}: {here.mean():.1f} % by {measure}" in panel.alt
-            assert (f"± {here.std():.1f} over 3 seeds" in panel.alt) == (len(here) == 3)
-            first = runs[(runs["lr"] == rate) & (runs["seed"] == 0)][column]
-            assert panel.alt.endswith(f"the knob moves it by {first.max() - first.min():.1f} points.")
+    settings = product(enumerate(sorted(set(runs["lr"])), 1), enumerate(sorted(set(runs["value"])), 1))
+    for (i, rate), (j, value) in settings:
+        seen = panel.seen({**panel.values, "rate": i, "knob": j})
+        here = runs[(runs["lr"] == rate) & (runs["value"] == value)][column]
+        assert f" {value:g} at rate {rate:g}: {here.mean():.1f} % by {measure}" in seen.sentence
+        assert (f"± {here.std():.1f} over 3 seeds" in seen.sentence) == (len(here) == 3)
+        first = runs[(runs["lr"] == rate) & (runs["seed"] == 0)][column]
+        assert seen.sentence.endswith(f"the knob moves it by {first.max() - first.min():.1f} points.")
+        bars = next(mark for mark in seen.scene["plots"][1]["marks"] if mark["kind"] == "segments")
+        if len(here) == 3:
+            ends = here.mean() - here.std(), here.mean() + here.std()
+            low, high = seen.scene["plots"][1]["y"]
+            assert low < bars["y"][j - 1] == pytest.approx(ends[0], rel=1e-5)
+            assert high > bars["v"][j - 1] == pytest.approx(ends[1], rel=1e-5)
+        else:
+            assert bars["y"][j - 1] is None, "one seed has no deviation"
 
 
 def test_the_chosen_setting_is_the_one_with_the_best_knn_of_the_first_seed():
@@ -37,12 +45,11 @@ def test_the_chosen_setting_is_the_one_with_the_best_knn_of_the_first_seed():
 
 def test_a_setting_is_dragged_in_both_directions_and_linked_to_its_numbers():
     panel = panels.knob_curves()
-    rates, values = axes_of(made_up()["infonce"])
-    handle, where = panel.handles["setting"], {**panel.values, "knob": 5, "rate": 1}
-    assert handle.values(panel.controls, handle.place(where)) == {"knob": 5, "rate": 1}
-    links = panel.front.shown["links"]
-    assert len(links) == len(rates) * len(values)
-    assert "rate 0.0003, temperature 0.05: kNN" in links[0]["text"]
+    assert panel.handles["setting"].values(panel.knobs, 4.2, -0.1) == {"knob": 5, "rate": 1}
+    assert panel.handles["knob"].values(panel.knobs, 9, 0) == {"knob": 5}
+    links = panel.scene["links"]
+    assert len(links) == 4 * 5 and "rate 0.0003, temperature 0.05: kNN" in links[0][0]
+    assert [len(over) for _, over, *_ in links] == [1] * 15 + [2] * 5, "the curve is that of the last rate"
 
 
 def test_settings_that_diverged_are_shown_as_nothing():
@@ -51,8 +58,10 @@ def test_settings_that_diverged_are_shown_as_nothing():
     runs.loc[gone, ["knn", "linear"]], runs.loc[gone, "collapsed"] = np.nan, True
     panel = panels.knob_curves({"infonce": runs}, knob=5)
     assert "at rate 0.01: it diverged." in panel.alt
-    assert np.isnan(first_seed(runs, "knn")[-1, -1]) and "nan" not in panel.alt
-    texts = [link["text"] for link in panel.front.shown["links"]]
+    assert np.isnan(searched(runs).seeds[:, -1, -1]).all() and "nan" not in panel.alt
+    cells = next(mark for mark in panel.scene["plots"][0]["marks"] if mark["kind"] == "cells")
+    assert cells["words"][-1] == "×"
+    texts = [link[0] for link in panel.scene["links"]]
     assert texts[-1] == "rate 0.01, temperature 1: it diverged" and not [x for x in texts if "nan" in x]
     runs.loc[runs["lr"] == 0.01, ["knn", "linear"]] = np.nan
     panel = panels.knob_curves({"infonce": runs})
@@ -93,7 +102,9 @@ def test_final_runs_that_collapsed_have_no_gaps_and_stand_last():
     assert panel.alt.startswith("loss p:") and "the mean of 4 seeds. Of its 3 gaps" in panel.alt
     runs.loc[lost, ["knn", "linear"]], runs.loc[lost, "collapsed"] = np.nan, True
     panel = panels.paired_gaps(runs, loss=4)
-    assert panel.alt == "loss p: every run collapsed, so it has no gaps."
+    assert panel.alt == "loss p: every run collapsed, so it has no gaps." and len(panel.scene["links"]) == 3
+    said = [mark for mark in panel.scene["plots"][0]["marks"] if mark["kind"] == "text"]
+    assert [(mark["said"], mark["y"]) for mark in said] == [(["every run collapsed"], [3])]
     panel.controls["loss"].value = 1
     assert "Of its 2 gaps Holm's test of all 3 pairs" in panel.alt and "nan" not in panel.alt
     with pytest.raises(ValueError, match="runs must hold two losses with two seeds in common"):
@@ -103,8 +114,19 @@ def test_final_runs_that_collapsed_have_no_gaps_and_stand_last():
 def test_the_grip_of_the_gaps_goes_from_loss_to_loss():
     panel = panels.paired_gaps(loss=1)
     handle = panel.handles["loss"]
-    for place in (1, 2, 3, 4):
-        assert handle.values(panel.controls, handle.place({**panel.values, "loss": place})) == {"loss": place}
+    assert [handle.values(panel.knobs, 0, y)["loss"] for y in (-2, 0.1, 1, 2.2, 7)] == [1, 1, 2, 3, 4]
     panel.controls["loss"].value = 2
-    assert "from loss q, p after Holm" in panel.front.shown["links"][0]["text"]
-    assert len(panel.front.shown["links"]) == 4
+    assert "from loss q, p after Holm" in panel.scene["links"][0][0] and len(panel.scene["links"]) == 4
+
+
+@pytest.mark.parametrize("base", [1, 2, 3, 4])
+def test_the_axes_hold_all_runs_and_intervals_and_only_what_holm_keeps_is_filled(base):
+    panel = panels.paired_gaps(loss=base)
+    runs, gaps = panel.scene["plots"]
+    for plot in (runs, gaps):
+        x = [x for mark in plot["marks"] if not mark.get("within") for x in [*mark["x"], *mark.get("u", [])]]
+        assert plot["x"][0] < min(x) and max(x) < plot["x"][1]
+    dots = gaps["marks"][-1]
+    filled = {int(y) for y, colour in zip(dots["y"], dots["colour"]) if colour != WHITE}
+    found = panel.solve(panel.values).gaps
+    assert filled == {k for k, gap in found.items() if gap.p <= 0.05} and set(dots["y"]) == set(found)

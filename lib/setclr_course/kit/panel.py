@@ -244,7 +244,7 @@ class Panel:
         boxes = layout.boxes(self._mosaic(True), COLUMN, height - 22, *self._shares(True))
         seen = [self.seen({**self.values, name: value}, row=True) for value in values]
         scenes = [(one.scene, boxes, (COLUMN + layout.GAP) * place) for place, one in enumerate(seen)]
-        words = [f"{knob.label} = {value if isinstance(value, str) else f'{value:g}'}" for value in values]
+        words = [f"{knob.label} = {knob.read(value)}" for value in values]
         wide = (COLUMN + layout.GAP) * len(values) - layout.GAP
         figure = figure_of(scenes, (wide, height), self.pictures, words)
         return Picture(painted(figure), *(one.sentence for one in seen))

@@ -2,6 +2,8 @@
 // seen(values, cast) -> { scene, sentence, ways }: what Panel.seen gives, and for handles with a `to` of their own that function.
 export const [INK, WHITE, GREY, DUSK, PALE] = ["#222222", "#ffffff", "#8a8a8a", "#555555", "#cccccc"];
 export const [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+export const [BLACK, YELLOW, OCHRE, PINE, MIST] = ["#000000", "#f0e442", "#9a6a00", "#00734f", "#cfe6f6"];
+export const NAMES = ["cat", "coffee", "astronaut", "rocket", "temple", "flower"]; // of the photographs
 const six = (x) => (Number.isFinite(x) ? Number(x.toPrecision(6)) : null);
 const list = (x) => (Array.isArray(x) ? x : [x]);
 const pairs = (points) => (Array.isArray(points[0]) ? points : points.length ? [points] : []);
@@ -27,6 +29,11 @@ class Plot {
 
   area(rings, { colour, opacity, edge }) {
     return this.add("area", { rings: rings.map((ring) => [column(ring, 0), column(ring, 1)]), colour, opacity, edge });
+  }
+
+  steps(heights, edges, { colour, opacity } = {}) {
+    const y = [0, ...heights.flatMap((height) => [height, height]), 0];
+    return this.area([edges.flatMap((x) => [x, x]).map((x, k) => [x, y[k]])], { colour, opacity });
   }
 
   dots(points, { colour = INK, sign = "●", size = 10, edge = WHITE, opacity } = {}) {
@@ -91,8 +98,13 @@ class Plot {
     return this.text(x, y, said, { colour, size, ...how });
   }
 
-  handle(name, [x, y], { moves = [name], way = ["plane"], label = name, ends, snap, to } = {}) {
-    this.page.handles[name] = { plot: this.number, at: [x, y], way, label, moves, ...given({ ends, snap }) };
+  key(entries, where = "top left", size = "normal") {
+    const line = (k) => (where.startsWith("top") ? k : entries.length - 1 - k);
+    entries.forEach(([said, colour], k) => this.note(said, where, { colour, size, bold: true, line: line(k) }));
+  }
+
+  handle(name, [x, y], { moves = [name], way = ["plane"], label = name, ends, snap, step, to } = {}) {
+    this.page.handles[name] = { plot: this.number, at: [x, y], way, label, moves, ...given({ ends, snap, step }) };
     if (to) this.page.ways[name] = to;
   }
 }

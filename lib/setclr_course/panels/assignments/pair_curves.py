@@ -1,13 +1,18 @@
 """One positive and one negative: three losses as curves of the gap between them (GroCo, figure 5, eq. 7,
 8 and 10)."""
 
+from typing import NamedTuple
+
 import numpy as np
 
-from setclr_course.kit.palette import BLUE, GREY, ORANGE
-from setclr_course.pixels.controls import log_slider, slider
-from setclr_course.pixels.panel import Drawing, Panel
+from setclr_course.kit.controls import log_slider, slider
+from setclr_course.kit.inner import swapped
+from setclr_course.kit.palette import BLUE, DUSK, GREY, ORANGE
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Page, Plot
 
 GAP = np.linspace(-2, 2, 201)  # d⁻ − d⁺ of cosine distances; right of 0 the order is correct
+TOP = 6  # of all axes
 
 
 def contrastive(gap, temperature):
@@ -22,7 +27,7 @@ def triplet(gap, margin):
 
 def groco(gap, beta):
     """−log(arctan(β·gap)/π + ½) (GroCo, eq. 10)."""
-    return -np.log(np.arctan(beta * gap) / np.pi + 0.5)
+    return -np.log(swapped(beta * gap))
 
 
 CURVES = [
@@ -32,50 +37,55 @@ CURVES = [
 ]
 
 
-def pair_curves(**initial) -> Panel:
+class Curve(NamedTuple):
+    loss: np.ndarray  # (201,) at GAP
+    force: np.ndarray  # minus its slope
+
+
+class pair_curves(Panel):
     """The three losses of figure 5, each with its own parameter, above the force each exerts on the gap."""
-    controls = {
+
+    size, row_height = (9, 4.4), 5.2
+    mosaic = "contrastive triplet GroCo; contrastive-force triplet-force GroCo-force"
+    heights = (1.4, 1)
+    row_mosaic = "contrastive GroCo; contrastive-force GroCo-force"
+    knobs = {
         "temperature": log_slider("temperature τ", 0.5, 0.05, 5, marks={0.5: ".5", 0.1: ".1", 2: "2"}),
         "margin": slider("margin r", 0.5, 0.0, 2.0, 0.05, {0.5: ".5", 1: "1"}),
         "beta": log_slider("inverse temperature β", 1, 0.1, 100, marks={1: "paper 1", 8: "8"}),
     }
-    return Panel(build, controls, (9, 4.4), initial)
 
+    def solve(self, values: dict) -> list[Curve]:
+        losses = [function(GAP, values[control]) for _, function, control, *_ in CURVES]
+        return [Curve(loss, 0 - np.gradient(loss, GAP)) for loss in losses]
 
-def build(figure, compact: bool) -> Drawing:
-    curves = [c for c in CURVES if not compact or c[0] != "triplet"]
-    axes = figure.subplots(2, len(curves), sharex=True, sharey="row", squeeze=False, height_ratios=[1.4, 1])
-    moving = []
-    for (name, function, _, symbol, fixed), top, bottom in zip(curves, *axes):
-        for value in fixed:
-            top.plot(GAP, function(GAP, value), color=GREY, linewidth=0.8)
-            if not compact:
-                top.text(
-                    -1.97,
-                    min(function(-1.97, value), 5.6),
-                    f"{symbol}={value:g}",
-                    fontsize=8,
-                    color="#555555",
-                    va="bottom",
-                )
-        for axis in (top, bottom):
-            axis.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
-        top.set(title=name, ylim=(-0.1, 6))
-        bottom.set(xlabel="gap d⁻ − d⁺", ylim=(-0.3, 6))
-        moving.append((top.plot([], [], color=BLUE)[0], bottom.plot([], [], color=ORANGE)[0]))
-    axes[0, 0].set_ylabel("loss")
-    axes[1, 0].set_ylabel("force")
+    def draw(self, page: Page, values: dict, now: list[Curve]) -> None:
+        for (name, function, _, symbol, fixed), (loss, force) in zip(CURVES, now):
+            upper = axes(page, name, name if page.row else f"{name}: loss", loss)
+            grey = [function(GAP, value)[::4] for value in fixed]
+            for y in grey:
+                upper.line(GAP[::4], y, GREY, 1)
+            upper.line(GAP, loss, BLUE, 3)
+            if not page.row:
+                starts, words = [min(y[0], 5.5) for y in grey], [f"{symbol}={value:g}" for value in fixed]
+                upper.text(-2, starts, words, DUSK, "small", "start", "bottom", right=3, halo=True)
+            lower = axes(page, f"{name}-force", "force" if page.row else f"{name}: force", force)
+            lower.line(GAP, force, ORANGE, 3)
 
-    def update(values: dict) -> str:
-        words = []
-        for (name, function, control, symbol, _), (loss, force) in zip(curves, moving):
-            y = function(GAP, values[control])
-            pull = 0 - np.gradient(y, GAP)
-            loss.set_data(GAP, y)
-            force.set_data(GAP, pull)
-            words.append(
-                f"{name} ({symbol}={values[control]:.2g}) pulls with {np.interp(1.0, GAP, pull):.2f}"
-            )
+    def say(self, values: dict, now: list[Curve]) -> str:
+        words = [
+            f"{name} ({symbol}={values[control]:.2g}) pulls with {np.interp(1.0, GAP, force):.2f}"
+            for (name, _, control, symbol, _), (_, force) in zip(CURVES, now)
+        ]
         return "Once the negative is farther than the positive by 1: " + ", ".join(words) + "."
 
-    return Drawing([artist for pair in moving for artist in pair], update)
+
+def axes(page: Page, name: str, title: str, y: np.ndarray) -> Plot:
+    """A plot for curves of the gap; it says how high y goes, if that is beyond it."""
+    plot = page.plot(
+        name, (-2, 2), (-0.3, TOP), title, "gap d⁻ − d⁺", xticks=range(-2, 3), yticks=(0, 2, 4, 6)
+    )
+    plot.line([0, 0], [-0.3, TOP], GREY, 1, "dot")
+    if y.max() > TOP:
+        plot.note(f"up to {y.max():.0f}", "top right", DUSK, "small")
+    return plot

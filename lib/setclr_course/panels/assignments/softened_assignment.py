@@ -1,201 +1,134 @@
 """The best matching made soft: all N! matchings together, or every row by itself (QARe, eq. 4 and 13)."""
 
-from functools import lru_cache
-from itertools import product
+from functools import cache
 from math import lgamma, log
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from matplotlib.collections import LineCollection
-from matplotlib.colors import to_rgba
 
-from setclr.inner import linear_assignment
-from setclr_course.kit.palette import BLACK, BLUE, GREEN, SKY, VERMILION
-from setclr_course.panels.assignments.things import random_things
-from setclr_course.pixels.controls import log_slider, slider
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part, bare, cell_outlines, cells, frames
+from setclr_course.kit.controls import log_slider, slider
+from setclr_course.kit.palette import BLUE, DUSK, GREEN, PINE, SKY, VERMILION
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Page
+from setclr_course.panels.assignments.things import (
+    WAYS,
+    distances,
+    draw_numbered,
+    heading,
+    random_things,
+    soft_losses,
+    soft_matching,
+)
 
 LARGEST = 6
-TEMPERATURE, DECADE = (0.005, 50), 0.1
-CURVE = np.logspace(np.log10(TEMPERATURE[0]), np.log10(TEMPERATURE[1]), 81)
-SHOWN = (0.004, 62)  # ends of the temperature's axis, with room for the markers
-LOSS = (0.01, 200)  # ends of the loss's axis
+LOWEST, HIGHEST = 0.005, 50  # temperatures
+CURVE = np.logspace(np.log10(LOWEST), np.log10(HIGHEST), 81)
 THINGS = random_things(948, LARGEST, spread=0.9)  # no best matching of the first N is the true one
-PAIR = np.array([to_rgba(VERMILION), to_rgba(SKY)])
+COST = distances(*THINGS)
 
 
 class Kind(NamedTuple):
-    """One of the two ways to match, as the panel shows it."""
+    """How one of the two ways to match is shown."""
 
-    words: str
-    matrix: str
-    symbol: str
-    marker: str
+    table: str
+    sign: str
     colour: str
+    words: str  # their colour
 
 
 KINDS = {
-    "one-to-one": Kind("one to one", "mean of all N! matchings", "◆", "D", BLUE),
-    "batch-hard": Kind("each row alone", "softmax of each row", "▲", "^", GREEN),
+    "one-to-one": Kind("mean of all N!", "◆", BLUE, BLUE),
+    "batch-hard": Kind("softmax of rows", "▲", GREEN, PINE),
 }
 
 
 class Softened(NamedTuple):
-    loss: float  # per thing
-    matrix: np.ndarray  # (N, N), rows sum to 1
+    """For each way."""
+
+    matrix: dict[str, np.ndarray]  # (N, N), rows sum to 1
+    loss: dict[str, float]  # per thing
+    curves: dict[str, np.ndarray]  # (81,) losses at CURVE
 
 
-def softened_assignment(**initial) -> Panel:
+@cache
+def curve(way: str, n: int) -> np.ndarray:
+    return soft_losses(COST[:n, :n], CURVE, way)
+
+
+class softened_assignment(Panel):
     """A few things matched softly, one to one and every row alone, with both losses over the temperature."""
-    controls = {
+
+    size, row_height = (9, 4.8), 5.4
+    mosaic = "one-to-one one-to-one-table loss; batch-hard batch-hard-table loss"
+    widths = (1.55, 1, 1.75)
+    row_mosaic = "one-to-one batch-hard; " * 2 + "one-to-one-table batch-hard-table; " * 3
+    row_mosaic += "loss loss; loss loss; loss loss"
+    knobs = {
         "temperature": log_slider(
-            "temperature τ", 0.05, *TEMPERATURE, DECADE, {0.05: "InfoNCE .05", 0.5: ".5", 5: "5"}
+            "temperature τ", 0.05, LOWEST, HIGHEST, 0.1, {0.05: "InfoNCE .05", 0.5: ".5", 5: "5"}
         ),
         "N": slider("things N", 5, 2, LARGEST, 1),
     }
-    for mining, n in product(KINDS, range(2, LARGEST + 1)):
-        curve(mining, n)  # so that no event has to wait for it
-    return Panel(build, controls, (9, 4.8), initial, 5.2)
 
-
-@lru_cache(maxsize=2**12)
-def soften(mining: str, temperature: float, n: int) -> Softened:
-    """The loss of the first n things as in eq. 4, or eq. 13 with its exp, and the mean matching behind it."""
-    S = torch.cdist(*THINGS[:, :n])
-    solved = linear_assignment(S, temperature, mining)
-    return Softened(float(S.trace() - solved.value) / n, solved.matrix.numpy())
-
-
-@lru_cache
-def curve(mining: str, n: int) -> np.ndarray:
-    """(81, 2): temperature and loss."""
-    return np.array([(t, soften(mining, float(t), n).loss) for t in CURVE])
-
-
-def build(figure, compact: bool) -> Drawing:
-    planes, matrices = list(KINDS), [mining + " matrix" for mining in KINDS]
-    if compact:
-        axes = figure.subplot_mosaic([planes, matrices, ["loss"] * 2], height_ratios=[1.1, 1.5, 1.5])
-    else:
-        rows = [[plane, matrix, "loss"] for plane, matrix in zip(planes, matrices)]
-        axes = figure.subplot_mosaic(rows, width_ratios=[1.55, 1, 1.75])
-    soft = {
-        mining: (
-            draw_things(axes[mining], mining, compact),
-            draw_weights(axes[mining + " matrix"], mining, compact),
-        )
-        for mining in KINDS
-    }
-    losses = draw_losses(axes["loss"], compact)
-
-    def update(values: dict) -> str:
+    def solve(self, values: dict) -> Softened:
         temperature, n = values["temperature"], values["N"]
-        now = {mining: soften(mining, temperature, n) for mining in KINDS}
-        for mining, parts in soft.items():
-            for part in parts:
-                part.move(now[mining].matrix)
-        losses.move({mining: solved.loss for mining, solved in now.items()}, temperature, n)
-        (one, A), (rows, B) = now.values()
+        cost = COST[:n, :n]
+        return Softened(
+            {way: soft_matching(cost, temperature, way) for way in WAYS},
+            {way: soft_losses(cost, temperature, way).item() for way in WAYS},
+            {way: curve(way, n) for way in WAYS},
+        )
+
+    def draw(self, page: Page, values: dict, now: Softened) -> None:
+        for way in WAYS:
+            self.draw_things(page, way, now.matrix[way])
+            self.draw_table(page, way, now.matrix[way])
+        self.draw_losses(page, values["temperature"], values["N"], now)
+
+    def draw_things(self, page: Page, way: str, A: np.ndarray) -> None:
+        """The things with a line for every pair, as thick as its weight."""
+        below = "thick: much weight · blue: true pair" if way == "batch-hard" and not page.row else ""
+        plane = page.plane(way, (-1.66, 1.66), (-1.06, 1.06), xlabel=below, room=(0, 20, 0, 0))
+        heading(plane, WAYS[way], KINDS[way].words)
+        one, two = THINGS[:, : len(A)]
+        i, j = np.indices(A.shape).reshape(2, -1)
+        colours = [SKY if true else VERMILION for true in i == j]
+        plane.segments(one[i], two[j], colours, (3.5 if page.row else 5.5) * A.ravel(), opacity=0.8)
+        draw_numbered(plane, THINGS[:, : len(A)])
+
+    def draw_table(self, page: Page, way: str, A: np.ndarray) -> None:
+        """The weights as a table with the sums of its columns."""
+        n, title = len(A), "" if page.row else KINDS[way].table
+        beside = {} if page.row else {n: "sum"}
+        table = page.plane(f"{way}-table", (-0.5, LARGEST - 0.5), (LARGEST + 0.5, -0.5), title, yticks=beside)
+        table.cells(A)
+        table.frames([(i, i) for i in range(n)], width=1.6)
+        table.text(np.arange(n), n, [f"{total:.1f}" for total in A.sum(0)], size="small")
+
+    def draw_losses(self, page: Page, temperature: float, n: int, now: Softened) -> None:
+        marks = 0.01, 0.1, 1, 10, 100
+        plot = page.plot("loss", (0.004, 62), (0.01, 200), "loss per thing", "temperature τ",
+                         xticks=marks[:4], yticks=marks, log="x y")  # fmt: skip
+        slopes = {"one-to-one": lgamma(n + 1) / n, "batch-hard": log(n)}
+        ends = np.array([LOWEST, HIGHEST])
+        for way, kind in KINDS.items():
+            plot.line(ends, slopes[way] * ends, kind.colour, 1.6, "dot")
+            plot.line(CURVE, now.curves[way], kind.colour)
+            plot.dots((temperature, now.loss[way]), kind.colour, kind.sign, 13)
+        words = [(f"{kind.sign} {WAYS[way]}: {now.loss[way]:.3g}", kind.words) for way, kind in KINDS.items()]
+        plot.key(*words[::-1])
+        if not page.row:
+            plot.note(f"dotted: τ log N = {slopes['batch-hard']:.2f} τ", "bottom right", DUSK, line=1)
+            plot.note(f"τ log(N!) / N = {slopes['one-to-one']:.2f} τ", "bottom right", DUSK)
+
+    def say(self, values: dict, now: Softened) -> str:
+        n = values["N"]
+        one, rows = now.loss.values()
+        A, B = now.matrix.values()
         columns = B.sum(0)
         return (
-            f"{n} things at temperature {temperature:.3g}. One-to-one: loss {one:.3f}, {A.trace() / n:.0%} "
-            f"of the weight on true pairs, every column sums to 1. Each row alone: loss {rows:.3f}, "
-            f"{B.trace() / n:.0%} on true pairs, columns sum to between {columns.min():.2f} and "
+            f"{n} things at temperature {values['temperature']:.3g}. One-to-one: loss {one:.3f}, "
+            f"{A.trace() / n:.0%} of the weight on true pairs, every column sums to 1. Each row alone: loss "
+            f"{rows:.3f}, {B.trace() / n:.0%} on true pairs, columns sum to between {columns.min():.2f} and "
             f"{columns.max():.2f}."
         )
-
-    parts = [*(part for pair in soft.values() for part in pair), losses]
-    return Drawing([artist for part in parts for artist in part.artists], update)
-
-
-def draw_things(axis, mining: str, compact: bool) -> Part:
-    """The things with a line for every pair, as thick as its weight; moved by the weights."""
-    size = 7 if compact else 7.5
-    bare(axis, (-1.66, 1.66), (-1.06, 1.06))
-    axis.set_title(KINDS[mining].words, color=KINDS[mining].colour, weight="bold", fontsize=size + 2.5)
-    if not compact and mining == "batch-hard":
-        axis.set_xlabel("thick: much weight   blue: true pair", fontsize=8)
-    lines = axis.add_collection(LineCollection([]))
-    points = [
-        axis.scatter([], [], s=1.9 * size**2, marker=m, c=c, edgecolors=BLACK, zorder=3, clip_on=False)
-        for m, c in (("o", BLACK), ("s", "white"))
-    ]
-    kind = {"ha": "center", "va": "center_baseline", "fontsize": size, "weight": "bold", "zorder": 4}
-    names = [
-        axis.text(*point, str(i + 1), color=colour, **kind)
-        for view, colour in zip(THINGS.tolist(), ("white", BLACK))
-        for i, point in enumerate(view)
-    ]
-
-    def move(A: np.ndarray) -> None:
-        n = len(A)
-        circle, square = THINGS[:, :n].numpy()
-        pairs = np.stack(np.broadcast_arrays(circle[:, None], square), 2).reshape(-1, 2, 2)
-        colours = PAIR[np.eye(n, dtype=int).ravel()]
-        colours[:, 3] = 0.15 + 0.85 * A.ravel().clip(0, 1)
-        lines.set_segments(pairs)
-        lines.set(colors=colours, linewidths=4 * A.ravel())
-        for scatter, view in zip(points, (circle, square)):
-            scatter.set_offsets(view)
-        for k, name in enumerate(names):
-            name.set_visible(k % LARGEST < n)
-
-    return Part([lines, *points, *names], move)
-
-
-def draw_weights(axis, mining: str, compact: bool) -> Part:
-    """The weights as a matrix with the sums of its columns; moved by the weights."""
-    mesh = cells(axis, LARGEST, LARGEST)
-    axis.set_ylim(LARGEST + 0.4, -0.5)  # a line more, for the sums
-    axis.spines[:].set_visible(False)
-    if not compact:
-        axis.set_title(KINDS[mining].matrix, fontsize=9)
-    true = frames(axis, [], "white", 1)
-    below = {"ha": "center", "va": "center", "fontsize": 7}
-    sums = [axis.text(j, 0, "", **below) for j in range(LARGEST)]
-    sums.append(axis.text(-0.65, 0, "sum", **{**below, "ha": "right"}))
-
-    def move(A: np.ndarray) -> None:
-        n = len(A)
-        grid = np.full((LARGEST, LARGEST), np.nan)
-        grid[:n, :n] = A
-        mesh.set_array(grid)
-        true.set_segments(cell_outlines((i, i) for i in range(n)))
-        totals = [format(total, ".1f" if compact else ".2f") for total in A.sum(0)]
-        for text, total in zip(sums, [*totals, *[""] * (LARGEST - n), "sum"]):
-            text.set(text=total, y=n)
-
-    return Part([mesh, true, *sums], move)
-
-
-def draw_losses(axis, compact: bool) -> Part:
-    """Both losses over the temperature; moved by the losses now, the temperature and N."""
-    size = 8 if compact else 9
-    axis.set(xscale="log", yscale="log", xlim=SHOWN, ylim=LOSS, xlabel="temperature τ")
-    axis.tick_params(labelsize=size)
-    axis.set_title("loss per thing", fontsize=size + 1)
-    asymptotes = [axis.plot([], [], color=k.colour, linewidth=1.2, linestyle=":")[0] for k in KINDS.values()]
-    curves, markers, words = [], [], []
-    for y, kind in zip((0.86, 0.93), KINDS.values()):
-        curves.append(axis.plot([], [], color=kind.colour)[0])
-        dot = {"color": kind.colour, "markersize": 7 if compact else 9, "markeredgecolor": "white"}
-        markers.append(axis.plot([], [], kind.marker, **dot)[0])
-        words.append(axis.text(0.04, y, "", transform=axis.transAxes, color=kind.colour, fontsize=size))
-    limit = axis.text(0.98, 0.04, "", transform=axis.transAxes, ha="right", color="#555555", fontsize=size)
-
-    def move(losses: dict, temperature: float, n: int) -> None:
-        slopes = lgamma(n + 1) / n, log(n)
-        for asymptote, slope in zip(asymptotes, slopes):
-            asymptote.set_data(TEMPERATURE, slope * np.array(TEMPERATURE))
-        for (mining, loss), line, marker, text in zip(losses.items(), curves, markers, words):
-            line.set_data(*curve(mining, n).T)
-            marker.set_data([temperature], [loss])
-            text.set_text(f"{KINDS[mining].symbol} {KINDS[mining].words}: {loss:.3g}")
-        rows, one = f"{slopes[1]:.2f} τ", f"{slopes[0]:.2f} τ"
-        limit.set_text(
-            f"dotted: {rows} and {one}" if compact else f"dotted: τ log N = {rows}\nτ log(N!) / N = {one}"
-        )
-
-    return Part([*asymptotes, *curves, *markers, *words, limit], move)

@@ -1,30 +1,38 @@
 """A video as a strip of frames, and two views of it: where they begin, and what all their frames share."""
 
-import numpy as np
-import torch
-from matplotlib.axes import Axes
-from torch import Tensor
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from setclr.data.patches import SIDE
-from setclr.seeding import seeded
-from setclr.video.sets import VideoSet
-from setclr.video.views import clip_views, video_views
-from setclr.views import draw
-from setclr_course.kit.palette import BLUE, GREEN
+import numpy as np
+
+from setclr_course.kit.controls import options, slider
+from setclr_course.kit.palette import BLUE, GREEN, INK, WHITE
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Mark, Page, Plot
 from setclr_course.panels.clips.made_up import filmed_hills
-from setclr_course.pixels.controls import options, slider
-from setclr_course.pixels.handles import Handle
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part, bare
+
+if TYPE_CHECKING:
+    from setclr.video import VideoSet
 
 KINDS = ("one view for all frames", "each frame its own")
 SHOWN = ("colours", "flow")
-DRAWS = 12
-GAP = 4  # pixels between two frames of a strip
-PITCH = SIDE + GAP
+DRAWS, SIDE, FRAMES = 12, 32, 8  # a clip has so many frames of so many pixels
+BRACKETS, ROWS = (-0.22, 1.22), (2.2, 4.0)  # y of the brackets and of the views; the video is at 0
+TOLD = {
+    (
+        KINDS[0],
+        "colours",
+    ): "Each clip has one crop and one colouring for all its frames, so that what moves in it is the camera.",
+    (
+        KINDS[1],
+        "colours",
+    ): "Each frame has a crop and a colouring of its own: they jump, and the motion is lost among them.",
+    (KINDS[0], "flow"): "Each clip has one crop for all its fields, enlarged, so faster by one factor.",
+    (KINDS[1], "flow"): "Each field has a crop and a factor of its own: the same motion seems to change.",
+}
 
 
-def clip_strips(videos: VideoSet | None = None, flow: VideoSet | None = None, **initial) -> Panel:
+class clip_strips(Panel):
     """The frames of a video in a row, with a bracket for each of two clips, and below them the clips' views.
 
     Args:
@@ -34,144 +42,107 @@ def clip_strips(videos: VideoSet | None = None, flow: VideoSet | None = None, **
     Raises:
         ValueError: the two are not as many, or have no twelve frames and eleven flows of 32 pixels.
     """
-    if videos is None or flow is None:
-        videos, flow = filmed_hills()
-    if len(videos) != len(flow) or videos.channels != 3 or flow.channels != 2:
-        raise ValueError(f"videos and flow must be as many, 3 and 2 channels, got {videos} and {flow}")
-    got = [tuple(x.in_ram.shape[2:4]) for x in (videos, flow)]
-    if got != [(12, SIDE), (11, SIDE)]:
-        raise ValueError(f"videos must have 12 frames and flow 11, of {SIDE} px, got (frames, px) {got}")
-    last = 4  # where a clip of eight frames can begin
-    controls = {
-        "begin 1": slider("first clip begins", 1, 0, last, 1, {0: "first frame", last: "last that there is"}),
-        "begin 2": slider("second clip begins", 3, 0, last, 1),
-        "frames": options("frames", KINDS),
-        "video": slider("video", 0, 0, len(videos) - 1, 1),
-        "draw": slider("another draw", 1, 1, DRAWS, 1),
-        "shown": options("show", SHOWN),
-    }
-    size = (9, 4.0)
-    return Panel(lambda f, compact: build(f, compact, Seen(videos, flow)), controls, size, initial, 3.4, 3)
+
+    size, row_height = (9, 4.4), 2
+    in_sight = 3
+
+    def __init__(self, videos: "VideoSet | None" = None, flow: "VideoSet | None" = None, **initial: Any):
+        if videos is None or flow is None:
+            videos, flow = filmed_hills()
+        if len(videos) != len(flow) or videos.channels != 3 or flow.channels != 2:
+            raise ValueError(f"videos and flow must be as many, 3 and 2 channels, got {videos} and {flow}")
+        got = [tuple(x.in_ram.shape[2:4]) for x in (videos, flow)]
+        if got != [(12, SIDE), (11, SIDE)]:
+            raise ValueError(f"videos must have 12 frames and flow 11, of {SIDE} px, got (frames, px) {got}")
+        self.whole = {"colours": videos.in_ram, "flow": flow.in_ram}
+        self.strips = lru_cache(64)(self.made)
+        self.knobs = {
+            "begin 1": slider("first clip begins", 1, 0, 4, 1, {0: "first frame", 4: "last that there is"}),
+            "begin 2": slider("second clip begins", 3, 0, 4, 1),
+            "frames": options("frames", KINDS),
+            "video": slider("video", 0, 0, len(videos) - 1, 1),
+            "draw": slider("another draw", 1, 1, DRAWS, 1),
+            "shown": options("show", SHOWN),
+        }
+        super().__init__(**initial)
+
+    def made(self, shown: str, video: int, draw: int, kind: str, begins: tuple[int, int]) -> list[np.ndarray]:
+        """The strips of the video and of both views, by the library's views of clips."""
+        from torch import stack
+
+        from setclr import views
+        from setclr.seeding import seeded
+        from setclr.video import clip_views, video_views
+
+        photo, whole = video_views("photo", SIDE, flip=0), self.whole[shown][video]
+        clips = stack([whole[:, begin : begin + FRAMES] for begin in begins])[:, None]
+        draws = views.draw(photo, FRAMES, seeded(16, video, draw))
+        if kind == KINDS[0]:
+            seen = clip_views(clips, photo, draws[:1])[:, 0]
+        else:  # each frame is a clip of one
+            frames = clips[:, 0].transpose(1, 2)[:, :, :, None]
+            seen = clip_views(frames, photo, draws)[:, :, :, 0].transpose(1, 2)
+        whole = whole.float() / 255 if len(whole) == 3 else (whole.float() - 128) / 127
+        return [strip(x.numpy()) for x in (whole, *seen)]
+
+    def solve(self, values: dict) -> list[np.ndarray]:
+        shown, video, draw, kind = (values[name] for name in ("shown", "video", "draw", "frames"))
+        return self.strips(shown, video, draw, kind, begins_of(values))
+
+    def draw(self, page: Page, values: dict, now: list[np.ndarray]) -> None:
+        title = "" if page.row else "the video: drag a bracket to move its clip"
+        plot = page.plane("plot", (-0.1, 12.1), (ROWS[1] + 1.1, BRACKETS[0] - 0.2), title)
+        frames = draw_strip(plot, now[0], 0, 0)
+        last = 3 if values["shown"] == "flow" else 4
+        begins, views = begins_of(values), []
+        looks = zip(begins, BRACKETS, (BLUE, GREEN), "●■", ROWS, now[1:])
+        for v, (begin, y, colour, sign, row, view) in enumerate(looks, 1):
+            plot.line([begin, begin + FRAMES], y, colour, 5)
+            plot.dots([(begin + 0.5, y)], INK, sign, 12).handle(
+                f"clip {v}", (begin + 0.5, y), f"begin {v}", along="x", to=lambda x, _: [x - 0.5],
+                ends=(0.5, last + 0.5),
+            )  # fmt: skip
+            plot.text(begin, row - 0.08, f"{sign} view {v}", rise="bottom", anchor="start")
+            views.append(draw_strip(plot, view, begin, row))
+        for k in range(FRAMES + last):
+            same = [view[k - begin] for view, begin in zip(views, begins) if 0 <= k - begin < FRAMES]
+            page.link(f"frame {k + 1}, seen {('never', 'once', 'twice')[len(same)]}", frames[k], *same)
+
+    def say(self, values: dict, now: list[np.ndarray]) -> str:
+        first, second = begins_of(values)
+        shared = max(0, FRAMES - abs(first - second))
+        return (
+            f"Video {values['video']}, draw {values['draw']}, as {values['shown']}: the clips begin at "
+            f"frames {first + 1} and {second + 1} and share {shared} of their {FRAMES} frames. "
+            f"{TOLD[values['frames'], values['shown']]}"
+        )
 
 
-class Seen:
-    """Strips of frames: the whole video, and its two views."""
-
-    def __init__(self, videos: VideoSet, flow: VideoSet):
-        self.sets, self.views = dict(zip(SHOWN, (videos, flow))), video_views("photo", videos.side, flip=0)
-
-    def strips(self, values: dict) -> list[np.ndarray]:
-        chosen = self.sets[values["shown"]]
-        whole = chosen.in_ram[values["video"]]
-        clips = torch.stack([whole[:, begin : begin + 8] for begin in begins(values)])[:, None]
-        generator = seeded(16, values["video"], values["draw"])
-        draws = draw(self.views, 8, generator)
-        if values["frames"] == KINDS[0]:
-            seen = clip_views(clips, self.views, draws[:1])[:, 0]
-        else:
-            frames = clips[:, 0].transpose(1, 2)[:, :, :, None]  # each a clip of one frame
-            seen = clip_views(frames, self.views, draws)[:, :, :, 0].transpose(1, 2)
-        whole = whole.float() / 255 if chosen.channels == 3 else (whole.float() - 128) / 127
-        return [strip(x) for x in (whole, *seen)]
-
-
-def begins(values: dict) -> list[int]:
+def begins_of(values: dict) -> tuple[int, int]:
     """Where the two clips begin. Flow has a field less than there are frames, so one place less."""
     last = 3 if values["shown"] == "flow" else 4
-    return [min(values[f"begin {v}"], last) for v in (1, 2)]
+    return min(values["begin 1"], last), min(values["begin 2"], last)
 
 
-def strip(frames: Tensor) -> np.ndarray:
-    """Frames (C, T, H, H) side by side, (H, T (H + GAP), 3) in [0, 1]; flow in colours."""
-    x = coloured(frames) if len(frames) == 2 else frames
-    side = torch.nn.functional.pad(x, (0, GAP), value=1.0)
-    return side.permute(2, 1, 3, 0).reshape(side.shape[2], -1, 3).clamp(0, 1).numpy()
+def draw_strip(plot: Plot, pixels: np.ndarray, begin: int, y: float) -> Mark:
+    """Frames side by side from `begin` on, with gaps between; the boxes round them."""
+    count = pixels.shape[1] // SIDE
+    plot.picture(pixels, (begin, y), (begin + count, y + 1))
+    at = begin + np.arange(count + 1)
+    corners = np.column_stack([at, np.full(count + 1, y)])
+    plot.segments(corners, corners + (0, 1), WHITE, 4)
+    return plot.boxes(corners[:-1], corners[:-1] + 1)
 
 
-def coloured(flow: Tensor) -> Tensor:
+def strip(frames: np.ndarray) -> np.ndarray:
+    """Frames (C, T, H, H) side by side, (H, T H, 3) uint8; flow in colours."""
+    x = (255 * (coloured(frames) if len(frames) == 2 else frames).clip(0, 1)).round().astype(np.uint8)
+    return x.transpose(2, 1, 3, 0).reshape(x.shape[2], -1, 3)
+
+
+def coloured(flow: np.ndarray) -> np.ndarray:
     """Flow (2, T, H, W), in eighths of a frame, as colours (3, T, H, W): the hue says where to, white is
     still. A third of the reach has the full colour."""
-    far = flow.square().sum(0).sqrt().clamp(min=1e-6)
-    turns = torch.tensor([0.0, 2 * np.pi / 3, 4 * np.pi / 3]).view(3, 1, 1, 1)
-    hue = 0.5 + 0.5 * torch.cos(torch.atan2(flow[1], flow[0]) - turns)
-    return 1 - (3 * far).clamp(max=1) * (1 - hue)
-
-
-def build(figure, compact: bool, seen: Seen) -> Drawing:
-    axes = list(figure.subplots(2 if compact else 3, 1).flat)
-    titles = ["● view 1", "■ view 2"] if compact else [
-        "the video: drag a bracket to where its clip begins", "● view 1, eight frames",
-        "■ view 2, eight frames",
-    ]  # fmt: skip
-    images = [draw_strip(axis, title) for axis, title in zip(axes, titles)]
-    brackets = Part([], lambda *_: None) if compact else draw_brackets(axes[0])
-
-    def update(values: dict) -> str:
-        for image, picture in zip(images, seen.strips(values)[-len(images) :]):
-            image.set_data(picture)
-            image.set_extent((0, picture.shape[1], picture.shape[0], 0))
-        brackets.move(values)
-        return sentence(values)
-
-    handles = {}
-    if not compact:
-        for v in (1, 2):
-            handles[f"clip {v}"] = handle(axes[0], v)
-    return Drawing([*images, *brackets.artists], update, handles)
-
-
-def handle(axis: Axes, v: int) -> Handle:
-    def at(values: dict) -> tuple[float, float]:
-        return (begins(values)[v - 1] + 0.5) * PITCH, height(v)
-
-    def to(x: float, y: float) -> list[float]:
-        return [x / PITCH - 0.5]
-
-    return Handle(axis, (f"begin {v}",), at, "x", to, f"clip {v}")
-
-
-def height(v: int) -> float:
-    return {1: -5.0, 2: 37.0}[v]
-
-
-def draw_strip(axis: Axes, title: str):
-    bare(axis)
-    axis.set_title(title, fontsize=10, loc="left", pad=9 if "video" in title else 4)
-    image = axis.imshow(np.ones((SIDE, 12 * PITCH, 3)), interpolation="nearest")
-    axis.set(xlim=(-2, 12 * PITCH), ylim=(40, -8))
-    return image
-
-
-def draw_brackets(axis: Axes) -> Part:
-    lines = [
-        axis.plot([], [], color=colour, linewidth=4, solid_capstyle="butt")[0] for colour in (BLUE, GREEN)
-    ]
-    dots = [
-        axis.plot([], [], mark, color=colour, markersize=9)[0] for mark, colour in (("o", BLUE), ("s", GREEN))
-    ]
-
-    def move(values: dict) -> None:
-        for v, (one, dot) in enumerate(zip(lines, dots), 1):
-            begin = begins(values)[v - 1]
-            one.set_data([begin * PITCH, (begin + 8) * PITCH - GAP], [height(v)] * 2)
-            dot.set_data([(begin + 0.5) * PITCH], [height(v)])
-
-    return Part([*lines, *dots], move)
-
-
-def sentence(values: dict) -> str:
-    first, second = begins(values)
-    shared = max(0, 8 - abs(first - second))
-    told = {
-        (KINDS[0], "colours"): "Each clip has one crop and one colouring for all its frames, so that what "
-        "moves in it is the camera.",
-        (KINDS[1], "colours"): "Each frame has a crop and a colouring of its own: they jump, and the motion "
-        "is lost among them.",
-        (KINDS[0], "flow"): "Each clip has one crop for all its fields, enlarged, so faster by one factor.",
-        (KINDS[1], "flow"): "Each field has a crop and a factor of its own: the same motion seems to change.",
-    }
-    how = told[values["frames"], values["shown"]]
-    return (
-        f"Video {values['video']}, draw {values['draw']}, as {values['shown']}: the clips begin at frames "
-        f"{first + 1} and {second + 1} and share {shared} of their 8 frames. {how}"
-    )
+    turns = np.array([0, 2, 4]).reshape(3, 1, 1, 1) * np.pi / 3
+    hue = 0.5 + 0.5 * np.cos(np.arctan2(flow[1], flow[0]) - turns)
+    return 1 - (3 * np.hypot(*flow)).clip(max=1) * (1 - hue)

@@ -1,11 +1,6 @@
 """Hills that cameras film: clips for trying the panels out."""
 
 import numpy as np
-import torch
-
-from setclr.video.flow import to_bytes
-from setclr.video.moving import camera_flow, drive, film
-from setclr.video.sets import VideoSet
 
 FILMED = {"pan left": 1.2, "pan down": 1.2, "zoom in": 1.05, "turn right": 0.06, "still": 0.0}
 
@@ -17,8 +12,12 @@ def hills(side: int = 192) -> np.ndarray:
     return (128 + 40 * waves).astype(np.float32)
 
 
-def filmed_hills() -> tuple[VideoSet, VideoSet]:
-    """Five clips of them, each with a tint and another motion; and their flow."""
+def filmed_hills():
+    """Two `VideoSet`: five clips of them, each with a tint and another motion; and their flow."""
+    import torch
+
+    from setclr.video import VideoSet, camera_flow, drive, film, to_bytes
+
     picture, clips, flows = hills(), [], []
     for i, (motion, speed) in enumerate(FILMED.items()):
         camera = drive(motion, speed, 48)

@@ -1,29 +1,39 @@
 """A camera over a photograph, what it films, and the flow: true by the camera, found by TV-L1 (MMCL, table
 5)."""
 
-from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+from PIL import Image
 
-from setclr.video.flow import tv_l1
-from setclr.video.moving import MOTIONS, PANS, TURNS, ZOOMS, Camera, camera_flow, drive, film, looked_at
-from setclr_course.kit.palette import BLUE, GREEN, VERMILION
+from setclr_course.kit.controls import options, slider
+from setclr_course.kit.palette import BLUE, GREEN, VERMILION, WHITE
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Page
 from setclr_course.panels.clips.made_up import hills
-from setclr_course.pixels.controls import options, slider
-from setclr_course.pixels.handles import Handle
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part, bare
+from setclr_course.panels.clips.tv_l1 import tv_l1
 
 FRAMES, SIDE, WIDTH = 12, 32, 64  # of a clip; pixels of a frame; pixels of the photograph that it shows
-EVERY = 4  # pixels from arrow to arrow
+SEEN_AS = {  # by the camera's motion: where the picture goes
+    "still": "nowhere", "pan left": "to the right", "pan right": "to the left", "pan up": "down",
+    "pan down": "up", "zoom in": "outwards", "zoom out": "inwards", "turn left": "round to the right",
+    "turn right": "round to the left",
+}  # fmt: skip
+SHOWN = 288  # pixels across of the picture on the page
 FASTEST = 2.0  # pixels at the edge of a frame
 CORNERS = np.array([[-0.5, -0.5], [-0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [-0.5, -0.5]])
+ARROWS = np.array([(x, y) for y in range(2, SIDE, 4) for x in range(2, SIDE, 4)])
 
 
-def moving_camera(picture: np.ndarray | None = None, **initial) -> Panel:
+class Filmed(NamedTuple):
+    squares: np.ndarray  # (FRAMES, 5, 2): the corners of what the camera sees, row and column
+    frame: np.ndarray  # (SIDE, SIDE) uint8
+    true: np.ndarray  # (2, SIDE, SIDE): how far each pixel goes to the next frame, to the right and down
+    found: np.ndarray  # by TV-L1
+
+
+class moving_camera(Panel):
     """A square over a picture that moves, the frame that it sees, and where each pixel goes to in the next.
 
     Args:
@@ -32,140 +42,83 @@ def moving_camera(picture: np.ndarray | None = None, **initial) -> Panel:
     Raises:
         ValueError: the picture is not as above, or smaller than 128 pixels.
     """
-    picture = hills() if picture is None else np.asarray(picture, dtype=np.float32)
-    if picture.ndim != 2 or min(picture.shape) < 2 * WIDTH:
-        got = picture.shape
-        raise ValueError(f"picture must be (H, W) with at least {2 * WIDTH} pixels a side, got {got}")
-    high, wide = picture.shape
-    controls = {
-        "motion": options("camera", MOTIONS, "pan right"),
-        "frame": slider("frame", 4, 1, FRAMES - 1, 1, {1: "first", FRAMES - 1: "last but one"}),
-        "speed": slider("speed", 1.2, 0.2, FASTEST, 0.1, {0.2: "slow", FASTEST: "two pixels a frame"}),
-        "right": slider("middle, to the right", round(0.5 * wide), WIDTH, wide - WIDTH, 1),
-        "down": slider("middle, downwards", round(0.5 * high), WIDTH, high - WIDTH, 1),
-    }
-    seen = Seen(picture)
-    return Panel(
-        lambda figure, compact: build(figure, compact, seen),
-        controls,
-        (9, 3.7),
-        initial,
-        3.2,
-        2,
-        play="frame",
-    )
+
+    size, row_height = (9, 3.7), 3.2
+    mosaic, row_mosaic = "picture sees flow", "flow"
+    in_sight, play = 2, "frame"
+
+    def __init__(self, picture: ArrayLike | None = None, **initial: Any):
+        self.picture = hills() if picture is None else np.asarray(picture, dtype=np.float32)
+        if self.picture.ndim != 2 or min(self.picture.shape) < 2 * WIDTH:
+            got = self.picture.shape
+            raise ValueError(f"picture must be (H, W) with at least {2 * WIDTH} pixels a side, got {got}")
+        high, wide = self.picture.shape
+        small = Image.fromarray(self.picture.clip(0, 255).astype(np.uint8))
+        small.thumbnail((SHOWN, SHOWN))
+        self.shown = grey(np.asarray(small))
+        self.knobs = {
+            "motion": options("camera", SEEN_AS, "pan right"),
+            "frame": slider("frame", 4, 1, FRAMES - 1, 1, {1: "first", FRAMES - 1: "last but one"}),
+            "speed": slider("speed", 1.2, 0.2, FASTEST, 0.1, {0.2: "slow", FASTEST: "two pixels a frame"}),
+            "right": slider("middle, to the right", round(0.5 * wide), WIDTH, wide - WIDTH, 1),
+            "down": slider("middle, downwards", round(0.5 * high), WIDTH, high - WIDTH, 1),
+        }
+        super().__init__(**initial)
+
+    def solve(self, values: dict) -> Filmed:
+        from setclr.video.moving import Camera, camera_flow, drive, film, looked_at
+
+        motion, frame = values["motion"], values["frame"]
+        camera = drive(motion, speed_of(motion, values["speed"]), WIDTH, FRAMES)
+        camera = camera._replace(centre=camera.centre + (values["down"], values["right"]))
+        two = Camera(*(part[frame - 1 : frame + 1] for part in camera))
+        now, after = film(self.picture, two, SIDE)[:, 0].clip(0, 255).round().astype(np.uint8)
+        return Filmed(
+            looked_at(camera, CORNERS), now, camera_flow(two, SIDE)[0], tv_l1(now / 255, after / 255)
+        )
+
+    def draw(self, page: Page, values: dict, now: Filmed) -> None:
+        high, wide = self.picture.shape
+        picture = page.plane("picture", (0, wide), (high, 0), "drag the green dot: the camera",
+                             xlabel="dotted: in the last frame")  # fmt: skip
+        picture.picture(self.shown, (0, 0), (wide, high), smooth=True)
+        for square, width, dash in ((now.squares[-1], 1.5, "dot"), (now.squares[values["frame"] - 1], 3, "")):
+            picture.line(square[:, 1], square[:, 0], GREEN, width, dash)
+        middle = values["right"], values["down"]
+        picture.dots([middle], GREEN, "●", 13).handle("camera", middle, "right", "down", label="the camera")
+
+        sees = page.plane("sees", (0, SIDE), (SIDE, 0), "what it sees now", xlabel=f"{SIDE} × {SIDE} pixels")
+        sees.picture(grey(now.frame), (0, 0), (SIDE, SIDE))
+        flow = page.plane(
+            "flow", (0, SIDE), (SIDE, 0), "flow" if page.row else "flow, drawn twice as long",
+            xlabel="" if page.row else "thick: by the camera, thin: by TV-L1",
+        )  # fmt: skip
+        flow.picture(grey(now.frame), (0, 0), (SIDE, SIDE))
+        flow.boxes([(0, 0)], [(SIDE, SIDE)], WHITE, opacity=0.6)
+        x, y = ARROWS.T
+        for field, colour, width in ((now.true, BLUE, 3), (now.found, VERMILION, 1.5)):
+            tips = ARROWS + 0.5 + 2 * field[:, y, x].T
+            flow.arrows(ARROWS + 0.5, tips.clip(0, SIDE), colour, width)
+
+    def say(self, values: dict, now: Filmed) -> str:
+        inside = slice(6, -6)
+        far, off = (np.hypot(*field)[inside, inside] for field in (now.true, now.found - now.true))
+        motion = values["motion"]
+        pixels = f", all by {far.mean():.1f} pixels" if motion.startswith("pan") else ""
+        return (
+            f"Frame {values['frame']}, camera {motion} over column {values['right']}, row {values['down']}: "
+            f"the picture goes {SEEN_AS[motion]}{pixels}. TV-L1, which sees two frames and no camera, is off "
+            f"by {np.median(off):.2f} pixels, away from the border and by the median."
+        )
 
 
 def speed_of(motion: str, speed: float) -> float:
     """What `drive` calls the speed of a motion that moves the edge of a frame by so many pixels."""
-    if motion in ZOOMS:
+    if motion.startswith("zoom"):
         return 1 + speed / (SIDE / 2)
-    return speed / (SIDE / 2) if motion in TURNS else speed
+    return speed / (SIDE / 2) if motion.startswith("turn") else speed
 
 
-class Seen:
-    """What the camera sees, and both flows."""
-
-    def __init__(self, picture: np.ndarray):
-        self.picture = picture
-        self.found = lru_cache(64)(self.filmed)
-
-    def camera(self, values: dict) -> Camera:
-        made = drive(values["motion"], speed_of(values["motion"], values["speed"]), WIDTH, FRAMES)
-        return made._replace(centre=made.centre + (values["down"], values["right"]))
-
-    def at(self, values: dict) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The frame (32, 32), the true flow and TV-L1's, both (2, 32, 32)."""
-        names = ("motion", "speed", "right", "down", "frame")
-        return self.found(*(values[name] for name in names))
-
-    def filmed(self, motion: str, speed: float, right: int, down: int, frame: int) -> tuple:
-        camera = self.camera(dict(motion=motion, speed=speed, right=right, down=down))
-        two = Camera(*(part[frame - 1 : frame + 1] for part in camera))
-        frames = film(self.picture, two, SIDE).clip(0, 255).round().astype(np.uint8)
-        tv = tv_l1(torch.from_numpy(frames).transpose(0, 1))[:, 0].numpy()
-        return frames[0, 0], camera_flow(two, SIDE)[0], tv
-
-
-def build(figure, compact: bool, seen: Seen) -> Drawing:
-    axes = list(figure.subplots(1, 1 if compact else 3, squeeze=False).flat)
-    right = axes[-1]
-    square = Part([], lambda *_: None) if compact else draw_square(axes[0], seen.picture)
-    frame = Part([], lambda *_: None) if compact else draw_frame(axes[1])
-    arrows = draw_arrows(right, compact)
-
-    def update(values: dict) -> str:
-        picture, true, found = seen.at(values)
-        square.move(seen.camera(values), values["frame"])
-        frame.move(picture)
-        arrows.move(picture, true, found)
-        return sentence(values, true, found)
-
-    handles = {}
-    if not compact:
-        middle = lambda values: (values["right"], values["down"])  # noqa: E731
-        handles["camera"] = Handle(axes[0], ("right", "down"), middle, label="the camera")
-    return Drawing([*square.artists, *frame.artists, *arrows.artists], update, handles)
-
-
-def draw_square(axis: Axes, picture: np.ndarray) -> Part:
-    bare(axis)
-    axis.imshow(picture, cmap="gray", vmin=0, vmax=255)
-    axis.set(xlim=(-0.5, picture.shape[1] - 0.5), ylim=(picture.shape[0] - 0.5, -0.5))
-    axis.set_title("drag the green dot: the camera", fontsize=10)
-    now = axis.plot([], [], color=GREEN, linewidth=2.5)[0]
-    last = axis.plot([], [], color=GREEN, linewidth=1, linestyle=":")[0]
-    middle = axis.plot([], [], "o", color=GREEN, markersize=9)[0]
-
-    def move(camera: Camera, frame: int) -> None:
-        places = looked_at(camera, CORNERS)
-        now.set_data(*places[frame - 1].T[::-1])
-        last.set_data(*places[-1].T[::-1])
-        middle.set_data(*camera.centre.mean(0)[::-1, None])
-
-    return Part([last, now, middle], move)
-
-
-def draw_frame(axis: Axes) -> Part:
-    bare(axis)
-    axis.set_title("what it sees now", fontsize=10)
-    image = axis.imshow(np.zeros((SIDE, SIDE)), cmap="gray", vmin=0, vmax=255)
-    return Part([image], image.set_data)
-
-
-def draw_arrows(axis: Axes, compact: bool) -> Part:
-    bare(axis)
-    axis.set_title("flow" if compact else "flow, drawn twice as long", fontsize=10)
-    image = axis.imshow(np.zeros((SIDE, SIDE)), cmap="gray", vmin=-400, vmax=255)
-    at = np.arange(EVERY // 2, SIDE, EVERY)
-    x, y = np.meshgrid(at, at)
-    style: dict[str, Any] = dict(angles="xy", scale_units="xy", scale=0.5, width=0.011)
-    true = axis.quiver(x, y, 0 * x, 0 * x, color=BLUE, zorder=3, **style)
-    found = axis.quiver(x, y, 0 * x, 0 * x, color=VERMILION, zorder=4, **(style | {"width": 0.006}))
-    axis.set(xlim=(-0.5, SIDE - 0.5), ylim=(SIDE - 0.5, -0.5))
-    if not compact:
-        axis.set_xlabel("thick blue: by the camera   thin red: by TV-L1", fontsize=9)
-
-    def move(picture: np.ndarray, by_camera: np.ndarray, by_tv: np.ndarray) -> None:
-        image.set_data(picture)
-        for arrows, flow in ((true, by_camera), (found, by_tv)):
-            arrows.set_UVC(*flow[:, y, x])
-
-    return Part([image, true, found], move)
-
-
-def sentence(values: dict, true: np.ndarray, found: np.ndarray) -> str:
-    inside = slice(6, -6)
-    far, off = np.hypot(*true)[inside, inside], np.hypot(*(found - true))[inside, inside]
-    motion = values["motion"]
-    way = {"pan left": "to the right", "pan right": "to the left", "pan up": "down", "pan down": "up"}
-    if motion in PANS:
-        told = f"{way[motion]}, all by {far.mean():.1f} pixels"
-    else:
-        told = {"zoom in": "outwards", "zoom out": "inwards", "turn left": "round to the right",
-                "turn right": "round to the left", "still": "nowhere"}[motion]  # fmt: skip
-    return (
-        f"Frame {values['frame']}, camera {motion} over column {values['right']}, row {values['down']}: the "
-        f"picture goes {told}. TV-L1, which sees two frames and no camera, is off by {np.median(off):.2f} "
-        "pixels, away from the border and by the median."
-    )
+def grey(picture: np.ndarray) -> np.ndarray:
+    """Grey values (H, W) uint8 as colours (H, W, 3)."""
+    return np.repeat(picture[:, :, None], 3, axis=2)

@@ -1,32 +1,37 @@
 """Clips on a map by their features, and the five nearest of one that is dragged to (MMCL, table 5)."""
 
 from collections.abc import Mapping
-from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import matplotlib
 import numpy as np
-import torch
-from matplotlib.axes import Axes
-from torch import Tensor
-from torch.nn.functional import normalize
 
-from setclr.evaluation.neighbours import neighbours
-from setclr.evaluation.videos import pointing
-from setclr.video.sets import VideoSet
-from setclr_course.kit.palette import GREEN, GREY, VERMILION
+from setclr_course.kit.controls import options, slider
+from setclr_course.kit.palette import GREEN, GREY, INK, PINE, VERMILION, WHITE
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Page, Piece
 from setclr_course.panels.clips.made_up import filmed_hills
-from setclr_course.pixels.controls import options, slider
-from setclr_course.pixels.handles import Handle
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part, bare
+from setclr_course.panels.trained.feature_maps import COLOURS, SIGNS
+from setclr_course.panels.trained.patches import nearest_to
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from setclr.video import VideoSet
 
 COUNT = 5
-COLOURS = ("motion", "photograph")
+THINGS = ("motion", "photograph")
+PLACES = [(3.7 * column, 2.5 * row) for row in (0, 1) for column in (0, 1, 2)]  # of the clips beside the map
 
 
-def nearest_clips(
-    features: Mapping[str, Tensor] | None = None, videos: VideoSet | None = None, **initial
-) -> Panel:
+class Map(NamedTuple):
+    """Features of all clips."""
+
+    places: np.ndarray  # (N, 2): on the map, within ± 1
+    nearest: np.ndarray  # (N, COUNT): clips
+    points: np.ndarray  # (N,) bool: its features are not all 0, which point nowhere
+
+
+class nearest_clips(Panel):
     """A map of clips, coloured by what they are, a ring round the query, and its five nearest by cosine.
 
     Args:
@@ -36,152 +41,113 @@ def nearest_clips(
     Raises:
         ValueError: features are not as many as clips.
     """
-    if features is None or videos is None:
-        features, videos = made_up()
-    for name, x in features.items():
-        if len(x) != len(videos):
-            raise ValueError(f"features[{name!r}] must be of {len(videos)} clips, got {tuple(x.shape)}")
-    seen = Seen(features, videos)
-    controls = {
-        "features": options("features", features),
-        "query": slider("query", len(videos) // 3, 0, len(videos) - 1, 1),
-        "coloured by": options("coloured by", COLOURS),
-    }
-    return Panel(lambda figure, compact: build(figure, compact, seen), controls, (9, 4.2), initial, 3.6, 2)
 
+    size, row_height = (9, 4.2), 3.6
+    mosaic, widths, row_mosaic = "map clips", (1, 1.4), "map"
+    in_sight = 2
 
-def made_up() -> tuple[dict[str, Tensor], VideoSet]:
-    videos = filmed_hills()[0].in_ram.repeat(12, 1, 1, 1, 1)
-    labels = {"photograph": torch.arange(60) % 3, "motion": torch.arange(60) % 5}
-    classes = {"photograph": ("a", "b", "c"), "motion": ("left", "down", "in", "right", "still")}
-    generator = torch.Generator().manual_seed(4)
-    noise = torch.randn(2, 60, 8, generator=generator)
-    made = {
-        name: torch.eye(8)[labels[name]] * 3 + noise[i] for i, name in enumerate(("photograph", "motion"))
-    }
-    return {f"that know the {name}": x for name, x in made.items()}, VideoSet(videos, labels, classes)
-
-
-class Seen:
-    """Places on the map, the nearest of every clip, and their middle frames."""
-
-    def __init__(self, features: Mapping[str, Tensor], videos: VideoSet):
-        self.videos, self.places, self.nearest, self.points = videos, {}, {}, {}
+    def __init__(
+        self, features: "Mapping[str, Tensor] | None" = None, videos: "VideoSet | None" = None, **initial: Any
+    ):
+        if features is None or videos is None:
+            features, videos = made_up()
         for name, x in features.items():
-            z = normalize(x.detach().float().cpu(), dim=1)
-            self.places[name], self.points[name] = on_map(z), pointing(x)
-            self.nearest[name] = neighbours(z, torch.zeros(len(z), dtype=torch.long), z, COUNT + 1)[1].numpy()
-        middle = videos.in_ram.shape[2] // 2
-        self.frames = videos.in_ram[:, :, [0, middle, -1]].permute(0, 2, 3, 4, 1).numpy()
+            if len(x) != len(videos):
+                raise ValueError(f"features[{name!r}] must be of {len(videos)} clips, got {tuple(x.shape)}")
+        self.maps = {name: map_of(np.asarray(x.detach().cpu(), np.float32)) for name, x in features.items()}
+        self.labels = {thing: np.asarray(videos.labels[thing]) for thing in THINGS}
+        self.classes = videos.classes
+        clips = np.asarray(videos.in_ram).transpose(0, 2, 3, 4, 1)
+        self.faces = clips[:, [0, clips.shape[1] // 2, -1]]
+        self.knobs = {
+            "features": options("features", features),
+            "query": slider("query", len(videos) // 3, 0, len(videos) - 1, 1),
+            "coloured by": options("coloured by", THINGS),
+        }
+        super().__init__(**initial)
 
-    def others(self, features: str, query: int) -> list[int]:
-        """Its nearest, without itself; none where its features are all 0, which point nowhere."""
-        if not self.points[features][query]:
-            return []
-        return [int(i) for i in self.nearest[features][query] if i != query][:COUNT]
+    def name(self, thing: str, clip: int) -> str:
+        return self.classes[thing][self.labels[thing][clip]]
 
-    def label(self, thing: str, i: int) -> str:
-        return self.videos.classes[thing][int(self.videos.labels[thing][i])]
+    def solve(self, values: dict) -> list[int]:
+        """The nearest of the query; none where its features point nowhere."""
+        now, query = self.maps[values["features"]], values["query"]
+        return now.nearest[query].tolist() if now.points[query] else []
+
+    def draw(self, page: Page, values: dict, now: list[int]) -> None:
+        places, query = self.maps[values["features"]].places, values["query"]
+        plane = page.plane("map", (-1.12, 1.12), title="" if page.row else "drag the ring")
+        plane.segments(places[query], places[now], GREY)
+        ring = plane.dots(places[query], GREEN, size=22, edge="")
+        ring.handle("query", places[query], to=nearest_to(places, query), label="the query")
+        plane.dots(places[query], WHITE, size=16, edge="")
+        labels, dots = self.labels[values["coloured by"]], dict[int, Piece]()
+        for number, sign in enumerate(SIGNS):
+            group = np.flatnonzero(labels // len(COLOURS) % len(SIGNS) == number)
+            mark = plane.dots(
+                places[group], [COLOURS[label % len(COLOURS)] for label in labels[group]], sign, 8
+            )
+            dots |= {clip: mark[k] for k, clip in enumerate(group.tolist())}
+        for clip, dot in dots.items():
+            page.link(", ".join(self.name(thing, clip) for thing in THINGS), dot, query=clip)
+        self.draw_clips(page, [query, *now], dots)
+
+    def draw_clips(self, page: Page, clips: list[int], dots: dict[int, Piece]) -> None:
+        """First, middle and last frame of the query and of its nearest, and what they are."""
+        plot = page.plane("clips", (-0.1, 10.6), (4.4, -0.9))
+        for (x, y), clip in zip(PLACES, clips):
+            frames = plot.photographs([(x + k + 0.5, y) for k in range(3)], self.faces[clip], 0.96)
+            page.link(f"clip {clip}", frames, lit=[dots[clip]], query=clip)
+            for thing, down, rise in (("photograph", -0.55, "bottom"), ("motion", 0.55, "top")):
+                alike = self.name(thing, clip) == self.name(thing, clips[0])
+                colour = INK if clip == clips[0] else PINE if alike else VERMILION
+                which = "query: " if clip == clips[0] and thing == "photograph" else ""
+                plot.text(x, y + down, which + self.name(thing, clip), colour, anchor="start", rise=rise)
+
+    def say(self, values: dict, now: list[int]) -> str:
+        query = values["query"]
+        of_its = {thing: sum(self.name(thing, i) == self.name(thing, query) for i in now) for thing in THINGS}
+        told = (
+            f"Of its {COUNT} nearest {of_its['photograph']} have its photograph and {of_its['motion']} its "
+            "motion."
+            if now
+            else "They are all 0 and point nowhere, so nothing is nearest."
+        )
+        return (
+            f"Clip {query}, {self.name('photograph', query)}, {self.name('motion', query)}; features: "
+            f"{values['features']}. {told}"
+        )
 
 
-def on_map(z: Tensor) -> np.ndarray:
+def map_of(x: np.ndarray) -> Map:
+    """The map of features (N, D), and who is nearest by cosine."""
+    length = np.linalg.norm(x, axis=1, keepdims=True)
+    z = x / length.clip(1e-12)
+    cosine = z @ z.T
+    np.fill_diagonal(cosine, -np.inf)
+    nearest = np.argsort(-cosine, axis=1, kind="stable")[:, :COUNT]
+    return Map(on_map(z.astype(float)), nearest, length[:, 0] > 1e-5 * length.max())
+
+
+def on_map(z: np.ndarray) -> np.ndarray:
     """The first two principal components of (N, D), each within ± 1."""
-    x = (z - z.mean(0)).double().numpy()
-    v = np.linalg.svd(x, full_matrices=False)[2]
-    v = v[:2] * np.where(v[:2][np.arange(2), np.abs(v[:2]).argmax(1)] < 0, -1, 1)[:, None]
-    places = x @ v.T
+    x = z - z.mean(0)
+    v = np.linalg.svd(x, full_matrices=False)[2][:2]
+    ways = np.where(v[[0, 1], np.abs(v).argmax(1)] < 0, -1, 1)
+    places = x @ (v * ways[:, None]).T
     return places / np.abs(places).max(0)
 
 
-def build(figure, compact: bool, seen: Seen) -> Drawing:
-    if compact:
-        left, axes = figure.subplots(), []
-    else:
-        grid = figure.add_gridspec(2, 5, width_ratios=(2.2, 0.1, 1, 1, 1))
-        left = figure.add_subplot(grid[:, 0])
-        axes = [figure.add_subplot(grid[i // 3, 2 + i % 3]) for i in range(COUNT + 1)]
-    dots = draw_map(left, seen)
-    shown = [draw_clip(axis) for axis in axes]
-    now: dict = {}
+def made_up() -> "tuple[dict[str, Tensor], VideoSet]":
+    """Features of 60 clips that know the one thing, and those that know the other."""
+    import torch
 
-    def update(values: dict) -> str:
-        now.update(values)
-        query = values["query"]
-        others = seen.others(values["features"], query)
-        dots.move(values, others)
-        for part, i in zip_longest(shown, [query, *others][: len(shown)]):
-            part.move(seen, i, query)
-        return sentence(seen, values, others)
+    from setclr.video import VideoSet
 
-    def at(values: dict) -> np.ndarray:
-        return seen.places[values["features"]][values["query"]]
-
-    def to(x: float, y: float) -> list[int]:
-        return [int(np.square(seen.places[now["features"]] - (x, y)).sum(1).argmin())]
-
-    handles = {} if compact else {"query": Handle(left, ("query",), at, to=to, label="the query")}
-    return Drawing([*dots.artists, *(a for part in shown for a in part.artists)], update, handles)
-
-
-def draw_map(axis: Axes, seen: Seen) -> Part:
-    bare(axis, (-1.12, 1.12))
-    axis.set_title("drag the ring", fontsize=10)
-    points = axis.scatter(np.zeros(len(seen.videos)), np.zeros(len(seen.videos)), s=16, linewidths=0)
-    lines = [axis.plot([], [], color=GREY, linewidth=1, zorder=0)[0] for _ in range(COUNT)]
-    ring = axis.plot([], [], "o", fillstyle="none", color=GREEN, markersize=15, markeredgewidth=3)[0]
-    shades = {
-        thing: matplotlib.colormaps["tab20"](seen.videos.labels[thing].numpy() % 20) for thing in COLOURS
-    }
-
-    def move(values: dict, others: list[int]) -> None:
-        places = seen.places[values["features"]]
-        points.set_offsets(places)
-        points.set(facecolors=shades[values["coloured by"]])
-        ring.set_data(*places[values["query"]][:, None])
-        for one, i in zip_longest(lines, others):
-            one.set_data(*(places[[values["query"], i]].T if i is not None else ([], [])))
-
-    return Part([*lines, points, ring], move)
-
-
-def draw_clip(axis: Axes) -> Part:
-    """First, middle and last frame of a clip side by side, and what it is."""
-    bare(axis)
-    image = axis.imshow(np.zeros((32, 100, 3), dtype=np.uint8), interpolation="nearest")
-    above = axis.set_title(" ", fontsize=9, in_layout=True)
-    below = axis.text(
-        0.5, -0.06, "", transform=axis.transAxes, fontsize=9, ha="center", va="top", in_layout=False
-    )
-
-    def move(seen: Seen, i: int | None, query: int) -> None:
-        image.set_visible(i is not None)
-        if i is None:
-            above.set_text("")
-            below.set_text("")
-            return
-        three = np.pad(seen.frames[i], ((0, 0), (0, 0), (0, 2), (0, 0)), constant_values=255)
-        picture = three.transpose(1, 0, 2, 3).reshape(three.shape[1], -1, 3)
-        image.set_data(picture)
-        image.set_extent((0, picture.shape[1], picture.shape[0], 0))
-        for text, thing in ((above, "photograph"), (below, "motion")):
-            alike = seen.label(thing, i) == seen.label(thing, query)
-            text.set(text=("query: " if i == query and text is above else "") + seen.label(thing, i))
-            text.set_color("black" if i == query else GREEN if alike else VERMILION)
-
-    return Part([image, above, below], move)
-
-
-def sentence(seen: Seen, values: dict, others: list[int]) -> str:
-    query = values["query"]
-    alike = {
-        thing: sum(seen.label(thing, i) == seen.label(thing, query) for i in others) for thing in COLOURS
-    }
-    told = (
-        f"Of its {COUNT} nearest {alike['photograph']} have its photograph and {alike['motion']} its motion."
-        if others
-        else "They are all 0 and point nowhere, so nothing is nearest."
-    )
-    return (
-        f"Clip {query}, {seen.label('photograph', query)}, {seen.label('motion', query)}; features: "
-        f"{values['features']}. {told}"
-    )
+    videos = filmed_hills()[0].in_ram.repeat(12, 1, 1, 1, 1)
+    labels = {"photograph": torch.arange(60) % 3, "motion": torch.arange(60) % 5}
+    classes = {"photograph": ("a", "b", "c"), "motion": ("left", "down", "in", "right", "still")}
+    noise = torch.randn(2, 60, 8, generator=torch.Generator().manual_seed(4))
+    things = zip(("photograph", "motion"), noise)
+    features = {f"that know the {thing}": torch.eye(8)[labels[thing]] * 3 + own for thing, own in things}
+    return features, VideoSet(videos, labels, classes)

@@ -1,11 +1,13 @@
 """Still pictures of costs over the batch (QARe, figure 3; MMCL, figure 3b)."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from setclr_course.costs import Middle
 from setclr_course.kit.palette import GREY
 from setclr_course.kit.png import Picture, still
-from setclr_course.panels.costs.tables import Table, colour_of, in_words, label_sizes, spread
+from setclr_course.panels.costs.tables import Table, colour_of, in_words, spread
 
 Added = dict[str, dict[int, Middle]]  # name of a loss, images N of a batch, per cent that it adds to a step
 PLATE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}  # behind words that cross a line
@@ -89,3 +91,10 @@ def draw_claims(axis, claims: dict[str, dict[int, float]], above: float) -> list
             axis.text(N, y + above, f"{words}: +{y:g} %", ha="center", fontsize=9, bbox=PLATE, zorder=3)
             said.append(f"{words} +{y:g} % at {N}")
     return said
+
+
+def label_sizes(axis, sizes: Iterable[int]) -> None:
+    """The sizes of a batch as the ticks of a logarithmic x axis."""
+    axis.set_xlabel("images N in a batch")
+    axis.set_xticks(list(sizes), list(sizes), minor=False)
+    axis.minorticks_off()

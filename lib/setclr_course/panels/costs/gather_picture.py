@@ -2,13 +2,12 @@
 
 import numpy as np
 import torch
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, Rectangle
 from torch import Tensor
 
 from setclr.losses.base import SetLoss
 from setclr_course.kit.palette import GREY, VERMILION
 from setclr_course.kit.png import Picture, still
-from setclr_course.pixels.parts import cells, frames
 
 
 def gather_picture(z: Tensor, loss: SetLoss, processes: int = 2) -> Picture:
@@ -28,18 +27,18 @@ def gather_picture(z: Tensor, loss: SetLoss, processes: int = 2) -> Picture:
     def draw(figure) -> str:
         axes = figure.subplots(1, 2)
         for axis, matrix, title in zip(axes, (alone, whole), ("each process alone", "after the gather")):
-            shades = cells(axis, V * N, V * N)
-            shades.set_array(np.ma.masked_invalid(matrix))
+            shades = axis.imshow(matrix, vmin=0, vmax=1)
             axis.set_title(title)
             middle = [V * share * (p + 0.5) - 0.5 for p in range(processes)]
             names = [f"process {p}" for p in range(processes)]
             axis.set_xticks(middle, names)
             axis.set_yticks(middle, names, rotation=90, va="center")
             axis.tick_params(length=0)
-            positive = [
-                (a, c) for a, c in np.ndindex(V * N, V * N) if a != c and order[a] % N == order[c] % N
-            ]
-            frames(axis, positive, VERMILION, 1.2)
+            for a, c in np.ndindex(V * N, V * N):
+                if a != c and order[a] % N == order[c] % N:
+                    axis.add_patch(
+                        Rectangle((c - 0.5, a - 0.5), 1, 1, fill=False, edgecolor=VERMILION, lw=1.2)
+                    )
         bar = figure.colorbar(shades, ax=axes, shrink=0.8, label="share that the row's view gives")
         bar.set_ticks([0, 0.5, 1])
         frame = Patch(facecolor="none", edgecolor=VERMILION, label="frame: views of one image (positives)")

@@ -4,7 +4,6 @@ from torch import Tensor
 
 from setclr_course.kit.palette import GREY, INK
 from setclr_course.kit.png import Picture, still
-from setclr_course.pixels.parts import cells
 
 
 def positives_picture(allowed: Tensor, full: int) -> Picture:
@@ -18,7 +17,7 @@ def positives_picture(allowed: Tensor, full: int) -> Picture:
 
     def draw(figure) -> str:
         axis = figure.subplots()
-        cells(axis, V, V).set_array(allowed.float().numpy())
+        axis.imshow(allowed.float().numpy(), vmin=0, vmax=1)
         for edge in range(1, V):
             axis.axhline(edge - 0.5, color=GREY, linewidth=0.5)
             axis.axvline(edge - 0.5, color=GREY, linewidth=0.5)

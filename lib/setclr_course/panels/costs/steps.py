@@ -1,13 +1,14 @@
 """Training steps by what they are made of: the parts that all losses share, and each loss."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from setclr.recipes.image import ImageRecipe
-from setclr_course import costs
 from setclr_course.panels.costs.tables import is_term
+
+if TYPE_CHECKING:
+    from setclr_course.costs import Losses, Middle
 
 BASE = "InfoNCE"  # the loss that trains, and beside which regularisers stand
 ENCODERS = {"ResNet-18": "resnet18", "Conv-4": "conv4"}
@@ -21,27 +22,34 @@ class Step(NamedTuple):
     losses: dict[str, np.ndarray]
     small: int | None = None
 
-    def share(self, name: str) -> costs.Middle:
+    def share(self, name: str) -> "Middle":
         """Per cent of the step that this loss is."""
-        loss = self.losses[name]
-        return costs.middle(100 * loss / (sum(self.parts.values()) + loss))
+        from setclr_course.costs import middle
 
-    def added(self, name: str) -> costs.Middle:
+        loss = self.losses[name]
+        return middle(100 * loss / (sum(self.parts.values()) + loss))
+
+    def added(self, name: str) -> "Middle":
         """Per cent by which a step with this loss is more than one with InfoNCE."""
+        from setclr_course.costs import middle
+
         loss, base = self.losses[name], self.losses[BASE]
-        return costs.middle(100 * (loss - base) / (sum(self.parts.values()) + base))
+        return middle(100 * (loss - base) / (sum(self.parts.values()) + base))
 
 
 Steps = dict[str, dict[str, dict[int, Step]]]  # by measure, "time" or "memory", by encoder, by batch
 
 
-def measured_steps(losses: costs.Losses, batches: Sequence[int], small: int = 8, steps: int = 6) -> Steps:
+def measured_steps(losses: "Losses", batches: Sequence[int], small: int = 8, steps: int = 6) -> Steps:
     """Steps on noise of 32 px, with E = 64: time measured, memory counted.
 
     With Conv-4 every batch is measured. For ResNet-18 steps of `small` images are, and multiplied: its flops
     are linear in the batch, and only the optimiser does not depend on it. The losses are timed on Conv-4's
     embeddings; what begins with "QARe" is added to InfoNCE, which must be among them.
     """
+    from setclr.recipes.image import ImageRecipe
+    from setclr_course import costs
+
     how = {"views": "qare", "last_norm": True}
     taken = {
         N: costs.parts_of_a_step(ImageRecipe("InfoNCE(0.5)", batch=N, **how), losses, steps)  # type: ignore[arg-type]

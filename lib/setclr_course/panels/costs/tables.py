@@ -1,12 +1,25 @@
 """Tables of what losses cost by the size of the batch, how their numbers are written, and in which colour."""
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from setclr_course.kit.palette import GREY, OF_LOSS, PURPLE
 
 Table = dict[str, dict[int, float]]  # name of a loss, images N of a batch, what it costs
+
+
+def same_sizes(seconds: dict[str, dict[int, list[float]]], kept: Table) -> list[int]:
+    """The sizes of both tables, ascending."""
+    found = {(name, *sorted(row)) for name, row in seconds.items()}
+    sizes = {tuple(sorted(row)) for row in seconds.values()}
+    if found != {(name, *sorted(row)) for name, row in kept.items()} or len(sizes) != 1:
+        raise ValueError(
+            "seconds and kept must have the same losses and the same sizes N, got "
+            f"{sorted(seconds)} and {sorted(kept)}; costs.seconds and costs.kept_bytes measure them"
+        )
+    common = sizes.pop()
+    if len(common) < 2:
+        raise ValueError(f"seconds must hold two sizes N or more, got {common}")
+    return list(common)
 
 
 def at(table: Table, N: float) -> np.ndarray:
@@ -47,14 +60,18 @@ def spread(heights: np.ndarray, gap: float) -> np.ndarray:
     return moved
 
 
-def limits(table: Table) -> tuple[float, float]:
-    """Ends of a logarithmic axis: a little more than the table's range."""
-    values = [value for row in table.values() for value in row.values()]
+def limits(*tables: Table) -> tuple[float, float]:
+    """Ends of a logarithmic axis: a little more than the tables' range."""
+    values = [value for table in tables for row in table.values() for value in row.values()]
     return min(values) / 1.3, max(values) * 1.3
 
 
-def label_sizes(axis, sizes: Iterable[int]) -> None:
-    """The sizes of a batch as the ticks of a logarithmic x axis."""
-    axis.set_xlabel("images N in a batch")
-    axis.set_xticks(list(sizes), list(sizes), minor=False)
-    axis.minorticks_off()
+def rungs(low: float, high: float) -> dict[float, str]:
+    """Ticks of a logarithmic axis: decades, or finer where there are few."""
+    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high) + 1)
+    found: list[float] = []
+    for steps in ((1,), (1, 3), (1, 2, 5)):
+        found = [x for x in np.outer(decades, steps).ravel().tolist() if low <= x <= high]
+        if len(found) > 2:
+            break
+    return {x: in_words(x) for x in found}

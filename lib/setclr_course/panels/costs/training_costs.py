@@ -1,24 +1,20 @@
 """What pretraining at ImageNet's size costs: an estimate from counted operations, not measured."""
 
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch.utils.flop_counter import FlopCounterMode
 
-from setclr import models
-from setclr_course.kit.palette import BLUE, GREEN, GREY, OCHRE, ORANGE, PURPLE, VERMILION
-from setclr_course.pixels.controls import log_slider, options, slider
-from setclr_course.pixels.handles import Handle
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part
+from setclr_course.kit.controls import log_slider, options, slider
+from setclr_course.kit.palette import BLUE, DUSK, GREEN, GREY, INK, PURPLE, VERMILION
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Mark, Page, Piece
 
 IMAGES = 1_281_167  # of ImageNet's training set
 PLANS = {"2x224": (2, 0), "3x224": (3, 0), "4x224": (4, 0), "2x224+6x96": (2, 6)}  # groco, table 5
-STYLES = {"2x224": (BLUE, "o"), "3x224": (GREEN, "s"), "4x224": (VERMILION, "^"), "2x224+6x96": (PURPLE, "D")}
+COLOURS = {"2x224": BLUE, "3x224": GREEN, "4x224": VERMILION, "2x224+6x96": PURPLE}
 PEAK = {"A6000": 155, "A100": 312, "H100": 989}  # Tflop/s of their data sheets, bfloat16, not sparse
-GPUS = 2.0 ** np.arange(8)
+GPUS = (1, 128)
 DAYS = (0.0005, 3000)  # of the axis
 # The GroCo paper's section 4.1: 100 epochs of 2x224 in "approximately 22 hours" on 8 A6000.
 PAPER_HOURS, PAPER_GPUS, PAPER_EPOCHS = 22, 8, 100
@@ -29,25 +25,52 @@ class Cost(NamedTuple):
     images_per_s: float  # of all GPUs together
 
 
-def training_costs(**initial) -> Panel:
+class training_costs(Panel):
     """Days and images per second against the number of GPUs, with sliders for what the estimate assumes."""
-    used = round(paper_utilisation(), 1)
-    controls = {
-        "gpus": log_slider("GPUs", 8, 1, 128, np.log10(2), {1: "1", 8: "GroCo: 8", 128: "128"}),
-        "epochs": slider("epochs", 100, 100, 800, 100, {100: "100", 800: "GroCo's longest"}),
-        "utilisation": slider("used of the peak, %", used, 1, 50, 0.1, {used: "GroCo's 22 hours"}),
-        "views": options("views", PLANS),
-        "gpu": options("GPU", PEAK),
-    }
-    return Panel(build, controls, (9, 3.8), initial, 3.6, 1)
+
+    size, row_height, in_sight = (9, 3.8), 3.6, 1
+    mosaic, row_mosaic, widths = "days images", "days", (1.3, 1)
+
+    def __init__(self, **initial):
+        used = round(paper_utilisation(), 1)
+        self.knobs = {
+            "gpus": log_slider("GPUs", 8, *GPUS, np.log10(2), {1: "1", 8: "GroCo: 8", 128: "128"}),
+            "epochs": slider("epochs", 100, 100, 800, 100, {100: "100", 800: "GroCo's longest"}),
+            "utilisation": slider("used of the peak, %", used, 1, 50, 0.1, {used: "GroCo's 22 hours"}),
+            "views": options("views", PLANS),
+            "gpu": options("GPU", PEAK),
+        }
+        super().__init__(**initial)
+
+    def solve(self, values: dict) -> Cost:
+        return cost(**values)
+
+    def draw(self, page: Page, values: dict, now: Cost) -> None:
+        lines, bars = draw_days(page, values, now), draw_image_costs(page, values["views"])
+        for name in PLANS:
+            days = cost(**values | {"views": name}).days
+            page.link(f"{name}: {duration(days)}", lines[name], *bars[name], views=name)
+
+    def say(self, values: dict, now: Cost) -> str:
+        return (
+            f"Estimate: {values['epochs']} epochs of ImageNet in {values['views']} views are "
+            f"{values['epochs'] * IMAGES * per_image(values['views']):.1e} operations. {values['gpus']:.3g} "
+            f"{values['gpu']} at {values['utilisation']:.3g} % of {PEAK[values['gpu']]} Tflop/s would need "
+            f"{duration(now.days)}, if the loaders bring {now.images_per_s:,.0f} images a second."
+        )
 
 
-@lru_cache
+@cache
 def count() -> dict[int, float]:
     """Operations of a view by its side in pixels, forwards and backwards, counted without running them.
 
     A multiplication and an addition are two. The model is ResNet-50 with GroCo's head, three layers of 2048.
     """
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from setclr import models
+
     with torch.device("meta"), torch.random.fork_rng(devices=[]):
         encoder, features = models.encoder("resnet50-imagenet")
         head = models.head(features, 2048, 2048, last_norm=True, layers=3, activation="relu")
@@ -78,87 +101,44 @@ def paper_utilisation() -> float:
     return 100 * PAPER_EPOCHS * IMAGES * per_image("2x224") / seconds / (PEAK["A6000"] * 1e12)
 
 
-def build(figure, compact: bool) -> Drawing:
-    """Days against GPUs; not compact, what an image costs beside it."""
-    if compact:
-        left = figure.subplots()
-        parts = [draw_days(left, gap="\n")]
-    else:
-        left, right = figure.subplots(1, 2, width_ratios=[1.6, 1])
-        parts = [draw_days(left, gap=", "), draw_image_costs(right)]
-        left.set_title("twice the GPUs, half the days: drag the mark", fontsize=10)
-
-    def update(values: dict) -> str:
-        for part in parts:
-            part.move(values)
-        found = cost(**values)
-        return (
-            f"Estimate: {values['epochs']} epochs of ImageNet in {values['views']} views are "
-            f"{values['epochs'] * IMAGES * per_image(values['views']):.1e} operations. {values['gpus']:.3g} "
-            f"{values['gpu']} at {values['utilisation']:.3g} % of {PEAK[values['gpu']]} Tflop/s would need "
-            f"{duration(found.days)}, if the loaders bring {found.images_per_s:,.0f} images a second."
-        )
-
-    mark = Handle(left, ("gpus",), lambda v: (v["gpus"], cost(**v).days), along="x", label="how many GPUs")
-    return Drawing([artist for part in parts for artist in part.artists], update, {"gpus": mark})
-
-
-def draw_days(axis, gap: str) -> Part:
-    """A line for each choice of views; moved by the controls. `gap` separates days from images per second."""
-    axis.set(xscale="log", yscale="log", xlim=(0.9, 145), ylim=DAYS, xlabel="GPUs", ylabel="days (estimate)")
-    axis.set_xticks([1, 2, 4, 8, 16, 32, 64, 128], [1, 2, 4, 8, 16, 32, 64, 128])
-    axis.set_yticks([0.01, 0.1, 1, 10, 100, 1000], ["0.01", "0.1", "1", "10", "100", "1,000"])
-    axis.minorticks_off()
-    for days, word, at, side in ((1, "a day", 140, "right"), (1 / 24, "an hour", 1, "left"),
-                                 (30, "a month", 140, "right")):  # fmt: skip
-        axis.axhline(days, color=GREY, linewidth=0.7, zorder=0)
-        axis.text(at, days * 1.1, word, color="#666666", ha=side, va="bottom", fontsize=8)
-    star = axis.plot([PAPER_GPUS], [PAPER_HOURS / 24], "*", color="black", markersize=9, zorder=3)
-    words = "★ GroCo's own: 2x224,\n100 epochs, 8 A6000, 22 hours"
-    axis.text(0.03, 0.03, words, fontsize=8, transform=axis.transAxes)
-    lines = {name: axis.plot([], [], color=colour)[0] for name, (colour, _) in STYLES.items()}
-    lines["2x224+6x96"].set_linestyle("--")  # it nearly covers that of 3x224
-    dots = {
-        name: axis.plot([], [], mark, color=colour, markersize=13, clip_on=False)[0]
-        for name, (colour, mark) in STYLES.items()
-    }
-    said = axis.text(0.98, 0.97, "", ha="right", va="top", weight="bold", transform=axis.transAxes)
-
-    def move(values: dict) -> None:
-        for name in PLANS:
-            chosen = name == values["views"]
-            days = [cost(**values | {"gpus": g, "views": name}).days for g in GPUS]
-            lines[name].set_data(GPUS, days)
-            lines[name].set(linewidth=3 if chosen else 1, zorder=2 if chosen else 1.5)
-            dots[name].set_data([values["gpus"]], [cost(**values | {"views": name}).days])
-            dots[name].set_visible(chosen)
-        found = cost(**values)
-        said.set_text(f"{values['views']}: {duration(found.days)}{gap}{found.images_per_s:,.0f} images/s")
-
-    return Part([*lines.values(), *dots.values(), *star, said], move)
+def draw_days(page: Page, values: dict, now: Cost) -> dict[str, Mark]:
+    """A line for each choice of views, the chosen one thick; the lines by name."""
+    title = "" if page.row else "twice the GPUs, half the days: drag the mark"
+    days = {day: f"{day:,g}" for day in (0.01, 0.1, 1, 10, 100, 1000)}
+    plot = page.plot("days", (0.9, 145), DAYS, title, "GPUs", "days (estimate)",
+                     2 ** np.arange(8), days, log="x y")  # fmt: skip
+    known = ((1, "a day", 140, "end"), (1 / 24, "an hour", 1, "start"), (30, "a month", 140, "end"))
+    for day, word, at, side in known:
+        plot.line([0.9, 145], [day, day], GREY, 0.8)
+        plot.text(at, day, word, DUSK, "small", anchor=side, rise="bottom")
+    lines = {}
+    for name, colour in COLOURS.items():
+        ends = [cost(**values | {"gpus": gpus, "views": name}).days for gpus in GPUS]
+        dash = "dash" if name == "2x224+6x96" else ""  # it nearly covers that of 3x224
+        lines[name] = plot.line(GPUS, ends, colour, 4 if name == values["views"] else 1.5, dash)
+    point = (values["gpus"], now.days)
+    plot.dots(point, COLOURS[values["views"]], size=17).handle(
+        "gpus", point, along="x", label="how many GPUs"
+    )
+    plot.dots([PAPER_GPUS, PAPER_HOURS / 24], INK, "◆", 9)
+    plot.note("◆ GroCo's own: 2x224,\n100 epochs, 8 A6000, 22 hours", "bottom left", size="small")
+    plot.note(f"{values['views']}: {duration(now.days)}", "top right", bold=True)
+    plot.note(f"{now.images_per_s:,.0f} images/s", "top right", bold=True, line=1)
+    return lines
 
 
-def draw_image_costs(axis) -> Part:
-    """What an image costs in each choice of views; the mark at the chosen one is moved by the controls."""
-    names = list(PLANS)[::-1]
-    full = np.array([PLANS[name][0] * count()[224] / 1e9 for name in names])
-    small = np.array([PLANS[name][1] * count()[96] / 1e9 for name in names])
-    axis.barh(names, full, color=BLUE, height=0.6)
-    axis.barh(names, small, left=full, color=ORANGE, height=0.6)
-    axis.text(full[-1] - 1, 3, "224 px", color="white", ha="right", va="center", fontsize=8)
-    axis.text(full[0] + small[0] / 2, 0, "96 px", ha="center", va="center", fontsize=8)
-    for y, name in enumerate(names):
-        colour, sign = STYLES[name]
-        axis.plot(full[y] + small[y] + 5, y, sign, color=colour, markersize=9)
-    axis.set(xlabel="Gflop an image; ◀ chosen", xlim=(0, 118), ylim=(-0.6, 3.6))
-    axis.set_title("six small crops: about one full view", fontsize=10)
-    mark = axis.plot([], [], "<", color=OCHRE, markersize=9, clip_on=False)[0]
-
-    def move(values: dict) -> None:
-        y = names.index(values["views"])
-        mark.set_data([full[y] + small[y] + 13], [y])
-
-    return Part([mark], move)
+def draw_image_costs(page: Page, chosen: str) -> dict[str, list[Piece]]:
+    """What an image costs in each choice of views, the chosen one thick; the bars by name."""
+    title, below = "six small crops: about a full view", "Gflop an image; pale: 96 px"
+    ticks: dict = {"xticks": range(0, 101, 20), "yticks": dict(enumerate(PLANS))}
+    plot = page.plot("images", (0, 105), (3.6, -0.6), title, below, **ticks)
+    bars = {}
+    for y, (name, (full, small)) in enumerate(PLANS.items()):
+        middle, end, half = full * count()[224] / 1e9, per_image(name) / 1e9, 0.4 if name == chosen else 0.25
+        one = plot.boxes([0, y - half], [middle, y + half], COLOURS[name])
+        two = plot.boxes([middle, y - half], [end, y + half], COLOURS[name], opacity=0.5)
+        bars[name] = [one[0], two[0]] if small else [one[0]]
+    return bars
 
 
 def duration(days: float) -> str:

@@ -1,45 +1,53 @@
-"""The sums of a coupling's rows and columns as bars, in units of a fair share."""
-
-from typing import NamedTuple
+"""Sums of a coupling as bars, in fair shares, and the three sets of constraints (IOT-CL, figure 4)."""
 
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 
-from setclr_course.kit.palette import BLACK, SKY
-from setclr_course.pixels.parts import Part, bare
+from setclr_course.kit.inner import scaled
+from setclr_course.kit.palette import INK, SKY, WHITE
+from setclr_course.kit.scene import Mark, Plot, Words
 
-MOST = 3  # fair shares: where the bars end, with a ▲ if they are cut off
-
-
-class SumBars(NamedTuple):
-    """Bars above and beside a matrix."""
-
-    above: Axes  # of the column sums
-    right: Axes  # of the row sums
-    stairs: Part  # moved by the sums of the columns and of the rows
+MOST = 3.0  # fair shares: a bar ends there, with a gap across it
+GAP = (2.5, 2.7)  # fair shares: where the gap begins and ends
+LIGHT = "#eeeeee"  # of frames on cells, which are as dark on a light page as on a dark one
 
 
-def sum_bars(matrix: Axes, n: int, length: float, most: float) -> SumBars:
-    """Bars for an n × n matrix; a fair share is 1 and has a line, a sum above `most` a mark."""
-    above, right = matrix.inset_axes((0, 1.03, 1, length)), matrix.inset_axes((1.03, 0, length, 1))
-    edges = np.arange(n + 1) - 0.5
-    columns = above.stairs(np.ones(n), edges, fill=True, color=SKY)
-    rows = right.stairs(np.ones(n), edges, orientation="horizontal", fill=True, color=SKY)
-    above.axhline(1, color=BLACK, linewidth=0.8, zorder=3)
-    right.axvline(1, color=BLACK, linewidth=0.8, zorder=3)
-    bare(above)
-    bare(right)
-    above.set(xlim=(-0.5, n - 0.5), ylim=(0, most))
-    right.set(ylim=(n - 0.5, -0.5), xlim=(0, most))
-    marks = [axis.plot([], [], sign, color=BLACK, ms=4)[0] for axis, sign in ((above, "^"), (right, ">"))]
+def sum_bars(
+    plot: Plot, sums: np.ndarray, base: float, unit: float, colour: Words = SKY, flat: bool = False,
+    wide: float = 1.0, words: bool = False, places: np.ndarray | None = None,
+) -> Mark:  # fmt: skip
+    """Bars for sums (n,) in fair shares, each `unit` long, from `base` on; a fair share has a line.
 
-    def move(*sums: np.ndarray) -> None:
-        for stairs, mark, values in zip((columns, rows), marks, sums):
-            stairs.set_data(values.clip(max=most))
-            high = np.flatnonzero(values > most)
-            ends = np.full(len(high), 0.96 * most)
-            mark.set_data(*((high, ends) if stairs is columns else (ends, high)))
+    flat: to the right, beside rows. words: with the sums. places: (n,) of the bars, 0 to n − 1 by default.
+    """
+    at = np.arange(len(sums)) if places is None else places
+    turn, ends = -1 if flat else 1, base + unit * sums.clip(max=MOST)
 
-    artists: list[Artist] = [columns, rows, *marks]
-    return SumBars(above, right, Part(artists, move))
+    def points(x: np.ndarray, y: np.ndarray | float) -> np.ndarray:
+        return np.stack(np.broadcast_arrays(x, y), 1)[:, ::turn]
+
+    bars = plot.bars(at, ends, colour, wide, base, flat=flat)
+    torn, half = at[sums > MOST], wide / 2
+    plot.segments(
+        points(torn - half, base + unit * GAP[0]), points(torn + half, base + unit * GAP[1]), WHITE, 3
+    )
+    plot.segments(points(at - 0.625 * wide, base + unit), points(at + 0.625 * wide, base + unit), INK, 1)
+    if words:
+        x, y = points(at, base + unit * sums.clip(1, MOST)).T
+        how: dict = {"anchor": "start", "right": 4} if flat else {"rise": "bottom", "up": 2}
+        plot.text(x, y, [f"{one:.2f}" for one in sums], size="small", **how)
+    return bars
+
+
+def constrained(cost: np.ndarray, epsilon: float, rounds: int) -> dict[str, np.ndarray]:
+    """Shares (n, n) whose total is right, whose rows are, and whose columns and rows are after so many
+    rounds; infinite costs are forbidden."""
+    return {
+        "total": scaled(cost, epsilon, 0),
+        "rows": scaled(cost, epsilon, 1, "rows"),
+        "both": scaled(cost, epsilon, 2 * rounds),
+    }
+
+
+def loss_of(shares: np.ndarray) -> float:
+    """Minus the mean logarithm of shares (n,)."""
+    return float(-np.log(shares).mean())

@@ -1,32 +1,31 @@
 """Two sets of pictures, lines between them as thick as the coupling, a queue (IOT-CL, figures 1, 5c, 6)."""
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-import torch
-from matplotlib.collections import LineCollection
-from matplotlib.patches import Rectangle
-from torch import Tensor
-from torch.nn.functional import normalize
+from numpy.typing import ArrayLike
 
-from setclr.losses import IOT
-from setclr_course.kit.palette import BLACK, BLUE, GREY, LINES, SKY, VERMILION
-from setclr_course.pixels.controls import log_slider, options, slider
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part, bare
+from setclr_course.kit.controls import log_slider, options, slider
+from setclr_course.kit.palette import BLUE, GREY, INK, VERMILION, WHITE
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Mark, Page, Plot
+from setclr_course.panels.couplings.fair_shares import MOST, constrained, loss_of, sum_bars
 
 N, QUEUE = 5, 8
-PARTS = (N, N, QUEUE)  # pictures, second views, queue
 ROUNDS = 8
 ROWS, OLDER = 1.15 * np.arange(N), np.linspace(-0.1, 4.7, QUEUE)  # y of pictures and queue, downwards
-SIDE, SMALL = 0.9, 0.6  # of pictures and of the queue's
+FIRST, SECOND = 3.0, 6.8  # x of the pictures and of their second views; the queue is at 0
+SIDE, SMALL = 0.75, 0.5  # of pictures and of the queue's
 BESIDE = SIDE / 2 + 0.08  # from the middle of a picture to where lines and bars begin
-THICKEST = 9  # points
-MOST = 2.2  # fair shares: where the bars end, with an arrowhead if they are cut off
+FAIR = 0.6  # the bar of a fair share
+THICKEST = 12  # pixels: the line of a whole share
 CONSTRAINTS = {"total": "U(1)", "rows": "U(a)", "both": "U(a, b)"}
+PLACES = np.concatenate([
+    np.column_stack([np.full(len(y), x), y]) for x, y in ((FIRST, ROWS), (SECOND, ROWS), (0, OLDER))
+])  # fmt: skip
 
 
-def matching_lines(images: Tensor | None = None, z: Tensor | None = None, **initial) -> Panel:
+class matching_lines(Panel):
     """Five pictures matched with their second views; with a queue, older pictures become the negatives.
 
     Args:
@@ -37,164 +36,103 @@ def matching_lines(images: Tensor | None = None, z: Tensor | None = None, **init
     Raises:
         ValueError: only one of the two is given, or there are not 18.
     """
-    counts = [None if x is None else len(x) for x in (images, z)]
-    if counts not in ([None, None], [2 * N + QUEUE] * 2):
-        raise ValueError(f"images and z must be {2 * N + QUEUE} each, or neither given, got {counts}")
-    z = normalize(made_up() if z is None else z.detach().double(), dim=-1)
-    cost = 1 - z[:N] @ z[N:].T
-    controls = {
+
+    size, row_height = (9, 4.9), 3.3
+    knobs = {
         "epsilon": log_slider("smoothing ε", 0.5, 0.05, 5, marks={0.07: "MoCo .07", 0.5: "paper .5"}),
         "queue": slider("queue size Q", 0, 0, QUEUE, 1, {0: "none", QUEUE: str(QUEUE)}),
         "constraint": options("constraint", CONSTRAINTS, "rows"),
     }
-    return Panel(
-        lambda figure, compact: build(figure, compact, images, cost), controls, (9, 4.9), initial, 3.3
-    )
 
+    def __init__(self, images: ArrayLike | None = None, z: ArrayLike | None = None, **initial: Any):
+        counts = [None if x is None else len(np.asarray(x)) for x in (images, z)]
+        if counts not in ([None, None], [2 * N + QUEUE] * 2):
+            raise ValueError(f"images and z must be {2 * N + QUEUE} each, or neither given, got {counts}")
+        self.faces = None if images is None else np.moveaxis(np.asarray(images), 1, -1)
+        points = made_up() if z is None else np.asarray(z, float)
+        points = points / np.linalg.norm(points, axis=1, keepdims=True)
+        self.cost = 1 - points[:N] @ points[N:].T
+        super().__init__(**initial)
 
-def made_up() -> Tensor:
-    """(18, 3): five points, their second views near them and eight others."""
-    generator = torch.Generator().manual_seed(3)
-    a = normalize(torch.randn(N, 3, generator=generator, dtype=torch.float64), dim=-1)
-    b = a + 0.5 * torch.randn(N, 3, generator=generator, dtype=torch.float64)
-    return torch.cat([a, b, torch.randn(QUEUE, 3, generator=generator, dtype=torch.float64)])
+    def solve(self, values: dict) -> np.ndarray:
+        """N·P (5, 5 + queue); with a queue the batch's other pictures are forbidden (IOT-CL, eq. 38)."""
+        cost = self.cost[:, : N + values["queue"]].copy()
+        if values["queue"]:
+            cost[:, :N][~np.eye(N, dtype=bool)] = np.inf
+        return constrained(cost, values["epsilon"], ROUNDS)[values["constraint"]]
 
+    def draw(self, page: Page, values: dict, now: np.ndarray) -> None:
+        queue, true = values["queue"], now.diagonal()
+        said = f"true matches {true.mean():.0%}, loss {loss_of(true):.2f}"
+        title = said if page.row else f"{CONSTRAINTS[values['constraint']]}, {N} × {N + queue}: {said}"
+        below = "level lines: true matches, slanted: wrong ones; bars: mass, with a line at a fair share"
+        right = SECOND + BESIDE + MOST * FAIR + 0.1
+        plot = page.plot("plot", (SECOND - right, right), (ROWS[-1] + 0.8, -1.1), title,
+                         "" if page.row else below, frame="")  # fmt: skip
+        plot.text((0, FIRST, SECOND), -0.85, ("queue" if queue else "no queue", "pictures", "second views"))
+        received = now.sum(0) * (N + queue) / N
+        sum_bars(plot, now.sum(1), FIRST - SIDE / 2, SIDE / MOST, flat=True, wide=0.16, places=ROWS + 0.55)
+        sum_bars(plot, received[:N], SECOND + BESIDE, FAIR, flat=True, wide=0.3, places=ROWS)
+        if queue:
+            start = -SMALL / 2 - 0.08
+            sum_bars(plot, received[N:], start, -FAIR, flat=True, wide=0.2, places=OLDER[:queue])
+        lines = draw_lines(plot, now)
+        self.draw_pictures(plot, queue)
+        for k, share in enumerate(now.flat):
+            if share >= 0.005:
+                i, j = divmod(k, N + queue)
+                page.link(f"picture {i + 1} and {name_of(j)}: {share:.0%} of a row", lines[k])
 
-def coupling(cost: Tensor, epsilon: float, queue: int, constraint: str) -> Tensor:
-    """P (5, 5 + queue); with a queue the batch's other pictures are forbidden (IOT-CL, eq. 38)."""
-    cost = cost[:, : N + queue]
-    if queue:
-        itself = torch.eye(*cost.shape, dtype=torch.bool)
-        itself[:, N:] = True
-        cost = cost.masked_fill(~itself, torch.inf)
-    return IOT(constraint, epsilon, iterations=ROUNDS).log_coupling(-cost[None] / epsilon)[0].exp()
+    def draw_pictures(self, plot: Plot, queue: int) -> None:
+        """The pictures, or numbered discs."""
+        shown = 2 * N + queue
+        if self.faces is not None:
+            plot.photographs(PLACES[: 2 * N], self.faces[: 2 * N], SIDE)
+            plot.photographs(PLACES[2 * N : shown], self.faces[2 * N : shown], SMALL)
+            return
+        plot.dots(PLACES[:N], INK, "●", 30)
+        plot.dots(PLACES[N : 2 * N], INK, "■", 30)
+        plot.dots(PLACES[2 * N : shown], GREY, "■", 20)
+        numbers = [str(k + 1) for k in (*range(N), *range(N), *range(queue))]
+        plot.text(PLACES[:shown, 0], PLACES[:shown, 1], numbers, WHITE, bold=True)
 
-
-class Layout(NamedTuple):
-    """Where everything stands. The masses are in the order pictures, second views, queue."""
-
-    xs: tuple[float, float]  # of pictures and of second views; the queue's is 0
-    starts: np.ndarray  # (18,): x where the bars of masses begin
-    units: np.ndarray  # (18,): the length of a fair share, negative towards the left
-    heights: np.ndarray  # (18,): y of the bars
-    left: float
-    bottom: float
-    compact: bool
-
-    @property
-    def word(self) -> dict:
-        return {"fontsize": 7 if self.compact else 9, "ha": "center", "va": "center"}
-
-
-def layout(compact: bool) -> Layout:
-    first, second = (2.5, 4.7) if compact else (4.2, 8.4)
-    fair = 0.45 if compact else 0.9
-    starts = np.repeat([first - SIDE / 2, second + BESIDE, -SMALL / 2 - 0.08], PARTS)
-    units = np.repeat([SIDE / MOST, fair, -fair], PARTS)
-    heights = np.array([*ROWS + 0.55, *ROWS, *OLDER])
-    left, bottom = starts[-1] - MOST * fair - 0.1, ROWS[-1] + 0.6
-    return Layout((first, second), starts, units, heights, left, bottom, compact)
-
-
-def build(figure, compact: bool, images: Tensor | None, cost: Tensor) -> Drawing:
-    axis, where = figure.subplots(), layout(compact)
-    draw_still(axis, images, where)
-    bars, lines = draw_masses(axis, where), draw_lines(axis, where)
-    veil = axis.add_patch(
-        Rectangle((where.left, 0), 0, 0, color="white", alpha=0.9, zorder=4, in_layout=False)
-    )
-    loud = {"fontsize": where.word["fontsize"] + 2, "weight": "bold", "in_layout": False}
-    note = axis.text(where.xs[0], where.bottom + 0.35, "", **where.word | loud)
-
-    def update(values: dict) -> str:
-        queue, name = values["queue"], CONSTRAINTS[values["constraint"]]
-        P = coupling(cost, values["epsilon"], queue, values["constraint"]).numpy()
-        share = np.zeros((N, N + QUEUE))
-        share[:, : N + queue] = N * P
-        lines.move(share)
-        sent, received = N * P.sum(1), P.shape[1] * P.sum(0)
-        bars.move(np.array([*sent, *received, *[0] * (QUEUE - queue)]))
-        top = OLDER[0] - 0.4 + queue * (OLDER[1] - OLDER[0])
-        veil.set_bounds(where.left, top, SMALL / 2 - where.left + 0.1, where.bottom - top)
-        true = share[range(N), range(N)]
-        note.set_text(
-            f"{name}, {N} × {N + queue}: true matches {true.mean():.0%}, loss {-np.log(true).mean():.2f}"
+    def say(self, values: dict, now: np.ndarray) -> str:
+        queue, true, sent = values["queue"], now.diagonal(), now.sum(1)
+        received = now.sum(0) * (N + queue) / N
+        wrong = now * (1 - np.eye(*now.shape))
+        i, j = divmod(int(wrong.argmax()), N + queue)
+        return (
+            f"ε = {values['epsilon']:.3g}, {CONSTRAINTS[values['constraint']]}, {N} pictures, {N + queue} "
+            f"candidates (queue of {queue}): the true matches hold {true.sum() / N:.1%} of the mass, the "
+            f"loss is {loss_of(true):.3f}, the thickest wrong line joins picture {i + 1} and {name_of(j)} "
+            f"({wrong[i, j]:.0%} of a row). Candidates receive {received.min():.2f} to {received.max():.2f} "
+            f"fair shares, pictures send {sent.min():.2f} to {sent.max():.2f}."
         )
-        return sentence(values, share, sent, received)
-
-    return Drawing([*bars.artists[:1], *lines.artists, *bars.artists[1:], veil, note], update)
 
 
-def sentence(values: dict, share: np.ndarray, sent: np.ndarray, received: np.ndarray) -> str:
-    queue, true = values["queue"], share[range(N), range(N)]
-    wrong = share * (1 - np.eye(*share.shape))
-    i, j = np.unravel_index(wrong.argmax(), wrong.shape)
-    whose = f"second view {j + 1}" if j < N else f"queue entry {j - N + 1}"
-    return (
-        f"ε = {values['epsilon']:.3g}, {CONSTRAINTS[values['constraint']]}, {N} pictures, {N + queue} "
-        f"candidates (queue of {queue}): the true matches hold {true.sum() / N:.1%} of the mass, the loss is "
-        f"{-np.log(true).mean():.3f}, the thickest wrong line joins picture {i + 1} and {whose} "
-        f"({wrong[i, j]:.0%} of a row). Candidates receive {received.min():.2f} to {received.max():.2f} fair "
-        f"shares, pictures send {sent.min():.2f} to {sent.max():.2f}."
-    )
+def made_up() -> np.ndarray:
+    """(18, 3): five points, their second views near them and eight others."""
+    import torch
+
+    generator = torch.Generator().manual_seed(3)
+    draw = lambda n: torch.randn(n, 3, generator=generator, dtype=torch.float64).numpy()  # noqa: E731
+    a = draw(N)
+    a /= np.linalg.norm(a, axis=1, keepdims=True)
+    return np.concatenate([a, a + 0.5 * draw(N), draw(QUEUE)])
 
 
-def draw_still(axis, images: Tensor | None, where: Layout) -> None:
-    """Pictures, headings, and a line where a fair share ends."""
-    (first, second), bottom, word = where.xs, where.bottom, where.word
-    right = where.starts[N] + MOST * where.units[N] + 0.1
-    bare(axis, (where.left, right), (bottom + (0.7 if where.compact else 1.1), -1.1))
-    draw_pictures(axis, images, first, second, word)
-    for x, heading in ((0, "queue"), (first, "pictures"), (second, "second views")):
-        axis.text(x, -0.8, heading, weight="bold", **word)
-    ones = where.starts + where.units
-    axis.vlines(ones[[N, -1]], -0.5, bottom - 0.1, color=BLACK, linewidth=0.8, zorder=3)
-    axis.vlines(ones[:N], ROWS + 0.46, ROWS + 0.64, color=BLACK, linewidth=0.8, zorder=3)
-    if not where.compact:
-        for x in (where.left + 0.9, second + 2.1):
-            axis.text(x, -0.8, "mass received", **word)
-        words = "level lines: true matches    slanted: wrong ones    bars: mass, black line: a fair share"
-        axis.text(first, bottom + 0.9, words, **word)
+def draw_lines(plot: Plot, shares: np.ndarray) -> Mark:
+    """A line from every picture to every candidate, as thick as its share."""
+    n, m = shares.shape
+    candidate = np.arange(m)
+    batch = candidate < N
+    starts = np.where(batch, FIRST + BESIDE, FIRST - BESIDE)
+    ends = np.where(batch, SECOND - BESIDE, SMALL / 2 + 0.05)
+    ones = [(x, y) for y in ROWS for x in starts]
+    others = np.tile(np.column_stack([ends, PLACES[N : N + m, 1]]), (n, 1))
+    colours = [BLUE if j == i else VERMILION for i in range(n) for j in candidate]
+    return plot.segments(ones, others, colours, THICKEST * shares.clip(max=1.5).ravel(), opacity=0.75)
 
 
-def draw_lines(axis, where: Layout) -> Part:
-    """A line from every picture to every candidate; moved by the shares (5, 13) of each picture's mass."""
-    first, second = where.xs
-    candidates = [(first + BESIDE, second - BESIDE)] * N + [(first - BESIDE, SMALL / 2 + 0.05)] * QUEUE
-    ends = [[(x, y), (to, z)] for y in ROWS for (x, to), z in zip(candidates, where.heights[N:])]
-    colours = [BLUE if j == i else VERMILION for i in range(N) for j in range(N + QUEUE)]
-    lines = axis.add_collection(LineCollection(ends, colors=colours, alpha=0.75, zorder=2, capstyle="round"))
-
-    def move(share: np.ndarray) -> None:
-        lines.set_linewidths(THICKEST * share.clip(max=1.5).ravel())
-
-    return Part([lines], move)
-
-
-def draw_masses(axis, where: Layout) -> Part:
-    """Bars of the masses sent and received, with arrowheads where cut off; moved by masses in fair shares."""
-    widths = np.repeat([4, 9, 5] if where.compact else [6, 16, 10], PARTS)
-    bars = axis.add_collection(LineCollection([], colors=SKY, linewidths=widths, zorder=1, capstyle="butt"))
-    marks = [axis.plot([], [], sign, color=BLACK, markersize=4, zorder=3)[0] for sign in "><"]
-
-    def move(masses: np.ndarray) -> None:
-        tips = where.starts + where.units * masses.clip(max=MOST)
-        bars.set_segments(np.stack([np.stack([where.starts, tips]), [where.heights] * 2]).T)
-        for mark, way in zip(marks, (1, -1)):
-            torn = (masses > MOST) & (way * where.units > 0)
-            mark.set_data(tips[torn], where.heights[torn])
-
-    return Part([bars, *marks], move)
-
-
-def draw_pictures(axis, images: Tensor | None, first: float, second: float, word: dict) -> None:
-    """The pictures, or numbered discs."""
-    boxes = [(x, y, SIDE) for x in (first, second) for y in ROWS] + [(0, y, SMALL) for y in OLDER]
-    for k, (x, y, side) in enumerate(boxes):
-        if images is None:
-            number, colour = (k % N + 1, LINES[k % N]) if k < 2 * N else (k - 2 * N + 1, GREY)
-            axis.plot(x, y, "o" if k < N else "s", color=colour, markersize=3.2 * word["fontsize"] * side)
-            axis.text(x, y, str(number), color="white", weight="bold", **word)
-        else:
-            box = (x - side / 2, x + side / 2, y + side / 2, y - side / 2)
-            axis.imshow(images[k].permute(1, 2, 0).numpy(), extent=box, interpolation="nearest")
+def name_of(candidate: int) -> str:
+    return f"second view {candidate + 1}" if candidate < N else f"queue entry {candidate - N + 1}"

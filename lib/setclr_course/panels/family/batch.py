@@ -1,33 +1,26 @@
-"""The batch that the panels on the family show, and each loss of it as a function of one smoothing."""
+"""The losses that the panels on the family show, each as a function of one smoothing, and the batch of the
+careful page."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
-from ipywidgets import ValueWidget
 from numpy.typing import ArrayLike
-from torch import Tensor
 
-from setclr.losses import (
-    IOT,
-    MMCL,
-    GroCo,
-    InfoNCE,
-    LinearAssignment,
-    NTLogistic,
-    QARe,
-    SetLoss,
-    SparseCLR,
-    Triplet,
-)
+from setclr_course.kit.controls import Slider, log_slider
 from setclr_course.kit.palette import LINES
-from setclr_course.kit.png import Picture, still
-from setclr_course.pixels.circle import as_drawn, draw_circles, on_circle
-from setclr_course.pixels.controls import log_slider
-from setclr_course.pixels.parts import bare
+from setclr_course.kit.panel import painted
+from setclr_course.kit.png import Picture
+from setclr_course.kit.scene import Mark, Page, Plot, Words
+from setclr_course.kit.still import figure_of
+from setclr_course.panels.family import formulas
+from setclr_course.panels.family.plane import draw_circles
+from setclr_course.panels.sets.two_views import RADII, unit
 
 # Degrees on a circle of two views of five images. ●4 and ■3 are the closest pair and no true match.
 ANGLES = ((75, 15, 212, 184, 310), (98, 350, 197, 152, 285))
+COLOURS = LINES[: len(ANGLES[0])]  # of the images
 NAMES = [view + str(image) for view in "●■" for image in range(1, 1 + len(ANGLES[0]))]
 SMOOTHING = (0.01, 10)  # the slider's ends
 
@@ -38,7 +31,10 @@ class Member(NamedTuple):
     symbol: str  # of its parameter; empty where there is none
     paper: float  # the parameter's value where the slider is at 1
     power: int  # 1: softer as the parameter grows; −1: harder; 0: no smoothing, the slider leaves it alone
-    make: Callable[[float], SetLoss]
+    formula: Callable[..., formulas.Answer]
+    name: str  # of the loss in the library
+    argument: str = ""  # how the library calls the parameter
+    how: Mapping[str, Any] = {}  # its other arguments
     shares: bool = False  # its rows are drawn divided by their sums
 
     def parameter(self, smoothing: float) -> float:
@@ -47,66 +43,100 @@ class Member(NamedTuple):
     def drawn(self, A: np.ndarray) -> np.ndarray:
         return A / A.sum(1, keepdims=True) if self.shares else A
 
-    def at(self, smoothing: float) -> SetLoss:
-        return self.make(self.parameter(smoothing))
+    def solved(self, z: np.ndarray, smoothing: float) -> formulas.Answer:
+        """Of views z (2, N, E) on the unit sphere."""
+        x = z.reshape(-1, z.shape[-1])
+        return self.formula(x @ x.T, self.parameter(smoothing))
+
+    def at(self, smoothing: float) -> Any:
+        """The library's loss, which needs torch."""
+        from setclr import losses
+
+        parameter = {self.argument: self.parameter(smoothing)} if self.argument else {}
+        return getattr(losses, self.name)(**parameter, **self.how)
+
+
+def sorting(negatives: int) -> Member:
+    formula = partial(formulas.groco, negatives=negatives)
+    return Member("β", 1.0, -1, formula, "GroCo", "beta", {"negatives": negatives})
+
+
+def transport(rounds: int) -> Member:
+    how = {"constraint": "both", "iterations": rounds}
+    return Member("ε", 0.5, 1, partial(formulas.iot_both, rounds=rounds), "IOT", "epsilon", how)
 
 
 FAMILY = {
-    "Triplet": Member("m", 0.5, 0, Triplet),
-    "LinearAssignment": Member("τ", 0.5, 1, lambda tau: LinearAssignment(temperature=tau)),
-    "InfoNCE": Member("τ", 0.5, 1, InfoNCE),
-    "SparseCLR": Member("m", 1.0, 0, SparseCLR),
-    "NTLogistic": Member("τ", 0.5, 1, NTLogistic),
-    "GroCo": Member("β", 1.0, -1, lambda beta: GroCo(beta, negatives=4)),
-    "IOT both": Member("ε", 0.5, 1, lambda epsilon: IOT("both", epsilon, iterations=8)),
-    "IOT total": Member("ε", 0.5, 1, lambda epsilon: IOT("total", epsilon)),
-    "MMCL": Member("σ²", 1.0, 1, lambda bandwidth: MMCL(bandwidth=bandwidth, solver="exact"), shares=True),
-    "QARe": Member("", 1.0, 0, lambda _: QARe()),
+    "Triplet": Member("m", 0.5, 0, formulas.triplet, "Triplet", "margin"),
+    "LinearAssignment": Member("τ", 0.5, 1, formulas.linear_assignment, "LinearAssignment", "temperature"),
+    "InfoNCE": Member("τ", 0.5, 1, formulas.info_nce, "InfoNCE", "temperature"),
+    "SparseCLR": Member("m", 1.0, 0, formulas.sparse_clr, "SparseCLR", "margin"),
+    "NTLogistic": Member("τ", 0.5, 1, formulas.nt_logistic, "NTLogistic", "temperature"),
+    "GroCo": sorting(4),
+    "IOT both": transport(8),
+    "IOT total": Member("ε", 0.5, 1, formulas.iot_total, "IOT", "epsilon", {"constraint": "total"}),
+    "MMCL": Member("σ²", 1.0, 1, formulas.mmcl, "MMCL", "bandwidth", {"solver": "exact"}, shares=True),
+    "QARe": Member("", 1.0, 0, formulas.qare, "QARe"),
 }
-# Each loss at a smoothing; 1 is its usual value. SparseCLR has none, and no margin here.
-SIX: dict[str, Callable[[float], SetLoss]] = {
-    "InfoNCE": lambda c: InfoNCE(0.5 * c),
-    "SparseCLR": lambda c: SparseCLR(margin=0.0),
-    "GroCo": lambda c: GroCo(1 / c, negatives=5),
-    "LinearAssignment": lambda c: LinearAssignment(temperature=0.5 * c),
-    "IOT": lambda c: IOT("both", 0.5 * c, iterations=10),
-    "MMCL": lambda c: MMCL(bandwidth=c, solver="exact"),
+MATRICES = [name for name in FAMILY if name != "QARe"]  # a regulariser matches nobody
+SIX = {
+    "InfoNCE": FAMILY["InfoNCE"],
+    "SparseCLR": FAMILY["SparseCLR"]._replace(paper=0.0),
+    "GroCo": sorting(5),
+    "LinearAssignment": FAMILY["LinearAssignment"],
+    "IOT": transport(10),
+    "MMCL": FAMILY["MMCL"],
 }
-MATRICES = [name for name, member in FAMILY.items() if member.at(1).has_assignment]
 
 
-def batch(angles: ArrayLike = ANGLES) -> Tensor:
-    """(2, N, 2) float64: points of the unit circle at these degrees."""
-    return on_circle(angles)
+def batch(angles: ArrayLike = ANGLES) -> Any:
+    """(2, N, 2) float64: points of the unit circle at these degrees, as a tensor."""
+    from torch import from_numpy
+
+    return from_numpy(unit(np.asarray(angles, float)))
 
 
-def smoothing_slider() -> ValueWidget:
+def pushes(loss: Any, z: Any) -> np.ndarray:
+    """(2, N): minus the gradient of a loss of the library at points z (2, N, 2) of the circle, along it."""
+    from torch.autograd import grad
+
+    z = z.clone().requires_grad_()
+    (slope,) = grad(loss(z), z)
+    return (slope[..., 0] * z[..., 1] - slope[..., 1] * z[..., 0]).detach().numpy()
+
+
+def smoothing_slider(start: float = 1) -> Slider:
     """At 1 every loss has a usual parameter: τ = ε = 0.5, β = 1, σ² = 1."""
-    return log_slider("smoothing", 1, *SMOOTHING, 0.1, {0.015: "hard", 1: "usual", 9: "soft"})
+    return log_slider("smoothing", start, *SMOOTHING, 0.1, {0.015: "hard", 1: "usual", 9: "soft"})
 
 
 def true_share(A: np.ndarray) -> float:
     """The part of an assignment's weight that lies on the true matches of two views."""
-    n = len(A) // 2
-    return float((A[:n, n:].trace() + A[n:, :n].trace()) / A.sum())
+    return float((A * formulas.partners(A)).sum() / A.sum())
 
 
 def batch_picture() -> Picture:
     """The batch alone."""
-    return still(lambda figure: draw_batch(figure.subplots()), (2.8, 3))
-
-
-def draw_batch(axis, size: int = 9) -> str:
-    """The batch on its two circles; returns the picture's sentence."""
-    bare(axis, (-1.4, 1.4))
-    axis.set_title("the batch", fontsize=size, weight="bold", pad=size + 5)
-    axis.set_xlabel("● view 1   ■ view 2", fontsize=size)
-    draw_circles(axis)
-    z = batch().numpy()
-    for marker, view in zip("os", as_drawn(z)):
-        axis.scatter(*view.T, c=LINES[: len(view)], marker=marker, s=5 * size, edgecolors="white")
-    for i, (x, y) in enumerate(z[0]):
-        axis.plot(*as_drawn(z)[:, i].T, color=LINES[i], linewidth=1.5, zorder=0)
-        axis.text(1.27 * x, 1.27 * y, str(i + 1), fontsize=size, ha="center", va="center")
+    page = Page(["batch"])
+    draw_batch(page)
     where = ", ".join(f"{name} at {angle}°" for name, angle in zip(NAMES, np.ravel(ANGLES)))
-    return f"Two views of {z.shape[1]} images on a circle: {where}."
+    picture = figure_of([(page.told({}), {"batch": (0, 0, 270, 290)}, 0)], (270, 290), {})
+    return Picture(painted(picture), f"Two views of {len(ANGLES[0])} images on a circle: {where}.")
+
+
+def draw_batch(page: Page) -> None:
+    """The batch on its two circles, a line from view to view."""
+    z = unit(np.array(ANGLES))
+    below = "" if page.row else "● view 1, ■ view 2"
+    plane = page.plane("batch", (-1.4, 1.4), title="the batch", xlabel=below)
+    plane.segments(RADII[0] * z[0], RADII[1] * z[1], COLOURS)
+    draw_images(plane, z, [COLOURS, COLOURS])
+
+
+def draw_images(plane: Plot, z: np.ndarray, colours: Sequence[Words]) -> list[Mark]:
+    """Views z (2, 5, 2) on two circles, filled with these colours, with the images' numbers; both marks."""
+    draw_circles(plane)
+    x, y = 1.25 * unit(np.array(ANGLES[0])).T
+    plane.text(x, y, list("12345"), size="small")
+    points = (radius * view for radius, view in zip(RADII, z))
+    return [plane.dots(at, fill, sign, 9, COLOURS) for at, fill, sign in zip(points, colours, "●■")]

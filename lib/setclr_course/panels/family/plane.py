@@ -3,21 +3,21 @@
 from collections.abc import Sequence
 
 import numpy as np
-from ipywidgets import ValueWidget
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 
 from setclr_course.kit.cast import NAMES, two_views
+from setclr_course.kit.controls import Slider, slider
+from setclr_course.kit.handles import Circle
 from setclr_course.kit.palette import GREY, INK, VERMILION
-from setclr_course.pixels.circle import RADII, as_drawn, draw_circles
-from setclr_course.pixels.controls import slider
-from setclr_course.pixels.handles import Circle, Handle, Mark, dot, line
-from setclr_course.pixels.parts import Part, bare
-from setclr_course.pixels.riders import riders
+from setclr_course.kit.scene import Mark, Page, Piece, Plot
+from setclr_course.panels.family.formulas import Answer
+from setclr_course.panels.sets.two_views import RADII, unit
 
 N = len(NAMES)
 POINTS = [(view, i) for view in range(2) for i in range(N)]
-SIZE = 0.27  # of a photograph beside its point
+RIDE = (1.24, 0.53)  # the radii at which the photographs of the views ride
+ROUND = unit(np.arange(0, 361, 9)).T
+WIDE = 6.5  # pixels: the line of a whole share
+SEEN = 0.01  # the line of a smaller share is not drawn
 # Degrees of a batch with a trap: ● rocket and ■ astronaut are the closest pair, and no partners.
 TRAP_ANGLES = ((75, 15, 212, 184, 310, 130), (98, 350, 197, 152, 285, 115))
 
@@ -27,67 +27,77 @@ def control(view: int, i: int) -> str:
     return f"{NAMES[i]} {view + 1}"
 
 
-def angle_sliders(angles: Sequence[Sequence[int]]) -> dict[str, ValueWidget]:
+CONTROLS = [control(*at) for at in POINTS]
+
+
+def called(view: int, i: int) -> str:
+    return f"{'●■'[view]} {NAMES[i]}"
+
+
+def angle_sliders(angles: Sequence[Sequence[int]]) -> dict[str, Slider]:
     """A slider for each point, in degrees."""
-    return {
-        control(view, i): slider(f"{'●■'[view]} {NAMES[i]}, angle", angles[view][i], 0, 359, 1)
-        for view, i in POINTS
-    }
+    return {control(*at): slider(f"{called(*at)}, angle", angles[at[0]][at[1]], 0, 359, 1) for at in POINTS}
 
 
-def angles_of(values: dict) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(values[control(view, i)] for i in range(N)) for view in range(2))
+def angles_of(values: dict) -> np.ndarray:
+    """(2, N), in degrees."""
+    return np.array([values[control(*at)] for at in POINTS], float).reshape(2, N)
 
 
-def angle_of(x: float, y: float) -> float:
-    """Of a point in the plane, in degrees from 0 to 360."""
-    return float(np.degrees(np.arctan2(y, x)) % 360)
+def row_shares(answer: Answer) -> np.ndarray:
+    """What each ● gives to each ■, (N, N), as shares of what it gives to all ■."""
+    part = answer.shares[:N, N:]
+    return part / part.sum(1, keepdims=True).clip(1e-12)
 
 
-def round_the_circle(axis: Axes, view: int, i: int) -> Handle:
-    """A point that is dragged round its circle; its control is the angle."""
-    name, radius = control(view, i), RADII[view]
-
-    def at(values: dict) -> tuple[float, float]:
-        angle = np.deg2rad(values[name])
-        return radius * np.cos(angle), radius * np.sin(angle)
-
-    label = f"{'●■'[view]} {NAMES[i]}"
-    return Handle(axis, (name,), at, Circle(radius=radius), lambda x, y: [angle_of(x, y)], label)
+def draw_circles(plot: Plot) -> None:
+    for radius in RADII:
+        x, y = radius * ROUND
+        plot.line(x, y, GREY, 0.7)
 
 
-def pair_of(axis, one: np.ndarray, two: np.ndarray) -> list[Mark]:
-    return [dot(axis, one), dot(axis, two), line(axis, one, two)]
+def draw_views(plot: Plot, z: np.ndarray) -> list[Mark]:
+    """The views (2, N, 2) on two circles, so that they do not hide each other, and their photographs; the
+    marks of ● and of ■."""
+    draw_circles(plot)
+    for view, faces, ride in zip(z, two_views(), RIDE):
+        plot.photographs(ride * view, faces, 0.28)
+    size = 8 if plot.page.row else 11
+    return [plot.dots(radius * view, INK, sign, size) for radius, view, sign in zip(RADII, z, "●■")]
 
 
-def draw_plane(axis, title: str) -> Part:
-    """The views with their photographs, and a line for every pair, as wide as its share; moved by the views
-    z (2, N, 2) of the unit circle and the shares (N, N)."""
-    lines = axis.add_collection(LineCollection([], zorder=1))
-    views = draw_views(axis, title)
-
-    def move(z: np.ndarray, share: np.ndarray) -> None:
-        views.move(z)
-        points = as_drawn(z)
-        lines.set_segments([[one, two] for one in points[0] for two in points[1]])
-        lines.set(linewidths=5 * share.ravel(), colors=np.where(np.eye(N), VERMILION, GREY).ravel())
-
-    return Part([lines, *views.artists], move)
+def draw_plane(page: Page, z: np.ndarray, share: np.ndarray, title: str) -> tuple[list[Mark], Mark]:
+    """The views, and a line for every pair, as wide as its share (N, N); their marks."""
+    plane = page.plane("plane", (-1.45, 1.45), title=title)
+    one, two = np.indices((N, N)).reshape(2, -1)
+    colours, wide = np.where(one == two, VERMILION, GREY).tolist(), np.where(share > SEEN, WIDE * share, 0)
+    lines = plane.segments(RADII[0] * z[0, one], RADII[1] * z[1, two], colours, wide.ravel())
+    return draw_views(plane, z), lines
 
 
-def draw_views(axis, title: str) -> Part:
-    """The views with their photographs on two circles; moved by the views z (2, N, 2) of the unit circle."""
-    bare(axis, (-1.45, 1.45))
-    draw_circles(axis)
-    axis.set_title(title)
-    style = {"color": INK, "markersize": 8, "markeredgecolor": "white", "zorder": 6}
-    dots = [axis.plot([], [], sign, **style)[0] for sign in "os"]
-    faces = riders(axis, np.concatenate(two_views()), SIZE, -SIZE / 2)
-    axis.set(xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), autoscale_on=False)
+def draw_table(page: Page, name: str, share: np.ndarray, title: str, below: str = "") -> Mark:
+    """The shares, a row for each ●, with the photographs along two sides and frames round the true pairs."""
+    table = page.plane(name, (-1.6, N - 0.5), (N - 0.5, -1.6), title, xlabel=below)
+    cells, side, along = table.cells(share), np.full(N, -1.05), np.arange(N)
+    table.photographs(np.stack([side, along], 1), two_views()[0], 0.84)
+    table.photographs(np.stack([along, side], 1), two_views()[1], 0.84)
+    table.frames([(i, i) for i in range(N)])
+    return cells
 
-    def move(z: np.ndarray) -> None:
-        for sign, view in zip(dots, as_drawn(z)):
-            sign.set_data(*view.T)
-        faces.move((z * np.array([1.24, 0.53])[:, None, None]).reshape(-1, 2))
 
-    return Part([*faces.artists, *dots], move)
+def pair(views: list[Mark], lines: Mark, i: int, j: int) -> list[Piece]:
+    """● i, ■ j and the line between them."""
+    return [views[0][i], views[1][j], lines[N * i + j]]
+
+
+def round_the_circle(views: list[Mark], z: np.ndarray, name: str = "{}") -> None:
+    """Every point can be dragged round its circle; its control is the angle."""
+    for view, i in POINTS:
+        where, way = RADII[view] * z[view, i], Circle(radius=RADII[view])
+        at = control(view, i)
+        views[view].handle(name.format(at), where, at, along=way, to=angle_at, label=called(view, i))
+
+
+def angle_at(x: float, y: float) -> list[int]:
+    """Of a point in the plane, in whole degrees below 360."""
+    return [round(np.degrees(np.arctan2(y, x))) % 360]

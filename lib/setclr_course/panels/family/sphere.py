@@ -1,143 +1,123 @@
 """Two views of six photographs on a sphere that can be turned: whom each finds while a loss trains them."""
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
-import torch
-from matplotlib.collections import LineCollection
-from torch import Tensor
-from torch.nn.functional import normalize
 
 from setclr_course.kit.cast import NAMES, two_views
-from setclr_course.kit.palette import GREY, INK, VERMILION
+from setclr_course.kit.controls import options, slider
+from setclr_course.kit.palette import GREY, INK, PALE, VERMILION
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Mark, Page, Plot
 from setclr_course.panels.family.batch import SIX
-from setclr_course.pixels.controls import options, slider
-from setclr_course.pixels.panel import Drawing
-from setclr_course.pixels.parts import bare
-from setclr_course.pixels.plotted import PlottedPanel
-from setclr_course.pixels.riders import riders
+from setclr_course.panels.family.formulas import gradient
+from setclr_course.panels.family.plane import POINTS, N, called, draw_table, row_shares
+from setclr_course.panels.sets.two_views import unit
 
-N, STEPS, RATE = len(NAMES), 40, 0.12
-EDGE = {"visible": False, "range": [-1.1, 1.1]}
-LAYOUT = {
-    "scene": {"xaxis": EDGE, "yaxis": EDGE, "zaxis": EDGE, "aspectmode": "cube",
-              "camera": {"eye": {"x": 1.0, "y": 0.8, "z": 0.6}}}  # nearer than plotly's own
-}  # fmt: skip
-CAMERA = np.linalg.qr(np.array([[1.0, 0.3, 0.2], [-0.4, 1.0, 0.5], [0.3, -0.3, 1.0]]))[0]  # of the twin
-
-
-class State(NamedTuple):
-    z: np.ndarray  # (2, N, 3)
-    found: np.ndarray  # (N,): which ■ each ● gives most to
+STEPS, RATE, SMOOTHING = 40, 0.12, 0.2
+START = np.array([  # as the reader sees it: to the right, up, and towards the reader
+    [(0.1096, 0.6352, 0.7645), (-0.1366, 0.9903, -0.0241), (0.1954, -0.0057, -0.9807),
+     (0.3532, -0.719, -0.5986), (0.5503, 0.7738, -0.3137), (-0.6254, 0.7632, -0.1628)],
+    [(-0.3886, -0.7209, -0.5738), (0.6013, 0.7504, -0.2743), (-0.2015, -0.4035, -0.8925),
+     (-0.336, -0.405, -0.8504), (0.043, -0.7987, -0.6002), (-0.522, 0.4554, 0.7212)],
+])  # fmt: skip
+END = 80  # degrees: so far the sphere turns either way
+COS, SIN = unit(np.arange(0, 361, 5)).T
+GRID = [np.stack([COS, 0 * COS, SIN], 1)]  # the equator, then meridians
+GRID += [np.stack([s * COS, SIN, c * COS], 1) for c, s in unit(np.array([0, 60, 120]))]
+ASIDE = (-0.15, 0.15)  # where the photographs ride, to the right of ● and of ■
 
 
-def sphere(**initial) -> PlottedPanel:
+class Trained(NamedTuple):
+    z: np.ndarray  # (2, N, 3): the views on the unit sphere
+    seen: np.ndarray  # (2, N, 3): the same as the sphere is turned
+    share: np.ndarray  # (N, N): what each ● gives to each ■, as shares of the row
+
+
+class sphere(Panel):
     """Twelve points on a sphere, trained by one of five losses step by step."""
-    controls = {
+
+    size, row_height, in_sight = (9, 4.6), 3.7, 2
+    mosaic, row_mosaic = "sphere table", "sphere"
+    knobs = {
         "loss": options("trained by", [name for name in SIX if name != "MMCL"]),
         "step": slider("step of training", 0, 0, STEPS, 1, {0: "start", STEPS: "trained"}),
+        "turn": slider("turned to the right, degrees", 0, -END, END, 2),
+        "tilt": slider("tilted up, degrees", 0, -END, END, 2),
     }
-    signs = [
-        go.Scatter3d(
-            mode="markers+text", marker={"size": 6, "color": INK, "symbol": symbol}, hoverinfo="text"
-        )
-        for symbol in ("circle", "square")
-    ]
-    lines = [
-        go.Scatter3d(mode="lines", line={"width": 6, "color": colour}, hoverinfo="skip")
-        for colour in (VERMILION, GREY)
-    ]
-    return PlottedPanel(
-        build,
-        controls,
-        [shell(), *lines, *signs],
-        LAYOUT,
-        traces,
-        (9, 4.6),
-        initial,
-        row_height=3.7,
-        in_sight=2,
-    )
 
+    def solve(self, values: dict) -> Trained:
+        z = trained(values["loss"], values["step"])
+        return Trained(z, z @ rotation(values).T, row_shares(SIX[values["loss"]].solved(z, SMOOTHING)))
 
-def shell() -> go.Scatter3d:
-    """Circles of latitude and longitude, so that the sphere is seen."""
-    angle = np.linspace(0, 2 * np.pi, 61)
-    rings = [np.stack([np.cos(angle), np.sin(angle), 0 * angle])]
-    rings += [
-        np.stack([np.cos(t) * np.cos(angle), np.sin(t) * np.cos(angle), np.sin(angle)])
-        for t in (0, 1.05, 2.1)
-    ]
-    x, y, z = np.concatenate([np.concatenate([ring, np.full((3, 1), np.nan)], 1) for ring in rings], 1)
-    return go.Scatter3d(x=x, y=y, z=z, mode="lines", line={"width": 1, "color": GREY}, hoverinfo="skip")
+    def draw(self, page: Page, values: dict, now: Trained) -> None:
+        title = "" if page.row else "drag the ring to turn the sphere; orange joins true partners"
+        plane = page.plane("sphere", (-1.35, 1.35), (-1.15, 1.35), title)
+        draw_grid(plane, rotation(values))
+        found = now.share.argmax(1)
+        colours = [VERMILION if j == i else GREY for i, j in enumerate(found)]
+        lines = plane.segments(now.seen[0, :, :2], now.seen[1, found, :2], colours, 4)
+        dots = draw_points(plane, now.seen)
+        table = draw_table(page, "table", now.share, "whom each ● finds: bright is a large share")
+        for view, i in POINTS:
+            lit = [table[:, i]] if view else [table[i], lines[i]]
+            page.link(called(view, i), dots[view][i], lit=lit)
+        for i, j in np.ndindex(N, N):
+            said = f"{NAMES[i]} to {NAMES[j]}: {now.share[i, j]:.2f}"
+            page.link(said, table[i, j], lit=[dots[0][i], dots[1][j]])
 
-
-@lru_cache
-def trained(name: str) -> list[Tensor]:
-    """The views (2, N, 3) before each step of descent on a loss that is rather hard, and after the last."""
-    generator = torch.Generator().manual_seed(2)
-    points = torch.randn(2, N, 3, generator=generator, dtype=torch.float64)
-    loss, path = SIX[name](0.2), []
-    for _ in range(STEPS + 1):
-        z = normalize(points.detach(), dim=-1).requires_grad_()
-        path.append(z.detach())
-        (slope,) = torch.autograd.grad(loss(z), z)
-        points = z - RATE * slope / slope.norm(dim=-1).max().clamp(min=1e-12)
-    return path
-
-
-def state(values: dict) -> State:
-    z = trained(values["loss"])[values["step"]]
-    return State(z.numpy(), SIX[values["loss"]](0.2).assignment(z)[:N, N:].argmax(1).numpy())
-
-
-def traces(values: dict) -> list[dict]:
-    """What moves in the plotly figure: the shell does not, then true and wrong lines, then both views."""
-    now = state(values)
-    data: list[dict[str, Any]] = [{}]
-    for true in (True, False):
-        ends = [
-            np.stack([now.z[0, i], now.z[1, j], np.full(3, np.nan)])
-            for i, j in enumerate(now.found)
-            if (i == j) == true
-        ]
-        points = np.concatenate(ends) if ends else np.full((1, 3), np.nan)
-        data.append(dict(zip("xyz", points.T)))
-    for view in now.z:
-        data.append({**dict(zip("xyz", view.T)), "text": NAMES})
-    return data
-
-
-def build(figure, compact: bool) -> Drawing:
-    """The twin: the same points seen from one side, with their photographs."""
-    axis = figure.subplots()
-    bare(axis, (-2.3, 2.3) if not compact else (-1.35, 1.35), (-1.25, 1.35))
-    around = np.linspace(0, 2 * np.pi, 100)
-    axis.plot(np.cos(around), np.sin(around), color=GREY, linewidth=0.6, zorder=0)
-    lines = axis.add_collection(LineCollection([], linewidths=3, zorder=2))
-    faces = riders(axis, np.concatenate(two_views()), 0.26, 0.06)
-    dots = [axis.plot([], [], s, color=INK, markersize=8, markeredgecolor="white", zorder=5)[0] for s in "os"]
-
-    def update(values: dict) -> str:
-        now = state(values)
-        flat = now.z @ CAMERA[:, :2]
-        lines.set_segments([[flat[0, i], flat[1, j]] for i, j in enumerate(now.found)])
-        lines.set_colors([VERMILION if i == j else GREY for i, j in enumerate(now.found)])
-        faces.move(flat.reshape(-1, 2))
-        for sign, view in zip(dots, flat):
-            sign.set_data(*view.T)
-        right = int((now.found == np.arange(N)).sum())
+    def say(self, values: dict, now: Trained) -> str:
+        right = int((now.share.argmax(1) == np.arange(N)).sum())
+        apart = np.degrees(np.arccos((now.z[0] * now.z[1]).sum(-1).clip(-1, 1))).mean()
         return (
             f"Step {values['step']} of training by {values['loss']}: {right} of {N} photographs find their "
-            f"own second view; partners are {angle_between(now.z):.0f}° apart on average."
+            f"own second view; partners are {apart:.0f}° apart on average."
         )
 
-    axis.set_title("turn the sphere; an orange line joins true partners" if not compact else "", color=INK)
-    return Drawing([lines, *faces.artists, *dots], update)
+
+@lru_cache(maxsize=500)
+def trained(name: str, step: int) -> np.ndarray:
+    """The views (2, N, 3) after so many steps of descent on a loss that is rather hard."""
+    if step == 0:
+        return START / np.linalg.norm(START, axis=-1, keepdims=True)
+    z = trained(name, step - 1)
+    slope = gradient(SIX[name].solved(z, SMOOTHING), z.reshape(-1, 3)).reshape(z.shape)
+    z = z - RATE * slope / max(np.linalg.norm(slope, axis=-1).max(), 1e-12)
+    return z / np.linalg.norm(z, axis=-1, keepdims=True)
 
 
-def angle_between(z: np.ndarray) -> float:
-    """The mean angle between true partners, in degrees."""
-    return float(np.degrees(np.arccos((z[0] * z[1]).sum(-1).clip(-1, 1))).mean())
+def rotation(values: dict) -> np.ndarray:
+    """First about the upright axis, then about the level one."""
+    (c, s), (d, t) = ((np.cos(a), np.sin(a)) for a in np.deg2rad([values["turn"], values["tilt"]]))
+    return np.array([[1, 0, 0], [0, d, t], [0, -t, d]]) @ np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+
+
+def turned_to(x: float, y: float) -> list[float]:
+    """How the sphere is turned and tilted where its foremost point has been dragged there."""
+    most = np.sin(np.deg2rad(END))
+    turn = np.arcsin(np.clip(x, -most, most))
+    return np.rad2deg([turn, np.arcsin(np.clip(y / np.cos(turn), -most, most))]).tolist()
+
+
+def draw_grid(plane: Plot, R: np.ndarray) -> None:
+    """Circles of latitude and longitude, pale at the back. Two cross at the point that turns the sphere."""
+    plane.line(COS, SIN, GREY, 1)
+    for colour, side in ((PALE, -1), (GREY, 1)):
+        for ring in GRID:
+            x, y, depth = (ring @ R.T).T
+            line = plane.line(np.where(side * depth >= 0, x, np.nan), y, colour, 0.8)
+    x, y, _ = R[:, 2]
+    line.handle("sphere", (x, y), "turn", "tilt", to=turned_to, label="the sphere")
+
+
+def draw_points(plane: Plot, seen: np.ndarray) -> list[list[Mark]]:
+    """The photographs, and the signs on top of them; what is nearer is larger."""
+    for points, faces, aside in zip(seen, two_views(), ASIDE):
+        for (x, y, depth), face in zip(points, faces):
+            size = 0.28 + 0.06 * depth
+            plane.photographs([(x + aside, y)], [face], size, hangs="bottom", up=6)
+    return [
+        [plane.dots([(x, y)], INK, sign, 10 + 2 * depth) for x, y, depth in points]
+        for points, sign in zip(seen, "●■")
+    ]

@@ -1,28 +1,35 @@
-"""Molecules as pictures: where atoms stand, and a part that draws some of them."""
+"""Molecules and random views of them: where atoms stand, and how they are drawn."""
 
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
-from torch import Tensor
 
-from setclr_course.kit.palette import BLUE, GREEN, GREY, INK, PURPLE, VERMILION
-from setclr_course.kit.png import DPI
-from setclr_course.pixels.parts import Part, bare
+from setclr_course.kit.palette import BLUE, DUSK, GREEN, GREY, INK, PALE, PURPLE, VERMILION, WHITE
+from setclr_course.kit.scene import Mark, Page, Plot
 
 if TYPE_CHECKING:
-    from setclr.graphs.sets import Molecule
+    from torch import Generator, Tensor
+
+    from setclr.experiments import Run
+    from setclr.graphs.geometric import Batch
+    from setclr.graphs.sets import GraphSet, Molecule
 
 COLOURS = (INK, BLUE, VERMILION, GREEN, PURPLE, GREEN, PURPLE)  # of setclr.graphs.sets.ATOMS
-PALE = "#d8d8d8"
 WIDE, HIGH = 1.2, 0.95  # half of the field that a molecule is drawn in
 FLAT = 0.72  # its atoms stand within 1 of the middle to the sides, and within this upwards
 MOST = 28  # atoms of MUTAG's largest molecule
+
+
+class Shown(NamedTuple):
+    """A molecule, or a view of one."""
+
+    places: np.ndarray  # (n, 2) of its atoms
+    kinds: np.ndarray  # (n,) of ATOMS
+    bonds: np.ndarray  # (2, m)
+    colours: np.ndarray  # (m,) of its bonds
+    said: np.ndarray  # (n,): "" for an atom as it is, "gone", or "?" where it is hidden
 
 
 @cache
@@ -30,6 +37,13 @@ def all_molecules() -> "list[Molecule]":
     from setclr.graphs import molecules  # PyTorch Geometric takes seconds, so only where there is a molecule
 
     return molecules()
+
+
+@cache
+def mutag() -> "GraphSet":
+    from setclr.graphs import load_graphs
+
+    return load_graphs("mutag")
 
 
 @cache
@@ -49,79 +63,115 @@ def positions(number: int) -> np.ndarray:
     return x / max(np.abs(x[:, 0]).max(), np.abs(x[:, 1]).max() / FLAT)
 
 
-def draw_atoms(axis: Axes, letters: float = 7.5, atoms: int = MOST) -> Part:
-    """Atoms as discs with letters, and bonds between them. Moved by places (n, 2), kinds of atoms (n,), bonds
-    (2, m), a colour for each bond, and words: "" for an atom as it is, "gone", or "?" where it is hidden."""
-    from setclr.graphs.sets import ATOMS
-
-    bare(axis, (-WIDE, WIDE), (-HIGH, HIGH))
-    lines = axis.add_collection(LineCollection([], zorder=2, capstyle="round"))
-    size = (letters * 1.9) ** 2
-    discs = axis.scatter(np.zeros(atoms), np.zeros(atoms), s=size, zorder=3, linewidths=1.2)
-    words = [axis.text(0, 0, "", fontsize=letters, color="white", weight="bold", zorder=4, ha="center",
-                       va="center_baseline", in_layout=False) for _ in range(atoms)]  # fmt: skip
-
-    def move(
-        places: np.ndarray, kinds: np.ndarray, bonds: np.ndarray, colours: list[str], said: list[str]
-    ) -> None:
-        lines.set(segments=list(places[bonds.T]), colors=colours or INK, linewidths=letters / 4)
-        discs.set_offsets(places)
-        faces = [_face(kind, word) for kind, word in zip(kinds, said)]
-        discs.set(facecolors=faces, edgecolors=[GREY if w else f for w, f in zip(said, faces)])
-        for i, word in enumerate(words):
-            shown = i < len(kinds)
-            text = ("?" if said[i] == "?" else ATOMS[kinds[i]]) if shown and letters > 5 else ""
-            word.set(text=text, color=GREY if shown and said[i] else "white")
-            if shown:
-                word.set_position(places[i])
-
-    return Part([lines, discs, *words], move)
-
-
-def _face(kind: int, word: str) -> str:
-    return "white" if word == "gone" else PALE if word == "?" else COLOURS[kind]
-
-
-def whole(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str], list[str]]:
-    """What `draw_atoms` is moved by to show a molecule as it is."""
+def whole(number: int, gone: int = -1) -> Shown:
+    """A molecule; the atom `gone` is shown as left out, with its bonds."""
     molecule = all_molecules()[number]
-    n, m = len(molecule.atoms), molecule.bonds.shape[1]
-    return positions(number), molecule.atoms, molecule.bonds, [INK] * m, [""] * n
+    colours = np.where((molecule.bonds == gone).any(0), PALE, INK)
+    said = np.where(np.arange(len(molecule.atoms)) == gone, "gone", "")
+    return Shown(positions(number), molecule.atoms, molecule.bonds, colours, said)
 
 
-def seen_in(number: int, x: Tensor, edge_index: Tensor) -> tuple:
-    """What `draw_atoms` is moved by to show a view of a molecule whose x (n, 1) were the numbers of its
-    atoms: an atom whose number became noise is hidden, a bond that the molecule has not is purple."""
-    molecule, numbers = all_molecules()[number], x[:, 0].double()
-    hidden = (numbers != numbers.round()).numpy()  # then no atom is missing
-    kept = np.where(hidden, np.arange(len(numbers)), numbers.round().numpy()).astype(int)
-    bonds = edge_index.numpy()
-    bonds = bonds[:, bonds[0] < bonds[1]]
+def random_views(
+    numbers: Sequence[int], view: str, ratio: float, generator: "Generator"
+) -> "tuple[Batch, list[Shown]]":
+    """A random view of each of these molecules, as `graphs.graph_view` makes it, and how they are drawn.
+
+    What chance does depends on the size of x alone. So x may hold the numbers of the atoms while it does it,
+    and says afterwards which atom is which, and where there is noise.
+    """
+    import torch
+
+    from setclr.graphs import graph_view
+
+    batch = mutag().batch(numbers)
+    atoms, starts = batch.x, batch.ptr
+    batch.x = torch.zeros_like(atoms)
+    batch.x[:, 0] = torch.arange(len(atoms)) - starts[batch.batch]
+    found = graph_view(batch, view, ratio, generator)
+    hidden = (found.x[:, 1:] != 0).any(1)
+    place = torch.arange(len(hidden)) - found.ptr[found.batch]  # where one is hidden, no atom is missing
+    kept = torch.where(hidden, place, found.x[:, 0].round().long())
+    found.x = torch.where(hidden[:, None], found.x, atoms[starts[found.batch] + kept])
+    shown = []
+    for i, number in enumerate(numbers):
+        mine, edges = found.batch == i, found.edge_index - found.ptr[i]
+        edges = edges[:, (edges[0] >= 0) & (edges[0] < mine.sum()) & (edges[0] < edges[1])]
+        shown.append(seen(number, kept[mine].numpy(), hidden[mine].numpy(), edges.numpy()))
+    return found, shown
+
+
+def seen(number: int, kept: np.ndarray, hidden: np.ndarray, bonds: np.ndarray) -> Shown:
+    """A view of a molecule that has these atoms of it; a bond that the molecule has not is purple."""
+    molecule = all_molecules()[number]
     there = {frozenset(pair) for pair in molecule.bonds.T.tolist()}
-    colours = [INK if frozenset(kept[pair].tolist()) in there else PURPLE for pair in bonds.T]
-    said = ["?" if one else "" for one in hidden]
-    return positions(number)[kept], molecule.atoms[kept], bonds, colours, said
+    colours = np.array([INK if frozenset(pair) in there else PURPLE for pair in kept[bonds].T.tolist()])
+    return Shown(positions(number)[kept], molecule.atoms[kept], bonds, colours, np.where(hidden, "?", ""))
 
 
-def molecule_pictures(numbers: Any, side: int = 96) -> Tensor:
+def embedded(run: "Run", batches: "Sequence[Batch]") -> np.ndarray:
+    """(graphs, E) unit vectors: what a run makes of these batches, all at once."""
+    import torch
+
+    from setclr.graphs.geometric import Batch
+
+    nodes = np.cumsum([0, *(len(batch.x) for batch in batches)]).tolist()
+    graphs = np.cumsum([0, *(batch.num_graphs for batch in batches)]).tolist()
+    together = Batch(
+        x=torch.cat([batch.x for batch in batches]),
+        edge_index=torch.cat([batch.edge_index + first for batch, first in zip(batches, nodes)], dim=1),
+        batch=torch.cat([batch.batch + first for batch, first in zip(batches, graphs)]),
+        ptr=torch.cat(
+            [*(batch.ptr[:-1] + first for batch, first in zip(batches, nodes)), torch.tensor(nodes[-1:])]
+        ),
+    )
+    with torch.no_grad():
+        z = run.head(run.encoder(together)).double().numpy(force=True)
+    return z / np.linalg.norm(z, axis=1, keepdims=True)
+
+
+def side_by_side(shown: Sequence[Shown], middles: Any, scale: Any) -> Shown:
+    """Several molecules as one picture, each round its middle (2,)."""
+    before = np.cumsum([0, *(len(one.kinds) for one in shown)])
+    return Shown(
+        np.concatenate([scale * one.places + middle for one, middle in zip(shown, middles)]),
+        np.concatenate([one.kinds for one in shown]),
+        np.concatenate([one.bonds + first for one, first in zip(shown, before)], axis=1),
+        np.concatenate([one.colours for one in shown]),
+        np.concatenate([one.said for one in shown]),
+    )
+
+
+def draw_atoms(plot: Plot, shown: Shown, size: float, letters: bool = False) -> Mark:
+    """Atoms as discs `size` across, with letters in them or not, and bonds between them."""
+    starts, ends = shown.places[shown.bonds]
+    plot.segments(starts, ends, shown.colours.tolist(), max(1.2, size / 7))
+    faces = [
+        {"gone": WHITE, "?": PALE}.get(word, COLOURS[kind]) for kind, word in zip(shown.kinds, shown.said)
+    ]
+    edges = [GREY if word else face for word, face in zip(shown.said, faces)]
+    discs = plot.dots(shown.places, faces, "●", size, edges)
+    if letters:
+        from setclr.graphs.sets import ATOMS
+
+        words = ["?" if word == "?" else ATOMS[kind] for kind, word in zip(shown.kinds, shown.said)]
+        colours = [DUSK if word else WHITE for word in shown.said]
+        plot.text(shown.places[:, 0], shown.places[:, 1], words, colours, "small", bold=True)
+    return discs
+
+
+def molecule_pictures(numbers: Any, side: int = 96) -> "Tensor":
     """Small pictures of these molecules, (n, 3, side, side) uint8."""
-    return Thumbnails(side).of([whole(int(number)) for number in numbers])
+    import torch
 
+    from setclr_course.kit.still import DPI, figure_of
 
-class Thumbnails:
-    """Draws small pictures, side × side pixels, all on one figure."""
-
-    def __init__(self, side: int = 96):
-        figure = Figure(figsize=(side / DPI, side / DPI), dpi=DPI)
-        figure.set_layout_engine("none")  # the picture is all axes
-        self.canvas = FigureCanvasAgg(figure)
-        self.part = draw_atoms(figure.add_axes((0, 0, 1, 1)), side / 30)
-
-    def of(self, shown: list[tuple]) -> Tensor:
-        """Pictures of what `draw_atoms` is moved by, (n, 3, side, side) uint8."""
-        found = []
-        for one in shown:
-            self.part.move(*one)
-            self.canvas.draw()
-            found.append(torch.from_numpy(np.asarray(self.canvas.buffer_rgba())[..., :3].copy()))
-        return torch.stack(found).permute(0, 3, 1, 2).contiguous()
+    found, inner = [], side * 96 / DPI
+    for number in numbers:
+        page = Page(["molecule"])
+        plot = page.plane("molecule", (-WIDE, WIDE), (-WIDE, WIDE))
+        draw_atoms(plot, whole(int(number)), inner / 10)
+        scene = page.told({}), {"molecule": (-4.0, -5.0, inner + 10, inner + 11)}, 0.0  # no margins
+        figure = figure_of([scene], (inner, inner), {})
+        figure.canvas.draw()
+        found.append(torch.from_numpy(np.asarray(figure.canvas.buffer_rgba())[..., :3].copy()))  # type: ignore[attr-defined]
+    return torch.stack(found).permute(0, 3, 1, 2).contiguous()

@@ -1,185 +1,136 @@
 """A molecule that the reader edits, a view that chance makes of it, and how far an encoder has them apart."""
 
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn.functional import normalize
 
-from setclr.seeding import seeded
-from setclr_course.kit.palette import GREEN, GREY, INK
-from setclr_course.panels.graphs.drawn import MOST, PALE, all_molecules, draw_atoms, positions, seen_in
-from setclr_course.pixels.controls import options, slider
-from setclr_course.pixels.handles import Handle
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part
+from setclr_course.kit.controls import options, slider
+from setclr_course.kit.palette import DUSK, GREEN, GREY, INK, WHITE
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Page
+from setclr_course.panels.graphs.drawn import (
+    HIGH,
+    MOST,
+    WIDE,
+    Shown,
+    all_molecules,
+    draw_atoms,
+    embedded,
+    mutag,
+    positions,
+    random_views,
+    whole,
+)
 
 if TYPE_CHECKING:
     from setclr.experiments import Run
+    from setclr.graphs.geometric import Batch
 
 VIEWS = {"drop atoms": "drop", "rewire bonds": "rewire", "hide atoms": "mask", "walk": "walk"}
 PARK = np.array([-1.05, -0.82])  # where the ring lies when it is on no atom
 NEAREST, FURTHEST = 1e-4, 2.0  # distances that the strip shows
 
 
-def molecule_views(run: "Run | None" = None, **initial) -> Panel:
+class Compared(NamedTuple):
+    atom: int  # that the ring lies on; −1: on none
+    view: Shown
+    far: np.ndarray  # (188,) 1 − cosine of view 2 and each molecule, of its own: of view 1
+
+
+class molecule_views(Panel):
     """View 1 is a molecule without the atom that the ring lies on; view 2 is what chance makes of it.
 
     Args:
         run: whose encoder and head compare them; None: one with its first weights.
     """
-    from setclr import experiments, recipes
 
-    run = run or experiments.pretrain(recipes.GraphRecipe("InfoNCE(temperature=0.2)", epochs=0))
-    seen = Seen(run)
-    last = len(all_molecules()) - 1
-    controls = {
-        "view 2": options("chance may", VIEWS),
-        "draw": slider("another draw", 1, 1, 12, 1),
-        "atom": slider("atom left out", 0, 0, MOST, 1, {0: "none"}),
-        "ratio": slider(
-            "share changed (kept by a walk)", 0.2, 0.1, 0.6, 0.05, {0.1: "program 0.1", 0.2: "paper 0.2"}
-        ),
-        "molecule": slider("molecule", 2, 0, last, 1),
-    }
-    return Panel(lambda figure, compact: build(figure, compact, seen), controls, (9, 4.1), initial, 4.6, 3)
+    size, row_height = (9, 4.1), 4.2
+    mosaic, heights, row_mosaic = "one two; strip strip", (3.2, 1), "two; two; two; strip"
+    in_sight = 3
 
+    def __init__(self, run: "Run | None" = None, **initial: Any):
+        from setclr import experiments, recipes
 
-class Seen:
-    """What an encoder makes of all molecules and of views of one."""
+        run = run or experiments.pretrain(recipes.GraphRecipe("InfoNCE(temperature=0.2)", epochs=0))
+        last = len(all_molecules()) - 1
+        self.knobs = {
+            "view 2": options("chance may", VIEWS),
+            "draw": slider("another draw", 1, 1, 12, 1),
+            "atom": slider("atom left out", 0, 0, MOST, 1, {0: "none"}),
+            "ratio": slider(
+                "share changed (kept by a walk)", 0.2, 0.1, 0.6, 0.05, {0.1: "program 0.1", 0.2: "paper 0.2"}
+            ),
+            "molecule": slider("molecule", 2, 0, last, 1),
+        }
+        self.run, self.all = run, embedded(run, [mutag().batch(range(last + 1))])
+        for number in range(last + 1):
+            positions(number)  # so that no event has to wait for them
+        super().__init__(**initial)
 
-    def __init__(self, run: "Run"):
-        from setclr import graphs
+    def solve(self, values: dict) -> Compared:
+        from setclr.seeding import seeded
 
-        self.run, self.graphs = run, graphs.load_graphs("mutag")
-        self.all = self._embed(self.graphs.batch(range(len(self.graphs))))
+        number, atom = values["molecule"], chosen_atom(values)
+        chance = seeded(number, values["draw"])
+        second, (view,) = random_views([number], VIEWS[values["view 2"]], values["ratio"], chance)
+        z, own = embedded(self.run, [second, without(number, atom)])
+        far = 1 - self.all @ z
+        far[number] = 1 - own @ z
+        return Compared(atom, view, far.clip(NEAREST))
 
-    @torch.no_grad()
-    def _embed(self, batch) -> Tensor:
-        return normalize(self.run.head(self.run.encoder(batch)).double(), dim=1)
-
-    def views(self, values: dict):
-        """The molecule without the atom, and its random view; and these with the numbers of atoms as x."""
-        from setclr import graphs
-
+    def draw(self, page: Page, values: dict, now: Compared) -> None:
         number = values["molecule"]
-        batch = self.graphs.batch([number])
-        numbered = batch.clone()
-        numbered.x = torch.arange(len(batch.x), dtype=torch.float64)[:, None]
-        name = VIEWS[values["view 2"]]
-        view = partial(graphs.graph_view, view=name, ratio=values["ratio"])
-        made = [view(one, generator=seeded(number, values["draw"])) for one in (batch, numbered)]
-        return without(batch, chosen_atom(values)), made[0], made[1]
+        title = "● view 1: drag the green ring onto an atom"
+        one = page.plane("one", (-WIDE, WIDE), (-HIGH, HIGH), title)
+        places = np.concatenate([PARK[None], positions(number)])
+        at = places[now.atom + 1]
+        ring = one.dots(at, GREEN, size=31, edge=GREEN)
+        one.dots(at, WHITE, size=23)
+        draw_atoms(one, whole(number, now.atom), 18, letters=True)
+        one.text(PARK[0], PARK[1], "no atom", DUSK, "small", "start", right=22)
 
-    def distances(self, first, second, number: int) -> np.ndarray:
-        """1 − cosine of view 2 and each molecule, (188,): of its own, of view 1."""
-        others = self.all.clone()
-        others[number] = self._embed(first)[0]
-        return (1 - others @ self._embed(second)[0]).clamp(min=NEAREST).numpy()
+        def to(x: float, y: float) -> list[int]:
+            return [int(np.square(places - (x, y)).sum(1).argmin())]
+
+        ring.handle("ring", at, "atom", to=to, label="the ring")
+        two = page.plane("two", (-WIDE, WIDE), (-HIGH, HIGH), "■ view 2: chance")
+        draw_atoms(two, now.view, 18, letters=True)
+
+        said = (
+            ": ● view 1" if page.row else ", 1 − cosine (smaller is closer): ● view 1, | the other molecules"
+        )
+        ticks = [10.0**k for k in range(-4, 1)]
+        strip = page.plot("strip", (NEAREST, FURTHEST), (-1, 1), xlabel=f"how far from ■{said}", xticks=ticks,
+                          frame="bottom", log="x", room=(16, 0, 0, 0))  # fmt: skip
+        others = np.delete(now.far, number)
+        low, high = (np.stack([others, np.full(len(others), y)], 1) for y in (-0.5, 0.5))
+        strip.segments(low, high, GREY, 1.3)
+        strip.dots((now.far[number], 0), INK, size=13)
+
+    def say(self, values: dict, now: Compared) -> str:
+        number = values["molecule"]
+        molecule, far = all_molecules()[number], now.far[number]
+        atoms, kept = len(molecule.atoms), len(now.view.kinds)
+        kind = "mutagenic" if molecule.mutagenic else "not mutagenic"
+        left = "whole" if now.atom < 0 else f"without atom {now.atom + 1}"
+        made = {"drop": f"{atoms - kept} of {atoms} atoms are dropped", "rewire": "bonds are rewired",
+                "mask": "atoms are hidden", "walk": f"a walk has seen {kept} of {atoms} atoms"}  # fmt: skip
+        return (
+            f"Molecule {number}, {kind}, {left}. In draw {values['draw']}, by a share of "
+            f"{values['ratio']:.2f}, {made[VIEWS[values['view 2']]]}. The encoder finds view 1 at {far:.2g} "
+            f"from view 2: place {(now.far < far).sum() + 1} of {len(now.far)}."
+        )
 
 
 def chosen_atom(values: dict) -> int:
     """The atom that the ring lies on, −1: on none. Beyond a molecule's last atom the slider begins again."""
-    return (values["atom"] - 1) % len(positions(values["molecule"])) if values["atom"] else -1
+    atoms = len(all_molecules()[values["molecule"]].atoms)
+    return (values["atom"] - 1) % atoms if values["atom"] else -1
 
 
-def without(batch, atom: int):
-    """The one graph of the batch without that atom; −1 leaves none out."""
+def without(number: int, atom: int) -> "Batch":
+    """A molecule without that atom; −1 leaves none out."""
     from setclr.graphs import keep_nodes
 
-    if atom < 0:
-        return batch
-    return keep_nodes(batch, torch.arange(len(batch.x)) != atom)
-
-
-def build(figure, compact: bool, seen: Seen) -> Drawing:
-    grid = figure.add_gridspec(2, 1 if compact else 2, height_ratios=(4, 1))
-    left = None if compact else figure.add_subplot(grid[0, 0])
-    right, strip = figure.add_subplot(grid[0, -1]), figure.add_subplot(grid[1, :])
-    one = Part([], lambda *_: None) if left is None else draw_first(left)
-    right.set_title("■ view 2: chance", fontsize=10)
-    two, alike = draw_atoms(right), draw_strip(strip, compact)
-
-    def update(values: dict) -> str:
-        first, second, numbered = seen.views(values)
-        number = values["molecule"]
-        atom = chosen_atom(values)
-        one.move(number, atom)
-        two.move(*seen_in(number, numbered.x, numbered.edge_index))
-        far = seen.distances(first, second, number)
-        place = int((far < far[number]).sum()) + 1
-        alike.move(far, number)
-        return sentence(values, number, atom, len(numbered.x), far[number], place)
-
-    handles = {} if left is None else {"ring": ring(left)}
-    return Drawing([*one.artists, *two.artists, *alike.artists], update, handles)
-
-
-def ring(axis) -> Handle:
-    """The ring that leaves an atom out; it is put on the nearest atom of the molecule that is drawn."""
-    now = {"molecule": 0}
-
-    def at(values: dict) -> np.ndarray:
-        now["molecule"] = values["molecule"]
-        atom = chosen_atom(values)
-        return PARK if atom < 0 else positions(values["molecule"])[atom]
-
-    def to(x: float, y: float) -> list[int]:
-        places = np.concatenate([PARK[None], positions(now["molecule"])])
-        return [int(np.square(places - (x, y)).sum(1).argmin())]
-
-    return Handle(axis, ("atom",), at, to=to, label="the ring")
-
-
-def draw_first(axis) -> Part:
-    """The molecule, the atom under the ring pale, with its bonds."""
-    axis.set_title("● view 1: drag the green ring onto an atom", fontsize=10)
-    atoms = draw_atoms(axis)
-    axis.text(*PARK + (0.15, 0), "no atom", fontsize=9, va="center", color=GREY)
-    round_it = axis.plot(
-        [], [], "o", fillstyle="none", color=GREEN, markersize=21, markeredgewidth=3, zorder=5
-    )[0]
-
-    def move(number: int, atom: int) -> None:
-        molecule = all_molecules()[number]
-        gone = (molecule.bonds == atom).any(0)
-        colours = [PALE if lost else INK for lost in gone]
-        said = ["gone" if i == atom else "" for i in range(len(molecule.atoms))]
-        atoms.move(positions(number), molecule.atoms, molecule.bonds, colours, said)
-        round_it.set_data(*(PARK if atom < 0 else positions(number)[atom])[:, None])
-
-    return Part([*atoms.artists, round_it], move)
-
-
-def draw_strip(axis, compact: bool) -> Part:
-    """How far each molecule is from view 2, on a line: the others as ticks, view 1 as a disc."""
-    axis.set(xscale="log", xlim=(NEAREST, FURTHEST), ylim=(-1, 1), yticks=[])
-    said = (
-        ": ● view 1" if compact else ", 1 − cosine (smaller is closer): ● view 1, | the other 187 molecules"
-    )
-    axis.set_xlabel(f"how far from ■{said}", fontsize=9)
-    axis.spines["left"].set_visible(False)
-    others = axis.plot([], [], "|", color=GREY, markersize=14, markeredgewidth=1)[0]
-    own = axis.plot([], [], "o", color=INK, markersize=9)[0]
-
-    def move(far: np.ndarray, number: int) -> None:
-        rest = np.delete(far, number)
-        others.set_data(rest, np.zeros(len(rest)))
-        own.set_data([far[number]], [0])
-
-    return Part([others, own], move)
-
-
-def sentence(values: dict, number: int, atom: int, kept: int, far: float, place: int) -> str:
-    molecule = all_molecules()[number]
-    atoms = len(molecule.atoms)
-    kind = "mutagenic" if molecule.mutagenic else "not mutagenic"
-    made = {"drop": f"{atoms - kept} of {atoms} atoms are dropped", "rewire": "bonds are rewired",
-            "mask": "atoms are hidden", "walk": f"a walk has seen {kept} of {atoms} atoms"}  # fmt: skip
-    return (
-        f"Molecule {number}, {kind}, {'whole' if atom < 0 else f'without atom {atom + 1}'}. In draw "
-        f"{values['draw']}, by a share of {values['ratio']:.2f}, {made[VIEWS[values['view 2']]]}. The "
-        f"encoder finds view 1 at {far:.2g} from view 2: place {place} of {len(all_molecules())}."
-    )
+    batch = mutag().batch([number])
+    return keep_nodes(batch, batch.x.new_tensor(range(len(batch.x))) != atom)

@@ -1,23 +1,21 @@
 """Two negatives on one ray from the positive: the far one is hidden, and clipping does not see it (MMCL,
 proposition 1)."""
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from setclr_course.kit.cast import two_views
-from setclr_course.kit.palette import BLUE, GREY, INK, VERMILION
-from setclr_course.pixels.controls import log_slider, slider
-from setclr_course.pixels.handles import Handle, Link, box, dot
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part, bare
-from setclr_course.pixels.riders import riders
+from setclr_course.kit.controls import log_slider, slider
+from setclr_course.kit.palette import BLUE, DUSK, GREY, INK, VERMILION, WHITE
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Mark, Page
+from setclr_course.panels.machines.long_bars import long_bars
 
 WAYS = ("exact", "without bounds", "clipped")
-COLOURS = dict(zip(WAYS, (BLUE, GREY, VERMILION)))
-TOP = 13.0  # of the bars; longer ones end there
+THINGS = ("coffee", "rocket")
 END = 3.2  # of the ray
+WEIGHTS, WORTH = (-5, 12), (-8, 22)  # longer bars are arrows
 
 
 class Solved(NamedTuple):
@@ -27,133 +25,78 @@ class Solved(NamedTuple):
     g: dict[str, float]  # smaller is better; 0 is what weights of 0 get
 
 
-def ray(**initial) -> Panel:
+class ray(Panel):
     """Two negatives that can be pulled along a ray, and their weights by three ways of solving."""
-    controls = {
+
+    size, row_height = (9, 4.2), 4.4
+    mosaic, row_mosaic = "ray ray; alpha g", "ray; alpha; alpha"
+    widths, heights = (1.7, 1), (1.15, 1.5)
+    knobs = {
         "ridge": log_slider("ridge ρ", 0.1, 0.01, 1, 0.1, {0.1: "paper 0.1"}),
         "near": slider("coffee, distance from ✚", 1.0, 0.2, 3.0, 0.05),
         "far": slider("rocket, distance from ✚", 2.0, 0.2, 3.0, 0.05),
     }
-    return Panel(build, controls, (9, 4.2), initial, 4.4)
+
+    def solve(self, values: dict) -> Solved:
+        """The machine of ✚ at 0 against two points at these distances, with the linear kernel."""
+        at = np.array([values["near"], values["far"]])
+        D = np.outer(at, at) + values["ridge"] * np.eye(2)
+
+        def g(alpha: np.ndarray) -> float:
+            return float(0.5 * alpha @ D @ alpha - 2 * alpha.sum())
+
+        free = np.linalg.solve(D, np.full(2, 2.0))
+        # The minimum over weights >= 0 is that of one of the faces: both weights free, one of them, or none.
+        faces = [np.zeros(2), *([free] if free.min() >= 0 else []), *np.diag(2 / D.diagonal())]
+        alpha = {"exact": min(faces, key=g), "without bounds": free, "clipped": free.clip(0)}
+        return Solved(alpha, {way: g(a) for way, a in alpha.items()})
+
+    def draw(self, page: Page, values: dict, now: Solved) -> None:
+        crosses, faces = draw_ray(page, values, now)
+        alpha = page.plot("alpha", (-0.6, 6.6), (-8.5, 19), "weight α", frame="left",
+                          xticks={1: "coffee", 5: "rocket"}, yticks=(-5, 0, 5, 10))  # fmt: skip
+        key: dict = {"anchor": "start", "rise": "top", "bold": True, "within": True}
+        alpha.text([0.02, 0.27, 0.73], 1, WAYS, (BLUE, DUSK, VERMILION), **key)
+        weights = np.stack([now.alpha[way] for way in WAYS], axis=1)
+        alpha.line([-0.6, 6.6], [0, 0], GREY, 1)
+        bars = long_bars(alpha, np.array([0, 1, 2, 4, 5, 6]), weights.ravel(), (BLUE, GREY, VERMILION) * 2,
+                         [number(weight) for weight in weights.ravel()], *WEIGHTS)  # fmt: skip
+        for j, thing in enumerate(THINGS):
+            said = ", ".join(f"{way} {weight:.2f}" for way, weight in zip(WAYS, weights[j]))
+            page.link(f"{thing}: {said}", crosses[j], faces[1 + j], bars[3 * j : 3 * j + 3])
+
+        worth = page.plot("g", (-0.6, 1.6), (-15, 30), "g: below the line is good", frame="left",
+                          xticks={0: "exact", 1: "clipped"}, yticks=(0, 10, 20))  # fmt: skip
+        worth.line([-0.6, 1.6], [0, 0], INK, 1)
+        g = np.array([now.g["exact"], now.g["clipped"]])
+        long_bars(worth, np.arange(2), g, (BLUE, VERMILION), [number(value) for value in g], *WORTH)
+
+    def say(self, values: dict, now: Solved) -> str:
+        exact, clipped = now.alpha["exact"], now.alpha["clipped"]
+        alone = "coffee alone holds" if exact[0] > 0 else "rocket alone holds"
+        held = "both hold" if (exact > 0).all() else alone
+        worse = "worse than doing nothing" if now.g["clipped"] > 0 else "better than nothing"
+        return (
+            f"Ridge {values['ridge']:.3g}, coffee at {values['near']:g}, rocket at {values['far']:g}: {held} "
+            f"the street. The exact weights are {exact[0]:.2f} and {exact[1]:.2f}, the clipped ones "
+            f"{clipped[0]:.2f} and {clipped[1]:.2f}, with g = {now.g['clipped']:.1f} against "
+            f"{now.g['exact']:.1f}: {worse}."
+        )
 
 
-def solve(near: float, far: float, ridge: float) -> Solved:
-    """The machine of ✚ at 0 against two points at these distances, with the linear kernel."""
-    at = np.array([near, far])
-    D = np.outer(at, at) + ridge * np.eye(2)
-
-    def g(alpha: np.ndarray) -> float:
-        return float(0.5 * alpha @ D @ alpha - 2 * alpha.sum())
-
-    free = np.linalg.solve(D, np.full(2, 2.0))
-    # The minimum over weights >= 0 is that of one of the faces: both weights free, one of them, or none.
-    faces = [np.zeros(2), *([free] if free.min() >= 0 else [])]
-    faces += [np.where(np.arange(2) == j, 2 / D[j, j], 0) for j in range(2)]
-    alpha = {"exact": min(faces, key=g), "without bounds": free, "clipped": free.clip(0)}
-    return Solved(alpha, {way: g(a) for way, a in alpha.items()})
-
-
-def build(figure, compact: bool) -> Drawing:
-    top, *lower = figure.subplots(2, 1) if compact else figure.subplot_mosaic(
-        [["ray", "ray"], ["alpha", "g"]], height_ratios=(1, 1.5), width_ratios=(1.7, 1)
-    ).values()  # fmt: skip
-    parts = [draw_ray(top), draw_weights(lower[0], compact), *(draw_worth(axis) for axis in lower[1:])]
-    now: dict = {}
-
-    def update(values: dict) -> str:
-        now.update(values, solved=solve(values["near"], values["far"], values["ridge"]))
-        for part in parts:
-            part.move(now["solved"], values)
-        return sentence(now["solved"], values)
-
-    handles = {
-        name: Handle(top, (name,), partial(on_the_ray, name), along="x", label=thing)
-        for name, thing in (("near", "coffee"), ("far", "rocket"))
-    }
-    artists = [artist for part in parts for artist in part.artists]
-    return Drawing(artists, update, handles, lambda: links(top, lower[0], now))
-
-
-def on_the_ray(name: str, values: dict) -> tuple[float, float]:
-    return values[name], 0.0
-
-
-def links(top, bars, now: dict) -> list[Link]:
-    """Each negative and its three bars."""
-    found = []
-    for j, (name, thing) in enumerate((("near", "coffee"), ("far", "rocket"))):
-        weights = {way: now["solved"].alpha[way][j] for way in WAYS}
-        marks = [
-            box(bars, (4 * j + k - 0.4, 0), (4 * j + k + 0.4, np.clip(w, -TOP, TOP)))
-            for k, w in enumerate(weights.values())
-        ]
-        text = ", ".join(f"{way} {w:.2f}" for way, w in weights.items())
-        found.append(Link([dot(top, (now[name], 0)), *marks], text=f"{thing}: {text}"))
-    return found
-
-
-def sentence(now: Solved, values: dict) -> str:
-    exact, clipped = now.alpha["exact"], now.alpha["clipped"]
-    held = (
-        "both hold" if (exact > 0).all() else "coffee alone holds" if exact[0] > 0 else "rocket alone holds"
-    )
-    worse = "worse than doing nothing" if now.g["clipped"] > 0 else "better than nothing"
-    return (
-        f"Ridge {values['ridge']:.3g}, coffee at {values['near']:g}, rocket at {values['far']:g}: {held} the "
-        f"street. The exact weights are {exact[0]:.2f} and {exact[1]:.2f}, the clipped ones {clipped[0]:.2f} "
-        f"and {clipped[1]:.2f}, with g = {now.g['clipped']:.1f} against {now.g['exact']:.1f}: {worse}."
-    )
-
-
-def draw_ray(axis) -> Part:
+def draw_ray(page: Page, values: dict, now: Solved) -> tuple[Mark, Mark]:
     """The positive at 0, and the two negatives to its right."""
-    bare(axis)
-    axis.set(xlim=(-0.4, END), ylim=(-0.3, 1.1))
-    axis.set_title("one ray from ✚: larger is farther", fontsize=10)
-    axis.plot([0, END], [0, 0], color=GREY, linewidth=1, zorder=0)
-    axis.plot(0, 0, "P", color=INK, markersize=13, markeredgecolor="white")
-    crosses = axis.scatter([0, 0], [0, 0], marker="X", s=110, linewidths=1.6, edgecolors=INK, zorder=5)
-    faces = riders(axis, np.stack([two_views()[1][0], *two_views()[0][[1, 3]]]), 0.28, 0.25)
-    faces.move(np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]))
-
-    def move(now: Solved, values: dict) -> None:
-        points = np.array([[values["near"], 0], [values["far"], 0]])
-        crosses.set(offsets=points, facecolors=[VERMILION if a > 0 else "white" for a in now.alpha["exact"]])
-        faces.move(np.concatenate([[[0, 0]], points]))
-
-    return Part([*faces.artists, crosses], move)
+    way = page.plot("ray", (-0.4, END), (-0.2, 1), "one ray from ✚: larger is farther", frame="")
+    way.line([0, END], [0, 0], GREY, 1)
+    way.dots([0, 0], INK, "✚", 16)
+    at = np.array([[values["near"], 0], [values["far"], 0]])
+    one, two = two_views()
+    faces = way.photographs([(-0.18, 0), *at], [two[0], one[1], one[3]], 0.4, hangs="bottom", up=11)
+    crosses = way.dots(at, [VERMILION if a > 0 else WHITE for a in now.alpha["exact"]], "✕", 15, INK)
+    for name, thing, point in zip(("near", "far"), THINGS, at):
+        crosses.handle(name, point, along="x", label=thing)
+    return crosses, faces
 
 
-def draw_weights(axis, compact: bool) -> Part:
-    """Three bars for each negative."""
-    axis.set(xlim=(-0.6, 6.6), ylim=(-6, TOP), xticks=(1, 5), xticklabels=("coffee", "rocket"))
-    axis.set_title("weight α", fontsize=10)
-    axis.axhline(0, color=GREY, linewidth=0.8)
-    places = [4 * j + k for j in range(2) for k in range(3)]
-    bars = axis.bar(places, np.zeros(6), color=[COLOURS[way] for way in WAYS] * 2)
-    for y, way in zip((0.92, 0.81, 0.70), WAYS):
-        where = (0.98, y) if not compact else (0.99, y)
-        axis.text(*where, way, color=COLOURS[way], transform=axis.transAxes, ha="right", weight="bold")
-
-    def move(now: Solved, _: dict) -> None:
-        for bar, height in zip(bars, np.stack([now.alpha[way] for way in WAYS], axis=1).ravel()):
-            bar.set_height(np.clip(height, -6, TOP))
-
-    return Part(list(bars), move)
-
-
-def draw_worth(axis) -> Part:
-    """The value g of the exact and of the clipped weights."""
-    axis.set(xlim=(-0.6, 1.6), ylim=(-8, 22), xticks=(0, 1), xticklabels=("exact", "clipped"))
-    axis.set_title("g: below the line is good", fontsize=10)
-    axis.axhline(0, color=INK, linewidth=1)
-    bars = axis.bar([0, 1], [0, 0], color=[BLUE, VERMILION])
-    numbers = [axis.text(x, 0, "", ha="center") for x in (0, 1)]
-
-    def move(now: Solved, _: dict) -> None:
-        for bar, number, way in zip(bars, numbers, ("exact", "clipped")):
-            height = np.clip(now.g[way], -8, 22)
-            bar.set_height(height)
-            number.set(y=max(height, 0) + 0.5 if height > -5 else 0.5, text=f"{now.g[way]:.1f}")
-
-    return Part([*bars, *numbers], move)
+def number(value: float) -> str:
+    return "0" if value == 0 else f"{value:.{int(abs(value) < 100)}f}".replace("-", "−")

@@ -3,101 +3,75 @@
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from matplotlib.collections import LineCollection, PolyCollection
 
-from setclr.inner import kernel, svm_dual
 from setclr_course.kit.cast import NAMES, two_views
-from setclr_course.kit.palette import FIELD, GREY, INK, VERMILION
-from setclr_course.pixels.controls import log_slider, slider
-from setclr_course.pixels.handles import Link, box, dot, free
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part, bare
-from setclr_course.pixels.riders import riders
+from setclr_course.kit.controls import log_slider, slider
+from setclr_course.kit.inner import dual
+from setclr_course.kit.palette import DUSK, FIELD, GREY, INK, VERMILION, WHITE
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Mark, Page
+from setclr_course.panels.machines.long_bars import long_bars
 
 OTHERS = NAMES[1:]  # the negatives; the cat is anchor and positive
-SIDE = 2.0  # the plane is drawn from −SIDE to SIDE
+SIDE = 2.0  # points can be dragged from −SIDE to SIDE
 PLACES = {
     "positive": (1.1, 0.7), "anchor": (0.3, 0.5),
     "coffee": (-0.6, 1.0), "astronaut": (-0.1, -0.6), "rocket": (-1.5, 1.2), "temple": (-1.1, -0.3),
     "flower": (-0.9, -1.5),
 }  # fmt: skip
+NAMED = (*OTHERS, "positive", "anchor")
 RIDGE = 0.01
 NOTHING = 1e-6  # a weight below is rounding
+TOP = 2.0  # of the bars; a longer one gets an arrow
+FAR = 9  # beyond the picture
 
 
 class Machine(NamedTuple):
     """The machine of one picture: f(x) = normal · x + offset."""
 
+    points: np.ndarray  # (7, 2): the negatives, the positive, the anchor
     alpha: np.ndarray  # (5,): the weights of the negatives
     normal: np.ndarray  # (2,)
+    f: np.ndarray  # (7,): the decision values of the points
     offset: float
 
-    def f(self, point: np.ndarray) -> float:
-        return float(self.normal @ point + self.offset)
 
-
-def street(**initial) -> Panel:
+class street(Panel):
     """The street between a positive and five negatives: drag any of them, and the anchor."""
-    controls = {"bound": log_slider("no weight above C", 10, 0.1, 10, 0.1, {0.1: "soft", 10: "hard"})}
-    for name, (x, y) in PLACES.items():
-        controls[f"{name} x"] = slider(f"{name}, to the right", x, -SIDE, SIDE, 0.05)
-        controls[f"{name} y"] = slider(f"{name}, up", y, -SIDE, SIDE, 0.05)
-    return Panel(build, controls, (9, 4.3), initial, 3.9)
 
+    size, row_height = (9, 4.3), 3.9
+    mosaic, row_mosaic = "plane bars", "plane"
+    knobs = {"bound": log_slider("no weight above C", 10, 0.1, 10, 0.1, {0.1: "soft", 10: "hard"})}
+    knobs |= {
+        f"{name} {way}": slider(f"{name}, {said}", at, -SIDE, SIDE, 0.05)
+        for name, place in PLACES.items()
+        for way, said, at in zip("xy", ("to the right", "up"), place)
+    }
 
-def place(values: dict, name: str) -> np.ndarray:
-    return np.array([values[f"{name} x"], values[f"{name} y"]])
+    def solve(self, values: dict) -> Machine:
+        points = np.array([[values[f"{name} x"], values[f"{name} y"]] for name in NAMED])
+        negatives, positive = points[:5], points[5]
+        pool = np.array([positive, *negatives])
+        alpha = dual(pool @ pool.T, values["bound"], RIDGE)
+        alpha = np.where(alpha > NOTHING, alpha, 0)
+        normal = alpha @ (positive - negatives)
+        offset = 1 - normal @ positive
+        return Machine(points, alpha, normal, points @ normal + offset, offset)
 
+    def draw(self, page: Page, values: dict, now: Machine) -> None:
+        crosses, faces = draw_plane(page, now)
+        boxes = draw_bars(page, now, values["bound"])
+        for j, name in enumerate(OTHERS):
+            said = f"{name}: weight {now.alpha[j]:.2f}, f = {now.f[j]:+.2f}"
+            page.link(said, crosses[j], boxes[j], faces[j])
 
-def machine(values: dict) -> Machine:
-    """Solved exactly, with the linear kernel."""
-    pool = torch.tensor(np.array([place(values, name) for name in ("positive", *OTHERS)]))
-    solved = svm_dual(
-        kernel(pool, pool, "linear", 1.0), C=values["bound"], ridge=RIDGE, solver="exact", rounds=200
-    )
-    alpha = np.where(solved.alpha[1:] > NOTHING, solved.alpha[1:], 0)
-    normal = alpha.sum() * pool[0].numpy() - alpha @ pool[1:].numpy()
-    return Machine(alpha, normal, 1 - normal @ pool[0].numpy())
-
-
-def build(figure, compact: bool) -> Drawing:
-    axis, *right = [figure.subplots()] if compact else figure.subplots(1, 2, width_ratios=(1, 1))
-    bare(axis, (-SIDE, SIDE))
-    if not compact:
-        axis.set_title("the widest street, and who holds it open")
-    parts = [draw_street(axis), draw_points(axis), *(draw_bars(part) for part in right)]
-    now: dict = {}  # the machine, and where the points are
-
-    def update(values: dict) -> str:
-        now.update(values, machine=machine(values))
-        for part in parts:
-            part.move(now["machine"], values)
-        return sentence(now["machine"], values)
-
-    handles = {name: free(axis, name) for name in PLACES}
-    artists = [artist for part in parts for artist in part.artists]
-    return Drawing(artists, update, handles, lambda: [link(axis, right, now, j) for j in range(len(OTHERS))])
-
-
-def link(axis, right: list, now: dict, j: int) -> Link:
-    """A negative in the plane and its bar."""
-    name, alpha = OTHERS[j], now["machine"].alpha[j]
-    bars = [box(part, (j - 0.4, 0), (j + 0.4, max(alpha, 0.1))) for part in right]
-    point = place(now, name)
-    return Link(
-        [dot(axis, point), *bars], text=f"{name}: weight {alpha:.2f}, f = {now['machine'].f(point):+.2f}"
-    )
-
-
-def sentence(now: Machine, values: dict) -> str:
-    holding = [name for name, alpha in zip(OTHERS, now.alpha) if alpha > 0]
-    free = [name for name in OTHERS if name not in holding]
-    width = 2 / max(float(np.hypot(*now.normal)), 1e-9)
-    held = f"{listed(holding).capitalize()} hold{'s' * (len(holding) == 1)} it open"
-    rest = f"; {listed(free)} weigh{'s' * (len(free) == 1)} nothing" if free else ""
-    beginning = f"C is {values['bound']:.3g}, the street {width:.2f} wide"
-    return f"{beginning}. {held}{rest}."
+    def say(self, values: dict, now: Machine) -> str:
+        holding = [name for name, alpha in zip(OTHERS, now.alpha) if alpha > 0]
+        free = [name for name in OTHERS if name not in holding]
+        width = 2 / max(np.hypot(*now.normal), 1e-9)
+        held = f"{listed(holding).capitalize()} hold{'s' * (len(holding) == 1)} it open"
+        rest = f"; {listed(free)} weigh{'s' * (len(free) == 1)} nothing" if free else ""
+        return f"C is {values['bound']:.3g}, the street {width:.2f} wide. {held}{rest}."
 
 
 def listed(names: list[str]) -> str:
@@ -105,66 +79,38 @@ def listed(names: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]])) or "nobody"
 
 
-def draw_street(axis) -> Part:
-    """The bands of the plane between f = −1, 0 and 1, and the lines there."""
-    bands = axis.add_collection(PolyCollection([], facecolors=FIELD, linewidths=0, zorder=0))
-    lines = axis.add_collection(LineCollection([], colors=INK, linewidths=(1.2, 2.4, 1.2)))
-    lines.set_linestyles([(0, (4, 2)), "solid", (0, (4, 2))])
-    for artist in (bands, lines):
-        artist.set_clip_path(axis.patch)
+def draw_plane(page: Page, now: Machine) -> tuple[Mark, Mark]:
+    """The street, and the photographs on their signs: ✕ filled where it holds the street."""
+    title = "" if page.row else "the widest street, and who holds it open"
+    plane = page.plane("plane", (-2.25, 2.25), (-2.12, 2.68), title)
+    length = max(np.hypot(*now.normal), 1e-9)
+    across = now.normal / length
+    along = FAR * np.array([-across[1], across[0]])
+    levels = np.array([-np.inf, -1, 0, 1, np.inf])  # of f
+    middles = np.clip((levels - now.offset) / length, -FAR, FAR)[:, None] * across
+    left, right = middles - along, middles + along
+    for k, colour in enumerate(FIELD):
+        plane.area([[left[k], right[k], right[k + 1], left[k + 1]]], colour)
+    plane.segments(left[[1, 3]], right[[1, 3]], INK, 1.2, "dash")
+    plane.segments(left[2], right[2], INK, 2.4)
 
-    def move(now: Machine, _: dict) -> None:
-        length = max(float(np.hypot(*now.normal)), 1e-9)
-        across = now.normal / length
-        along = 9 * np.array([-across[1], across[0]])
-
-        def at(f: float) -> np.ndarray:
-            middle = across * np.clip((f - now.offset) / length, -9, 9)
-            return np.array([middle - along, middle + along])
-
-        ends = [at(f) for f in (-1e9, -1, 0, 1, 1e9)]
-        bands.set_verts([np.concatenate([low, high[::-1]]) for low, high in zip(ends, ends[1:])])
-        lines.set_segments(ends[1:4])
-
-    return Part([bands, lines], move)
-
-
-def draw_points(axis) -> Part:
-    """The photographs on their signs: ✕ filled where it holds the street, ✚ the positive, ★ the anchor."""
-    crosses = axis.scatter(
-        np.zeros(5), np.zeros(5), marker="X", s=110, linewidths=1.6, edgecolors=INK, zorder=5
-    )
-    signs = [
-        axis.plot([], [], marker, color=INK, markersize=size, markeredgecolor="white", zorder=5)[0]
-        for marker, size in (("P", 13), ("*", 16))
-    ]
     one, two = two_views()
-    faces = riders(axis, np.concatenate([one[1:], two[:1], one[:1]]), 0.42, 0.13)
-
-    def move(now: Machine, values: dict) -> None:
-        points = np.array([place(values, name) for name in (*OTHERS, "positive", "anchor")])
-        crosses.set(offsets=points[:5], facecolors=[VERMILION if a > 0 else "white" for a in now.alpha])
-        for sign, point in zip(signs, points[5:]):
-            sign.set_data(point[:1], point[1:])
-        faces.move(points)
-
-    return Part([*faces.artists, crosses, *signs], move)
+    faces = plane.photographs(now.points, [*one[1:], two[0], one[0]], 0.48, hangs="bottom", up=11)
+    fills = [VERMILION if a > 0 else WHITE for a in now.alpha]
+    crosses = plane.dots(now.points[:5], fills, "✕", 15, INK)
+    positive = plane.dots(now.points[5], INK, "✚", 16)
+    anchor = plane.dots(now.points[6], INK, "★", 20)
+    for name, point, mark in zip(NAMED, now.points, [crosses] * 5 + [positive, anchor]):
+        mark.handle(name, point, f"{name} x", f"{name} y")
+    return crosses, faces
 
 
-TOP = 2.0  # of the bars
-
-
-def draw_bars(axis) -> Part:
-    """The weight of each negative."""
-    axis.set_title("weight α of each negative")
-    axis.set(xlim=(-0.6, 4.6), ylim=(0, TOP), xticks=range(5), xticklabels=OTHERS)
-    bars = axis.bar(range(5), np.zeros(5), color=VERMILION)
-    numbers = [axis.text(j, 0, "", ha="center", va="bottom") for j in range(5)]
-
-    def move(now: Machine, _: dict) -> None:
-        for bar, number, alpha in zip(bars, numbers, now.alpha):
-            bar.set_height(min(alpha, TOP))
-            number.set(y=min(alpha, TOP) + 0.02, text=f"{alpha:.2f}" if alpha > 0 else "0")
-            number.set_color(INK if alpha > 0 else GREY)
-
-    return Part([*bars, *numbers], move)
+def draw_bars(page: Page, now: Machine, bound: float) -> Mark:
+    """The weight of each negative: an arrow where it is beyond the axis."""
+    bars = page.plot("bars", (-0.6, 4.6), (0, 1.2 * TOP), "weight α of each negative",
+                     xticks=dict(enumerate(OTHERS)), yticks=(0, 0.5, 1, 1.5, 2))  # fmt: skip
+    if bound <= TOP:
+        bars.line([-0.6, 4.6], [bound, bound], GREY, 1.5, "dash")
+        bars.text(4.6, bound, "C", DUSK, anchor="end", rise="bottom")
+    words = [f"{a:.2f}" if a > 0 else "0" for a in now.alpha]
+    return long_bars(bars, np.arange(5), now.alpha, [VERMILION] * 5, words, 0, TOP)

@@ -1,9 +1,9 @@
-"""Photographs in fewer shades, for small and quick pictures."""
+"""Photographs in fewer shades, so that a page on which their picture is saved stays small."""
 
 import numpy as np
 
-COARSE = 20  # grey levels that become one on the screen
+COARSE = 20  # shades that become one on the screen
 
 
 def coarse(pixels: np.ndarray) -> np.ndarray:
-    return pixels // COARSE * COARSE + COARSE // 2
+    return (pixels.astype(int) // COARSE * COARSE + COARSE // 2).clip(0, 255).astype(np.uint8)

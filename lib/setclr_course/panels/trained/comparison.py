@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from setclr.experiments.records import read_record, spread
 from setclr_course.kit.palette import INK, OF_LOSS
-from setclr_course.search.statistics import holm
 
+ALIASES = {"simclr": "infonce", "pgd": "mmcl", "inv": "mmcl"}  # as the papers' tables call them
 Records = dict[str, dict[int, dict]]  # by name of the loss and by seed: what lies in data/results
 OWN = ("loss", "seed")  # fields in which recipes that are compared may differ
 MEASURES = {"kNN": "knn", "linear probe": "linear"}  # as panels call them, and as records do
+PROBE_FIRST = dict(reversed(MEASURES.items()))
 
 
 def read(folder: str | Path, prefix: str = "compare-conv4-") -> Records:
@@ -22,6 +22,8 @@ def read(folder: str | Path, prefix: str = "compare-conv4-") -> Records:
         FileNotFoundError: there is none.
         ValueError: they differ in more than loss and seed and cannot be compared, or one is damaged.
     """
+    from setclr.experiments.records import read_record  # which needs torch
+
     found: Records = {}
     reference: dict = {}
     for path in sorted(Path(folder).glob(f"{prefix}*-seed*.json")):
@@ -65,7 +67,7 @@ def ranked(records: Records) -> list[str]:
 def colour_of(name: str) -> str:
     """The colour of the loss that a name such as "infonce+qare" begins with; of others, INK."""
     first = name.split("+")[0].split("-")[0]
-    return {loss.lower(): colour for loss, colour in OF_LOSS.items()}.get(first, INK)
+    return {loss.lower(): colour for loss, colour in OF_LOSS.items()}.get(ALIASES.get(first, first), INK)
 
 
 def standings(records: Records) -> pd.DataFrame:
@@ -134,6 +136,8 @@ def pairs(records: Records, measure: str = "linear", level: float = 0.05) -> pd.
         return table.assign(p=np.nan, holm=np.nan, needed=np.nan)
     from scipy import stats  # takes a second
 
+    from setclr_course.search.statistics import holm  # in a package that needs torch
+
     error = r * (2 / table["seeds"].to_numpy(float)) ** 0.5  # of a mean gap
     table["p"] = 2 * stats.t.sf(table["gap"].abs() / np.maximum(error, 1e-300), freedom)
     table["holm"] = holm(table["p"])
@@ -148,6 +152,7 @@ def against_papers(rows: dict[str, str | None], records: Records) -> pd.DataFram
     Args:
         rows: the loss to compare with by the name of the row; None where there is none.
     """
+    from setclr.experiments.records import spread
     from setclr.recipes import PUBLISHED, RECIPES  # built when asked for
 
     lines = {}

@@ -2,18 +2,22 @@
 
 import re
 
+import numpy as np
 from IPython import get_ipython
 from IPython.display import display
-from matplotlib.ticker import MaxNLocator
 
 from setclr.data import ImageSet
 from setclr.evaluation import features, knn, pixels
 from setclr.experiments.run import Run, new_run
-from setclr_course.kit.palette import BLUE, GREEN, GREY, OCHRE, PURPLE, VERMILION
-from setclr_course.kit.png import Picture, still
+from setclr_course.kit.palette import DUSK, GREEN, GREY, INK, OCHRE, OF_LOSS, ORANGE, PINE
+from setclr_course.kit.png import Picture
+from setclr_course.kit.scene import Page
+from setclr_course.kit.still import pictured
 from setclr_course.kit.tiles import decoded
+from setclr_course.panels.trained.rulers import holding, round_ones
 
-STYLES = list(zip((BLUE, VERMILION, GREEN, PURPLE, OCHRE), ("-", "--", "-.", ":", (0, (5, 1)))))
+DASHES = {"": "—", "dash": "– –", "dot": "· ·"}  # of trainings whose losses begin alike
+READABLE = {ORANGE: OCHRE, GREEN: PINE}  # for words
 
 
 class LiveCurves:
@@ -65,7 +69,7 @@ class LiveCurves:
 
     def show(self) -> None:
         """Draw, and replace the picture shown."""
-        self.picture = still(self.draw, (9, 3.3))
+        self.picture = pictured(self.draw, "loss knn", (9, 3.3))
         if get_ipython() is None:
             return
         if self._handle is None:
@@ -73,38 +77,38 @@ class LiveCurves:
         else:
             self._handle.update(self.picture)
 
-    def draw(self, figure) -> str:
-        left, right = figure.subplots(1, 2)
-        left.set(xlim=(0.5, 1.3 * self.epochs + 0.5), ylim=(-0.08, 1.08), yticks=[], xlabel="epoch",
-                 title="loss, each between its own extremes")  # fmt: skip
-        right.set(xlim=(-0.3, 1.3 * self.epochs), xlabel="epoch", title="kNN accuracy, %")
-        right.axhline(100 * self.raw, color=GREY, linestyle=":")
-        right.text(1.3 * self.epochs, 100 * self.raw, f"raw pixels {self.raw:.1%}", color="#555555",
-                   ha="right", va="bottom", fontsize=9)  # fmt: skip
-        sentences = [f"Raw pixels {self.raw:.1%}."]
+    def draw(self, page: Page) -> str:
+        end, ticks = 1.3 * self.epochs, [x for x in round_ones((0, self.epochs)) if x % 1 == 0]
+        numbers = [100 * x for _, found in self.curves.values() for x in found.values()]
+        low, high = holding([100 * self.raw, *numbers])
+        y = low, high + 0.12 * len(self.curves) * (high - low)  # room for words
+        left = page.plot("loss", (0.5, end + 0.5), (-0.08, 1.08), "loss, each between its own extremes",
+                         "epoch", xticks=ticks[1:])  # fmt: skip
+        right = page.plot("knn", (-0.3, end), y, "kNN accuracy, %", "epoch", xticks=ticks,
+                          yticks=[x for x in round_ones(y) if x <= 100])  # fmt: skip
+        right.line([-0.3, end], 100 * self.raw, GREY, dash="dot")
+        raw = f"raw pixels {self.raw:.1%}"
+        right.text(end, 100 * self.raw, raw, DUSK, "small", "end", "bottom", up=2)
+        said, before = [f"{raw.capitalize()}."], list[str]()
         for k, (loss, (losses, accuracies)) in enumerate(self.curves.items()):
-            colour, style = STYLES[k % len(STYLES)]
-            last, height = accuracies[max(accuracies)], 0.95 - 0.08 * k
+            colour = OF_LOSS.get(re.split(r"\W", loss)[0], INK)
+            dash, sign = list(DASHES.items())[before.count(colour) % len(DASHES)]
+            before.append(colour)
+            word = READABLE.get(colour, colour)
+            last = accuracies[max(accuracies)]
             name = short(loss) if [*map(short, self.curves)].count(short(loss)) == 1 else loss
-            right.plot(
-                *zip(*((e, 100 * x) for e, x in sorted(accuracies.items()))), color=colour, linestyle=style
-            )
-            right.plot(max(accuracies), 100 * last, "o", color=colour)
-            right.text(0.02, height, f"{name} {last:.1%}", color=colour, transform=right.transAxes)
-            said = f"{name}, epoch {len(losses)} of {self.epochs}: kNN {last:.1%}"
+            points = np.array([(epoch, 100 * x) for epoch, x in sorted(accuracies.items())])
+            right.line(points[:, 0], points[:, 1], colour, dash=dash)
+            right.dots(points[-1], colour)
+            right.note(f"{sign} {name} {last:.1%}", "top left", word, bold=True, line=k)
+            of_loss = ""
             if losses:
-                high, low = max(losses), min(losses)
-                parts = [(x - low) / (high - low or 1) for x in losses]
-                left.plot(range(1, len(losses) + 1), parts, color=colour, linestyle=style)
-                left.text(0.98, height, f"{name} {losses[-1]:.4g}", color=colour, ha="right",
-                          transform=left.transAxes)  # fmt: skip
-                said += f", loss {losses[0]:.4g} after the first, {losses[-1]:.4g} now"
-            sentences.append(said + ".")
-        for axis in (left, right):
-            axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        low, high = right.get_ylim()
-        right.set_ylim(low, high + 0.1 * len(self.curves) * (high - low))
-        return " ".join(sentences)
+                parts = (np.array(losses) - min(losses)) / (max(losses) - min(losses) or 1)
+                left.line(range(1, len(losses) + 1), parts, colour, dash=dash)
+                left.note(f"{sign} {name} {losses[-1]:.4g}", "top right", word, bold=True, line=k)
+                of_loss = f", loss {losses[0]:.4g} after the first, {losses[-1]:.4g} now"
+            said.append(f"{name}, epoch {len(losses)} of {self.epochs}: kNN {last:.1%}{of_loss}.")
+        return " ".join(said)
 
 
 def short(loss: str) -> str:

@@ -4,25 +4,26 @@ A point that can be dragged says how far off the read-out is there.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from matplotlib.axes import Axes
-from torch import Tensor
 
-from setclr_course.kit.palette import VERMILION
-from setclr_course.papers.normals import NormalMaps, angular_errors
-from setclr_course.pixels.controls import options, slider
-from setclr_course.pixels.handles import Handle
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part, bare
+from setclr_course.kit.controls import options, slider
+from setclr_course.kit.palette import VERMILION, WHITE
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Page
+from setclr_course.panels.trained.shades import draw_shades
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from setclr_course.papers.normals import NormalMaps
 
 WORST = 90.0  # degrees, where the colours end
+RING = 0.04 * np.stack([np.cos(np.linspace(0, 2 * np.pi, 33)), np.sin(np.linspace(0, 2 * np.pi, 33))])
 
 
-def normal_map(
-    maps: NormalMaps | None = None, predicted: Mapping[str, Tensor] | None = None, **initial
-) -> Panel:
+class normal_map(Panel):
     """The first image of the maps, its normals, and those that were read off, with their errors.
 
     Args:
@@ -32,49 +33,79 @@ def normal_map(
     Raises:
         ValueError: a prediction has another size than the maps.
     """
-    if maps is None or predicted is None:
-        maps, predicted = ball()
-    seen = Seen(maps, predicted)
-    high, wide = seen.valid.shape
-    controls = {
-        "features": options("read from", predicted),
-        "right": slider("point, to the right", round(0.55 * wide), 0, wide - 1, 1),
-        "down": slider("point, downwards", round(0.6 * high), 0, high - 1, 1),
-    }
-    return Panel(lambda figure, compact: build(figure, compact, seen), controls, (9, 4.1), initial, 3.0, 1)
 
+    size, row_height = (7.9, 3.45), 2.9
+    mosaic, row_mosaic = "image true read wrong; scale scale scale scale", "read wrong"
+    heights = (268, 47)
+    in_sight = 1
 
-def ball(side: int = 64) -> tuple[NormalMaps, dict[str, Tensor]]:
-    """A ball before a wall, and its normals with a little noise and with much."""
-    y, x = torch.meshgrid(*[torch.linspace(-1.3, 1.3, side)] * 2, indexing="ij")
-    z = (1 - x * x - y * y).clamp(min=0).sqrt()
-    on = x * x + y * y < 1
-    normals = torch.where(on, torch.stack([x, y, -z]), torch.tensor([0.0, 0, -1])[:, None, None])[None]
-    shade = (128 - 100 * (normals[:, :1] + normals[:, 1:2]) / 2).round().byte().expand(-1, 3, -1, -1)
-    noise = torch.randn(normals.shape, generator=torch.Generator().manual_seed(1))
-    read = {
-        name: torch.nn.functional.normalize(normals + much * noise, dim=1)
-        for name, much in (("little noise", 0.2), ("much noise", 1.0))
-    }
-    return NormalMaps(shade, normals, torch.ones(1, side, side, dtype=torch.bool)), read
+    def __init__(
+        self,
+        maps: "NormalMaps | None" = None,
+        predicted: "Mapping[str, Tensor] | None" = None,
+        **initial: Any,
+    ):
+        from matplotlib import colormaps
 
+        from setclr_course.papers.normals import angular_errors
 
-class Seen:
-    """The image, the colours of its normals, and of each prediction colours, angles and their median."""
+        if maps is None or predicted is None:
+            from setclr_course.panels.trained.ball import ball
 
-    def __init__(self, maps: NormalMaps, predicted: Mapping[str, Tensor]):
+            maps, predicted = ball()
+        valid = maps.valid[0].numpy()
+        self.high, self.wide = valid.shape
         self.image = smaller(maps.images[0].movedim(0, -1).numpy())
-        self.valid = maps.valid[0].numpy()
-        self.true = smaller(colours(maps.normals[0].numpy(), self.valid))
-        known = np.ones_like(self.valid)
-        self.read = {name: smaller(colours(x[0].numpy(), known)) for name, x in predicted.items()}
-        self.errors: dict[str, np.ndarray] = {}
-        self.median: dict[str, float] = {}
-        for name, x in predicted.items():
-            angles = angular_errors(x, maps)
-            self.median[name] = float(angles.median())
-            self.errors[name] = np.full(self.valid.shape, np.nan)
-            self.errors[name][self.valid] = angles[: int(self.valid.sum())].numpy()
+        self.true = smaller(colours(maps.normals[0].numpy(), valid))
+        self.key = ball_of_colours()
+        self.read, self.wrong, self.errors, self.median = {}, {}, {}, {}
+        for name, normals in predicted.items():
+            angles = angular_errors(normals, maps)
+            errors = np.full(valid.shape, np.nan)
+            errors[valid] = angles[: valid.sum()].numpy()
+            shades = np.where(valid[..., None], colormaps["cividis"](errors / WORST)[..., :3], 1)
+            self.read[name] = smaller(colours(normals[0].numpy(), np.ones_like(valid)))
+            self.wrong[name] = smaller((255 * shades).astype(np.uint8))
+            self.errors[name], self.median[name] = errors, float(angles.median())
+        self.knobs = {
+            "features": options("read from", predicted),
+            "right": slider("point, to the right", round(0.55 * self.wide), 0, self.wide - 1, 1),
+            "down": slider("point, downwards", round(0.6 * self.high), 0, self.high - 1, 1),
+        }
+        super().__init__(**initial)
+
+    def solve(self, values: dict) -> float:
+        """How many degrees off it is at the point; nan where that is not known."""
+        return float(self.errors[values["features"]][values["down"], values["right"]])
+
+    def draw(self, page: Page, values: dict, now: float) -> None:
+        name, point = values["features"], np.array([values["right"], values["down"]])
+        shown = {
+            "image": (self.image, "drag the point"),
+            "true": (self.true, "the true normals"),
+            "read": (self.read[name], "read off"),
+            "wrong": (self.wrong[name], f"off by {now:.0f}°" if now == now else "not known here"),
+        }
+        corner = np.array([self.wide, self.high]) - 0.5
+        for plot, (picture, title) in shown.items():
+            plane = page.plane(plot, (-0.5, corner[0]), (corner[1], -0.5), title)
+            plane.picture(picture, (-0.5, -0.5), corner)
+            x, y = point[:, None] + RING * self.wide
+            plane.line(x, y, WHITE, 5)
+            ring = plane.line(x, y, VERMILION, 2.5)
+            if plot == "image":
+                ring.handle("point", point, "right", "down", label="the point")
+        low = corner[1] - 0.02 * self.wide
+        page["true"].picture(self.key, (0, low - 0.25 * self.wide), (0.25 * self.wide, low))
+        draw_shades(page, {0: "0°", 0.5: "off by 45°", 1: "90°"}, "white: not known")
+
+    def say(self, values: dict, now: float) -> str:
+        name, x, y = values["features"], values["right"], values["down"]
+        known = f"off by {now:.0f} degrees" if now == now else "the true direction is not known"
+        return (
+            f"Normals read from {name}: at column {x}, row {y} {known}. Over all known pixels the median is "
+            f"{self.median[name]:.1f} degrees."
+        )
 
 
 def smaller(picture: np.ndarray) -> np.ndarray:
@@ -83,73 +114,14 @@ def smaller(picture: np.ndarray) -> np.ndarray:
 
 
 def colours(normals: np.ndarray, valid: np.ndarray) -> np.ndarray:
-    """(H, W, 3) in [0, 1]: red to the right, green upwards, blue towards the reader; white where unknown."""
+    """(H, W, 3) uint8: red to the right, green upwards, blue towards the reader; white where unknown."""
     shown = (1 + normals * np.array([1, -1, -1])[:, None, None]) / 2
-    return np.where(valid[..., None], shown.transpose(1, 2, 0), 1.0)
+    return (255 * np.where(valid[..., None], shown.transpose(1, 2, 0).clip(0, 1), 1)).astype(np.uint8)
 
 
-def build(figure, compact: bool, seen: Seen) -> Drawing:
-    axes = list(figure.subplots(1, 2 if compact else 4).flat)
-    still = [] if compact else [("drag the point", seen.image), ("true: which way it faces", seen.true)]
-    for axis, (title, picture) in zip(axes, still):
-        draw_picture(axis, picture, title)
-    first = next(iter(seen.read))
-    read = draw_picture(axes[-2], seen.read[first], "read off")
-    wrong = draw_picture(axes[-1], smaller(seen.errors[first]), "off by")
-    wrong.set(cmap="cividis", clim=(0, WORST))
-    for image in (image for axis in axes for image in axis.images):
-        image.set_extent((-0.5, seen.valid.shape[1] - 0.5, seen.valid.shape[0] - 0.5, -0.5))
-    if not compact:
-        draw_key(axes[1])
-        bar = figure.colorbar(wrong, ax=axes, location="bottom", shrink=0.3, aspect=30, ticks=[0, 45, 90])
-        bar.ax.set_xlabel("off by so many degrees (smaller is closer); white: not known", fontsize=9)
-    points = draw_points(axes)
-
-    def update(values: dict) -> str:
-        name, x, y = values["features"], values["right"], values["down"]
-        read.set_data(seen.read[name])
-        wrong.set_data(smaller(seen.errors[name]))
-        points.move(x, y)
-        there = seen.errors[name][y, x]
-        known = "the true direction is not known" if np.isnan(there) else f"off by {there:.0f} degrees"
-        return (
-            f"Normals read from {name}: at column {x}, row {y} {known}. Over all known pixels the median is "
-            f"{seen.median[name]:.1f} degrees."
-        )
-
-    handles = (
-        {} if compact else {"point": Handle(axes[0], ("right", "down"), lambda v: (v["right"], v["down"]))}
-    )
-    return Drawing([read, wrong, *points.artists], update, handles)
-
-
-def draw_picture(axis: Axes, picture: np.ndarray, title: str):
-    bare(axis)
-    axis.set_title(title, fontsize=10)
-    return axis.imshow(picture, interpolation="nearest")
-
-
-def draw_key(axis: Axes) -> None:
-    """A small ball in the colours of the directions, in the lower left corner."""
+def ball_of_colours() -> np.ndarray:
+    """What the colours mean: a small ball, (40, 40, 4) uint8, with nothing round it."""
     y, x = np.mgrid[-1:1:40j, -1:1:40j]
+    z = -np.sqrt((1 - x * x - y * y).clip(0))
     inside = x * x + y * y < 1
-    z = -np.sqrt(np.clip(1 - x * x - y * y, 0, 1))
-    picture = np.dstack([colours(np.stack([x, y, z]), inside), inside])
-    inset = axis.inset_axes((0.02, 0.02, 0.25, 0.25), anchor="SW")
-    inset.imshow(picture)
-    inset.axis("off")
-
-
-def draw_points(axes: list[Axes]) -> Part:
-    """A ring at the same place of every picture."""
-    rings = [
-        axis.plot([], [], "o", fillstyle="none", color=colour, markersize=size, markeredgewidth=width)[0]
-        for axis in axes
-        for colour, size, width in (("white", 11, 4), (VERMILION, 11, 2))
-    ]
-
-    def move(x: int, y: int) -> None:
-        for ring in rings:
-            ring.set_data([x], [y])
-
-    return Part(rings, move)
+    return np.dstack([colours(np.stack([x, y, z]), inside), 255 * inside.astype(np.uint8)])

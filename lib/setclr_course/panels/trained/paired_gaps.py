@@ -1,22 +1,17 @@
 """The end of a search: final runs seed by seed, and the gaps from one loss to all others with intervals."""
 
-from collections.abc import Mapping
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 
-from setclr_course.kit.palette import BLACK, GREEN, GREY, VERMILION
+from setclr_course.kit.controls import options, slider
+from setclr_course.kit.palette import BLACK, DUSK, GREEN, PALE, WHITE
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Mark, Page, Piece, Plot
+from setclr_course.kit.seeds import seed_rows
 from setclr_course.panels.trained.comparison import MEASURES, colour_of
-from setclr_course.pixels.controls import options, slider
-from setclr_course.pixels.handles import Handle, Link, dot
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.parts import Part
-from setclr_course.pixels.seeds import seed_rows
-from setclr_course.search.comparing import pairs
+from setclr_course.panels.trained.rulers import holding, ring, round_ones
 
 LEVEL = 0.05
 
@@ -30,7 +25,16 @@ class Gap(NamedTuple):
     p: float  # after Holm, for all pairs
 
 
-def paired_gaps(runs: pd.DataFrame | None = None, **initial) -> Panel:
+class Against(NamedTuple):
+    """The chosen loss, and all others by the same measure."""
+
+    base: int
+    runs: list[np.ndarray]  # of each loss, those that learnt, by seed
+    gaps: dict[int, Gap]  # by loss
+    questions: int  # pairs of losses
+
+
+class paired_gaps(Panel):
     """Every loss's runs on the left, and on the right how far each is above the chosen one, paired by seed:
     the mean gap and its interval, filled where Holm's test of *all* pairs keeps it (`comparing.pairs`).
 
@@ -40,18 +44,97 @@ def paired_gaps(runs: pd.DataFrame | None = None, **initial) -> Panel:
     Raises:
         ValueError: there are fewer than two losses with two seeds in common that learnt.
     """
-    runs = made_up() if runs is None else runs
-    names = list(runs[~runs["collapsed"]].groupby("name")["knn"].mean().sort_values(ascending=False).index)
-    names += [name for name in dict.fromkeys(runs["name"]) if name not in names]
-    table = pairs(runs)
-    if table.empty:
-        raise ValueError("runs must hold two losses with two seeds in common, got none that learnt in both")
-    tables = {word: table[table["metric"] == metric] for word, metric in MEASURES.items()}
-    controls = {
-        "loss": slider("compared with", len(names), 1, len(names), 1, {1: "first", len(names): "last"}),
-        "measure": options("features measured by", MEASURES),
-    }
-    return Panel(partial(build, runs=runs, names=names, tables=tables), controls, (9, 4), initial, 3.8, 2)
+
+    size, mosaic, row_mosaic, row_height, in_sight = (9, 4), "runs gaps", "gaps", 3.8, 2
+
+    def __init__(self, runs: pd.DataFrame | None = None, **initial: Any):
+        from setclr_course.search.comparing import pairs  # which needs torch
+
+        runs = made_up() if runs is None else runs
+        table = pairs(runs)
+        if table.empty:
+            raise ValueError(
+                "runs must hold two losses with two seeds in common, got none that learnt in both"
+            )
+        learnt = runs[~runs["collapsed"]].sort_values("seed")
+        names = learnt.groupby("name")["knn"].mean().sort_values(ascending=False).index
+        self.names = list(dict.fromkeys([*names, *runs["name"]]))
+        self.runs = {word: [learnt.loc[learnt["name"] == name, column].to_numpy() for name in self.names]
+                     for word, column in MEASURES.items()}  # fmt: skip
+        self.pairs = {word: list(table[table["metric"] == column].itertuples())
+                      for word, column in MEASURES.items()}  # fmt: skip
+        self.limits = holding(np.concatenate([x for found in self.runs.values() for x in found]), 0.08)
+        self.reach = 1.08 * float(table[["low", "high"]].abs().to_numpy().max())
+        n = len(self.names)
+        self.knobs = {
+            "loss": slider("compared with", n, 1, n, 1, {1: "first", n: "last"}),
+            "measure": options("features measured by", MEASURES),
+        }
+        super().__init__(**initial)
+
+    def solve(self, values: dict) -> Against:
+        """The gaps of all others to the chosen loss."""
+        base, found = values["loss"] - 1, self.pairs[values["measure"]]
+        name, place = self.names[base], self.names.index
+        gaps = {place(x.a): Gap(x.difference, x.low, x.high, x.holm) for x in found if x.b == name}
+        gaps |= {place(x.b): Gap(-x.difference, -x.high, -x.low, x.holm) for x in found if x.a == name}
+        return Against(base, self.runs[values["measure"]], gaps, len(found))
+
+    def draw(self, page: Page, values: dict, now: Against) -> None:
+        rows, dots = self.draw_runs(page, now), self.draw_gaps(page, now)
+        for k, name in enumerate(self.names):
+            said, over = f"{name}: every run collapsed", []
+            if len(now.runs[k]):
+                said, over = f"{name}: {now.runs[k].mean():.1f} % over {len(now.runs[k])} seeds", [*rows[k]]
+            if k in now.gaps:
+                gap = now.gaps[k]
+                over.append(dots[[*now.gaps].index(k)])
+                said += f"; {gap.mean:+.1f} ({gap.low:+.1f} to {gap.high:+.1f}) from {self.names[now.base]}, "
+                said += f"p after Holm {gap.p:.2g}"
+            if over:
+                page.link(said, *over)
+
+    def draw_runs(self, page: Page, now: Against) -> list[tuple[Piece, Piece]]:
+        """Rows of dots, one for each seed; a line through all at the mean of the chosen loss."""
+        plot = self.plot(page, "runs", self.limits, "right on test images, %", "a dot for each seed")
+        own, last = now.runs[now.base], len(self.names) - 1
+        point = float(own.mean() if len(own) else np.mean(self.limits)), now.base
+        if len(own):
+            plot.line([point[0]] * 2, [-0.5, last + 0.5], GREEN, 1.5, "dash")
+        grip = ring(plot, point, GREEN, 19)
+        grip.handle("loss", point, along="y", to=lambda x, y: [y + 1], ends=(0, last), label="the loss")
+        lost = [k for k, found in enumerate(now.runs) if not len(found)]
+        plot.text(self.limits[0], lost, ["every run collapsed"] * len(lost), DUSK, "small", "start", right=6)
+        return seed_rows(plot, now.runs, [colour_of(name) for name in self.names])
+
+    def draw_gaps(self, page: Page, now: Against) -> Mark:
+        """The gaps to the chosen loss: filled, on a black interval, where Holm's test keeps it."""
+        plot = self.plot(page, "gaps", (-self.reach, self.reach), "points above the chosen loss",
+                         f"filled: told apart from {self.names[now.base]}")  # fmt: skip
+        plot.line([0, 0], [-0.5, len(self.names) - 0.5], GREEN, 1.5, "dash")
+        ring(plot, (0, now.base), GREEN)
+        ys, gaps = list(now.gaps), list(now.gaps.values())
+        mean, low, high = (np.column_stack([[gap[of] for gap in gaps], ys]) for of in range(3))
+        kept, colours = [gap.p <= LEVEL for gap in gaps], [colour_of(self.names[k]) for k in ys]
+        plot.segments(low, high, [BLACK if yes else PALE for yes in kept], 3)
+        fill = [colour if yes else WHITE for colour, yes in zip(colours, kept)]
+        return plot.dots(mean, fill, size=10, edge=colours)
+
+    def plot(self, page: Page, name: str, x: tuple[float, float], xlabel: str, title: str) -> Plot:
+        return page.plot(name, x, (len(self.names) - 0.5, -0.5), title, xlabel, xticks=round_ones(x),
+                         yticks=dict(enumerate(self.names)), frame="bottom")  # fmt: skip
+
+    def say(self, values: dict, now: Against) -> str:
+        name, own = self.names[now.base], now.runs[now.base]
+        if not len(own):
+            return f"{name}: every run collapsed, so it has no gaps."
+        kept = [f"{self.names[k]} {gap.mean:+.1f} ({gap.low:+.1f} to {gap.high:+.1f})"
+                for k, gap in now.gaps.items() if gap.p <= LEVEL]  # fmt: skip
+        said = f": {', '.join(kept)}" if kept else ""
+        return (
+            f"{name}: {own.mean():.1f} % by {values['measure']}, the mean of {len(own)} seeds. Of its "
+            f"{len(now.gaps)} gaps Holm's test of all {now.questions} pairs keeps {len(kept)}{said}."
+        )
 
 
 def made_up() -> pd.DataFrame:
@@ -64,129 +147,3 @@ def made_up() -> pd.DataFrame:
                 {"name": f"loss {name}", "seed": seed, "knn": knn, "linear": linear, "collapsed": False}
             )
     return pd.DataFrame(rows)
-
-
-def gaps_to(base: str, table: pd.DataFrame) -> dict[str, Gap]:
-    """Every other name's gap to `base`, of one metric of `comparing.pairs`."""
-    found = {}
-    for pair in table.itertuples():
-        if base == pair.b:
-            found[pair.a] = Gap(pair.difference, pair.low, pair.high, pair.holm)
-        elif base == pair.a:
-            found[pair.b] = Gap(-pair.difference, -pair.high, -pair.low, pair.holm)
-    return found
-
-
-def build(figure, compact: bool, runs: pd.DataFrame, names: list[str], tables: Mapping) -> Drawing:
-    left, right = figure.subplots(1, 2, width_ratios=[1.2, 1]) if not compact else (None, figure.subplots())
-    parts: list[Runs | Intervals] = [Intervals(right, names, tables)]
-    if left is not None:
-        parts.append(Runs(left, names, runs))
-        right.set_yticks([])
-    first = right if left is None else left
-    first.set_yticks(range(len(names)), names, fontsize=9)
-    now: dict = {}
-
-    def update(values: dict) -> str:
-        base, column = names[values["loss"] - 1], MEASURES[values["measure"]]
-        now.update(base=base, gaps=gaps_to(base, tables[values["measure"]]), found=accuracies(runs, column))
-        for part in parts:
-            part.show(values["loss"] - 1, now)
-        return sentence(values, now, len(tables[values["measure"]]))
-
-    def at(values: dict) -> tuple[float, float]:
-        numbers = accuracies(runs, MEASURES[values["measure"]])[names[values["loss"] - 1]]
-        x = 0.0 if left is None else numbers.mean() if len(numbers) else np.mean(left.get_xlim())
-        return float(x), values["loss"] - 1
-
-    handle = Handle(first, ("loss",), at, "y", lambda x, y: (y + 1,), "the loss")
-    artists = [artist for part in parts for artist in part.artists]
-    return Drawing(artists, update, {"loss": handle}, lambda: links(left, right, names, now))
-
-
-def accuracies(runs: pd.DataFrame, column: str) -> dict[str, np.ndarray]:
-    """By name, those of the runs that learnt, by seed."""
-    learnt = runs[~runs["collapsed"]].sort_values("seed")
-    return {name: learnt.loc[learnt["name"] == name, column].to_numpy(float) for name in set(runs["name"])}
-
-
-class Runs:
-    """Rows of dots, one for each seed, in the losses' colours; a line through all at the chosen mean."""
-
-    def __init__(self, axis: Axes, names: list[str], runs: pd.DataFrame):
-        learnt = runs.loc[~runs["collapsed"], list(MEASURES.values())].to_numpy()
-        room = 0.08 * np.ptp(learnt)
-        axis.set(xlim=(learnt.min() - room, learnt.max() + room), ylim=(len(names) - 0.5, -0.5))
-        axis.set_xlabel("right on test images, %", fontsize=9)
-        self.line = axis.plot([], [], color=GREEN, linewidth=1.5, linestyle="--")[0]
-        self.grip = axis.plot([], [], "o", color=GREEN, markersize=11, fillstyle="none", markeredgewidth=2)[0]
-        self.rows: Part = seed_rows(axis, [colour_of(name) for name in names])
-        self.names, self.artists = names, [self.line, *self.rows.artists, self.grip]
-
-    def show(self, base: int, now: dict) -> None:
-        found = [now["found"][name] for name in self.names]
-        self.rows.move(found)
-        mean = [found[base].mean()] if len(found[base]) else []
-        self.line.set_data(mean * 2, [-0.5, len(found) - 0.5][: 2 * len(mean)])
-        self.grip.set_data(mean, [base] * len(mean))
-
-
-class Intervals:
-    """The gaps to the chosen loss: filled, with a black bar, where Holm's test keeps it, else hollow."""
-
-    def __init__(self, axis: Axes, names: list[str], tables: Mapping[str, pd.DataFrame]):
-        reach = 1.08 * max(table[["low", "high"]].abs().to_numpy().max() for table in tables.values())
-        axis.set(xlim=(-reach, reach), ylim=(len(names) - 0.5, -0.5))
-        axis.set_xlabel("points above the chosen loss", fontsize=9)
-        axis.axvline(0, color=GREEN, linewidth=1.5, linestyle="--")
-        self.bars = LineCollection([], linewidths=2.5)
-        axis.add_collection(self.bars)
-        self.kept = axis.plot([], [], "o", color=VERMILION, markersize=8)[0]
-        self.open = axis.plot([], [], "o", color=GREY, fillstyle="none", markersize=7)[0]
-        self.chosen = axis.plot([], [], "o", color=GREEN, fillstyle="none", markersize=11, markeredgewidth=2)[
-            0
-        ]
-        self.title = axis.set_title("", fontsize=10)
-        self.names, self.artists = names, [self.bars, self.kept, self.open, self.chosen, self.title]
-
-    def show(self, base: int, now: dict) -> None:
-        at = {name: y for y, name in enumerate(self.names)}
-        gaps = now["gaps"]
-        self.bars.set_segments([[(gap.low, at[name]), (gap.high, at[name])] for name, gap in gaps.items()])
-        self.bars.set_color([BLACK if gap.p <= LEVEL else "#c4c4c4" for gap in gaps.values()])
-        for dots, wanted in ((self.kept, True), (self.open, False)):
-            shown = {name: gap.mean for name, gap in gaps.items() if (gap.p <= LEVEL) == wanted}
-            dots.set_data(list(shown.values()), [at[name] for name in shown])
-        self.chosen.set_data([0], [base])
-        self.title.set_text(f"filled: told apart from {now['base']}")
-
-
-def sentence(values: dict, now: dict, questions: int) -> str:
-    base, gaps, numbers = now["base"], now["gaps"], now["found"][now["base"]]
-    if not len(numbers):
-        return f"{base}: every run collapsed, so it has no gaps."
-    kept = [f"{name} {gap.mean:+.1f} ({gap.low:+.1f} to {gap.high:+.1f})" for name, gap in gaps.items()
-            if gap.p <= LEVEL]  # fmt: skip
-    said = f": {', '.join(kept)}" if kept else ""
-    return (
-        f"{base}: {numbers.mean():.1f} % by {values['measure']}, the mean of {len(numbers)} seeds. Of its "
-        f"{len(gaps)} gaps Holm's test of all {questions} pairs keeps {len(kept)}{said}."
-    )
-
-
-def links(left: Axes | None, right: Axes, names: list[str], now: dict) -> list[Link]:
-    """Every loss with its mean and its gap; its runs and its gap light up together."""
-    found = []
-    for y, name in enumerate(names):
-        numbers, marks = now["found"][name], []
-        said = f"{name}: every run collapsed"
-        if len(numbers):
-            said = f"{name}: {numbers.mean():.1f} % over {len(numbers)} seeds"
-            marks += [dot(left, (numbers.mean(), y))] if left is not None else []
-        if name in now["gaps"]:
-            gap = now["gaps"][name]
-            marks.append(dot(right, (gap.mean, y)))
-            said += f"; {gap.mean:+.1f} ({gap.low:+.1f} to {gap.high:+.1f}) from {now['base']}, "
-            said += f"p after Holm {gap.p:.2g}"
-        found += [Link(marks, text=said)] if marks else []
-    return found

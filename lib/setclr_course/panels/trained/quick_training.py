@@ -5,7 +5,8 @@ from collections.abc import Callable
 import torch
 
 from setclr.data import ImageSet, patches
-from setclr.experiments.run import Run
+from setclr.experiments.run import Run, new_run
+from setclr_course.panels.trained.film import Film
 
 
 def quick_sets(n: int) -> tuple[ImageSet, ImageSet]:
@@ -27,3 +28,14 @@ def train(
             pass
         run.rows.append(trainer.close_epoch())
         after_epoch(run)
+
+
+def quick_film(epochs: int = 2, n: int = 360) -> Film:
+    """A Conv-4 learns InfoNCE on a few hundred patches."""
+    from setclr.recipes import RECIPES  # built when asked for
+
+    images, test = quick_sets(n)
+    film, run = Film(images, test), new_run(RECIPES["photo-infonce"], channels=3)
+    film(run)
+    train(run, images, epochs, film)
+    return film

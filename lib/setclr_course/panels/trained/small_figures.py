@@ -2,19 +2,18 @@
 beside them what the paper printed."""
 
 from collections.abc import Mapping
-from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 
-from setclr_course.kit.palette import BLUE, GREEN, GREY, ORANGE
-from setclr_course.panels.trained.comparison import MEASURES
-from setclr_course.pixels.controls import options, slider
-from setclr_course.pixels.handles import Handle, Link, dot
-from setclr_course.pixels.panel import Drawing, Panel
-from setclr_course.pixels.seeds import seed_rows
-from setclr_course.search.statistics import holm, paired
+from setclr_course.kit.controls import options, slider
+from setclr_course.kit.palette import DUSK, GREEN
+from setclr_course.kit.panel import Panel
+from setclr_course.kit.scene import Page, Plot
+from setclr_course.kit.seeds import seed_rows
+from setclr_course.panels.trained.comparison import MEASURES, colour_of
+from setclr_course.panels.trained.rulers import holding, ring, round_ones
 
 Figures = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # by title: `papers.figures.frame` and `printed`
 Apart = dict[str, tuple[float, float]]  # by row: the mean difference, and p after Holm
@@ -23,7 +22,16 @@ HEAD = {"kNN in the head's outputs": "knn-projection"}
 FARTHEST = 4.0  # rows apart, in heights of a row where there are most
 
 
-def small_figures(figures: Figures | None = None, **initial) -> Panel:
+class Rows(NamedTuple):
+    """A figure by one measure."""
+
+    names: list[str]
+    here: list[np.ndarray]  # of each row, the accuracies of the runs that did not diverge, by seed, per cent
+    printed: list[np.ndarray]  # of each row, what the paper prints: one number or none
+    apart: list[Apart]  # from each row
+
+
+class small_figures(Panel):
     """Every row of a figure compared with one of them, which is chosen by dragging: by runs paired by seed,
     with Holm's correction for all rows of the figure.
 
@@ -34,15 +42,101 @@ def small_figures(figures: Figures | None = None, **initial) -> Panel:
     Raises:
         ValueError: a figure has no records.
     """
-    figures = made_up() if figures is None else figures
-    if empty := [title for title, (frame, _) in figures.items() if frame.empty]:
-        raise ValueError(f"figures must have records, got none of {empty[0]}; leave it out, or train small-…")
-    controls = {
-        "figure": options("figure", figures),
-        "row": slider("compared with the row", 100, 0, 100, 5, {0: "top", 100: "bottom"}),
-        "measure": options("measured by", measures_of(figures)),
-    }
-    return Panel(partial(build, figures=figures), controls, (9, 4.4), initial, 4.0, 2)
+
+    size, mosaic, widths, row_mosaic, row_height = (9, 4.4), "here paper", (1.4, 1), "here", 4.0
+    in_sight = 2
+
+    def __init__(self, figures: Figures | None = None, **initial: Any):
+        figures = made_up() if figures is None else figures
+        if empty := [title for title, (frame, _) in figures.items() if frame.empty]:
+            raise ValueError(
+                f"figures must have records, got none of {empty[0]}; leave it out, or train small-…"
+            )
+        measures = MEASURES | (
+            HEAD if all("knn-projection" in frame for frame, _ in figures.values()) else {}
+        )
+        self.rows = {(title, word): rows_of(*figure, column)
+                     for title, figure in figures.items() for word, column in measures.items()}  # fmt: skip
+        self.most = max(len(rows.names) for rows in self.rows.values())
+        self.knobs = {
+            "figure": options("figure", figures),
+            "row": slider("compared with the row", 100, 0, 100, 5, {0: "top", 100: "bottom"}),
+            "measure": options("measured by", measures),
+        }
+        super().__init__(**initial)
+
+    def solve(self, values: dict) -> tuple[Rows, int]:
+        """The figure, and the row that the others are compared with."""
+        rows = self.rows[values["figure"], values["measure"]]
+        return rows, round(values["row"] / 100 * (len(rows.names) - 1))
+
+    def draw(self, page: Page, values: dict, now: tuple[Rows, int]) -> None:
+        (names, here, printed, apart), base = now
+        last = max(len(names) - 1, 1)
+        step = min((self.most - 1) / last, FARTHEST)  # fewer rows stand farther apart
+        told = sum(p <= LEVEL for _, p in apart[base].values())
+        ours = self.plot(
+            page, "here", names, step, f"here: {told} of {len(apart[base])} told apart", "right, %"
+        )
+        theirs = self.plot(page, "paper", names, step, "in the paper", "right at its size, %")
+        for plot, numbers in ((ours, here[base]), (theirs, printed[base])):
+            if len(numbers):
+                plot.line([numbers.mean()] * 2, [-0.5, last * step + 0.5], GREEN, 1.5, "dash")
+        if not any(map(len, printed)):
+            theirs.note("no numbers are printed", "middle middle", DUSK)
+        point = float(here[base].mean() if len(here[base]) else np.mean(ours.about["x"])), base * step
+        grip, ends = ring(ours, point, GREEN, 19), (0, last * step)
+        grip.handle("row", point, along="y", to=lambda x, y: [100 * y / ends[1]], ends=ends, label="the row")
+        colours = [colour_of(name) for name in names]
+        marks = (seed_rows(plot, found, colours, step) for plot, found in ((ours, here), (theirs, printed)))
+        for name, found, one, other in zip(names, here, *marks):
+            said = f"{name}: {np.sum(found) / max(len(found), 1):.1f} % over {len(found)} seeds"
+            if name in apart[base]:
+                gap, p = apart[base][name]
+                said += f", {gap:+.1f} from {names[base]}, p after Holm {p:.2g}"
+            if len(found):
+                page.link(said, *one, *other)
+
+    def plot(self, page: Page, name: str, names: list[str], step: float, title: str, label: str) -> Plot:
+        """An axis that holds the numbers of all figures, ours or the papers', with room for most rows."""
+        of = {"here": 1, "paper": 2}[name]
+        numbers = np.concatenate([x for rows in self.rows.values() for x in rows[of]])
+        limits = holding(numbers if len(numbers) else [0, 100], 0.04)
+        return page.plot(name, limits, (self.most - 0.4, -0.7), title, label, xticks=round_ones(limits),
+                         yticks={k * step: row for k, row in enumerate(names)}, frame="bottom")  # fmt: skip
+
+    def say(self, values: dict, now: tuple[Rows, int]) -> str:
+        rows, base = now
+        apart, here = rows.apart[base], rows.here[base]
+        found = [f"{row} {gap:+.1f}" for row, (gap, p) in apart.items() if p <= LEVEL]
+        named = f": {', '.join(found)} points" if found else ""
+        mean = f"has {here.mean():.1f} % by {values['measure']}" if len(here) else "diverged"
+        return (
+            f"{values['figure']} in small: {rows.names[base]} {mean}. Of {len(apart)} other "
+            f"rows, paired by seed, Holm's test tells {len(found)} apart from it{named}."
+        )
+
+
+def rows_of(frame: pd.DataFrame, printed: pd.DataFrame, column: str) -> Rows:
+    names = list(dict.fromkeys(frame["row"]))
+    here = [frame.loc[frame["row"] == name, column].dropna().to_numpy() for name in names]
+    theirs = printed.reindex(index=names, columns=[column])[column]
+    return Rows(names, here, [np.array([x] if x == x else []) for x in theirs],
+                [told_apart(frame, base, column) for base in names])  # fmt: skip
+
+
+def told_apart(frame: pd.DataFrame, base: str, column: str) -> Apart:
+    """Of every other row that shares two seeds with this one: the mean difference, and p after Holm."""
+    from setclr_course.search.statistics import holm, paired  # in a package that needs torch
+
+    by_seed = frame.pivot(index="seed", columns="row", values=column)
+    found = {}
+    for row in dict.fromkeys(frame["row"]):
+        both = by_seed[[row, base]].dropna().to_numpy()
+        if row != base and len(both) > 1:
+            found[row] = paired(both[:, 0], both[:, 1])
+    adjusted = holm([one.p for one in found.values()])
+    return {row: (one.difference, p) for (row, one), p in zip(found.items(), adjusted)}
 
 
 def made_up() -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
@@ -54,143 +148,4 @@ def made_up() -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
                  for row, mean in zip(rows, means) for seed in range(3)]  # fmt: skip
         theirs = pd.DataFrame({"knn": np.add(means, 5.0), "linear": np.add(means, 14.0)}, index=rows)
         found[title] = pd.DataFrame(lines), theirs
-    return found
-
-
-def measures_of(figures: Figures) -> dict[str, str]:
-    """The columns that all figures have, by their names for a reader."""
-    return MEASURES | (HEAD if all("knn-projection" in frame for frame, _ in figures.values()) else {})
-
-
-def rows_of(frame: pd.DataFrame) -> list[str]:
-    return list(dict.fromkeys(frame["row"]))
-
-
-def seeds_of(frame: pd.DataFrame, row: str, column: str) -> pd.Series:
-    """The accuracies of a row's runs that did not diverge, by seed."""
-    return frame[frame["row"] == row].set_index("seed")[column].dropna()
-
-
-def theirs_of(printed: pd.DataFrame, row: str, column: str) -> pd.Series:
-    """What the paper prints of a row: one number or none."""
-    return printed.reindex(index=[row], columns=[column])[column].dropna()
-
-
-def told_apart(frame: pd.DataFrame, base: str, column: str) -> Apart:
-    """Of every other row that shares two seeds with this one: the mean difference, and p after Holm."""
-    ours, found = seeds_of(frame, base, column), {}
-    for row in rows_of(frame):
-        both = pd.concat([seeds_of(frame, row, column), ours], axis=1, join="inner").to_numpy()
-        if row != base and len(both) > 1:
-            found[row] = paired(both[:, 0], both[:, 1])
-    adjusted = holm([one.p for one in found.values()])
-    return {row: (one.difference, p) for (row, one), p in zip(found.items(), adjusted)}
-
-
-def build(figure, compact: bool, figures: Figures) -> Drawing:
-    named = [rows_of(frame) for frame, _ in figures.values()]
-    most, longest = max(map(len, named)), max(sum(named, []), key=len)
-    ours, theirs = (figure.subplots(), None) if compact else figure.subplots(1, 2, width_ratios=[1.6, 1])
-    parts = [Rows(ours, most, spans(figures, 0), BLUE, longest)]
-    ours.set_xlabel("here, %", fontsize=9)
-    if theirs is not None:
-        parts.append(Rows(theirs, most, spans(figures, 1), ORANGE))
-        theirs.set_xlabel("in the paper, at its size, %", fontsize=9)
-    measures = measures_of(figures)
-    grip = ours.plot([], [], "o", color=GREEN, markersize=10, fillstyle="none", markeredgewidth=2)[0]
-    now: dict = {}
-
-    def update(values: dict) -> str:
-        (frame, printed), column = figures[values["figure"]], measures[values["measure"]]
-        rows = rows_of(frame)
-        base = chosen(values, rows)
-        numbers = [seeds_of(frame, row, column).to_numpy() for row in rows]
-        now.update(rows=rows, numbers=numbers, base=rows[base], step=parts[0].step(rows))
-        now["apart"] = told_apart(frame, rows[base], column)
-        parts[0].show(rows, numbers, base)
-        if theirs is not None:
-            parts[1].show(rows, [theirs_of(printed, row, column) for row in rows], base)
-        grip.set_data([numbers[base].mean() if len(numbers[base]) else np.nan], [base * now["step"]])
-        return sentence(values, numbers[base], rows[base], now["apart"])
-
-    def at(values: dict) -> tuple[float, float]:
-        frame, column = figures[values["figure"]][0], measures[values["measure"]]
-        rows = rows_of(frame)
-        base = chosen(values, rows)
-        return float(np.nan_to_num(seeds_of(frame, rows[base], column).mean())), base * parts[0].step(rows)
-
-    def back(x: float, y: float) -> list[float]:
-        return [100 * y / now["step"] / max(len(now["rows"]) - 1, 1)]
-
-    handle = Handle(ours, ("row",), at, "y", back, "the row")
-    artists = [artist for part in parts for artist in part.artists]
-    return Drawing([*artists, grip], update, {"row": handle}, lambda: links(ours, now))
-
-
-class Rows:
-    """Rows of dots in one of the two fields, room for `most`, with a line through all at the mean of one.
-    Fewer rows stand farther apart. Names have room for the `longest`; without one there are none."""
-
-    def __init__(self, axis: Axes, most: int, span: tuple[float, float], colour: str, longest: str = ""):
-        room = 0.04 * (span[1] - span[0])
-        axis.set(xlim=(span[0] - room, span[1] + room), ylim=(most - 0.4, -0.7))
-        # One tick that is not seen: the layout leaves as much room as it needs.
-        axis.set_yticks([0], [longest], color="none", fontsize=9)
-        axis.tick_params(axis="y", length=0)
-        self.most, self.line = most, axis.plot([], [], color=GREEN, linewidth=1.5, linestyle="--")[0]
-        self.dots = seed_rows(axis, [colour] * most)
-        word: dict = dict(ha="right", va="center", fontsize=9, transform=axis.get_yaxis_transform())
-        self.names = [axis.text(-0.02, 0, "", **word) for _ in range(most * bool(longest))]
-        middle: dict = dict(ha="center", va="center", color=GREY, transform=axis.transAxes)
-        self.nothing = axis.text(0.5, 0.5, "", **middle)
-        self.artists = [self.line, *self.dots.artists, *self.names, self.nothing]
-
-    def step(self, rows: list[str]) -> float:
-        """How far apart the rows stand."""
-        return min((self.most - 1) / max(len(rows) - 1, 1), FARTHEST)
-
-    def show(self, rows: list[str], numbers: list, base: int) -> None:
-        step = self.step(rows)
-        self.dots.move(numbers, step)
-        mean = [np.mean(numbers[base])] * 2 if len(numbers[base]) else []
-        self.line.set_data(mean, [-0.5, (len(rows) - 1) * step + 0.5][: len(mean)])
-        self.nothing.set_text("" if self.names or any(map(len, numbers)) else "no numbers are printed")
-        for y, name in enumerate(self.names):
-            name.set(text=rows[y] if y < len(rows) else "", y=y * step)
-
-
-def chosen(values: dict, rows: list[str]) -> int:
-    """The row that others are compared with."""
-    return round(values["row"] / 100 * (len(rows) - 1))
-
-
-def spans(figures: Figures, which: int) -> tuple[float, float]:
-    """The least and the largest number of all figures, of ours (0) or of the papers (1)."""
-    columns = list(measures_of(figures).values())
-    tables = [both[which].reindex(columns=columns).to_numpy(float) for both in figures.values()]
-    numbers = np.concatenate([table.ravel() for table in tables])
-    numbers = numbers[~np.isnan(numbers)]
-    return (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 100.0)
-
-
-def sentence(values: dict, numbers: np.ndarray, base: str, found: Apart) -> str:
-    apart = [f"{row} {gap:+.1f}" for row, (gap, p) in found.items() if p <= LEVEL]
-    named = f": {', '.join(apart)} points" if apart else ""
-    mean = f"has {numbers.mean():.1f} % by {values['measure']}" if len(numbers) else "diverged"
-    return (
-        f"{values['figure']} in small: {base} {mean}. Of {len(found)} other "
-        f"rows, paired by seed, Holm's test tells {len(apart)} apart from it{named}."
-    )
-
-
-def links(axis: Axes, now: dict) -> list[Link]:
-    """Every row with its mean, and how far it is from the chosen one."""
-    found = []
-    for y, (row, numbers) in enumerate(zip(now["rows"], now["numbers"])):
-        if len(numbers):
-            said = f"{row}: {numbers.mean():.1f} % over {len(numbers)} seeds"
-            if row in now["apart"]:
-                gap, p = now["apart"][row]
-                said += f", {gap:+.1f} from {now['base']}, p after Holm {p:.2g}"
-            found.append(Link([dot(axis, (numbers.mean(), y * now["step"]))], text=said))
     return found

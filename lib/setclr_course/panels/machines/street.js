@@ -1,0 +1,73 @@
+// street.py a second time, for pages without a kernel; a test holds the two to each other.
+import { DUSK, FIELD, fixed, general, GREY, INK, Page, signed, VERMILION, WHITE } from "./scene.js";
+import { dot, dual } from "./inner.js";
+
+const OTHERS = ["coffee", "astronaut", "rocket", "temple", "flower"];
+const NAMED = [...OTHERS, "positive", "anchor"];
+const [RIDGE, TOP, FAR] = [0.01, 2, 9];
+const listed = (names) => [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ") || "nobody";
+
+export function seen(values, [, one, two]) {
+  const points = NAMED.map((name) => [values[`${name} x`], values[`${name} y`]]);
+  const [negatives, positive] = [points.slice(0, 5), points[5]];
+  const pool = [positive, ...negatives];
+  const weights = dual(pool.map((x) => pool.map((y) => dot(x, y))), values.bound, RIDGE);
+  const alpha = weights.map((weight) => (weight > 1e-6 ? weight : 0));
+  const normal = [0, 1].map((k) => dot(alpha, negatives.map((point) => positive[k] - point[k])));
+  const offset = 1 - dot(normal, positive);
+  const f = points.map((point) => dot(point, normal) + offset);
+
+  const page = new Page();
+  const plane = page.plane("plane", [-2.25, 2.25], [-2.12, 2.68], { title: "the widest street, and who holds it open" });
+  const length = Math.max(Math.hypot(...normal), 1e-9);
+  const across = normal.map((x) => x / length);
+  const along = [-FAR * across[1], FAR * across[0]];
+  const places = [-Infinity, -1, 0, 1, Infinity].map((value) => Math.min(Math.max((value - offset) / length, -FAR), FAR));
+  const ends = (sign) => places.map((place) => across.map((x, k) => place * x + sign * along[k]));
+  const [left, right] = [ends(-1), ends(1)];
+  FIELD.forEach((colour, k) => plane.area([[left[k], right[k], right[k + 1], left[k + 1]]], { colour }));
+  plane.segments([left[1], left[3]], [right[1], right[3]], { width: 1.2, dash: "dash" });
+  plane.segments(left[2], right[2], { width: 2.4 });
+  const faces = plane.photographs(points, [...one.slice(1), two[0], one[0]], 0.48, { hangs: "bottom", up: 11 });
+  const fills = alpha.map((weight) => (weight > 0 ? VERMILION : WHITE));
+  const crosses = plane.dots(negatives, { colour: fills, sign: "✕", size: 15, edge: INK });
+  plane.dots(positive, { sign: "✚", size: 16 });
+  plane.dots(points[6], { sign: "★", size: 20 });
+  NAMED.forEach((name, k) => plane.handle(name, points[k], { moves: [`${name} x`, `${name} y`] }));
+
+  const words = { title: "weight α of each negative", xticks: { ...OTHERS }, yticks: [0, 0.5, 1, 1.5, 2] };
+  const bars = page.plot("bars", [-0.6, 4.6], [0, 1.2 * TOP], words);
+  if (values.bound <= TOP) {
+    bars.line([-0.6, 4.6], values.bound, { colour: GREY, width: 1.5, dash: "dash" });
+    bars.text(4.6, values.bound, "C", { colour: DUSK, anchor: "end", rise: "bottom" });
+  }
+  const boxes = longBars(bars, alpha);
+  OTHERS.forEach((name, j) => {
+    page.link(`${name}: weight ${fixed(alpha[j])}, f = ${signed(f[j])}`, [crosses(j), boxes(j), faces(j)]);
+  });
+
+  const holding = OTHERS.filter((_, j) => alpha[j] > 0);
+  const free = OTHERS.filter((_, j) => !alpha[j]);
+  const held = listed(holding);
+  const rest = free.length ? `; ${listed(free)} weigh${free.length === 1 ? "s" : ""} nothing` : "";
+  const sentence =
+    `C is ${general(values.bound)}, the street ${fixed(2 / length)} wide. ` +
+    `${held[0].toUpperCase()}${held.slice(1)} hold${holding.length === 1 ? "s" : ""} it open${rest}.`;
+  return { scene: page.told(), sentence, ways: page.ways };
+}
+
+// long_bars.py, for weights from 0.
+function longBars(bars, alpha) {
+  const ends = alpha.map((weight) => Math.min(weight, TOP));
+  const tips = alpha.map((weight, x) => ends[x] + (weight > TOP ? 0.08 * TOP : 0));
+  const boxes = bars.bars([0, 1, 2, 3, 4], ends, { colour: Array(5).fill(VERMILION) });
+  alpha.forEach((weight, x) => {
+    const head = [[x - 0.4, 0], [x - 0.4, ends[x]], [x, tips[x]], [x + 0.4, ends[x]], [x + 0.4, 0]];
+    if (weight > TOP) bars.area([head], { colour: VERMILION });
+  });
+  alpha.forEach((weight, x) => {
+    const how = { colour: weight ? INK : DUSK, rise: "bottom", up: 2, halo: true };
+    bars.text(x, tips[x], weight > 0 ? fixed(weight) : "0", how);
+  });
+  return boxes;
+}

@@ -1,0 +1,29 @@
+"""Axes of accuracies, and the ring round what is chosen on them."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from setclr_course.kit.palette import WHITE
+from setclr_course.kit.scene import Mark, Plot
+
+STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
+
+
+def holding(numbers: ArrayLike, room: float = 0.06) -> tuple[float, float]:
+    """Limits that hold all these numbers, with a share of their span free on both sides."""
+    low, high = np.nanmin(numbers), np.nanmax(numbers)
+    free = room * max(high - low, 1)
+    return float(low - free), float(high + free)
+
+
+def round_ones(limits: tuple[float, float], most: int = 8) -> list[float]:
+    """Round numbers within the limits, at most so many: ticks."""
+    low, high = limits
+    step = next((step for step in STEPS if high - low <= most * step), STEPS[-1])
+    return (step * np.arange(np.ceil(low / step), np.floor(high / step) + 1)).tolist()
+
+
+def ring(plot: Plot, point: ArrayLike, colour: str, size: float = 15) -> Mark:
+    """A thick ring; what it is round is drawn after it."""
+    plot.dots(point, colour, size=size, edge=colour)
+    return plot.dots(point, WHITE, size=size - 5)

@@ -1,0 +1,162 @@
+"""The panels of page 16: what they compute is what the library computes, and it is what they draw."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import numpy_shifted, shifted
+from scipy.ndimage import gaussian_filter
+
+from setclr import video, views
+from setclr.evaluation.neighbours import neighbours
+from setclr.seeding import seeded
+from setclr.video import moving
+from setclr_course import panels
+from setclr_course.panels.clips.clip_strips import KINDS, coloured
+from setclr_course.panels.clips.made_up import filmed_hills
+from setclr_course.panels.clips.moving_camera import SEEN_AS, speed_of
+from setclr_course.panels.clips.nearest_clips import map_of
+from setclr_course.panels.clips.tv_l1 import tv_l1
+from setclr_course.panels.clips.video_column import half_width
+from setclr_course.search.statistics import paired
+
+
+def marks(panel, name: str, kind: str) -> list[dict]:
+    """The marks of that kind in one of the panel's plots."""
+    plot = next(plot for plot in panel.scene["plots"] if plot["name"] == name)
+    return [mark for mark in plot["marks"] if mark["kind"] == kind]
+
+
+def dragged(panel, handle: str, x: float, y: float) -> None:
+    panel.on_event({"event": "", "handle": handle, "x": x, "y": y})
+
+
+@pytest.mark.parametrize("motion", ["still", "pan right", "zoom in", "turn left"])
+@pytest.mark.parametrize("smooth", [1, 4])
+def test_tv_l1_is_the_librarys(motion, smooth):
+    picture = gaussian_filter(numpy_shifted(smooth).random((192, 192)), smooth)
+    picture = (255 * (picture - picture.min()) / np.ptp(picture)).astype(np.float32)
+    camera = moving.drive(motion, speed_of(motion, 1.5), 64, 2)
+    frames = moving.film(picture, camera._replace(centre=camera.centre + 96)).round().astype(np.uint8)
+    expected = video.tv_l1(torch.from_numpy(frames).transpose(0, 1))[:, 0]
+    np.testing.assert_allclose(tv_l1(*frames[:, 0] / 255), expected, atol=5e-3)
+
+
+def test_the_camera_films_and_moves_as_the_library_says():
+    panel = panels.moving_camera(motion="zoom in", frame=7, speed=2.0, right=100)
+    now = panel.solve(panel.values)
+    camera = moving.drive("zoom in", 1 + 2 / 16, 64)
+    camera = camera._replace(centre=camera.centre + (96, 100))
+    frames = moving.film(panel.picture, camera).clip(0, 255).round().astype(np.uint8)
+    np.testing.assert_array_equal(now.frame, frames[6, 0])
+    np.testing.assert_allclose(now.true, moving.camera_flow(camera)[6])
+    assert np.hypot(*now.true)[16, 0] == pytest.approx(2, abs=0.15)  # at the edge of a frame
+    (seen,) = marks(panel, "sees", "picture")
+    np.testing.assert_array_equal(panel.pictures[seen["face"]][..., 0], now.frame)
+    true, _ = marks(panel, "flow", "arrows")
+    first = true["x"].index(14.5)  # pixel 14 of row 2
+    assert true["u"][first] - 14.5 == pytest.approx(2 * now.true[0, 2, 14], rel=1e-3)
+    assert tuple(SEEN_AS) == moving.MOTIONS
+
+
+def test_the_camera_is_dragged_and_only_pictures_that_are_seen_are_kept():
+    panel = panels.moving_camera()
+    front = panel.widget
+    for x in (70, 80, 200):
+        dragged(panel, "camera", x, 100.4)
+    assert (panel.values["right"], panel.values["down"]) == (128, 100) and "column 128, row 100" in panel.alt
+    assert len(panel.pictures) == len(front.pictures) == 2
+    assert panel.handles["camera"].point == (128, 100)
+    panel.close()
+
+
+def test_a_picture_for_the_camera_is_grey_and_large_enough():
+    for wrong in (np.zeros((200, 200, 3)), np.zeros((127, 300))):
+        with pytest.raises(ValueError, match="picture must be"):
+            panels.moving_camera(wrong)
+
+
+@pytest.mark.parametrize("shown", ["colours", "flow"])
+def test_strips_are_the_librarys_views(shown):
+    videos, flow = filmed_hills()
+    panel = panels.clip_strips(videos, flow, shown=shown, video=2, draw=5)
+    whole, first, second = panel.solve(panel.values)
+    clips = (videos if shown == "colours" else flow).in_ram[2]
+    photo = video.video_views("photo", 32, flip=0)
+    draws = views.draw(photo, 8, seeded(16, 2, 5))
+    made = video.clip_views(torch.stack([clips[:, 1:9], clips[:, 3:11]])[:, None], photo, draws[:1])[:, 0]
+    for strip, view in zip((first, second), made.numpy()):
+        last = view[:, 7] if shown == "colours" else coloured(view)[:, 7]
+        np.testing.assert_allclose(strip[:, -32:] / 255, last.transpose(1, 2, 0).clip(0, 1), atol=0.003)
+    own = panel.solve({**panel.values, "frames": KINDS[1]})[1]
+    assert (own[:, :32] == first[:, :32]).all() and (own[:, 32:64] != first[:, 32:64]).any()
+    assert whole.shape == (32, 32 * clips.shape[1], 3)
+
+
+def test_a_bracket_is_dragged_and_flow_has_a_place_less():
+    panel = panels.clip_strips(shown="flow")
+    dragged(panel, "clip 1", 4.6, 0)
+    dragged(panel, "clip 2", 0.4, 0)
+    assert (panel.values["begin 1"], panel.values["begin 2"]) == (4, 0)
+    assert panel.handles["clip 1"].point[0] == panel.handles["clip 1"].ends[1] == 3.5
+    assert "begin at frames 4 and 1 and share 5 of their 8 frames" in panel.alt
+    twice = [said for said, over, *_ in panel.scene["links"] if len(over) == 3]
+    assert twice == [f"frame {k}, seen twice" for k in range(4, 9)]
+
+
+def test_no_motion_is_white_and_ways_have_hues():
+    still, right, left = coloured(np.array([[[[0.0]], [[1.0]], [[-1.0]]], [[[0.0]]] * 3])).reshape(3, 3).T
+    np.testing.assert_allclose(still, 1)
+    np.testing.assert_allclose(right, [1, 0.25, 0.25])
+    np.testing.assert_allclose(left, [0, 0.75, 0.75])
+
+
+def test_nearest_clips_are_the_librarys():
+    x = torch.randn(30, 6, generator=shifted(3))
+    x[4] = 0
+    found = map_of(x.numpy())
+    expected = neighbours(x, torch.zeros(30, dtype=torch.long), x, 6)[1]
+    for query in set(range(30)) - {4}:
+        others = [int(i) for i in expected[query] if i != query][:5]
+        assert found.nearest[query].tolist() == others
+    assert np.flatnonzero(~found.points).tolist() == [4]
+    assert np.abs(found.places).max(0) == pytest.approx(1)
+
+
+def test_the_ring_goes_to_the_nearest_dot_and_a_click_sets_the_query():
+    panel = panels.nearest_clips()
+    places = panel.maps[panel.values["features"]].places
+    dragged(panel, "query", *(places[11] + 1e-4))
+    assert panel.values["query"] == 11 and panel.alt.startswith("Clip 11, c, down")
+    clips = [sets["query"] for said, _, _, sets in panel.scene["links"] if said.startswith("clip ")]
+    assert clips == [11, *panel.solve(panel.values)]
+    panel.on_event({"event": "", "set": {"query": clips[1]}})
+    assert panel.values["query"] == clips[1]
+    with pytest.raises(ValueError, match="must be of 60 clips"):
+        panels.nearest_clips({"few": torch.zeros(3, 2)}, panels.clips.nearest_clips.made_up()[1])
+
+
+def test_what_points_nowhere_has_no_neighbours():
+    features, videos = panels.clips.nearest_clips.made_up()
+    panel = panels.nearest_clips({"none": torch.eye(60)[:, :8]}, videos, query=40)
+    assert "nothing is nearest" in panel.alt and len(marks(panel, "clips", "photographs")) == 1
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
+def test_an_interval_is_students(level):
+    x = numpy_shifted(2).normal(50, 3, 5)
+    expected = paired(x, np.zeros(5), level)
+    assert half_width(x, level) == pytest.approx((expected.high - expected.low) / 2)
+    assert half_width([3.0], level) == 0
+
+
+def test_the_line_is_dragged_and_counts_who_is_above():
+    panel = panels.video_column()
+    means = [np.mean(of["motion"]["retrieval@1"]) for of in panel.scores.values()]
+    for x in (0, 30.2, 120):
+        dragged(panel, "line", x, 0)
+        line = min(round(x), 100)
+        above = sum(mean > line for mean in means)
+        assert f"{above} of 4 are right about the motion in over {line} per cent" in panel.alt
+    dots, knob = marks(panel, "motion", "dots")
+    assert dots["x"][:3] == pytest.approx(panel.scores["rgb-infonce"]["motion"]["retrieval@1"], rel=1e-5)
+    assert knob["x"] == [100]
