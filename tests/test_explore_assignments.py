@@ -1,26 +1,37 @@
-"""The panels of notebook 02 draw what the library computes."""
+"""The panels of the careful page 02 show what the library computes."""
 
 import itertools
 
 import numpy as np
 import pytest
 import torch
-from matplotlib.colors import to_rgba_array
 
-from setclr.inner import linear_assignment
+from setclr.inner import linear_assignment, top_probability
 from setclr_course import panels
 from setclr_course.kit.palette import SKY, VERMILION
-from setclr_course.panels.assignments.assignment_plane import N, choices, five_things
-from setclr_course.panels.assignments.softened_assignment import CURVE, KINDS, THINGS, soften
+from setclr_course.panels.assignments import pair_curves
+from setclr_course.panels.assignments.assignment_plane import DEAREST, N, five_things
+from setclr_course.panels.assignments.softened_assignment import CURVE, KINDS, THINGS, curve
+from setclr_course.panels.assignments.things import random_things
 
 
-def text_of(axis) -> list[str]:
-    return [text.get_text() for text in axis.texts]
+def plots_of(panel) -> dict:
+    return {plot["name"]: plot for plot in panel.scene["plots"]}
 
 
-def axis_of(panel, title: str):
-    (axis,) = (a for a in panel.figure.axes if title in a.get_title("left"))
-    return axis
+def of_kind(plot: dict, kind: str) -> list[dict]:
+    return [mark for mark in plot["marks"] if mark["kind"] == kind]
+
+
+def test_things_are_drawn_as_torch_draws_them():
+    generator = torch.Generator().manual_seed(7)
+    first = torch.rand(1, 2, generator=generator, dtype=torch.float64)
+    more = torch.rand(12, 2, generator=generator, dtype=torch.float64)
+    one, two = torch.from_numpy(random_things(7, 2)[0])
+    inner = torch.tensor([1.35, 0.8], dtype=torch.float64)
+    assert torch.equal(one, inner * (2 * first[0] - 1))
+    candidates = inner * (2 * more - 1)
+    assert torch.equal(two, candidates[torch.cdist(candidates, one[None]).argmax()])
 
 
 @pytest.mark.parametrize("place", [(0.2, -0.3, 0.0, 0), (-1.4, -0.3, 0.0, 0), (0.9, 0.5, 0.4, 7)])
@@ -28,69 +39,104 @@ def test_the_plane_shows_the_costs_the_cheapest_matching_and_both_losses(place):
     panel = panels.assignment_plane(**dict(zip(("x", "y", "margin", "seed"), place)))
     x, y, margin, seed = place
     things = five_things(x, y, seed)
-    S_m = (torch.cdist(*things) + margin * torch.eye(N, dtype=things.dtype)).numpy()
+    S_m = torch.cdist(*torch.from_numpy(things)).numpy() + margin * np.eye(N)
     best = min(itertools.permutations(range(N)), key=lambda p: S_m[range(N), p].sum())
+    plots = plots_of(panel)
 
-    costs, plane = axis_of(panel, "what each pair costs"), axis_of(panel, "view 1")
-    np.testing.assert_array_equal(costs.collections[0].get_array(), S_m)
-    assert [float(t) for t in text_of(costs)] == [round(float(v), 2) for v in S_m.ravel()]
-    true, lines = plane.collections[:2]
-    np.testing.assert_array_equal(true.get_segments(), things.numpy().transpose(1, 0, 2))
-    ends = np.array(lines.get_segments())[:, 1]
-    np.testing.assert_array_equal(ends, things[1, list(best)].numpy())
-    colours = to_rgba_array([SKY if i == j else VERMILION for i, j in enumerate(best)])
-    np.testing.assert_array_equal(lines.get_colors(), colours)
-    frames, circles = costs.collections[3], costs.collections[4]
-    middles = np.array(frames.get_segments())[:, :4].mean(1)
-    np.testing.assert_allclose(middles, np.stack([best, np.arange(N)], 1))
-    np.testing.assert_allclose(circles.get_offsets()[:, 0] - 0.32, S_m.argmin(1))
+    (cells,) = of_kind(plots["cost"], "cells")
+    assert [float(word) for word in cells["words"]] == [round(float(v), 2) for v in S_m.ravel()]
+    true, right, wrong = of_kind(plots["plane"], "segments")
+    np.testing.assert_allclose(np.stack([true["u"], true["v"]], 1), things[1], atol=1e-5)
+    for mark, colour, hits in ((right, SKY, True), (wrong, VERMILION, False)):
+        pairs = [(i, j) for i, j in enumerate(best) if (i == j) == hits]
+        assert mark["colour"] == colour and len(mark["x"]) == len(pairs)
+        for k, (i, j) in enumerate(pairs):
+            assert (mark["x"][k], mark["y"][k]) == pytest.approx(things[0, i], abs=1e-5)
+            assert (mark["u"][k], mark["v"][k]) == pytest.approx(things[1, j], abs=1e-5)
+    frames, (circles,) = of_kind(plots["cost"], "boxes")[-1], of_kind(plots["cost"], "dots")
+    assert frames["x"] == [j - 0.5 for j in best]
+    assert frames["edge"] == [SKY if i == j else VERMILION for i, j in enumerate(best)]
+    np.testing.assert_allclose(np.array(circles["x"]) - 0.33, S_m.argmin(1), atol=1e-5)
 
     truth, one, rows = S_m.trace() / N, S_m[range(N), best].sum() / N, S_m.min(1).mean()
-    words = [f"costs {truth:.3f}", f"loss {truth - one:.3f}", f"loss {truth - rows:.3f}"]
-    bars = axis_of(panel, "cost per thing")
-    assert text_of(bars) == words
-    for level, cost in zip((2, 1, 0), (truth, one, rows)):  # right ends of the bars, at their heights
-        boxes = [path.vertices for kind in bars.collections[:3] for path in kind.get_paths()]
-        assert max(b[:, 0].max() for b in boxes if abs(b[:4, 1].mean() - level) < 0.4) == pytest.approx(cost)
+    words = [word for _, word in plots["bars"]["yticks"]]
+    assert [float(word.split()[-1]) for word in words] == pytest.approx(
+        [truth, truth - one, truth - rows], abs=6e-4
+    )
+    ends = [max(boxes["u"]) for boxes in of_kind(plots["bars"], "boxes")]
+    assert ends == pytest.approx([truth, one, rows], abs=1e-5)
     assert f"so the loss is {truth - one:.3f}" in panel.alt and f"loss {truth - rows:.3f};" in panel.alt
 
 
 def test_draws_differ_and_keep_the_moved_square():
     draws = [five_things(0.4, 0.1, seed) for seed in range(10)]
-    assert len({tuple(d[0].flatten().tolist()) for d in draws}) == 10
+    assert len({tuple(one.ravel()) for one, _ in draws}) == 10
     for things in draws:
         assert things[1, 2].tolist() == [0.4, 0.1]
-        assert torch.pdist(things[0]).min() > 0.4
+        assert torch.pdist(torch.from_numpy(things[0])).min() > 0.4
 
 
-def test_a_thing_wanted_twice_is_named():
+def test_the_bars_stay_on_their_axis():
     panel = panels.assignment_plane()
-    columns = choices(torch.cdist(*five_things(0.2, -0.3, 0)))
-    assert columns[1].tolist() == [0, 1, 2, 3, 4] and columns[2].tolist() == [0, 1, 0, 3, 4]
+    for x, y, seed in itertools.product((-1.5, 1.5), (-0.9, 0.9), range(10)):
+        costs = panel.solve({"x": x, "y": y, "margin": 0.6, "seed": seed}).costs
+        assert costs.max() < DEAREST
+
+
+def test_a_thing_wanted_twice_is_named_and_the_square_can_be_dragged():
+    panel = panels.assignment_plane()
+    columns = panel.solve(panel.values).columns.tolist()
+    assert columns[1:] == [[0, 1, 2, 3, 4], [0, 1, 0, 3, 4]]
     assert panel.alt.endswith("wanted by more than one row: ■1.")
+    panel.on_event({"event": "", "handle": "square", "x": -0.91, "y": -0.3})
+    assert panel.values["x"] == -0.9
+    assert "wrong pairs of the best: ●1–■2, ●2–■3, ●3–■1." in panel.alt
 
 
 @pytest.mark.parametrize("temperature, n", [(0.005, 5), (0.5, 6), (50.0, 2)])
-def test_the_soft_matrices_are_the_librarys(temperature, n):
+def test_the_soft_tables_are_the_librarys(temperature, n):
     panel = panels.softened_assignment(temperature=temperature, N=n)
-    S = torch.cdist(*THINGS[:, :n])
-    for mining, title in (("one-to-one", "mean of all"), ("batch-hard", "softmax")):
-        solved = linear_assignment(S, temperature, mining)
-        axis = axis_of(panel, title)
-        grid = np.ma.filled(axis.collections[0].get_array(), np.nan)
-        np.testing.assert_array_equal(grid[:n, :n], solved.matrix.numpy())
-        assert np.isnan(grid[n:]).all() and np.isnan(grid[:, n:]).all()
-        assert text_of(axis)[:n] == [f"{total:.2f}" for total in solved.matrix.sum(0)]
+    now, plots = panel.solve(panel.values), plots_of(panel)
+    S = torch.cdist(*torch.from_numpy(THINGS[:, :n]))
+    for way, kind in KINDS.items():
+        solved = linear_assignment(S, temperature, way)
+        np.testing.assert_allclose(now.matrix[way], solved.matrix, atol=1e-10)
+        (cells,) = of_kind(plots[f"{way}-table"], "cells")
+        assert (cells["columns"], len(cells["shades"])) == (n, n * n)
+        (sums,) = of_kind(plots[f"{way}-table"], "text")
+        assert sums["said"] == [f"{total:.1f}" for total in solved.matrix.sum(0).tolist()]
+        (lines,) = of_kind(plots[way], "segments")
+        np.testing.assert_allclose(lines["width"], 5.5 * solved.matrix.flatten(), rtol=1e-4, atol=1e-9)
         loss = float(S.trace() - solved.value) / n
         assert f"{loss:.3f}" in panel.alt
-        (text,) = (t for t in text_of(axis_of(panel, "loss per thing")) if t.startswith(KINDS[mining].symbol))
-        assert text == f"{KINDS[mining].symbol} {KINDS[mining].words}: {loss:.3g}"
+        said = [word for text in of_kind(plots["loss"], "text") for word in text["said"]]
+        assert f"{kind.sign} " in "".join(said) and any(word.endswith(f": {loss:.3g}") for word in said)
 
 
 def test_the_truth_is_never_best_and_rows_are_never_cheaper_to_satisfy():
     for n in range(2, 7):
-        one, rows = (soften(mining, 0.005, n).loss for mining in KINDS)
-        assert 0.02 < one < rows
-        for temperature in CURVE:
-            one, rows = (soften(mining, float(temperature), n).loss for mining in KINDS)
-            assert one < rows
+        S = torch.cdist(*torch.from_numpy(THINGS[:, :n]))
+        one, rows = (curve(way, n) for way in KINDS)
+        assert 0.02 < one[0] < rows[0] and (one < rows).all()
+        for way, losses in zip(KINDS, (one, rows)):
+            value = linear_assignment(S, float(CURVE[30]), way).value
+            assert losses[30] == pytest.approx(float(S.trace() - value) / n, abs=1e-10)
+
+
+def test_the_pairs_losses_are_the_librarys_and_the_forces_their_slopes():
+    panel = panels.pair_curves(temperature=0.4, margin=0.3, beta=2.0)
+    now = panel.solve(panel.values)
+    gap = torch.from_numpy(pair_curves.GAP.copy()).requires_grad_()
+    contrastive = torch.nn.functional.cross_entropy(
+        torch.stack([gap, 0 * gap], 1) / 0.4, torch.zeros(len(gap), dtype=torch.long), reduction="none"
+    )
+    triplet = torch.nn.functional.margin_ranking_loss(
+        gap, 0 * gap, torch.ones_like(gap), margin=0.3, reduction="none"
+    )
+    groco = -top_probability(torch.stack([-gap / 2, gap / 2], 1), 1, 2.0)[:, 1].log()
+    for found, loss in zip(now, (contrastive, triplet, groco)):
+        np.testing.assert_allclose(found.loss, loss.detach(), atol=1e-12)
+        (slope,) = torch.autograd.grad(loss.sum(), gap)
+        smooth = np.abs(pair_curves.GAP - 0.3) > 0.03  # the triplet's has a kink there
+        smooth[[0, -1]] = False
+        np.testing.assert_allclose(found.force[smooth], -slope[smooth], atol=1e-3)

@@ -1,4 +1,4 @@
-"""The panel of matched pools: what it draws is what the library computes."""
+"""The panel of matched pools: what it shows is what the library computes."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,10 @@ from test_explore import opened
 
 from setclr.evaluation import matching_accuracy
 from setclr_course import panels
+from setclr_course.kit.palette import GREEN, VERMILION
 from setclr_course.kit.tiles import thumbnails
 from setclr_course.panels.assignments.matching_dots import matching_dots
-from setclr_course.panels.assignments.matching_pools import PAGES, accuracy, page_of, solved
+from setclr_course.panels.assignments.matching_pools import PAGES, accuracy, solved
 from setclr_course.panels.assignments.things import drawn_example
 
 
@@ -32,38 +33,33 @@ def test_pools_are_matched_as_evaluation_matches_them():
         np.testing.assert_array_equal(found["nearest", 64, page].pool[:8], found["nearest", 8, page].pool)
 
 
-def test_the_panel_draws_the_page_and_says_the_curves():
+def test_the_panel_shows_the_pairs_and_says_the_curves():
     features, patches = drawn_example()
     panel = panels.matching_pools(features, patches, pool=64, page=3, matching="nearest")
     found = solved(*features["better encoder"], [64])
     matching = found["nearest", 64, 2]
-    shown = list(zip(matching.pool, matching.got))[:16]
+    pool, got, right = matching.pool[:16], matching.got[:16], matching.right[:16]
     small = np.stack([thumbnails(view, 44) for view in patches])
-    picture, right, wrong, *_ = panel.artists
-    np.testing.assert_array_equal(picture.get_array(), page_of(shown, small))
-    hits = sum(thing == got for thing, got in shown)
-    assert (len(right.get_xdata()), len(wrong.get_xdata())) == (hits, 16 - hits) and 0 < hits < 16
-    assert f"{hits} of the 16 shown" in panel.alt
+    page, curves = panel.scene["plots"]
+    left, gets, true = (mark for mark in page["marks"] if mark["kind"] == "photographs")
+    for mark, faces in ((left, small[0, pool]), (gets, small[1, got]), (true, small[1, pool[~right]])):
+        np.testing.assert_array_equal([panel.pictures[name] for name in mark["faces"]], faces)
+    assert gets["frame"] == [GREEN if hit else VERMILION for hit in right]
+    assert true["y"] == [y for y, hit in zip(left["y"], right) if not hit] and 0 < right.sum() < 16
+    assert f"{right.sum()} of the 16 shown" in panel.alt and f"{right.sum()} of the 16" in page["xlabel"]
     best, other = (accuracy(found, way, 64) for way in ("one to one", "nearest"))
     assert f"one to one {best:.1f} %, nearest {other:.1f} %" in panel.alt
-    assert panel.artists[8].get_text() == f"one to one: {best:.0f} %"
-    one_to_one, nearest = panel.artists[6:8]
-    assert (one_to_one.get_ydata()[0], nearest.get_ydata()[0]) == (best, other)
-    assert nearest.get_markersize() > one_to_one.get_markersize()
-
-
-def test_a_wrong_match_shows_the_true_one_beside_it():
-    small = np.arange(2 * 3)[:, None, None, None].repeat(44, 1).repeat(44, 2).repeat(3, 3).astype(np.uint8)
-    small = small.reshape(2, 3, 44, 44, 3)
-    page = page_of([(0, 0), (1, 2)], small)
-    colours = {tuple(colour) for colour in page.reshape(-1, 3)}
-    assert colours == {(255,) * 3, (0, 158, 115), (213, 94, 0)} | {(k,) * 3 for k in (0, 1, 3, 4, 5)}
+    one_to_one, nearest = (mark for mark in curves["marks"] if mark["kind"] == "dots")
+    assert (one_to_one["y"][0], nearest["y"][0]) == pytest.approx((best, other), rel=1e-5)
+    assert one_to_one["x"] == [64] and nearest["size"] > one_to_one["size"]
+    said = [word for mark in curves["marks"] if mark["kind"] == "text" for word in mark["said"]]
+    assert f"● one to one: {best:.0f} %" in said
 
 
 def test_few_things_make_small_pools_and_too_few_are_refused():
     features, patches = drawn_example(20)
     panel = panels.matching_pools(features, patches)
-    assert panel.values["pool"] == 16 and panel.controls["pool"].max == pytest.approx(np.log10(16))
+    assert panel.values["pool"] == 16 and panel.knobs["pool"].high == 16
     with pytest.raises(ValueError, match="patches must show 16 things or more, got 10"):
         panels.matching_pools(*drawn_example(10))
 

@@ -43,3 +43,43 @@ export function spread(places, gap, low = -Infinity, high = Infinity) {
   });
   return apart;
 }
+
+export const dot = (x, y) => sum(x.map((value, k) => value * y[k]));
+
+// x of A x = b, by Gauss.
+function solved(A, b) {
+  const rows = A.map((row, i) => [...row, b[i]]);
+  rows.forEach((_, k) => {
+    let top = k;
+    for (let i = k + 1; i < rows.length; i += 1) if (Math.abs(rows[i][k]) > Math.abs(rows[top][k])) top = i;
+    [rows[k], rows[top]] = [rows[top], rows[k]];
+    for (let i = 0; i < rows.length; i += 1) {
+      const by = rows[i][k] / rows[k][k];
+      if (i !== k) rows[i] = rows[i].map((value, j) => value - by * rows[k][j]);
+    }
+  });
+  return rows.map((row, k) => row.at(-1) / row[k]);
+}
+
+// The weights of the negatives in the machine of one positive, exactly; the positive is first in the kernel K.
+export function dual(K, C = Infinity, ridge = 0.1) {
+  const k = K.slice(1).map((row) => row[0]);
+  const delta = k.map((a, i) => k.map((b, j) => K[0][0] + K[i + 1][j + 1] + (i === j) * ridge - a - b));
+  let place = k.map(() => "0"); // of each weight: at "0", at "C", or "free"
+  for (let [fewest, patience] = [k.length + 1, 3]; ; ) {
+    const free = k.map((_, i) => i).filter((i) => place[i] === "free");
+    const alpha = place.map((at) => (at === "C" && C < Infinity ? C : 0));
+    const rest = free.map((i) => 2 - dot(delta[i], alpha));
+    solved(free.map((i) => free.map((j) => delta[i][j])), rest).forEach((x, at) => (alpha[free[at]] = x));
+    const next = place.map((at, i) => {
+      const slope = dot(delta[i], alpha) - 2;
+      if (at === "free") return alpha[i] < 0 ? "0" : alpha[i] > C ? "C" : at;
+      return (at === "0" ? slope < -1e-12 : slope > 1e-12) ? "free" : at;
+    });
+    const wrong = k.map((_, i) => i).filter((i) => next[i] !== place[i]);
+    if (!wrong.length) return alpha;
+    const all = wrong.length < fewest || patience > 0;
+    [fewest, patience] = wrong.length < fewest ? [wrong.length, 3] : [fewest, Math.max(patience - 1, 0)];
+    place = all ? next : place.map((at, i) => (i === wrong.at(-1) ? next[i] : at)); // one at a time ends, always
+  }
+}

@@ -274,4 +274,4 @@ class Panel:
 
 def painted(figure: Figure) -> bytes:
     figure.canvas.draw()
-    return encoded(figure.canvas, small=True)  # type: ignore[arg-type]
+    return encoded(figure.canvas)  # type: ignore[arg-type]

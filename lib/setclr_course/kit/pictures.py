@@ -6,9 +6,8 @@ import numpy as np
 from torch import Tensor
 
 from setclr.checks import integer
-from setclr_course.kit.png import Picture, still
+from setclr_course.kit.png import Picture, bare, still
 from setclr_course.kit.tiles import tiles
-from setclr_course.pixels.parts import bare
 
 
 def image_grid(images: Tensor, columns: int, rows: Sequence[str], alt: str) -> Picture:

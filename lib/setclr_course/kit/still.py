@@ -64,7 +64,7 @@ def pictured(draw: Callable[[Page], str], mosaic: str, size: tuple[float, float]
     said = draw(page)
     figure = figure_of([(page.told({}), boxes(mosaic, width, height), 0)], (width, height), page.pictures)
     figure.canvas.draw()
-    return Picture(encoded(figure.canvas, small=True), said)  # type: ignore[arg-type]
+    return Picture(encoded(figure.canvas), said)  # type: ignore[arg-type]
 
 
 def figure_of(

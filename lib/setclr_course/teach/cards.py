@@ -13,8 +13,7 @@ from torch.nn.functional import normalize
 from setclr import losses
 from setclr.checks import choice
 from setclr_course.kit.palette import OF_LOSS
-from setclr_course.kit.png import Picture, still
-from setclr_course.pixels.parts import SHADES, bare
+from setclr_course.kit.png import Picture, bare, still
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Card:
 
         def draw(figure: Figure) -> str:
             axis = figure.subplots()
-            axis.imshow(weights.numpy(), cmap=SHADES, vmin=0, vmax=1)
+            axis.imshow(weights.numpy(), cmap="cividis", vmin=0, vmax=1)
             bare(axis)
             axis.axhline(5.5, color="white", linewidth=1)
             axis.axvline(5.5, color="white", linewidth=1)

@@ -1,13 +1,17 @@
 // matching_game.py a second time, for pages without a kernel; a test holds the two to each other.
 import { BLACK, fixed, GREY, INK, NAMES, Page, WHITE, YELLOW } from "./scene.js";
 
-const CIRCLES = [[-0.27425, -0.26496], [1.22698, -0.10013], [0.14025, 0.76963], [-1.32474, 0.41017], [0.56607, -0.38865], [-0.94655, -0.79113]];
-const SQUARES = [[0.32973, -0.9], [0.85155, 0.57343], [0.26329, -0.34685], [-1.49728, -0.11592], [1.35958, -0.72971], [-0.77405, -0.13709]];
+const CIRCLES = [
+  [-0.27425, -0.26496], [1.22698, -0.10013], [0.14025, 0.76963], [-1.32474, 0.41017], [0.56607, -0.38865], [-0.94655, -0.79113],
+];
+const SQUARES = [
+  [0.32973, -0.9], [0.85155, 0.57343], [0.26329, -0.34685], [-1.49728, -0.11592], [1.35958, -0.72971], [-0.77405, -0.13709],
+];
 const EACH = [0, 1, 2, 3, 4, 5];
 const SHORTEST = [2, 4, 1, 3, 0, 5];
 const far = ([x, y], [u, v]) => Math.hypot(x - u, y - v);
 const DISTANCE = CIRCLES.map((circle) => SQUARES.map((square) => far(circle, square)));
-const drop = (i, j, k) => Math.round((SQUARES[j][k] + (0.17 * (CIRCLES[i][k] - SQUARES[j][k])) / DISTANCE[i][j]) / 0.05) * 0.05;
+const before = (i, j) => SQUARES[j].map((end, k) => end + (0.17 * (CIRCLES[i][k] - end)) / DISTANCE[i][j]);
 const length = (columns) => columns.reduce((long, j, i) => long + DISTANCE[i][j], 0);
 const [TRUE, BEST] = [length(EACH), length(SHORTEST)];
 
@@ -20,7 +24,8 @@ export function seen(values, [, one, two]) {
   const shown = EACH.slice(0, values.shown);
 
   const page = new Page();
-  const plane = page.plane("plane", [-1.75, 1.75], [-1.25, 1.3], { title: "● view 1, ■ view 2: can you do with less line?" });
+  const asked = "● view 1, ■ view 2: can you do with less line?";
+  const plane = page.plane("plane", [-1.75, 1.75], [-1.25, 1.3], { title: asked });
   plane.photographs(CIRCLES, one, 0.28, { hangs: "bottom", up: 8 });
   plane.photographs(SQUARES, two, 0.28, { hangs: "bottom", up: 8 });
   const yellow = { colour: YELLOW, width: 11, opacity: 0.8 };
@@ -31,12 +36,12 @@ export function seen(values, [, one, two]) {
   const squares = plane.dots(SQUARES, { sign: "■", size: 13 });
   plane.dots(ends, { size: 8 });
   NAMES.forEach((name, i) => {
-    const snap = EACH.map((j) => [drop(i, j, 0), drop(i, j, 1)]);
+    const snap = EACH.map((j) => before(i, j).map((x) => Math.round(x / 0.05) * 0.05));
     plane.handle(name, ends[i], { moves: [`${name} x`, `${name} y`], label: `the line of ${name}`, snap });
   });
 
   const title = "distance d of ● and ■: smaller is closer";
-  const table = page.plane("table", [-0.5, 5.5], [5.5, -1.5], { title, yticks: { ...NAMES } });
+  const table = page.plane("table", [-0.5, 5.5], [5.5, -1.5], { title, yticks: { ...NAMES.map((name) => `${name} ●`) } });
   table.photographs(EACH.map((j) => [j, -1]), two, 0.8);
   const words = DISTANCE.flat().map((d) => fixed(d));
   const cells = table.cells(DISTANCE, { high: 2.8, words, down: true });

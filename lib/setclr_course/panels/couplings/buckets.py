@@ -41,7 +41,7 @@ def draw_sand(
     page: Page, name: str, title: str, shares: np.ndarray, buckets: np.ndarray, below: str = ""
 ) -> tuple[Mark, Mark]:
     """Piles, buckets, and lines as thick as the sand between them; the marks of lines (6, 6) and buckets."""
-    plane = page.plane(name, (-1.4, 1.4), (-1.05, 1.6), title, xlabel=below)
+    plane = page.plane(name, (-1.4, 1.4), (-1.3, 1.6), title, xlabel=below)
     starts, ends = np.repeat(PILES, N, axis=0), np.tile(buckets, (N, 1))
     widths = THICKEST * np.where(shares < SEEN, 0, shares).clip(max=2).ravel()
     lines = plane.segments(starts, ends, SKY, widths)
