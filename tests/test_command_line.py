@@ -140,7 +140,7 @@ def test_a_run_that_is_not_there(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("line", ["embed ~nobody-here/run x", "pretrain ~nobody-here", "evaluate ~nobody-here"])
+@pytest.mark.parametrize("line", ["embed ~nobody-here/run x", "pretrain ~nobody-here"])
 def test_a_home_that_nobody_has_is_a_path_that_does_not_exist(line):
     with pytest.raises((ValueError, OSError), match="nobody-here"):
         main(shlex.split(line))

@@ -13,6 +13,7 @@ from setclr import evaluation
 from setclr.data import ImageSet
 from setclr_course import panels
 from setclr_course.kit.few_patches import augmented_pair, few_patches, icons, unlearned
+from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import GREEN, PALE, VERMILION
 from setclr_course.kit.tiles import tiles
 from setclr_course.panels.trained.ball import ball
@@ -22,7 +23,6 @@ from setclr_course.panels.trained.feature_maps import apart, maps_of, middle, ne
 from setclr_course.panels.trained.few_tinted import few_tinted
 from setclr_course.panels.trained.found_again import covered, nearest_patches
 from setclr_course.panels.trained.normal_map import ball_of_colours, colours
-from setclr_course.panels.trained.patches import nearest_to
 from setclr_course.papers.normals import angular_errors
 
 PANELS = ("anchor_list", "class_confusions", "coupled_patches", "feature_maps", "found_again", "normal_map")

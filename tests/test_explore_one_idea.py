@@ -1,14 +1,20 @@
-"""The first panel of the course: the matrix is a loss's own, training mends it, a drag begins again."""
+"""The first panel of the course: shares and training are the library's, a drag leaves all points in place."""
+
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+import torch
 
-from setclr.losses import InfoNCE
 from setclr_course import panels
-from setclr_course.panels.family.one_idea import ANGLES, WAYS, N, control, state
-from setclr_course.panels.family.trap_pushes import forces
-from setclr_course.pixels.circle import on_circle
-from setclr_course.pixels.handles import place_of
+from setclr_course.kit.circle import RADII, unit
+from setclr_course.kit.palette import GREY, VERMILION
+from setclr_course.panels.family.batch import FAMILY
+from setclr_course.panels.family.one_idea import ANGLES, STEP, STEPS, USUAL, WAYS, N, trained
+from setclr_course.panels.family.plane import CONTROLS, SEEN, control
+
+UNEVEN = tuple((np.ravel(ANGLES) + 0.3 * np.sqrt(np.arange(12))).tolist())  # no two distances are the same
 
 
 @pytest.fixture
@@ -16,35 +22,91 @@ def panel():
     return panels.one_idea()
 
 
-def test_the_matrix_is_the_share_that_the_loss_gives_to_the_other_view(panel):
-    share = InfoNCE(0.5 * panel.values["softness"]).assignment(on_circle(ANGLES))[:N, N:]
-    drawn = panel.figure.axes[1].collections[0].get_array()
-    np.testing.assert_allclose(drawn, share / share.sum(1, keepdim=True), atol=1e-12)
+def drag(panel, name: str, degrees: float) -> None:
+    x, y = RADII[int(name[-1]) - 1] * unit(np.array(degrees))
+    panel.on_event({"event": "", "handle": name, "x": x, "y": y})
+
+
+def turned(one, other) -> np.ndarray:
+    """By how many degrees angles differ."""
+    return np.abs((np.asarray(one) - other + 180) % 360 - 180)
+
+
+def test_the_front_page_needs_no_torch():
+    code = """
+import sys
+from setclr_course.panels.family.one_idea import one_idea
+panel = one_idea(way="sort")
+panel.controls["step"].value = 2
+panel._repr_mimebundle_()
+print("torch" in sys.modules)
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["False"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("softness", [0.04, 0.4, 10])
+def test_the_table_is_the_share_that_the_loss_gives_to_the_other_view(panel, way, softness):
+    part = FAMILY[WAYS[way]].at(softness).assignment(torch.from_numpy(unit(np.array(ANGLES))))[:N, N:]
+    share = panel.solve(panel.values | {"way": way, "softness": softness}).share
+    np.testing.assert_allclose(share, part / part.sum(1, keepdim=True), atol=1e-9)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_training_is_gradient_descent_on_the_loss(way):
+    """The path is the one that autograd takes, what the loss holds constant being held constant."""
+    loss, angles = FAMILY[WAYS[way]].at(USUAL), torch.tensor(UNEVEN, dtype=torch.float64).deg2rad()
+    for step in range(STEPS + 1):
+        assert turned(trained(UNEVEN, way, step).ravel(), angles.rad2deg().numpy()).max() < np.rad2deg(1e-6)
+        angles.requires_grad_()
+        z = torch.stack([angles.cos(), angles.sin()], dim=-1).view(2, N, 2)
+        (slope,) = torch.autograd.grad(loss(z), angles)
+        angles = (angles - np.deg2rad(STEP) * slope / slope.abs().max()).detach()
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_training_finds_the_partners(panel, way):
     """By every way; for support vectors, which weigh negatives, the softmax says so."""
-    panel.controls["way"].value = way
-    before = state(panel.values | {"way": "softmax"}).share
-    after = state(panel.values | {"step": panel.controls["step"].max})
+    before = panel.solve(panel.values).share
+    after = panel.solve(panel.values | {"way": way, "step": STEPS}).z
     assert (before.argmax(1) == np.arange(N)).sum() <= 2
-    assert ((after.z[0] @ after.z[1].T).argmax(1) == np.arange(N)).sum() >= 5
+    assert ((after[0] @ after[1].T).argmax(1) == np.arange(N)).sum() >= 5
 
 
-@pytest.mark.parametrize("softness", [-1.3, 0.4, 1.0])
+@pytest.mark.parametrize("softness", [0.05, 2.5, 10])
 def test_softness_does_not_change_who_is_preferred(panel, softness):
     """● rocket is as near to another ■ as to its own: no partner found, however shares are rounded."""
     panel.controls["softness"].value = softness
     assert ": 1 of 6 photographs find" in panel.alt
 
 
-def test_a_point_that_is_dragged_begins_training_anew(panel):
-    panel.controls["step"].value = 20
-    left = panel.figure.axes[0]
-    x, y = place_of(left, (0.0, -1.0))
-    panel.on_event({"event": "", "handle": control(0, 0), "x": x, "y": y})
-    assert panel.values["step"] == 0 and panel.values[control(0, 0)] == 270
+@pytest.mark.parametrize("step", [0, 12, STEPS])
+def test_points_that_are_dragged_one_after_the_other_all_stay(panel, step):
+    """At any step: the others stay where they are seen, to the degree, and training begins anew."""
+    panel.controls["step"].value = step
+    seen = panel.solve(panel.values).angles.ravel()
+    drag(panel, control(0, 0), 271)
+    drag(panel, control(1, 3), 17)
+    places = dict(zip(CONTROLS, seen)) | {control(0, 0): 271, control(1, 3): 17}
+    now = panel.solve(panel.values).angles.ravel()
+    assert panel.values["step"] == 0 and turned(now, list(places.values())).max() <= 0.5
+    assert [panel.values[name] for name in CONTROLS] == now.tolist()
+
+
+def test_another_way_stays_at_its_step(panel):
+    panel.controls["step"].value = STEPS
+    panel.on_event({"event": "", "knob": "way", "stop": list(WAYS).index("transport")})
+    assert panel.values["step"] == STEPS and panel.alt.startswith(f"Step {STEPS}, transport")
+
+
+@pytest.mark.parametrize("step", [0, 5])
+def test_an_arrow_key_moves_one_point(panel, step):
+    panel.controls["step"].value = step
+    seen = panel.solve(panel.values).angles
+    panel.on_event({"event": "", "handle": control(0, 4), "right": 0, "up": -1})
+    moved = turned(panel.solve(panel.values).angles, seen)
+    assert 0.5 < moved[0, 4] < 2 and np.delete(moved, 4).max() <= 0.5 and panel.values["step"] == 0
 
 
 def test_it_plays_the_training(panel):
@@ -52,13 +114,18 @@ def test_it_plays_the_training(panel):
     assert panel.values["step"] == 1
 
 
-def test_at_the_trap_a_hard_assignment_rests_and_the_others_push():
-    panel = panels.trap_pushes(smoothing=0.0316)
-    assert "assignment is at rest" in panel.alt and "InfoNCE pushes" in panel.alt
-    found = forces(panel.values)
-    assert np.abs(found["LinearAssignment"]).max() < 1e-6 < np.abs(found["InfoNCE"]).max()
-    panel.controls["smoothing"].value = 10
-    soft = {name: force.ravel() for name, force in forces(panel.values).items()}
-    for name in ("LinearAssignment", "IOT"):
-        both = soft[name], soft["InfoNCE"]
-        assert both[0] @ both[1] > 0.9 * np.linalg.norm(both[0]) * np.linalg.norm(both[1])
+def test_lines_are_as_wide_as_shares_and_orange_between_partners(panel):
+    plane = panel.scene["plots"][0]
+    (lines,) = (mark for mark in plane["marks"] if mark["kind"] == "segments")
+    share, width = panel.solve(panel.values).share.ravel(), np.array(lines["width"])
+    seen = np.where(share > SEEN, share, 0)
+    np.testing.assert_allclose(width / width.max(), seen / seen.max(), atol=1e-5)
+    colours, partners = np.array(lines["colour"]), np.eye(N).ravel() == 1
+    assert set(colours[partners]) == {VERMILION} and set(colours[~partners]) == {GREY}
+
+
+def test_pointing_at_a_cell_lights_up_its_pair(panel):
+    link = next(link for link in panel.scene["links"] if link[0].startswith("coffee to rocket"))
+    plane = panel.scene["plots"][0]["marks"]
+    lit = {plane[mark]["kind"] + plane[mark].get("sign", ""): piece for _, mark, piece in link[2]}
+    assert link[1][0][2] == 1 * N + 3 and lit == {"dots●": 1, "dots■": 3, "segments": 1 * N + 3}

@@ -7,6 +7,7 @@ import torch
 from setclr.inner import quadratic_assignment, spectral_bounds
 from setclr.losses import InfoNCE, QARe
 from setclr_course import panels
+from setclr_course.kit.circle import RADII
 from setclr_course.panels import (
     qare_descent,
     quadratic_histogram,
@@ -21,7 +22,6 @@ from setclr_course.panels.sets.qare_pictures import cost_picture, spectrum_pictu
 from setclr_course.panels.sets.quadratic_histogram import EDGES, LIMITS, inner
 from setclr_course.panels.sets.same_pairs import KITE, MEASURES, measures, second_view
 from setclr_course.panels.sets.two_lists import ORDERS, moved
-from setclr_course.panels.sets.two_views import RADII
 
 both = pytest.mark.parametrize("similarity", SIMILARITIES)
 

@@ -18,7 +18,8 @@ from setclr_course.kit.panel import Panel
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 FLAGS += ["--disable-background-networking", "--disable-component-update"]
-PAGE = """<!doctype html><html data-theme="{theme}"><style>body {{ margin: 8px; font: 15px system-ui, sans-serif }}
+PAGE = """<!doctype html><html data-theme="{theme}">
+<style>body {{ margin: 8px; font: 15px system-ui, sans-serif }}
 html[data-theme="dark"] {{ background: #14181e; color: #e8e8e8 }} {css}</style><body></body></html>"""
 OPEN = """
 async ([code, told]) => {
@@ -89,7 +90,8 @@ CROWDED = """
       for (const other of boxes.slice(i + 1).flat()) {
         const wide = Math.min(one.right, other.right) - Math.max(one.left, other.left);
         const high = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
-        if (wide > 1 && high > 4) found.push(`${one.said} / ${other.said}: ${wide.toFixed(0)} x ${high.toFixed(0)} px`);
+        const far = `${wide.toFixed(0)} x ${high.toFixed(0)} px`;
+        if (wide > 1 && high > 4) found.push(`${one.said} / ${other.said}: ${far}`);
       }
     }
   });
@@ -105,7 +107,8 @@ def crowded(page: Any) -> list[str]:
 
 def state(panel: Panel) -> dict[str, Any]:
     front = panel.widget
-    files = {name: "data:image/png;base64," + base64.b64encode(png).decode() for name, png in front.pictures.items()}
+    pictures = front.pictures.items()
+    files = {name: f"data:image/png;base64,{base64.b64encode(png).decode()}" for name, png in pictures}
     return {"shown": front.shown, "pictures": files}
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from math import atan2, degrees
 from typing import Any
 
+import numpy as np
+
 from setclr_course.kit.controls import Knob, Slider
 
 Point = tuple[float, float]
@@ -96,3 +98,14 @@ def fraction(segment: Segment, point: Point) -> float:
     (x, y), (u, v) = segment.start, segment.end
     along = ((point[0] - x) * (u - x) + (point[1] - y) * (v - y)) / ((u - x) ** 2 + (v - y) ** 2)
     return min(max(along, 0.0), 1.0)
+
+
+def nearest_to(points: np.ndarray, present: int) -> Callable[[float, float], list[int]]:
+    """A handle's way: the number of the nearest of the points (n, 2); the present one where it is as near."""
+
+    def to(x: float, y: float) -> list[int]:
+        far = np.hypot(*(points - (x, y)).T)
+        stays = far[present] <= far.min() + 1e-3 * np.ptp(points)
+        return [present if stays else int(far.argmin())]
+
+    return to

@@ -50,7 +50,7 @@ def sort_softly(x: ArrayLike, beta: float = 1.0) -> tuple[np.ndarray, np.ndarray
 
 
 def top_probability(x: ArrayLike, top: int, beta: float = 1.0) -> np.ndarray:
-    """How likely each of x (..., n) lands among the `top` largest (GroCo's p in eq. 6)."""
+    """How likely each of x (..., n) lands among the `top` largest (GroCo, eq. 6)."""
     return sort_softly(x, beta)[1][..., -top:, :].sum(-2)
 
 

@@ -14,3 +14,5 @@ OF_LOSS = {  # one colour each in the whole course
     "InfoNCE": BLUE, "LinearAssignment": BLACK, "SparseCLR": GREEN, "QARe": PURPLE, "GroCo": ORANGE,
     "IOT": SKY, "MMCL": VERMILION,
 }  # fmt: skip
+
+OF_CLASS, SIGN_OF_CLASS = (BLUE, VERMILION, PINE, OCHRE, PURPLE, BLACK), "▲▼◆"  # together they tell 18 apart

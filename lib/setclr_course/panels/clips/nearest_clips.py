@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from setclr_course.kit.controls import options, slider
-from setclr_course.kit.palette import GREEN, GREY, INK, PINE, VERMILION, WHITE
+from setclr_course.kit.handles import nearest_to
+from setclr_course.kit.palette import GREEN, GREY, INK, OF_CLASS, PINE, SIGN_OF_CLASS, VERMILION, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page, Piece
 from setclr_course.panels.clips.made_up import filmed_hills
-from setclr_course.panels.trained.feature_maps import COLOURS, SIGNS
-from setclr_course.panels.trained.patches import nearest_to
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,10 +81,10 @@ class nearest_clips(Panel):
         ring.handle("query", places[query], to=nearest_to(places, query), label="the query")
         plane.dots(places[query], WHITE, size=16, edge="")
         labels, dots = self.labels[values["coloured by"]], dict[int, Piece]()
-        for number, sign in enumerate(SIGNS):
-            group = np.flatnonzero(labels // len(COLOURS) % len(SIGNS) == number)
+        for number, sign in enumerate(SIGN_OF_CLASS):
+            group = np.flatnonzero(labels // len(OF_CLASS) % len(SIGN_OF_CLASS) == number)
             mark = plane.dots(
-                places[group], [COLOURS[label % len(COLOURS)] for label in labels[group]], sign, 8
+                places[group], [OF_CLASS[label % len(OF_CLASS)] for label in labels[group]], sign, 8
             )
             dots |= {clip: mark[k] for k, clip in enumerate(group.tolist())}
         for clip, dot in dots.items():

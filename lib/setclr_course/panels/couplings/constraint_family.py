@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from setclr_course.kit.circle import RADII, unit
 from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.handles import Circle
 from setclr_course.kit.palette import BLUE, GREY, INK, SKY, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
 from setclr_course.panels.couplings.fair_shares import LIGHT, MOST, constrained, loss_of, sum_bars
-from setclr_course.panels.sets.two_views import RADII, unit
 
 ANGLES = np.array([(345, 62, 132, 235), (5, 85, 108, 255)])  # degrees; ■1, the first of view 2, is the hub
 N = ANGLES.shape[1]

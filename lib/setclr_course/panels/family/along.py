@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from setclr_course.kit.circle import RADII
+from setclr_course.kit.losses import Answer, gradient
 from setclr_course.kit.scene import Plot, Words
-from setclr_course.panels.family.formulas import Answer, gradient
-from setclr_course.panels.sets.two_views import RADII
 
 LONGEST = 0.6  # radii: the longest arrow
 START = 0.07  # radii: an arrow begins at the edge of its marker

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from setclr_course.kit import losses
+from setclr_course.kit.circle import RADII, unit
 from setclr_course.kit.controls import Slider, log_slider
 from setclr_course.kit.palette import LINES
 from setclr_course.kit.panel import painted
 from setclr_course.kit.png import Picture
 from setclr_course.kit.scene import Mark, Page, Plot, Words
 from setclr_course.kit.still import figure_of
-from setclr_course.panels.family import formulas
 from setclr_course.panels.family.plane import draw_circles
-from setclr_course.panels.sets.two_views import RADII, unit
 
 # Degrees on a circle of two views of five images. ●4 and ■3 are the closest pair and no true match.
 ANGLES = ((75, 15, 212, 184, 310), (98, 350, 197, 152, 285))
@@ -31,7 +31,7 @@ class Member(NamedTuple):
     symbol: str  # of its parameter; empty where there is none
     paper: float  # the parameter's value where the slider is at 1
     power: int  # 1: softer as the parameter grows; −1: harder; 0: no smoothing, the slider leaves it alone
-    formula: Callable[..., formulas.Answer]
+    formula: Callable[..., losses.Answer]
     name: str  # of the loss in the library
     argument: str = ""  # how the library calls the parameter
     how: Mapping[str, Any] = {}  # its other arguments
@@ -43,7 +43,7 @@ class Member(NamedTuple):
     def drawn(self, A: np.ndarray) -> np.ndarray:
         return A / A.sum(1, keepdims=True) if self.shares else A
 
-    def solved(self, z: np.ndarray, smoothing: float) -> formulas.Answer:
+    def solved(self, z: np.ndarray, smoothing: float) -> losses.Answer:
         """Of views z (2, N, E) on the unit sphere."""
         x = z.reshape(-1, z.shape[-1])
         return self.formula(x @ x.T, self.parameter(smoothing))
@@ -57,26 +57,26 @@ class Member(NamedTuple):
 
 
 def sorting(negatives: int) -> Member:
-    formula = partial(formulas.groco, negatives=negatives)
+    formula = partial(losses.groco, negatives=negatives)
     return Member("β", 1.0, -1, formula, "GroCo", "beta", {"negatives": negatives})
 
 
 def transport(rounds: int) -> Member:
     how = {"constraint": "both", "iterations": rounds}
-    return Member("ε", 0.5, 1, partial(formulas.iot_both, rounds=rounds), "IOT", "epsilon", how)
+    return Member("ε", 0.5, 1, partial(losses.iot_both, rounds=rounds), "IOT", "epsilon", how)
 
 
 FAMILY = {
-    "Triplet": Member("m", 0.5, 0, formulas.triplet, "Triplet", "margin"),
-    "LinearAssignment": Member("τ", 0.5, 1, formulas.linear_assignment, "LinearAssignment", "temperature"),
-    "InfoNCE": Member("τ", 0.5, 1, formulas.info_nce, "InfoNCE", "temperature"),
-    "SparseCLR": Member("m", 1.0, 0, formulas.sparse_clr, "SparseCLR", "margin"),
-    "NTLogistic": Member("τ", 0.5, 1, formulas.nt_logistic, "NTLogistic", "temperature"),
+    "Triplet": Member("m", 0.5, 0, losses.triplet, "Triplet", "margin"),
+    "LinearAssignment": Member("τ", 0.5, 1, losses.linear_assignment, "LinearAssignment", "temperature"),
+    "InfoNCE": Member("τ", 0.5, 1, losses.info_nce, "InfoNCE", "temperature"),
+    "SparseCLR": Member("m", 1.0, 0, losses.sparse_clr, "SparseCLR", "margin"),
+    "NTLogistic": Member("τ", 0.5, 1, losses.nt_logistic, "NTLogistic", "temperature"),
     "GroCo": sorting(4),
     "IOT both": transport(8),
-    "IOT total": Member("ε", 0.5, 1, formulas.iot_total, "IOT", "epsilon", {"constraint": "total"}),
-    "MMCL": Member("σ²", 1.0, 1, formulas.mmcl, "MMCL", "bandwidth", {"solver": "exact"}, shares=True),
-    "QARe": Member("", 1.0, 0, formulas.qare, "QARe"),
+    "IOT total": Member("ε", 0.5, 1, losses.iot_total, "IOT", "epsilon", {"constraint": "total"}),
+    "MMCL": Member("σ²", 1.0, 1, losses.mmcl, "MMCL", "bandwidth", {"solver": "exact"}, shares=True),
+    "QARe": Member("", 1.0, 0, losses.qare, "QARe"),
 }
 MATRICES = [name for name in FAMILY if name != "QARe"]  # a regulariser matches nobody
 SIX = {
@@ -112,7 +112,7 @@ def smoothing_slider(start: float = 1) -> Slider:
 
 def true_share(A: np.ndarray) -> float:
     """The part of an assignment's weight that lies on the true matches of two views."""
-    return float((A * formulas.partners(A)).sum() / A.sum())
+    return float((A * losses.partners(A)).sum() / A.sum())
 
 
 def batch_picture() -> Picture:

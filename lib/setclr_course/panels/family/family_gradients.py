@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from setclr_course.kit.circle import RADII, unit
 from setclr_course.kit.controls import slider
 from setclr_course.kit.handles import Circle
 from setclr_course.kit.palette import BLACK, DUSK, INK, WHITE
@@ -12,7 +13,6 @@ from setclr_course.kit.scene import Page, Piece
 from setclr_course.panels.family.along import QUIET, REST, draw_arrows, forces, share_of_longest
 from setclr_course.panels.family.batch import ANGLES, COLOURS, FAMILY, NAMES, draw_images, smoothing_slider
 from setclr_course.panels.family.plane import angle_at
-from setclr_course.panels.sets.two_views import RADII, unit
 
 MOVED = (1, 2)  # ■3, the point with the slider
 HOME = ANGLES[1][2]

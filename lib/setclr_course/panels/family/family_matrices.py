@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from setclr_course.kit.circle import unit
 from setclr_course.kit.controls import options
 from setclr_course.kit.palette import DUSK, INK, WHITE
 from setclr_course.kit.panel import Panel
@@ -17,7 +18,6 @@ from setclr_course.panels.family.batch import (
     smoothing_slider,
     true_share,
 )
-from setclr_course.panels.sets.two_views import unit
 
 FOLLOWING = [name for name in MATRICES if FAMILY[name].power]  # the slider moves them
 NEGATIVES_ONLY = ("Triplet", "MMCL")  # their assignment leaves the true match at 0

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import NAMES
+from setclr_course.kit.circle import RADII, unit
 from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.handles import Circle
 from setclr_course.kit.panel import Panel
@@ -29,7 +30,6 @@ from setclr_course.panels.family.plane import (
     round_the_circle,
     row_shares,
 )
-from setclr_course.panels.sets.two_views import RADII, unit
 
 STEPS = 30  # of training
 STEP = np.rad2deg(0.16)  # the farthest that a point turns in one

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
+from setclr_course.kit.circle import RADII, unit
 from setclr_course.kit.controls import Slider, slider
 from setclr_course.kit.handles import Circle
+from setclr_course.kit.losses import Answer
 from setclr_course.kit.palette import GREY, INK, VERMILION
 from setclr_course.kit.scene import Mark, Page, Piece, Plot
-from setclr_course.panels.family.formulas import Answer
-from setclr_course.panels.sets.two_views import RADII, unit
 
 N = len(NAMES)
 POINTS = [(view, i) for view in range(2) for i in range(N)]

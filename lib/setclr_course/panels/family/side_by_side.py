@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import NAMES
+from setclr_course.kit.circle import unit
 from setclr_course.kit.palette import OF_LOSS
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
@@ -20,7 +21,6 @@ from setclr_course.panels.family.plane import (
     round_the_circle,
     row_shares,
 )
-from setclr_course.panels.sets.two_views import unit
 
 TRAP = (3, 2)  # ● rocket, ■ astronaut
 TITLES = {"LinearAssignment": "assignment", "MMCL": "MMCL: pushes"}

@@ -6,14 +6,14 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
+from setclr_course.kit.circle import unit
 from setclr_course.kit.controls import options, slider
+from setclr_course.kit.losses import gradient
 from setclr_course.kit.palette import GREY, INK, PALE, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page, Plot
 from setclr_course.panels.family.batch import SIX
-from setclr_course.panels.family.formulas import gradient
 from setclr_course.panels.family.plane import POINTS, N, called, draw_table, row_shares
-from setclr_course.panels.sets.two_views import unit
 
 STEPS, RATE, SMOOTHING = 40, 0.12, 0.2
 START = np.array([  # as the reader sees it: to the right, up, and towards the reader

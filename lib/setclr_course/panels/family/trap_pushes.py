@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from setclr_course.kit.circle import unit
 from setclr_course.kit.palette import OF_LOSS
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
@@ -18,7 +19,6 @@ from setclr_course.panels.family.plane import (
     draw_views,
     round_the_circle,
 )
-from setclr_course.panels.sets.two_views import unit
 
 SHOWN = {
     "InfoNCE": "InfoNCE",

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from setclr_course.kit import losses
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.inner import assignment
 from setclr_course.kit.palette import GREEN, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.family import formulas
 from setclr_course.panels.graphs.drawn import (
     HIGH,
     WIDE,
@@ -40,11 +40,11 @@ def one_to_one(S: np.ndarray) -> np.ndarray:
 
 LOSSES = {  # what each gives, of the cosines (12, 12) of the molecules and their views
     "assignment": one_to_one,
-    "InfoNCE": lambda S: formulas.info_nce(S, 0.2).shares,
-    "SparseCLR": lambda S: formulas.sparse_clr(S, 1.0).shares,
-    "GroCo": lambda S: formulas.groco(S, 1.0, 10).shares,
-    "IOT": lambda S: formulas.info_nce(S, 0.2).shares,  # each row's total is all that is asked
-    "MMCL": lambda S: formulas.mmcl(S, 1.0).shares,
+    "InfoNCE": lambda S: losses.info_nce(S, 0.2).shares,
+    "SparseCLR": lambda S: losses.sparse_clr(S, 1.0).shares,
+    "GroCo": lambda S: losses.groco(S, 1.0, 10).shares,
+    "IOT": lambda S: losses.info_nce(S, 0.2).shares,  # each row's total is all that is asked
+    "MMCL": lambda S: losses.mmcl(S, 1.0).shares,
 }
 PUSHING = ("SparseCLR", "MMCL")  # their matrices say which negatives are pushed; the true pairs are empty
 

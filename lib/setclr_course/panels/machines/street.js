@@ -1,8 +1,8 @@
 // street.py a second time, for pages without a kernel; a test holds the two to each other.
-import { DUSK, FIELD, fixed, general, GREY, INK, Page, signed, VERMILION, WHITE } from "./scene.js";
+import { DUSK, FIELD, fixed, general, GREY, INK, NAMES, Page, signed, VERMILION, WHITE } from "./scene.js";
 import { dot, dual } from "./inner.js";
 
-const OTHERS = ["coffee", "astronaut", "rocket", "temple", "flower"];
+const OTHERS = NAMES.slice(1); // the negatives; the cat is anchor and positive
 const NAMED = [...OTHERS, "positive", "anchor"];
 const [RIDGE, TOP, FAR] = [0.01, 2, 9];
 const listed = (names) => [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ") || "nobody";
@@ -15,14 +15,16 @@ export function seen(values, [, one, two]) {
   const alpha = weights.map((weight) => (weight > 1e-6 ? weight : 0));
   const normal = [0, 1].map((k) => dot(alpha, negatives.map((point) => positive[k] - point[k])));
   const offset = 1 - dot(normal, positive);
-  const f = points.map((point) => dot(point, normal) + offset);
+  const f = points.map((point) => Math.round((dot(point, normal) + offset) * 1e9) / 1e9);
 
   const page = new Page();
-  const plane = page.plane("plane", [-2.25, 2.25], [-2.12, 2.68], { title: "the widest street, and who holds it open" });
+  const title = "the widest street, and who holds it open";
+  const plane = page.plane("plane", [-2.25, 2.25], [-2.12, 2.68], { title });
   const length = Math.max(Math.hypot(...normal), 1e-9);
   const across = normal.map((x) => x / length);
   const along = [-FAR * across[1], FAR * across[0]];
-  const places = [-Infinity, -1, 0, 1, Infinity].map((value) => Math.min(Math.max((value - offset) / length, -FAR), FAR));
+  const levels = [-Infinity, -1, 0, 1, Infinity].map((value) => (value - offset) / length);
+  const places = levels.map((level) => Math.min(Math.max(level, -FAR), FAR));
   const ends = (sign) => places.map((place) => across.map((x, k) => place * x + sign * along[k]));
   const [left, right] = [ends(-1), ends(1)];
   FIELD.forEach((colour, k) => plane.area([[left[k], right[k], right[k + 1], left[k + 1]]], { colour }));

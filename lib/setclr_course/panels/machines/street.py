@@ -56,7 +56,7 @@ class street(Panel):
         alpha = np.where(alpha > NOTHING, alpha, 0)
         normal = alpha @ (positive - negatives)
         offset = 1 - normal @ positive
-        return Machine(points, alpha, normal, points @ normal + offset, offset)
+        return Machine(points, alpha, normal, (points @ normal + offset).round(9), offset)
 
     def draw(self, page: Page, values: dict, now: Machine) -> None:
         crosses, faces = draw_plane(page, now)

@@ -4,12 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from setclr_course.kit.circle import unit
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLACK, BLUE, GREEN, PINE, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
 from setclr_course.panels.sets.matchings import Fits, fits
-from setclr_course.panels.sets.two_views import draw_dots, unit
+from setclr_course.panels.sets.two_views import draw_dots
 
 ANGLES = np.array([230, 15, 55, 165, 105, 35, 210])  # degrees of view 1
 SHIFTS = np.array([1.3, 0.4, -1.5, -0.3, -0.8, -0.7, 1.5])  # of view 2, times the slider

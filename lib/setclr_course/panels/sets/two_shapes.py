@@ -6,10 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
+from setclr_course.kit.circle import RADII
 from setclr_course.kit.palette import GREY, PURPLE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
-from setclr_course.panels.sets.two_views import RADII, Ring
+from setclr_course.panels.sets.two_views import Ring
 
 ONE, TWO = np.tril_indices(6, -1)  # the pairs
 

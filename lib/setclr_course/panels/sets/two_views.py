@@ -3,6 +3,7 @@
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
+from setclr_course.kit.circle import RADII, unit
 from setclr_course.kit.controls import slider
 from setclr_course.kit.handles import Circle
 from setclr_course.kit.palette import GREY, INK
@@ -10,7 +11,6 @@ from setclr_course.kit.scene import Mark, Page, Plot
 
 FIRST = np.array([10, 60, 110, 180, 225, 300])  # degrees of ●
 SPREAD = np.array([20, -20, 25, -15, 30, -10])  # by how much ■ differ where they go their own ways
-RADII = np.array([1.0, 0.76])  # of the circles of the views
 RIDE = {1.27: 0.36, 0.47: 0.3}  # the radii at which the photographs ride, and their sizes
 
 
@@ -43,12 +43,6 @@ class Ring:
 def wrapped(degrees):
     """The same angles from −180 up to 180."""
     return (degrees + 180) % 360 - 180
-
-
-def unit(degrees: np.ndarray) -> np.ndarray:
-    """Unit vectors (..., 2) at these angles."""
-    radians = np.deg2rad(degrees)
-    return np.stack([np.cos(radians), np.sin(radians)], axis=-1)
 
 
 def draw_views(ring: Plot, z: np.ndarray, ride: bool = True) -> list[Mark]:

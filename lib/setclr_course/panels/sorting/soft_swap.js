@@ -22,7 +22,8 @@ export function seen({ beta, first, second }, [, one]) {
   step.key([["certain", DUSK], ["soft", OCHRE], ["slope here", INK]], "bottom right");
   const spot = step.dots([apart, q], { size: 12 });
 
-  const lines = page.plane("lines", [-1.15, 1.15], [-0.35, 1.55], { title: "swapped in part, both move to the middle" });
+  const title = "swapped in part, both move to the middle";
+  const lines = page.plane("lines", [-1.15, 1.15], [-0.35, 1.55], { title });
   lines.segments([[-1, 1], [-1, 0]], [[1, 1], [1, 0]], { colour: GREY, width: 1 });
   lines.text(-1, [0.9, -0.1], ["before", "after"], { anchor: "start", rise: "top" });
   lines.text(1, -0.1, "larger is farther", { anchor: "end", rise: "top" });
@@ -37,6 +38,7 @@ export function seen({ beta, first, second }, [, one]) {
   page.link(`apart by ${signed(apart)}: swapped with ${fixed(q, 3)}`, [spot(0), dots(0, 1)]);
   const sentence =
     `β = ${general(beta)}. The cat is at ${fixed(first)}, the coffee at ${fixed(second)}: swapped with probability ` +
-    `${fixed(q, 3)}, the slope there is ${general(slope)}. The two places then hold ${fixed(after[0])} and ${fixed(after[1])}.`;
+    `${fixed(q, 3)}, the slope there is ${general(slope)}. The two places then hold ${fixed(after[0])} and ` +
+    `${fixed(after[1])}.`;
   return { scene: page.told(), sentence, ways: page.ways };
 }

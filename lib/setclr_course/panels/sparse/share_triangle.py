@@ -11,8 +11,8 @@ from setclr_course.kit.inner import softmax, sparsemax
 from setclr_course.kit.palette import BLUE, GREEN, INK, MIST, PINE, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page, Plot
+from setclr_course.panels.sparse.candidates import CORNERS
 
-CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])  # where one of the three has everything
 THREE = NAMES[:3]
 BESIDE = np.array([[-0.2, -0.2], [1.2, -0.2], [0.5, 0.93]])  # the lower edges of the photographs
 LOWEST, HIGHEST = -1.0, 1.5  # of a score

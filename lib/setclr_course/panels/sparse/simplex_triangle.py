@@ -10,7 +10,7 @@ from setclr_course.kit.inner import softmax, sparsemax
 from setclr_course.kit.palette import BLUE, GREEN, INK, MIST, PINE, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.sparse.share_triangle import CORNERS
+from setclr_course.panels.sparse.candidates import CORNERS
 from setclr_course.panels.sparse.words import brief, signed
 
 BESIDE_CORNER = np.array([[-0.11, -0.15], [1.11, -0.15], [0.5, 1.01]])

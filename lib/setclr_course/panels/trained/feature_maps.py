@@ -9,18 +9,18 @@ from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import cdist
 
 from setclr_course.kit.controls import options, slider
-from setclr_course.kit.palette import BLACK, BLUE, INK, OCHRE, PALE, PINE, PURPLE, VERMILION
+from setclr_course.kit.handles import nearest_to
+from setclr_course.kit.palette import INK, OF_CLASS, PALE, SIGN_OF_CLASS, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page, Plot
 from setclr_course.panels.trained.coarse import coarse
-from setclr_course.panels.trained.patches import nearest_to, patches_of
+from setclr_course.panels.trained.patches import patches_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from setclr.data import ImageSet
 
-COLOURS, SIGNS = (BLUE, VERMILION, PINE, OCHRE, PURPLE, BLACK), "▲▼◆"  # together they tell 18 classes apart
 KINDS = ((1.25, "nearest dot", INK), (0.0, "you point at", VERMILION))  # the patches beside the map
 EDGE = 1.12  # of the map; its dots reach from -1 to 1
 RING = 0.06 * np.stack([np.cos(np.linspace(0, 2 * np.pi, 33)), np.sin(np.linspace(0, 2 * np.pi, 33))], 1)
@@ -86,7 +86,7 @@ class feature_maps(Panel):
         plane = page.plane("map", (-EDGE, EDGE), title=title if page.row else f"{values['encoder']}: {title}")
         pair = page.plane("patches", (-0.02, 1.02), (2.42, -0.02))
         legend = page.plot("legend", (0, 1), (len(self.classes), -1), frame="")
-        for start, sign in enumerate(SIGNS):
+        for start, sign in enumerate(SIGN_OF_CLASS):
             self.draw_dots(page, plane, legend, now, start, sign)
         if not page.row:
             x, y = now.laid.middles.T
@@ -104,10 +104,10 @@ class feature_maps(Panel):
 
     def draw_dots(self, page: Page, plane: Plot, legend: Plot, now: Pointed, start: int, sign: str) -> None:
         """Every third class: its dots on the map, and what they mean."""
-        group = np.flatnonzero(self.labels % len(SIGNS) == start)
+        group = np.flatnonzero(self.labels % len(SIGN_OF_CLASS) == start)
         colours = [colour_of(self.labels[k]) if now.lit[k] else PALE for k in group]
         dots = plane.dots(now.laid.points[group], colours, sign, 9)
-        kinds = list(range(start, len(self.classes), len(SIGNS)))
+        kinds = list(range(start, len(self.classes), len(SIGN_OF_CLASS)))
         keys = legend.dots([(0, k) for k in kinds], [colour_of(k) for k in kinds], sign, 10)
         names = [self.classes[k] for k in kinds]
         legend.text(0, kinds, names, anchor="start", right=12)
@@ -133,7 +133,7 @@ class feature_maps(Panel):
 
 
 def colour_of(label: int) -> str:
-    return COLOURS[label // len(SIGNS) % len(COLOURS)]
+    return OF_CLASS[label // len(SIGN_OF_CLASS) % len(OF_CLASS)]
 
 
 def maps_of(features: "dict[str, Tensor]", perplexities: Sequence[int]) -> Maps:

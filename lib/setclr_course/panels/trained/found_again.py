@@ -8,10 +8,11 @@ from numpy.typing import ArrayLike
 from PIL import Image
 
 from setclr_course.kit.controls import options, slider
+from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import GREEN, PINE, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.trained.patches import nearest_to, patches_of
+from setclr_course.panels.trained.patches import patches_of
 
 if TYPE_CHECKING:
     from setclr.data import ImageSet

@@ -10,16 +10,11 @@ from setclr_course.kit.palette import BLUE, OCHRE, ORANGE, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
 from setclr_course.panels.trained.coarse import coarse
+from setclr_course.panels.trained.crop_draws import AREAS, DRAWS, FULL, LOCAL, SEEN, SIDES, cat, crops
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-FULL, LOCAL, SIDES, DRAWS = 2, 6, (224, 96), 8
-AREAS = {"14 % (GroCo)": 0.14, "30 %": 0.3, "100 %": 1.0}  # the most that a small crop shows
-SEEN: dict[str, dict[str, Any]] = {
-    "as the encoder sees them": {},
-    "as they were cut": {"jitter_p": 0.0, "grey": 0.0, "blur": 0.0, "solarise": 0.0},
-}
 SHEET = (484, 508)  # pixels on which the crops lie, full views above, small ones below
 PLACES = [(0, 0), (260, 0)] + [(194 * (k % 3), 260 + 132 * (k // 3)) for k in range(LOCAL)]
 SIZES = [SIDES[0]] * FULL + [SIDES[1]] * LOCAL
@@ -55,8 +50,6 @@ class multi_crop(Panel):
     }
 
     def __init__(self, photograph: "Tensor | None" = None, **initial: Any):
-        from setclr_course.panels.trained.crop_draws import cat, crops
-
         photograph = cat() if photograph is None else photograph
         self.photograph = coarse(photograph.permute(1, 2, 0).numpy())
         self.grey = np.repeat(coarse(self.photograph.mean(2, keepdims=True)), 3, axis=2)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from setclr_course.kit.controls import options, slider
+from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import BLACK, GREEN, INK, OF_LOSS, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
-from setclr_course.panels.trained.patches import nearest_to, patches_of
+from setclr_course.panels.trained.patches import patches_of
 
 if TYPE_CHECKING:
     from setclr.data import ImageSet
@@ -51,9 +52,9 @@ class training_film(Panel):
         ValueError: a film has fewer than two frames.
     """
 
-    size, row_height = (9, 4.6), 3.8
+    size, row_height = (9, 4.7), 3.8
     mosaic, row_mosaic = "map accuracy; map alike; map strip", "map"
-    widths, heights = (1.1, 1), (1.25, 1.4, 0.75)
+    widths, heights = (1.1, 1), (1.2, 1.45, 0.75)
     in_sight, play = 1, "epoch"
 
     def __init__(self, films: "Mapping[str, Film] | None" = None, **initial: Any):
@@ -66,7 +67,8 @@ class training_film(Panel):
             raise ValueError(
                 f"films must have two frames or more, got {last + 1}; hand them to pretrain as on_epoch"
             )
-        self.shots, self.faces = {name: shot(film) for name, film in films.items()}, {}
+        self.shots = {name: shot(film) for name, film in films.items()}
+        self.faces: dict[str, list[str]] = {}
         self.longest = max(map(len, films.values())) - 1
         first = next(iter(self.shots.values()))
         self.knobs = {
@@ -88,7 +90,7 @@ class training_film(Panel):
         title, below = "near on the map: alike for the network", ""
         if page.row:
             title, below = right, ", ".join(f"{name} {x[epoch]:.2f}" for name, x in now.one.alike.items())
-        plane = page.plane("map", (-1.06, 1.06), title=title, xlabel=below)
+        plane = page.plane("map", (-1.06, 1.06), (1.06, -1.06), title, xlabel=below)
         if values["loss"] not in self.faces:
             self.faces[values["loss"]] = [page.picture(face) for face in now.one.patches]
         faces = self.faces[values["loss"]]
@@ -121,14 +123,12 @@ class training_film(Panel):
 
     def draw_accuracy(self, page: Page, epoch: int, now: Now, right: str) -> None:
         top = min(1, 1.2 * max(max(one.accuracy) for one in self.shots.values()))
-        ticks = {
-            share: f"{share:.0%}" for share in np.arange(0, 1.01, 0.2 if top > 0.45 else 0.1) if share <= top
-        }
+        shares = np.arange(0, top + 1e-9, 0.2 if top > 0.45 else 0.1).tolist()
         first, *_, last = now.one.accuracy
-        title = f"neighbours vote right: from {first:.0%} to {last:.0%}"
         plot = page.plot(
-            "accuracy", y=(0, top), title=title, yticks=ticks, room=(30, 0, 0, 0), **self.epochs()
-        )
+            "accuracy", y=(0, top), title=f"neighbours vote right: from {first:.0%} to {last:.0%}",
+            yticks={share: f"{share:.0%}" for share in shares}, room=(37, 0, 0, 0), **self.epochs(),
+        )  # fmt: skip
         colours = {name: OF_LOSS.get(name, BLACK) for name in self.shots}
         for name, one in self.shots.items():
             plot.line(range(len(one.accuracy)), one.accuracy, colours[name])
@@ -140,8 +140,10 @@ class training_film(Panel):
         """In what neighbours are alike, epoch by epoch."""
         alike = now.one.alike
         first, last = (max(alike, key=lambda name: alike[name][place]) for place in (0, -1))
-        plot = page.plot("alike", y=(-0.05, 1.2), title=f"most alike in: first {first}, at last {last}",
-                         xlabel="epoch", yticks={0: "0: any two", 1: "1: the same"}, **self.epochs())  # fmt: skip
+        plot = page.plot(
+            "alike", y=(-0.05, 1.2), title=f"most alike: {first}, at last {last}", xlabel="epoch",
+            yticks={0: "0 any two", 1: "1 same"}, **self.epochs(),
+        )  # fmt: skip
         for k, (name, dash) in enumerate(DASHES.items()):
             plot.line(range(len(alike[name])), alike[name], INK, dash=dash)
             plot.dots([epoch, alike[name][epoch]], size=8)
@@ -154,9 +156,9 @@ class training_film(Panel):
         alike = ", ".join(f"{name} {shares[epoch]:.2f}" for name, shares in one.alike.items())
         return (
             f"{values['loss']}, epoch {epoch}: {one.accuracy[epoch]:.0%} of the test patches get the right "
-            f"photograph by their neighbours' vote. Alike in {alike}, where 1 is the same and 0 no more alike "
-            f"than any two. Patch {values['patch']} ({now.name}) has {now.same.sum()} of {len(now.same)} "
-            f"neighbours from its own photograph."
+            f"photograph by their neighbours' vote. Alike in {alike}, where 1 is the same and 0 no more "
+            f"alike than any two. Patch {values['patch']} ({now.name}) has {now.same.sum()} of "
+            f"{len(now.same)} neighbours from its own photograph."
         )
 
 
@@ -165,12 +167,11 @@ def shot(film: "Film") -> Shot:
 
     from setclr_course.panels.trained.likeness import likeness
 
-    near, (train, shown) = np.array(film.neighbours, int), (film.train, film.shown)
-    return Shot(
-        np.array(film.positions, float), near, film.accuracy,
-        likeness(shown.images[:], train.images[:], [*from_numpy(near)]),
-        small(shown), np.array(shown.classes)[shown.labels], small(train), np.array(train.classes)[train.labels],
-    )  # fmt: skip
+    train, shown, near = film.train, film.shown, np.array(film.neighbours, int)
+    alike = likeness(shown.images[:], train.images[:], [*from_numpy(near)])
+    places, names = np.array(film.positions, float), np.array(shown.classes)[shown.labels]
+    train_names = np.array(train.classes)[train.labels]
+    return Shot(places, near, film.accuracy, alike, small(shown), names, small(train), train_names)
 
 
 def small(images: "ImageSet") -> np.ndarray:
