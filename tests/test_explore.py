@@ -181,33 +181,3 @@ def test_still_pictures():
     picture = still(lambda figure: figure.subplots().plot([0, 1])[0] and "A line.", (3, 2))
     assert opened(picture.png).shape == (240, 360, 3)
     assert picture._repr_mimebundle_()[0]["text/plain"] == "A line."
-
-
-def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeypatch):
-    import torch
-
-    from setclr import pretrain
-    from setclr.data import ImageSet
-    from setclr.recipes import ImageRecipe
-    from setclr_course.panels.trained.film import Film
-
-    images = torch.randint(0, 256, (60, 3, 32, 32), dtype=torch.uint8)
-    few = ImageSet(images, torch.arange(60) % 3, tuple("abc"))
-    recipe = ImageRecipe("InfoNCE()", views="photo", epochs=3, batch=20)
-    film = Film(few, few, tmp_path / "film.npz")
-    run = pretrain(recipe, tmp_path, on_epoch=film, data=few)
-    assert len(film) == 4 and list(run.history.knn) == film.accuracy[1:]
-
-    again = Film(few, few, tmp_path / "film.npz")
-    assert len(again) == 4
-    np.testing.assert_array_equal(again.positions, film.positions)
-    run.rows = run.rows[:2]
-    again(run)
-    assert len(again) == 3
-    with pytest.raises(ValueError, match="film must hold the 2 frames before this epoch, got 0"):
-        Film(few, few)(run)
-    panel = panels.training_film({"InfoNCE": film})
-    assert panel.controls["epoch"].max == 3
-    assert panel.row("loss", ["InfoNCE"]).alt
-    with pytest.raises(ValueError, match="films must have two frames or more, got 0"):
-        panels.training_film({"InfoNCE": Film(few, few)})

@@ -1,13 +1,19 @@
 """The film of page 10: who is near on the map, in what neighbours are alike, what is dragged."""
 
 import numpy as np
+import pytest
 import torch
 from conftest import shifted
 
+from setclr import pretrain
 from setclr.data import ImageSet
+from setclr.recipes import ImageRecipe
 from setclr_course import panels
+from setclr_course.kit.palette import GREEN
+from setclr_course.kit.tiles import tiles
 from setclr_course.panels.trained.film import NEIGHBOURS, Film
 from setclr_course.panels.trained.likeness import likeness, looks
+from setclr_course.panels.trained.training_film import small
 
 
 def patches(n: int = 60, seed: int = 0) -> ImageSet:
@@ -15,9 +21,9 @@ def patches(n: int = 60, seed: int = 0) -> ImageSet:
     return ImageSet(images, torch.arange(n) % 3, tuple("abc"))
 
 
-def film_of(frames: int = 3) -> Film:
+def film_of(frames: int = 3, seed: int = 0) -> Film:
     """A film without a training: places and neighbours are drawn."""
-    film, generator = Film(patches(), patches(60, 1)), shifted(2)
+    film, generator = Film(patches(60, seed), patches(60, seed + 1)), shifted(2)
     for _ in range(frames):
         film.positions.append((2 * torch.rand(60, 2, generator=generator) - 1).numpy())
         film.neighbours.append(torch.randint(0, 60, (60, NEIGHBOURS), generator=generator).numpy())
@@ -47,13 +53,34 @@ def test_a_look_tells_tint_brightness_and_pattern_apart():
     assert seen["brightness"][4] > seen["brightness"][0]
 
 
+def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path):
+    few = patches()
+    recipe = ImageRecipe("InfoNCE()", views="photo", epochs=3, batch=20)
+    film = Film(few, few, tmp_path / "film.npz")
+    run = pretrain(recipe, tmp_path, on_epoch=film, data=few)
+    assert len(film) == 4 and list(run.history.knn) == film.accuracy[1:]
+
+    again = Film(few, few, tmp_path / "film.npz")
+    assert len(again) == 4
+    np.testing.assert_array_equal(again.positions, film.positions)
+    run.rows = run.rows[:2]
+    again(run)
+    assert len(again) == 3
+    with pytest.raises(ValueError, match="film must hold the 2 frames before this epoch, got 0"):
+        Film(few, few)(run)
+    panel = panels.training_film({"InfoNCE": film})
+    assert panel.knobs["epoch"].high == 3 and panel.row("loss", ["InfoNCE"]).alt
+    with pytest.raises(ValueError, match="films must have two frames or more, got 0"):
+        panels.training_film({"InfoNCE": Film(few, few)})
+
+
 def test_the_frame_goes_to_the_patch_that_it_is_dragged_to():
     film = film_of()
     panel = panels.training_film({"InfoNCE": film, "GroCo": film_of()}, patch=5)
     for epoch in (0, 2):
         panel.controls["epoch"].value = epoch
-        x, y = panel.handles["patch"].place({**panel.values, "patch": 40})
-        panel.on_event({"event": "", "handle": "patch", "x": x, "y": y})
+        x, y = film.positions[epoch][40]
+        panel.on_event({"event": "", "handle": "patch", "x": float(x), "y": float(y)})
         assert panel.values["patch"] == 40
         label = int(film.shown.labels[40])
         own = (film.neighbours[epoch][40] % 3 == label).sum()
@@ -61,10 +88,41 @@ def test_the_frame_goes_to_the_patch_that_it_is_dragged_to():
         assert f"Patch 40 ({'abc'[label]}) has {own} of {NEIGHBOURS} neighbours" in panel.alt
 
 
-def test_pointing_at_a_patch_lights_up_its_photograph():
-    panel = panels.training_film({"InfoNCE": film_of()})
-    links = {link["text"]: link["over"] for link in panel.front.shown["links"]}
-    kinds = [kind for marks in links.values() for kind, *_ in marks]
-    assert set(links) == set("abc") and (kinds.count("dot"), kinds.count("box")) == (60, NEIGHBOURS)
-    places = np.array([mark[1:] for marks in links.values() for mark in marks if mark[0] == "dot"])
-    assert np.abs(places - panel.front.shown["places"]["patch"]).sum(1).min() < 1e-4
+def test_a_click_on_a_patch_looks_at_it_and_its_photograph_lights_up():
+    film = film_of()
+    panel = panels.training_film({"InfoNCE": film}, patch=5)
+    plots, clicks = panel.scene["plots"], []
+    names = np.array(list("abc"))[film.shown.labels]
+    near = np.array(list("abc"))[film.train.labels[film.neighbours[0][5]]]
+    for said, [(plot, _, piece)], lit, sets in panel.scene["links"]:
+        lights = {plots[at]["name"]: numbers for at, _, *numbers in lit}
+        assert lights["map"] == np.flatnonzero(names == said).tolist()
+        assert lights.get("strip", []) == np.flatnonzero(near == said).tolist()
+        assert said == (names[piece] if plots[plot]["name"] == "map" else near[piece])
+        clicks += [(piece, sets["patch"])] if sets else []
+    assert clicks == [(k, k) for k in range(59, -1, -1)]  # what lies above is found first
+
+
+def test_the_strip_shows_the_nearest_training_patches_and_frames_those_of_the_same_photograph():
+    films = {"InfoNCE": film_of(), "GroCo": film_of(seed=5)}
+    panel = panels.training_film(films, patch=7, epoch=1)
+    for loss in ("InfoNCE", "GroCo", "InfoNCE"):  # pictures that were on the screen before are shown again
+        panel.controls["loss"].value, film = loss, films[loss]
+        strip = panel.scene["plots"][1]
+        (mine, near), found = strip["marks"], film.neighbours[1][7]
+        faces = [panel.pictures[face] for face in mine["faces"] + near["faces"]]
+        shown = [*tiles(film.shown.images)[[7]], *tiles(film.train.images)[found]]
+        np.testing.assert_array_equal(faces, shown)
+        same = film.train.labels[found] == film.shown.labels[7]
+        assert near["frame"] == [GREEN if one else "" for one in same]
+        assert set(panel.scene["plots"][0]["marks"][0]["faces"]) <= set(panel.widget.pictures)
+    curves = {plot["name"]: plot["marks"] for plot in panel.scene["plots"]}
+    assert curves["accuracy"][0]["y"] == [0.25, 0.5, 0.75]
+    for k, shares in enumerate(panel.shots["InfoNCE"].alike.values()):
+        np.testing.assert_allclose(curves["alike"][4 * k]["y"], shares, atol=1e-5)
+        assert curves["alike"][4 * k + 1]["y"] == pytest.approx([shares[1]], abs=1e-5)
+
+
+def test_large_images_are_shown_small():
+    images = torch.randint(0, 256, (20, 3, 96, 96), dtype=torch.uint8, generator=shifted(3))
+    assert small(ImageSet(images, torch.arange(20) % 3, tuple("abc"))).shape == (20, 32, 32, 3)

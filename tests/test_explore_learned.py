@@ -138,16 +138,19 @@ def test_a_dot_that_is_pointed_at_shows_its_patch():
     assert "of the 2 patches of grass 0%" in torn.sentence.lower()
 
 
-def test_a_click_on_a_dot_points_at_it_and_its_photograph_lights_up():
+def test_a_click_on_a_dot_points_at_it_and_its_class_in_the_legend_lights_all_its_dots():
     maps, shown = pairs_and_apart()
     panel = panels.feature_maps(maps, shown)
-    plots, clicks = panel.scene["plots"], {}
-    for said, [(plot, mark, dot)], [(_, _, *lit)], sets in panel.scene["links"]:
+    plots, clicks, classes = panel.scene["plots"], {}, {}
+    for said, [(plot, mark, piece)], [(_, lit_mark, *lit)], sets in panel.scene["links"]:
+        x = plots[plot]["marks"][mark]["x"][piece]
         if sets:
-            clicks[sets["patch"]] = (said, plots[plot]["marks"][mark]["x"][dot], len(lit))
-    assert set(clicks) == set(range(36))
-    for k, (said, x, lit) in clicks.items():
-        assert said == shown.classes[k // 2] and lit == 2
+            clicks[sets["patch"]] = (said, x)
+        else:
+            classes[said] = [plots[0]["marks"][lit_mark]["x"][k] for k in lit]
+    assert set(clicks) == set(range(36)) and set(classes) == set(shown.classes)
+    for k, (said, x) in clicks.items():
+        assert said == shown.classes[k // 2] and x in classes[said] and len(classes[said]) == 2
         assert x == pytest.approx(maps["torn"]["5"][k, 0], abs=1e-5)
 
 

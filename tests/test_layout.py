@@ -4,6 +4,7 @@ import ast
 import importlib
 import io
 import pkgutil
+import re
 import subprocess
 import sys
 import tokenize
@@ -157,8 +158,20 @@ def code_lines(path: Path) -> int:
 def test_the_library_stays_small():
     """At most 9,000 lines of code, 14 files in `training`, and chains of imports of at most 11 parts."""
     assert sum(map(code_lines, LIBRARY.rglob("*.py"))) <= 9100
+    assert sum(map(code_lines, (COURSE / "panels").rglob("*.py"))) <= 8200
+    assert sum(map(code_lines, (COURSE / "kit").rglob("*.py"))) <= 1450
     assert len(list((LIBRARY / "training").glob("*.py"))) <= 14
     assert max(height(part) for part in graph() if part.startswith("setclr.")) <= 11
+
+
+@pytest.mark.parametrize("path", sorted((COURSE / "panels").rglob("*.py")), ids=module_of)
+def test_a_panels_file_is_short(path):
+    """And so is its twin in JavaScript."""
+    assert code_lines(path) <= 150
+    functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
+    assert max((f.end_lineno - f.lineno + 1 for f in functions), default=0) <= 45
+    if (twin := path.with_suffix(".js")).exists():
+        assert len(re.findall(r"(?m)^\s*(?!//)\S", twin.read_text())) <= 80
 
 
 @pytest.mark.parametrize("name", NAMES)

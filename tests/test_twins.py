@@ -14,7 +14,7 @@ from setclr_course.kit.front import FOLDER
 from setclr_course.kit.scene import Page
 
 pytestmark = pytest.mark.browser
-TWINS = sorted(path.stem for path in Path(panels.__file__).parent.glob("*/*.js"))
+TWINS = sorted({path.stem for path in Path(panels.__file__).parent.glob("*/*.js")} & set(dir(panels)))
 STATES = 2000
 
 
@@ -26,8 +26,16 @@ def page():
 
 def joined(path: Path) -> str:
     """The twin with what it imports, as one module."""
-    texts = [(FOLDER / name).read_text() for name in ("scene.js", "inner.js")] + [path.read_text()]
-    return "\n".join(re.sub(r"(?m)^import .*\n", "", text) for text in texts)
+    files = [FOLDER / "scene.js", FOLDER / "inner.js"]
+
+    def add(file: Path) -> None:
+        for name in re.findall(r'(?m)^import .* from "./(\w+\.js)"', file.read_text()):
+            add(FOLDER / name if (FOLDER / name).exists() else file.with_name(name))
+        if file not in files:
+            files.append(file)
+
+    add(path)
+    return "\n".join(re.sub(r"(?m)^import .*\n", "", file.read_text()) for file in files)
 
 
 def differences(one, other, place="") -> list[str]:

@@ -4,7 +4,8 @@ const sum = (x) => x.reduce((a, b) => a + b, 0);
 export function softmax(x, temperature = 1) {
   const top = Math.max(...x);
   const powers = x.map((value) => Math.exp((value - top) / temperature));
-  return powers.map((power) => power / sum(powers));
+  const whole = sum(powers);
+  return powers.map((power) => power / whole);
 }
 
 // The level above which the parts max(0, x − level) add up to `total`.
@@ -13,7 +14,35 @@ export function level(x, total = 1) {
   return Math.max(...ordered.map((_, k) => (sum(ordered.slice(0, k + 1)) - total) / (k + 1)));
 }
 
+// The point of the simplex nearest to x: what stands above the level.
+export function sparsemax(x) {
+  const under = level(x);
+  return x.map((value) => Math.max(value - under, 0));
+}
+
 export const swapped = (excess) => Math.atan(excess) / Math.PI + 0.5;
+
+// The odd-even network on x: sorted values and P, values = P x.
+export function sortSoftly(x, beta = 1) {
+  const values = [...x];
+  const P = x.map((_, i) => x.map((_, j) => Number(i === j)));
+  for (let layer = 0; layer < x.length; layer += 1) {
+    for (let low = layer % 2; low < x.length - 1; low += 2) {
+      const q = swapped(beta * (values[low] - values[low + 1]));
+      const mixed = (one, two) => [one + q * (two - one), two + q * (one - two)];
+      [values[low], values[low + 1]] = mixed(values[low], values[low + 1]);
+      const rows = P[low].map((upper, j) => mixed(upper, P[low + 1][j]));
+      [P[low], P[low + 1]] = [rows.map(([upper]) => upper), rows.map(([, lower]) => lower)];
+    }
+  }
+  return [values, P];
+}
+
+// How likely each of x lands among the `top` largest.
+export function topProbability(x, top, beta = 1) {
+  const rows = sortSoftly(x, beta)[1].slice(-top);
+  return x.map((_, j) => sum(rows.map((row) => row[j])));
+}
 
 // Shares exp(−cost / ε) whose total is right, then scaled in turn so often.
 export function scaled(cost, epsilon, presses, first = "columns") {

@@ -144,7 +144,7 @@ const PAINTERS = {
   segments(group, mark, f) {
     mark.x.forEach((x, i) => {
       const way = `M${f.x(x)} ${f.y(mark.y[i])}L${f.x(mark.u[i])} ${f.y(mark.v[i])}`;
-      if (each(mark.width, i) > 0) stroke(group, way, { ...mark, colour: each(mark.colour, i) }, each(mark.width, i));
+      if (each(mark.width, i) > 0.01) stroke(group, way, { ...mark, colour: each(mark.colour, i) }, each(mark.width, i));
     });
   },
   arrows(group, mark, f) {

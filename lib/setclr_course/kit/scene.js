@@ -4,6 +4,7 @@ export const [INK, WHITE, GREY, DUSK, PALE] = ["#222222", "#ffffff", "#8a8a8a", 
 export const [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 export const [BLACK, YELLOW, OCHRE, PINE, MIST] = ["#000000", "#f0e442", "#9a6a00", "#00734f", "#cfe6f6"];
 export const FIELD = ["#f3c9a3", "#fbead9", "#deebf5", "#a9cbe6"]; // vermilion to blue, pale: the four bands of a machine
+export const OF_LOSS = { InfoNCE: BLUE, LinearAssignment: BLACK, SparseCLR: GREEN, QARe: PURPLE, GroCo: ORANGE, IOT: SKY, MMCL: VERMILION };
 export const NAMES = ["cat", "coffee", "astronaut", "rocket", "temple", "flower"]; // of the photographs
 const six = (x) => (Number.isFinite(x) ? Number(x.toPrecision(6)) : null);
 const list = (x) => (Array.isArray(x) ? x : [x]);

@@ -43,7 +43,8 @@ export function seen(values, [, one, two]) {
   });
 
   const title = "distance d of ● and ■: smaller is closer";
-  const table = page.plane("table", [-0.5, 5.5], [5.5, -1.5], { title, yticks: { ...NAMES.map((name) => `${name} ●`) } });
+  const sides = { ...NAMES.map((name) => `${name} ●`) };
+  const table = page.plane("table", [-0.5, 5.5], [5.5, -1.5], { title, yticks: sides });
   table.photographs(EACH.map((j) => [j, -1]), two, 0.8);
   const words = DISTANCE.flat().map((d) => fixed(d));
   const cells = table.cells(DISTANCE, { high: 2.8, words, down: true });

@@ -93,7 +93,7 @@ class one_idea(Panel):
         mean = now.share.trace() / N
         what = f"{found} of 6 photographs find their own second view first; on average it gets {mean:.0%}"
         if values["way"] == "support vectors":
-            what = f"{int((now.share < 1e-9).sum()) - N} of the 30 wrong pairs have weight zero"
+            what = f"{int((now.share == 0).sum()) - N} of the 30 wrong pairs have weight zero"
         return f"Step {values['step']}, {values['way']} of softness {values['softness']:.2g}: {what}."
 
 

@@ -45,9 +45,10 @@ def angles_of(values: dict) -> np.ndarray:
 
 
 def row_shares(answer: Answer) -> np.ndarray:
-    """What each ● gives to each ■, (N, N), as shares of what it gives to all ■."""
+    """What each ● gives to each ■, (N, N), as shares of what it gives to all ■; rounded, so
+    that what is as near is the same."""
     part = answer.shares[:N, N:]
-    return part / part.sum(1, keepdims=True).clip(1e-12)
+    return (part / part.sum(1, keepdims=True).clip(1e-12)).round(9)
 
 
 def draw_circles(plot: Plot) -> None:

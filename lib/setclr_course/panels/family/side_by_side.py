@@ -61,7 +61,7 @@ class side_by_side(Panel):
         choice = {name: int(share[TRAP[0]].argmax()) for name, share in now.shares.items() if name != "MMCL"}
         fooled = [name for name, j in choice.items() if j == TRAP[1]]
         right = [name for name, j in choice.items() if j == TRAP[0]]
-        pushed = int((now.shares["MMCL"] > 1e-9).sum())
+        pushed = int((now.shares["MMCL"] > 0).sum())
         return (
             f"Smoothing {values['smoothing']:.3g} times the usual. ● rocket goes to ■ astronaut by "
             f"{' and '.join(fooled) or 'no loss'}, to its own ■ rocket by "

@@ -114,7 +114,7 @@ class feature_maps(Panel):
         for number, (kind, name) in enumerate(zip(kinds, names)):
             which = np.flatnonzero(self.labels[group] == kind)
             for k in which.tolist():
-                page.link(name, dots[k], lit=[dots[which]], patch=int(group[k]))
+                page.link(name, dots[k], lit=[keys[number]], patch=int(group[k]))
             page.link(name, keys[number], lit=[dots[which]])
 
     def name(self, patch: int) -> str:

@@ -29,6 +29,7 @@ class Shot(NamedTuple):
     accuracy: list[float]  # (epochs + 1,)
     alike: dict[str, list[float]]  # tint, brightness, pattern: of neighbours, epoch by epoch
     patches: np.ndarray  # (n, SIDE, SIDE, 3) uint8
+    faces: list[str]  # (n,): what the page calls them
     names: np.ndarray  # (n,): the photograph of each patch
     train: np.ndarray  # (N, SIDE, SIDE, 3) uint8
     train_names: np.ndarray  # (N,)
@@ -68,7 +69,6 @@ class training_film(Panel):
                 f"films must have two frames or more, got {last + 1}; hand them to pretrain as on_epoch"
             )
         self.shots = {name: shot(film) for name, film in films.items()}
-        self.faces: dict[str, list[str]] = {}
         self.longest = max(map(len, films.values())) - 1
         first = next(iter(self.shots.values()))
         self.knobs = {
@@ -91,9 +91,8 @@ class training_film(Panel):
         if page.row:
             title, below = right, ", ".join(f"{name} {x[epoch]:.2f}" for name, x in now.one.alike.items())
         plane = page.plane("map", (-1.06, 1.06), (1.06, -1.06), title, xlabel=below)
-        if values["loss"] not in self.faces:
-            self.faces[values["loss"]] = [page.picture(face) for face in now.one.patches]
-        faces = self.faces[values["loss"]]
+        faces = now.one.faces
+        page.pictures.update(zip(faces, now.one.patches))
         photographs = plane.photographs(places, faces, WIDE)
         framed = plane.photographs([places[patch]], [faces[patch]], WIDE, frame=VERMILION)
         to = nearest_to(places, patch)
@@ -171,7 +170,9 @@ def shot(film: "Film") -> Shot:
     alike = likeness(shown.images[:], train.images[:], [*from_numpy(near)])
     places, names = np.array(film.positions, float), np.array(shown.classes)[shown.labels]
     train_names = np.array(train.classes)[train.labels]
-    return Shot(places, near, film.accuracy, alike, small(shown), names, small(train), train_names)
+    patches, blank = small(shown), Page(())
+    faces = [blank.picture(patch) for patch in patches]  # once: it takes as long as all the rest of an event
+    return Shot(places, near, film.accuracy, alike, patches, faces, names, small(train), train_names)
 
 
 def small(images: "ImageSet") -> np.ndarray:

@@ -1,0 +1,68 @@
+// one_idea.py a second time, for pages without a kernel; a test holds the two to each other.
+import { fixed, general, NAMES, Page, percent } from "./scene.js";
+import { cosines, forces, groco, infoNce, iotBoth, mmcl } from "./losses.js";
+import { angleAt, circleHandle, control, drawPlane, drawTable, pair, POINTS, rowShares, unit, whole } from "./plane.js";
+
+const STEP = (0.16 * 180) / Math.PI; // the farthest that a point turns in one
+const USUAL = 0.4; // the softness in training
+const WAYS = {
+  softmax: (S, softness) => infoNce(S, 0.5 * softness),
+  sort: (S, softness) => groco(S, 1 / softness, 4),
+  transport: (S, softness) => iotBoth(S, 0.5 * softness, 8),
+  "support vectors": (S, softness) => mmcl(S, softness),
+};
+const FINDINGS = {
+  softmax: "each ● shares itself out among the ■",
+  sort: "each ● sorts the ■: who comes first?",
+  transport: "as softmax, but each ■ gets its share too",
+  "support vectors": "whom each ● pushes: dark is nobody",
+};
+const CONTROLS = POINTS.map(([view, i]) => control(view, i));
+const paths = new Map(); // the angles of every step, by where training begins and its loss
+
+function trained(start, way, step) {
+  const key = `${way} ${start}`;
+  if (paths.size > 50) paths.clear();
+  if (!paths.has(key)) paths.set(key, [start]);
+  const path = paths.get(key);
+  while (path.length <= step) {
+    const x = path.at(-1).map(unit);
+    const force = forces(WAYS[way](cosines(x), USUAL), x);
+    const most = Math.max(...force.map(Math.abs), 1e-12);
+    path.push(path.at(-1).map((angle, k) => angle + (STEP * force[k]) / most));
+  }
+  return path[step];
+}
+
+export function seen(values, cast) {
+  const { way, softness, step } = values;
+  const angles = trained(CONTROLS.map((name) => values[name]), way, step);
+  const x = angles.map(unit);
+  const share = rowShares(WAYS[way](cosines(x), softness).shares);
+
+  const page = new Page();
+  const drawn = drawPlane(page, x, share, "drag ● and ■; thick is a large share, orange to the partner", cast);
+  const below = "framed: the true pairs; bright: a large share";
+  const table = drawTable(page, "table", share, FINDINGS[way], cast, below);
+  share.forEach((row, i) => {
+    row.forEach((part, j) => {
+      page.link(`${NAMES[i]} to ${NAMES[j]}: ${fixed(part)}`, [table.cell(i, j)], pair(drawn, i, j));
+    });
+  });
+  POINTS.forEach(([view, i], k) => {
+    page.link(NAMES[i], [drawn.views[view](i)], [view ? table.column(i) : table.row(i)]);
+    const to = (u, v) => [...angles.map((angle, p) => (p === k ? angleAt(u, v) : whole(angle))), 0];
+    const anew = { moves: [...CONTROLS, "step"], step: 0.02, to };
+    circleHandle(drawn.plane, x, [view, i], step ? anew : {});
+  });
+
+  const found = share.filter((row, i) => row.every((part, j) => i === j || row[i] > part + 1e-9)).length;
+  const mean = share.reduce((sum, row, i) => sum + row[i], 0) / 6;
+  const zeros = share.flat().filter((part) => part === 0).length - 6;
+  const what =
+    way === "support vectors"
+      ? `${zeros} of the 30 wrong pairs have weight zero`
+      : `${found} of 6 photographs find their own second view first; on average it gets ${percent(mean)}`;
+  const sentence = `Step ${step}, ${way} of softness ${general(softness, 2)}: ${what}.`;
+  return { scene: page.told(), sentence, ways: page.ways };
+}
