@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from notebook_tools import ROOT, notebooks
 from playwright.sync_api import expect, sync_playwright
-from test_browser import CHROMIUM, FLAGS
+from in_browser import CHROMIUM, FLAGS
 from test_site import Server, Silent
 
 sys.path.insert(0, str(ROOT / "site"))
