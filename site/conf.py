@@ -49,7 +49,7 @@ katex_css_path = "katex/katex.min.css"
 katex_options = "throwOnError: false, strict: 'ignore'"
 
 html_theme = "pydata_sphinx_theme"
-FRONT = [str(KIT / name) for name in ("paint.js", "panel.js", "panel.css")]
+FRONT = [str(path) for path in (*KIT.glob("*.js"), KIT / "panel.css", *KIT.parent.glob("panels/*/*.js"))]
 html_static_path = ["static", *FRONT, os.environ["SETCLR_STATIC"]]
 templates_path = ["templates"]
 html_css_files = ["panel.css", "site.css"]

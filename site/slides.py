@@ -91,7 +91,13 @@ def beside(target: Path) -> None:
     shutil.copytree(katex / "fonts", target / "katex" / "fonts")
     for name in ("katex.min.css", "katex.min.js", "contrib/auto-render.min.js"):
         shutil.copy(katex / name, target / "katex")
-    for path in (HERE / "deck" / "deck.css", *HERE.glob("static/*"), *KIT.glob("*.js"), KIT / "panel.css"):
+    for path in (
+        HERE / "deck" / "deck.css",
+        *HERE.glob("static/*"),
+        *KIT.glob("*.js"),
+        *KIT.parent.glob("panels/*/*.js"),
+        KIT / "panel.css",
+    ):
         shutil.copy(path, target)
 
 

@@ -7,9 +7,9 @@ import threading
 
 import nbformat
 import pytest
+from in_browser import CHROMIUM, FLAGS
 from notebook_tools import ROOT, notebooks
 from playwright.sync_api import expect, sync_playwright
-from in_browser import CHROMIUM, FLAGS
 from test_site import Server, Silent
 
 sys.path.insert(0, str(ROOT / "site"))

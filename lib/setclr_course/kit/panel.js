@@ -58,15 +58,16 @@ export function arranged({ size: [wide, high], boxes }, width, plots) {
   return { places, width, height: top + tall };
 }
 
-// A scene on the way from one to another: numbers in between where both have the same marks, else the other.
+// A scene on the way from one to another: places in between where both have the same marks, else the other.
+const MOVING = ["plots", "marks", "handles", "x", "y", "u", "v", "rings", "width", "at"];
 function between(one, other, share) {
   if (typeof one === "number" && typeof other === "number") return one + share * (other - one);
   if (Array.isArray(one) && Array.isArray(other) && one.length === other.length) {
     return other.map((value, i) => between(one[i], value, share));
   }
   if (one && other && typeof other === "object" && !Array.isArray(other) && one.kind === other.kind) {
-    return Object.fromEntries(Object.entries(other).map(([k, value]) =>
-      [k, ["shades", "columns"].includes(k) ? value : between(one[k], value, share)]));
+    const moved = ([key, value]) => [key, MOVING.includes(key) || !MOVING.some((k) => k in other) ? between(one[key], value, share) : value];
+    return Object.fromEntries(Object.entries(other).map(moved));
   }
   return other;
 }

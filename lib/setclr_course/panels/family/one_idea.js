@@ -29,7 +29,7 @@ function trained(start, way, step) {
     const x = path.at(-1).map(unit);
     const force = forces(WAYS[way](cosines(x), USUAL), x);
     const most = Math.max(...force.map(Math.abs), 1e-12);
-    path.push(path.at(-1).map((angle, k) => Math.round((angle + (STEP * force[k]) / most) * 1e6) / 1e6));
+    path.push(path.at(-1).map((angle, k) => Math.round((angle + (STEP * force[k]) / most) * 1e4) / 1e4));
   }
   return path[step];
 }

@@ -105,7 +105,7 @@ def trained(start: tuple[float, ...], way: str, step: int) -> np.ndarray:
     angles = trained(start, way, step - 1)
     z = unit(angles)
     force = forces(FAMILY[WAYS[way]].solved(z, USUAL), z)
-    return (angles + STEP * force / max(np.abs(force).max(), 1e-12)).round(6)  # the twin's are the same
+    return (angles + STEP * force / max(np.abs(force).max(), 1e-12)).round(4)  # the twin's are the same
 
 
 def moved(seen: np.ndarray, view: int, i: int) -> Callable[[float, float], list[int]]:
