@@ -189,17 +189,20 @@ def drag_and_press(page, panel, grip) -> str:
     box, around = grip.bounding_box(), stage.bounding_box()
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     aim = around["x"] + 0.45 * around["width"], around["y"] + 0.45 * around["height"]
-    way = [0.35 * (to - at) if abs(to - at) > 60 else 20 for at, to in zip(middle, aim)]
-    page.mouse.move(*middle)
-    page.mouse.down()
-    page.mouse.move(middle[0] + way[0], middle[1] + way[1], steps=5)
-    page.mouse.up()
-    answered(panel)
-    after, moved = sentence.text_content(), readouts(panel)
+    x, y = (0.35 * (to - at) if abs(to - at) > 60 else 20 for at, to in zip(middle, aim))
+    for way in ((x, y), (-3 * y, 3 * x)):  # across, too: a point on a circle turns, one that snaps gets away
+        page.mouse.move(*middle)
+        page.mouse.down()
+        page.mouse.move(middle[0] + way[0], middle[1] + way[1], steps=5)
+        page.mouse.up()
+        answered(panel)
+        after, moved = sentence.text_content(), readouts(panel)
+        if moved != set_to:
+            break
     assert moved != set_to
 
     grip.focus()
-    for key in ("ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown"):  # until one moves it: its way may have ended
+    for key in ("ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown"):  # until one moves it: a way may end
         page.keyboard.press(key)
         answered(panel)
         if readouts(panel) != moved:

@@ -57,7 +57,7 @@ def chromium() -> Iterator[Any]:
 
 def opened(browser: Any, panel: Panel, width: int = 1000, theme: str = "light", height: int = 1000) -> Any:
     """A page with the panel, alive; `page.errors` holds what went wrong in the browser."""
-    page = browser.new_page(viewport={"width": width, "height": height})
+    page = browser.new_page(viewport={"width": width, "height": height}, reduced_motion="reduce")
     page.errors = []
     page.on("pageerror", lambda error: page.errors.append(str(error)))
     page.on("console", lambda said: page.errors.append(said.text) if said.type == "error" else None)
