@@ -190,7 +190,7 @@ def drag_and_press(page, panel, grip) -> str:
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     aim = around["x"] + 0.45 * around["width"], around["y"] + 0.45 * around["height"]
     x, y = (0.35 * (to - at) if abs(to - at) > 60 else 20 for at, to in zip(middle, aim))
-    for way in ((x, y), (-3 * y, 3 * x)):  # across, too: a point on a circle turns, one that snaps gets away
+    for way in ((x, y), (-3 * y, 3 * x), (150, 150), (-150, -150)):  # some go across, some snap, some end
         page.mouse.move(*middle)
         page.mouse.down()
         page.mouse.move(middle[0] + way[0], middle[1] + way[1], steps=5)

@@ -72,8 +72,14 @@ class sphere(Panel):
         apart = np.degrees(np.arccos((now.z[0] * now.z[1]).sum(-1).clip(-1, 1))).mean()
         return (
             f"Step {values['step']} of training by {values['loss']}: {right} of {N} photographs find their "
-            f"own second view; partners are {apart:.0f}° apart on average."
+            f"own second view; partners are {apart:.0f}° apart on average.{turned(values)}"
         )
+
+
+def turned(values: dict) -> str:
+    """From where the sphere is seen, where that is not the front."""
+    turn, tilt = values["turn"], values["tilt"]
+    return f" The sphere is turned by {turn}° and tilted by {tilt}°." if turn or tilt else ""
 
 
 @lru_cache(maxsize=500)
