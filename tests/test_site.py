@@ -279,7 +279,7 @@ def test_what_is_not_in_the_atlas_is_not_shown_as_another(opened):
 
 def test_an_address_opens_a_panel_as_it_was_set(opened):
     for address, text in (
-        ("#panel-1=0:3", r"^At temperature 0\.07 "),
+        ("#panel-1=0:3", r"^At temperature 0\.07"),
         ("#panel-1=0:30,1:0", "^At temperature 1.6 "),
     ):
         page = opened(f"01_five_numbers.html{address}")
