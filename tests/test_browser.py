@@ -23,7 +23,7 @@ from touchable import TOUCHABLE
 from setclr_course import panels
 
 pytestmark = pytest.mark.browser
-HANGS = 100  # seconds: whatever takes longer hangs
+HANGS = 600  # seconds: whatever takes longer hangs
 
 
 @pytest.fixture(scope="module")

@@ -392,6 +392,16 @@ function control({ label, stops, marks, names }, parent, move) {
   let held = false; // the answer to an earlier move shall not pull the slider back
   track.addEventListener("input", () => ((held = true), move(Number(track.value))));
   track.addEventListener("change", () => (held = false));
+  track.addEventListener("keydown", (key) => { // JupyterLab keeps the browser from moving it by itself
+    const ways = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -stops, End: stops };
+    if (!(key.key in ways)) return;
+    key.preventDefault();
+    key.stopPropagation();
+    track.value = Number(track.value) + ways[key.key];
+    held = true;
+    move(Number(track.value));
+  });
+  track.addEventListener("keyup", () => (held = false));
   return (stop, word) => {
     if (!held) track.value = stop;
     track.setAttribute("aria-valuetext", word);

@@ -66,8 +66,8 @@ class pushes(Panel):
     def say(self, values: dict, now: Pushes) -> str:
         pushed = [f"{name} {slope:.2f}" for name, slope in zip(NAMES[1:], now.sparse[1:]) if slope > 0]
         return (
-            f"Margin {values['margin']:.1f}: SparseCLR pulls the cat with {-now.sparse[0]:.2f} and pushes "
-            f"{', '.join(pushed) or 'nobody'}. InfoNCE pulls it with {-now.soft[0]:.2g} and pushes all five, "
+            f"Margin {values['margin']:.1f}: SparseCLR pulls the cat with {abs(now.sparse[0]):.2f} and pushes "
+            f"{', '.join(pushed) or 'nobody'}. InfoNCE pulls it with {abs(now.soft[0]):.2g} and pushes all five, "
             f"the farthest with {now.soft[1:].min():.2g}."
         )
 
