@@ -58,7 +58,7 @@ export function seen(values, [, one, two]) {
   const pushed = NAMES.flatMap((name, j) => (sparse[j] > 0 ? [`${name} ${fixed(sparse[j])}`] : []));
   const sentence =
     `Margin ${fixed(margin, 1)}: SparseCLR pulls the cat with ${fixed(Math.abs(sparse[0]))} and pushes ` +
-    `${pushed.join(", ") || "nobody"}. InfoNCE pulls it with ${general(Math.abs(soft[0]), 2)} and pushes all five, the ` +
-    `farthest with ${general(Math.min(...soft.slice(1)), 2)}.`;
+    `${pushed.join(", ") || "nobody"}. InfoNCE pulls it with ${general(Math.abs(soft[0]), 2)} and pushes all five, ` +
+    `the farthest with ${general(Math.min(...soft.slice(1)), 2)}.`;
   return { scene: page.told(), sentence, ways: page.ways };
 }

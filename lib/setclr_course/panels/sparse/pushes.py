@@ -65,9 +65,10 @@ class pushes(Panel):
 
     def say(self, values: dict, now: Pushes) -> str:
         pushed = [f"{name} {slope:.2f}" for name, slope in zip(NAMES[1:], now.sparse[1:]) if slope > 0]
+        pull, soft_pull = abs(now.sparse[0]), abs(now.soft[0])
         return (
-            f"Margin {values['margin']:.1f}: SparseCLR pulls the cat with {abs(now.sparse[0]):.2f} and pushes "
-            f"{', '.join(pushed) or 'nobody'}. InfoNCE pulls it with {abs(now.soft[0]):.2g} and pushes all five, "
+            f"Margin {values['margin']:.1f}: SparseCLR pulls the cat with {pull:.2f} and pushes "
+            f"{', '.join(pushed) or 'nobody'}. InfoNCE pulls it with {soft_pull:.2g} and pushes all five, "
             f"the farthest with {now.soft[1:].min():.2g}."
         )
 
