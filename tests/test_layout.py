@@ -284,10 +284,3 @@ for name in {names}:
     importlib.import_module(name)
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd="/")
-
-
-def test_every_panel_has_a_type_for_those_who_check():
-    tree = ast.parse((COURSE / "panels" / "__init__.py").read_text())
-    typed = [name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names
-             if str(node.module).startswith("setclr_course.panels.")]  # fmt: skip
-    assert sorted(typed) == panels.__all__ == sorted(set(typed))
