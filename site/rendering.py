@@ -6,16 +6,15 @@ exercise become what questions.js listens to; a picture becomes a file.
 
 import hashlib
 import html
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 from IPython import get_ipython
-from PIL import Image
 
+from setclr_course.kit import atlas
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.png import Picture
+from setclr_course.kit.still import Picture
 from setclr_course.teach.answers import Checked
 from setclr_course.teach.asked import exercise
 from setclr_course.teach.predictions import Prediction
@@ -53,15 +52,20 @@ class Shown:
         return name
 
     def picture(self, picture: Picture) -> str:
-        image = Image.open(io.BytesIO(picture.png))
-        width = picture._repr_mimebundle_()[1]["image/png"]["width"]
-        name = self.kept(picture.png)
-        size = f'width="{width}" height="{width * image.height // image.width}"'
-        said = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in picture.sentences)
+        """A PNG, which panels.js paints anew in the colours of the page."""
+        name, address = self.kept(picture.png), f"{self.address}/{PICTURES}"
+        told = atlas.named(picture.pictures) | {"size": picture.size, "boxes": picture.boxes}
+        told["columns"] = [column._asdict() for column in picture.columns]
+        for face, content in atlas.files_of(picture.pictures).items():
+            (self.atlas / PICTURES / f"{face}.png").write_bytes(content)
+        text = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+        (self.atlas / PICTURES / name).with_suffix(".json").write_text(text)
+        size = 'width="{}" height="{}"'.format(*picture.extent)
+        said = "".join(f"<p>{html.escape(column.sentence)}</p>" for column in picture.columns)
         return (
-            f'<figure class="setclr-still"><div><img src="{self.address}/{PICTURES}/{name}" alt="" {size} '
-            f'loading="lazy"></div>'
-            f'<figcaption style="max-width:{width}px">{said}</figcaption></figure>'
+            f'<figure class="setclr-still" data-scenes="{address}/{Path(name).stem}.json" '
+            f'data-pictures="{address}/"><div><img src="{address}/{name}" alt="" {size} loading="lazy"></div>'
+            f'<figcaption style="max-width:{picture.extent[0]}px">{said}</figcaption></figure>'
         )
 
     def prediction(self, prediction: Prediction) -> str:

@@ -16,7 +16,7 @@ from touchable import TOUCHABLE
 from setclr_course import panels
 from setclr_course.kit import layout, palette
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.png import still
+from setclr_course.kit.still import pictured
 
 KINDS = {"line", "area", "dots", "segments", "arrows", "boxes", "cells", "photographs", "picture", "text"}
 
@@ -150,7 +150,7 @@ def test_sliders_start_on_a_stop(panel):
 def test_row_shows_three_values(panel):
     name = next(name for name, knob in panel.knobs.items() if hasattr(knob, "low"))
     picture = panel.row(name, panel.controls[name].ends())
-    columns = np.array_split(opened(picture.png), len(picture.sentences), axis=1)
+    columns = np.array_split(opened(picture.png), len(picture.columns), axis=1)
     assert columns[0].shape[0] == columns[-1].shape[0] and picture.alt.count(".") >= len(columns) > 1
     assert not np.array_equal(columns[0], columns[-1][:, : columns[0].shape[1]])
 
@@ -178,6 +178,10 @@ def test_every_colour_has_its_dark_one():
 
 
 def test_still_pictures():
-    picture = still(lambda figure: figure.subplots().plot([0, 1])[0] and "A line.", (3, 2))
+    def draw(page) -> str:
+        page.plane("plot", (0, 1)).line([0, 1], [0, 1])
+        return "A line."
+
+    picture = pictured(draw, "plot", (3, 2))
     assert opened(picture.png).shape == (240, 360, 3)
     assert picture._repr_mimebundle_()[0]["text/plain"] == "A line."

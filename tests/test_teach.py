@@ -11,7 +11,7 @@ from notebook_tools import FOLDER
 from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import OF_LOSS
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.png import still
+from setclr_course.kit.still import pictured
 from setclr_course.teach import asked, card, check, predict
 from setclr_course.teach.answers import passes
 from setclr_course.teach.asked import Exercise, Question
@@ -36,7 +36,11 @@ def page(monkeypatch):
 
 
 def picture():
-    return still(lambda figure: figure.subplots().plot([0, 1])[0] and "A line that rises.", (3, 2))
+    def draw(page) -> str:
+        page.plane("plot", (0, 1)).line([0, 1], [0, 1])
+        return "A line that rises."
+
+    return pictured(draw, "plot", (3, 2))
 
 
 def panel() -> Panel:

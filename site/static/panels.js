@@ -1,7 +1,7 @@
 // Panels on a page without a kernel: JupyterLab's front end (panel.js), answered from an atlas of scenes (atlas.py). A state that
 // is not in the atlas is not shown as another: the controls go to the nearest one there is, and the sentence says so.
 
-import panel from "./panel.js";
+import panel, { Stage } from "./panel.js";
 import * as scene from "./scene.js";
 
 const ELSEWHERE =
@@ -244,6 +244,23 @@ async function alive(element, number) {
   element.dataset.alive = "true";
 }
 
+// A still picture is painted in the page's own colours and letters: its scenes beside one another, or below on a phone.
+async function painted(element) {
+  const told = await (await fetch(element.dataset.scenes)).json();
+  const files = element.dataset.pictures;
+  const columns = told.columns.map(({ scene, sentence, heading }) => {
+    const column = document.createElement("div");
+    column.append(Object.assign(document.createElement("b"), { textContent: heading }));
+    const stage = new Stage(column.appendChild(document.createElement("div")), told, (name) => files + told.pictures[name]);
+    column.append(Object.assign(document.createElement("p"), { textContent: sentence }));
+    return { column, show: () => stage.show(scene) };
+  });
+  element.replaceChildren(...columns.map(({ column }) => column));
+  element.style.setProperty("--wide", `${told.size[0]}px`);
+  element.dataset.alive = "true";
+  for (const { show } of columns) show();
+}
+
 // A panel wakes when it comes into view, or when the address asks for it.
 function wake() {
   const panels = [...document.querySelectorAll(".setclr-panel[data-atlas]")];
@@ -251,10 +268,11 @@ function wake() {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;
       seen.unobserve(target);
-      alive(target, panels.indexOf(target) + 1);
+      if (target.dataset.scenes) painted(target);
+      else alive(target, panels.indexOf(target) + 1);
     }
   }, { rootMargin: "300px" });
-  for (const element of panels) seen.observe(element);
+  for (const element of [...panels, ...document.querySelectorAll(".setclr-still[data-scenes]")]) seen.observe(element);
   const [, number] = location.hash.match(/^#panel-(\d+)=/) || [];
   const asked = number && panels[number - 1];
   if (asked) {

@@ -21,9 +21,8 @@ from setclr_course.kit.atlas import Atlas, atlas_of
 from setclr_course.kit.controls import Control, Knob, Slider
 from setclr_course.kit.front import Front, let_go, pngs
 from setclr_course.kit.handles import Handle
-from setclr_course.kit.png import Picture, encoded
 from setclr_course.kit.scene import Page
-from setclr_course.kit.still import figure_of
+from setclr_course.kit.still import HEADING, Column, Picture
 
 COLUMN = 317  # pixels across of each picture in a row
 
@@ -130,9 +129,17 @@ class Panel:
         return self._seen.sentence
 
     @property
+    def still(self) -> Picture:
+        """The panel as it is now, without controls."""
+        return Picture([Column(self.scene, self.alt)], self._pixels(), self._boxes(), self.pictures)
+
+    @property
     def figure(self) -> Figure:
-        width, height = self._pixels()
-        return figure_of([(self.scene, self._boxes(), 0)], (width, height), self.pictures)
+        return self.still.figure
+
+    def png(self) -> bytes:
+        """The picture as it is now, small enough to keep."""
+        return self.still.png
 
     @property
     def widget(self) -> Front:
@@ -228,10 +235,6 @@ class Panel:
             self._held = False
             self.update(event)
 
-    def png(self) -> bytes:
-        """The picture as it is now, small enough to keep."""
-        return painted(self.figure)
-
     def row(self, name: str, values: Iterable[Any]) -> Picture:
         """The panel at several values of one control, side by side in one still picture.
 
@@ -240,14 +243,13 @@ class Panel:
         """
         knob = self.knobs[choice("name", name, self.knobs)]
         values = [knob.taken(name, value) for value in values]
-        height = 96 * self.row_height
-        boxes = layout.boxes(self._mosaic(True), COLUMN, height - 22, *self._shares(True))
-        seen = [self.seen({**self.values, name: value}, row=True) for value in values]
-        scenes = [(one.scene, boxes, (COLUMN + layout.GAP) * place) for place, one in enumerate(seen)]
-        words = [f"{knob.label} = {knob.read(value)}" for value in values]
-        wide = (COLUMN + layout.GAP) * len(values) - layout.GAP
-        figure = figure_of(scenes, (wide, height), self.pictures, words)
-        return Picture(painted(figure), *(one.sentence for one in seen))
+        size = COLUMN, 96 * self.row_height - HEADING
+        columns = []
+        for value in values:
+            seen = self.seen({**self.values, name: value}, row=True)
+            columns.append(Column(seen.scene, seen.sentence, f"{knob.label} = {knob.read(value)}"))
+        places = layout.boxes(self._mosaic(True), *size, *self._shares(True))
+        return Picture(columns, size, places, self.pictures)
 
     def atlas(self) -> Atlas:
         """Scenes of some of its states, for a page without a kernel; see `atlas.py` for which."""
@@ -267,11 +269,6 @@ class Panel:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
         let_go(self)
-        still, metadata = Picture(self.png(), self.alt)._repr_mimebundle_()
+        data, metadata = self.still._repr_mimebundle_()
         live, about = self.widget._repr_mimebundle_() or ({}, {})
-        return {**live, **still}, {**about, **metadata}
-
-
-def painted(figure: Figure) -> bytes:
-    figure.canvas.draw()
-    return encoded(figure.canvas)  # type: ignore[arg-type]
+        return {**live, **data}, {**about, **metadata}

@@ -1,8 +1,11 @@
 """Paints a scene with matplotlib as paint.js does with SVG: the PNG of a page, of a slide, of a row."""
 
+import base64
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import count, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -15,13 +18,14 @@ from matplotlib.patches import PathPatch, Polygon, Rectangle
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
+from PIL import Image
 
-from setclr_course.kit.layout import LINE, SIZES, Frame, boxes
+from setclr_course.kit.layout import GAP, LINE, SIZES, Frame, boxes
 from setclr_course.kit.palette import INK, WHITE
-from setclr_course.kit.png import Picture, encoded
 from setclr_course.kit.scene import SHADES, Page
 
 DPI = 120
+HEADING = 22  # pixels above a picture in a row
 PER = 72 / 96  # points of a pixel of the page
 CIVIDIS = matplotlib.colormaps["cividis"].resampled(SHADES)(range(SHADES))
 DASHES = {"dash": (0, (4, 2)), "dot": (0, (1, 1.6))}
@@ -57,14 +61,72 @@ SIGNS = {
 }
 
 
-def pictured(draw: Callable[[Page], str], mosaic: str, size: tuple[float, float]) -> Picture:
+class Column(NamedTuple):
+    """One scene of a picture."""
+
+    scene: dict[str, Any]
+    sentence: str
+    heading: str = ""
+
+
+class Picture:
+    """Still scenes side by side, each with its sentence: shown as a PNG, read as text.
+
+    Args:
+        columns: the scenes, whose plots lie in the same `boxes`, by name.
+        size: width and height of one of them in pixels.
+        pictures: the photographs in them, by name.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        size: tuple[float, float],
+        boxes: Mapping[str, Box],
+        pictures: Mapping[str, np.ndarray],
+    ):
+        self.columns, self.size, self.boxes, self.pictures = columns, size, boxes, dict(pictures)
+
+    @property
+    def alt(self) -> str:
+        return " ".join(column.sentence for column in self.columns)
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Width and height of all of it, in pixels of the page."""
+        headed = any(column.heading for column in self.columns)
+        return round((self.size[0] + GAP) * len(self.columns) - GAP), round(self.size[1] + headed * HEADING)
+
+    @property
+    def figure(self) -> Figure:
+        lefts = [(self.size[0] + GAP) * place for place in range(len(self.columns))]
+        scenes = [(column.scene, self.boxes, left) for column, left in zip(self.columns, lefts)]
+        headings = [column.heading for column in self.columns if column.heading]
+        return figure_of(scenes, self.extent, self.pictures, headings)
+
+    @cached_property
+    def png(self) -> bytes:
+        """In 256 colours: small enough to keep."""
+        figure, stream = self.figure, io.BytesIO()
+        figure.canvas.draw()
+        pixels = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
+        image = Image.fromarray(pixels[..., :3]).quantize(256, dither=Image.Dither.NONE)
+        image.save(stream, "png", optimize=True)
+        return stream.getvalue()
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
+        data = {"image/png": base64.b64encode(self.png).decode(), "text/plain": self.alt}
+        return data, {"image/png": {"width": self.extent[0]}}
+
+
+def pictured(
+    draw: Callable[[Page], str], mosaic: str, size: tuple[float, float], widths: Sequence[float] = ()
+) -> Picture:
     """A picture of that size in inches, without controls: `draw(page)` draws its plots and returns the
     sentence that describes it."""
-    page, (width, height) = Page(mosaic.replace(";", " ").split()), (96 * size[0], 96 * size[1])
+    page, pixels = Page(mosaic.replace(";", " ").split()), (96 * size[0], 96 * size[1])
     said = draw(page)
-    figure = figure_of([(page.told({}), boxes(mosaic, width, height), 0)], (width, height), page.pictures)
-    figure.canvas.draw()
-    return Picture(encoded(figure.canvas), said)  # type: ignore[arg-type]
+    return Picture([Column(page.told({}), said)], pixels, boxes(mosaic, *pixels, widths), page.pictures)
 
 
 def figure_of(
@@ -82,7 +144,7 @@ def figure_of(
         axis.set(xlim=(0, size[0]), ylim=(size[1], 0))
         axis.set_axis_off()
         axis.autoscale(False)
-        order, down = count(1), 22 if headings else 0
+        order, down = count(1), HEADING if headings else 0
         for scene, places, left in scenes:
             for plot in scene["plots"]:
                 if plot["name"] in places:

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr import losses
 from setclr.checks import choice
-from setclr_course.kit.palette import OF_LOSS
-from setclr_course.kit.png import Picture, bare, still
+from setclr_course.kit.palette import OF_LOSS, WHITE
+from setclr_course.kit.scene import Page
+from setclr_course.kit.still import Picture, pictured
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,13 @@ class Card:
         """How much weight each of twelve views gives to the others, as a matrix."""
         weights = shares(self.loss)
 
-        def draw(figure: Figure) -> str:
-            axis = figure.subplots()
-            axis.imshow(weights.numpy(), cmap="cividis", vmin=0, vmax=1)
-            bare(axis)
-            axis.axhline(5.5, color="white", linewidth=1)
-            axis.axvline(5.5, color="white", linewidth=1)
+        def draw(page: Page) -> str:
+            table = page.table("matrix", 12, 12)
+            table.cells(weights.numpy())
+            table.line([-0.5, 11.5, np.nan, 5.5, 5.5], [5.5, 5.5, np.nan, -0.5, 11.5], WHITE, 1)
             return f"The matrix of {self.name}: two views of six photographs, a row for each anchor."
 
-        return still(draw, (1.6, 1.6))
+        return pictured(draw, "matrix", (1.7, 1.6))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
         said = "\n".join(f"{title}: {text}" for title, text in self.lines().items())

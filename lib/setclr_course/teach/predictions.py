@@ -6,7 +6,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.png import Picture
+from setclr_course.kit.still import Picture
 from setclr_course.teach.asked import Question, question
 
 RIGHT, WRONG = "✔", "✘"
@@ -73,8 +73,8 @@ def predict(name: str, picture: Panel | Picture | None = None) -> Prediction:
 def live(picture: Panel | Picture) -> widgets.Widget:
     if isinstance(picture, Panel):
         return picture.widget
-    width = picture._repr_mimebundle_()[1]["image/png"]["width"]
-    image = widgets.Image(value=picture.png, layout=widgets.Layout(width="100%", max_width=f"{width}px"))
+    most = f"{picture.extent[0]}px"
+    image = widgets.Image(value=picture.png, layout=widgets.Layout(width="100%", max_width=most))
     return widgets.VBox([image, widgets.HTML(below(picture))])
 
 
@@ -82,7 +82,7 @@ def still(picture: Panel | Picture | None) -> str:
     """The picture as an element of a page."""
     if picture is None:
         return ""
-    kept = Picture(picture.png(), picture.alt) if isinstance(picture, Panel) else picture
+    kept = picture.still if isinstance(picture, Panel) else picture
     data, metadata = kept._repr_mimebundle_()
     width, alt = metadata["image/png"]["width"], html.escape(kept.alt)
     shown = f'<img width="{width}" alt="{alt}" src="data:image/png;base64,{data["image/png"]}">'
@@ -91,6 +91,6 @@ def still(picture: Panel | Picture | None) -> str:
 
 def below(picture: Picture) -> str:
     """The sentences of a picture, each under its column."""
-    width = picture._repr_mimebundle_()[1]["image/png"]["width"]
-    grid = f"display:grid; grid-auto-flow:column; grid-auto-columns:1fr; gap:1em; max-width:{width}px"
-    return f'<div style="{grid}">{"".join(f"<p>{html.escape(said)}</p>" for said in picture.sentences)}</div>'
+    grid = "display:grid; grid-auto-flow:column; grid-auto-columns:1fr; gap:1em"
+    words = "".join(f"<p>{html.escape(column.sentence)}</p>" for column in picture.columns)
+    return f'<div style="{grid}; max-width:{picture.extent[0]}px">{words}</div>'

@@ -2,57 +2,43 @@
 
 import numpy as np
 
-from setclr_course.kit.palette import BLUE, GREY, OCHRE, ORANGE
-from setclr_course.kit.png import Picture, still
+from setclr_course.kit.palette import BLUE, DUSK, GREY, INK, ORANGE
+from setclr_course.kit.scene import Page, Plot
+from setclr_course.kit.still import Picture, pictured
 
 Results = dict[str, tuple[list[float], list[float]]]  # by loss: each seed's accuracy without and with QARe
 
 
 def matching_dots(results: dict[str, Results], pixels: float) -> Picture:
-    """Results in 0..1, one axes for each title, with a line for what raw pixels reach."""
+    """Results in 0..1, a plot for each title, with a line for what raw pixels reach."""
     widths = [1 + len(losses) for losses in results.values()]
+    names = [f"plot{k}" for k in range(len(results))]
+    seeds = [seeds for losses in results.values() for both in losses.values() for seeds in both]
+    top = 110 * max(pixels, *map(max, seeds))
 
-    def draw(figure) -> str:
-        axes = figure.subplots(1, len(results), sharey=True, width_ratios=widths, squeeze=False)[0]
-        sentences = [
-            draw_losses(axis, title, losses, pixels) for axis, (title, losses) in zip(axes, results.items())
-        ]
-        axes[0].set(ylim=(0, None), ylabel="matching accuracy, %")
-        axes[0].text(
-            -0.45,
-            100 * pixels - 0.6,
-            "pixels, tint and contrast taken out",
-            color="#555555",
-            va="top",
-            fontsize=8,
-        )
-        for k, (word, colour) in enumerate(
-            (
-                ("● the loss alone", BLUE),
-                ("■ with QARe", OCHRE),
-                ("bar: mean; number: what QARe adds", "black"),
-            )
-        ):
-            axes[0].text(-0.45, 22 - 5 * k, word, color=colour, fontsize=9)
-        return f"Pixels, tint and contrast taken out, match {pixels:.1%}. " + " ".join(sentences)
+    def draw(page: Page) -> str:
+        said = [f"Pixels, tint and contrast taken out, match {pixels:.1%}."]
+        for name, (title, losses) in zip(names, results.items()):
+            first = name == names[0]
+            plot = page.plot(name, (-0.5, len(losses) - 0.5), (0, top), title,
+                             ylabel="matching accuracy, %" if first else "", xticks=dict(enumerate(losses)),
+                             yticks=range(0, 101, 20) if first else (), frame="left",
+                             xlabel="● alone, ■ with QARe\n— mean, + gain by QARe")  # fmt: skip
+            plot.line(plot.about["x"], [100 * pixels] * 2, GREY, dash="dot")
+            words = [draw_loss(plot, at, *both) for at, both in enumerate(losses.items())]
+            said.append(f"{title}: {'; '.join(words)}.")
+            if first:
+                said_of_line = "pixels, tint and contrast taken out"
+                plot.text(-0.45, 100 * pixels, said_of_line, DUSK, "small", "start", "top", up=-3)
+        return " ".join(said)
 
-    return still(draw, (1 + 0.75 * sum(widths), 3.6))
+    return pictured(draw, " ".join(names), (1 + 0.75 * sum(widths), 3.6), widths)
 
 
-def draw_losses(axis, title: str, losses: Results, pixels: float) -> str:
-    words = []
-    axis.axhline(100 * pixels, color=GREY, linestyle=":")
-    for at, (name, both) in enumerate(losses.items()):
-        means = [100 * float(np.mean(seeds)) for seeds in both]
-        for seeds, mean, shift, colour, marker in zip(both, means, (-0.17, 0.17), (BLUE, ORANGE), "os"):
-            x = np.full(len(seeds), at + shift)
-            axis.plot(x[:1] + (-0.13, 0.13), [mean, mean], color=colour, linewidth=3)
-            axis.plot(x, 100 * np.array(seeds), marker, color=colour, markersize=6, markeredgecolor="black",
-                      linestyle="none")  # fmt: skip
-        axis.text(
-            at, 2, f"{means[1] - means[0]:+.1f}".replace("-", "−"), ha="center", weight="bold", fontsize=9
-        )
-        words.append(f"{name} {means[0]:.1f} %, with QARe {means[1]:.1f} %")
-    axis.set(title=title, xlim=(-0.5, len(losses) - 0.5), xticks=range(len(losses)), xticklabels=losses)
-    axis.tick_params(axis="x", length=0)
-    return f"{title}: " + "; ".join(words) + "."
+def draw_loss(plot: Plot, at: int, name: str, both: tuple[list[float], list[float]]) -> str:
+    means = [100 * float(np.mean(seeds)) for seeds in both]
+    for seeds, mean, x, colour, sign in zip(both, means, (at - 0.17, at + 0.17), (BLUE, ORANGE), "●■"):
+        plot.line([x - 0.13, x + 0.13], [mean, mean], colour, 3)
+        plot.dots([(x, 100 * seed) for seed in seeds], colour, sign, 7, INK)
+    plot.text(at, 2, f"{means[1] - means[0]:+.1f}".replace("-", "−"), size="small", rise="bottom", bold=True)
+    return f"{name} {means[0]:.1f} %, with QARe {means[1]:.1f} %"

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
-from setclr_course.kit.palette import GREY, INK
-from setclr_course.kit.png import Picture, still
+from setclr_course.kit.palette import WHITE
+from setclr_course.kit.scene import Page
+from setclr_course.kit.still import Picture, pictured
 
 
 def positives_picture(allowed: Tensor, full: int) -> Picture:
@@ -15,20 +16,13 @@ def positives_picture(allowed: Tensor, full: int) -> Picture:
     """
     V, pairs = len(allowed), int(allowed.sum())
 
-    def draw(figure) -> str:
-        axis = figure.subplots()
-        axis.imshow(allowed.float().numpy(), vmin=0, vmax=1)
-        for edge in range(1, V):
-            axis.axhline(edge - 0.5, color=GREY, linewidth=0.5)
-            axis.axvline(edge - 0.5, color=GREY, linewidth=0.5)
-        for v in range(V):
-            axis.text(v, v, "self", color="white", ha="center", va="center", fontsize=9)
+    def draw(page: Page) -> str:
         names = [f"full {v + 1}" if v < full else f"small {v - full + 1}" for v in range(V)]
-        axis.set_yticks(range(V), names)
-        axis.set_xticks(range(V), names, rotation=45, ha="left", rotation_mode="anchor")
-        axis.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
-        axis.set_ylabel("this view …")
-        axis.set_title("… has to find this one (bright)", fontsize=11, color=INK)
+        title = "each row's view has to find the bright ones"
+        table = page.table("views", V, V, title, beside=names, below=names, turn=45)
+        words = [["self" if v == u else "" for u in range(V)] for v in range(V)]
+        table.cells(allowed.float().numpy(), words=words)
+        table.frames([(v, u) for v in range(V) for u in range(V)], WHITE, 1)
         return f"{pairs} of {V * (V - 1)} ordered pairs of views are pulled together: all find the full ones."
 
-    return still(draw, (4.6, 4.2))
+    return pictured(draw, "views", (4.6, 4.4))

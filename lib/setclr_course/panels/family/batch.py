@@ -12,10 +12,8 @@ from setclr_course.kit import losses
 from setclr_course.kit.circle import RADII, unit
 from setclr_course.kit.controls import Slider, log_slider
 from setclr_course.kit.palette import LINES
-from setclr_course.kit.panel import painted
-from setclr_course.kit.png import Picture
 from setclr_course.kit.scene import Mark, Page, Plot, Words
-from setclr_course.kit.still import figure_of
+from setclr_course.kit.still import Picture, pictured
 from setclr_course.panels.family.plane import draw_circles
 
 # Degrees on a circle of two views of five images. ●4 and ■3 are the closest pair and no true match.
@@ -117,11 +115,13 @@ def true_share(A: np.ndarray) -> float:
 
 def batch_picture() -> Picture:
     """The batch alone."""
-    page = Page(["batch"])
-    draw_batch(page)
-    where = ", ".join(f"{name} at {angle}°" for name, angle in zip(NAMES, np.ravel(ANGLES)))
-    picture = figure_of([(page.told({}), {"batch": (0, 0, 270, 290)}, 0)], (270, 290), {})
-    return Picture(painted(picture), f"Two views of {len(ANGLES[0])} images on a circle: {where}.")
+
+    def draw(page: Page) -> str:
+        draw_batch(page)
+        where = ", ".join(f"{name} at {angle}°" for name, angle in zip(NAMES, np.ravel(ANGLES)))
+        return f"Two views of {len(ANGLES[0])} images on a circle: {where}."
+
+    return pictured(draw, "batch", (2.8, 3))
 
 
 def draw_batch(page: Page) -> None:

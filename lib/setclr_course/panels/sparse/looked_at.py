@@ -7,7 +7,7 @@ from torch import Tensor
 
 from setclr_course.kit.palette import BLACK, GREEN, ORANGE
 from setclr_course.kit.pictures import image_grid
-from setclr_course.kit.png import Picture
+from setclr_course.kit.still import Picture
 
 MOST = 8  # negatives in a row
 EDGE = 3  # pixels of a frame

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from setclr_course.kit.png import Picture
 from setclr_course.kit.scene import Page
 from setclr_course.kit.seeds import seed_rows
-from setclr_course.kit.still import pictured
+from setclr_course.kit.still import Picture, pictured
 from setclr_course.panels.trained.comparison import Records, colour_of, gaps, pairs, ranked
 from setclr_course.panels.trained.rulers import round_ones
 

@@ -10,9 +10,8 @@ from setclr.data import ImageSet
 from setclr.evaluation import features, knn, pixels
 from setclr.experiments.run import Run, new_run
 from setclr_course.kit.palette import DUSK, GREEN, GREY, INK, OCHRE, OF_LOSS, ORANGE, PINE
-from setclr_course.kit.png import Picture
 from setclr_course.kit.scene import Page
-from setclr_course.kit.still import pictured
+from setclr_course.kit.still import Picture, pictured
 from setclr_course.kit.tiles import decoded
 from setclr_course.panels.trained.rulers import holding, round_ones
 
