@@ -18,7 +18,18 @@ from setclr.cli import main
 from setclr.data import ImageSet
 from setclr.experiments.run import new_run
 from setclr.experiments.tables import evaluate
-from setclr.losses import DCL, HCL, IOT, LOSSES, MMCL, AlignUniform, InfoNCE, LinearAssignment, QARe, Triplet
+from setclr.losses import (
+    HCL,
+    IOT,
+    LOSSES,
+    MMCL,
+    AlignUniform,
+    DebiasedInfoNCE,
+    InfoNCE,
+    LinearAssignment,
+    QARe,
+    Triplet,
+)
 from setclr.recipes import ImageRecipe
 from setclr.training import checkpoint
 from setclr.training.checkpoint import CHECKPOINT
@@ -202,7 +213,7 @@ def test_a_loss_refuses_sparse_tensors(name):
         (lambda: IOT("row"), "did you mean 'rows'"),
         (lambda: MMCL(solver="exakt"), "did you mean 'exact'"),
         (lambda: AlignUniform(alpha=0), "alpha must be > 0 and <= 64, got 0"),
-        (lambda: DCL(prior=1.0), "prior must be .*got 1.0"),
+        (lambda: DebiasedInfoNCE(prior=1.0), "prior must be .*got 1.0"),
         (lambda: HCL(hardness=-1), "hardness must be >= 0, got -1"),
     ],
 )

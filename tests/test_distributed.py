@@ -14,6 +14,7 @@ from test_losses_base import EVERY
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from setclr import DistributedLoss
 from setclr.losses import parse
 from setclr.training.distributed import gather, gather_alike, rank, world
 
@@ -22,6 +23,7 @@ LEARNT = "InfoNCE(temperature=learnable(0.2))"
 WITH_MORE = [repr(loss) for loss in EVERY if loss.takes >= {"keys", "memory"} and "=None" not in repr(loss)]
 
 
+CLASSES, WEIGHTS = torch.tensor([0, 1, 2, 0, 3, 1]), torch.tensor([1, 2, 0.5, 1, 3, 1], dtype=torch.float64)
 ALIKE = ["InfoNCE(0.2)", "SparseCLR() + QARe()", "GroCo()", "IOT('rows')", "MMCL()"]
 
 
@@ -51,7 +53,12 @@ def one_of_two(process: int, port: int, data: dict, results):
             results[gathered.__name__, text, process] = z.grad
     loss = parse(LEARNT)
     loss(gather(model(half["images"]))).backward()
-    results["temperature", process] = loss.temperature.grad.clone()
+    results["temperature", process] = loss.temperature.log.grad.clone()
+    z = (half["images"] @ data["weight"].T).requires_grad_()
+    mine = {"labels": CLASSES.chunk(2)[process], "weight": WEIGHTS.chunk(2)[process]}
+    value = DistributedLoss(parse("InfoNCE(0.2)"))(z, half["keys"], data["memory"], **mine)
+    value.backward()
+    results["over", process] = (value.item(), z.grad / 2)
     results["labels", process] = gather(torch.arange(3 * process, 3 * process + 3)[None, :, None]).flatten()
     dist.destroy_process_group()
 
@@ -106,7 +113,20 @@ def test_a_learnable_temperature_gets_the_gradient_of_the_whole_batch_on_every_p
     loss = parse(LEARNT)
     loss(data["images"] @ data["weight"].T).backward()
     for process in (0, 1):
-        torch.testing.assert_close(results["temperature", process], loss.temperature.grad, rtol=1e-5, atol=0)
+        torch.testing.assert_close(
+            results["temperature", process], loss.temperature.log.grad, rtol=1e-5, atol=0
+        )
+
+
+def test_a_loss_over_processes_gathers_all_that_it_is_given(together):
+    data, results = together
+    z = (data["images"] @ data["weight"].T).requires_grad_()
+    loss = parse("InfoNCE(0.2)")(z, data["keys"], data["memory"], labels=CLASSES, weight=WEIGHTS)
+    loss.backward()
+    for process in (0, 1):
+        value, gradient = results["over", process]
+        assert value == pytest.approx(loss.item(), rel=1e-12)
+        torch.testing.assert_close(gradient, z.grad.chunk(2, dim=1)[process])
 
 
 def test_labels_are_gathered_in_the_order_of_the_processes(together):

@@ -10,14 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from looks_at_values import ON_A_GPU, why
 
+import setclr
 from setclr import losses
 from setclr.losses import (
-    DCL,
     HCL,
     IOT,
     LOSSES,
     MMCL,
     AlignUniform,
+    DebiasedInfoNCE,
+    DecoupledInfoNCE,
     GroCo,
     HardNegatives,
     InfoNCE,
@@ -66,8 +68,9 @@ MANY_VIEWS = [
     AlignUniform(),
     HardNegatives(0.3, 0.3, stop_gradient=True),
     InvaSpread(0.3),
-    DCL(0.3),
+    DebiasedInfoNCE(0.3),
     HCL(0.3, 0.1, 2.0),
+    DecoupledInfoNCE(0.3),
 ]
 SUMS = [InfoNCE(0.5) + 0.25 * GroCo(), 0.6 * SparseCLR() + 0.4 * QARe()]
 EVERY = TWO_VIEWS + MANY_VIEWS + SUMS
@@ -214,8 +217,8 @@ EXTREME = EVERY[: -len(SUMS)] + [
     HardNegatives(1e-3, 0.01),
     InvaSpread(1e-3),
     InvaSpread(1e3),
-    DCL(1e-3),
-    DCL(1e3),
+    DebiasedInfoNCE(1e-3),
+    DebiasedInfoNCE(1e3),
     HCL(1e-3, hardness=3.0),
     HCL(1e3),
 ]
@@ -353,8 +356,9 @@ TAKES = {  # what each loss understands: keys, memory, positive_views
     InfoNCE: (True, True, True),
     SupCon: (True, True, False),
     HardNegatives: (True, True, True),
-    DCL: (True, True, True),
+    DebiasedInfoNCE: (True, True, True),
     HCL: (True, True, True),
+    DecoupledInfoNCE: (True, True, True),
     InvaSpread: (False, False, False),
     AlignUniform: (False, False, False),
     SparseCLR: (False, False, True),
@@ -463,3 +467,27 @@ def test_a_step_does_not_wait_for_the_gpu(loss):
         loss(z).backward()
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+@every_loss
+def test_two_views_can_be_given_one_by_one(loss):
+    z = torch.randn(2, 5, 4, dtype=torch.float64)
+    assert torch.equal(loss(z[0], z[1]), loss(z))
+    if loss.has_assignment:
+        assert torch.equal(loss.assignment(z[0], z[1]), loss.assignment(z))
+
+
+def test_two_views_that_are_none_are_refused_in_words():
+    z = torch.randn(2, 5, 4)
+    with pytest.raises(ValueError, match=r"z2 must be a second view .* got torch.int64 \(5,\); .*labels=y"):
+        InfoNCE()(z[0], torch.arange(5))
+    with pytest.raises(ValueError, match=r"z1 and z2 must be two views .*\(5, 4\) on cpu and \(4, 4\)"):
+        InfoNCE()(z[0], z[1, :4])
+
+
+def test_dcl_is_two_losses():
+    """lightly's is decoupled, the one that had this name here is debiased."""
+    with pytest.warns(FutureWarning, match="DCL is DebiasedInfoNCE now; lightly's DCLLoss is Decoupled"):
+        assert losses.DCL is DebiasedInfoNCE
+    assert repr(parse("DCL(prior=0.2)")) == repr(DebiasedInfoNCE(prior=0.2))
+    assert "DCL" not in losses.__all__ and not hasattr(setclr, "DCL")

@@ -11,10 +11,11 @@ from pytorch_metric_learning.losses import SupConLoss
 from torch.nn import functional as F
 
 from setclr.losses import (
-    DCL,
     HCL,
     IOT,
     LOSSES,
+    DebiasedInfoNCE,
+    DecoupledInfoNCE,
     GroCo,
     HardNegatives,
     InfoNCE,
@@ -32,8 +33,9 @@ LABELLED = [
     SupCon(TAU),
     NTLogistic(TAU),
     HardNegatives(TAU, 0.4),
-    DCL(TAU, 0.05),
+    DebiasedInfoNCE(TAU, 0.05),
     HCL(TAU, 0.05, 0.7),
+    DecoupledInfoNCE(TAU),
     SparseCLR(0.3),
     Triplet(0.4, negatives=4),
     Triplet(0.9, "all", 3, "cosine"),
@@ -113,10 +115,11 @@ FORMULAS = {
     repr(SupCon(TAU)): sup_con,
     repr(NTLogistic(TAU)): lambda p, n: np.log1p(np.exp(-p / TAU)).mean() + np.log1p(np.exp(n / TAU)).mean(),
     repr(HardNegatives(TAU, 0.4)): lambda p, n: info_nce(p, np.sort(n)[-max(1, round(0.4 * len(n))) :]),
-    repr(DCL(TAU, 0.05)): lambda p, n: info_nce(p, n, lambda s, e: debiased(s, e, e.sum())),
+    repr(DebiasedInfoNCE(TAU, 0.05)): lambda p, n: info_nce(p, n, lambda s, e: debiased(s, e, e.sum())),
     repr(HCL(TAU, 0.05, 0.7)): lambda p, n: info_nce(
         p, n, lambda s, e: debiased(s, e, (e**1.7).sum() / (e**0.7).mean())
     ),
+    repr(DecoupledInfoNCE(TAU)): lambda p, n: np.log(np.exp(n / TAU).sum()) - p.mean() / TAU,
     repr(SparseCLR(0.3)): sparse,
     repr(Triplet(0.4, negatives=4)): triplet,
     repr(Triplet(0.9, "all", 3, "cosine")): triplet_all,
@@ -331,7 +334,7 @@ def test_labels_are_refused_where_the_inner_problem_knows_no_second_positive():
 
 def test_one_class_beside_a_queue_has_the_queue_for_negatives():
     z, memory, labels = torch.randn(2, 3, 4), torch.randn(5, 4), torch.zeros(3, dtype=torch.int64)
-    for loss in (InfoNCE(TAU), SupCon(TAU), HardNegatives(TAU), Triplet(), DCL(TAU, 0.05)):
+    for loss in (InfoNCE(TAU), SupCon(TAU), HardNegatives(TAU), Triplet(), DebiasedInfoNCE(TAU, 0.05)):
         z.requires_grad_()
         value = loss(z, memory=memory, labels=labels)
         (gradient,) = torch.autograd.grad(value, z)
@@ -370,7 +373,7 @@ def test_an_image_without_a_label_is_a_class_of_its_own(loss, none):
 def test_unlabelled_images_beside_classes_of_several():
     z = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(0))
     marked, own = torch.tensor([0, 0, 1, 1, -1, -1, -100, -1]), torch.tensor([0, 0, 1, 1, 2, 3, 4, 5])
-    for loss in (SupCon(), InfoNCE(), SparseCLR(), DCL(), Triplet(), IOT("both")):
+    for loss in (SupCon(), InfoNCE(), SparseCLR(), DebiasedInfoNCE(), Triplet(), IOT("both")):
         assert loss(z, labels=marked) == loss(z, labels=own)
         assert loss(z, labels=torch.full((8,), -1)) == loss(z, labels=torch.arange(8))
         assert torch.equal(loss.assignment(z, labels=marked), loss.assignment(z, labels=own))

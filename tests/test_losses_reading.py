@@ -9,7 +9,7 @@ from setclr.recipes import RECIPES
 
 REFUSED = {
     "InfoNC()": "loss must be one of .*did you mean 'InfoNCE'",
-    "InfoNCE(temprature=1)": "unexpected keyword argument 'temprature'",
+    "InfoNCE(temprature=1)": "InfoNCE's argument must be one of .*did you mean 'temperature'",
     "InfoNCE(temperature=-1)": "temperature must be > 0, got -1",
     "InfoNCE": "loss must be an expression",
     "3": "loss must be an expression",
@@ -19,8 +19,8 @@ REFUSED = {
     "InfoNCE() / GroCo()": "losses are added, and multiplied or divided by a number",
     "InfoNCE() / 0": "divisor must be > 0, got 0",
     "learnable(0.07)": "loss must be an expression",
-    "InfoNCE(learnable(-1))": "temperature must be > 0, got -1.0",
-    "InfoNCE(learnable(0.0))": "temperature must be > 0, got 0.0",
+    "InfoNCE(learnable(-1))": "learnable must be >= 0.01 and <= 1, got -1",
+    "InfoNCE(learnable(0.0))": "learnable must be >= 0.01 and <= 1, got 0.0",
     "'a' * 99999999999": "got \"'a'\"",
     "InfoNCE() * 'a'": "multiplied or divided by a number",
     "InfoNCE(10 ** 9)": "an argument must be a number",

@@ -12,12 +12,12 @@ from torch import nn
 
 from setclr import losses
 from setclr.losses import (
-    DCL,
     HCL,
     IOT,
     LOSSES,
     MMCL,
     AlignUniform,
+    DebiasedInfoNCE,
     GroCo,
     HardNegatives,
     InfoNCE,
@@ -29,9 +29,11 @@ from setclr.losses import (
     SupCon,
     Triplet,
     capabilities,
+    learnable,
     parse,
 )
 from setclr.losses.baselines import DeepInfoMax
+from setclr.losses.temperature import learnt_numbers
 
 
 def has_values(loss) -> bool:
@@ -150,7 +152,7 @@ def test_a_learned_weight_is_a_parameter_of_the_sum_and_is_read_anew():
     assert twin(z) == 0 and loss(z) > 0
 
 
-LEARNED = [InfoNCE, SupCon, NTLogistic, HardNegatives, DCL, HCL, InvaSpread, IOT]
+LEARNED = [InfoNCE, SupCon, NTLogistic, HardNegatives, DebiasedInfoNCE, HCL, InvaSpread, IOT]
 
 
 @pytest.mark.parametrize("kind", LEARNED)
@@ -177,7 +179,7 @@ def test_a_temperature_can_be_learned(kind):
         (nn.Parameter(torch.tensor(torch.nan)), "must be > 0, got nan"),
         (nn.Parameter(torch.ones(2)), r"must be a number or a 0-d floating nn.Parameter, got .* \(2,\)"),
         (nn.Parameter(torch.tensor(1), requires_grad=False), "must be a number or a 0-d .* got torch.int64"),
-        (torch.tensor(0.1), r"must be a number or an nn.Parameter, got a plain tensor .*x.item"),
+        (torch.tensor(0.1), r"must be a number or learnable\(0.07\), got a tensor .*x.item"),
     ],
 )
 def test_a_bad_temperature_is_refused(kind, value, message):
@@ -191,7 +193,7 @@ def test_a_temperature_that_was_optimised_away_is_refused():
     loss = InfoNCE(tau)
     with torch.no_grad():
         tau.fill_(-0.1)
-    with pytest.raises(ValueError, match="temperature must be > 0, got -0.1.*lower its learning rate"):
+    with pytest.raises(ValueError, match=r"must be > 0, got -0.1.*learnable\(0.07\) is learnt in the log"):
         loss(torch.randn(2, 4, 5))
     there = loss.to("meta")  # where values cannot be seen nothing is asked
     assert there.score(there.points(torch.randn(2, 4, 5, device="meta"))).is_meta
@@ -206,8 +208,34 @@ def test_an_optimiser_moves_the_temperature():
         optimiser.zero_grad()
         loss(z).backward()
         optimiser.step()
-    (tau,) = loss.parameters()
-    assert 0 < tau < 0.5 and loss(z) < before and f"{tau.item():.6g}" in repr(loss)
+    tau = loss.losses[0].temperature.value
+    assert 0.01 < tau < 0.5 and loss(z) < before and f"learnable({tau:.6g})" in repr(loss)
+
+
+@pytest.mark.parametrize("kind", LEARNED)
+def test_a_temperature_that_is_learnt_stays_in_its_domain(kind):
+    """It has the slope τ · ∂L/∂τ in the logarithm, and any step leaves it between 0.01 and 1, as in CLIP."""
+    name = "epsilon" if kind is IOT else "temperature"
+    loss, z = kind(**{name: learnable(0.3)}).double(), torch.randn(2, 6, 5, dtype=torch.float64)
+    ((place, log),) = loss.named_parameters()
+    tau = nn.Parameter(log.detach().exp())
+    (slope,) = torch.autograd.grad(kind(**{name: tau})(z), tau)
+    (found,) = torch.autograd.grad(loss(z), log)
+    torch.testing.assert_close(found, tau.detach() * slope)
+    assert place == f"{name}.log" and repr(eval(repr(loss), vars(losses))) == repr(loss)
+    for step, end in ((100.0, 1.0), (-100.0, 0.01)):
+        with torch.no_grad():
+            log += step
+        assert loss(z).isfinite() and getattr(loss, name).value == pytest.approx(end)
+    setattr(loss, name, 0.3)
+    assert not list(loss.parameters()) and loss(z) == kind(**{name: 0.3})(z)
+
+
+def test_learnt_numbers_have_their_values_by_name():
+    loss = InfoNCE(learnable(0.2)) + nn.Parameter(torch.tensor(0.5)) * QARe()
+    assert learnt_numbers(loss) == pytest.approx({"losses.0.temperature": 0.2, "weight0": 0.5})
+    with pytest.raises(ValueError, match="learnable must be >= 0.01 and <= 1, got 5; CLIP starts at 0.07"):
+        learnable(5)
 
 
 def warned(call) -> list[str]:
@@ -314,7 +342,7 @@ def test_a_weight_that_was_loaded_learns_and_enters_a_larger_sum():
 CHANGES = [
     (InfoNCE(), "temperature", -0.1, "temperature must be > 0, got -0.1"),
     (InfoNCE(), "temperature", 0, "temperature must be > 0"),
-    (InfoNCE(), "temperature", torch.tensor(0.1), "temperature must be a number or an nn.Parameter"),
+    (InfoNCE(), "temperature", torch.tensor(0.1), "temperature must be a number or learnable"),
     (InfoNCE(), "candidates", "other", "candidates must be one of"),
     (SupCon(), "temperature", float("nan"), "temperature must be > 0, got nan"),
     (Triplet(), "distance", "cosin", "distance must be one of.*did you mean 'cosine'"),
@@ -326,7 +354,7 @@ CHANGES = [
     (QARe(), "similarity", "euclid", "similarity must be one of"),
     (MMCL(), "C", 0, "C must be > 0"),
     (MMCL(solver="exact"), "kernel", "tanh", "solver must be 'inv', 'pgd' or 'steps' for kernel='tanh'"),
-    (DCL(), "prior", 1.0, "prior must be"),
+    (DebiasedInfoNCE(), "prior", 1.0, "prior must be"),
     (HCL(), "hardness", -1, "hardness must be >= 0"),
     (HardNegatives(), "keep", 0, "keep must be > 0"),
     (AlignUniform(), "alpha", 0, "alpha must be > 0"),

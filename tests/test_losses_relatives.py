@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from setclr.losses import InfoNCE
-from setclr.losses.relatives import DCL, HCL, AlignUniform, HardNegatives, InvaSpread
+from setclr.losses.relatives import (
+    HCL,
+    AlignUniform,
+    DebiasedInfoNCE,
+    DecoupledInfoNCE,
+    HardNegatives,
+    InvaSpread,
+)
 
 BATCH = dict(
     V=st.integers(2, 4),
@@ -81,7 +88,7 @@ def test_dcl_equals_the_formula(temperature, prior, **sizes):
         g = max((negatives.sum() - n * prior * positive) / (1 - prior), n * math.exp(-1 / temperature))
         return g, negatives / negatives.sum()
 
-    check_against_the_book(DCL(temperature, prior, positive_views=G), inner, z, keys, memory)
+    check_against_the_book(DebiasedInfoNCE(temperature, prior, positive_views=G), inner, z, keys, memory)
 
 
 @given(
@@ -102,13 +109,42 @@ def test_hcl_equals_the_formula(temperature, prior, hardness, **sizes):
     check_against_the_book(HCL(temperature, prior, hardness, positive_views=G), inner, z, keys, memory)
 
 
+@given(**BATCH, temperature=st.floats(0.02, 3))
+def test_decoupled_equals_the_formula(temperature, **sizes):
+    z, keys, memory, G = batch(**sizes)
+    x = F.normalize(z, dim=-1)
+    y = x if keys is None else F.normalize(keys, dim=-1)
+    queue = torch.empty(0, z.shape[2]) if memory is None else F.normalize(memory, dim=-1)
+    found, shares = [], torch.zeros(x.shape[0] * x.shape[1], len(y) * x.shape[1] + len(queue)).double()
+    for row, (v, i) in enumerate(np.ndindex(*x.shape[:2])):
+        s = torch.cat([y.flatten(0, 1) @ x[v, i], queue.double() @ x[v, i]]) / temperature
+        s[i : len(y) * x.shape[1] : x.shape[1]] = -torch.inf  # the anchor's own image
+        positives = [x[v, i] @ y[u, i] / temperature for u in range(G or len(y)) if u != v]
+        found.append(s.logsumexp(0) - torch.stack(positives).mean())
+        shares[row] = s.softmax(0)
+    loss = DecoupledInfoNCE(temperature, G)
+    torch.testing.assert_close(loss(z, keys, memory), torch.stack(found).mean())
+    torch.testing.assert_close(loss.assignment(z, keys, memory), shares)
+
+
+@pytest.mark.parametrize("N", [2, 5])
+def test_decoupled_equals_lightlys(N):
+    z = torch.randn(2, N, 6, dtype=torch.float64)
+    x, own = F.normalize(z, dim=-1), torch.eye(N, dtype=torch.bool)
+    total = 0.0
+    for a, b in ((x[0], x[1]), (x[1], x[0])):  # Yeh et al. 2022, eq. 6, as in lightly's DCLLoss
+        others = torch.cat([a @ a.T / 0.1, a @ b.T / 0.1], 1).masked_fill(own.repeat(1, 2), -torch.inf)
+        total += (others.logsumexp(1) - (a * b).sum(1) / 0.1).mean() / 2
+    torch.testing.assert_close(DecoupledInfoNCE()(z), total)
+
+
 @given(**BATCH, temperature=st.floats(0.05, 2))
 def test_limits_of_the_family(temperature, **sizes):
     z, keys, memory, G = batch(**sizes)
     for loss, limit in [
         (HardNegatives(temperature, keep=1, positive_views=G), InfoNCE(temperature, G)),
-        (DCL(temperature, prior=0, positive_views=G), InfoNCE(temperature, G)),
-        (HCL(temperature, hardness=0, positive_views=G), DCL(temperature, positive_views=G)),
+        (DebiasedInfoNCE(temperature, prior=0, positive_views=G), InfoNCE(temperature, G)),
+        (HCL(temperature, hardness=0, positive_views=G), DebiasedInfoNCE(temperature, positive_views=G)),
     ]:
         torch.testing.assert_close(loss(z, keys, memory), limit(z, keys, memory))
         torch.testing.assert_close(loss.assignment(z, keys, memory), limit.assignment(z, keys, memory))
@@ -133,7 +169,7 @@ def test_keep_takes_at_least_one_and_exactly_its_fraction_of_equal_negatives():
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 0.1, 0.5])
-@pytest.mark.parametrize("make", [DCL, HCL])
+@pytest.mark.parametrize("make", [DebiasedInfoNCE, HCL])
 def test_where_the_bound_is_active_value_and_gradient_are_those_of_the_bound(make, temperature):
     """Positives equal, negatives nearly opposite: the corrected mass would be negative."""
     side = torch.tensor([[1.0, 0.0], [-1.0, 0.1]], dtype=torch.float64)
@@ -234,8 +270,8 @@ def test_inva_spread_equals_the_formula(V, N, temperature):
         AlignUniform(alpha=1.0, t=1.0, weight=0.5),
         InvaSpread(),
         HardNegatives(keep=0.4),
-        DCL(),
-        DCL(temperature=0.1, prior=0.2, positive_views=2),
+        DebiasedInfoNCE(),
+        DebiasedInfoNCE(temperature=0.1, prior=0.2, positive_views=2),
         HCL(),
     ],
     ids=repr,
@@ -255,8 +291,8 @@ def test_gradcheck(loss, V, N):
         (lambda: HardNegatives(keep=0), "keep must be > 0 and <= 1, got 0"),
         (lambda: HardNegatives(keep=1.5), "keep must be > 0 and <= 1, got 1.5"),
         (lambda: HardNegatives(positive_views=1), "positive_views must be an integer >= 2, got 1"),
-        (lambda: DCL(prior=1), "prior must be >= 0 and <= 0.99, got 1"),
-        (lambda: DCL(temperature=math.nan), "temperature must be > 0, got nan"),
+        (lambda: DebiasedInfoNCE(prior=1), "prior must be >= 0 and <= 0.99, got 1"),
+        (lambda: DebiasedInfoNCE(temperature=math.nan), "temperature must be > 0, got nan"),
         (lambda: HCL(hardness=-1), "hardness must be >= 0, got -1"),
         (lambda: HCL(positive_views=3)(torch.randn(2, 3, 4)), "positive_views must be .* <= 2, got 3"),
         (

@@ -249,7 +249,7 @@ def test_features_of_two_processes_are_those_of_one(together):
 
 def test_two_processes_learn_the_same_temperature(together):
     """To the bit: each computes the loss of all embeddings, and gradients are averaged."""
-    learnt = [together["learnt", process][1]["loss.temperature"] for process in (0, 1)]
+    learnt = [together["learnt", process][1]["loss.temperature.log"] for process in (0, 1)]
     assert torch.equal(*learnt) and abs(float(learnt[0]) - 0.2) > 1e-3
 
 

@@ -6,11 +6,11 @@ import torch
 from setclr.inner import sinkhorn, sparsemax, top_probability
 from setclr.inner.simplex import sparse_maximum
 from setclr.losses import (
-    DCL,
     HCL,
     IOT,
     MMCL,
     AlignUniform,
+    DebiasedInfoNCE,
     GroCo,
     HardNegatives,
     InfoNCE,
@@ -24,7 +24,7 @@ from setclr.losses import (
 )
 
 LOSSES = [
-    InfoNCE(), SupCon(), NTLogistic(0.5), DCL(), HCL(), HardNegatives(keep=0.5), InvaSpread(),
+    InfoNCE(), SupCon(), NTLogistic(0.5), DebiasedInfoNCE(), HCL(), HardNegatives(keep=0.5), InvaSpread(),
     SparseCLR(), SparseCLR(margin=0.2, clamped=True), QARe(), QARe("clamped cosine"), QARe("euclidean"),
     GroCo(stop_gradient=False, negatives=4), GroCo(stop_gradient=False, negatives=4, pool="view"),
     IOT("total"), IOT("rows"), IOT("both"), IOT("both", iterations=5), IOT("both", iterations=None),

@@ -313,10 +313,10 @@ def test_a_learnable_temperature_descends_its_own_slope():
     (x,) = next(twin.view_batches)
     with torch.no_grad():
         z = twin.head(twin.encoder(x.flatten(0, 1))).unflatten(0, (2, -1)).double()
-    high, low = (float(InfoNCE(t)(z)) for t in (0.2 + 1e-4, 0.2 - 1e-4))
+    high, low = (float(InfoNCE(0.2 * math.exp(h))(z)) for h in (1e-4, -1e-4))
     next(trainer.epoch())
-    expected = 0.2 - 0.1 * (high - low) / 2e-4
-    assert trainer.loss.temperature.item() == pytest.approx(expected, rel=1e-3) and abs(expected - 0.2) > 0.01
+    expected = 0.2 * math.exp(-0.1 * (high - low) / 2e-4)  # it is learnt in the logarithm
+    assert trainer.loss.temperature.value == pytest.approx(expected, rel=1e-3) and abs(expected - 0.2) > 0.001
 
 
 def test_a_learnable_temperature_is_recorded_resumed_and_not_decayed(tmp_path):
@@ -326,7 +326,7 @@ def test_a_learnable_temperature_is_recorded_resumed_and_not_decayed(tmp_path):
     assert_same(train(recipe, tmp_path), whole)
     state, learnt = checkpoint.read(tmp_path), load_run(tmp_path).history.temperature
     assert learnt.tolist() == whole.history.temperature.tolist() and learnt.nunique() == 3
-    assert float(state["loss"]["temperature"]) == learnt.iloc[-1]
+    assert math.exp(float(state["loss"]["temperature.log"])) == learnt.iloc[-1]
     assert [group["weight_decay"] for group in state["optimiser"]["param_groups"]] == [0.5, 0.0]
 
 
@@ -500,7 +500,7 @@ def test_two_trainings_of_a_recipe_share_no_loss():
     first, second = train(recipe), train(recipe)
     assert first.history.temperature.tolist() == second.history.temperature.tolist()
     assert first.history.temperature.iloc[-1] != pytest.approx(0.2, abs=1e-6)
-    assert recipe.parsed_loss.temperature.item() == pytest.approx(0.2)
+    assert recipe.parsed_loss.temperature.value == pytest.approx(0.2)
 
 
 def test_a_run_of_version_0_1_goes_on(tmp_path, often):

@@ -1,7 +1,8 @@
 """SetCLR: contrastive losses as small matching problems, exact and fast, and a trainer for them.
 
-`setclr.pretrain`, `setclr.gather` and the losses are imported when they are first used: `import setclr`
-loads no torch.
+    from setclr import InfoNCE, QARe, gather
+
+A name is imported when it is first used: `import setclr` loads no torch.
 """
 
 from importlib import import_module
@@ -9,17 +10,42 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from setclr.experiments.pretraining import pretrain
+    from setclr.losses import (
+        HCL,
+        IOT,
+        MMCL,
+        AlignUniform,
+        DebiasedInfoNCE,
+        DecoupledInfoNCE,
+        GroCo,
+        HardNegatives,
+        InfoNCE,
+        InvaSpread,
+        LinearAssignment,
+        NTLogistic,
+        QARe,
+        SparseCLR,
+        SupCon,
+        Triplet,
+        learnable,
+    )
     from setclr.training.distributed import gather
+    from setclr.training.own_loop import DistributedLoss, Queue, update_momentum
 
 __version__ = "0.2.0"
-__all__ = ["gather", "pretrain"]
+_PLACES = {
+    "pretrain": "setclr.experiments",
+    "gather": "setclr.training.distributed",
+    **dict.fromkeys(("DistributedLoss", "Queue", "update_momentum"), "setclr.training.own_loop"),
+}
+__all__ = [
+    "AlignUniform", "DebiasedInfoNCE", "DecoupledInfoNCE", "DistributedLoss", "GroCo", "HCL", "HardNegatives",
+    "IOT", "InfoNCE", "InvaSpread", "LinearAssignment", "MMCL", "NTLogistic", "QARe", "Queue", "SparseCLR",
+    "SupCon", "Triplet", "gather", "learnable", "pretrain", "update_momentum",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        place = "setclr.experiments" if name == "pretrain" else "setclr.training.distributed"
-        return getattr(import_module(place), name)
-    losses = import_module("setclr.losses") if name[:1].isupper() else None
-    if losses and name in losses.BY_NAME:
-        return getattr(losses, name)
+        return getattr(import_module(_PLACES.get(name, "setclr.losses")), name)
     raise AttributeError(f"module 'setclr' has no attribute {name!r}")

@@ -41,7 +41,7 @@ LOSSES = [
     "AlignUniform()",
     "HardNegatives()",
     "InvaSpread()",
-    "DCL()",
+    "DebiasedInfoNCE()",
     "HCL()",
 ]
 SIZES = (64, 256, 1024)

@@ -1,6 +1,7 @@
 """The losses, one family a file, each a thin layer over an inner problem; `parse` makes one from text."""
 
 import inspect
+import warnings
 from collections import ChainMap
 
 from setclr.losses.base import Objective, SetLoss, check_labels
@@ -11,16 +12,33 @@ from setclr.losses.ordering import GroCo
 from setclr.losses.pairwise import InfoNCE, NTLogistic, SupCon, Triplet
 from setclr.losses.parsing import read
 from setclr.losses.quadratic import QARe
-from setclr.losses.relatives import DCL, HCL, AlignUniform, HardNegatives, InvaSpread
+from setclr.losses.relatives import (
+    HCL,
+    AlignUniform,
+    DebiasedInfoNCE,
+    DecoupledInfoNCE,
+    HardNegatives,
+    InvaSpread,
+)
 from setclr.losses.sparse import SparseCLR
+from setclr.losses.temperature import learnable
 from setclr.losses.transport import IOT
 
-OTHERS = (AlignUniform, HardNegatives, InvaSpread, DCL, HCL)
+OTHERS = (AlignUniform, HardNegatives, InvaSpread, DebiasedInfoNCE, HCL, DecoupledInfoNCE)
 LOSSES = (LinearAssignment, Triplet, NTLogistic, InfoNCE, SupCon, SparseCLR, QARe, GroCo, IOT, MMCL, *OTHERS)
 BY_NAME: dict[str, type[Objective]] = {loss.__name__: loss for loss in LOSSES}
 
-__all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "capabilities", "check_labels", "parse"]
+__all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "capabilities", "check_labels", "learnable",
+           "parse"]  # fmt: skip
 NAMED: ChainMap[str, type[Objective]] = ChainMap(BY_NAME, BASELINES)  # includes later entries of BY_NAME
+
+
+def __getattr__(name: str) -> type[Objective]:
+    if name != "DCL":
+        raise AttributeError(f"module 'setclr.losses' has no attribute {name!r}")
+    said = "DCL is DebiasedInfoNCE now; lightly's DCLLoss is DecoupledInfoNCE"
+    warnings.warn(said, FutureWarning, stacklevel=2)
+    return DebiasedInfoNCE
 
 
 def parse(text: str) -> Objective:
@@ -29,8 +47,8 @@ def parse(text: str) -> Objective:
     Examples are "InfoNCE(temperature=0.2)", "InfoNCE() + 0.5 * GroCo()" and the baseline "Rotation()". Only
     calls of losses, sums of losses, and products and fractions of a loss and a number are allowed. Arguments
     go by position or by name. They are numbers, quoted names, True, False or None; float('inf') and
-    learnable(0.07), a parameter that starts at 0.07, are numbers too. So text from a file or a command line
-    is safe.
+    learnable(0.07), which is learnt and starts at 0.07, are numbers too. So text from a file or a command
+    line is safe.
 
     Raises ValueError: a misspelt loss (the message names the nearest), an unknown argument, one given twice,
     more than 1,000 characters or 400 parts, or any other expression.

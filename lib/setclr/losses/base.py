@@ -48,6 +48,9 @@ class Objective(nn.Module):
                 tried.__init__(**{key: getattr(self, key) for key in settings} | {name: value})
             vars(self).update({key: x for key, x in vars(tried).items() if not key.startswith("_")})
             value = getattr(tried, name)
+        if not isinstance(value, (nn.Parameter, nn.Module)):  # it may have been learnt so far
+            for learnt in (vars(self).get("_parameters", {}), vars(self).get("_modules", {})):
+                learnt.pop(name, None)
         super().__setattr__(name, value)
 
     @property
@@ -85,6 +88,23 @@ def check_labels(loss: Objective, labels: bool) -> bool:
     return labels
 
 
+def joined_views(z: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """z (2, N, E) and no keys, where two views (N, E) were given one by one; else both as they are."""
+    if not (isinstance(z, Tensor) and isinstance(keys, Tensor) and z.ndim == 2 and keys.ndim < 3):
+        return z, keys
+    if not keys.is_floating_point():
+        raise ValueError(
+            f"z2 must be a second view (N, E), got {keys.dtype} {tuple(keys.shape)}; labels are named: "
+            "loss(z, labels=y)"
+        )
+    if z.shape != keys.shape or z.device != keys.device:
+        raise ValueError(
+            f"z1 and z2 must be two views (N, E) of the same images, got {tuple(z.shape)} on {z.device} and "
+            f"{tuple(keys.shape)} on {keys.device}"
+        )
+    return torch.stack([z, keys]), None
+
+
 class SetLoss(Objective):
     """A loss on the set of points z (V, N, E).
 
@@ -102,6 +122,8 @@ class SetLoss(Objective):
         labels: Tensor | None = None, weight: Tensor | None = None, reduction: str = "mean",
     ) -> Tensor:  # fmt: skip
         """The loss: the mean over anchors, or each anchor's value.
+
+        `loss(z1, z2)` with two views (N, E) is `loss(torch.stack([z1, z2]))`.
 
         Args:
             z: (V, N, E) floating, V ≥ 2 views of N ≥ 2 images, with keys V ≥ 1; need not be normalised.
@@ -121,6 +143,7 @@ class SetLoss(Objective):
         labels that are all one class. On a GPU checking values would stall it, so these give NaN.
         """
         choice("reduction", reduction, ("mean", "none"))
+        z, keys = joined_views(z, keys)
         extra = {"keys": keys, "memory": memory, "labels": labels}
         self._refuse_what_it_does_not_take(extra)
         return self._reduced(z, extra, weight, reduction)
@@ -135,6 +158,7 @@ class SetLoss(Objective):
         Row = anchor, column = candidate. Entries are ≥ 0, have no gradient and are 0 at the anchor itself.
         The arguments are as in `forward`.
         """
+        z, keys = joined_views(z, keys)
         extra = {"keys": keys, "memory": memory, "labels": labels}
         self._refuse_what_it_does_not_take(extra)
         return self._solved(z, extra)

@@ -3,14 +3,14 @@
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from setclr.checks import boolean, choice, integer, setting
 from setclr.losses.base import Extra, SetLoss
 from setclr.losses.contrast import Contrast, all_candidates, contrast
 from setclr.losses.points import Points, check_positive_views, length
-from setclr.losses.temperature import in_use, learnable
+from setclr.losses.temperature import Temperature, checked_temperature, in_use
 
 PAPERS_USE = "the papers use 0.05 to 0.5"
 
@@ -30,7 +30,7 @@ class InfoNCE(SetLoss):
     positives of the softmax over that positive and the negatives; rows sum to 1.
 
     Args:
-        temperature: τ > 0, or a 0-d `nn.Parameter` to learn it. The papers use 0.05 to 0.5; towards 0 only
+        temperature: τ > 0, or `learnable(0.07)`. The papers use 0.05 to 0.5; towards 0 only
             the hardest negative counts.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
         candidates: "other view": of two views, an anchor's candidates are in the other one alone. None: all.
@@ -47,12 +47,12 @@ class InfoNCE(SetLoss):
     takes = frozenset({"views", "keys", "memory", "labels"})
 
     def __init__(
-        self, temperature: float | nn.Parameter = 0.5, positive_views: int | None = None,
+        self, temperature: Temperature = 0.5, positive_views: int | None = None,
         candidates: str | None = None, stop_gradient: bool = False, average: str | None = None,
         clamped: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.temperature = learnable("temperature", temperature, PAPERS_USE)
+        self.temperature = checked_temperature("temperature", temperature, PAPERS_USE)
         self.positive_views = check_positive_views(positive_views)
         self.stop_gradient = boolean("stop_gradient", stop_gradient)
         self.clamped = boolean("clamped", clamped)
@@ -117,7 +117,7 @@ class SupCon(SetLoss):
     The inner problem is the choice of one candidate. `assignment`: the softmax over all but the anchor.
 
     Args:
-        temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.1.
+        temperature: τ > 0, or `learnable(0.07)`; the paper uses 0.1.
 
     Cost: O(M² E) time and O(M²) space, M = V·N.
     """
@@ -125,9 +125,9 @@ class SupCon(SetLoss):
     takes = frozenset({"views", "keys", "memory", "labels"})
     supervised = True
 
-    def __init__(self, temperature: float | nn.Parameter = 0.1) -> None:
+    def __init__(self, temperature: Temperature = 0.1) -> None:
         super().__init__()
-        self.temperature = learnable("temperature", temperature, PAPERS_USE)
+        self.temperature = checked_temperature("temperature", temperature, PAPERS_USE)
 
     def values(self, points: Points) -> Tensor:
         c = contrast(points, in_use("temperature", self.temperature))
@@ -157,16 +157,16 @@ class NTLogistic(SetLoss):
     `assignment`: the probability σ(s/τ) that the pair is a positive one, for every candidate but the anchor.
 
     Args:
-        temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; QARe's experiments use 0.05.
+        temperature: τ > 0, or `learnable(0.07)`; QARe's experiments use 0.05.
 
     Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
     takes = frozenset({"views", "labels"})
 
-    def __init__(self, temperature: float | nn.Parameter = 0.05) -> None:
+    def __init__(self, temperature: Temperature = 0.05) -> None:
         super().__init__()
-        self.temperature = learnable("temperature", temperature, PAPERS_USE)
+        self.temperature = checked_temperature("temperature", temperature, PAPERS_USE)
 
     def values(self, points: Points) -> Tensor:
         c = contrast(points, in_use("temperature", self.temperature))

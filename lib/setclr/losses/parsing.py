@@ -1,6 +1,7 @@
 """Parser of the losses' expressions. The language is small, so that untrusted text is safe to read."""
 
 import ast
+import inspect
 from typing import Any
 
 import torch
@@ -8,11 +9,13 @@ from torch import nn
 
 from setclr.checks import choice, setting
 from setclr.losses.base import Objective, SetLoss
+from setclr.losses.temperature import learnable
 
 EXAMPLE = "an expression such as 'InfoNCE(temperature=0.5)'"
 GRAMMAR = "losses are added, and multiplied or divided by a number"
 LONGEST = 1000  # characters
 NUMBERS = ("float", "learnable")  # calls that make a number
+OLD = {"DCL": "DebiasedInfoNCE"}  # names in records and recipes of before
 PARTS = 400  # nodes of the expression; a loss with all its arguments has about 20
 
 
@@ -49,11 +52,13 @@ def _objective(node: ast.expr, text: str, known: dict[str, type[Objective]]) -> 
             if isinstance(value := _number(right), (int, float)):
                 return _set_loss(left, text, known) / value
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name not in NUMBERS:
-            made = known[choice("loss", name, known)]
+            made = known[choice("loss", OLD.get(name, name), known)]
             names = [keyword.arg for keyword in keywords]
             for twice in {str(one) for one in names if names.count(one) > 1}:
                 raise ValueError(f"loss {text!r} must name {twice} once, got it {names.count(twice)} times")
             named = {str(keyword.arg): _argument(keyword.value, text) for keyword in keywords}
+            for given in named:
+                choice(f"{name}'s argument", given, inspect.signature(made).parameters)
             try:
                 return made(*(_argument(arg, text) for arg in args), **named)
             except TypeError as error:
@@ -70,6 +75,10 @@ def _set_loss(node: ast.expr, text: str, known: dict[str, type[Objective]]) -> S
 
 def _argument(node: ast.expr, text: str) -> Any:
     """The argument that the node describes: a number, a quoted name, None, True or False."""
+    match node:
+        case ast.Call(func=ast.Name(id="learnable"), args=[start], keywords=[]):
+            if isinstance(first := _number(start), (int, float)):
+                return learnable(first)
     value = _number(node)
     if value is not None:
         return value
@@ -82,7 +91,7 @@ def _argument(node: ast.expr, text: str) -> Any:
 
 
 def _number(node: ast.expr) -> float | nn.Parameter | None:
-    """The number that the node describes, also `learnable(0.07)`; None if it is not a number."""
+    """The number that the node describes, also a weight `learnable(0.5)`; None if it is not a number."""
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return value

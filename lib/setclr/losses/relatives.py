@@ -1,20 +1,20 @@
 """Relatives of InfoNCE that the papers compare with: other ways to spread the negatives, or to weigh them.
 
 AlignUniform and InvaSpread have one term that draws positives together and one that spreads all points.
-HardNegatives, DCL and HCL are InfoNCE with other weights of the negatives.
+HardNegatives, DebiasedInfoNCE, HCL and DecoupledInfoNCE are InfoNCE with another mass of the negatives.
 """
 
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from setclr.checks import setting
 from setclr.losses.base import SetLoss
 from setclr.losses.contrast import Contrast
 from setclr.losses.pairwise import InfoNCE
 from setclr.losses.points import Points, length
-from setclr.losses.temperature import in_use, learnable
+from setclr.losses.temperature import Temperature, checked_temperature, in_use
 
 
 class AlignUniform(SetLoss):
@@ -84,16 +84,16 @@ class InvaSpread(SetLoss):
     −Σ_j log(1 − P_v(i | x_vj)) over the other images j of its view.
 
     Args:
-        temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.1.
+        temperature: τ > 0, or `learnable(0.07)`; the paper uses 0.1.
 
     Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
     takes = frozenset({"views"})
 
-    def __init__(self, temperature: float | nn.Parameter = 0.1) -> None:
+    def __init__(self, temperature: Temperature = 0.1) -> None:
         super().__init__()
-        self.temperature = learnable("temperature", temperature, "the paper uses 0.1")
+        self.temperature = checked_temperature("temperature", temperature, "the paper uses 0.1")
 
     def values(self, points: Points) -> Tensor:
         log_probability = self.logits(points).log_softmax(-1)
@@ -137,7 +137,7 @@ class HardNegatives(InfoNCE):
     """
 
     def __init__(
-        self, temperature: float | nn.Parameter = 0.5, keep: float = 0.1, positive_views: int | None = None,
+        self, temperature: Temperature = 0.5, keep: float = 0.1, positive_views: int | None = None,
         stop_gradient: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(temperature, positive_views, stop_gradient=stop_gradient)
@@ -163,11 +163,11 @@ class HardNegatives(InfoNCE):
         return similarity.masked_fill(rank >= kept, -torch.inf), column
 
 
-class DCL(InfoNCE):
+class DebiasedInfoNCE(InfoNCE):
     r"""InfoNCE corrected for false negatives, which show the anchor's own class.
 
-    This is debiased contrastive learning (Chuang et al. 2020). A fraction ρ of the n negatives is expected to
-    be like the positive. Then
+    This is debiased contrastive learning (Chuang et al. 2020), DCL in its paper. A fraction ρ of the n
+    negatives is expected to be like the positive. Then
 
     .. math::
         L = \operatorname{mean}_{a, p}\; -\log \frac{e_{ap}}{e_{ap} + g_{ap}}, \qquad e = e^{s/\tau}, \qquad
@@ -179,7 +179,7 @@ class DCL(InfoNCE):
     of e_ap / (e_ap + g) at the positive, the rest among the negatives in proportion to e_an; rows sum to 1.
 
     Args:
-        temperature: τ > 0, or a 0-d `nn.Parameter` to learn it; the paper uses 0.5.
+        temperature: τ > 0, or `learnable(0.07)`; the paper uses 0.5.
         prior: ρ, the probability that a negative is a false one, 0 to 0.99; the paper uses 0.05 and 0.1.
             prior=0 is InfoNCE.
         positive_views: as in InfoNCE.
@@ -188,7 +188,7 @@ class DCL(InfoNCE):
     """
 
     def __init__(
-        self, temperature: float | nn.Parameter = 0.5, prior: float = 0.1, positive_views: int | None = None
+        self, temperature: Temperature = 0.5, prior: float = 0.1, positive_views: int | None = None
     ) -> None:
         super().__init__(temperature, positive_views)
         self.prior = setting("prior", prior, least=0, most=0.99, hint="1/classes where they are balanced")
@@ -209,25 +209,25 @@ class DCL(InfoNCE):
         return c.log_mass()
 
 
-class HCL(DCL):
-    r"""DCL in which hard negatives weigh more (Robinson et al. 2021).
+class HCL(DebiasedInfoNCE):
+    r"""DebiasedInfoNCE in which hard negatives weigh more (Robinson et al. 2021).
 
-    DCL's :math:`\sum_n e_{an}` becomes :math:`\sum_n w_n e_{an} / \operatorname{mean}_n w_n` with importance
+    Its :math:`\sum_n e_{an}` becomes :math:`\sum_n w_n e_{an} / \operatorname{mean}_n w_n` with importance
     :math:`w_n = e_{an}^h`, h the hardness. The weighted mean lies between the mean of the negatives and
     their maximum.
 
-    The inner problem is DCL's with these weights. `assignment`: as DCL's, but the negatives have shares in
-    proportion to w_n e_an.
+    The inner problem is DebiasedInfoNCE's with these weights. `assignment`: as there, but the negatives have
+    shares in proportion to w_n e_an.
 
     Args:
-        temperature, prior, positive_views: as in DCL.
-        hardness: h, 1e-9 to 1e9, or 0, which is DCL; the authors' program uses 1.
+        temperature, prior, positive_views: as in DebiasedInfoNCE.
+        hardness: h, 1e-9 to 1e9, or 0, which is DebiasedInfoNCE; the authors' program uses 1.
 
     Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
     def __init__(
-        self, temperature: float | nn.Parameter = 0.5, prior: float = 0.1, hardness: float = 1.0,
+        self, temperature: Temperature = 0.5, prior: float = 0.1, hardness: float = 1.0,
         positive_views: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(temperature, prior, positive_views)
@@ -242,3 +242,32 @@ class HCL(DCL):
 
     def shares(self, c: Contrast) -> Tensor:
         return ((1 + self.hardness) * c.matrix()).softmax(-1)
+
+
+class DecoupledInfoNCE(InfoNCE):
+    r"""InfoNCE without the positive in the denominator: decoupled contrastive learning (Yeh et al. 2022).
+
+    .. math::
+        L = \operatorname{mean}_{a, p} \Big[ -\frac{s_{ap}}{\tau} + \log \sum_n e^{s_{an}/\tau} \Big]
+
+    A positive that is near no longer weakens the push on the negatives. The paper and lightly call it DCL;
+    DebiasedInfoNCE is another loss of that name. It can be below 0.
+
+    The inner problem is the choice of the hardest negative. `assignment`: the softmax over the negatives.
+
+    Args:
+        temperature: τ > 0, or `learnable(0.07)`; the paper uses 0.1.
+        positive_views: as in InfoNCE.
+
+    Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) space, M = V·N.
+    """
+
+    def __init__(self, temperature: Temperature = 0.1, positive_views: int | None = None) -> None:
+        super().__init__(temperature, positive_views)
+
+    def values(self, points: Points) -> Tensor:
+        c = self.contrast(points)
+        return c.over_positives(self.log_mass(c) - c.positives)
+
+    def solution(self, points: Points) -> Tensor:
+        return self.shares(self.contrast(points)).flatten(0, 1)

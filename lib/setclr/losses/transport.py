@@ -8,7 +8,7 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from setclr.checks import MAX_ROUNDS, choice, integer, setting
@@ -16,7 +16,7 @@ from setclr.inner.transport import log_coupling
 from setclr.inner.twice import once
 from setclr.losses.base import SetLoss
 from setclr.losses.points import Points
-from setclr.losses.temperature import in_use, learnable
+from setclr.losses.temperature import Temperature, checked_temperature, in_use
 
 CONSTRAINTS = ("total", "rows", "both")
 TARGETS = ("mean", "max")
@@ -63,7 +63,7 @@ class IOT(SetLoss):
 
     Args:
         constraint: "total", "rows" or "both".
-        epsilon: ε > 0, InfoNCE's temperature, or a 0-d `nn.Parameter` to learn it; the paper uses 0.5, and
+        epsilon: ε > 0, InfoNCE's temperature, or `learnable(0.07)`; the paper uses 0.5, and
             0.07 with MoCo.
         iterations: rounds for "both", 1 to 100,000 (the paper: 1, 2, 4, 8). None: until convergence, at most
             1,000, then a warning. The other constraints ignore it.
@@ -78,12 +78,12 @@ class IOT(SetLoss):
     takes = frozenset({"views", "keys", "memory", "labels"})
 
     def __init__(
-        self, constraint: str = "rows", epsilon: float | nn.Parameter = 0.5, iterations: int | None = 1,
+        self, constraint: str = "rows", epsilon: Temperature = 0.5, iterations: int | None = 1,
         uniformity: float = 0.0, uniform_target: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__()
         self.constraint = choice("constraint", constraint, CONSTRAINTS)
-        self.epsilon = learnable("epsilon", epsilon, "the paper uses 0.5, and 0.07 with MoCo")
+        self.epsilon = checked_temperature("epsilon", epsilon, "the paper uses 0.5, and 0.07 with MoCo")
         if iterations is not None:
             hint = "None runs Sinkhorn to convergence"
             iterations = integer("iterations", iterations, least=1, most=MAX_ROUNDS, hint=hint)

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from setclr.checks import choice
 from setclr.losses.base import Objective, WeightedSum
+from setclr.losses.temperature import learnt_numbers
 
 Stages = dict[str, list[tuple[int, Any]]]
 
@@ -60,7 +61,7 @@ def _apply(loss: Objective, all_stages: Stages, epoch: int) -> None:
         choice("loss_schedule's parameter", name, sorted(has), hint=f"{loss} has no others")
     for term, arguments in terms.items():
         changed = {name: value for name, value in now.items() if name in arguments}
-        for name in changed.keys() & dict(term.named_parameters()).keys():
+        for name in changed.keys() & learnt_numbers(term).keys():
             raise ValueError(f"loss_schedule names {name!r}, which {loss} learns; give it a number there")
         if changed:
             try:

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from setclr.checks import choice, integer, number
-from setclr.seeding import seeded
 from setclr.training.checkpoint import REMEDY, refuse_other_weights
 from setclr.training.distributed import gather_alike
 from setclr.training.grad_cache import GradCache, Group
+from setclr.training.own_loop import Queue, update_momentum
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,9 @@ class MomentumEncoder:
         self.keys, self.followed = keys, nn.ModuleList([encoder, head])
         self.model = copy.deepcopy(self.followed).requires_grad_(False).train()
         self.grad_cache = GradCache(self.model[0], self.model[1], grad_cache.precision, grad_cache.chunk)
-        # Random directions (Q, E): the losses need a full queue from the first step, as in MoCo.
-        drawn = torch.randn(keys.queue, outputs(head), generator=seeded(seed)) if keys.queue else None
-        self.queue = None if drawn is None else F.normalize(drawn, dim=1).to(grad_cache.precision.device)
+        self.queue = Queue(keys.queue, outputs(head), seed) if keys.queue else None
+        if self.queue is not None:
+            self.queue.to(grad_cache.precision.device)
 
     def candidates(self, views: list[Group]) -> dict[str, Tensor]:
         """The loss's arguments beside z: `keys` (V, N, E) of all processes, and `memory` (Q, E).
@@ -67,7 +66,8 @@ class MomentumEncoder:
         `memory` is the queue; without a queue it is left out.
         """
         keys = gather_alike(self.grad_cache.embed(views))
-        return {"keys": keys} if self.queue is None else {"keys": keys, "memory": self.queue.to(keys.dtype)}
+        memory = {} if self.queue is None else {"memory": self.queue.keys.to(keys.dtype)}
+        return {"keys": keys} | memory
 
     @torch.no_grad()
     def advance(self, keys: Tensor, progress: float) -> None:
@@ -76,14 +76,12 @@ class MomentumEncoder:
         `keys` (V, N, E) are this step's; `progress`, 0 to 1, is the fraction of the training that is
         done.
         """
-        old, new = ([p.detach() for p in model.parameters()] for model in (self.model, self.followed))
-        torch._foreach_lerp_(old, new, 1 - self.keys.at(progress))
+        update_momentum(self.followed, self.model, self.keys.at(progress))
         if self.queue is not None:
-            newest = F.normalize(keys[1], dim=1).to(self.queue.dtype)
-            self.queue = torch.cat([self.queue, newest])[-len(self.queue) :]
+            self.queue.add(keys[1])
 
     def state_dict(self) -> dict:
-        return {"model": self.model.state_dict(), "queue": self.queue}
+        return {"model": self.model.state_dict(), "queue": None if self.queue is None else self.queue.keys}
 
     def refuse_other(self, state: dict, complaint: str) -> None:
         """Raises ValueError if a state belongs to another model or queue.
@@ -91,7 +89,7 @@ class MomentumEncoder:
         `complaint` is the message, with {} for the part that does not fit.
         """
         refuse_other_weights(self.model, state["model"], complaint.format("momentum encoder"))
-        mine, kept = self.queue, state.get("queue")
+        mine, kept = None if self.queue is None else self.queue.keys, state.get("queue")
         if (mine is None) != (kept is None) or (
             mine is not None and kept is not None and mine.shape != kept.shape
         ):
@@ -100,7 +98,7 @@ class MomentumEncoder:
     def load_state_dict(self, state: dict) -> None:
         self.model.load_state_dict(state["model"])
         if self.queue is not None:
-            self.queue = state["queue"].to(self.queue.device)
+            self.queue.load_state_dict({"keys": state["queue"]})
 
 
 def outputs(head: nn.Module) -> int:

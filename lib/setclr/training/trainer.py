@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from setclr import models, views
 from setclr.checks import integer
 from setclr.losses import Objective, check_labels
+from setclr.losses.temperature import learnt_numbers
 from setclr.seeding import seeded_globals
 from setclr.training import checkpoint, compiling, devices, distributed
 from setclr.training import source as sources
@@ -354,7 +355,7 @@ class Trainer:
         row = {"epoch": self.step // self.steps, "loss": float(torch.stack(self.values).mean())}
         row |= {"lr": self.optimiser.param_groups[0]["lr"], "seconds": round(self.seconds, 3)}
         row[f"{self.things}_per_s"] = round(self.batches.images / self.seconds)
-        row |= {name: p.item() for name, p in self.loss.named_parameters() if p.ndim == 0}
+        row |= learnt_numbers(self.loss)
         self.rows.append(row)
         self.values, self.seconds = [], 0.0
         return row
