@@ -35,7 +35,7 @@ from setclr_course.panels.trained.comparison import (
     standings,
 )
 from setclr_course.panels.trained.gap_picture import gap_picture
-from setclr_course.panels.trained.live_curves import LiveCurves, short
+from setclr_course.panels.trained.live_curves import LiveCurves
 from setclr_course.panels.trained.short_trainings import Outcome, outcome
 from setclr_course.panels.trained.temperature_and_beta import heights
 from setclr_course.search.statistics import holm
@@ -137,7 +137,7 @@ def test_the_race_draws_the_records(measure, column):
     assert (end["x"], end["y"]) == ([4], [line["y"][-1]]) and curves["marks"][-1]["said"] == [
         f"{name} {behind[name][3]:.0%}"
     ]
-    assert curves["title"] == f"epoch 4: {max(behind, key=lambda n: behind[n][3])} has fallen most"
+    assert curves["title"] == f"{max(behind, key=lambda n: behind[n][3])} has fallen most"
     dots = next(mark for mark in rows["marks"] if mark["kind"] == "dots")
     found = [x for n in ranked(records) for x in accuracies(records[n], "trained", column)]
     assert dots["x"] == pytest.approx(found, rel=1e-5)
@@ -161,16 +161,17 @@ def test_pointing_at_a_row_lights_up_its_curve(epoch):
 def test_runs_of_a_loss_are_of_one_length():
     records = made_up()
     records["made-up loss A"][0]["history"].pop()
-    with pytest.raises(ValueError, match=r"the same epochs, got \[9, 10\] of made-up loss A"):
+    with pytest.raises(ValueError, match=r"the same number of epochs, 2 or more, got \[9, 10\]"):
         panels.recorded_curves(records)
 
 
 def test_a_loss_above_its_first_value_is_said_to_have_gone_back():
-    records = {"a": {0: made_up()["made-up loss A"][0]}}
+    records = {name: {0: made_up()["made-up loss A"][0]} for name in "ab"}
     records["a"][0]["history"][1]["loss"] = 2 * records["a"][0]["history"][0]["loss"]
-    assert "after epoch 2 of 10" in (said := panels.recorded_curves(records, epoch=2).alt) and ", -" in said
-    curves = panels.recorded_curves(records, epoch=2).scene["plots"][0]
-    assert curves["title"] == "epoch 2: a has fallen most"
+    panel = panels.recorded_curves(records, epoch=2, row=1)
+    assert "after epoch 2 of 10" in panel.alt and ", -" in panel.alt
+    curves = panel.scene["plots"][0]
+    assert curves["title"] == "b has fallen most"
     low = min(y for mark in curves["marks"] for y in mark["y"])
     assert curves["y"][0] < low < 0, "the axis holds what is drawn"
 
@@ -226,13 +227,10 @@ def test_losses_are_compared_over_the_seeds_that_both_have():
     }
 
 
-def test_pairs_need_less_with_more_seeds():
-    records = probed(*SHIFTED, ("c", 0, 42.0), ("c", 1, 48.0))
-    table, r = pairs(records), deviation(records, within=True)
+def test_pairs_are_means_over_the_seeds_that_both_have():
+    table = pairs(probed(*SHIFTED, ("c", 0, 42.0), ("c", 1, 48.0)))
     assert len(table) == 3 and table.loc[("b", "a"), "gap"] == pytest.approx(1)
     assert sorted(table["seeds"]) == [2, 2, 3]
-    needed = table["needed"] / (2 / table["seeds"]) ** 0.5
-    assert needed.tolist() == pytest.approx([needed.iloc[0]] * 3) and needed.iloc[0] > 2 * r
 
 
 def test_pairs_are_judged_by_student_and_holm():
@@ -244,10 +242,9 @@ def test_pairs_are_judged_by_student_and_holm():
     error = ((left**2).sum() / 6 * 2 / 3) ** 0.5
     assert table["p"].tolist() == pytest.approx((2 * stats.t.sf(table["gap"].abs() / error, 6)).tolist())
     assert table["holm"].tolist() == pytest.approx(holm(table["p"]).tolist())
-    kept = table["holm"] <= 0.05
-    assert kept.sum() >= 3 and ((table["gap"].abs() > table["needed"]) == kept).all()
+    assert (table["holm"] <= 0.05).sum() >= 3
     once = pairs(probed(("a", 0, 40.0), ("b", 0, 41.0)))
-    assert once["gap"].tolist() == [1] and once[["p", "holm", "needed"]].isna().all(axis=None)
+    assert once["gap"].tolist() == [1] and once[["p", "holm"]].isna().all(axis=None)
 
 
 def with_a_collapse() -> dict:
@@ -288,16 +285,6 @@ def test_holms_steps_keep_what_holm_keeps(measure, column):
         panels.holm_steps(probed(("a", 0, 40.0), ("b", 0, 41.0)))
 
 
-def test_gaps_within_the_noise_are_called_so():
-    noisy = probed(*((name, seed, 40 + (name == "b") * 9 + (name == "c") * (-1) ** seed) for name in "abc"
-                     for seed in range(4)))  # fmt: skip
-    picture = gap_picture(noisy, to="a")
-    assert "to a with the same seeds: b +9.0, c +0.0 (noise)." in picture.alt
-    assert opened(picture.png).shape[2] == 3
-    once = {name: {0: runs[0]} for name, runs in noisy.items()}
-    assert "noise" not in gap_picture(once, to="a").alt
-
-
 def test_published_numbers_stand_beside_ours():
     row = "qare-table3-conv4-cifar10-sparseclr"
     kept = {"sparseclr": made_up()["made-up loss A"]}
@@ -309,11 +296,15 @@ def test_published_numbers_stand_beside_ours():
     assert list(line["ours: linear"])[1] == "–"
 
 
-def test_one_epoch_is_no_curve():
-    made = made_up()["made-up loss A"][0]
-    one = {"a": {0: {**made, "history": made["history"][:1]}}}
-    with pytest.raises(ValueError, match="records must be of 2 epochs or more, got 1"):
-        panels.recorded_curves(one)
+def test_one_epoch_is_no_curve_and_one_loss_no_race():
+    records = made_up(2)
+    with pytest.raises(ValueError, match="records must be of two losses or more, got one"):
+        panels.recorded_curves({"a": records["made-up loss A"]})
+    for runs in records.values():
+        for one in runs.values():
+            del one["history"][1:]
+    with pytest.raises(ValueError, match=r"the same number of epochs, 2 or more, got \[1\]"):
+        panels.recorded_curves(records)
 
 
 @pytest.fixture
@@ -329,20 +320,18 @@ def quick(loss: str, epochs: int = 2) -> ImageRecipe:
 def test_live_curves_grow_with_every_epoch_and_enter_the_history(few, monkeypatch):
     shown = []
     live = LiveCurves(few, few)
-    monkeypatch.setattr(live, "show", lambda: shown.append({k: len(v[0]) for k, v in live.curves.items()}))
+    monkeypatch.setattr(live, "show", lambda: shown.append({k: len(v) for k, v in live.curves.items()}))
     a, b = "InfoNCE(temperature=0.1)", "InfoNCE(temperature=0.5)"
     run = pretrain(quick(a), data=few, on_epoch=live)
     pretrain(quick(b, 3), data=few, on_epoch=live)
-    assert shown == [{a: 0}, {a: 1}, {a: 2}, *({a: 2, b: n} for n in range(4))]
-    losses, found = live.curves[a]
-    assert losses == list(run.history.loss) and list(run.history.knn) == [found[1], found[2]]
+    assert shown == [{a: 1}, {a: 2}, {a: 3}, *({a: 3, b: n} for n in range(1, 5))]
+    found = live.curves[a]
+    assert list(run.history.knn) == [found[1], found[2]]
     untrained = features(new_run(run.recipe, 3).encoder, few.images)
     assert found[0] == (knn(untrained, few.labels, untrained, 10, 0.1) == few.labels).float().mean()
     monkeypatch.undo()
     live.show()
-    assert opened(live.picture.png).shape == (396, 1080, 3)
-    assert f"{a}, epoch 2 of 3: kNN {found[2]:.1%}, loss {losses[0]:.4g}" in live.picture.alt
-    assert short("InfoNCE(temperature=0.5) + 1.0 * QARe(a='b')") == "InfoNCE + 1.0 * QARe"
+    assert opened(live.picture.png).std() > 10 and f"{a}, epoch 2: {found[2]:.1%}." in live.picture.alt
 
 
 def test_live_curves_go_on_with_a_run_that_was_interrupted(few, tmp_path):
@@ -355,8 +344,8 @@ def test_live_curves_go_on_with_a_run_that_was_interrupted(few, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         pretrain(quick("InfoNCE()", 3), tmp_path, data=few, on_epoch=power_cut)
     run = pretrain(quick("InfoNCE()", 3), tmp_path, data=few, on_epoch=after)
-    losses, found = after.curves["InfoNCE()"]
-    assert losses == list(run.history.loss) and sorted(found) == [0, 1, 2, 3]
+    found = after.curves["InfoNCE()"]
+    assert list(run.history.knn) == [found[1], found[2], found[3]]
 
 
 def test_an_outcome_holds_the_cosines_that_the_loss_sees(few):
@@ -391,8 +380,6 @@ def test_the_sliders_snap_to_what_was_trained():
     assert "InfoNCE, τ = 0.1:" in panel.alt and panel.knobs["temperature"].stops == 3
     handle = panel.handles["temperature"]
     assert handle.values(panel.knobs, 1.8, 0) == handle.values(panel.knobs, 7, 0) == {"temperature": 1.0}
-    for loss in ("InfoNCE", "GroCo"):
-        assert plots[f"{loss}-loss"]["marks"][0]["colour"] == OF_LOSS[loss]
 
 
 def test_the_axis_of_accuracies_holds_the_untrained_too():
@@ -415,3 +402,22 @@ def test_values_must_lie_on_the_slider():
     uneven = {**grid(), ("GroCo", 3.0): grid()["GroCo", 2.0]}
     with pytest.raises(ValueError, match="equal steps of β on a log scale"):
         panels.temperature_and_beta(uneven)
+
+
+def test_pairs_need_less_with_more_seeds():
+    records = probed(*SHIFTED, ("c", 0, 42.0), ("c", 1, 48.0))
+    table, r = pairs(records), deviation(records, within=True)
+    assert len(table) == 3 and table.loc[("b", "a"), "gap"] == pytest.approx(1)
+    assert sorted(table["seeds"]) == [2, 2, 3]
+    needed = table["needed"] / (2 / table["seeds"]) ** 0.5
+    assert needed.tolist() == pytest.approx([needed.iloc[0]] * 3) and needed.iloc[0] > 2 * r
+
+
+def test_gaps_within_the_noise_are_called_so():
+    noisy = probed(*((name, seed, 40 + (name == "b") * 9 + (name == "c") * (-1) ** seed) for name in "abc"
+                     for seed in range(4)))  # fmt: skip
+    picture = gap_picture(noisy, to="a")
+    assert "to a with the same seeds: b +9.0, c +0.0 (noise)." in picture.alt
+    assert opened(picture.png).shape[2] == 3
+    once = {name: {0: runs[0]} for name, runs in noisy.items()}
+    assert "noise" not in gap_picture(once, to="a").alt

@@ -34,14 +34,13 @@ def test_rows_are_compared_by_scipys_paired_test_and_holms_steps(measure, column
 @pytest.mark.parametrize("figure, places", [("table A", {0: "p", 35: "q", 65: "r", 100: "s"}),
                                             ("table B", {0: "p", 50: "q", 100: "r"})])  # fmt: skip
 def test_the_grip_is_dragged_from_row_to_row(figure, places):
-    """The three rows of the second table fill the height of the four of the first."""
     panel = panels.small_figures(figure=figure)
-    for k, (row, name) in enumerate(places.items()):
-        at = 3 * k / (len(places) - 1)
-        assert f"{figure} in small: setting {name} has" in panel.seen({**panel.values, "row": row}).sentence
+    for at, (row, name) in enumerate(places.items()):
+        seen = panel.seen({**panel.values, "row": row})
+        assert f"{figure} in small: setting {name} has" in seen.sentence
         assert panel.handles["row"].values(panel.knobs, 0, at)["row"] == pytest.approx(row, abs=2.5)
-        assert panel.seen({**panel.values, "row": row}).handles["row"].point[1] == at
-    assert panel.handles["row"].ends == (0, 3)
+        assert seen.handles["row"].point[1] == at
+    assert panel.handles["row"].ends == (0, len(places) - 1)
 
 
 def test_dots_are_the_runs_and_what_the_paper_printed_on_axes_that_hold_both_figures():

@@ -19,7 +19,7 @@ from setclr_course.kit.tiles import tiles
 from setclr_course.panels.trained.ball import ball
 from setclr_course.panels.trained.class_confusions import by_neighbours, confusions, favourite
 from setclr_course.panels.trained.coarse import coarse
-from setclr_course.panels.trained.feature_maps import apart, maps_of, middle, nearest_dot
+from setclr_course.panels.trained.feature_maps import maps_of, nearest_dot
 from setclr_course.panels.trained.few_tinted import few_tinted
 from setclr_course.panels.trained.found_again import covered, nearest_patches
 from setclr_course.panels.trained.normal_map import ball_of_colours, colours
@@ -89,7 +89,6 @@ def test_nearest_on_the_map_is_scikit_learns():
     places = numpy_shifted(0).normal(size=(60, 2))
     nearest = NearestNeighbors(n_neighbors=2).fit(places).kneighbors(places, return_distance=False)[:, 1]
     np.testing.assert_array_equal(nearest_dot(places), nearest)
-    assert middle(np.array([[0.0, 0], [1, 0], [1.1, 0], [9, 9]])).tolist() == [1, 0]
 
 
 def test_maps_fill_their_square_and_are_the_same_each_time():
@@ -99,14 +98,6 @@ def test_maps_fill_their_square_and_are_the_same_each_time():
     for perplexity, places in one["a"].items():
         np.testing.assert_array_equal(places, two["a"][perplexity])
         np.testing.assert_allclose([places.min(0), places.max(0)], [[-1, -1], [1, 1]], rtol=1e-6)  # float32
-
-
-def test_names_on_the_map_stand_apart():
-    places = np.concatenate([np.zeros((3, 2)), numpy_shifted(1).uniform(-1, 1, (15, 2))])
-    x, y = np.abs(apart(places)[:, None] - apart(places)).transpose(2, 0, 1)
-    clash = (x < 0.2) & (y < 0.04)
-    assert clash.sum() == len(places)  # each with itself
-    np.testing.assert_array_equal(apart(places)[:, 0], places[:, 0])
 
 
 def pairs_and_apart() -> tuple[dict, ImageSet]:

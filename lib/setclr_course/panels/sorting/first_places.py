@@ -10,15 +10,15 @@ from setclr_course.kit.cast import NAMES, photographs, two_views
 from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.palette import BLUE, DUSK, GREY, INK, MIST, OCHRE, ORANGE
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page, Piece, Plot
+from setclr_course.kit.scene import Mark, Page, Piece
 from setclr_course.panels.sorting.five import spread
 from setclr_course.panels.sorting.groups import K, Sorting, groco, info_nce
 from setclr_course.panels.sorting.network import brief
 
 WHO = (*NAMES[1:], "cat a", "cat b")  # the negatives in index order, then the positives
+N = len(WHO) - K
 START = (0.5, 1.0, 1.2, 0.8, 1.45, 0.35, 0.65)  # distances 1 − s; the coffee is the hardest negative
 END = 1.9
-TEMPERATURE = 0.5
 LONGEST = 0.16  # of the arrows, in distances
 FACE, ROOM = 0.14, 0.17  # of a photograph, and from one to the next
 X = (-0.1, END + 0.18)
@@ -38,18 +38,25 @@ class first_places(Panel):
     knobs = {
         "beta": log_slider("steepness β", 8, 0.8, 80, 0.1, {8: "8", 80: "80"}),
         "preorder": options("pre-ordering", ["on", "off"]),
+        "temperature": log_slider("temperature τ of InfoNCE", 0.5, 0.05, 5, 0.1, {0.5: ".5", 0.1: ".1"}),
         **{name: slider(f"{name}, distance", at, 0.1, END, 0.05) for name, at in zip(WHO, START)},
     }
 
     def solve(self, values: dict) -> Pushed:
         d = np.array([values[name] for name in WHO])
         sorting = groco(1 - d, values["beta"], values["preorder"] == "on")
-        return Pushed(d, sorting, info_nce(1 - d, TEMPERATURE)[1], sorting.p[sorting.points.argsort()])
+        push = info_nce(1 - d, values["temperature"])
+        return Pushed(d, sorting, push, sorting.p[sorting.points.argsort()])
 
     def draw(self, page: Page, values: dict, now: Pushed) -> None:
         above = spread(now.d, ROOM, 0.15, END + 0.1)  # where photographs and numbers stand
         signs, shown = draw_line(page, now, above)
-        bars, numbers = draw_chances(page, now, above)
+        title = "chance of a first place" + "; it should be ✚ 1, ✕ 0" * (not page.row)
+        chances = page.plot("chances", X, (-0.2, 1.05), title, yticks=(0, 1), frame="", room=(45, 0, 0, 0))
+        chances.line(X, 0, INK, 1)
+        words = [brief(p) for p in now.chance]
+        numbers = chances.text(above, -0.12, words, [DUSK] * N + [INK] * K, "small")
+        bars = chances.bars(now.d, now.chance, ORANGE, 0.05)
         for i, (name, d, p) in enumerate(zip(WHO, now.d, now.chance)):
             signs[i].mark.handle(name, (d, 0), along="x")
             said = f"{name}: d = {d:.2f}, a first place with {p:.3f}"
@@ -57,11 +64,9 @@ class first_places(Panel):
 
     def say(self, values: dict, now: Pushed) -> str:
         d, p = now.d, now.chance
-        inside = (d >= d[:-K].min()) & (
-            d <= d[-K:].max()
-        )  # from the nearest negative to the farther positive
+        inside = (d >= d[:N].min()) & (d <= d[N:].max())  # from the nearest negative to the farther positive
         shares = [np.abs(push[inside]).sum() / np.abs(push).sum() for push in (now.groco.push, now.info_nce)]
-        hardest = int(d[:-K].argmin())
+        hardest = int(d[:N].argmin())
         where = f"{inside.sum()} of the seven overlap" if inside.any() else "Nobody overlaps"
         return (
             f"β = {values['beta']:.3g}, pre-ordering {values['preorder']}. {where}; GroCo spends "
@@ -80,43 +85,26 @@ def faces() -> np.ndarray:
 
 
 def draw_line(page: Page, now: Pushed, above: np.ndarray) -> tuple[list[Piece], Mark]:
-    """The anchor at 0, the seven and their photographs, arrows of both losses.
+    """The anchor at 0, the seven with their photographs, and each loss's arrows in units of its longest.
 
     Returns the signs and the photographs.
     """
     title = "" if page.row else "GroCo pushes mostly where ✚ and ✕ overlap"
     line = page.plot("line", X, (-1.3, 1), title, frame="", room=(60, 0, 0, 0))
-    low, high = now.d[:-K].min(), now.d[-K:].max()
+    low, high = now.d[:N].min(), now.d[N:].max()
     line.boxes([low, -0.18], [max(low, high), 0.18], MIST)
     line.line([0, END], 0, GREY, 1)
     line.dots([0, 0], INK, "★", 17)
     line.text(-0.1, -0.22, "distance from ★", size="small", anchor="start", rise="top")
-    zero = np.zeros(len(WHO))
-    line.segments(np.stack([now.d, zero], 1), np.stack([above, zero + 0.22], 1), GREY, 0.8)
-    points = np.stack([[*above, 0], [*(zero + 0.25), 0.25]], 1)
-    shown = line.photographs(points, faces(), FACE, "bottom")
-    crosses = line.dots(np.stack([now.d, zero], 1)[:-K], INK, "✕", 12)
-    plus = line.dots(np.stack([now.d, zero], 1)[-K:], INK, "✚", 14)
+    at = np.stack([now.d, np.zeros(N + K)], 1)
+    line.segments(at, np.stack([above, np.full(N + K, 0.22)], 1), GREY, 0.8)
+    shown = line.photographs(np.stack([[*above, 0], [0.25] * (N + K + 1)], 1), faces(), FACE, "bottom")
+    crosses, plus = line.dots(at[:N], INK, "✕", 12), line.dots(at[N:], INK, "✚", 14)
     for y, push, colour in ((-0.55, now.groco.push, ORANGE), (-1.02, now.info_nce, BLUE)):
-        draw_arrows(line, now.d, push, y, colour)
+        flight = -LONGEST * push / np.abs(push).max()
+        flight[np.abs(flight) < 0.05 * LONGEST] = 0
+        starts = at + np.stack([np.zeros(N + K), [y - 0.2] * N + [y] * K], 1)  # ✚ above ✕
+        line.arrows(starts, starts + np.stack([flight, np.zeros(N + K)], 1), colour, 2.6)
     names = ["GroCo", "InfoNCE"]
     line.text(X[0], [-0.65, -1.12], names, (OCHRE, BLUE), anchor="end", right=-6, bold=True)
-    return [*(crosses[i] for i in range(len(WHO) - K)), *(plus[i] for i in range(K))], shown
-
-
-def draw_arrows(line: Plot, d: np.ndarray, push: np.ndarray, y: float, colour: str) -> None:
-    """Where a loss pushes, in units of its longest arrow: ✚ above ✕."""
-    flight = -LONGEST * push / np.abs(push).max()
-    flight[np.abs(flight) < 0.05 * LONGEST] = 0
-    heights = np.where(np.arange(len(WHO)) < len(WHO) - K, y - 0.2, y)
-    line.arrows(np.stack([d, heights], 1), np.stack([d + flight, heights], 1), colour, 2.6)
-
-
-def draw_chances(page: Page, now: Pushed, above: np.ndarray) -> tuple[Mark, Mark]:
-    """For each its chance of one of the first two places."""
-    title = "chance of a first place" + "; it should be ✚ 1, ✕ 0" * (not page.row)
-    bars = page.plot("chances", X, (-0.2, 1.05), title, yticks=(0, 1), frame="", room=(45, 0, 0, 0))
-    bars.line(X, 0, INK, 1)
-    colours = [DUSK] * (len(WHO) - K) + [INK] * K
-    numbers = bars.text(above, -0.12, [brief(p) for p in now.chance], colours, "small")
-    return bars.bars(now.d, now.chance, ORANGE, 0.05), numbers
+    return [*(crosses[i] for i in range(N)), *(plus[i] for i in range(K))], shown

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from setclr_course.kit.inner import sort_softly, top_probability
+from setclr_course.kit.inner import top_probability
 
 K = 2  # positives, the last of all similarities
 STEP = 1e-6  # of the central differences
@@ -13,24 +13,21 @@ STEP = 1e-6  # of the central differences
 class Sorting(NamedTuple):
     """What GroCo makes of one anchor's list of N negatives and K positives, in the list's order."""
 
-    points: np.ndarray  # (N + K,): which similarities are in the list
-    P: np.ndarray  # (N + K, N + K), and
-    p: np.ndarray  # (N + K,), the sums of its last K rows
+    points: np.ndarray  # (N + K,): which similarity stands at each place of the list
+    p: np.ndarray  # (N + K,): its chance of one of the top K places
     loss: float
-    push: np.ndarray  # −∂loss/∂similarity of every point, 0 outside the list
+    push: np.ndarray  # (N + K,): −∂loss/∂similarity, in the order of the similarities
 
 
-def groco(s: np.ndarray, beta: float, preorder: bool, negatives: int | None = None) -> Sorting:
-    """GroCo of the similarities s, with so many of the hardest negatives (GroCo, eq. 6)."""
-    hardest = s[:-K].argsort(kind="stable")[-(negatives or len(s)) :]
-    positives = s[-K:].argsort(kind="stable") + len(s) - K
-    points = np.concatenate([hardest, positives] if preorder else [np.sort(hardest), np.sort(positives)])
-    aside = STEP * np.eye(len(points))
+def groco(s: np.ndarray, beta: float, preorder: bool) -> Sorting:
+    """GroCo of the similarities s, the negatives first (GroCo, eq. 6)."""
+    points = np.arange(len(s))
+    if preorder:
+        points = np.concatenate([s[:-K].argsort(kind="stable"), s[-K:].argsort(kind="stable") + len(s) - K])
+    aside = STEP * np.eye(len(s))
     higher, lower = cross_entropy(s[points] + np.stack([aside, -aside]), beta)
-    push = np.zeros(len(s))
-    push[points] = (lower - higher) / (2 * STEP)
-    P = sort_softly(s[points], beta)[1]
-    return Sorting(points, P, P[-K:].sum(0), float(cross_entropy(s[points], beta)), push)
+    push = ((lower - higher) / (2 * STEP))[points.argsort()]
+    return Sorting(points, top_probability(s[points], K, beta), float(cross_entropy(s[points], beta)), push)
 
 
 def cross_entropy(x: np.ndarray, beta: float) -> np.ndarray:
@@ -40,9 +37,8 @@ def cross_entropy(x: np.ndarray, beta: float) -> np.ndarray:
     return -np.log(right.clip(1e-12, 1)).mean(-1)
 
 
-def info_nce(s: np.ndarray, temperature: float) -> tuple[float, np.ndarray]:
-    """InfoNCE of the similarities, the mean over the positives (GroCo, eq. 11), and −∂loss/∂similarity."""
+def info_nce(s: np.ndarray, temperature: float) -> np.ndarray:
+    """Where InfoNCE pushes the similarities, its mean over the positives (GroCo, eq. 11): −∂loss/∂s."""
     powers = np.exp((s - s.max()) / temperature)
     whole = powers[:-K].sum() + powers[-K:]  # (K,): of each positive and all negatives
-    push = np.concatenate([-powers[:-K] * (1 / whole).sum(), 1 - powers[-K:] / whole]) / (K * temperature)
-    return float(np.log(whole / powers[-K:]).mean()), push
+    return np.concatenate([-powers[:-K] * (1 / whole).sum(), 1 - powers[-K:] / whole]) / (K * temperature)

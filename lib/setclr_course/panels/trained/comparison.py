@@ -173,20 +173,24 @@ def progress(values: np.ndarray) -> np.ndarray:
     return (values - values[0]) / (values[-1] - values[0] or 1)
 
 
+def fall(runs: dict[int, dict]) -> np.ndarray:
+    """After every epoch the part of a loss's fall that lies behind it: the mean over its runs."""
+    return np.mean([progress(losses(record)) for record in runs.values()], axis=0)
+
+
 def made_up(number: int = 3) -> Records:
     """So many losses with two seeds each that nobody has measured, each better than the one before."""
     rng, found = np.random.default_rng(0), Records()
     for k, name in enumerate(f"made-up loss {letter}" for letter in "ABCDEFGH"[:number]):
+        found[name] = {}
         for seed in (0, 1):
             values = 10.0**-k * (3 + np.exp(-np.arange(10) / (2 + k)) + rng.normal(0, 0.01, 10))
-            gain = [2 * k + rng.random() for _ in "ab"]
-            found.setdefault(name, {})[seed] = {
-                "epochs": 10,
-                "history": [{"epoch": i + 1, "loss": float(v)} for i, v in enumerate(values)],
-                "accuracy_percent": {
-                    "raw pixels": {"knn": 30.0},
-                    "untrained": {"knn": 31.0, "linear": 32.0},
-                    "trained": {"knn": 38 + gain[0], "linear": 41 + gain[1]},
-                },
+            history = [{"epoch": i, "loss": value} for i, value in enumerate(values.tolist(), 1)]
+            trained = {"knn": 38 + 2 * k + rng.random(), "linear": 41 + 2 * k + rng.random()}
+            rows = {
+                "raw pixels": {"knn": 30.0},
+                "untrained": {"knn": 31.0, "linear": 32.0},
+                "trained": trained,
             }
+            found[name][seed] = {"epochs": 10, "history": history, "accuracy_percent": rows}
     return found

@@ -23,22 +23,14 @@ if TYPE_CHECKING:
 
 KINDS = ((1.25, "nearest dot", INK), (0.0, "you point at", VERMILION))  # the patches beside the map
 EDGE = 1.12  # of the map; its dots reach from -1 to 1
-RING = 0.06 * np.stack([np.cos(np.linspace(0, 2 * np.pi, 33)), np.sin(np.linspace(0, 2 * np.pi, 33))], 1)
+RING = 0.06 * np.exp(2j * np.pi * np.linspace(0, 1, 33))
 Maps = dict[str, dict[str, np.ndarray]]  # points (n, 2) in [-1, 1]² by encoder and perplexity
-
-
-class Laid(NamedTuple):
-    """A map."""
-
-    points: np.ndarray  # (n, 2)
-    nearest: np.ndarray  # (n,): the nearest other dot of each
-    middles: np.ndarray  # (classes, 2): where the names stand
 
 
 class Pointed(NamedTuple):
     """A map, and what is pointed at on it."""
 
-    laid: Laid
+    points: np.ndarray  # (n, 2)
     pair: list[int]  # the dot that is pointed at, and the nearest to it
     lit: np.ndarray  # (n,) bool
     same: np.ndarray  # (n,) bool: the nearest dot is of its own photograph
@@ -62,9 +54,10 @@ class feature_maps(Panel):
 
             shown = few_patches(5)
             maps = maps_of(unlearned(shown.images[:]), (4, 12, 30))
-        self.labels, self.classes = np.asarray(shown.labels), shown.classes
+        self.maps, self.labels, self.classes = maps, np.asarray(shown.labels), shown.classes
+        self.names = [self.classes[label] for label in self.labels]
         self.patches = coarse(patches_of(shown))  # or a saved picture has no colours left for the dots
-        self.maps = {name: {at: self.laid(x) for at, x in of.items()} for name, of in maps.items()}
+        self.nearest = {name: {at: nearest_dot(x) for at, x in of.items()} for name, of in maps.items()}
         self.knobs = {
             "encoder": options("encoder", maps, list(maps)[-1]),
             "patch": slider("patch pointed at", 0, 0, len(self.labels) - 1, 1),
@@ -73,61 +66,51 @@ class feature_maps(Panel):
         }
         super().__init__(**initial)
 
-    def laid(self, points: np.ndarray) -> Laid:
-        return Laid(points, nearest_dot(points), middles(points, self.labels, len(self.classes)))
-
     def solve(self, values: dict) -> Pointed:
-        laid, labels, patch = self.maps[values["encoder"]][values["perplexity"]], self.labels, values["patch"]
+        labels, patch = self.labels, values["patch"]
+        points, nearest = (of[values["encoder"]][values["perplexity"]] for of in (self.maps, self.nearest))
         lit = (labels == labels[patch]) | (values["lit"] == "all")
-        return Pointed(laid, [patch, int(laid.nearest[patch])], lit, labels[laid.nearest] == labels)
+        return Pointed(points, [patch, int(nearest[patch])], lit, labels[nearest] == labels)
 
     def draw(self, page: Page, values: dict, now: Pointed) -> None:
         title = f"{now.same.mean():.0%} have their photograph nearest"
-        plane = page.plane("map", (-EDGE, EDGE), title=title if page.row else f"{values['encoder']}: {title}")
+        plane = page.plane("map", (-EDGE, EDGE), title=title)
         pair = page.plane("patches", (-0.02, 1.02), (2.42, -0.02))
         legend = page.plot("legend", (0, 1), (len(self.classes), -1), frame="")
         for start, sign in enumerate(SIGN_OF_CLASS):
             self.draw_dots(page, plane, legend, now, start, sign)
-        if not page.row:
-            x, y = now.laid.middles.T
-            plane.text(x, y, self.classes, size="small", halo=True)
-        ends = now.laid.points[now.pair]
+        ends = now.points[now.pair]
         plane.segments(ends[0], ends[1])
         for k, place, (low, said, colour) in zip(now.pair[::-1], ends[::-1], KINDS):
-            x, y = (place + RING).T
-            ring = plane.line(x, y, colour, 2.5)
+            ring = plane.line(place[0] + RING.real, place[1] + RING.imag, colour, 2.5)
             pair.picture(self.patches[k], (0, low), (1, low + 1))
             pair.boxes([0, low], [1, low + 1], edge=colour, width=3)
-            pair.text(0, low + 1.03, f"{said}: {self.name(k)}", colour, anchor="start", rise="top")
-        to = nearest_to(now.laid.points, now.pair[0])
+            pair.text(0, low + 1.03, f"{said}: {self.names[k]}", colour, anchor="start", rise="top")
+        to = nearest_to(now.points, now.pair[0])
         ring.handle("patch", ends[0], to=to, label="the patch pointed at")
 
     def draw_dots(self, page: Page, plane: Plot, legend: Plot, now: Pointed, start: int, sign: str) -> None:
         """Every third class: its dots on the map, and what they mean."""
         group = np.flatnonzero(self.labels % len(SIGN_OF_CLASS) == start)
         colours = [colour_of(self.labels[k]) if now.lit[k] else PALE for k in group]
-        dots = plane.dots(now.laid.points[group], colours, sign, 9)
+        dots = plane.dots(now.points[group], colours, sign, 9)
         kinds = list(range(start, len(self.classes), len(SIGN_OF_CLASS)))
         keys = legend.dots([(0, k) for k in kinds], [colour_of(k) for k in kinds], sign, 10)
-        names = [self.classes[k] for k in kinds]
-        legend.text(0, kinds, names, anchor="start", right=12)
-        for number, (kind, name) in enumerate(zip(kinds, names)):
+        legend.text(0, kinds, [self.classes[k] for k in kinds], anchor="start", right=12)
+        for number, kind in enumerate(kinds):
             which = np.flatnonzero(self.labels[group] == kind)
             for k in which.tolist():
-                page.link(name, dots[k], lit=[keys[number]], patch=int(group[k]))
-            page.link(name, keys[number], lit=[dots[which]])
-
-    def name(self, patch: int) -> str:
-        return self.classes[self.labels[patch]]
+                page.link(self.classes[kind], dots[k], lit=[keys[number]], patch=int(group[k]))
+            page.link(self.classes[kind], keys[number], lit=[dots[which]])
 
     def say(self, values: dict, now: Pointed) -> str:
         patch, other = now.pair
         who = f"all {len(self.labels)} patches"
         if values["lit"] != "all":
-            who = f"the {now.lit.sum()} patches of {self.name(patch)}"
+            who = f"the {now.lit.sum()} patches of {self.names[patch]}"
         return (
             f"Map of {values['encoder']} at perplexity {values['perplexity']}: patch {patch} is of "
-            f"{self.name(patch)}, the nearest dot of {self.name(other)}. Of {who} "
+            f"{self.names[patch]}, the nearest dot of {self.names[other]}. Of {who} "
             f"{now.same[now.lit].mean():.0%} have a dot of their own photograph nearest."
         )
 
@@ -164,30 +147,3 @@ def nearest_dot(points: np.ndarray) -> np.ndarray:
     far = cdist(points, points)
     np.fill_diagonal(far, np.inf)
     return far.argmin(1)
-
-
-def middle(points: np.ndarray) -> np.ndarray:
-    """The point with the least total distance to the others, which lies among them even in two heaps."""
-    return points[cdist(points, points).sum(1).argmin()]
-
-
-def middles(points: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
-    """The middle of each class's points, far enough inside for its name; beyond the map where it has none."""
-    groups = [points[labels == k] for k in range(count)]
-    inside = (EDGE - 0.2, EDGE)
-    places = [middle(group).clip(-np.array(inside), inside) if len(group) else (9, 9) for group in groups]
-    return apart(np.array(places, float))
-
-
-def apart(places: np.ndarray, wide: float = 0.4, high: float = 0.085, rounds: int = 200) -> np.ndarray:
-    """Places (n, 2) of words, moved up and down until no two are nearer than a word is wide and high."""
-    places = places.copy()
-    places[:, 1] += 1e-4 * np.arange(len(places))  # two at one place go apart too
-    for _ in range(rounds):
-        dx, dy = (places[:, None] - places).transpose(2, 0, 1)
-        near = (np.abs(dx) < wide) & (np.abs(dy) < high)
-        np.fill_diagonal(near, False)
-        if not near.any():
-            break
-        places[:, 1] += 0.3 * np.where(near, np.sign(dy) * (high - np.abs(dy)), 0).sum(1)
-    return places

@@ -44,25 +44,26 @@ class Film:
             )
         del self.positions[epoch:], self.neighbours[epoch:], self.accuracy[epoch:]
         bank, queries = (features(run.encoder, images) for images in (self.train.images, self.test.images))
-        predicted = knn(bank, self.train.labels, queries, k=min(10, len(bank)), temperature=0.1)
-        self.accuracy.append(float((predicted == self.test.labels).float().mean()))
-
+        self.accuracy.append(vote(bank, queries, self.train, self.test))
         shown = features(run.encoder, self.shown.images)
         similarity = F.normalize(shown, dim=1) @ F.normalize(bank, dim=1).T
         self.neighbours.append(similarity.topk(NEIGHBOURS).indices.numpy().astype(np.uint32))
         before = self.positions[-1] if self.positions else None
         self.positions.append(flat(shown, before).astype(np.float16))
         if self.path:
-            self.save(self.path)
+            places, neighbours, accuracy = map(np.array, (self.positions, self.neighbours, self.accuracy))
+            with replacing(self.path) as file:
+                np.savez_compressed(file, places=places, neighbours=neighbours, accuracy=accuracy)
         return {"knn": self.accuracy[-1]}
 
     def __len__(self) -> int:
         return len(self.positions)
 
-    def save(self, path: Path) -> None:
-        places, neighbours, accuracy = map(np.array, (self.positions, self.neighbours, self.accuracy))
-        with replacing(path) as file:
-            np.savez_compressed(file, places=places, neighbours=neighbours, accuracy=accuracy)
+
+def vote(bank: Tensor, queries: Tensor, train: ImageSet, test: ImageSet) -> float:
+    """The share of test images that ten training images name right, by features of both (k=10, T=0.1)."""
+    predicted = knn(bank, train.labels, queries, k=min(10, len(bank)), temperature=0.1)
+    return float((predicted == test.labels).float().mean())
 
 
 def flat(points: Tensor, before: np.ndarray | None) -> np.ndarray:
@@ -75,3 +76,20 @@ def flat(points: Tensor, before: np.ndarray | None) -> np.ndarray:
     tsne = TSNE(2, init=start, perplexity=perplexity, early_exaggeration=4, max_iter=500, random_state=0)
     positions = tsne.fit_transform(x)
     return positions / np.abs(positions).max(0).clip(min=1e-9)
+
+
+def made_up() -> Film:
+    """A film of a training that nobody has run: patches of a photograph gather."""
+    from setclr_course.kit.few_patches import few_patches
+
+    few, noise = few_patches(10), np.random.default_rng(0)
+    film = Film(few, few)
+    film.train, labels = film.shown, film.shown.labels.numpy()
+    start, end = noise.uniform(-0.9, 0.9, (2, len(few), 2))
+    for share in (0, 0.3, 0.6, 0.8):
+        places = (1 - share) * start + share * end[labels]
+        near = np.square(places[:, None] - places).sum(-1).argsort(1)[:, 1 : NEIGHBOURS + 1]
+        film.positions.append(places)
+        film.neighbours.append(near)
+        film.accuracy.append(float((labels[near] == labels[:, None]).mean()))
+    return film

@@ -8,21 +8,12 @@ import pandas as pd
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLACK, DUSK, GREEN, PALE, WHITE
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page, Piece, Plot
-from setclr_course.kit.seeds import seed_rows
+from setclr_course.kit.scene import Mark, Page
 from setclr_course.panels.trained.comparison import MEASURES, colour_of
-from setclr_course.panels.trained.rulers import holding, ring, round_ones
+from setclr_course.panels.trained.ringed_rows import ringed_rows, rows_plot
+from setclr_course.panels.trained.rulers import holding, ring
 
 LEVEL = 0.05
-
-
-class Gap(NamedTuple):
-    """How far a loss is above another, in points, by runs paired by seed."""
-
-    mean: float
-    low: float  # of the interval; those of all pairs together hold with probability 95 %
-    high: float
-    p: float  # after Holm, for all pairs
 
 
 class Against(NamedTuple):
@@ -30,7 +21,7 @@ class Against(NamedTuple):
 
     base: int
     runs: list[np.ndarray]  # of each loss, those that learnt, by seed
-    gaps: dict[int, Gap]  # by loss
+    gaps: dict[int, Any]  # by loss: the row of `comparing.pairs`, a the loss and b the chosen one
     questions: int  # pairs of losses
 
 
@@ -57,13 +48,14 @@ class paired_gaps(Panel):
                 "runs must hold two losses with two seeds in common, got none that learnt in both"
             )
         learnt = runs[~runs["collapsed"]].sort_values("seed")
-        names = learnt.groupby("name")["knn"].mean().sort_values(ascending=False).index
-        self.names = list(dict.fromkeys([*names, *runs["name"]]))
+        best_first = learnt.groupby("name")["knn"].mean().sort_values(ascending=False).index
+        self.names = list(dict.fromkeys([*best_first, *runs["name"]]))
         self.runs = {word: [learnt.loc[learnt["name"] == name, column].to_numpy() for name in self.names]
                      for word, column in MEASURES.items()}  # fmt: skip
-        self.pairs = {word: list(table[table["metric"] == column].itertuples())
-                      for word, column in MEASURES.items()}  # fmt: skip
-        self.limits = holding(np.concatenate([x for found in self.runs.values() for x in found]), 0.08)
+        turned = table.rename(columns={"a": "b", "b": "a"})
+        turned[["difference", "low", "high"]] = -table[["difference", "high", "low"]].to_numpy()
+        self.pairs = pd.concat([table, turned])
+        self.limits = holding(learnt[[*MEASURES.values()]], 0.08)
         self.reach = 1.08 * float(table[["low", "high"]].abs().to_numpy().max())
         n = len(self.names)
         self.knobs = {
@@ -74,67 +66,59 @@ class paired_gaps(Panel):
 
     def solve(self, values: dict) -> Against:
         """The gaps of all others to the chosen loss."""
-        base, found = values["loss"] - 1, self.pairs[values["measure"]]
-        name, place = self.names[base], self.names.index
-        gaps = {place(x.a): Gap(x.difference, x.low, x.high, x.holm) for x in found if x.b == name}
-        gaps |= {place(x.b): Gap(-x.difference, -x.high, -x.low, x.holm) for x in found if x.a == name}
-        return Against(base, self.runs[values["measure"]], gaps, len(found))
+        base, found = values["loss"] - 1, self.pairs[self.pairs["metric"] == MEASURES[values["measure"]]]
+        mine = found[found["b"] == self.names[base]].itertuples()
+        gaps = {self.names.index(gap.a): gap for gap in mine}
+        return Against(base, self.runs[values["measure"]], gaps, len(found) // 2)
 
     def draw(self, page: Page, values: dict, now: Against) -> None:
-        rows, dots = self.draw_runs(page, now), self.draw_gaps(page, now)
-        for k, name in enumerate(self.names):
-            said, over = f"{name}: every run collapsed", []
-            if len(now.runs[k]):
-                said, over = f"{name}: {now.runs[k].mean():.1f} % over {len(now.runs[k])} seeds", [*rows[k]]
-            if k in now.gaps:
-                gap = now.gaps[k]
-                over.append(dots[[*now.gaps].index(k)])
-                said += f"; {gap.mean:+.1f} ({gap.low:+.1f} to {gap.high:+.1f}) from {self.names[now.base]}, "
-                said += f"p after Holm {gap.p:.2g}"
-            if over:
-                page.link(said, *over)
-
-    def draw_runs(self, page: Page, now: Against) -> list[tuple[Piece, Piece]]:
-        """Rows of dots, one for each seed; a line through all at the mean of the chosen loss."""
-        plot = self.plot(page, "runs", self.limits, "right on test images, %", "a dot for each seed")
-        own, last = now.runs[now.base], len(self.names) - 1
-        point = float(own.mean() if len(own) else np.mean(self.limits)), now.base
-        if len(own):
-            plot.line([point[0]] * 2, [-0.5, last + 0.5], GREEN, 1.5, "dash")
-        grip = ring(plot, point, GREEN, 19)
-        grip.handle("loss", point, along="y", to=lambda x, y: [y + 1], ends=(0, last), label="the loss")
+        plot = rows_plot(
+            page, "runs", self.names, self.limits, "a dot for each seed", "right on test images, %"
+        )
         lost = [k for k, found in enumerate(now.runs) if not len(found)]
         plot.text(self.limits[0], lost, ["every run collapsed"] * len(lost), DUSK, "small", "start", right=6)
-        return seed_rows(plot, now.runs, [colour_of(name) for name in self.names])
+        rows = ringed_rows(plot, self.names, now.runs, now.base, "loss", lambda y: y + 1)
+        dots = self.draw_gaps(page, now)
+        for k, (name, found) in enumerate(zip(self.names, now.runs)):
+            said = [f"{name}: {found.mean():.1f} % over {len(found)} seeds"] if len(found) else []
+            over = [*rows[k]]
+            if k in now.gaps:
+                over.append(dots[[*now.gaps].index(k)])
+                said.append(
+                    f"{told(now.gaps[k])} from {self.names[now.base]}, p after Holm {now.gaps[k].holm:.2g}"
+                )
+            if said:
+                page.link("; ".join(said), *over)
 
     def draw_gaps(self, page: Page, now: Against) -> Mark:
         """The gaps to the chosen loss: filled, on a black interval, where Holm's test keeps it."""
-        plot = self.plot(page, "gaps", (-self.reach, self.reach), "points above the chosen loss",
-                         f"filled: told apart from {self.names[now.base]}")  # fmt: skip
+        title, label = f"filled: told apart from {self.names[now.base]}", "points above the chosen loss"
+        plot = rows_plot(page, "gaps", self.names, (-self.reach, self.reach), title, label)
         plot.line([0, 0], [-0.5, len(self.names) - 0.5], GREEN, 1.5, "dash")
         ring(plot, (0, now.base), GREEN)
         ys, gaps = list(now.gaps), list(now.gaps.values())
-        mean, low, high = (np.column_stack([[gap[of] for gap in gaps], ys]) for of in range(3))
-        kept, colours = [gap.p <= LEVEL for gap in gaps], [colour_of(self.names[k]) for k in ys]
+        low, mean, high = (np.column_stack([[getattr(gap, of) for gap in gaps], ys])
+                           for of in ("low", "difference", "high"))  # fmt: skip
+        kept, colours = [gap.holm <= LEVEL for gap in gaps], [colour_of(gap.a) for gap in gaps]
         plot.segments(low, high, [BLACK if yes else PALE for yes in kept], 3)
         fill = [colour if yes else WHITE for colour, yes in zip(colours, kept)]
         return plot.dots(mean, fill, size=10, edge=colours)
-
-    def plot(self, page: Page, name: str, x: tuple[float, float], xlabel: str, title: str) -> Plot:
-        return page.plot(name, x, (len(self.names) - 0.5, -0.5), title, xlabel, xticks=round_ones(x),
-                         yticks=dict(enumerate(self.names)), frame="bottom")  # fmt: skip
 
     def say(self, values: dict, now: Against) -> str:
         name, own = self.names[now.base], now.runs[now.base]
         if not len(own):
             return f"{name}: every run collapsed, so it has no gaps."
-        kept = [f"{self.names[k]} {gap.mean:+.1f} ({gap.low:+.1f} to {gap.high:+.1f})"
-                for k, gap in now.gaps.items() if gap.p <= LEVEL]  # fmt: skip
+        kept = [f"{gap.a} {told(gap)}" for gap in now.gaps.values() if gap.holm <= LEVEL]
         said = f": {', '.join(kept)}" if kept else ""
         return (
             f"{name}: {own.mean():.1f} % by {values['measure']}, the mean of {len(own)} seeds. Of its "
             f"{len(now.gaps)} gaps Holm's test of all {now.questions} pairs keeps {len(kept)}{said}."
         )
+
+
+def told(gap: Any) -> str:
+    """A gap and its interval in words."""
+    return f"{gap.difference:+.1f} ({gap.low:+.1f} to {gap.high:+.1f})"
 
 
 def made_up() -> pd.DataFrame:
@@ -143,7 +127,5 @@ def made_up() -> pd.DataFrame:
     for name, mean in {"p": 58.0, "q": 56.5, "r": 56.2, "s": 53.0}.items():
         for seed in range(5):
             knn, linear = mean + noise.normal(0, 0.5), mean + 2 + noise.normal(0, 0.5)
-            rows.append(
-                {"name": f"loss {name}", "seed": seed, "knn": knn, "linear": linear, "collapsed": False}
-            )
-    return pd.DataFrame(rows)
+            rows.append((f"loss {name}", seed, knn, linear, False))
+    return pd.DataFrame(rows, columns=["name", "seed", "knn", "linear", "collapsed"])

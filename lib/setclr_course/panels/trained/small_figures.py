@@ -10,16 +10,16 @@ import pandas as pd
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import DUSK, GREEN
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page, Plot
+from setclr_course.kit.scene import Page
 from setclr_course.kit.seeds import seed_rows
 from setclr_course.panels.trained.comparison import MEASURES, colour_of
-from setclr_course.panels.trained.rulers import holding, ring, round_ones
+from setclr_course.panels.trained.ringed_rows import ringed_rows, rows_plot
+from setclr_course.panels.trained.rulers import holding
 
 Figures = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # by title: `papers.figures.frame` and `printed`
 Apart = dict[str, tuple[float, float]]  # by row: the mean difference, and p after Holm
 LEVEL = 0.05
 HEAD = {"kNN in the head's outputs": "knn-projection"}
-FARTHEST = 4.0  # rows apart, in heights of a row where there are most
 
 
 class Rows(NamedTuple):
@@ -37,7 +37,7 @@ class small_figures(Panel):
 
     Args:
         figures: by title, what `papers.figures.frame` and `papers.figures.printed` give; made-up ones by
-            default. The first has three rows or more. If all have it, kNN in the head's outputs is offered.
+            default. If all have it, kNN in the head's outputs is offered.
 
     Raises:
         ValueError: a figure has no records.
@@ -52,12 +52,13 @@ class small_figures(Panel):
             raise ValueError(
                 f"figures must have records, got none of {empty[0]}; leave it out, or train small-…"
             )
-        measures = MEASURES | (
-            HEAD if all("knn-projection" in frame for frame, _ in figures.values()) else {}
-        )
+        heads = all("knn-projection" in frame for frame, _ in figures.values())
+        measures = MEASURES | (HEAD if heads else {})
         self.rows = {(title, word): rows_of(*figure, column)
                      for title, figure in figures.items() for word, column in measures.items()}  # fmt: skip
-        self.most = max(len(rows.names) for rows in self.rows.values())
+        ours = np.concatenate([x for rows in self.rows.values() for x in rows.here])
+        theirs = np.concatenate([x for rows in self.rows.values() for x in rows.printed])
+        self.limits, self.printed = holding(ours, 0.04), holding(theirs if len(theirs) else [0, 100], 0.04)
         self.knobs = {
             "figure": options("figure", figures),
             "row": slider("compared with the row", 100, 0, 100, 5, {0: "top", 100: "bottom"}),
@@ -72,38 +73,24 @@ class small_figures(Panel):
 
     def draw(self, page: Page, values: dict, now: tuple[Rows, int]) -> None:
         (names, here, printed, apart), base = now
-        last = max(len(names) - 1, 1)
-        step = min((self.most - 1) / last, FARTHEST)  # fewer rows stand farther apart
         told = sum(p <= LEVEL for _, p in apart[base].values())
-        ours = self.plot(
-            page, "here", names, step, f"here: {told} of {len(apart[base])} told apart", "right, %"
-        )
-        theirs = self.plot(page, "paper", names, step, "in the paper", "right at its size, %")
-        for plot, numbers in ((ours, here[base]), (theirs, printed[base])):
-            if len(numbers):
-                plot.line([numbers.mean()] * 2, [-0.5, last * step + 0.5], GREEN, 1.5, "dash")
+        title = f"here: {told} of {len(apart[base])} told apart"
+        ours = rows_plot(page, "here", names, self.limits, title, "right, %")
+        theirs = rows_plot(page, "paper", names, self.printed, "in the paper", "right at its size, %")
+        last = max(len(names) - 1, 1)
+        rows = ringed_rows(ours, names, here, base, "row", lambda y: 100 * y / last)
         if not any(map(len, printed)):
             theirs.note("no numbers are printed", "middle middle", DUSK)
-        point = float(here[base].mean() if len(here[base]) else np.mean(ours.about["x"])), base * step
-        grip, ends = ring(ours, point, GREEN, 19), (0, last * step)
-        grip.handle("row", point, along="y", to=lambda x, y: [100 * y / ends[1]], ends=ends, label="the row")
-        colours = [colour_of(name) for name in names]
-        marks = (seed_rows(plot, found, colours, step) for plot, found in ((ours, here), (theirs, printed)))
-        for name, found, one, other in zip(names, here, *marks):
+        for number in printed[base]:
+            theirs.line([number, number], [-0.5, last + 0.5], GREEN, 1.5, "dash")
+        beside = seed_rows(theirs, printed, [colour_of(name) for name in names])
+        for name, found, one, other in zip(names, here, rows, beside):
             said = f"{name}: {np.sum(found) / max(len(found), 1):.1f} % over {len(found)} seeds"
             if name in apart[base]:
                 gap, p = apart[base][name]
                 said += f", {gap:+.1f} from {names[base]}, p after Holm {p:.2g}"
             if len(found):
                 page.link(said, *one, *other)
-
-    def plot(self, page: Page, name: str, names: list[str], step: float, title: str, label: str) -> Plot:
-        """An axis that holds the numbers of all figures, ours or the papers', with room for most rows."""
-        of = {"here": 1, "paper": 2}[name]
-        numbers = np.concatenate([x for rows in self.rows.values() for x in rows[of]])
-        limits = holding(numbers if len(numbers) else [0, 100], 0.04)
-        return page.plot(name, limits, (self.most - 0.4, -0.7), title, label, xticks=round_ones(limits),
-                         yticks={k * step: row for k, row in enumerate(names)}, frame="bottom")  # fmt: skip
 
     def say(self, values: dict, now: tuple[Rows, int]) -> str:
         rows, base = now

@@ -11,6 +11,7 @@ from setclr_course.kit.palette import BLACK, GREEN, INK, OF_LOSS, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
 from setclr_course.panels.trained.patches import patches_of
+from setclr_course.panels.trained.rulers import round_ones
 
 if TYPE_CHECKING:
     from setclr.data import ImageSet
@@ -35,19 +36,10 @@ class Shot(NamedTuple):
     train_names: np.ndarray  # (N,)
 
 
-class Now(NamedTuple):
-    """An epoch of a film, and of the patch looked at its neighbours."""
-
-    one: Shot
-    name: str
-    neighbours: np.ndarray  # (6,): their photographs, nearest first
-    same: np.ndarray  # (6,) bool: that is the patch's own
-
-
 class training_film(Panel):
     """The films of one or more runs, by the name of their loss: the epochs play, the framed patch is dragged.
 
-    Without films it trains a Conv-4 for two epochs on a few hundred patches, in a few seconds.
+    Without films it shows one that is made up.
 
     Raises:
         ValueError: a film has fewer than two frames.
@@ -60,105 +52,92 @@ class training_film(Panel):
 
     def __init__(self, films: "Mapping[str, Film] | None" = None, **initial: Any):
         if not films:
-            from setclr_course.panels.trained.quick_training import quick_film
+            from setclr_course.panels.trained.film import made_up
 
-            films = {"InfoNCE": quick_film()}
-        last = min(map(len, films.values())) - 1
-        if last < 1:
-            raise ValueError(
-                f"films must have two frames or more, got {last + 1}; hand them to pretrain as on_epoch"
-            )
+            films = {"InfoNCE": made_up()}
+        frames = min(map(len, films.values()))
+        if frames < 2:
+            raise ValueError(f"films must have two frames or more, got {frames}; pretrain fills one on_epoch")
         self.shots = {name: shot(film) for name, film in films.items()}
-        self.longest = max(map(len, films.values())) - 1
-        first = next(iter(self.shots.values()))
+        first, last = next(iter(self.shots.values())), frames - 1
+        self.epochs = np.arange(frames)
+        gained = np.diff((first.train_names[first.near[[0, last]]] == first.names[:, None]).sum(-1), axis=0)
         self.knobs = {
             "epoch": slider("epoch", 0, 0, last, 1, {0: "untrained", last: "trained"}),
-            "patch": slider("patch looked at", most_changed(first, last), 0, len(first.names) - 1, 1),
+            "patch": slider("patch looked at", int(gained.argmax()), 0, len(first.names) - 1, 1),
             "loss": options("loss", films),
         }
         super().__init__(**initial)
 
-    def solve(self, values: dict) -> Now:
+    def solve(self, values: dict) -> tuple[Shot, np.ndarray]:
+        """The film, and the photographs (6,) of the nearest patches of the one looked at."""
         one = self.shots[values["loss"]]
-        name = one.names[values["patch"]]
-        neighbours = one.train_names[one.near[values["epoch"], values["patch"]]]
-        return Now(one, name, neighbours, neighbours == name)
+        return one, one.train_names[one.near[values["epoch"], values["patch"]]]
 
-    def draw(self, page: Page, values: dict, now: Now) -> None:
-        epoch, patch, names = values["epoch"], values["patch"], now.one.names
-        places, right = now.one.places[epoch], f"{now.one.accuracy[epoch]:.0%} right"
-        title, below = "near on the map: alike for the network", ""
-        if page.row:
-            title, below = right, ", ".join(f"{name} {x[epoch]:.2f}" for name, x in now.one.alike.items())
-        plane = page.plane("map", (-1.06, 1.06), (1.06, -1.06), title, xlabel=below)
-        faces = now.one.faces
-        page.pictures.update(zip(faces, now.one.patches))
-        photographs = plane.photographs(places, faces, WIDE)
-        framed = plane.photographs([places[patch]], [faces[patch]], WIDE, frame=VERMILION)
+    def draw(self, page: Page, values: dict, now: tuple[Shot, np.ndarray]) -> None:
+        (one, neighbours), epoch, patch = now, values["epoch"], values["patch"]
+        names, places = one.names, one.places[epoch]
+        title = f"epoch {epoch}: {one.accuracy[epoch]:.0%} right"
+        plane = page.plane("map", (-1.06, 1.06), (1.06, -1.06), title, xlabel=shares(one, epoch))
+        page.pictures.update(zip(one.faces, one.patches))
+        photographs = plane.photographs(places, one.faces, WIDE)
+        framed = plane.photographs([places[patch]], [one.faces[patch]], WIDE, frame=VERMILION)
         to = nearest_to(places, patch)
         framed.handle("patch", places[patch], to=to, label="the patch looked at")
-        strip = self.draw_strip(page, values, now, faces[patch])
-        lit = {name: [photographs[names == name], strip[now.neighbours == name]] for name in set(names)}
+        strip = draw_strip(page, one, epoch, patch)
+        lit = {name: [photographs[names == name], strip[neighbours == name]] for name in set(names)}
         for k in range(len(names) - 1, -1, -1):  # the uppermost is found first
             page.link(names[k], photographs[k], lit=lit[names[k]], patch=k)
-        for k, name in enumerate(now.neighbours):
+        for k, name in enumerate(neighbours):
             page.link(name, strip[k], lit=lit.get(name, ()))
-        self.draw_accuracy(page, epoch, now, right)
-        self.draw_likeness(page, epoch, now)
+        self.draw_curves(page, epoch, one)
 
-    def draw_strip(self, page: Page, values: dict, now: Now, face: str) -> Mark:
-        """The patch looked at and its nearest training patches."""
-        strip = page.plane("strip", (-0.5, 7), (-0.5, 0.5), "nearest patches; green: same photograph")
-        strip.photographs([(0, 0)], [face], 0.84, frame=VERMILION)
-        near = now.one.near[values["epoch"], values["patch"]]
-        frames = [GREEN if same else "" for same in now.same]
-        points = [(1.5 + k, 0) for k in range(len(near))]
-        return strip.photographs(points, now.one.train[near], 0.84, frame=frames)
-
-    def epochs(self) -> dict[str, Any]:
-        """The axis of epochs."""
-        step = -(-self.longest // 6)
-        return {"x": (-0.3, self.longest + 0.3), "xticks": range(0, self.longest + 1, step)}
-
-    def draw_accuracy(self, page: Page, epoch: int, now: Now, right: str) -> None:
-        top = min(1, 1.2 * max(max(one.accuracy) for one in self.shots.values()))
-        shares = np.arange(0, top + 1e-9, 0.2 if top > 0.45 else 0.1).tolist()
-        first, *_, last = now.one.accuracy
+    def draw_curves(self, page: Page, epoch: int, one: Shot) -> None:
+        """What share the neighbours name right, and in what they are alike, epoch by epoch."""
+        last, top = len(self.epochs) - 1, 1.2 * max(max(shot.accuracy) for shot in self.shots.values())
+        axis: dict[str, Any] = {"x": (-0.3, last + 0.3), "xticks": range(0, last + 1, -(-last // 6))}
+        percent = {x / 100: f"{x:g} %" for x in round_ones((0, 100 * top), 5)}
         plot = page.plot(
-            "accuracy", y=(0, top), title=f"neighbours vote right: from {first:.0%} to {last:.0%}",
-            yticks={share: f"{share:.0%}" for share in shares}, room=(37, 0, 0, 0), **self.epochs(),
-        )  # fmt: skip
+            "accuracy", y=(0, top), title="right by their neighbours' vote", yticks=percent, **axis
+        )
         colours = {name: OF_LOSS.get(name, BLACK) for name in self.shots}
-        for name, one in self.shots.items():
-            plot.line(range(len(one.accuracy)), one.accuracy, colours[name])
-        plot.dots([epoch, now.one.accuracy[epoch]])
-        plot.note(f"epoch {epoch}: {right}", "bottom left", bold=True)
+        for name, shot in self.shots.items():
+            plot.line(self.epochs, shot.accuracy[: last + 1], colours[name])
+        plot.dots([epoch, one.accuracy[epoch]])
         plot.key(*colours.items(), where="bottom right")
+        first, end = (max(one.alike, key=lambda name: one.alike[name][at]) for at in (0, last))
+        title = f"most alike: {first}, at last {end}"
+        ends = {0: "0 any two", 1: "1 same"}
+        plot = page.plot("alike", y=(-0.05, 1.25), title=title, xlabel="epoch", yticks=ends, **axis)
+        for name, dash in DASHES.items():
+            plot.line(self.epochs, one.alike[name][: last + 1], INK, dash=dash)
+        plot.dots([(epoch, found[epoch]) for found in one.alike.values()], size=8)
+        plot.note("· · tint    – – brightness    — pattern", "top left", size="small")
 
-    def draw_likeness(self, page: Page, epoch: int, now: Now) -> None:
-        """In what neighbours are alike, epoch by epoch."""
-        alike = now.one.alike
-        first, last = (max(alike, key=lambda name: alike[name][place]) for place in (0, -1))
-        plot = page.plot(
-            "alike", y=(-0.05, 1.2), title=f"most alike: {first}, at last {last}", xlabel="epoch",
-            yticks={0: "0 any two", 1: "1 same"}, **self.epochs(),
-        )  # fmt: skip
-        for k, (name, dash) in enumerate(DASHES.items()):
-            plot.line(range(len(alike[name])), alike[name], INK, dash=dash)
-            plot.dots([epoch, alike[name][epoch]], size=8)
-            start = (self.longest + 0.6) * k / 3 - 0.25
-            plot.line([start, start + 0.09 * (self.longest + 0.6)], 1.12, INK, dash=dash)
-            plot.text(start + 0.1 * (self.longest + 0.6), 1.12, name, size="small", anchor="start")
-
-    def say(self, values: dict, now: Now) -> str:
-        epoch, one = values["epoch"], now.one
-        alike = ", ".join(f"{name} {shares[epoch]:.2f}" for name, shares in one.alike.items())
+    def say(self, values: dict, now: tuple[Shot, np.ndarray]) -> str:
+        (one, neighbours), epoch, patch = now, values["epoch"], values["patch"]
+        same = (neighbours == one.names[patch]).sum()
         return (
             f"{values['loss']}, epoch {epoch}: {one.accuracy[epoch]:.0%} of the test patches get the right "
-            f"photograph by their neighbours' vote. Alike in {alike}, where 1 is the same and 0 no more "
-            f"alike than any two. Patch {values['patch']} ({now.name}) has {now.same.sum()} of "
-            f"{len(now.same)} neighbours from its own photograph."
+            f"photograph by their neighbours' vote. Alike in {shares(one, epoch)}, where 1 is the same and 0 "
+            f"no more alike than any two. Patch {patch} ({one.names[patch]}) has {same} of {len(neighbours)} "
+            f"neighbours from its own photograph."
         )
+
+
+def shares(one: Shot, epoch: int) -> str:
+    """How alike neighbours are, in words."""
+    return ", ".join(f"{name} {found[epoch]:.2f}" for name, found in one.alike.items())
+
+
+def draw_strip(page: Page, one: Shot, epoch: int, patch: int) -> Mark:
+    """The patch looked at and its nearest training patches."""
+    strip = page.plane("strip", (-0.5, 7), (-0.5, 0.5), "nearest patches; green: same photograph")
+    strip.photographs([(0, 0)], [one.faces[patch]], 0.84, frame=VERMILION)
+    near = one.near[epoch, patch]
+    frames = [GREEN if name == one.names[patch] else "" for name in one.train_names[near]]
+    points = np.column_stack([1.5 + np.arange(len(near)), 0 * near])
+    return strip.photographs(points, one.train[near], 0.84, frame=frames)
 
 
 def shot(film: "Film") -> Shot:
@@ -169,9 +148,9 @@ def shot(film: "Film") -> Shot:
     train, shown, near = film.train, film.shown, np.array(film.neighbours, int)
     alike = likeness(shown.images[:], train.images[:], [*from_numpy(near)])
     places, names = np.array(film.positions, float), np.array(shown.classes)[shown.labels]
-    train_names = np.array(train.classes)[train.labels]
     patches, blank = small(shown), Page(())
     faces = [blank.picture(patch) for patch in patches]  # once: it takes as long as all the rest of an event
+    train_names = np.array(train.classes)[train.labels]
     return Shot(places, near, film.accuracy, alike, patches, faces, names, small(train), train_names)
 
 
@@ -181,9 +160,3 @@ def small(images: "ImageSet") -> np.ndarray:
 
     pixels = images.images[:]
     return patches_of(images) if pixels.shape[-1] <= SIDE else thumbnails(pixels, SIDE)
-
-
-def most_changed(one: Shot, last: int) -> int:
-    """The patch that gained most neighbours from its own photograph between the first frame and the last."""
-    first, final = ((one.train_names[one.near[epoch]] == one.names[:, None]).sum(1) for epoch in (0, last))
-    return int((final - first).argmax())
