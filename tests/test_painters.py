@@ -17,6 +17,7 @@ from setclr_course.kit.scene import Page
 from setclr_course.kit.still import Painter
 
 pytestmark = pytest.mark.browser
+MARGIN = 16  # of the page
 WIDTHS = {"phone": 390, "JupyterLab at 900 px, side bar open": 580, "wide": 1000}
 MARKS = """
 () => [...document.querySelectorAll(".setclr-plot")].map((plot) => {
@@ -106,7 +107,9 @@ def test_both_painters_agree_and_letters_are_read_at_every_width(browser, name):
             near = 1 + width_of(mark) / 2 + (mark["kind"] == "cells" and 3)  # numbers may reach beyond a cell
             np.testing.assert_allclose(svg[:2], png[:2], atol=near, err_msg=place)
             np.testing.assert_allclose(svg[2:], png[2:], atol=2 * near, err_msg=place)
-    for where, width in WIDTHS.items():
+    least = round(0.91 * panel.told()["size"][0]) + MARGIN
+    smallest = {"nearly so narrow that plots stand below one another": least}
+    for where, width in (WIDTHS | smallest).items():
         page.set_viewport_size({"width": width, "height": 1000})
         page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")
         assert not crowded(page), where

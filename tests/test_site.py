@@ -330,6 +330,24 @@ def test_an_exercise_is_checked_and_stays(opened):
     assert page.get_by_text("01.3 wants a function of z. It is checked in JupyterLab").count() == 1
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_row_of_pictures_is_painted_in_the_colours_of_the_page(opened, scheme):
+    """Three scenes with a heading and a sentence each, side by side, and below one another on a phone."""
+    page = opened("01_five_numbers.html", scheme)
+    row = page.locator(".setclr-still[data-scenes]").first
+    row.scroll_into_view_if_needed()
+    columns = row.locator(":scope > div:has(.setclr-stage)")
+    expect(columns).to_have_count(3)
+    assert row.locator("img").count() == 0 and row.locator(".setclr-stage svg text").count() > 10
+    ink = row.locator(".setclr-stage svg text").first.evaluate("text => getComputedStyle(text).fill")
+    assert (sum(map(int, re.findall(r"\d+", ink))) > 400) == (scheme == "dark")
+    boxes = [column.bounding_box() for column in columns.all()]
+    assert len({round(box["y"]) for box in boxes}) == 1
+    page.set_viewport_size({"width": 390, "height": 800})
+    below = [column.bounding_box() for column in columns.all()]
+    assert len({round(box["x"]) for box in below}) == 1 and below[2]["y"] > below[1]["y"] > below[0]["y"]
+
+
 class Reader:
     """One who does in a panel of a page what an exercise asks, and reads there."""
 

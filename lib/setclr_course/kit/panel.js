@@ -39,7 +39,7 @@ export function nearest({ way: [kind, ...numbers], ends }, p, from, f) {
 // Where the plots lie on a page so wide: as they are made while there is room, else below one another.
 export function arranged({ size: [wide, high], boxes }, width, plots) {
   const names = Object.keys(boxes);
-  if (width >= 0.85 * wide) {
+  if (width >= 0.9 * wide) {
     const s = Math.min(1, width / wide);
     const places = Object.fromEntries(names.map((name) => [name, boxes[name].map((side) => side * s)]));
     return { places, width: wide * s, height: high * s };

@@ -80,6 +80,8 @@ class matching_pools(Panel):
             "features": options("features", features, list(features)[-1]),
             "matching": options("matching", WAYS),
         }
+        if "normalised pixels" in features:
+            self.also = [{"features": "normalised pixels", "pool": low}]  # page 09 asks for it
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Shown:

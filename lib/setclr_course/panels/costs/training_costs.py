@@ -40,6 +40,9 @@ class training_costs(Panel):
             "views": options("views", PLANS),
             "gpu": options("GPU", PEAK),
         }
+        longest = {"views": "2x224+6x96", "epochs": 800}  # page 12 asks how many GPUs bring it under a day
+        gpus = map(self.knobs["gpus"].stop, range(self.knobs["gpus"].stops))
+        self.also = [longest, *({**longest, "gpus": many} for many in gpus)]
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Cost:

@@ -34,9 +34,9 @@ class normal_map(Panel):
         ValueError: a prediction has another size than the maps.
     """
 
-    size, row_height = (7.9, 3.45), 2.9
+    size, row_height = (7.9, 3.55), 2.9
     mosaic, row_mosaic = "image true read wrong; scale scale scale scale", "read wrong"
-    heights = (268, 47)
+    heights = (262, 60)
     in_sight = 1
 
     def __init__(
