@@ -3,6 +3,8 @@
 import copy
 import doctest
 import importlib
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -70,3 +72,31 @@ def test_everything_is_exported_from_setclr():
 def test_the_examples_of_the_docstrings_run(name):
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted > 2 and not found.failed
+
+
+LIGHT = """
+import importlib.abc, sys
+class Core(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"torchvision", "sklearn", "skimage", "pandas", "PIL", "tqdm", "tyro"}:
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Core())
+import setclr, setclr.losses, setclr.inner, setclr.evaluation, setclr.training
+from setclr.training.optimisers import LARS
+wanting = set()
+for module in (setclr, setclr.losses, setclr.inner, setclr.evaluation, setclr.training):
+    for name in module.__all__:
+        try:
+            getattr(module, name)
+        except ModuleNotFoundError as error:
+            assert "pip install 'setclr[train]'" in str(error)
+            wanting.add(name)
+print(*sorted(wanting))
+"""
+
+
+def test_what_needs_torch_alone_imports_torch_alone():
+    """Torch, numpy and scipy are all that is there; what reads images or writes tables says what it wants."""
+    run = subprocess.run([sys.executable, "-c", LIGHT], check=True, capture_output=True, text=True, cwd="/")
+    of_images = {"ImageViews", "LoaderViews", "Source", "Step", "features", "linear_probe", "pixels"}
+    assert {*run.stdout.split()} == of_images | {"Keys", "TensorBoard", "Trainer", "pretrain"}

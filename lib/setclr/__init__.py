@@ -5,8 +5,9 @@
 A name is imported when it is first used: `import setclr` loads no torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from setclr.extras import at_first_use
 
 if TYPE_CHECKING:
     from setclr.experiments.pretraining import pretrain
@@ -33,19 +34,13 @@ if TYPE_CHECKING:
     from setclr.training.own_loop import DistributedLoss, Queue, update_momentum
 
 __version__ = "0.2.0"
-_PLACES = {
-    "pretrain": "setclr.experiments",
-    "gather": "setclr.training.distributed",
-    **dict.fromkeys(("DistributedLoss", "Queue", "update_momentum"), "setclr.training.own_loop"),
-}
+_OF_LOOPS = dict.fromkeys(("DistributedLoss", "Queue", "update_momentum"), "training.own_loop")
 __all__ = [
     "AlignUniform", "DebiasedInfoNCE", "DecoupledInfoNCE", "DistributedLoss", "GroCo", "HCL", "HardNegatives",
     "IOT", "InfoNCE", "InvaSpread", "LinearAssignment", "MMCL", "NTLogistic", "QARe", "Queue", "SparseCLR",
     "SupCon", "Triplet", "gather", "learnable", "pretrain", "update_momentum",
 ]  # fmt: skip
+_PLACES = dict.fromkeys(__all__, "losses") | _OF_LOOPS
+_PLACES |= {"gather": "training.distributed", "pretrain": "experiments"}
 
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(import_module(_PLACES.get(name, "setclr.losses")), name)
-    raise AttributeError(f"module 'setclr' has no attribute {name!r}")
+__getattr__ = at_first_use(__name__, _PLACES)

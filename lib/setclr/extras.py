@@ -3,8 +3,10 @@
 setclr itself requires the packages that the losses need; its extras add the others.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
 
 
 @contextmanager
@@ -22,3 +24,15 @@ def extra(name: str) -> Iterator[None]:
             raise
         message = f"setclr needs {package} for this, which is not installed: pip install 'setclr[{name}]'"
         raise ModuleNotFoundError(message, name=error.name) from None
+
+
+def at_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose names stand in these modules of it, imported at first use."""
+
+    def found(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        with extra("train"):
+            return getattr(import_module(f"{package}.{modules[name]}"), name)
+
+    return found

@@ -1,16 +1,24 @@
 """Evaluate encoders: kNN vote, linear probe, retrieval, matching, statistics.
 
-These are functions of tensors and encoders.
+These are functions of tensors and encoders. Names are imported when they are first used: a vote, retrieval
+and matching need torch and scipy alone.
 """
 
-from setclr.extras import extra
+from typing import TYPE_CHECKING
 
-with extra("train"):
+from setclr.extras import at_first_use
+
+if TYPE_CHECKING:
     from setclr.evaluation.frozen import features, pixels
     from setclr.evaluation.matching import matching_accuracy
     from setclr.evaluation.neighbours import knn
     from setclr.evaluation.probes import linear_probe
     from setclr.evaluation.retrieval import retrieval_at_1
 
-__all__ = ["features", "knn", "linear_probe", "matching_accuracy", "pixels",
-           "retrieval_at_1"]  # fmt: skip
+MODULES = {
+    "features": "frozen", "knn": "neighbours", "linear_probe": "probes", "matching_accuracy": "matching",
+    "pixels": "frozen", "retrieval_at_1": "retrieval",
+}  # fmt: skip
+__all__ = ["features", "knn", "linear_probe", "matching_accuracy", "pixels", "retrieval_at_1"]
+
+__getattr__ = at_first_use(__name__, MODULES)

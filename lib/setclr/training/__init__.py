@@ -4,10 +4,9 @@ It does not import recipes. Names are imported when they are first used, so that
 `training.distributed.gather` works without the packages of the extra "train".
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from setclr.extras import extra
+from setclr.extras import at_first_use
 
 if TYPE_CHECKING:
     from setclr.training.batches import Batching
@@ -25,9 +24,4 @@ MODULES = {"Batching": "batches", "ImageViews": "source", "Interrupted": "interr
 __all__ = ["Batching", "ImageViews", "Interrupted", "Keys", "LRSchedule", "LoaderViews", "Machine", "Source",
            "Step", "TensorBoard", "Trainer"]  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name not in MODULES:
-        raise AttributeError(f"module 'setclr.training' has no attribute {name!r}")
-    with extra("train"):
-        return getattr(import_module(f"setclr.training.{MODULES[name]}"), name)
+__getattr__ = at_first_use(__name__, MODULES)
