@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -78,10 +79,15 @@ def letters(npm: Path, target: Path) -> None:
 
 def sweep(run: Path, atlas: Path) -> None:
     """Remove the pictures that no page shows any more."""
-    shown = [*run.rglob("*.ipynb"), *atlas.rglob("atlas.json")]
-    named = {name for path in shown for name in re.findall(r"\b[0-9a-f]{16}\.\w+", path.read_text())}
-    for path in (atlas / PICTURES).glob("*.*"):
-        if path.name not in named:
+
+    def named(paths: Iterable[Path]) -> set[str]:
+        return {name for path in paths for name in re.findall(r"\b[0-9a-f]{16}\.\w+", path.read_text())}
+
+    by_pages, pictures = named(run.rglob("*.ipynb")), atlas / PICTURES
+    scenes = [pictures / name for name in by_pages if name.endswith(".json")]
+    shown = by_pages | named([*scenes, *atlas.rglob("atlas.json")])
+    for path in pictures.glob("*.*"):
+        if path.name not in shown:
             path.unlink()
 
 

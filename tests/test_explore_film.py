@@ -13,7 +13,6 @@ from setclr_course.kit.palette import GREEN
 from setclr_course.kit.tiles import tiles
 from setclr_course.panels.trained.film import NEIGHBOURS, Film
 from setclr_course.panels.trained.likeness import likeness, looks
-from setclr_course.panels.trained.training_film import small
 
 
 def patches(n: int = 60, seed: int = 0) -> ImageSet:
@@ -121,8 +120,3 @@ def test_the_strip_shows_the_nearest_training_patches_and_frames_those_of_the_sa
     for k, shares in enumerate(panel.shots["InfoNCE"].alike.values()):
         np.testing.assert_allclose(curves["alike"][k]["y"], shares, atol=1e-5)
         assert curves["alike"][3]["y"][k] == pytest.approx(shares[1], abs=1e-5)
-
-
-def test_large_images_are_shown_small():
-    images = torch.randint(0, 256, (20, 3, 96, 96), dtype=torch.uint8, generator=shifted(3))
-    assert small(ImageSet(images, torch.arange(20) % 3, tuple("abc"))).shape == (20, 32, 32, 3)

@@ -8,6 +8,7 @@ from PIL import Image
 from test_explore import opened
 
 from setclr import data, views
+from setclr.data.patches import PHOTOGRAPHS
 from setclr.experiments.kinds.image import views_of
 from setclr.losses import InfoNCE
 from setclr.recipes import RECIPES
@@ -16,63 +17,51 @@ from setclr_course import panels
 from setclr_course.costs import encoder_cost
 from setclr_course.panels.costs.gather_picture import gather_picture
 from setclr_course.panels.costs.positives_picture import positives_picture
-from setclr_course.panels.trained import crop_draws as draws
 from setclr_course.panels.trained import crop_pair as pair
 from setclr_course.panels.trained import multi_crop as multi
 from setclr_course.panels.trained.coarse import coarse
 from setclr_course.panels.trained.photo_tree import photo_tree
 
+CAT = PHOTOGRAPHS["cat"]()
+
 
 def test_the_crops_are_those_of_the_recipe_and_of_their_draw():
-    wanted = draws.views_of("14 % (GroCo)", "as the encoder sees them")
-    assert wanted == views_of(RECIPES["groco-table5-groco-2x224+6x96"], side=224)
-    found = draws.crops(draws.cat(), "14 % (GroCo)", "as the encoder sees them")
+    wanted = views_of(RECIPES["groco-table5-groco-2x224+6x96"], side=224)
+    found, image = multi.crops(CAT, "as the encoder sees them"), torch.from_numpy(CAT.copy()).permute(2, 0, 1)
     for k in (0, 5):
         drawn = views.draw(wanted, 1, seeded(k))
-        for got, x in zip(found.pixels, views.apply_all(draws.cat()[None], wanted, drawn), strict=True):
-            np.testing.assert_allclose(got[:, k] / 255, x[:, 0].permute(0, 2, 3, 1), atol=0.51 / 255)
-        np.testing.assert_array_equal(found.boxes[k], views.boxes(wanted, drawn, 300, 451)[:, 0])
+        seen = [x for group in views.apply_all(image[None], wanted, drawn) for x in group[:, 0]]
+        for got, x in zip(found[k].pixels, seen, strict=True):
+            np.testing.assert_allclose(got / 255, x.permute(1, 2, 0), atol=0.51 / 255)
+        np.testing.assert_array_equal(found[k].boxes, views.boxes(wanted, drawn, 300, 451)[:, 0])
 
 
 def test_uncoloured_crops_are_cut_from_the_same_boxes():
-    plain, seen = (draws.crops(draws.cat(), "30 %", how) for how in reversed(multi.SEEN))
+    plain, seen = (multi.crops(CAT, how)[0] for how in reversed(multi.SEEN))
     np.testing.assert_array_equal(plain.boxes, seen.boxes)
-    top, left, height, width = plain.boxes[0, 0]
-    box = (left, top, left + width, top + height)
-    photograph = Image.fromarray(draws.cat().permute(1, 2, 0).numpy()).crop(box).resize((224, 224))
-    shown = plain.pixels[0][0, 0].astype(int)
+    top, left, height, width = plain.boxes[0]
+    photograph = Image.fromarray(CAT).crop((left, top, left + width, top + height)).resize((224, 224))
+    shown = plain.pixels[0].astype(int)
     off = [np.abs(shown[:, ::turn] - np.asarray(photograph)).mean() for turn in (1, -1)]
     assert min(off) < 4 < max(off)
 
 
-def test_the_panel_draws_so_many_boxes_and_says_their_pixels():
+def test_the_panel_draws_its_boxes_and_says_their_pixels():
     panel = panels.multi_crop()
-    found = draws.crops(draws.cat(), "14 % (GroCo)", "as the encoder sees them").boxes[2]
-    for local in (0, 3, 6):
-        panel.controls["local"].value = local
-        (_, boxes, numbers), sheet = (plot["marks"] for plot in panel.scene["plots"])
-        shown = np.transpose([boxes[way] for way in "yxvu"])
-        corners = np.concatenate([found[:, :2], found[:, :2] + found[:, 2:]], 1)
-        np.testing.assert_allclose(shown, corners[: 2 + local], rtol=1e-5)
-        kinds = [mark["kind"] for mark in sheet]
-        assert kinds.count("picture") == len(numbers["said"]) == len(panel.scene["links"]) == 2 + local
-        assert f"{2 * 224**2 + local * 96**2:,} pixels" in panel.alt
-    assert "1.55 times" in panel.alt
-    panel.controls["area"].value = "100 %"
-    assert "up to 100 %" in panel.alt
-    panel.controls["local"].value = 1
-    assert "the small crop, up to 100 %, shows 30 %." in panel.alt
+    (_, boxes, numbers), sheet = (plot["marks"] for plot in panel.scene["plots"])
+    shown, found = np.transpose([boxes[way] for way in "yxvu"]), panel.solve(panel.values).boxes
+    np.testing.assert_allclose(shown, np.hstack([found[:, :2], found[:, :2] + found[:, 2:]]), rtol=1e-5)
+    assert [mark["kind"] for mark in sheet].count("picture") == len(numbers["said"]) == 8
+    assert len(panel.scene["links"]) == 8 and "155,648 pixels, 1.55 times" in panel.alt
 
 
-@pytest.mark.parametrize("area", multi.AREAS)
-def test_numbers_stand_in_corners_of_their_boxes_and_not_on_one_another(area):
-    panel = panels.multi_crop(area=area)
-    for draw in range(multi.DRAWS):
-        now = panel.solve({**panel.values, "draw": draw})
-        far = np.abs(now.numbers[:, None] - now.numbers) > (multi.WIDE, multi.HIGH)
+def test_numbers_stand_in_corners_of_their_boxes_and_not_on_one_another():
+    for now in panels.multi_crop().draws["as they were cut"]:
+        numbers = multi.apart(now.boxes)
+        far = np.abs(numbers[:, None] - numbers) > (multi.WIDE, multi.HIGH)
         assert (far.any(2) | np.eye(8, dtype=bool)).all()
         low, size = now.boxes[:, 1::-1], now.boxes[:, :1:-1]
-        assert ((low < now.numbers) & (now.numbers < low + size)).all()
+        assert ((low < numbers) & (numbers < low + size)).all()
 
 
 def test_what_small_crops_share_depends_on_the_photographs_shape():
@@ -91,13 +80,9 @@ def test_what_small_crops_share_depends_on_the_photographs_shape():
 
 
 def test_another_photograph():
-    grey = torch.full((3, 200, 260), 90, dtype=torch.uint8)
-    panel = panels.multi_crop(grey, colours="as they were cut", local=2)
-    assert len(panel.pictures) == 3 and {len(picture) for picture in panel.pictures.values()} == {
-        200,
-        149,
-        64,
-    }
+    grey = np.full((200, 260, 3), 90, np.uint8)
+    panel = panels.multi_crop(grey, colours="as they were cut")
+    assert sorted(len(picture) for picture in panel.pictures.values()) == [48, 112, 200]
     assert all((picture == coarse(np.array(90))).all() for picture in panel.pictures.values())
 
 
@@ -114,7 +99,7 @@ def test_what_two_crops_share_is_their_intersection(places):
         inside[kind] = (x > left) & (x < left + side) & (y > top) & (y < top + side)
     both = inside["full"] & inside["small"]
     for kind, part in inside.items():
-        assert now.share(kind) == pytest.approx(both.sum() / part.sum(), abs=0.015)
+        assert now.share[kind] == pytest.approx(both.sum() / part.sum(), abs=0.015)
     assert inside["full"].mean() == pytest.approx(0.3, rel=0.02)
 
 
@@ -122,12 +107,12 @@ def test_a_crop_is_the_photograph_in_its_square_and_the_common_part_is_the_same_
     panel = panels.crop_pair()
     photo, *crops = panel.scene["plots"]
     common = photo["marks"][-1]
-    for (kind, name), crop in zip(pair.NAMES.items(), crops):
+    for (kind, (name, colour)), crop in zip(pair.KINDS.items(), crops):
         low, side = (part[kind] for part in panel.solve(panel.values)[:2])
         np.testing.assert_allclose([crop["x"], crop["y"][::-1]], np.stack([low, low + side], 1), rtol=1e-5)
         picture, frame, shared = crop["marks"]
         assert picture["ends"] == photo["marks"][0]["ends"] == [0, 0, 451, 300] and crop["title"] == name
-        assert [frame["edge"], shared["edge"]] == [pair.COLOURS[kind], common["edge"]]
+        assert [frame["edge"], shared["edge"]] == [colour, common["edge"]]
         assert all(shared[way] == common[way] for way in "xyuv")
     ((said, over, *_),) = panel.scene["links"]
     assert said == "in both: 22% of the small crop" and [piece[0] for piece in over] == [1, 2, 0]

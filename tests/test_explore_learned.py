@@ -14,15 +14,16 @@ from setclr.data import ImageSet
 from setclr_course import panels
 from setclr_course.kit.few_patches import augmented_pair, few_patches, icons, unlearned
 from setclr_course.kit.handles import nearest_to
-from setclr_course.kit.palette import GREEN, PALE, VERMILION
+from setclr_course.kit.palette import GREEN, VERMILION
 from setclr_course.kit.tiles import tiles
 from setclr_course.panels.trained.ball import ball
-from setclr_course.panels.trained.class_confusions import by_neighbours, confusions, favourite
+from setclr_course.panels.trained.class_confusions import confusions, favourite
 from setclr_course.panels.trained.coarse import coarse
 from setclr_course.panels.trained.feature_maps import maps_of, nearest_dot
 from setclr_course.panels.trained.few_tinted import few_tinted
-from setclr_course.panels.trained.found_again import covered, nearest_patches
+from setclr_course.panels.trained.found_again import covered
 from setclr_course.panels.trained.normal_map import ball_of_colours, colours
+from setclr_course.panels.trained.similar import nearest_patches
 from setclr_course.papers.normals import angular_errors
 
 PANELS = ("anchor_list", "class_confusions", "coupled_patches", "feature_maps", "found_again", "normal_map")
@@ -65,12 +66,6 @@ def test_confusions_are_scikit_learns():
     labels, found = numpy_shifted(3).integers(0, 7, (2, 100))
     expected = confusion_matrix(labels, found, labels=range(8), normalize="true")
     np.testing.assert_allclose(confusions(labels, found, 8), expected)
-
-
-def test_neighbours_vote_across_the_two_halves():
-    x = torch.eye(3).repeat_interleave(4, 0)
-    labels = torch.arange(3).repeat_interleave(4)
-    assert torch.equal(by_neighbours(x, labels), labels)
 
 
 def test_the_row_of_the_matrix_is_dragged_and_its_cells_are_compared():
@@ -121,19 +116,14 @@ def test_a_dot_that_is_pointed_at_shows_its_patch():
     rings = [mark for mark in plane["marks"] if mark["kind"] == "line"]
     middles = [(max(ring["x"]) + min(ring["x"])) / 2 for ring in rings]
     np.testing.assert_allclose(middles, maps["pairs"]["5"][[12, 13], 0], atol=1e-5)
-    lit = panel.seen({**panel.values, "lit": "its photograph"})
-    dots = [mark for mark in lit.scene["plots"][0]["marks"] if mark["kind"] == "dots"]
-    assert sum(colour != PALE for mark in dots for colour in mark["colour"]) == 2
-    assert "the 2 patches of grass 100%" in lit.sentence
-    torn = panel.seen({**panel.values, "lit": "its photograph", "encoder": "torn"})
-    assert "of the 2 patches of grass 0%" in torn.sentence.lower()
+    assert panel.alt.endswith("Of all 36 patches 100% have a dot of their own photograph nearest.")
 
 
 def test_a_click_on_a_dot_points_at_it_and_its_class_in_the_legend_lights_all_its_dots():
     maps, shown = pairs_and_apart()
     panel = panels.feature_maps(maps, shown)
     plots, clicks, classes = panel.scene["plots"], {}, {}
-    for said, [(plot, mark, piece)], [(_, lit_mark, *lit)], sets in panel.scene["links"]:
+    for said, [(plot, mark, piece)], [*_, (_, lit_mark, *lit)], sets in panel.scene["links"]:
         x = plots[plot]["marks"][mark]["x"][piece]
         if sets:
             clicks[sets["patch"]] = (said, x)
@@ -186,10 +176,10 @@ def test_what_was_found_is_shown_and_framed_if_it_is_of_the_same_photograph():
         values = {**panel.values, "photograph": photograph, "patch": patch}
         now, (sheet, pair) = panel.solve(values), panel.seen(values).scene["plots"]
         shown = [panel.pictures[mark["face"]] for mark in pair["marks"] if mark["kind"] == "picture"]
-        np.testing.assert_array_equal(shown, tiles(test.images)[[now.patch, now.best]])
+        np.testing.assert_array_equal(shown, tiles(test.images)[list(now.pair)])
         frames = [mark["edge"] for mark in sheet["marks"] if mark["kind"] == "boxes"]
-        same = test.labels[now.patch] == test.labels[now.best]
-        assert now.patch == 20 * photograph + patch and frames == [GREEN, VERMILION][: 1 + int(same)]
+        same = test.labels[now.pair[0]] == test.labels[now.pair[1]]
+        assert now.pair[0] == 20 * photograph + patch and frames == [GREEN, VERMILION][: 1 + int(same)]
 
 
 def test_the_point_says_how_far_off_it_is_and_where_nothing_is_known():

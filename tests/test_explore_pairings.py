@@ -8,9 +8,10 @@ import torch
 
 from setclr.inner import linear_assignment
 from setclr_course import panels
+from setclr_course.kit.cast import NAMES
 from setclr_course.panels.assignments import matching_game as game
 from setclr_course.panels.assignments import pairings
-from setclr_course.panels.assignments.things import WAYS, soft_losses, soft_matching
+from setclr_course.panels.assignments.things import WAYS, placed, soft_losses, soft_matching
 from setclr_course.teach.pages.page_02 import EXERCISES, greedy
 
 ALL = np.array(list(itertools.permutations(range(6))))
@@ -72,13 +73,13 @@ def test_soft_matchings_are_the_librarys(n, temperature):
 def test_pairings_show_the_shares_and_the_losses(temperature, margin):
     panel = panels.pairings(temperature=temperature, margin=margin, **{"flower x": 0.6})
     now = panel.solve(panel.values)
-    S = torch.cdist(torch.tensor(pairings.CIRCLES), torch.from_numpy(now.squares))
+    S = torch.cdist(torch.tensor(pairings.CIRCLES), torch.from_numpy(placed(panel.values, NAMES)))
     S += margin * torch.eye(6, dtype=S.dtype)
     plots = {plot["name"]: plot for plot in panel.scene["plots"]}
     lines = [mark for mark in plots["plane"]["marks"] if mark["kind"] == "segments"]
     for way, drawn in zip(("batch-hard", "one-to-one"), lines):
         found = linear_assignment(S, temperature, way)
-        np.testing.assert_allclose(now.weights[way], found.matrix, atol=1e-10)
+        np.testing.assert_allclose(now.shares[way], found.matrix, atol=1e-10)
         loss = float(S.trace() - found.value) / 6
         assert now.loss[way] == pytest.approx(loss, abs=1e-10) and f"{loss:.3f}" in panel.alt
         share = found.matrix.flatten().numpy()

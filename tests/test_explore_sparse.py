@@ -5,16 +5,13 @@ import pytest
 import torch
 
 from setclr.inner.simplex import sparse_maximum, sparsemax
-from setclr.losses import InfoNCE, SparseCLR
 from setclr_course import panels
 from setclr_course.kit.cast import NAMES
 from setclr_course.panels.sparse import share_triangle as nearest
 from setclr_course.panels.sparse.looked_at import looked_at
-from setclr_course.panels.sparse.simplex_triangle import CORNERS, milestones, shares
-from setclr_course.panels.sparse.support_drag import ANGLES, let_go, lists, solve
 from setclr_course.panels.sparse.words import brief
 
-SCORES = [(1.0, 0.6), (-2.0, 0.6), (0.0, -0.1), (0.5, 0.5), (-1.0, -0.5), (2.0, 0.0)]
+SCORES = [(1.0, 0.6), (-1.0, 0.6), (0.0, -0.1), (0.5, 0.5), (-1.0, -0.5), (1.5, 0.0)]
 
 
 def marks(panel, name: str, kind: str) -> list[dict]:
@@ -29,7 +26,9 @@ def points_of(mark: dict) -> np.ndarray:
 def probabilities(points) -> np.ndarray:
     """(n, 3) of points (n, 2) of the triangle."""
     points = np.asarray(points)
-    return np.linalg.solve(np.vstack([CORNERS.T, np.ones(3)]), np.vstack([points.T, np.ones(len(points))])).T
+    return np.linalg.solve(
+        np.vstack([nearest.CORNERS.T, np.ones(3)]), np.vstack([points.T, np.ones(len(points))])
+    ).T
 
 
 def dropped(panel, name: str, x: float, y: float) -> None:
@@ -39,39 +38,27 @@ def dropped(panel, name: str, x: float, y: float) -> None:
 
 @pytest.mark.parametrize("scores", SCORES)
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 10**0.5])
-def test_the_points_and_pillars_are_the_two_shares(scores, temperature):
-    panel = panels.simplex_triangle(x1=scores[0], x2=scores[1], temperature=temperature)
-    x = torch.tensor([*scores, 0.0], dtype=torch.float64) / temperature
+def test_a_temperature_divides_the_scores(scores, temperature):
+    panel = panels.share_triangle(True, first=scores[0], second=scores[1], temperature=temperature)
+    x = torch.tensor([*scores, 0.0], dtype=torch.float64) / panel.values["temperature"]
     sparse, soft = sparsemax(x).numpy(), x.softmax(0).numpy()
-    now = panel.solve(panel.values)
-    np.testing.assert_allclose(now.sparse, sparse, atol=1e-9)
-    np.testing.assert_allclose(now.soft, soft, atol=1e-9)
-    np.testing.assert_allclose(sparse, (x - now.level).clamp(min=0), atol=1e-9)
     for dots, p in zip(marks(panel, "plane", "dots")[-2:], (soft, sparse)):
         np.testing.assert_allclose(probabilities(points_of(dots))[0], p, atol=1e-5)
-
-    _, pool, above, beside = marks(panel, "pillars", "boxes")
-    assert pool["v"][0] + x.max() == pytest.approx(now.level, abs=1e-5)  # seen from the highest score
-    for bars, p in ((above, sparse), (beside, soft)):
-        np.testing.assert_allclose(np.subtract(bars["v"], pool["v"][0]), p, atol=1e-5)
-    scale = next(mark for mark in marks(panel, "pillars", "text") if mark["y"] == [-2, -1, 0])["said"]
-    assert scale == [f"{round(float(x.max()) + y, 2):g}".replace("-", "−") for y in (-2, -1, 0)]
+    for bars, p in zip(marks(panel, "shares", "boxes"), (sparse, soft)):
+        np.testing.assert_allclose(bars["v"], p, atol=1e-5)
 
 
 @pytest.mark.parametrize("scores", SCORES)
-def test_the_path_of_the_sparsemax_turns_where_a_score_leaves_the_support(scores):
-    x = np.array([*scores, 0.0])
-    edge, corner = milestones(x)
-    support = [(shares(x / (tau * factor))[0] > 1e-9).sum() for tau in (edge, corner) if tau
-               for factor in (1.001, 0.999)]  # fmt: skip
-    ties = (x == x.max()).sum()
-    assert support == {2: [3, 2], 1: [3, 1, 3, 1] if edge == corner else [3, 2, 2, 1]}[ties]
-
-    panel = panels.simplex_triangle(x1=scores[0], x2=scores[1])
+def test_the_path_of_the_sparsemax_turns_where_the_leads_are_the_temperature(scores):
+    x = torch.tensor([*scores, 0.0], dtype=torch.float64)
+    for tau, j in zip(nearest.leads(x.numpy()), range(3)):
+        if tau:
+            assert sparsemax(x / (1.001 * tau))[j] > 1e-9 > sparsemax(x / (0.999 * tau))[j]
+    panel = panels.share_triangle(cooled=True, first=scores[0], second=scores[1])
     bent, straight = (probabilities(points_of(line)) for line in marks(panel, "plane", "line"))
     np.testing.assert_allclose(straight[0], np.full(3, 1 / 3), atol=1e-5)
     for tau in np.geomspace(0.01, 100, 50):
-        p = shares(x / tau)[0]
+        p = sparsemax(x / tau).numpy()
         detours = [np.linalg.norm(p - a) + np.linalg.norm(b - p) - np.linalg.norm(b - a)
                    for a, b in zip(straight, straight[1:])]  # fmt: skip
         assert min(detours) < 1e-5
@@ -79,8 +66,8 @@ def test_the_path_of_the_sparsemax_turns_where_a_score_leaves_the_support(scores
 
 
 def test_equal_scores_stay_in_the_centre():
-    panel = panels.simplex_triangle(x1=0.0, x2=0.0, temperature=0.1)
-    assert milestones(np.zeros(3)) == (0, 0) and "stay in the centre" in panel.alt
+    panel = panels.share_triangle(cooled=True, first=0.0, second=0.0, temperature=0.1)
+    assert "the water takes nobody" in panel.alt
 
 
 @pytest.mark.parametrize(
@@ -88,62 +75,6 @@ def test_equal_scores_stay_in_the_centre():
 )
 def test_only_nothing_is_written_0(p, text):
     assert brief(p) == text
-
-
-@pytest.mark.parametrize("margin", [0.0, 0.7, 1.0, 2.0])
-@pytest.mark.parametrize("temperature", [0.05, 0.5, 5.0])
-def test_the_weights_are_a_row_of_the_assignment_of_a_batch(margin, temperature):
-    """Two views of four images: an anchor has one positive and six negatives."""
-    for angle in (0, 30, 97, 180):
-        pairs = [(0, ANGLES[0]), (angle, ANGLES[2]), ANGLES[3:5], ANGLES[5:7]]  # of one image, two views
-        radians = torch.tensor(pairs, dtype=torch.float64).deg2rad().T
-        z = torch.stack([radians.cos(), radians.sin()], dim=-1)
-        order = [4, 1, 5, 2, 6, 3, 7]  # point v·N + i: the positive, the dragged one, the others
-        now = solve(angle, margin, temperature)
-        for name, loss in (("InfoNCE", InfoNCE(temperature)), ("SparseCLR", SparseCLR(margin))):
-            row = loss.assignment(z)[0]
-            np.testing.assert_allclose(now[name][0], row[order], atol=1e-12)
-            assert row.sum() == pytest.approx(1)
-
-
-def test_the_losses_are_those_of_one_anchor():
-    for angle in (0, 60, 120):
-        weights, loss = solve(angle, 0.4, 0.3)["InfoNCE"]
-        assert loss == pytest.approx(-np.log(weights[0]))
-        weights, loss = solve(angle, 0.4, 0.3)["SparseCLR"]
-        x = lists(angle, 0.4)[1]
-        assert loss == pytest.approx(x @ weights - weights @ weights / 2 + 0.5 - x[0])
-    many = solve(np.array([0.0, 60.0, 120.0]), 0.4, 0.3)
-    for name, (weights, loss) in many.items():
-        np.testing.assert_allclose(weights[1], solve(60, 0.4, 0.3)[name][0])
-        assert loss[2] == pytest.approx(solve(120, 0.4, 0.3)[name][1])
-
-
-@pytest.mark.parametrize("margin", [0.0, 0.5, 1.0, 2.0])
-def test_sparseclr_lets_go_where_the_panel_says(margin):
-    end = let_go(margin)
-    weights, _ = solve(np.array([end - 0.1, end + 0.1]), margin, 0.5)["SparseCLR"]
-    assert weights[0, 1] > 0 == weights[1, 1]
-
-
-def test_hollow_is_exactly_nothing_and_has_no_line():
-    panel = panels.support_drag(angle=120, margin=0.5)
-    for name, count in (("InfoNCE", 0), ("SparseCLR", 4)):
-        weights = panel.solve(panel.values)[name][0]
-        (lines,), (_, plus, crosses) = marks(panel, name, "segments"), marks(panel, name, "dots")
-        np.testing.assert_array_equal(np.array(lines["width"]) > 0, weights > 0)
-        hollow = np.array(plus["colour"] + crosses["colour"]) == "#ffffff"
-        np.testing.assert_array_equal(hollow, weights == 0)
-        assert hollow[1:].sum() == count
-
-
-def test_the_negative_is_dragged_on_the_right_half_and_stops_at_its_ends():
-    panel = panels.support_drag(margin=0.5)
-    for (x, y), angle in (((1, 0), 90), ((0.5, -0.5), 136), ((-0.3, 1), 0), ((-1, -0.2), 180)):
-        for name in ("InfoNCE", "SparseCLR"):
-            panel.controls["angle"].value = 60
-            dropped(panel, name, x, y)
-            assert abs(panel.values["angle"] - angle) <= 1 and panel.values["margin"] == 0.5
 
 
 @pytest.mark.parametrize("heights", [{}, {"rocket": 0.9, "cat": -1.0}, dict.fromkeys(NAMES, -1.0)])

@@ -334,6 +334,7 @@ def test_an_exercise_is_checked_and_stays(opened):
 def test_a_row_of_pictures_is_painted_in_the_colours_of_the_page(opened, scheme):
     """Three scenes with a heading and a sentence each, side by side, and below one another on a phone."""
     page = opened("01_five_numbers.html", scheme)
+    page.set_viewport_size({"width": 1400, "height": 900})
     row = page.locator(".setclr-still[data-scenes]").first
     row.scroll_into_view_if_needed()
     columns = row.locator(":scope > div:has(.setclr-stage)")

@@ -1,11 +1,9 @@
 """The panels with points that can be dragged; test_explore.py holds the list to them."""
 
 TOUCHABLE = (
-    "assignment_plane",
     "beads",
     "class_confusions",
     "clip_strips",
-    "constraint_family",
     "crop_pair",
     "downhill",
     "even_negatives",
@@ -14,7 +12,6 @@ TOUCHABLE = (
     "first_places",
     "found_again",
     "graph_column",
-    "group_order",
     "holm_steps",
     "hub",
     "knob_curves",
@@ -31,7 +28,6 @@ TOUCHABLE = (
     "pairings",
     "photo_wires",
     "pushes",
-    "qare_descent",
     "ray",
     "recorded_curves",
     "sand",
@@ -45,7 +41,6 @@ TOUCHABLE = (
     "sphere",
     "spreading",
     "street",
-    "support_drag",
     "support_images",
     "temperature_and_beta",
     "training_costs",

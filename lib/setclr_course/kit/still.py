@@ -106,11 +106,11 @@ class Picture:
 
     @cached_property
     def png(self) -> bytes:
-        """In 256 colours: small enough to keep."""
+        """In 128 colours: small enough to keep."""
         figure, stream = self.figure, io.BytesIO()
         figure.canvas.draw()
         pixels = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
-        image = Image.fromarray(pixels[..., :3]).quantize(256, dither=Image.Dither.NONE)
+        image = Image.fromarray(pixels[..., :3]).quantize(128, dither=Image.Dither.NONE)
         image.save(stream, "png", optimize=True)
         return stream.getvalue()
 

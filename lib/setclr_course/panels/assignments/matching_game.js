@@ -58,7 +58,7 @@ export function seen(values, [, one, two]) {
   const bars = page.plot("bars", [0, 14], [-0.5, 2.5], { yticks, frame: "" });
   bars.bars([2, 1, 0], [TRUE, long, BEST], { colour: [GREY, INK, YELLOW], wide: 0.7, flat: true });
   bars.line([BEST, TRUE], [0, 0], { colour: BLACK, width: 4 });
-  bars.text(TRUE, 0, `gap ${fixed(TRUE - BEST)} is the loss`, { anchor: "start", right: 5 });
+  bars.text(TRUE, 0, `gap ${fixed(fixed(TRUE) - fixed(BEST))} is the loss`, { anchor: "start", right: 5 });
   const beside = long < 9 ? { anchor: "start", right: 5 } : { colour: WHITE, anchor: "end", right: -5 };
   if (twice.length) bars.text(long, 1, "not one to one", beside);
 

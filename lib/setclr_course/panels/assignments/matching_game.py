@@ -54,10 +54,10 @@ class matching_game(Panel):
         return Lines(ends, mine, length(mine), twice)
 
     def draw(self, page: Page, values: dict, now: Lines) -> None:
-        title = "" if page.row else "● view 1, ■ view 2: can you do with less line?"
+        title = "● view 1, ■ view 2: can you do with less line?"
         plane = page.plane("plane", (-WIDE, WIDE), (-TALL, 1.3), title)
         for faces, points in zip(two_views(), (CIRCLES, SQUARES)):
-            plane.photographs(points, faces, 0.33 if page.row else 0.28, hangs="bottom", up=8)
+            plane.photographs(points, faces, 0.28, hangs="bottom", up=8)
         shown = np.arange(values["shown"])
         plane.segments(CIRCLES[shown], SQUARES[SHORTEST[shown]], YELLOW, 11, opacity=0.8)
         lines = plane.segments(CIRCLES, now.ends, INK, 2.8)
@@ -87,11 +87,11 @@ class matching_game(Panel):
         bars = page.plot("bars", (0, DEAREST), (-0.5, 2.5), yticks=beside, frame="")
         bars.bars([2, 1, 0], [true, now.long, best], [GREY, INK, YELLOW], 0.7, flat=True)
         bars.line([best, true], [0, 0], OF_LOSS["LinearAssignment"], 4)
-        bars.text(true, 0, f"gap {true - best:.2f} is the loss", anchor="start", right=5)
-        if now.twice and now.long < 9:
-            bars.text(now.long, 1, "not one to one", anchor="start", right=5)
-        elif now.twice:
-            bars.text(now.long, 1, "not one to one", WHITE, anchor="end", right=-5)
+        bars.text(true, 0, f"gap {round(true, 2) - round(best, 2):.2f} is the loss", anchor="start", right=5)
+        if now.twice:
+            short = now.long < 9
+            colour, anchor, right = (INK, "start", 5) if short else (WHITE, "end", -5)
+            bars.text(now.long, 1, "not one to one", colour, anchor=anchor, right=right)
 
     def say(self, values: dict, now: Lines) -> str:
         true, best = length(TRUE), length(SHORTEST)

@@ -1,6 +1,7 @@
 """Two views of many things, matched in pools of 8 to 512: which partner each patch gets, and how often the
 right one (QARe, section 5.1)."""
 
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,28 +22,14 @@ SIZES = (8, 16, 32, 64, 128, 256, 512)  # things in a pool
 PAGES = 8  # pools that a mean is taken over
 ROWS, COLUMNS = 8, 2  # of pairs that are shown
 SHOWN = ROWS * COLUMNS
-BESIDE, WIDE, HIGH = (
-    1.5,
-    4.75,
-    1.27,
-)  # from patch to patch, from column to column, from row to row, in patches
+BESIDE, WIDE, HIGH = 1.5, 4.75, 1.27  # in patches: from one to the next, to the next column, to the next row
 WAYS = ("one to one", "nearest")
 STYLES = dict(zip(WAYS, (("●", "", BLUE, BLUE), ("■", "dash", ORANGE, OCHRE))))
 
 
-class MatchedPool(NamedTuple):
-    """What one way of matching makes of one pool."""
-
+class Shown(NamedTuple):
     pool: np.ndarray  # (P,) things
     got: np.ndarray  # (P,) for each, the thing whose second view it gets
-
-    @property
-    def right(self) -> np.ndarray:
-        return self.pool == self.got
-
-
-class Shown(NamedTuple):
-    pool: MatchedPool
     means: dict[str, list[float]]  # per cent, by way and size
     at: int  # the number of the size
     right: np.ndarray  # of the pairs that are shown
@@ -85,16 +72,13 @@ class matching_pools(Panel):
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Shown:
-        at = int(np.abs(np.log(np.array(self.sizes) / values["pool"])).argmin())
-        pool = self.found[values["features"]][values["matching"], self.sizes[at], values["page"] - 1]
-        return Shown(pool, self.means[values["features"]], at, pool.right[:SHOWN])
+        at, name = self.knobs["pool"].number(values["pool"]), values["features"]
+        pool, got = self.found[name][values["matching"], self.sizes[at], values["page"] - 1]
+        return Shown(pool, got, self.means[name], at, (pool == got)[:SHOWN])
 
     def draw(self, page: Page, values: dict, now: Shown) -> None:
-        self.draw_pairs(page, values["matching"], now)
-        self.draw_curves(page, values["matching"], now)
-
-    def draw_pairs(self, page: Page, way: str, now: Shown) -> None:
-        """The patches of the pool, what each gets, and where that is wrong the true one."""
+        """The patches of the pool, what each gets, and where that is wrong the true one; and the curves."""
+        way = values["matching"]
         below = f"{now.right.sum()} of the {len(now.right)} shown are right"
         below += f"\nmean of {PAGES} pools: {now.means[way][now.at]:.0f} %" * page.row
         plane = page.plane("page", (-0.6, WIDE + 3.6), (ROWS * HIGH - 0.6, -1.1), xlabel=below)
@@ -102,13 +86,14 @@ class matching_pools(Panel):
         plane.text(heads, -0.65, ["view 1", "gets", "true one"] * COLUMNS, DUSK, "small", rise="bottom")
         number = np.arange(len(now.right))
         here = np.stack([number % COLUMNS * WIDE, number // COLUMNS * HIGH], 1)
-        pool, got = now.pool.pool[:SHOWN], now.pool.got[:SHOWN]
+        pool, wrong = now.pool[:SHOWN], ~now.right
         plane.photographs(here, self.faces[0, pool], 1)
         frame = [GREEN if right else VERMILION for right in now.right]
-        plane.photographs(here + (BESIDE, 0), self.faces[1, got], 1, frame=frame)
-        plane.photographs((here + (2 * BESIDE, 0))[~now.right], self.faces[1, pool[~now.right]], 1)
-        signs, colours = zip(*(("✓", PINE) if right else ("✗", VERMILION) for right in now.right))
+        plane.photographs(here + (BESIDE, 0), self.faces[1, now.got[:SHOWN]], 1, frame=frame)
+        plane.photographs((here + (2 * BESIDE, 0))[wrong], self.faces[1, pool[wrong]], 1)
+        signs, colours = np.where(wrong, "✗", "✓").tolist(), np.where(wrong, VERMILION, PINE).tolist()
         plane.text(here[:, 0] + BESIDE / 2, here[:, 1], signs, colours, "title", bold=True)
+        self.draw_curves(page, way, now)
 
     def draw_curves(self, page: Page, way: str, now: Shown) -> None:
         """Accuracy over the pool's size, a line for each way, and for the baseline."""
@@ -130,29 +115,28 @@ class matching_pools(Panel):
         best, other = (now.means[way][now.at] for way in WAYS)
         return (
             f"{values['features']}, matched {values['matching']}, pool {values['page']} with "
-            f"{len(now.pool.pool)} things: {now.right.sum()} of the {len(now.right)} shown get their own "
+            f"{len(now.pool)} things: {now.right.sum()} of the {len(now.right)} shown get their own "
             f"other view. Mean over {PAGES} pools: one to one {best:.1f} %, nearest {other:.1f} %, so one to "
             f"one is worth {best - other:+.1f} points."
         )
 
 
-def solved(a: "Tensor", b: "Tensor", sizes: list[int]) -> dict[tuple, MatchedPool]:
-    """Every pool that the sliders can ask for, by (way, size, page).
+def solved(a: "Tensor", b: "Tensor", sizes: list[int]) -> dict[tuple, tuple[np.ndarray, np.ndarray]]:
+    """Every pool that the sliders can ask for, by (way, size, page): its things, and what each gets.
 
     The larger pool of a page holds the smaller one: rivals join, nobody leaves.
     """
     similarity = cosines(a, b)
     order = np.random.default_rng(0).permutation(len(similarity))
     found = {}
-    for size in sizes:
-        for page in range(PAGES):
-            pool = np.take(order, page * len(order) // PAGES + np.arange(size), mode="wrap")
-            part = similarity[np.ix_(pool, pool)]
-            found["one to one", size, page] = MatchedPool(pool, pool[linear_sum_assignment(-part)[1]])
-            found["nearest", size, page] = MatchedPool(pool, pool[part.argmax(1)])
+    for size, page in product(sizes, range(PAGES)):
+        pool = np.take(order, page * len(order) // PAGES + np.arange(size), mode="wrap")
+        part = similarity[np.ix_(pool, pool)]
+        found["one to one", size, page] = pool, pool[linear_sum_assignment(-part)[1]]
+        found["nearest", size, page] = pool, pool[part.argmax(1)]
     return found
 
 
-def accuracy(found: dict[tuple, MatchedPool], way: str, size: int) -> float:
+def accuracy(found: dict[tuple, tuple[np.ndarray, np.ndarray]], way: str, size: int) -> float:
     """Per cent, the mean over the pages."""
-    return 100 * float(np.mean([found[way, size, page].right.mean() for page in range(PAGES)]))
+    return 100 * float(np.mean([np.equal(*found[way, size, page]).mean() for page in range(PAGES)]))

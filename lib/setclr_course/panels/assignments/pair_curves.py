@@ -1,8 +1,6 @@
 """One positive and one negative: three losses as curves of the gap between them (GroCo, figure 5, eq. 7,
 8 and 10)."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from setclr_course.kit.controls import log_slider, slider
@@ -15,31 +13,11 @@ GAP = np.linspace(-2, 2, 201)  # d⁻ − d⁺ of cosine distances; right of 0 t
 TOP = 6  # of all axes
 
 
-def contrastive(gap, temperature):
-    """log(1 + e^{−gap/τ}) (GroCo, eq. 7)."""
-    return np.logaddexp(0, -gap / temperature)
-
-
-def triplet(gap, margin):
-    """max(r − gap, 0) (GroCo, eq. 8)."""
-    return np.maximum(margin - gap, 0)
-
-
-def groco(gap, beta):
-    """−log(arctan(β·gap)/π + ½) (GroCo, eq. 10)."""
-    return -np.log(swapped(beta * gap))
-
-
-CURVES = [
-    ("contrastive", contrastive, "temperature", "τ", (0.1, 0.5, 2)),
-    ("triplet", triplet, "margin", "r", (0, 0.5, 1)),
-    ("GroCo", groco, "beta", "β", (0.5, 2, 8)),
-]
-
-
-class Curve(NamedTuple):
-    loss: np.ndarray  # (201,) at GAP
-    force: np.ndarray  # minus its slope
+CURVES = (  # eq. 7, 8 and 10, by gap and parameter; the parameter; values of it that are shown in grey
+    ("contrastive", lambda gap, tau: np.logaddexp(0, -gap / tau), "temperature", "τ", (0.1, 0.5, 2)),
+    ("triplet", lambda gap, margin: np.maximum(margin - gap, 0), "margin", "r", (0, 0.5, 1)),
+    ("GroCo", lambda gap, beta: -np.log(swapped(beta * gap)), "beta", "β", (0.5, 2, 8)),
+)
 
 
 class pair_curves(Panel):
@@ -55,24 +33,24 @@ class pair_curves(Panel):
         "beta": log_slider("inverse temperature β", 1, 0.1, 100, marks={1: "paper 1", 8: "8"}),
     }
 
-    def solve(self, values: dict) -> list[Curve]:
+    def solve(self, values: dict) -> np.ndarray:
+        """(3, 2, 201): each loss at GAP, and its force, minus the slope."""
         losses = [function(GAP, values[control]) for _, function, control, *_ in CURVES]
-        return [Curve(loss, 0 - np.gradient(loss, GAP)) for loss in losses]
+        return np.array([(loss, 0 - np.gradient(loss, GAP)) for loss in losses])
 
-    def draw(self, page: Page, values: dict, now: list[Curve]) -> None:
+    def draw(self, page: Page, values: dict, now: np.ndarray) -> None:
         for (name, function, _, symbol, fixed), (loss, force) in zip(CURVES, now):
-            upper = axes(page, name, name if page.row else f"{name}: loss", loss)
-            grey = [function(GAP, value)[::4] for value in fixed]
-            for y in grey:
-                upper.line(GAP[::4], y, GREY, 1)
+            upper = axes(page, name, name, loss)
+            for value in fixed:
+                grey = function(GAP, value)[::4]
+                upper.line(GAP[::4], grey, GREY, 1)
+                how: dict = {"anchor": "start", "rise": "bottom", "right": 3, "halo": True}
+                upper.text(-2, min(grey[0], 5.5), f"{symbol}={value:g}", DUSK, "small", **how)
             upper.line(GAP, loss, BLUE, 3)
-            if not page.row:
-                starts, words = [min(y[0], 5.5) for y in grey], [f"{symbol}={value:g}" for value in fixed]
-                upper.text(-2, starts, words, DUSK, "small", "start", "bottom", right=3, halo=True)
-            lower = axes(page, f"{name}-force", "force" if page.row else f"{name}: force", force)
-            lower.line(GAP, force, ORANGE, 3)
+            title = "force" if page.row else f"{name}: force"  # narrow pages put it far below its curve
+            axes(page, f"{name}-force", title, force).line(GAP, force, ORANGE, 3)
 
-    def say(self, values: dict, now: list[Curve]) -> str:
+    def say(self, values: dict, now: np.ndarray) -> str:
         words = [
             f"{name} ({symbol}={values[control]:.2g}) pulls with {np.interp(1.0, GAP, force):.2f}"
             for (name, _, control, symbol, _), (_, force) in zip(CURVES, now)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,8 +11,8 @@ from scipy.special import logsumexp
 
 from setclr_course.kit.controls import Slider, slider
 from setclr_course.kit.inner import softmax
-from setclr_course.kit.palette import INK, WHITE
-from setclr_course.kit.scene import Mark, Plot
+from setclr_course.kit.palette import OF_LOSS
+from setclr_course.kit.scene import Mark, Page
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 REACH, INNER = np.array([[1.5, 0.9], [1.35, 0.8]])  # half widths and heights
 WAYS = {"one-to-one": "one to one", "batch-hard": "each row alone"}
+COLOURS = dict(zip(WAYS, (OF_LOSS["LinearAssignment"], OF_LOSS["InfoNCE"])))
 
 
 def random_things(seed: int, n: int, spread: float = 0.3) -> np.ndarray:
@@ -47,19 +48,15 @@ def distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.hypot(*(one[:, None] - other).transpose(2, 0, 1))
 
 
-def draw_numbered(plot: Plot, things: np.ndarray, fills: str | list[str] = WHITE) -> tuple[Mark, Mark]:
-    """The things (2, n, 2) as ● and ■, each with its number."""
-    size, letters = (14, "small") if plot.page.row else (20, "normal")
-    marks = plot.dots(things[0], INK, "●", size), plot.dots(things[1], fills, "■", size, INK)
-    for view, colour in zip(things, (WHITE, INK)):
-        numbers = [str(i + 1) for i in range(len(view))]
-        plot.text(view[:, 0], view[:, 1], numbers, colour, letters, bold=True)
-    return marks
-
-
-def heading(plot: Plot, said: str, colour: str) -> None:
-    """A title in a colour, above a plot with room=(0, 20, 0, 0)."""
-    plot.text(0, 1, said, colour, anchor="start", rise="bottom", up=3, bold=True, within=True)
+def draw_shares(page: Page, way: str, shares: np.ndarray, names: Sequence[str]) -> Mark:
+    """A table of shares (n, n), a row for each ●, the truth framed, the sums of the columns below."""
+    n, beside = len(shares), {} if page.row else dict(enumerate([*(f"{name} ●" for name in names), "sum"]))
+    table = page.plane(way, (-0.5, n - 0.5), (n + 0.5, -0.5), yticks=beside, room=(0, 20, 0, 0))
+    table.text(0, 1, WAYS[way], COLOURS[way], anchor="start", rise="bottom", up=3, bold=True, within=True)
+    cells = table.cells(shares)
+    table.frames([(i, i) for i in range(n)], width=1.6)
+    table.text(range(n), n, [f"{total:.1f}" for total in shares.sum(0)], size="small")
+    return cells
 
 
 def places(what: str, starts: Mapping[str, Sequence[float]], wide: float, tall: float) -> dict[str, Slider]:
@@ -99,6 +96,21 @@ def soft_losses(cost: np.ndarray, temperatures: ArrayLike, way: str) -> np.ndarr
     T = np.reshape(temperatures, (-1, 1))
     least = -T * logsumexp(choices(cost, way) / T[:, :, None], axis=-1)
     return (cost.trace() - least.sum(1)) / len(cost)
+
+
+class Solved(NamedTuple):
+    """For each way."""
+
+    shares: dict[str, np.ndarray]  # (n, n), rows sum to 1
+    loss: dict[str, float]  # for each thing
+
+
+def softly(cost: np.ndarray, temperature: float) -> Solved:
+    """Both soft matchings of a table (n, n), and both losses."""
+    return Solved(
+        {way: soft_matching(cost, temperature, way) for way in WAYS},
+        {way: max(soft_losses(cost, temperature, way).item(), 0.0) for way in WAYS},
+    )
 
 
 def cosines(a: "Tensor", b: "Tensor") -> np.ndarray:

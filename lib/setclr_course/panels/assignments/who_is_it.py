@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from setclr_course.kit.controls import options, slider
+from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import GREEN, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
@@ -23,12 +24,10 @@ LISTED = np.array([(place % 4, 1.4 * (place // 4)) for place in range(BEST)])
 
 
 class Seen(NamedTuple):
-    order: np.ndarray  # (POOL,) right patches, the most similar to the query first
+    order: list[int]  # POOL right patches, the most similar to the query first
     similarity: np.ndarray  # (POOL,) theirs to the query
     missed: np.ndarray  # (POOL,) whether a left patch is most similar to another thing
-
-    def rank(self, thing: int) -> int:
-        return 1 + int((self.order == thing).argmax())
+    place: int  # of the true partner in the order
 
 
 class who_is_it(Panel):
@@ -58,32 +57,28 @@ class who_is_it(Panel):
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Seen:
-        table = self.similarity[values["features"]]
-        similarity = table[values["query"]]
-        order = np.argsort(-similarity, kind="stable")
-        return Seen(order, similarity, table.argmax(1) != np.arange(POOL))
+        table, query = self.similarity[values["features"]], values["query"]
+        order = np.argsort(-table[query], kind="stable").tolist()
+        return Seen(order, table[query], table.argmax(1) != np.arange(POOL), 1 + order.index(query))
 
     def draw(self, page: Page, values: dict, now: Seen) -> None:
         query = values["query"]
-        left = page.plane("pool", (-0.5, COLUMNS - 0.5), (ROWS - 0.5, -0.5),
-                          "left camera: drag the green frame",
-                          xlabel="?  the most similar patch is another thing")  # fmt: skip
+        title, below = "left camera: drag the green frame", "?  the most similar patch is another thing"
+        left = page.table("pool", ROWS, COLUMNS, title, xlabel=below)
         pool = left.photographs(PLACES, self.faces[0], 1)
         x, y = PLACES[now.missed].T
         left.text(x + 0.36, y - 0.34, ["?"] * len(x), VERMILION, "title", bold=True, halo=True)
         for j in range(POOL):
             page.link(f"patch {j}", pool[j], query=j)
         frame = left.frames([tuple(PLACES[query, ::-1])], GREEN, 5)
-        frame.handle("query", PLACES[query], to=nearest, label="the patch")
+        frame.handle("query", PLACES[query], to=nearest_to(PLACES, query), label="the patch")
 
         right = page.plane("best", (-0.5, 3.5), (2.3, -0.5), "right camera: most similar first",
                            xlabel="green: the true partner")  # fmt: skip
-        listed = now.order[:BEST].tolist()
-        if query not in listed:
-            listed[-1] = query
+        listed = now.order[:BEST] if now.place <= BEST else [*now.order[: BEST - 1], query]
         rims = [GREEN if j == query else "" for j in listed]
         best = right.photographs(LISTED, self.faces[1, listed], 0.86, frame=rims)
-        words = [f"{now.similarity[j]:.2f}" + f"\nplace {now.rank(j)}" * (j == query) for j in listed]
+        words = [f"{now.similarity[j]:.2f}" + f"\nplace {now.place}" * (j == query) for j in listed]
         right.text(LISTED[:, 0], LISTED[:, 1] + 0.47, words, size="small", rise="top")
         for k, j in enumerate(listed):
             page.link(f"similarity {now.similarity[j]:.2f}", best[k], lit=[pool[j]])
@@ -92,11 +87,6 @@ class who_is_it(Panel):
         query = values["query"]
         return (
             f"As seen by {values['features']}: the true partner of patch {query} stands at place "
-            f"{now.rank(query)} of {POOL}. Of all {POOL} patches {1 - now.missed.mean():.0%} have their "
+            f"{now.place} of {POOL}. Of all {POOL} patches {1 - now.missed.mean():.0%} have their "
             "partner in the first place."
         )
-
-
-def nearest(x: float, y: float) -> list[int]:
-    """The patch of the pool at that point."""
-    return [int(np.square(PLACES - (x, y)).sum(1).argmin())]

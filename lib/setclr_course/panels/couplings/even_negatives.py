@@ -22,7 +22,6 @@ class Scores(NamedTuple):
     masses: np.ndarray  # (B, PAIRS): P of the negative pairs, ascending
     mean: np.ndarray  # (B,): the penalty KL(Q̄ ‖ P) with q = mean
     max: np.ndarray  # (B,): with q = max
-    whole: np.ndarray  # (B,): the mass of Q̄ with q = max
 
 
 class even_negatives(Panel):
@@ -45,8 +44,8 @@ class even_negatives(Panel):
     def draw(self, page: Page, values: dict, now: Scores) -> None:
         at = self.knobs["cosine"].number(values["cosine"])
         masses = now.masses[at] / now.masses[at].mean()
-        whose = f"{PAIRS} negative masses" if page.row else f"masses of the {PAIRS} negative pairs"
-        bars = page.plot("masses", (0, PAIRS), (0, HIGHEST + 1), f"{whose} ÷ mean", yticks=(0, 2, 4, 6))
+        title = f"{PAIRS} negative masses ÷ mean"
+        bars = page.plot("masses", (0, PAIRS), (0, HIGHEST + 1), title, yticks=(0, 2, 4, 6))
         bars.steps(masses, range(PAIRS + 1), SKY)
         bars.line([0, PAIRS], 1, BLUE)
         bars.line([0, PAIRS], masses[-1], VERMILION, dash="dash")
@@ -70,8 +69,7 @@ class even_negatives(Panel):
         return (
             f"ε = {values['epsilon']:.3g}, images 1 and 2 at cosine {COSINES[at]:.2f}: of {PAIRS} negative "
             f"masses the largest is {masses[-1]:.2f} times their mean, the smallest {masses[0]:.2g} times. "
-            f"The penalty is {abs(now.mean[at]):.2g} with the mean and {abs(now.max[at]):.2g} with the "
-            f"maximum, whose Q̄ has mass {now.whole[at]:.2f}."
+            f"The penalty is {abs(now.mean[at]):.2g} with the mean, {abs(now.max[at]):.2g} with the maximum."
         )
 
 
@@ -90,4 +88,4 @@ def scores(epsilon: float) -> Scores:
     masses = np.sort(P, axis=1)
     mean, largest = masses.mean(1, keepdims=True), masses[:, -1:]
     of_mean, of_max = ((q * np.log(q / masses)).sum(1).round(12) for q in (mean, largest))
-    return Scores(masses, of_mean, of_max, 1 + (largest - masses).sum(1))
+    return Scores(masses, of_mean, of_max)

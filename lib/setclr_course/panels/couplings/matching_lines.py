@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setclr_course.kit.controls import log_slider, options, slider
-from setclr_course.kit.palette import BLUE, GREY, INK, VERMILION, WHITE
+from setclr_course.kit.palette import BLUE, VERMILION
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page, Plot
+from setclr_course.kit.scene import Page
 from setclr_course.panels.couplings.fair_shares import MOST, constrained, loss_of, sum_bars
 
 N, QUEUE = 5, 8
@@ -29,12 +29,12 @@ class matching_lines(Panel):
     """Five pictures matched with their second views; with a queue, older pictures become the negatives.
 
     Args:
-        images: (18, 3, H, W) uint8: five pictures, their second views, eight older ones; numbered discs by
-            default.
-        z: (18, E), their embeddings; made up by default.
+        images: (18, 3, H, W) uint8: five pictures, their second views, eight older ones; squares of
+            photographs by default.
+        z: (18, E), their embeddings; the pixels by default.
 
     Raises:
-        ValueError: only one of the two is given, or there are not 18.
+        ValueError: there are not 18 of both.
     """
 
     size, row_height = (9, 4.9), 3.3
@@ -45,11 +45,14 @@ class matching_lines(Panel):
     }
 
     def __init__(self, images: ArrayLike | None = None, z: ArrayLike | None = None, **initial: Any):
-        counts = [None if x is None else len(np.asarray(x)) for x in (images, z)]
-        if counts not in ([None, None], [2 * N + QUEUE] * 2):
-            raise ValueError(f"images and z must be {2 * N + QUEUE} each, or neither given, got {counts}")
-        self.faces = None if images is None else np.moveaxis(np.asarray(images), 1, -1)
-        points = made_up() if z is None else np.asarray(z, float)
+        if images is None:
+            images = eighteen()
+        faces = np.asarray(images)
+        points = np.asarray(faces.reshape(len(faces), -1) if z is None else z, float)
+        if not len(faces) == len(points) == 2 * N + QUEUE:
+            raise ValueError(f"images and z must be {2 * N + QUEUE} each, got {len(faces)} and {len(points)}")
+        self.faces = np.moveaxis(faces, 1, -1)
+        points = (points - points.mean(0)) if z is None else points
         points = points / np.linalg.norm(points, axis=1, keepdims=True)
         self.cost = 1 - points[:N] @ points[N:].T
         super().__init__(**initial)
@@ -64,11 +67,8 @@ class matching_lines(Panel):
     def draw(self, page: Page, values: dict, now: np.ndarray) -> None:
         queue, true = values["queue"], now.diagonal()
         said = f"true matches {true.mean():.0%}, loss {loss_of(true):.2f}"
-        title = said if page.row else f"{CONSTRAINTS[values['constraint']]}, {N} × {N + queue}: {said}"
-        below = "level lines: true matches, slanted: wrong ones; bars: mass, with a line at a fair share"
         right = SECOND + BESIDE + MOST * FAIR + 0.1
-        plot = page.plot("plot", (SECOND - right, right), (ROWS[-1] + 0.8, -1.1), title,
-                         "" if page.row else below, frame="")  # fmt: skip
+        plot = page.plot("plot", (SECOND - right, right), (ROWS[-1] + 0.8, -1.1), said, frame="")
         plot.text((0, FIRST, SECOND), -0.85, ("queue" if queue else "no queue", "pictures", "second views"))
         received = now.sum(0) * (N + queue) / N
         sum_bars(plot, now.sum(1), FIRST - SIDE / 2, SIDE / MOST, flat=True, wide=0.16, places=ROWS + 0.55)
@@ -76,25 +76,14 @@ class matching_lines(Panel):
         if queue:
             start = -SMALL / 2 - 0.08
             sum_bars(plot, received[N:], start, -FAIR, flat=True, wide=0.2, places=OLDER[:queue])
-        lines = draw_lines(plot, now)
-        self.draw_pictures(plot, queue)
+        ones, others, colours = ends_of(N + queue)
+        lines = plot.segments(ones, others, colours, THICKEST * now.clip(max=1.5).ravel(), opacity=0.75)
+        plot.photographs(PLACES[: 2 * N], self.faces[: 2 * N], SIDE)
+        plot.photographs(PLACES[2 * N : 2 * N + queue], self.faces[2 * N : 2 * N + queue], SMALL)
         for k, share in enumerate(now.flat):
             if share >= 0.005:
                 i, j = divmod(k, N + queue)
                 page.link(f"picture {i + 1} and {name_of(j)}: {share:.0%} of a row", lines[k])
-
-    def draw_pictures(self, plot: Plot, queue: int) -> None:
-        """The pictures, or numbered discs."""
-        shown = 2 * N + queue
-        if self.faces is not None:
-            plot.photographs(PLACES[: 2 * N], self.faces[: 2 * N], SIDE)
-            plot.photographs(PLACES[2 * N : shown], self.faces[2 * N : shown], SMALL)
-            return
-        plot.dots(PLACES[:N], INK, "●", 30)
-        plot.dots(PLACES[N : 2 * N], INK, "■", 30)
-        plot.dots(PLACES[2 * N : shown], GREY, "■", 20)
-        numbers = [str(k + 1) for k in (*range(N), *range(N), *range(queue))]
-        plot.text(PLACES[:shown, 0], PLACES[:shown, 1], numbers, WHITE, bold=True)
 
     def say(self, values: dict, now: np.ndarray) -> str:
         queue, true, sent = values["queue"], now.diagonal(), now.sum(1)
@@ -110,28 +99,20 @@ class matching_lines(Panel):
         )
 
 
-def made_up() -> np.ndarray:
-    """(18, 3): five points, their second views near them and eight others."""
-    import torch
+def eighteen() -> np.ndarray:
+    """(18, 3, 32, 32) uint8: five patches, their second views, eight others."""
+    from setclr_course.kit.few_patches import augmented_pair, decoded, few_patches
 
-    generator = torch.Generator().manual_seed(3)
-    draw = lambda n: torch.randn(n, 3, generator=generator, dtype=torch.float64).numpy()  # noqa: E731
-    a = draw(N)
-    a /= np.linalg.norm(a, axis=1, keepdims=True)
-    return np.concatenate([a, a + 0.5 * draw(N), draw(QUEUE)])
+    one, two = augmented_pair(decoded(few_patches())[: 8 * (N + QUEUE) : 8]).numpy()
+    return np.concatenate([one[:N], two])
 
 
-def draw_lines(plot: Plot, shares: np.ndarray) -> Mark:
-    """A line from every picture to every candidate, as thick as its share."""
-    n, m = shares.shape
-    candidate = np.arange(m)
-    batch = candidate < N
-    starts = np.where(batch, FIRST + BESIDE, FIRST - BESIDE)
-    ends = np.where(batch, SECOND - BESIDE, SMALL / 2 + 0.05)
-    ones = [(x, y) for y in ROWS for x in starts]
-    others = np.tile(np.column_stack([ends, PLACES[N : N + m, 1]]), (n, 1))
-    colours = [BLUE if j == i else VERMILION for i in range(n) for j in candidate]
-    return plot.segments(ones, others, colours, THICKEST * shares.clip(max=1.5).ravel(), opacity=0.75)
+def ends_of(candidates: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Of a line from every picture to every candidate: both ends (5, n, 2), and the colours."""
+    side = np.where(np.arange(candidates) < N, BESIDE, -BESIDE)
+    starts = np.stack(np.broadcast_arrays(FIRST + side, ROWS[:, None]), -1)
+    ends = np.broadcast_to(PLACES[N : N + candidates] - np.outer(side, (1, 0)), starts.shape)
+    return starts, ends, np.where(np.eye(N, candidates), BLUE, VERMILION).ravel().tolist()
 
 
 def name_of(candidate: int) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import BLUE, GREY, VERMILION
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.scene import Page, Plot
 from setclr_course.panels.couplings.fair_shares import MOST, sum_bars
 
 ROUNDS = 30
@@ -50,9 +50,8 @@ class sinkhorn_rounds(Panel):
     def draw(self, page: Page, values: dict, now: Rounds) -> None:
         self.draw_coupling(page, now.P)
         rounds, error = values["rounds"], now.errors[values["rounds"]]
-        what = "largest error" if page.row else "largest relative error of a sum"
         curve = page.plot(
-            "errors", (-0.5, ROUNDS + 0.5), ERRORS, f"{what}: {per_cent(error)}", "rounds", log="y",
+            "errors", (-0.5, ROUNDS + 0.5), ERRORS, f"largest error: {per_cent(error)}", "rounds", log="y",
             xticks=range(0, ROUNDS + 1, 5), yticks=PER_CENT,
         )  # fmt: skip
         curve.line([-0.5, ROUNDS + 0.5], 0.01, GREY, 1, "dot")
@@ -81,20 +80,19 @@ class sinkhorn_rounds(Panel):
             ends = np.interp((low, low + 1, 0), strip, range(n))
             words = f"1/{10 * n}", f"1/{n}", "1"
             matrix.text(ends, n + 2 * gap, words, size="small", rise="top", up=-2)
-        self.link_blocks(page, P)
+        if names:
+            self.link_blocks(matrix, P)
 
-    def link_blocks(self, page: Page, P: np.ndarray) -> None:
+    def link_blocks(self, matrix: Plot, P: np.ndarray) -> None:
         """Each block of the matrix says how much of a group goes to a group."""
         groups = len(self.names)
-        if not groups:
-            return
         size = len(P) // groups
         sent = P.reshape(groups, size, groups, size).sum((1, 3))
         corners = np.stack(np.meshgrid(range(groups), range(groups)), -1).reshape(-1, 2) * size - 0.5
-        blocks = page["matrix"].boxes(corners, corners + size)
+        blocks = matrix.boxes(corners, corners + size)
         for k, share in enumerate((sent / sent.sum(1, keepdims=True)).flat):
             one, other = self.names[k // groups], self.names[k % groups]
-            page.link(f"{one} to {other}: {share:.0%} of its sand", blocks[k])
+            matrix.page.link(f"{one} to {other}: {share:.0%} of its sand", blocks[k])
 
     def say(self, values: dict, now: Rounds) -> str:
         rounds, n = values["rounds"], len(now.P)

@@ -11,13 +11,11 @@ from setclr_course.kit.scene import Plot
 
 STEPS, RATE, TEMPERATURE, GRID = 80, 0.5, 0.5, 0.125
 BETAS = np.arange(0, 4 + GRID, GRID)  # the paper's grid, which ends at 1.875, and on
-SIMILARITIES = ("cosine", "euclidean")
-START = {  # radians (2, N): things crowded on one side of the circle, their two views mixed up
-    6: [[3.003644, 2.517443, 1.17073, 2.512439, 1.708577, 2.438901],
-        [2.436634, 2.635604, 1.012361, 2.74916, 1.72222, 2.524886]],
-    8: [[2.326259, 2.242878, 1.242925, 2.754961, 2.080974, 2.078178, 1.162527, 0.733086],
-        [3.148844, 2.496965, 1.068949, 2.419951, 2.385676, 1.794691, 1.092641, 1.14074]],
-}  # fmt: skip
+START = [  # radians (2, N): things crowded on one side of the circle, their two views mixed up
+    [3.003644, 2.517443, 1.17073, 2.512439, 1.708577, 2.438901],
+    [2.436634, 2.635604, 1.012361, 2.74916, 1.72222, 2.524886],
+]
+N = len(START[0])
 
 
 class Path(NamedTuple):
@@ -25,26 +23,25 @@ class Path(NamedTuple):
 
     angles: np.ndarray  # (STEPS + 1, β, 2, N)
     within: np.ndarray  # (STEPS + 1, β): the mean cosine within a view
-    nce: np.ndarray  # (STEPS + 1, β): InfoNCE
 
 
 def points(angles: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 
-def info_nce(angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """InfoNCE(0.5) of each batch: angles (..., 2, N) → (...), and its slope (..., 2, N)."""
+def info_nce_slope(angles: np.ndarray) -> np.ndarray:
+    """The slope of InfoNCE(0.5) of each batch by its angles (..., 2, N)."""
     flat = angles.reshape(*angles.shape[:-2], -1)
     apart, every = flat[..., :, None] - flat[..., None, :], np.arange(flat.shape[-1])
-    own, positive = np.eye(len(every)), np.roll(every, len(every) // 2)
+    own = np.eye(len(every))
     shares = softmax(np.where(own, -np.inf, np.cos(apart)), TEMPERATURE)
-    pull = shares - own[positive]
+    pull = shares - own[np.roll(every, len(every) // 2)]
     slope = -((pull + pull.swapaxes(-1, -2)) * np.sin(apart)).sum(-1) / TEMPERATURE / len(every)
-    return -np.log(shares[..., every, positive]).mean(-1), slope.reshape(angles.shape)
+    return slope.reshape(angles.shape)
 
 
-def qare(angles: np.ndarray, similarity: str) -> tuple[np.ndarray, np.ndarray]:
-    """QARe of each batch, as `info_nce`. Two points are 2·|sin(half their angle)| apart."""
+def qare_slope(angles: np.ndarray, similarity: str) -> np.ndarray:
+    """That of QARe. Two points are 2·|sin(half their angle)| apart."""
     apart = angles[..., :, None] - angles[..., None, :]
     if similarity == "cosine":
         tables, slopes, sign = 1 + np.cos(apart), -np.sin(apart), 1
@@ -54,19 +51,18 @@ def qare(angles: np.ndarray, similarity: str) -> tuple[np.ndarray, np.ndarray]:
     values, vectors = np.linalg.eigh(tables)
     other = sign * values[..., ::-1, ::sign]  # of the other view, which multiply these
     pull = (vectors * other[..., None, :]) @ vectors.swapaxes(-1, -2)
-    N = angles.shape[-1]
-    return (values * other)[..., 0, :].sum(-1) / N**2, 2 * (pull * slopes).sum(-1) / N**2
+    return 2 * (pull * slopes).sum(-1) / N**2
 
 
 @cache
-def path(N: int, similarity: str) -> Path:
-    angles = [np.broadcast_to(START[N], (len(BETAS), 2, N))]
+def path(similarity: str) -> Path:
+    angles = [np.broadcast_to(START, (len(BETAS), 2, N))]
     for _ in range(STEPS):
-        slope = info_nce(angles[-1])[1] + BETAS[:, None, None] * qare(angles[-1], similarity)[1]
+        slope = info_nce_slope(angles[-1]) + BETAS[:, None, None] * qare_slope(angles[-1], similarity)
         angles.append(angles[-1] - RATE * slope)
     found = np.stack(angles)
     sums = np.square(points(found).sum(-2)).sum(-1)  # N + the cosines between different points
-    return Path(found, ((sums - N) / (N * (N - 1))).mean(-1), info_nce(found)[0])
+    return Path(found, ((sums - N) / (N * (N - 1))).mean(-1))
 
 
 def draw_walk(plot: Plot, curves: np.ndarray, step: int, colour: str, handle: str) -> None:

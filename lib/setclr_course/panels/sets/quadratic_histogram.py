@@ -23,7 +23,6 @@ class Problem(NamedTuple):
 
     z: np.ndarray  # (2, N, 2): the two views on the unit circle
     fits: Fits
-    span: tuple[float, float]  # the smallest and the largest value
     rank: str  # of the true matching
 
 
@@ -49,16 +48,15 @@ class quadratic_histogram(Panel):
         z = unit(ANGLES[:N] + values["turned"] * np.stack([0 * SHIFTS[:N], SHIFTS[:N]]))
         found = fits(*inner(z, values["similarity"]))
         above = int((found.values > found.values[0] + 1e-9).sum())
-        span = float(found.values.min()), float(found.values.max())
-        return Problem(z, found, span, f"{above:,} larger" if above else "the largest")
+        return Problem(z, found, f"{above:,} larger" if above else "the largest")
 
     def draw(self, page: Page, values: dict, now: Problem) -> None:
         draw_dots(page, "circle", now.z, "two views")
-        (left, right), (low, high) = LIMITS[values["similarity"]], now.span
-        title = "" if page.row else "all N! matchings, by their quadratic value"
-        below = "tr(S_A Y S_Bᵀ Yᵀ) / N²" + ("" if page.row else ",  Y one of the N! matchings")
+        left, right = LIMITS[values["similarity"]]
+        low, high = now.fits.values.min(), now.fits.values.max()
+        below = "tr(S_A Y S_Bᵀ Yᵀ) / N², for all Y"
         ticks = [tick for tick in range(-1, 3) if tick > left]
-        plot = page.plot("fits", (left, right), (-0.09, 1.56), title, below, xticks=ticks, frame="bottom")
+        plot = page.plot("fits", (left, right), (-0.09, 1.56), "", below, xticks=ticks, frame="bottom")
         signs = ("", " = QARe") if values["similarity"] == "cosine" else (" = −QARe", "")
         for name, bound, sign in zip(("lower", "upper"), now.fits[2:], signs):
             plot.line([bound, bound], [0, 1.56], GREEN, 2.5, "dash")
@@ -73,7 +71,7 @@ class quadratic_histogram(Panel):
         plot.line([low, high], -0.045, BLACK, 3)
 
     def say(self, values: dict, now: Problem) -> str:
-        low, high = now.span
+        low, high = now.fits.values.min(), now.fits.values.max()
         return (
             f"{values['things']} things, {values['similarity']}, view 2 moved by about {values['turned']}°: "
             f"the {len(now.fits.values):,} matchings have values from {low:.2f} to {high:.2f}, the true one "

@@ -1,5 +1,7 @@
 """What QARe does to a batch beside InfoNCE: six photographs on a circle walk downhill (QARe, eq. 17)."""
 
+from typing import Any
+
 import numpy as np
 
 from setclr_course.kit.controls import slider
@@ -9,9 +11,18 @@ from setclr_course.kit.scene import Page
 from setclr_course.panels.sets.descent import GRID, STEPS, draw_walk, path, points
 from setclr_course.panels.sets.two_views import draw_views
 
+TITLES = {
+    "cosine": "QARe spreads a view sooner, to the same end",
+    "euclidean": "QARe of distances draws a view together",
+}
+
 
 class spreading(Panel):
-    """Gradient descent on InfoNCE + γ · QARe: the batch after so many steps, and its crowding so far."""
+    """Gradient descent on InfoNCE + γ · QARe: the batch after so many steps, and its crowding so far.
+
+    Args:
+        similarity: within a view, "cosine", or "euclidean" for the version of distances.
+    """
 
     size, row_height = (9, 4.2), 5.0
     mosaic, widths = "ring curves", (1, 1.1)
@@ -22,16 +33,20 @@ class spreading(Panel):
         "step": slider("step", 8, 0, STEPS, 1),
     }
 
+    def __init__(self, similarity: str = "cosine", **initial: Any):
+        self.similarity = similarity
+        super().__init__(**initial)
+
     def solve(self, values: dict) -> tuple[np.ndarray, np.ndarray]:
         """The batch at the step (2, 6, 2), and the mean similarity within a view over all steps
         (STEPS + 1, 2), of InfoNCE alone and with QARe."""
-        found, k = path(6, "cosine"), round(values["weight"] / GRID)
+        found, k = path(self.similarity), round(values["weight"] / GRID)
         return points(found.angles[values["step"], k]), found.within[:, [0, k]]
 
     def draw(self, page: Page, values: dict, now: tuple[np.ndarray, np.ndarray]) -> None:
         z, within = now
         draw_views(page.plane("ring", (-1.5, 1.5)), z)
-        title = "" if page.row else "QARe spreads a view sooner, to the same end"
+        title = "" if page.row else TITLES[self.similarity]
         ylabel = "" if page.row else "mean similarity within a view"
         ticks: dict = {"xticks": range(0, 81, 20), "yticks": (-0.2, 0, 0.5, 1)}
         curves = page.plot("curves", (-2, 82), (-0.35, 1.05), title, "step", ylabel, **ticks)

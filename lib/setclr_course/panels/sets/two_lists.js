@@ -48,6 +48,7 @@ export function seen(values) {
 
   const products = order.map((b, place) => `${FIRST[place]} × ${b}`).join(" + ");
   const [more, less] = [TOTALS.filter((t) => t > total), TOTALS.filter((t) => t < total)];
-  const sentence = `${products} = ${total}. Of 120 arrangements ${more.length} give more, ${less.length} give less.`;
+  const given = (totals) => `${totals.length} give${totals.length === 1 ? "s" : ""}`;
+  const sentence = `${products} = ${total}. Of 120 arrangements ${given(more)} more, ${given(less)} less.`;
   return { scene: page.told(), sentence, ways: page.ways };
 }

@@ -57,8 +57,9 @@ class two_lists(Panel):
 
     def say(self, values: dict, total: int) -> str:
         products = " + ".join(f"{a} × {b}" for a, b in zip(FIRST, ORDERS[values["order"]]))
-        larger, smaller = (total < TOTALS).sum(), (total > TOTALS).sum()
-        return f"{products} = {total}. Of 120 arrangements {larger} give more, {smaller} give less."
+        larger, smaller = int((total < TOTALS).sum()), int((total > TOTALS).sum())
+        more, less = (f"{n} give{'s' * (n == 1)}" for n in (larger, smaller))
+        return f"{products} = {total}. Of 120 arrangements {more} more, {less} less."
 
 
 def moved(order: tuple[int, ...], bar: int, place: int) -> tuple[int, ...]:

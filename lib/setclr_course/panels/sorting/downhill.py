@@ -11,10 +11,10 @@ from setclr_course.kit.palette import GREY, INK, OF_LOSS
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page, Piece
 from setclr_course.panels.sorting.five import FIVE, faces, spread
-from setclr_course.panels.sorting.walk import DRAWN, STEPS, limits, walk
+from setclr_course.panels.sorting.walk import DRAWN, STEPS, walk
 
 STARTS = {"cat": 0.0, "coffee": 1.5, "astronaut": 0.75, "rocket": -1.5, "temple": -0.75}
-RATE, STRIDE = 0.3, 5  # of the walk; steps from one frame of the film to the next
+STRIDE = 5  # steps from one frame of the film to the next
 MOSTLY = (-3.4, 6.2)  # limits of the picture; they walk farther only at temperatures above 1
 FACE = 30  # steps, as broad as a photograph
 LAST = FIVE.index("rocket")
@@ -43,10 +43,11 @@ class downhill(Panel):
 
     def solve(self, values: dict) -> dict[str, np.ndarray]:
         starts = tuple(values[name] for name in FIVE)
-        return {loss: walk(loss, values[KNOBS[loss][0]], starts, RATE) for loss in self.losses}
+        return {loss: walk(loss, values[KNOBS[loss][0]], starts) for loss in self.losses}
 
     def draw(self, page: Page, values: dict, now: dict[str, np.ndarray]) -> None:
-        y = limits(now.values(), *MOSTLY)
+        every = np.concatenate(list(now.values()))
+        y = min(MOSTLY[0], every.min() - 0.3), max(MOSTLY[1], every.max() + 1.5)
         drawn = [draw_walk(page, loss, places, values["step"], y) for loss, places in now.items()]
         for k, name in enumerate(FIVE):
             drawn[0][k][0].mark.handle(name, (0, values[name]), along="y", label=f"start of {name}")
@@ -72,7 +73,7 @@ def draw_walk(
 
     Returns of each number its start and its photograph.
     """
-    title, ylabel = f"{loss} {DOES[loss]}", "" if page.row else "number: larger is closer to ★"
+    title, ylabel = f"{loss} {DOES[loss]}", "number: larger is closer to ★"
     ticks: dict = {"xticks": (0, 100, 200), "yticks": range(-2, 7, 2)}
     plot = page.plot(loss, (-12, 272), y, title, "step", ylabel, **ticks)
     plot.line([-12, 272], 0, GREY, 0.6, "dot")
@@ -81,26 +82,18 @@ def draw_walk(
         colour = OF_LOSS[loss] if k == 0 else INK if k == LAST else GREY
         plot.line(steps, places[steps, k], colour, width, "dash" if k == LAST else "")
     gap = (0.165 if page.row else 0.102) * (y[1] - y[0])  # as high as a photograph
-    column = spread(places[step], gap, y[0] + gap / 2, y[1] - gap / 2)
+    column = spread(places[step], gap, y[0] + gap / 2, y[1] - 1.3 * gap)  # below the note
     ends = np.stack([np.full(5, step + 2.0), places[step]], 1)
     plot.segments(ends, np.stack([np.full(5, step + 20.0), column], 1), GREY, 0.8)
     shown = plot.photographs(np.stack([np.full(5, step + 38.0), column], 1), faces(), FACE)
     starts = np.stack([np.zeros(5), places[0]], 1)
     plus, crosses = plot.dots(starts[:1], INK, "✚", 15), plot.dots(starts[1:], INK, "✕", 12)
-    plot.note(
-        f"rocket {change(places, step)} · ✚ {leads_from(places)}", size="small" if page.row else "normal"
-    )
+    ahead = places[:, 0] > places[:, 1:].max(1)
+    leads = f"leads from step {ahead.argmax()}" if ahead.any() else f"never leads in {STEPS} steps"
+    plot.note(f"rocket {change(places, step)} · ✚ {leads}")
     return [[plus[0] if k == 0 else crosses[k - 1], shown[k]] for k in range(5)]
 
 
 def change(places: np.ndarray, step: int) -> str:
     """By how much the rocket has moved."""
     return f"{places[step, LAST] - places[0, LAST] + 0.0:+.2f}".replace("-0.00", "0.00").replace("-", "−")
-
-
-def leads_from(places: np.ndarray) -> str:
-    """When the positive comes to the front."""
-    ahead = places[:, 0] > places[:, 1:].max(1)
-    if ahead[0]:
-        return "leads from the start"
-    return f"leads from step {ahead.argmax()}" if ahead.any() else f"never leads in {STEPS} steps"

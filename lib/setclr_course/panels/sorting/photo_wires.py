@@ -20,13 +20,8 @@ HEIGHT = (N + 0.1, -1.6)  # of all three plots: their rows stand beside one anot
 class photo_wires(Panel):
     """Drag the photographs along their bars; play the layers."""
 
-    size, row_height, mosaic, widths, row_mosaic = (
-        (9, 3.25),
-        2.2,
-        "list wires table",
-        (180, 420, 232),
-        "wires",
-    )
+    size, row_height, row_mosaic = (9, 3.25), 2.8, "wires"
+    mosaic, widths = "list wires table", (180, 420, 232)
     play = "layer"
     knobs = {
         "layer": slider("after layer", N, 0, N, 1, {0: "the list", N: "all layers"}),
@@ -39,12 +34,11 @@ class photo_wires(Panel):
 
     def draw(self, page: Page, values: dict, now: Run) -> None:
         listed, product = draw_list(page, now.values[0]), now.products[now.step]
-        y, title = ((N - 0.3, -0.7), "") if page.row else (HEIGHT, "places, the closest belongs on top")
-        beads = draw_wires(page, now, "the cat", title, y)
+        beads = draw_wires(page, now, "the cat", "places, the closest belongs on top", HEIGHT)
         table = draw_table(page, product)
         for (place, i), p in np.ndenumerate(product):
-            lit = [listed[i], *([] if page.row else [beads[now.step * N + place]])]
-            page.link(f"{NAMES[i]} at place {place + 1}: {p:.3f}", table[place, i], lit=lit)
+            said = f"{NAMES[i]} at place {place + 1}: {p:.3f}"
+            page.link(said, table[place, i], lit=[listed[i], beads[place]])
 
     def say(self, values: dict, now: Run) -> str:
         p, true = now.products[now.step, :, 0], 1 + sum(values[name] < values["cat"] for name in NAMES[1:])

@@ -3,13 +3,12 @@
 A walk is 200 steps of a few dozen sums each: plain numbers are five times as quick there as arrays.
 """
 
-from collections.abc import Iterable
 from functools import lru_cache
 from math import atan, exp, pi
 
 import numpy as np
 
-STEPS = 200
+STEPS, RATE = 200, 0.3
 DRAWN = np.array([*range(40), *range(40, STEPS + 1, 5)])  # the steps through which a way is drawn
 NETWORK = [(left, left + 1) for layer in range(5) for left in range(layer % 2, 4, 2)]
 
@@ -25,10 +24,7 @@ def info_nce_push(s: list[float], temperature: float) -> list[float]:
 def groco_push(s: list[float], beta: float) -> list[float]:
     """Minus the slope of GroCo by s (5): once through the network for each factor of the chain rule."""
     order = [*sorted(range(1, 5), key=lambda k: s[k]), 0]  # the negatives sorted, then the positive
-    x, swaps = (
-        [s[k] for k in order],
-        [],
-    )  # left, right, by how much the left one is larger, how likely a swap is
+    x, swaps = [s[k] for k in order], []  # left, right, by how much the left is larger, how likely a swap
     for left, right in NETWORK:
         over = x[left] - x[right]
         q = atan(beta * over) / pi + 0.5
@@ -62,16 +58,10 @@ PUSHES = {"InfoNCE": info_nce_push, "GroCo": groco_push}
 
 
 @lru_cache(maxsize=256)
-def walk(loss: str, knob: float, starts: tuple[float, ...], rate: float) -> np.ndarray:
+def walk(loss: str, knob: float, starts: tuple[float, ...]) -> np.ndarray:
     """Gradient descent on the loss from these starts: (STEPS + 1, 5)."""
     places = [list(starts)]
     for _ in range(STEPS):
         push = PUSHES[loss](places[-1], knob)
-        places.append([x + rate * by for x, by in zip(places[-1], push)])
+        places.append([x + RATE * by for x, by in zip(places[-1], push)])
     return np.array(places)
-
-
-def limits(walks: Iterable[np.ndarray], low: float, high: float) -> tuple[float, float]:
-    """Those of an axis: low and high, or farther out where the walks go farther."""
-    every = np.concatenate(list(walks))
-    return min(low, every.min() - 0.3), max(high, every.max() + 0.6)

@@ -7,7 +7,7 @@ and with that of a swap. Wire i is at y = i, layer l at x = PITCH · l.
 import numpy as np
 
 from setclr_course.kit.palette import BLUE, GREY, INK, ORANGE, PALE, WHITE
-from setclr_course.kit.scene import Mark, Page, Plot
+from setclr_course.kit.scene import Mark, Page, Piece, Plot, Words
 from setclr_course.panels.sorting.network import Layer, Run, brief
 
 PITCH = 1.7  # from one layer to the next, in distances of two wires
@@ -16,8 +16,8 @@ ALONG = np.linspace(0, 1, 9)
 BEND = ALONG * ALONG * (3 - 2 * ALONG)
 
 
-def draw_wires(page: Page, now: Run, who: str, title: str, y: tuple[float, float]) -> Mark:
-    """The plot "wires", with limits y; `who` is the first number. Returns the beads, (layers + 1, n)."""
+def draw_wires(page: Page, now: Run, who: str, title: str, y: tuple[float, float]) -> list[Piece]:
+    """The plot "wires", with limits y; `who` is the first number. Returns the n beads where it is now."""
     long, n = now.values.shape
     plot = page.plane("wires", (-0.6, PITCH * n + 0.6), y, title)
     wires = np.arange(n)
@@ -25,8 +25,7 @@ def draw_wires(page: Page, now: Run, who: str, title: str, y: tuple[float, float
     draw_stream(plot, now)
     for l, layer in enumerate(now.layers):
         draw_valves(plot, layer, l, l < now.step, page.row)
-    columns = sorted({0, now.step}) if page.row else range(long)
-    return draw_beads(plot, now, list(columns), who)
+    return draw_beads(plot, now, sorted({0, now.step}) if page.row else list(range(long)), who)
 
 
 def at(layer: float | np.ndarray, wire: np.ndarray) -> np.ndarray:
@@ -68,7 +67,7 @@ def draw_valves(plot: Plot, layer: Layer, l: int, passed: bool, small: bool) -> 
             plot.text(middles[:, 0], middles[:, 1], [brief(q) for q in layer.q], size="small")
 
 
-def draw_beads(plot: Plot, now: Run, columns: list[int], who: str) -> Mark:
+def draw_beads(plot: Plot, now: Run, columns: list[int], who: str) -> list[Piece]:
     """What the wires hold after so many layers as the columns say; empty where that is still to come."""
     n, seen = now.values.shape[1], [l for l in columns if l <= now.step]
     places = at(np.repeat(columns, n), np.tile(np.arange(n), len(columns)))
@@ -83,16 +82,11 @@ def draw_beads(plot: Plot, now: Run, columns: list[int], who: str) -> Mark:
     for k, (value, share) in enumerate(zip(values, first)):
         text = f"place {k % n + 1} after layer {seen[k // n]}: {value:.2f}, {who} with {share:.2f}"
         plot.page.link(text, beads[k])
-    return beads
+    return [beads[n * columns.index(now.step) + wire] for wire in range(n)]
 
 
 def filled(
-    plot: Plot,
-    middles: np.ndarray,
-    size: tuple[float, float],
-    shares: np.ndarray,
-    colour: str,
-    edges: str | list,
+    plot: Plot, middles: np.ndarray, size: tuple[float, float], shares: np.ndarray, colour: str, edges: Words
 ) -> Mark:
     """Boxes of this width and height, filled from below to these shares. Returns the boxes."""
     corner = np.array([-size[0] / 2, size[1] / 2])

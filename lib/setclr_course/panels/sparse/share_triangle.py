@@ -1,21 +1,23 @@
 """Three scores as a point beside the triangle of shares: the water leads to the triangle's nearest point, the
 softmax never to an edge (QARe, eq. 16)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
-from setclr_course.kit.controls import slider
+from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.inner import softmax, sparsemax
 from setclr_course.kit.palette import BLUE, GREEN, INK, MIST, PINE, WHITE
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page, Plot
+from setclr_course.kit.scene import Mark, Page, Plot
 from setclr_course.panels.sparse.candidates import CORNERS
 
 THREE = NAMES[:3]
 BESIDE = np.array([[-0.2, -0.2], [1.2, -0.2], [0.5, 0.93]])  # the lower edges of the photographs
 LOWEST, HIGHEST = -1.0, 1.5  # of a score
+TEMPERATURE = log_slider("temperature τ", 1, 0.1, 10, marks={1: "SparseCLR: always 1"})
+FINE = np.geomspace(1e-2, 1e3, 150)  # 1/τ along the path of the softmax
 
 
 class Shares(NamedTuple):
@@ -39,7 +41,11 @@ def scores_at(x: float, y: float) -> list[float]:
 
 
 class share_triangle(Panel):
-    """The shares of three scores as a point of the triangle; the point of the scores can be dragged."""
+    """The shares of three scores as a point of the triangle; the point of the scores can be dragged.
+
+    Args:
+        cooled: the scores are divided by a temperature τ, and both paths are drawn as it falls to 0.
+    """
 
     size, row_height = (9, 4.2), 2.9
     mosaic, widths, row_mosaic = "plane shares", (1.9, 1), "plane"
@@ -48,22 +54,35 @@ class share_triangle(Panel):
         "second": slider("score of coffee", 0.8, LOWEST, HIGHEST, 0.05),
     }
 
+    def __init__(self, cooled: bool = False, **initial: Any):
+        self.cooled = cooled
+        if cooled:
+            self.knobs = {**self.knobs, "temperature": TEMPERATURE}
+        super().__init__(**initial)
+
     def solve(self, values: dict) -> Shares:
         scores = np.array([values["first"], values["second"], 0.0])
-        return Shares(scores, sparsemax(scores.round(9)), softmax(scores))
+        x = scores / values.get("temperature", 1.0)
+        return Shares(scores, sparsemax(x.round(9)), softmax(x))
 
     def draw(self, page: Page, values: dict, now: Shares) -> None:
         title = "" if page.row else "the water finds the nearest point of the triangle"
-        plane = page.plane("plane", (-0.8, 1.8), (-0.72, 1.3), title)
-        draw_triangle(plane)
+        wide = ((-0.45, 1.45), (-0.3, 1.25)) if self.cooled else ((-0.8, 1.8), (-0.72, 1.3))
+        plane = page.plane("plane", *wide, title)
+        scores, water, soft = place_of(now.scores), now.sparse @ CORNERS, now.soft @ CORNERS
+        if not self.cooled:
+            draw_ground(plane)
+        plane.area([CORNERS], WHITE, edge=INK)
         corners = plane.dots(CORNERS, INK, size=4, edge=INK)
         faces = plane.photographs(BESIDE, two_views()[0][:3], 0.26, "bottom")
-        scores, water, soft = place_of(now.scores), now.sparse @ CORNERS, now.soft @ CORNERS
-        way = plane.segments(scores, water, GREEN, 2, "dash")
-        point = plane.dots(scores, INK, size=13)
+        way = (
+            draw_paths(plane, now.scores) if self.cooled else plane.segments(scores, water, GREEN, 2, "dash")
+        )
+        if not self.cooled:
+            point = plane.dots(scores, INK, size=13)
+            point.handle("scores", scores, "first", "second", to=scores_at, step=0.05)
         plane.dots(soft, BLUE, size=14)
         green = plane.dots(water, GREEN, size=14)
-        point.handle("scores", scores, "first", "second", to=scores_at, step=0.05)
 
         shares = page.plot("shares", (-0.6, 2.6), (0, 1.3), "shares: softmax never gives 0",
                            xticks=dict(enumerate(THREE)), yticks=(0, 0.5, 1))  # fmt: skip
@@ -83,23 +102,44 @@ class share_triangle(Panel):
     def say(self, values: dict, now: Shares) -> str:
         where = {1: "a corner", 2: "an edge", 3: "the inside"}[int((now.sparse > 0).sum())]
         named = ", ".join(f"{name} {score:.2f}" for name, score in zip(THREE, now.scores))
-        return (
+        told = (
             f"Scores {named}. The water shares out {listed(now.sparse)}: {where} of the triangle. "
             f"Softmax: {listed(now.soft)}."
         )
+        if not self.cooled:
+            return told
+        under = [f"{name} at {tau:.2g}" for name, tau in zip(THREE, leads(now.scores)) if tau]
+        taken = " and ".join(under) or "nobody"
+        return f"τ = {values['temperature']:.2g}. {told} As τ falls the water takes {taken}."
 
 
-def draw_triangle(plane: Plot) -> None:
-    """The triangle, and in blue what lies nearest to its edges."""
+def draw_ground(plane: Plot) -> None:
+    """In blue what lies nearest to the triangle's edges."""
     for j, corner in enumerate(CORNERS):
         others = np.delete(CORNERS, j, axis=0)
         out = 3 * (others.mean(0) - corner)
         plane.area([[*others, *(others[::-1] + out)]], MIST, opacity=0.6)
-    plane.area([CORNERS], WHITE, edge=INK)
     if not plane.page.row:
         plane.note("• the scores", bold=True)
         plane.text(0.5, -0.68, "blue ground:\ntwo share", size="small", rise="bottom")
         plane.note("white outside:\none has all", "bottom left", size="small")
+
+
+def leads(scores: np.ndarray) -> np.ndarray:
+    """(3,): by how much those ahead of each lead it in sum; it goes under where τ is as small as that."""
+    return (scores[:, None] - scores).clip(0).sum(0).round(9)
+
+
+def draw_paths(plane: Plot, scores: np.ndarray) -> Mark:
+    """Where both answers go as τ falls; the mark of the rings where the water takes somebody."""
+    drops = np.unique(leads(scores))[::-1]
+    drops = drops[drops > 0]
+    turns = sparsemax(np.append(0, 1 / drops)[:, None] * scores) @ CORNERS
+    bent = softmax(FINE[:, None] * scores) @ CORNERS
+    plane.line(bent[:, 0], bent[:, 1], BLUE, 1.5)
+    plane.line(turns[:, 0], turns[:, 1], GREEN, 2.5)
+    plane.dots(turns[:1], INK, size=5, edge=INK)
+    return plane.dots(turns[1:], WHITE, size=9, edge=GREEN)
 
 
 def listed(shares: np.ndarray) -> str:

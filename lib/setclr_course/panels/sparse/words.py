@@ -1,11 +1,6 @@
 """Numbers as the panels on sparsemax write them."""
 
 
-def signed(number: str) -> str:
-    """With a true minus sign."""
-    return number.replace("-", "−")
-
-
 def brief(p: float) -> str:
     """A probability in a few letters; only 0 is written 0, and only 1 is written 1."""
     if p in (0, 1):

@@ -1,6 +1,5 @@
 """A full view and a small crop of one photograph, moved by hand: what they share (GroCo, section 4.3)."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,11 +8,10 @@ from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import BLUE, GREEN, ORANGE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
-from setclr_course.panels.trained.coarse import coarse
+from setclr_course.panels.trained.coarse import coarse, greyed
 
 SMALL = 0.09  # of the photograph's area, that of a mean small crop of GroCo
-COLOURS = {"full": BLUE, "small": ORANGE}
-NAMES = {"full": "full view, 224 px", "small": "small crop, 96 px"}
+KINDS = {"full": ("full view, 224 px", BLUE), "small": ("small crop, 96 px", ORANGE)}
 
 
 class Cut(NamedTuple):
@@ -22,11 +20,7 @@ class Cut(NamedTuple):
     low: dict[str, np.ndarray]  # (2,): the upper left corner of each of the two
     side: dict[str, float]
     common: np.ndarray  # (2, 2): the upper left and the lower right corner of what they share
-    area: float  # of that
-
-    def share(self, kind: str) -> float:
-        """How much of this square is in the other one."""
-        return self.area / self.side[kind] ** 2
+    share: dict[str, float]  # how much of each square is in the other one
 
 
 class crop_pair(Panel):
@@ -53,53 +47,50 @@ class crop_pair(Panel):
             from setclr.data.patches import PHOTOGRAPHS
 
             photograph = PHOTOGRAPHS["cat"]()
-        self.photograph = coarse(photograph)
-        self.grey = np.repeat(coarse(photograph.mean(2, keepdims=True)), 3, axis=2)
+        self.photograph, self.grey = coarse(photograph), greyed(photograph)
         self.sides = np.array(photograph.shape[1::-1], float)
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Cut:
-        side = {kind: (self.sides.prod() * share) ** 0.5
-                for kind, share in (("full", values["area"] / 100), ("small", SMALL))}  # fmt: skip
-        low = {
-            kind: np.array([values[f"{kind} x"], values[f"{kind} y"]]) / 100 * (self.sides - side[kind])
-            for kind in NAMES
-        }
+        shares = {"full": values["area"] / 100, "small": SMALL}
+        side = {kind: (self.sides.prod() * share) ** 0.5 for kind, share in shares.items()}
+        way = {kind: np.array([values[f"{kind} x"], values[f"{kind} y"]]) / 100 for kind in KINDS}
+        low = {kind: way[kind] * (self.sides - side[kind]) for kind in KINDS}
         first = np.maximum(low["full"], low["small"])
-        last = np.minimum(*(low[kind] + side[kind] for kind in NAMES))
-        return Cut(low, side, np.stack([first, last]), (last - first).clip(0).prod())
+        last = np.minimum(low["full"] + side["full"], low["small"] + side["small"])
+        area = (last - first).clip(0).prod()
+        return Cut(low, side, np.stack([first, last]), {kind: area / side[kind] ** 2 for kind in KINDS})
 
     def draw(self, page: Page, values: dict, now: Cut) -> None:
-        share = now.share("small")
+        share = now.share["small"]
         found = f"{share:.0%} of the small crop" if share else "nothing"
         photo = page.plane("photo", (0, self.sides[0]), (self.sides[1], 0), f"in both (green): {found}")
         photo.picture(self.grey, (0, 0), self.sides)
-        for kind, colour in COLOURS.items():
-            photo.boxes(now.low[kind], now.low[kind] + now.side[kind], edge=colour, width=3)
-            middle = now.low[kind] + now.side[kind] / 2
-            knob, moves = photo.dots([middle], colour), (f"{kind} x", f"{kind} y")
-            knob.handle(kind, middle, *moves, to=self.way(now.side[kind]), label=NAMES[kind])
-        marks = [self.crop(page, kind, now) for kind in NAMES]
+        marks = [self.draw_crop(page, kind, now) for kind in KINDS]
         if share:
             marks.append(photo.boxes(now.common[0], now.common[1], edge=GREEN, width=2))
             page.link(f"in both: {share:.0%} of the small crop", *marks)
 
-    def way(self, side: float) -> Callable[[float, float], list[float]]:
-        """How far along its way a square is, in percent, by its middle."""
-        return lambda x, y: (100 * (np.array([x, y]) - side / 2) / (self.sides - side)).tolist()
+    def draw_crop(self, page: Page, kind: str, now: Cut) -> Mark:
+        """A square on the photograph and cut out, and the part of it that the other one has."""
+        (name, colour), low, side = KINDS[kind], now.low[kind], now.side[kind]
 
-    def crop(self, page: Page, kind: str, now: Cut) -> Mark:
-        """A square cut out, and the part of it that the other one has."""
-        (left, top), side = now.low[kind], now.side[kind]
-        plot = page.plane(kind, (left, left + side), (top + side, top), NAMES[kind])
+        def to(x: float, y: float) -> list[float]:
+            return (100 * (np.array([x, y]) - side / 2) / (self.sides - side)).tolist()
+
+        page["photo"].boxes(low, low + side, edge=colour, width=3)
+        knob = page["photo"].dots([low + side / 2], colour)
+        knob.handle(kind, low + side / 2, f"{kind} x", f"{kind} y", to=to, label=name)
+        (left, top), (right, bottom) = low, low + side
+        plot = page.plane(kind, (left, right), (bottom, top), name)
         plot.picture(self.photograph, (0, 0), self.sides)
-        plot.boxes(now.low[kind], now.low[kind] + side, edge=COLOURS[kind], width=5)
-        return plot.boxes(now.common[0], now.common[1], edge=GREEN if now.area else "", width=3)
+        plot.boxes(low, low + side, edge=colour, width=5)
+        return plot.boxes(now.common[0], now.common[1], edge=GREEN if now.share[kind] else "", width=3)
 
     def say(self, values: dict, now: Cut) -> str:
         small, full = (f"{values[f'{kind} x']}, {values[f'{kind} y']} %" for kind in ("small", "full"))
         return (
             f"The full view, at {full} of its way, shows {values['area']} % of the photograph, the small "
-            f"crop, at {small}, {SMALL:.0%}. Of the small crop {now.share('small'):.0%} is in the full view, "
-            f"of the full view {now.share('full'):.0%} in the small crop."
+            f"crop, at {small}, {SMALL:.0%}. Of the small crop {now.share['small']:.0%} is in the full view, "
+            f"of the full view {now.share['full']:.0%} in the small crop."
         )

@@ -10,11 +10,10 @@ from scipy.spatial.distance import cdist
 
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.handles import nearest_to
-from setclr_course.kit.palette import INK, OF_CLASS, PALE, SIGN_OF_CLASS, VERMILION
+from setclr_course.kit.palette import INK, OF_CLASS, SIGN_OF_CLASS, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page, Plot
 from setclr_course.panels.trained.coarse import coarse
-from setclr_course.panels.trained.patches import patches_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,7 +31,6 @@ class Pointed(NamedTuple):
 
     points: np.ndarray  # (n, 2)
     pair: list[int]  # the dot that is pointed at, and the nearest to it
-    lit: np.ndarray  # (n,) bool
     same: np.ndarray  # (n,) bool: the nearest dot is of its own photograph
 
 
@@ -46,31 +44,30 @@ class feature_maps(Panel):
 
     size, row_height = (8.6, 4.6), 3.6
     mosaic, widths, row_mosaic = "map patches legend", (4.2, 1.9, 1.1), "map"
-    in_sight = 3
+    in_sight = 2
 
     def __init__(self, maps: Maps | None = None, shown: "ImageSet | None" = None, **initial: Any):
-        if maps is None or shown is None:
-            from setclr_course.kit.few_patches import few_patches, unlearned
+        from setclr_course.kit.few_patches import few_patches, unlearned
+        from setclr_course.kit.tiles import decoded, tiles
 
+        if maps is None or shown is None:
             shown = few_patches(5)
             maps = maps_of(unlearned(shown.images[:]), (4, 12, 30))
-        self.maps, self.labels, self.classes = maps, np.asarray(shown.labels), shown.classes
+        self.maps, self.labels, self.classes = maps, shown.labels.numpy(), shown.classes
         self.names = [self.classes[label] for label in self.labels]
-        self.patches = coarse(patches_of(shown))  # or a saved picture has no colours left for the dots
+        self.patches = coarse(tiles(decoded(shown)))  # or a saved picture has no colours left for the dots
         self.nearest = {name: {at: nearest_dot(x) for at, x in of.items()} for name, of in maps.items()}
         self.knobs = {
             "encoder": options("encoder", maps, list(maps)[-1]),
             "patch": slider("patch pointed at", 0, 0, len(self.labels) - 1, 1),
-            "lit": options("light up", ("all", "its photograph")),
             "perplexity": options("perplexity", next(iter(maps.values()))),
         }
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Pointed:
-        labels, patch = self.labels, values["patch"]
+        patch = values["patch"]
         points, nearest = (of[values["encoder"]][values["perplexity"]] for of in (self.maps, self.nearest))
-        lit = (labels == labels[patch]) | (values["lit"] == "all")
-        return Pointed(points, [patch, int(nearest[patch])], lit, labels[nearest] == labels)
+        return Pointed(points, [patch, int(nearest[patch])], self.labels[nearest] == self.labels)
 
     def draw(self, page: Page, values: dict, now: Pointed) -> None:
         title = f"{now.same.mean():.0%} have their photograph nearest"
@@ -92,7 +89,7 @@ class feature_maps(Panel):
     def draw_dots(self, page: Page, plane: Plot, legend: Plot, now: Pointed, start: int, sign: str) -> None:
         """Every third class: its dots on the map, and what they mean."""
         group = np.flatnonzero(self.labels % len(SIGN_OF_CLASS) == start)
-        colours = [colour_of(self.labels[k]) if now.lit[k] else PALE for k in group]
+        colours = [colour_of(label) for label in self.labels[group]]
         dots = plane.dots(now.points[group], colours, sign, 9)
         kinds = list(range(start, len(self.classes), len(SIGN_OF_CLASS)))
         keys = legend.dots([(0, k) for k in kinds], [colour_of(k) for k in kinds], sign, 10)
@@ -100,18 +97,15 @@ class feature_maps(Panel):
         for number, kind in enumerate(kinds):
             which = np.flatnonzero(self.labels[group] == kind)
             for k in which.tolist():
-                page.link(self.classes[kind], dots[k], lit=[keys[number]], patch=int(group[k]))
+                page.link(self.classes[kind], dots[k], lit=[keys[number], dots[which]], patch=int(group[k]))
             page.link(self.classes[kind], keys[number], lit=[dots[which]])
 
     def say(self, values: dict, now: Pointed) -> str:
         patch, other = now.pair
-        who = f"all {len(self.labels)} patches"
-        if values["lit"] != "all":
-            who = f"the {now.lit.sum()} patches of {self.names[patch]}"
         return (
             f"Map of {values['encoder']} at perplexity {values['perplexity']}: patch {patch} is of "
-            f"{self.names[patch]}, the nearest dot of {self.names[other]}. Of {who} "
-            f"{now.same[now.lit].mean():.0%} have a dot of their own photograph nearest."
+            f"{self.names[patch]}, the nearest dot of {self.names[other]}. Of all "
+            f"{len(self.labels)} patches {now.same.mean():.0%} have a dot of their own photograph nearest."
         )
 
 

@@ -12,22 +12,20 @@ from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import GREEN, PINE, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.trained.patches import patches_of
+from setclr_course.panels.trained.similar import ALLOWED, nearest_patches
 
 if TYPE_CHECKING:
     from setclr.data import ImageSet
 
 WIDE, HIGH = 360, 300  # of the paper on which a photograph lies
 SHADE = 8  # grey levels that become one there, so that the picture is small
-ALLOWED = ("all", "without overlap")
 KINDS = (("the patch", PINE, GREEN, 5, 0.0), ("most similar", VERMILION, VERMILION, 3, 1.1))
 
 
 class Found(NamedTuple):
     """The patch and the most similar one, by their numbers."""
 
-    patch: int
-    best: int
+    pair: tuple[int, int]
     names: list[str]  # their photographs
     share: float  # how much of the patch the other one shows
     right: float  # the share of all patches that find their own photograph
@@ -49,6 +47,7 @@ class found_again(Panel):
         self, features: Mapping[str, ArrayLike] | None = None, test: "ImageSet | None" = None, **initial: Any
     ):
         from setclr.data.patches import photo_windows, photograph
+        from setclr_course.kit.tiles import decoded, tiles
 
         if features is None or test is None:
             from setclr_course.kit.few_patches import unlearned
@@ -56,15 +55,18 @@ class found_again(Panel):
 
             test = few_tinted(20)
             features = unlearned(test.images[:])
-        self.classes, self.labels, self.patches = test.classes, np.asarray(test.labels), patches_of(test)
+        self.classes, self.labels, self.patches = test.classes, test.labels.numpy(), tiles(decoded(test))
         self.each, last = len(test) // len(self.classes), len(self.classes) - 1
-        greys = [photograph(name) for name in self.classes]
-        cuts = [photo_windows(*of, "test")[: self.each] for of in zip(self.classes, greys)]
-        scales = [min(HIGH / grey.shape[0], WIDE / grey.shape[1]) for grey in greys]
-        self.papers = [paper(grey, scale) for grey, scale in zip(greys, scales)]
-        self.windows = np.concatenate([cut * scale for cut, scale in zip(cuts, scales)])
+        self.papers, windows, scaled = [], [], []
+        for name in self.classes:
+            grey = photograph(name)
+            scale = min(HIGH / grey.shape[0], WIDE / grey.shape[1])
+            self.papers.append(paper(grey, scale))
+            windows.append(photo_windows(name, grey, "test")[: self.each])
+            scaled.append(scale * windows[-1])
+        self.windows = np.concatenate(scaled)
         same = self.labels[:, None] == self.labels
-        self.shared = np.where(same, covered(np.concatenate(cuts)), 0)
+        self.shared = np.where(same, covered(np.concatenate(windows)), 0)
         self.found = {name: nearest_patches(x, self.shared) for name, x in features.items()}
         self.knobs = {
             "neighbours": options("neighbours", ALLOWED),
@@ -77,9 +79,9 @@ class found_again(Panel):
     def solve(self, values: dict) -> Found:
         table = self.found[values["encoder"]][values["neighbours"]]
         patch = values["photograph"] * self.each + values["patch"]
-        names = [self.classes[self.labels[k]] for k in (patch, table[patch])]
+        pair = patch, int(table[patch])
         right = (self.labels[table] == self.labels).mean()
-        return Found(patch, table[patch], names, self.shared[patch, table[patch]], right)
+        return Found(pair, [self.classes[self.labels[k]] for k in pair], self.shared[pair], right)
 
     def draw(self, page: Page, values: dict, now: Found) -> None:
         title = f"{values['encoder']}, {values['neighbours']}: {now.right:.0%} find their photograph"
@@ -88,9 +90,7 @@ class found_again(Panel):
         sheet.picture(picture, (0, 0), picture.shape[1::-1])
         pair = page.plane("pair", (-0.02, 2.12), (1.2, -0.2))
         told = ("cut here", f"{now.share:.0%} of the patch is in it")
-        for k, name, said, (word, ink, colour, width, left) in zip(
-            (now.patch, now.best), now.names, told, KINDS
-        ):
+        for k, name, said, (word, ink, colour, width, left) in zip(now.pair, now.names, told, KINDS):
             seen = pair.picture(self.patches[k], (left, 0), (left + 1, 1))
             pair.boxes([left, 0], [left + 1, 1], edge=colour, width=3)
             pair.text(left, -0.03, word, ink, anchor="start", rise="bottom", bold=True)
@@ -99,24 +99,19 @@ class found_again(Panel):
                 low, side = self.windows[k, 1::-1], self.windows[k, 2]
                 frame = sheet.boxes(low, low + side, edge=colour, width=width)
                 page.link(said, seen, lit=[frame])
-        middles = middle(self.windows[self.labels == values["photograph"]])
+        windows = self.windows[self.labels == values["photograph"]]
+        middles = windows[:, 1::-1] + windows[:, 2:] / 2
         place, to = middles[values["patch"]], nearest_to(middles, values["patch"])
         sheet.dots([place], GREEN).handle("patch", place, to=to, label="the patch")
 
     def say(self, values: dict, now: Found) -> str:
-        own, found = now.names
         which = "others" if values["neighbours"] == "all" else "others that share no pixel with it"
         piece = f"{now.share:.0%}" if now.share else "no pixel"
         return (
-            f"{values['encoder']}, patch {values['patch']} of {own}: of all {which} the most similar is of "
-            f"{found}, and shows {piece} of the same piece. So asked, {now.right:.0%} of {len(self.labels)} "
-            f"patches find their own photograph."
+            f"{values['encoder']}, patch {values['patch']} of {now.names[0]}: of all {which} the most "
+            f"similar is of {now.names[1]}, and shows {piece} of the same piece. So asked, {now.right:.0%} "
+            f"of {len(self.labels)} patches find their own photograph."
         )
-
-
-def middle(windows: np.ndarray) -> np.ndarray:
-    """x and y (..., 2) of the middle of windows (..., 3)."""
-    return windows[..., 1::-1] + windows[..., 2:] / 2
 
 
 def paper(grey: np.ndarray, scale: float) -> np.ndarray:
@@ -131,12 +126,3 @@ def covered(windows: np.ndarray) -> np.ndarray:
     top, left, side = windows.T
     both = [np.minimum(a[:, None] + side[:, None], a + side) - np.maximum(a[:, None], a) for a in (top, left)]
     return both[0].clip(min=0) * both[1].clip(min=0) / side[:, None] ** 2
-
-
-def nearest_patches(features: ArrayLike, shared: np.ndarray) -> dict[str, np.ndarray]:
-    """The most similar other patch of each, of all and of those that share no pixel with it."""
-    x = np.asarray(features, np.float32)
-    unit = x / np.linalg.norm(x, axis=1, keepdims=True).clip(1e-12)
-    similarity = unit @ unit.T
-    np.fill_diagonal(similarity, -2)
-    return {name: (similarity - taken).argmax(1) for name, taken in zip(ALLOWED, (0, 3 * (shared > 0)))}

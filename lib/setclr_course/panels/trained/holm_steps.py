@@ -60,13 +60,11 @@ class holm_steps(Panel):
 
     def draw(self, page: Page, values: dict, now: Tested) -> None:
         n, level, end = len(now.pairs), values["level"], self.most + 1
-        full = f"{now.usual} of {n} pairs are below the level, {now.kept} are kept by Holm's test"
         step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 1000) if self.most <= 10 * step)
         plot = page.plot(
             "plot", (0, end), (min(LEAST, LOWEST / self.most) / 1.7, 1.5),
-            f"{now.usual} of {n} pairs; Holm: {now.kept}" if page.row else full,
-            "pairs, the least likely to be noise first", "p: how likely noise is to do this",
-            xticks=range(step, end, step), log="y",
+            f"of {n} pairs {now.usual} below the level, {now.kept} kept", "pairs, the least likely first",
+            "p: how likely noise is to do this", xticks=range(step, end, step), log="y",
             yticks={1.0: "1", 0.1: "0.1", 0.01: "0.01", 0.001: "0.001", 0.0001: "0.0001", LEAST: "less"},
         )  # fmt: skip
         line = plot.line([0, end], level, GREY, 1.6, "dash")

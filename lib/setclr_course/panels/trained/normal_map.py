@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from setclr_course.papers.normals import NormalMaps
 
 WORST = 90.0  # degrees, where the colours end
-RING = 0.04 * np.stack([np.cos(np.linspace(0, 2 * np.pi, 33)), np.sin(np.linspace(0, 2 * np.pi, 33))])
+RING = 0.04 * np.exp(2j * np.pi * np.linspace(0, 1, 33))
 
 
 class normal_map(Panel):
@@ -58,14 +58,14 @@ class normal_map(Panel):
         self.image = smaller(maps.images[0].movedim(0, -1).numpy())
         self.true = smaller(colours(maps.normals[0].numpy(), valid))
         self.key = ball_of_colours()
-        self.read, self.wrong, self.errors, self.median = {}, {}, {}, {}
+        self.shown, self.errors, self.median = {}, {}, {}
         for name, normals in predicted.items():
             angles = angular_errors(normals, maps)
             errors = np.full(valid.shape, np.nan)
             errors[valid] = angles[: valid.sum()].numpy()
             shades = np.where(valid[..., None], colormaps["cividis"](errors / WORST)[..., :3], 1)
-            self.read[name] = smaller(colours(normals[0].numpy(), np.ones_like(valid)))
-            self.wrong[name] = smaller((255 * shades).astype(np.uint8))
+            read = colours(normals[0].numpy(), np.ones_like(valid))
+            self.shown[name] = smaller(read), smaller((255 * shades).astype(np.uint8))
             self.errors[name], self.median[name] = errors, float(angles.median())
         self.knobs = {
             "features": options("read from", predicted),
@@ -80,31 +80,27 @@ class normal_map(Panel):
 
     def draw(self, page: Page, values: dict, now: float) -> None:
         name, point = values["features"], np.array([values["right"], values["down"]])
-        shown = {
-            "image": (self.image, "drag the point"),
-            "true": (self.true, "the true normals"),
-            "read": (self.read[name], "read off"),
-            "wrong": (self.wrong[name], f"off by {now:.0f}°" if now == now else "not known here"),
-        }
-        corner = np.array([self.wide, self.high]) - 0.5
-        for plot, (picture, title) in shown.items():
+        far = f"off by {now:.0f}°" if now == now else "not known here"
+        corner, ring = np.array([self.wide, self.high]) - 0.5, complex(*point) + RING * self.wide
+        for plot, title, picture in zip(("image", "true", "read", "wrong"),
+                                        ("drag the point", "the true normals", "read off", far),
+                                        (self.image, self.true, *self.shown[name])):  # fmt: skip
             plane = page.plane(plot, (-0.5, corner[0]), (corner[1], -0.5), title)
             plane.picture(picture, (-0.5, -0.5), corner)
-            x, y = point[:, None] + RING * self.wide
-            plane.line(x, y, WHITE, 5)
-            ring = plane.line(x, y, VERMILION, 2.5)
+            plane.line(ring.real, ring.imag, WHITE, 5)
+            grip = plane.line(ring.real, ring.imag, VERMILION, 2.5)
             if plot == "image":
-                ring.handle("point", point, "right", "down", label="the point")
+                grip.handle("point", point, "right", "down", label="the point")
         low = corner[1] - 0.02 * self.wide
         page["true"].picture(self.key, (0, low - 0.25 * self.wide), (0.25 * self.wide, low))
         draw_shades(page, {0: "0°", 0.5: "off by 45°", 1: "90°"}, "white: not known")
 
     def say(self, values: dict, now: float) -> str:
-        name, x, y = values["features"], values["right"], values["down"]
+        name = values["features"]
         known = f"off by {now:.0f} degrees" if now == now else "the true direction is not known"
         return (
-            f"Normals read from {name}: at column {x}, row {y} {known}. Over all known pixels the median is "
-            f"{self.median[name]:.1f} degrees."
+            f"Normals read from {name}: at column {values['right']}, row {values['down']} {known}. Over all "
+            f"known pixels the median is {self.median[name]:.1f} degrees."
         )
 
 

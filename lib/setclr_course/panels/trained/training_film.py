@@ -10,11 +10,9 @@ from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import BLACK, GREEN, INK, OF_LOSS, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
-from setclr_course.panels.trained.patches import patches_of
 from setclr_course.panels.trained.rulers import round_ones
 
 if TYPE_CHECKING:
-    from setclr.data import ImageSet
     from setclr_course.panels.trained.film import Film
 
 SIDE = 32  # pixels of a patch
@@ -143,20 +141,14 @@ def draw_strip(page: Page, one: Shot, epoch: int, patch: int) -> Mark:
 def shot(film: "Film") -> Shot:
     from torch import from_numpy
 
+    from setclr_course.kit.tiles import thumbnails
     from setclr_course.panels.trained.likeness import likeness
 
     train, shown, near = film.train, film.shown, np.array(film.neighbours, int)
     alike = likeness(shown.images[:], train.images[:], [*from_numpy(near)])
     places, names = np.array(film.positions, float), np.array(shown.classes)[shown.labels]
-    patches, blank = small(shown), Page(())
+    patches, bank = (thumbnails(part.images[:], SIDE) for part in (shown, train))
+    blank = Page(())
     faces = [blank.picture(patch) for patch in patches]  # once: it takes as long as all the rest of an event
     train_names = np.array(train.classes)[train.labels]
-    return Shot(places, near, film.accuracy, alike, patches, faces, names, small(train), train_names)
-
-
-def small(images: "ImageSet") -> np.ndarray:
-    """The patches as they are, or of images a small form: (n, h, w, 3) uint8."""
-    from setclr_course.kit.tiles import thumbnails
-
-    pixels = images.images[:]
-    return patches_of(images) if pixels.shape[-1] <= SIDE else thumbnails(pixels, SIDE)
+    return Shot(places, near, film.accuracy, alike, patches, faces, names, bank, train_names)
