@@ -55,7 +55,7 @@ def test_three_steps_are_those_of_the_rules_written_out(recipe):
     trainer = in_float64(trainer_of(recipe))
     encoder, head, predictor = (copy.deepcopy(part) for part in trainer.model)
     key_encoder, key_head = copy.deepcopy(encoder), copy.deepcopy(head)
-    memory = trainer.momentum_encoder.queue.clone() if recipe.queue else None
+    memory = trainer.momentum_encoder.queue.keys.clone() if recipe.queue else None
     learnt = [*encoder.parameters(), *head.parameters(), *predictor.parameters()]
     optimiser = torch.optim.SGD(learnt, 0.1, momentum=0.9)
     loss, steps = losses.parse(recipe.loss), trainer.epoch()
@@ -78,7 +78,7 @@ def test_three_steps_are_those_of_the_rules_written_out(recipe):
                 k.data = m * k.data + (1 - m) * q.data
         if memory is not None:
             memory = torch.cat([memory[16:], F.normalize(keys[1], dim=1)])
-            torch.testing.assert_close(trainer.momentum_encoder.queue, memory)
+            torch.testing.assert_close(trainer.momentum_encoder.queue.keys, memory)
     for mine, theirs in zip((encoder, head, predictor), trainer.model):
         torch.testing.assert_close(mine.state_dict(), theirs.state_dict())
     for mine, theirs in zip((key_encoder, key_head), trainer.momentum_encoder.model):
@@ -98,11 +98,11 @@ def test_a_queue_shorter_than_a_batch_keeps_the_last():
     trainer = trainer_of(replace(MOCO, queue=5))
     keys = torch.randn(2, 16, 64)
     trainer.momentum_encoder.advance(keys, 0.0)
-    torch.testing.assert_close(trainer.momentum_encoder.queue, F.normalize(keys[1, -5:], dim=1))
+    torch.testing.assert_close(trainer.momentum_encoder.queue.keys, F.normalize(keys[1, -5:], dim=1))
 
 
 def test_the_queue_begins_as_a_function_of_the_seed():
-    queues = [trainer_of(replace(MOCO, seed=seed)).momentum_encoder.queue for seed in (0, 0, 1)]
+    queues = [trainer_of(replace(MOCO, seed=seed)).momentum_encoder.queue.keys for seed in (0, 0, 1)]
     assert torch.equal(queues[0], queues[1]) and not torch.equal(queues[0], queues[2])
     torch.testing.assert_close(queues[0].norm(dim=1), torch.ones(40))
 

@@ -115,7 +115,7 @@ LACKS = r"setclr needs \w+ for this, which is not installed: pip install 'setclr
     "statement",
     [
         "import setclr.data",
-        "import setclr.evaluation",
+        "from setclr.evaluation import features",
         "import setclr.experiments",
         "from setclr import pretrain",
         "from setclr.training import Trainer",

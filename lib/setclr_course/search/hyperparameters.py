@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from setclr import losses
 from setclr.checks import choice
@@ -51,7 +51,7 @@ def hyperparameter_value(loss: str) -> float:
     """The value of the loss's hyperparameter. Raises ValueError where it is learnt, or there is none."""
     parsed, name = losses.parse(loss), hyperparameter(loss).name
     value = parsed.weights[-1] if isinstance(parsed, WeightedSum) else getattr(parsed, name)
-    if isinstance(value, Tensor):
+    if isinstance(value, (Tensor, nn.Module)):
         raise ValueError(f"{name} must be a number, got one that is learnt in {loss!r}; give it a value")
     return value
 
