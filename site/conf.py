@@ -5,6 +5,11 @@ from pathlib import Path
 
 import setclr
 import setclr_course
+from setclr import evaluation, training
+
+for package in (evaluation, training):  # autodoc sees what is imported, not what would be at first use
+    for member in package.__all__:
+        setattr(package, member, getattr(package, member))
 
 KIT = Path(setclr_course.__file__).parent / "kit"
 

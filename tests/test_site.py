@@ -20,6 +20,8 @@ from in_browser import CHROMIUM, FLAGS
 from notebook_tools import ROOT
 from playwright.sync_api import expect, sync_playwright
 
+from setclr import evaluation, inner, losses, training
+
 sys.path.insert(0, str(ROOT / "site"))
 import builder
 
@@ -213,6 +215,13 @@ def test_links_inside_lead_somewhere(site):
             assert target.exists(), f"{path.relative_to(site)}: {link}"
             if parts.fragment and target in read and not parts.fragment.startswith("panel-"):
                 assert unquote(parts.fragment) in read[target].places, f"{path.relative_to(site)}: {link}"
+
+
+def test_every_public_name_of_the_library_is_explained(site):
+    for module in (losses, inner, training, evaluation):
+        page = (site / "api" / f"{module.__name__.split('.')[1]}.html").read_text()
+        for name in module.__all__:
+            assert f'id="{module.__name__}.{name}"' in page, f"{module.__name__}.{name}"
 
 
 def test_a_slider_a_choice_of_a_handle_and_reset_are_answered(opened):
