@@ -56,11 +56,11 @@ def test_dots_are_the_runs_and_what_the_paper_printed_on_axes_that_hold_both_fig
 
 def test_rows_of_seeds_have_a_mean_where_there_are_several():
     plot = Page(["plot"]).plot("plot", (0, 9), (0, 9))
-    rows = seed_rows(plot, [[], [3.0], [4.0, 7.0]], [BLUE, GREEN, GREY], step=2)
+    rows = seed_rows(plot, [[], [3.0], [4.0, 7.0]], [BLUE, GREEN, GREY])
     dots, lines = plot.marks
     assert dots["x"] == [3, 4, 7] and dots["colour"] == [GREEN, GREY, GREY]
-    assert dots["y"] == pytest.approx([2, 4 - 0.18, 4 + 0.18])
-    assert (lines["x"], lines["u"], lines["y"], lines["v"]) == ([5.5], [5.5], [3.7], [4.3])
+    assert dots["y"] == pytest.approx([1, 2 - 0.18, 2 + 0.18])
+    assert (lines["x"], lines["u"], lines["y"], lines["v"]) == ([5.5], [5.5], [1.7], [2.3])
     assert [[piece.numbers for piece in row] for row in rows] == [[(), ()], [(0,), ()], [(1, 2), (0,)]]
 
 

@@ -481,6 +481,11 @@ def test_two_views_that_are_none_are_refused_in_words():
     z = torch.randn(2, 5, 4)
     with pytest.raises(ValueError, match=r"z2 must be a second view .* got torch.int64 \(5,\); .*labels=y"):
         InfoNCE()(z[0], torch.arange(5))
+    with pytest.raises(ValueError, match=r"z must be a floating tensor \(V, N, E\)"):  # not a second view
+        InfoNCE()(z[0], keys=z[1])
+    with pytest.raises(ValueError, match="keys must be given once"):
+        InfoNCE()(z, z, keys=z)
+    assert torch.equal(InfoNCE()(z[0], z[1], keys=z + 1), InfoNCE()(z, keys=z + 1))
     with pytest.raises(ValueError, match=r"z1 and z2 must be two views .*\(5, 4\) on cpu and \(4, 4\)"):
         InfoNCE()(z[0], z[1, :4])
 

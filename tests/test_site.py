@@ -239,17 +239,23 @@ def test_a_slider_a_choice_of_a_handle_and_reset_are_answered(opened):
 
 def drag(page, panel, name, right, up=0):
     """Pull a handle; by how much it has moved when it was let go."""
-    grip, stage = panel.locator(f'[data-name="{name}"]'), panel.locator(".setclr-stage")
+    grip = panel.locator(f'[data-name="{name}"]')
     grip.scroll_into_view_if_needed()
     before = grip.bounding_box()
-    page.mouse.move(before["x"] + 14, before["y"] + 14)
-    page.mouse.down()
-    page.mouse.move(before["x"] + 14 + right, before["y"] + 14 - up, steps=5)
-    page.mouse.up()
-    expect(stage).not_to_have_attribute("aria-busy", "true")
-    page.wait_for_timeout(400)  # until it has glided there
+    pull(page, grip, right, -up)
     after = grip.bounding_box()
     return after["x"] - before["x"], before["y"] - after["y"]
+
+
+def pull(page, grip, right, down):
+    grip.scroll_into_view_if_needed()
+    box = grip.bounding_box()
+    page.mouse.move(box["x"] + 14, box["y"] + 14)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 14 + right, box["y"] + 14 + down, steps=5)
+    page.mouse.up()
+    expect(page.locator(".setclr-stage[aria-busy=true]")).to_have_count(0)
+    page.wait_for_timeout(400)  # until it has glided there
 
 
 def test_a_second_pull_keeps_the_first(opened):
@@ -435,16 +441,6 @@ def walk_02(page):
         )  # to the ■ below its face
         table = {(a, b): d for (a, b), d in table.items() if a != i and b != j}
     return re.search(r"^Your lines are ([\d.]+) long: [\d.]+ too long", one.sentence)[1]
-
-
-def pull(page, grip, right, down):
-    grip.scroll_into_view_if_needed()
-    box = grip.bounding_box()
-    page.mouse.move(box["x"] + 14, box["y"] + 14)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 14 + right, box["y"] + 14 + down, steps=5)
-    page.mouse.up()
-    page.wait_for_timeout(300)
 
 
 def walk_03(page):

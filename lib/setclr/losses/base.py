@@ -88,21 +88,25 @@ def check_labels(loss: Objective, labels: bool) -> bool:
     return labels
 
 
-def joined_views(z: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """z (2, N, E) and no keys, where two views (N, E) were given one by one; else both as they are."""
-    if not (isinstance(z, Tensor) and isinstance(keys, Tensor) and z.ndim == 2 and keys.ndim < 3):
+def joined_views(z: Tensor, other: Tensor | None, keys: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """z and keys, where a loss was called as `loss(z1, z2)`, two views (N, E), or as `loss(z, keys)`."""
+    if other is None:
         return z, keys
-    if not keys.is_floating_point():
-        raise ValueError(
-            f"z2 must be a second view (N, E), got {keys.dtype} {tuple(keys.shape)}; labels are named: "
-            "loss(z, labels=y)"
-        )
-    if z.shape != keys.shape or z.device != keys.device:
-        raise ValueError(
-            f"z1 and z2 must be two views (N, E) of the same images, got {tuple(z.shape)} on {z.device} and "
-            f"{tuple(keys.shape)} on {keys.device}"
-        )
-    return torch.stack([z, keys]), None
+    if isinstance(z, Tensor) and isinstance(other, Tensor) and z.ndim == 2 and other.ndim < 3:
+        if not other.is_floating_point():
+            raise ValueError(
+                f"z2 must be a second view (N, E), got {other.dtype} {tuple(other.shape)}; labels are named: "
+                "loss(z, labels=y)"
+            )
+        if z.shape != other.shape or z.device != other.device:
+            raise ValueError(
+                f"z1 and z2 must be two views (N, E) of the same images, got {tuple(z.shape)} on {z.device} "
+                f"and {tuple(other.shape)} on {other.device}"
+            )
+        return torch.stack([z, other]), keys
+    if keys is not None:
+        raise ValueError("keys must be given once, got two of them; loss(z1, z2, keys=k) has views (N, E)")
+    return z, other
 
 
 class SetLoss(Objective):
@@ -118,8 +122,9 @@ class SetLoss(Objective):
         self._warned: set[str] = set()
 
     def forward(
-        self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None,
+        self, z: Tensor, other: Tensor | None = None, memory: Tensor | None = None,
         labels: Tensor | None = None, weight: Tensor | None = None, reduction: str = "mean",
+        keys: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
         """The loss: the mean over anchors, or each anchor's value.
 
@@ -127,6 +132,7 @@ class SetLoss(Objective):
 
         Args:
             z: (V, N, E) floating, V ≥ 2 views of N ≥ 2 images, with keys V ≥ 1; need not be normalised.
+            other: the second view (N, E), where z is the first; or the keys.
             keys: (U, N, E): momentum embeddings, the candidates instead of z; they get no gradient. For V = 1
                 every key of an image is a positive. For V > 1 the keys of the first V views must be those of
                 z's crops; every key of an image is a positive, except that of the anchor's own crop.
@@ -143,22 +149,22 @@ class SetLoss(Objective):
         labels that are all one class. On a GPU checking values would stall it, so these give NaN.
         """
         choice("reduction", reduction, ("mean", "none"))
-        z, keys = joined_views(z, keys)
+        z, keys = joined_views(z, other, keys)
         extra = {"keys": keys, "memory": memory, "labels": labels}
         self._refuse_what_it_does_not_take(extra)
         return self._reduced(z, extra, weight, reduction)
 
     @torch.no_grad()
     def assignment(
-        self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None,
-        labels: Tensor | None = None,
+        self, z: Tensor, other: Tensor | None = None, memory: Tensor | None = None,
+        labels: Tensor | None = None, keys: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
         """The solution of the inner problem, (V·N, U·N) or with memory (V·N, U·N + Q), view-major.
 
         Row = anchor, column = candidate. Entries are ≥ 0, have no gradient and are 0 at the anchor itself.
         The arguments are as in `forward`.
         """
-        z, keys = joined_views(z, keys)
+        z, keys = joined_views(z, other, keys)
         extra = {"keys": keys, "memory": memory, "labels": labels}
         self._refuse_what_it_does_not_take(extra)
         return self._solved(z, extra)

@@ -41,7 +41,7 @@ class Queue(nn.Module):
         if keys.ndim != 2 or keys.shape[1] != self.keys.shape[1]:
             wanted = f"(n, {self.keys.shape[1]})"
             raise ValueError(f"keys must be {wanted} for this queue, got {tuple(keys.shape)}")
-        newest = F.normalize(keys.detach(), dim=1).to(self.keys)
+        newest = F.normalize(keys, dim=1).to(self.keys)
         self.keys = torch.cat([self.keys, newest])[-len(self.keys) :]
 
 
@@ -88,12 +88,12 @@ class DistributedLoss(nn.Module):
         self.loss = loss
 
     def forward(
-        self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None,
-        labels: Tensor | None = None, weight: Tensor | None = None,
+        self, z: Tensor, other: Tensor | None = None, memory: Tensor | None = None,
+        labels: Tensor | None = None, weight: Tensor | None = None, keys: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
         """As the loss, of this process's images; `memory` is the same on all processes."""
-        z, keys = joined_views(z, keys)
+        z, keys = joined_views(z, other, keys)
         keys = None if keys is None else gather(keys.detach())
         each = {"labels": labels, "weight": weight}
         every = {name: None if x is None else gather(x[None, :, None]).flatten() for name, x in each.items()}
-        return self.loss(gather(z), keys, memory, **every)
+        return self.loss(gather(z), keys=keys, memory=memory, **every)
