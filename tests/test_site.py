@@ -451,7 +451,7 @@ def walk_03(page):
 def walk_04(page):
     one = Reader(page, 1)
     one.until("arrangement", "Home", " 0 give more")
-    one.until("arrangement", "ArrowRight", " 1 give more")
+    one.until("arrangement", "ArrowRight", " 1 gives more")
     return re.search(r"= (\d+)\.", one.sentence)[1]
 
 
