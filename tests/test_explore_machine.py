@@ -1,7 +1,5 @@
 """The three panels of MMCL: what is drawn is what the library, scikit-learn and the literal formulas say."""
 
-from itertools import islice
-
 import numpy as np
 import pytest
 import torch
@@ -9,12 +7,16 @@ from matplotlib.path import Path
 from sklearn.svm import SVC
 from torch.nn.functional import normalize
 
+from setclr.evaluation import pixels
 from setclr.inner import kernel, svm_dual
 from setclr.inner.descent import projected_gradient
 from setclr.inner.dual import Machines
 from setclr.losses import MMCL
 from setclr_course import panels
+from setclr_course.kit.few_patches import few_patches
 from setclr_course.kit.inner import dual, rbf
+from setclr_course.kit.palette import BLUE, GREEN, VERMILION
+from setclr_course.kit.tiles import tiles
 from setclr_course.panels.machines import machine_plane as plane
 from setclr_course.panels.machines import solver_race as race
 from setclr_course.panels.machines import solvers
@@ -48,7 +50,7 @@ def test_decision_value_equals_scikit_learns(kind, C):
     np.testing.assert_allclose(found.field.ravel(), expected, atol=1e-5 * (1 + np.abs(expected).max()))
 
 
-@pytest.mark.parametrize("kind", ["rbf", "linear", "tanh"])
+@pytest.mark.parametrize("kind", ["rbf", "linear"])
 def test_kernels_and_their_slopes_are_those_of_the_library(kind):
     x, y = torch.randn(2, 6, 2, dtype=torch.float64)
     z = x[0].clone().requires_grad_()
@@ -102,15 +104,6 @@ def test_the_blue_line_is_the_law():
         assert (f[0], f[-1]) == plane.SHOWN
 
 
-@pytest.mark.parametrize("C", [0.1, 1.0, 100.0, 1000.0])
-def test_tanh_comes_to_rest(C):
-    panel = panels.machine_plane(kernel="tanh", C=C)
-    assert "found by pgd" in panel.alt and "; 0 stand off" in panel.alt
-    points, how = pool(panel.values), {"C": C, "solver": "pgd", "tolerance": 1e-7}
-    expected = svm_dual(kernel(points, points, "tanh"), **how).alpha[1:]
-    np.testing.assert_allclose(panel.solve(panel.values).alpha, expected, atol=1e-4)
-
-
 def test_clipped_weights_stand_off():
     panel = panels.machine_plane(weights="clipped")
     points = pool(panel.values)
@@ -128,7 +121,7 @@ def test_marks_and_numbers_are_the_weights():
     np.testing.assert_array_equal([mark["colour"] != "#ffffff" for mark in crosses], alpha > 0)
     np.testing.assert_array_equal(places(dots[0]), plane.NEGATIVES[alpha >= 1])
     areas = np.array([mark["size"] for mark in crosses]) ** 2
-    np.testing.assert_allclose(np.diff(areas), 460 * np.diff(alpha) / alpha.max())
+    np.testing.assert_allclose(np.diff(areas), 460 * np.diff(alpha) / alpha.max(), atol=0.01)
     shown = [text["said"][0] for text in marks(panel.scene, "plane", "text")]
     assert shown == [f"{a:.2g}" for a in np.sort(alpha)[:-6:-1] if a > 0]
     assert f"{(alpha > 0).sum()} of 12 negatives weigh more than 0, 1 of them the bound C" in panel.alt
@@ -186,25 +179,22 @@ def test_the_race_starts_at_doing_nothing_and_ends_at_the_optimum(dimension):
         )
         np.testing.assert_allclose(found.exact[b], exact, atol=1e-9)
         np.testing.assert_allclose(found.clipped[b], inv, atol=1e-9)
-        best = race.objective(D, exact)
-        assert found.clipped_gap[b] == pytest.approx((race.objective(D, inv) - best) / -best)
+        best = solvers.objective(D, exact)
+        assert found.clipped_gap[b] == pytest.approx((solvers.objective(D, inv) - best) / -best)
 
 
-@pytest.mark.parametrize("C", [0.1, 3.0])
-def test_descent_steps_as_it_says_and_arrives_where_the_librarys_does(C):
-    K = race.gram(16)
+def test_walks_step_as_they_say_and_arrive_where_the_librarys_does():
+    K, bounds = race.gram(16), np.array([[0.1], [3.0]])
     D = solvers.delta(K, race.RIDGE)
-    alpha = np.zeros(len(D))
-    for found in islice(solvers.descent(D, C, 1e-3, momentum=False), 20):
-        alpha = np.clip(alpha - 1e-3 * (D @ alpha - 2), 0, C)
-        np.testing.assert_allclose(found[0], alpha, atol=1e-12)
-    step = 1 / np.linalg.eigvalsh(D)[-1]
-    *_, last = islice(solvers.descent(D, C, step, momentum=True), 1000)
+    alpha = np.zeros((2, len(D)))
+    for found in race.walk(D, bounds, 1e-3)[1:21]:
+        alpha = np.clip(alpha - 1e-3 * (alpha @ D - 2), 0, bounds)
+        np.testing.assert_allclose(found, alpha, atol=1e-12)
+    last = race.walk(D, bounds, 1 / np.linalg.eigvalsh(D)[-1], 0.5)[-1]
     point = torch.zeros(1, dtype=torch.int64)
-    library = projected_gradient(Machines(torch.tensor(K), point, point[None], C, race.RIDGE), 1e-9, 5000)[
-        0, 1:
-    ]
-    np.testing.assert_allclose(last[0], library, atol=1e-6)
+    for C, found in zip(bounds.ravel().tolist(), last):
+        machine = Machines(torch.tensor(K), point, point[None], C, race.RIDGE)
+        np.testing.assert_allclose(found, projected_gradient(machine, 1e-9, 5000)[0, 1:], atol=1e-6)
 
 
 def test_the_library_and_the_panels_have_one_delta():
@@ -246,11 +236,9 @@ def test_no_bar_and_no_gap_leaves_its_axis():
 
 
 def test_images_stand_in_the_order_of_their_weights():
-    features, images, labels = pictures.drawn_batch()
-    assert images.dtype == np.uint8 and images.shape == (40, 3, 32, 32)
-    panel = panels.support_images(query=7, C=0.5)
-    x = normalize(torch.tensor(features).double(), dim=1)
-    alpha = svm_dual(kernel(x, x), 7, C=0.5).alpha.numpy()
+    panel, some = panels.support_images(query=7, C=0.5), few_patches(4)
+    x = normalize(pixels(some.images[:40]).double(), dim=1)
+    alpha, labels = svm_dual(kernel(x, x), 7, C=0.5).alpha.numpy(), some.labels[:40].numpy()
     now = panel.solve(panel.values)
     np.testing.assert_allclose(now.alpha, alpha, atol=1e-6)
     assert now.order[0] == 7 and (np.diff(now.alpha[now.order[1:]]) <= 0).all()
@@ -260,13 +248,14 @@ def test_images_stand_in_the_order_of_their_weights():
 
     faces = [name for mark in drawn("photographs") for name in mark["faces"]]
     for name, j in zip(faces, now.order, strict=True):
-        np.testing.assert_array_equal(panel.pictures[name], images[j].transpose(1, 2, 0))
+        np.testing.assert_array_equal(panel.pictures[name], tiles(some.images)[j])
+    frames = [frame for mark in drawn("photographs") for frame in mark["frame"]]
+    assert frames == [GREEN] + [BLUE if a > 0 else VERMILION for a in now.alpha[now.order[1:]]]
     numbers, own = (sum((mark["said"] for mark in drawn("text")[k::2]), []) for k in (0, 1))
     assert numbers == ["query"] + [f"{a:.2g}" if a > 0 else "" for a in now.alpha[now.order[1:]]]
     assert len(own) == ((alpha > 0) & (labels == labels[7])).sum() > 0
-    pale, none, blue, bound, query = (sum(len(box["x"]) for box in drawn("boxes")[k::5]) for k in range(5))
-    assert pale == none == 39 - (alpha > 0).sum() > 0 and blue == (alpha > 0).sum()
-    assert (bound, query) == ((alpha >= 0.5).sum(), 1)
+    pale, thick = (sum(len(box["x"]) for box in drawn("boxes")[k::2]) for k in range(2))
+    assert pale == 39 - (alpha > 0).sum() > 0 and thick == 1 + (alpha >= 0.5).sum()
 
 
 def test_the_query_is_dragged_or_clicked():
@@ -278,11 +267,9 @@ def test_the_query_is_dragged_or_clicked():
     assert {sets["query"] for *_, sets in panel.scene["links"]} == set(range(40))
 
 
-def test_images_of_ones_own_without_labels():
-    features, images, _ = (torch.tensor(x) for x in pictures.drawn_batch())
-    panel = panels.support_images(features[:12], images[:12, :1])
+def test_a_batch_of_ones_own():
+    some = few_patches(4)
+    panel = panels.support_images(pixels(some.images[:12]), some.images[:12, :1], torch.arange(12))
     assert panel.knobs["query"].high == 11
     assert "0 of the" in panel.alt and "of 11 others" in panel.alt
     assert panel.row("query", [0, 5, 11]).alt
-    with pytest.raises(ValueError, match="at least 2 images, got 1"):
-        panels.support_images(features[:1], images[:1])

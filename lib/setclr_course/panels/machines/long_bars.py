@@ -9,18 +9,17 @@ from setclr_course.kit.scene import Mark, Plot
 
 
 def long_bars(
-    plot: Plot, places: np.ndarray, values: np.ndarray, colours: Sequence[str], words: Sequence[str],
-    low: float, high: float,
-) -> Mark:  # fmt: skip
-    """Bars at places (n,) to values (n,), and what stands at their ends. Those beyond `low` or `high` end
+    plot: Plot, places: Sequence[float], values: np.ndarray, colours: Sequence[str], low: float, high: float
+) -> Mark:
+    """Bars at places (n,) to values (n,), and the values at their ends. Those beyond `low` or `high` end
     there, with the head of an arrow."""
     ends = values.clip(low, high)
     tips = ends + 0.08 * (high - low) * np.sign(values - ends)
     bars = plot.bars(places, ends, colours)
-    for x, end, tip, colour in zip(places, ends, tips, colours):
+    for x, value, end, tip, colour in zip(places, values, ends, tips, colours):
         if tip != end:
             plot.area([[(x - 0.4, 0), (x - 0.4, end), (x, tip), (x + 0.4, end), (x + 0.4, 0)]], colour)
-    for x, tip, value, said in zip(places, tips, values, words):
+        said = f"{value:.2f}" if 0 < abs(value) < 100 else f"{value:.0f}"
         rise, up = ("top", -3) if value < 0 else ("bottom", 2)
-        plot.text(x, tip, said, INK if value else DUSK, rise=rise, up=up, halo=True)
+        plot.text(x, tip, said.replace("-", "−"), INK if value else DUSK, rise=rise, up=up, halo=True)
     return bars

@@ -8,11 +8,11 @@ from contourpy import contour_generator
 
 from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.handles import Segment
-from setclr_course.kit.inner import rbf
-from setclr_course.kit.palette import BLUE, DUSK, FIELD, GREY, INK, VERMILION, WHITE
+from setclr_course.kit.inner import dual, rbf
+from setclr_course.kit.palette import BLUE, FIELD, GREY, INK, VERMILION, WHITE
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page, Plot
-from setclr_course.panels.machines.solvers import weights
+from setclr_course.kit.scene import Mark, Page
+from setclr_course.panels.machines.solvers import delta, unbounded
 
 NEGATIVES = np.array(
     [[0.1, 0.1], [-0.2, 0.9], [0.3, -0.8], [-0.6, -0.2], [-0.9, 0.5], [-0.5, -1.1], [-1.3, -0.4],
@@ -23,17 +23,11 @@ SIDE = 2.2  # the plane is drawn from −SIDE to SIDE
 GRID = np.linspace(-SIDE, SIDE, 60)
 PLANE = np.stack(np.meshgrid(GRID, GRID), axis=-1).reshape(-1, 2)
 SHOWN = (-4, 2)  # decision values; those beyond are drawn at the ends
-SOLVED = {
-    "exact": "solved exactly",
-    "pgd": "found by pgd (tanh is not positive definite)",
-    "inv": "clipped least squares",
-}
 
 
 class Machine(NamedTuple):
     """What one setting of the controls comes to. The decision value is f = w + b, and f(✚) = 1."""
 
-    solver: str
     alpha: np.ndarray  # (12,): the weights of the negatives
     f: np.ndarray  # (12,): their decision values
     field: np.ndarray  # (60, 60): decision values of GRID
@@ -56,25 +50,25 @@ class machine_plane(Panel):
         "x": slider("✚ to the right", 1.0, -2.0, 2.0, 0.1, {-0.7: "among the negatives", 1: "beside"}),
         "y": slider("✚ up", 0.5, -2.0, 2.0, 0.1),
         "toward": slider("★ on its way", 0.3, 0.0, 1.0, 0.05, {0: "at ✚", 1: "amid the negatives"}),
-        "kernel": options("kernel", ("rbf", "linear", "tanh")),
+        "kernel": options("kernel", ("rbf", "linear")),
         "weights": options("weights", ("exact", "clipped")),
     }
 
     def solve(self, values: dict) -> Machine:
-        kind, bandwidth = values["kernel"], values["bandwidth"]
+        C, ridge, kind = values["C"], values["ridge"], (values["kernel"], values["bandwidth"])
         positive = np.array([values["x"], values["y"]])
         z = positive + values["toward"] * (MIDDLE - positive)
         pool = np.array([positive, *NEGATIVES])
-        K = kernel(pool, pool, kind, bandwidth)
-        solver = "inv" if values["weights"] == "clipped" else "pgd" if kind == "tanh" else "exact"
-        alpha = weights(K, values["C"], values["ridge"], solver)
+        K = kernel(pool, pool, *kind)
+        exact = values["weights"] == "exact"
+        alpha = dual(K, C, ridge) if exact else unbounded(delta(K, ridge)).clip(0, C)
         signed = np.array([alpha.sum(), *-alpha])  # w(z) = Σ α_j (k(✚, z) − k(✕_j, z)) (eq. 8)
         offset = 1 - K[0] @ signed
-        field = (kernel(PLANE, pool, kind, bandwidth) @ signed + offset).reshape(len(GRID), len(GRID))
-        uphill = signed @ slopes(z, pool, kind, bandwidth)
+        field = (kernel(PLANE, pool, *kind) @ signed + offset).reshape(len(GRID), len(GRID))
+        uphill = signed @ slopes(z, pool, *kind)
         way = uphill / max(np.hypot(*uphill), 1e-12)
-        score = kernel(z[None], pool, kind, bandwidth)[0] @ signed
-        return Machine(solver, alpha, K[1:] @ signed + offset, field, positive, z, score, offset, way)
+        score = kernel(z[None], pool, *kind)[0] @ signed
+        return Machine(alpha, K[1:] @ signed + offset, field, positive, z, score, offset, way)
 
     def draw(self, page: Page, values: dict, now: Machine) -> None:
         crosses = draw_plane(page, values, now)
@@ -89,8 +83,8 @@ class machine_plane(Panel):
         off = np.abs(alpha - np.clip((1 + now.f) / ridge, 0, C)) > 0.01 * (1 + alpha)
         return (
             f"C {C:.4g}, ρ {ridge:.3g}, {values['kernel']} kernel of parameter {values['bandwidth']:.3g}, "
-            f"{SOLVED[now.solver]}, ✚ at ({values['x']:.1f}, {values['y']:.1f}): {(alpha > 0).sum()} of "
-            f"{len(alpha)} negatives weigh more than 0, {(alpha >= C).sum()} of them the bound C, the "
+            f"{values['weights']} weights, ✚ at ({values['x']:.1f}, {values['y']:.1f}): {(alpha > 0).sum()} "
+            f"of {len(alpha)} negatives weigh more than 0, {(alpha >= C).sum()} of them the bound C, the "
             f"largest {alpha.max():.3g}; {off.sum()} stand off the blue line. ★, {values['toward']:.0%} of "
             f"the way to the middle of the negatives, has f = {now.score + now.offset:.2f} and the loss "
             f"{-now.score:.3g}, which pushes it {pushed}."
@@ -99,17 +93,12 @@ class machine_plane(Panel):
 
 def kernel(x: np.ndarray, y: np.ndarray, kind: str, bandwidth: float) -> np.ndarray:
     """k of points (n, 2) and (m, 2): (n, m)."""
-    if kind == "rbf":
-        return rbf(x, y, bandwidth)
-    return np.tanh(bandwidth * x @ y.T) if kind == "tanh" else x @ y.T
+    return rbf(x, y, bandwidth) if kind == "rbf" else x @ y.T
 
 
 def slopes(z: np.ndarray, y: np.ndarray, kind: str, bandwidth: float) -> np.ndarray:
     """The gradients (m, 2) in z (2,) of its kernel with points y (m, 2)."""
-    k = kernel(z[None], y, kind, bandwidth).T
-    if kind == "rbf":
-        return k * (y - z) / bandwidth
-    return bandwidth * (1 - k**2) * y if kind == "tanh" else y
+    return rbf(y, z[None], bandwidth) * (y - z) / bandwidth if kind == "rbf" else y
 
 
 def draw_plane(page: Page, values: dict, now: Machine) -> list[Mark]:
@@ -117,18 +106,16 @@ def draw_plane(page: Page, values: dict, now: Machine) -> list[Mark]:
     largest weights; the marks of the negatives."""
     title = "" if page.row else "the street between ✚ and the negatives ✕"
     plane = page.plane("plane", (-SIDE, SIDE), title=title)
-    contours: Any = contour_generator(
-        GRID, GRID, now.field, fill_type="OuterOffset"
-    )  # its type depends on fill_type
-    plane.area([np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * SIDE], FIELD[0])
-    for level, colour in zip((-1, 0, 1), FIELD[1:]):
+    how: dict = {"fill_type": "OuterOffset", "line_type": "ChunkCombinedNan"}
+    contours: Any = contour_generator(GRID, GRID, now.field, **how)
+    for level, colour in zip((-np.inf, -1, 0, 1), FIELD):
         rings = [ring for x, at in zip(*contours.filled(level, np.inf)) for ring in np.split(x, at[1:-1])]
         plane.area(rings, colour)
     for level in (-1, 0, 1):
-        lines = [part for line in contours.lines(level) for part in (line, [[np.nan, np.nan]])]
-        x, y = np.concatenate(lines or [np.empty((0, 2))]).T
+        ((line,),) = contours.lines(level)
+        x, y = ([], []) if line is None else line.T
         plane.line(x, y, INK, 1.6 if level else 3, "dash" if level else "")
-    ring(plane, NEGATIVES[now.alpha >= values["C"]], 25)
+    plane.dots(NEGATIVES[now.alpha >= values["C"]], WHITE, size=24, edge=INK)
     sizes = np.sqrt(70 + 460 * now.alpha / max(now.alpha.max(), 1e-9))
     crosses = [
         plane.dots(point, VERMILION if alpha > 0 else WHITE, "✕", size, INK)
@@ -139,39 +126,32 @@ def draw_plane(page: Page, values: dict, now: Machine) -> list[Mark]:
     positive.handle("✚", now.positive, "x", "y")
     anchor.handle("★", now.z, "toward", along=Segment(tuple(now.positive), tuple(MIDDLE)))
     for j in np.argsort(-now.alpha)[:5]:
-        if now.alpha[j] > 0:
-            x, y = NEGATIVES[j]
-            plane.text(x, y, f"{now.alpha[j]:.2g}", size="small", rise="top", up=-sizes[j] / 2, halo=True)
+        x, y = NEGATIVES[j]
+        said = f"{now.alpha[j]:.2g}" if now.alpha[j] > 0 else ""
+        plane.text(x, y, said, size="small", rise="top", up=-sizes[j] / 2, halo=True)
     return crosses
 
 
 def draw_law(page: Page, values: dict, now: Machine) -> Mark:
     """The line of the exact weights over decision values, the bound, and the negatives."""
-    C, most = values["C"], 3 / values["ridge"]
-    law = page.plot("law", SHOWN, (-0.12, rise(8000)), "exact weights stand on the blue line",
-                    "f of the negative, cut at the ends", "weight α, logarithmic from 0.1 on",
-                    range(-4, 3), {rise(a): f"{a:g}" for a in (0, 0.1, 1, 10, 100, 1000)})  # fmt: skip
-    for x, said in ((-1, "kerb"), (0, "middle"), (1, "✚ itself")):
+    C, ridge = values["C"], values["ridge"]
+    below = {-4: "−4", -3: "−3", -2: "−2", -1: "kerb", 0: "middle", 1: "✚", 2: "2"}
+    beside = {rise(a): f"{a:g}" for a in (0, 0.1, 1, 10, 100, 1000)}
+    law = page.plot("law", SHOWN, (-0.2, rise(8000)), "exact weights stand on the blue line",
+                    "f of the negative, cut at the ends", "weight α, nearly logarithmic",
+                    below, beside)  # fmt: skip
+    for x in (-1, 0, 1):
         law.level(x, "", GREY, rise(2000), width=0.8, dash="dash" if x else "")
-        law.text(x, rise(1800), said, DUSK, "small", anchor="end", rise="top", turn=90)
     law.line(SHOWN, [rise(C)] * 2, INK, 0.8, "dash")
     law.text(SHOWN[0], rise(C), "bound C", size="small", anchor="start", rise="bottom", right=4)
-    alpha = np.geomspace(0.01, C, 60).clip(max=most)
-    law.line([-4, -1, *values["ridge"] * alpha - 1, 2], rise([0, 0, *alpha, min(C, most)]), BLUE, 2.4)
+    alpha = np.geomspace(0.01, min(C, 3 / ridge), 60)
+    law.line([-4, -1, *ridge * alpha - 1, 2], rise([0, 0, *alpha, alpha[-1]]), BLUE, 2.4)
     law.note("α = clip((1 + f) / ρ, 0, C)", "top left", BLUE, bold=True)
     at = np.stack([now.f.clip(*SHOWN), rise(now.alpha)], axis=1)
-    ring(law, at[now.alpha >= C], 18)
+    law.dots(at[now.alpha >= C], WHITE, size=18, edge=INK)
     return law.dots(at, [VERMILION if alpha > 0 else WHITE for alpha in now.alpha], "✕", 11, INK)
 
 
-def ring(plot: Plot, points: np.ndarray, size: float) -> None:
-    """Rings at the negatives whose weight is the bound."""
-    plot.dots(points, INK, size=size)
-    plot.dots(points, WHITE, size=size - 4)
-
-
-def rise(alpha):
-    """Where a weight stands on its axis: in even steps up to 0.1, in decades from there."""
-    alpha = np.asarray(alpha, float)
-    found = np.minimum(6 * alpha, 0.6) + np.log10(np.maximum(alpha, 0.1) / 0.1)
-    return found if found.ndim else float(found)
+def rise(alpha: Any) -> Any:
+    """Where a weight stands on its axis: in even steps near 0, in decades from 1 on."""
+    return np.arcsinh(10 * np.asarray(alpha))

@@ -7,22 +7,23 @@ import numpy as np
 
 from setclr_course.kit.cast import two_views
 from setclr_course.kit.controls import log_slider, slider
+from setclr_course.kit.inner import dual
 from setclr_course.kit.palette import BLUE, DUSK, GREY, INK, VERMILION, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
 from setclr_course.panels.machines.long_bars import long_bars
+from setclr_course.panels.machines.solvers import delta, objective, unbounded
 
 WAYS = ("exact", "without bounds", "clipped")
 THINGS = ("coffee", "rocket")
 END = 3.2  # of the ray
-WEIGHTS, WORTH = (-5, 12), (-8, 22)  # longer bars are arrows
 
 
 class Solved(NamedTuple):
-    """The weights of the near and the far negative by each way, and what each is worth."""
+    """By each of `WAYS`."""
 
-    alpha: dict[str, np.ndarray]  # (2,) each
-    g: dict[str, float]  # smaller is better; 0 is what weights of 0 get
+    alpha: np.ndarray  # (3, 2): the weights of the near and the far negative
+    g: np.ndarray  # (3,): smaller is better; 0 is what weights of 0 get
 
 
 class ray(Panel):
@@ -39,17 +40,11 @@ class ray(Panel):
 
     def solve(self, values: dict) -> Solved:
         """The machine of ✚ at 0 against two points at these distances, with the linear kernel."""
-        at = np.array([values["near"], values["far"]])
-        D = np.outer(at, at) + values["ridge"] * np.eye(2)
-
-        def g(alpha: np.ndarray) -> float:
-            return float(0.5 * alpha @ D @ alpha - 2 * alpha.sum())
-
-        free = np.linalg.solve(D, np.full(2, 2.0))
-        # The minimum over weights >= 0 is that of one of the faces: both weights free, one of them, or none.
-        faces = [np.zeros(2), *([free] if free.min() >= 0 else []), *np.diag(2 / D.diagonal())]
-        alpha = {"exact": min(faces, key=g), "without bounds": free, "clipped": free.clip(0)}
-        return Solved(alpha, {way: g(a) for way, a in alpha.items()})
+        at = np.array([0, values["near"], values["far"]])
+        D = delta(np.outer(at, at), values["ridge"])
+        exact, free = dual(np.outer(at, at), ridge=values["ridge"]), unbounded(D)
+        alpha = np.stack([exact, free, free.clip(0)])
+        return Solved(alpha, objective(D, alpha))
 
     def draw(self, page: Page, values: dict, now: Solved) -> None:
         crosses, faces = draw_ray(page, values, now)
@@ -57,30 +52,25 @@ class ray(Panel):
                           xticks={1: "coffee", 5: "rocket"}, yticks=(-5, 0, 5, 10))  # fmt: skip
         key: dict = {"anchor": "start", "rise": "top", "bold": True, "within": True}
         alpha.text([0.02, 0.27, 0.73], 1, WAYS, (BLUE, DUSK, VERMILION), **key)
-        weights = np.stack([now.alpha[way] for way in WAYS], axis=1)
         alpha.line([-0.6, 6.6], [0, 0], GREY, 1)
-        bars = long_bars(alpha, np.array([0, 1, 2, 4, 5, 6]), weights.ravel(), (BLUE, GREY, VERMILION) * 2,
-                         [number(weight) for weight in weights.ravel()], *WEIGHTS)  # fmt: skip
+        bars = long_bars(alpha, (0, 1, 2, 4, 5, 6), now.alpha.T.ravel(), (BLUE, GREY, VERMILION) * 2, -5, 12)
         for j, thing in enumerate(THINGS):
-            said = ", ".join(f"{way} {weight:.2f}" for way, weight in zip(WAYS, weights[j]))
+            said = ", ".join(f"{way} {weight:.2f}" for way, weight in zip(WAYS, now.alpha[:, j]))
             page.link(f"{thing}: {said}", crosses[j], faces[1 + j], bars[3 * j : 3 * j + 3])
 
         worth = page.plot("g", (-0.6, 1.6), (-15, 30), "g: below the line is good", frame="left",
                           xticks={0: "exact", 1: "clipped"}, yticks=(0, 10, 20))  # fmt: skip
         worth.line([-0.6, 1.6], [0, 0], INK, 1)
-        g = np.array([now.g["exact"], now.g["clipped"]])
-        long_bars(worth, np.arange(2), g, (BLUE, VERMILION), [number(value) for value in g], *WORTH)
+        long_bars(worth, (0, 1), now.g[::2], (BLUE, VERMILION), -8, 22)
 
     def say(self, values: dict, now: Solved) -> str:
-        exact, clipped = now.alpha["exact"], now.alpha["clipped"]
-        alone = "coffee alone holds" if exact[0] > 0 else "rocket alone holds"
-        held = "both hold" if (exact > 0).all() else alone
-        worse = "worse than doing nothing" if now.g["clipped"] > 0 else "better than nothing"
+        (near, far), _, clipped = now.alpha
+        held = "coffee alone holds" if far <= 0 else "rocket alone holds" if near <= 0 else "both hold"
+        worse = "worse than doing nothing" if now.g[2] > 0 else "better than nothing"
         return (
             f"Ridge {values['ridge']:.3g}, coffee at {values['near']:g}, rocket at {values['far']:g}: {held} "
-            f"the street. The exact weights are {exact[0]:.2f} and {exact[1]:.2f}, the clipped ones "
-            f"{clipped[0]:.2f} and {clipped[1]:.2f}, with g = {now.g['clipped']:.1f} against "
-            f"{now.g['exact']:.1f}: {worse}."
+            f"the street. The exact weights are {near:.2f} and {far:.2f}, the clipped ones {clipped[0]:.2f} "
+            f"and {clipped[1]:.2f}, with g = {now.g[2]:.1f} against {now.g[0]:.1f}: {worse}."
         )
 
 
@@ -92,11 +82,7 @@ def draw_ray(page: Page, values: dict, now: Solved) -> tuple[Mark, Mark]:
     at = np.array([[values["near"], 0], [values["far"], 0]])
     one, two = two_views()
     faces = way.photographs([(-0.18, 0), *at], [two[0], one[1], one[3]], 0.4, hangs="bottom", up=11)
-    crosses = way.dots(at, [VERMILION if a > 0 else WHITE for a in now.alpha["exact"]], "✕", 15, INK)
+    crosses = way.dots(at, [VERMILION if a > 0 else WHITE for a in now.alpha[0]], "✕", 15, INK)
     for name, thing, point in zip(("near", "far"), THINGS, at):
         crosses.handle(name, point, along="x", label=thing)
     return crosses, faces
-
-
-def number(value: float) -> str:
-    return "0" if value == 0 else f"{value:.{int(abs(value) < 100)}f}".replace("-", "−")

@@ -2,8 +2,7 @@
 least squares and doing nothing (MMCL, proposition 1)."""
 
 from functools import cache
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from setclr_course.kit.inner import dual, rbf
 from setclr_course.kit.palette import BLUE, DUSK, GREEN, GREY, INK, OCHRE, ORANGE, PINE, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.machines.solvers import delta, descent
+from setclr_course.panels.machines.solvers import delta, objective, unbounded
 
 NEGATIVES, ROUNDS, RIDGE = 39, 1000, 0.1
 C = log_slider("bound C", 100, 0.1, 100, 0.1, {0.1: "0.1", 1: "1", 100: "paper 100"})
@@ -53,11 +52,6 @@ class solver_race(Panel):
         "dimensions": options("dimensions E", DIMENSIONS),
     }
 
-    def __init__(self, **initial: Any):
-        for dimension in DIMENSIONS:
-            race(dimension)
-        super().__init__(**initial)
-
     def solve(self, values: dict) -> Shown:
         found, m, b = race(values["dimensions"]), round(values["steps"]), C.number(values["C"])
         weights = np.stack([found.exact[b], found.path[m, b], found.clipped[b]])
@@ -77,12 +71,12 @@ class solver_race(Panel):
         at = np.stack([[m] * 3, now.gap[m].clip(LOW)], axis=1)
         dots = gaps.dots(at, colours, size=11).handle("steps", at[1], along="x", label="steps m")
         for k, (name, line, gap) in enumerate(zip(RACERS, lines, now.gap[m])):
-            page.link(f"{name}: after m = {m} a gap of {seen(gap):.2g}", line, dots[k])
+            page.link(f"{name}: after m = {m} a gap of {gap:.2g}", line, dots[k])
         draw_weights(page, now.weights)
 
     def say(self, values: dict, now: Shown) -> str:
         m = round(values["steps"])
-        said = ", ".join(f"{racer} {seen(gap):.2g}" for racer, gap in zip(RACERS, now.gap[m]))
+        said = ", ".join(f"{racer} {gap:.2g}" for racer, gap in zip(RACERS, now.gap[m]))
         return (
             f"{NEGATIVES} negatives in {values['dimensions']} dimensions, C {values['C']:.3g}: the exact "
             f"machine uses {(now.weights[0] > 0).sum()} of them, clipped least squares "
@@ -104,16 +98,6 @@ def draw_weights(page: Page, found: np.ndarray) -> None:
         plot.text(NEGATIVES, base + 1.25, name, of_words, anchor="end", bold=True)
 
 
-def seen(gap: float) -> float:
-    """A gap without its rounding."""
-    return gap if gap > ROUNDING else 0
-
-
-def objective(D: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """g(α) = ½ αᵀΔα − 2·1ᵀα of α (..., n)."""
-    return ((0.5 * alpha @ D - 2) * alpha).sum(-1)
-
-
 def gram(E: int) -> np.ndarray:
     """(n + 1, n + 1): rbf kernel, σ² = 1, of random points on the sphere in E dimensions; the first is z⁺."""
     from torch import Generator, float64, randn
@@ -123,17 +107,31 @@ def gram(E: int) -> np.ndarray:
     return rbf(x, x)
 
 
+def walk(D: np.ndarray, C: np.ndarray, step: float, momentum: float = 0) -> np.ndarray:
+    """α ← clip(α − η (Δα − 2), 0, C) from 0, for bounds C (B, 1): (ROUNDS + 1, B, n).
+
+    With momentum it steps from a point ahead, farther in the direction of its last step.
+    """
+    path = np.zeros((ROUNDS + 1, len(C), len(D)))
+    ahead = path[0]
+    for m in range(ROUNDS):
+        path[m + 1] = (ahead - step * (ahead @ D - 2)).clip(0, C)
+        ahead = path[m + 1] + momentum * (path[m + 1] - path[m])
+    return path
+
+
 @cache
 def race(dimension: str) -> Race:
-    K = gram(int(dimension))
+    K, bounds = gram(int(dimension)), BOUNDS[:, None]
     D = delta(K, RIDGE)
+    low, *_, high = np.linalg.eigvalsh(D)
+    momentum = 1 - 2 / (1 + np.sqrt(high / low))
+    paths = [walk(D, bounds, 1e-3), walk(D, bounds, 1 / high), walk(D, bounds, 1 / high, momentum)]
     exact = np.stack([dual(K, bound, RIDGE) for bound in BOUNDS])
-    clipped = np.linalg.solve(D, np.full(NEGATIVES, 2.0)).clip(0, BOUNDS[:, None])
-    step = 1 / np.linalg.eigvalsh(D)[-1]
-    paths = [
-        np.stack([np.zeros_like(exact), *islice(descent(D, BOUNDS, *how), ROUNDS)])
-        for how in ((1e-3, False), (step, False), (step, True))
-    ]
-    best = objective(D, exact)
-    gap = np.stack([objective(D, path) for path in paths], axis=1) / -best + 1
-    return Race(gap, paths[1], exact, clipped, objective(D, clipped) / -best + 1)
+    clipped = unbounded(D).clip(0, bounds)
+
+    def gap(alpha: np.ndarray) -> np.ndarray:
+        found = 1 - objective(D, alpha) / objective(D, exact)
+        return np.where(found > ROUNDING, found, 0)
+
+    return Race(np.stack([gap(path) for path in paths], axis=1), paths[1], exact, clipped, gap(clipped))

@@ -5,7 +5,6 @@ import { dot, dual } from "./inner.js";
 const OTHERS = NAMES.slice(1); // the negatives; the cat is anchor and positive
 const NAMED = [...OTHERS, "positive", "anchor"];
 const [RIDGE, TOP, FAR] = [0.01, 2, 9];
-const listed = (names) => [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ") || "nobody";
 
 export function seen(values, [, one, two]) {
   const points = NAMED.map((name) => [values[`${name} x`], values[`${name} y`]]);
@@ -48,13 +47,10 @@ export function seen(values, [, one, two]) {
     page.link(`${name}: weight ${fixed(alpha[j])}, f = ${signed(f[j])}`, [crosses(j), boxes(j), faces(j)]);
   });
 
-  const holding = OTHERS.filter((_, j) => alpha[j] > 0);
-  const free = OTHERS.filter((_, j) => !alpha[j]);
-  const held = listed(holding);
-  const rest = free.length ? `; ${listed(free)} weigh${free.length === 1 ? "s" : ""} nothing` : "";
-  const sentence =
-    `C is ${general(values.bound)}, the street ${fixed(2 / length)} wide. ` +
-    `${held[0].toUpperCase()}${held.slice(1)} hold${holding.length === 1 ? "s" : ""} it open${rest}.`;
+  const those = (chosen) => OTHERS.filter((_, j) => chosen(alpha[j])).join(" and ") || "nobody";
+  const [holding, free] = [those((weight) => weight > 0), those((weight) => weight === 0)];
+  const held = `held open by ${holding}; of weight zero: ${free}`;
+  const sentence = `C is ${general(values.bound)}, the street ${fixed(2 / length)} wide, ${held}.`;
   return { scene: page.told(), sentence, ways: page.ways };
 }
 
@@ -66,10 +62,8 @@ function longBars(bars, alpha) {
   alpha.forEach((weight, x) => {
     const head = [[x - 0.4, 0], [x - 0.4, ends[x]], [x, tips[x]], [x + 0.4, ends[x]], [x + 0.4, 0]];
     if (weight > TOP) bars.area([head], { colour: VERMILION });
-  });
-  alpha.forEach((weight, x) => {
     const how = { colour: weight ? INK : DUSK, rise: "bottom", up: 2, halo: true };
-    bars.text(x, tips[x], weight > 0 ? fixed(weight) : "0", how);
+    bars.text(x, tips[x], weight ? fixed(weight) : "0", how);
   });
   return boxes;
 }

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from setclr_course.kit.cast import NAMES, two_views
+from setclr_course.kit.cast import two_views
 from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.inner import dual
 from setclr_course.kit.palette import DUSK, FIELD, GREY, INK, VERMILION, WHITE
@@ -12,16 +12,13 @@ from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
 from setclr_course.panels.machines.long_bars import long_bars
 
-OTHERS = NAMES[1:]  # the negatives; the cat is anchor and positive
 SIDE = 2.0  # points can be dragged from −SIDE to SIDE
 PLACES = {
-    "positive": (1.1, 0.7), "anchor": (0.3, 0.5),
     "coffee": (-0.6, 1.0), "astronaut": (-0.1, -0.6), "rocket": (-1.5, 1.2), "temple": (-1.1, -0.3),
-    "flower": (-0.9, -1.5),
+    "flower": (-0.9, -1.5), "positive": (1.1, 0.7), "anchor": (0.3, 0.5),
 }  # fmt: skip
-NAMED = (*OTHERS, "positive", "anchor")
+OTHERS = list(PLACES)[:5]  # the negatives; the cat is positive and anchor
 RIDGE = 0.01
-NOTHING = 1e-6  # a weight below is rounding
 TOP = 2.0  # of the bars; a longer one gets an arrow
 FAR = 9  # beyond the picture
 
@@ -49,11 +46,11 @@ class street(Panel):
     }
 
     def solve(self, values: dict) -> Machine:
-        points = np.array([[values[f"{name} x"], values[f"{name} y"]] for name in NAMED])
+        points = np.array([[values[f"{name} x"], values[f"{name} y"]] for name in PLACES])
         negatives, positive = points[:5], points[5]
         pool = np.array([positive, *negatives])
         alpha = dual(pool @ pool.T, values["bound"], RIDGE)
-        alpha = np.where(alpha > NOTHING, alpha, 0)
+        alpha[alpha < 1e-6] = 0  # rounding
         normal = alpha @ (positive - negatives)
         offset = 1 - normal @ positive
         return Machine(points, alpha, normal, (points @ normal + offset).round(9), offset)
@@ -66,17 +63,11 @@ class street(Panel):
             page.link(said, crosses[j], boxes[j], faces[j])
 
     def say(self, values: dict, now: Machine) -> str:
-        holding = [name for name, alpha in zip(OTHERS, now.alpha) if alpha > 0]
-        free = [name for name in OTHERS if name not in holding]
+        holding = " and ".join(name for name, alpha in zip(OTHERS, now.alpha) if alpha > 0)
+        free = " and ".join(name for name, alpha in zip(OTHERS, now.alpha) if alpha == 0)
         width = 2 / max(np.hypot(*now.normal), 1e-9)
-        held = f"{listed(holding).capitalize()} hold{'s' * (len(holding) == 1)} it open"
-        rest = f"; {listed(free)} weigh{'s' * (len(free) == 1)} nothing" if free else ""
-        return f"C is {values['bound']:.3g}, the street {width:.2f} wide. {held}{rest}."
-
-
-def listed(names: list[str]) -> str:
-    """The names in words."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]])) or "nobody"
+        held = f"held open by {holding or 'nobody'}; of weight zero: {free or 'nobody'}"
+        return f"C is {values['bound']:.3g}, the street {width:.2f} wide, {held}."
 
 
 def draw_plane(page: Page, now: Machine) -> tuple[Mark, Mark]:
@@ -98,10 +89,10 @@ def draw_plane(page: Page, now: Machine) -> tuple[Mark, Mark]:
     faces = plane.photographs(now.points, [*one[1:], two[0], one[0]], 0.48, hangs="bottom", up=11)
     fills = [VERMILION if a > 0 else WHITE for a in now.alpha]
     crosses = plane.dots(now.points[:5], fills, "✕", 15, INK)
-    positive = plane.dots(now.points[5], INK, "✚", 16)
-    anchor = plane.dots(now.points[6], INK, "★", 20)
-    for name, point, mark in zip(NAMED, now.points, [crosses] * 5 + [positive, anchor]):
-        mark.handle(name, point, f"{name} x", f"{name} y")
+    plane.dots(now.points[5], INK, "✚", 16)
+    plane.dots(now.points[6], INK, "★", 20)
+    for name, point in zip(PLACES, now.points):
+        crosses.handle(name, point, f"{name} x", f"{name} y")
     return crosses, faces
 
 
@@ -112,5 +103,4 @@ def draw_bars(page: Page, now: Machine, bound: float) -> Mark:
     if bound <= TOP:
         bars.line([-0.6, 4.6], [bound, bound], GREY, 1.5, "dash")
         bars.text(4.6, bound, "C", DUSK, anchor="end", rise="bottom")
-    words = [f"{a:.2f}" if a > 0 else "0" for a in now.alpha]
-    return long_bars(bars, np.arange(5), now.alpha, [VERMILION] * 5, words, 0, TOP)
+    return long_bars(bars, range(5), now.alpha, [VERMILION] * 5, 0, TOP)
