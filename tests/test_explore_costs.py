@@ -14,9 +14,10 @@ from setclr.training.devices import Precision
 from setclr.training.grad_cache import GradCache
 from setclr_course import costs, panels
 from setclr_course.kit.palette import WHITE
-from setclr_course.panels.costs.cost_pictures import added_lines, cost_lines
+from setclr_course.kit.scene import Page
+from setclr_course.panels.costs.cost_pictures import apart, cost_lines
 from setclr_course.panels.costs.step_shares import quick_steps
-from setclr_course.panels.costs.tables import at, growth, in_words, rungs, spread
+from setclr_course.panels.costs.tables import at, growth, in_words
 from setclr_course.panels.costs.training_costs import DAYS, PLANS, cost, count, paper_utilisation
 
 SECONDS = {"InfoNCE": {32: 1e-3, 64: 4e-3}, "QARe": {32: 2e-3, 64: 2e-3}, "MMCL": {32: 1e-3, 64: 8e-3}}
@@ -186,12 +187,15 @@ def test_the_panel_shows_the_tables():
         curves = [line for line in marks(panel.scene, plot, "line") if line["x"] == [32, 64]]
         assert [line["y"] for line in curves] == [pytest.approx(row) for row in rows]
         assert [line["width"] for line in curves] == [2, 2, 4] and curves[1]["dash"] == "dash"
-        assert marks(panel.scene, plot, "text")[1]["said"] == [in_words(row[-1]) for row in rows]
+        beside = [f"{name} {in_words(row[-1])}" for name, row in zip(RUNS, rows)]
+        assert marks(panel.scene, plot, "text")[0]["said"] == beside
     band = np.array(marks(panel.scene, "time", "area")[2]["rings"][0])
     np.testing.assert_allclose(band, [[32, 64, 64, 32], [0.95, 7.6, 8.8, 1.1]])
     panel.controls["loss"].value = "InfoNCE"
     assert "InfoNCE takes 4 ms and keeps 0.04 MB for the way back" in panel.alt
-    assert panel.scene["links"][2][0] == "MMCL at N = 64: 8 ms (half of the runs: 7.6 to 8.8), 0.009 MB"
+    assert panel.scene["links"][2][0] == "MMCL at N = 64: 8 ms, 0.009 MB"
+    titles = [plot["title"] for plot in panels.loss_costs(RUNS, KEPT, images=64, loss="MMCL").scene["plots"]]
+    assert titles == ["time: MMCL is 2 times InfoNCE", "memory: MMCL is 0.225 times InfoNCE"]
 
 
 def test_all_runs_lie_on_their_axes_and_a_form_of_a_loss_is_hollow():
@@ -212,13 +216,6 @@ def test_a_row_shows_the_times_as_bars():
     boxes = next(mark for mark in plot["marks"] if mark["kind"] == "boxes")
     assert boxes["u"] == pytest.approx([4, 2, 8]) and set(boxes["x"]) == {plot["x"][0]}
     assert [word for _, word in plot["yticks"]] == list(RUNS)
-
-
-def test_a_regulariser_is_no_rival_of_the_losses():
-    """However dear it is, the title names the dearest loss."""
-    dear = {**RUNS, "QARe": {32: [1.0], 64: [1.0]}}
-    titles = [plot["title"] for plot in panels.loss_costs(dear, KEPT, images=64).scene["plots"]]
-    assert titles == ["MMCL takes 2 times as long as InfoNCE", "InfoNCE keeps 1 times as much as InfoNCE"]
 
 
 def test_the_line_is_dragged_along_the_curves_to_a_batch():
@@ -281,28 +278,24 @@ def test_between_measured_sizes_costs_are_on_straight_lines():
         (None, KEPT),
         (RUNS, {"QARe": KEPT["QARe"]}),
         ({"QARe": {32: [1e-3]}}, {"QARe": {64: 1e-3}}),
+        ({"QARe": {32: [1e-3]}}, {"QARe": {32: 10}}),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(seconds, kept):
-    with pytest.raises(ValueError, match="the same losses and the same sizes"):
+    with pytest.raises(ValueError, match="the same losses and the same sizes N, two or more"):
         panels.loss_costs(seconds, kept)
 
 
-def test_one_size_is_no_line():
-    with pytest.raises(ValueError, match="two sizes N or more"):
-        panels.loss_costs({"QARe": {32: [1e-3]}}, {"QARe": {32: 10}})
-
-
-def test_an_axis_has_three_ticks_or_more():
-    assert list(rungs(0.02, 300)) == [0.1, 1, 10, 100]
-    assert list(rungs(0.9, 40)) == [1, 3, 10, 30]
-    assert rungs(900, 3000) == {1000: "1,000", 2000: "2,000"}
-
-
-def test_labels_are_spread_in_their_order():
-    moved = spread(np.array([0.5, 0.5, 0.51, 0.98, 0.99]), 0.1)
-    assert (np.diff(moved) >= 0.1 - 1e-12).all() and moved.max() <= 1
-    np.testing.assert_array_equal(spread(np.array([0.9, 0.1]), 0.1), [0.9, 0.1])
+@pytest.mark.parametrize("log", ["x", "x y"])
+def test_words_are_moved_apart_in_their_order(log):
+    plot = Page(["costs"]).plot("costs", (1, 2), (1, 1000), log=log)
+    ends = np.array([990.0, 300, 301, 305, 980])
+    moved, last = apart(plot, ends), 950 if log == "x" else 1000**0.95
+    np.testing.assert_array_equal(np.argsort(moved), np.argsort(ends))
+    assert moved.max() == pytest.approx(last, rel=0.01)
+    shares = np.sort(moved) / 999 if log == "x" else np.log(np.sort(moved)) / np.log(1000)
+    assert np.diff(shares).min() > 0.05 - 1e-9
+    np.testing.assert_allclose(apart(plot, np.array([500.0, 5])), [500, 5])
 
 
 def test_still_pictures_say_what_they_show():
@@ -310,10 +303,8 @@ def test_still_pictures_say_what_they_show():
     picture = cost_lines(ms, "ms", "a test")
     assert picture.alt == "a test: ms at N = 32 to 64: InfoNCE 1 to 4, QARe 2 to 2, MMCL 1 to 8."
     added = {"GroCo": {32: costs.Middle(4.0, 5.0, 6.0), 64: costs.Middle(-0.5, -0.4, 0.0)}}
-    more = added_lines(added, "a step", {"its paper": {128: 2.3}})
-    said = "a step, N = 32 to 64: GroCo +5.0 to -0.4 % more than InfoNCE by the median of the steps; the bars"
-    assert more.alt == f"{said} hold half of them; as stars: its paper +2.3 % at 128."
-    assert added_lines(added, "a step", {}).alt == f"{said} hold half of them."
+    more = cost_lines(added, "% more", "a step", log="x", stars=[(128, 2.3)])
+    assert more.alt == "a step: % more at N = 32 to 64: GroCo 5 to -0.4; the paper's star: +2.3 at 128."
 
 
 def test_operations_are_those_of_the_literature():

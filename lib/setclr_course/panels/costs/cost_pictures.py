@@ -1,90 +1,93 @@
-"""Still pictures of costs over the batch (QARe, figure 3; MMCL, figure 3b)."""
+"""Lines of costs over the batch (QARe, figure 3; MMCL, figure 3b)."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.ticker import LogLocator, MaxNLocator
 
-from setclr_course.costs import Middle
 from setclr_course.kit.palette import GREY, INK, WHITE
-from setclr_course.kit.scene import Page, Plot
+from setclr_course.kit.scene import Mark, Page, Piece, Plot
 from setclr_course.kit.still import Picture, pictured
-from setclr_course.panels.costs.tables import Table, colour_of, in_words, limits, rungs, spread
+from setclr_course.panels.costs.tables import Table, colour_of, in_words, is_term, middles
 
-Added = dict[str, dict[int, Middle]]  # name of a loss, images N of a batch, per cent that it adds to a step
+Stars = Sequence[tuple[int, float]]  # images N of a batch, and what a paper states there
+GAP, TOP = 0.05, 0.95  # between words, and where the highest may stand: shares of a plot's height
 
 
-def cost_lines(table: Table, unit: str, title: str, marked: tuple[str, ...] = ()) -> Picture:
-    """Cost over N, both axes logarithmic, each line with its name at its end; those `marked` in colour."""
-    sizes, values = list(next(iter(table.values()))), np.array([list(row.values()) for row in table.values()])
-    low, high = limits(table)
+def cost_lines(table: Table, unit: str, title: str, log: str = "x y", stars: Stars = ()) -> Picture:
+    """Costs over N. The axis of costs is logarithmic, or even with log = "x": per cent may be 0 or less."""
+    sizes, costs = list(next(iter(table.values()))), middles(table)[:, 1]
 
     def draw(page: Page) -> str:
-        x = sizes[0], sizes[-1] * (sizes[-1] / sizes[0]) ** 0.3
-        below, ticks = "images N in a batch", {N: str(N) for N in sizes}
-        plot = page.plot("costs", x, (low, high), title, below, unit, ticks, rungs(low, high), log="x y")
-        for name, row in zip(table, values):
-            plot.line(sizes, row, colour_of(name) if name in marked else GREY, 1 + 1.5 * (name in marked))
-        heights = np.log(values[:, -1] / low) / np.log(high / low)
-        names_beside(plot, table, sizes, values[:, -1], low * (high / low) ** spread(heights, 0.055), marked)
-        said = (f"{name} {in_words(row[0])} to {in_words(row[-1])}" for name, row in zip(table, values))
-        return f"{title}: {unit} at N = {sizes[0]} to {sizes[-1]}: {', '.join(said)}."
+        plot = lines_plot(page, "costs", title, unit, table, log, stars)
+        if log == "x":
+            plot.line([plot.about["x"][0], sizes[-1]], 0, GREY, 1)
+        draw_lines(plot, table, list(table))
+        plot.dots(stars, WHITE, "★", 13, INK)
+        for N, y in stars:
+            plot.text(N, y, f"paper: {y:+g} %", size="small", rise="bottom", up=8, halo=True)
+        said = [f"{name} {in_words(row[0])} to {in_words(row[-1])}" for name, row in zip(table, costs)]
+        printed = "".join(f"; the paper's star: {y:+g} at {N}" for N, y in stars)
+        return f"{title}: {unit} at N = {sizes[0]} to {sizes[-1]}: {', '.join(said)}{printed}."
 
     return pictured(draw, "costs", (8, 4.2))
 
 
-def added_lines(added: Added, title: str, claims: dict[str, dict[int, float]]) -> Picture:
-    """Per cent that a loss adds to a step, over N. `claims` of papers are stars, {words: {N: per cent}}."""
-    sizes = list(next(iter(added.values())))
-    claimed = [(N, y, words) for words, row in claims.items() for N, y in row.items()]
-    every = [x for row in added.values() for found in row.values() for x in (found.low, found.high)]
-    low, high = min(0.0, *every), max(1.0, *every, *(y for _, y, _ in claimed))
-    low, high = low - 0.05 * (high - low), high + 0.12 * (high - low)
-
-    def draw(page: Page) -> str:
-        places = sorted({*sizes, *(N for N, _, _ in claimed)})
-        tick = 10.0 ** np.floor(np.log10((high - low) / 2))
-        levels = tick * np.arange(int(low / tick), high / tick, 1 + (high - low) // (8 * tick))
-        x = places[0] / 1.15, max(places[-1] * 1.3, sizes[-1] * (sizes[-1] / sizes[0]) ** 0.35)
-        plot = page.plot("added", x, (low, high), title, "images N in a batch", "% more than InfoNCE",
-                         {N: str(N) for N in places}, levels, log="x")  # fmt: skip
-        plot.line(plot.about["x"], [0, 0], GREY, 1)
-        for (name, row), sign in zip(added.items(), "●■▲◆▼"):
-            medians = np.array([(N, found.median) for N, found in row.items()])
-            reach = [[(N, found.low), (N, found.high)] for N, found in row.items()]
-            low_ends, high_ends = np.swapaxes(reach, 0, 1)
-            plot.segments(low_ends, high_ends, colour_of(name), 1.5)
-            plot.line(medians[:, 0], medians[:, 1], colour_of(name), dash="dash" if "N×N" in name else "")
-            plot.dots(medians, colour_of(name), sign, 8)
-        ends = np.array([row[sizes[-1]].median for row in added.values()])
-        heights = low + (high - low) * spread((ends - low) / (high - low), 0.08)
-        names_beside(plot, added, sizes, ends, heights)
-        for N, y, words in claimed:
-            plot.dots([N, y], WHITE, "★", 13, INK)
-            plot.text(N, y, f"{words}: +{y:g} %", size="small", rise="bottom", up=8, halo=True)
-        said = (
-            f"{name} {row[sizes[0]].median:+.1f} to {row[sizes[-1]].median:+.1f} %"
-            for name, row in added.items()
-        )
-        stars = "; as stars: " + ", ".join(f"{words} +{y:g} % at {N}" for N, y, words in claimed)
-        return (
-            f"{title}, N = {sizes[0]} to {sizes[-1]}: {', '.join(said)} more than InfoNCE by the "
-            f"median of the steps; the bars hold half of them{stars * bool(claimed)}."
-        )
-
-    return pictured(draw, "added", (8, 3.4))
+def lines_plot(
+    page: Page, name: str, title: str, unit: str, table: Table, log: str = "x y", stars: Stars = (),
+    room: float = 0.35,
+) -> Plot:  # fmt: skip
+    """A plot that holds a table and the stars, with this share of its width once more for words."""
+    first, *_, last = sizes = next(iter(table.values()))
+    costs = [*middles(table).flat, *(y for _, y in stars)]
+    low, high = min(costs), max(costs)
+    right = max([last * (last / first) ** room, *(1.3 * N for N, _ in stars)])
+    if log == "x":
+        low, free = min(low, 0), 0.08 * (high - min(low, 0))
+        y, ticks = (low - free, high + free), MaxNLocator(7, steps=(1, 2, 5, 10)).tick_values(low, high)
+    else:
+        free = (high / low) ** 0.08
+        y, ticks = (low / free, high * free), LogLocator(subs=(1, 3)).tick_values(low, high)
+    return page.plot(
+        name,
+        (first / 1.1, right),
+        y,
+        title,
+        "images N in a batch",
+        unit,
+        sorted({*sizes, *(N for N, _ in stars)}),
+        [x for x in ticks if y[0] <= x <= y[1]],
+        log=log,
+    )
 
 
-def names_beside(
-    plot: Plot,
-    names: Iterable[str],
-    sizes: list[int],
-    ends: np.ndarray,
-    heights: np.ndarray,
-    marked: tuple[str, ...] = (),
-) -> None:
-    """The names of lines beside their right ends, moved apart to these heights."""
-    last = sizes[-1]
-    start = last * (last / sizes[0]) ** 0.05
-    for name, end, y in zip(names, ends, heights):
-        plot.line([1.01 * last, start], [end, y], GREY, 1)
-        plot.text(start, y, name, size="small", anchor="start", right=3, bold=name in marked)
+def draw_lines(plot: Plot, table: Table, words: Sequence[str], thick: str = "") -> list[tuple[Mark, Piece]]:
+    """A line for each row of a table, a pale band for half of its runs, and words beside its end.
+
+    Hollow dots are of a form of a loss; what stands beside a loss is dashed. Returns each row's line and
+    words, for links.
+    """
+    first, *_, last = sizes = list(next(iter(table.values())))
+    costs, colours, lines = middles(table), [colour_of(name) for name in table], []
+    for name, colour, (low, middle, high) in zip(table, colours, costs):
+        dash = "dash" if is_term(name) or "N×N" in name else ""
+        plot.area([[*zip(sizes, low), *zip(sizes[::-1], high[::-1])]], colour, 0.25)
+        lines.append(plot.line(sizes, middle, colour, 4 if name == thick else 2, dash))
+        plot.dots([*zip(sizes, middle)], WHITE if " " in name else colour, size=6, edge=colour)
+    ends, start = costs[:, 1, -1], last * (last / first) ** 0.06
+    heights = apart(plot, ends)
+    plot.segments([(last, y) for y in ends], [(start, y) for y in heights], colours, 1)
+    beside = plot.text([start] * len(words), heights, words, size="small", anchor="start", right=3)
+    return [(line, beside[k]) for k, line in enumerate(lines)]
+
+
+def apart(plot: Plot, values: np.ndarray) -> np.ndarray:
+    """Heights near these values, in their order, where words do not lie on one another."""
+    even = plot.about["log"] == "x"
+    low, high = plot.about["y"] if even else np.log(plot.about["y"])
+    shares = ((values if even else np.log(values)) - low) / (high - low)
+    order, steps = np.argsort(shares, kind="stable"), GAP * np.arange(len(shares))
+    upwards = np.maximum.accumulate(shares[order] - steps) + steps
+    shares[order] = np.minimum(upwards, TOP - steps[::-1])
+    heights = low + (high - low) * shares
+    return heights if even else np.exp(heights)
