@@ -48,17 +48,9 @@ def lines_plot(
     else:
         free = (high / low) ** 0.08
         y, ticks = (low / free, high * free), LogLocator(subs=(1, 3)).tick_values(low, high)
-    return page.plot(
-        name,
-        (first / 1.1, right),
-        y,
-        title,
-        "images N in a batch",
-        unit,
-        sorted({*sizes, *(N for N, _ in stars)}),
-        [x for x in ticks if y[0] <= x <= y[1]],
-        log=log,
-    )
+    below, places = "images N in a batch", sorted({*sizes, *(N for N, _ in stars)})
+    levels = [level for level in ticks if y[0] <= level <= y[1]]
+    return page.plot(name, (first / 1.1, right), y, title, below, unit, places, levels, log=log)
 
 
 def draw_lines(plot: Plot, table: Table, words: Sequence[str], thick: str = "") -> list[tuple[Mark, Piece]]:

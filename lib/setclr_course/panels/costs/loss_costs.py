@@ -10,7 +10,7 @@ from setclr_course.kit.palette import INK
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page, Piece
 from setclr_course.panels.costs.cost_pictures import draw_lines, lines_plot
-from setclr_course.panels.costs.tables import Table, at, colour_of, growth, in_words, middles
+from setclr_course.panels.costs.tables import Table, at, colour_of, growth, in_words, middles, quartiles
 
 if TYPE_CHECKING:
     from setclr_course.costs import Losses, Runs
@@ -59,7 +59,7 @@ class loss_costs(Panel):
             )
         self.runs, self.ms, self.megabytes = {}, {}, {}
         for name, row in seconds.items():
-            self.runs[name] = {N: 1e3 * np.array(costs.middle(row[N])) for N in sizes}
+            self.runs[name] = {N: 1e3 * quartiles(row[N]) for N in sizes}
             self.ms[name] = {N: found[1] for N, found in self.runs[name].items()}
             self.megabytes[name] = {N: 1e-6 * kept[name][N] for N in sizes}
         first, last = sizes[0], sizes[-1]

@@ -7,11 +7,16 @@ import numpy as np
 
 from setclr_course.kit.palette import GREY, OF_LOSS, PURPLE
 
-Table = Mapping[str, Mapping[int, Any]]  # by loss and by images N of a batch: a cost, or the `Middle` of many
+Table = Mapping[str, Mapping[int, Any]]  # by loss and by images N of a batch: a cost, or `quartiles`
+
+
+def quartiles(runs: Any) -> np.ndarray:
+    """Half of the runs lie between the first and the last number; between them is the median."""
+    return np.quantile(runs, (0.25, 0.5, 0.75))
 
 
 def middles(table: Table) -> np.ndarray:
-    """(losses, 3, sizes): lower quartile, median and upper quartile; a single cost is all three."""
+    """(losses, 3, sizes): the quartiles; a single cost is all three."""
     found = [[np.broadcast_to(cost, 3) for cost in row.values()] for row in table.values()]
     return np.swapaxes(found, 1, 2)
 
