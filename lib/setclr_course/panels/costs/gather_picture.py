@@ -14,29 +14,26 @@ def gather_picture(z: Tensor, loss: SetLoss, processes: int = 2) -> Picture:
     """The assignments of `loss` for embeddings z (V, N, E) shared out among processes: without a gather, a
     block for each process, and with it, one whole matrix. Rows and columns stand process by process."""
     V, N, _ = z.shape
-    share = N // processes
+    share, own, every = N // processes, V * N // processes, V * N  # images, points of a process; all points
     order = (torch.arange(N).repeat(V) // share).argsort(stable=True)
-    whole = loss.assignment(z)[order][:, order].numpy()
-    alone = [loss.assignment(part).numpy() for part in z.split(share, dim=1)]
     image = (order % N).numpy()
-    positives = np.argwhere((image[:, None] == image) & ~np.eye(V * N, dtype=bool))
-    seen, pairs = processes * V * share * (V * share - 1), V * N * (V * N - 1)
+    positives = np.argwhere((image[:, None] == image) & ~np.eye(every, dtype=bool))
+    alone = [loss.assignment(part) for part in z.split(share, dim=1)]
+    whole = [loss.assignment(z)[order][:, order]]
 
     def draw(page: Page) -> str:
-        middles = {V * share * (p + 0.5) - 0.5: f"process {p}" for p in range(processes)}
-        side = -0.5, V * N - 0.5
-        for name, title, below, blocks in (
-            ("alone", "each process alone", "empty: no process sees this pair", alone),
-            ("whole", "after the gather", "frames: views of one image (positives)", [whole]),
-        ):
-            plot = page.plane(name, side, side[::-1], title, xlabel=below, xticks=middles, yticks=middles)
+        ticks = {own * (p + 0.5) - 0.5: f"process {p}" for p in range(processes)}
+        titles = "alone: nobody sees the empty pairs", "after the gather"
+        for name, title, blocks in zip(("alone", "whole"), titles, (alone, whole)):
+            plot = page.plane(name, (-0.5, every - 0.5), (every - 0.5, -0.5), title,
+                              xlabel="frames: views of one image", xticks=ticks, yticks=ticks)  # fmt: skip
             for p, block in enumerate(blocks):
-                plot.cells(block, at=(p * V * share, p * V * share))
+                plot.cells(block.numpy(), at=(p * own, p * own))
             plot.frames(positives, VERMILION, 1.2)
         return (
             f"{V} views of {N} images on {processes} processes, row anchor, column candidate, positives in "
-            f"frames, bright a large share. Alone the processes see {seen} of {pairs} pairs and the rest is "
-            "empty; after the gather they see all."
+            f"frames, bright a large share. Alone the processes see {processes * own * (own - 1)} of "
+            f"{every * (every - 1)} pairs and the rest is empty; after the gather they see all."
         )
 
     return pictured(draw, "alone whole", (8, 4.1))

@@ -1,5 +1,6 @@
 """Which of the views of one image must find which, as a small table."""
 
+import numpy as np
 from torch import Tensor
 
 from setclr_course.kit.palette import WHITE
@@ -20,9 +21,8 @@ def positives_picture(allowed: Tensor, full: int) -> Picture:
         names = [f"full {v + 1}" if v < full else f"small {v - full + 1}" for v in range(V)]
         title = "each row's view has to find the bright ones"
         table = page.table("views", V, V, title, beside=names, below=names, turn=45)
-        words = [["self" if v == u else "" for u in range(V)] for v in range(V)]
-        table.cells(allowed.float().numpy(), words=words)
-        table.frames([(v, u) for v in range(V) for u in range(V)], WHITE, 1)
+        table.cells(allowed.float().numpy(), words=np.where(np.eye(V), "self", ""))
+        table.frames(np.ndindex(V, V), WHITE, 1)
         return f"{pairs} of {V * (V - 1)} ordered pairs of views are pulled together: all find the full ones."
 
     return pictured(draw, "views", (4.6, 4.4))

@@ -6,16 +6,17 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.controls import log_slider, options, slider
-from setclr_course.kit.palette import BLUE, DUSK, GREEN, GREY, INK, PURPLE, VERMILION
+from setclr_course.kit.palette import BLUE, GREEN, GREY, INK, PALE, PURPLE, VERMILION
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page, Piece
+from setclr_course.kit.scene import Mark, Page
 
 IMAGES = 1_281_167  # of ImageNet's training set
 PLANS = {"2x224": (2, 0), "3x224": (3, 0), "4x224": (4, 0), "2x224+6x96": (2, 6)}  # groco, table 5
-COLOURS = {"2x224": BLUE, "3x224": GREEN, "4x224": VERMILION, "2x224+6x96": PURPLE}
+COLOURS = dict(zip(PLANS, (BLUE, GREEN, VERMILION, PURPLE)))
 PEAK = {"A6000": 155, "A100": 312, "H100": 989}  # Tflop/s of their data sheets, bfloat16, not sparse
 GPUS = (1, 128)
 DAYS = (0.0005, 3000)  # of the axis
+KNOWN = {1 / 24: "an hour", 1: "a day", 30: "a month", 365: "a year"}
 # The GroCo paper's section 4.1: 100 epochs of 2x224 in "approximately 22 hours" on 8 A6000.
 PAPER_HOURS, PAPER_GPUS, PAPER_EPOCHS = 22, 8, 100
 
@@ -41,18 +42,47 @@ class training_costs(Panel):
             "gpu": options("GPU", PEAK),
         }
         longest = {"views": "2x224+6x96", "epochs": 800}  # page 12 asks how many GPUs bring it under a day
-        gpus = map(self.knobs["gpus"].stop, range(self.knobs["gpus"].stops))
-        self.also = [longest, *({**longest, "gpus": many} for many in gpus)]
+        self.also = [longest, *({**longest, "gpus": 2**k} for k in range(8))]
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Cost:
         return cost(**values)
 
     def draw(self, page: Page, values: dict, now: Cost) -> None:
-        lines, bars = draw_days(page, values, now), draw_image_costs(page, values["views"])
-        for name in PLANS:
+        lines, (bars, crops) = self.draw_days(page, values, now), self.draw_image_costs(page)
+        for k, name in enumerate(PLANS):
             days = cost(**values | {"views": name}).days
-            page.link(f"{name}: {duration(days)}", lines[name], *bars[name], views=name)
+            page.link(f"{name}: {duration(days)}", lines[k], bars[k], crops[k], views=name)
+
+    def draw_days(self, page: Page, values: dict, now: Cost) -> list[Mark]:
+        """A line for each choice of views, the chosen one thick."""
+        title = "" if page.row else "twice the GPUs, half the days: drag the mark"
+        gpus = [2**k for k in range(8)]
+        plot = page.plot("days", (0.9, 145), DAYS, title, "GPUs", "estimate", gpus, KNOWN, log="x y")
+        plot.segments([(0.9, day) for day in KNOWN], [(145, day) for day in KNOWN], GREY, 0.8)
+        lines = []
+        for name, colour in COLOURS.items():
+            ends = [cost(**values | {"gpus": gpus, "views": name}).days for gpus in GPUS]
+            dash = "dash" if name == "2x224+6x96" else ""  # it nearly covers that of 3x224
+            lines.append(plot.line(GPUS, ends, colour, 4 if name == values["views"] else 1.5, dash))
+        point = values["gpus"], now.days
+        mark = plot.dots(point, COLOURS[values["views"]], size=17)
+        mark.handle("gpus", point, along="x", label="how many GPUs")
+        plot.dots([PAPER_GPUS, PAPER_HOURS / 24], INK, "◆", 9)
+        plot.note("◆ GroCo's own: 2x224,\n100 epochs, 8 A6000, 22 hours", "bottom left", size="small")
+        said = f"{values['views']}: {duration(now.days)}\n{now.images_per_s:,.0f} images/s"
+        plot.note(said, "top right", bold=True)
+        return lines
+
+    def draw_image_costs(self, page: Page) -> tuple[Mark, Mark]:
+        """What an image costs in each choice of views: full views, then small crops."""
+        title, below = "six small crops: about a full view", "Gflop an image; grey: 96 px"
+        rows, ticks = dict(enumerate(PLANS)), range(0, 101, 20)
+        plot = page.plot("images", (0, 105), (3.6, -0.6), title, below, xticks=ticks, yticks=rows)
+        full = [views * count()[224] / 1e9 for views, _ in PLANS.values()]
+        every = [per_image(name) / 1e9 for name in PLANS]
+        bars = plot.bars(list(rows), full, list(COLOURS.values()), 0.6, flat=True)
+        return bars, plot.bars(list(rows), every, PALE, 0.6, full, flat=True)
 
     def say(self, values: dict, now: Cost) -> str:
         return (
@@ -104,50 +134,11 @@ def paper_utilisation() -> float:
     return 100 * PAPER_EPOCHS * IMAGES * per_image("2x224") / seconds / (PEAK["A6000"] * 1e12)
 
 
-def draw_days(page: Page, values: dict, now: Cost) -> dict[str, Mark]:
-    """A line for each choice of views, the chosen one thick; the lines by name."""
-    title = "" if page.row else "twice the GPUs, half the days: drag the mark"
-    days = {day: f"{day:,g}" for day in (0.01, 0.1, 1, 10, 100, 1000)}
-    plot = page.plot("days", (0.9, 145), DAYS, title, "GPUs", "days (estimate)",
-                     2 ** np.arange(8), days, log="x y")  # fmt: skip
-    known = ((1, "a day", 140, "end"), (1 / 24, "an hour", 1, "start"), (30, "a month", 140, "end"))
-    for day, word, at, side in known:
-        plot.line([0.9, 145], [day, day], GREY, 0.8)
-        plot.text(at, day, word, DUSK, "small", anchor=side, rise="bottom")
-    lines = {}
-    for name, colour in COLOURS.items():
-        ends = [cost(**values | {"gpus": gpus, "views": name}).days for gpus in GPUS]
-        dash = "dash" if name == "2x224+6x96" else ""  # it nearly covers that of 3x224
-        lines[name] = plot.line(GPUS, ends, colour, 4 if name == values["views"] else 1.5, dash)
-    point = (values["gpus"], now.days)
-    plot.dots(point, COLOURS[values["views"]], size=17).handle(
-        "gpus", point, along="x", label="how many GPUs"
-    )
-    plot.dots([PAPER_GPUS, PAPER_HOURS / 24], INK, "◆", 9)
-    plot.note("◆ GroCo's own: 2x224,\n100 epochs, 8 A6000, 22 hours", "bottom left", size="small")
-    plot.note(f"{values['views']}: {duration(now.days)}", "top right", bold=True)
-    plot.note(f"{now.images_per_s:,.0f} images/s", "top right", bold=True, line=1)
-    return lines
-
-
-def draw_image_costs(page: Page, chosen: str) -> dict[str, list[Piece]]:
-    """What an image costs in each choice of views, the chosen one thick; the bars by name."""
-    title, below = "six small crops: about a full view", "Gflop an image; pale: 96 px"
-    ticks: dict = {"xticks": range(0, 101, 20), "yticks": dict(enumerate(PLANS))}
-    plot = page.plot("images", (0, 105), (3.6, -0.6), title, below, **ticks)
-    bars = {}
-    for y, (name, (full, small)) in enumerate(PLANS.items()):
-        middle, end, half = full * count()[224] / 1e9, per_image(name) / 1e9, 0.4 if name == chosen else 0.25
-        one = plot.boxes([0, y - half], [middle, y + half], COLOURS[name])
-        two = plot.boxes([middle, y - half], [end, y + half], COLOURS[name], opacity=0.5)
-        bars[name] = [one[0], two[0]] if small else [one[0]]
-    return bars
-
-
 def duration(days: float) -> str:
-    """Days, or hours or minutes where that is easier to grasp."""
-    if days < 1 / 12:
-        return f"{24 * 60 * days:.0f} minutes"
-    if days >= 2:
-        return f"{days:.1f} days"
-    return f"{24 * days:.0f} hours" if days > 10 / 24 else f"{24 * days:.1f} hours"
+    """In days, or in hours or minutes where there are not two of them."""
+    number, unit = days, "days"
+    if days < 2:
+        number, unit = 24 * days, "hours"
+    if days < 2 / 24:
+        number, unit = 1440 * days, "minutes"
+    return f"{number:,.0f} {unit}" if number > 20 else f"{number:.1f} {unit}"
