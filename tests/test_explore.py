@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from sweep import ends
 from touchable import TOUCHABLE
 
 from setclr_course import panels
@@ -41,9 +42,9 @@ def stops(panel: Panel, name: str) -> list:
     """Ends and middle of a control in sight; of one that is folded away the farther end."""
     control = panel.controls[name]
     if list(panel.controls).index(name) < panel.told()["in_sight"]:
-        return control.ends()
+        return ends(control.knob)
     share = control.knob.number
-    return [max(control.ends(), key=lambda value: abs(share(value) - share(control.value)))]
+    return [max(ends(control.knob), key=lambda value: abs(share(value) - share(control.value)))]
 
 
 def test_every_control_moves_the_picture_or_its_sentence(panel):
@@ -149,7 +150,7 @@ def test_sliders_start_on_a_stop(panel):
 
 def test_row_shows_three_values(panel):
     name = next(name for name, knob in panel.knobs.items() if hasattr(knob, "low"))
-    picture = panel.row(name, panel.controls[name].ends())
+    picture = panel.row(name, ends(panel.knobs[name]))
     columns = np.array_split(opened(picture.png), len(picture.columns), axis=1)
     assert columns[0].shape[0] == columns[-1].shape[0] and picture.alt.count(".") >= len(columns) > 1
     assert not np.array_equal(columns[0], columns[-1][:, : columns[0].shape[1]])

@@ -8,11 +8,12 @@ import torch
 from conftest import numpy_shifted, shifted
 from sklearn.metrics import confusion_matrix
 from sklearn.neighbors import NearestNeighbors
+from sweep import ends
 
 from setclr import evaluation
 from setclr.data import ImageSet
 from setclr_course import panels
-from setclr_course.kit.few_patches import augmented_pair, few_patches, icons, unlearned
+from setclr_course.kit.few_patches import augmented_pair, few_patches, unlearned
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import GREEN, VERMILION
 from setclr_course.kit.tiles import tiles
@@ -32,8 +33,8 @@ PANELS = ("anchor_list", "class_confusions", "coupled_patches", "feature_maps", 
 @pytest.mark.parametrize("name", PANELS)
 def test_both_ends_of_every_control_have_a_sentence_of_their_own(name):
     panel = getattr(panels, name)()
-    for name, control in panel.controls.items():
-        said = [panel.seen({**panel.values, name: value}).sentence for value in control.ends()]
+    for name, knob in panel.knobs.items():
+        said = [panel.seen({**panel.values, name: value}).sentence for value in ends(knob)]
         assert len(set(said)) == len(said) > 1 and all(sentence.endswith(".") for sentence in said)
 
 
@@ -217,4 +218,4 @@ def test_stand_ins_are_small_and_always_the_same():
     torch.testing.assert_close(made["untrained"], unlearned(patches.images[:5])["untrained"])
     views = augmented_pair(patches.images[:3])
     assert views.shape == (2, 3, 3, 32, 32) and views.dtype == torch.uint8
-    assert icons(20).shape == (18, 20, 20, 3) and tiles(views[0]).shape == (3, 32, 32, 3)
+    assert tiles(views[0]).shape == (3, 32, 32, 3)

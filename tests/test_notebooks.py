@@ -36,11 +36,10 @@ panels = [thing for thing in gc.get_objects() if issubclass(type(thing), Panel)]
 for panel in panels:
     in_sight = panel.told()["in_sight"]
     for place, (name, control) in enumerate(panel.controls.items()):
-        ends = control.ends()
-        values = [ends[0], ends[-1]] if hasattr(control.knob, "low") else ends
+        knob = control.knob
+        values = [knob.stop(0), knob.stop(knob.stops - 1)] if hasattr(knob, "low") else list(knob.names)
         if place >= in_sight and len(values) == 2:  # folded away: to the farther end, and back
-            at = control.knob.number
-            far = max(values, key=lambda value: abs(at(value) - at(control.value)))
+            far = max(values, key=lambda value: abs(knob.number(value) - knob.number(control.value)))
             values = [far, control.value]
         seen = set()
         for value in values:

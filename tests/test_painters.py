@@ -1,12 +1,8 @@
 """The two painters: SVG and PNG show the same marks at the same places; letters are read at every width."""
 
-from itertools import count
-
 import numpy as np
 import pytest
 from in_browser import chromium, crowded, opened
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from setclr_course import panels
@@ -14,7 +10,7 @@ from setclr_course.kit.controls import slider
 from setclr_course.kit.layout import Frame
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.kit.still import Painter
+from setclr_course.kit.still import Painter, blank
 
 pytestmark = pytest.mark.browser
 MARGIN = 16  # of the page
@@ -66,15 +62,13 @@ def browser():
 def painted(panel: Panel) -> list[list[tuple]]:
     """What the PNG shows, as MARKS tells it of the SVG: plot by plot the kind and the extent of each mark."""
     width, height = panel.told()["size"]
-    figure = Figure((width / 96, height / 96), dpi=120)
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    axis = figure.add_axes((0, 0, 1, 1))
-    axis.set(xlim=(0, width), ylim=(height, 0))
-    axis.autoscale(False)
+    figure = blank(width, height)
+    renderer = figure.canvas.get_renderer()
+    (axis,) = figure.axes
     found = []
     for plot in panel.scene["plots"]:
         x, y, *size = panel.told()["boxes"][plot["name"]]
-        painter = Painter(axis, (x, y), Frame(plot, *size), panel.pictures, count())
+        painter = Painter(axis, Frame(plot, *size, (x, y)), panel.pictures)
         marks = []
         for mark in plot["marks"]:
             before = len(axis._children)

@@ -10,11 +10,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cast_again import drawn
 from hypothesis import given
 from hypothesis import strategies as st
+from sweep import ends
 
 from setclr_course.kit import cast, front, inner, layout
-from setclr_course.kit.controls import Control, log_slider, options, slider
+from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.handles import Circle, Segment
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
@@ -222,7 +224,7 @@ def test_a_stop_stays_a_stop_and_the_ends_are_stops(knob):
     assert (stops[0], stops[-1]) == pytest.approx((knob.low, knob.high))
     assert [knob.number(stop) for stop in stops] == list(range(knob.stops))
     assert knob.nearest(stops[1], 1) == stops[2] and knob.nearest(stops[0], -5) == stops[0]
-    assert Control("it", knob, stops[1]).ends()[0] == stops[0]
+    assert ends(knob)[0] == stops[0]
     assert type(stops[1]) is (int if knob.label == "n" else float)
 
 
@@ -240,7 +242,7 @@ def test_words_are_wrapped_to_the_width():
 
 
 def test_photographs_are_those_that_augment_makes():
-    assert np.abs(cast.kept().astype(int) - cast.drawn()).max() <= 1
+    assert np.abs(cast.kept().astype(int) - drawn()).max() <= 1
     assert cast.photographs().shape == (6, 64, 64, 3) and cast.two_views().shape == (2, 6, 64, 64, 3)
 
 

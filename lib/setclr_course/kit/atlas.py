@@ -7,7 +7,7 @@ and those that the panel names in `also`, because a text asks for them.
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from setclr_course.kit.cast import kept
-from setclr_course.kit.controls import Knob, Options
+from setclr_course.kit.controls import Options
 from setclr_course.kit.front import png
 from setclr_course.kit.handles import Circle, Handle
 from setclr_course.kit.scene import Page
@@ -43,11 +43,10 @@ class Atlas:
 
     def write(self, folder: Path, files: Path | None = None) -> None:
         """Into `folder`; the PNG files into `files`, which several atlases may share, or beside."""
-        files = files or folder
-        for place in (folder, files):
+        for place in (folder, files or folder):
             place.mkdir(parents=True, exist_ok=True)
         for name, content in self.files.items():
-            (files / f"{name}.png").write_bytes(content)
+            (files or folder).joinpath(f"{name}.png").write_bytes(content)
         text = json.dumps(self.told, ensure_ascii=False, separators=(",", ":"))
         (folder / TOLD).write_text(text)
 
@@ -60,11 +59,10 @@ class Pool:
         self.numbers: dict[str, int] = {}
 
     def keep(self, thing: Any) -> int:
-        text = json.dumps(thing, ensure_ascii=False)
-        if text not in self.numbers:
-            self.numbers[text] = len(self.things)
+        number = self.numbers.setdefault(json.dumps(thing, ensure_ascii=False), len(self.things))
+        if number == len(self.things):
             self.things.append(thing)
-        return self.numbers[text]
+        return number
 
     def state(self, scene: dict[str, Any], sentence: str) -> list[Any]:
         plots = [
@@ -75,36 +73,32 @@ class Pool:
         return [plots, handles, list(map(self.keep, scene["links"])), sentence]
 
 
-def evenly(count: int, most: int, always: Sequence[int]) -> list[int]:
+def evenly(count: int, most: int, always: Iterable[int]) -> list[int]:
     """About so many of the numbers below `count`: both ends, those that are wanted `always`, and the rest as
     evenly as can be."""
-    if count <= most:
-        return list(range(count))
-    return sorted({round(k * (count - 1) / (most - 1)) for k in range(most)} | set(always))
+    return sorted({*np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist(), *always})
 
 
-def keys(starts: Sequence[int], counts: Sequence[int], planes: Sequence[Plane]) -> Iterator[Key]:
+def keys(starts: Sequence[int], counts: Sequence[int], planes: Sequence[Plane]) -> list[Key]:
     """The states of an atlas, each once: the start first, then single controls, then planes."""
-    seen: set[Key] = set()
-    for axes in [(), *((c,) for c in range(len(counts))), *planes]:
-        names = axes[:2]
-        most = axes[2] if len(axes) == 3 else max(counts)
-        sides = [evenly(counts[c], most, [starts[c]]) for c in names]
-        for places in product(*sides):
-            key = tuple((c, stop) for c, stop in sorted(zip(names, places)) if stop != starts[c])
-            if key not in seen:
-                seen.add(key)
-                yield key
+    found: list[Key] = [()]
+    for *axes, most in [*((c, count) for c, count in enumerate(counts)), *planes]:
+        sides = [[(c, stop) for stop in evenly(counts[c], most, [starts[c]])] for c in axes]
+        found += [key_of(places, starts) for places in product(*sides)]
+    return list(dict.fromkeys(found))
+
+
+def key_of(places: Iterable[tuple[int, int]], starts: Sequence[int]) -> Key:
+    return tuple((c, stop) for c, stop in sorted(places) if stop != starts[c])
 
 
 def planes_of(handles: Mapping[str, Handle], names: Sequence[str]) -> list[Plane]:
     """The pairs of controls that are pictured together."""
+    moved = [[names.index(name) for name in handle.moves] for handle in handles.values()]
     pairs = [(0, 1, SIDE)] if len(names) > 1 else []
-    for handle in handles.values():
-        if len(handle.moves) == 2:
-            pairs.append((names.index(handle.moves[0]), names.index(handle.moves[1]), SIDE))
-    single = [names.index(handle.moves[0]) for handle in handles.values() if len(handle.moves) == 1]
-    pairs += [(one, two, FEW) for one, two in combinations(dict.fromkeys(single), 2)]
+    pairs += [(moves[0], moves[1], SIDE) for moves in moved if len(moves) == 2]
+    single = dict.fromkeys(moves[0] for moves in moved if len(moves) == 1)
+    pairs += [(one, two, FEW) for one, two in combinations(single, 2)]
     return list(dict.fromkeys(pairs))
 
 
@@ -113,43 +107,35 @@ def atlas_of(panel: Any) -> Atlas:
 
     One that has a twin needs no states: it has the `twin`, the `values` at which it starts, and the `cast`.
     """
+    told, values = panel.told(), panel.values
     if twin := twin_of(type(panel)):
         empty = Page([])
         cast = [[empty.picture(face) for face in row] for row in kept()]
-        more = {"twin": twin.stem, "values": panel.values, "cast": cast}
-        return Atlas(panel.told() | more | named(empty.pictures), files_of(empty.pictures))
-    knobs: Mapping[str, Knob] = panel.knobs
-    names, handles = list(knobs), panel.seen(panel.values).handles
+        told |= {"twin": twin.stem, "values": values, "cast": cast}
+        return Atlas(told | named(empty.pictures), files_of(empty.pictures))
+    names, knobs, handles = list(panel.knobs), list(panel.knobs.values()), panel.handles
     turning = {handle.moves[0] for handle in handles.values() if isinstance(handle.along, Circle)}
-    begin = {name: knob.number(panel.values[name]) for name, knob in knobs.items()}
-    asked = [{name: knobs[name].number(value) for name, value in state.items()} for state in panel.also]
-    stops = {}
-    for name, knob in knobs.items():
+    begin = [knob.number(values[name]) for name, knob in panel.knobs.items()]
+    asked = [
+        {names.index(name): panel.knobs[name].number(at) for name, at in more.items()} for more in panel.also
+    ]
+    stops = []
+    for c, (name, knob) in enumerate(panel.knobs.items()):
         most = knob.stops if isinstance(knob, Options) else TURNS if name in turning else STOPS
-        stops[name] = evenly(
-            knob.stops, most, [begin[name], *(state[name] for state in asked if name in state)]
-        )
-    starts = [stops[name].index(begin[name]) for name in names]
-    found = keys(starts, [len(row) for row in stops.values()], planes_of(handles, names))
-    chosen = dict.fromkeys(key for _, key in zip(range(MOST), found))
-    for state in asked:
-        places = sorted((names.index(name), stops[name].index(at)) for name, at in state.items())
-        chosen[tuple((c, at) for c, at in places if at != starts[c])] = None
+        stops.append(evenly(knob.stops, most, [begin[c], *(more[c] for more in asked if c in more)]))
+    starts = [row.index(at) for row, at in zip(stops, begin)]
+    chosen = keys(starts, [len(row) for row in stops], planes_of(handles, names))[:MOST]
+    chosen += [key_of(((c, stops[c].index(at)) for c, at in more.items()), starts) for more in asked]
     pool, states = Pool(), {}
-    for key in chosen:
-        moved = {names[c]: knobs[names[c]].stop(stops[names[c]][at]) for c, at in key}
-        seen = panel.seen({**panel.values, **moved})
+    for key in dict.fromkeys(chosen):
+        moved = {names[c]: knobs[c].stop(stops[c][at]) for c, at in key}
+        seen = panel.seen({**values, **moved})
         states[",".join(f"{c}:{at}" for c, at in key)] = pool.state(seen.scene, seen.sentence)
-    told = panel.told()
-    for name, knob in knobs.items():
-        words = [panel.values[name] if at == begin[name] else knob.stop(at) for at in stops[name]]
-        told["knobs"][name] |= {"stops": len(words), "words": [knob.read(value) for value in words]}
-    told |= {
-        "start": starts,
-        "moves": {name: [names.index(c) for c in handle.moves] for name, handle in handles.items()},
-        "pool": pool.things,
-        "states": states,
-    }
+    for c, (name, knob) in enumerate(panel.knobs.items()):
+        there = [values[name] if at == begin[c] else knob.stop(at) for at in stops[c]]
+        told["knobs"][name] |= {"stops": len(there), "words": [knob.read(value) for value in there]}
+    moves = {name: [names.index(c) for c in handle.moves] for name, handle in handles.items()}
+    told |= {"start": starts, "moves": moves, "pool": pool.things, "states": states}
     return Atlas(told | named(panel.pictures), files_of(panel.pictures))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import isclose, log10
+from math import log10
 from typing import Any
 
 import traitlets
@@ -23,6 +23,10 @@ class Slider:
     log: bool = False
 
     @property
+    def whole(self) -> bool:
+        return not self.log and all(isinstance(x, int) for x in (self.start, self.low, self.high, self.step))
+
+    @property
     def stops(self) -> int:
         """How many there are."""
         return 1 + round((self.place(self.high) - self.place(self.low)) / self.step)
@@ -34,22 +38,16 @@ class Slider:
         """The value of that stop; the last one is the end, even where a step would lead beyond."""
         steps = min(max(number, 0), self.stops - 1)
         at = min(self.place(self.low) + steps * self.step, self.place(self.high))
-        if isinstance(self.step, int):
-            return round(at)
-        return round(10**at, 12) if self.log else round(at, 12)
+        return round(at) if self.whole else round(10**at if self.log else float(at), 12)
 
     def number(self, value: float) -> int:
         """The stop nearest to that value."""
-        at = (self.place(value) - self.place(self.low)) / self.step
-        return min(max(round(at), 0), self.stops - 1)
+        at = round((self.place(value) - self.place(self.low)) / self.step)
+        return min(max(at, 0), self.stops - 1)
 
     def nearest(self, value: float, steps: float = 0) -> Any:
         """The value of the stop nearest to that one, or of one so many steps further on."""
         return self.stop(self.number(value) + round(steps))
-
-    def share(self, value: float) -> float:
-        """How far along its way a value is, from 0 to 1."""
-        return (self.place(value) - self.place(self.low)) / (self.place(self.high) - self.place(self.low))
 
     def taken(self, name: str, value: Any) -> Any:
         """The value, if the slider can take it; else ValueError."""
@@ -58,20 +56,18 @@ class Slider:
             raise ValueError(
                 f"{name} must be {self.low:g} to {self.high:g}, got {value!r}; the slider ends there"
             )
-        if isinstance(self.step, int) and value != round(value):
+        if self.whole and value != round(value):
             raise ValueError(f"{name} must be a whole number, got {value!r}")
         return value
 
     def read(self, value: Any) -> str:
         """A value as the reader sees it."""
-        if isinstance(self.step, int):
-            return f"{value:d}"
-        return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+        return f"{value:d}" if self.whole else f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
 
     def told(self) -> dict[str, Any]:
-        marks = [[self.share(at), word] for at, word in self.marks.items()]
-        kind = "log" if self.log else "whole" if isinstance(self.step, int) else "even"
-        scale = [self.place(self.low), self.step, kind]
+        low, high = self.place(self.low), self.place(self.high)
+        marks = [[(self.place(at) - low) / (high - low), word] for at, word in self.marks.items()]
+        scale = [low, self.step, "log" if self.log else "whole" if self.whole else "even"]
         return {"label": self.label, "stops": self.stops, "marks": marks, "scale": scale}
 
 
@@ -107,30 +103,20 @@ class Options:
 
 
 Knob = Slider | Options
-
-
-def slider(
-    label: str, value: float, low: float, high: float, step: float, marks: Mapping[float, str] | None = None
-) -> Slider:
-    whole = all(isinstance(x, int) for x in (value, low, high, step))
-    return Slider(label, value, low, high, step if whole else float(step), marks or {})
+slider = Slider
 
 
 def log_slider(
-    label: str,
-    value: float,
-    low: float,
-    high: float,
-    step: float = 0.05,
+    label: str, start: float, low: float, high: float, step: float = 0.05,
     marks: Mapping[float, str] | None = None,
-) -> Slider:
+) -> Slider:  # fmt: skip
     """A slider for a temperature-like quantity, `low` to `high` in steps of `step` decades."""
-    return Slider(label, value, low, high, float(step), marks or {}, log=True)
+    return Slider(label, start, low, high, step, marks or {}, log=True)
 
 
-def options(label: str, names: Iterable[str], value: str | None = None) -> Options:
+def options(label: str, names: Iterable[str], start: str | None = None) -> Options:
     names = tuple(names)
-    return Options(label, names, value or names[0])
+    return Options(label, names, start or names[0])
 
 
 class Control(traitlets.HasTraits):
@@ -147,22 +133,4 @@ class Control(traitlets.HasTraits):
 
     @traitlets.validate("value")
     def _taken(self, proposal: Any) -> Any:
-        value = self.knob.taken(self.name, proposal["value"])
-        return self.value if same(self.value, value) else value
-
-    def ends(self) -> list[Any]:
-        """Both ends and the middle of a slider, all names of a choice: what a test sweeps."""
-        if isinstance(self.knob, Options):
-            return list(self.knob.names)
-        return list(
-            dict.fromkeys(self.knob.stop(at) for at in (0, (self.knob.stops - 1) // 2, self.knob.stops - 1))
-        )
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two values differ by no more than arithmetic may change them."""
-    return (
-        isinstance(one, float)
-        and isinstance(other, float)
-        and isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
-    )
+        return self.knob.taken(self.name, proposal["value"])

@@ -59,16 +59,3 @@ def unlearned_pair() -> tuple[dict[str, Tensor], Tensor]:
     pair = augmented_pair(decoded(few_patches())[::9])
     made = unlearned(pair.flatten(0, 1))
     return {name: x.unflatten(0, (2, -1)) for name, x in made.items()}, pair
-
-
-@cache
-def icons(side: int) -> np.ndarray:
-    """The photographs themselves in small, (18, side, side, 3) uint8: the squares in their middles."""
-    small = []
-    for load in PHOTOGRAPHS.values():
-        photograph = Image.fromarray(load()).convert("RGB")
-        width, height = photograph.size
-        half = min(width, height) / 2
-        box = (width / 2 - half, height / 2 - half, width / 2 + half, height / 2 + half)
-        small.append(np.asarray(photograph.resize((side, side), Image.Resampling.BILINEAR, box)))
-    return np.stack(small)

@@ -1,7 +1,7 @@
 """Points that the reader drags: where they are, where they can go, and which controls they move."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import atan2, degrees
 from typing import Any
 
@@ -19,6 +19,13 @@ class Circle:
     centre: Point = (0.0, 0.0)
     radius: float = 1.0
 
+    def value(self, x: float, y: float, knob: Any) -> float:
+        angle = degrees(atan2(y - self.centre[1], x - self.centre[0]))
+        return knob.low + (angle - knob.low) % 360
+
+    def told(self) -> list[Any]:
+        return ["circle", *self.centre, self.radius]
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -26,6 +33,13 @@ class Segment:
 
     start: Point
     end: Point
+
+    def value(self, x: float, y: float, knob: Any) -> float:
+        start, way = np.array(self.start), np.subtract(self.end, self.start)
+        return float(np.clip((np.array([x, y]) - start) @ way / (way @ way), 0, 1))
+
+    def told(self) -> list[Any]:
+        return ["segment", *self.start, *self.end]
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,7 @@ class Handle:
     """The controls' values for a point. None: its coordinates, its angle on the circle, its fraction of the
     segment."""
     label: str = ""
-    ends: tuple[float, float] | None = None
+    ends: Point | None = None
     """Along "x" or "y": where its way ends. None: where its control does."""
     snap: tuple[Point, ...] = ()
     """When it is let go near one of these points, it goes there."""
@@ -51,16 +65,13 @@ class Handle:
 
     def values(self, knobs: Mapping[str, Knob], x: float, y: float) -> dict[str, Any]:
         """What the controls become where it is dragged to that point."""
+        found: Sequence[Any]
         if self.to is not None:
             found = self.to(x, y)
-        elif isinstance(self.along, Circle):
-            low = knobs[self.moves[0]].low  # type: ignore[union-attr]
-            angle = degrees(atan2(y - self.along.centre[1], x - self.along.centre[0]))
-            found = [low + (angle - low) % 360]
-        elif isinstance(self.along, Segment):
-            found = [fraction(self.along, (x, y))]
-        else:
+        elif isinstance(self.along, str):
             found = {"plane": (x, y), "x": (x,), "y": (y,)}[self.along]
+        else:
+            found = [self.along.value(x, y, knobs[self.moves[0]])]
         return {name: knobs[name].nearest(value) for name, value in zip(self.moves, found)}
 
     def nudged(
@@ -68,36 +79,20 @@ class Handle:
     ) -> dict[str, Any]:
         """What the controls become after so many steps to the right and upwards by keyboard."""
         if self.step:
-            both, (x, y) = right + up, self.point
-            go = (both, 0) if self.along == "x" else (0, both) if self.along == "y" else (right, up)
-            return self.values(knobs, x + self.step * go[0], y + self.step * go[1])
+            return self.values(knobs, self.point[0] + self.step * right, self.point[1] + self.step * up)
         steps = (right, up) if len(self.moves) == 2 else (right + up,)
         return {name: knobs[name].nearest(values[name], step) for name, step in zip(self.moves, steps)}
 
-    def told(self) -> dict[str, Any]:
+    def told(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:
         """What the front end knows of it."""
-        way: list[Any] = [self.along]
-        if isinstance(self.along, Circle):
-            way = ["circle", *self.along.centre, self.along.radius]
-        elif isinstance(self.along, Segment):
-            way = ["segment", *self.along.start, *self.along.end]
-        told = {"plot": self.plot, "at": list(self.point), "way": way, "label": self.label}
-        more = {"moves": list(self.moves), "ends": self.ends, "snap": self.snap, "step": self.step}
-        return told | {name: value for name, value in more.items() if value}
-
-    def ended(self, knobs: Mapping[str, Knob]) -> "Handle":
-        """With the ends of its way, where they are those of its control."""
-        knob = knobs[self.moves[0]]
-        if self.to is None and self.ends is None and self.along in ("x", "y") and isinstance(knob, Slider):
-            return replace(self, ends=(knob.low, knob.high))
-        return self
-
-
-def fraction(segment: Segment, point: Point) -> float:
-    """How far along the segment its point nearest to this one is."""
-    (x, y), (u, v) = segment.start, segment.end
-    along = ((point[0] - x) * (u - x) + (point[1] - y) * (v - y)) / ((u - x) ** 2 + (v - y) ** 2)
-    return min(max(along, 0.0), 1.0)
+        way, ends, knob = self.along, self.ends, knobs.get(self.moves[0])
+        if way in ("x", "y") and self.to is None and isinstance(knob, Slider):
+            ends = ends or (knob.low, knob.high)
+        more = {"ends": ends, "snap": self.snap, "step": self.step}
+        return {
+            "plot": self.plot, "at": list(self.point), "way": [way] if isinstance(way, str) else way.told(),
+            "label": self.label, "moves": list(self.moves),
+        } | {name: value for name, value in more.items() if value}  # fmt: skip
 
 
 def nearest_to(points: np.ndarray, present: int) -> Callable[[float, float], list[int]]:

@@ -5,7 +5,8 @@ paint.js has the same arithmetic; a test holds the two to each other.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, log10
+from math import ceil, copysign
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -20,88 +21,84 @@ def boxes(
     mosaic: str, width: float, height: float, widths: Sequence[float] = (), heights: Sequence[float] = ()
 ) -> dict[str, tuple[float, float, float, float]]:
     """Left, top, width and height of each plot of a mosaic such as "ring lists; ring fits"."""
-    rows = [row.split() for row in mosaic.split(";")]
-    x, y = edges(len(rows[0]), width, widths), edges(len(rows), height, heights)
+    names = np.array([row.split() for row in mosaic.split(";")])
+    lefts, rights = edges(names.shape[1], width, widths)
+    tops, bottoms = edges(names.shape[0], height, heights)
     found = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        at = [(i, j) for i, row in enumerate(rows) for j, other in enumerate(row) if other == name]
-        (top, left), (bottom, right) = at[0], at[-1]
-        found[name] = (x[left][0], y[top][0], x[right][1] - x[left][0], y[bottom][1] - y[top][0])
+    for name in dict.fromkeys(names.ravel().tolist()):
+        row, column = np.nonzero(names == name)
+        left, top = lefts[column[0]], tops[row[0]]
+        found[name] = (left, top, rights[column[-1]] - left, bottoms[row[-1]] - top)
     return found
 
 
-def edges(count: int, length: float, shares: Sequence[float]) -> list[tuple[float, float]]:
-    """Beginning and end of each of so many columns or rows."""
+def edges(count: int, length: float, shares: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Where so many columns or rows begin, and where they end."""
     part = np.array(shares or [1] * count, float)
     long = part / part.sum() * (length - GAP * (count - 1))
-    starts = np.concatenate([[0], (long + GAP).cumsum()[:-1]])
-    return list(zip(starts.tolist(), (starts + long).tolist()))
+    ends = (long + GAP).cumsum() - GAP
+    return (ends - long).tolist(), ends.tolist()
 
 
 def wrapped(said: str, width: float, size: float) -> list[str]:
-    """Words in lines that are no wider."""
+    """Words in lines that are no wider; a word that is too wide has a line of its own."""
     most = max(1, int(width / (WIDE * size)))
-    lines: list[str] = []
-    for part in said.split("\n") if said else []:
-        line = ""
-        for word in part.split(" "):
-            if line and len(line) + 1 + len(word) > most:
-                lines.append(line)
-                line = word
-            else:
-                line = f"{line} {word}" if line else word
-        lines.append(line)
-    return lines
+    parts = said.split("\n") if said else []
+    return [
+        line for part in parts for line in wrap(part, most, break_long_words=False, break_on_hyphens=False)
+    ]
 
 
 @dataclass
 class Frame:
-    """A plot of this width and height: the room that its words take, and where its points lie."""
+    """A plot of this width and height: the room that its words take, and where its points lie.
+
+    The plot's upper left is at the `corner` of the picture.
+    """
 
     about: dict[str, Any]
     width: float
     height: float
+    corner: tuple[float, float] = (0, 0)
 
     def __post_init__(self) -> None:
-        about = self.about
+        about, small = self.about, SIZES["small"]
+        xticks, yticks = ([word for _, word in about.get(ticks, [])] for ticks in ("xticks", "yticks"))
         left, top, right, bottom = about.get("room", (0, 0, 0, 0))
-        small, normal = SIZES["small"], SIZES["normal"]
-        words = [word for _, word in about.get("yticks", [])]
-        left += 4 + (ceil(max(map(len, words)) * WIDE * small) + 8 if words else 0)
+        left += 4 + (ceil(max(map(len, yticks)) * WIDE * small) + 8 if yticks else 0)
         left += 18 if about.get("ylabel") else 0
-        ends = [word for _, word in about.get("xticks", [])][-1:]
-        right += 6 + (ceil(0.5 * len(ends[0]) * WIDE * small) if ends and not about.get("turn") else 0)
+        right += 6
+        self.below = 6 + small if xticks else 2  # from the plot to the name of its axis
+        if xticks and about.get("turn"):
+            self.below = 6 + max(small, ceil(0.8 * max(map(len, xticks)) * WIDE * small))
+        elif xticks:
+            right += ceil(0.5 * len(xticks[-1]) * WIDE * small)
         self.title = wrapped(about.get("title", ""), self.width - left, SIZES["title"])
-        self.xlabel = wrapped(about.get("xlabel", ""), self.width - left - right, normal)
+        self.xlabel = wrapped(about.get("xlabel", ""), self.width - left - right, SIZES["normal"])
         top += 5 + ceil(len(self.title) * LINE * SIZES["title"]) + (5 if self.title else 0)
-        ticks = about.get("xticks", [])
-        long = max((len(word) for _, word in ticks), default=0) * WIDE * small if about.get("turn") else 0
-        self.below = (6 + max(small, ceil(0.8 * long))) if ticks else 2
-        bottom += 4 + self.below + ceil(len(self.xlabel) * LINE * normal)
-        self.left, self.top = left, top
-        self.right, self.bottom = self.width - right, self.height - bottom
-        (self.x0, self.x1), (self.y0, self.y1) = self._limits("x"), self._limits("y")
-        self.sx = (self.right - self.left) / (self.x1 - self.x0)
-        self.sy = (self.bottom - self.top) / (self.y1 - self.y0)
+        bottom += 4 + self.below + ceil(len(self.xlabel) * LINE * SIZES["normal"])
+        x, y = self.corner
+        self.left, self.top = x + left, y + top
+        self.right, self.bottom = x + self.width - right, y + self.height - bottom
+        (self.x0, x1), (self.y0, y1) = (self.place(way, about[way]).tolist() for way in "xy")
+        self.sx = (self.right - self.left) / (x1 - self.x0)
+        self.sy = (self.bottom - self.top) / (y1 - self.y0)
         if about.get("equal"):
             scale = min(abs(self.sx), abs(self.sy))
-            middle = (self.left + self.right) / 2, (self.top + self.bottom) / 2
-            half = scale * abs(self.x1 - self.x0) / 2, scale * abs(self.y1 - self.y0) / 2
-            self.left, self.right = middle[0] - half[0], middle[0] + half[0]
-            self.top, self.bottom = middle[1] - half[1], middle[1] + half[1]
-            self.sx, self.sy = (scale if s > 0 else -scale for s in (self.sx, self.sy))
+            x, y = (self.left + self.right) / 2, (self.top + self.bottom) / 2
+            across, down = scale * abs(x1 - self.x0) / 2, scale * abs(y1 - self.y0) / 2
+            self.left, self.right, self.top, self.bottom = x - across, x + across, y - down, y + down
+            self.sx, self.sy = copysign(scale, self.sx), copysign(scale, self.sy)
 
-    def _limits(self, way: str) -> list[float]:
-        return (
-            [log10(end) for end in self.about[way]] if way in self.about.get("log", "") else self.about[way]
-        )
+    def place(self, way: str, values: Any) -> np.ndarray:
+        """Data units, or their decades on a logarithmic axis; nan for None."""
+        at = np.array(values, float)
+        return np.log10(at) if way in self.about.get("log", "") else at
 
     def x(self, values: Any) -> np.ndarray:
-        """Pixels from the left; nan for None."""
-        at = np.array(values, float)
-        return self.left + ((np.log10(at) if "x" in self.about.get("log", "") else at) - self.x0) * self.sx
+        """Pixels from the left."""
+        return self.left + (self.place("x", values) - self.x0) * self.sx
 
     def y(self, values: Any) -> np.ndarray:
         """Pixels from the top."""
-        at = np.array(values, float)
-        return self.bottom - ((np.log10(at) if "y" in self.about.get("log", "") else at) - self.y0) * self.sy
+        return self.bottom - (self.place("y", values) - self.y0) * self.sy

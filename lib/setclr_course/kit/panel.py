@@ -107,9 +107,9 @@ class Panel:
     def seen(self, values: dict[str, Any], row: bool = False) -> Seen:
         """The panel at these values; its controls stay where they are."""
         now = self.solve(values)
-        page = Page(self._mosaic(row).replace(";", " ").split(), row, self.pictures)
+        mosaic = (row and self.row_mosaic) or self.mosaic
+        page = Page(mosaic.replace(";", " ").split(), row, self.pictures)
         self.draw(page, values, now)
-        page.handles = {name: handle.ended(self.knobs) for name, handle in page.handles.items()}
         return Seen(page.told(self.knobs), page.handles, self.say(values, now))
 
     @property
@@ -131,7 +131,8 @@ class Panel:
     @property
     def still(self) -> Picture:
         """The panel as it is now, without controls."""
-        return Picture([Column(self.scene, self.alt)], self._pixels(), self._boxes(), self.pictures)
+        told = self.told()
+        return Picture([Column(self.scene, self.alt)], told["size"], told["boxes"], dict(self.pictures))
 
     @property
     def figure(self) -> Figure:
@@ -161,10 +162,11 @@ class Panel:
 
     def told(self) -> dict[str, Any]:
         """What the front end knows of the panel, at whatever values."""
+        size = round(96 * self.size[0]), round(96 * self.size[1])
         sliders = [place for place, knob in enumerate(self.knobs.values()) if isinstance(knob, Slider)]
         return {
-            "size": self._pixels(),
-            "boxes": self._boxes(),
+            "size": size,
+            "boxes": layout.boxes(self.mosaic, *size, self.widths, self.heights),
             "knobs": {name: knob.told() for name, knob in self.knobs.items()},
             "in_sight": 1 + (sliders or [0])[0] if self.in_sight is None else self.in_sight,
             "play": self.play,
@@ -242,30 +244,20 @@ class Panel:
             ValueError: there is no control of that name, or it cannot take one of the values.
         """
         knob = self.knobs[choice("name", name, self.knobs)]
-        values = [knob.taken(name, value) for value in values]
-        size = COLUMN, 96 * self.row_height - HEADING
         columns = []
-        for value in values:
+        for value in [knob.taken(name, value) for value in values]:
             seen = self.seen({**self.values, name: value}, row=True)
             columns.append(Column(seen.scene, seen.sentence, f"{knob.label} = {knob.read(value)}"))
-        places = layout.boxes(self._mosaic(True), *size, *self._shares(True))
-        return Picture(columns, size, places, self.pictures)
+        size = COLUMN, 96 * self.row_height - HEADING
+        if self.row_mosaic:
+            places = layout.boxes(self.row_mosaic, *size)
+        else:
+            places = layout.boxes(self.mosaic, *size, self.widths, self.heights)
+        return Picture(columns, size, places, dict(self.pictures))
 
     def atlas(self) -> Atlas:
         """Scenes of some of its states, for a page without a kernel; see `atlas.py` for which."""
         return atlas_of(self)
-
-    def _mosaic(self, row: bool) -> str:
-        return (self.row_mosaic or self.mosaic) if row else self.mosaic
-
-    def _shares(self, row: bool) -> tuple[Sequence[float], Sequence[float]]:
-        return ((), ()) if row and self.row_mosaic else (self.widths, self.heights)
-
-    def _pixels(self) -> tuple[int, int]:
-        return round(96 * self.size[0]), round(96 * self.size[1])
-
-    def _boxes(self) -> dict[str, tuple[float, float, float, float]]:
-        return layout.boxes(self.mosaic, *self._pixels(), self.widths, self.heights)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
         let_go(self)

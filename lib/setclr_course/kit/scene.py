@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,6 @@ Ticks = Iterable[float] | Mapping[float, str]  # numbers, or words by number
 SHADES = 40  # of cividis in a table: few enough for a small PNG
 SIDES = {"left": (0.0, "start", 4), "middle": (0.5, "middle", 0), "right": (1.0, "end", -4)}
 LEVELS = {"top": (1.0, "top", -3), "middle": (0.5, "middle", 0), "bottom": (0.0, "bottom", 3)}
-USUAL = {"title": "", "xlabel": "", "ylabel": "", "xticks": [], "yticks": [], "equal": False, "log": "",
-         "room": [0, 0, 0, 0], "turn": 0}  # fmt: skip
 
 
 class Piece(NamedTuple):
@@ -79,8 +78,17 @@ class Plot:
     marks: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, kind: str, shape: tuple[int, ...] = (), **what: Any) -> Mark:
-        self.marks.append({"kind": kind} | {name: x for name, x in what.items() if x not in (None, "")})
+        told = {name: plain(x) for name, x in what.items()}
+        self.marks.append({"kind": kind} | {name: x for name, x in told.items() if x not in (None, "")})
         return Mark(self, len(self.marks) - 1, shape)
+
+    def _at(self, kind: str, points: ArrayLike, **what: Any) -> Mark:
+        x, y = np.asarray(points, float).reshape(-1, 2).T
+        return self.add(kind, x.shape, x=x, y=y, **what)
+
+    def _from_to(self, kind: str, starts: ArrayLike, ends: ArrayLike, **what: Any) -> Mark:
+        one, two = np.broadcast_arrays(np.reshape(starts, (-1, 2)), np.reshape(ends, (-1, 2)))
+        return self._at(kind, one, u=two[:, 0], v=two[:, 1], **what)
 
     def line(
         self, x: ArrayLike, y: ArrayLike, colour: str = INK, width: float = 2, dash: str = "",
@@ -88,15 +96,14 @@ class Plot:
     ) -> Mark:  # fmt: skip
         """A line through x (n,) and y (n,), broken where one is nan. dash: "", "dash" or "dot"."""
         x, y = np.broadcast_arrays(np.atleast_1d(x), np.atleast_1d(y))
-        about: dict = {"colour": colour, "width": width, "dash": dash, "opacity": opacity}
-        return self.add("line", x=rounded(x), y=rounded(y), **about)
+        return self.add("line", x=x, y=y, colour=colour, width=width, dash=dash, opacity=opacity)
 
     def area(
         self, rings: Iterable[ArrayLike], colour: str, opacity: float | None = None, edge: str = ""
     ) -> Mark:
         """What closed rings of points (n, 2) enclose; a ring within a ring is a hole."""
-        told = [[rounded(x) for x in np.asarray(ring, float).T] for ring in rings]
-        return self.add("area", rings=told, colour=colour, opacity=opacity, edge=edge)
+        ways = [list(np.asarray(ring, float).T) for ring in rings]
+        return self.add("area", rings=ways, colour=colour, opacity=opacity, edge=edge)
 
     def steps(self, heights: ArrayLike, edges: ArrayLike, colour: str, opacity: float | None = None) -> Mark:
         """A histogram: heights (n,) between edges (n + 1,), filled from 0."""
@@ -108,34 +115,27 @@ class Plot:
         opacity: float | None = None,
     ) -> Mark:  # fmt: skip
         """Signs ● ■ ★ ✚ ✕ ▲ ▼ ◆ at points (n, 2), `size` across. Hollow is filled WHITE. None at nan."""
-        points = np.asarray(points, float).reshape(-1, 2)
-        about = {"colour": plain(colour), "sign": sign, "size": size, "edge": plain(edge), "opacity": opacity}
-        return self.add("dots", (len(points),), x=rounded(points[:, 0]), y=rounded(points[:, 1]), **about)
+        return self._at("dots", points, colour=colour, sign=sign, size=size, edge=edge, opacity=opacity)
 
     def segments(
         self, starts: ArrayLike, ends: ArrayLike, colour: Words = INK, width: ArrayLike = 1.5, dash: str = "",
         opacity: float | None = None,
     ) -> Mark:  # fmt: skip
         """Straight lines from points (n, 2) to points (n, 2), of one width or one each."""
-        about = {"colour": plain(colour), "width": rounded(width), "dash": dash, "opacity": opacity}
-        return self._pairs("segments", starts, ends, **about)
+        how = {"colour": colour, "width": width, "dash": dash, "opacity": opacity}
+        return self._from_to("segments", starts, ends, **how)
 
     def arrows(self, starts: ArrayLike, ends: ArrayLike, colour: Words = INK, width: ArrayLike = 2) -> Mark:
         """As segments, with a head at the end."""
-        return self._pairs("arrows", starts, ends, colour=plain(colour), width=rounded(width))
+        return self._from_to("arrows", starts, ends, colour=colour, width=width)
 
     def boxes(
         self, corners: ArrayLike, opposite: ArrayLike, colour: Words = "", edge: Words = "", width: float = 1,
         opacity: float | None = None,
     ) -> Mark:  # fmt: skip
         """Rectangles from corners (n, 2) to the opposite ones (n, 2); without a colour they are frames."""
-        about = {"colour": plain(colour), "edge": plain(edge), "width": width, "opacity": opacity}
-        return self._pairs("boxes", corners, opposite, **about)
-
-    def _pairs(self, kind: str, starts: ArrayLike, ends: ArrayLike, **about: Any) -> Mark:
-        one, two = np.broadcast_arrays(np.reshape(starts, (-1, 2)), np.reshape(ends, (-1, 2)))
-        x, y, u, v = map(rounded, (one[:, 0], one[:, 1], two[:, 0], two[:, 1]))
-        return self.add(kind, (len(one),), x=x, y=y, u=u, v=v, **about)
+        how = {"colour": colour, "edge": edge, "width": width, "opacity": opacity}
+        return self._from_to("boxes", corners, opposite, **how)
 
     def bars(
         self, places: ArrayLike, heights: ArrayLike, colour: Words, wide: float = 0.8, base: ArrayLike = 0.0,
@@ -158,11 +158,11 @@ class Plot:
         """
         values = np.asarray(values, float)
         share = np.nan_to_num((values - low) / (high - low)).clip(0, 1)
-        shade = np.minimum(((1 - share if down else share) * SHADES).astype(int), SHADES - 1).ravel().tolist()
+        shades = ((1 - share if down else share) * SHADES).astype(int).clip(max=SHADES - 1)
         if isinstance(words, str):
             words = [format(value, words) for value in values.ravel()]
-        told = None if words is None else plain(words)
-        return self.add("cells", values.shape, shades=shade, columns=values.shape[1], at=list(at), words=told)
+        told = None if words is None else np.asarray(words, str)
+        return self.add("cells", values.shape, shades=shades, columns=values.shape[1], at=at, words=told)
 
     def frames(
         self, where: Iterable[tuple[int, int]], colour: Words = VERMILION, width: float = 2,
@@ -181,17 +181,15 @@ class Plot:
         faces: (n, side, side, 3) uint8, or names that `Page.picture` gave. hangs: which part of it is at the
         point: "middle", "bottom" or "top"; it is moved `up` by so many pixels.
         """
-        points = np.asarray(points, float).reshape(-1, 2)
         names = [face if isinstance(face, str) else self.page.picture(face) for face in faces]
-        about = {"faces": names, "size": rounded(size), "hangs": hangs, "up": up, "frame": plain(frame)}
-        where = {"x": rounded(points[:, 0]), "y": rounded(points[:, 1])}
-        return self.add("photographs", (len(points),), **where, **about)
+        how = {"faces": names, "size": size, "hangs": hangs, "up": up, "frame": frame}
+        return self._at("photographs", points, **how)
 
     def picture(
         self, pixels: np.ndarray, corner: ArrayLike, opposite: ArrayLike, smooth: bool = False
     ) -> Mark:
         """An image (h, w, 3) uint8 from its upper left corner to its lower right one, clipped to the plot."""
-        ends = [*rounded(np.ravel(corner)), *rounded(np.ravel(opposite))]
+        ends = np.concatenate([corner, opposite])
         return self.add("picture", (1,), face=self.page.picture(pixels), ends=ends, smooth=smooth or None)
 
     def text(
@@ -207,11 +205,10 @@ class Plot:
         shares of the plot's width and height, from its lower left.
         """
         words = [said] if isinstance(said, str) else [str(word) for word in said]
-        x, y = (np.broadcast_to(np.asarray(a, float), len(words)) for a in (x, y))
-        about = {"colour": plain(colour), "size": size, "anchor": anchor, "rise": rise}
+        points = np.stack([np.broadcast_to(np.asarray(a, float), len(words)) for a in (x, y)], 1)
         more = {"right": right, "up": up, "bold": bold, "halo": halo, "turn": turn, "within": within}
-        told = about | {name: value for name, value in more.items() if value}
-        return self.add("text", (len(words),), x=rounded(x), y=rounded(y), said=words, **told)
+        how = {"colour": colour, "size": size, "anchor": anchor, "rise": rise}
+        return self._at("text", points, said=words, **how, **{name: x for name, x in more.items() if x})
 
     def note(
         self, said: str, where: str = "top left", colour: str = INK, size: str = "normal", bold: bool = False,
@@ -266,7 +263,7 @@ class Page:
         self, name: str, x: ArrayLike, y: ArrayLike, title: str = "", xlabel: str = "", ylabel: str = "",
         xticks: Ticks = (), yticks: Ticks = (),
         equal: bool = False, frame: str = "left bottom", log: str = "", turn: float = 0,
-        room: tuple[int, int, int, int] = (0, 0, 0, 0),
+        room: Sequence[int] = (),
     ) -> Plot:  # fmt: skip
         """A plot with limits x and y, of which either may run downwards.
 
@@ -274,11 +271,11 @@ class Page:
         "right". log: "x", "y" or "x y". turn: of the words at the ticks of x, in degrees. room: pixels kept
         free at the left, top, right and bottom for what is written there.
         """
-        about = {"title": title, "xlabel": xlabel, "ylabel": ylabel, "xticks": ticks(xticks), "equal": equal,
-                 "yticks": ticks(yticks), "log": log, "room": list(room), "turn": turn}  # fmt: skip
-        kept = {key: value for key, value in about.items() if value != USUAL[key]}
-        limits = {"name": name, "frame": frame, "x": rounded(x), "y": rounded(y)}
-        self.plots[name] = Plot(self, len(self.plots), limits | kept)
+        more = {"title": title, "xlabel": xlabel, "ylabel": ylabel, "xticks": ticks(xticks), "equal": equal,
+                "yticks": ticks(yticks), "log": log, "room": plain(room), "turn": turn}  # fmt: skip
+        about = {"name": name, "frame": frame, "x": plain(x), "y": plain(y)}
+        about |= {key: value for key, value in more.items() if value}
+        self.plots[name] = Plot(self, len(self.plots), about)
         return self.plots[name]
 
     def plane(self, name: str, x: ArrayLike, y: ArrayLike | None = None, title: str = "", **how: Any) -> Plot:
@@ -316,7 +313,7 @@ class Page:
         """The scene: what both painters read, as JSON can hold it."""
         return {
             "plots": [{**plot.about, "marks": plot.marks} for plot in self.plots.values()],
-            "handles": {name: handle.told() for name, handle in self.handles.items()},
+            "handles": {name: handle.told(knobs) for name, handle in self.handles.items()},
             "links": [
                 [said, [piece.told() for piece in over], [piece.told() for piece in lit],
                  {name: knobs[name].number(value) for name, value in sets.items()}]
@@ -331,18 +328,17 @@ def numbered(shape: tuple[int, ...]) -> np.ndarray:
     return np.arange(np.prod(shape, dtype=int)).reshape(shape)
 
 
-def rounded(x: ArrayLike) -> Any:
-    """Numbers of Python with six figures, a hundredth of a pixel; None for what is not finite."""
-    values = np.asarray(x, float)
-    found = [float(f"{v:.6g}") if np.isfinite(v) else None for v in values.ravel().tolist()]
-    return found if values.ndim else found[0]
-
-
 def plain(x: Any) -> Any:
-    """Words as JSON can hold them: one, or a flat list."""
-    return x if isinstance(x, str) else [str(word) for word in np.ravel(x).tolist()]
+    """As JSON can hold it, flat: numbers with six figures, a hundredth of a pixel; None where not finite."""
+    if isinstance(x, np.ndarray | np.generic):
+        x = x.ravel().tolist() if x.ndim else x.item()
+    if isinstance(x, list | tuple):
+        return [plain(one) for one in x]
+    if isinstance(x, float):
+        return float(f"{x:.6g}") if isfinite(x) else None
+    return x
 
 
 def ticks(at: Ticks) -> list[list[Any]]:
     words = at if isinstance(at, Mapping) else {value: f"{value:g}".replace("-", "−") for value in at}
-    return [[rounded(value), word] for value, word in words.items()]
+    return plain(list(words.items()))

@@ -2,9 +2,10 @@
 
 import base64
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import count, repeat
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -30,35 +31,21 @@ PER = 72 / 96  # points of a pixel of the page
 CIVIDIS = matplotlib.colormaps["cividis"].resampled(SHADES)(range(SHADES))
 DASHES = {"dash": (0, (4, 2)), "dot": (0, (1, 1.6))}
 ANCHORS = {"start": "left", "middle": "center", "end": "right"}
-Box = tuple[float, float, float, float]
-
-
-def star(points: int, inner: float) -> np.ndarray:
-    """A star with so many points on the unit circle, one of them on top."""
-    angles = np.pi / 2 + np.pi * np.arange(2 * points) / points
-    radii = np.where(np.arange(2 * points) % 2, inner, 1.0)
-    return np.stack([radii * np.cos(angles), radii * np.sin(angles)], 1)
-
-
-def cross(angle: float) -> np.ndarray:
-    """A plus sign with arms a third as wide as long, turned."""
-    arm = np.array([(0.36, 0.36), (0.36, 1), (-0.36, 1)])
-    c, s = np.cos(angle), np.sin(angle)
-    quarter = np.array([[0, 1], [-1, 0]])
-    corners = [arm @ np.linalg.matrix_power(quarter, k) for k in range(4)]
-    return np.concatenate(corners) @ np.array([[c, s], [-s, c]])
-
-
+RISES = {"top": "top", "middle": "center_baseline", "bottom": "bottom"}
+ARM = np.array([0.36 + 0.36j, 0.36 + 1j, -0.36 + 1j])  # of a plus sign
+PLUS = np.outer([1, 1j, -1, -1j], ARM).ravel()
+TURNED = PLUS * np.sqrt(1j)
 SIGNS = {
-    "●": np.stack([np.cos(np.linspace(0, 2 * np.pi, 48)), np.sin(np.linspace(0, 2 * np.pi, 48))], 1),
-    "■": np.array([(-0.88, -0.88), (0.88, -0.88), (0.88, 0.88), (-0.88, 0.88)]),
-    "★": star(5, 0.42),
-    "✚": cross(0),
-    "✕": cross(np.pi / 4),
-    "▲": np.array([(-0.95, -0.8), (0.95, -0.8), (0, 1)]),
-    "▼": np.array([(-0.95, 0.8), (0.95, 0.8), (0, -1)]),
-    "◆": np.array([(0, -1), (1, 0), (0, 1), (-1, 0)]),
+    "●": Path.unit_regular_polygon(48).vertices,
+    "■": [(-0.88, -0.88), (0.88, -0.88), (0.88, 0.88), (-0.88, 0.88)],
+    "★": Path.unit_regular_star(5, 0.42).vertices,
+    "✚": np.stack([PLUS.real, PLUS.imag], 1),
+    "✕": np.stack([TURNED.real, TURNED.imag], 1),
+    "▲": [(-0.95, -0.8), (0.95, -0.8), (0, 1)],
+    "▼": [(-0.95, 0.8), (0.95, 0.8), (0, -1)],
+    "◆": [(0, -1), (1, 0), (0, 1), (-1, 0)],
 }
+Box = tuple[float, float, float, float]
 
 
 class Column(NamedTuple):
@@ -69,48 +56,59 @@ class Column(NamedTuple):
     heading: str = ""
 
 
+@dataclass(eq=False)
 class Picture:
-    """Still scenes side by side, each with its sentence: shown as a PNG, read as text.
+    """Still scenes side by side, each with its sentence: shown as a PNG, read as text."""
 
-    Args:
-        columns: the scenes, whose plots lie in the same `boxes`, by name.
-        size: width and height of one of them in pixels.
-        pictures: the photographs in them, by name.
-    """
-
-    def __init__(
-        self,
-        columns: Sequence[Column],
-        size: tuple[float, float],
-        boxes: Mapping[str, Box],
-        pictures: Mapping[str, np.ndarray],
-    ):
-        self.columns, self.size, self.boxes, self.pictures = columns, size, boxes, dict(pictures)
+    columns: Sequence[Column]
+    size: tuple[float, float]
+    """Width and height of one of them in pixels."""
+    boxes: Mapping[str, Box]
+    """Where the plots of each lie, by name."""
+    pictures: Mapping[str, np.ndarray]
+    """The photographs in them, by name."""
 
     @property
     def alt(self) -> str:
         return " ".join(column.sentence for column in self.columns)
 
     @property
+    def above(self) -> int:
+        """Pixels above the plots, for headings."""
+        return HEADING if any(column.heading for column in self.columns) else 0
+
+    @property
     def extent(self) -> tuple[int, int]:
         """Width and height of all of it, in pixels of the page."""
-        headed = any(column.heading for column in self.columns)
-        return round((self.size[0] + GAP) * len(self.columns) - GAP), round(self.size[1] + headed * HEADING)
+        return round((self.size[0] + GAP) * len(self.columns) - GAP), round(self.size[1] + self.above)
 
     @property
     def figure(self) -> Figure:
-        lefts = [(self.size[0] + GAP) * place for place in range(len(self.columns))]
-        scenes = [(column.scene, self.boxes, left) for column, left in zip(self.columns, lefts)]
-        headings = [column.heading for column in self.columns if column.heading]
-        return figure_of(scenes, self.extent, self.pictures, headings)
+        with matplotlib.rc_context({"font.family": "DejaVu Sans"}):
+            figure = blank(*self.extent)
+            (axis,) = figure.axes
+            for k, (scene, _, heading) in enumerate(self.columns):
+                left = (self.size[0] + GAP) * k
+                axis.text(left, 15, heading, fontsize=SIZES["title"] * PER, weight="bold", color=INK)
+                for plot in scene["plots"]:
+                    if plot["name"] in self.boxes:
+                        x, y, width, height = self.boxes[plot["name"]]
+                        frame = Frame(plot, width, height, (left + x, self.above + y))
+                        Painter(axis, frame, self.pictures).paint()
+        return figure
+
+    @property
+    def pixels(self) -> np.ndarray:
+        """What is drawn, (height, width, 3) uint8."""
+        figure = self.figure
+        figure.canvas.draw()
+        return np.asarray(figure.canvas.buffer_rgba())[..., :3]  # type: ignore[attr-defined]
 
     @cached_property
     def png(self) -> bytes:
         """In 128 colours: small enough to keep."""
-        figure, stream = self.figure, io.BytesIO()
-        figure.canvas.draw()
-        pixels = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
-        image = Image.fromarray(pixels[..., :3]).quantize(128, dither=Image.Dither.NONE)
+        stream = io.BytesIO()
+        image = Image.fromarray(self.pixels).quantize(128, dither=Image.Dither.NONE)
         image.save(stream, "png", optimize=True)
         return stream.getvalue()
 
@@ -129,49 +127,25 @@ def pictured(
     return Picture([Column(page.told({}), said)], pixels, boxes(mosaic, *pixels, widths), page.pictures)
 
 
-def figure_of(
-    scenes: Sequence[tuple[dict[str, Any], Mapping[str, Box], float]],
-    size: tuple[float, float],
-    pictures: Mapping[str, np.ndarray],
-    headings: Sequence[str] = (),
-) -> Figure:
-    """A figure of this width and height in pixels. Each scene comes with the boxes of its plots, by name, and
-    how far from the left its picture begins; a heading stands above each, if there are any."""
-    with matplotlib.rc_context({"font.family": "DejaVu Sans"}):
-        figure = Figure((size[0] / 96, size[1] / 96), dpi=DPI, facecolor=WHITE)
-        FigureCanvasAgg(figure)
-        axis = figure.add_axes((0, 0, 1, 1))
-        axis.set(xlim=(0, size[0]), ylim=(size[1], 0))
-        axis.set_axis_off()
-        axis.autoscale(False)
-        order, down = count(1), HEADING if headings else 0
-        for scene, places, left in scenes:
-            for plot in scene["plots"]:
-                if plot["name"] in places:
-                    x, y, width, height = places[plot["name"]]
-                    Painter(axis, (left + x, down + y), Frame(plot, width, height), pictures, order).paint()
-        for (_, _, left), said in zip(scenes, headings):
-            axis.text(left, 15, said, fontsize=SIZES["title"] * PER, weight="bold", color=INK)
-        return figure
+def blank(width: float, height: float) -> Figure:
+    """An empty figure, with a plane in pixels of the page from its upper left."""
+    figure = Figure((width / 96, height / 96), dpi=DPI, facecolor=WHITE)
+    FigureCanvasAgg(figure)
+    axis = figure.add_axes((0, 0, 1, 1))
+    axis.set(xlim=(0, width), ylim=(height, 0))
+    axis.set_axis_off()
+    axis.autoscale(False)
+    return figure
 
 
 class Painter:
-    """Paints one plot, which begins at a `corner` of the figure, above what has been painted before."""
+    """Paints one plot, above what has been painted before."""
 
-    def __init__(
-        self,
-        axis: Axes,
-        corner: tuple[float, float],
-        frame: Frame,
-        pictures: Mapping[str, np.ndarray],
-        order: Iterator[int],
-    ):
-        self.axis, self.frame, self.pictures, self.order = axis, frame, pictures, order
-        self.left, self.top = corner
-        self.l, self.r = self.left + frame.left, self.left + frame.right
-        self.t, self.b = self.top + frame.top, self.top + frame.bottom
-        size = self.r - self.l, self.b - self.t
-        self.clip = Rectangle((self.l, self.t), *size, transform=axis.transData)
+    def __init__(self, axis: Axes, frame: Frame, pictures: Mapping[str, np.ndarray]):
+        self.axis, self.frame, self.pictures = axis, frame, pictures
+        self.l, self.r, self.t, self.b = frame.left, frame.right, frame.top, frame.bottom
+        corner, size = (self.l, self.t), (self.r - self.l, self.b - self.t)
+        self.clip = Rectangle(corner, *size, transform=axis.transData)
 
     def paint(self) -> None:
         self.ticks()
@@ -180,10 +154,10 @@ class Painter:
             getattr(self, mark["kind"])(mark)
 
     def points(self, x: Any, y: Any) -> np.ndarray:
-        return np.stack([self.left + self.frame.x(x), self.top + self.frame.y(y)], -1)
+        return np.stack([self.frame.x(x), self.frame.y(y)], -1)
 
     def put(self, artist: Any, clipped: bool = False) -> None:
-        artist.set_zorder(next(self.order))
+        artist.set_zorder(1)  # all the same: what comes later lies above
         if artist.axes is None:
             self.axis.add_artist(artist)
         if clipped:
@@ -197,36 +171,33 @@ class Painter:
         about, l, r, t, b = self.frame.about, self.l, self.r, self.t, self.b
         sides = {"left": [(l, t), (l, b)], "bottom": [(l, b), (r, b)], "top": [(l, t), (r, t)],
                  "right": [(r, t), (r, b)]}  # fmt: skip
-        drawn = about.get("frame", "").split()
+        drawn = about["frame"].split()
         lines = [sides[side] for side in drawn]
-        turn = about.get("turn", 0)
         how: dict = {"ha": "center", "va": "top"}
-        if turn:
+        if turn := about.get("turn"):
             how = {"ha": "right", "va": "center_baseline", "rotation": turn, "rotation_mode": "anchor"}
         for value, word in about.get("xticks", []):
-            x = self.left + float(self.frame.x(value))
+            x = float(self.frame.x(value))
             lines += [[(x, b), (x, b + 4)]] if "bottom" in drawn else []
             self.write(word, x, b + 6, "small", **how)
         for value, word in about.get("yticks", []):
-            y = self.top + float(self.frame.y(value))
+            y = float(self.frame.y(value))
             lines += [[(l - 4, y), (l, y)]] if "left" in drawn else []
             self.write(word, l - 7, y, "small", ha="right", va="center_baseline")
         self.put(LineCollection(lines, colors=INK, linewidths=PER))
 
     def labels(self) -> None:
         """The title above the plot, the names of its axes."""
-        frame, middle = self.frame, (self.l + self.r) / 2
+        frame, middle, how = self.frame, (self.l + self.r) / 2, {"ha": "center", "va": "baseline"}
         size = LINE * SIZES["title"]
-        above = self.t - 5 - size * len(frame.title)
         for k, said in enumerate(frame.title):
-            self.write(said, self.l, above + size * (k + 0.8), "title", va="baseline")
+            up = size * (len(frame.title) - k - 0.8)
+            self.write(said, self.l, self.t - 5 - up, "title", va="baseline")
         size = LINE * SIZES["normal"]
         for k, said in enumerate(frame.xlabel):
-            down = self.b + frame.below + size * (k + 0.9)
-            self.write(said, middle, down, "normal", ha="center", va="baseline")
-        said, up = frame.about.get("ylabel", ""), (self.t + self.b) / 2
-        self.write(said, self.left + 14, up, "normal", rotation=90, ha="center", va="baseline",
-                   rotation_mode="anchor")  # fmt: skip
+            self.write(said, middle, self.b + frame.below + size * (k + 0.9), "normal", **how)
+        x, y, said = frame.corner[0] + 14, (self.t + self.b) / 2, frame.about.get("ylabel", "")
+        self.write(said, x, y, "normal", rotation=90, rotation_mode="anchor", **how)
 
     def line(self, mark: dict) -> None:
         x, y = self.points(mark["x"], mark["y"]).T
@@ -242,12 +213,9 @@ class Painter:
             self.put(PathPatch(path, alpha=mark.get("opacity"), **how), True)
 
     def dots(self, mark: dict) -> None:
-        half = mark["size"] / 2
-        outline = SIGNS[mark["sign"]] * (half, -half)
-        each_dot = zip(
-            self.points(mark["x"], mark["y"]), each(mark["colour"]), each(mark.get("edge", "none"))
-        )
-        for at, colour, edge in each_dot:
+        outline = np.asarray(SIGNS[mark["sign"]]) * (mark["size"] / 2, -mark["size"] / 2)
+        colours, edges = each(mark["colour"]), each(mark.get("edge", "none"))
+        for at, colour, edge in zip(self.points(mark["x"], mark["y"]), colours, edges):
             if np.isfinite(at).all():
                 how: dict = {"facecolor": colour, "edgecolor": edge, "linewidth": PER}
                 self.put(Polygon(outline + at, alpha=mark.get("opacity"), **how))
@@ -271,27 +239,25 @@ class Painter:
 
     def boxes(self, mark: dict) -> None:
         one, two = self.points(mark["x"], mark["y"]), self.points(mark["u"], mark["v"])
-        shapes = [Rectangle(tuple(np.minimum(a, b)), *np.abs(b - a)) for a, b in zip(one, two)]
+        shapes = [Rectangle(tuple(corner), *(end - corner)) for corner, end in zip(one, two)]
         fill, edge = mark.get("colour", "none"), mark.get("edge")
         how: dict = {"facecolors": fill, "edgecolors": edge or "none", "alpha": mark.get("opacity")}
         self.put(PatchCollection(shapes, linewidths=PER * mark["width"] if edge else 0, **how), True)
 
     def cells(self, mark: dict) -> None:
-        columns, (x, y) = mark["columns"], mark["at"]
-        shades = np.array(mark["shades"]).reshape(-1, columns)
-        rows, column = np.indices(shades.shape).reshape(2, -1)
-        one, two = self.points([x - 0.5, x + columns - 0.5], [y - 0.5, y + len(shades) - 0.5])
-        image = CIVIDIS[shades if one[1] < two[1] else shades[::-1]]
-        (l, t), (r, b) = np.minimum(one, two), np.maximum(one, two)
-        self.place(image, l, t, r, b, smooth=False)
-        for (u, v), word, shade in zip(self.points(x + column, y + rows), mark.get("words", []), shades.flat):
+        shades = np.reshape(mark["shades"], (-1, mark["columns"]))
+        rows, columns = np.indices(shades.shape).reshape(2, -1)
+        x, y = columns + mark["at"][0], rows + mark["at"][1]
+        (l, t), (r, b) = self.points([x[0] - 0.5, x[-1] + 0.5], [y[0] - 0.5, y[-1] + 0.5])
+        self.place(CIVIDIS[shades], l, t, r, b, smooth=False)
+        for (u, v), word, shade in zip(self.points(x, y), mark.get("words", []), mark["shades"]):
             colour = "white" if shade < SHADES / 2 else "black"
             self.write(word, u, v, "small", ha="center", va="center_baseline", color=colour)
 
     def photographs(self, mark: dict) -> None:
         half = abs(mark["size"] * self.frame.sx) / 2
         down = {"middle": 0, "bottom": -half, "top": half}[mark["hangs"]] - mark["up"]
-        shown = zip(self.points(mark["x"], mark["y"]), mark["faces"], each(mark.get("frame", "")))
+        shown = zip(self.points(mark["x"], mark["y"]), mark["faces"], each(mark.get("frame")))
         for at, face, frame in shown:
             if np.isfinite(at).all():
                 l, t = at + (-half, down - half)
@@ -303,7 +269,7 @@ class Painter:
     def picture(self, mark: dict) -> None:
         a, b, c, d = mark["ends"]
         (l, t), (r, low) = self.points([a, c], [b, d])
-        self.place(self.pictures[mark["face"]], l, t, r, low, bool(mark.get("smooth")), clipped=True)
+        self.place(self.pictures[mark["face"]], l, t, r, low, "smooth" in mark, clipped=True)
 
     def place(
         self, pixels: Any, left: float, top: float, right: float, bottom: float, smooth: bool,
@@ -313,23 +279,20 @@ class Painter:
         self.put(self.axis.imshow(pixels, extent=(left, right, bottom, top), **how), clipped)
 
     def text(self, mark: dict) -> None:
+        at = self.points(mark["x"], mark["y"])
         if mark.get("within"):
-            x, y = np.array(mark["x"], float), np.array(mark["y"], float)
-            at = np.stack([self.l + x * (self.r - self.l), self.b + y * (self.t - self.b)], -1)
-        else:
-            at = self.points(mark["x"], mark["y"])
+            size = self.r - self.l, self.t - self.b
+            at = np.array([self.l, self.b]) + np.column_stack([mark["x"], mark["y"]]) * size
         how: dict = {
-            "ha": ANCHORS[mark["anchor"]],
-            "va": {"top": "top", "middle": "center_baseline", "bottom": "bottom"}[mark["rise"]],
-            "rotation": mark.get("turn", 0),
-            "rotation_mode": "anchor",
+            "ha": ANCHORS[mark["anchor"]], "va": RISES[mark["rise"]],
+            "rotation": mark.get("turn", 0), "rotation_mode": "anchor",
             "weight": "bold" if mark.get("bold") else "normal",
             "path_effects": [withStroke(linewidth=3 * PER, foreground=WHITE)] if mark.get("halo") else None,
-        }
-        right, up = mark.get("right", 0), mark.get("up", 0)
+        }  # fmt: skip
+        at += (mark.get("right", 0), -mark.get("up", 0))
         for (x, y), said, colour in zip(at, mark["said"], each(mark["colour"])):
             if np.isfinite(x + y) and said:
-                self.write(said, x + right, y - up, mark["size"], color=colour, **how)
+                self.write(said, x, y, mark["size"], color=colour, **how)
 
 
 def dash_of(mark: dict) -> Any:

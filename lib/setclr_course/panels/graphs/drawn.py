@@ -163,15 +163,14 @@ def molecule_pictures(numbers: Any, side: int = 96) -> "Tensor":
     """Small pictures of these molecules, (n, 3, side, side) uint8."""
     import torch
 
-    from setclr_course.kit.still import DPI, figure_of
+    from setclr_course.kit.still import DPI, Column, Picture
 
     found, inner = [], side * 96 / DPI
     for number in numbers:
         page = Page(["molecule"])
         plot = page.plane("molecule", (-WIDE, WIDE), (-WIDE, WIDE))
         draw_atoms(plot, whole(int(number)), inner / 10)
-        scene = page.told({}), {"molecule": (-4.0, -5.0, inner + 10, inner + 11)}, 0.0  # no margins
-        figure = figure_of([scene], (inner, inner), {})
-        figure.canvas.draw()
-        found.append(torch.from_numpy(np.asarray(figure.canvas.buffer_rgba())[..., :3].copy()))  # type: ignore[attr-defined]
+        box = {"molecule": (-4.0, -5.0, inner + 10, inner + 11)}  # no margins
+        picture = Picture([Column(page.told({}), "")], (side, side), box, {})
+        found.append(torch.from_numpy(picture.pixels[:side, :side].copy()))
     return torch.stack(found).permute(0, 3, 1, 2).contiguous()
