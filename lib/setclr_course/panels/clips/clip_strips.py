@@ -14,22 +14,13 @@ from setclr_course.panels.clips.made_up import filmed_hills
 if TYPE_CHECKING:
     from setclr.video import VideoSet
 
-KINDS = ("one view for all frames", "each frame its own")
-SHOWN = ("colours", "flow")
+KINDS = {
+    "one view for all frames": "All frames of a clip have one view, so what moves in it is the camera.",
+    "each frame its own": "Each frame has a view of its own: they jump, and the motion is lost among them.",
+}
+SHOWN = {"colours": (3, 12), "flow": (2, 11)}  # channels and frames
 DRAWS, SIDE, FRAMES = 12, 32, 8  # a clip has so many frames of so many pixels
 BRACKETS, ROWS = (-0.22, 1.22), (2.2, 4.0)  # y of the brackets and of the views; the video is at 0
-TOLD = {
-    (
-        KINDS[0],
-        "colours",
-    ): "Each clip has one crop and one colouring for all its frames, so that what moves in it is the camera.",
-    (
-        KINDS[1],
-        "colours",
-    ): "Each frame has a crop and a colouring of its own: they jump, and the motion is lost among them.",
-    (KINDS[0], "flow"): "Each clip has one crop for all its fields, enlarged, so faster by one factor.",
-    (KINDS[1], "flow"): "Each field has a crop and a factor of its own: the same motion seems to change.",
-}
 
 
 class clip_strips(Panel):
@@ -40,7 +31,7 @@ class clip_strips(Panel):
         flow: the flow of these, as many.
 
     Raises:
-        ValueError: the two are not as many, or have no twelve frames and eleven flows of 32 pixels.
+        ValueError: the two are not as many, or not of twelve frames and eleven flows of 32 pixels.
     """
 
     size, row_height = (9, 4.4), 2
@@ -49,11 +40,10 @@ class clip_strips(Panel):
     def __init__(self, videos: "VideoSet | None" = None, flow: "VideoSet | None" = None, **initial: Any):
         if videos is None or flow is None:
             videos, flow = filmed_hills()
-        if len(videos) != len(flow) or videos.channels != 3 or flow.channels != 2:
-            raise ValueError(f"videos and flow must be as many, 3 and 2 channels, got {videos} and {flow}")
-        got = [tuple(x.in_ram.shape[2:4]) for x in (videos, flow)]
-        if got != [(12, SIDE), (11, SIDE)]:
-            raise ValueError(f"videos must have 12 frames and flow 11, of {SIDE} px, got (frames, px) {got}")
+        for name, shape, given in zip(("videos", "flow"), SHOWN.values(), (videos, flow)):
+            wanted, got = (len(videos), *shape, SIDE, SIDE), tuple(given.in_ram.shape)
+            if got != wanted:
+                raise ValueError(f"{name} must be of shape {wanted}, got {got}")
         self.whole = {"colours": videos.in_ram, "flow": flow.in_ram}
         self.strips = lru_cache(64)(self.made)
         self.knobs = {
@@ -66,7 +56,7 @@ class clip_strips(Panel):
         }
         super().__init__(**initial)
 
-    def made(self, shown: str, video: int, draw: int, kind: str, begins: tuple[int, int]) -> list[np.ndarray]:
+    def made(self, shown: str, video: int, draw: int, kind: str, begins: tuple[int, ...]) -> list[np.ndarray]:
         """The strips of the video and of both views, by the library's views of clips."""
         from torch import stack
 
@@ -77,51 +67,46 @@ class clip_strips(Panel):
         photo, whole = video_views("photo", SIDE, flip=0), self.whole[shown][video]
         clips = stack([whole[:, begin : begin + FRAMES] for begin in begins])[:, None]
         draws = views.draw(photo, FRAMES, seeded(16, video, draw))
-        if kind == KINDS[0]:
+        if kind == "one view for all frames":
             seen = clip_views(clips, photo, draws[:1])[:, 0]
         else:  # each frame is a clip of one
             frames = clips[:, 0].transpose(1, 2)[:, :, :, None]
             seen = clip_views(frames, photo, draws)[:, :, :, 0].transpose(1, 2)
-        whole = whole.float() / 255 if len(whole) == 3 else (whole.float() - 128) / 127
+        whole = whole.float() / 255 if shown == "colours" else (whole.float() - 128) / 127
         return [strip(x.numpy()) for x in (whole, *seen)]
 
     def solve(self, values: dict) -> list[np.ndarray]:
         shown, video, draw, kind = (values[name] for name in ("shown", "video", "draw", "frames"))
-        return self.strips(shown, video, draw, kind, begins_of(values))
+        return self.strips(shown, video, draw, kind, tuple(begins_of(values)))
 
     def draw(self, page: Page, values: dict, now: list[np.ndarray]) -> None:
         title = "" if page.row else "the video: drag a bracket to move its clip"
         plot = page.plane("plot", (-0.1, 12.1), (ROWS[1] + 1.1, BRACKETS[0] - 0.2), title)
         frames = draw_strip(plot, now[0], 0, 0)
-        last = 3 if values["shown"] == "flow" else 4
         begins, views = begins_of(values), []
         looks = zip(begins, BRACKETS, (BLUE, GREEN), "●■", ROWS, now[1:])
         for v, (begin, y, colour, sign, row, view) in enumerate(looks, 1):
             plot.line([begin, begin + FRAMES], y, colour, 5)
-            plot.dots([(begin + 0.5, y)], INK, sign, 12).handle(
-                f"clip {v}", (begin + 0.5, y), f"begin {v}", along="x", to=lambda x, _: [x - 0.5],
-                ends=(0.5, last + 0.5),
-            )  # fmt: skip
+            plot.dots((begin, y), INK, sign, 12).handle(f"clip {v}", (begin, y), f"begin {v}", along="x")
             plot.text(begin, row - 0.08, f"{sign} view {v}", rise="bottom", anchor="start")
             views.append(draw_strip(plot, view, begin, row))
-        for k in range(FRAMES + last):
+        for k in range(SHOWN[values["shown"]][1]):
             same = [view[k - begin] for view, begin in zip(views, begins) if 0 <= k - begin < FRAMES]
             page.link(f"frame {k + 1}, seen {('never', 'once', 'twice')[len(same)]}", frames[k], *same)
 
     def say(self, values: dict, now: list[np.ndarray]) -> str:
         first, second = begins_of(values)
-        shared = max(0, FRAMES - abs(first - second))
         return (
             f"Video {values['video']}, draw {values['draw']}, as {values['shown']}: the clips begin at "
-            f"frames {first + 1} and {second + 1} and share {shared} of their {FRAMES} frames. "
-            f"{TOLD[values['frames'], values['shown']]}"
+            f"frames {first + 1} and {second + 1} and share {FRAMES - abs(first - second)} of their {FRAMES} "
+            f"frames. {KINDS[values['frames']]}"
         )
 
 
-def begins_of(values: dict) -> tuple[int, int]:
+def begins_of(values: dict) -> list[int]:
     """Where the two clips begin. Flow has a field less than there are frames, so one place less."""
-    last = 3 if values["shown"] == "flow" else 4
-    return min(values["begin 1"], last), min(values["begin 2"], last)
+    last = SHOWN[values["shown"]][1] - FRAMES
+    return [min(values[name], last) for name in ("begin 1", "begin 2")]
 
 
 def draw_strip(plot: Plot, pixels: np.ndarray, begin: int, y: float) -> Mark:

@@ -15,11 +15,9 @@ from setclr_course.panels.clips.made_up import hills
 from setclr_course.panels.clips.tv_l1 import tv_l1
 
 FRAMES, SIDE, WIDTH = 12, 32, 64  # of a clip; pixels of a frame; pixels of the photograph that it shows
-SEEN_AS = {  # by the camera's motion: where the picture goes
-    "still": "nowhere", "pan left": "to the right", "pan right": "to the left", "pan up": "down",
-    "pan down": "up", "zoom in": "outwards", "zoom out": "inwards", "turn left": "round to the right",
-    "turn right": "round to the left",
-}  # fmt: skip
+SEEN_AS = {"still": "nowhere", "pan left": "to the right", "pan right": "to the left", "pan up": "down",
+           "pan down": "up", "zoom in": "outwards", "zoom out": "inwards", "turn left": "round to the right",
+           "turn right": "round to the left"}  # fmt: skip  # by the camera's motion: where the picture goes
 SHOWN = 288  # pixels across of the picture on the page
 FASTEST = 2.0  # pixels at the edge of a frame
 CORNERS = np.array([[-0.5, -0.5], [-0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [-0.5, -0.5]])
@@ -73,26 +71,22 @@ class moving_camera(Panel):
         camera = camera._replace(centre=camera.centre + (values["down"], values["right"]))
         two = Camera(*(part[frame - 1 : frame + 1] for part in camera))
         now, after = film(self.picture, two, SIDE)[:, 0].clip(0, 255).round().astype(np.uint8)
-        return Filmed(
-            looked_at(camera, CORNERS), now, camera_flow(two, SIDE)[0], tv_l1(now / 255, after / 255)
-        )
+        found = tv_l1(now / 255, after / 255)
+        return Filmed(looked_at(camera, CORNERS), now, camera_flow(two, SIDE)[0], found)
 
     def draw(self, page: Page, values: dict, now: Filmed) -> None:
         high, wide = self.picture.shape
-        picture = page.plane("picture", (0, wide), (high, 0), "drag the green dot: the camera",
-                             xlabel="dotted: in the last frame")  # fmt: skip
+        title, below = "drag the green dot: the camera", "dotted: in the last frame"
+        picture = page.plane("picture", (0, wide), (high, 0), title, xlabel=below)
         picture.picture(self.shown, (0, 0), (wide, high), smooth=True)
         for square, width, dash in ((now.squares[-1], 1.5, "dot"), (now.squares[values["frame"] - 1], 3, "")):
             picture.line(square[:, 1], square[:, 0], GREEN, width, dash)
         middle = values["right"], values["down"]
-        picture.dots([middle], GREEN, "●", 13).handle("camera", middle, "right", "down", label="the camera")
-
+        picture.dots(middle, GREEN, "●", 13).handle("camera", middle, "right", "down", label="the camera")
         sees = page.plane("sees", (0, SIDE), (SIDE, 0), "what it sees now", xlabel=f"{SIDE} × {SIDE} pixels")
         sees.picture(grey(now.frame), (0, 0), (SIDE, SIDE))
-        flow = page.plane(
-            "flow", (0, SIDE), (SIDE, 0), "flow" if page.row else "flow, drawn twice as long",
-            xlabel="" if page.row else "thick: by the camera, thin: by TV-L1",
-        )  # fmt: skip
+        title, below = "flow, drawn twice as long", "thick: by the camera, thin: by TV-L1"
+        flow = page.plane("flow", (0, SIDE), (SIDE, 0), title, xlabel=below)
         flow.picture(grey(now.frame), (0, 0), (SIDE, SIDE))
         flow.boxes([(0, 0)], [(SIDE, SIDE)], WHITE, opacity=0.6)
         x, y = ARROWS.T

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 COUNT = 5
 THINGS = ("motion", "photograph")
-PLACES = [(3.7 * column, 2.5 * row) for row in (0, 1) for column in (0, 1, 2)]  # of the clips beside the map
 
 
 class Map(NamedTuple):
@@ -41,9 +40,7 @@ class nearest_clips(Panel):
         ValueError: features are not as many as clips.
     """
 
-    size, row_height = (9, 4.2), 3.6
-    mosaic, widths, row_mosaic = "map clips", (1, 1.4), "map"
-    in_sight = 2
+    size, mosaic, widths, row_mosaic, in_sight = (9, 4.2), "map clips", (1, 1.4), "map", 2
 
     def __init__(
         self, features: "Mapping[str, Tensor] | None" = None, videos: "VideoSet | None" = None, **initial: Any
@@ -55,18 +52,15 @@ class nearest_clips(Panel):
                 raise ValueError(f"features[{name!r}] must be of {len(videos)} clips, got {tuple(x.shape)}")
         self.maps = {name: map_of(np.asarray(x.detach().cpu(), np.float32)) for name, x in features.items()}
         self.labels = {thing: np.asarray(videos.labels[thing]) for thing in THINGS}
-        self.classes = videos.classes
-        clips = np.asarray(videos.in_ram).transpose(0, 2, 3, 4, 1)
-        self.faces = clips[:, [0, clips.shape[1] // 2, -1]]
+        self.names = {thing: np.array(videos.classes[thing])[self.labels[thing]] for thing in THINGS}
+        frames = np.asarray(videos.in_ram).transpose(0, 2, 3, 4, 1)
+        self.faces = frames[:, [0, frames.shape[1] // 2, -1]]
         self.knobs = {
             "features": options("features", features),
             "query": slider("query", len(videos) // 3, 0, len(videos) - 1, 1),
             "coloured by": options("coloured by", THINGS),
         }
         super().__init__(**initial)
-
-    def name(self, thing: str, clip: int) -> str:
-        return self.classes[thing][self.labels[thing][clip]]
 
     def solve(self, values: dict) -> list[int]:
         """The nearest of the query; none where its features point nowhere."""
@@ -80,42 +74,35 @@ class nearest_clips(Panel):
         ring = plane.dots(places[query], GREEN, size=22, edge="")
         ring.handle("query", places[query], to=nearest_to(places, query), label="the query")
         plane.dots(places[query], WHITE, size=16, edge="")
-        labels, dots = self.labels[values["coloured by"]], dict[int, Piece]()
+        signs, colours = np.divmod(self.labels[values["coloured by"]], len(OF_CLASS))
+        dots: dict[int, Piece] = {}
         for number, sign in enumerate(SIGN_OF_CLASS):
-            group = np.flatnonzero(labels // len(OF_CLASS) % len(SIGN_OF_CLASS) == number)
-            mark = plane.dots(
-                places[group], [OF_CLASS[label % len(OF_CLASS)] for label in labels[group]], sign, 8
-            )
+            group = np.flatnonzero(signs % len(SIGN_OF_CLASS) == number)
+            mark = plane.dots(places[group], [OF_CLASS[colour] for colour in colours[group]], sign, 8)
             dots |= {clip: mark[k] for k, clip in enumerate(group.tolist())}
         for clip, dot in dots.items():
-            page.link(", ".join(self.name(thing, clip) for thing in THINGS), dot, query=clip)
+            page.link(", ".join(self.names[thing][clip] for thing in THINGS), dot, query=clip)
         self.draw_clips(page, [query, *now], dots)
 
     def draw_clips(self, page: Page, clips: list[int], dots: dict[int, Piece]) -> None:
         """First, middle and last frame of the query and of its nearest, and what they are."""
-        plot = page.plane("clips", (-0.1, 10.6), (4.4, -0.9))
-        for (x, y), clip in zip(PLACES, clips):
+        plot = page.plane("clips", (-0.1, 10.6), (4.4, -0.9), "the query, then its nearest")
+        for k, clip in enumerate(clips):
+            x, y = 3.7 * (k % 3), 2.5 * (k // 3)
             frames = plot.photographs([(x + k + 0.5, y) for k in range(3)], self.faces[clip], 0.96)
             page.link(f"clip {clip}", frames, lit=[dots[clip]], query=clip)
             for thing, down, rise in (("photograph", -0.55, "bottom"), ("motion", 0.55, "top")):
-                alike = self.name(thing, clip) == self.name(thing, clips[0])
-                colour = INK if clip == clips[0] else PINE if alike else VERMILION
-                which = "query: " if clip == clips[0] and thing == "photograph" else ""
-                plot.text(x, y + down, which + self.name(thing, clip), colour, anchor="start", rise=rise)
+                name, own = (self.names[thing][one] for one in (clip, clips[0]))
+                colour = INK if k == 0 else PINE if name == own else VERMILION
+                plot.text(x, y + down, name, colour, anchor="start", rise=rise)
 
     def say(self, values: dict, now: list[int]) -> str:
-        query = values["query"]
-        of_its = {thing: sum(self.name(thing, i) == self.name(thing, query) for i in now) for thing in THINGS}
-        told = (
-            f"Of its {COUNT} nearest {of_its['photograph']} have its photograph and {of_its['motion']} its "
-            "motion."
-            if now
-            else "They are all 0 and point nowhere, so nothing is nearest."
-        )
-        return (
-            f"Clip {query}, {self.name('photograph', query)}, {self.name('motion', query)}; features: "
-            f"{values['features']}. {told}"
-        )
+        motion, photograph = (self.names[thing][values["query"]] for thing in THINGS)
+        alike = [(self.names[thing][now] == self.names[thing][values["query"]]).sum() for thing in THINGS]
+        told = f"Of its {COUNT} nearest {alike[1]} have its photograph and {alike[0]} its motion."
+        if not now:
+            told = "They are all 0 and point nowhere, so nothing is nearest."
+        return f"Clip {values['query']}, {photograph}, {motion}; features: {values['features']}. {told}"
 
 
 def map_of(x: np.ndarray) -> Map:
@@ -132,8 +119,8 @@ def on_map(z: np.ndarray) -> np.ndarray:
     """The first two principal components of (N, D), each within ± 1."""
     x = z - z.mean(0)
     v = np.linalg.svd(x, full_matrices=False)[2][:2]
-    ways = np.where(v[[0, 1], np.abs(v).argmax(1)] < 0, -1, 1)
-    places = x @ (v * ways[:, None]).T
+    largest = np.take_along_axis(v, np.abs(v).argmax(1)[:, None], 1)
+    places = x @ (v * np.sign(largest)).T
     return places / np.abs(places).max(0)
 
 
@@ -147,6 +134,7 @@ def made_up() -> "tuple[dict[str, Tensor], VideoSet]":
     labels = {"photograph": torch.arange(60) % 3, "motion": torch.arange(60) % 5}
     classes = {"photograph": ("a", "b", "c"), "motion": ("left", "down", "in", "right", "still")}
     noise = torch.randn(2, 60, 8, generator=torch.Generator().manual_seed(4))
-    things = zip(("photograph", "motion"), noise)
-    features = {f"that know the {thing}": torch.eye(8)[labels[thing]] * 3 + own for thing, own in things}
+    features = {
+        f"that know the {thing}": 3 * torch.eye(8)[labels[thing]] + own for thing, own in zip(labels, noise)
+    }
     return features, VideoSet(videos, labels, classes)

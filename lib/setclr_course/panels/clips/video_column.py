@@ -5,21 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLUE, GREEN, GREY, INK
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
+from setclr_course.kit.seeds import seed_rows
 
-Scores = Mapping[str, Mapping[str, Mapping[str, list[float]]]]  # by row, thing and measure: (seeds,) per cent
-THINGS = ("photograph", "motion")
+Scores = Mapping[str, Mapping[str, Mapping[str, ArrayLike]]]  # by row, thing and measure: (seeds,) per cent
+CLASSES = {"photograph": 18, "motion": 9}  # guessing is right for one in so many
 MEASURES = ("retrieval@1", "linear", "ten crops")
-LEVELS = {"50 %": 0.5, "95 %": 0.95, "99 %": 0.99}
 TOP = -0.7  # y of the dot by which the line is dragged
 
 
-def read_scores(folder: str | Path, data: str = "moving-patches") -> dict:
+def read_scores(folder: str | Path, data: str = "moving-patches") -> Scores:
     """The accuracies of all records of those videos in the folder. Raises ValueError where a record is
     damaged; FileNotFoundError where there are none."""
     from setclr_course.papers.tables import recorded, video_scores
@@ -28,21 +29,18 @@ def read_scores(folder: str | Path, data: str = "moving-patches") -> dict:
     return {name.replace("moving-", ""): video_scores(kept) for name, kept in found.items()}
 
 
-def made_up() -> dict:
+def made_up() -> Scores:
     """Scores of the same kind, for trying the panel out."""
     noise = np.random.default_rng(5)
-    means = {
-        "rgb-infonce": (30, 34),
-        "rgb-mmcl": (28, 30),
-        "flow-infonce": (12, 55),
-        "rgb-untrained": (14, 12),
-    }
+    rows = ("rgb-infonce", 30, 34), ("rgb-mmcl", 28, 30), ("flow-infonce", 12, 55), ("rgb-untrained", 14, 12)
     return {
         name: {
-            thing: {m: list(mean + 4 * k + 2 * noise.standard_normal(3)) for k, m in enumerate(MEASURES)}
-            for thing, mean in zip(THINGS, pair)
+            thing: {
+                measure: mean + 4 * k + 2 * noise.standard_normal(3) for k, measure in enumerate(MEASURES)
+            }
+            for thing, mean in zip(CLASSES, means)
         }
-        for name, pair in means.items()
+        for name, *means in rows
     }
 
 
@@ -51,45 +49,38 @@ class video_column(Panel):
 
     Args:
         scores: as `read_scores` gives them; made-up ones by default.
-        classes: how many photographs and motions there are; guessing is right for one in so many.
     """
 
     size, row_height = (9, 4.6), 4.2
     mosaic, row_mosaic = "photograph motion", "motion"
-    in_sight = 2
     knobs = {
         "measure": options("measure", MEASURES),
         "line": slider("line at", 50, 0, 100, 1, {0: "none", 100: "all right"}),
-        "interval": options("interval", LEVELS, "95 %"),
     }
 
-    def __init__(self, scores: Scores | None = None, classes: tuple[int, int] = (18, 9), **initial: Any):
-        self.scores, self.classes = scores or made_up(), classes
+    def __init__(self, scores: Scores | None = None, **initial: Any):
+        self.scores = scores or made_up()
         super().__init__(**initial)
 
     def solve(self, values: dict) -> dict[str, list[np.ndarray]]:
         """For each thing, row by row, (seeds,) per cent."""
         measure = values["measure"]
-        return {thing: [np.array(of[thing][measure]) for of in self.scores.values()] for thing in THINGS}
+        return {thing: [np.array(of[thing][measure]) for of in self.scores.values()] for thing in CLASSES}
 
     def draw(self, page: Page, values: dict, now: dict) -> None:
-        rows, pieces = len(self.scores), []
-        titles = "dots: seeds, bar: interval", "dotted: guessing, green: drag it"
-        for thing, found, title, classes in zip(THINGS, now.values(), titles, self.classes):
-            label = f"{'' if page.row else 'right about the '}{thing}, per cent"
-            plot = page.plot(
-                thing, (0, 101), (rows - 0.4, -0.9), "" if page.row else title, label,
-                xticks=range(0, 101, 20), yticks=dict(enumerate(self.scores)),
-            )  # fmt: skip
+        y = np.arange(len(self.scores))
+        titles, pieces = ("dots: seeds; black: mean and interval", "dotted: guessing"), []
+        for (thing, found), title, classes in zip(now.items(), titles, CLASSES.values()):
+            below, ticks, rows = (
+                f"right about the {thing}, per cent",
+                range(0, 101, 20),
+                dict(enumerate(self.scores)),
+            )
+            plot = page.plot(thing, (0, 101), (len(y) - 0.4, -0.9), title, below, xticks=ticks, yticks=rows)
             plot.level(100 / classes, colour=GREY, width=1, dash="dot")
-            half = [half_width(x, LEVELS[values["interval"]]) for x in found]
-            middle = np.column_stack([[x.mean() for x in found], np.arange(rows)])
-            ends = np.column_stack([half, np.zeros(rows)])
-            bars = plot.segments(middle - ends, middle + ends, INK, 2.5)
-            which = np.repeat(np.arange(rows), [len(x) for x in found])
-            beside = np.concatenate([np.linspace(-0.15, 0.15, len(x)) for x in found])
-            dots = plot.dots(np.column_stack([np.concatenate(found), which + beside]), BLUE, size=8)
-            pieces.append([(bars[k], dots[which == k]) for k in range(rows)])
+            means, half = np.array([(x.mean(), half_width(x)) for x in found]).T
+            bars = plot.segments(np.stack([means - half, y], 1), np.stack([means + half, y], 1), INK, 2.5)
+            pieces.append([(*row, bars[k]) for k, row in enumerate(seed_rows(plot, found, [BLUE] * len(y)))])
         plot.level(values["line"], colour=GREEN, to=TOP, width=2.5)
         at = values["line"], TOP
         plot.dots(at, GREEN, size=13).handle("line", at, along="x", label="the line")
@@ -98,19 +89,17 @@ class video_column(Panel):
             page.link(said, *one, *other)
 
     def say(self, values: dict, now: dict) -> str:
-        measure, line = values["measure"], values["line"]
-        above = sum(x.mean() > line for x in now["motion"])
-        photo = {name: x.mean() for name, x in zip(self.scores, now["photograph"])}
-        best = max(photo, key=photo.__getitem__)
-        wide = np.mean([half_width(x, LEVELS[values["interval"]]) for x in now["motion"]])
+        above = sum(x.mean() > values["line"] for x in now["motion"])
+        best, photo = max(zip(self.scores, now["photograph"]), key=lambda row: row[1].mean())
+        wide = np.mean([half_width(x) for x in now["motion"]])
         return (
-            f"By {measure}, {above} of {len(self.scores)} are right about the motion in over {line} per cent "
-            f"of clips. Best about the photograph: {best}, {photo[best]:.1f}. The {values['interval']} "
-            f"interval of a mean about the motion is on average ± {wide:.1f}."
+            f"By {values['measure']}, {above} of {len(self.scores)} are right about the motion in over "
+            f"{values['line']} per cent of clips. Best about the photograph: {best}, {photo.mean():.1f}. The "
+            f"95 % interval of a mean about the motion is on average ± {wide:.1f}."
         )
 
 
-def half_width(x: Sequence[float], level: float) -> float:
+def half_width(x: Sequence[float], level: float = 0.95) -> float:
     """Of Student's interval for the mean of (seeds,); 0 for one seed."""
     n = len(x)
     return 0.0 if n < 2 else float(stdtrit(n - 1, (1 + level) / 2) * np.std(x, ddof=1) / n**0.5)
