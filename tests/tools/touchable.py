@@ -7,7 +7,6 @@ TOUCHABLE = (
     "crop_pair",
     "downhill",
     "even_negatives",
-    "family_gradients",
     "feature_maps",
     "first_places",
     "found_again",

@@ -4,17 +4,19 @@ them: the sorting network, the sparsemax and the support-vector machine."""
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from torch import Tensor
+from torch.nn.functional import normalize
 
 from setclr_course.kit.controls import log_slider, options, slider
+from setclr_course.kit.few_patches import unlearned_pair
 from setclr_course.kit.inner import dual, rbf, sparsemax, top_probability
 from setclr_course.kit.palette import BLUE, GREY, INK, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page, Plot
+from setclr_course.kit.tiles import tiles
 
 NEGATIVES = 10
 ROWS = ("cosine", "sorted to the top", "sparsemax", "weight α")
-BANDWIDTH = 1.0
 STEP, HIGH = 1.75, 0.9  # between the floors of two rows of bars; the highest bar
 
 
@@ -35,15 +37,13 @@ class anchor_list(Panel):
 
     size, row_height = (9, 5.4), 4.4
 
-    def __init__(self, embedded: dict[str, Any] | None = None, views: Any = None, **initial: Any):
+    def __init__(
+        self, embedded: dict[str, Tensor] | None = None, views: Tensor | None = None, **initial: Any
+    ):
         if embedded is None or views is None:
-            from setclr_course.kit.few_patches import unlearned_pair
-
             embedded, views = unlearned_pair()
-        self.batches = {name: unit(z.detach()) for name, z in embedded.items()}
-        pictures = np.moveaxis(np.asarray(views), 2, -1)
-        self.views = np.broadcast_to(pictures, (*pictures.shape[:-1], 3)).reshape(-1, *pictures.shape[2:4], 3)
-        last = pictures.shape[1] - 1
+        self.batches = {name: normalize(z.detach().double(), dim=-1).numpy() for name, z in embedded.items()}
+        self.views, last = tiles(views.flatten(0, 1)), views.shape[1] - 1
         self.knobs = {
             "anchor": slider("anchor", 0, 0, last, 1, {0: "0", last: str(last)}),
             "beta": log_slider("sorting β", 1, 0.1, 1000, 0.1, {1: "paper 1", 100: "100"}),
@@ -54,14 +54,17 @@ class anchor_list(Panel):
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Listed:
-        z, anchor = self.batches[values["loss"]], values["anchor"]
-        column, similarity = listed(z, anchor)
-        sorted_ = top_of(z, anchor, values["beta"])
-        shares = sparse_of(z, anchor, values["temperature"])
-        rows = np.stack([similarity[column], sorted_, shares, alpha_of(z, anchor, values["C"])])
+        points, anchor = np.concatenate(self.batches[values["loss"]]), values["anchor"]
+        column, similarity = listed(points, anchor)
+        machine = points[[anchor, *column[:-1]]]  # the anchor against the list's negatives
+        rows = np.stack([
+            similarity[column],
+            top_probability(similarity[column], 1, values["beta"]),
+            sparsemax(similarity / values["temperature"])[column],  # of all, so the list may get less than 1
+            [*dual(rbf(machine, machine), values["C"]), 0],  # the second view has no weight
+        ])  # fmt: skip
         order = np.argsort(-rows[0], kind="stable")
-        rank = int(np.flatnonzero(order == NEGATIVES)[0])
-        return Listed(np.array([anchor, *column[order]]), rank, rows[:, order])
+        return Listed(np.array([anchor, *column[order]]), int(order.argmax()), rows[:, order])
 
     def draw(self, page: Page, values: dict, now: Listed) -> None:
         title = "★ an anchor's list, the nearest first: ✚ its second view, ✕ the hardest negatives"
@@ -80,12 +83,12 @@ class anchor_list(Panel):
 
     def say(self, values: dict, now: Listed) -> str:
         cosine, top, sparse, alpha = now.rows
-        others = np.arange(NEGATIVES + 1) != now.rank
+        given = (sparse > 0).sum() - (sparse[now.rank] > 0)
         return (
             f"{values['loss']}, anchor {values['anchor']}: its second view is number {now.rank + 1} of "
             f"{NEGATIVES + 1} in its list, at cosine {cosine[now.rank]:.2f}. At β = {values['beta']:.3g} it "
             f"is sorted to the top with probability {top[now.rank]:.2f}; at τ = {values['temperature']:.3g} "
-            f"the sparsemax gives it {sparse[now.rank]:.2f} and something to {(sparse[others] > 0).sum()} "
+            f"the sparsemax gives it {sparse[now.rank]:.2f} and something to {given} "
             f"negatives of the list; at C = {values['C']:.3g} {(alpha > 0).sum()} of {NEGATIVES} negatives "
             f"are support vectors, the largest weight is {alpha.max():.3g}."
         )
@@ -95,54 +98,26 @@ def draw_row(plot: Plot, number: int, row: np.ndarray, rank: int) -> Mark:
     """A bar for everyone in the list, with numbers on the second view's and on the largest other."""
     foot, places = -STEP * number, np.arange(1.0, len(row) + 1)
     tops = foot + HIGH * (row / max(1.0, row.max())).clip(0)
-    marked = [rank, int(np.where(places == rank + 1, -np.inf, row).argmax())]
+    own = places == rank + 1
+    marked = np.array([rank, np.where(own, -np.inf, row).argmax()])
     plot.text(0.5, foot + 1.2, ROWS[number], anchor="start", rise="bottom", bold=True)
     plot.line([0.5, len(row) + 0.5], [foot, foot], GREY, 0.8)
-    colours = [BLUE if k == rank else VERMILION for k in range(len(row))]
-    bars = plot.bars(places, tops, colours, 0.62, foot)
+    bars = plot.bars(places, tops, np.where(own, BLUE, VERMILION).tolist(), 0.62, foot)
     said = [in_short(value) for value in row[marked]]
     plot.text(places[marked], tops[marked], said, [BLUE, VERMILION], "small", rise="bottom")
     return bars
 
 
-def unit(z: ArrayLike) -> np.ndarray:
-    """z (..., E) scaled to length 1."""
-    z = np.asarray(z, float)
-    return z / np.linalg.norm(z, axis=-1, keepdims=True).clip(1e-12)
-
-
-def listed(z: ArrayLike, anchor: int) -> tuple[np.ndarray, np.ndarray]:
+def listed(points: np.ndarray, anchor: int) -> tuple[np.ndarray, np.ndarray]:
     """Columns of the hardest negatives, ascending, and of the second view, and all cosines (2N,), −inf for
-    the anchor itself; z (2, N, E) on the sphere."""
-    z = np.asarray(z)
-    similarity, own = z.reshape(-1, z.shape[-1]) @ z[0, anchor], z.shape[1] + anchor
+    the anchor itself; points (2N, E) on the sphere, the second views last."""
+    similarity, own = points @ points[anchor], len(points) // 2 + anchor
     similarity[anchor] = -np.inf
-    negatives = similarity.copy()
-    negatives[own] = -np.inf
-    return np.array([*negatives.argsort(kind="stable")[-NEGATIVES:], own]), similarity
-
-
-def top_of(z: ArrayLike, anchor: int, beta: float) -> np.ndarray:
-    """GroCo's p of the list."""
-    column, similarity = listed(z, anchor)
-    return top_probability(similarity[column], 1, beta)
-
-
-def sparse_of(z: ArrayLike, anchor: int, temperature: float) -> np.ndarray:
-    """Shares among all 2N − 1 candidates, so what the list gets may be less than 1."""
-    column, similarity = listed(z, anchor)
-    return sparsemax(similarity / temperature)[column]
-
-
-def alpha_of(z: ArrayLike, anchor: int, C: float) -> np.ndarray:
-    """The weights in the machine of the anchor against the list's negatives; the second view has none."""
-    points = np.concatenate(np.asarray(z))[[anchor, *listed(z, anchor)[0][:-1]]]
-    return np.append(dual(rbf(points, points, BANDWIDTH), C), 0.0)
+    nearest = similarity.argsort(kind="stable")
+    return np.array([*nearest[nearest != own][-NEGATIVES:], own]), similarity
 
 
 def in_short(value: float) -> str:
     """Two digits or so; nothing for 0."""
-    if abs(value) < 5e-3:
-        return ""
     said = f"{value:.2f}".replace("0.", ".", 1) if abs(value) < 9.995 else f"{value:.0f}"
-    return said.replace("-", "−")
+    return said.replace("-", "−") if abs(value) > 5e-3 else ""

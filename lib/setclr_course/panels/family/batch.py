@@ -1,7 +1,7 @@
 """The losses that the panels on the family show, each as a function of one smoothing, and the batch of the
 careful page."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,18 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setclr_course.kit import losses
-from setclr_course.kit.circle import RADII, unit
+from setclr_course.kit.circle import unit
 from setclr_course.kit.controls import Slider, log_slider
 from setclr_course.kit.palette import LINES
-from setclr_course.kit.scene import Mark, Page, Plot, Words
+from setclr_course.kit.scene import Page
 from setclr_course.kit.still import Picture, pictured
-from setclr_course.panels.family.plane import draw_circles
+from setclr_course.panels.family.plane import TRAP_ANGLES, draw_circles, drawn_at
 
 # Degrees on a circle of two views of five images. ●4 and ■3 are the closest pair and no true match.
-ANGLES = ((75, 15, 212, 184, 310), (98, 350, 197, 152, 285))
-COLOURS = LINES[: len(ANGLES[0])]  # of the images
-NAMES = [view + str(image) for view in "●■" for image in range(1, 1 + len(ANGLES[0]))]
-SMOOTHING = (0.01, 10)  # the slider's ends
+ANGLES = TRAP_ANGLES[:, :5]
+COLOURS = LINES[:5]  # of the images
+NAMES = [view + image for view in "●■" for image in "12345"]
 
 
 class Member(NamedTuple):
@@ -33,13 +32,9 @@ class Member(NamedTuple):
     name: str  # of the loss in the library
     argument: str = ""  # how the library calls the parameter
     how: Mapping[str, Any] = {}  # its other arguments
-    shares: bool = False  # its rows are drawn divided by their sums
 
     def parameter(self, smoothing: float) -> float:
         return self.paper * smoothing**self.power
-
-    def drawn(self, A: np.ndarray) -> np.ndarray:
-        return A / A.sum(1, keepdims=True) if self.shares else A
 
     def solved(self, z: np.ndarray, smoothing: float) -> losses.Answer:
         """Of views z (2, N, E) on the unit sphere."""
@@ -54,11 +49,6 @@ class Member(NamedTuple):
         return getattr(losses, self.name)(**parameter, **self.how)
 
 
-def sorting(negatives: int) -> Member:
-    formula = partial(losses.groco, negatives=negatives)
-    return Member("β", 1.0, -1, formula, "GroCo", "beta", {"negatives": negatives})
-
-
 def transport(rounds: int) -> Member:
     how = {"constraint": "both", "iterations": rounds}
     return Member("ε", 0.5, 1, partial(losses.iot_both, rounds=rounds), "IOT", "epsilon", how)
@@ -70,17 +60,17 @@ FAMILY = {
     "InfoNCE": Member("τ", 0.5, 1, losses.info_nce, "InfoNCE", "temperature"),
     "SparseCLR": Member("m", 1.0, 0, losses.sparse_clr, "SparseCLR", "margin"),
     "NTLogistic": Member("τ", 0.5, 1, losses.nt_logistic, "NTLogistic", "temperature"),
-    "GroCo": sorting(4),
+    "GroCo": Member("β", 1.0, -1, partial(losses.groco, negatives=4), "GroCo", "beta", {"negatives": 4}),
     "IOT both": transport(8),
     "IOT total": Member("ε", 0.5, 1, losses.iot_total, "IOT", "epsilon", {"constraint": "total"}),
-    "MMCL": Member("σ²", 1.0, 1, losses.mmcl, "MMCL", "bandwidth", {"solver": "exact"}, shares=True),
+    "MMCL": Member("σ²", 1.0, 1, losses.mmcl, "MMCL", "bandwidth", {"solver": "exact"}),
     "QARe": Member("", 1.0, 0, losses.qare, "QARe"),
 }
 MATRICES = [name for name in FAMILY if name != "QARe"]  # a regulariser matches nobody
 SIX = {
     "InfoNCE": FAMILY["InfoNCE"],
     "SparseCLR": FAMILY["SparseCLR"]._replace(paper=0.0),
-    "GroCo": sorting(5),
+    "GroCo": Member("β", 1.0, -1, partial(losses.groco, negatives=5), "GroCo", "beta", {"negatives": 5}),
     "LinearAssignment": FAMILY["LinearAssignment"],
     "IOT": transport(10),
     "MMCL": FAMILY["MMCL"],
@@ -105,7 +95,7 @@ def pushes(loss: Any, z: Any) -> np.ndarray:
 
 def smoothing_slider(start: float = 1) -> Slider:
     """At 1 every loss has a usual parameter: τ = ε = 0.5, β = 1, σ² = 1."""
-    return log_slider("smoothing", start, *SMOOTHING, 0.1, {0.015: "hard", 1: "usual", 9: "soft"})
+    return log_slider("smoothing", start, 0.01, 10, 0.1, {0.015: "hard", 1: "usual", 9: "soft"})
 
 
 def true_share(A: np.ndarray) -> float:
@@ -118,25 +108,21 @@ def batch_picture() -> Picture:
 
     def draw(page: Page) -> str:
         draw_batch(page)
-        where = ", ".join(f"{name} at {angle}°" for name, angle in zip(NAMES, np.ravel(ANGLES)))
-        return f"Two views of {len(ANGLES[0])} images on a circle: {where}."
+        where = ", ".join(f"{name} at {angle}°" for name, angle in zip(NAMES, ANGLES.flat))
+        return f"Two views of five images on a circle: {where}."
 
     return pictured(draw, "batch", (2.8, 3))
 
 
 def draw_batch(page: Page) -> None:
-    """The batch on its two circles, a line from view to view."""
-    z = unit(np.array(ANGLES))
-    below = "" if page.row else "● view 1, ■ view 2"
-    plane = page.plane("batch", (-1.4, 1.4), title="the batch", xlabel=below)
-    plane.segments(RADII[0] * z[0], RADII[1] * z[1], COLOURS)
-    draw_images(plane, z, [COLOURS, COLOURS])
-
-
-def draw_images(plane: Plot, z: np.ndarray, colours: Sequence[Words]) -> list[Mark]:
-    """Views z (2, 5, 2) on two circles, filled with these colours, with the images' numbers; both marks."""
+    """The batch on its two circles, with the images' numbers and a line from view to view."""
+    plane = page.plane(
+        "batch", (-1.4, 1.4), title="the batch", xlabel="" if page.row else "● view 1, ■ view 2"
+    )
+    one, two = drawn_at(unit(ANGLES))
+    plane.segments(one, two, COLOURS)
     draw_circles(plane)
-    x, y = 1.25 * unit(np.array(ANGLES[0])).T
+    x, y = 1.25 * one.T
     plane.text(x, y, list("12345"), size="small")
-    points = (radius * view for radius, view in zip(RADII, z))
-    return [plane.dots(at, fill, sign, 9, COLOURS) for at, fill, sign in zip(points, colours, "●■")]
+    plane.dots(one, COLOURS, "●", 9)
+    plane.dots(two, COLOURS, "■", 9)

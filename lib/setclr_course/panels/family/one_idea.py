@@ -1,8 +1,7 @@
 """The one idea of the course: two views of six photographs look for each other, and training makes them find
 their partners."""
 
-from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,28 +12,15 @@ from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.handles import Circle
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
+from setclr_course.panels.family import plane
 from setclr_course.panels.family.along import forces
 from setclr_course.panels.family.batch import FAMILY
-from setclr_course.panels.family.plane import (
-    CONTROLS,
-    POINTS,
-    N,
-    angle_at,
-    angle_sliders,
-    angles_of,
-    called,
-    control,
-    draw_plane,
-    draw_table,
-    pair,
-    round_the_circle,
-    row_shares,
-)
+from setclr_course.panels.family.plane import CONTROLS, POINTS, N, control
 
 STEPS = 30  # of training
 STEP = np.rad2deg(0.16)  # the farthest that a point turns in one
 USUAL = 0.4  # the softness in training
-ANGLES = ((80, 20, 320, 250, 200, 140), (110, 345, 285, 215, 60, 180))  # where the views begin
+ANGLES = np.array([(80, 20, 320, 250, 200, 140), (110, 345, 285, 215, 60, 180)])  # where the views begin
 WAYS = {"softmax": "InfoNCE", "sort": "GroCo", "transport": "IOT both", "support vectors": "MMCL"}
 FINDINGS = {
     "softmax": "each ● shares itself out among the ■",
@@ -42,8 +28,6 @@ FINDINGS = {
     "transport": "as softmax, but each ■ gets its share too",
     "support vectors": "whom each ● pushes: dark is nobody",
 }
-TITLE = "drag ● and ■; thick is a large share, orange to the partner"
-BELOW = "framed: the true pairs; bright: a large share"
 KEY = 0.02  # radii: how far an arrow key moves a point
 
 
@@ -62,30 +46,32 @@ class one_idea(Panel):
         "way": options("they look for each other by", WAYS),
         "softness": log_slider("softness (temperature)", 0.4, 0.04, 10, 0.05, {0.14: "MoCo", 1: "SimCLR"}),
         "step": slider("step of training", 0, 0, STEPS, 1, {0: "start", STEPS: "trained"}),
-        **angle_sliders(ANGLES),
+        **plane.angle_sliders(ANGLES),
     }
 
     def solve(self, values: dict) -> Found:
-        angles = trained(tuple(angles_of(values).ravel()), values["way"], values["step"])
+        angles = trained(tuple(plane.angles_of(values).flat), values["way"], values["step"])
         z = unit(angles)
-        return Found(angles, z, row_shares(FAMILY[WAYS[values["way"]]].solved(z, values["softness"])))
+        answer = FAMILY[WAYS[values["way"]]].solved(z, values["softness"])
+        return Found(angles, z, plane.row_shares(answer))
 
     def draw(self, page: Page, values: dict, now: Found) -> None:
-        title, finding, below = (TITLE, FINDINGS[values["way"]], BELOW) if not page.row else ("", "", "")
-        views, lines = draw_plane(page, now.z, now.share, title)
-        table = draw_table(page, "table", now.share, finding, below)
+        title = "" if page.row else "drag ● and ■; thick is a large share, orange to the partner"
+        finding = "" if page.row else FINDINGS[values["way"]]
+        below = "" if page.row else "framed: the true pairs; bright: a large share"
+        views, lines = plane.draw_plane(page, now.z, now.share, title)
+        table = plane.draw_table(page, "table", now.share, finding, below)
         for (i, j), share in np.ndenumerate(now.share):
-            lit = pair(views, lines, i, j)
+            lit = plane.pair(views, lines, i, j)
             page.link(f"{NAMES[i]} to {NAMES[j]}: {share:.2f}", table[i, j], lit=lit)
         for view, i in POINTS:
             page.link(NAMES[i], views[view][i], lit=[table[:, i] if view else table[i]])
         if values["step"] == 0:
-            return round_the_circle(views, now.z)
+            return plane.round_the_circle(views, now.z)
         for view, i in POINTS:
-            where, way = RADII[view] * now.z[view, i], Circle(radius=RADII[view])
-            to = moved(now.angles, view, i)
-            views[view].handle(control(view, i), where, *CONTROLS, "step", along=way, to=to,
-                               label=called(view, i), step=KEY)  # fmt: skip
+            anew: dict = {"along": Circle(radius=RADII[view]), "to": partial(moved, now.angles, (view, i))}
+            where, label = plane.drawn_at(now.z)[view, i], plane.called(view, i)
+            views[view].handle(control(view, i), where, *CONTROLS, "step", **anew, label=label, step=KEY)
 
     def say(self, values: dict, now: Found) -> str:
         others = np.where(np.eye(N), 0, now.share).max(1)
@@ -108,12 +94,8 @@ def trained(start: tuple[float, ...], way: str, step: int) -> np.ndarray:
     return (angles + STEP * force / max(np.abs(force).max(), 1e-12)).round(4)  # the twin's are the same
 
 
-def moved(seen: np.ndarray, view: int, i: int) -> Callable[[float, float], list[int]]:
+def moved(seen: np.ndarray, at: tuple[int, int], x: float, y: float) -> list[int]:
     """One point is dragged: training begins anew from where all points are seen."""
-
-    def to(x: float, y: float) -> list[int]:
-        angles = np.rint(seen).astype(int) % 360
-        angles[view, i] = angle_at(x, y)[0]
-        return [*angles.ravel().tolist(), 0]
-
-    return to
+    angles = np.rint(seen).astype(int) % 360
+    angles[at] = plane.angle_at(x, y)[0]
+    return [*angles.ravel().tolist(), 0]

@@ -12,6 +12,8 @@ from setclr_course.kit.losses import Answer
 from setclr_course.kit.palette import GREY, INK, VERMILION
 from setclr_course.kit.scene import Mark, Page, Piece, Plot
 
+Point = tuple[int, int]  # view and image
+
 N = len(NAMES)
 POINTS = [(view, i) for view in range(2) for i in range(N)]
 RIDE = (1.24, 0.53)  # the radii at which the photographs of the views ride
@@ -19,7 +21,7 @@ ROUND = unit(np.arange(0, 361, 9)).T
 WIDE = 6.5  # pixels: the line of a whole share
 SEEN = 0.01  # the line of a smaller share is not drawn
 # Degrees of a batch with a trap: ● rocket and ■ astronaut are the closest pair, and no partners.
-TRAP_ANGLES = ((75, 15, 212, 184, 310, 130), (98, 350, 197, 152, 285, 115))
+TRAP_ANGLES = np.array([(75, 15, 212, 184, 310, 130), (98, 350, 197, 152, 285, 115)])
 
 
 def control(view: int, i: int) -> str:
@@ -34,14 +36,14 @@ def called(view: int, i: int) -> str:
     return f"{'●■'[view]} {NAMES[i]}"
 
 
-def angle_sliders(angles: Sequence[Sequence[int]]) -> dict[str, Slider]:
-    """A slider for each point, in degrees."""
-    return {control(*at): slider(f"{called(*at)}, angle", angles[at[0]][at[1]], 0, 359, 1) for at in POINTS}
+def angle_sliders(angles: np.ndarray, points: Sequence[Point] = POINTS) -> dict[str, Slider]:
+    """A slider for each of these points, in degrees."""
+    return {control(*at): slider(f"{called(*at)}, angle", int(angles[at]), 0, 359, 1) for at in points}
 
 
 def angles_of(values: dict) -> np.ndarray:
     """(2, N), in degrees."""
-    return np.array([values[control(*at)] for at in POINTS], float).reshape(2, N)
+    return np.array([values[name] for name in CONTROLS], float).reshape(2, N)
 
 
 def row_shares(answer: Answer) -> np.ndarray:
@@ -51,29 +53,34 @@ def row_shares(answer: Answer) -> np.ndarray:
     return (part / part.sum(1, keepdims=True).clip(1e-12)).round(9)
 
 
+def drawn_at(z: np.ndarray) -> np.ndarray:
+    """Where views z (2, N, 2) of the unit circle are drawn: on two circles, so that they do not hide each
+    other."""
+    return RADII[:, None, None] * z
+
+
 def draw_circles(plot: Plot) -> None:
     for radius in RADII:
         x, y = radius * ROUND
         plot.line(x, y, GREY, 0.7)
 
 
-def draw_views(plot: Plot, z: np.ndarray) -> list[Mark]:
-    """The views (2, N, 2) on two circles, so that they do not hide each other, and their photographs; the
-    marks of ● and of ■."""
+def draw_views(plot: Plot, z: np.ndarray, size: float) -> list[Mark]:
+    """The views (2, N, 2), with signs of that size, and their photographs; the marks of ● and of ■."""
     draw_circles(plot)
     for view, faces, ride in zip(z, two_views(), RIDE):
-        plot.photographs(ride * view, faces, 0.28)
-    size = 8 if plot.page.row else 11
-    return [plot.dots(radius * view, INK, sign, size) for radius, view, sign in zip(RADII, z, "●■")]
+        plot.photographs(ride * view, faces[: len(view)], 0.28)
+    return [plot.dots(points, INK, sign, size) for points, sign in zip(drawn_at(z), "●■")]
 
 
 def draw_plane(page: Page, z: np.ndarray, share: np.ndarray, title: str) -> tuple[list[Mark], Mark]:
     """The views, and a line for every pair, as wide as its share (N, N); their marks."""
     plane = page.plane("plane", (-1.45, 1.45), title=title)
     one, two = np.indices((N, N)).reshape(2, -1)
-    colours, wide = np.where(one == two, VERMILION, GREY).tolist(), np.where(share > SEEN, WIDE * share, 0)
-    lines = plane.segments(RADII[0] * z[0, one], RADII[1] * z[1, two], colours, wide.ravel())
-    return draw_views(plane, z), lines
+    colours, wide = np.where(one == two, VERMILION, GREY), np.where(share > SEEN, WIDE * share, 0)
+    ends = drawn_at(z)
+    lines = plane.segments(ends[0, one], ends[1, two], colours.tolist(), wide.ravel())
+    return draw_views(plane, z, 8 if page.row else 11), lines
 
 
 def draw_table(page: Page, name: str, share: np.ndarray, title: str, below: str = "") -> Mark:
@@ -91,12 +98,14 @@ def pair(views: list[Mark], lines: Mark, i: int, j: int) -> list[Piece]:
     return [views[0][i], views[1][j], lines[N * i + j]]
 
 
-def round_the_circle(views: list[Mark], z: np.ndarray, name: str = "{}") -> None:
-    """Every point can be dragged round its circle; its control is the angle."""
-    for view, i in POINTS:
-        where, way = RADII[view] * z[view, i], Circle(radius=RADII[view])
-        at = control(view, i)
-        views[view].handle(name.format(at), where, at, along=way, to=angle_at, label=called(view, i))
+def round_the_circle(
+    views: list[Mark], z: np.ndarray, points: Sequence[Point] = POINTS, of: str = ""
+) -> None:
+    """These points can be dragged round their circles; their controls are the angles."""
+    for view, i in points:
+        name, way = control(view, i), Circle(radius=RADII[view])
+        how: dict = {"along": way, "to": angle_at, "label": called(view, i)}
+        views[view].handle(name + of, drawn_at(z)[view, i], name, **how)
 
 
 def angle_at(x: float, y: float) -> list[int]:

@@ -9,20 +9,10 @@ from setclr_course.kit.circle import unit
 from setclr_course.kit.palette import OF_LOSS
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
+from setclr_course.panels.family import plane
 from setclr_course.panels.family.batch import SIX, smoothing_slider
-from setclr_course.panels.family.plane import (
-    TRAP_ANGLES,
-    N,
-    angle_sliders,
-    angles_of,
-    draw_plane,
-    draw_table,
-    pair,
-    round_the_circle,
-    row_shares,
-)
 
-TRAP = (3, 2)  # ● rocket, ■ astronaut
+ROCKET, ASTRONAUT = NAMES.index("rocket"), NAMES.index("astronaut")
 TITLES = {"LinearAssignment": "assignment", "MMCL": "MMCL: pushes"}
 
 
@@ -37,34 +27,34 @@ class side_by_side(Panel):
     size, row_height = (9, 4.3), 5.6
     mosaic = "plane InfoNCE SparseCLR GroCo; plane LinearAssignment IOT MMCL"
     widths, row_mosaic = (2.7, 1, 1, 1), "InfoNCE SparseCLR; GroCo LinearAssignment; IOT MMCL"
-    knobs = {"smoothing": smoothing_slider(10**-1.5), **angle_sliders(TRAP_ANGLES)}  # hard: the losses differ
+    # Hard at first: the losses differ.
+    knobs = {"smoothing": smoothing_slider(10**-1.5), **plane.angle_sliders(plane.TRAP_ANGLES)}
 
     def solve(self, values: dict) -> Found:
-        z = unit(angles_of(values))
-        solved = {name: loss.solved(z, values["smoothing"]) for name, loss in SIX.items()}
-        return Found(z, {name: row_shares(answer) for name, answer in solved.items()})
+        z = unit(plane.angles_of(values))
+        return Found(
+            z, {name: plane.row_shares(loss.solved(z, values["smoothing"])) for name, loss in SIX.items()}
+        )
 
     def draw(self, page: Page, values: dict, now: Found) -> None:
         title = "drag ● and ■; orange joins partners, as wide as InfoNCE's share"
-        views, lines = draw_plane(page, now.z, now.shares["InfoNCE"], title)
-        round_the_circle(views, now.z)
+        views, lines = plane.draw_plane(page, now.z, now.shares["InfoNCE"], title)
+        plane.round_the_circle(views, now.z)
         tables = []
         for name, share in now.shares.items():
-            tables.append(draw_table(page, name, share, TITLES.get(name, name)))
-            page[name].line([-1.5, N - 0.5], [-1.62, -1.62], OF_LOSS[name], 5)
-        for i, j in np.ndindex(N, N):
+            tables.append(plane.draw_table(page, name, share, TITLES.get(name, name)))
+            page[name].line([-1.5, plane.N - 0.5], [-1.62, -1.62], OF_LOSS[name], 5)
+        for i, j in np.ndindex(plane.N, plane.N):
             said = ", ".join(f"{name} {share[i, j]:.2f}" for name, share in now.shares.items())
             over = [table[i, j] for table in tables]
-            page.link(f"{NAMES[i]} to {NAMES[j]}: {said}", *over, lit=pair(views, lines, i, j))
+            page.link(f"{NAMES[i]} to {NAMES[j]}: {said}", *over, lit=plane.pair(views, lines, i, j))
 
     def say(self, values: dict, now: Found) -> str:
-        choice = {name: int(share[TRAP[0]].argmax()) for name, share in now.shares.items() if name != "MMCL"}
-        fooled = [name for name, j in choice.items() if j == TRAP[1]]
-        right = [name for name, j in choice.items() if j == TRAP[0]]
-        pushed = int((now.shares["MMCL"] > 0).sum())
+        choice = {name: share[ROCKET].argmax() for name, share in now.shares.items() if name != "MMCL"}
+        fooled = " and ".join(name for name, j in choice.items() if j == ASTRONAUT)
+        right = " and ".join(name for name, j in choice.items() if j == ROCKET)
         return (
             f"Smoothing {values['smoothing']:.3g} times the usual. ● rocket goes to ■ astronaut by "
-            f"{' and '.join(fooled) or 'no loss'}, to its own ■ rocket by "
-            f"{' and '.join(right) or 'no loss'}. "
-            f"MMCL pushes {pushed} of 30 wrong pairs."
+            f"{fooled or 'no loss'}, to its own ■ rocket by {right or 'no loss'}. "
+            f"MMCL pushes {(now.shares['MMCL'] > 0).sum()} of 30 wrong pairs."
         )

@@ -1,72 +1,90 @@
-"""Where four losses want the same twelve points to go: those of the trap, with arrows along their circle."""
+"""Where losses want the same points to go: those of the trap, with arrows along their circle."""
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from setclr_course.kit.circle import unit
-from setclr_course.kit.palette import OF_LOSS
+from setclr_course.kit.palette import DUSK, OF_LOSS
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.family.along import QUIET, REST, draw_arrows, forces, share_of_longest
-from setclr_course.panels.family.batch import SIX, smoothing_slider
-from setclr_course.panels.family.plane import (
-    POINTS,
-    TRAP_ANGLES,
-    angle_sliders,
-    angles_of,
-    called,
-    draw_views,
-    round_the_circle,
-)
+from setclr_course.panels.family import plane
+from setclr_course.panels.family.along import forces, turned
+from setclr_course.panels.family.batch import SIX, Member, smoothing_slider
 
-SHOWN = {
-    "InfoNCE": "InfoNCE",
-    "LinearAssignment": "assignment",
-    "IOT": "transport (IOT)",
-    "MMCL": "support vectors (MMCL)",
+FOUR = {
+    "InfoNCE": SIX["InfoNCE"],
+    "assignment": SIX["LinearAssignment"],
+    "transport (IOT)": SIX["IOT"],
+    "support vectors (MMCL)": SIX["MMCL"],
 }
+LONGEST, START = 0.6, 0.07  # radii: the longest arrow, and how far from its point it begins
+QUIET = 0.05  # of the longest arrow: a point pushed less than this is as good as left alone
+REST = 1e-6  # a smaller push is rounding
 
 
 class Pushed(NamedTuple):
-    z: np.ndarray  # (2, 6, 2): the views on the unit circle
-    forces: dict[str, np.ndarray]  # (2, 6) for each loss: along the circle; anticlockwise is positive
+    z: np.ndarray  # (2, N, 2): the views on the unit circle
+    forces: dict[str, np.ndarray]  # (2, N) for each loss: along the circle; anticlockwise is positive
 
 
 class trap_pushes(Panel):
-    """The pushes of four losses on twelve points that can be dragged in any of the circles."""
+    """The pushes of losses on points that can be dragged in any of the circles.
 
-    size, row_height = (9, 8), 3.8
-    mosaic = "InfoNCE LinearAssignment; IOT MMCL"
-    knobs = {"smoothing": smoothing_slider(), **angle_sliders(TRAP_ANGLES)}
+    Args:
+        losses: an even number of those of `FAMILY` or `SIX`, by name; four by default.
+        images: how many of the six photographs take part.
+        dragged: view and image of those points that can be dragged; all by default.
+    """
+
+    def __init__(
+        self,
+        losses: Mapping[str, Member] = FOUR,
+        images: int = plane.N,
+        dragged: Sequence[plane.Point] = plane.POINTS,
+        **initial: Any,
+    ):
+        self.losses, self.images, self.dragged = losses, images, dragged
+        self.knobs = {"smoothing": smoothing_slider(), **plane.angle_sliders(plane.TRAP_ANGLES, dragged)}
+        half = len(losses) // 2
+        self.names = {name: name.replace(" ", "-") for name in losses}
+        above, below = list(self.names.values())[:half], list(self.names.values())[half:]
+        self.mosaic = f"{' '.join(above)}; {' '.join(below)}"
+        self.row_mosaic = "; ".join(f"{one} {two}" for one, two in zip(above, below))
+        self.size, self.row_height = (9, 2 + 12 / half), 1.9 * half
+        super().__init__(**initial)
 
     def solve(self, values: dict) -> Pushed:
-        z = unit(angles_of(values))
-        return Pushed(z, {name: forces(SIX[name].solved(z, values["smoothing"]), z) for name in SHOWN})
+        angles = plane.TRAP_ANGLES[:, : self.images].copy()
+        for at in self.dragged:
+            angles[at] = values[plane.control(*at)]
+        z = unit(angles)
+        found = {name: forces(loss.solved(z, values["smoothing"]), z) for name, loss in self.losses.items()}
+        return Pushed(z, {name: np.where(np.abs(force) > REST, force, 0) for name, force in found.items()})
 
     def draw(self, page: Page, values: dict, now: Pushed) -> None:
-        circles = []
+        circles, (size, width) = [], (8, 2) if page.row or len(self.losses) > 4 else (11, 3.5)
         for name, force in now.forces.items():
-            title = SHOWN[name].split(" (")[0] if page.row else SHOWN[name]
-            plane = page.plane(name, (-1.42, 1.42), title=title)
-            circles.append(draw_views(plane, now.z))
-            round_the_circle(circles[-1], now.z, "{} " + name)
-            share = share_of_longest(force)
-            draw_arrows(plane, now.z, share, OF_LOSS[name], 2 if page.row else 3.5)
-            if not share.any():
-                plane.text(0, 0, "at rest", halo=True)
-        for view, i in POINTS:
-            pushes = {SHOWN[name]: force[view, i] for name, force in now.forces.items()}
-            said = [
-                f"{name} {push:+.2g}" if abs(push) > REST else f"{name} 0" for name, push in pushes.items()
-            ]
-            page.link(f"{called(view, i)}: {', '.join(said)}", *(views[view][i] for views in circles))
+            most = np.abs(force).max()
+            below = f"longest {most:.2g}" if most else "at rest"
+            circle = page.plane(self.names[name], (-1.42, 1.42), title=name, xlabel=below)
+            circles.append(plane.draw_views(circle, now.z, size))
+            plane.round_the_circle(circles[-1], now.z, self.dragged, f" {name}")
+            push = (force / max(most, REST))[..., None] * turned(now.z)
+            starts = plane.drawn_at(now.z) + START * np.sign(force)[..., None] * turned(now.z)
+            colour = OF_LOSS.get(self.losses[name].name, DUSK)
+            circle.arrows(starts, starts + LONGEST * push, colour, width)
+        for view, i in np.ndindex(2, self.images):
+            said = ", ".join(f"{name} {force[view, i]:+.2g}" for name, force in now.forces.items())
+            page.link(f"{plane.called(view, i)}: {said}", *(views[view][i] for views in circles))
 
     def say(self, values: dict, now: Pushed) -> str:
         words = []
         for name, force in now.forces.items():
-            share = np.abs(share_of_longest(force))
-            most = np.unravel_index(share.argmax(), share.shape)
-            moved = f"pushes {int((share > QUIET).sum())} of 12 points, {called(*most)} most"
-            words.append(f"{SHOWN[name]} {moved if share.any() else 'is at rest'}")
+            size = np.abs(force)
+            view, i = np.unravel_index(size.argmax(), size.shape)
+            moved = (size > QUIET * size.max()).sum()
+            pushes = f"pushes {moved} of {size.size} points, {plane.called(int(view), int(i))} most"
+            words.append(f"{name} {pushes if moved else 'is at rest'}")
         return f"Smoothing {values['smoothing']:.3g} times the usual: {'; '.join(words)}."
