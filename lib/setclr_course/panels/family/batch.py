@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from setclr_course.kit import losses
 from setclr_course.kit.circle import unit
@@ -75,22 +74,6 @@ SIX = {
     "IOT": transport(10),
     "MMCL": FAMILY["MMCL"],
 }
-
-
-def batch(angles: ArrayLike = ANGLES) -> Any:
-    """(2, N, 2) float64: points of the unit circle at these degrees, as a tensor."""
-    from torch import from_numpy
-
-    return from_numpy(unit(np.asarray(angles, float)))
-
-
-def pushes(loss: Any, z: Any) -> np.ndarray:
-    """(2, N): minus the gradient of a loss of the library at points z (2, N, 2) of the circle, along it."""
-    from torch.autograd import grad
-
-    z = z.clone().requires_grad_()
-    (slope,) = grad(loss(z), z)
-    return (slope[..., 0] * z[..., 1] - slope[..., 1] * z[..., 0]).detach().numpy()
 
 
 def smoothing_slider(start: float = 1) -> Slider:

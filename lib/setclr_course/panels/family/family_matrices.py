@@ -6,15 +6,8 @@ from setclr_course.kit.circle import unit
 from setclr_course.kit.palette import WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
-from setclr_course.panels.family.batch import (
-    ANGLES,
-    FAMILY,
-    MATRICES,
-    NAMES,
-    draw_batch,
-    smoothing_slider,
-    true_share,
-)
+from setclr_course.panels.family import batch
+from setclr_course.panels.family.batch import ANGLES, FAMILY, MATRICES, NAMES
 
 NEGATIVES_ONLY = ("Triplet", "MMCL")  # their assignment leaves the true match at 0
 TRAP = (3, 7)  # row ●4, column ■3
@@ -27,14 +20,14 @@ class family_matrices(Panel):
     size, row_height = (9, 4.8), 5.6
     mosaic = "batch Triplet LinearAssignment InfoNCE SparseCLR; NTLogistic GroCo IOT-both IOT-total MMCL"
     row_mosaic = "batch LinearAssignment InfoNCE; SparseCLR NTLogistic GroCo; IOT-both IOT-total MMCL"
-    knobs = {"smoothing": smoothing_slider()}
+    knobs = {"smoothing": batch.smoothing_slider()}
 
     def solve(self, values: dict) -> dict[str, np.ndarray]:
         """The assignment (M, M) of each loss."""
         return {name: FAMILY[name].solved(unit(ANGLES), values["smoothing"]).shares for name in MATRICES}
 
     def draw(self, page: Page, values: dict, now: dict[str, np.ndarray]) -> None:
-        draw_batch(page)
+        batch.draw_batch(page)
         tables = [draw_matrix(page, name, values["smoothing"], A) for name, A in now.items()]
         for i, j in np.ndindex(M, M):
             weights = ", ".join(f"{name} {A[i, j]:.2f}" for name, A in now.items())
@@ -50,7 +43,7 @@ class family_matrices(Panel):
 
 def score(name: str, A: np.ndarray) -> str:
     """The share of the weight on the true matches, or how many negatives an anchor uses."""
-    return f"{(A > 0).sum(1).mean():.2g}" if name in NEGATIVES_ONLY else f"{true_share(A):.0%}"
+    return f"{(A > 0).sum(1).mean():.2g}" if name in NEGATIVES_ONLY else f"{batch.true_share(A):.0%}"
 
 
 def draw_matrix(page: Page, name: str, smoothing: float, A: np.ndarray) -> Mark:

@@ -13,7 +13,6 @@ from setclr_course.kit.handles import Circle
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
 from setclr_course.panels.family import plane
-from setclr_course.panels.family.along import forces
 from setclr_course.panels.family.batch import FAMILY
 from setclr_course.panels.family.plane import CONTROLS, POINTS, N, control
 
@@ -90,7 +89,7 @@ def trained(start: tuple[float, ...], way: str, step: int) -> np.ndarray:
         return np.array(start).reshape(2, N)
     angles = trained(start, way, step - 1)
     z = unit(angles)
-    force = forces(FAMILY[WAYS[way]].solved(z, USUAL), z)
+    force = plane.forces(FAMILY[WAYS[way]].solved(z, USUAL), z)
     return (angles + STEP * force / max(np.abs(force).max(), 1e-12)).round(4)  # the twin's are the same
 
 

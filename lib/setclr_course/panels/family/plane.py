@@ -8,11 +8,9 @@ from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.circle import RADII, unit
 from setclr_course.kit.controls import Slider, slider
 from setclr_course.kit.handles import Circle
-from setclr_course.kit.losses import Answer
+from setclr_course.kit.losses import Answer, gradient
 from setclr_course.kit.palette import GREY, INK, VERMILION
 from setclr_course.kit.scene import Mark, Page, Piece, Plot
-
-Point = tuple[int, int]  # view and image
 
 N = len(NAMES)
 POINTS = [(view, i) for view in range(2) for i in range(N)]
@@ -36,7 +34,7 @@ def called(view: int, i: int) -> str:
     return f"{'●■'[view]} {NAMES[i]}"
 
 
-def angle_sliders(angles: np.ndarray, points: Sequence[Point] = POINTS) -> dict[str, Slider]:
+def angle_sliders(angles: np.ndarray, points: Sequence = POINTS) -> dict[str, Slider]:
     """A slider for each of these points, in degrees."""
     return {control(*at): slider(f"{called(*at)}, angle", int(angles[at]), 0, 359, 1) for at in points}
 
@@ -57,6 +55,16 @@ def drawn_at(z: np.ndarray) -> np.ndarray:
     """Where views z (2, N, 2) of the unit circle are drawn: on two circles, so that they do not hide each
     other."""
     return RADII[:, None, None] * z
+
+
+def turned(z: np.ndarray) -> np.ndarray:
+    """Vectors (..., 2), turned by a right angle to the left."""
+    return np.stack([-z[..., 1], z[..., 0]], axis=-1)
+
+
+def forces(answer: Answer, z: np.ndarray) -> np.ndarray:
+    """(2, N): minus the gradient at views z (2, N, 2) of the circle, along it; anticlockwise is positive."""
+    return -(gradient(answer, z.reshape(-1, 2)).reshape(z.shape) * turned(z)).sum(-1)
 
 
 def draw_circles(plot: Plot) -> None:
@@ -98,9 +106,7 @@ def pair(views: list[Mark], lines: Mark, i: int, j: int) -> list[Piece]:
     return [views[0][i], views[1][j], lines[N * i + j]]
 
 
-def round_the_circle(
-    views: list[Mark], z: np.ndarray, points: Sequence[Point] = POINTS, of: str = ""
-) -> None:
+def round_the_circle(views: list[Mark], z: np.ndarray, points: Sequence = POINTS, of: str = "") -> None:
     """These points can be dragged round their circles; their controls are the angles."""
     for view, i in points:
         name, way = control(view, i), Circle(radius=RADII[view])

@@ -25,8 +25,7 @@ ASIDE = (-0.15, 0.15)  # where the photographs ride, to the right of ● and of 
 
 
 class Trained(NamedTuple):
-    z: np.ndarray  # (2, N, 3): the views on the unit sphere
-    seen: np.ndarray  # (2, N, 3): the same as the sphere is turned
+    seen: np.ndarray  # (2, N, 3): the views on the unit sphere as it is turned
     share: np.ndarray  # (N, N): what each ● gives to each ■, as shares of the row
 
 
@@ -44,7 +43,7 @@ class sphere(Panel):
 
     def solve(self, values: dict) -> Trained:
         z = trained(values["loss"], values["step"])
-        return Trained(z, z @ rotation(values).T, row_shares(SIX[values["loss"]].solved(z, SMOOTHING)))
+        return Trained(z @ rotation(values).T, row_shares(SIX[values["loss"]].solved(z, SMOOTHING)))
 
     def draw(self, page: Page, values: dict, now: Trained) -> None:
         title = "" if page.row else "drag the ring to turn the sphere; orange joins true partners"
@@ -64,7 +63,7 @@ class sphere(Panel):
 
     def say(self, values: dict, now: Trained) -> str:
         right = (now.share.argmax(1) == np.arange(N)).sum()
-        apart = np.degrees(np.arccos((now.z[0] * now.z[1]).sum(-1).clip(-1, 1))).mean()
+        apart = np.degrees(np.arccos((now.seen[0] * now.seen[1]).sum(-1).clip(-1, 1))).mean()
         return (
             f"Step {values['step']} of training by {values['loss']}: {right} of {N} photographs find their "
             f"own second view; partners are {apart:.0f}° apart on average. The sphere is turned by "

@@ -10,8 +10,7 @@ from setclr_course.kit.palette import DUSK, OF_LOSS
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
 from setclr_course.panels.family import plane
-from setclr_course.panels.family.along import forces, turned
-from setclr_course.panels.family.batch import SIX, Member, smoothing_slider
+from setclr_course.panels.family.batch import SIX, smoothing_slider
 
 FOUR = {
     "InfoNCE": SIX["InfoNCE"],
@@ -39,19 +38,14 @@ class trap_pushes(Panel):
     """
 
     def __init__(
-        self,
-        losses: Mapping[str, Member] = FOUR,
-        images: int = plane.N,
-        dragged: Sequence[plane.Point] = plane.POINTS,
-        **initial: Any,
+        self, losses: Mapping = FOUR, images: int = plane.N, dragged: Sequence = plane.POINTS, **initial: Any
     ):
         self.losses, self.images, self.dragged = losses, images, dragged
+        self.called = {at: plane.called(*at) for at in np.ndindex(2, images)}
         self.knobs = {"smoothing": smoothing_slider(), **plane.angle_sliders(plane.TRAP_ANGLES, dragged)}
-        half = len(losses) // 2
-        self.names = {name: name.replace(" ", "-") for name in losses}
-        above, below = list(self.names.values())[:half], list(self.names.values())[half:]
-        self.mosaic = f"{' '.join(above)}; {' '.join(below)}"
-        self.row_mosaic = "; ".join(f"{one} {two}" for one, two in zip(above, below))
+        names, half = [name.replace(" ", "-") for name in losses], len(losses) // 2
+        self.mosaic = f"{' '.join(names[:half])}; {' '.join(names[half:])}"
+        self.row_mosaic = "; ".join(f"{one} {two}" for one, two in zip(names, names[half:]))
         self.size, self.row_height = (9, 2 + 12 / half), 1.9 * half
         super().__init__(**initial)
 
@@ -60,31 +54,33 @@ class trap_pushes(Panel):
         for at in self.dragged:
             angles[at] = values[plane.control(*at)]
         z = unit(angles)
-        found = {name: forces(loss.solved(z, values["smoothing"]), z) for name, loss in self.losses.items()}
-        return Pushed(z, {name: np.where(np.abs(force) > REST, force, 0) for name, force in found.items()})
+        found = {}
+        for name, loss in self.losses.items():
+            force = plane.forces(loss.solved(z, values["smoothing"]), z)
+            found[name] = np.where(np.abs(force) > REST, force, 0)
+        return Pushed(z, found)
 
     def draw(self, page: Page, values: dict, now: Pushed) -> None:
         circles, (size, width) = [], (8, 2) if page.row or len(self.losses) > 4 else (11, 3.5)
         for name, force in now.forces.items():
             most = np.abs(force).max()
             below = f"longest {most:.2g}" if most else "at rest"
-            circle = page.plane(self.names[name], (-1.42, 1.42), title=name, xlabel=below)
+            circle = page.plane(name.replace(" ", "-"), (-1.42, 1.42), title=name, xlabel=below)
             circles.append(plane.draw_views(circle, now.z, size))
             plane.round_the_circle(circles[-1], now.z, self.dragged, f" {name}")
-            push = (force / max(most, REST))[..., None] * turned(now.z)
-            starts = plane.drawn_at(now.z) + START * np.sign(force)[..., None] * turned(now.z)
+            push = (force / max(most, REST))[..., None] * plane.turned(now.z)
+            starts = plane.drawn_at(now.z) + START * np.sign(force)[..., None] * plane.turned(now.z)
             colour = OF_LOSS.get(self.losses[name].name, DUSK)
             circle.arrows(starts, starts + LONGEST * push, colour, width)
-        for view, i in np.ndindex(2, self.images):
+        for (view, i), called in self.called.items():
             said = ", ".join(f"{name} {force[view, i]:+.2g}" for name, force in now.forces.items())
-            page.link(f"{plane.called(view, i)}: {said}", *(views[view][i] for views in circles))
+            page.link(f"{called}: {said}", *(views[view][i] for views in circles))
 
     def say(self, values: dict, now: Pushed) -> str:
-        words = []
+        words, called = [], list(self.called.values())
         for name, force in now.forces.items():
             size = np.abs(force)
-            view, i = np.unravel_index(size.argmax(), size.shape)
             moved = (size > QUIET * size.max()).sum()
-            pushes = f"pushes {moved} of {size.size} points, {plane.called(int(view), int(i))} most"
+            pushes = f"pushes {moved} of {size.size} points, {called[size.argmax()]} most"
             words.append(f"{name} {pushes if moved else 'is at rest'}")
         return f"Smoothing {values['smoothing']:.3g} times the usual: {'; '.join(words)}."

@@ -125,10 +125,9 @@ def draw_plane(page: Page, values: dict, now: Machine) -> list[Mark]:
     positive, anchor = plane.dots(now.positive, INK, "✚", 17), plane.dots(now.z, INK, "★", 20)
     positive.handle("✚", now.positive, "x", "y")
     anchor.handle("★", now.z, "toward", along=Segment(tuple(now.positive), tuple(MIDDLE)))
-    for j in np.argsort(-now.alpha)[:5]:
-        x, y = NEGATIVES[j]
-        said = f"{now.alpha[j]:.2g}" if now.alpha[j] > 0 else ""
-        plane.text(x, y, said, size="small", rise="top", up=-sizes[j] / 2, halo=True)
+    fifth, (x, y) = np.sort(now.alpha)[-5], NEGATIVES.T
+    words = [f"{alpha:.2g}" if alpha > 0 and alpha >= fifth else "" for alpha in now.alpha]
+    plane.text(x, y, words, size="small", rise="top", up=-11, halo=True)
     return crosses
 
 

@@ -24,21 +24,14 @@ DRAWN = np.unique(np.geomspace(1, ROUNDS, 250).round().astype(int))  # steps
 
 
 class Race(NamedTuple):
-    """All that the sliders can ask for in one dimension, for B bounds and n negatives."""
+    """All that the sliders can ask for in one dimension, for B bounds and n negatives; or, without B, a race
+    at one bound."""
 
-    gap: np.ndarray  # (ROUNDS + 1, 3, B): (g(α) − g*) / |g*| of the racers, so that α = 0 has 1
+    gap: np.ndarray  # (ROUNDS + 1, B, 3): (g(α) − g*) / |g*| of the racers, so that α = 0 has 1
     path: np.ndarray  # (ROUNDS + 1, B, n): α of the second racer after each step
     exact: np.ndarray  # (B, n)
     clipped: np.ndarray  # (B, n)
-    clipped_gap: np.ndarray  # (B,)
-
-
-class Shown(NamedTuple):
-    """A race at one step and one bound."""
-
-    gap: np.ndarray  # (ROUNDS + 1, 3)
-    weights: np.ndarray  # (3, n): exact, by steps 1/λ so far, clipped
-    clipped_gap: float
+    clipped_gap: np.ndarray  # (B, 1)
 
 
 class solver_race(Panel):
@@ -52,12 +45,10 @@ class solver_race(Panel):
         "dimensions": options("dimensions E", DIMENSIONS),
     }
 
-    def solve(self, values: dict) -> Shown:
-        found, m, b = race(values["dimensions"]), round(values["steps"]), C.number(values["C"])
-        weights = np.stack([found.exact[b], found.path[m, b], found.clipped[b]])
-        return Shown(found.gap[:, :, b], weights, found.clipped_gap[b])
+    def solve(self, values: dict) -> Race:
+        return Race(*(part[..., C.number(values["C"]), :] for part in race(values["dimensions"])))
 
-    def draw(self, page: Page, values: dict, now: Shown) -> None:
+    def draw(self, page: Page, values: dict, now: Race) -> None:
         m, title = round(values["steps"]), "" if page.row else "how far from the optimum"
         gaps = page.plot("gaps", (1, ROUNDS), (LOW, 1e5), title, "steps m", "gap (g(α) − g*) / |g*|",
                          (1, 10, 100, 1000), log="x y",
@@ -65,37 +56,35 @@ class solver_race(Panel):
         words = (*zip(RACERS, (VERMILION, BLUE, PINE)), ("clipped least squares", OCHRE))
         gaps.key(*words, ("dashed: doing nothing", DUSK))
         gaps.line([1, ROUNDS], [1, 1], GREY, 2, "dash")
-        gaps.line([1, ROUNDS], [now.clipped_gap] * 2, ORANGE, 2.5)
+        gaps.line([1, ROUNDS], [*now.clipped_gap] * 2, ORANGE, 2.5)
         colours = list(RACERS.values())
         lines = [gaps.line(DRAWN, y.clip(LOW / 10), c, 2.5) for y, c in zip(now.gap[DRAWN].T, colours)]
         at = np.stack([[m] * 3, now.gap[m].clip(LOW)], axis=1)
         dots = gaps.dots(at, colours, size=11).handle("steps", at[1], along="x", label="steps m")
         for k, (name, line, gap) in enumerate(zip(RACERS, lines, now.gap[m])):
             page.link(f"{name}: after m = {m} a gap of {gap:.2g}", line, dots[k])
-        draw_weights(page, now.weights)
+        draw_weights(page, np.stack([now.exact, now.path[m], now.clipped]))
 
-    def say(self, values: dict, now: Shown) -> str:
+    def say(self, values: dict, now: Race) -> str:
         m = round(values["steps"])
         said = ", ".join(f"{racer} {gap:.2g}" for racer, gap in zip(RACERS, now.gap[m]))
         return (
             f"{NEGATIVES} negatives in {values['dimensions']} dimensions, C {values['C']:.3g}: the exact "
-            f"machine uses {(now.weights[0] > 0).sum()} of them, clipped least squares "
-            f"{(now.weights[2] > 0).sum()} with a gap of {now.clipped_gap:.2g}, where doing nothing "
+            f"machine uses {(now.exact > 0).sum()} of them, clipped least squares "
+            f"{(now.clipped > 0).sum()} with a gap of {now.clipped_gap[0]:.2g}, where doing nothing "
             f"has 1. After m = {m} the gaps are: {said}."
         )
 
 
 def draw_weights(page: Page, found: np.ndarray) -> None:
     """The weights (3, n) as rows of bars, in the order of the exact ones."""
-    names = {"exact": (3.4, INK, INK), "step 1/λ": (1.7, BLUE, BLUE), "clipped": (0, ORANGE, OCHRE)}
-    at = {base + one: str(one) for base, *_ in names.values() for one in (0, 1)}
     title, below = "weights α, in shares of the largest exact one", "negatives, by exact weight"
-    plot = page.plot("weights", (-1, NEGATIVES), (-0.05, 4.9), title, below, yticks=at, frame="left")
+    rows = {3.4: "exact", 1.7: "step 1/λ", 0: "clipped"}
+    plot = page.plot("weights", (-1, NEGATIVES), (-0.05, 4.9), title, below, yticks=rows, frame="")
     shares = found[:, np.lexsort((-found[2], -found[0]))] / found[0].max()
-    for (name, (base, colour, of_words)), row in zip(names.items(), shares):
+    for base, colour, row in zip(rows, (INK, BLUE, ORANGE), shares):
         plot.line([-1, NEGATIVES], [base, base], INK, 1)
         plot.bars(np.arange(NEGATIVES), base + row, colour, base=base)
-        plot.text(NEGATIVES, base + 1.25, name, of_words, anchor="end", bold=True)
 
 
 def gram(E: int) -> np.ndarray:
@@ -134,4 +123,5 @@ def race(dimension: str) -> Race:
         found = 1 - objective(D, alpha) / objective(D, exact)
         return np.where(found > ROUNDING, found, 0)
 
-    return Race(np.stack([gap(path) for path in paths], axis=1), paths[1], exact, clipped, gap(clipped))
+    gaps = np.stack([gap(path) for path in paths], axis=-1)
+    return Race(gaps, paths[1], exact, clipped, gap(clipped)[:, None])
