@@ -95,17 +95,14 @@ class anchor_list(Panel):
 
 
 def draw_row(plot: Plot, number: int, row: np.ndarray, rank: int) -> Mark:
-    """A bar for everyone in the list, with numbers on the second view's and on the largest other."""
+    """A bar for everyone in the list, with its number."""
     foot, places = -STEP * number, np.arange(1.0, len(row) + 1)
     tops = foot + HIGH * (row / max(1.0, row.max())).clip(0)
-    own = places == rank + 1
-    marked = np.array([rank, np.where(own, -np.inf, row).argmax()])
     plot.text(0.5, foot + 1.2, ROWS[number], anchor="start", rise="bottom", bold=True)
     plot.line([0.5, len(row) + 0.5], [foot, foot], GREY, 0.8)
-    bars = plot.bars(places, tops, np.where(own, BLUE, VERMILION).tolist(), 0.62, foot)
-    said = [in_short(value) for value in row[marked]]
-    plot.text(places[marked], tops[marked], said, [BLUE, VERMILION], "small", rise="bottom")
-    return bars
+    colours = np.where(places == rank + 1, BLUE, VERMILION).tolist()
+    plot.text(places, tops, [in_short(value) for value in row], colours, "small", rise="bottom")
+    return plot.bars(places, tops, colours, 0.62, foot)
 
 
 def listed(points: np.ndarray, anchor: int) -> tuple[np.ndarray, np.ndarray]:

@@ -56,10 +56,10 @@ class sphere(Panel):
         table = draw_table(page, "table", now.share, "whom each ● finds: bright is a large share")
         for view, i in POINTS:
             lit = [table[:, i]] if view else [table[i], lines[i]]
-            page.link(called(view, i), dots[view, i], lit=lit)
+            page.link(called(view, i), dots[view][i], lit=lit)
         for i, j in np.ndindex(N, N):
             said = f"{NAMES[i]} to {NAMES[j]}: {now.share[i, j]:.2f}"
-            page.link(said, table[i, j], lit=[dots[0, i], dots[1, j]])
+            page.link(said, table[i, j], lit=[dots[0][i], dots[1][j]])
 
     def say(self, values: dict, now: Trained) -> str:
         right = (now.share.argmax(1) == np.arange(N)).sum()
@@ -107,13 +107,9 @@ def draw_grid(plane: Plot, R: np.ndarray) -> None:
     line.handle("sphere", (x, y), "turn", "tilt", to=turned_to, label="the sphere")
 
 
-def draw_points(plane: Plot, seen: np.ndarray) -> dict[tuple[int, int], Mark]:
-    """The photographs, and the signs on top of them; what is nearer is larger."""
+def draw_points(plane: Plot, seen: np.ndarray) -> list[Mark]:
+    """The photographs, larger where they are nearer, and the signs on top of them."""
     for view, i in POINTS:
-        x, y, depth = seen[view, i]
-        face = two_views()[view, i : i + 1]
+        (x, y, depth), face = seen[view, i], two_views()[view, [i]]
         plane.photographs([x + ASIDE[view], y], face, 0.28 + 0.06 * depth, hangs="bottom", up=6)
-    return {
-        (view, i): plane.dots(seen[view, i, :2], INK, "●■"[view], 10 + 2 * seen[view, i, 2])
-        for view, i in POINTS
-    }
+    return [plane.dots(points[:, :2], INK, sign, 11) for points, sign in zip(seen, "●■")]
