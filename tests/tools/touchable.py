@@ -10,7 +10,6 @@ TOUCHABLE = (
     "feature_maps",
     "first_places",
     "found_again",
-    "graph_column",
     "holm_steps",
     "hub",
     "knob_curves",

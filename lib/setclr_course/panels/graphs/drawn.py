@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from setclr_course.kit.palette import BLUE, DUSK, GREEN, GREY, INK, PALE, PURPLE, VERMILION, WHITE
-from setclr_course.kit.scene import Mark, Page, Plot
+from setclr_course.kit.scene import Page, Plot
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -54,13 +54,12 @@ def positions(number: int) -> np.ndarray:
 
     molecule = all_molecules()[number]
     graph = networkx.Graph(molecule.bonds.T.tolist())
-    graph.add_nodes_from(range(len(molecule.atoms)))
     found = networkx.kamada_kawai_layout(graph)
     x = np.array([found[i] for i in range(len(molecule.atoms))])
     x -= x.mean(0)
     x = x @ np.linalg.svd(x, full_matrices=False)[2].T
-    x *= np.where(x[np.abs(x).argmax(0), range(2)] < 0, -1, 1)
-    return x / max(np.abs(x[:, 0]).max(), np.abs(x[:, 1]).max() / FLAT)
+    x *= np.sign(x[np.abs(x).argmax(0), range(2)])
+    return x / (np.abs(x).max(0) / (1, FLAT)).max()
 
 
 def whole(number: int, gone: int = -1) -> Shown:
@@ -92,11 +91,12 @@ def random_views(
     place = torch.arange(len(hidden)) - found.ptr[found.batch]  # where one is hidden, no atom is missing
     kept = torch.where(hidden, place, found.x[:, 0].round().long())
     found.x = torch.where(hidden[:, None], found.x, atoms[starts[found.batch] + kept])
+    once = found.edge_index[:, found.edge_index[0] < found.edge_index[1]]
     shown = []
     for i, number in enumerate(numbers):
-        mine, edges = found.batch == i, found.edge_index - found.ptr[i]
-        edges = edges[:, (edges[0] >= 0) & (edges[0] < mine.sum()) & (edges[0] < edges[1])]
-        shown.append(seen(number, kept[mine].numpy(), hidden[mine].numpy(), edges.numpy()))
+        mine = found.batch == i
+        bonds = once[:, mine[once[0]]] - found.ptr[i]
+        shown.append(seen(number, kept[mine].numpy(), hidden[mine].numpy(), bonds.numpy()))
     return found, shown
 
 
@@ -109,54 +109,30 @@ def seen(number: int, kept: np.ndarray, hidden: np.ndarray, bonds: np.ndarray) -
 
 
 def embedded(run: "Run", batches: "Sequence[Batch]") -> np.ndarray:
-    """(graphs, E) unit vectors: what a run makes of these batches, all at once."""
+    """(graphs, E) unit vectors: what a run makes of these batches."""
     import torch
 
-    from setclr.graphs.geometric import Batch
-
-    nodes = np.cumsum([0, *(len(batch.x) for batch in batches)]).tolist()
-    graphs = np.cumsum([0, *(batch.num_graphs for batch in batches)]).tolist()
-    together = Batch(
-        x=torch.cat([batch.x for batch in batches]),
-        edge_index=torch.cat([batch.edge_index + first for batch, first in zip(batches, nodes)], dim=1),
-        batch=torch.cat([batch.batch + first for batch, first in zip(batches, graphs)]),
-        ptr=torch.cat(
-            [*(batch.ptr[:-1] + first for batch, first in zip(batches, nodes)), torch.tensor(nodes[-1:])]
-        ),
-    )
     with torch.no_grad():
-        z = run.head(run.encoder(together)).double().numpy(force=True)
+        z = torch.cat([run.head(run.encoder(batch)) for batch in batches]).double().numpy(force=True)
     return z / np.linalg.norm(z, axis=1, keepdims=True)
 
 
-def side_by_side(shown: Sequence[Shown], middles: Any, scale: Any) -> Shown:
-    """Several molecules as one picture, each round its middle (2,)."""
-    before = np.cumsum([0, *(len(one.kinds) for one in shown)])
-    return Shown(
-        np.concatenate([scale * one.places + middle for one, middle in zip(shown, middles)]),
-        np.concatenate([one.kinds for one in shown]),
-        np.concatenate([one.bonds + first for one, first in zip(shown, before)], axis=1),
-        np.concatenate([one.colours for one in shown]),
-        np.concatenate([one.said for one in shown]),
-    )
-
-
-def draw_atoms(plot: Plot, shown: Shown, size: float, letters: bool = False) -> Mark:
+def draw_atoms(
+    plot: Plot, shown: Shown, size: float, letters: bool = False, middle: Any = (0, 0), scale: Any = 1
+) -> None:
     """Atoms as discs `size` across, with letters in them or not, and bonds between them."""
-    starts, ends = shown.places[shown.bonds]
-    plot.segments(starts, ends, shown.colours.tolist(), max(1.2, size / 7))
-    faces = [
-        {"gone": WHITE, "?": PALE}.get(word, COLOURS[kind]) for kind, word in zip(shown.kinds, shown.said)
-    ]
-    edges = [GREY if word else face for word, face in zip(shown.said, faces)]
-    discs = plot.dots(shown.places, faces, "●", size, edges)
-    if letters:
-        from setclr.graphs.sets import ATOMS
+    from setclr.graphs.sets import ATOMS
 
-        words = ["?" if word == "?" else ATOMS[kind] for kind, word in zip(shown.kinds, shown.said)]
-        colours = [DUSK if word else WHITE for word in shown.said]
-        plot.text(shown.places[:, 0], shown.places[:, 1], words, colours, "small", bold=True)
-    return discs
+    places, plain = scale * shown.places + middle, shown.said == ""
+    starts, ends = places[shown.bonds]
+    plot.segments(starts, ends, shown.colours.tolist(), max(1.2, size / 7))
+    kinds = np.array(COLOURS)[shown.kinds]
+    faces = np.select([plain, shown.said == "?"], [kinds, PALE], WHITE)
+    plot.dots(places, faces.tolist(), "●", size, np.where(plain, kinds, GREY).tolist())
+    if letters:
+        words = np.where(shown.said == "?", "?", np.array(ATOMS)[shown.kinds])
+        colours = np.where(plain, WHITE, DUSK).tolist()
+        plot.text(places[:, 0], places[:, 1], words.tolist(), colours, "small", bold=True)
 
 
 def molecule_pictures(numbers: Any, side: int = 96) -> "Tensor":

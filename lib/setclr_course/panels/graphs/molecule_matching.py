@@ -1,8 +1,7 @@
 """Six molecules and a view of each: whom each loss matches them with, before and after training."""
 
 from collections.abc import Mapping
-from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,41 +11,28 @@ from setclr_course.kit.inner import assignment
 from setclr_course.kit.palette import GREEN, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.graphs.drawn import (
-    HIGH,
-    WIDE,
-    Shown,
-    all_molecules,
-    draw_atoms,
-    embedded,
-    mutag,
-    random_views,
-    side_by_side,
-    whole,
-)
+from setclr_course.panels.graphs import drawn
+from setclr_course.panels.graphs.drawn import HIGH, WIDE, Shown, draw_atoms
 
 if TYPE_CHECKING:
     from setclr.experiments import Run
-    from setclr.graphs.geometric import Batch
 
 N, DRAWS = 6, 12
 
 
-def one_to_one(S: np.ndarray) -> np.ndarray:
-    shares = np.zeros_like(S)
-    shares[np.arange(N), N + assignment(-S[:N, N:])] = 1
-    return shares
-
-
-LOSSES = {  # what each gives, of the cosines (12, 12) of the molecules and their views
-    "assignment": one_to_one,
-    "InfoNCE": lambda S: losses.info_nce(S, 0.2).shares,
-    "SparseCLR": lambda S: losses.sparse_clr(S, 1.0).shares,
-    "GroCo": lambda S: losses.groco(S, 1.0, 10).shares,
-    "IOT": lambda S: losses.info_nce(S, 0.2).shares,  # each row's total is all that is asked
-    "MMCL": lambda S: losses.mmcl(S, 1.0).shares,
+LOSSES: dict[str, tuple] = {  # in numpy, with their parameters
+    "InfoNCE": (losses.info_nce, 0.2),
+    "SparseCLR": (losses.sparse_clr, 1.0),
+    "GroCo": (losses.groco, 1.0, 10),
+    "IOT": (losses.info_nce, 0.2),  # each row's total is all that is asked
+    "MMCL": (losses.mmcl, 1.0),
 }
 PUSHING = ("SparseCLR", "MMCL")  # their matrices say which negatives are pushed; the true pairs are empty
+
+
+class Matched(NamedTuple):
+    views: list[Shown]  # of each of the six molecules
+    shares: np.ndarray  # (6, 6): what each ● gives to each ■, of what it gives to them all
 
 
 class molecule_matching(Panel):
@@ -64,80 +50,64 @@ class molecule_matching(Panel):
         from setclr import experiments, recipes
 
         infonce = "InfoNCE(temperature=0.2)"
-        runs = runs or {
+        self.runs = runs or {
             name: experiments.pretrain(recipes.GraphRecipe(infonce, epochs=epochs))
             for name, epochs in (("first weights", 0), ("two epochs", 2))
         }
-        self.sixes = len(all_molecules()) // N
-        seen = {run.recipe.ratio: every_view(self.sixes, run.recipe.ratio) for run in runs.values()}
-        self.views = next(iter(seen.values()))[1]
-        self.molecules = [[whole(N * six + i) for i in range(N)] for six in range(self.sixes)]
-        plain = mutag().batch(range(N * self.sixes))
-        self.z = {
-            name: (
-                embedded(run, [plain]).reshape(self.sixes, N, -1),
-                embedded(run, seen[run.recipe.ratio][0]).reshape(self.sixes, DRAWS, N, -1),
-            )
-            for name, run in runs.items()
-        }
         self.knobs = {
-            "loss": options("loss", LOSSES, "InfoNCE"),
-            "run": options("encoder", runs),
+            "loss": options("loss", ("assignment", *LOSSES), "InfoNCE"),
+            "run": options("encoder", self.runs),
             "anchor": slider("anchor ●", 5, 1, N, 1),
             "draw": slider("another draw of ■", 1, 1, DRAWS, 1),
-            "six": slider("another six", 4, 0, self.sixes - 1, 1),
+            "six": slider("another six", 4, 0, len(drawn.mutag()) // N - 1, 1),
         }
         super().__init__(**initial)
 
-    def solve(self, values: dict) -> np.ndarray:
-        """(6, 6): what each ● gives to each ■, as shares of what it gives to them all."""
-        one, views = self.z[values["run"]]
-        z = np.concatenate([one[values["six"]], views[values["six"], values["draw"] - 1]])
-        given = LOSSES[values["loss"]](z @ z.T)[:N, N:]
-        return given / given.sum(1, keepdims=True).clip(1e-12)
+    def solve(self, values: dict) -> Matched:
+        from setclr.seeding import seeded
 
-    def draw(self, page: Page, values: dict, now: np.ndarray) -> None:
-        row, six = values["anchor"] - 1, values["six"]
-        views = self.views[six, values["draw"]]
-        plane = page.plane(
-            "table", (-1.6, N - 0.5), (N - 0.5, -1.6), "rows ● as it is, columns ■ a random view"
-        )
-        cells = plane.cells(now, words=".2f")
+        run, numbers = self.runs[values["run"]], range(N * values["six"], N * values["six"] + N)
+        chance = seeded(values["six"], values["draw"])
+        second, views = drawn.random_views(numbers, "any", run.recipe.ratio, chance)
+        z = drawn.embedded(run, [drawn.mutag().batch(numbers), second])
+        S = z @ z.T
+        if values["loss"] == "assignment":
+            return Matched(views, np.eye(N)[assignment(-S[:N, N:])])
+        loss, *parameters = LOSSES[values["loss"]]
+        given = loss(S, *parameters).shares[:N, N:]
+        return Matched(views, given / given.sum(1, keepdims=True).clip(1e-12))
+
+    def draw(self, page: Page, values: dict, now: Matched) -> None:
+        row, molecules = values["anchor"] - 1, [drawn.whole(N * values["six"] + i) for i in range(N)]
+        title = "rows ● as it is, columns ■ a random view"
+        plane = page.plane("table", (-1.6, N - 0.5), (N - 0.5, -1.6), title)
+        cells = plane.cells(now.shares, words=".2f")
         plane.frames([(i, i) for i in range(N)], VERMILION, 2)
         frame = plane.boxes((-0.5, row - 0.5), (N - 0.5, row + 0.5), edge=GREEN, width=4)
         frame.handle("anchor", (-1.08, row), along="y", to=lambda x, y: [round(y) + 1], label="the anchor")
-        beside = np.array([(-1.08, i) for i in range(N)])
-        for shown, middles in ((self.molecules[six], beside), (views, beside[:, ::-1])):
-            draw_atoms(plane, side_by_side(shown, middles, (0.42, -0.42)), 4 if page.row else 5.5)
-        titles = f"anchor ● {row + 1}", f"its view ■ {row + 1}"
-        for name, title, one in zip(("anchor", "view"), titles, (self.molecules[six][row], views[row])):
-            draw_atoms(page.plane(name, (-WIDE, WIDE), (-HIGH, HIGH), title), one, 16, letters=True)
+        for i, (molecule, view) in enumerate(zip(molecules, now.views)):
+            for shown, middle in ((molecule, (-1.08, i)), (view, (i, -1.08))):
+                draw_atoms(plane, shown, 4 if page.row else 5.5, middle=middle, scale=(0.42, -0.42))
+        for name, title, one in (
+            ("anchor", "anchor ●", molecules[row]),
+            ("view", "its view ■", now.views[row]),
+        ):
+            field = page.plane(name, (-WIDE, WIDE), (-HIGH, HIGH), f"{title} {row + 1}")
+            draw_atoms(field, one, 16, letters=True)
         for i, j in np.ndindex(N, N):
-            said = f"● {i + 1} gives ■ {j + 1} a share of {now[i, j]:.2f}"
+            said = f"● {i + 1} gives ■ {j + 1} a share of {now.shares[i, j]:.2f}"
             page.link(said, cells[i, j], lit=[cells[j, i]], anchor=i + 1)
 
-    def say(self, values: dict, now: np.ndarray) -> str:
-        row = values["anchor"] - 1
+    def say(self, values: dict, now: Matched) -> str:
+        row, shares = values["anchor"] - 1, now.shares
         molecules = f"molecules {N * values['six']} to {N * values['six'] + N - 1}, draw {values['draw']}"
         said = f"{values['loss']}, {values['run']}, {molecules}: "
         if values["loss"] in PUSHING:
-            mine = f"anchor {row + 1} pushes {(now[row] > 0).sum()} of {N - 1} views"
-            return f"{said}{mine}, all anchors {(now > 0).sum()} of {N * (N - 1)}."
-        first, right = int(now[row].argmax()), int((now.argmax(1) == np.arange(N)).sum())
+            mine = f"anchor {row + 1} pushes {(shares[row] > 0).sum()} of {N - 1} views"
+            return f"{said}{mine}, all anchors {(shares > 0).sum()} of {N * (N - 1)}."
+        first, right = int(shares[row].argmax()), int((shares.argmax(1) == np.arange(N)).sum())
         mostly = "its own view" if first == row else f"view {first + 1}, another molecule's"
         return (
-            f"{said}anchor {row + 1} gives {now[row, first]:.0%} to {mostly}. {right} of {N} anchors give "
-            f"most to their own view, on average {now.diagonal().mean():.0%}."
+            f"{said}anchor {row + 1} gives {shares[row, first]:.0%} to {mostly}. {right} of {N} anchors give "
+            f"most to their own view, on average {shares.diagonal().mean():.0%}."
         )
-
-
-def every_view(sixes: int, ratio: float) -> "tuple[list[Batch], dict[tuple[int, int], list[Shown]]]":
-    """All views that the sliders can ask for, as batches for an encoder and as they are drawn."""
-    from setclr.seeding import seeded
-
-    batches, shown = [], {}
-    for six, draw in product(range(sixes), range(1, DRAWS + 1)):
-        numbers = range(N * six, N * six + N)
-        batch, shown[six, draw] = random_views(numbers, "any", ratio, seeded(six, draw))
-        batches.append(batch)
-    return batches, shown

@@ -5,26 +5,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from setclr_course.kit.controls import options, slider
+from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import DUSK, GREEN, GREY, INK, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.graphs.drawn import (
-    HIGH,
-    MOST,
-    WIDE,
-    Shown,
-    all_molecules,
-    draw_atoms,
-    embedded,
-    mutag,
-    positions,
-    random_views,
-    whole,
-)
+from setclr_course.panels.graphs import drawn
+from setclr_course.panels.graphs.drawn import HIGH, MOST, WIDE, Shown, draw_atoms
 
 if TYPE_CHECKING:
     from setclr.experiments import Run
-    from setclr.graphs.geometric import Batch
 
 VIEWS = {"drop atoms": "drop", "rewire bonds": "rewire", "hide atoms": "mask", "walk": "walk"}
 PARK = np.array([-1.05, -0.82])  # where the ring lies when it is on no atom
@@ -52,28 +41,28 @@ class molecule_views(Panel):
         from setclr import experiments, recipes
 
         run = run or experiments.pretrain(recipes.GraphRecipe("InfoNCE(temperature=0.2)", epochs=0))
-        last = len(all_molecules()) - 1
+        last, printed = len(drawn.mutag()) - 1, {0.1: "program 0.1", 0.2: "paper 0.2"}
         self.knobs = {
             "view 2": options("chance may", VIEWS),
             "draw": slider("another draw", 1, 1, 12, 1),
             "atom": slider("atom left out", 0, 0, MOST, 1, {0: "none"}),
-            "ratio": slider(
-                "share changed (kept by a walk)", 0.2, 0.1, 0.6, 0.05, {0.1: "program 0.1", 0.2: "paper 0.2"}
-            ),
+            "ratio": slider("share changed (kept by a walk)", 0.2, 0.1, 0.6, 0.05, printed),
             "molecule": slider("molecule", 2, 0, last, 1),
         }
-        self.run, self.all = run, embedded(run, [mutag().batch(range(last + 1))])
-        for number in range(last + 1):
-            positions(number)  # so that no event has to wait for them
+        self.run, self.all = run, drawn.embedded(run, [drawn.mutag().batch(range(last + 1))])
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Compared:
+        from torch import arange
+
+        from setclr.graphs import keep_nodes
         from setclr.seeding import seeded
 
-        number, atom = values["molecule"], chosen_atom(values)
-        chance = seeded(number, values["draw"])
-        second, (view,) = random_views([number], VIEWS[values["view 2"]], values["ratio"], chance)
-        z, own = embedded(self.run, [second, without(number, atom)])
+        number, atom, kind = values["molecule"], chosen_atom(values), VIEWS[values["view 2"]]
+        chance, molecule = seeded(number, values["draw"]), drawn.mutag().batch([number])
+        first = keep_nodes(molecule, arange(len(molecule.x)) != atom)
+        second, (view,) = drawn.random_views([number], kind, values["ratio"], chance)
+        z, own = drawn.embedded(self.run, [second, first])
         far = 1 - self.all @ z
         far[number] = 1 - own @ z
         return Compared(atom, view, far.clip(NEAREST))
@@ -82,55 +71,35 @@ class molecule_views(Panel):
         number = values["molecule"]
         title = "● view 1: drag the green ring onto an atom"
         one = page.plane("one", (-WIDE, WIDE), (-HIGH, HIGH), title)
-        places = np.concatenate([PARK[None], positions(number)])
+        places = np.concatenate([PARK[None], drawn.positions(number)])
         at = places[now.atom + 1]
         ring = one.dots(at, GREEN, size=31, edge=GREEN)
         one.dots(at, WHITE, size=23)
-        draw_atoms(one, whole(number, now.atom), 18, letters=True)
+        draw_atoms(one, drawn.whole(number, now.atom), 18, letters=True)
         one.text(PARK[0], PARK[1], "no atom", DUSK, "small", "start", right=22)
-
-        def to(x: float, y: float) -> list[int]:
-            return [int(np.square(places - (x, y)).sum(1).argmin())]
-
-        ring.handle("ring", at, "atom", to=to, label="the ring")
+        ring.handle("ring", at, "atom", to=nearest_to(places, now.atom + 1), label="the ring")
         two = page.plane("two", (-WIDE, WIDE), (-HIGH, HIGH), "■ view 2: chance")
         draw_atoms(two, now.view, 18, letters=True)
-
-        said = (
-            ": ● view 1" if page.row else ", 1 − cosine (smaller is closer): ● view 1, | the other molecules"
-        )
-        ticks = [10.0**k for k in range(-4, 1)]
-        strip = page.plot("strip", (NEAREST, FURTHEST), (-1, 1), xlabel=f"how far from ■{said}", xticks=ticks,
-                          frame="bottom", log="x", room=(16, 0, 0, 0))  # fmt: skip
+        below, ticks = "1 − cosine from ■ (smaller is closer): ● view 1, | others", (1e-4, 1e-3, 0.01, 0.1, 1)
+        strip = page.plot("strip", (NEAREST, FURTHEST), (-1, 1), xlabel=below, xticks=ticks, frame="bottom",
+                          log="x", room=(16, 0, 0, 0))  # fmt: skip
         others = np.delete(now.far, number)
-        low, high = (np.stack([others, np.full(len(others), y)], 1) for y in (-0.5, 0.5))
-        strip.segments(low, high, GREY, 1.3)
+        strip.segments([(far, -0.5) for far in others], [(far, 0.5) for far in others], GREY, 1.3)
         strip.dots((now.far[number], 0), INK, size=13)
 
     def say(self, values: dict, now: Compared) -> str:
-        number = values["molecule"]
-        molecule, far = all_molecules()[number], now.far[number]
-        atoms, kept = len(molecule.atoms), len(now.view.kinds)
+        molecule, far = drawn.all_molecules()[values["molecule"]], now.far[values["molecule"]]
         kind = "mutagenic" if molecule.mutagenic else "not mutagenic"
         left = "whole" if now.atom < 0 else f"without atom {now.atom + 1}"
-        made = {"drop": f"{atoms - kept} of {atoms} atoms are dropped", "rewire": "bonds are rewired",
-                "mask": "atoms are hidden", "walk": f"a walk has seen {kept} of {atoms} atoms"}  # fmt: skip
         return (
-            f"Molecule {number}, {kind}, {left}. In draw {values['draw']}, by a share of "
-            f"{values['ratio']:.2f}, {made[VIEWS[values['view 2']]]}. The encoder finds view 1 at {far:.2g} "
-            f"from view 2: place {(now.far < far).sum() + 1} of {len(now.far)}."
+            f"Molecule {values['molecule']}, {kind}, {left}. Chance may {values['view 2']}, by a share of "
+            f"{values['ratio']:.2f}: in draw {values['draw']} view 2 has {len(now.view.kinds)} of "
+            f"{len(molecule.atoms)} atoms. The encoder finds view 1 at {far:.2g} from it: place "
+            f"{(now.far < far).sum() + 1} of {len(now.far)}."
         )
 
 
 def chosen_atom(values: dict) -> int:
     """The atom that the ring lies on, −1: on none. Beyond a molecule's last atom the slider begins again."""
-    atoms = len(all_molecules()[values["molecule"]].atoms)
+    atoms = len(drawn.all_molecules()[values["molecule"]].atoms)
     return (values["atom"] - 1) % atoms if values["atom"] else -1
-
-
-def without(number: int, atom: int) -> "Batch":
-    """A molecule without that atom; −1 leaves none out."""
-    from setclr.graphs import keep_nodes
-
-    batch = mutag().batch([number])
-    return keep_nodes(batch, batch.x.new_tensor(range(len(batch.x))) != atom)
