@@ -3,7 +3,7 @@ import { GREY, NAMES, VERMILION } from "./scene.js";
 
 export const RADII = [1, 0.76];
 const RIDE = [1.24, 0.53];
-const [N, WIDE, SEEN] = [6, 6.5, 0.01];
+const [N, WIDE] = [6, 6.5];
 export const POINTS = [0, 1].flatMap((view) => NAMES.map((_, i) => [view, i]));
 export const control = (view, i) => `${NAMES[i]} ${view + 1}`;
 export const called = (view, i) => `${"●■"[view]} ${NAMES[i]}`;
@@ -25,7 +25,7 @@ export function drawPlane(page, x, share, title, [, ...faces]) {
   const z = [x.slice(0, N), x.slice(N)];
   const pairs = NAMES.flatMap((_, i) => NAMES.map((_, j) => [i, j]));
   const colour = pairs.map(([i, j]) => (i === j ? VERMILION : GREY));
-  const width = share.flat().map((part) => (part > SEEN ? WIDE * part : 0));
+  const width = share.flat().map((part) => WIDE * part);
   const [starts, ends] = [0, 1].map((view) => pairs.map((at) => onCircle(RADII[view], z[view])[at[view]]));
   const lines = plane.segments(starts, ends, { colour, width });
   const round = Array.from({ length: 41 }, (_, k) => unit(9 * k));

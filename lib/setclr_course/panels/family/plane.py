@@ -17,7 +17,6 @@ POINTS = [(view, i) for view in range(2) for i in range(N)]
 RIDE = (1.24, 0.53)  # the radii at which the photographs of the views ride
 ROUND = unit(np.arange(0, 361, 9)).T
 WIDE = 6.5  # pixels: the line of a whole share
-SEEN = 0.01  # the line of a smaller share is not drawn
 # Degrees of a batch with a trap: ● rocket and ■ astronaut are the closest pair, and no partners.
 TRAP_ANGLES = np.array([(75, 15, 212, 184, 310, 130), (98, 350, 197, 152, 285, 115)])
 
@@ -85,9 +84,8 @@ def draw_plane(page: Page, z: np.ndarray, share: np.ndarray, title: str) -> tupl
     """The views, and a line for every pair, as wide as its share (N, N); their marks."""
     plane = page.plane("plane", (-1.45, 1.45), title=title)
     one, two = np.indices((N, N)).reshape(2, -1)
-    colours, wide = np.where(one == two, VERMILION, GREY), np.where(share > SEEN, WIDE * share, 0)
-    ends = drawn_at(z)
-    lines = plane.segments(ends[0, one], ends[1, two], colours.tolist(), wide.ravel())
+    colours, ends = np.where(one == two, VERMILION, GREY).tolist(), drawn_at(z)
+    lines = plane.segments(ends[0, one], ends[1, two], colours, WIDE * share.ravel())
     return draw_views(plane, z, 8 if page.row else 11), lines
 
 

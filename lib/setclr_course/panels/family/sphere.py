@@ -103,8 +103,7 @@ def draw_grid(plane: Plot, R: np.ndarray) -> None:
         for ring in GRID:
             x, y, depth = (ring @ R.T).T
             line = plane.line(np.where(side * depth >= 0, x, np.nan), y, colour, 0.8)
-    x, y, _ = R[:, 2]
-    line.handle("sphere", (x, y), "turn", "tilt", to=turned_to, label="the sphere")
+    line.handle("sphere", R[:2, 2], "turn", "tilt", to=turned_to, label="the sphere")
 
 
 def draw_points(plane: Plot, seen: np.ndarray) -> list[Mark]:

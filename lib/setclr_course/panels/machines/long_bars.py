@@ -19,7 +19,7 @@ def long_bars(
     for x, value, end, tip, colour in zip(places, values, ends, tips, colours):
         if tip != end:
             plot.area([[(x - 0.4, 0), (x - 0.4, end), (x, tip), (x + 0.4, end), (x + 0.4, 0)]], colour)
-        said = f"{value:.2f}" if 0 < abs(value) < 100 else f"{value:.0f}"
+        said = f"{value:.2f}" if 0 < abs(value) < 10 else f"{value:.0f}"
         rise, up = ("top", -3) if value < 0 else ("bottom", 2)
         plot.text(x, tip, said.replace("-", "−"), INK if value else DUSK, rise=rise, up=up, halo=True)
     return bars

@@ -9,7 +9,7 @@ from contourpy import contour_generator
 from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.handles import Segment
 from setclr_course.kit.inner import dual, rbf
-from setclr_course.kit.palette import BLUE, FIELD, GREY, INK, VERMILION, WHITE
+from setclr_course.kit.palette import BLUE, FIELD, INK, VERMILION, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
 from setclr_course.panels.machines.solvers import delta, unbounded
@@ -60,8 +60,7 @@ class machine_plane(Panel):
         z = positive + values["toward"] * (MIDDLE - positive)
         pool = np.array([positive, *NEGATIVES])
         K = kernel(pool, pool, *kind)
-        exact = values["weights"] == "exact"
-        alpha = dual(K, C, ridge) if exact else unbounded(delta(K, ridge)).clip(0, C)
+        alpha = dual(K, C, ridge) if values["weights"] == "exact" else unbounded(delta(K, ridge)).clip(0, C)
         signed = np.array([alpha.sum(), *-alpha])  # w(z) = Σ α_j (k(✚, z) − k(✕_j, z)) (eq. 8)
         offset = 1 - K[0] @ signed
         field = (kernel(PLANE, pool, *kind) @ signed + offset).reshape(len(GRID), len(GRID))
@@ -139,8 +138,6 @@ def draw_law(page: Page, values: dict, now: Machine) -> Mark:
     law = page.plot("law", SHOWN, (-0.2, rise(8000)), "exact weights stand on the blue line",
                     "f of the negative, cut at the ends", "weight α, nearly logarithmic",
                     below, beside)  # fmt: skip
-    for x in (-1, 0, 1):
-        law.level(x, "", GREY, rise(2000), width=0.8, dash="dash" if x else "")
     law.line(SHOWN, [rise(C)] * 2, INK, 0.8, "dash")
     law.text(SHOWN[0], rise(C), "bound C", size="small", anchor="start", rise="bottom", right=4)
     alpha = np.geomspace(0.01, min(C, 3 / ridge), 60)

@@ -50,8 +50,7 @@ class ray(Panel):
         crosses, faces = draw_ray(page, values, now)
         alpha = page.plot("alpha", (-0.6, 6.6), (-8.5, 19), "weight α", frame="left",
                           xticks={1: "coffee", 5: "rocket"}, yticks=(-5, 0, 5, 10))  # fmt: skip
-        key: dict = {"anchor": "start", "rise": "top", "bold": True, "within": True}
-        alpha.text([0.02, 0.27, 0.73], 1, WAYS, (BLUE, DUSK, VERMILION), **key)
+        alpha.text([0.1, 0.48, 0.85], 0.95, WAYS, (BLUE, DUSK, VERMILION), bold=True, within=True)
         alpha.line([-0.6, 6.6], [0, 0], GREY, 1)
         bars = long_bars(alpha, (0, 1, 2, 4, 5, 6), now.alpha.T.ravel(), (BLUE, GREY, VERMILION) * 2, -5, 12)
         for j, thing in enumerate(THINGS):

@@ -63,7 +63,7 @@ function longBars(bars, alpha) {
     const head = [[x - 0.4, 0], [x - 0.4, ends[x]], [x, tips[x]], [x + 0.4, ends[x]], [x + 0.4, 0]];
     if (weight > TOP) bars.area([head], { colour: VERMILION });
     const how = { colour: weight ? INK : DUSK, rise: "bottom", up: 2, halo: true };
-    bars.text(x, tips[x], weight ? fixed(weight) : "0", how);
+    bars.text(x, tips[x], fixed(weight, weight > 0 && weight < 10 ? 2 : 0), how);
   });
   return boxes;
 }

@@ -47,10 +47,9 @@ class support_images(Panel):
         x = np.asarray(features, float)
         x = x / np.linalg.norm(x, axis=1, keepdims=True)
         self.near, self.pixels, self.labels = x @ x.T, tiles(images), np.asarray(labels)
-        widths = {0.1: "0.1", 1: "STL-10: 1", 5: "ImageNet: 5"}
         self.knobs = {
             "query": slider("query", 0, 0, len(x) - 1, 1),
-            "bandwidth": log_slider("bandwidth σ²", 1, 0.1, 10, 0.1, widths),
+            "bandwidth": log_slider("bandwidth σ²", 1, 0.1, 10, 0.1, {1: "STL-10: 1", 5: "ImageNet: 5"}),
             "C": log_slider("bound C", 100, 0.1, 100, 0.1, {0.1: "0.1", 1: "1", 100: "paper 100"}),
         }
         super().__init__(**initial)
