@@ -4,7 +4,6 @@ them: the sorting network, the sparsemax and the support-vector machine."""
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr_course.kit.controls import log_slider, options, slider
@@ -37,10 +36,8 @@ class anchor_list(Panel):
 
     size, row_height = (9, 5.4), 4.4
 
-    def __init__(
-        self, embedded: dict[str, Tensor] | None = None, views: Tensor | None = None, **initial: Any
-    ):
-        if embedded is None or views is None:
+    def __init__(self, embedded: Any = None, views: Any = None, **initial: Any):
+        if embedded is None:
             embedded, views = unlearned_pair()
         self.batches = {name: normalize(z.detach().double(), dim=-1).numpy() for name, z in embedded.items()}
         self.views, last = tiles(views.flatten(0, 1)), views.shape[1] - 1
@@ -64,7 +61,8 @@ class anchor_list(Panel):
             [*dual(rbf(machine, machine), values["C"]), 0],  # the second view has no weight
         ])  # fmt: skip
         order = np.argsort(-rows[0], kind="stable")
-        return Listed(np.array([anchor, *column[order]]), int(order.argmax()), rows[:, order])
+        rank = order.tolist().index(NEGATIVES)  # of the last column, the second view
+        return Listed(np.array([anchor, *column[order]]), rank, rows[:, order])
 
     def draw(self, page: Page, values: dict, now: Listed) -> None:
         title = "★ an anchor's list, the nearest first: ✚ its second view, ✕ the hardest negatives"

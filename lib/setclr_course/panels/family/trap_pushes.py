@@ -61,7 +61,8 @@ class trap_pushes(Panel):
         return Pushed(z, found)
 
     def draw(self, page: Page, values: dict, now: Pushed) -> None:
-        circles, (size, width) = [], (8, 2) if page.row or len(self.losses) > 4 else (11, 3.5)
+        circles, small = [], page.row or len(self.losses) > 4
+        size, width = (8, 2) if small else (11, 3.5)
         for name, force in now.forces.items():
             most = np.abs(force).max()
             below = f"longest {most:.2g}" if most else "at rest"
