@@ -15,8 +15,7 @@ from setclr.recipes import RECIPES
 from setclr.seeding import seeded
 from setclr_course import panels
 from setclr_course.costs import encoder_cost
-from setclr_course.panels.costs.gather_picture import gather_picture
-from setclr_course.panels.costs.positives_picture import positives_picture
+from setclr_course.panels.costs.batch_tables import gather_picture, positives_picture
 from setclr_course.panels.trained import crop_pair as pair
 from setclr_course.panels.trained import multi_crop as multi
 from setclr_course.panels.trained.coarse import coarse

@@ -51,9 +51,9 @@ class moving_camera(Panel):
             got = self.picture.shape
             raise ValueError(f"picture must be (H, W) with at least {2 * WIDTH} pixels a side, got {got}")
         high, wide = self.picture.shape
-        small = Image.fromarray(self.picture.clip(0, 255).astype(np.uint8))
+        small = Image.fromarray(self.picture.clip(0, 255).astype(np.uint8)).convert("RGB")
         small.thumbnail((SHOWN, SHOWN))
-        self.shown = grey(np.asarray(small))
+        self.shown = np.asarray(small)
         self.knobs = {
             "motion": options("camera", SEEN_AS, "pan right"),
             "frame": slider("frame", 4, 1, FRAMES - 1, 1, {1: "first", FRAMES - 1: "last but one"}),
@@ -75,7 +75,7 @@ class moving_camera(Panel):
         return Filmed(looked_at(camera, CORNERS), now, camera_flow(two, SIDE)[0], found)
 
     def draw(self, page: Page, values: dict, now: Filmed) -> None:
-        high, wide = self.picture.shape
+        (high, wide), frame = self.picture.shape, np.stack([now.frame] * 3, axis=-1)
         title, below = "drag the green dot: the camera", "dotted: in the last frame"
         picture = page.plane("picture", (0, wide), (high, 0), title, xlabel=below)
         picture.picture(self.shown, (0, 0), (wide, high), smooth=True)
@@ -84,10 +84,10 @@ class moving_camera(Panel):
         middle = values["right"], values["down"]
         picture.dots(middle, GREEN, "●", 13).handle("camera", middle, "right", "down", label="the camera")
         sees = page.plane("sees", (0, SIDE), (SIDE, 0), "what it sees now", xlabel=f"{SIDE} × {SIDE} pixels")
-        sees.picture(grey(now.frame), (0, 0), (SIDE, SIDE))
+        sees.picture(frame, (0, 0), (SIDE, SIDE))
         title, below = "flow, drawn twice as long", "thick: by the camera, thin: by TV-L1"
         flow = page.plane("flow", (0, SIDE), (SIDE, 0), title, xlabel=below)
-        flow.picture(grey(now.frame), (0, 0), (SIDE, SIDE))
+        flow.picture(frame, (0, 0), (SIDE, SIDE))
         flow.boxes([(0, 0)], [(SIDE, SIDE)], WHITE, opacity=0.6)
         x, y = ARROWS.T
         for field, colour, width in ((now.true, BLUE, 3), (now.found, VERMILION, 1.5)):
@@ -111,8 +111,3 @@ def speed_of(motion: str, speed: float) -> float:
     if motion.startswith("zoom"):
         return 1 + speed / (SIDE / 2)
     return speed / (SIDE / 2) if motion.startswith("turn") else speed
-
-
-def grey(picture: np.ndarray) -> np.ndarray:
-    """Grey values (H, W) uint8 as colours (H, W, 3)."""
-    return np.repeat(picture[:, :, None], 3, axis=2)

@@ -25,8 +25,7 @@ class Map(NamedTuple):
     """Features of all clips."""
 
     places: np.ndarray  # (N, 2): on the map, within ± 1
-    nearest: np.ndarray  # (N, COUNT): clips
-    points: np.ndarray  # (N,) bool: its features are not all 0, which point nowhere
+    nearest: list[list[int]]  # COUNT clips of each; none where its features are all 0 and point nowhere
 
 
 class nearest_clips(Panel):
@@ -63,9 +62,8 @@ class nearest_clips(Panel):
         super().__init__(**initial)
 
     def solve(self, values: dict) -> list[int]:
-        """The nearest of the query; none where its features point nowhere."""
-        now, query = self.maps[values["features"]], values["query"]
-        return now.nearest[query].tolist() if now.points[query] else []
+        """The nearest of the query."""
+        return self.maps[values["features"]].nearest[values["query"]]
 
     def draw(self, page: Page, values: dict, now: list[int]) -> None:
         places, query = self.maps[values["features"]].places, values["query"]
@@ -106,22 +104,18 @@ class nearest_clips(Panel):
 
 
 def map_of(x: np.ndarray) -> Map:
-    """The map of features (N, D), and who is nearest by cosine."""
-    length = np.linalg.norm(x, axis=1, keepdims=True)
-    z = x / length.clip(1e-12)
+    """The map of features (N, D), by their first two principal components, and who is nearest by cosine."""
+    length = np.linalg.norm(x, axis=1)
+    z = x / length[:, None].clip(1e-12)
     cosine = z @ z.T
     np.fill_diagonal(cosine, -np.inf)
-    nearest = np.argsort(-cosine, axis=1, kind="stable")[:, :COUNT]
-    return Map(on_map(z.astype(float)), nearest, length[:, 0] > 1e-5 * length.max())
-
-
-def on_map(z: np.ndarray) -> np.ndarray:
-    """The first two principal components of (N, D), each within ± 1."""
-    x = z - z.mean(0)
-    v = np.linalg.svd(x, full_matrices=False)[2][:2]
-    largest = np.take_along_axis(v, np.abs(v).argmax(1)[:, None], 1)
-    places = x @ (v * np.sign(largest)).T
-    return places / np.abs(places).max(0)
+    nearest = np.argsort(-cosine, axis=1, kind="stable")[:, :COUNT].tolist()
+    points = length > 1e-5 * length.max()
+    centred = z - z.mean(0, dtype=float)
+    ways = np.linalg.svd(centred, full_matrices=False)[2][:2]
+    ways *= np.sign(ways[[0, 1], np.abs(ways).argmax(1)])[:, None]
+    places = centred @ ways.T
+    return Map(places / np.abs(places).max(0), [row if there else [] for row, there in zip(nearest, points)])
 
 
 def made_up() -> "tuple[dict[str, Tensor], VideoSet]":

@@ -56,8 +56,7 @@ class training_costs(Panel):
 
     def draw_days(self, page: Page, values: dict, now: Cost) -> list[Mark]:
         """A line for each choice of views, the chosen one thick."""
-        title = "" if page.row else "twice the GPUs, half the days: drag the mark"
-        gpus = [2**k for k in range(8)]
+        title, gpus = "twice the GPUs, half the days", [2**k for k in range(8)]
         plot = page.plot("days", (0.9, 145), DAYS, title, "GPUs", "estimate", gpus, KNOWN, log="x y")
         plot.segments([(0.9, day) for day in KNOWN], [(145, day) for day in KNOWN], GREY, 0.8)
         lines = []
@@ -130,8 +129,7 @@ def cost(gpus: float, epochs: int, utilisation: float, views: str, gpu: str) -> 
 
 def paper_utilisation() -> float:
     """The per cent of an A6000's peak that the paper's 22 hours imply."""
-    seconds = 3600 * PAPER_HOURS * PAPER_GPUS
-    return 100 * PAPER_EPOCHS * IMAGES * per_image("2x224") / seconds / (PEAK["A6000"] * 1e12)
+    return 100 * cost(PAPER_GPUS, PAPER_EPOCHS, 100, "2x224", "A6000").days / (PAPER_HOURS / 24)
 
 
 def duration(days: float) -> str:

@@ -1,13 +1,33 @@
-"""What many processes see of a batch: each its own part, or, after a gather, all of it."""
+"""Still tables of a batch: which views must find which, and what many processes see of it."""
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from setclr.losses.base import SetLoss
-from setclr_course.kit.palette import VERMILION
+from setclr_course.kit.palette import VERMILION, WHITE
 from setclr_course.kit.scene import Page
 from setclr_course.kit.still import Picture, pictured
+
+
+def positives_picture(allowed: Tensor, full: int) -> Picture:
+    """A table of the views of an image, row who looks, column who is to be found.
+
+    Args:
+        allowed: (V, V) of bool, [v, u]: is u a positive of v?
+        full: so many views, the first, are full ones.
+    """
+    V, pairs = len(allowed), int(allowed.sum())
+
+    def draw(page: Page) -> str:
+        names = [f"full {v + 1}" if v < full else f"small {v - full + 1}" for v in range(V)]
+        title = "each row's view has to find the bright ones"
+        table = page.table("views", V, V, title, beside=names, below=names, turn=45)
+        table.cells(allowed.float().numpy(), words=np.where(np.eye(V), "self", ""))
+        table.frames(np.ndindex(V, V), WHITE, 1)
+        return f"{pairs} of {V * (V - 1)} ordered pairs of views are pulled together: all find the full ones."
+
+    return pictured(draw, "views", (4.6, 4.4))
 
 
 def gather_picture(z: Tensor, loss: SetLoss, processes: int = 2) -> Picture:
