@@ -15,9 +15,8 @@ from setclr.training.grad_cache import GradCache
 from setclr_course import costs, panels
 from setclr_course.kit.palette import WHITE
 from setclr_course.kit.scene import Page
-from setclr_course.panels.costs.cost_pictures import apart, cost_lines
+from setclr_course.panels.costs.cost_pictures import apart, at, cost_lines, growth, in_words
 from setclr_course.panels.costs.step_shares import quick_steps
-from setclr_course.panels.costs.tables import at, growth, in_words
 from setclr_course.panels.costs.training_costs import DAYS, PLANS, cost, count, paper_utilisation
 
 SECONDS = {"InfoNCE": {32: 1e-3, 64: 4e-3}, "QARe": {32: 2e-3, 64: 2e-3}, "MMCL": {32: 1e-3, 64: 8e-3}}

@@ -1,6 +1,5 @@
 """A video as a strip of frames, and two views of it: where they begin, and what all their frames share."""
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +44,6 @@ class clip_strips(Panel):
             if got != wanted:
                 raise ValueError(f"{name} must be of shape {wanted}, got {got}")
         self.whole = {"colours": videos.in_ram, "flow": flow.in_ram}
-        self.strips = lru_cache(64)(self.made)
         self.knobs = {
             "begin 1": slider("first clip begins", 1, 0, 4, 1, {0: "first frame", 4: "last that there is"}),
             "begin 2": slider("second clip begins", 3, 0, 4, 1),
@@ -56,7 +54,7 @@ class clip_strips(Panel):
         }
         super().__init__(**initial)
 
-    def made(self, shown: str, video: int, draw: int, kind: str, begins: tuple[int, ...]) -> list[np.ndarray]:
+    def solve(self, values: dict) -> list[np.ndarray]:
         """The strips of the video and of both views, by the library's views of clips."""
         from torch import stack
 
@@ -64,20 +62,16 @@ class clip_strips(Panel):
         from setclr.seeding import seeded
         from setclr.video import clip_views, video_views
 
-        photo, whole = video_views("photo", SIDE, flip=0), self.whole[shown][video]
-        clips = stack([whole[:, begin : begin + FRAMES] for begin in begins])[:, None]
-        draws = views.draw(photo, FRAMES, seeded(16, video, draw))
-        if kind == "one view for all frames":
+        photo, whole = video_views("photo", SIDE, flip=0), self.whole[values["shown"]][values["video"]]
+        clips = stack([whole[:, begin : begin + FRAMES] for begin in begins_of(values)])[:, None]
+        draws = views.draw(photo, FRAMES, seeded(16, values["video"], values["draw"]))
+        if values["frames"] == "one view for all frames":
             seen = clip_views(clips, photo, draws[:1])[:, 0]
         else:  # each frame is a clip of one
             frames = clips[:, 0].transpose(1, 2)[:, :, :, None]
             seen = clip_views(frames, photo, draws)[:, :, :, 0].transpose(1, 2)
-        whole = whole.float() / 255 if shown == "colours" else (whole.float() - 128) / 127
+        whole = whole.float() / 255 if values["shown"] == "colours" else (whole.float() - 128) / 127
         return [strip(x.numpy()) for x in (whole, *seen)]
-
-    def solve(self, values: dict) -> list[np.ndarray]:
-        shown, video, draw, kind = (values[name] for name in ("shown", "video", "draw", "frames"))
-        return self.strips(shown, video, draw, kind, tuple(begins_of(values)))
 
     def draw(self, page: Page, values: dict, now: list[np.ndarray]) -> None:
         title = "" if page.row else "the video: drag a bracket to move its clip"

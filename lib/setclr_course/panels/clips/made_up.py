@@ -22,7 +22,7 @@ def filmed_hills():
     for i, (motion, speed) in enumerate(FILMED.items()):
         camera = drive(motion, speed, 48)
         camera = camera._replace(centre=camera.centre + 70 + 10 * i)
-        tint = np.array([1.0, 0.8, 0.6])[[i % 3, (i + 1) % 3, (i + 2) % 3]].reshape(1, 3, 1, 1)
+        tint = np.roll((1.0, 0.8, 0.6), -i).reshape(1, 3, 1, 1)
         clips.append((film(picture, camera) * tint).clip(0, 255).astype(np.uint8).transpose(1, 0, 2, 3))
         flows.append(to_bytes(torch.from_numpy(camera_flow(camera)).transpose(0, 1)))
     return VideoSet(torch.from_numpy(np.stack(clips)), {}, {}), VideoSet(torch.stack(flows), {}, {})

@@ -71,12 +71,8 @@ class video_column(Panel):
         y = np.arange(len(self.scores))
         titles, pieces = ("dots: seeds; black: mean and interval", "dotted: guessing"), []
         for (thing, found), title, classes in zip(now.items(), titles, CLASSES.values()):
-            below, ticks, rows = (
-                f"right about the {thing}, per cent",
-                range(0, 101, 20),
-                dict(enumerate(self.scores)),
-            )
-            plot = page.plot(thing, (0, 101), (len(y) - 0.4, -0.9), title, below, xticks=ticks, yticks=rows)
+            below, rows = f"right about the {thing}, per cent", dict(enumerate(self.scores))
+            plot = page.plot(thing, (0, 101), (len(y) - 0.4, -0.9), title, below, "", range(0, 101, 20), rows)
             plot.level(100 / classes, colour=GREY, width=1, dash="dot")
             means, half = np.array([(x.mean(), half_width(x)) for x in found]).T
             bars = plot.segments(np.stack([means - half, y], 1), np.stack([means + half, y], 1), INK, 2.5)

@@ -1,15 +1,16 @@
-"""Lines of costs over the batch (QARe, figure 3; MMCL, figure 3b)."""
+"""Tables of what losses cost by the size of the batch, and their lines (QARe, figure 3; MMCL, figure 3b)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from setclr_course.kit.palette import GREY, INK, WHITE
+from setclr_course.kit.palette import GREY, INK, OF_LOSS, PURPLE, WHITE
 from setclr_course.kit.scene import Mark, Page, Piece, Plot
 from setclr_course.kit.still import Picture, pictured
-from setclr_course.panels.costs.tables import Table, colour_of, in_words, is_term, middles
 
+Table = Mapping[str, Mapping[int, Any]]  # by loss and by images N of a batch: a cost, or `quartiles`
 Stars = Sequence[tuple[int, float]]  # images N of a batch, and what a paper states there
 GAP, TOP = 0.05, 0.95  # between words, and where the highest may stand: shares of a plot's height
 
@@ -83,3 +84,40 @@ def apart(plot: Plot, values: np.ndarray) -> np.ndarray:
     shares[order] = np.minimum(upwards, TOP - steps[::-1])
     heights = low + (high - low) * shares
     return heights if even else np.exp(heights)
+
+
+def quartiles(runs: Any) -> np.ndarray:
+    """Half of the runs lie between the first and the last number; between them is the median."""
+    return np.quantile(runs, (0.25, 0.5, 0.75))
+
+
+def middles(table: Table) -> np.ndarray:
+    """(losses, 3, sizes): the quartiles; a single cost is all three."""
+    found = [[np.broadcast_to(cost, 3) for cost in row.values()] for row in table.values()]
+    return np.swapaxes(found, 1, 2)
+
+
+def at(table: Table, N: float) -> np.ndarray:
+    """Every loss at N, on straight lines between the measured sizes, both axes logarithmic."""
+    known = [(np.log(list(row)), np.log(list(row.values()))) for row in table.values()]
+    return np.exp([np.interp(np.log(N), sizes, costs) for sizes, costs in known])
+
+
+def growth(row: Mapping[int, float]) -> float:
+    """The exponent p of N^p over the last step of the measured sizes."""
+    (a, b), (x, y) = list(row)[-2:], list(row.values())[-2:]
+    return float(np.log(y / x) / np.log(b / a))
+
+
+def in_words(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def is_term(name: str) -> bool:
+    """Whether that is a regulariser, which stands beside a loss and never alone."""
+    return name.startswith("QARe")
+
+
+def colour_of(name: str) -> str:
+    """That of the loss which a form such as "MMCL exact" or "InfoNCE + QARe" belongs to."""
+    return PURPLE if "QARe" in name else OF_LOSS.get(name.split(",")[0].split(" ")[0], GREY)

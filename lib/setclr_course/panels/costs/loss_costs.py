@@ -9,8 +9,8 @@ from setclr_course.kit.controls import log_slider, options
 from setclr_course.kit.palette import INK
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page, Piece
-from setclr_course.panels.costs.cost_pictures import draw_lines, lines_plot
-from setclr_course.panels.costs.tables import Table, at, colour_of, growth, in_words, middles, quartiles
+from setclr_course.panels.costs import cost_pictures
+from setclr_course.panels.costs.cost_pictures import Table, colour_of, in_words, quartiles
 
 if TYPE_CHECKING:
     from setclr_course.costs import Losses, Runs
@@ -72,7 +72,8 @@ class loss_costs(Panel):
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Costs:
-        return Costs(at(self.ms, values["images"]), at(self.megabytes, values["images"]))
+        N = values["images"]
+        return Costs(cost_pictures.at(self.ms, N), cost_pictures.at(self.megabytes, N))
 
     def draw(self, page: Page, values: dict, now: Costs) -> None:
         if page.row:
@@ -92,9 +93,9 @@ class loss_costs(Panel):
         N, names = values["images"], list(table)
         ratio = in_words(costs[names.index(values["loss"])] / costs[0])
         title = f"{half}: {values['loss']} is {ratio} times {names[0]}"
-        plot = lines_plot(page, half, title, unit, table, room=0.9)
+        plot = cost_pictures.lines_plot(page, half, title, unit, table, room=0.9)
         words = [f"{name} {in_words(cost)}" for name, cost in zip(names, costs)]
-        drawn = draw_lines(plot, table, words, values["loss"])
+        drawn = cost_pictures.draw_lines(plot, table, words, values["loss"])
         plot.note(f"at {N:.0f}", "top right", size="small", bold=True)
         bottom, top = plot.about["y"]
         grip = N, bottom * (top / bottom) ** 0.04
@@ -105,7 +106,7 @@ class loss_costs(Panel):
 
     def draw_bars(self, page: Page, ms: np.ndarray) -> None:
         """Time at one N, a bar for each loss, on the same logarithmic axis for all N."""
-        every, places = middles(self.ms), np.arange(len(ms))
+        every, places = cost_pictures.middles(self.ms), np.arange(len(ms))
         low, high = every.min() / 1.3, every.max()
         x, y = (low, high * (high / low) ** 0.3), (len(ms) - 0.4, -0.6)
         plot = page.plot("bars", x, y, xlabel="ms", yticks=dict(enumerate(self.ms)), log="x")
@@ -119,8 +120,8 @@ class loss_costs(Panel):
         return (
             f"At N = {values['images']:.0f}, {name} takes {in_words(now.ms[k])} ms{compared} and keeps "
             f"{in_words(now.megabytes[k])} MB for the way back. From N = {sizes[-2]} to {sizes[-1]} the time "
-            f"of {name} grows like N^{growth(self.ms[name]):.1f}, its memory like "
-            f"N^{growth(self.megabytes[name]):.1f}."
+            f"of {name} grows like N^{cost_pictures.growth(self.ms[name]):.1f}, its memory like "
+            f"N^{cost_pictures.growth(self.megabytes[name]):.1f}."
         )
 
 

@@ -11,19 +11,14 @@ from setclr_course.kit.controls import log_slider, options
 from setclr_course.kit.palette import INK
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.costs.tables import colour_of, in_words, is_term, quartiles
+from setclr_course.panels.costs.cost_pictures import colour_of, in_words, is_term, quartiles
 
 if TYPE_CHECKING:
     from setclr_course.costs import Losses
 
 BASE = "InfoNCE"  # the loss that trains, and beside which regularisers stand
 ENCODERS = {"ResNet-18": "resnet18", "Conv-4": "conv4"}
-PARTS = {
-    "views": "#e6e6e6",
-    "encoder forward": "#c2c2c2",
-    "encoder backward": "#8e8e8e",
-    "optimiser": "#4a4a4a",
-}
+GREYS = ("#e6e6e6", "#c2c2c2", "#8e8e8e", "#4a4a4a")  # of the parts, in their order
 QUICK, QUICK_BATCHES = ("InfoNCE", "SparseCLR", "GroCo", "QARe"), (8, 16)  # measured where nothing is given
 UNITS = {"time": (1e3, "ms", "takes"), "memory": (1e-6, "MB", "keeps")}
 
@@ -95,7 +90,7 @@ class step_shares(Panel):
         factor, unit, _ = UNITS[values["measure"]]
         for y, (name, (low, share, high)) in enumerate(shares.items()):
             edges = np.cumsum([0, *(100 - share) * shared / shared.sum(), share])
-            colours = [*(PARTS[part] for part in now.parts), colour_of(name)]
+            colours = [*GREYS[: len(now.parts)], colour_of(name)]
             pieces = plot.bars(y, edges[1:], colours, 0.7, edges[:-1], flat=True)
             plot.segments([100 - high, y], [100 - low, y], INK, 3)
             plot.text(100, y, f"{share:.2g} %", size="small", anchor="start", right=5)

@@ -61,7 +61,7 @@ class training_costs(Panel):
         plot.segments([(0.9, day) for day in KNOWN], [(145, day) for day in KNOWN], GREY, 0.8)
         lines = []
         for name, colour in COLOURS.items():
-            ends = [cost(**values | {"gpus": gpus, "views": name}).days for gpus in GPUS]
+            ends = [cost(**values | {"gpus": many, "views": name}).days for many in GPUS]
             dash = "dash" if name == "2x224+6x96" else ""  # it nearly covers that of 3x224
             lines.append(plot.line(GPUS, ends, colour, 4 if name == values["views"] else 1.5, dash))
         point = values["gpus"], now.days
