@@ -18,7 +18,7 @@ def frames(panel: Panel, name: str) -> list[Image.Image]:
     knob, shown = panel.knobs[name], []
     for number in range(knob.stops):
         panel.controls[name].value = knob.stop(number)
-        shown.append(Image.open(io.BytesIO(panel.png())).convert("RGB"))
+        shown.append(Image.open(io.BytesIO(panel.still.png)).convert("RGB"))
     return shown
 
 

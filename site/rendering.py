@@ -36,10 +36,11 @@ class Shown:
             name = f"{self.name}/{len(self.panels) + 1}"
             panel.atlas().write(self.atlas / name, self.atlas / PICTURES)
             size = 'width="{}" height="{}"'.format(*panel.told()["size"])
+            png = self.kept(panel.still.png)
             self.panels[key] = (
                 f'<div class="setclr-panel" data-atlas="{self.address}/{name}/" '
                 f'data-pictures="{self.address}/{PICTURES}/">'
-                f'<img src="{self.address}/{PICTURES}/{self.kept(panel.png())}" alt="" {size} loading="lazy">'
+                f'<img src="{self.address}/{PICTURES}/{png}" alt="" {size} loading="lazy">'
                 f'<p class="setclr-sentence">{html.escape(panel.alt)}</p></div>'
             )
         return self.panels[key]

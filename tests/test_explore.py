@@ -145,7 +145,7 @@ def test_it_is_live_and_still_in_one_output(panel):
 
 def test_sliders_start_on_a_stop(panel):
     for name, knob in panel.knobs.items():
-        assert knob.nearest(panel.start[name]) == pytest.approx(panel.start[name]) if panel.start else name
+        assert knob.stop(knob.number(panel.start[name])) == pytest.approx(panel.start[name]), name
 
 
 def test_row_shows_three_values(panel):

@@ -53,7 +53,7 @@ def test_the_film_says_who_moved_and_who_leads():
     assert 5 * first[0] < first[1]
     said = [marks(plot, "text")[0]["said"][0] for plot in panel.scene["plots"]]
     assert [text.split()[-1] for text in said] == [str(step) for step in first]
-    panel.on_event({"event": "a:1", "play": True})
+    panel.on_event({"event": "a:1", "set": {"step": 0}})
     assert panel.values["step"] == 0 and "After 0 steps" in panel.alt
 
 

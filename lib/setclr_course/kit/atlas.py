@@ -32,10 +32,10 @@ Plane = tuple[int, int, int]  # two controls, and how many stops of each
 class Atlas:
     """What a page gets: `told`, written as atlas.json, and PNG files by name.
 
-    `told` is what `Panel.told` tells, its knobs with the stops that are in the atlas and the `words` they
-    read, and besides: `start`, at which of its stops each knob begins; `moves`, the knobs' numbers by handle;
-    the `pool`: every mark, plot, handle and link that there is, once; the `states` by "knob:stop,…" of what
-    is not where it starts: [plots, handles, links, sentence], in numbers of the pool; the `pictures` by name.
+    `told` is what `Panel.told` tells, its knobs with the stops that are in the atlas, their `values` and the
+    `words` they read, and besides: `start`, at which of its stops each knob begins; the `pool`: every mark,
+    plot, handle and link that there is, once; the `states` by "knob:stop,…" of what is not where it starts:
+    [plots, handles, links, sentence], in numbers of the pool; the `pictures` by name.
     """
 
     told: dict[str, Any]
@@ -51,18 +51,11 @@ class Atlas:
         (folder / TOLD).write_text(text)
 
 
-class Pool:
-    """Things as JSON, each once, by number."""
-
-    def __init__(self) -> None:
-        self.things: list[Any] = []
-        self.numbers: dict[str, int] = {}
+class Pool(dict[str, int]):
+    """Things as JSON, each once, with its number."""
 
     def keep(self, thing: Any) -> int:
-        number = self.numbers.setdefault(json.dumps(thing, ensure_ascii=False), len(self.things))
-        if number == len(self.things):
-            self.things.append(thing)
-        return number
+        return self.setdefault(json.dumps(thing, ensure_ascii=False), len(self))
 
     def state(self, scene: dict[str, Any], sentence: str) -> list[Any]:
         plots = [
@@ -105,37 +98,38 @@ def planes_of(handles: Mapping[str, Handle], names: Sequence[str]) -> list[Plane
 def atlas_of(panel: Any) -> Atlas:
     """The atlas of a panel, which starts where its controls are now; they stay there.
 
-    One that has a twin needs no states: it has the `twin`, the `values` at which it starts, and the `cast`.
+    One that has a twin needs no states: it has every stop of its knobs, the `twin`'s name, and the `cast`.
     """
-    told, values = panel.told(), panel.values
-    if twin := twin_of(type(panel)):
-        empty = Page([])
-        cast = [[empty.picture(face) for face in row] for row in kept()]
-        told |= {"twin": twin.stem, "values": values, "cast": cast}
-        return Atlas(told | named(empty.pictures), files_of(empty.pictures))
-    names, knobs, handles = list(panel.knobs), list(panel.knobs.values()), panel.handles
-    turning = {handle.moves[0] for handle in handles.values() if isinstance(handle.along, Circle)}
-    begin = [knob.number(values[name]) for name, knob in panel.knobs.items()]
-    asked = [
-        {names.index(name): panel.knobs[name].number(at) for name, at in more.items()} for more in panel.also
-    ]
-    stops = []
-    for c, (name, knob) in enumerate(panel.knobs.items()):
-        most = knob.stops if isinstance(knob, Options) else TURNS if name in turning else STOPS
-        stops.append(evenly(knob.stops, most, [begin[c], *(more[c] for more in asked if c in more)]))
-    starts = [row.index(at) for row, at in zip(stops, begin)]
-    chosen = keys(starts, [len(row) for row in stops], planes_of(handles, names))[:MOST]
-    chosen += [key_of(((c, stops[c].index(at)) for c, at in more.items()), starts) for more in asked]
-    pool, states = Pool(), {}
-    for key in dict.fromkeys(chosen):
-        moved = {names[c]: knobs[c].stop(stops[c][at]) for c, at in key}
+    told, values, twin = panel.told(), panel.values, twin_of(type(panel))
+    turning = [handle.moves[0] for handle in panel.handles.values() if isinstance(handle.along, Circle)]
+    asked = [{name: panel.knobs[name].number(at) for name, at in state.items()} for state in panel.also]
+    stops, starts = [], []
+    for name, knob in panel.knobs.items():
+        start, some = knob.number(values[name]), TURNS if name in turning else STOPS
+        most = knob.stops if twin or isinstance(knob, Options) else some
+        chosen = evenly(knob.stops, most, [start, *(state[name] for state in asked if name in state)])
+        there = [values[name] if at == start else knob.stop(at) for at in chosen]
+        told["knobs"][name] |= {
+            "stops": len(there),
+            "values": there,
+            "words": [knob.read(at) for at in there],
+        }
+        stops.append(chosen)
+        starts.append(chosen.index(start))
+    if twin:
+        page = Page([])
+        told |= {"twin": twin.stem, "cast": [[page.picture(face) for face in row] for row in kept()]}
+        return Atlas(told | {"start": starts, "states": {}} | named(page.pictures), files_of(page.pictures))
+    names, pool, states = list(panel.knobs), Pool(), {}
+    found = keys(starts, [len(row) for row in stops], planes_of(panel.handles, names))[:MOST]
+    for state in asked:
+        places = ((c, stops[c].index(state[name])) for c, name in enumerate(names) if name in state)
+        found.append(key_of(places, starts))
+    for key in dict.fromkeys(found):
+        moved = {names[c]: told["knobs"][names[c]]["values"][at] for c, at in key}
         seen = panel.seen({**values, **moved})
         states[",".join(f"{c}:{at}" for c, at in key)] = pool.state(seen.scene, seen.sentence)
-    for c, (name, knob) in enumerate(panel.knobs.items()):
-        there = [values[name] if at == begin[c] else knob.stop(at) for at in stops[c]]
-        told["knobs"][name] |= {"stops": len(there), "words": [knob.read(value) for value in there]}
-    moves = {name: [names.index(c) for c in handle.moves] for name, handle in handles.items()}
-    told |= {"start": starts, "moves": moves, "pool": pool.things, "states": states}
+    told |= {"start": starts, "pool": [json.loads(thing) for thing in pool], "states": states}
     return Atlas(told | named(panel.pictures), files_of(panel.pictures))
 
 

@@ -35,19 +35,14 @@ class Slider:
         return log10(max(value, 1e-300)) if self.log else value
 
     def stop(self, number: int) -> Any:
-        """The value of that stop; the last one is the end, even where a step would lead beyond."""
+        """The value of that stop, or of the end before it; the last one is the end, whatever the step."""
         steps = min(max(number, 0), self.stops - 1)
         at = min(self.place(self.low) + steps * self.step, self.place(self.high))
         return round(at) if self.whole else round(10**at if self.log else float(at), 12)
 
     def number(self, value: float) -> int:
         """The stop nearest to that value."""
-        at = round((self.place(value) - self.place(self.low)) / self.step)
-        return min(max(at, 0), self.stops - 1)
-
-    def nearest(self, value: float, steps: float = 0) -> Any:
-        """The value of the stop nearest to that one, or of one so many steps further on."""
-        return self.stop(self.number(value) + round(steps))
+        return round((self.place(value) - self.place(self.low)) / self.step)
 
     def taken(self, name: str, value: Any) -> Any:
         """The value, if the slider can take it; else ValueError."""
@@ -67,8 +62,7 @@ class Slider:
     def told(self) -> dict[str, Any]:
         low, high = self.place(self.low), self.place(self.high)
         marks = [[(self.place(at) - low) / (high - low), word] for at, word in self.marks.items()]
-        scale = [low, self.step, "log" if self.log else "whole" if self.whole else "even"]
-        return {"label": self.label, "stops": self.stops, "marks": marks, "scale": scale}
+        return {"label": self.label, "stops": self.stops, "marks": marks}
 
 
 @dataclass(frozen=True)
@@ -89,9 +83,6 @@ class Options:
     def number(self, value: str) -> int:
         return self.names.index(value)
 
-    def nearest(self, value: str, steps: float = 0) -> str:
-        return self.stop(self.number(value) + round(steps))
-
     def taken(self, name: str, value: Any) -> str:
         return choice(name, value, self.names)
 
@@ -106,10 +97,8 @@ Knob = Slider | Options
 slider = Slider
 
 
-def log_slider(
-    label: str, start: float, low: float, high: float, step: float = 0.05,
-    marks: Mapping[float, str] | None = None,
-) -> Slider:  # fmt: skip
+def log_slider(label: str, start: float, low: float, high: float, step: float = 0.05,
+               marks: Mapping[float, str] | None = None) -> Slider:  # fmt: skip
     """A slider for a temperature-like quantity, `low` to `high` in steps of `step` decades."""
     return Slider(label, start, low, high, step, marks or {}, log=True)
 

@@ -37,8 +37,7 @@ class Front(anywidget.AnyWidget):
     knob at which of its `stops` it stands and what it reads, in `words`."""
     moved: traitlets.Dict = traitlets.Dict().tag(sync=True, echo_update=False)
     """The number of an `event`, and what the reader did: a `handle` put to `x`, `y` in data units, or moved
-    so many steps to the `right` and `up`; a `knob` put to a `stop`; knobs `set` to stops by clicking a link;
-    a `button` pressed; `play`; `reset`."""
+    so many steps to the `right` and `up`; knobs `set` to stops; a `button` pressed; `reset`."""
 
 
 def pngs(pictures: Mapping[str, np.ndarray], known: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -68,9 +67,7 @@ def let_go(panel: Any) -> None:
         return
     before, panels = shown_in.get(cell, (run, WeakSet()))
     if before != run:
-        for old in panels:
-            if old is not panel:
-                old.close()
+        for old in panels - {panel}:
+            old.close()
         panels = WeakSet()
-    panels.add(panel)
-    shown_in[cell] = run, panels
+    shown_in[cell] = run, panels | {panel}

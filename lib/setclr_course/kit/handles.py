@@ -72,27 +72,26 @@ class Handle:
             found = {"plane": (x, y), "x": (x,), "y": (y,)}[self.along]
         else:
             found = [self.along.value(x, y, knobs[self.moves[0]])]
-        return {name: knobs[name].nearest(value) for name, value in zip(self.moves, found)}
+        return {name: knobs[name].stop(knobs[name].number(value)) for name, value in zip(self.moves, found)}
 
-    def nudged(
-        self, knobs: Mapping[str, Knob], values: Mapping[str, Any], right: float, up: float
-    ) -> dict[str, Any]:
+    def nudged(self, knobs: Mapping[str, Knob], values: Mapping[str, Any], right: int,
+               up: int) -> dict[str, Any]:  # fmt: skip
         """What the controls become after so many steps to the right and upwards by keyboard."""
         if self.step:
             return self.values(knobs, self.point[0] + self.step * right, self.point[1] + self.step * up)
         steps = (right, up) if len(self.moves) == 2 else (right + up,)
-        return {name: knobs[name].nearest(values[name], step) for name, step in zip(self.moves, steps)}
+        stops = {name: knobs[name].number(values[name]) + step for name, step in zip(self.moves, steps)}
+        return {name: knobs[name].stop(stop) for name, stop in stops.items()}
 
     def told(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:
         """What the front end knows of it."""
         way, ends, knob = self.along, self.ends, knobs.get(self.moves[0])
         if way in ("x", "y") and self.to is None and isinstance(knob, Slider):
             ends = ends or (knob.low, knob.high)
-        more = {"ends": ends, "snap": self.snap, "step": self.step}
-        return {
-            "plot": self.plot, "at": list(self.point), "way": [way] if isinstance(way, str) else way.told(),
-            "label": self.label, "moves": list(self.moves),
-        } | {name: value for name, value in more.items() if value}  # fmt: skip
+        about = {"at": list(self.point), "way": [way] if isinstance(way, str) else way.told(),
+                 "label": self.label, "moves": list(self.moves), "ends": ends, "snap": self.snap,
+                 "step": self.step}  # fmt: skip
+        return {"plot": self.plot} | {name: value for name, value in about.items() if value}
 
 
 def nearest_to(points: np.ndarray, present: int) -> Callable[[float, float], list[int]]:

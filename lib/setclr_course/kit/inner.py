@@ -36,17 +36,16 @@ def swapped(excess: ArrayLike) -> np.ndarray:
 
 def sort_softly(x: ArrayLike, beta: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """The odd-even network on x (..., n): sorted values and P (..., n, n), values = P x (GroCo, eq. 2)."""
-    values = np.array(x, float)
-    n = values.shape[-1]
-    P = np.broadcast_to(np.eye(n), (*values.shape, n)).copy()
+    x = np.asarray(x, float)
+    n = x.shape[-1]
+    P = np.broadcast_to(np.eye(n), (*x.shape, n))
+    both = np.concatenate([x[..., None], P], -1)  # the values, then P: each wire is a row
     for layer in range(n):
-        low = np.arange(layer % 2, n - 1, 2)
-        q = swapped(beta * (values[..., low] - values[..., low + 1]))
-        one, two = values[..., low].copy(), values[..., low + 1].copy()
-        values[..., low], values[..., low + 1] = one + q * (two - one), two + q * (one - two)
-        upper, lower, q = P[..., low, :].copy(), P[..., low + 1, :].copy(), q[..., None]
-        P[..., low, :], P[..., low + 1, :] = upper + q * (lower - upper), lower + q * (upper - lower)
-    return values, P
+        upper, lower = both[..., layer % 2 : n - 1 : 2, :], both[..., layer % 2 + 1 :: 2, :]
+        moved = swapped(beta * (upper[..., :1] - lower[..., :1])) * (lower - upper)
+        upper += moved
+        lower -= moved
+    return both[..., 0], both[..., 1:]
 
 
 def top_probability(x: ArrayLike, top: int, beta: float = 1.0) -> np.ndarray:
@@ -58,16 +57,11 @@ def scaled(cost: ArrayLike, epsilon: float, presses: int, first: str = "columns"
     """Shares exp(−cost / ε) (n, m) whose total is right, then scaled in turn so often: each press makes the
     rows, or the columns, sum to 1 (IOT-CL, eq. 21 and 22)."""
     T = -np.asarray(cost, float) / epsilon
-    T = T - _log_sum(T, None) + np.log(len(T))
+    T = T - np.logaddexp.reduce(T, None) + np.log(len(T))
     turn = ("columns", "rows").index(first)
     for press in range(presses):
-        T = T - _log_sum(T, (turn + press) % 2)
+        T = T - np.logaddexp.reduce(T, (turn + press) % 2, keepdims=True)
     return np.exp(T)
-
-
-def _log_sum(x: np.ndarray, axis: int | None) -> np.ndarray:
-    top = x.max(axis, keepdims=True)
-    return top + np.log(np.exp(x - top).sum(axis, keepdims=True))
 
 
 def dual(K: ArrayLike, C: float = np.inf, ridge: float = 0.1) -> np.ndarray:
@@ -79,14 +73,14 @@ def dual(K: ArrayLike, C: float = np.inf, ridge: float = 0.1) -> np.ndarray:
     K = np.asarray(K, float)
     k, n = K[1:, 0], len(K) - 1
     delta = K[0, 0] + K[1:, 1:] + ridge * np.eye(n) - k[:, None] - k
-    at_0, at_C = np.ones(n, bool), np.zeros(n, bool)
+    at = np.full(n, -1)  # its end: −1 at 0, 1 at C, 0 between them
     fewest, patience = n + 1, 3
     while True:
-        free = ~(at_0 | at_C)
-        alpha = np.where(at_C, C if np.isfinite(C) else 0.0, 0.0)
+        free = at == 0
+        alpha = np.where(at == 1, C if np.isfinite(C) else 0.0, 0.0)
         alpha[free] = np.linalg.solve(delta[np.ix_(free, free)], (2 - delta @ alpha)[free])
         slope = delta @ alpha - 2
-        wrong = (free & ((alpha < 0) | (alpha > C))) | (at_0 & (slope < -1e-12)) | (at_C & (slope > 1e-12))
+        wrong = np.where(free, (alpha < 0) | (alpha > C), at * slope > 1e-12)
         if not wrong.any():
             return alpha
         if wrong.sum() < fewest:
@@ -95,8 +89,7 @@ def dual(K: ArrayLike, C: float = np.inf, ridge: float = 0.1) -> np.ndarray:
             patience -= 1
         else:
             wrong &= np.arange(n) == wrong.nonzero()[0].max()  # one at a time ends, always
-        low, high = free & (alpha < 0), free & (alpha > C)
-        at_0, at_C = (at_0 & ~wrong) | (low & wrong), (at_C & ~wrong) | (high & wrong)
+        at = np.where(wrong, free * np.where(alpha < 0, -1, 1), at)
 
 
 def rbf(x: ArrayLike, y: ArrayLike, bandwidth: float = 1.0) -> np.ndarray:

@@ -17,9 +17,8 @@ WIDE = 0.56  # of a letter, in its size, on average
 GAP = 16  # between plots
 
 
-def boxes(
-    mosaic: str, width: float, height: float, widths: Sequence[float] = (), heights: Sequence[float] = ()
-) -> dict[str, tuple[float, float, float, float]]:
+def boxes(mosaic: str, width: float, height: float, widths: Sequence[float] = (),
+          heights: Sequence[float] = ()) -> dict[str, tuple[float, float, float, float]]:  # fmt: skip
     """Left, top, width and height of each plot of a mosaic such as "ring lists; ring fits"."""
     names = np.array([row.split() for row in mosaic.split(";")])
     lefts, rights = edges(names.shape[1], width, widths)

@@ -1,7 +1,7 @@
 // The front end of a panel: it lays out the plots as the page is wide, lets the reader drag the handles in them, lights up what
 // belongs together, and has the controls below. `model` is the kernel's side (front.py), or what plays its part on a page
 // without one: get, set, save_changes, on and off.
-import { Frame, colour, distance, onSegment, outlines, paint, svg } from "./paint.js";
+import { clamp, distance, Frame, onSegment, outlines, paint, svg } from "./paint.js";
 
 const FRAME = 150; // milliseconds at least from one scene to the next while it plays
 const GLIDE = 160; // milliseconds in which marks move to their new places, where nobody drags them
@@ -21,19 +21,14 @@ function made(tag, name, parent, about = {}) {
 
 // The point of a handle's way that is nearest to p, in pixels of its plot; `from` is where the handle is.
 export function nearest({ way: [kind, ...numbers], ends }, p, from, f) {
-  const inside = (value, low, high) => Math.min(Math.max(value, Math.min(low, high)), Math.max(low, high));
-  if (kind === "x") return [inside(p[0], ...(ends || f.about.x).map((end) => f.x(end))), from[1]];
-  if (kind === "y") return [from[0], inside(p[1], ...(ends || f.about.y).map((end) => f.y(end)))];
-  if (kind === "circle") {
-    const [cx, cy, radius] = [f.x(numbers[0]), f.y(numbers[1]), numbers[2] * Math.abs(f.sx)];
-    const angle = Math.atan2(p[1] - cy, p[0] - cx);
-    return [cx + radius * Math.cos(angle), cy + radius * Math.sin(angle)];
-  }
-  if (kind === "segment") {
-    const [a, b, c, d] = numbers;
-    return onSegment([f.x(a), f.y(b)], [f.x(c), f.y(d)], p);
-  }
-  return [inside(p[0], f.left, f.right), inside(p[1], f.top, f.bottom)];
+  const inside = (value, [low, high]) => clamp(value, Math.min(low, high), Math.max(low, high));
+  if (kind === "x") return [inside(p[0], (ends || f.about.x).map((end) => f.x(end))), from[1]];
+  if (kind === "y") return [from[0], inside(p[1], (ends || f.about.y).map((end) => f.y(end)))];
+  if (kind === "plane") return [inside(p[0], [f.left, f.right]), inside(p[1], [f.top, f.bottom])];
+  if (kind === "segment") return onSegment(f.at(numbers), f.at(numbers.slice(2)), p);
+  const [[x, y], radius] = [f.at(numbers), numbers[2] * Math.abs(f.sx)];
+  const angle = Math.atan2(p[1] - y, p[0] - x);
+  return [x + radius * Math.cos(angle), y + radius * Math.sin(angle)];
 }
 
 // Where the plots lie on a page so wide: as they are made while there is room, else below one another.
@@ -108,8 +103,8 @@ class Events {
 
 // The plots of a scene, as wide as the page allows; for a panel, and for a row of stills.
 export class Stage {
-  constructor(parent, told, pictures) {
-    Object.assign(this, { told, pictures, frames: [], plots: [], scene: null, lit: null });
+  constructor(parent, told, pictures, after = () => {}) {
+    Object.assign(this, { told, pictures, after, frames: [], plots: [], scene: null });
     this.element = made("div", "setclr-stage", parent);
     this.seer = new ResizeObserver(() => this.scene && this.show(this.scene));
     this.seer.observe(this.element.parentElement);
@@ -131,12 +126,13 @@ export class Stage {
       paint(this.plots[k], plot, this.frames[k], this.pictures);
     });
     this.marked = null;
+    this.after(scene);
   }
 
-  // A point of a plot, in pixels of the stage.
-  spot(plot, [x, y]) {
+  // Where a handle is, in pixels of the stage; nothing where its plot is not shown.
+  spot({ plot, at }) {
     const f = this.frames[plot];
-    return f && [f.corner[0] + f.x(x), f.corner[1] + f.y(y)];
+    return f && f.at(at).map((value, k) => value + f.corner[k]);
   }
 
   shapes(pieces) {
@@ -176,7 +172,7 @@ function render({ model, el }) {
     addresses[name] ??= typeof file === "string" ? file : URL.createObjectURL(new Blob([file], { type: "image/png" }));
     return addresses[name];
   };
-  const stage = new Stage(panel, told, address);
+  const stage = new Stage(panel, told, address, placeHandles);
   const events = new Events(model, stage.element);
   const lights = svg("svg", { class: "setclr-lights" }, stage.element);
   const tip = made("div", "setclr-tip", stage.element, { hidden: true });
@@ -191,7 +187,7 @@ function render({ model, el }) {
   };
   const put = (element, [x, y]) => Object.assign(element.style, { left: `${x}px`, top: `${y}px` });
   const handleOf = (name) => model.get("shown").scene.handles[name];
-  const place = (name) => stage.spot(handleOf(name).plot, handleOf(name).at);
+  const place = (name) => stage.spot(handleOf(name));
 
   function grip(name) {
     const button = made("button", "setclr-handle", stage.element, { type: "button" });
@@ -225,7 +221,7 @@ function render({ model, el }) {
       dragged = null;
       button.classList.remove("setclr-held");
       const { plot, snap = [] } = handleOf(name);
-      const far = (p) => Math.hypot(stage.frames[plot].x(p[0]) - last[0], stage.frames[plot].y(p[1]) - last[1]);
+      const far = (p) => distance({ dot: stage.frames[plot].at(p) }, last);
       const drop = last && snap.find((p) => far(p) < DROP && far(p) === Math.min(...snap.map(far)));
       if (drop) events.send({ handle: name, x: drop[0], y: drop[1] });
       put(button, place(name));
@@ -260,7 +256,7 @@ function render({ model, el }) {
     if (!found.said) return;
     Object.assign(tip, { textContent: found.said, hidden: false });
     const wide = stage.element.clientWidth;
-    put(tip, [Math.max(0, Math.min(p[0] + 12, wide - tip.offsetWidth)), Math.max(0, p[1] - tip.offsetHeight - 10)]);
+    put(tip, [clamp(p[0] + 12, 0, wide - tip.offsetWidth), Math.max(0, p[1] - tip.offsetHeight - 10)]);
   }
   stage.element.addEventListener("pointermove", light);
   stage.element.addEventListener("pointerdown", light);
@@ -279,12 +275,13 @@ function render({ model, el }) {
     clearTimeout(next);
     if (play) play.textContent = `▶ ${told.knobs[told.play].label}`;
   }
+  const atEnd = () => model.get("shown").stops[told.play] === told.knobs[told.play].stops - 1;
   function step() {
     began = performance.now();
-    events.send({ play: true });
+    events.send({ set: { [told.play]: atEnd() ? 0 : model.get("shown").stops[told.play] + 1 } });
   }
   function goOn() {
-    if (model.get("shown").stops[told.play] === told.knobs[told.play].stops - 1) pause();
+    if (atEnd()) pause();
     clearTimeout(next);
     if (playing) next = setTimeout(step, Math.max(0, FRAME - (performance.now() - began)));
   }
@@ -314,12 +311,11 @@ function render({ model, el }) {
   const folded = names.length > told.in_sight ? made("details", "setclr-more", panel) : null;
   if (folded) made("summary", "", folded, { textContent: "more knobs" });
   const setters = names.map((name, k) =>
-    control(told.knobs[name], k < told.in_sight ? knobs : folded, (stop) => events.send({ knob: name, stop })));
+    control(told.knobs[name], k < told.in_sight ? knobs : folded, (stop) => events.send({ set: { [name]: stop } })));
   press("↺ reset", "back to where the page opened it", () => events.send({ reset: true }));
   panel.append(bar);
 
-  function draw(scene) {
-    stage.show(scene);
+  function placeHandles(scene) {
     for (const name of Object.keys(handles)) {
       if (name in scene.handles) continue;
       handles[name].remove();
@@ -328,7 +324,7 @@ function render({ model, el }) {
     for (const name of Object.keys(scene.handles)) {
       const button = (handles[name] ??= grip(name));
       button.setAttribute("aria-label", `${scene.handles[name].label}: drag it, or press the arrow keys`);
-      const spot = stage.spot(scene.handles[name].plot, scene.handles[name].at);
+      const spot = stage.spot(scene.handles[name]);
       button.hidden = !spot;
       if (spot && name !== dragged) put(button, spot);
     }
@@ -338,12 +334,12 @@ function render({ model, el }) {
     const shown = model.get("shown");
     const before = stage.scene;
     cancelAnimationFrame(gliding);
-    if (!before || dragged || still() || !stage.element.checkVisibility?.()) draw(shown.scene);
+    if (!before || dragged || still() || !stage.element.checkVisibility?.()) stage.show(shown.scene);
     else {
       const start = performance.now();
       const glide = (now) => {
-        const share = Math.min(1, Math.max(0, (now - start) / GLIDE));
-        draw(share < 1 ? between(before, shown.scene, share) : shown.scene);
+        const share = clamp((now - start) / GLIDE, 0, 1);
+        stage.show(share < 1 ? between(before, shown.scene, share) : shown.scene);
         if (share < 1) gliding = requestAnimationFrame(glide);
       };
       glide(start);
@@ -356,14 +352,11 @@ function render({ model, el }) {
     events.answer(shown.event);
     if (own && told.play) goOn();
   }
-  const resized = () => stage.scene && draw(stage.scene);
-  const seer = new ResizeObserver(resized);
-  seer.observe(panel);
   model.on("change:shown", show);
   show();
   return () => {
     pause();
-    for (const observer of [seen, seer, stage.seer]) observer.disconnect();
+    for (const observer of [seen, stage.seer]) observer.disconnect();
     model.off("change:shown", show);
     for (const url of Object.values(addresses)) if (url.startsWith("blob:")) URL.revokeObjectURL(url);
   };
@@ -398,8 +391,7 @@ function control({ label, stops, marks, names }, parent, move) {
     key.preventDefault();
     key.stopPropagation();
     track.value = Number(track.value) + ways[key.key];
-    held = true;
-    move(Number(track.value));
+    track.dispatchEvent(new Event("input"));
   });
   track.addEventListener("keyup", () => (held = false));
   return (stop, word) => {

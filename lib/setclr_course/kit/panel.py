@@ -8,12 +8,10 @@ class shares(Panel):
     def say(self, values, now): ...         # the sentence below it
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from setclr.checks import choice
 from setclr_course.kit import layout
@@ -51,7 +49,7 @@ class Panel:
         scene: the picture as it is now, as data.
         handles: dict of the points that can be dragged, by name.
         alt: the sentence that describes the picture now.
-        figure: the picture drawn by matplotlib.
+        still: the picture as it is now, drawn by matplotlib.
     """
 
     size: tuple[float, float] = (9, 3.6)
@@ -78,14 +76,13 @@ class Panel:
     def __init__(self, **initial: Any):
         for name in initial:
             choice("control", name, self.knobs)
-        self.controls = {
-            name: Control(name, knob, initial.get(name, knob.start)) for name, knob in self.knobs.items()
-        }
+        values = {name: knob.start for name, knob in self.knobs.items()} | initial
+        self.controls = {name: Control(name, self.knobs[name], value) for name, value in values.items()}
         self.start = self.values
         self.pictures: dict[str, np.ndarray] = {}
         self._front: Front | None = None
         self._held = False
-        self._seen = self.seen(self.values)
+        self.scene, self.handles, self.alt = self.seen(self.values)
         for control in self.controls.values():
             control.observe(lambda _: self.update(), "value")
 
@@ -94,7 +91,6 @@ class Panel:
 
     def draw(self, page: Page, values: dict[str, Any], now: Any) -> None:
         """The whole picture at these values, onto an empty page."""
-        raise NotImplementedError
 
     def say(self, values: dict[str, Any], now: Any) -> str:
         """The sentence below the picture, which is its alt text."""
@@ -117,30 +113,10 @@ class Panel:
         return {name: control.value for name, control in self.controls.items()}
 
     @property
-    def scene(self) -> dict[str, Any]:
-        return self._seen.scene
-
-    @property
-    def handles(self) -> dict[str, Handle]:
-        return self._seen.handles
-
-    @property
-    def alt(self) -> str:
-        return self._seen.sentence
-
-    @property
     def still(self) -> Picture:
         """The panel as it is now, without controls."""
         told = self.told()
         return Picture([Column(self.scene, self.alt)], told["size"], told["boxes"], dict(self.pictures))
-
-    @property
-    def figure(self) -> Figure:
-        return self.still.figure
-
-    def png(self) -> bytes:
-        """The picture as it is now, small enough to keep."""
-        return self.still.png
 
     @property
     def widget(self) -> Front:
@@ -165,20 +141,18 @@ class Panel:
         size = round(96 * self.size[0]), round(96 * self.size[1])
         sliders = [place for place, knob in enumerate(self.knobs.values()) if isinstance(knob, Slider)]
         return {
-            "size": size,
-            "boxes": layout.boxes(self.mosaic, *size, self.widths, self.heights),
+            "size": size, "boxes": layout.boxes(self.mosaic, *size, self.widths, self.heights),
             "knobs": {name: knob.told() for name, knob in self.knobs.items()},
             "in_sight": 1 + (sliders or [0])[0] if self.in_sight is None else self.in_sight,
-            "play": self.play,
-            "buttons": dict(self.buttons),
-        }
+            "play": self.play, "buttons": dict(self.buttons),
+        }  # fmt: skip
 
     def update(self, event: str = "") -> None:
         """See the panel at the present values, as the answer to an event of the front end."""
         if self._held:
             return
         try:
-            self._seen = self.seen(self.values)
+            self.scene, self.handles, self.alt = self.seen(self.values)
         except Exception as error:
             self._show(event, repr(error))
             raise
@@ -191,33 +165,30 @@ class Panel:
         faces = {face for mark in marks for face in (*mark.get("faces", ()), mark.get("face"))}
         self.pictures = {name: pixels for name, pixels in self.pictures.items() if name in faces}
         self._front.pictures = pngs(self.pictures, self._front.pictures)
-        values = self.values
         self._front.shown = {
             "scene": self.scene, "sentence": failure or self.alt, "failed": bool(failure), "event": event,
-            "stops": {name: knob.number(values[name]) for name, knob in self.knobs.items()},
-            "words": {name: knob.read(values[name]) for name, knob in self.knobs.items()},
+            "stops": {name: self.knobs[name].number(value) for name, value in self.values.items()},
+            "words": {name: self.knobs[name].read(value) for name, value in self.values.items()},
         }  # fmt: skip
 
     def on_event(self, event: dict[str, Any]) -> None:
         """Move the controls as a reader did in the browser (`Front.moved`), and draw once."""
-        with self.one_scene(event["event"]):
+        self._held = True
+        try:
             for name, value in self.moves(event, self.values).items():
                 self.controls[name].value = value
+        finally:
+            self._held = False
+            self.update(event["event"])
 
     def moves(self, event: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         """What the controls become by an event."""
-        if "knob" in event:
-            return {event["knob"]: self.knobs[event["knob"]].stop(event["stop"])}
         if "set" in event:
             return {name: self.knobs[name].stop(stop) for name, stop in event["set"].items()}
         if "button" in event:
             return self.pressed(event["button"], values)
         if "reset" in event:
             return self.start
-        if "play" in event:
-            knob = self.knobs[self.play]
-            now = knob.number(values[self.play])
-            return {self.play: knob.stop(0 if now == knob.stops - 1 else now + 1)}
         handle = self.handles[event["handle"]]
         if "right" in event:
             return handle.nudged(self.knobs, values, event["right"], event["up"])
@@ -226,16 +197,6 @@ class Panel:
     def reset(self) -> None:
         """Every control back to where the panel was opened."""
         self.on_event({"event": "", "reset": True})
-
-    @contextmanager
-    def one_scene(self, event: str = "") -> Iterator[None]:
-        """Controls that are set within draw nothing; one picture follows, which answers the event."""
-        self._held = True
-        try:
-            yield
-        finally:
-            self._held = False
-            self.update(event)
 
     def row(self, name: str, values: Iterable[Any]) -> Picture:
         """The panel at several values of one control, side by side in one still picture.
@@ -249,10 +210,8 @@ class Panel:
             seen = self.seen({**self.values, name: value}, row=True)
             columns.append(Column(seen.scene, seen.sentence, f"{knob.label} = {knob.read(value)}"))
         size = COLUMN, 96 * self.row_height - HEADING
-        if self.row_mosaic:
-            places = layout.boxes(self.row_mosaic, *size)
-        else:
-            places = layout.boxes(self.mosaic, *size, self.widths, self.heights)
+        shares = ((), ()) if self.row_mosaic else (self.widths, self.heights)
+        places = layout.boxes(self.row_mosaic or self.mosaic, *size, *shares)
         return Picture(columns, size, places, dict(self.pictures))
 
     def atlas(self) -> Atlas:

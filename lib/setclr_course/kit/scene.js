@@ -52,10 +52,6 @@ class Plot {
     return this.pairs("segments", starts, ends, { colour, width: Array.isArray(width) ? width.map(six) : width, dash, opacity });
   }
 
-  arrows(starts, ends, { colour = INK, width = 2 } = {}) {
-    return this.pairs("arrows", starts, ends, { colour, width });
-  }
-
   boxes(corners, opposite, { colour, edge, width = 1, opacity } = {}) {
     return this.pairs("boxes", corners, opposite, { colour, edge, width, opacity });
   }
@@ -154,18 +150,3 @@ export function general(x, digits = 3) {
   if (power < -4 || power >= digits) return `${plain(mantissa)}e${power[0]}${power.slice(1).padStart(2, "0")}`;
   return plain(Number(x.toPrecision(digits)).toFixed(Math.max(0, digits - 1 - power)));
 }
-
-// The stops of a knob, as controls.py has them.
-export function stop({ names, stops, scale }, number) {
-  const k = Math.min(Math.max(number, 0), stops - 1);
-  if (names) return names[k];
-  const [low, step, kind] = scale;
-  const at = low + k * step;
-  return kind === "whole" ? Math.round(at) : Number((kind === "log" ? 10 ** at : at).toFixed(12));
-}
-export function number({ names, stops, scale }, value) {
-  if (names) return names.indexOf(value);
-  const place = scale[2] === "log" ? Math.log10(Math.max(value, 1e-300)) : value;
-  return Math.min(Math.max(Math.round((place - scale[0]) / scale[1]), 0), stops - 1);
-}
-export const read = (knob, value) => (knob.names ? value : knob.scale[2] === "whole" ? `${value}` : general(value, 3));

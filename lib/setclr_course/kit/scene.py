@@ -4,9 +4,8 @@
 (paint.js), matplotlib for a PNG (still.py). Both read what `Page.told` gives.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
 from math import isfinite
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setclr_course.kit.controls import Knob
-from setclr_course.kit.handles import Circle, Handle, Segment
+from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import INK, VERMILION, WHITE
 
 Words = str | Sequence[str]  # one for all, or one for each
@@ -27,13 +26,13 @@ LEVELS = {"top": (1.0, "top", -3), "middle": (0.5, "middle", 0), "bottom": (0.0,
 
 
 class Piece(NamedTuple):
-    """Some pieces of a mark: dots, boxes, cells, lines, by their numbers; none: the whole mark."""
+    """Some pieces of a mark: dots, boxes, cells, lines, by their numbers."""
 
     mark: "Mark"
-    numbers: tuple[int, ...] = ()
+    numbers: list[int]
 
     def told(self) -> list[int]:
-        return [self.mark.plot.number, self.mark.number, *self.numbers]
+        return [*self.mark.told(), *self.numbers] if self.numbers else []
 
 
 @dataclass(eq=False)
@@ -45,22 +44,20 @@ class Mark:
     shape: tuple[int, ...] = ()
 
     def __getitem__(self, where: Any) -> Piece:
-        return Piece(self, tuple(numbered(self.shape)[where].ravel().tolist()))
+        numbers = np.arange(np.prod(self.shape, dtype=int)).reshape(self.shape)
+        return Piece(self, numbers[where].ravel().tolist())
 
-    def handle(
-        self, name: str, point: ArrayLike, *moves: str, along: str | Circle | Segment = "plane",
-        to: Callable[[float, float], Sequence[Any]] | None = None, label: str = "",
-        ends: tuple[float, float] | None = None, snap: ArrayLike = (), step: float = 0,
-    ) -> "Mark":  # fmt: skip
-        """The mark can be dragged by this point (2,) of it; see `Handle`.
+    def told(self) -> list[int]:
+        return [self.plot.number, self.number]
+
+    def handle(self, name: str, point: ArrayLike, *moves: str, snap: ArrayLike = (), **how: Any) -> "Mark":
+        """The mark can be dragged by this point (2,) of it; see `Handle`, also for `how`.
 
         It `moves` these controls; where none is named, the one that is called as the handle.
         """
-        x, y = np.asarray(point, float).tolist()
-        drops = tuple((u, v) for u, v in np.asarray(snap, float).reshape(-1, 2).tolist())
-        self.plot.page.handles[name] = Handle(
-            self.plot.number, (x, y), moves or (name,), along, to, label or name, ends, drops, step
-        )
+        at, *drops = ((x, y) for x, y in np.array([point, *np.reshape(snap, (-1, 2))], float).tolist())
+        more = {"label": name, "snap": tuple(drops)} | how
+        self.plot.page.handles[name] = Handle(self.plot.number, at, moves or (name,), **more)
         return self
 
 
@@ -90,17 +87,14 @@ class Plot:
         one, two = np.broadcast_arrays(np.reshape(starts, (-1, 2)), np.reshape(ends, (-1, 2)))
         return self._at(kind, one, u=two[:, 0], v=two[:, 1], **what)
 
-    def line(
-        self, x: ArrayLike, y: ArrayLike, colour: str = INK, width: float = 2, dash: str = "",
-        opacity: float | None = None,
-    ) -> Mark:  # fmt: skip
+    def line(self, x: ArrayLike, y: ArrayLike, colour: str = INK, width: float = 2, dash: str = "",
+             opacity: float | None = None) -> Mark:  # fmt: skip
         """A line through x (n,) and y (n,), broken where one is nan. dash: "", "dash" or "dot"."""
         x, y = np.broadcast_arrays(np.atleast_1d(x), np.atleast_1d(y))
         return self.add("line", x=x, y=y, colour=colour, width=width, dash=dash, opacity=opacity)
 
-    def area(
-        self, rings: Iterable[ArrayLike], colour: str, opacity: float | None = None, edge: str = ""
-    ) -> Mark:
+    def area(self, rings: Iterable[ArrayLike], colour: str, opacity: float | None = None,
+             edge: str = "") -> Mark:  # fmt: skip
         """What closed rings of points (n, 2) enclose; a ring within a ring is a hole."""
         ways = [list(np.asarray(ring, float).T) for ring in rings]
         return self.add("area", rings=ways, colour=colour, opacity=opacity, edge=edge)
@@ -110,17 +104,13 @@ class Plot:
         x, y = np.repeat(np.asarray(edges, float), 2), np.repeat(np.asarray(heights, float), 2)
         return self.area([np.column_stack([x, [0, *y, 0]])], colour, opacity)
 
-    def dots(
-        self, points: ArrayLike, colour: Words = INK, sign: str = "●", size: float = 10, edge: Words = WHITE,
-        opacity: float | None = None,
-    ) -> Mark:  # fmt: skip
+    def dots(self, points: ArrayLike, colour: Words = INK, sign: str = "●", size: float = 10,
+             edge: Words = WHITE, opacity: float | None = None) -> Mark:  # fmt: skip
         """Signs ● ■ ★ ✚ ✕ ▲ ▼ ◆ at points (n, 2), `size` across. Hollow is filled WHITE. None at nan."""
         return self._at("dots", points, colour=colour, sign=sign, size=size, edge=edge, opacity=opacity)
 
-    def segments(
-        self, starts: ArrayLike, ends: ArrayLike, colour: Words = INK, width: ArrayLike = 1.5, dash: str = "",
-        opacity: float | None = None,
-    ) -> Mark:  # fmt: skip
+    def segments(self, starts: ArrayLike, ends: ArrayLike, colour: Words = INK, width: ArrayLike = 1.5,
+                 dash: str = "", opacity: float | None = None) -> Mark:  # fmt: skip
         """Straight lines from points (n, 2) to points (n, 2), of one width or one each."""
         how = {"colour": colour, "width": width, "dash": dash, "opacity": opacity}
         return self._from_to("segments", starts, ends, **how)
@@ -129,28 +119,23 @@ class Plot:
         """As segments, with a head at the end."""
         return self._from_to("arrows", starts, ends, colour=colour, width=width)
 
-    def boxes(
-        self, corners: ArrayLike, opposite: ArrayLike, colour: Words = "", edge: Words = "", width: float = 1,
-        opacity: float | None = None,
-    ) -> Mark:  # fmt: skip
+    def boxes(self, corners: ArrayLike, opposite: ArrayLike, colour: Words = "", edge: Words = "",
+              width: float = 1, opacity: float | None = None) -> Mark:  # fmt: skip
         """Rectangles from corners (n, 2) to the opposite ones (n, 2); without a colour they are frames."""
         how = {"colour": colour, "edge": edge, "width": width, "opacity": opacity}
         return self._from_to("boxes", corners, opposite, **how)
 
-    def bars(
-        self, places: ArrayLike, heights: ArrayLike, colour: Words, wide: float = 0.8, base: ArrayLike = 0.0,
-        edge: Words = "", flat: bool = False,
-    ) -> Mark:  # fmt: skip
+    def bars(self, places: ArrayLike, heights: ArrayLike, colour: Words, wide: float = 0.8,
+             base: ArrayLike = 0.0, edge: Words = "", flat: bool = False) -> Mark:  # fmt: skip
         """Bars `wide` at places (n,), from `base` up to heights (n,); `flat`: to the right."""
         numbers = (np.atleast_1d(np.asarray(a, float)) for a in (places, heights, base))
         x, top, low = np.broadcast_arrays(*numbers)
         one, two = np.stack([x - wide / 2, low], 1), np.stack([x + wide / 2, top], 1)
         return self.boxes(one[:, ::-1] if flat else one, two[:, ::-1] if flat else two, colour, edge)
 
-    def cells(
-        self, values: ArrayLike, low: float = 0.0, high: float = 1.0, words: str | ArrayLike | None = None,
-        at: tuple[float, float] = (0.0, 0.0), down: bool = False,
-    ) -> Mark:  # fmt: skip
+    def cells(self, values: ArrayLike, low: float = 0.0, high: float = 1.0,
+              words: str | ArrayLike | None = None, at: tuple[float, float] = (0.0, 0.0),
+              down: bool = False) -> Mark:  # fmt: skip
         """A table of values (rows, columns) in cividis, dark at `low` and bright at `high`; `down`: reversed.
 
         The middle of cell (0, 0) is `at`, that of cell (i, j) j to the right and i further in y. words: what
@@ -164,18 +149,14 @@ class Plot:
         told = None if words is None else np.asarray(words, str)
         return self.add("cells", values.shape, shades=shades, columns=values.shape[1], at=at, words=told)
 
-    def frames(
-        self, where: Iterable[tuple[int, int]], colour: Words = VERMILION, width: float = 2,
-        at: tuple[float, float] = (0.0, 0.0),
-    ) -> Mark:  # fmt: skip
+    def frames(self, where: Iterable[tuple[int, int]], colour: Words = VERMILION, width: float = 2,
+               at: tuple[float, float] = (0.0, 0.0)) -> Mark:  # fmt: skip
         """Frames round the cells at these (row, column) of a table that begins `at`."""
         middle = np.array([(column, row) for row, column in where], float).reshape(-1, 2) + at
         return self.boxes(middle - 0.5, middle + 0.5, edge=colour, width=width)
 
-    def photographs(
-        self, points: ArrayLike, faces: Sequence[str] | np.ndarray, size: float, hangs: str = "middle",
-        up: float = 0, frame: Words = "",
-    ) -> Mark:  # fmt: skip
+    def photographs(self, points: ArrayLike, faces: Sequence[str] | np.ndarray, size: float,
+                    hangs: str = "middle", up: float = 0, frame: Words = "") -> Mark:  # fmt: skip
         """Square photographs, `size` wide in data units of x, at points (n, 2); none at nan.
 
         faces: (n, side, side, 3) uint8, or names that `Page.picture` gave. hangs: which part of it is at the
@@ -185,18 +166,16 @@ class Plot:
         how = {"faces": names, "size": size, "hangs": hangs, "up": up, "frame": frame}
         return self._at("photographs", points, **how)
 
-    def picture(
-        self, pixels: np.ndarray, corner: ArrayLike, opposite: ArrayLike, smooth: bool = False
-    ) -> Mark:
+    def picture(self, pixels: np.ndarray, corner: ArrayLike, opposite: ArrayLike,
+                smooth: bool = False) -> Mark:  # fmt: skip
         """An image (h, w, 3) uint8 from its upper left corner to its lower right one, clipped to the plot."""
         ends = np.concatenate([corner, opposite])
         return self.add("picture", (1,), face=self.page.picture(pixels), ends=ends, smooth=smooth or None)
 
-    def text(
-        self, x: ArrayLike, y: ArrayLike, said: Words, colour: Words = INK, size: str = "normal",
-        anchor: str = "middle", rise: str = "middle", right: float = 0, up: float = 0, bold: bool = False,
-        halo: bool = False, turn: float = 0, within: bool = False,
-    ) -> Mark:  # fmt: skip
+    def text(self, x: ArrayLike, y: ArrayLike, said: Words, colour: Words = INK, size: str = "normal",
+             anchor: str = "middle", rise: str = "middle", right: float = 0, up: float = 0,
+             bold: bool = False, halo: bool = False, turn: float = 0,
+             within: bool = False) -> Mark:  # fmt: skip
         """Words at a point, or at each of several.
 
         size: "small", "normal" or "title". anchor: which end of them is there, "start", "middle" or "end";
@@ -210,10 +189,8 @@ class Plot:
         how = {"colour": colour, "size": size, "anchor": anchor, "rise": rise}
         return self._at("text", points, said=words, **how, **{name: x for name, x in more.items() if x})
 
-    def note(
-        self, said: str, where: str = "top left", colour: str = INK, size: str = "normal", bold: bool = False,
-        line: float = 0,
-    ) -> Mark:  # fmt: skip
+    def note(self, said: str, where: str = "top left", colour: str = INK, size: str = "normal",
+             bold: bool = False, line: float = 0) -> Mark:  # fmt: skip
         """Words at a side of the plot, such as "bottom right" or "top middle"; so many lines further in."""
         level, side = where.split()
         (y, rise, up), (x, anchor, right) = LEVELS[level], SIDES[side]
@@ -227,10 +204,8 @@ class Plot:
         for line, (said, colour) in zip(lines, entries):
             self.note(said, where, colour, size, bold=True, line=line)
 
-    def level(
-        self, value: float, said: str = "", colour: str = INK, to: float | None = None, side: str = "right",
-        width: float = 2, dash: str = "",
-    ) -> Mark:  # fmt: skip
+    def level(self, value: float, said: str = "", colour: str = INK, to: float | None = None,
+              side: str = "right", width: float = 2, dash: str = "") -> Mark:  # fmt: skip
         """A vertical line from the axis up to `to`, with words on one side of its upper end."""
         bottom, top = self.about["y"]
         end = top if to is None else to
@@ -254,17 +229,14 @@ class Page:
     pictures: dict[str, np.ndarray] = field(default_factory=dict)
     plots: dict[str, Plot] = field(default_factory=dict)
     handles: dict[str, Handle] = field(default_factory=dict)
-    links: list[tuple[str, list[Piece], list[Piece], dict[str, Any]]] = field(default_factory=list)
+    links: list[tuple[str, list, list, dict[str, Any]]] = field(default_factory=list)
 
     def __getitem__(self, name: str) -> Plot:
         return self.plots[name]
 
-    def plot(
-        self, name: str, x: ArrayLike, y: ArrayLike, title: str = "", xlabel: str = "", ylabel: str = "",
-        xticks: Ticks = (), yticks: Ticks = (),
-        equal: bool = False, frame: str = "left bottom", log: str = "", turn: float = 0,
-        room: Sequence[int] = (),
-    ) -> Plot:  # fmt: skip
+    def plot(self, name: str, x: ArrayLike, y: ArrayLike, title: str = "", xlabel: str = "", ylabel: str = "",
+             xticks: Ticks = (), yticks: Ticks = (), equal: bool = False, frame: str = "left bottom",
+             log: str = "", turn: float = 0, room: Sequence[int] = ()) -> Plot:  # fmt: skip
         """A plot with limits x and y, of which either may run downwards.
 
         equal: the same scale in both directions. frame: the sides that are drawn, of "left", "bottom", "top",
@@ -282,10 +254,8 @@ class Page:
         """A plot without a frame, of the same scale in both directions; y is as x where it is not given."""
         return self.plot(name, x, x if y is None else y, title, equal=True, frame="", **how)
 
-    def table(
-        self, name: str, rows: int, columns: int, title: str = "", beside: Iterable[str] = (),
-        below: Iterable[str] = (), **how: Any,
-    ) -> Plot:  # fmt: skip
+    def table(self, name: str, rows: int, columns: int, title: str = "", beside: Iterable[str] = (),
+              below: Iterable[str] = (), **how: Any) -> Plot:  # fmt: skip
         """A plot for `cells`, row 0 on top, with words beside the rows and below the columns."""
         words = {"xticks": dict(enumerate(below)), "yticks": dict(enumerate(beside))}
         return self.plane(name, (-0.5, columns - 0.5), (rows - 0.5, -0.5), title, **words, **how)
@@ -299,15 +269,8 @@ class Page:
     def link(self, said: str, *over: Mark | Piece, lit: Iterable[Mark | Piece] = (), **sets: Any) -> None:
         """Things that belong together: pointing at one of `over` lights up all of them and those `lit`, and
         says so. A click sets the controls that are named: `patch=3`."""
-
-        def pieces(things: Iterable[Mark | Piece]) -> list[Piece]:
-            return [
-                thing if isinstance(thing, Piece) else Piece(thing)
-                for thing in things
-                if isinstance(thing, Mark) or thing.numbers
-            ]
-
-        self.links.append((said, pieces(over), pieces(lit), sets))
+        shown, also = ([thing.told() for thing in things if thing.told()] for things in (over, lit))
+        self.links.append((said, shown, also, sets))
 
     def told(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:
         """The scene: what both painters read, as JSON can hold it."""
@@ -315,17 +278,10 @@ class Page:
             "plots": [{**plot.about, "marks": plot.marks} for plot in self.plots.values()],
             "handles": {name: handle.told(knobs) for name, handle in self.handles.items()},
             "links": [
-                [said, [piece.told() for piece in over], [piece.told() for piece in lit],
-                 {name: knobs[name].number(value) for name, value in sets.items()}]
+                [said, over, lit, {name: knobs[name].number(value) for name, value in sets.items()}]
                 for said, over, lit, sets in self.links
             ],
-        }  # fmt: skip
-
-
-@cache
-def numbered(shape: tuple[int, ...]) -> np.ndarray:
-    """The numbers of a mark's pieces."""
-    return np.arange(np.prod(shape, dtype=int)).reshape(shape)
+        }
 
 
 def plain(x: Any) -> Any:

@@ -12,10 +12,9 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import PathPatch, Polygon, Rectangle
+from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
@@ -117,9 +116,8 @@ class Picture:
         return data, {"image/png": {"width": self.extent[0]}}
 
 
-def pictured(
-    draw: Callable[[Page], str], mosaic: str, size: tuple[float, float], widths: Sequence[float] = ()
-) -> Picture:
+def pictured(draw: Callable[[Page], str], mosaic: str, size: tuple[float, float],
+             widths: Sequence[float] = ()) -> Picture:  # fmt: skip
     """A picture of that size in inches, without controls: `draw(page)` draws its plots and returns the
     sentence that describes it."""
     page, pixels = Page(mosaic.replace(";", " ").split()), (96 * size[0], 96 * size[1])
@@ -144,8 +142,7 @@ class Painter:
     def __init__(self, axis: Axes, frame: Frame, pictures: Mapping[str, np.ndarray]):
         self.axis, self.frame, self.pictures = axis, frame, pictures
         self.l, self.r, self.t, self.b = frame.left, frame.right, frame.top, frame.bottom
-        corner, size = (self.l, self.t), (self.r - self.l, self.b - self.t)
-        self.clip = Rectangle(corner, *size, transform=axis.transData)
+        self.clip = Rectangle((self.l, self.t), self.r - self.l, self.b - self.t, transform=axis.transData)
 
     def paint(self) -> None:
         self.ticks()
@@ -163,6 +160,23 @@ class Painter:
         if clipped:
             artist.set_clip_path(self.clip)
 
+    def stroke(self, points: Any, colour: str, width: float, mark: Mapping[str, Any] = {},
+               clipped: bool = False) -> None:  # fmt: skip
+        """A line through points; mark: whose dashes and opacity it has."""
+        how: dict = {
+            "color": colour, "linewidth": PER * width, "linestyle": DASHES.get(mark.get("dash", ""), "-"),
+            "alpha": mark.get("opacity"), "solid_joinstyle": "round", "solid_capstyle": "butt",
+        }  # fmt: skip
+        x, y = np.transpose(points)
+        self.put(Line2D(x, y, **how), clipped)
+
+    def shape(self, rings: Iterable[Any], fill: str | None, edge: str | None, width: float, mark: dict,
+              clipped: bool = False) -> None:  # fmt: skip
+        """What closed rings of points enclose; mark: whose opacity it has."""
+        path = Path.make_compound_path(*(Path([*ring, ring[0]], closed=True) for ring in rings))
+        how: dict = {"facecolor": fill or "none", "edgecolor": edge or "none", "linewidth": PER * width}
+        self.put(PathPatch(path, alpha=mark.get("opacity"), **how), clipped)
+
     def write(self, said: str, x: float, y: float, size: str, **how: Any) -> None:
         self.put(Text(x, y, said, **{"fontsize": SIZES[size] * PER, "color": INK, **how}))
 
@@ -171,20 +185,20 @@ class Painter:
         about, l, r, t, b = self.frame.about, self.l, self.r, self.t, self.b
         sides = {"left": [(l, t), (l, b)], "bottom": [(l, b), (r, b)], "top": [(l, t), (r, t)],
                  "right": [(r, t), (r, b)]}  # fmt: skip
-        drawn = about["frame"].split()
-        lines = [sides[side] for side in drawn]
+        lines = [sides[side] for side in about["frame"].split()]
         how: dict = {"ha": "center", "va": "top"}
         if turn := about.get("turn"):
             how = {"ha": "right", "va": "center_baseline", "rotation": turn, "rotation_mode": "anchor"}
         for value, word in about.get("xticks", []):
             x = float(self.frame.x(value))
-            lines += [[(x, b), (x, b + 4)]] if "bottom" in drawn else []
+            lines += [[(x, b), (x, b + 4)]] if "bottom" in about["frame"] else []
             self.write(word, x, b + 6, "small", **how)
         for value, word in about.get("yticks", []):
             y = float(self.frame.y(value))
-            lines += [[(l - 4, y), (l, y)]] if "left" in drawn else []
+            lines += [[(l - 4, y), (l, y)]] if "left" in about["frame"] else []
             self.write(word, l - 7, y, "small", ha="right", va="center_baseline")
-        self.put(LineCollection(lines, colors=INK, linewidths=PER))
+        for line in lines:
+            self.stroke(line, INK, 1)
 
     def labels(self) -> None:
         """The title above the plot, the names of its axes."""
@@ -200,49 +214,44 @@ class Painter:
         self.write(said, x, y, "normal", rotation=90, rotation_mode="anchor", **how)
 
     def line(self, mark: dict) -> None:
-        x, y = self.points(mark["x"], mark["y"]).T
-        how: dict = {"color": mark["colour"], "linewidth": PER * mark["width"], "alpha": mark.get("opacity")}
-        self.put(Line2D(x, y, linestyle=dash_of(mark), solid_joinstyle="round", **how), True)
+        self.stroke(self.points(mark["x"], mark["y"]), mark["colour"], mark["width"], mark, True)
 
     def area(self, mark: dict) -> None:
         rings = [self.points(x, y) for x, y in mark["rings"] if x]
         if rings:
-            closed = (Path(np.concatenate([ring, ring[:1]]), closed=True) for ring in rings)
-            how: dict = {"facecolor": mark["colour"], "edgecolor": mark.get("edge", "none"), "linewidth": PER}
-            path = Path.make_compound_path(*closed)
-            self.put(PathPatch(path, alpha=mark.get("opacity"), **how), True)
+            self.shape(rings, mark["colour"], mark.get("edge"), 1, mark, True)
 
     def dots(self, mark: dict) -> None:
         outline = np.asarray(SIGNS[mark["sign"]]) * (mark["size"] / 2, -mark["size"] / 2)
-        colours, edges = each(mark["colour"]), each(mark.get("edge", "none"))
-        for at, colour, edge in zip(self.points(mark["x"], mark["y"]), colours, edges):
-            if np.isfinite(at).all():
-                how: dict = {"facecolor": colour, "edgecolor": edge, "linewidth": PER}
-                self.put(Polygon(outline + at, alpha=mark.get("opacity"), **how))
+        at = self.points(mark["x"], mark["y"])
+        for place, fill, edge in zip(at, each(mark["colour"]), each(mark.get("edge"))):
+            if np.isfinite(place).all():
+                self.shape([outline + place], fill, edge, 1, mark)
 
     def segments(self, mark: dict) -> None:
-        lines = np.stack([self.points(mark["x"], mark["y"]), self.points(mark["u"], mark["v"])], 1)
-        how: dict = {"colors": mark["colour"], "linewidths": PER * np.asarray(mark["width"])}
-        dash: Any = [dash_of(mark)]
-        self.put(LineCollection(list(lines), linestyles=dash, alpha=mark.get("opacity"), **how), True)
+        for *ends, colour, width in self.pairs(mark, "colour", "width"):
+            if width > 0.01:
+                self.stroke(ends, colour, width, mark, True)
 
     def arrows(self, mark: dict) -> None:
-        ends = self.points(mark["x"], mark["y"]), self.points(mark["u"], mark["v"])
-        for start, end, colour, width in zip(*ends, each(mark["colour"]), each(mark["width"])):
+        for start, end, colour, width in self.pairs(mark, "colour", "width"):
             long = float(np.hypot(*(end - start)))
             if long >= 1:
                 head = min(3.2 * width + 2, long)
                 way = (end - start) / long
                 base, aside = end - head * way, head / 2 * np.array([-way[1], way[0]])
-                self.put(Line2D(*zip(start, base), color=colour, linewidth=PER * width))
-                self.put(Polygon([end, base + aside, base - aside], facecolor=colour, linewidth=0))
+                self.stroke([start, base], colour, width)
+                self.shape([[end, base + aside, base - aside]], colour, "none", 0, mark)
 
     def boxes(self, mark: dict) -> None:
-        one, two = self.points(mark["x"], mark["y"]), self.points(mark["u"], mark["v"])
-        shapes = [Rectangle(tuple(corner), *(end - corner)) for corner, end in zip(one, two)]
-        fill, edge = mark.get("colour", "none"), mark.get("edge")
-        how: dict = {"facecolors": fill, "edgecolors": edge or "none", "alpha": mark.get("opacity")}
-        self.put(PatchCollection(shapes, linewidths=PER * mark["width"] if edge else 0, **how), True)
+        for (x, y), (u, v), fill, edge in self.pairs(mark, "colour", "edge"):
+            if x != u and y != v:  # a browser shows no box without height or width
+                self.shape([[(x, y), (u, y), (u, v), (x, v)]], fill, edge, mark["width"], mark, True)
+
+    def pairs(self, mark: dict, *names: str) -> Iterable[Any]:
+        """Both ends of each piece, and what these names say of it."""
+        ends = self.points(mark["x"], mark["y"]), self.points(mark["u"], mark["v"])
+        return zip(*ends, *(each(mark.get(name)) for name in names))
 
     def cells(self, mark: dict) -> None:
         shades = np.reshape(mark["shades"], (-1, mark["columns"]))
@@ -260,21 +269,17 @@ class Painter:
         shown = zip(self.points(mark["x"], mark["y"]), mark["faces"], each(mark.get("frame")))
         for at, face, frame in shown:
             if np.isfinite(at).all():
-                l, t = at + (-half, down - half)
-                self.place(self.pictures[face], l, t, l + 2 * half, t + 2 * half, smooth=True)
-                if frame:
-                    box: dict = {"fill": False, "edgecolor": frame, "linewidth": 2.5 * PER}
-                    self.put(Rectangle((l, t), 2 * half, 2 * half, **box))
+                (l, t), (r, b) = at + (-half, down - half), at + (half, down + half)
+                self.place(self.pictures[face], l, t, r, b, smooth=True)
+                self.shape([[(l, t), (r, t), (r, b), (l, b)]], "none", frame, 2.5, mark)
 
     def picture(self, mark: dict) -> None:
         a, b, c, d = mark["ends"]
         (l, t), (r, low) = self.points([a, c], [b, d])
         self.place(self.pictures[mark["face"]], l, t, r, low, "smooth" in mark, clipped=True)
 
-    def place(
-        self, pixels: Any, left: float, top: float, right: float, bottom: float, smooth: bool,
-        clipped: bool = False,
-    ) -> None:  # fmt: skip
+    def place(self, pixels: Any, left: float, top: float, right: float, bottom: float, smooth: bool,
+              clipped: bool = False) -> None:  # fmt: skip
         how: dict = {"interpolation": "antialiased" if smooth else "nearest", "aspect": "auto"}
         self.put(self.axis.imshow(pixels, extent=(left, right, bottom, top), **how), clipped)
 
@@ -293,10 +298,6 @@ class Painter:
         for (x, y), said, colour in zip(at, mark["said"], each(mark["colour"])):
             if np.isfinite(x + y) and said:
                 self.write(said, x, y, mark["size"], color=colour, **how)
-
-
-def dash_of(mark: dict) -> Any:
-    return DASHES.get(mark.get("dash", ""), "-")
 
 
 def each(x: Any) -> Iterable[Any]:
