@@ -123,3 +123,9 @@ class Control(traitlets.HasTraits):
     @traitlets.validate("value")
     def _taken(self, proposal: Any) -> Any:
         return self.knob.taken(self.name, proposal["value"])
+
+    def ends(self) -> list[Any]:
+        """Both ends and the middle of a slider, all names of a choice."""
+        last = self.knob.stops - 1
+        stops = range(last + 1) if isinstance(self.knob, Options) else dict.fromkeys((0, last // 2, last))
+        return [self.knob.stop(at) for at in stops]
