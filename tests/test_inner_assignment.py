@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
@@ -43,6 +43,9 @@ def matrices(N, mining="one-to-one"):
     return [torch.eye(N, dtype=torch.float64)[list(row)] for row in rows]
 
 
+TWO_WANT_ONE = torch.tensor([[0.0, torch.inf, torch.inf], [0.0, torch.inf, torch.inf], [0.0, 0.0, 0.0]])
+
+
 @pytest.mark.parametrize("n", range(1, 8))
 def test_permutations_are_those_of_itertools(n):
     assert permutations(n).tolist() == [list(p) for p in itertools.permutations(range(n))]
@@ -72,6 +75,37 @@ def test_equals_trying_everything(N, mining, temperature):
         weights = (-values / temperature).softmax(0)
         mean = sum(w * Y for w, Y in zip(weights, matrices(N, mining)))
         torch.testing.assert_close(matrix, mean)
+
+
+@given(st.integers(1, 3), st.integers(0, 2), minings, st.sampled_from([0.0, 1e-3, 0.3]))
+def test_a_smaller_set_and_forbidden_pairs(n, more, mining, temperature):
+    """Every way to give each of n rows one of m columns, one to one or freely, written out."""
+    m = n + more
+    cost = random(n, m)
+    cost[torch.rand(n, m) < 0.3] = torch.inf
+    ways = (
+        itertools.permutations(range(m), n)
+        if mining == "one-to-one"
+        else itertools.product(range(m), repeat=n)
+    )
+    ways = torch.tensor(list(ways))
+    values = cost[torch.arange(n), ways].sum(1)
+    assume(values.isfinite().any())
+    cost.requires_grad_()
+    value, matrix = linear_assignment(cost, temperature, mining)
+    weights = torch.nn.functional.one_hot(values.argmin(), len(values)).to(values)
+    if temperature:
+        weights = (-values / temperature).softmax(0)
+        torch.testing.assert_close(value, -temperature * (-values / temperature).logsumexp(0))
+    else:
+        torch.testing.assert_close(value, values.min())
+        if mining == "one-to-one":
+            rows, columns = linear_sum_assignment(cost.detach().numpy())
+            assert matrix[rows, columns].sum() == n
+    mean = torch.einsum("w,wij->ij", weights, torch.nn.functional.one_hot(ways, m).to(values))
+    torch.testing.assert_close(matrix, mean)
+    (gradient,) = torch.autograd.grad(value, cost)
+    torch.testing.assert_close(gradient, matrix, rtol=1e-9, atol=1e-9)
 
 
 @given(sizes, minings, st.sampled_from([0.0, 1e-3, 0.3, 1e3]))
@@ -269,26 +303,37 @@ lopsided = torch.tensor([[1.0, 0.5], [0.4, 1.0]])
         (lambda: permutations(0), "n must be an integer >= 1 and <= 8, got 0"),
         (lambda: linear_assignment([[1.0]]), r"cost must be a float32 or float64 tensor .* got list"),
         (lambda: linear_assignment(square[0]), r"cost must be .* got shape \(3,\)"),
-        (lambda: linear_assignment(square[:2]), r"cost must be .*\(..., N, N\).* got shape \(2, 3\)"),
-        (lambda: linear_assignment(square[:0, :0]), r"cost must be .* N >= 1, got shape \(0, 0\)"),
+        (lambda: linear_assignment(square[:, :2]), r"cost must be .* 1 <= n <= m.* got shape \(3, 2\)"),
+        (lambda: linear_assignment(square[:0, :0]), r"cost must be .* 1 <= n <= m, got shape \(0, 0\)"),
         (lambda: linear_assignment(square.long()), r"cost must be .* got torch.int64; use cost.float\(\)"),
         (lambda: linear_assignment(square.bfloat16()), r"cost must be .* got torch.bfloat16"),
-        (lambda: linear_assignment(square * torch.nan), "cost must be finite, got nan among its entries"),
-        (lambda: linear_assignment(square / 0), "cost must be finite, got -?inf among its entries"),
+        (
+            lambda: linear_assignment(square * torch.nan),
+            "cost must be finite or inf, got nan among its entries",
+        ),
+        (
+            lambda: linear_assignment(-square.abs() / 0),
+            "cost must be finite or inf, got -inf among its entries",
+        ),
+        (lambda: linear_assignment(square.abs() / 0), "cost must allow an assignment, got inf for every one"),
+        (lambda: linear_assignment(square.abs() / 0, 0.1), "cost must allow an assignment"),
+        (lambda: linear_assignment(square.abs() / 0, 0, "batch-hard"), "cost must allow an assignment"),
+        (lambda: linear_assignment(square + TWO_WANT_ONE), "cost must allow an assignment"),
+        (lambda: linear_assignment(square + TWO_WANT_ONE, 0.1), "cost must allow an assignment"),
         (lambda: linear_assignment(square, -1), "temperature must be >= 0, got -1"),
         (lambda: linear_assignment(square, math.nan), "temperature must be >= 0, got nan"),
         (lambda: linear_assignment(square, mining="hard"), "mining must be one of .* got 'hard'"),
         (
             lambda: linear_assignment(torch.randn(9, 9), 0.1),
-            r"cost must have at most 8 rows, got 9 \(9! = 362,880\): the smoothing sums over N!; use temp",
+            r"cost must match at most 8 elements, got 9 \(9! = 362,880\): the smoothing",
         ),
-        (lambda: log_permanent(torch.randn(9, 9)), "logits must have at most 8 rows, got 9"),
+        (lambda: log_permanent(torch.randn(9, 9)), "logits must match at most 8 elements, got 9"),
         (lambda: log_permanent(square * torch.nan), "logits must be finite or -inf, got nan"),
         (lambda: quadratic_assignment(square, square, square[:2, :2]), r"S_B must have the shape .* of S, "),
         (lambda: quadratic_assignment(square, square.double(), square), r"S_A must have .*dtype .*float64"),
         (
             lambda: quadratic_assignment(*[torch.randn(9, 9)] * 3),
-            "S must have at most 8 rows.*spectral_bounds",
+            "S must match at most 8 elements.*spectral_bounds",
         ),
         (
             lambda: spectral_bounds(lopsided, lopsided),

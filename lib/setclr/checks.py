@@ -120,7 +120,7 @@ def floating(name: str, x: Any, shape: str, fits: "Callable[[torch.Tensor], bool
     elif x.dtype not in (torch.float32, torch.float64):
         got = f"{x.dtype}; use {name}.float()"
     elif x.numel() == 0 or not fits(x):
-        got = f"shape {tuple(x.shape)}"
+        got = f"shape {tuple(x.shape)}" + ("" if x.numel() or not x.ndim else ", which is empty")
     else:
         dense(name, x)
         return x

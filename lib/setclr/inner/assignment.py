@@ -21,10 +21,10 @@ ENUMERABLE = 8  # 8! = 40,320 permutations; 9! would be 362,880
 
 
 class Assignment(NamedTuple):
-    """The solution of a linear assignment problem (..., N, N): row = element of the first set."""
+    """The solution of a linear assignment problem (..., n, m): row = element of the first set."""
 
     value: Tensor  # (...): the minimum, or for τ > 0 the smoothed minimum; its gradient is `matrix`
-    matrix: Tensor  # (..., N, N): the minimiser, or for τ > 0 the Gibbs mean; rows sum to 1, no gradient
+    matrix: Tensor  # (..., n, m): the minimiser, or for τ > 0 the Gibbs mean; rows sum to 1, no gradient
 
 
 class Quadratic(NamedTuple):
@@ -59,7 +59,7 @@ def permutations(n: int, device: torch.device | None = None) -> Tensor:
 
 
 def linear_values(cost: Tensor) -> Tensor:
-    """tr(cost Yᵀ) = Σ_i cost[i, p_i] for every permutation p: (..., N, N) → (..., N!), N ≤ 8. O(N·N!)."""
+    """tr(cost Yᵀ) = Σ_i cost[i, p_i] for every permutation p: (..., n, m) → (..., m!), n ≤ m ≤ 8. O(n·m!)."""
     places = permutations(cost.shape[-1], cost.device)
     chosen = (row.index_select(-1, p) for row, p in zip(cost.unbind(-2), places.unbind(1)))
     return sum(chosen, start=cost.new_zeros(()))
@@ -70,39 +70,48 @@ def linear_assignment(cost: Tensor, temperature: float = 0.0, mining: str = "one
 
     .. math:: -\tau \log \sum_Y \exp(-\operatorname{tr}(\text{cost}\, Y^T)/\tau).
 
-    Y runs over the permutation matrices. With batch-hard mining Y runs over all matrices with a single 1 in
-    each row, so rows choose independently, as in eq. 12 and 13.
+    Y has a single 1 in each row, and at most one in each column; for n = m these are the permutation
+    matrices. With batch-hard mining rows choose independently, as in eq. 12 and 13.
+
+    >>> cost = torch.tensor([[1.0, 2.0, torch.inf], [0.0, torch.inf, 4.0]])
+    >>> linear_assignment(cost)
+    Assignment(value=tensor(2.), matrix=tensor([[0., 1., 0.],
+            [1., 0., 0.]]))
 
     Args:
-        cost: (..., N, N) float32 or float64.
+        cost: (..., n, m) float32 or float64, n ≤ m; +inf forbids a pair.
         temperature: τ ≥ 0 in the unit of cost; 0 for the exact minimum.
         mining: "one-to-one" or "batch-hard".
 
-    Returns `value` (...) and `matrix` (..., N, N), the gradient of `value` by cost. If τ = 0 and several
+    Returns `value` (...) and `matrix` (..., n, m), the gradient of `value` by cost. If τ = 0 and several
     assignments are cheapest, `matrix` is one of them.
-    Raises ValueError: an argument is not as above; one-to-one with τ > 0 and N > 8. NaN in cost raises it
-    only on the CPU; on a GPU the value is NaN.
-    Cost: batch-hard O(N²). One-to-one: O(N³) on the CPU with τ = 0, O(N·N!) with τ > 0, a log-permanent.
+    Raises ValueError: an argument is not as above; no assignment is allowed; one-to-one with τ > 0 and m > 8.
+    On a GPU NaN in cost, and rows without an allowed pair for batch-hard or τ > 0, give NaN or inf instead.
+    Cost: batch-hard O(n m). One-to-one: O(n² m) on the CPU with τ = 0, O(n·m!) with τ > 0.
     """
-    _check("cost", cost)
+    _check("cost", cost, forbidden=torch.inf, square=False)
     setting("temperature", temperature, True, least=0, hint="it smooths the minimum; 0 leaves it")
     choice("mining", mining, MINING)
-    N = cost.shape[-1]
+    n, m = cost.shape[-2:]
     if mining == "batch-hard":
+        _check_allowed(cost.isfinite().any(-1))
         if temperature > 0:
             value = -soft_maximum(-cost, temperature).sum(-1)
             return Assignment(value, (-cost.detach() / temperature).softmax(-1))
-        matrix = one_hot(cost.detach().argmin(-1), N).to(cost.dtype)
+        matrix = one_hot(cost.detach().argmin(-1), m).to(cost.dtype)
     elif temperature > 0:
-        _check_enumerable("cost", N, "the smoothing sums over N!; use temperature=0 or mining='batch-hard'")
-        values = -linear_values(cost)
+        _check_enumerable("cost", m, "the smoothing sums over all; use temperature=0 or mining='batch-hard'")
+        values = -linear_values(cost)  # of each assignment (m − n)! times
+        _check_allowed(values.isfinite().any(-1))
         weights = (values.detach() / temperature).softmax(-1)
-        places = permutations(N, cost.device).unbind(1)
-        matrix = torch.stack([weights @ one_hot(p, N).to(cost.dtype) for p in places], dim=-2)
-        return Assignment(-soft_maximum(values, temperature), matrix)
+        places = permutations(m, cost.device).unbind(1)[:n]
+        matrix = torch.stack([weights @ one_hot(p, m).to(cost.dtype) for p in places], dim=-2)
+        repeats = math.log(math.factorial(m - n))
+        return Assignment(temperature * repeats - soft_maximum(values, temperature), matrix)
     else:
         matrix = _hungarian(cost.detach())
-    return Assignment((cost * matrix).sum((-2, -1)), matrix)
+    chosen = (matrix > 0) | cost.isnan()
+    return Assignment(torch.where(chosen, cost, 0).sum((-2, -1)), matrix)
 
 
 def log_permanent(logits: Tensor) -> Tensor:
@@ -112,7 +121,7 @@ def log_permanent(logits: Tensor) -> Tensor:
     Returns (...); −inf where no permutation is allowed.
     Raises ValueError: logits is not as above. Cost: O(N·N!) time, O(N!) space.
     """
-    _check("logits", logits, masked=True)
+    _check("logits", logits, forbidden=-torch.inf)
     _check_enumerable("logits", logits.shape[-1], "a permanent sums over N!")
     return linear_values(logits).logsumexp(-1)
 
@@ -178,24 +187,37 @@ def spectrum(F: Tensor) -> Tensor:
 
 
 def _hungarian(cost: Tensor) -> Tensor:
-    """The permutation matrices that minimise tr(cost Yᵀ)."""
+    """The matrices with a 1 in each row and at most one in each column that minimise tr(cost Yᵀ)."""
     from scipy.optimize import linear_sum_assignment  # importing it takes 0.25 s
 
-    N = cost.shape[-1]
-    problems = cost.reshape(-1, N, N).nan_to_num().cpu().numpy()
+    n, m = cost.shape[-2:]
+    problems = torch.where(cost.isnan(), 0, cost).reshape(-1, n, m).cpu().numpy()
     places = torch.zeros(problems.shape[:2], dtype=torch.int64)
     for place, problem in zip(places, problems):
-        place[:] = torch.from_numpy(linear_sum_assignment(problem)[1])
-    return one_hot(places.to(cost.device), N).to(cost.dtype).view_as(cost)
+        try:
+            place[:] = torch.from_numpy(linear_sum_assignment(problem)[1])
+        except ValueError:  # scipy's "cost matrix is infeasible"
+            _check_allowed(torch.tensor(False))
+    return one_hot(places.to(cost.device), m).to(cost.dtype).view_as(cost)
 
 
-def _check(name: str, x: Tensor, masked: bool = False) -> None:
-    floating(name, x, "(..., N, N) with N >= 1", lambda x: x.ndim >= 2 and x.shape[-1] == x.shape[-2])
+def _check(name: str, x: Tensor, forbidden: float | None = None, square: bool = True) -> None:
+    """Raise ValueError unless x is (..., N, N), or (..., n, m), of finite numbers or the forbidden one."""
+    if square:
+        floating(name, x, "(..., N, N) with N >= 1", lambda x: x.ndim >= 2 and x.shape[-1] == x.shape[-2])
+    else:
+        wanted = "(..., n, m) with 1 <= n <= m"
+        floating(name, x, wanted, lambda x: x.ndim >= 2 and x.shape[-2] <= x.shape[-1])
     if values_readable(x):
-        good = x.isfinite() | (x == -torch.inf) if masked else x.isfinite()
+        good = x.isfinite() if forbidden is None else x.isfinite() | (x == forbidden)
         if not good.all():
-            allowed = "finite or -inf" if masked else "finite"
+            allowed = "finite" if forbidden is None else f"finite or {forbidden}"
             raise ValueError(f"{name} must be {allowed}, got {x[~good][0].item()} among its entries")
+
+
+def _check_allowed(allowed: Tensor) -> None:
+    if values_readable(allowed) and not allowed.all():
+        raise ValueError("cost must allow an assignment, got inf for every one; inf forbids a pair")
 
 
 def _check_same(name: str, x: Tensor, other: str, y: Tensor) -> None:
@@ -219,5 +241,5 @@ def _check_symmetric(name: str, x: Tensor) -> None:
 def _check_enumerable(name: str, n: int, why: str) -> None:
     if n > ENUMERABLE:
         raise ValueError(
-            f"{name} must have at most {ENUMERABLE} rows, got {n} ({n}! = {math.factorial(n):,}): {why}"
+            f"{name} must match at most {ENUMERABLE} elements, got {n} ({n}! = {math.factorial(n):,}): {why}"
         )
