@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from unittest import mock
 
 import numpy as np
 import ot
@@ -11,7 +12,7 @@ from conftest import shifted
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setclr.inner import sinkhorn
+from setclr.inner import sinkhorn, transport
 
 sizes = st.integers(1, 7)
 
@@ -109,6 +110,48 @@ def test_small_epsilon_works_where_exp_underflows(dtype):
     torch.testing.assert_close(coupling.P.sum(0), torch.full((64,), 1 / 64, dtype=dtype), rtol=1e-3, atol=0)
     coupling.P.square().sum().backward()
     assert cost.grad.isfinite().all()
+
+
+@given(
+    sizes, sizes, st.floats(1e-3, 10), st.sampled_from([1, 2, 7, None]), st.booleans(), st.booleans(),
+    st.sampled_from([torch.float32, torch.float64]),
+)  # fmt: skip
+def test_products_of_matrix_and_vector_are_as_exact_as_sums_of_exponentials(
+    n, m, epsilon, rounds, forbidden, marginals, dtype
+):
+    """Where the numbers allow products: beside the log domain in float64, values and gradients."""
+    cost = torch.rand(2, n, m, dtype=dtype)
+    if forbidden and min(n, m) > 2 and rounds is not None:  # else there may be no coupling
+        cost[:, torch.arange(min(n, m)), torch.arange(min(n, m))] = torch.inf
+    a, b = (torch.rand(k, dtype=torch.float64) + 0.1 if marginals else torch.ones(k).double() for k in (n, m))
+    logits, log_a, log_b = -cost / epsilon, (a / a.sum()).log().expand(2, n), (b / b.sum()).log().expand(2, m)
+    path = transport._products(logits, log_a.to(dtype), log_b.to(dtype), rounds, 1e-3)
+    if path is None:
+        assert epsilon < 0.2  # float32's range holds e^22 four times
+        return
+    with mock.patch.object(transport, "values_readable", lambda _: False), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exact = transport.rounds_of(logits.double(), log_a, log_b, len(path.columns))
+    given, wanted = (x.clone().requires_grad_() for x in (logits, logits.double()))
+    ours = transport.along(path, given, log_a.to(dtype), log_b.to(dtype))
+    theirs = transport.along(exact, wanted, log_a, log_b)
+    rounding = 200 * torch.finfo(dtype).eps * (1 + 1 / epsilon)
+    torch.testing.assert_close(ours.double(), theirs, rtol=rounding, atol=rounding)
+    weight = torch.randn(2, n, m, dtype=torch.float64).masked_fill(cost.isinf(), 0)
+    sums = [
+        (w * log_P.masked_fill(cost.isinf(), 0)).sum()
+        for w, log_P in ((weight.to(dtype), ours), (weight, theirs))
+    ]
+    (one,), (other,) = (torch.autograd.grad(x, z) for x, z in zip(sums, (given, wanted)))
+    torch.testing.assert_close(one.double(), other, rtol=rounding, atol=rounding * len(path.columns) * n * m)
+
+
+def test_rounds_are_products_where_the_numbers_allow_it_and_nowhere_else():
+    cost = torch.rand(6, 5)
+    uniform = torch.full((6,), 6.0).log().neg(), torch.full((5,), 5.0).log().neg()
+    for epsilon, products in ((0.5, True), (0.1, True), (1e-3, False)):
+        assert (transport.rounds_of(-cost / epsilon, *uniform, 3).kernel is not None) == products
+    assert transport.rounds_of(-cost.double() / 0.01, *uniform, 3).kernel is not None
 
 
 def test_what_does_not_converge_says_so():
