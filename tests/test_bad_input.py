@@ -64,6 +64,7 @@ WRONG_IN_A_LOSS = {
     "positive_views": [x for x in [*NO_INTEGER_FROM_1, 1] if x is not None],
     "preorder": NO_BOOLEAN,
     "stop_gradient": NO_BOOLEAN,
+    "key_gradient": NO_BOOLEAN,
     "clamped": NO_BOOLEAN,
     "average": [x for x in NO_NAME if x is not None],
     "random": NO_BOOLEAN,
@@ -146,7 +147,11 @@ WRONG_IN_AN_INNER_FUNCTION = {
     ),
     "linear_assignment": (
         dict(cost=K, temperature=0.0, mining="one-to-one"),
-        dict(cost=NO_MATRIX, temperature=NO_NUMBER_FROM_ZERO, mining=NO_NAME),
+        dict(
+            cost=[*NO_TENSOR, torch.ones(3), torch.ones(3, 2), K * math.nan, -K / 0],
+            temperature=NO_NUMBER_FROM_ZERO,
+            mining=NO_NAME,
+        ),
     ),
     "quadratic_assignment": (
         dict(S=K, S_A=K, S_B=K),

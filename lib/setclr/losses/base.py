@@ -13,10 +13,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from setclr.checks import boolean, choice, setting
-from setclr.losses.points import Points, checked_points, checked_weight
+from setclr.checks import boolean, choice, setting, values_readable
+from setclr.losses.points import Points, checked_points, checked_weight, mean
 
-Extra = dict[str, Tensor | None]  # keys, memory and labels by name
+Extra = dict[str, Any]  # keys, memory, labels, and what goes with them, by name
+NEEDS = {"key_labels": {"keys", "labels"}, "memory_labels": {"memory", "labels"}, "positives": {"labels"}}
 Factors = tuple[float | Tensor, ...]  # of a term in a sum; their product is the term's weight
 
 
@@ -24,9 +25,9 @@ class Objective(nn.Module):
     """Base class of losses and baselines, with the attributes that the training loop reads.
 
     `takes`: which of "keys", "memory" and "labels" it accepts beside the embeddings z, and "views" if z may
-    have more than two views. `supervised`: whether it is made for labels. `targets`: the target that it needs
-    for each image, "labels" or "clusters", or None. `local`: the numbers of features and channels of the
-    `models.LocalFeatures` that it needs, or None.
+    have more than two views. One that takes labels takes `positives`, too. `supervised`: whether it is made
+    for labels. `targets`: the target that it needs for each image, "labels" or "clusters", or None. `local`:
+    the numbers of features and channels of the `models.LocalFeatures` that it needs, or None.
 
     Settings may be changed later, by `loss.temperature = 0.1`. The constructor checks them then, too.
     """
@@ -88,10 +89,16 @@ def check_labels(loss: Objective, labels: bool) -> bool:
     return labels
 
 
-def joined_views(z: Tensor, other: Tensor | None, keys: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """z and keys, where a loss was called as `loss(z1, z2)`, two views (N, E), or as `loss(z, keys)`."""
+def joined_views(
+    z: Tensor, other: Tensor | None, keys: Tensor | None, flat: bool = False
+) -> tuple[Tensor, Tensor | None]:
+    """z (V, N, E) and keys, where a loss was called as `loss(z1, z2)`, two views (N, E), or `loss(z, keys)`.
+
+    `flat`: z may be (N, E), which is one view.
+    """
     if other is None:
-        return z, keys
+        one = flat and isinstance(z, Tensor) and z.ndim == 2
+        return (z.unsqueeze(0) if one else z), keys
     if isinstance(z, Tensor) and isinstance(other, Tensor) and z.ndim == 2 and other.ndim < 3:
         if not other.is_floating_point():
             raise ValueError(
@@ -124,24 +131,36 @@ class SetLoss(Objective):
     def forward(
         self, z: Tensor, other: Tensor | None = None, memory: Tensor | None = None,
         labels: Tensor | None = None, weight: Tensor | None = None, reduction: str = "mean",
-        keys: Tensor | None = None,
+        keys: Tensor | None = None, key_labels: Tensor | None = None, memory_labels: Tensor | None = None,
+        positives: Tensor | tuple[Tensor, ...] | None = None,
     ) -> Tensor:  # fmt: skip
         """The loss: the mean over anchors, or each anchor's value.
 
-        `loss(z1, z2)` with two views (N, E) is `loss(torch.stack([z1, z2]))`.
+        `loss(z1, z2)` with two views (N, E) is `loss(torch.stack([z1, z2]))`. `loss(x, labels=y)` with x
+        (N, E) is a flat batch: one view, in which points of a class are positives of each other. An anchor
+        without a positive or without a negative is left out of the mean. If all are, the loss is 0, with a
+        warning.
 
         Args:
-            z: (V, N, E) floating, V ≥ 2 views of N ≥ 2 images, with keys V ≥ 1; need not be normalised.
+            z: (V, N, E) floating, V ≥ 2 views of N ≥ 2 images, with keys or labels V ≥ 1; need not be
+                normalised.
             other: the second view (N, E), where z is the first; or the keys.
-            keys: (U, N, E): momentum embeddings, the candidates instead of z; they get no gradient. For V = 1
-                every key of an image is a positive. For V > 1 the keys of the first V views must be those of
-                z's crops; every key of an image is a positive, except that of the anchor's own crop.
+            keys: (U, N, E): momentum embeddings, the candidates instead of z; without `key_gradient` they
+                get no gradient. For V = 1 every key of an image is a positive. For V > 1 the keys of the
+                first V views must be those of z's crops; every key of an image is a positive, except that of
+                the anchor's own crop. With `key_labels` or `positives` (U, C, E), of C other images.
             memory: (Q, E): more negatives for every anchor; they get no gradient.
             labels: (N,) integers: points of one class are positives too. Labels that are all distinct change
                 nothing. A label below 0, such as -1 or -100, means none: that image is a class of its own.
             weight: (N,) weights of the images in the mean, ≥ 0, the largest 1e-9 to 1e9.
             reduction: "mean" gives Σ_vi w_i ℓ_vi / (V Σ_i w_i), ℓ the anchors' values and w = 1 without
-                `weight`; "none" gives w_i ℓ_vi, (V, N).
+                `weight`; "none" gives w_i ℓ_vi, (V, N), of a flat batch (N,), 0 for anchors left out.
+            key_labels: (C,) integers, the classes of keys that are of other images than z.
+            memory_labels: (Q,) integers: those of the anchor's class are positives (cross-batch memory,
+                Wang et al. 2020). The memory must not hold the batch itself.
+            positives: instead of labels: a bool mask (V·N, U·C), view-major, True at the positives; or two
+                tensors of indices (anchor, positive), or four, as miners give them: (anchor, positive,
+                anchor, negative). All other candidates are negatives, with four tensors only those named.
 
         Returns a 0-d tensor, or for "none" (V, N).
         Raises ValueError: wrong rank, dtype or size; an argument that the loss does not take; `weight` or
@@ -149,42 +168,63 @@ class SetLoss(Objective):
         labels that are all one class. On a GPU checking values would stall it, so these give NaN.
         """
         choice("reduction", reduction, ("mean", "none"))
-        z, keys = joined_views(z, other, keys)
-        extra = {"keys": keys, "memory": memory, "labels": labels}
+        flat = isinstance(z, Tensor) and z.ndim == 2 and other is None
+        z, keys = joined_views(z, other, keys, labels is not None or positives is not None)
+        extra = {
+            "keys": keys, "memory": memory, "labels": labels, "key_labels": key_labels,
+            "memory_labels": memory_labels, "positives": positives,
+        }  # fmt: skip
         self._refuse_what_it_does_not_take(extra)
-        return self._reduced(z, extra, weight, reduction)
+        loss = self._reduced(z, extra, weight, reduction)
+        return loss.squeeze(0) if flat and reduction == "none" else loss
 
     @torch.no_grad()
     def assignment(
         self, z: Tensor, other: Tensor | None = None, memory: Tensor | None = None,
-        labels: Tensor | None = None, keys: Tensor | None = None,
+        labels: Tensor | None = None, keys: Tensor | None = None, key_labels: Tensor | None = None,
+        memory_labels: Tensor | None = None, positives: Tensor | tuple[Tensor, ...] | None = None,
     ) -> Tensor:  # fmt: skip
         """The solution of the inner problem, (V·N, U·N) or with memory (V·N, U·N + Q), view-major.
 
-        Row = anchor, column = candidate. Entries are ≥ 0, have no gradient and are 0 at the anchor itself.
-        The arguments are as in `forward`.
+        Row = anchor, column = candidate. Entries are ≥ 0, have no gradient and are 0 at the anchor itself,
+        and in the row of an anchor that is left out. The arguments are as in `forward`.
         """
-        z, keys = joined_views(z, other, keys)
-        extra = {"keys": keys, "memory": memory, "labels": labels}
+        z, keys = joined_views(z, other, keys, labels is not None or positives is not None)
+        extra = {
+            "keys": keys, "memory": memory, "labels": labels, "key_labels": key_labels,
+            "memory_labels": memory_labels, "positives": positives,
+        }  # fmt: skip
         self._refuse_what_it_does_not_take(extra)
         return self._solved(z, extra)
 
     def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
         with _full_precision(z):
             points = self.points(z, **extra)
+            kept = self.kept(points)
+            if kept is not None and values_readable(kept) and not kept.any():
+                self.warn_once("no anchor of this batch has both a positive and a negative: the loss is 0")
             if weight is None and reduction == "mean":
                 return self.score(points)
             w = z.new_ones(z.shape[1]) if weight is None else checked_weight(weight, points)
             values = w * self.values(points)
-            return values if reduction == "none" else values.sum() / (len(z) * w.sum())
+            if reduction == "none":
+                return values if kept is None else values.masked_fill(~kept, 0)
+            return mean(values, kept, w)
 
     def _solved(self, z: Tensor, extra: Extra) -> Tensor:
         with _full_precision(z):
-            return self.solution(self.points(z, **extra))
+            points = self.points(z, **extra)
+            solution, kept = self.solution(points), self.kept(points)
+            return solution if kept is None else solution * kept.flatten().unsqueeze(1)
+
+    def kept(self, points: Points) -> Tensor | None:
+        """The anchors (V, N) that have a positive and a negative; None: all do."""
+        settings = getattr(self, "positive_views", None), getattr(self, "candidates", None)
+        return None if points.all_kept(settings[1]) else points.pairs(*settings).kept
 
     def score(self, points: Points) -> Tensor:
         """The loss, a 0-d tensor."""
-        return self.values(points).mean()
+        return mean(self.values(points), self.kept(points))
 
     def values(self, points: Points) -> Tensor:
         """Each anchor's value, (V, N); their mean is the loss."""
@@ -199,12 +239,9 @@ class SetLoss(Objective):
     def has_assignment(self) -> bool:
         return type(self).solution is not SetLoss.solution
 
-    def points(
-        self, z: Tensor, keys: Tensor | None = None, memory: Tensor | None = None,
-        labels: Tensor | None = None,
-    ) -> Points:  # fmt: skip
+    def points(self, z: Tensor, **extra: Any) -> Points:
         """Check z, keys, memory and labels, and scale the vectors to unit length."""
-        points = checked_points(z, keys, memory, labels)
+        points = checked_points(z, **extra, key_gradient=getattr(self, "key_gradient", False))
         V, N, _ = z.shape
         if V > 2 and "views" not in self.takes:
             raise ValueError(f"z must hold two views for {self}, got {V}: it matches two views")
@@ -221,7 +258,7 @@ class SetLoss(Objective):
 
     def _refuse_what_it_does_not_take(self, extra: Extra) -> None:
         for name, value in extra.items():
-            if value is not None and name not in self.takes:
+            if value is not None and not NEEDS.get(name, {name}) <= self.takes:
                 kind, got = self._get_name(), type(value).__name__
                 raise ValueError(f"{name} must be None for {kind}, which does not use any, got {got}")
 
@@ -252,10 +289,10 @@ class SetLoss(Objective):
 class WeightedSum(SetLoss):
     """Σ weight · loss, made by `+`, `*` and `/`.
 
-    Each term gets those of keys, memory and labels that it takes. `takes` holds what at least one term takes,
-    but "views" only if all terms do. A 0-d tensor as weight stays in the graph; a parameter becomes the sum's
-    own. "none" and `weight` need each anchor's value from all terms. `assignment` is that of the first term
-    that has one.
+    Each term gets those of keys, memory, labels and positives that it takes. `takes` holds what at least one
+    term takes, but "views" only if all terms do. A 0-d tensor as weight stays in the graph; a parameter
+    becomes the sum's own. "none" and `weight` need each anchor's value from all terms. `assignment` is that
+    of the first term that has one.
     """
 
     def __init__(self, terms: list[tuple[Factors, SetLoss]]) -> None:
@@ -319,7 +356,7 @@ def _terms(loss: SetLoss) -> list[tuple[Factors, SetLoss]]:
 
 
 def _taken(loss: SetLoss, extra: Extra) -> Extra:
-    return {name: x for name, x in extra.items() if name in loss.takes}
+    return {name: x for name, x in extra.items() if NEEDS.get(name, {name}) <= loss.takes}
 
 
 def _factor(value: float | Tensor) -> float | Tensor:

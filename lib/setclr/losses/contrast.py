@@ -11,10 +11,10 @@ from setclr.losses.points import Points
 class Contrast(NamedTuple):
     """Similarities of the anchors (v, i) to positives and negatives, divided by the temperature."""
 
-    positives: Tensor  # (V, N, K): to the anchor's image, K = U; with labels to all, K = U·N
+    positives: Tensor  # (V, N, K): to the anchor's image, K = U; with labels to all, K = U·C + Q
     weights: Tensor  # (V, 1 or N, K): of the positives in their mean, 0 for others; rows sum to 1
-    negatives: list[Tensor]  # (V, N, U·N), −inf at the anchor's class; with memory also (V, N, Q)
-    counts: Tensor  # () or with labels (N,): how many negatives an anchor has
+    negatives: list[Tensor]  # (V, N, U·C), −inf where none, and the memory's (V, N, Q); with labels joined
+    counts: Tensor  # () or with labels (V, N): how many negatives an anchor has
 
     def over_positives(self, x: Tensor) -> Tensor:
         """Mean of x (V, N, K) over the positives of each anchor, (V, N)."""
@@ -26,11 +26,11 @@ class Contrast(NamedTuple):
         return torch.stack([x.logsumexp(-1) for x in scaled]).logsumexp(0)
 
     def matrix(self) -> Tensor:
-        """The negatives as one tensor, (V, N, U·N + Q)."""
+        """The negatives as one tensor, (V, N, U·C + Q)."""
         return torch.cat(self.negatives, dim=-1)
 
     def assignment(self, negatives: Tensor, positives: Tensor) -> Tensor:
-        """Assignment (V·N, U·N + Q) from the shares of negatives (V, N, U·N + Q) and positives (V, N, K)."""
+        """Assignment (V·N, U·C + Q) from the shares of negatives (V, N, U·C + Q) and positives (V, N, K)."""
         if self.labelled:
             negatives[..., : positives.shape[-1]] += positives
         else:
@@ -39,43 +39,44 @@ class Contrast(NamedTuple):
 
     @property
     def labelled(self) -> bool:
-        return self.counts.ndim == 1
+        return self.counts.ndim > 0
 
 
 def contrast(
     points: Points, temperature: float | Tensor = 1.0, positive_views: int | None = None,
-    other_view: bool = False, clamped: bool = False,
+    candidates: str | None = None, clamped: bool = False,
 ) -> Contrast:  # fmt: skip
     """The similarities s/τ of every anchor to positives and negatives.
 
-    Those to batch and memory stay separate, since joining them would copy a long memory. `positive_views`:
-    only the first so many views are positives; None: all. `other_view`: the anchor's own view has no
-    candidates. `clamped`: negative similarities count as 0.
+    `positive_views` and `candidates` are as in `Points.pairs`. `clamped`: negative similarities count as 0.
     """
-    anchors, candidates, memory, labels = points
-    N, U = anchors.shape[1], len(candidates)
-    anchors = anchors / temperature
-    negatives = products(anchors, candidates.flatten(0, 1), clamped)
-    positive = points.positive_views(positive_views)
-    if labels is None:
-        own = same_image(negatives, U)
-        positives = own.mT.clone()
-        own.fill_(-torch.inf)
-        positive, counts = positive.unsqueeze(1), negatives.new_full((), (U - other_view) * (N - 1))
-    else:
-        same = points.same_class()
-        positives, negatives = negatives, negatives.masked_fill(same.repeat(1, U), -torch.inf)
-        positive = _of_the_class(points, positive_views, same, other_view)
-        counts = (U - other_view) * (~same).sum(1).to(negatives)
-    if other_view:
+    anchors = points.anchors / temperature
+    if points.labelled:
+        similarities = products(anchors, all_candidates(points), clamped)
+        positive, negative, _ = points.pairs(positive_views, candidates).filled()
+        weights = positive.to(similarities) / positive.sum(-1, keepdim=True)
+        negatives = similarities.masked_fill(~negative, -torch.inf)
+        return Contrast(similarities, weights, [negatives], negative.sum(-1).to(similarities))
+    U, N, _ = points.candidates.shape
+    negatives = products(anchors, points.candidates.flatten(0, 1), clamped)
+    own = same_image(negatives, U)
+    positives = own.mT.clone()
+    own.fill_(-torch.inf)
+    if candidates == "other view":
         negatives = negatives.masked_fill(_own_view(points), -torch.inf)
+    elif candidates == "memory":  # joining them would copy a long memory
+        negatives = torch.full_like(negatives, -torch.inf)
+    positive = points.positive_views(positive_views).unsqueeze(1)
     weights = positive.to(negatives) / positive.sum(-1, keepdim=True)
-    if memory is None:
-        return Contrast(positives, weights, [negatives], counts)
-    return Contrast(positives, weights, [negatives, products(anchors, memory, clamped)], counts + len(memory))
+    count = {None: U, "other view": U - 1, "memory": 0}[candidates] * (N - 1)
+    each = [negatives]
+    if points.memory is not None:
+        each.append(products(anchors, points.memory, clamped))
+        count += len(points.memory)
+    return Contrast(positives, weights, each, negatives.new_full((), count))
 
 
-def products(x: Tensor, y: Tensor, clamped: bool) -> Tensor:
+def products(x: Tensor, y: Tensor, clamped: bool = False) -> Tensor:
     """Inner products (V, N, M) of rows of x (V, N, E) and y (M, E); `clamped`: negative ones become 0."""
     return (x @ y.T).clamp(min=0) if clamped else x @ y.T
 
@@ -87,19 +88,9 @@ def same_image(x: Tensor, U: int) -> Tensor:
 
 
 def all_candidates(points: Points) -> Tensor:
-    """All candidates (U·N + Q, E): those of the batch, view-major, then the memory."""
+    """All candidates (U·C + Q, E): those of the batch, view-major, then the memory."""
     candidates = points.candidates.flatten(0, 1)
     return candidates if points.memory is None else torch.cat([candidates, points.memory])
-
-
-def _of_the_class(points: Points, most: int | None, same: Tensor, other_view: bool) -> Tensor:
-    """Which candidates are positives of each anchor by their labels, (V, N, U·N) bool."""
-    V, U = len(points.anchors), len(points.candidates)
-    views = torch.arange(U, device=same.device) < (U if most is None else most)
-    positive = (same.unsqueeze(1) & views.unsqueeze(1)).repeat(V, 1, 1, 1)  # (V, N, U, N)
-    if points.own_views():
-        positive.diagonal(dim1=1, dim2=3).diagonal(dim1=0, dim2=1).fill_(False)
-    return positive.flatten(2) & ~_own_view(points) if other_view else positive.flatten(2)
 
 
 def _own_view(points: Points) -> Tensor:

@@ -10,7 +10,7 @@ from setclr.checks import choice, setting
 from setclr.inner.assignment import ENUMERABLE, MINING, linear_assignment
 from setclr.inner.simplex import soft_maximum
 from setclr.losses.base import SetLoss
-from setclr.losses.points import Points
+from setclr.losses.points import Points, distances
 
 
 class LinearAssignment(SetLoss):
@@ -86,6 +86,6 @@ class LinearAssignment(SetLoss):
         if self.distance == "cosine":
             S = 1 - a @ b.T
         else:
-            S = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+            S = distances(a, b)
         S_m = S + self.margin * torch.eye(N, dtype=S.dtype, device=S.device)
         return S_m - S_m.diagonal().unsqueeze(1)

@@ -6,6 +6,7 @@ the negatives.
 """
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 from setclr.checks import boolean, choice, integer, setting
 from setclr.inner.sorting import top_probability
 from setclr.losses.base import SetLoss
-from setclr.losses.points import Points, check_positive_views
+from setclr.losses.points import Points, check_key_gradient, check_positive_views
 
 SMALLEST = math.exp(-100)  # torch's BCELoss clamps the logarithm at −100, too; NaN stays NaN
 
@@ -25,7 +26,7 @@ class SortList(NamedTuple):
     similarity: Tensor  # (A, n + K)
     column: Tensor  # (A, n + K): index of the candidate
     positives: int  # K
-    anchors: slice  # which of the V·N anchors these A are
+    anchors: Tensor | slice  # which of the V·N anchors these A are
 
 
 class GroCo(SetLoss):
@@ -39,7 +40,7 @@ class GroCo(SetLoss):
     (0, 1) first, as in the authors' program. With soft swaps this is the main text's network for an even
     number of elements and the supplement's for an odd number (GroCo, algorithm 1).
 
-    With labels the positives are all points of the class, and all classes must have equally many images.
+    With labels the positives are all points of the class; lists of one length are sorted together.
 
     `assignment`: p_i at the candidates in the anchor's list, 0 elsewhere; rows sum to K. Without a batch norm
     as the last layer of the projection head all embeddings become equal: see `models.head`.
@@ -56,9 +57,10 @@ class GroCo(SetLoss):
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
         random: take as many negatives that follow the anchor in the batch instead of the hardest ones, as in
             GroCo's table 9e. The order of a batch is random.
+        key_gradient: as in InfoNCE.
 
-    Raises ValueError: in `forward`, positive_views > U, classes of unequal size, or pool="view" if keys and z
-    differ in their number of views.
+    Raises ValueError: in `forward`, positive_views > U, or pool="view" if keys and z differ in their number
+    of views.
     Cost: O(M² E + M (n+K)²) time, O(M² + M (n+K)²) space, M = V·N. With labels a GPU waits for the
     class sizes.
     """
@@ -68,6 +70,7 @@ class GroCo(SetLoss):
     def __init__(
         self, beta: float = 1.0, negatives: int = 10, pool: str = "all", preorder: bool = True,
         stop_gradient: bool = True, positive_views: int | None = None, random: bool = False,
+        key_gradient: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         self.beta = setting("beta", beta, above=0, hint="table 8a uses 0.125 to 8")
@@ -77,124 +80,117 @@ class GroCo(SetLoss):
         self.stop_gradient = boolean("stop_gradient", stop_gradient)
         self.positive_views = check_positive_views(positive_views)
         self.random = boolean("random", random)
+        self.key_gradient = check_key_gradient(key_gradient, stop_gradient)
 
     def values(self, points: Points) -> Tensor:
         V, N, _ = points.anchors.shape
-        found = []
+        values = 0 * points.anchors.flatten(0, 1).sum(1)  # of an anchor without a list; in the graph
         for x in self.lists(points):
             p = top_probability(x.similarity, x.positives, self.beta)
             negative, positive = p.split([p.shape[1] - x.positives, x.positives], dim=1)
             right = torch.cat([1 - negative, positive], dim=1)
-            found.append(right.clamp(min=SMALLEST).log().sum(1) / -p.shape[1])
-        return torch.cat(found).view(V, N)
+            values[x.anchors] = right.clamp(min=SMALLEST).log().sum(1) / -p.shape[1]
+        return values.view(V, N)
 
     def solution(self, points: Points) -> Tensor:
         M, columns = (x.shape[0] * x.shape[1] for x in (points.anchors, points.candidates))
         assignment = points.anchors.new_zeros(M, columns)
         for x in self.lists(points):
             p = top_probability(x.similarity, x.positives, self.beta)
-            assignment[x.anchors].scatter_(1, x.column, p)
+            rows = torch.arange(M, device=p.device)[x.anchors].unsqueeze(1)
+            assignment[rows, x.column] = p
         return assignment
 
     def lists(self, points: Points) -> list[SortList]:
-        """The lists of all anchors, grouped by their number of positives."""
-        check_positive_views(self.positive_views, len(points.candidates))
+        """The lists of all anchors, grouped by their numbers of positives and of negatives."""
+        V, N, _ = points.anchors.shape
         if self.stop_gradient:
             points = points.without_other_side()
-        V, N, _ = points.anchors.shape
-        members, pool = self.class_members(points), self.similarities(points)
-        negatives = self.negative_columns(pool.detach(), points.same_class(), members.shape[1])
-        G = len(points.candidates) if self.positive_views is None else self.positive_views
-        own = min(G, points.own_views())  # the anchors of the first `own` views are in the G views
-        lists = []
-        for views in (range(own), range(own, V)):
-            if len(views):
-                here = slice(views.start, views.stop)
-                positives = positive_columns(members, views, G, views.stop <= own)
-                column = torch.cat([negatives[here], positives], dim=-1)
-                near = pool if len(views) == V else pool[here]  # a slice's gradient is one more matrix
-                if self.pool == "all":
-                    similarity = near.gather(-1, column)
-                else:
-                    near = near.gather(-1, negatives[here] % N)
-                    similarity = torch.cat([near, similarity_at(points, here, positives)], dim=-1)
-                K = positives.shape[-1]
-                if self.preorder and K > 1:
-                    negative, positive = similarity.split([column.shape[-1] - K, K], dim=-1)
-                    positive, order = positive.sort(dim=-1)
-                    similarity = torch.cat([negative, positive], dim=-1)
-                    column = torch.cat([negatives[here], positives.gather(-1, order)], dim=-1)
-                anchors = slice(N * views.start, N * views.stop)
-                lists.append(SortList(similarity.flatten(0, 1), column.flatten(0, 1), K, anchors))
+        pool, lists = self.similarities(points), []
+        for anchors, positives, negative, n in self.groups(points):
+            near = pool if len(positives) == len(pool) else pool[anchors]  # a slice's gradient is a matrix
+            place = torch.arange(V * N, device=near.device)[anchors]
+            column = self.chosen_negatives(near.detach(), negative, n, place)
+            K = positives.shape[1]
+            if self.pool == "all":
+                column = torch.cat([column, positives], dim=1)
+                similarity = near.gather(1, column)
+            else:
+                similarity = torch.cat([near.gather(1, column), similarity_at(points, place, positives)], 1)
+                own_view = place.unsqueeze(1) // N * points.candidates.shape[1]
+                column = torch.cat([column + own_view, positives], dim=1)
+            if self.preorder and K > 1:
+                order = similarity.detach()[:, n:].argsort(1)
+                order = torch.cat([torch.arange(n, device=order.device).expand(len(order), n), n + order], 1)
+                similarity, column = similarity.gather(1, order), column.gather(1, order)
+            lists.append(SortList(similarity, column, K, anchors))
         return lists
 
     def similarities(self, points: Points) -> Tensor:
-        """Similarities of every anchor to its pool: (V, N, U·N), or for the pool "view" (V, N, N)."""
+        """Similarities of every anchor to its pool, (V·N, U·C), or for the pool "view" (V·N, C)."""
         V, U = len(points.anchors), len(points.candidates)
         if self.pool == "all":
-            return points.anchors @ points.candidates.flatten(0, 1).T
+            return points.anchors.flatten(0, 1) @ points.candidates.flatten(0, 1).T
         if U != V:
             raise ValueError(
                 f"keys must have the {V} views of z for pool='view', got {U}: negatives are of one view"
             )
-        return points.anchors @ points.candidates.mT
+        return (points.anchors @ points.candidates.mT).flatten(0, 1)
 
-    def class_members(self, points: Points) -> Tensor:
-        """The images of each image's class, the image itself first, (N, c)."""
-        image = torch.arange(points.anchors.shape[1], device=points.anchors.device)
-        if points.labels is None:
-            return image.unsqueeze(1)
-        same = points.same_class()
-        sizes = same.sum(1)
-        smallest, largest = sizes.aminmax()
-        if bool(smallest < largest):
-            raise ValueError(
-                f"labels must name classes of one size for GroCo, got {int(smallest)} to {int(largest)} "
-                "images: its lists need equally many positives; draw as many images of each class"
-            )
-        same = same.int().fill_diagonal_(2)
-        return same.sort(descending=True, stable=True).indices[:, : int(largest)]
+    def groups(self, points: Points) -> Iterator[tuple[Tensor | slice, Tensor, Tensor, int]]:
+        """Anchors whose lists are equally long, A at a time.
 
-    def negative_columns(self, pool: Tensor, same: Tensor, c: int) -> Tensor:
-        """Candidate columns (V, N, n) of the negatives in every anchor's list; a class has c images."""
-        V, N, columns = pool.shape
-        available = columns // N * (N - c)
-        if available < self.negatives:
-            self.warn_once(f"negatives={self.negatives} in GroCo, {available} at hand: all are taken")
-        first = -cyclic_distance(pool) if self.random else pool
-        others = first.masked_fill(same.repeat(1, columns // N), -torch.inf)
-        column = others.topk(min(self.negatives, available), dim=-1).indices
+        Yields which they are, the columns (A, K) of their positives, which candidates (A, columns) of their
+        pool are negatives, and how many of these are chosen.
+        """
+        V, N, _ = points.anchors.shape
+        U, C, _ = points.candidates.shape
+        if points.labelled:
+            positive, negative, _ = points.pairs(self.positive_views)
+            if self.pool == "view":
+                view = torch.arange(V, device=negative.device)
+                negative = negative.unflatten(-1, (U, C))[view, :, view]
+            positive, negative = positive.flatten(0, 1), negative.flatten(0, 1)
+            counts = torch.stack([positive.sum(1), negative.sum(1).clamp(max=self.negatives)], dim=1)
+            for count in counts.unique(dim=0):
+                if count.all():
+                    anchors = (counts == count).all(1).nonzero().squeeze(1)
+                    positives = positive[anchors].nonzero()[:, 1].view(len(anchors), -1)
+                    yield anchors, positives, negative[anchors], int(count[1])
+            return
+        check_positive_views(self.positive_views, U)
+        G = U if self.positive_views is None else self.positive_views
+        own = min(G, points.own_views)  # the anchors of the first `own` views are in the G views
+        image = torch.arange(N, device=points.anchors.device)
+        others = ~torch.eye(N, dtype=torch.bool, device=image.device)
+        columns = 1 if self.pool == "view" else U
+        for views, without_own in ((range(own), True), (range(own, V), False)):
+            if views:
+                own_view = torch.arange(views.start, views.stop, device=image.device).unsqueeze(1)
+                view = torch.arange(G - without_own, device=image.device).expand(len(views), -1)
+                view = view + (view >= own_view) if without_own else view
+                positives = (C * view.unsqueeze(1) + image.unsqueeze(1)).flatten(0, 1)
+                anchors = slice(N * views.start, N * views.stop)
+                n = min(self.negatives, columns * (N - 1))
+                yield anchors, positives, others.repeat(len(views), columns), n
+
+    def chosen_negatives(self, near: Tensor, negative: Tensor, n: int, place: Tensor) -> Tensor:
+        """Columns (A, n) of the n negatives in the lists of the anchors at these places (A,) of the batch."""
+        if n < self.negatives:
+            self.warn_once(f"negatives={self.negatives} in GroCo, {n} at hand: all are taken")
+        first = near
+        if self.random:  # those that follow the anchor
+            columns = near.shape[1]
+            first = -((torch.arange(columns, device=near.device) - place.unsqueeze(1)) % columns).to(near)
+        column = first.masked_fill(~negative, -torch.inf).topk(n, dim=-1).indices
         if not self.preorder:
-            column = column.sort(dim=-1).values
-        elif self.random:
-            column = column.gather(-1, pool.gather(-1, column).argsort(-1))
-        else:
-            column = column.flip(-1)
-        if self.pool == "all":
-            return column
-        return column + N * torch.arange(V, device=column.device).view(V, 1, 1)
+            return column.sort(dim=-1).values
+        return column.gather(-1, near.gather(-1, column).argsort(-1)) if self.random else column.flip(-1)
 
 
-def cyclic_distance(pool: Tensor) -> Tensor:
-    """The cyclic distance in the batch from each anchor to each candidate of the pool (V, N, columns)."""
-    V, N, columns = pool.shape
-    anchor = torch.arange(V * N, device=pool.device).view(V, N, 1)
-    return ((torch.arange(columns, device=pool.device) - anchor) % columns).to(pool)
-
-
-def positive_columns(members: Tensor, views: range, G: int, without_own: bool) -> Tensor:
-    """Candidate columns (views, N, K) of these views' positives, which are in the first G views."""
-    N, c = members.shape
-    place = torch.arange(G * c - without_own, device=members.device).expand(len(views), 1, -1)
-    if without_own:  # leave out the anchor (v, i), at place c·v
-        v = torch.arange(views.start, views.stop, device=members.device).view(-1, 1, 1)
-        place = place + (place >= c * v)
-    return N * (place // c) + members[:, place % c].squeeze(2).transpose(0, 1)
-
-
-def similarity_at(points: Points, views: slice, column: Tensor) -> Tensor:
-    """Similarities (views, N, K) of the anchors of these views to the candidates in `column`."""
-    anchors, candidates = points.anchors[views], points.candidates
-    if points.labels is not None:
-        return (anchors @ candidates.flatten(0, 1).T).gather(-1, column)
-    return torch.einsum("vie,uie->viu", anchors, candidates).gather(-1, column // column.shape[1])
+def similarity_at(points: Points, place: Tensor, column: Tensor) -> Tensor:
+    """Similarities (A, K) of the anchors at these places (A,) of the batch to the candidates in `column`."""
+    if points.labelled:
+        return (points.anchors.flatten(0, 1)[place] @ points.candidates.flatten(0, 1).T).gather(1, column)
+    of_image = torch.einsum("vie,uie->viu", points.anchors, points.candidates).flatten(0, 1)
+    return of_image[place].gather(1, column // points.candidates.shape[1])

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr.checks import boolean, choice, integer, setting
+from setclr.checks import boolean, choice, integer, setting, values_readable
 from setclr.losses.base import Extra, SetLoss
-from setclr.losses.contrast import Contrast, all_candidates, contrast
-from setclr.losses.points import Points, check_positive_views, length
+from setclr.losses.contrast import Contrast, all_candidates, contrast, products
+from setclr.losses.points import Points, check_key_gradient, check_positive_views, distances, length
 from setclr.losses.temperature import Temperature, checked_temperature, in_use
 
 PAPERS_USE = "the papers use 0.05 to 0.5"
@@ -33,14 +33,16 @@ class InfoNCE(SetLoss):
         temperature: τ > 0, or `learnable(0.07)`. The papers use 0.05 to 0.5; towards 0 only
             the hardest negative counts.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
-        candidates: "other view": of two views, an anchor's candidates are in the other one alone. None: all.
+        candidates: "other view": of two views, an anchor's candidates are in the other one alone; "memory":
+            the memory holds all negatives, as in MoCo (He et al. 2020). None: all.
         stop_gradient: only the anchor gets a gradient; the candidates are constants, as in GroCo's table 9a.
         average: "probabilities": the loss is −log of the anchors' mean e^(−ℓ), ℓ the anchor's value, as for
             SimCLR in QARe's program. Anchors that are right already then count more. None: the mean of ℓ.
         clamped: negative cosines count as 0, as for SimCLR+QARe in QARe's program.
+        key_gradient: the keys get a gradient, as those of a second encoder that learns, too.
 
-    Raises ValueError: in `forward`, positive_views > U, or "other view" unless z and keys have two views;
-    `weight` or "none" with average="probabilities".
+    Raises ValueError: in `forward`, positive_views > U, "other view" unless z and keys have two views, or
+    "memory" without memory; `weight` or "none" with average="probabilities".
     Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
@@ -49,34 +51,40 @@ class InfoNCE(SetLoss):
     def __init__(
         self, temperature: Temperature = 0.5, positive_views: int | None = None,
         candidates: str | None = None, stop_gradient: bool = False, average: str | None = None,
-        clamped: bool = False,
+        clamped: bool = False, key_gradient: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         self.temperature = checked_temperature("temperature", temperature, PAPERS_USE)
         self.positive_views = check_positive_views(positive_views)
         self.stop_gradient = boolean("stop_gradient", stop_gradient)
+        self.key_gradient = check_key_gradient(key_gradient, stop_gradient)
         self.clamped = boolean("clamped", clamped)
         self.average = average
         if average is not None:
             choice("average", average, ("probabilities",), hint="None takes the mean of their logarithms")
         self.candidates = candidates
         if candidates is not None:
-            choice("candidates", candidates, ("other view",), hint="None takes those of all views")
+            choice("candidates", candidates, ("other view", "memory"), hint="None takes those of all views")
+        if candidates == "other view":
             self.takes = self.takes - {"views"}
 
     def contrast(self, points: Points) -> Contrast:
         views = len(points.anchors), len(points.candidates)
-        if self.candidates is not None and views != (2, 2):
+        if self.candidates == "other view" and views != (2, 2):
             raise ValueError(f"z and keys must hold two views each for {self}, got {views[0]} and {views[1]}")
+        if self.candidates == "memory" and points.memory is None:
+            raise ValueError(f"memory must be given for {self}, got None; it holds all negatives")
         if self.stop_gradient:
             points = points.without_other_side()
         tau = in_use("temperature", self.temperature)
-        return contrast(points, tau, self.positive_views, self.candidates is not None, self.clamped)
+        return contrast(points, tau, self.positive_views, self.candidates, self.clamped)
 
     def score(self, points: Points) -> Tensor:
-        values = self.values(points)
         if self.average is None:
-            return values.mean()
+            return super().score(points)
+        if self.kept(points) is not None:
+            raise ValueError(f"z must have two views or more for {self}; average=None takes a flat batch")
+        values = self.values(points)
         return math.log(values.numel()) - (-values).logsumexp((0, 1))
 
     def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
@@ -104,20 +112,25 @@ class InfoNCE(SetLoss):
 
 
 class SupCon(SetLoss):
-    r"""Supervised contrast: points of a class are positives of each other (Khosla et al. 2020, L_out, eq. 2).
+    r"""Supervised contrast: points of a class are positives of each other (Khosla et al. 2020).
 
     .. math::
-        L = \operatorname{mean}_a \operatorname{mean}_p\; -\log \frac{e^{s_{ap}/\tau}}{\sum_{c \neq a}
+        L_{out} = \operatorname{mean}_a \operatorname{mean}_p\; -\log \frac{e^{s_{ap}/\tau}}{\sum_{c \neq a}
+        e^{s_{ac}/\tau}}, \qquad
+        L_{in} = \operatorname{mean}_a\; -\log \frac{\operatorname{mean}_p e^{s_{ap}/\tau}}{\sum_{c \neq a}
         e^{s_{ac}/\tau}}
 
-    The mean over an anchor's positives is outside the logarithm. Every candidate but the anchor is in the
-    denominator, the other positives too. So for more than one positive this is not InfoNCE with labels.
-    Without labels the positives are the image's other views.
+    (eq. 2 and 3). Every candidate but the anchor is in the denominator, the other positives too. So for more
+    than one positive this is not InfoNCE with labels. Without labels the positives are the image's other
+    views.
 
     The inner problem is the choice of one candidate. `assignment`: the softmax over all but the anchor.
 
     Args:
         temperature: τ > 0, or `learnable(0.07)`; the paper uses 0.1.
+        average: "inside": L_in, the mean over positives inside the logarithm. None: L_out, which the paper
+            prefers.
+        key_gradient: as in InfoNCE.
 
     Cost: O(M² E) time and O(M²) space, M = V·N.
     """
@@ -125,24 +138,37 @@ class SupCon(SetLoss):
     takes = frozenset({"views", "keys", "memory", "labels"})
     supervised = True
 
-    def __init__(self, temperature: Temperature = 0.1) -> None:
+    def __init__(
+        self, temperature: Temperature = 0.1, average: str | None = None, key_gradient: bool = False
+    ) -> None:
         super().__init__()
         self.temperature = checked_temperature("temperature", temperature, PAPERS_USE)
+        self.average = average
+        if average is not None:
+            choice("average", average, ("inside",), hint="None takes the mean of the logarithms")
+        self.key_gradient = check_key_gradient(key_gradient)
 
     def values(self, points: Points) -> Tensor:
-        c = contrast(points, in_use("temperature", self.temperature))
-        return c.over_positives(self.log_total(c).unsqueeze(-1) - c.positives)
+        if points.labelled:
+            every, positive = self.similarities(points)
+            near = every.log_softmax(-1)  # of all that is used; fewer passes than their total by itself
+        else:
+            c = contrast(points, in_use("temperature", self.temperature))
+            positive = c.weights > 0
+            own = c.positives.masked_fill(~positive, -torch.inf).logsumexp(-1)
+            near = c.positives - torch.logaddexp(c.log_mass(), own).unsqueeze(-1)
+        if self.average is None:
+            return near.masked_fill(~positive, 0).sum(-1) / -positive.sum(-1)
+        return positive.sum(-1).log() - near.masked_fill(~positive, -torch.inf).logsumexp(-1)
 
     def solution(self, points: Points) -> Tensor:
-        c = contrast(points, in_use("temperature", self.temperature))
-        total = self.log_total(c).unsqueeze(-1)
-        positive = (c.positives - total).masked_fill(c.weights == 0, -torch.inf).exp()
-        return c.assignment((c.matrix() - total).exp(), positive)
+        return self.similarities(points)[0].softmax(-1).flatten(0, 1)
 
-    def log_total(self, c: Contrast) -> Tensor:
-        """Logarithm of the denominator, (V, N)."""
-        positives = c.positives.masked_fill(c.weights == 0, -torch.inf)
-        return torch.logaddexp(c.log_mass(), positives.logsumexp(-1))
+    def similarities(self, points: Points) -> tuple[Tensor, Tensor]:
+        """s/τ (V, N, U·C + Q), −inf at the anchor itself, and which of them are of positives."""
+        every = products(points.anchors / in_use("temperature", self.temperature), all_candidates(points))
+        positive, negative, _ = points.pairs().filled()
+        return every.masked_fill(~(positive | negative), -torch.inf), positive
 
 
 class NTLogistic(SetLoss):
@@ -200,6 +226,7 @@ class Triplet(SetLoss):
         distance: "euclidean", ‖x − y‖ of unit vectors, gradient 0 at 0; "cosine", 1 − s, as in GroCo.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
         stop_gradient: only the anchor gets a gradient; the candidates are constants, as in GroCo's runs.
+        key_gradient: as in InfoNCE.
 
     Raises ValueError: in `forward`, positive_views > U.
     Cost: O(M² E) time and O(M²) space, M = V·N; only the chosen pairs get a gradient. With labels and all
@@ -211,6 +238,7 @@ class Triplet(SetLoss):
     def __init__(
         self, margin: float | None = 0.5, positives: str = "hardest", negatives: int = 1,
         distance: str = "euclidean", positive_views: int | None = None, stop_gradient: bool = False,
+        key_gradient: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         hint = "None leaves the hinge out, the papers use 0.5 to 1.6"
@@ -220,6 +248,7 @@ class Triplet(SetLoss):
         self.distance = choice("distance", distance, ("euclidean", "cosine"))
         self.positive_views = check_positive_views(positive_views)
         self.stop_gradient = boolean("stop_gradient", stop_gradient)
+        self.key_gradient = check_key_gradient(key_gradient, stop_gradient)
 
     def values(self, points: Points) -> Tensor:
         if self.stop_gradient:
@@ -227,11 +256,8 @@ class Triplet(SetLoss):
         with torch.no_grad():
             c = contrast(points, positive_views=self.positive_views)
             column, share = self.hardest(c)
-        V, N, K = c.positives.shape
-        own = torch.arange(K, device=column.device)
-        if not c.labelled:
-            own = N * own + torch.arange(N, device=column.device).unsqueeze(1)
-        positive, weights = self.distances(points, own.expand(V, N, K)), c.weights
+            own, weights = self.own(c)
+        positive = self.distances(points, own)
         if self.positives == "hardest":
             positive = positive.masked_fill(weights == 0, -torch.inf).amax(-1, keepdim=True)
             weights = torch.ones_like(positive)
@@ -253,6 +279,26 @@ class Triplet(SetLoss):
         found = (similarity > -torch.inf).to(similarity)
         return column, found / found.sum(-1, keepdim=True)
 
+    def own(self, c: Contrast) -> tuple[Tensor, Tensor]:
+        """Columns of the positives, both (V, N, K), and their weights, 0 at columns that are none.
+
+        For "hardest" and labels these are only the positives whose similarity is the least, or larger by no
+        more than its rounding. Where values cannot be read, these are the least four.
+        """
+        V, N, K = c.positives.shape
+        column, weights = torch.arange(K, device=c.positives.device), c.weights.expand(V, N, K)
+        if not c.labelled:
+            return (N * column + torch.arange(N, device=column.device).unsqueeze(1)).expand(V, N, K), weights
+        if self.positives == "all":
+            return column.expand(V, N, K), weights
+        near = c.positives.masked_fill(weights == 0, torch.inf)
+        k = 4
+        if values_readable(near):
+            least = near.amin(-1, keepdim=True) + 128 * torch.finfo(near.dtype).eps
+            k = int((near <= least).sum(-1).max())
+        found = near.topk(min(k, K), largest=False, sorted=False).indices
+        return found, weights.gather(-1, found)
+
     def distances(self, points: Points, column: Tensor) -> Tensor:
         """Distances (V, N, n) from every anchor to the candidates in its row of `column` (V, N, n).
 
@@ -261,8 +307,7 @@ class Triplet(SetLoss):
         """
         x, y = points.anchors, all_candidates(points)
         if column.shape[-1] * x.shape[-1] > 8 * len(y):
-            exact = "donot_use_mm_for_euclid_dist"
-            every = 1 - x @ y.T if self.distance == "cosine" else torch.cdist(x, y, compute_mode=exact)
+            every = 1 - x @ y.T if self.distance == "cosine" else distances(x, y)
             return every.gather(-1, column)
         x, y = x.unsqueeze(2), y[column]
         return 1 - (x * y).sum(-1) if self.distance == "cosine" else length(x - y)

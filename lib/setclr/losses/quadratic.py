@@ -11,7 +11,7 @@ from torch import Tensor
 from setclr.checks import choice
 from setclr.inner.assignment import spectrum
 from setclr.losses.base import SetLoss
-from setclr.losses.points import Points
+from setclr.losses.points import Points, distances
 
 
 class QARe(SetLoss):
@@ -58,7 +58,7 @@ class QARe(SetLoss):
             eigenvalues = spectrum(1 + (z @ z.mT).clamp(min=0))
             bounds, divisor = eigenvalues @ eigenvalues.T, V * (V - 1) * N * (N - 1)
         else:
-            eigenvalues = spectrum(torch.cdist(z, z, compute_mode="donot_use_mm_for_euclid_dist"))
+            eigenvalues = spectrum(distances(z, z))
             bounds = -eigenvalues @ eigenvalues.flip(-1).T
         same = torch.eye(V, dtype=torch.bool, device=z.device)
         return bounds.masked_fill(same, 0).sum() / divisor

@@ -15,7 +15,7 @@ from setclr.checks import MAX_ROUNDS, choice, integer, setting
 from setclr.inner.transport import log_coupling
 from setclr.inner.twice import once
 from setclr.losses.base import SetLoss
-from setclr.losses.points import Points
+from setclr.losses.points import Points, check_key_gradient, mean
 from setclr.losses.temperature import Temperature, checked_temperature, in_use
 
 CONSTRAINTS = ("total", "rows", "both")
@@ -70,6 +70,7 @@ class IOT(SetLoss):
         uniformity: λ ≥ 0, weight of the penalty, for a P of mass 1. In algorithm 1 each row has mass 1, so
             the same λ weighs n times as much.
         uniform_target: "mean" or "max" of the negatives' masses for q.
+        key_gradient: as in InfoNCE.
 
     Raises ValueError: in `forward`, "both" with iterations=None and memory, or labels with memory.
     Cost: O(M² E) time and O(M²) space, M = V·N; "both" adds O(M²) time a round, no space.
@@ -79,7 +80,7 @@ class IOT(SetLoss):
 
     def __init__(
         self, constraint: str = "rows", epsilon: Temperature = 0.5, iterations: int | None = 1,
-        uniformity: float = 0.0, uniform_target: str = "mean",
+        uniformity: float = 0.0, uniform_target: str = "mean", key_gradient: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         self.constraint = choice("constraint", constraint, CONSTRAINTS)
@@ -90,6 +91,7 @@ class IOT(SetLoss):
         self.iterations = iterations
         self.uniformity = setting("uniformity", uniformity, least=0, hint="it weighs a penalty")
         self.uniform_target = choice("uniform_target", uniform_target, TARGETS)
+        self.key_gradient = check_key_gradient(key_gradient)
 
     @property
     def reads_values(self) -> bool:
@@ -98,7 +100,8 @@ class IOT(SetLoss):
     def score(self, points: Points) -> Tensor:
         problems = self.problems(points)
         couplings = [self.log_coupling(problem.logits) for problem in problems]
-        loss = self.left(problems, couplings).mean()
+        values = self.left(problems, couplings).view(points.anchors.shape[:2])
+        loss = mean(values, self.kept(points))
         if self.uniformity:
             penalties = [self.divergence(log_P, x.negative) for log_P, x in zip(couplings, problems)]
             loss = loss + self.uniformity * torch.stack(penalties).mean()
@@ -116,7 +119,7 @@ class IOT(SetLoss):
         rows = []
         for (logits, positive, _), log_P in zip(problems, couplings):
             surprise = torch.where(positive, -(log_P + math.log(len(logits))), 0)
-            rows.append(surprise.sum(-1) / positive.sum(-1))
+            rows.append(surprise.sum(-1) / positive.sum(-1).clamp(min=1))
         return torch.cat(rows)
 
     def solution(self, points: Points) -> Tensor:
@@ -125,7 +128,7 @@ class IOT(SetLoss):
         if points.memory is None:
             return nP[0]
         N = len(nP[0])
-        for v in range(points.own_views()):
+        for v in range(points.own_views):
             nP[v] = torch.cat([nP[v][:, : v * N], nP[v].new_zeros(N, N), nP[v][:, v * N :]], dim=1)
         return torch.cat(nP)
 
@@ -133,18 +136,18 @@ class IOT(SetLoss):
         """One problem for all points, or with memory one for each view of the anchors."""
         if points.memory is not None:
             return self.problems_with_memory(points, points.memory)
-        same = points.same_class().repeat(len(points.anchors), len(points.candidates))
-        itself = torch.zeros_like(same)
-        if points.own_views():
-            itself.fill_diagonal_(True)
+        positive, negative = (mask.flatten(0, 1) for mask in points.pairs()[:2])
         logits = self.logits(points.anchors.flatten(0, 1), points.candidates.flatten(0, 1))
-        return [TransportProblem(logits.masked_fill(itself, -torch.inf), same & ~itself, ~same)]
+        if points.own_views:
+            itself = torch.zeros_like(positive).fill_diagonal_(True)
+            logits = logits.masked_fill(itself, -torch.inf)
+        return [TransportProblem(logits, positive, negative)]
 
     def problems_with_memory(self, points: Points, memory: Tensor) -> list[TransportProblem]:
         candidates = points.candidates
-        if points.labels is not None:
+        if points.labelled:
             raise ValueError(
-                "labels must be None for IOT with memory, got a tensor: it forbids pairs of different images"
+                "labels and positives must be None for IOT with memory: it forbids pairs of different images"
             )
         if self.constraint == "both" and self.iterations is None:
             raise ValueError(
@@ -153,9 +156,9 @@ class IOT(SetLoss):
             )
         problems = []
         for v, view in enumerate(points.anchors):
-            own = v < points.own_views()
+            own = v < points.own_views
             others = torch.cat([candidates[:v], candidates[v + 1 :]]) if own else candidates
-            same = points.same_class().repeat(1, len(others))
+            same = torch.eye(len(view), dtype=torch.bool, device=view.device).repeat(1, len(others))
             positive = F.pad(same, (0, len(memory)))
             negative = F.pad(torch.zeros_like(same), (0, len(memory)), value=True)
             logits = self.logits(view, torch.cat([others.flatten(0, 1), memory]))

@@ -89,7 +89,8 @@ def of_videos() -> dict[str, dict[str, Any]]:
     infonce, left_out = UNTUNED["infonce"], ("sparseclr+qare", "mmcl-exact")
     made = {f"rgb-{name}": dict(loss=loss, last_norm=name == "groco") for name, loss in UNTUNED.items()}
     made = {name: fields for name, fields in made.items() if name.removeprefix("rgb-") not in left_out}
-    made["rgb-moco"] = dict(loss=infonce, queue=512, key_momentum=0.99)
+    moco = infonce.replace(")", ", candidates='memory')")
+    made["rgb-moco"] = dict(loss=moco, queue=512, key_momentum=0.99)
     made["rgb-infonce-mirrored"] = dict(loss=infonce, flip=0.5)
     for modality, names in (("flow", ("infonce", "mmcl")), ("camera flow", ("infonce",))):
         for name in names:

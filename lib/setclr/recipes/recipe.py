@@ -63,7 +63,8 @@ class Recipe:
     key_schedule: str = "constant"
     """Schedule of `key_momentum`: "constant", or "cosine", rising to 1 (MoCo v3)."""
     queue: int = 0
-    """Number of keys of earlier batches used as further negatives (MoCo)."""
+    """Number of keys of earlier batches used as further negatives; MoCo's loss, candidates="memory", takes
+    no others."""
     optimiser: str = "adam"
     lr: float = 1e-3
     """Peak learning rate."""
@@ -141,6 +142,8 @@ class Recipe:
         if self.queue * E > NUMBERS:
             got = f"queue={self.queue} and embedding={E}, {self.queue * E:.1e} numbers"
             raise ValueError(f"queue must hold at most {NUMBERS:.0e} numbers, got {got}; make one smaller")
+        if not self.queue and "candidates='memory'" in repr(self.parsed_loss):
+            raise ValueError(f"queue must be at least 1 with {self.loss}, got 0; it holds all negatives")
         if self.key_momentum is None:
             for field in ("queue", "predictor"):
                 if there := getattr(self, field, 0):

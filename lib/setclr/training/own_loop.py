@@ -92,8 +92,8 @@ class DistributedLoss(nn.Module):
         labels: Tensor | None = None, weight: Tensor | None = None, keys: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
         """As the loss, of this process's images; `memory` is the same on all processes."""
-        z, keys = joined_views(z, other, keys)
-        keys = None if keys is None else gather(keys.detach())
+        z, keys = joined_views(z, other, keys, labels is not None)
+        keys = None if keys is None else gather(keys)
         each = {"labels": labels, "weight": weight}
         every = {name: None if x is None else gather(x[None, :, None]).flatten() for name, x in each.items()}
         return self.loss(gather(z), keys=keys, memory=memory, **every)
