@@ -12,10 +12,18 @@ pytestmark = pytest.mark.processes
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-NEEDS = {"plain_ddp": [], "lightning_module": ["lightning"], "hugging_face": ["transformers", "accelerate"]}
+SHORT = {"simclr_cifar10": ["--data", "photo-patches", "--root", str(EXAMPLES.parent / "data"),
+                            "--epochs", "2", "--encoder", "conv4"]}  # fmt: skip
+NEEDS = {
+    "plain_ddp": [],
+    "simclr_cifar10": [],
+    "lightning_module": ["lightning"],
+    "hugging_face": ["transformers", "accelerate"],
+}
 
 
-def test_every_example_is_in_the_list():
+def test_every_example_is_in_the_list_and_short():
+    assert all(len(path.read_text().splitlines()) <= 120 for path in EXAMPLES.glob("*.py"))
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(NEEDS)
 
 
@@ -24,7 +32,8 @@ def test_an_example_runs_and_its_loss_goes_down(name, tmp_path):
     for package in NEEDS[name]:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"needs {package}: pip install -e '.[examples]'")
-    command = [sys.executable, *(TORCHRUN if name == "plain_ddp" else []), str(EXAMPLES / f"{name}.py")]
+    start = TORCHRUN if name == "plain_ddp" else []
+    command = [sys.executable, *start, str(EXAMPLES / f"{name}.py"), *SHORT.get(name, [])]
     offline = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, **offline}, capture_output=True, text=True, timeout=600
