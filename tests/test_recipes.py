@@ -208,7 +208,8 @@ SEEN_BY = {
 @pytest.mark.parametrize("loss, views", sorted(SEEN_BY))
 def test_every_loss_takes_the_views_of_its_recipe(loss, views):
     z = torch.randn(views, 24, 8, generator=shifted(0), requires_grad=True)
-    value = losses.parse(loss)(z)
+    queue = {"memory": torch.randn(9, 8, generator=shifted(1))} if "candidates='memory'" in loss else {}
+    value = losses.parse(loss)(z, **queue)
     value.backward()
     assert value.isfinite() and z.grad.isfinite().all() and z.grad.any()
 
