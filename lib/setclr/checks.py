@@ -142,10 +142,25 @@ def finite(name: str, x: "torch.Tensor") -> None:
 
 
 def values_readable(x: "torch.Tensor") -> bool:
-    """Whether the values of x can be checked: only on a CPU and outside compiled code.
+    """Whether the values of x can be checked: only on a CPU, outside compiled code and torch.func.
 
-    A check would stall a GPU, and compiled code cannot make one.
+    A check would stall a GPU, and compiled code and torch.func.vmap cannot make one.
     """
     import torch
 
-    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+    return x.device.type == "cpu" and not torch.compiler.is_compiling() and transforms() == 0
+
+
+def transforms() -> int:
+    """How many derivatives of torch.func (grad, vjp, jvp) are at work here, one within the other; at least
+    one in vmap.
+
+    What has a gradient written out by hand computes in autograd's own operations then: torch.func follows
+    these alone.
+    """
+    import torch
+
+    if torch.compiler.is_compiling():
+        return 0
+    stack = torch._C._functorch.get_interpreter_stack() or []
+    return sum(level.key() != torch._C._functorch.TransformType.Vmap for level in stack) or int(bool(stack))

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from setclr.checks import choice, floating, integer, setting, values_readable
 from setclr.inner.simplex import soft_maximum
@@ -98,14 +97,14 @@ def linear_assignment(cost: Tensor, temperature: float = 0.0, mining: str = "one
         if temperature > 0:
             value = -soft_maximum(-cost, temperature).sum(-1)
             return Assignment(value, (-cost.detach() / temperature).softmax(-1))
-        matrix = one_hot(cost.detach().argmin(-1), m).to(cost.dtype)
+        matrix = _one_hot(cost.detach().argmin(-1), m, cost)
     elif temperature > 0:
         _check_enumerable("cost", m, "the smoothing sums over all; use temperature=0 or mining='batch-hard'")
         values = -linear_values(cost)  # of each assignment (m − n)! times
         _check_allowed(values.isfinite().any(-1))
         weights = (values.detach() / temperature).softmax(-1)
         places = permutations(m, cost.device).unbind(1)[:n]
-        matrix = torch.stack([weights @ one_hot(p, m).to(cost.dtype) for p in places], dim=-2)
+        matrix = torch.stack([weights @ _one_hot(p, m, cost) for p in places], dim=-2)
         repeats = math.log(math.factorial(m - n))
         return Assignment(temperature * repeats - soft_maximum(values, temperature), matrix)
     else:
@@ -149,7 +148,7 @@ def quadratic_assignment(S: Tensor, S_A: Tensor, S_B: Tensor) -> Quadratic:
         moved = within_B.index_select(-1, (N * p[:, i : i + 1] + p).flatten())  # S_B[p_i, p_j] of all p and j
         values = values + (moved.unflatten(-1, p.shape) @ S_A[..., i, :, None]).squeeze(-1)
     minimum, maximum = values.min(-1), values.max(-1)
-    minimiser, maximiser = (one_hot(p[best.indices], N).to(S.dtype) for best in (minimum, maximum))
+    minimiser, maximiser = (_one_hot(p[best.indices], N, S) for best in (minimum, maximum))
     return Quadratic(minimum.values, maximum.values, minimiser, maximiser, values)
 
 
@@ -186,6 +185,11 @@ def spectrum(F: Tensor) -> Tensor:
     return torch.where(finite.squeeze(-1), values, torch.nan)
 
 
+def _one_hot(index: Tensor, n: int, like: Tensor) -> Tensor:
+    """Rows (..., n) that are 1 at the index and 0 elsewhere; unlike torch's, it reads no values."""
+    return (index.unsqueeze(-1) == torch.arange(n, device=index.device)).to(like.dtype)
+
+
 def _hungarian(cost: Tensor) -> Tensor:
     """The matrices with a 1 in each row and at most one in each column that minimise tr(cost Yᵀ)."""
     from scipy.optimize import linear_sum_assignment  # importing it takes 0.25 s
@@ -198,7 +202,7 @@ def _hungarian(cost: Tensor) -> Tensor:
             place[:] = torch.from_numpy(linear_sum_assignment(problem)[1])
         except ValueError:  # scipy's "cost matrix is infeasible"
             _check_allowed(torch.tensor(False))
-    return one_hot(places.to(cost.device), m).to(cost.dtype).view_as(cost)
+    return _one_hot(places.to(cost.device), m, cost).view_as(cost)
 
 
 def _check(name: str, x: Tensor, forbidden: float | None = None, square: bool = True) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from setclr.checks import floating, setting, values_readable
+from setclr.checks import floating, setting, transforms, values_readable
 from setclr.inner import twice
 
 
@@ -42,7 +42,7 @@ def sparsemax(x: Tensor) -> Tensor:
     Raises ValueError: x is not as above. Cost: O(R n) time, R as in `sparse_maximum`, O(n) space.
     """
     _check("x", x)
-    return _Sparsemax.apply(x)
+    return _Sparsemax.apply(x) if transforms() == 0 else _followed(x)[0]
 
 
 def sparse_maximum(x: Tensor, also: Tensor | None = None) -> Tensor:
@@ -64,6 +64,8 @@ def sparse_maximum(x: Tensor, also: Tensor | None = None) -> Tensor:
     rounding of 1. On a GPU sorting and one Newton step find it, in a dozen kernel launches, not a hundred.
     """
     _check("x", x)
+    if transforms() and also is None:
+        return _followed(x)[1]
     if also is None:
         return _SparseMaximum.apply(x, torch.full_like(x[..., :1], -torch.inf)).squeeze(-1)
     _check("also", also)
@@ -72,7 +74,18 @@ def sparse_maximum(x: Tensor, also: Tensor | None = None) -> Tensor:
             f"also must be {x.dtype} of shape (..., k) beside x of shape {tuple(x.shape)}, "
             f"got {also.dtype} of shape {tuple(also.shape)}"
         )
+    if transforms():
+        lists = [_followed(torch.cat([x, own], dim=-1))[1] for own in also.split(1, dim=-1)]
+        return torch.stack(lists, dim=-1)
     return _SparseMaximum.apply(x, also)
+
+
+def _followed(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Sparsemax and sparse maximum of x (..., n) in operations that torch.func follows."""
+    top = x.detach().amax(-1, keepdim=True)
+    depth = _sorted_depth(x - top)
+    p = (x - top + depth).clamp(min=0)
+    return p, (top - depth).squeeze(-1) + (1 + p.square().sum(-1)) / 2
 
 
 def _support(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, finite, floating, integer, setting
+from setclr.checks import choice, finite, floating, integer, setting, transforms
 from setclr.inner import twice
 
 KINDS = ("odd-even", "bitonic")
@@ -109,7 +109,7 @@ def top_probability(
     _check(x, beta, swap)
     n = x.shape[-1]
     integer("top", top, least=1, most=n, hint="it counts places of the list")
-    if choice("kind", kind, KINDS) == "bitonic":
+    if choice("kind", kind, KINDS) == "bitonic" or transforms():
         return by_matrix(x, top, beta, kind, swap)
     return _TopProbability.apply(x.reshape(-1, n), top, float(beta), swap).view(x.shape)
 
@@ -193,7 +193,7 @@ def _mixed_sums(x: Tensor, layer: int, turned: Tensor, swap: str) -> Tensor:
 
 def _mix(x: Tensor, low: Any, high: Any, q: Tensor) -> Tensor:
     """One layer: swap rows `low` and `high` of x (..., n, m) with probability q, the other rows unchanged."""
-    out = x.clone(memory_format=torch.contiguous_format)
+    out = x + 0 * q.sum(-2, keepdim=True)  # of q's shape also where vmap hides a dimension
     move = q * (x[..., high, :] - x[..., low, :])
     out[..., low, :] += move
     out[..., high, :] -= move

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from setclr.checks import MAX_ROUNDS, dense, floating, integer, number, setting, values_readable
+from setclr.checks import MAX_ROUNDS, dense, floating, integer, number, setting, transforms, values_readable
 from setclr.inner import twice
 
 MOST_ROUNDS = 1000
@@ -82,6 +82,11 @@ def sinkhorn(
     # subtracting a constant from a column does not change the coupling; it saves digits for small ε
     cheapest = cost.detach().amin(-2, keepdim=True)
     logits = (cheapest - cost) / epsilon
+    if transforms():
+        rounds = _rounds_there_are(iterations)
+        P = unrolled(logits, log_a, log_b, rounds).exp()
+        error = (P.detach().sum(-2).log() - log_b).expm1().abs().amax(-1)
+        return Coupling(P, error <= tolerance, rounds, error)
     path = rounds_of(logits.detach(), log_a, log_b, iterations, tolerance)
     P = along(path, logits, log_a, log_b).exp()
     error = (P.detach().sum(-2).log() - log_b).expm1().abs().amax(-1)
@@ -96,6 +101,8 @@ def log_coupling(logits: Tensor, iterations: int | None = None) -> Tensor:
     """
     n, m = logits.shape[-2:]
     log_a, log_b = _log_marginal("a", None, n, logits), _log_marginal("b", None, m, logits)
+    if transforms():
+        return unrolled(logits, log_a, log_b, _rounds_there_are(iterations))
     path = rounds_of(logits.detach(), log_a, log_b, iterations)
     return along(path, logits, log_a, log_b)
 
@@ -243,6 +250,14 @@ def unrolled(logits: Tensor, log_a: Tensor, log_b: Tensor, rounds: int) -> Tenso
         columns = log_b - (logits + rows.unsqueeze(-1)).logsumexp(-2)
         rows = log_a - (logits + columns.unsqueeze(-2)).logsumexp(-1)
     return logits + rows.unsqueeze(-1) + columns.unsqueeze(-2)
+
+
+def _rounds_there_are(iterations: int | None) -> int:
+    if iterations is None:
+        raise ValueError(
+            "iterations must be a number within torch.func, got None: convergence is not seen there"
+        )
+    return iterations
 
 
 def _plus(logits: Tensor, row: Tensor, column: Tensor) -> Tensor:

@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from setclr.checks import transforms
+
 
 def wanted() -> bool:
     """Inside a `backward`: whether its result will be differentiated again, as with create_graph=True."""
@@ -24,7 +26,11 @@ def gradient(formula: Callable[[Tensor], Tensor], x: Tensor, grad: Tensor) -> Te
 
 def once(x: Tensor, why: str) -> Tensor:
     """x, whose gradient cannot be differentiated again: RuntimeError that says `why`, with the remedy."""
-    return _Once.apply(x, why)
+    if (depth := transforms()) == 0:
+        return _Once.apply(x, why)
+    if depth > 1:
+        raise RuntimeError(f"a second derivative by torch.func would be wrong: {why}")
+    return x
 
 
 class _Once(torch.autograd.Function):

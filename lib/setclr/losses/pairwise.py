@@ -120,9 +120,9 @@ class SupCon(SetLoss):
         L_{in} = \operatorname{mean}_a\; -\log \frac{\operatorname{mean}_p e^{s_{ap}/\tau}}{\sum_{c \neq a}
         e^{s_{ac}/\tau}}
 
-    These are its eq. 2 and 3. Every candidate but the anchor is in the denominator, the other positives too. So for more
-    than one positive this is not InfoNCE with labels. Without labels the positives are the image's other
-    views.
+    These are its eq. 2 and 3. Every candidate but the anchor is in the denominator, the other positives too.
+    So for more than one positive this is not InfoNCE with labels. Without labels the positives are the
+    image's other views.
 
     The inner problem is the choice of one candidate. `assignment`: the softmax over all but the anchor.
 

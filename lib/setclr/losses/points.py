@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from setclr.checks import boolean, dense, integer, values_readable
+from setclr.checks import boolean, dense, integer, transforms, values_readable
 from setclr.inner.twice import once
 
 LEAST = 1e-12  # for the largest entry of a row: the gradient is divided by the row's length
@@ -199,6 +199,8 @@ def unit(name: str, x: Tensor) -> Tensor:
                 f"{name}{where} must be finite and not zero, got a row that holds {what}; "
                 "look for a diverged step, a dead layer or a missing batch norm"
             )
+    if transforms():
+        return x / scale / (x / scale).norm(dim=-1, keepdim=True)
     return _Unit.apply(x, scale)
 
 
@@ -231,6 +233,8 @@ def distances(x: Tensor, y: Tensor) -> Tensor:
     √(2 − 2s) would lose half the digits. So vectors of float32 are multiplied in float64, which takes a third
     of the time of differences; what is nearer than 3e-8, half the rounding of float32, counts as equal.
     """
+    if transforms():
+        return length(x.unsqueeze(-2) - y.unsqueeze(-3))
     if x.dtype == torch.float64:
         return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
     a, b = x.double(), y.double()
