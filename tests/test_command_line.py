@@ -19,7 +19,7 @@ from PIL import Image
 
 import setclr
 from setclr import data, experiments, losses
-from setclr.cli import main, run
+from setclr.cli import as_typed, main, run
 from setclr.data import ImageSet
 from setclr.experiments import load_run
 from setclr.models import ENCODERS
@@ -488,3 +488,18 @@ def test_a_record_is_written_before_anything_is_printed(tmp_path, monkeypatch):
     with pytest.raises(BrokenPipeError):
         main(["evaluate", str(out), "--record", str(result), "--device", "cpu"])
     assert json.loads(result.read_text())["epochs"] == 0
+
+
+@pytest.mark.parametrize(
+    "said, typed",
+    [
+        ("choose another out=, or resume=False to replace it", "choose another --out, or --no-resume to"
+                                                               " replace it"),
+        ("got 4; key_momentum=0.999 adds one", "got 4; --key-momentum 0.999 adds one"),
+        ("loss must be one, got InfoNCE(temperature=0.5)", "loss must be one, got InfoNCE(temperature=0.5)"),
+        ("data/a=b: nothing there", "data/a=b: nothing there"),
+        ("got 'a=b'; lr=1, please", "got 'a=b'; --lr 1, please"),
+    ],
+)  # fmt: skip
+def test_options_are_spelt_as_a_shell_has_them(said, typed):
+    assert as_typed(said) == typed

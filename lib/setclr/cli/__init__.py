@@ -17,6 +17,7 @@ setclr --version prints the version.
 
 import errno
 import os
+import re
 import signal
 import sys
 import threading
@@ -113,13 +114,31 @@ def ended(error: BaseException, received: list[int]) -> str | int:
         return shown(f"what is printed could not be written: {error.strerror}")
     users = ValueError | OSError | ArithmeticError | ModuleNotFoundError
     if isinstance(error, users) or (isinstance(error, MemoryError) and str(error)):
-        return shown(str(error))
+        return shown(as_typed(str(error)))
     from setclr.training.devices import is_oom
 
     if is_oom(error):
         reason = (str(error).strip().splitlines() or ["no memory is left"])[0]
         return shown(f"out of memory ({reason}); take a smaller batch, size, view_size or chunk")
     raise error
+
+
+def as_typed(said: str) -> str:
+    """A message whose arguments are spelt as a shell has them: resume=False is --no-resume, lr=1 is --lr 1.
+
+    What stands in parentheses or quotes, such as a loss, stays.
+    """
+
+    def option(found: re.Match) -> str:
+        name, value = found.groups()
+        if name is None:
+            return found[0]
+        name = name.replace("_", "-")
+        if value in ("True", "False"):
+            return f"--{'no-' * (value == 'False')}{name}"
+        return f"--{name} {value}".strip()
+
+    return re.sub(r"\([^()]*\)|'[^']*'|(?<![\w/.-])([a-z_]+)=([^\s,;]*)", option, said)
 
 
 def shown(said: str) -> str:
