@@ -80,9 +80,9 @@ coverage: $(READY) ## write notebooks/coverage.md: where each figure and equatio
 pretrain: $(READY) ## train a recipe: make pretrain RECIPE=photo-groco
 	$(BIN)/python -m setclr pretrain $(RECIPE) --out data/runs/$(RECIPE)
 
-bench: $(READY) ## measure losses, views, launches, panels, the training loop and the reading of files
-	$(BIN)/python tests/tools/bench.py
-	$(BIN)/python tests/tools/bench_loop.py
+bench: $(READY) ## measure losses, peers, views, panels, the training loop, files; or ONLY="peers panels"
+	$(BIN)/python tests/tools/bench.py $(ONLY)
+	$(if $(ONLY),,$(BIN)/python tests/tools/bench_loop.py)
 
 gpu: $(READY) ## on a machine with a GPU: its tests, its speed, and a file with both to be committed
 	$(BIN)/python tests/tools/gpu.py

@@ -1,6 +1,6 @@
 """make bench: what losses, views and panels cost, as ratios within one run or as times of this machine.
 
-python tests/tools/bench.py [losses] [launches] [memory] [compiled] [views] [panels]
+python tests/tools/bench.py [losses] [peers] [launches] [memory] [compiled] [views] [panels]
 
 All of them without arguments.
 """
@@ -14,11 +14,16 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from unittest import mock
 
+import entmax
 import numpy as np
+import ot
 import torch
 from looks_at_values import why
+from pytorch_metric_learning.losses import SupConLoss, TripletMarginLoss
+from pytorch_metric_learning.miners import BatchHardMiner
+from pytorch_metric_learning.reducers import MeanReducer
 
-from setclr import losses, views
+from setclr import inner, losses, views
 from setclr_course import costs, panels
 
 LOSSES = [
@@ -80,6 +85,44 @@ def ratios() -> None:
         shown = "".join(f"{table[N][text] / table[N][LOSSES[0]]:9.2f}" for N in SIZES)
         print(f"{text:42}{shown}{table[SIZES[-1]][text] / table[SIZES[-2]][text]:13.1f}x")
     print(f"{'InfoNCE itself, ms':42}" + "".join(f"{1e3 * table[N][LOSSES[0]]:9.2f}" for N in SIZES))
+
+
+def peers() -> None:
+    """Outside programs that compute the same, as ratios to ours: above 1 ours is faster. One thread."""
+    torch.set_num_threads(1)
+    print(f"\n{'outside program, its time by ours at N =':56}" + "".join(f"{N:>9}" for N in SIZES[1:]))
+    found: dict[str, list[float]] = {}
+    for N in SIZES[1:]:
+        y = torch.arange(N) % (N // 4)
+        both, sup_con, hard, sinkhorn = y.repeat(2), losses.SupCon(0.1), losses.Triplet(0.5), inner.sinkhorn
+        theirs, miner = SupConLoss(0.1), BatchHardMiner()
+        triplet, flat = TripletMarginLoss(0.5, reducer=MeanReducer()), torch.full((N,), 1 / N)
+        pairs = {
+            "pytorch-metric-learning, SupConLoss, N/4 classes": (
+                lambda z, y=both, f=theirs: f(z.flatten(0, 1), y),
+                lambda z, y=y, f=sup_con: f(z, labels=y),
+            ),
+            "pytorch-metric-learning, batch-hard triplets": (
+                lambda z, y=both, f=triplet, m=miner: f(z.flatten(0, 1), y, m(z.flatten(0, 1), y)),
+                lambda z, y=y, f=hard: f(z, labels=y),
+            ),
+            "POT, sinkhorn, 50 rounds": (
+                lambda z, a=flat: ot.sinkhorn(
+                    a, a, 1 - z[0] @ z[1].T / E, 0.5, "sinkhorn", 50, 0, warn=False
+                ).max(),
+                lambda z, f=sinkhorn: f(1 - z[0] @ z[1].T / E, 0.5, 50).P.max(),
+            ),
+            "entmax, sparsemax": (
+                lambda z: entmax.sparsemax(z[0] @ z[1].T, -1).square().sum(),
+                lambda z: inner.sparsemax(z[0] @ z[1].T).square().sum(),
+            ),
+        }
+        z = torch.randn(2, N, E, requires_grad=True)
+        for name, (outside, ours) in pairs.items():
+            taken = medians({"outside": outside, "ours": ours}, z, budget=2.0)
+            found.setdefault(name, []).append(taken["outside"] / taken["ours"])
+    for name, ratios in found.items():
+        print(f"{name:56}" + "".join(f"{ratio:9.2f}" for ratio in ratios))
 
 
 def memory(N: int = 1024) -> None:
@@ -176,6 +219,7 @@ def events() -> None:
 if __name__ == "__main__":
     parts = {
         "losses": ratios,
+        "peers": peers,
         "launches": launches,
         "memory": memory,
         "compiled": compiled,
