@@ -68,10 +68,20 @@ def test_everything_is_exported_from_setclr():
         assert getattr(importlib.import_module(thing.__module__), name) is thing
 
 
-@pytest.mark.parametrize("name", ["setclr.losses.temperature", "setclr.training.own_loop"])
-def test_the_examples_of_the_docstrings_run(name):
-    found = doctest.testmod(importlib.import_module(name))
-    assert found.attempted > 2 and not found.failed
+MODULES = ("setclr", "setclr.losses", "setclr.inner", "setclr.training", "setclr.evaluation")
+NAMES = [(module, name) for module in MODULES for name in importlib.import_module(module).__all__]
+CALLED = [pair for pair in NAMES if callable(getattr(importlib.import_module(pair[0]), pair[1]))]
+NEEDS = {"TensorBoard": "tensorboard"}
+
+
+@pytest.mark.parametrize("module, name", CALLED)
+def test_every_public_name_has_an_example_that_runs(module, name, monkeypatch, tmp_path):
+    pytest.importorskip(NEEDS.get(name, "torch"))
+    monkeypatch.chdir(tmp_path)
+    thing = getattr(importlib.import_module(module), name)
+    finder = doctest.DocTestFinder(recurse=False)
+    (found,) = finder.find(thing, name, importlib.import_module(thing.__module__), {})
+    assert found.examples and not doctest.DocTestRunner().run(found).failed
 
 
 LIGHT = """

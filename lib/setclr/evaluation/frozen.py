@@ -32,6 +32,12 @@ def features(
     batches that a single process would make, and returns the features of all. All processes must call it,
     with the same images. Pass shared=False where one process calls it alone, as in `pretrain`'s on_epoch.
 
+    >>> import torch
+    >>> from torch import nn
+    >>> from setclr.evaluation import features
+    >>> features(nn.Flatten(), torch.zeros(5, 3, 8, 8, dtype=torch.uint8)).shape
+    torch.Size([5, 192])
+
     Raises ValueError where the encoder gives no (N, D), or NaN or inf.
 
     Cost: the result, 4 · N · D bytes, and two batches of images are held at once.
@@ -41,7 +47,7 @@ def features(
     choice("precision", precision, ("auto", "float32", "bf16"))
     share = batch * -(-len(images) // (batch * world())) if many else len(images)
     start, found = rank() * share if many else 0, torch.empty(0)
-    device = next(encoder.parameters()).device
+    device = next(encoder.parameters(), torch.empty(0)).device
     to_cpu = device.type == "cuda" and images.device.type == "cpu"
     mine = some(images, slice(start, start + share)) if start < len(images) else None
     with evaluating(encoder), computing_in(precision, device):
@@ -102,6 +108,12 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def pixels(images: Tensor) -> Tensor:
-    """Raw pixels, the baseline without learning: (N, C·H·W), each channel of each image minus its mean."""
+    """Raw pixels, the baseline without learning: (N, C·H·W), each channel of each image minus its mean.
+
+    >>> import torch
+    >>> from setclr.evaluation import pixels
+    >>> pixels(torch.zeros(5, 3, 8, 8, dtype=torch.uint8)).shape
+    torch.Size([5, 192])
+    """
     x = images.to(torch.float32, copy=True)
     return x.sub_(x.mean((2, 3), keepdim=True)).flatten(1)

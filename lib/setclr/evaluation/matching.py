@@ -14,6 +14,11 @@ def matching_accuracy(a: Tensor, b: Tensor, distance: str = "cosine") -> float:
     cost of a pair is 1 − its cosine similarity ("cosine"), or its Euclidean distance ("euclidean") as in
     the paper (QARe, section 5.1). The two weigh long distances differently. Raises ValueError where the
     shapes differ or are not (N, D), or for another distance. Cost: O(N³), the Hungarian algorithm.
+
+    >>> import torch
+    >>> from setclr.evaluation import matching_accuracy
+    >>> matching_accuracy(torch.eye(4), torch.eye(4)[[1, 0, 2, 3]])  # two of four find their own
+    0.5
     """
     if a.ndim != 2 or a.shape != b.shape or len(a) == 0:
         raise ValueError(f"a and b must both be (N, D), got {tuple(a.shape)} and {tuple(b.shape)}")

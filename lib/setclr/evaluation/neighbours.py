@@ -18,6 +18,12 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
     A neighbour of cosine similarity s votes with weight e^{s/T}. Between equally similar features the
     choice is arbitrary, but the same for the same call on one machine.
 
+    >>> import torch
+    >>> from setclr.evaluation import knn
+    >>> bank, labels = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]), torch.tensor([0, 0, 1])
+    >>> knn(bank, labels, torch.tensor([[1.0, 0.2], [0.1, 1.0]]), k=1)
+    tensor([0, 1])
+
     Args:
         bank, bank_labels: (N, D) features and their labels (N,), integers ≥ 0 of two classes or more.
         queries: (Q, D).

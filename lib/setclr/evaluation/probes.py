@@ -43,6 +43,12 @@ def linear_probe(
     The seed decides their order and, with `raw`, the initial weights. Returns labels (Q,) of the queries
     (Q, D). Raises ValueError where an argument is not as above. Cost: O(epochs N D C) time. The bank is
     not copied: each batch is scaled when it is used.
+
+    >>> import torch
+    >>> from setclr.evaluation import linear_probe
+    >>> bank, labels = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]), torch.tensor([0, 0, 1])
+    >>> linear_probe(bank, labels, torch.tensor([[2.0, 0.0], [0.0, 2.0]]), lr=0.1)
+    tensor([0, 1])
     """
     check_bank(bank, bank_labels, queries)
     integer("epochs", epochs, least=1)

@@ -14,6 +14,13 @@ def retrieval_at_1(features: Tensor, labels: Tensor) -> float:
     """Share of images whose nearest other image, by cosine similarity, is of their class.
 
     Where queries and bank are two sets, as in table 5 of the MMCL paper, use the accuracy of knn(…, k=1).
+
+    >>> import torch
+    >>> from setclr.evaluation import retrieval_at_1
+    >>> x = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
+    >>> retrieval_at_1(x, torch.tensor([0, 0, 1, 1]))
+    1.0
+
     Raises ValueError unless features are (N, D), N ≥ 2, finite, and labels (N,) integers. Cost: O(N² D)
     time; O(N D) numbers are held at once.
     """

@@ -37,6 +37,12 @@ def pretrain(
     that was not, on the same device and thread count; on a GPU only if it is `deterministic`. A resumed
     run keeps its precision and whether it was compiled.
 
+    >>> from setclr import pretrain
+    >>> from setclr.recipes import ImageRecipe
+    >>> run = pretrain(ImageRecipe("InfoNCE(0.5)", encoder="conv4", epochs=0))  # untrained: a baseline
+    >>> len(run.history)
+    0
+
     Args:
         out, resume, metrics, keep_every: as in `Trainer.fit`.
         root: where data sets are found and downloaded to.

@@ -72,6 +72,8 @@ def linear_assignment(cost: Tensor, temperature: float = 0.0, mining: str = "one
     Y has a single 1 in each row, and at most one in each column; for n = m these are the permutation
     matrices. With batch-hard mining rows choose independently, as in eq. 12 and 13.
 
+    >>> import torch
+    >>> from setclr.inner import linear_assignment
     >>> cost = torch.tensor([[1.0, 2.0, torch.inf], [0.0, torch.inf, 4.0]])
     >>> linear_assignment(cost)
     Assignment(value=tensor(2.), matrix=tensor([[0., 1., 0.],
@@ -128,6 +130,13 @@ def log_permanent(logits: Tensor) -> Tensor:
 def quadratic_assignment(S: Tensor, S_A: Tensor, S_B: Tensor) -> Quadratic:
     """tr(S Yᵀ) + tr(S_A Y S_Bᵀ Yᵀ) for all N! matrices Y, with minimum and maximum (QARe, eq. 5).
 
+    >>> import torch
+    >>> from setclr.inner import quadratic_assignment
+    >>> path = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])  # three points in a row
+    >>> found = quadratic_assignment(torch.zeros(3, 3), path, -path)
+    >>> found.minimum, found.minimiser.diagonal()  # the distances agree best where the points stay
+    (tensor(-12.), tensor([1., 1., 1.]))
+
     Args:
         S: (..., N, N) float32 or float64, N ≤ 8: costs of the pairs of an element of A and one of B.
         S_A, S_B: of the same shape: costs of the pairs within A and within B.
@@ -157,6 +166,13 @@ def spectral_bounds(F: Tensor, D: Tensor) -> Bounds:
 
     The lower bound pairs the largest eigenvalues of F with the smallest of D; the upper one pairs the largest
     with the largest. Both bounds are reached if Y may be any orthogonal matrix.
+
+    >>> import torch
+    >>> from setclr.inner import spectral_bounds
+    >>> F = torch.diag(torch.tensor([1.0, 2.0]))
+    >>> bounds = spectral_bounds(F, F)
+    >>> bounds.lower.round().item(), bounds.upper.round().item()  # 1·2 + 2·1, and 1·1 + 2·2
+    (4.0, 5.0)
 
     Takes F and D (..., N, N) float32 or float64, symmetric, of one shape. Returns `Bounds`, differentiable.
     Raises ValueError: an argument is not as above; the message names it. On a GPU neither NaN nor symmetry is

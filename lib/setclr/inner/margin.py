@@ -36,6 +36,12 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0, offs
     The tanh kernel is not positive definite. MMCL's table 6 prints tanh(−γ xᵀy + η), but its program has no
     minus.
 
+    >>> import torch
+    >>> from setclr.inner import kernel
+    >>> kernel(torch.eye(2), torch.eye(2), "linear")
+    tensor([[1., 0.],
+            [0., 1.]])
+
     Args:
         x: (..., n, E) float32 or float64, finite.
         y: (..., m, E) of the same dtype and leading dimensions.
@@ -77,6 +83,13 @@ def svm_dual(
     at most `tolerance`. The other two solvers give other weights, which can be worse than α = 0. "inv" is
     clip(2Δ⁻¹1, 0, C), least squares clipped to the bounds. "steps" is the projected gradient descent of the
     authors' program, which seldom converges (see `authors_steps`).
+
+    >>> import torch
+    >>> from setclr.inner import kernel, svm_dual
+    >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])  # the positive, a near negative, a far one
+    >>> alpha = svm_dual(kernel(x, x, "linear"), positive=0).alpha
+    >>> alpha[0].item(), bool(alpha[1] > alpha[2])
+    (0.0, True)
 
     Args:
         K: (..., P, P) float32 or float64: the kernel of the pool's points, symmetric.

@@ -37,6 +37,11 @@ def sparsemax(x: Tensor) -> Tensor:
 
     p_j = max(0, x_j − T) with the T for which Σ_j p_j = 1. p_j is 0 unless x_j is within 1 of the maximum.
 
+    >>> import torch
+    >>> from setclr.inner import sparsemax
+    >>> sparsemax(torch.tensor([1.0, 0.5, -1.0]))
+    tensor([0.7500, 0.2500, 0.0000])
+
     Takes x (..., n) float32 or float64; −inf masks an entry, at least one in a row is finite.
     Returns (..., n), each in [0, 1]; rows sum to 1. Its Jacobian is diag(s) − s sᵀ/Σs with s = [p > 0].
     Raises ValueError: x is not as above. Cost: O(R n) time, R as in `sparse_maximum`, O(n) space.

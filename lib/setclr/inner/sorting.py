@@ -73,6 +73,12 @@ def sorting_network(x: Tensor, beta: float = 1.0, kind: str = "odd-even", swap: 
 
     Each layer compares the values that the layer before it returned.
 
+    >>> import torch
+    >>> from setclr.inner import sorting_network
+    >>> found = sorting_network(torch.tensor([3.0, 1.0, 2.0]), beta=1000.0)
+    >>> found.values.round(decimals=1)
+    tensor([1., 2., 3.])
+
     Args:
         x: (..., n) float32 or float64, finite.
         beta: inverse temperature of a swap, > 0, in 1 / unit of x. As it grows the sort becomes hard.
@@ -100,6 +106,11 @@ def top_probability(
 
     These are the column sums of P's last rows, the p of GroCo's eq. 6. For the odd-even network the row
     vector 1_topᵀ is multiplied by P_L, …, P_1 in turn, the layers of P = P_L ⋯ P_1, so no matrix is formed.
+
+    >>> import torch
+    >>> from setclr.inner import top_probability
+    >>> top_probability(torch.tensor([0.1, 0.9, 0.5]), top=1, beta=10000.0).round()
+    tensor([0., 1., 0.])
 
     Takes x (..., n) float32 or float64, finite, 1 ≤ top ≤ n; beta, kind and swap as in `sorting_network`.
     Returns (..., n), each in [0, 1]; they sum to `top`. A second derivative costs as much as P.

@@ -48,6 +48,14 @@ def sinkhorn(
     Each round scales the columns, then the rows (IOT-CL, eq. 21 and 22; its algorithm 1, up to the transpose
     of a symmetric cost). So rows always sum to `a`, and columns to `b` in the limit.
 
+    >>> import torch
+    >>> from setclr.inner import sinkhorn
+    >>> cost = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    >>> coupling = sinkhorn(cost, epsilon=0.1)
+    >>> coupling.P.mul(2).round(decimals=2), bool(coupling.converged)
+    (tensor([[1., 0.],
+            [0., 1.]]), True)
+
     Args:
         cost: (..., n, m) float32 or float64; +inf forbids a pair, every row and column needs a finite entry.
         epsilon: ε > 0, in units of `cost`; small values (0.001) need many rounds but no other care.

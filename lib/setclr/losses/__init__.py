@@ -50,6 +50,10 @@ def parse(text: str) -> Objective:
     learnable(0.07), which is learnt and starts at 0.07, are numbers too. So text from a file or a command
     line is safe.
 
+    >>> from setclr.losses import parse
+    >>> parse("InfoNCE(0.5) + 1.125 * QARe()")
+    InfoNCE(temperature=0.5) + 1.125 * QARe(similarity='cosine')
+
     Raises ValueError: a misspelt loss (the message names the nearest), an unknown argument, one given twice,
     more than 1,000 characters or 400 parts, or any other expression.
     """
@@ -57,7 +61,12 @@ def parse(text: str) -> Objective:
 
 
 def capabilities() -> str:
-    """Markdown table of the inputs that each loss takes, made from the classes."""
+    """Markdown table of the inputs that each loss takes, made from the classes.
+
+    >>> from setclr.losses import capabilities
+    >>> print(capabilities().splitlines()[0])
+    | loss | more than two views | `keys` | `memory` | `labels` | `positive_views` |
+    """
     columns = {"more than two views": "views", "`keys`": "keys", "`memory`": "memory", "`labels`": "labels"}
     rows = [["loss", *columns, "`positive_views`"], ["---", *[":-:"] * (len(columns) + 1)]]
     for loss in LOSSES:

@@ -30,6 +30,10 @@ class Objective(nn.Module):
     the numbers of features and channels of the `models.LocalFeatures` that it needs, or None.
 
     Settings may be changed later, by `loss.temperature = 0.1`. The constructor checks them then, too.
+
+    >>> from setclr import GroCo
+    >>> sorted(GroCo().takes)
+    ['keys', 'labels', 'views']
     """
 
     takes: frozenset[str] = frozenset()
@@ -75,6 +79,10 @@ class Objective(nn.Module):
 
 def check_labels(loss: Objective, labels: bool) -> bool:
     """`labels`: whether a training run gives the loss labels.
+
+    >>> from setclr.losses import InfoNCE, check_labels
+    >>> check_labels(InfoNCE(), True)
+    True
 
     Raises ValueError if it gives them to a loss that takes none, or none to a supervised one.
     """
@@ -122,6 +130,15 @@ class SetLoss(Objective):
     A subclass stores its constructor's arguments under their own names. It implements `values`, or `score` if
     anchors have no value of their own. Unless it is a regulariser, it implements `solution`. It lists in
     `takes` the inputs that it accepts. A constructor raises ValueError if an argument is out of range.
+
+    >>> import torch
+    >>> from setclr.losses import SetLoss
+    >>> class Alignment(SetLoss):  # a loss of your own: how far apart are the two views?
+    ...     def values(self, points):
+    ...         a, b = points.anchors
+    ...         return (a - b).square().sum(-1).expand(2, -1)
+    >>> Alignment()(torch.eye(3), torch.eye(3)).item()
+    0.0
     """
 
     def __init__(self) -> None:

@@ -13,7 +13,15 @@ from setclr.losses.base import Objective
 
 
 class Baseline(Objective):
-    """Base class of the baselines: a loss of the outputs z, for some with a target for each image."""
+    """Base class of the baselines: a loss of the outputs z, for some with a target for each image.
+
+    >>> import torch
+    >>> from setclr.losses import parse
+    >>> classifier = parse("Supervised()")
+    >>> z, labels = torch.tensor([[[9.0, 0.0], [0.0, 9.0]]]), torch.tensor([0, 1])  # one view, two classes
+    >>> round(classifier(z, labels).item(), 3)
+    0.0
+    """
 
     def forward(self, z: Tensor, targets: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """The loss, a 0-d tensor, in float32 or wider.

@@ -30,6 +30,14 @@ class LinearAssignment(SetLoss):
     `assignment`: the block from view 0 to view 1 holds the optimal Y, or for τ > 0 the Gibbs mean of Y. The
     block from view 1 to view 0 holds its transpose, so these rows sum to 1 only one-to-one.
 
+    >>> import torch
+    >>> from setclr import LinearAssignment
+    >>> z = torch.eye(3)
+    >>> LinearAssignment()(z, z).item()  # the true matching is the cheapest
+    0.0
+    >>> LinearAssignment()(z, z[[1, 0, 2]]).item()  # two pairs would rather swap: 2 too much, over 3 images
+    0.6666666865348816
+
     Args:
         margin: m ≥ 0 in the unit of the distance, by which the true pairs must be nearer.
         temperature: τ ≥ 0. One-to-one with τ > 0 sums over N! permutations and takes at most 8 images.

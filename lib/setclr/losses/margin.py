@@ -39,6 +39,12 @@ class MMCL(SetLoss):
 
     `assignment`: row z⁺ holds the α of its machine: 0 = not a support vector, C = a violation of the margin.
 
+    >>> import torch
+    >>> from setclr import MMCL
+    >>> alpha = MMCL(C=1.0, solver="exact").assignment(torch.randn(2, 6, 16))
+    >>> alpha.shape, 0 <= alpha.min(), alpha.max() <= 1
+    (torch.Size([12, 12]), tensor(True), tensor(True))
+
     Args:
         kernel: "rbf", "linear" or "tanh".
         bandwidth: > 0: σ² in exp(−‖x − y‖² / 2σ²), or γ in tanh(γ xᵀy + η). The authors' program calls 2σ²

@@ -45,6 +45,12 @@ class GroCo(SetLoss):
     `assignment`: p_i at the candidates in the anchor's list, 0 elsewhere; rows sum to K. Without a batch norm
     as the last layer of the projection head all embeddings become equal: see `models.head`.
 
+    >>> import torch
+    >>> from setclr import GroCo
+    >>> z = torch.eye(4).repeat(2, 1, 1)
+    >>> GroCo(beta=100.0, negatives=3).assignment(z)[0].round().tolist()  # its partner lands on top
+    [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+
     Args:
         beta: inverse temperature of a swap, > 0. Table 8a's best pairs of (negatives, beta): (1, .125), (5,
             .25), (10, 1), (20, 8).

@@ -29,6 +29,14 @@ class InfoNCE(SetLoss):
     The inner problem is the choice of one candidate; τ smooths the maximum. `assignment`: the mean over
     positives of the softmax over that positive and the negatives; rows sum to 1.
 
+    >>> import torch
+    >>> from setclr import InfoNCE
+    >>> z1, z2 = torch.eye(4), torch.eye(4)  # two views of four images, each pair at one place
+    >>> round(InfoNCE(0.1)(z1, z2).item(), 3)
+    0.0
+    >>> InfoNCE(0.1).assignment(z1, z2).argmax(1).tolist()  # each point takes its partner
+    [4, 5, 6, 7, 0, 1, 2, 3]
+
     Args:
         temperature: τ > 0, or `learnable(0.07)`. The papers use 0.05 to 0.5; towards 0 only
             the hardest negative counts.
@@ -126,6 +134,12 @@ class SupCon(SetLoss):
 
     The inner problem is the choice of one candidate. `assignment`: the softmax over all but the anchor.
 
+    >>> import torch
+    >>> from setclr import SupCon
+    >>> x, y = torch.randn(6, 16), torch.tensor([0, 0, 1, 1, 1, 2])  # a flat batch; the last is left out
+    >>> SupCon(0.1)(x, labels=y, reduction="none").shape
+    torch.Size([6])
+
     Args:
         temperature: τ > 0, or `learnable(0.07)`; the paper uses 0.1.
         average: "inside": L_in, the mean over positives inside the logarithm. None: L_out, which the paper
@@ -182,6 +196,12 @@ class NTLogistic(SetLoss):
     to 1.
     `assignment`: the probability σ(s/τ) that the pair is a positive one, for every candidate but the anchor.
 
+    >>> import torch
+    >>> from setclr import NTLogistic
+    >>> z1, z2 = torch.eye(3), torch.eye(3)
+    >>> round(NTLogistic(0.05)(z1, z2).item(), 3)  # log 2, of negatives at a right angle
+    0.693
+
     Args:
         temperature: τ > 0, or `learnable(0.07)`; QARe's experiments use 0.05.
 
@@ -216,6 +236,12 @@ class Triplet(SetLoss):
 
     The inner problem is the search for the nearest negatives. `assignment`: equal weights for them, which sum
     to 1.
+
+    >>> import torch
+    >>> from setclr import Triplet
+    >>> x, y = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]), torch.tensor([0, 0, 1, 1])
+    >>> Triplet(margin=0.5)(x, labels=y).item()  # a negative is √2 away, the positive 0
+    0.0
 
     Args:
         margin: m ≥ 0, in units of the distance; None leaves the hinge out. QARe's experiments use 0.5,

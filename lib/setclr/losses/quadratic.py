@@ -31,6 +31,12 @@ class QARe(SetLoss):
     apart. The Euclidean one contracts them. The exact term −min_Y tr(S_A Y S_Bᵀ Yᵀ) ≤ 0 falls when distances
     grow, but its bound is ≥ 0 and smallest when all distances vanish.
 
+    >>> import torch
+    >>> from setclr import InfoNCE, QARe
+    >>> loss = InfoNCE(0.5) + 1.125 * QARe()
+    >>> loss(torch.randn(8, 16), torch.randn(8, 16)).shape
+    torch.Size([])
+
     Args:
         similarity: "cosine", "clamped cosine" or "euclidean".
 

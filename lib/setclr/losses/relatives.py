@@ -29,6 +29,12 @@ class AlignUniform(SetLoss):
     logarithm of a mean over pairs has no value for each anchor. IOT-CL's eq. 7 writes sums instead of means
     and pairs z_i with all z'_j of the other view, so its gradient has another direction.
 
+    >>> import torch
+    >>> from setclr import AlignUniform
+    >>> z = torch.tensor([[1.0, 0.0], [-1.0, 0.0]]).repeat(2, 1, 1)
+    >>> AlignUniform()(z).item()  # pairs are equal, and images 2 apart: the logarithm of e^(−2·2²)
+    -8.0
+
     Args:
         alpha: exponent of the positives' distance, > 0 and ≤ 64; the paper uses 1 and 2. The gradient at
             distance 0 is 0.
@@ -83,6 +89,11 @@ class InvaSpread(SetLoss):
     The value of the anchor (v, i) is the mean of −log P_u(i | x_vi) over the other views u, plus
     −Σ_j log(1 − P_v(i | x_vj)) over the other images j of its view.
 
+    >>> import torch
+    >>> from setclr import InvaSpread
+    >>> round(InvaSpread(0.1)(torch.eye(3), torch.eye(3)).item(), 3)
+    0.0
+
     Args:
         temperature: τ > 0, or `learnable(0.07)`; the paper uses 0.1.
 
@@ -128,6 +139,12 @@ class HardNegatives(InfoNCE):
 
     The inner problem is InfoNCE's with fewer candidates. `assignment`: as InfoNCE's, 0 at the negatives left
     out.
+
+    >>> import torch
+    >>> from setclr import HardNegatives
+    >>> A = HardNegatives(0.5, keep=0.25).assignment(torch.randn(2, 5, 16))
+    >>> (A > 0).sum(1).tolist() == 10 * [3]  # a quarter of the 8 negatives, and the positive
+    True
 
     Args:
         temperature, positive_views, stop_gradient: as in InfoNCE.
@@ -178,6 +195,12 @@ class DebiasedInfoNCE(InfoNCE):
     The inner problem is InfoNCE's with the negatives' mass corrected. `assignment`: the mean over positives
     of e_ap / (e_ap + g) at the positive, the rest among the negatives in proportion to e_an; rows sum to 1.
 
+    >>> import torch
+    >>> from setclr import DebiasedInfoNCE, InfoNCE
+    >>> z = torch.randn(2, 8, 16)
+    >>> torch.equal(DebiasedInfoNCE(0.5, prior=0.0)(z), InfoNCE(0.5)(z))  # no negative is a false one
+    True
+
     Args:
         temperature: τ > 0, or `learnable(0.07)`; the paper uses 0.5.
         prior: ρ, the probability that a negative is a false one, 0 to 0.99; the paper uses 0.05 and 0.1.
@@ -219,6 +242,12 @@ class HCL(DebiasedInfoNCE):
     The inner problem is DebiasedInfoNCE's with these weights. `assignment`: as there, but the negatives have
     shares in proportion to w_n e_an.
 
+    >>> import torch
+    >>> from setclr import HCL, DebiasedInfoNCE
+    >>> z = torch.randn(2, 8, 16)
+    >>> HCL(0.5, hardness=1.0)(z) > DebiasedInfoNCE(0.5)(z)  # hard negatives weigh more
+    tensor(True)
+
     Args:
         temperature, prior, positive_views: as in DebiasedInfoNCE.
         hardness: h, 1e-9 to 1e9, or 0, which is DebiasedInfoNCE; the authors' program uses 1.
@@ -254,6 +283,12 @@ class DecoupledInfoNCE(InfoNCE):
     DebiasedInfoNCE is another loss of that name. It can be below 0.
 
     The inner problem is the choice of the hardest negative. `assignment`: the softmax over the negatives.
+
+    >>> import torch
+    >>> from setclr import DecoupledInfoNCE
+    >>> z = torch.eye(3).repeat(2, 1, 1)
+    >>> round(DecoupledInfoNCE(0.1)(z).item(), 3)  # log 4 of the negatives − 10 of the positive
+    -8.614
 
     Args:
         temperature: τ > 0, or `learnable(0.07)`; the paper uses 0.1.

@@ -26,6 +26,12 @@ class SparseCLR(SetLoss):
     The inner problem is the choice of one candidate; ½‖p‖² smooths it, without a temperature. `assignment`:
     the mean over positives of the sparsemax over that positive and the negatives; rows sum to 1.
 
+    >>> import torch
+    >>> from setclr import SparseCLR
+    >>> z = torch.eye(3).repeat(2, 1, 1)
+    >>> SparseCLR(margin=0.0)(z).item()  # each positive leads by 1: no negative has a share
+    0.0
+
     Args:
         margin: m ≥ 0 in units of cosine similarity. The authors' program uses 1; the paper states none.
         positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.

@@ -61,6 +61,12 @@ class IOT(SetLoss):
 
     `assignment`: n·P, (V·N, U·N) or (V·N, U·N + Q); rows sum to 1 for "rows" and "both".
 
+    >>> import torch
+    >>> from setclr import IOT
+    >>> P = IOT("both", epsilon=0.5, iterations=20).assignment(torch.randn(2, 6, 16))
+    >>> torch.allclose(P.sum(0), torch.ones(12), atol=0.01)  # every candidate is looked at equally much
+    True
+
     Args:
         constraint: "total", "rows" or "both".
         epsilon: ε > 0, InfoNCE's temperature, or `learnable(0.07)`; the paper uses 0.5, and

@@ -13,7 +13,14 @@ from setclr.training.distributed import rank, world
 
 
 class Step(NamedTuple):
-    """What a source gives views of: this process's share of a batch."""
+    """What a source gives views of: this process's share of a batch.
+
+    >>> import torch
+    >>> from setclr.training import Step
+    >>> whole = torch.tensor([3, 1, 2, 0])
+    >>> Step(whole[2:], key=(0, 5, 17), first=2, batch=whole).indices  # of the second of two processes
+    tensor([2, 0])
+    """
 
     indices: Tensor  # (n,) of the things in this process's share
     key: tuple[int, int, int]  # seed, epoch, step within the epoch
@@ -27,6 +34,10 @@ class Batching:
 
     `size`: images, graphs or the like in a batch, over all processes. `images_per_class`: how many of one
     class stand in it together. `drop_last`: leave out the last batch of an epoch if it is incomplete.
+
+    >>> from setclr.training import Batching
+    >>> Batching(256, images_per_class=4)
+    Batching(size=256, images_per_class=4, drop_last=True)
     """
 
     size: int = 128

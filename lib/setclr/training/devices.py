@@ -56,6 +56,10 @@ def reuse_freed_pages() -> None:
 class Machine:
     """On what, and how, a Trainer computes.
 
+    >>> from setclr.training import Machine
+    >>> Machine("cpu", precision="bf16").precision
+    'bf16'
+
     Args:
         device: "cpu", "cuda", ...; None takes a GPU where there is one.
         precision: "float32", "bf16", "fp16", or "auto": bf16 where the device has it in hardware.

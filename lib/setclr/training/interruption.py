@@ -9,6 +9,13 @@ class Interrupted(KeyboardInterrupt):
     """Training was stopped by a signal, after a whole step.
 
     `signal` is the signal's number; SIGTERM if another process received it.
+
+    >>> from setclr.training import Interrupted
+    >>> try:
+    ...     raise Interrupted("stopped after epoch 3", 15)  # as Trainer.fit does
+    ... except Interrupted as stop:
+    ...     print(stop, stop.signal)
+    stopped after epoch 3 15
     """
 
     def __init__(self, message: str, number: int | None):

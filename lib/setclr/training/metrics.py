@@ -11,6 +11,11 @@ Metric = Callable[[list[dict]], object]  # called after every epoch with the his
 class TensorBoard:
     """A metric that writes every number of each epoch to TensorBoard's files in a folder.
 
+    >>> import tempfile
+    >>> from setclr.training import TensorBoard
+    >>> TensorBoard(tempfile.mkdtemp()).written  # pass it as a metric; the files open with the first epoch
+    0
+
     Raises ModuleNotFoundError if the package tensorboard is not installed.
     """
 

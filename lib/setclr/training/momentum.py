@@ -26,6 +26,11 @@ class Keys:
     `momentum` is m, 0 to 1. `schedule`: m is "constant", or rises to 1 by half a "cosine". `queue`: the
     number of keys of earlier batches that are further negatives. `predictor`: layers between head and loss on
     the side of the encoder that learns; None: none. Raises ValueError where one is not as above.
+
+    >>> from setclr.training import Keys
+    >>> keys = Keys(0.99, "cosine")
+    >>> keys.at(0.0), keys.at(1.0)  # the momentum rises to 1
+    (0.99, 1.0)
     """
 
     momentum: float = 0.999

@@ -114,6 +114,10 @@ class LRSchedule:
     `shape`: "constant"; "cosine", half a cosine to 0; or "steps", a tenth from half of the epochs on and
     a hundredth from three quarters on. `warmup` is the length of the warm-up in epochs, ≥ 0. Raises
     ValueError for another shape or a negative warm-up.
+
+    >>> from setclr.training import LRSchedule
+    >>> LRSchedule("cosine", warmup=10)
+    LRSchedule(shape='cosine', warmup=10)
     """
 
     shape: str = "cosine"

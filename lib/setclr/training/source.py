@@ -35,6 +35,19 @@ class Source(Protocol):
     A source may also have `things`, the plural of what it holds, for messages; `digest()`, a text that
     is the same for the same data; `shapes(n)`, the shapes (N, ...) that the encoder gets for n things,
     without which a Trainer does not compile.
+
+    >>> import torch
+    >>> from setclr.training import Step
+    >>> class Noise:  # a source of eight things without classes, as numbers
+    ...     labels = torch.full((8,), -1)
+    ...     def __len__(self):
+    ...         return 8
+    ...     def batches(self, steps, device, workers, compiled):
+    ...         for step in steps:
+    ...             yield [torch.randn(2, len(step.indices), 4, device=device)]
+    >>> step = Step(torch.arange(3), (0, 0, 0), 0, torch.arange(3))
+    >>> [views.shape for views in next(Noise().batches([step], "cpu", 0, False))]
+    [torch.Size([2, 3, 4])]
     """
 
     labels: Tensor
@@ -59,6 +72,13 @@ class ImageViews:
 
     `images` is an ImageSet, or any Dataset of images that `data.image_set` takes. Raises ValueError for
     other images or views.
+
+    >>> import torch
+    >>> from setclr import data, views
+    >>> from setclr.training import ImageViews
+    >>> images = torch.randint(256, (8, 3, 16, 16)).byte()
+    >>> len(ImageViews(data.ImageSet(images, torch.arange(8) % 2, ("cat", "dog")), views.preset("photo")))
+    8
     """
 
     things = "images"
@@ -101,6 +121,12 @@ class LoaderViews:
     Before each item the generators of torch, numpy and Python are seeded by the step's key and the place
     in the batch, and restored afterwards. So a transform that draws from these makes the same view in any
     worker. One that holds a generator of its own, as albumentations' may, cannot be resumed exactly.
+
+    >>> import torch
+    >>> from setclr.training import LoaderViews
+    >>> noisy = [[x + 0.1 * torch.randn(3), x + 0.1 * torch.randn(3)] for x in torch.randn(8, 3)]
+    >>> len(LoaderViews(noisy))
+    8
 
     Raises ValueError where the Dataset has no length or items, or an item is not as above.
     """

@@ -45,6 +45,16 @@ class Trainer:
     Data order is a function of (seed, epoch), views of (seed, epoch, step, place in the batch). So many
     processes see the same views as one, and a resumed run the same as an uninterrupted one.
 
+    >>> import torch
+    >>> from torch import nn
+    >>> from setclr import InfoNCE
+    >>> from setclr.training import LoaderViews, Trainer
+    >>> pairs = [[x + 0.1 * torch.randn(4), x + 0.1 * torch.randn(4)] for x in torch.randn(32, 4)]
+    >>> encoder, head = nn.Linear(4, 8), nn.Linear(8, 4)
+    >>> trainer = Trainer(LoaderViews(pairs), encoder, head, InfoNCE(0.2), epochs=2, batch=16, device="cpu")
+    >>> len(trainer.fit())  # a row of numbers for each epoch
+    2
+
     Args:
         source: what is contrasted, and its views: `ImageViews`, `LoaderViews`, `video.ClipViews`,
             `graphs.GraphViews` or another `Source`.
