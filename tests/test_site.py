@@ -469,7 +469,7 @@ def walk_06(page):
 def walk_07(page):
     one = Reader(page, 1)
     label, held = "astronaut, to the right", ""
-    while re.search("[Aa]stronaut[^;.]* hold", one.sentence):
+    while re.search("held open by[^;]*astronaut", one.sentence):
         held = one.value(label)
         one.press(one.control(label).locator("input"), "ArrowLeft")
     return held
