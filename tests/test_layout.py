@@ -156,8 +156,8 @@ def code_lines(path: Path) -> int:
 
 
 def test_the_library_stays_small():
-    """At most 9,500 lines of code, 15 files in `training`, and chains of imports of at most 11 parts."""
-    assert sum(map(code_lines, LIBRARY.rglob("*.py"))) <= 9500
+    """At most 9,550 lines of code, 15 files in `training`, and chains of imports of at most 11 parts."""
+    assert sum(map(code_lines, LIBRARY.rglob("*.py"))) <= 9550
     assert sum(map(code_lines, (COURSE / "panels").rglob("*.py"))) <= 6400
     assert sum(map(code_lines, (COURSE / "kit").rglob("*.py"))) <= 1215
     assert len(list((LIBRARY / "training").glob("*.py"))) <= 15

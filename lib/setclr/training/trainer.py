@@ -37,27 +37,20 @@ EPOCH_SECONDS = 60.0  # the least between checkpoints after an epoch
 class Trainer:
     """Trains an encoder and a head in place. `fit` runs all epochs, `epoch` a single one.
 
-        encoder = my_encoder()  # images (N, C, H, W) in [0, 1] -> features (N, D)
-        source = ImageViews(images, views.preset("photo"))
-        trainer = Trainer(source, encoder, models.head(D, 256, 64), InfoNCE(0.2))
-        trainer.fit("runs/mine")
-
     Data order is a function of (seed, epoch), views of (seed, epoch, step, place in the batch). So many
     processes see the same views as one, and a resumed run the same as an uninterrupted one.
 
     >>> import torch
-    >>> from torch import nn
     >>> from setclr import InfoNCE
-    >>> from setclr.training import LoaderViews, Trainer
+    >>> from setclr.training import LoaderViews, Trainer  # ImageViews makes the views of images itself
     >>> pairs = [[x + 0.1 * torch.randn(4), x + 0.1 * torch.randn(4)] for x in torch.randn(32, 4)]
-    >>> encoder, head = nn.Linear(4, 8), nn.Linear(8, 4)
+    >>> encoder, head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 4)
     >>> trainer = Trainer(LoaderViews(pairs), encoder, head, InfoNCE(0.2), epochs=2, batch=16, device="cpu")
-    >>> len(trainer.fit())  # a row of numbers for each epoch
+    >>> len(trainer.fit())  # a row of numbers for each epoch; fit("runs/mine") keeps checkpoints there
     2
 
     Args:
-        source: what is contrasted, and its views: `ImageViews`, `LoaderViews`, `video.ClipViews`,
-            `graphs.GraphViews` or another `Source`.
+        source: what is contrasted, and its views: `ImageViews`, `LoaderViews` or another `Source`.
         encoder, head: any modules, from a group of views to (N, D), for images (N, C, H, W) float32 in
             [0, 1], and (M, D) -> (M, E). Their batch norms see all views of one size together.
         loss: a loss of embeddings z (V, N, E), or a baseline. Its own parameters are trained, too.
