@@ -37,11 +37,14 @@ def pretrain(
     that was not, on the same device and thread count; on a GPU only if it is `deterministic`. A resumed
     run keeps its precision and whether it was compiled.
 
-    >>> from setclr import pretrain
+    >>> import torch
+    >>> from setclr import data, pretrain
     >>> from setclr.recipes import ImageRecipe
-    >>> run = pretrain(ImageRecipe("InfoNCE(0.5)", encoder="conv4", epochs=0))  # untrained: a baseline
-    >>> len(run.history)
-    0
+    >>> images = torch.randint(256, (8, 3, 16, 16)).byte()
+    >>> images = data.ImageSet(images, torch.arange(8) % 2, ("cat", "dog"))  # without data=: the recipe's
+    >>> run = pretrain(ImageRecipe("InfoNCE(0.5)", encoder="conv4", epochs=1, batch=4), data=images)
+    >>> len(run.history)  # a row of numbers for each epoch
+    1
 
     Args:
         out, resume, metrics, keep_every: as in `Trainer.fit`.

@@ -11,9 +11,9 @@ Metric = Callable[[list[dict]], object]  # called after every epoch with the his
 class TensorBoard:
     """A metric that writes every number of each epoch to TensorBoard's files in a folder.
 
-    >>> import tempfile
     >>> from setclr.training import TensorBoard
-    >>> TensorBoard(tempfile.mkdtemp()).written  # pass it as a metric; the files open with the first epoch
+    >>> board = TensorBoard("runs/mine")  # fit(metrics=[board]) opens the files after the first epoch
+    >>> board.written  # rows so far
     0
 
     Raises ModuleNotFoundError if the package tensorboard is not installed.

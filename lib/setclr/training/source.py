@@ -37,17 +37,14 @@ class Source(Protocol):
     without which a Trainer does not compile.
 
     >>> import torch
-    >>> from setclr.training import Step
-    >>> class Noise:  # a source of eight things without classes, as numbers
+    >>> from setclr.training import Source
+    >>> class Noise:  # eight things without classes; of each, two views of four numbers
     ...     labels = torch.full((8,), -1)
-    ...     def __len__(self):
-    ...         return 8
+    ...     def __len__(self): return 8
     ...     def batches(self, steps, device, workers, compiled):
-    ...         for step in steps:
-    ...             yield [torch.randn(2, len(step.indices), 4, device=device)]
-    >>> step = Step(torch.arange(3), (0, 0, 0), 0, torch.arange(3))
-    >>> [views.shape for views in next(Noise().batches([step], "cpu", 0, False))]
-    [torch.Size([2, 3, 4])]
+    ...         return ([torch.randn(2, len(step.indices), 4, device=device)] for step in steps)
+    >>> isinstance(Noise(), Source)  # so a Trainer takes it
+    True
     """
 
     labels: Tensor
