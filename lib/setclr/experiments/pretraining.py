@@ -42,7 +42,7 @@ def pretrain(
     >>> from setclr.recipes import ImageRecipe
     >>> images = torch.randint(256, (8, 3, 16, 16)).byte()
     >>> images = data.ImageSet(images, torch.arange(8) % 2, ("cat", "dog"))  # without data=: the recipe's
-    >>> run = pretrain(ImageRecipe("InfoNCE(0.5)", encoder="conv4", epochs=1, batch=4), data=images)
+    >>> run = pretrain(ImageRecipe("InfoNCE(0.5)", encoder="conv4", epochs=1, batch=8), data=images)
     >>> len(run.history)  # a row of numbers for each epoch
     1
 
