@@ -91,8 +91,8 @@ class loss_costs(Panel):
     ) -> list[list[Mark | Piece]]:
         """The lines of a table, and beside each the loss and its cost at N; the marks of each loss."""
         N, names = values["images"], list(table)
-        ratio = in_words(costs[names.index(values["loss"])] / costs[0])
-        title = f"{half}: {values['loss']} is {ratio} times {names[0]}"
+        k = names.index(values["loss"]) or int(costs.argmax())  # beside itself stands the dearest
+        title = f"{half}: {names[k]} is {in_words(costs[k] / costs[0])} times {names[0]}"
         plot = cost_pictures.lines_plot(page, half, title, unit, table, room=0.9)
         words = [f"{name} {in_words(cost)}" for name, cost in zip(names, costs)]
         drawn = cost_pictures.draw_lines(plot, table, words, values["loss"])
