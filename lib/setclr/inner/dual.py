@@ -78,26 +78,25 @@ def clipped_inverse(machines: Machines, definite: bool = True) -> Tensor:
     Returns α (A, P). It is NaN if the factorisation fails; on the CPU `solve` then raises ValueError. If
     `definite`, K is positive definite and Cholesky's factorisation is used.
 
-    Cost: O(P³ + A P r) time, O(P² + A P r) space.
+    Cost: O(P³ + A P r) time, O(P² + A P) space.
     """
     K, positive, own, _, ridge = machines
     B = inverse(K + ridge * torch.eye(len(K), dtype=K.dtype, device=K.device), definite)
-    B_R = B[own]  # (A, r, P)
-    B_RR = B_R.gather(2, own.unsqueeze(1).expand(-1, own.shape[1], -1))
+    sums = B.sum(1)
+    B_RR = B[own.unsqueeze(2), own.unsqueeze(1)]
     schur = inverse(B_RR, definite)  # (A, r, r): A_RR − A_RY A_YY⁻¹ A_YR
     plus = (own == positive.unsqueeze(1)).to(K.dtype)  # e⁺: 1 at the positive's place in R, else 0
+    c1 = torch.einsum("ars,as->ar", schur, sums[own] - B_RR.sum(2)) + 1  # q₁ = B1 − c₁ᵀB_R
+    c2 = torch.einsum("ars,as->ar", schur, plus)  # q₂ = −c₂ᵀB_R
 
-    B1 = B.sum(1) - B_R.sum(1)  # (A, P): B times the vector that is 1 outside R
-    c = torch.einsum("ars,as->ar", schur, B1.gather(1, own))
-    q1 = B1 - torch.einsum("ar,arp->ap", c, B_R)
-    q2 = -torch.einsum("ars,as,arp->ap", schur, plus, B_R)
-    q1, q2 = q1.scatter(1, own, 0), q2.scatter(1, own, 0)
-
-    w = -(c * plus).sum(1, keepdim=True)
-    rest = torch.einsum("ar,ars,as->a", plus, schur, plus).unsqueeze(1) - ridge  # k⁺⁺ − k_Yᵀq₂
-    mass = q1.sum(1, keepdim=True)
-    solution = ((1 - w) * q1 + mass * q2) / ((1 - w).square() + mass * rest)
-    return machines.clip(2 * solution)
+    lead = 1 + ((c1 - 1) * plus).sum(1)  # 1 − w
+    mass = sums.sum() - (c1 * sums[own]).sum(1)  # 1ᵀq₁
+    share = 2 / (lead.square() + mass * ((plus * c2).sum(1) - ridge))
+    alpha = torch.outer(share * lead, sums)
+    by_row = (share * lead).unsqueeze(1) * c1 + (share * mass).unsqueeze(1) * c2
+    for place, weight in zip(own.T, by_row.T):
+        alpha.addcmul_(weight.unsqueeze(1), B[place], value=-1)
+    return machines.clip(alpha)
 
 
 def inverse(A: Tensor, definite: bool) -> Tensor:
