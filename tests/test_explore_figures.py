@@ -61,7 +61,7 @@ def test_rows_of_seeds_have_a_mean_where_there_are_several():
     assert dots["x"] == [3, 4, 7] and dots["colour"] == [GREEN, GREY, GREY]
     assert dots["y"] == pytest.approx([1, 2 - 0.18, 2 + 0.18])
     assert (lines["x"], lines["u"], lines["y"], lines["v"]) == ([5.5], [5.5], [1.7], [2.3])
-    assert [[piece.numbers for piece in row] for row in rows] == [[(), ()], [(0,), ()], [(1, 2), (0,)]]
+    assert [[tuple(piece.numbers) for piece in row] for row in rows] == [[(), ()], [(0,), ()], [(1, 2), (0,)]]
 
 
 def test_runs_that_diverged_and_rows_that_the_paper_does_not_print_are_left_out():

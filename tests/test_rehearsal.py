@@ -20,7 +20,7 @@ from setclr.losses.baselines import BASELINES
 from setclr.training.optimisers import make_optimiser
 from setclr_course.costs import launches
 
-A_LOOK = "_local_scalar_dense|numpy|item|no data"  # what is said of a look at a value on these devices
+A_LOOK = "_local_scalar_dense|numpy|item|no data|unique"  # what is said of a look at a value on these devices
 every_loss = pytest.mark.parametrize("loss", EVERY, ids=repr)
 
 
