@@ -1,6 +1,7 @@
 """The kit: controls, handles and events move values; a scene is a function of the values; panels let go."""
 
 import gc
+import io
 import json
 import math
 import subprocess
@@ -13,13 +14,16 @@ import pytest
 from cast_again import drawn
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from sweep import ends
 
 from setclr_course.kit import cast, front, inner, layout
 from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.handles import Circle, Segment
+from setclr_course.kit.palette import LINES
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
+from setclr_course.kit.still import pictured
 
 
 class some(Panel):
@@ -305,3 +309,20 @@ def test_the_kits_inner_problems_are_the_librarys(n):
         np.testing.assert_array_equal(
             inner.assignment(cost), library.linear_assignment(t(cost)).matrix.argmax(1)
         )
+
+
+def test_a_saved_picture_keeps_the_colours_of_its_signs():
+    """Beside a photograph of a thousand colours, a dot of a few pixels."""
+
+    def draw(page):
+        plot = page.plot("plot", (0, 8), (0, 8))
+        many = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+        plot.picture(many, (1, 1), (8, 8))
+        for k, colour in enumerate(LINES):
+            plot.dots([(k + 0.5, 0.5)], colour, size=6)
+        return "dots below a photograph"
+
+    picture = pictured(draw, "plot", (4, 4))
+    kept = np.asarray(Image.open(io.BytesIO(picture.png)).convert("RGB")).reshape(-1, 3)
+    for colour in LINES:
+        assert (kept == list(bytes.fromhex(colour[1:]))).all(1).sum() > 5

@@ -21,7 +21,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from setclr_course.kit.layout import GAP, LINE, SIZES, Frame, boxes
-from setclr_course.kit.palette import INK, WHITE
+from setclr_course.kit.palette import DUSK, GREY, INK, LINES, MIST, PALE, WHITE
 from setclr_course.kit.scene import SHADES, Page
 
 DPI = 120
@@ -45,6 +45,7 @@ SIGNS = {
     "◆": [(0, -1), (1, 0), (0, 1), (-1, 0)],
 }
 Box = tuple[float, float, float, float]
+EXACT = (*LINES, WHITE, INK, GREY, DUSK, PALE, MIST)  # colours that a saved picture keeps
 
 
 class Column(NamedTuple):
@@ -105,10 +106,13 @@ class Picture:
 
     @cached_property
     def png(self) -> bytes:
-        """In 128 colours: small enough to keep."""
+        """In 128 colours, small enough to keep. Those of signs and lines are exact."""
+        image, own = Image.fromarray(self.pixels), bytes.fromhex("".join(EXACT).replace("#", ""))
+        others = image.quantize(128 - len(EXACT), dither=Image.Dither.NONE).getpalette() or []
+        colours = Image.new("P", (1, 1))
+        colours.putpalette((own + bytes(others))[: 3 * 128])
         stream = io.BytesIO()
-        image = Image.fromarray(self.pixels).quantize(128, dither=Image.Dither.NONE)
-        image.save(stream, "png", optimize=True)
+        image.quantize(palette=colours, dither=Image.Dither.NONE).save(stream, "png", optimize=True)
         return stream.getvalue()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
