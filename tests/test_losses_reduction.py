@@ -1,6 +1,7 @@
 """What a call and a sum understand: weights, each anchor's value, multiples, learned temperatures."""
 
 import copy
+import inspect
 import pickle
 import warnings
 
@@ -260,12 +261,18 @@ def test_groco_warns_once_where_it_finds_fewer_negatives():
     assert not warned(lambda: GroCo(negatives=30)(torch.randn(2, 16, 4)))
 
 
+def learns(kind):
+    """What else the constructor needs for keys that learn."""
+    return {"stop_gradient": False} if "stop_gradient" in inspect.signature(kind).parameters else {}
+
+
 def test_the_table_says_what_the_classes_do():
     """Each tick is tried out: what is ticked is taken, what is not is refused."""
     head, _, *rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in capabilities().splitlines()
     ]
-    assert head == ["loss", "more than two views", "`keys`", "`memory`", "`labels`", "`positive_views`"]
+    assert head[:5] == ["loss", "more than two views", "`keys`", "`memory`", "`labels`"]
+    assert head[5:] == ["`positive_views`", "`key_gradient`"]
     assert [row[0] for row in rows] == [f"`{kind.__name__}`" for kind in LOSSES]
     z = torch.randn(3, 6, 4)
     tried = {
@@ -274,6 +281,7 @@ def test_the_table_says_what_the_classes_do():
         3: lambda kind: kind()(z[:2], memory=z[2]),
         4: lambda kind: kind()(z[:2], labels=torch.arange(6) // 2),
         5: lambda kind: kind(positive_views=2)(z),
+        6: lambda kind: kind(key_gradient=True, **learns(kind))(z[:2], keys=z[:2]),
     }
     for kind, row in zip(LOSSES, rows):
         for column, call in tried.items():

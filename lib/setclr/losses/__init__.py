@@ -65,12 +65,14 @@ def capabilities() -> str:
 
     >>> from setclr.losses import capabilities
     >>> print(capabilities().splitlines()[0])
-    | loss | more than two views | `keys` | `memory` | `labels` | `positive_views` |
+    | loss | more than two views | `keys` | `memory` | `labels` | `positive_views` | `key_gradient` |
     """
     columns = {"more than two views": "views", "`keys`": "keys", "`memory`": "memory", "`labels`": "labels"}
-    rows = [["loss", *columns, "`positive_views`"], ["---", *[":-:"] * (len(columns) + 1)]]
+    named = ("positive_views", "key_gradient")  # by the constructor
+    rows = [["loss", *columns, *(f"`{name}`" for name in named)]]
+    rows.append(["---", *[":-:"] * (len(rows[0]) - 1)])
     for loss in LOSSES:
         has = [kind in loss.takes for kind in columns.values()]
-        has.append("positive_views" in inspect.signature(loss).parameters)
+        has += [name in inspect.signature(loss).parameters for name in named]
         rows.append([f"`{loss.__name__}`", *("✓" if x else "–" for x in has)])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -8,7 +8,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,16 @@ NEEDS = {"key_labels": {"keys", "labels"}, "memory_labels": {"memory", "labels"}
 Factors = tuple[float | Tensor, ...]  # of a term in a sum; their product is the term's weight
 
 
-class Objective(nn.Module):
+class Made(nn.Module):
+    """A module whose constructor lists its arguments where it is given another (ValueError)."""
+
+    def __new__(cls, *_: Any, **named: Any) -> Self:
+        for given in named:
+            choice(f"{cls.__name__}'s argument", given, inspect.signature(cls).parameters)
+        return super().__new__(cls)
+
+
+class Objective(Made):
     """Base class of losses and baselines, with the attributes that the training loop reads.
 
     `takes`: which of "keys", "memory" and "labels" it accepts beside the embeddings z, and "views" if z may

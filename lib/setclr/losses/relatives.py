@@ -147,7 +147,7 @@ class HardNegatives(InfoNCE):
     True
 
     Args:
-        temperature, positive_views, stop_gradient: as in InfoNCE.
+        temperature, positive_views, stop_gradient, key_gradient: as in InfoNCE.
         keep: fraction of the negatives kept, in (0, 1], rounded to a whole number ≥ 1. keep=1 is InfoNCE.
 
     Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) space, M = V·N.
@@ -155,9 +155,9 @@ class HardNegatives(InfoNCE):
 
     def __init__(
         self, temperature: Temperature = 0.5, keep: float = 0.1, positive_views: int | None = None,
-        stop_gradient: bool = False,
+        stop_gradient: bool = False, key_gradient: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(temperature, positive_views, stop_gradient=stop_gradient)
+        super().__init__(temperature, positive_views, stop_gradient=stop_gradient, key_gradient=key_gradient)
         self.keep = setting("keep", keep, above=0, most=1, hint="it is the fraction of negatives kept")
 
     def log_mass(self, c: Contrast) -> Tensor:
@@ -205,15 +205,16 @@ class DebiasedInfoNCE(InfoNCE):
         temperature: τ > 0, or `learnable(0.07)`; the paper uses 0.5.
         prior: ρ, the probability that a negative is a false one, 0 to 0.99; the paper uses 0.05 and 0.1.
             prior=0 is InfoNCE.
-        positive_views: as in InfoNCE.
+        positive_views, key_gradient: as in InfoNCE.
 
     Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
     def __init__(
-        self, temperature: Temperature = 0.5, prior: float = 0.1, positive_views: int | None = None
-    ) -> None:
-        super().__init__(temperature, positive_views)
+        self, temperature: Temperature = 0.5, prior: float = 0.1, positive_views: int | None = None,
+        key_gradient: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(temperature, positive_views, key_gradient=key_gradient)
         self.prior = setting("prior", prior, least=0, most=0.99, hint="1/classes where they are balanced")
 
     def log_mass(self, c: Contrast) -> Tensor:
@@ -249,7 +250,7 @@ class HCL(DebiasedInfoNCE):
     tensor(True)
 
     Args:
-        temperature, prior, positive_views: as in DebiasedInfoNCE.
+        temperature, prior, positive_views, key_gradient: as in DebiasedInfoNCE.
         hardness: h, 1e-9 to 1e9, or 0, which is DebiasedInfoNCE; the authors' program uses 1.
 
     Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) space, M = V·N.
@@ -257,12 +258,10 @@ class HCL(DebiasedInfoNCE):
 
     def __init__(
         self, temperature: Temperature = 0.5, prior: float = 0.1, hardness: float = 1.0,
-        positive_views: int | None = None,
+        positive_views: int | None = None, key_gradient: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(temperature, prior, positive_views)
-        self.hardness = setting(
-            "hardness", hardness, or_zero=True, least=0, hint="the authors' program uses 1"
-        )
+        super().__init__(temperature, prior, positive_views, key_gradient)
+        self.hardness = setting("hardness", hardness, or_zero=True, least=0, hint="the authors' code uses 1")
 
     def log_total(self, c: Contrast) -> Tensor:
         if self.hardness == 0:
@@ -292,13 +291,15 @@ class DecoupledInfoNCE(InfoNCE):
 
     Args:
         temperature: τ > 0, or `learnable(0.07)`; the paper uses 0.1.
-        positive_views: as in InfoNCE.
+        positive_views, key_gradient: as in InfoNCE.
 
     Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
-    def __init__(self, temperature: Temperature = 0.1, positive_views: int | None = None) -> None:
-        super().__init__(temperature, positive_views)
+    def __init__(
+        self, temperature: Temperature = 0.1, positive_views: int | None = None, key_gradient: bool = False
+    ) -> None:
+        super().__init__(temperature, positive_views, key_gradient=key_gradient)
 
     def values(self, points: Points) -> Tensor:
         c = self.contrast(points)
