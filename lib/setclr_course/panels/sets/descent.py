@@ -6,8 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.inner import softmax
-from setclr_course.kit.palette import DUSK, GREY
-from setclr_course.kit.scene import Plot
 
 STEPS, RATE, TEMPERATURE, GRID = 80, 0.5, 0.5, 0.125
 BETAS = np.arange(0, 4 + GRID, GRID)  # the paper's grid, which ends at 1.875, and on
@@ -23,10 +21,6 @@ class Path(NamedTuple):
 
     angles: np.ndarray  # (STEPS + 1, β, 2, N)
     within: np.ndarray  # (STEPS + 1, β): the mean cosine within a view
-
-
-def points(angles: np.ndarray) -> np.ndarray:
-    return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 
 def info_nce_slope(angles: np.ndarray) -> np.ndarray:
@@ -61,20 +55,5 @@ def path(similarity: str) -> Path:
         slope = info_nce_slope(angles[-1]) + BETAS[:, None, None] * qare_slope(angles[-1], similarity)
         angles.append(angles[-1] - RATE * slope)
     found = np.stack(angles)
-    sums = np.square(points(found).sum(-2)).sum(-1)  # N + the cosines between different points
+    sums = np.abs(np.exp(1j * found).sum(-1)) ** 2  # N + the cosines between different points
     return Path(found, ((sums - N) / (N * (N - 1))).mean(-1))
-
-
-def draw_walk(plot: Plot, curves: np.ndarray, step: int, colour: str, handle: str) -> None:
-    """A quantity over the steps (STEPS + 1, 2), that of InfoNCE alone in grey; the point at `step` can be
-    dragged."""
-    steps, (alone, curve) = np.arange(STEPS + 1), curves.T
-    plot.line(steps, alone, GREY)
-    plot.line(steps, curve, colour, 2.6)
-    if not plot.page.row:
-        plot.text(22, alone[16], "InfoNCE alone", DUSK, anchor="start", rise="bottom", halo=True)
-    fourth = plot.dots(np.column_stack([steps, curve])[::4], colour, size=4, edge=colour)
-    for k in steps[::4]:
-        plot.page.link(f"step {k}: {curve[k]:+.2f}", fourth[k // 4])
-    at = step, curve[step]
-    plot.dots([at], colour, size=14).handle(handle, at, "step", along="x")

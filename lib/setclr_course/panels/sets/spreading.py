@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from setclr_course.kit.circle import unit
 from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import DUSK, GREY, OF_LOSS
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.sets.descent import GRID, STEPS, draw_walk, path, points
+from setclr_course.panels.sets.descent import GRID, STEPS, path
 from setclr_course.panels.sets.two_views import draw_views
 
 TITLES = {
@@ -41,7 +42,7 @@ class spreading(Panel):
         """The batch at the step (2, 6, 2), and the mean similarity within a view over all steps
         (STEPS + 1, 2), of InfoNCE alone and with QARe."""
         found, k = path(self.similarity), round(values["weight"] / GRID)
-        return points(found.angles[values["step"], k]), found.within[:, [0, k]]
+        return unit(np.rad2deg(found.angles[values["step"], k])), found.within[:, [0, k]]
 
     def draw(self, page: Page, values: dict, now: tuple[np.ndarray, np.ndarray]) -> None:
         z, within = now
@@ -51,9 +52,17 @@ class spreading(Panel):
         ticks: dict = {"xticks": range(0, 81, 20), "yticks": (-0.2, 0, 0.5, 1)}
         curves = page.plot("curves", (-2, 82), (-0.35, 1.05), title, "step", ylabel, **ticks)
         curves.line([0, STEPS], -0.2, GREY, 1, "dot")
+        steps, (alone, curve), colour = np.arange(STEPS + 1), within.T, OF_LOSS["QARe"]
+        curves.line(steps, alone, GREY)
+        curves.line(steps, curve, colour, 2.6)
         if not page.row:
             curves.text(STEPS, -0.22, "the least that six points can have", DUSK, anchor="end", rise="top")
-        draw_walk(curves, within, values["step"], OF_LOSS["QARe"], "step")
+            curves.text(22, alone[16], "InfoNCE alone", DUSK, anchor="start", rise="bottom", halo=True)
+        fourth = curves.dots(np.column_stack([steps, curve])[::4], colour, size=4, edge=colour)
+        for k in steps[::4]:
+            page.link(f"step {k}: {curve[k]:+.2f}", fourth[k // 4])
+        at = values["step"], curve[values["step"]]
+        curves.dots([at], colour, size=14).handle("step", at, along="x")
 
     def say(self, values: dict, now: tuple[np.ndarray, np.ndarray]) -> str:
         alone, within = now[1].T

@@ -30,12 +30,11 @@ class Ring:
         """The plot "ring"; the marks of ● and of ■."""
         z = self.vectors(values)
         views = draw_views(page.plane("ring", (-1.5, 1.5)), z)
-        for j, thing in enumerate(NAMES):
 
-            def to(x: float, y: float) -> list[float]:
-                return [float(wrapped(np.rad2deg(np.arctan2(y, x)) - values["turn"]))]
+        def to(x: float, y: float) -> list[float]:
+            return [float(wrapped(np.rad2deg(np.arctan2(y, x)) - values["turn"]))]
 
-            point = RADII[1] * z[1, j]
+        for thing, point in zip(NAMES, RADII[1] * z[1]):
             views[1].handle(thing, point, along=Circle(radius=RADII[1]), to=to, label=f"■ {thing}")
         return views
 
@@ -45,20 +44,13 @@ def wrapped(degrees):
     return (degrees + 180) % 360 - 180
 
 
-def draw_views(ring: Plot, z: np.ndarray, ride: bool = True) -> list[Mark]:
-    """Both circles, a line from each ● to its ■, the photographs if they `ride`; the marks of ● and of ■."""
+def draw_views(ring: Plot, z: np.ndarray) -> list[Mark]:
+    """Both circles, a line from each ● to its ■, and the photographs; the marks of ● and of ■."""
     for x, y in RADII[:, None, None] * unit(np.arange(0, 361, 4)).T:
         ring.line(x, y, GREY, 0.7)
     ring.segments(RADII[0] * z[0], RADII[1] * z[1], GREY, 1.6)
-    for view, faces, (radius, size) in zip(z, two_views() if ride else (), RIDE.items()):
+    for view, faces, (radius, size) in zip(z, two_views(), RIDE.items()):
         ring.photographs(radius * view, faces, size)
-    if ride and not ring.page.row:
+    if not ring.page.row:
         ring.note("● view 1, outside\n■ view 2, inside", "bottom left")
     return [ring.dots(r * view, INK, sign, 11) for r, view, sign in zip(RADII, z, "●■")]
-
-
-def draw_dots(page: Page, name: str, z: np.ndarray, title: str) -> None:
-    """Views z (2, N, 2) of things without photographs."""
-    ring = page.plane(name, (-1.15, 1.15), (-1.45, 1.15), title)
-    draw_views(ring, z, ride=False)
-    ring.text(0, -1.32, "● view 1   ■ view 2")
