@@ -3,12 +3,12 @@
 from itertools import combinations, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from setclr_course import panels
 from setclr_course.kit.palette import WHITE
-from setclr_course.panels.trained import paired_gaps
 from setclr_course.panels.trained.knob_curves import made_up, searched
 
 
@@ -62,9 +62,19 @@ def test_settings_that_diverged_are_shown_as_nothing():
     assert panel.alt.endswith("At rate 0.01 every run diverged.") and "nan" not in panel.alt
 
 
+def final_runs() -> pd.DataFrame:
+    """Five runs of four losses that nobody has trained."""
+    noise, rows = np.random.default_rng(6), []
+    for name, mean in {"p": 58.0, "q": 56.5, "r": 56.2, "s": 53.0}.items():
+        for seed in range(5):
+            knn, linear = mean + noise.normal(0, 0.5), mean + 2 + noise.normal(0, 0.5)
+            rows.append((f"loss {name}", seed, knn, linear, False))
+    return pd.DataFrame(rows, columns=["name", "seed", "knn", "linear", "collapsed"])
+
+
 @pytest.mark.parametrize("measure, column", [("kNN", "knn"), ("linear probe", "linear")])
 def test_the_gaps_are_those_of_scipys_paired_test_with_holm_and_bonferroni_for_all_pairs(measure, column):
-    runs = paired_gaps.made_up()
+    runs = final_runs()
     wide = runs.pivot(index="seed", columns="name", values=column)
     tests = {pair: stats.ttest_rel(*(wide[name] for name in pair)) for pair in combinations(wide, 2)}
     p, after, worst = {pair: test.pvalue for pair, test in tests.items()}, {}, 0.0
@@ -72,8 +82,8 @@ def test_the_gaps_are_those_of_scipys_paired_test_with_holm_and_bonferroni_for_a
         worst = after[pair] = max(worst, min((len(p) - place) * p[pair], 1))
     panel = panels.paired_gaps(runs, measure=measure)
     names = list(runs.groupby("name")["knn"].mean().sort_values(ascending=False).index)
-    for place, base in enumerate(names, 1):
-        panel.controls["loss"].value = place
+    for place, base in enumerate(names):
+        panel.controls["row"].value = round(100 * place / 3)
         kept = 0
         for name in names:
             pair = (name, base) if (name, base) in tests else (base, name)
@@ -83,44 +93,45 @@ def test_the_gaps_are_those_of_scipys_paired_test_with_holm_and_bonferroni_for_a
                 gap, kept = (wide[name] - wide[base]).mean(), kept + 1
                 assert f"{name} {gap:+.1f} ({ends[0]:+.1f} to {ends[1]:+.1f})" in panel.alt
         mean = wide[base].mean()
-        assert panel.alt.startswith(f"{base}: {mean:.1f} % by {measure}, the mean of 5 seeds. Of its 3 gaps")
-        assert f"Holm's test of all 6 pairs keeps {kept}" in panel.alt
+        assert panel.alt.startswith(f"final runs by {measure}, {base}: {mean:.1f} %, the mean of 5 seeds. ")
+        assert f"Holm's test of all 6 pairs keeps {kept} of 3 gaps to it" in panel.alt
     assert kept, "the last of the made-up losses is far below the others"
 
 
 def test_final_runs_that_collapsed_have_no_gaps_and_stand_last():
-    runs = paired_gaps.made_up()
+    runs = final_runs()
     lost = runs["name"] == "loss p"
     runs.loc[lost & (runs["seed"] == 2), "collapsed"] = True
-    panel = panels.paired_gaps(runs, loss=1)
-    assert panel.alt.startswith("loss p:") and "the mean of 4 seeds. Of its 3 gaps" in panel.alt
+    panel = panels.paired_gaps(runs, row=0)
+    assert "loss p:" in panel.alt and "the mean of 4 seeds. " in panel.alt and "of 3 gaps" in panel.alt
     runs.loc[lost, ["knn", "linear"]], runs.loc[lost, "collapsed"] = np.nan, True
-    panel = panels.paired_gaps(runs, loss=4)
-    assert panel.alt == "loss p: every run collapsed, so it has no gaps." and len(panel.scene["links"]) == 3
+    panel = panels.paired_gaps(runs)
+    assert panel.alt == "loss p: no run learnt, so it has no gaps." and len(panel.scene["links"]) == 3
     said = [mark for mark in panel.scene["plots"][0]["marks"] if mark["kind"] == "text"]
-    assert [(mark["said"], mark["y"]) for mark in said] == [(["every run collapsed"], [3])]
-    panel.controls["loss"].value = 1
-    assert "Of its 2 gaps Holm's test of all 3 pairs" in panel.alt and "nan" not in panel.alt
+    assert [(mark["said"], mark["y"]) for mark in said] == [(["no run learnt"], [3])]
+    panel.controls["row"].value = 0
+    assert "Holm's test of all 3 pairs keeps 1 of 2 gaps" in panel.alt and "nan" not in panel.alt
     with pytest.raises(ValueError, match="runs must hold two losses with two seeds in common"):
         panels.paired_gaps(runs[runs["name"] == "loss q"])
 
 
 def test_the_grip_of_the_gaps_goes_from_loss_to_loss():
-    panel = panels.paired_gaps(loss=1)
-    handle = panel.handles["loss"]
-    assert [handle.values(panel.knobs, 0, y)["loss"] for y in (-2, 0.1, 1, 2.2, 7)] == [1, 1, 2, 3, 4]
-    panel.controls["loss"].value = 2
+    panel = panels.paired_gaps(final_runs(), row=0)
+    handle = panel.handles["row"]
+    assert [handle.values(panel.knobs, 0, y)["row"] for y in (-2, 0.1, 3, 7)] == [0, 5, 100, 100]
+    panel.controls["row"].value = 35
     assert "from loss q, p after Holm" in panel.scene["links"][0][0] and len(panel.scene["links"]) == 4
 
 
-@pytest.mark.parametrize("base", [1, 2, 3, 4])
+@pytest.mark.parametrize("base", range(4))
 def test_the_axes_hold_all_runs_and_intervals_and_only_what_holm_keeps_is_filled(base):
-    panel = panels.paired_gaps(loss=base)
+    panel = panels.paired_gaps(final_runs(), row=round(100 * base / 3))
     runs, gaps = panel.scene["plots"]
     for plot in (runs, gaps):
         x = [x for mark in plot["marks"] if not mark.get("within") for x in [*mark["x"], *mark.get("u", [])]]
-        assert plot["x"][0] < min(x) and max(x) < plot["x"][1]
-    dots = gaps["marks"][-1]
+        assert plot["x"][0] <= min(x) and max(x) <= plot["x"][1]
+    dots, (rows, at) = gaps["marks"][-1], panel.solve(panel.values)
     filled = {int(y) for y, colour in zip(dots["y"], dots["colour"]) if colour != WHITE}
-    found = panel.solve(panel.values).gaps
-    assert filled == {k for k, gap in found.items() if gap.holm <= 0.05} and set(dots["y"]) == set(found)
+    found = rows.gaps[base]
+    kept = {rows.names.index(name) for name in found.index[found["holm"] <= 0.05]}
+    assert filled == kept and at == base and set(dots["y"]) == set(range(4)) - {base}

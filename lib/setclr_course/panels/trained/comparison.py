@@ -92,25 +92,20 @@ def learnt(records: Records) -> Records:
 
 
 def deviation(records: Records, within: bool = False, measure: str = "linear") -> float:
-    """Standard deviation of the accuracies over seeds, of all losses together; NaN without two seeds.
+    """Standard deviation of the accuracies over the seeds that all losses have; NaN where there is one.
 
-    With `within`, what a seed adds to all losses alike is taken away first (by least squares): the noise
-    between losses trained with the same seeds.
+    With `within`, what a seed adds to all losses alike is taken away first: the noise between losses trained
+    with the same seeds.
     """
-    return spread_and_freedom(records, within, measure)[0]
+    return deviation_and_freedom(records, within, measure)[0]
 
 
-def spread_and_freedom(records: Records, within: bool, measure: str) -> tuple[float, int]:
+def deviation_and_freedom(records: Records, within: bool, measure: str) -> tuple[float, int]:
     """The deviation, and how many numbers it rests on: accuracies less what was fitted to them."""
-    rows = [(name, seed) for name, runs in records.items() for seed in sorted(runs)]
-    seeds = sorted({seed for _, seed in rows})[1:] if within else []
-    sides = np.array(
-        [[*(n == name for name in records), *(s == seed for seed in seeds)] for n, s in rows], float
-    )
-    values = np.concatenate([accuracies(runs, "trained", measure) for runs in records.values()])
-    left = values - sides @ np.linalg.lstsq(sides, values, rcond=None)[0]
-    freedom = len(values) - int(np.linalg.matrix_rank(sides))
-    return float((left @ left / freedom) ** 0.5) if freedom else float("nan"), freedom
+    x = np.array([accuracies(runs, "trained", measure) for runs in common_seeds(records).values()])
+    left, freedom = x - x.mean(1, keepdims=True), (len(x) - within) * (x.shape[1] - 1)
+    left -= within * left.mean(0)
+    return (float((left**2).sum() / freedom) ** 0.5 if freedom else float("nan")), freedom
 
 
 def gaps(records: Records, name: str, other: str, measure: str = "linear") -> np.ndarray:
@@ -120,30 +115,28 @@ def gaps(records: Records, name: str, other: str, measure: str = "linear") -> np
     return np.subtract(accuracies(ours, "trained", measure), accuracies(theirs, "trained", measure))
 
 
-def pairs(records: Records, measure: str = "linear", level: float = 0.05) -> pd.DataFrame:
-    """All pairs of losses that share a seed, with what noise says of each.
+def pairs(records: Records, measure: str = "linear") -> pd.DataFrame:
+    """All pairs of losses, compared over the seeds that all have.
 
-    Columns: the mean `gap`; how many `seeds` it is the mean of; `p`, how likely noise alone makes a gap as
-    large (Student's t, with the deviation within seeds of all losses together); `holm`, p adjusted for all
-    pairs; `needed`, the gap beyond which Holm's test at `level` keeps this pair. The last three are NaN where
-    the deviation is unknown.
+    Columns: the mean `gap`; `p`, how likely noise alone makes a gap as large (Student's t, with the deviation
+    within seeds of all losses together); and `holm`, p adjusted for all pairs. The last two are NaN where the
+    deviation is unknown.
     """
-    r, freedom = spread_and_freedom(records, True, measure)
-    found = {pair: gaps(records, *pair, measure) for pair in combinations(ranked(records), 2)}
-    rows = {pair: {"gap": gap.mean(), "seeds": len(gap)} for pair, gap in found.items() if len(gap)}
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=["gap", "seeds"])
-    if not freedom or table.empty:
-        return table.assign(p=np.nan, holm=np.nan, needed=np.nan)
     from scipy import stats  # takes a second
 
     from setclr_course.search.statistics import holm  # in a package that needs torch
 
-    error = r * (2 / table["seeds"].to_numpy(float)) ** 0.5  # of a mean gap
-    table["p"] = 2 * stats.t.sf(table["gap"].abs() / np.maximum(error, 1e-300), freedom)
-    table["holm"] = holm(table["p"])
-    refused = max(int((table["holm"] > level).sum()), 1)
-    table["needed"] = stats.t.isf(level / refused / 2, freedom) * error
-    return table
+    fair = common_seeds(records)
+    r, freedom = deviation_and_freedom(fair, True, measure)
+    couples = list(combinations(ranked(fair), 2))
+    table = pd.DataFrame(
+        {"gap": [gaps(fair, *couple, measure).mean() for couple in couples]}, pd.Index(couples)
+    )
+    if not freedom:
+        return table.assign(p=np.nan, holm=np.nan)
+    error = r * (2 / len(next(iter(fair.values())))) ** 0.5  # of a mean gap
+    p = 2 * stats.t.sf(table["gap"].abs() / max(error, 1e-300), freedom)
+    return table.assign(p=p, holm=holm(p))
 
 
 def against_papers(rows: dict[str, str | None], records: Records) -> pd.DataFrame:

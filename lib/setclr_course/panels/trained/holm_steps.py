@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from setclr_course.kit.controls import log_slider, options
 from setclr_course.kit.palette import BLACK, DUSK, GREEN, GREY, PALE, PINE, VERMILION, WHITE
@@ -16,7 +17,7 @@ LEAST = 1e-5  # p-values below it are drawn there
 
 
 class Tested(NamedTuple):
-    pairs: list[Any]  # rows of `comparison.pairs`, the least p first
+    pairs: pd.DataFrame  # of `comparison.pairs`, the least p first
     usual: int  # so many of the first have a p up to the level
     kept: int  # and so many are kept by Holm's test
 
@@ -38,11 +39,10 @@ class holm_steps(Panel):
         good = learnt(records)
         self.collapsed = set(records) - set(good)
         compared = {ALL: records} | ({LEARNT: good} if 1 < len(good) < len(records) else {})
-        tables = {(word, who): pairs(some, column).sort_values("p")
-                  for word, column in PROBE_FIRST.items() for who, some in compared.items()}  # fmt: skip
-        if any(table["p"].isna().any() or table.empty for table in tables.values()):
+        self.tables = {(word, who): pairs(some, column).sort_values("p")
+                       for word, column in PROBE_FIRST.items() for who, some in compared.items()}  # fmt: skip
+        if any(table["p"].isna().any() or table.empty for table in self.tables.values()):
             raise ValueError("records must hold two losses or more with two seeds or more; noise is unknown")
-        self.tables = {key: list(table.itertuples()) for key, table in tables.items()}
         self.most = max(map(len, self.tables.values()))
         marks = {0.005: "0.005", 0.05: "usual: 0.05", 0.5: "0.5"}
         self.knobs = {
@@ -54,13 +54,13 @@ class holm_steps(Panel):
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Tested:
-        table, level = self.tables[values["measure"], values.get("compared", ALL)], values["level"]
-        usual, kept = (sum(p <= level for p in ps) for ps in zip(*((pair.p, pair.holm) for pair in table)))
+        table = self.tables[values["measure"], values.get("compared", ALL)]
+        usual, kept = ((table[p] <= values["level"]).sum() for p in ("p", "holm"))
         return Tested(table, usual, kept)
 
     def draw(self, page: Page, values: dict, now: Tested) -> None:
         n, level, end = len(now.pairs), values["level"], self.most + 1
-        step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 1000) if self.most <= 10 * step)
+        step = 10 if self.most > 12 else 1
         plot = page.plot(
             "plot", (0, end), (min(LEAST, LOWEST / self.most) / 1.7, 1.5),
             f"of {n} pairs {now.usual} below the level, {now.kept} kept", "pairs, the least likely first",
@@ -71,26 +71,21 @@ class holm_steps(Panel):
         line.handle("level", (self.most, level), along="y", label="the level")
         ranks = np.arange(n)
         plot.line(ranks + 1, level / (n - ranks), VERMILION, 1.6)
-        heights = [max(pair.p, LEAST) for pair in now.pairs]
-        colours, edges = zip(*(self.colours(rank, now) for rank in range(n)))
-        dots = plot.dots(np.column_stack([ranks + 1, heights]), colours, size=7, edge=edges)
-        for rank, pair in enumerate(now.pairs):
+        lost = np.array([bool(self.collapsed & set(pair)) for pair in now.pairs.index])
+        mine = np.where(lost, GREEN, BLACK)  # of those that are kept
+        edges = np.where(ranks < now.kept, mine, np.where(ranks < now.usual, BLACK, PALE))
+        colours = np.where((ranks >= now.kept) & (ranks < now.usual), WHITE, edges)
+        points = np.column_stack([ranks + 1, now.pairs["p"].clip(LEAST)])
+        dots = plot.dots(points, colours, size=7, edge=edges)
+        for rank, pair in enumerate(now.pairs.itertuples()):
             better, worse = pair.Index if pair.gap >= 0 else pair.Index[::-1]
             said = f"{better} above {worse}: {abs(pair.gap):.1f} points, p {pair.p:.2g}"
             page.link(f"{said}, after Holm {pair.holm:.2g}", dots[rank])
         if not page.row:
-            lost = [("● with a collapsed run", PINE)] if self.collapsed else []
+            collapsed = [("● with a collapsed run", PINE)] if self.collapsed else []
             lines = ("– – the level, for one", DUSK), ("— Holm's steps, for all", VERMILION)
             kinds = ("● kept by Holm", BLACK), ("○ below the level only", BLACK), ("● above it", GREY)
-            plot.key(*lines, *kinds, *lost, where="bottom right")
-
-    def colours(self, rank: int, now: Tested) -> tuple[str, str]:
-        """Of a dot, and of its edge."""
-        if rank >= now.usual:
-            return PALE, PALE
-        if rank >= now.kept:
-            return WHITE, BLACK
-        return (GREEN, GREEN) if self.collapsed & set(now.pairs[rank].Index) else (BLACK, BLACK)
+            plot.key(*lines, *kinds, *collapsed, where="bottom right")
 
     def say(self, values: dict, now: Tested) -> str:
         said = f"By the {values['measure']}, {values.get('compared', ALL)}: of {len(now.pairs)} pairs "

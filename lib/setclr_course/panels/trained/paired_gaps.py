@@ -1,5 +1,7 @@
-"""The end of a search: final runs seed by seed, and the gaps from one loss to all others with intervals."""
+"""Rows of runs, a dot for each seed, and how far each row is above one of them, paired by seed: the losses at
+the end of a search, or the settings of a paper's table, trained again in small."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,112 +10,132 @@ import pandas as pd
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLACK, DUSK, GREEN, PALE, WHITE
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.scene import Mark, Page, Piece, Plot
+from setclr_course.kit.seeds import seed_rows
 from setclr_course.panels.trained.comparison import MEASURES, colour_of
-from setclr_course.panels.trained.ringed_rows import ringed_rows, rows_plot
-from setclr_course.panels.trained.rulers import holding, ring
+from setclr_course.panels.trained.rulers import holding, ring, round_ones
 
+Figures = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # by title: `papers.figures.frame` and `printed`
 LEVEL = 0.05
+HEAD = {"kNN in the head's outputs": "knn-projection"}
 
 
-class Against(NamedTuple):
-    """The chosen loss, and all others by the same measure."""
+class Rows(NamedTuple):
+    """A figure by one measure, in per cent."""
 
-    base: int
-    runs: list[np.ndarray]  # of each loss, those that learnt, by seed
-    gaps: dict[int, Any]  # by loss: the row of `comparing.pairs`, a the loss and b the chosen one
-    questions: int  # pairs of losses
+    names: list[str]
+    here: list[np.ndarray]  # of each row, the runs that learnt, by seed
+    printed: np.ndarray  # (rows,): what the paper prints, or nan
+    gaps: list[pd.DataFrame]  # to each row, as `told_apart` gives them
 
 
 class paired_gaps(Panel):
-    """Every loss's runs on the left, and on the right how far each is above the chosen one, paired by seed:
-    the mean gap and its interval, filled where Holm's test of *all* pairs keeps it (`comparing.pairs`).
+    """All rows' runs on the left, and on the right how far each is above the chosen one, paired by seed: the
+    mean gap and its interval, filled where Holm's test keeps it, and the gap that the paper prints.
 
     Args:
-        runs: of `experiments.comparing.read`; made-up ones by default.
+        runs: those of `search.comparing.read`, whose pairs are one family of questions; or figures of papers,
+            in which the gaps to the chosen row are one. Made-up figures by default. If all have it, kNN in
+            the head's outputs is offered.
 
     Raises:
-        ValueError: there are fewer than two losses with two seeds in common that learnt.
+        ValueError: a figure has no records, or no two losses have two seeds in common that learnt.
     """
 
-    size, mosaic, row_mosaic, row_height, in_sight = (9, 4), "runs gaps", "gaps", 3.8, 2
+    size, mosaic, row_mosaic, row_height, in_sight = (9, 4.4), "here gaps", "gaps", 4.0, 2
 
-    def __init__(self, runs: pd.DataFrame | None = None, **initial: Any):
-        from setclr_course.search.comparing import pairs  # which needs torch
-
-        runs = made_up() if runs is None else runs
-        table = pairs(runs)
-        if table.empty:
-            raise ValueError(
-                "runs must hold two losses with two seeds in common, got none that learnt in both"
-            )
-        learnt = runs[~runs["collapsed"]].sort_values("seed")
-        best_first = learnt.groupby("name")["knn"].mean().sort_values(ascending=False).index
-        self.names = list(dict.fromkeys([*best_first, *runs["name"]]))
-        self.runs = {word: [learnt.loc[learnt["name"] == name, column].to_numpy() for name in self.names]
-                     for word, column in MEASURES.items()}  # fmt: skip
-        turned = table.rename(columns={"a": "b", "b": "a"})
-        turned[["difference", "low", "high"]] = -table[["difference", "high", "low"]].to_numpy()
-        self.pairs = pd.concat([table, turned])
-        self.limits = holding(learnt[[*MEASURES.values()]], 0.08)
-        self.reach = 1.08 * float(table[["low", "high"]].abs().to_numpy().max())
-        n = len(self.names)
+    def __init__(self, runs: pd.DataFrame | Figures | None = None, **initial: Any):
+        figures, pairs = final(runs) if isinstance(runs, pd.DataFrame) else (runs or made_up(), None)
+        if empty := [title for title, (frame, _) in figures.items() if frame.empty]:
+            raise ValueError(f"figures must have records, got none of {empty[0]}; leave it out, or train it")
+        heads = all("knn-projection" in frame for frame, _ in figures.values())
+        measures = MEASURES | (HEAD if heads else {})
+        self.rows = {(title, word): rows_of(*figure, column, pairs)
+                     for title, figure in figures.items() for word, column in measures.items()}  # fmt: skip
+        self.limits = holding(np.concatenate([x for rows in self.rows.values() for x in rows.here]))
+        self.title = next(iter(figures))
+        self.family = "" if pairs is None else f" of all {len(pairs) // 2 // len(MEASURES)} pairs"
         self.knobs = {
-            "loss": slider("compared with", n, 1, n, 1, {1: "first", n: "last"}),
-            "measure": options("features measured by", MEASURES),
+            "row": slider("compared with the row", 100, 0, 100, 5, {0: "top", 100: "bottom"}),
+            "measure": options("features measured by", measures),
         }
+        if len(figures) > 1:
+            self.knobs = {"figure": options("figure", figures)} | self.knobs
         super().__init__(**initial)
 
-    def solve(self, values: dict) -> Against:
-        """The gaps of all others to the chosen loss."""
-        base, found = values["loss"] - 1, self.pairs[self.pairs["metric"] == MEASURES[values["measure"]]]
-        mine = found[found["b"] == self.names[base]].itertuples()
-        gaps = {self.names.index(gap.a): gap for gap in mine}
-        return Against(base, self.runs[values["measure"]], gaps, len(found) // 2)
+    def solve(self, values: dict) -> tuple[Rows, int]:
+        """The figure, and the row that the others are compared with."""
+        rows = self.rows[values.get("figure", self.title), values["measure"]]
+        return rows, round(values["row"] / 100 * (len(rows.names) - 1))
 
-    def draw(self, page: Page, values: dict, now: Against) -> None:
-        plot = rows_plot(
-            page, "runs", self.names, self.limits, "a dot for each seed", "right on test images, %"
+    def draw(self, page: Page, values: dict, now: tuple[Rows, int]) -> None:
+        rows, base = now
+        seeds, dots, gaps = self.draw_runs(page, *now), self.draw_gaps(page, *now), rows.gaps[base]
+        for name, here, over in zip(rows.names, rows.here, seeds):
+            if name in gaps.index:
+                gap = gaps.loc[name]
+                said = f", {told(gap)} from {rows.names[base]}, p after Holm {gap.holm:.2g}"
+                page.link(f"{mean_of(name, here)}{said}", *over, dots[gaps.index.get_loc(name)])
+            elif len(here):
+                page.link(mean_of(name, here), *over)
+
+    def draw_runs(self, page: Page, rows: Rows, base: int) -> list[tuple[Piece, Piece]]:
+        """A dot for each seed, and a ring round the mean of the chosen row, which is dragged to others."""
+        plot = rows_plot(page, "here", rows, self.limits, "a dot for each seed", "right on test images, %")
+        lost = [k for k, here in enumerate(rows.here) if not len(here)]
+        plot.text(self.limits[0], lost, ["no run learnt"] * len(lost), DUSK, "small", "start", right=6)
+        at, last = np.mean(self.limits if base in lost else rows.here[base]), len(rows.names) - 1
+        plot.line([at, at], [-0.5, last + 0.5], GREEN, 1.5, "dash")
+        grip = ring(plot, (at, base), GREEN, 19)
+        grip.handle("row", (at, base), along="y", to=lambda x, y: [100 * y / max(last, 1)], ends=(0, last),
+                    label="the row")  # fmt: skip
+        return seed_rows(plot, rows.here, [colour_of(name) for name in rows.names])
+
+    def draw_gaps(self, page: Page, rows: Rows, base: int) -> Mark:
+        """The gaps to the chosen row: filled, on a black interval, where Holm's test keeps it."""
+        name, gaps, limits = rows.names[base], rows.gaps[base], reach(rows)
+        ys = [rows.names.index(other) for other in gaps.index]
+        printed = np.column_stack([rows.printed[ys] - rows.printed[base], ys])
+        printed = printed[np.isfinite(printed[:, 0])] + (0, 0.25)
+        label = "points above it; ◆ in the paper" if len(printed) else "points above it"
+        plot = rows_plot(page, "gaps", rows, limits, f"filled: told apart from {name}", label)
+        plot.line([0, 0], [-0.5, len(rows.names) - 0.5], GREEN, 1.5, "dash")
+        ring(plot, (0, base), GREEN)
+        low, mean, high = (
+            np.column_stack([gaps[at].clip(*limits), ys]) for at in ("low", "difference", "high")
         )
-        lost = [k for k, found in enumerate(now.runs) if not len(found)]
-        plot.text(self.limits[0], lost, ["every run collapsed"] * len(lost), DUSK, "small", "start", right=6)
-        rows = ringed_rows(plot, self.names, now.runs, now.base, "loss", lambda y: y + 1)
-        dots = self.draw_gaps(page, now)
-        for k, (name, found) in enumerate(zip(self.names, now.runs)):
-            said = [f"{name}: {found.mean():.1f} % over {len(found)} seeds"] if len(found) else []
-            over = [*rows[k]]
-            if k in now.gaps:
-                over.append(dots[[*now.gaps].index(k)])
-                said.append(
-                    f"{told(now.gaps[k])} from {self.names[now.base]}, p after Holm {now.gaps[k].holm:.2g}"
-                )
-            if said:
-                page.link("; ".join(said), *over)
+        kept, colours = gaps["holm"] <= LEVEL, [colour_of(other) for other in gaps.index]
+        plot.segments(low, high, np.where(kept, BLACK, PALE), 3)
+        plot.dots(printed, BLACK, "◆", 11)
+        return plot.dots(mean, np.where(kept, colours, WHITE), edge=colours)
 
-    def draw_gaps(self, page: Page, now: Against) -> Mark:
-        """The gaps to the chosen loss: filled, on a black interval, where Holm's test keeps it."""
-        title, label = f"filled: told apart from {self.names[now.base]}", "points above the chosen loss"
-        plot = rows_plot(page, "gaps", self.names, (-self.reach, self.reach), title, label)
-        plot.line([0, 0], [-0.5, len(self.names) - 0.5], GREEN, 1.5, "dash")
-        ring(plot, (0, now.base), GREEN)
-        ys, gaps = list(now.gaps), list(now.gaps.values())
-        low, mean, high = (np.column_stack([[getattr(gap, of) for gap in gaps], ys])
-                           for of in ("low", "difference", "high"))  # fmt: skip
-        kept, colours = [gap.holm <= LEVEL for gap in gaps], [colour_of(gap.a) for gap in gaps]
-        plot.segments(low, high, [BLACK if yes else PALE for yes in kept], 3)
-        fill = [colour if yes else WHITE for colour, yes in zip(colours, kept)]
-        return plot.dots(mean, fill, size=10, edge=colours)
-
-    def say(self, values: dict, now: Against) -> str:
-        name, own = self.names[now.base], now.runs[now.base]
-        if not len(own):
-            return f"{name}: every run collapsed, so it has no gaps."
-        kept = [f"{gap.a} {told(gap)}" for gap in now.gaps.values() if gap.holm <= LEVEL]
+    def say(self, values: dict, now: tuple[Rows, int]) -> str:
+        rows, base = now
+        name, here, gaps = rows.names[base], rows.here[base], rows.gaps[base]
+        if not len(here):
+            return f"{name}: no run learnt, so it has no gaps."
+        kept = [f"{gap.Index} {told(gap)}" for gap in gaps[gaps["holm"] <= LEVEL].itertuples()]
         said = f": {', '.join(kept)}" if kept else ""
         return (
-            f"{name}: {own.mean():.1f} % by {values['measure']}, the mean of {len(own)} seeds. Of its "
-            f"{len(now.gaps)} gaps Holm's test of all {now.questions} pairs keeps {len(kept)}{said}."
+            f"{values.get('figure', self.title)} by {values['measure']}, {mean_of(name, here)}. Holm's test"
+            f"{self.family} keeps {len(kept)} of {len(gaps)} gaps to it{said}."
         )
+
+
+def rows_plot(page: Page, name: str, rows: Rows, x: tuple[float, float], title: str, xlabel: str) -> Plot:
+    return page.plot(name, x, (len(rows.names) - 0.4, -0.7), title, xlabel, xticks=round_ones(x),
+                     yticks=dict(enumerate(rows.names)), frame="bottom", room=(8, 0, 0, 0))  # fmt: skip
+
+
+def reach(rows: Rows) -> tuple[float, float]:
+    """Twice as far as the largest gap, here or in the paper."""
+    means, printed = [x.mean() for x in rows.here if len(x)], rows.printed[np.isfinite(rows.printed)]
+    far = 2 * max(np.ptp(x) for x in (means, printed) if len(x)) or 1.0
+    return -far, far
+
+
+def mean_of(name: str, here: np.ndarray) -> str:
+    return f"{name}: {here.mean():.1f} %, the mean of {len(here)} seeds"
 
 
 def told(gap: Any) -> str:
@@ -121,11 +143,56 @@ def told(gap: Any) -> str:
     return f"{gap.difference:+.1f} ({gap.low:+.1f} to {gap.high:+.1f})"
 
 
-def made_up() -> pd.DataFrame:
-    """Final runs of losses that nobody has trained."""
-    noise, rows = np.random.default_rng(6), []
-    for name, mean in {"p": 58.0, "q": 56.5, "r": 56.2, "s": 53.0}.items():
-        for seed in range(5):
-            knn, linear = mean + noise.normal(0, 0.5), mean + 2 + noise.normal(0, 0.5)
-            rows.append((f"loss {name}", seed, knn, linear, False))
-    return pd.DataFrame(rows, columns=["name", "seed", "knn", "linear", "collapsed"])
+def rows_of(frame: pd.DataFrame, printed: pd.DataFrame, column: str, pairs: pd.DataFrame | None) -> Rows:
+    names = list(dict.fromkeys(frame["row"]))
+    here = [frame.loc[frame["row"] == name, column].dropna().to_numpy() for name in names]
+    theirs = printed.reindex(index=names, columns=[column])[column].to_numpy()
+    if pairs is None:
+        gaps = [told_apart(frame, base, column) for base in names]
+    else:
+        found = pairs[pairs["metric"] == column].set_index("a")
+        gaps = [found[found["b"] == base] for base in names]
+    return Rows(names, here, theirs, gaps)
+
+
+def told_apart(frame: pd.DataFrame, base: str, column: str) -> pd.DataFrame:
+    """The gaps to this row of all others that share two seeds with it: `difference`, `low`, `high`, `p`, and
+    `holm`, p adjusted for all of them."""
+    from setclr_course.search.statistics import holm, paired  # in a package that needs torch
+
+    wide = frame.pivot(index="seed", columns="row", values=column)
+    both = {
+        row: wide[[row, base]].dropna().to_numpy().T for row in dict.fromkeys(frame["row"]) if row != base
+    }
+    both = {row: found for row, found in both.items() if found.shape[1] > 1}
+    tests = {row: paired(*found, questions=len(both))._asdict() for row, found in both.items()}
+    table = pd.DataFrame.from_dict(tests, "index", columns=["difference", "low", "high", "p"])
+    return table.assign(holm=holm(table["p"]))
+
+
+def final(runs: pd.DataFrame) -> tuple[Figures, pd.DataFrame]:
+    """The runs of a search as a figure, the best row first, and the gaps of its pairs, both ways round."""
+    from setclr_course.search.comparing import pairs  # which needs torch
+
+    table = pairs(runs)
+    if table.empty:
+        raise ValueError("runs must hold two losses with two seeds in common, got none that learnt in both")
+    turned = table.rename(columns={"a": "b", "b": "a"})
+    turned[["difference", "low", "high"]] = -table[["difference", "high", "low"]].to_numpy()
+    measures = [*MEASURES.values()]
+    learnt = runs.assign(row=runs["name"], **runs[measures].mask(runs["collapsed"]))
+    best_first = learnt.groupby("row")["knn"].mean().sort_values(ascending=False).index
+    frame = learnt.set_index("row").loc[best_first].reset_index()
+    return {"final runs": (frame, pd.DataFrame(columns=measures, dtype=float))}, pd.concat([table, turned])
+
+
+def made_up() -> Figures:
+    """Figures of the same kind that nobody has measured."""
+    noise, found = np.random.default_rng(2), {}
+    for title, means in {"table A": (50, 54, 58, 53), "table B": (51, 57, 57.5)}.items():
+        rows = [f"setting {letter}" for letter, _ in zip("pqrs", means)]
+        lines = [{"row": row, "seed": seed, "knn": mean + noise.normal(), "linear": mean + 3 + noise.normal()}
+                 for row, mean in zip(rows, means) for seed in range(3)]  # fmt: skip
+        theirs = pd.DataFrame({"knn": np.add(means, 5.0), "linear": np.add(means, 14.0)}, index=rows)
+        found[title] = pd.DataFrame(lines), theirs
+    return found
