@@ -8,8 +8,8 @@ from setclr_course.kit.cast import two_views
 from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import GREY, INK, OF_LOSS, WHITE
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
-from setclr_course.panels.sorting.five import FIVE, PLACES, faces, spread
+from setclr_course.kit.scene import Mark, Page, Piece
+from setclr_course.panels.sorting.five import FIVE, PLACES, beside, draw_signs, faces, spread
 
 BLUE = OF_LOSS["InfoNCE"]
 COLOURS = (BLUE, "#4d4d4d", "#808080", "#b3b3b3", "#d9d9d9")
@@ -48,9 +48,8 @@ class beads(Panel):
         bars, signs = draw_line(page, values["temperature"], now)
         pieces = draw_unit(page, now)
         for k, (name, s, p) in enumerate(zip(FIVE, now.s, now.p)):
-            sign = signs[0][0] if k == 0 else signs[1][k - 1]
-            sign.mark.handle(name, (s, 0), along="x")
-            page.link(f"{name}: similarity {s:+.2f}, share {p:.3f}", sign, bars[k], pieces[k])
+            signs[k].mark.handle(name, (s, 0), along="x")
+            page.link(f"{name}: similarity {s:+.2f}, share {p:.3f}", signs[k], bars[k], pieces[k])
 
     def say(self, values: dict, now: Shares) -> str:
         got = ", ".join(f"{name} {p:.2g}" for name, p in zip(FIVE[1:], now.p[1:]))
@@ -61,7 +60,7 @@ class beads(Panel):
         )
 
 
-def draw_line(page: Page, temperature: float, now: Shares) -> tuple[Mark, tuple[Mark, Mark]]:
+def draw_line(page: Page, temperature: float, now: Shares) -> tuple[Mark, list[Piece]]:
     """The beads on their line, bars as high as the shares, and the exponential curve through their tops."""
     title, axis = "the nearest gets most, but nobody gets nothing", "similarity s to ★: larger is closer"
     ticks: dict = {"xticks": (-1, -0.5, 0, 0.5, 1), "yticks": (0, 0.5, 1)}
@@ -72,11 +71,10 @@ def draw_line(page: Page, temperature: float, now: Shares) -> tuple[Mark, tuple[
     line.line(CURVE, np.minimum(np.exp(CURVE / temperature) / now.whole, 1.1), BLUE, 1, "dash")
     bars = line.bars(now.s, now.p, COLOURS, 0.06, edge=INK)
     under = spread(now.s, ROOM, -1.18, 1.23)
-    line.segments(np.stack([now.s, np.full(5, -0.02)], 1), np.stack([under, np.full(5, -0.1)], 1), GREY, 0.8)
+    line.segments(beside(now.s, -0.02), beside(under, -0.1), GREY, 0.8)
     line.text(under, -0.14, [brief(p) for p in now.p], size="small")
-    line.photographs(np.stack([under, np.full(5, -0.18)], 1), faces(), FACE, "top")
-    at = np.stack([now.s, np.zeros(5)], 1)
-    return bars, (line.dots(at[:1], INK, "✚", 16), line.dots(at[1:], INK, "✕", 13))
+    line.photographs(beside(under, -0.18), faces(), FACE, "top")
+    return bars, draw_signs(line, beside(now.s, 0))
 
 
 def draw_unit(page: Page, now: Shares) -> Mark:

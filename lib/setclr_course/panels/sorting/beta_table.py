@@ -21,23 +21,17 @@ BEST = [(row, int(column)) for row, column in enumerate(np.nanargmax(ACCURACY, a
 
 
 def beta_table(measures: dict[str, np.ndarray]) -> Picture:
-    """The paper's table as a matrix, and beside it each measure, (4, 9) over NEGATIVES and BETAS, under its
-    title; the paper's best pairs are framed in all of them."""
+    """The paper's table as a matrix, and beside it three measures, (4, 9) over NEGATIVES and BETAS, by their
+    titles; shades are logarithmic, and the paper's best pairs are framed in all of them."""
     grid = {"kNN accuracy in the paper, per cent": ACCURACY, **measures}
-    names = [f"table{k}" for k in range(len(grid) + len(grid) % 2)]
-    mosaic = ";".join(f"{a} {b}" for a, b in zip(names[::2], names[1::2]))
+    rows, columns = [str(n) for n in NEGATIVES], [f"{beta:.3g}".lstrip("0") for beta in BETAS]
 
     def draw(page: Page) -> str:
-        for name, (title, values) in zip(names, grid.items()):
-            table = page.table(name, 4, 9, title, [str(n) for n in NEGATIVES],
-                               [f"{beta:.3g}".lstrip("0") for beta in BETAS],
-                               xlabel="inverse temperature β; rows: negatives N")  # fmt: skip
-            low, high = np.nanmin(values), np.nanmax(values)
-            shown = np.log(values / low) / np.log(high / low) if high > 100 * low > 0 else values
-            bottom, top = (low, high) if shown is values else (0.0, 1.0)
-            digits = ".1f" if high > 10 else ".2g" if low < 0.01 else ".2f"
-            words = ["" if np.isnan(x) else f"{x:{digits}}".lstrip("0") for x in values.flat]
-            table.cells(shown, bottom, top, words)
+        for name, (title, values) in zip("abcd", grid.items()):
+            below = "inverse temperature β; rows: negatives N"
+            table = page.table(name, 4, 9, title, rows, columns, xlabel=below)
+            words = ["" if np.isnan(x) else f"{x:.{2 + (x > 1)}g}".lstrip("0") for x in values.flat]
+            table.cells(np.log(values), np.nanmin(np.log(values)), np.nanmax(np.log(values)), words)
             empty = np.argwhere(np.isnan(values))[:, ::-1]
             table.boxes(empty - 0.51, empty + 0.51, WHITE)
             table.frames(BEST, width=2.5)
@@ -47,4 +41,4 @@ def beta_table(measures: dict[str, np.ndarray]) -> Picture:
         )
         return f"Negatives against inverse temperature. At the paper's best pairs (N, β) {pairs}: {along}."
 
-    return pictured(draw, mosaic, (9, 2.5 * len(names) / 2))
+    return pictured(draw, "a b; c d", (9, 5))

@@ -9,8 +9,8 @@ from setclr.checks import choice
 from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import GREY, INK, OF_LOSS
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page, Piece
-from setclr_course.panels.sorting.five import FIVE, faces, spread
+from setclr_course.kit.scene import Mark, Page, Piece
+from setclr_course.panels.sorting.five import FIVE, beside, draw_signs, faces, spread
 from setclr_course.panels.sorting.walk import DRAWN, STEPS, walk
 
 STARTS = {"cat": 0.0, "coffee": 1.5, "astronaut": 0.75, "rocket": -1.5, "temple": -0.75}
@@ -50,29 +50,25 @@ class downhill(Panel):
         y = min(MOSTLY[0], every.min() - 0.3), max(MOSTLY[1], every.max() + 1.5)
         drawn = [draw_walk(page, loss, places, values["step"], y) for loss, places in now.items()]
         for k, name in enumerate(FIVE):
-            drawn[0][k][0].mark.handle(name, (0, values[name]), along="y", label=f"start of {name}")
+            drawn[0][0][k].mark.handle(name, (0, values[name]), along="y", label=f"start of {name}")
             moved = ", ".join(f"{loss} {places[-1, k] - places[0, k]:+.2f}" for loss, places in now.items())
-            page.link(f"{name} is moved by {moved}", *(piece for pieces in drawn for piece in pieces[k]))
+            page.link(f"{name} is moved by {moved}", *(piece[k] for pieces in drawn for piece in pieces))
 
     def say(self, values: dict, now: dict[str, np.ndarray]) -> str:
         said = []
         for loss, places in now.items():
             here = places[values["step"]]
             lead = here[0] - here[1:].max()
-            stands = f"{abs(lead):.1f} {'ahead' if lead > 0 else 'behind'}"
-            moved = change(places, values["step"])
-            said.append(f"{loss} has moved the rocket by {moved}, and ✚ is {stands}")
+            stands = f"✚ is {abs(lead):.1f} {'ahead' if lead > 0 else 'behind'}"
+            said.append(f"{loss} has moved the rocket by {change(places, values['step'])}, and {stands}")
         knobs = " and ".join(f"{KNOBS[loss][0]} {values[KNOBS[loss][0]]:.2g} ({loss})" for loss in now)
         return f"After {values['step']} steps, at {knobs}: {'; '.join(said)}."
 
 
 def draw_walk(
     page: Page, loss: str, places: np.ndarray, step: int, y: tuple[float, float]
-) -> list[list[Piece]]:
-    """The five ways up to the present step, with the photographs at their heads.
-
-    Returns of each number its start and its photograph.
-    """
+) -> tuple[list[Piece], Mark]:
+    """The five ways up to the present step: the signs at their starts, the photographs at their heads."""
     title, ylabel = f"{loss} {DOES[loss]}", "number: larger is closer to ★"
     ticks: dict = {"xticks": (0, 100, 200), "yticks": range(-2, 7, 2)}
     plot = page.plot(loss, (-12, 272), y, title, "step", ylabel, **ticks)
@@ -83,15 +79,12 @@ def draw_walk(
         plot.line(steps, places[steps, k], colour, width, "dash" if k == LAST else "")
     gap = (0.165 if page.row else 0.102) * (y[1] - y[0])  # as high as a photograph
     column = spread(places[step], gap, y[0] + gap / 2, y[1] - 1.3 * gap)  # below the note
-    ends = np.stack([np.full(5, step + 2.0), places[step]], 1)
-    plot.segments(ends, np.stack([np.full(5, step + 20.0), column], 1), GREY, 0.8)
-    shown = plot.photographs(np.stack([np.full(5, step + 38.0), column], 1), faces(), FACE)
-    starts = np.stack([np.zeros(5), places[0]], 1)
-    plus, crosses = plot.dots(starts[:1], INK, "✚", 15), plot.dots(starts[1:], INK, "✕", 12)
+    plot.segments(beside(step + 2, places[step]), beside(step + 20, column), GREY, 0.8)
+    shown = plot.photographs(beside(step + 38, column), faces(), FACE)
     ahead = places[:, 0] > places[:, 1:].max(1)
     leads = f"leads from step {ahead.argmax()}" if ahead.any() else f"never leads in {STEPS} steps"
     plot.note(f"rocket {change(places, step)} · ✚ {leads}")
-    return [[plus[0] if k == 0 else crosses[k - 1], shown[k]] for k in range(5)]
+    return draw_signs(plot, beside(0, places[0])), shown
 
 
 def change(places: np.ndarray, step: int) -> str:

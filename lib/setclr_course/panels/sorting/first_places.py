@@ -1,7 +1,6 @@
 """An anchor, two positives and five negatives on a line: whom GroCo and InfoNCE push, and who gets the first
 places (GroCo, figures 1 and 2, eq. 1, 5 and 6)."""
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.palette import BLUE, DUSK, GREY, INK, MIST, OCHRE, ORANGE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page, Piece
-from setclr_course.panels.sorting.five import spread
+from setclr_course.panels.sorting.five import beside, spread
 from setclr_course.panels.sorting.groups import K, Sorting, groco, info_nce
 from setclr_course.panels.sorting.network import brief
 
@@ -28,7 +27,6 @@ class Pushed(NamedTuple):
     d: np.ndarray  # (7,): the distances, in the order of WHO
     groco: Sorting
     info_nce: np.ndarray  # (7,): −∂loss/∂similarity: above 0 it pulls
-    chance: np.ndarray  # (7,): to be at one of the first two places
 
 
 class first_places(Panel):
@@ -45,25 +43,24 @@ class first_places(Panel):
     def solve(self, values: dict) -> Pushed:
         d = np.array([values[name] for name in WHO])
         sorting = groco(1 - d, values["beta"], values["preorder"] == "on")
-        push = info_nce(1 - d, values["temperature"])
-        return Pushed(d, sorting, push, sorting.p[sorting.points.argsort()])
+        return Pushed(d, sorting, info_nce(1 - d, values["temperature"]))
 
     def draw(self, page: Page, values: dict, now: Pushed) -> None:
         above = spread(now.d, ROOM, 0.15, END + 0.1)  # where photographs and numbers stand
         signs, shown = draw_line(page, now, above)
-        title = "chance of a first place" + "; it should be ✚ 1, ✕ 0" * (not page.row)
+        title, chance = "chance of a first place; it should be ✚ 1, ✕ 0", now.groco.chance
+        title = title.split(";")[0] if page.row else title
         chances = page.plot("chances", X, (-0.2, 1.05), title, yticks=(0, 1), frame="", room=(45, 0, 0, 0))
         chances.line(X, 0, INK, 1)
-        words = [brief(p) for p in now.chance]
-        numbers = chances.text(above, -0.12, words, [DUSK] * N + [INK] * K, "small")
-        bars = chances.bars(now.d, now.chance, ORANGE, 0.05)
-        for i, (name, d, p) in enumerate(zip(WHO, now.d, now.chance)):
+        numbers = chances.text(above, -0.12, [brief(p) for p in chance], DUSK, "small")
+        bars = chances.bars(now.d, chance, ORANGE, 0.05)
+        for i, (name, d, p) in enumerate(zip(WHO, now.d, chance)):
             signs[i].mark.handle(name, (d, 0), along="x")
             said = f"{name}: d = {d:.2f}, a first place with {p:.3f}"
             page.link(said, signs[i], shown[i], bars[i], numbers[i])
 
     def say(self, values: dict, now: Pushed) -> str:
-        d, p = now.d, now.chance
+        d, p = now.d, now.groco.chance
         inside = (d >= d[:N].min()) & (d <= d[N:].max())  # from the nearest negative to the farther positive
         shares = [np.abs(push[inside]).sum() / np.abs(push).sum() for push in (now.groco.push, now.info_nce)]
         hardest = int(d[:N].argmin())
@@ -75,13 +72,6 @@ class first_places(Panel):
             f"{d[-2]:.2f} and {d[-1]:.2f} with {p[-2]:.2f} and {p[-1]:.2f}. "
             f"GroCo's loss is {now.groco.loss:.3f}."
         )
-
-
-@cache
-def faces() -> np.ndarray:
-    """In the order of WHO, and the anchor's: (8, side, side, 3)."""
-    one, two = two_views()
-    return np.concatenate([one[1:], two[:1], photographs()[:1], one[:1]])
 
 
 def draw_line(page: Page, now: Pushed, above: np.ndarray) -> tuple[list[Piece], Mark]:
@@ -96,15 +86,17 @@ def draw_line(page: Page, now: Pushed, above: np.ndarray) -> tuple[list[Piece], 
     line.line([0, END], 0, GREY, 1)
     line.dots([0, 0], INK, "★", 17)
     line.text(-0.1, -0.22, "distance from ★", size="small", anchor="start", rise="top")
-    at = np.stack([now.d, np.zeros(N + K)], 1)
-    line.segments(at, np.stack([above, np.full(N + K, 0.22)], 1), GREY, 0.8)
-    shown = line.photographs(np.stack([[*above, 0], [0.25] * (N + K + 1)], 1), faces(), FACE, "bottom")
+    at = beside(now.d, 0)
+    line.segments(at, beside(above, 0.22), GREY, 0.8)
+    one, two = two_views()
+    faces = np.concatenate([one[1:], two[:1], photographs()[:1], one[:1]])
+    shown = line.photographs(beside([*above, 0], 0.25), faces, FACE, "bottom")
     crosses, plus = line.dots(at[:N], INK, "✕", 12), line.dots(at[N:], INK, "✚", 14)
     for y, push, colour in ((-0.55, now.groco.push, ORANGE), (-1.02, now.info_nce, BLUE)):
-        flight = -LONGEST * push / np.abs(push).max()
-        flight[np.abs(flight) < 0.05 * LONGEST] = 0
-        starts = at + np.stack([np.zeros(N + K), [y - 0.2] * N + [y] * K], 1)  # ✚ above ✕
-        line.arrows(starts, starts + np.stack([flight, np.zeros(N + K)], 1), colour, 2.6)
+        share = -push / np.abs(push).max()
+        flight = np.where(np.abs(share) < 0.05, 0, LONGEST * share)
+        heights = [y - 0.2] * N + [y] * K  # ✚ above ✕
+        line.arrows(beside(now.d, heights), beside(now.d + flight, heights), colour, 2.6)
     names = ["GroCo", "InfoNCE"]
     line.text(X[0], [-0.65, -1.12], names, (OCHRE, BLUE), anchor="end", right=-6, bold=True)
     return [*(crosses[i] for i in range(N)), *(plus[i] for i in range(K))], shown

@@ -11,23 +11,23 @@ STEP = 1e-6  # of the central differences
 
 
 class Sorting(NamedTuple):
-    """What GroCo makes of one anchor's list of N negatives and K positives, in the list's order."""
+    """What GroCo makes of one anchor's list of N negatives and K positives."""
 
-    points: np.ndarray  # (N + K,): which similarity stands at each place of the list
-    p: np.ndarray  # (N + K,): its chance of one of the top K places
+    chance: np.ndarray  # (N + K,): of each to get one of the top K places
     loss: float
-    push: np.ndarray  # (N + K,): −∂loss/∂similarity, in the order of the similarities
+    push: np.ndarray  # (N + K,): −∂loss/∂similarity
 
 
 def groco(s: np.ndarray, beta: float, preorder: bool) -> Sorting:
     """GroCo of the similarities s, the negatives first (GroCo, eq. 6)."""
-    points = np.arange(len(s))
+    points = np.arange(len(s))  # which similarity stands at each place of the list
     if preorder:
-        points = np.concatenate([s[:-K].argsort(kind="stable"), s[-K:].argsort(kind="stable") + len(s) - K])
+        points = np.lexsort([s, points >= len(s) - K])
     aside = STEP * np.eye(len(s))
     higher, lower = cross_entropy(s[points] + np.stack([aside, -aside]), beta)
-    push = ((lower - higher) / (2 * STEP))[points.argsort()]
-    return Sorting(points, top_probability(s[points], K, beta), float(cross_entropy(s[points], beta)), push)
+    places = points.argsort()
+    chance = top_probability(s[points], K, beta)[places]
+    return Sorting(chance, float(cross_entropy(s[points], beta)), ((lower - higher) / (2 * STEP))[places])
 
 
 def cross_entropy(x: np.ndarray, beta: float) -> np.ndarray:

@@ -11,7 +11,7 @@ from setclr_course.kit.inner import swapped
 from setclr_course.kit.palette import DUSK, GREY, INK, OCHRE, ORANGE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
-from setclr_course.panels.sorting.five import spread
+from setclr_course.panels.sorting.five import beside, spread
 
 LOOKS = 2 * np.linspace(-1, 1, 81) ** 3  # differences, most of them near 0
 
@@ -77,7 +77,7 @@ def draw_lines(page: Page, now: Swap) -> Mark:
     lines.text(-1, [0.9, -0.1], ["before", "after"], anchor="start", rise="top")
     lines.text(1, -0.1, "larger is farther", anchor="end", rise="top")
     faces = spread(now.before, 0.32, -1, 1)
-    lines.photographs(np.stack([faces, [1, 1]], 1), two_views()[0][:2], 0.3, "bottom", up=10)
+    lines.photographs(beside(faces, 1), two_views()[0][:2], 0.3, "bottom", up=10)
     lines.text(spread(now.after, 0.4, -0.95, 0.95), 0.08, ["place 1", "place 2"], rise="bottom")
-    lines.dots(np.stack([now.after, [0, 0]], 1), INK, "●", 12)
-    return lines.dots(np.stack([now.before, [1, 1]], 1), INK, "●", 12)
+    lines.dots(beside(now.after, 0), INK, "●", 12)
+    return lines.dots(beside(now.before, 1), INK, "●", 12)
