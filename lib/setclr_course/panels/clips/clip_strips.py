@@ -1,24 +1,23 @@
 """A video as a strip of frames, and two views of it: where they begin, and what all their frames share."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from torch import stack
 
+from setclr import views
+from setclr.seeding import seeded
+from setclr.video import VideoSet, clip_views, load_videos, video_views
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLUE, GREEN, INK, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page, Plot
-from setclr_course.panels.clips.made_up import filmed_hills
-
-if TYPE_CHECKING:
-    from setclr.video import VideoSet
 
 KINDS = {
     "one view for all frames": "All frames of a clip have one view, so what moves in it is the camera.",
     "each frame its own": "Each frame has a view of its own: they jump, and the motion is lost among them.",
 }
-SHOWN = {"colours": (3, 12), "flow": (2, 11)}  # channels and frames
-DRAWS, SIDE, FRAMES = 12, 32, 8  # a clip has so many frames of so many pixels
+SIDE, FRAMES = 32, 8  # a clip has so many frames of so many pixels
 BRACKETS, ROWS = (-0.22, 1.22), (2.2, 4.0)  # y of the brackets and of the views; the video is at 0
 
 
@@ -26,91 +25,72 @@ class clip_strips(Panel):
     """The frames of a video in a row, with a bracket for each of two clips, and below them the clips' views.
 
     Args:
-        videos: colours; hills that five cameras film, by default.
-        flow: the flow of these, as many.
-
-    Raises:
-        ValueError: the two are not as many, or not of twelve frames and eleven flows of 32 pixels.
+        videos: colours, of twelve frames of 32 pixels; by default those of moving-patches.
+        flow: the flow of these, of eleven fields.
     """
 
     size, row_height = (9, 4.4), 2
     in_sight = 3
 
-    def __init__(self, videos: "VideoSet | None" = None, flow: "VideoSet | None" = None, **initial: Any):
+    def __init__(self, videos: VideoSet | None = None, flow: VideoSet | None = None, **initial: Any):
         if videos is None or flow is None:
-            videos, flow = filmed_hills()
-        for name, shape, given in zip(("videos", "flow"), SHOWN.values(), (videos, flow)):
-            wanted, got = (len(videos), *shape, SIDE, SIDE), tuple(given.in_ram.shape)
-            if got != wanted:
-                raise ValueError(f"{name} must be of shape {wanted}, got {got}")
+            videos, flow = (load_videos("moving-patches", "test", kind) for kind in ("rgb", "camera flow"))
         self.whole = {"colours": videos.in_ram, "flow": flow.in_ram}
         self.knobs = {
             "begin 1": slider("first clip begins", 1, 0, 4, 1, {0: "first frame", 4: "last that there is"}),
             "begin 2": slider("second clip begins", 3, 0, 4, 1),
             "frames": options("frames", KINDS),
             "video": slider("video", 0, 0, len(videos) - 1, 1),
-            "draw": slider("another draw", 1, 1, DRAWS, 1),
-            "shown": options("show", SHOWN),
+            "draw": slider("another draw", 1, 1, 12, 1),
+            "shown": options("show", self.whole),
         }
         super().__init__(**initial)
 
     def solve(self, values: dict) -> list[np.ndarray]:
         """The strips of the video and of both views, by the library's views of clips."""
-        from torch import stack
-
-        from setclr import views
-        from setclr.seeding import seeded
-        from setclr.video import clip_views, video_views
-
         photo, whole = video_views("photo", SIDE, flip=0), self.whole[values["shown"]][values["video"]]
-        clips = stack([whole[:, begin : begin + FRAMES] for begin in begins_of(values)])[:, None]
+        frames = stack([whole[:, begin : begin + FRAMES] for begin in self.begins(values)]).transpose(1, 2)
         draws = views.draw(photo, FRAMES, seeded(16, values["video"], values["draw"]))
         if values["frames"] == "one view for all frames":
-            seen = clip_views(clips, photo, draws[:1])[:, 0]
-        else:  # each frame is a clip of one
-            frames = clips[:, 0].transpose(1, 2)[:, :, :, None]
-            seen = clip_views(frames, photo, draws)[:, :, :, 0].transpose(1, 2)
+            draws = draws[:1].expand_as(draws)
+        seen = clip_views(frames[:, :, :, None], photo, draws)[:, :, :, 0].transpose(1, 2)  # clips of a frame
         whole = whole.float() / 255 if values["shown"] == "colours" else (whole.float() - 128) / 127
         return [strip(x.numpy()) for x in (whole, *seen)]
 
     def draw(self, page: Page, values: dict, now: list[np.ndarray]) -> None:
         title = "" if page.row else "the video: drag a bracket to move its clip"
         plot = page.plane("plot", (-0.1, 12.1), (ROWS[1] + 1.1, BRACKETS[0] - 0.2), title)
-        frames = draw_strip(plot, now[0], 0, 0)
-        begins, views = begins_of(values), []
+        frames, begins, seen = draw_strip(plot, now[0], 0, 0), self.begins(values), []
         looks = zip(begins, BRACKETS, (BLUE, GREEN), "●■", ROWS, now[1:])
         for v, (begin, y, colour, sign, row, view) in enumerate(looks, 1):
             plot.line([begin, begin + FRAMES], y, colour, 5)
             plot.dots((begin, y), INK, sign, 12).handle(f"clip {v}", (begin, y), f"begin {v}", along="x")
             plot.text(begin, row - 0.08, f"{sign} view {v}", rise="bottom", anchor="start")
-            views.append(draw_strip(plot, view, begin, row))
-        for k in range(SHOWN[values["shown"]][1]):
-            same = [view[k - begin] for view, begin in zip(views, begins) if 0 <= k - begin < FRAMES]
+            seen.append(draw_strip(plot, view, begin, row))
+        for k in range(self.whole[values["shown"]].shape[2]):
+            same = [view[k - begin] for view, begin in zip(seen, begins) if 0 <= k - begin < FRAMES]
             page.link(f"frame {k + 1}, seen {('never', 'once', 'twice')[len(same)]}", frames[k], *same)
 
     def say(self, values: dict, now: list[np.ndarray]) -> str:
-        first, second = begins_of(values)
+        first, second = self.begins(values)
         return (
             f"Video {values['video']}, draw {values['draw']}, as {values['shown']}: the clips begin at "
             f"frames {first + 1} and {second + 1} and share {FRAMES - abs(first - second)} of their {FRAMES} "
             f"frames. {KINDS[values['frames']]}"
         )
 
-
-def begins_of(values: dict) -> list[int]:
-    """Where the two clips begin. Flow has a field less than there are frames, so one place less."""
-    last = SHOWN[values["shown"]][1] - FRAMES
-    return [min(values[name], last) for name in ("begin 1", "begin 2")]
+    def begins(self, values: dict) -> list[int]:
+        """Where the two clips begin. Flow has a field less than there are frames, so one place less."""
+        last = self.whole[values["shown"]].shape[2] - FRAMES
+        return [min(values[name], last) for name in ("begin 1", "begin 2")]
 
 
 def draw_strip(plot: Plot, pixels: np.ndarray, begin: int, y: float) -> Mark:
     """Frames side by side from `begin` on, with gaps between; the boxes round them."""
     count = pixels.shape[1] // SIDE
     plot.picture(pixels, (begin, y), (begin + count, y + 1))
-    at = begin + np.arange(count + 1)
-    corners = np.column_stack([at, np.full(count + 1, y)])
-    plot.segments(corners, corners + (0, 1), WHITE, 4)
-    return plot.boxes(corners[:-1], corners[:-1] + 1)
+    corners = np.column_stack([begin + np.arange(count), np.full(count, y)])
+    return plot.boxes(corners, corners + 1, edge=WHITE, width=4)
 
 
 def strip(frames: np.ndarray) -> np.ndarray:

@@ -6,19 +6,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image
+from torch import from_numpy
 
+from setclr.data.patches import photograph
+from setclr.video import tv_l1
+from setclr.video.moving import Camera, camera_flow, drive, film, looked_at
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLUE, GREEN, VERMILION, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.clips.made_up import hills
-from setclr_course.panels.clips.tv_l1 import tv_l1
 
 FRAMES, SIDE, WIDTH = 12, 32, 64  # of a clip; pixels of a frame; pixels of the photograph that it shows
 SEEN_AS = {"still": "nowhere", "pan left": "to the right", "pan right": "to the left", "pan up": "down",
            "pan down": "up", "zoom in": "outwards", "zoom out": "inwards", "turn left": "round to the right",
            "turn right": "round to the left"}  # fmt: skip  # by the camera's motion: where the picture goes
-SHOWN = 288  # pixels across of the picture on the page
+SHOWN = 288, 288  # pixels of the picture on the page
 FASTEST = 2.0  # pixels at the edge of a frame
 CORNERS = np.array([[-0.5, -0.5], [-0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [-0.5, -0.5]])
 ARROWS = np.array([(x, y) for y in range(2, SIDE, 4) for x in range(2, SIDE, 4)])
@@ -35,7 +37,7 @@ class moving_camera(Panel):
     """A square over a picture that moves, the frame that it sees, and where each pixel goes to in the next.
 
     Args:
-        picture: (H, W) grey values, 0 to 255; made-up hills by default.
+        picture: (H, W) grey values, 0 to 255; by default a photograph.
 
     Raises:
         ValueError: the picture is not as above, or smaller than 128 pixels.
@@ -46,33 +48,31 @@ class moving_camera(Panel):
     in_sight, play = 2, "frame"
 
     def __init__(self, picture: ArrayLike | None = None, **initial: Any):
-        self.picture = hills() if picture is None else np.asarray(picture, dtype=np.float32)
+        self.picture = np.asarray(photograph("camera") if picture is None else picture, np.float32)
         if self.picture.ndim != 2 or min(self.picture.shape) < 2 * WIDTH:
             got = self.picture.shape
             raise ValueError(f"picture must be (H, W) with at least {2 * WIDTH} pixels a side, got {got}")
         high, wide = self.picture.shape
-        small = Image.fromarray(self.picture.clip(0, 255).astype(np.uint8)).convert("RGB")
-        small.thumbnail((SHOWN, SHOWN))
-        self.shown = np.asarray(small)
+        whole = Image.fromarray(self.picture.clip(0, 255).astype(np.uint8))
+        self.shown = np.asarray(whole.convert("RGB").resize(SHOWN))
         self.knobs = {
             "motion": options("camera", SEEN_AS, "pan right"),
             "frame": slider("frame", 4, 1, FRAMES - 1, 1, {1: "first", FRAMES - 1: "last but one"}),
             "speed": slider("speed", 1.2, 0.2, FASTEST, 0.1, {0.2: "slow", FASTEST: "two pixels a frame"}),
-            "right": slider("middle, to the right", round(0.5 * wide), WIDTH, wide - WIDTH, 1),
-            "down": slider("middle, downwards", round(0.5 * high), WIDTH, high - WIDTH, 1),
+            "right": slider("middle, to the right", wide // 2, WIDTH, wide - WIDTH, 1),
+            "down": slider("middle, downwards", high // 2, WIDTH, high - WIDTH, 1),
         }
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Filmed:
-        from setclr.video.moving import Camera, camera_flow, drive, film, looked_at
-
-        motion, frame = values["motion"], values["frame"]
-        camera = drive(motion, speed_of(motion, values["speed"]), WIDTH, FRAMES)
+        motion, frame, share = values["motion"], values["frame"], values["speed"] / (SIDE / 2)
+        speed = {"zoom": 1 + share, "turn": share}.get(motion.split()[0], values["speed"])
+        camera = drive(motion, speed, WIDTH, FRAMES)
         camera = camera._replace(centre=camera.centre + (values["down"], values["right"]))
         two = Camera(*(part[frame - 1 : frame + 1] for part in camera))
-        now, after = film(self.picture, two, SIDE)[:, 0].clip(0, 255).round().astype(np.uint8)
-        found = tv_l1(now / 255, after / 255)
-        return Filmed(looked_at(camera, CORNERS), now, camera_flow(two, SIDE)[0], found)
+        seen = film(self.picture, two, SIDE).clip(0, 255).round().astype(np.uint8)
+        found = tv_l1(from_numpy(seen).transpose(0, 1))[:, 0].numpy()
+        return Filmed(looked_at(camera, CORNERS), seen[0, 0], camera_flow(two, SIDE)[0], found)
 
     def draw(self, page: Page, values: dict, now: Filmed) -> None:
         (high, wide), frame = self.picture.shape, np.stack([now.frame] * 3, axis=-1)
@@ -104,10 +104,3 @@ class moving_camera(Panel):
             f"the picture goes {SEEN_AS[motion]}{pixels}. TV-L1, which sees two frames and no camera, is off "
             f"by {np.median(off):.2f} pixels, away from the border and by the median."
         )
-
-
-def speed_of(motion: str, speed: float) -> float:
-    """What `drive` calls the speed of a motion that moves the edge of a frame by so many pixels."""
-    if motion.startswith("zoom"):
-        return 1 + speed / (SIDE / 2)
-    return speed / (SIDE / 2) if motion.startswith("turn") else speed

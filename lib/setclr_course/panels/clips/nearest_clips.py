@@ -1,21 +1,17 @@
 """Clips on a map by their features, and the five nearest of one that is dragged to (MMCL, table 5)."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from torch import Tensor
 
+from setclr.video import VideoSet, load_videos, to_pixels
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import GREEN, GREY, INK, OF_CLASS, PINE, SIGN_OF_CLASS, VERMILION, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page, Piece
-from setclr_course.panels.clips.made_up import filmed_hills
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from setclr.video import VideoSet
 
 COUNT = 5
 THINGS = ("motion", "photograph")
@@ -32,23 +28,19 @@ class nearest_clips(Panel):
     """A map of clips, coloured by what they are, a ring round the query, and its five nearest by cosine.
 
     Args:
-        features: (N, D) by name; of made-up clips by default.
+        features: (N, D) by name; by default some pixels of moving-patches and of its flow.
         videos: the N clips, labelled by "photograph" and "motion".
-
-    Raises:
-        ValueError: features are not as many as clips.
     """
 
     size, mosaic, widths, row_mosaic, in_sight = (9, 4.2), "map clips", (1, 1.4), "map", 2
 
     def __init__(
-        self, features: "Mapping[str, Tensor] | None" = None, videos: "VideoSet | None" = None, **initial: Any
+        self, features: Mapping[str, Tensor] | None = None, videos: VideoSet | None = None, **initial: Any
     ):
         if features is None or videos is None:
-            features, videos = made_up()
-        for name, x in features.items():
-            if len(x) != len(videos):
-                raise ValueError(f"features[{name!r}] must be of {len(videos)} clips, got {tuple(x.shape)}")
+            videos, flow = (load_videos("moving-patches", "test", kind) for kind in ("rgb", "camera flow"))
+            pixels, moved = videos.in_ram[..., ::8, ::8], to_pixels(flow.in_ram)[..., ::8, ::8]
+            features = {"pixels": pixels.flatten(1), "true flow": moved.flatten(1)}
         self.maps = {name: map_of(np.asarray(x.detach().cpu(), np.float32)) for name, x in features.items()}
         self.labels = {thing: np.asarray(videos.labels[thing]) for thing in THINGS}
         self.names = {thing: np.array(videos.classes[thing])[self.labels[thing]] for thing in THINGS}
@@ -116,19 +108,3 @@ def map_of(x: np.ndarray) -> Map:
     ways *= np.sign(ways[[0, 1], np.abs(ways).argmax(1)])[:, None]
     places = centred @ ways.T
     return Map(places / np.abs(places).max(0), [row if there else [] for row, there in zip(nearest, points)])
-
-
-def made_up() -> "tuple[dict[str, Tensor], VideoSet]":
-    """Features of 60 clips that know the one thing, and those that know the other."""
-    import torch
-
-    from setclr.video import VideoSet
-
-    videos = filmed_hills()[0].in_ram.repeat(12, 1, 1, 1, 1)
-    labels = {"photograph": torch.arange(60) % 3, "motion": torch.arange(60) % 5}
-    classes = {"photograph": ("a", "b", "c"), "motion": ("left", "down", "in", "right", "still")}
-    noise = torch.randn(2, 60, 8, generator=torch.Generator().manual_seed(4))
-    features = {
-        f"that know the {thing}": 3 * torch.eye(8)[labels[thing]] + own for thing, own in zip(labels, noise)
-    }
-    return features, VideoSet(videos, labels, classes)

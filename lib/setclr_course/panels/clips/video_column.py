@@ -31,17 +31,13 @@ def read_scores(folder: str | Path, data: str = "moving-patches") -> Scores:
 
 def made_up() -> Scores:
     """Scores of the same kind, for trying the panel out."""
-    noise = np.random.default_rng(5)
+    chance = np.random.default_rng(5)
     rows = ("rgb-infonce", 30, 34), ("rgb-mmcl", 28, 30), ("flow-infonce", 12, 55), ("rgb-untrained", 14, 12)
     return {
-        name: {
-            thing: {
-                measure: mean + 4 * k + 2 * noise.standard_normal(3) for k, measure in enumerate(MEASURES)
-            }
-            for thing, mean in zip(CLASSES, means)
-        }
+        name: {thing: {measure: chance.normal(mean, 2, 3) for measure in MEASURES}
+               for thing, mean in zip(CLASSES, means)}
         for name, *means in rows
-    }
+    }  # fmt: skip
 
 
 class video_column(Panel):
@@ -95,7 +91,7 @@ class video_column(Panel):
         )
 
 
-def half_width(x: Sequence[float], level: float = 0.95) -> float:
-    """Of Student's interval for the mean of (seeds,); 0 for one seed."""
+def half_width(x: Sequence[float]) -> float:
+    """Of Student's interval at 95 % for the mean of (seeds,); 0 for one seed."""
     n = len(x)
-    return 0.0 if n < 2 else float(stdtrit(n - 1, (1 + level) / 2) * np.std(x, ddof=1) / n**0.5)
+    return 0.0 if n < 2 else float(stdtrit(n - 1, 0.975) * np.std(x, ddof=1) / n**0.5)
