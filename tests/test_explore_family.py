@@ -15,9 +15,10 @@ from setclr_course.kit.few_patches import augmented_pair, few_patches
 from setclr_course.kit.losses import gradient
 from setclr_course.kit.palette import GREY, VERMILION
 from setclr_course.kit.scene import SHADES
+from setclr_course.kit.still import pictured
 from setclr_course.panels.family import anchor_list as lists
 from setclr_course.panels.family import sphere as ball
-from setclr_course.panels.family.batch import ANGLES, FAMILY, MATRICES, NAMES, SIX, batch_picture
+from setclr_course.panels.family.batch import ANGLES, FAMILY, MATRICES, NAMES, SIX, draw_batch
 from setclr_course.panels.family.plane import POINTS, TRAP_ANGLES, N, control, forces
 from setclr_course.panels.family.trap_pushes import FOUR, LONGEST, QUIET, REST
 
@@ -106,7 +107,7 @@ def test_pointing_at_a_cell_lights_up_all_matrices():
 
 
 def test_the_batch_has_a_picture():
-    picture = batch_picture()
+    picture = pictured(draw_batch, "batch", (2.8, 3))
     assert "●1 at 75°" in picture.alt and "■5 at 285°" in picture.alt and len(picture.png) > 2000
 
 
@@ -299,5 +300,5 @@ def test_the_list_shows_the_pictures_nearest_first():
     shown = [panel.pictures[face] for face in faces["faces"]]
     expected = views.flatten(0, 1).permute(0, 2, 3, 1).numpy()[[2, *order]]
     np.testing.assert_array_equal(shown, expected)
-    signs = {dots["sign"]: dots["x"] for dots in marks(panel.scene["plots"][0], "dots")}
-    assert signs["★"] == [0] and signs["✚"] == [1 + order.index(10)] and len(signs["✕"]) == lists.NEGATIVES
+    signs = [sign for _, sign in panel.scene["plots"][0]["xticks"]]
+    assert signs[0] == "★" and signs.index("✚") == 1 + order.index(10) and signs.count("✕") == lists.NEGATIVES

@@ -9,14 +9,13 @@ from torch.nn.functional import normalize
 from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.few_patches import unlearned_pair
 from setclr_course.kit.inner import dual, rbf, sparsemax, top_probability
-from setclr_course.kit.palette import BLUE, GREY, INK, VERMILION
+from setclr_course.kit.palette import BLUE, VERMILION
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page, Plot
+from setclr_course.kit.scene import Page
 from setclr_course.kit.tiles import tiles
 
 NEGATIVES = 10
 ROWS = ("cosine", "sorted to the top", "sparsemax", "weight α")
-STEP, HIGH = 1.75, 0.9  # between the floors of two rows of bars; the highest bar
 
 
 class Listed(NamedTuple):
@@ -35,6 +34,7 @@ class anchor_list(Panel):
     """
 
     size, row_height = (9, 5.4), 4.4
+    mosaic, heights = "list; cosine; sorted; sparsemax; weight", (1.4, 1, 1, 1, 1)
 
     def __init__(self, embedded: Any = None, views: Any = None, **initial: Any):
         if embedded is None:
@@ -66,15 +66,19 @@ class anchor_list(Panel):
 
     def draw(self, page: Page, values: dict, now: Listed) -> None:
         title = "★ an anchor's list, the nearest first: ✚ its second view, ✕ the hardest negatives"
-        plot = page.plot("plot", (-0.6, NEGATIVES + 1.6), (-3 * STEP - 0.1, 3.1), "" if page.row else title,
-                         frame="")  # fmt: skip
-        places = np.arange(NEGATIVES + 2.0)
+        places, x = np.arange(NEGATIVES + 2), (-0.6, NEGATIVES + 1.6)
         second = places == 1 + now.rank
-        for sign, which in (("★", places == 0), ("✚", second), ("✕", (places > 0) & ~second)):
-            plot.dots([(x, 1.92) for x in places[which]], INK, sign, 14 if sign == "★" else 11)
-        faces = plot.photographs([(x, 2.08) for x in places], self.views[now.pictures], 0.86, hangs="bottom",
-                                 frame=np.where(second, BLUE, "").tolist())  # fmt: skip
-        bars = [draw_row(plot, number, row, now.rank) for number, row in enumerate(now.rows)]
+        signs = np.where(second, "✚", np.where(places, "✕", "★")).tolist()
+        ticks: dict = {"xticks": dict(enumerate(signs)), "frame": ""}
+        listed = page.plot("list", x, (0, 1), "" if page.row else title, **ticks)
+        frames, points = np.where(second, BLUE, "").tolist(), [(place, 0.03) for place in places]
+        faces = listed.photographs(points, self.views[now.pictures], 0.86, hangs="bottom", frame=frames)
+        bars, colours = [], np.where(second, BLUE, VERMILION)[1:].tolist()
+        for name, said, row in zip(self.mosaic.split("; ")[1:], ROWS, now.rows):
+            plot = page.plot(name, x, (0, 1.25 * max(1, row.max())), said, frame="bottom")
+            words = [in_short(value) for value in row]
+            plot.text(places[1:], row.clip(0), words, colours, "small", rise="bottom")
+            bars.append(plot.bars(places[1:], row.clip(0), colours, 0.62))
         for k, row in enumerate(now.rows.T):
             said = ", ".join(f"{name} {value:.2f}" for name, value in zip(ROWS, row))
             page.link(said, faces[k + 1], *(bar[k] for bar in bars))
@@ -90,17 +94,6 @@ class anchor_list(Panel):
             f"negatives of the list; at C = {values['C']:.3g} {(alpha > 0).sum()} of {NEGATIVES} negatives "
             f"are support vectors, the largest weight is {alpha.max():.3g}."
         )
-
-
-def draw_row(plot: Plot, number: int, row: np.ndarray, rank: int) -> Mark:
-    """A bar for everyone in the list, with its number."""
-    foot, places = -STEP * number, np.arange(1.0, len(row) + 1)
-    tops = foot + HIGH * (row / max(1.0, row.max())).clip(0)
-    plot.text(0.5, foot + 1.2, ROWS[number], anchor="start", rise="bottom", bold=True)
-    plot.line([0.5, len(row) + 0.5], [foot, foot], GREY, 0.8)
-    colours = np.where(places == rank + 1, BLUE, VERMILION).tolist()
-    plot.text(places, tops, [in_short(value) for value in row], colours, "small", rise="bottom")
-    return plot.bars(places, tops, colours, 0.62, foot)
 
 
 def listed(points: np.ndarray, anchor: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,6 @@ from setclr_course.kit.circle import unit
 from setclr_course.kit.controls import Slider, log_slider
 from setclr_course.kit.palette import LINES
 from setclr_course.kit.scene import Page
-from setclr_course.kit.still import Picture, pictured
 from setclr_course.panels.family.plane import TRAP_ANGLES, draw_circles, drawn_at
 
 # Degrees on a circle of two views of five images. ●4 and ■3 are the closest pair and no true match.
@@ -86,26 +85,15 @@ def true_share(A: np.ndarray) -> float:
     return float((A * losses.partners(A)).sum() / A.sum())
 
 
-def batch_picture() -> Picture:
-    """The batch alone."""
-
-    def draw(page: Page) -> str:
-        draw_batch(page)
-        where = ", ".join(f"{name} at {angle}°" for name, angle in zip(NAMES, ANGLES.flat))
-        return f"Two views of five images on a circle: {where}."
-
-    return pictured(draw, "batch", (2.8, 3))
-
-
-def draw_batch(page: Page) -> None:
-    """The batch on its two circles, with the images' numbers and a line from view to view."""
-    plane = page.plane(
-        "batch", (-1.4, 1.4), title="the batch", xlabel="" if page.row else "● view 1, ■ view 2"
-    )
+def draw_batch(page: Page) -> str:
+    """The batch on its two circles, with the images' numbers and a line from view to view; in a sentence."""
+    below = "" if page.row else "● view 1, ■ view 2"
+    plane = page.plane("batch", (-1.4, 1.4), title="the batch", xlabel=below)
     one, two = drawn_at(unit(ANGLES))
     plane.segments(one, two, COLOURS)
     draw_circles(plane)
-    x, y = 1.25 * one.T
-    plane.text(x, y, list("12345"), size="small")
+    plane.text(1.25 * one[:, 0], 1.25 * one[:, 1], list("12345"), size="small")
     plane.dots(one, COLOURS, "●", 9)
     plane.dots(two, COLOURS, "■", 9)
+    where = ", ".join(f"{name} at {angle}°" for name, angle in zip(NAMES, ANGLES.flat))
+    return f"Two views of five images on a circle: {where}."
