@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from sweep import ends
+from sweep import arrow, ends
 from touchable import TOUCHABLE
 
 from setclr_course import panels
@@ -121,7 +121,7 @@ def test_a_second_pull_keeps_what_the_first_one_did(panel):
     """A handle moves the controls that it names, and no other panel state is lost."""
     for name, handle in panel.handles.items():
         before = panel.values
-        panel.on_event({"event": "", "handle": name, "right": 1, "up": 1})
+        arrow(panel, name, 1, 1)
         moved = {control for control in before if panel.values[control] != before[control]}
         assert moved <= set(handle.moves), name
     panel.reset()

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from sweep import arrow
 
 from setclr_course import panels
 from setclr_course.kit.circle import RADII, unit
@@ -108,7 +109,7 @@ def test_another_way_stays_at_its_step(panel):
 def test_an_arrow_key_moves_one_point(panel, step):
     panel.controls["step"].value = step
     seen = panel.solve(panel.values).angles
-    panel.on_event({"event": "", "handle": control(0, 4), "right": 0, "up": -1})
+    arrow(panel, control(0, 4), 0, -1)
     moved = turned(panel.solve(panel.values).angles, seen)
     assert 0.5 < moved[0, 4] < 2 and np.delete(moved, 4).max() <= 0.5 and panel.values["step"] == 0
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sweep import arrow
 
 from setclr.inner import quadratic_assignment, spectral_bounds
 from setclr.losses import InfoNCE, QARe
@@ -47,9 +48,9 @@ def test_a_bar_that_is_dragged_stays_on_its_way_and_keeps_the_others_in_order():
     for x, y in ((2, 0), (-3, 0), (99, 0)):  # beyond an end is the end
         dropped(panel, "bar 1", x, y)
     assert order() == (7, 2, 4, 5, 1)
-    panel.on_event({"event": "", "handle": "bar 4", "right": -1, "up": 0})
+    arrow(panel, "bar 4", -1, 0)
     assert order() == (7, 4, 2, 5, 1)
-    panel.on_event({"event": "", "handle": "bar 4", "right": 9, "up": 0})
+    arrow(panel, "bar 4", 9, 0)
     assert order() == (7, 2, 5, 1, 4)
 
 

@@ -1,139 +1,40 @@
 // Panels on a page without a kernel: JupyterLab's front end (panel.js), answered from an atlas of scenes (atlas.py). A state that
 // is not in the atlas is not shown as another: the controls go to the nearest one there is, and the sentence says so.
 
-import panel, { Stage } from "./panel.js";
-import { clamp } from "./paint.js";
+import { made, opened, Stage } from "./panel.js";
+import { distance } from "./paint.js";
 
-const ELSEWHERE =
-  "This page has no picture of that combination, JupyterLab has: the other controls went back to their start.";
-const NEAREST = "Shown is the nearest combination of which this page has a picture.";
+const NEAREST = "This page has no picture of that combination, JupyterLab has: shown is the nearest one that it has.";
+const AWAY = 1000; // stops that count for a control which would go back to its start
 
-// Stands in for the kernel's side of panel.js: get, set, on, off, save_changes. `at` is at which stop each control stands.
-class Model {
-  constructor(told, files) {
-    Object.assign(this, { told, listeners: new Set(), moved: null, event: "", remark: "", gesture: "" });
-    this.pictures = Object.fromEntries(Object.entries(told.pictures).map(([name, file]) => [name, files + file]));
-    this.names = Object.keys(told.knobs);
-    this.at = [...told.start];
-    this.states = Object.keys(told.states).map((key) => ({ key, at: this.placed(key) }));
-    this.answer();
+// Answers events as the kernel does. `at` is at which stop each control stands; joined by commas it is the name of its state.
+class Atlas {
+  constructor(told) {
+    Object.assign(this, { told, at: told.start, names: Object.keys(told.knobs), remark: "", moves: "" });
+    this.all = Object.keys(told.states).map((state) => state.split(",").map(Number));
   }
 
-  // At which stop every control stands in the state of that key.
-  placed(key) {
-    const pairs = key.split(",").filter(Boolean).map((pair) => pair.split(":").map(Number));
-    return Object.assign([...this.told.start], Object.fromEntries(pairs));
+  has(at) {
+    return at in this.told.states;
   }
 
-  key(at) {
-    return at.flatMap((stop, c) => (stop === this.told.start[c] ? [] : [`${c}:${stop}`])).join(",");
+  answered({ event, reset, set, button, handle, x, y }, frame) {
+    if (reset) this.go(this.told.start);
+    else if (set) this.set(set);
+    else if (button) this.press(button);
+    else this.drag(handle, [x, y], frame);
+    return this.shown(event);
   }
 
-  get(name) {
-    return this[name];
-  }
-
-  set(name, value) {
-    this[name] = value;
-  }
-
-  on(_, listener) {
-    this.listeners.add(listener);
-  }
-
-  off(_, listener) {
-    this.listeners.delete(listener);
-  }
-
-  // What the reader did; as a kernel, it answers a little later.
-  save_changes() {
-    const { event, reset, set, button, handle, x, y, right, up } = this.moved;
-    this.event = event;
-    queueMicrotask(() => {
-      if (reset) this.show(this.told.start);
-      else if (set) this.go(set);
-      else if (button) this.press(button);
-      else if (x !== undefined) this.drag(handle, [x, y]);
-      else this.nudge(this.shown.scene.handles[handle], handle, right, up);
-    });
-  }
-
-  // By arrow keys: by a step of the handle's own, in data units, or to other stops of its controls.
-  nudge({ at: [x, y], step, moves }, handle, right, up) {
-    if (step) return this.drag(handle, [x + step * right, y + step * up]);
-    const steps = moves.length === 2 ? [right, up] : [right + up];
-    const to = (name, k) => clamp(this.at[this.names.indexOf(name)] + steps[k], 0, this.told.knobs[name].stops - 1);
-    this.go(Object.fromEntries(moves.map((name, k) => [name, to(name, k)])));
-  }
-
-  // To the place that the pointer asks for: of the states that these controls lead to, the one in which the handle stands nearest.
-  drag(handle, [x, y]) {
-    const { pool, states, boxes } = this.told;
-    const { plot: number, moves } = this.shown.scene.handles[handle];
-    const plot = this.shown.scene.plots[number];
-    const place = (way, value) => ((plot.log || "").includes(way) ? Math.log10(value) : value);
-    const span = (way, side) => boxes[plot.name][side] / (place(way, plot[way][1]) - place(way, plot[way][0]));
-    const [wide, high] = [span("x", 2), plot.equal ? span("x", 2) : span("y", 3)];
-    this.choose(moves.map((name) => this.names.indexOf(name)), ({ key }) => {
-      const [u, v] = pool[states[key][1][handle]]?.at || [Infinity, Infinity];
-      return Math.hypot((place("x", u) - place("x", x)) * wide, (place("y", v) - place("y", y)) * high);
-    });
-  }
-
-  // These controls to these stops; where there is no such state, on to another than the present one.
-  go(stops) {
-    const moves = Object.keys(stops).map((name) => this.names.indexOf(name));
-    const at = Object.assign([...this.at], Object.fromEntries(moves.map((c, k) => [c, Object.values(stops)[k]])));
-    if (this.key(at) in this.told.states) return this.show(at, "", moves.join());
-    const far = (state) => Math.hypot(...moves.map((c) => state.at[c] - at[c]));
-    this.choose(moves, (state) => (this.stays(state, moves) ? Infinity : far(state)), true);
-  }
-
-  stays(state, moves) {
-    return moves.every((c) => state.at[c] === this.at[c]);
-  }
-
-  // The state that is least far among those in which the other controls stand as they do; where these can go nowhere there, as near to
-  // that as they can; else where the others start. `exact`: only a state that is not far at all is what was asked.
-  choose(moves, far, exact = false) {
-    const others = this.names.map((_, c) => c).filter((c) => !moves.includes(c));
-    const away = (at, c) => at[c] !== this.told.start[c];
-    const apart = (at, c) => (away(at, c) === away(this.at, c) ? at[c] - this.at[c] : Infinity);
-    const gap = ({ at }) => Math.hypot(...others.map((c) => apart(at, c)));
-    let [states, remark] = [this.states.filter((state) => gap(state) === 0), ""];
-    if (states.every((state) => this.stays(state, moves))) {
-      states = this.states.filter((state) => gap(state) < Infinity && !this.stays(state, moves));
-      remark = NEAREST;
-    }
-    if (!states.length) {
-      states = this.states.filter(({ at }) => !others.some((c) => away(at, c)));
-      remark = ELSEWHERE;
-    }
-    const [best] = states.map((state) => ({ state, order: [gap(state), far(state)] }))
-      .sort(({ order: [a, b] }, { order: [c, d] }) => a - c || b - d);
-    if (exact && best.order[1]) remark ||= NEAREST;
-    this.show(best.state.at, remark, moves.join());
-  }
-
-  // A remark stays as long as the same controls are moved.
-  show(at, remark = "", gesture = "") {
-    const stays = gesture && gesture === this.gesture ? this.remark : "";
-    Object.assign(this, { at: [...at], remark: remark || stays, gesture });
-    this.answer();
-    for (const listener of this.listeners) listener();
-  }
-
-  answer() {
-    const each = (read) => Object.fromEntries(this.names.map((name, c) => [name, read(name, this.at[c])]));
-    const words = each((name, stop) => this.told.knobs[name].words[stop]);
+  shown(event = "") {
     const { scene, sentence } = this.seen();
-    const said = this.remark ? `${sentence} ${this.remark}` : sentence;
-    this.shown = { scene, sentence: said, failed: false, event: this.event, words, stops: each((_, stop) => stop) };
+    const words = this.names.map((name, c) => this.told.knobs[name].words[this.at[c]]);
+    return { scene, sentence: `${sentence} ${this.remark}`.trim(), failed: false, event, words, stops: this.at };
   }
 
   seen() {
     const { pool, states } = this.told;
-    const [plots, handles, links, sentence] = states[this.key(this.at)];
+    const [plots, handles, links, sentence] = states[this.at];
     const scene = {
       plots: plots.map(([about, ...marks]) => ({ ...pool[about], marks: marks.map((number) => pool[number]) })),
       handles: Object.fromEntries(Object.entries(handles).map(([name, number]) => [name, pool[number]])),
@@ -141,30 +42,70 @@ class Model {
     };
     return { scene, sentence };
   }
+
+  // A remark stays as long as the same controls are moved.
+  go(at, moves = "", remark = "") {
+    const stays = moves && moves === this.moves ? this.remark : "";
+    Object.assign(this, { at, moves, remark: remark || stays });
+  }
+
+  // These controls to these stops; where there is no such state, on to another than the present one.
+  set(stops) {
+    const asked = this.names.map((name, c) => stops[name] ?? this.at[c]);
+    const moves = Object.keys(stops).map((name) => this.names.indexOf(name));
+    if (this.has(asked)) return this.go(asked, moves.join());
+    const far = (at) => (this.stays(at, moves) ? Infinity : Math.hypot(...moves.map((c) => at[c] - asked[c])));
+    this.choose(moves, far, NEAREST);
+  }
+
+  // To the place that the pointer asks for: of the states that these controls lead to, the one in which the handle stands nearest.
+  drag(handle, point, frame) {
+    const { pool, states } = this.told;
+    const place = (at) => pool[states[at][1][handle]]?.at;
+    const far = (at) => (place(at) ? distance({ dot: frame.at(place(at)) }, frame.at(point)) : Infinity);
+    const { moves } = this.seen().scene.handles[handle];
+    this.choose(moves.map((name) => this.names.indexOf(name)), far);
+  }
+
+  stays(at, moves) {
+    return moves.every((c) => at[c] === this.at[c]);
+  }
+
+  // To the state that is least far among those in which the other controls stand as they do; where the moved ones can go nowhere
+  // there, as near to that as can be, or else where the others start.
+  choose(moves, far, remark = "") {
+    const away = (at, c) => at[c] !== this.told.start[c];
+    const gap = (at, c) => (away(at, c) === away(this.at, c) ? Math.abs(at[c] - this.at[c]) : AWAY);
+    const apart = (at) => at.reduce((sum, _, c) => sum + (moves.includes(c) ? 0 : gap(at, c)), 0);
+    const stuck = this.all.every((at) => apart(at) || this.stays(at, moves));
+    const states = this.all.filter((at) => !stuck || !this.stays(at, moves)).map((at) => [at, apart(at), far(at)]);
+    const [[best, ...order]] = states.sort(([, a, b], [, c, d]) => a - c || b - d);
+    this.go(best, moves.join(), order[0] ? NEAREST : remark);
+  }
 }
 
 // The same for a panel that has a twin, which shows every state there is.
-class Live extends Model {
+class Twin extends Atlas {
+  has(at) {
+    return this.names.every((name, c) => at[c] in this.told.knobs[name].values);
+  }
+
   values() {
     return Object.fromEntries(this.names.map((name, c) => [name, this.told.knobs[name].values[this.at[c]]]));
   }
 
   seen() {
-    return (this.now = this.told.twin.seen(this.values(), this.told.cast));
-  }
-
-  go(stops) {
-    this.show(this.names.map((name, c) => stops[name] ?? this.at[c]));
+    return this.told.twin.seen(this.values(), this.told.cast);
   }
 
   // These controls to the stops nearest to these values.
   put(values) {
     const stop = ([name, value]) => {
       const { values: all } = this.told.knobs[name];
-      const far = all.map((one) => Math.abs(one - value));
-      return [name, typeof value === "string" ? all.indexOf(value) : far.indexOf(Math.min(...far))];
+      const far = all.map((one) => (typeof value === "string" ? one !== value : Math.abs(one - value)));
+      return [name, far.indexOf(Math.min(...far))];
     };
-    this.go(Object.fromEntries(Object.entries(values).map(stop)));
+    this.set(Object.fromEntries(Object.entries(values).map(stop)));
   }
 
   press(button) {
@@ -172,78 +113,68 @@ class Live extends Model {
   }
 
   drag(handle, [x, y]) {
-    const { moves, way: [kind, ...centre] } = this.shown.scene.handles[handle];
-    const turned = () => {
-      const low = this.told.knobs[moves[0]].values[0];
-      const angle = (Math.atan2(y - centre[1], x - centre[0]) * 180) / Math.PI;
-      return low + ((((angle - low) % 360) + 360) % 360);
-    };
-    const found = this.now.ways[handle]?.(x, y) || { x: [x], y: [y], plane: [x, y], circle: [turned()] }[kind];
+    const { scene, ways } = this.seen();
+    const { moves, way: [kind, u, v] } = scene.handles[handle];
+    const low = this.told.knobs[moves[0]].values[0];
+    const angle = low + (((Math.atan2(y - v, x - u) * 180) / Math.PI - low + 720) % 360);
+    const found = ways[handle]?.(x, y) || { x: [x], y: [y], plane: [x, y], circle: [angle] }[kind];
     this.put(Object.fromEntries(moves.map((name, k) => [name, found[k]])));
   }
 }
 
-// The element's picture becomes a panel that answers.
+const read = async (file) => (await fetch(file)).json();
+
+// The element's picture becomes a panel that answers; the page's address says where its controls stand.
 async function alive(element, number) {
-  const folder = element.dataset.atlas.replace(/\/?$/, "/");
-  const told = await (await fetch(`${folder}atlas.json`)).json();
-  const files = element.dataset.pictures.replace(/\/?$/, "/");
+  const { atlas, pictures } = element.dataset;
+  const told = await read(`${atlas}atlas.json`);
   if (told.twin) told.twin = await import(`./${told.twin}.js`);
-  const model = new (told.twin ? Live : Model)(told, files);
+  const source = new (told.twin ? Twin : Atlas)(told);
   const mine = `#panel-${number}=`;
-  if (location.hash.startsWith(mine)) {
-    const key = decodeURIComponent(location.hash.slice(mine.length));
-    if (told.twin || key in told.states) model.show(model.placed(key));
-  }
-  element.replaceChildren();
-  panel.render({ model, el: element });
+  const asked = location.hash.startsWith(mine) && location.hash.slice(mine.length).split(",").map(Number);
+  if (asked && source.has(asked)) source.go(asked);
   const note = () => {
-    const key = model.key(model.at);
-    history.replaceState(null, "", key ? mine + key : location.pathname + location.search);
+    const place = source.at.join() === told.start.join() ? location.pathname + location.search : mine + source.at;
+    history.replaceState(null, "", place);
   };
   let noting = 0; // browsers refuse an address that changes with every event of a drag
-  model.on("change:shown", () => {
+  element.replaceChildren();
+  const panel = opened(element, told, (name) => `${pictures}${name}.png`, (event, frame) => {
+    panel.show(source.answered(event, frame));
     clearTimeout(noting);
     noting = setTimeout(note, 300);
   });
+  panel.show(source.shown());
   element.dataset.alive = "true";
 }
 
 // A still picture is painted in the page's own colours and letters: its scenes beside one another, or below on a phone.
 async function painted(element) {
-  const told = await (await fetch(element.dataset.scenes)).json();
-  const files = element.dataset.pictures;
-  const columns = told.columns.map(({ scene, sentence, heading }) => {
-    const column = document.createElement("div");
-    column.append(Object.assign(document.createElement("b"), { textContent: heading }));
-    const stage = new Stage(column.appendChild(document.createElement("div")), told, (name) => files + told.pictures[name]);
-    column.append(Object.assign(document.createElement("p"), { textContent: sentence }));
-    return { column, show: () => stage.show(scene) };
-  });
-  element.replaceChildren(...columns.map(({ column }) => column));
+  const { scenes, pictures } = element.dataset;
+  const told = await read(scenes);
+  element.replaceChildren();
   element.style.setProperty("--wide", `${told.size[0]}px`);
   element.dataset.alive = "true";
-  for (const { show } of columns) show();
-}
-
-// A panel wakes when it comes into view, or when the address asks for it.
-function wake() {
-  const panels = [...document.querySelectorAll(".setclr-panel[data-atlas]")];
-  const seen = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries) {
-      if (!isIntersecting) continue;
-      seen.unobserve(target);
-      if (target.dataset.scenes) painted(target);
-      else alive(target, panels.indexOf(target) + 1);
-    }
-  }, { rootMargin: "300px" });
-  for (const element of [...panels, ...document.querySelectorAll(".setclr-still[data-scenes]")]) seen.observe(element);
-  const [, number] = location.hash.match(/^#panel-(\d+)=/) || [];
-  const asked = number && panels[number - 1];
-  if (asked) {
-    asked.closest("details")?.setAttribute("open", "");
-    asked.scrollIntoView();
+  for (const { scene, sentence, heading } of told.columns) {
+    const column = made("div", "", element);
+    made("b", "", column, { textContent: heading });
+    const stage = new Stage(made("div", "", column), told, (name) => `${pictures}${name}.png`);
+    made("p", "", column, { textContent: sentence });
+    stage.show(scene);
   }
 }
 
-wake();
+// A panel wakes when it comes into view, or when the address asks for it.
+const panels = [...document.querySelectorAll(".setclr-panel[data-atlas]")];
+const waking = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (!isIntersecting) continue;
+    waking.unobserve(target);
+    if (target.dataset.scenes) painted(target);
+    else alive(target, panels.indexOf(target) + 1);
+  }
+}, { rootMargin: "300px" });
+for (const element of document.querySelectorAll(".setclr-panel[data-atlas], .setclr-still[data-scenes]")) waking.observe(element);
+const asked = panels[location.hash.match(/^#panel-(\d+)=/)?.[1] - 1];
+asked?.closest("details")?.setAttribute("open", "");
+asked?.scrollIntoView();

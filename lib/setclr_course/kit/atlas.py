@@ -1,8 +1,8 @@
 """An atlas of a panel: scenes of some of its states, made beforehand, for pages on which no kernel runs.
 
-Which states: every control alone at STOPS values (an angle at TURNS) with the others where they start; the
-first two controls together, and the two that a handle moves, SIDE by SIDE; those of two handles, FEW by FEW;
-and those that the panel names in `also`, because a text asks for them.
+Which states: every control alone at STOPS values with the others where they start; the first two controls
+together, and the two that a handle moves, SIDE by SIDE; those of two handles, FEW by FEW; and those that the
+panel names in `also`, because a text asks for them.
 """
 
 import json
@@ -18,37 +18,41 @@ import numpy as np
 from setclr_course.kit.cast import kept
 from setclr_course.kit.controls import Options
 from setclr_course.kit.front import png
-from setclr_course.kit.handles import Circle, Handle
+from setclr_course.kit.handles import Handle
 from setclr_course.kit.scene import Page
 
-STOPS, TURNS, SIDE, FEW, MOST = 25, 37, 9, 5, 1200
+STOPS, SIDE, FEW, MOST = 31, 9, 5, 1200
 TOLD = "atlas.json"
 
-Key = tuple[tuple[int, int], ...]  # which controls are not where they start, and at which of their stops
+State = tuple[int, ...]  # at which of its stops each control stands
 Plane = tuple[int, int, int]  # two controls, and how many stops of each
 
 
 @dataclass(frozen=True)
 class Atlas:
-    """What a page gets: `told`, written as atlas.json, and PNG files by name.
+    """What a page gets: `told`, written as atlas.json, and pictures by name, as PNG files.
 
     `told` is what `Panel.told` tells, its knobs with the stops that are in the atlas, their `values` and the
     `words` they read, and besides: `start`, at which of its stops each knob begins; the `pool`: every mark,
-    plot, handle and link that there is, once; the `states` by "knob:stop,…" of what is not where it starts:
-    [plots, handles, links, sentence], in numbers of the pool; the `pictures` by name.
+    plot, handle and link that there is, once; the `states` by "stop,stop,…", one of each knob:
+    [plots, handles, links, sentence], in numbers of the pool.
     """
 
     told: dict[str, Any]
-    files: dict[str, bytes]
+    pictures: Mapping[str, np.ndarray]
 
-    def write(self, folder: Path, files: Path | None = None) -> None:
-        """Into `folder`; the PNG files into `files`, which several atlases may share, or beside."""
-        for place in (folder, files or folder):
-            place.mkdir(parents=True, exist_ok=True)
-        for name, content in self.files.items():
-            (files or folder).joinpath(f"{name}.png").write_bytes(content)
+    def write(self, folder: Path, pictures: Path) -> None:
+        """Into `folder`; the pictures into one that several atlases share."""
+        folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.told, ensure_ascii=False, separators=(",", ":"))
         (folder / TOLD).write_text(text)
+        save(self.pictures, pictures)
+
+
+def save(pictures: Mapping[str, np.ndarray], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, pixels in pictures.items():
+        (folder / f"{name}.png").write_bytes(png(pixels))
 
 
 class Pool(dict[str, int]):
@@ -59,8 +63,7 @@ class Pool(dict[str, int]):
 
     def state(self, scene: dict[str, Any], sentence: str) -> list[Any]:
         plots = [
-            [self.keep({k: v for k, v in plot.items() if k != "marks"}), *map(self.keep, plot["marks"])]
-            for plot in scene["plots"]
+            [self.keep({**plot, "marks": []}), *map(self.keep, plot["marks"])] for plot in scene["plots"]
         ]
         handles = {name: self.keep(handle) for name, handle in scene["handles"].items()}
         return [plots, handles, list(map(self.keep, scene["links"])), sentence]
@@ -72,17 +75,14 @@ def evenly(count: int, most: int, always: Iterable[int]) -> list[int]:
     return sorted({*np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist(), *always})
 
 
-def keys(starts: Sequence[int], counts: Sequence[int], planes: Sequence[Plane]) -> list[Key]:
+def states_of(start: State, counts: Sequence[int], planes: Iterable[Plane]) -> list[State]:
     """The states of an atlas, each once: the start first, then single controls, then planes."""
-    found: list[Key] = [()]
-    for *axes, most in [*((c, count) for c, count in enumerate(counts)), *planes]:
-        sides = [[(c, stop) for stop in evenly(counts[c], most, [starts[c]])] for c in axes]
-        found += [key_of(places, starts) for places in product(*sides)]
+    found = [start]
+    for *axes, most in [*enumerate(counts), *planes]:
+        for stops in product(*(evenly(counts[c], most, [start[c]]) for c in axes)):
+            moved = dict(zip(axes, stops))
+            found.append(tuple(moved.get(c, stop) for c, stop in enumerate(start)))
     return list(dict.fromkeys(found))
-
-
-def key_of(places: Iterable[tuple[int, int]], starts: Sequence[int]) -> Key:
-    return tuple((c, stop) for c, stop in sorted(places) if stop != starts[c])
 
 
 def planes_of(handles: Mapping[str, Handle], names: Sequence[str]) -> list[Plane]:
@@ -91,8 +91,7 @@ def planes_of(handles: Mapping[str, Handle], names: Sequence[str]) -> list[Plane
     pairs = [(0, 1, SIDE)] if len(names) > 1 else []
     pairs += [(moves[0], moves[1], SIDE) for moves in moved if len(moves) == 2]
     single = dict.fromkeys(moves[0] for moves in moved if len(moves) == 1)
-    pairs += [(one, two, FEW) for one, two in combinations(single, 2)]
-    return list(dict.fromkeys(pairs))
+    return list(dict.fromkeys(pairs + [(one, two, FEW) for one, two in combinations(single, 2)]))
 
 
 def atlas_of(panel: Any) -> Atlas:
@@ -100,45 +99,32 @@ def atlas_of(panel: Any) -> Atlas:
 
     One that has a twin needs no states: it has every stop of its knobs, the `twin`'s name, and the `cast`.
     """
-    told, values, twin = panel.told(), panel.values, twin_of(type(panel))
-    turning = [handle.moves[0] for handle in panel.handles.values() if isinstance(handle.along, Circle)]
-    asked = [{name: panel.knobs[name].number(at) for name, at in state.items()} for state in panel.also]
-    stops, starts = [], []
+    told, twin = panel.told(), twin_of(type(panel))
+    wanted = [panel.values, *({**panel.values, **state} for state in panel.also)]
+    asked = [{name: knob.number(state[name]) for name, knob in panel.knobs.items()} for state in wanted]
+    stops: dict[str, list[int]] = {}
     for name, knob in panel.knobs.items():
-        start, some = knob.number(values[name]), TURNS if name in turning else STOPS
-        most = knob.stops if twin or isinstance(knob, Options) else some
-        chosen = evenly(knob.stops, most, [start, *(state[name] for state in asked if name in state)])
-        there = [values[name] if at == start else knob.stop(at) for at in chosen]
-        told["knobs"][name] |= {
-            "stops": len(there),
-            "values": there,
-            "words": [knob.read(at) for at in there],
-        }
-        stops.append(chosen)
-        starts.append(chosen.index(start))
+        most = knob.stops if twin or isinstance(knob, Options) else STOPS
+        stops[name] = evenly(knob.stops, most, [state[name] for state in asked])
+        there = [panel.values[name] if stop == asked[0][name] else knob.stop(stop) for stop in stops[name]]
+        words = [knob.read(value) for value in there]
+        told["knobs"][name] |= {"stops": len(there), "values": there, "words": words}
+    start, *others = (tuple(stops[name].index(number) for name, number in state.items()) for state in asked)
+    told |= {"start": start, "states": {}}
     if twin:
         page = Page([])
         told |= {"twin": twin.stem, "cast": [[page.picture(face) for face in row] for row in kept()]}
-        return Atlas(told | {"start": starts, "states": {}} | named(page.pictures), files_of(page.pictures))
-    names, pool, states = list(panel.knobs), Pool(), {}
-    found = keys(starts, [len(row) for row in stops], planes_of(panel.handles, names))[:MOST]
-    for state in asked:
-        places = ((c, stops[c].index(state[name])) for c, name in enumerate(names) if name in state)
-        found.append(key_of(places, starts))
-    for key in dict.fromkeys(found):
-        moved = {names[c]: told["knobs"][names[c]]["values"][at] for c, at in key}
-        seen = panel.seen({**values, **moved})
-        states[",".join(f"{c}:{at}" for c, at in key)] = pool.state(seen.scene, seen.sentence)
-    told |= {"start": starts, "pool": [json.loads(thing) for thing in pool], "states": states}
-    return Atlas(told | named(panel.pictures), files_of(panel.pictures))
-
-
-def named(pictures: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    return {"pictures": {name: f"{name}.png" for name in pictures}}
-
-
-def files_of(pictures: Mapping[str, np.ndarray]) -> dict[str, bytes]:
-    return {name: png(pixels) for name, pixels in pictures.items()}
+        return Atlas(told, page.pictures)
+    pool = Pool()
+    pictures: dict[str, np.ndarray] = {}
+    planes = planes_of(panel.handles, list(panel.knobs))
+    found = states_of(start, [len(some) for some in stops.values()], planes)[:MOST]
+    for state in dict.fromkeys(found + others):
+        values = {name: told["knobs"][name]["values"][stop] for name, stop in zip(stops, state)}
+        seen = panel.seen(values)
+        told["states"][",".join(map(str, state))] = pool.state(seen.scene, seen.sentence)
+        pictures |= seen.pictures
+    return Atlas(told | {"pool": [json.loads(thing) for thing in pool]}, pictures)
 
 
 def twin_of(panel: type) -> Path | None:

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from math import log10
 from typing import Any
 
-import traitlets
-
 from setclr.checks import choice
 
 
@@ -108,21 +106,21 @@ def options(label: str, names: Iterable[str], start: str | None = None) -> Optio
     return Options(label, names, start or names[0])
 
 
-class Control(traitlets.HasTraits):
-    """One knob of one panel: set its `value`, or watch it by `observe`.
+@dataclass
+class Control:
+    """One knob of one panel. Setting its `value` raises ValueError where the knob cannot take it."""
 
-    Raises ValueError where the value is none that the knob can take.
-    """
+    panel: Any
+    name: str
+    knob: Knob
 
-    value = traitlets.Any()
+    @property
+    def value(self) -> Any:
+        return self.panel.values[self.name]
 
-    def __init__(self, name: str, knob: Knob, value: Any):
-        self.name, self.knob = name, knob
-        super().__init__(value=value)
-
-    @traitlets.validate("value")
-    def _taken(self, proposal: Any) -> Any:
-        return self.knob.taken(self.name, proposal["value"])
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.panel.on_event({"event": "", "values": {self.name: self.knob.taken(self.name, value)}})
 
     def ends(self) -> list[Any]:
         """Both ends and the middle of a slider, all names of a choice."""

@@ -1,12 +1,12 @@
 """The front end of a panel in the browser, and what kernel and browser tell each other."""
 
 import io
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
 import anywidget
+import IPython
 import numpy as np
 import traitlets
 from PIL import Image
@@ -33,18 +33,11 @@ class Front(anywidget.AnyWidget):
     pictures: traitlets.Dict = traitlets.Dict().tag(sync=True)
     """PNG files by name."""
     shown: traitlets.Dict = traitlets.Dict().tag(sync=True)
-    """`scene`, `sentence`, `failed` (it is an error), the `event` that it answers ("" for none), and for each
-    knob at which of its `stops` it stands and what it reads, in `words`."""
+    """`scene`, `sentence`, `failed` (it is an error), the `event` that it answers ("" for none), and of the
+    knobs the `stops`, at which they stand, and `words`, what they read."""
     moved: traitlets.Dict = traitlets.Dict().tag(sync=True, echo_update=False)
-    """The number of an `event`, and what the reader did: a `handle` put to `x`, `y` in data units, or moved
-    so many steps to the `right` and `up`; knobs `set` to stops; a `button` pressed; `reset`."""
-
-
-def pngs(pictures: Mapping[str, np.ndarray], known: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The pictures as PNG files; the same dict where all are known."""
-    if pictures.keys() <= known.keys():
-        return dict(known)
-    return {name: known.get(name) or png(pixels) for name, pixels in pictures.items()}
+    """The number of an `event`, and what the reader did: a `handle` put to `x`, `y` in data units; knobs
+    `set` to stops; a `button` pressed; `reset`."""
 
 
 def png(pixels: np.ndarray) -> bytes:
@@ -53,21 +46,20 @@ def png(pixels: np.ndarray) -> bytes:
     return stream.getvalue()
 
 
-shown_in: dict[str, tuple[int, WeakSet]] = {}  # by cell: the run of it that is the latest, and its panels
+shown_in: dict[
+    str, dict[int, WeakSet]
+] = {}  # by cell and by the number of its run: the panels that it showed
 
 
 def let_go(panel: Any) -> None:
     """Close the panels that the same cell showed when it ran before: they are gone from the page."""
+    shell = IPython.get_ipython()
     try:
-        from IPython import get_ipython
-
-        shell = get_ipython()
-        cell, run = shell.get_parent()["metadata"]["cellId"], shell.execution_count
-    except (ImportError, AttributeError, KeyError):
-        return
-    before, panels = shown_in.get(cell, (run, WeakSet()))
-    if before != run:
-        for old in panels - {panel}:
+        runs = shown_in.setdefault(shell.get_parent()["metadata"]["cellId"], {})
+    except (AttributeError, KeyError):
+        return  # no notebook
+    now = runs.setdefault(shell.execution_count, WeakSet())
+    now.add(panel)
+    for before in [run for run in runs if run != shell.execution_count]:
+        for old in runs.pop(before) - now:
             old.close()
-        panels = WeakSet()
-    shown_in[cell] = run, panels | {panel}

@@ -74,15 +74,6 @@ class Handle:
             found = [self.along.value(x, y, knobs[self.moves[0]])]
         return {name: knobs[name].stop(knobs[name].number(value)) for name, value in zip(self.moves, found)}
 
-    def nudged(self, knobs: Mapping[str, Knob], values: Mapping[str, Any], right: int,
-               up: int) -> dict[str, Any]:  # fmt: skip
-        """What the controls become after so many steps to the right and upwards by keyboard."""
-        if self.step:
-            return self.values(knobs, self.point[0] + self.step * right, self.point[1] + self.step * up)
-        steps = (right, up) if len(self.moves) == 2 else (right + up,)
-        stops = {name: knobs[name].number(values[name]) + step for name, step in zip(self.moves, steps)}
-        return {name: knobs[name].stop(stop) for name, stop in stops.items()}
-
     def told(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:
         """What the front end knows of it."""
         way, ends, knob = self.along, self.ends, knobs.get(self.moves[0])

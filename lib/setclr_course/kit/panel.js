@@ -1,51 +1,42 @@
 // The front end of a panel: it lays out the plots as the page is wide, lets the reader drag the handles in them, lights up what
-// belongs together, and has the controls below. `model` is the kernel's side (front.py), or what plays its part on a page
-// without one: get, set, save_changes, on and off.
+// belongs together, and has the controls below. Whoever opens it answers events (front.py) by what is shown then: a kernel, by
+// `render`, or a page without one (site/static/panels.js).
 import { clamp, distance, Frame, onSegment, outlines, paint, svg } from "./paint.js";
 
-const FRAME = 150; // milliseconds at least from one scene to the next while it plays
+const FRAME = 120; // milliseconds from an answer to the next step while it plays
 const GLIDE = 160; // milliseconds in which marks move to their new places, where nobody drags them
-const PATIENCE = 500; // milliseconds after which a kernel that has not answered is called busy
 const NEAR = 7; // pixels within which the pointer is at a dot or a line
 const DROP = 30; // pixels within which a handle that is let go finds the place where it snaps
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] };
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+export const made = (tag, name, parent, about = {}) =>
+  parent.appendChild(Object.assign(document.createElement(tag), { className: name, ...about }));
 
-function made(tag, name, parent, about = {}) {
-  const element = document.createElement(tag);
-  element.className = name;
-  Object.assign(element, about);
-  parent.append(element);
-  return element;
-}
-
-// The point of a handle's way that is nearest to p, in pixels of its plot; `from` is where the handle is.
-export function nearest({ way: [kind, ...numbers], ends }, p, from, f) {
-  const inside = (value, [low, high]) => clamp(value, Math.min(low, high), Math.max(low, high));
-  if (kind === "x") return [inside(p[0], (ends || f.about.x).map((end) => f.x(end))), from[1]];
-  if (kind === "y") return [from[0], inside(p[1], (ends || f.about.y).map((end) => f.y(end)))];
-  if (kind === "plane") return [inside(p[0], [f.left, f.right]), inside(p[1], [f.top, f.bottom])];
+// The point of a handle's way that is nearest to p, in pixels.
+function nearest({ way: [kind, ...numbers], ends, spot, f }, p) {
   if (kind === "segment") return onSegment(f.at(numbers), f.at(numbers.slice(2)), p);
-  const [[x, y], radius] = [f.at(numbers), numbers[2] * Math.abs(f.sx)];
-  const angle = Math.atan2(p[1] - y, p[0] - x);
-  return [x + radius * Math.cos(angle), y + radius * Math.sin(angle)];
+  if (kind === "circle") {
+    const [[x, y], radius] = [f.at(numbers), numbers[2] * Math.abs(f.sx)];
+    const angle = Math.atan2(p[1] - y, p[0] - x);
+    return [x + radius * Math.cos(angle), y + radius * Math.sin(angle)];
+  }
+  const limits = (axis) => (ends || f.about[axis]).map((end) => f[axis](end)).sort((one, other) => one - other);
+  return ["x", "y"].map((axis, k) => ([axis, "plane"].includes(kind) ? clamp(p[k], ...limits(axis)) : spot[k]));
 }
 
 // Where the plots lie on a page so wide: as they are made while there is room, else below one another.
-export function arranged({ size: [wide, high], boxes }, width, plots) {
-  const names = Object.keys(boxes);
-  if (width >= 0.9 * wide) {
-    const s = Math.min(1, width / wide);
-    const places = Object.fromEntries(names.map((name) => [name, boxes[name].map((side) => side * s)]));
-    return { places, width: wide * s, height: high * s };
-  }
+function arranged({ size: [wide, high], boxes }, width, plots) {
   const places = {};
+  const share = Math.min(1, width / wide);
+  if (share >= 0.9) {
+    for (const name in boxes) places[name] = boxes[name].map((side) => side * share);
+    return { places, width: wide * share, height: high * share };
+  }
   let [left, top, tall] = [0, 0, 0];
-  for (const name of names) {
+  for (const name in boxes) {
     const [, , w, h] = boxes[name];
     const grown = w > width / 2 ? Math.min(width, 1.3 * w) : w;
-    const equal = plots.find((plot) => plot.name === name)?.equal;
-    const height = equal ? (h * grown) / w : h;
+    const height = plots.find((plot) => plot.name === name)?.equal ? (h * grown) / w : h;
     if (left && left + grown > width) [left, top, tall] = [0, top + tall + 12, 0];
     places[name] = [left, top, grown, height];
     [left, tall] = [left + grown + 12, Math.max(tall, height)];
@@ -54,188 +45,154 @@ export function arranged({ size: [wide, high], boxes }, width, plots) {
 }
 
 // A scene on the way from one to another: places in between where both have the same marks, else the other.
-const MOVING = ["plots", "marks", "handles", "x", "y", "u", "v", "rings", "width", "at"];
+const MOVING = ["plots", "marks", "x", "y", "u", "v", "rings", "width", "at"];
 function between(one, other, share) {
   if (typeof one === "number" && typeof other === "number") return one + share * (other - one);
-  if (Array.isArray(one) && Array.isArray(other) && one.length === other.length) {
-    return other.map((value, i) => between(one[i], value, share));
-  }
-  if (one && other && typeof other === "object" && !Array.isArray(other) && one.kind === other.kind) {
-    const moved = ([key, value]) => [key, MOVING.includes(key) || !MOVING.some((k) => k in other) ? between(one[key], value, share) : value];
-    return Object.fromEntries(Object.entries(other).map(moved));
-  }
-  return other;
+  if (!one || !other || typeof other !== "object") return other;
+  if (one.kind !== other.kind || one.length !== other.length) return other;
+  if (Array.isArray(other)) return other.map((value, i) => between(one[i], value, share));
+  const moved = MOVING.filter((key) => key in other).map((key) => [key, between(one[key], other[key], share)]);
+  return { ...other, ...Object.fromEntries(moved) };
 }
 
-// Sends one event at a time; of those that come before its answer, the last is kept. So nothing lags behind.
-class Events {
-  constructor(model, stage) {
-    Object.assign(this, { model, stage, sent: 0, answered: 0, waiting: null, late: 0 });
-    this.view = Math.random().toString(36).slice(2, 8);
-  }
-
-  send(event) {
-    if (this.sent !== this.answered) {
-      const before = this.waiting;
-      const more = before && "right" in event && before.handle === event.handle && "right" in before;
-      this.waiting = more ? { ...event, right: event.right + before.right, up: event.up + before.up } : event;
-      return;
-    }
-    this.sent += 1;
-    this.stage.setAttribute("aria-busy", "true");
-    this.late = setTimeout(() => this.stage.classList.add("setclr-busy"), PATIENCE);
-    this.model.set("moved", { ...event, event: `${this.view}:${this.sent}` });
-    this.model.save_changes();
-  }
-
-  // A scene has come; if it answers the event that is under way, the next one is sent.
-  answer(event) {
-    if (event !== `${this.view}:${this.sent}`) return;
-    this.answered = this.sent;
-    clearTimeout(this.late);
-    this.stage.classList.remove("setclr-busy");
-    this.stage.setAttribute("aria-busy", "false");
-    const next = this.waiting;
-    this.waiting = null;
-    if (next) this.send(next);
-  }
-}
-
-// The plots of a scene, as wide as the page allows; for a panel, and for a row of stills.
+// The plots of a scene, as wide as the page allows; for a panel, and for a row of stills. `address(name)` is that of a picture.
 export class Stage {
-  constructor(parent, told, pictures, after = () => {}) {
-    Object.assign(this, { told, pictures, after, frames: [], plots: [], scene: null });
+  constructor(parent, told, address, after = () => {}) {
+    Object.assign(this, { parent, told, address, after, frames: [], plots: [], scene: null });
     this.element = made("div", "setclr-stage", parent);
     this.seer = new ResizeObserver(() => this.scene && this.show(this.scene));
-    this.seer.observe(this.element.parentElement);
+    this.seer.observe(parent);
   }
 
   show(scene) {
     this.scene = scene;
-    const width = this.element.parentElement.clientWidth || this.told.size[0];
-    const { places, width: wide, height } = arranged(this.told, width, scene.plots);
-    Object.assign(this.element.style, { height: `${height}px`, width: `${wide}px` });
+    const { places, width, height } = arranged(this.told, this.parent.clientWidth || this.told.size[0], scene.plots);
+    Object.assign(this.element.style, { height: `${height}px`, width: `${width}px` });
     scene.plots.forEach((plot, k) => {
-      const box = places[plot.name];
+      if (!places[plot.name]) return; // a row leaves out some
+      const [left, top, w, h] = places[plot.name];
+      const f = new Frame(plot, w, h);
       this.plots[k] ??= svg("svg", { class: "setclr-plot", "aria-hidden": "true" }, this.element);
-      this.plots[k].style.display = box ? "" : "none";
-      if (!box) return void (this.frames[k] = null);
-      const [left, top, w, h] = box;
-      Object.assign(this.plots[k].style, { left: `${left}px`, top: `${top}px`, width: `${w}px`, height: `${h}px` });
-      this.frames[k] = Object.assign(new Frame(plot, w, h), { corner: [left, top] });
-      paint(this.plots[k], plot, this.frames[k], this.pictures);
+      this.plots[k].style.cssText = `left:${left}px;top:${top}px;width:${w}px;height:${h}px`;
+      paint(this.plots[k], plot, f, this.address);
+      const inside = { left: left + f.left, right: left + f.right, top: top + f.top, bottom: top + f.bottom };
+      this.frames[k] = Object.assign(f, inside); // from now on in pixels of the stage
     });
-    this.marked = null;
-    this.after(scene);
-  }
-
-  // Where a handle is, in pixels of the stage; nothing where its plot is not shown.
-  spot({ plot, at }) {
-    const f = this.frames[plot];
-    return f && f.at(at).map((value, k) => value + f.corner[k]);
+    this.links = null;
+    this.after();
   }
 
   shapes(pieces) {
-    return pieces.flatMap(([plot, mark, ...numbers]) => {
-      const f = this.frames[plot];
-      return f ? outlines(this.scene.plots[plot].marks[mark], numbers, f).map((shape) => ({ ...shape, f })) : [];
-    });
+    return pieces.flatMap(([k, mark, ...numbers]) =>
+      this.frames[k] ? outlines(this.scene.plots[k].marks[mark], numbers, this.frames[k]) : []);
   }
 
   // The link whose mark is at this point of the stage.
   found(p) {
-    this.marked ??= this.scene.links.map(([said, over, more, sets]) => ({ said, over: this.shapes(over), more, sets }));
-    let [best, found] = [NEAR, null];
-    for (const link of this.marked) {
-      for (const shape of link.over) {
-        const far = distance(shape, [p[0] - shape.f.corner[0], p[1] - shape.f.corner[1]]);
-        if (far < best) [best, found] = [far, link];
-      }
-    }
-    return found;
+    this.links ??= this.scene.links.map(([said, over, lit, sets]) => ({ said, over: this.shapes(over), lit, sets }));
+    const far = this.links.flatMap((link) => link.over.map((shape) => [distance(shape, p), link]));
+    return far.filter(([pixels]) => pixels < NEAR).sort(([a], [b]) => a - b)[0]?.[1];
   }
 }
 
-const LIGHTS = {
-  dot: ([cx, cy]) => ["circle", { cx, cy, r: 11 }],
-  line: (points) => ["polyline", { points: points.map((p) => p.join()).join(" ") }],
-  box: (box) => ["rect", box],
-};
-
-function render({ model, el }) {
-  const told = model.get("told");
+// A panel in an element of the page. `ask(event, frame)` is called with what the reader does; `frame` is that of the plot of a
+// handle that is put somewhere. The answer goes to `show`.
+export function opened(el, told, address, ask) {
   const panel = made("div", "setclr-scene", el);
   panel.dataset.lmSuppressShortcuts = "true"; // JupyterLab takes the arrow keys otherwise
-  const addresses = {};
-  const address = (name) => {
-    const file = model.get("pictures")[name];
-    addresses[name] ??= typeof file === "string" ? file : URL.createObjectURL(new Blob([file], { type: "image/png" }));
-    return addresses[name];
-  };
   const stage = new Stage(panel, told, address, placeHandles);
-  const events = new Events(model, stage.element);
   const lights = svg("svg", { class: "setclr-lights" }, stage.element);
   const tip = made("div", "setclr-tip", stage.element, { hidden: true });
-  const handles = {};
+  const sentence = made("p", "setclr-sentence", panel, { ariaLive: "polite" });
+  const knobs = made("div", "setclr-knobs", panel);
+  const names = Object.keys(told.knobs);
+  const folded = made("details", "setclr-more", panel, { hidden: names.length <= told.in_sight });
+  made("summary", "", folded, { textContent: "more knobs" });
+  const bar = made("div", "setclr-bar", panel);
+  const controls = {};
+  const grips = {};
   let dragged = null; // the name of the handle that the pointer holds
   let gliding = 0;
 
+  // One event at a time; of those that come before its answer, the last is kept. So nothing lags behind.
+  const view = Math.random().toString(36).slice(2, 8);
+  let [sent, waiting] = [0, null];
+  function send(event, frame) {
+    waiting = [event, frame];
+    if (stage.element.ariaBusy !== "true") next();
+  }
+  function next() {
+    stage.element.ariaBusy = String(Boolean(waiting));
+    if (!waiting) return;
+    const [event, frame] = waiting;
+    [sent, waiting] = [sent + 1, null];
+    ask({ ...event, event: `${view}:${sent}` }, frame);
+  }
+
   const at = (pointer) => {
     const box = stage.element.getBoundingClientRect();
-    const s = stage.element.offsetWidth / box.width; // slides are scaled as a whole
-    return [(pointer.clientX - box.left) * s, (pointer.clientY - box.top) * s];
+    const scale = stage.element.offsetWidth / box.width; // slides are scaled as a whole
+    return [(pointer.clientX - box.left) * scale, (pointer.clientY - box.top) * scale];
   };
   const put = (element, [x, y]) => Object.assign(element.style, { left: `${x}px`, top: `${y}px` });
-  const handleOf = (name) => model.get("shown").scene.handles[name];
-  const place = (name) => stage.spot(handleOf(name));
+  // A handle, the frame of its plot, and its spot in pixels; nothing where it is not shown.
+  const handleOf = (name) => {
+    const handle = stage.scene.handles[name];
+    const f = handle && stage.frames[handle.plot];
+    return f ? { ...handle, f, spot: f.at(handle.at) } : {};
+  };
 
   function grip(name) {
-    const button = made("button", "setclr-handle", stage.element, { type: "button" });
+    const about = { type: "button", ariaRoleDescription: "point that can be moved" };
+    const button = made("button", "setclr-handle", stage.element, about);
     button.dataset.name = name;
-    button.setAttribute("aria-roledescription", "point that can be moved");
     let hold = [0, 0]; // from the pointer to the middle of the handle
     let last = null;
-    const go = (p) => {
-      const handle = handleOf(name);
-      const f = stage.frames[handle.plot];
-      const local = ([x, y]) => [x - f.corner[0], y - f.corner[1]];
-      last = nearest(handle, local(p), local(place(name)), f);
-      put(button, [last[0] + f.corner[0], last[1] + f.corner[1]]);
-      const [x, y] = f.point(last);
-      events.send({ handle: name, x, y });
-    };
     button.addEventListener("pointerdown", (pointer) => {
       if (pointer.button) return;
-      const [[x, y], [u, v]] = [at(pointer), place(name)];
+      const [[x, y], [u, v]] = [at(pointer), handleOf(name).spot];
       [hold, dragged, last] = [[u - x, v - y], name, null];
       button.setPointerCapture(pointer.pointerId);
       button.classList.add("setclr-held");
-      dark();
     });
     button.addEventListener("pointermove", (pointer) => {
       if (dragged !== name) return;
-      const [x, y] = at(pointer);
-      go([x + hold[0], y + hold[1]]);
+      const [[u, v], handle] = [at(pointer), handleOf(name)];
+      last = nearest(handle, [u + hold[0], v + hold[1]]);
+      put(button, last);
+      const [x, y] = handle.f.point(last);
+      send({ handle: name, x, y }, handle.f);
     });
     button.addEventListener("lostpointercapture", () => {
       dragged = null;
       button.classList.remove("setclr-held");
-      const { plot, snap = [] } = handleOf(name);
-      const far = (p) => distance({ dot: stage.frames[plot].at(p) }, last);
-      const drop = last && snap.find((p) => far(p) < DROP && far(p) === Math.min(...snap.map(far)));
-      if (drop) events.send({ handle: name, x: drop[0], y: drop[1] });
-      put(button, place(name));
+      const { f, spot, snap = [] } = handleOf(name);
+      put(button, spot);
+      const far = (p) => distance({ dot: f.at(p) }, last);
+      const [drop] = last ? snap.filter((p) => far(p) < DROP).sort((p, q) => far(p) - far(q)) : [];
+      if (drop) send({ handle: name, x: drop[0], y: drop[1] }, f);
     });
     button.addEventListener("keydown", (key) => {
       if (!(key.key in STEPS)) return;
       key.preventDefault();
       key.stopPropagation();
-      const { plot, way } = handleOf(name);
-      const turned = ["plane", "y"].includes(way[0]) && stage.frames[plot].sy < 0; // y runs downwards
-      const [right, up] = STEPS[key.key].map((n) => n * (key.shiftKey ? 5 : 1));
-      events.send({ handle: name, right, up: turned ? -up : up });
+      const { f, way, step, moves, at: [x, y] } = handleOf(name);
+      const turned = ["plane", "y"].includes(way[0]) && f.sy < 0 ? -1 : 1; // where y runs downwards
+      const [right, up] = STEPS[key.key].map((n, k) => n * (key.shiftKey ? 5 : 1) * (k ? turned : 1));
+      if (step) return send({ handle: name, x: x + step * right, y: y + step * up }, f);
+      const steps = moves.length === 2 ? [right, up] : [right + up];
+      send({ set: Object.fromEntries(steps.map((by, k) => [moves[k], controls[moves[k]].stepped(by)])) });
     });
     return button;
+  }
+  function placeHandles() {
+    for (const name in { ...grips, ...stage.scene.handles }) {
+      const button = (grips[name] ??= grip(name));
+      const { label, spot } = handleOf(name);
+      button.hidden = !spot;
+      button.ariaLabel = `${label}: drag it, or press the arrow keys`;
+      if (spot && name !== dragged) put(button, spot);
+    }
   }
 
   // Pointing at a mark of a link lights up all marks of that link, and shows what it says.
@@ -243,161 +200,122 @@ function render({ model, el }) {
     lights.replaceChildren();
     tip.hidden = true;
   }
-  function light(pointer) {
+  function pointed(pointer) {
     dark();
-    const p = at(pointer);
-    const found = dragged ? null : stage.found(p);
+    const [x, y] = at(pointer);
+    const found = dragged ? null : stage.found([x, y]);
     if (!found) return;
-    for (const shape of [...found.over, ...stage.shapes(found.more)]) {
-      const kind = Object.keys(LIGHTS).find((name) => shape[name]);
-      const [tag, about] = LIGHTS[kind](shape[kind]);
-      svg(tag, { ...about, transform: `translate(${shape.f.corner})` }, lights);
+    for (const { dot, line, box } of [...found.over, ...stage.shapes(found.lit)]) {
+      if (dot) svg("circle", { cx: dot[0], cy: dot[1], r: 11 }, lights);
+      else if (line) svg("polyline", { points: line.join(" ") }, lights);
+      else svg("rect", box, lights);
     }
-    if (!found.said) return;
-    Object.assign(tip, { textContent: found.said, hidden: false });
-    const wide = stage.element.clientWidth;
-    put(tip, [clamp(p[0] + 12, 0, wide - tip.offsetWidth), Math.max(0, p[1] - tip.offsetHeight - 10)]);
+    Object.assign(tip, { textContent: found.said, hidden: !found.said });
+    put(tip, [clamp(x + 12, 0, stage.element.clientWidth - tip.offsetWidth), Math.max(0, y - tip.offsetHeight - 10)]);
   }
-  stage.element.addEventListener("pointermove", light);
-  stage.element.addEventListener("pointerdown", light);
+  for (const kind of ["pointermove", "pointerdown"]) stage.element.addEventListener(kind, pointed);
   stage.element.addEventListener("pointerleave", dark);
   stage.element.addEventListener("click", (pointer) => {
-    if (pointer.target.closest(".setclr-handle")) return;
-    const found = stage.found(at(pointer));
-    if (found && Object.keys(found.sets).length) events.send({ set: found.sets });
+    const found = pointer.target.closest(".setclr-handle") ? null : stage.found(at(pointer));
+    if (found && Object.keys(found.sets).length) send({ set: found.sets });
   });
 
-  // Play: a step after each answer, on the screen only; one step a click where the reader wants less motion.
-  const seen = new IntersectionObserver(([entry]) => entry.isIntersecting || pause());
-  let [playing, began, next, play] = [false, 0, 0, null];
-  function pause() {
-    playing = false;
-    clearTimeout(next);
-    if (play) play.textContent = `▶ ${told.knobs[told.play].label}`;
-  }
-  const atEnd = () => model.get("shown").stops[told.play] === told.knobs[told.play].stops - 1;
+  const press = (label, why, onclick) =>
+    made("button", "setclr-press", bar, { type: "button", textContent: label, title: why, onclick });
+  names.forEach((name, k) => {
+    const move = (stop) => send({ set: { [name]: stop } });
+    controls[name] = control(told.knobs[name], k < told.in_sight ? knobs : folded, move);
+  });
+
+  // Play: a step after each answer; one step a click where the reader wants less motion.
+  let [playing, later] = [false, 0];
+  const play = told.play && press("", "", () => {
+    playing = !playing;
+    if (playing) step();
+    else goOn();
+  });
   function step() {
-    began = performance.now();
-    events.send({ set: { [told.play]: atEnd() ? 0 : model.get("shown").stops[told.play] + 1 } });
+    const { track, stepped } = controls[told.play];
+    send({ set: { [told.play]: stepped(track.value === track.max ? -track.max : 1) } });
   }
   function goOn() {
-    if (atEnd()) pause();
-    clearTimeout(next);
-    if (playing) next = setTimeout(step, Math.max(0, FRAME - (performance.now() - began)));
+    const { track } = controls[told.play];
+    playing &&= !still() && track.value !== track.max;
+    play.textContent = `${playing ? "❚❚" : "▶"} ${told.knobs[told.play].label}`;
+    clearTimeout(later);
+    if (playing) later = setTimeout(step, FRAME);
   }
-  const bar = made("div", "setclr-bar", panel);
-  const press = (label, why, then) => {
-    const button = made("button", "setclr-press", bar, { type: "button", textContent: label, title: why });
-    button.addEventListener("click", then);
-    return button;
-  };
-  if (told.play) {
-    seen.observe(stage.element);
-    play = press("", "", () => {
-      if (playing) return pause();
-      playing = !still();
-      if (playing) play.textContent = `❚❚ ${told.knobs[told.play].label}`;
-      step();
-    });
-    pause();
-  }
-  for (const [label, why] of Object.entries(told.buttons)) press(label, why, () => events.send({ button: label }));
-  const sentence = made("p", "setclr-sentence", panel);
-  sentence.setAttribute("aria-live", "polite");
+  for (const [label, why] of Object.entries(told.buttons)) press(label, why, () => send({ button: label }));
+  press("↺ reset", "back to where the page opened it", () => send({ reset: true }));
 
-  // The controls: sliders over their stops, and choices of a few names.
-  const names = Object.keys(told.knobs);
-  const knobs = made("div", "setclr-knobs", panel);
-  const folded = names.length > told.in_sight ? made("details", "setclr-more", panel) : null;
-  if (folded) made("summary", "", folded, { textContent: "more knobs" });
-  const setters = names.map((name, k) =>
-    control(told.knobs[name], k < told.in_sight ? knobs : folded, (stop) => events.send({ set: { [name]: stop } })));
-  press("↺ reset", "back to where the page opened it", () => events.send({ reset: true }));
-  panel.append(bar);
-
-  function placeHandles(scene) {
-    for (const name of Object.keys(handles)) {
-      if (name in scene.handles) continue;
-      handles[name].remove();
-      delete handles[name];
-    }
-    for (const name of Object.keys(scene.handles)) {
-      const button = (handles[name] ??= grip(name));
-      button.setAttribute("aria-label", `${scene.handles[name].label}: drag it, or press the arrow keys`);
-      const spot = stage.spot(scene.handles[name]);
-      button.hidden = !spot;
-      if (spot && name !== dragged) put(button, spot);
-    }
-    stage.element.append(lights, tip);
-  }
-  function show() {
-    const shown = model.get("shown");
-    const before = stage.scene;
+  function show(shown) {
     cancelAnimationFrame(gliding);
-    if (!before || dragged || still() || !stage.element.checkVisibility?.()) stage.show(shown.scene);
-    else {
-      const start = performance.now();
-      const glide = (now) => {
-        const share = clamp((now - start) / GLIDE, 0, 1);
-        stage.show(share < 1 ? between(before, shown.scene, share) : shown.scene);
-        if (share < 1) gliding = requestAnimationFrame(glide);
-      };
-      glide(start);
-    }
+    const [before, start] = [stage.scene, performance.now()];
+    const glide = (time) => {
+      const share = !before || dragged || still() ? 1 : clamp((time - start) / GLIDE, 0, 1);
+      stage.show(share < 1 ? between(before, shown.scene, share) : shown.scene);
+      if (share < 1) gliding = requestAnimationFrame(glide);
+    };
+    glide(start);
+    dark();
     sentence.textContent = shown.sentence;
     sentence.classList.toggle("setclr-failed", shown.failed);
-    names.forEach((name, k) => setters[k](shown.stops[name], shown.words[name]));
-    dark();
-    const own = shown.event.startsWith(`${events.view}:`);
-    events.answer(shown.event);
-    if (own && told.play) goOn();
+    // What the reader has moved on since stays there.
+    if (!waiting) names.forEach((name, k) => controls[name].show(shown.stops[k], shown.words[k]));
+    if (play) goOn();
+    if (shown.event === `${view}:${sent}`) next();
   }
-  model.on("change:shown", show);
-  show();
-  return () => {
-    pause();
-    for (const observer of [seen, stage.seer]) observer.disconnect();
-    model.off("change:shown", show);
-    for (const url of Object.values(addresses)) if (url.startsWith("blob:")) URL.revokeObjectURL(url);
-  };
+  function close() {
+    clearTimeout(later);
+    stage.seer.disconnect();
+  }
+  return { show, close };
 }
 
-// One control below the picture. Returns what sets it.
+// One control below the picture. Its `track` is at its stop, also where names are shown instead; `stepped` moves it on.
 function control({ label, stops, marks, names }, parent, move) {
   const row = made(names ? "fieldset" : "label", "setclr-control", parent);
   made(names ? "legend" : "span", "setclr-label", row, { textContent: label });
-  if (names) {
-    const buttons = names.map((name, stop) => {
-      const button = made("button", "setclr-choice", row, { type: "button", textContent: name });
-      button.addEventListener("click", () => move(stop));
-      return button;
-    });
-    return (now) => buttons.forEach((button, stop) => button.setAttribute("aria-pressed", stop === now));
-  }
-  const way = made("span", "setclr-way", row);
-  const track = made("input", "setclr-track", way, { type: "range", min: 0, max: stops - 1, step: 1 });
+  const shown = names ? new DocumentFragment() : row;
+  const way = made("span", "setclr-way", shown);
+  const track = made("input", "setclr-track", way, { type: "range", max: stops - 1, oninput: () => move(track.valueAsNumber) });
+  const stepped = (by) => {
+    track.value = track.valueAsNumber + Number(by); // to the end at most
+    return track.valueAsNumber;
+  };
+  const buttons = (names || []).map((name, stop) =>
+    made("button", "setclr-choice", row, { type: "button", textContent: name, onclick: () => move(stop) }));
   const words = made("span", "setclr-marks", way);
-  for (const [share, word] of marks) {
-    const transform = `translateX(${share ? "-50%" : "max(-50%, -8px)"})`; // within the page
-    Object.assign(made("span", "", words, { textContent: `▴ ${word}` }).style, { left: `${100 * share}%`, transform });
+  for (const [share, word] of marks || []) {
+    made("span", "", words, { textContent: `▴ ${word}` }).style.left = `${100 * share}%`;
   }
-  const value = made("output", "setclr-value", row);
-  let held = false; // the answer to an earlier move shall not pull the slider back
-  track.addEventListener("input", () => ((held = true), move(Number(track.value))));
-  track.addEventListener("change", () => (held = false));
-  track.addEventListener("keydown", (key) => { // JupyterLab keeps the browser from moving it by itself
-    const ways = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -stops, End: stops };
-    if (!(key.key in ways)) return;
-    key.preventDefault();
-    key.stopPropagation();
-    track.value = Number(track.value) + ways[key.key];
-    track.dispatchEvent(new Event("input"));
-  });
-  track.addEventListener("keyup", () => (held = false));
-  return (stop, word) => {
-    if (!held) track.value = stop;
-    track.setAttribute("aria-valuetext", word);
+  const value = made("output", "setclr-value", shown);
+  const show = (stop, word) => {
+    Object.assign(track, { value: stop, ariaValueText: word });
     value.textContent = word;
+    buttons.forEach((button, k) => (button.ariaPressed = String(k === stop)));
+  };
+  return { track, stepped, show };
+}
+
+// The kernel's side is an anywidget model.
+function render({ model, el }) {
+  const urls = {};
+  const address = (name) => {
+    const file = model.get("pictures")[name];
+    return (urls[name] ??= typeof file === "string" ? file : URL.createObjectURL(new Blob([file], { type: "image/png" })));
+  };
+  const panel = opened(el, model.get("told"), address, (event) => {
+    model.set("moved", event);
+    model.save_changes();
+  });
+  const show = () => panel.show(model.get("shown"));
+  model.on("change:shown", show);
+  show();
+  return () => {
+    panel.close();
+    model.off("change:shown", show);
+    Object.values(urls).forEach(URL.revokeObjectURL);
   };
 }
 

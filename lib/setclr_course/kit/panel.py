@@ -17,7 +17,7 @@ from setclr.checks import choice
 from setclr_course.kit import layout
 from setclr_course.kit.atlas import Atlas, atlas_of
 from setclr_course.kit.controls import Control, Knob, Slider
-from setclr_course.kit.front import Front, let_go, pngs
+from setclr_course.kit.front import Front, let_go, png
 from setclr_course.kit.handles import Handle
 from setclr_course.kit.scene import Page
 from setclr_course.kit.still import HEADING, Column, Picture
@@ -31,6 +31,7 @@ class Seen(NamedTuple):
     scene: dict[str, Any]
     handles: dict[str, Handle]
     sentence: str
+    pictures: dict[str, np.ndarray]
 
 
 class Panel:
@@ -74,17 +75,13 @@ class Panel:
     """States that a text or an exercise asks for, for the site's atlas: what differs from the start."""
 
     def __init__(self, **initial: Any):
-        for name in initial:
-            choice("control", name, self.knobs)
-        values = {name: knob.start for name, knob in self.knobs.items()} | initial
-        self.controls = {name: Control(name, self.knobs[name], value) for name, value in values.items()}
+        for name, value in initial.items():
+            self.knobs[choice("control", name, self.knobs)].taken(name, value)
+        self.controls = {name: Control(self, name, knob) for name, knob in self.knobs.items()}
+        self.values = {name: knob.start for name, knob in self.knobs.items()} | initial
         self.start = self.values
-        self.pictures: dict[str, np.ndarray] = {}
         self._front: Front | None = None
-        self._held = False
-        self.scene, self.handles, self.alt = self.seen(self.values)
-        for control in self.controls.values():
-            control.observe(lambda _: self.update(), "value")
+        self.scene, self.handles, self.alt, self.pictures = self.seen(self.values)
 
     def solve(self, values: dict[str, Any]) -> Any:
         """Everything that the picture shows, computed in numpy."""
@@ -104,29 +101,24 @@ class Panel:
         """The panel at these values; its controls stay where they are."""
         now = self.solve(values)
         mosaic = (row and self.row_mosaic) or self.mosaic
-        page = Page(mosaic.replace(";", " ").split(), row, self.pictures)
+        page = Page(mosaic.replace(";", " ").split(), row)
         self.draw(page, values, now)
-        return Seen(page.told(self.knobs), page.handles, self.say(values, now))
-
-    @property
-    def values(self) -> dict[str, Any]:
-        return {name: control.value for name, control in self.controls.items()}
+        return Seen(page.told(self.knobs), page.handles, self.say(values, now), page.pictures)
 
     @property
     def still(self) -> Picture:
         """The panel as it is now, without controls."""
         told = self.told()
-        return Picture([Column(self.scene, self.alt)], told["size"], told["boxes"], dict(self.pictures))
+        return Picture([Column(self.scene, self.alt)], told["size"], told["boxes"], self.pictures)
 
     @property
     def widget(self) -> Front:
         """The panel in the browser; made when it is first asked for."""
         if self._front is None:
             self.start = self.values
-            self._front = Front(told=self.told())
-            self._front.add_class("setclr-panel")
-            self._show()
+            self._front = Front(told=self.told(), _dom_classes=["setclr-panel"])
             self._front.observe(lambda change: self.on_event(change["new"]), "moved")
+            self._show()
         return self._front
 
     def close(self) -> None:
@@ -147,52 +139,36 @@ class Panel:
             "play": self.play, "buttons": dict(self.buttons),
         }  # fmt: skip
 
-    def update(self, event: str = "") -> None:
-        """See the panel at the present values, as the answer to an event of the front end."""
-        if self._held:
-            return
-        try:
-            self.scene, self.handles, self.alt = self.seen(self.values)
-        except Exception as error:
-            self._show(event, repr(error))
-            raise
-        self._show(event)
-
-    def _show(self, event: str = "", failure: str = "") -> None:
-        if self._front is None:
-            return
-        marks = [mark for plot in self.scene["plots"] for mark in plot["marks"]]
-        faces = {face for mark in marks for face in (*mark.get("faces", ()), mark.get("face"))}
-        self.pictures = {name: pixels for name, pixels in self.pictures.items() if name in faces}
-        self._front.pictures = pngs(self.pictures, self._front.pictures)
-        self._front.shown = {
-            "scene": self.scene, "sentence": failure or self.alt, "failed": bool(failure), "event": event,
-            "stops": {name: self.knobs[name].number(value) for name, value in self.values.items()},
-            "words": {name: self.knobs[name].read(value) for name, value in self.values.items()},
-        }  # fmt: skip
-
     def on_event(self, event: dict[str, Any]) -> None:
-        """Move the controls as a reader did in the browser (`Front.moved`), and draw once."""
-        self._held = True
+        """Move the controls as a reader did in the browser (`Front.moved`), and show what is seen then."""
         try:
-            for name, value in self.moves(event, self.values).items():
-                self.controls[name].value = value
-        finally:
-            self._held = False
-            self.update(event["event"])
+            self.values = {**self.values, **self.moves(event, self.values)}
+            self.scene, self.handles, self.alt, self.pictures = self.seen(self.values)
+        except Exception as error:
+            self._show(event["event"], repr(error))
+            raise
+        self._show(event["event"])
 
     def moves(self, event: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         """What the controls become by an event."""
         if "set" in event:
             return {name: self.knobs[name].stop(stop) for name, stop in event["set"].items()}
+        if "handle" in event:
+            return self.handles[event["handle"]].values(self.knobs, event["x"], event["y"])
         if "button" in event:
             return self.pressed(event["button"], values)
-        if "reset" in event:
-            return self.start
-        handle = self.handles[event["handle"]]
-        if "right" in event:
-            return handle.nudged(self.knobs, values, event["right"], event["up"])
-        return handle.values(self.knobs, event["x"], event["y"])
+        return event.get("values", self.start)  # else it is reset
+
+    def _show(self, event: str = "", failure: str = "") -> None:
+        if self._front is None:
+            return
+        known = self._front.pictures
+        self._front.pictures = {name: known.get(name) or png(self.pictures[name]) for name in self.pictures}
+        self._front.shown = {
+            "scene": self.scene, "sentence": failure or self.alt, "failed": bool(failure), "event": event,
+            "stops": [self.knobs[name].number(value) for name, value in self.values.items()],
+            "words": [self.knobs[name].read(value) for name, value in self.values.items()],
+        }  # fmt: skip
 
     def reset(self) -> None:
         """Every control back to where the panel was opened."""
@@ -205,14 +181,16 @@ class Panel:
             ValueError: there is no control of that name, or it cannot take one of the values.
         """
         knob = self.knobs[choice("name", name, self.knobs)]
-        columns = []
+        columns: list[Column] = []
+        pictures: dict[str, np.ndarray] = {}
         for value in [knob.taken(name, value) for value in values]:
             seen = self.seen({**self.values, name: value}, row=True)
             columns.append(Column(seen.scene, seen.sentence, f"{knob.label} = {knob.read(value)}"))
+            pictures |= seen.pictures
         size = COLUMN, 96 * self.row_height - HEADING
         shares = ((), ()) if self.row_mosaic else (self.widths, self.heights)
         places = layout.boxes(self.row_mosaic or self.mosaic, *size, *shares)
-        return Picture(columns, size, places, dict(self.pictures))
+        return Picture(columns, size, places, pictures)
 
     def atlas(self) -> Atlas:
         """Scenes of some of its states, for a page without a kernel; see `atlas.py` for which."""
