@@ -14,12 +14,8 @@ from setclr_course import panels
 from setclr_course.kit.cast import NAMES
 from setclr_course.kit.few_patches import augmented_pair, few_patches
 from setclr_course.kit.scene import Page
-from setclr_course.panels.couplings.buckets import PILES, THICKEST, cost, places
-from setclr_course.panels.couplings.coupled_patches import cost_of
-from setclr_course.panels.couplings.even_negatives import COSINES, batches, scores
-from setclr_course.panels.couplings.fair_shares import MOST, constrained, sum_bars
-from setclr_course.panels.couplings.matching_lines import ROUNDS, N
-from setclr_course.panels.couplings.matching_lines import THICKEST as WIDEST
+from setclr_course.panels.couplings.buckets import BUCKETS, PILES, THICKEST, cost
+from setclr_course.panels.couplings.fair_shares import MOST, sum_bars
 from setclr_course.panels.couplings.sinkhorn_rounds import after, made_up_cost
 
 
@@ -31,15 +27,6 @@ def marks(panel, name: str, kind: str) -> list[dict]:
 
 def dragged(panel, handle: str, x: float, y: float) -> None:
     panel.on_event({"event": "", "handle": handle, "x": x, "y": y})
-
-
-@pytest.mark.parametrize("epsilon, rounds", [(0.3, 1), (0.1, 4), (1.0, 20)])
-def test_the_three_constraints_are_the_losss(epsilon, rounds):
-    z = normalize(torch.randn(2, 5, 3, generator=shifted(1), dtype=torch.float64), dim=-1)
-    x = z.flatten(0, 1).numpy()
-    found = constrained(1 - x @ x.T + np.diag(np.full(10, np.inf)), epsilon, rounds)
-    for constraint, shares in found.items():
-        np.testing.assert_allclose(shares, IOT(constraint, epsilon, rounds).assignment(z), atol=1e-12)
 
 
 def test_a_bar_is_cut_off_where_it_is_too_long():
@@ -56,7 +43,7 @@ def test_a_round_is_sinkhorns(epsilon, rounds):
     panel = panels.sinkhorn_rounds(epsilon=epsilon, rounds=rounds)
     made = sinkhorn(torch.from_numpy(made_up_cost()), epsilon, iterations=rounds)
     now = panel.solve(panel.values)
-    np.testing.assert_allclose(now.P, made.P, atol=1e-12)
+    np.testing.assert_allclose(now.shares, 64 * made.P, atol=1e-10)
     assert now.errors[rounds] == pytest.approx(made.error.item(), rel=1e-6, abs=1e-12)
     columns, rows = marks(panel, "matrix", "boxes")
     np.testing.assert_allclose(-np.subtract(columns["v"], columns["y"]) / 4, 64 * made.P.sum(0), rtol=1e-4)
@@ -66,21 +53,16 @@ def test_a_round_is_sinkhorns(epsilon, rounds):
 def test_round_0_is_the_coupling_under_U1():
     cost = torch.from_numpy(made_up_cost())
     now = after(cost.numpy(), 0.2, 0)
-    np.testing.assert_allclose(now.P, (-cost / 0.2).flatten().softmax(0).view(64, 64), rtol=1e-9)
-    sums = np.concatenate([now.P.sum(0), now.P.sum(1)])
-    assert now.errors[0] == pytest.approx(abs(64 * sums - 1).max())
+    shares = 64 * (-cost / 0.2).flatten().softmax(0).view(64, 64)
+    np.testing.assert_allclose(now.shares, shares, rtol=1e-9)
+    assert now.errors[0] == pytest.approx(abs(torch.cat([shares.sum(0), shares.sum(1)]) - 1).max().item())
 
 
 def test_a_cost_and_names_of_ones_own():
     cost = torch.rand(12, 12, generator=shifted(0))
     panel = panels.sinkhorn_rounds(cost, ("left", "right"), rounds=2)
     assert len(marks(panel, "matrix", "cells")[0]["shades"]) == 144
-    (plot, _), P = panel.scene["plots"], panel.solve(panel.values).P
-    assert [word for _, word in plot["yticks"]] == ["left", "right"]
-    said = {said: over for said, over, *_ in panel.scene["links"]}
-    (piece,) = said[f"left to right: {2 * P[:6, 6:].sum():.0%} of its sand"]
-    block = plot["marks"][piece[1]]
-    assert [block[way][piece[2]] for way in "xyuv"] == [5.5, -0.5, 11.5, 5.5]
+    assert panel.scene["plots"][0]["yticks"] == [[2.5, "left"], [8.5, "right"]]
 
 
 def test_the_dot_on_the_curve_is_dragged_to_another_round():
@@ -90,57 +72,20 @@ def test_the_dot_on_the_curve_is_dragged_to_another_round():
     assert panel.handles["rounds"].point[0] == 7
 
 
-@pytest.mark.parametrize("constraint", ["total", "rows", "both"])
-def test_lines_are_as_thick_as_the_coupling_with_memory(constraint):
-    images = torch.zeros(18, 3, 8, 8, dtype=torch.uint8)
-    z = normalize(torch.randn(18, 3, generator=shifted(3), dtype=torch.float64), dim=-1)
-    loss = IOT(constraint, 0.5, ROUNDS)
-    panel = panels.matching_lines(images, z, constraint=constraint, queue=3)
-    A = loss.assignment(z[: 2 * N].unflatten(0, (2, N)), memory=z[2 * N : 2 * N + 3])[:N, N:].numpy()
-    np.testing.assert_allclose(panel.solve(panel.values), A, atol=1e-12)
-    lines = marks(panel, "plot", "segments")[-1]
-    np.testing.assert_allclose(lines["width"], (WIDEST * A.clip(max=1.5)).ravel(), rtol=1e-4, atol=1e-12)
-    assert f"hold {A[range(N), range(N)].sum() / N:.1%}" in panel.alt
-    assert constraint == "total" or "send 1.00 to 1.00" in panel.alt
-    said = [said for said, *_ in panel.scene["links"]]
-    assert f"picture 2 and queue entry 1: {A[1, 5]:.0%} of a row" in said
-    assert not any("picture 2 and second view 1" in one for one in said)
-
-
-def test_without_a_queue_the_batch_has_its_own_negatives():
-    panel = panels.matching_lines(epsilon=0.2)
-    cost = torch.from_numpy(panel.cost)
-    np.testing.assert_allclose(panel.solve(panel.values), (-cost[:, :5] / 0.2).softmax(1), atol=1e-12)
-
-
-def test_pictures_and_their_embeddings_come_together():
-    images, z = torch.zeros(18, 3, 8, 8, dtype=torch.uint8), torch.randn(18, 7)
-    shown = marks(panels.matching_lines(images, z, queue=2), "plot", "photographs")
-    assert [len(mark["faces"]) for mark in shown] == [10, 2]
-    for wrong in ((images[1:], z), (images, z[1:]), (images[1:], z[1:])):
-        with pytest.raises(ValueError, match="images and z must be 18 each"):
-            panels.matching_lines(*wrong)
-
-
-@pytest.mark.parametrize("epsilon", [0.05, 0.5, 5.0])
-def test_the_penalty_is_that_of_the_loss(epsilon):
-    found = scores(epsilon)
-    for k in (0, 7, 19, 30, 38):
-        z = torch.from_numpy(batches()[k]).expand(2, -1, -1)
-        for target in ("mean", "max"):
-            plain, more = IOT("rows", epsilon), IOT("rows", epsilon, 1, 1.0, target)
-            assert getattr(found, target)[k] == pytest.approx((more(z) - plain(z)).item(), abs=1e-9)
-    assert found.mean.min() > -1e-12 and abs(found.mean[19]) < 1e-12 and abs(found.max[19]) < 1e-12
-    assert (found.max >= found.mean - 1e-12).all()
-
-
-def test_the_cosine_is_dragged_and_the_curves_stay_within_their_axis():
-    panel = panels.even_negatives()
-    dragged(panel, "cosine", -0.52, 1)
-    assert panel.values["cosine"] == pytest.approx(-0.5) and "at cosine -0.50" in panel.alt
-    top = max(scores(epsilon).max.max() for epsilon in (0.05, 0.5, 5.0))
-    assert top < panel.scene["plots"][1]["y"][1]
-    assert COSINES[[0, -1]].tolist() == [panel.knobs["cosine"].low, panel.knobs["cosine"].high]
+@pytest.mark.parametrize("constraint", ["rows", "both"])
+def test_a_queue_is_the_memory_of_the_loss(constraint):
+    z = normalize(torch.randn(13, 3, generator=shifted(3), dtype=torch.float64), dim=-1)
+    faces = torch.zeros(13, 3, 8, 8, dtype=torch.uint8)
+    panel = panels.coupled_patches({"own": (z[:5], z[5:])}, (faces[:5], faces[5:]), constraint=constraint)
+    panel.controls["queue"].value = 2
+    loss = IOT(constraint, 0.5, 100)
+    A = loss.assignment(z[:10].unflatten(0, (2, 5)), memory=z[10:12])[:5, 5:].numpy()
+    now = panel.solve(panel.values)
+    np.testing.assert_allclose(now, A, atol=1e-9)
+    assert len(marks(panel, "matrix", "photographs")[1]["faces"]) == 7
+    assert f"all of them together {A.trace() / 5:.0%} of their mass; second views and 2 of" in panel.alt
+    received = 7 / 5 * now.sum(0)
+    assert f"between {received.min():.2f} and {received.max():.2f} fair shares" in panel.alt
 
 
 def test_a_coupling_has_the_sums_that_were_asked_for():
@@ -150,7 +95,8 @@ def test_a_coupling_has_the_sums_that_were_asked_for():
     for P in (rows, both):
         np.testing.assert_allclose(P.sum(1), 1, atol=1e-6)
     np.testing.assert_allclose(both.sum(0), 1, atol=1e-4)
-    made = sinkhorn(torch.from_numpy(cost_of(z)), 0.3, iterations=100)
+    one, two = normalize(z.double(), dim=-1)
+    made = sinkhorn(1 - one @ two.T, 0.3, iterations=100)
     np.testing.assert_allclose(both, 9 * made.P, atol=1e-9)
     assert np.abs(rows.sum(0) - 1).max() > 0.05
 
@@ -172,7 +118,7 @@ def test_coupled_patches_say_how_many_find_their_second_view():
 def test_presses_in_turn_are_sinkhorns_rounds(epsilon, presses):
     panel = panels.sand(epsilon=epsilon)
     shares = lambda **values: panel.solve({**panel.values, **values}).shares  # noqa: E731
-    d = torch.from_numpy(cost(places({})))
+    d = torch.from_numpy(cost(BUCKETS))
     made = sinkhorn(d, epsilon, iterations=presses // 2)
     np.testing.assert_allclose(shares(presses=presses), 6 * made.P.numpy(), atol=1e-9)
     np.testing.assert_allclose(shares(presses=1, first="rows"), (-d / epsilon).softmax(1).numpy())
@@ -198,8 +144,23 @@ def test_the_second_pull_keeps_the_first():
     assert buckets[NAMES.index("cat")].tolist() == [0.5, -1.0]
     assert buckets[NAMES.index("temple")].tolist() == [1.25, 0]
     others = [j for j, name in enumerate(NAMES) if name not in ("cat", "temple")]
-    np.testing.assert_array_equal(buckets[others], places({})[others])
+    np.testing.assert_array_equal(buckets[others], BUCKETS[others])
     assert panel.handles["cat"].point == (0.5, -1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.5])
+def test_the_three_constraints_of_the_hub(epsilon):
+    panel = panels.hub(epsilon=epsilon)
+    now = panel.solve(panel.values)
+    d = torch.from_numpy(cost(BUCKETS))
+    shares = {
+        "total": 6 * (-d / epsilon).flatten().softmax(0).view(6, 6),
+        "rows": (-d / epsilon).softmax(1),
+        "both": 6 * sinkhorn(d, epsilon, iterations=100).P,
+    }
+    for way, share in shares.items():
+        np.testing.assert_allclose(now.shares[way], share, atol=1e-9)
+        assert f"loss {-share.diagonal().log().mean():.2f}" in panel.alt
 
 
 def test_a_hub_exists_unless_buckets_are_asked_too():

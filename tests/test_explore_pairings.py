@@ -11,7 +11,7 @@ from setclr_course import panels
 from setclr_course.kit.cast import NAMES
 from setclr_course.panels.assignments import matching_game as game
 from setclr_course.panels.assignments import pairings
-from setclr_course.panels.assignments.things import WAYS, placed, soft_losses, soft_matching
+from setclr_course.panels.assignments.things import placed
 from setclr_course.teach.pages.page_02 import EXERCISES, greedy
 
 ALL = np.array(list(itertools.permutations(range(6))))
@@ -56,17 +56,6 @@ def test_a_line_that_snaps_ends_where_the_sliders_can_put_it():
             assert np.hypot(*(point - game.SQUARES[j])) < 0.21  # 30 pixels of the widest picture
         start = panel.start[f"{name} x"], panel.start[f"{name} y"]
         assert start == pytest.approx(handle.snap[i])
-
-
-@pytest.mark.parametrize("n, temperature", [(2, 0.005), (4, 0.3), (6, 0.05), (6, 50.0)])
-def test_soft_matchings_are_the_librarys(n, temperature):
-    cost = torch.rand(n, n, dtype=torch.float64, generator=torch.Generator().manual_seed(n))
-    for way in WAYS:
-        found = linear_assignment(cost, temperature, way)
-        loss = float(cost.trace() - found.value) / n
-        np.testing.assert_allclose(soft_matching(cost.numpy(), temperature, way), found.matrix, atol=1e-10)
-        losses = soft_losses(cost.numpy(), [1.0, temperature], way)
-        assert losses.shape == (2,) and losses[1] == pytest.approx(loss, abs=1e-10)
 
 
 @pytest.mark.parametrize("temperature, margin", [(0.005, 0.0), (0.05, 0.3), (0.5, 0.0)])

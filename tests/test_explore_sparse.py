@@ -9,7 +9,7 @@ from setclr_course import panels
 from setclr_course.kit.cast import NAMES
 from setclr_course.panels.sparse import share_triangle as nearest
 from setclr_course.panels.sparse.looked_at import looked_at
-from setclr_course.panels.sparse.words import brief
+from setclr_course.panels.sparse.pushes import brief
 
 SCORES = [(1.0, 0.6), (-1.0, 0.6), (0.0, -0.1), (0.5, 0.5), (-1.0, -0.5), (1.5, 0.0)]
 
@@ -51,12 +51,12 @@ def test_a_temperature_divides_the_scores(scores, temperature):
 @pytest.mark.parametrize("scores", SCORES)
 def test_the_path_of_the_sparsemax_turns_where_the_leads_are_the_temperature(scores):
     x = torch.tensor([*scores, 0.0], dtype=torch.float64)
-    for tau, j in zip(nearest.leads(x.numpy()), range(3)):
-        if tau:
-            assert sparsemax(x / (1.001 * tau))[j] > 1e-9 > sparsemax(x / (0.999 * tau))[j]
     panel = panels.share_triangle(cooled=True, first=scores[0], second=scores[1])
     bent, straight = (probabilities(points_of(line)) for line in marks(panel, "plane", "line"))
     np.testing.assert_allclose(straight[0], np.full(3, 1 / 3), atol=1e-5)
+    rings = probabilities(points_of(marks(panel, "plane", "dots")[1]))
+    np.testing.assert_allclose(rings, straight[1:])
+    assert (np.diff((rings > 1e-5).sum(1)) < 0).all()  # each ring takes somebody
     for tau in np.geomspace(0.01, 100, 50):
         p = sparsemax(x / tau).numpy()
         detours = [np.linalg.norm(p - a) + np.linalg.norm(b - p) - np.linalg.norm(b - a)
@@ -67,7 +67,7 @@ def test_the_path_of_the_sparsemax_turns_where_the_leads_are_the_temperature(sco
 
 def test_equal_scores_stay_in_the_centre():
     panel = panels.share_triangle(cooled=True, first=0.0, second=0.0, temperature=0.1)
-    assert "the water takes nobody" in panel.alt
+    assert "The water shares out 0.33, 0.33, 0.33: the inside" in panel.alt
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,17 @@ from setclr_course.kit.inner import assignment
 from setclr_course.kit.palette import GREY, INK, OF_LOSS, WHITE, YELLOW
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.assignments.things import distances, placed, places, random_things
+from setclr_course.panels.assignments.things import distances, placed, places
 
 N = len(NAMES)
-CIRCLES, SQUARES = random_things(2238, N, spread=0.75).round(5)  # neither truth nor greed finds the shortest
+CIRCLES = np.array([
+    (-0.27425, -0.26496), (1.22698, -0.10013), (0.14025, 0.76963),
+    (-1.32474, 0.41017), (0.56607, -0.38865), (-0.94655, -0.79113),
+])  # fmt: skip
+SQUARES = np.array([  # neither truth nor greed finds the shortest
+    (0.32973, -0.9), (0.85155, 0.57343), (0.26329, -0.34685),
+    (-1.49728, -0.11592), (1.35958, -0.72971), (-0.77405, -0.13709),
+])  # fmt: skip
 DISTANCE = distances(CIRCLES, SQUARES)  # (N, N): from each ● to each ■
 TRUE, SHORTEST = np.arange(N), assignment(DISTANCE)
 WIDE, TALL = 1.75, 1.25  # the ends move from −WIDE to WIDE and from −TALL to TALL

@@ -1,35 +1,19 @@
 """Six piles of sand ● and six buckets ■ in a plane: what carrying costs, and who carries how much where."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
-from setclr_course.kit.controls import Knob, slider
 from setclr_course.kit.palette import INK, SKY
 from setclr_course.kit.scene import Mark, Page
+from setclr_course.panels.assignments.things import places
 
 N = len(NAMES)
 PILES = np.array([(-0.8, 0.35), (0.45, -0.15), (0.05, 0.45), (0.65, 0.6), (-0.5, -0.45), (0.4, -0.7)])
 BUCKETS = np.array([(-0.8, 0.95), (-0.35, 0.05), (0.1, 1.15), (1.05, 0.45), (-0.9, -0.9), (1.1, -0.65)])
+KNOBS = places("■ {}", dict(zip(NAMES, BUCKETS.tolist())), 1.25, 1.25)
 HUB = NAMES.index("coffee")  # its bucket stands amid the piles
 THICKEST = 9  # pixels: the line of a whole share
 SEEN = 0.01  # of a share: what is less has no line
-
-
-def bucket_knobs(names: tuple[str, ...]) -> dict[str, Knob]:
-    """Two sliders for the place of each of these buckets."""
-    return {
-        f"{name} {way}": slider(f"■ {name}, {word}", float(at), -1.25, 1.25, 0.05)
-        for name in names
-        for way, word, at in zip("xy", ("to the right", "up"), BUCKETS[NAMES.index(name)])
-    }
-
-
-def places(values: Mapping) -> np.ndarray:
-    """(6, 2): where the buckets stand; those without sliders stay."""
-    start = zip(NAMES, BUCKETS.tolist())
-    return np.array([[values.get(f"{name} x", x), values.get(f"{name} y", y)] for name, (x, y) in start])
 
 
 def cost(buckets: np.ndarray) -> np.ndarray:

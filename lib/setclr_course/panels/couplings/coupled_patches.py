@@ -1,20 +1,25 @@
-"""Two views of a dozen patches coupled by what an encoder makes of them: the matching, with its pictures."""
+"""Two views of a dozen patches coupled by what an encoder makes of them: the matching, with its pictures, and
+a queue (IOT-CL, figures 1, 5c and 6)."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from setclr_course.kit.controls import log_slider, options
+from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.inner import scaled
 from setclr_course.kit.palette import VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
+from setclr_course.panels.assignments.things import cosines
 from setclr_course.panels.couplings.fair_shares import LIGHT, MOST, sum_bars
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 ROUNDS = 100
 PRESSES = {"rows": (1, "rows"), "both": (2 * ROUNDS, "columns")}  # of `scaled`, and which comes first
+FAIR = 0.6  # of a cell: the bar of a fair share
 LISTED = 8  # mistakes
 
 
@@ -22,47 +27,58 @@ class coupled_patches(Panel):
     """The coupling of the first views with the second ones, every row fair or every column too.
 
     Args:
-        embedded: (2, N, E), embeddings of both views, by the name of the encoder; pixels and an untrained
-            network by default.
-        views: (2, N, C, H, W) uint8, the pictures.
+        embedded: by the name of the encoder, embeddings (N, E) of the first views and (N + Q, E) of the
+            second ones; pixels and an untrained network by default.
+        views: their pictures, (N, C, H, W) and (N + Q, C, H, W) uint8.
+
+    The last Q are a queue of older pictures. As long as some of it is shown, a patch may go to its own second
+    view or to the queue, and to no other second view (IOT-CL, eq. 38).
     """
 
     size, row_height = (9, 5.2), 4
     mosaic, widths, row_mosaic = "matrix mistakes", (2, 1), "matrix"
 
     def __init__(
-        self, embedded: Mapping[str, ArrayLike] | None = None, views: ArrayLike | None = None, **initial: Any
-    ):
-        if embedded is None or views is None:
-            from setclr_course.kit.few_patches import unlearned_pair
+        self, embedded: "Mapping[str, Sequence[Tensor] | Tensor] | None" = None,
+        views: "Sequence[Tensor] | Tensor | None" = None, **initial: Any,
+    ):  # fmt: skip
+        from setclr_course.kit.few_patches import unlearned_pair
+        from setclr_course.kit.tiles import tiles
 
+        if embedded is None or views is None:
             embedded, views = unlearned_pair()
-        self.costs = {name: cost_of(z) for name, z in embedded.items()}
-        faces = np.moveaxis(np.asarray(views), 2, -1)
-        self.faces = np.broadcast_to(faces, (*faces.shape[:-1], 3))
+        self.costs = {name: 1 - cosines(*both) for name, both in embedded.items()}
+        self.faces = [tiles(view) for view in views]
         self.knobs = {
             "epsilon": log_slider("smoothing ε", 0.5, 0.005, 5, 0.1, {0.05: ".05", 0.5: "paper .5"}),
             "constraint": options("fair sums", PRESSES),
             "loss": options("trained with", self.costs),
         }
+        first, second = map(len, self.faces)
+        if second > first:
+            self.knobs["queue"] = slider("pictures of the queue", 0, 0, second - first, 1, {0: "none"})
         super().__init__(**initial)
 
     def solve(self, values: dict) -> np.ndarray:
         """N·P: rows sum to 1; with "both" the columns too, as nearly as Sinkhorn's rounds make them."""
-        return scaled(self.costs[values["loss"]], values["epsilon"], *PRESSES[values["constraint"]])
+        n, queue = len(self.faces[0]), values.get("queue", 0)
+        cost = self.costs[values["loss"]][:, : n + queue].copy()
+        if queue:
+            cost[:, :n][~np.eye(n, dtype=bool)] = np.inf
+        return scaled(cost, values["epsilon"], *PRESSES[values["constraint"]])
 
     def draw(self, page: Page, values: dict, now: np.ndarray) -> None:
-        n, received, best = len(now), now.sum(0), now.argmax(1)
+        (n, m), received, best = now.shape, fair_shares(now), now.argmax(1)
         at, wrong = np.arange(n), np.flatnonzero(best != np.arange(n))
-        bar = n / 20
-        who = "they" if page.row else "second views"
+        who = "they" if page.row else candidates(values)
         title = f"{who} receive {received.min():.2f} to {received.max():.2f} fair shares"
-        matrix = page.plane("matrix", (-1.7, n - 0.5), (n + 0.6, -0.7 - MOST * bar), title)
+        matrix = page.plane("matrix", (-1.7, m - 0.5), (n + 0.6, -0.7 - MOST * FAIR), title)
         matrix.cells(np.log10(now.clip(0.1 / n, 1)), -1 - np.log10(n), 0)
         matrix.frames(zip(at, at), LIGHT, 1.5)
-        sum_bars(matrix, received, -0.7, -bar)
+        sum_bars(matrix, received, -0.7, -FAIR)
         first = matrix.photographs(np.column_stack([np.full(n, -1.14), at]), self.faces[0], 0.92)
-        second = matrix.photographs(np.column_stack([at, np.full(n, n + 0.12)]), self.faces[1], 0.92)
+        below = np.column_stack([np.arange(m), np.full(m, n + 0.12)])
+        second = matrix.photographs(below, self.faces[1][:m], 0.92)
         crosses = matrix.dots(np.column_stack([best[wrong], wrong]), VERMILION, "✕", 14, edge="")
 
         listed = page.plane("mistakes", (0, 4.8), (LISTED, -0.7))
@@ -73,23 +89,24 @@ class coupled_patches(Panel):
             three = listed.photographs([(k + 0.5, row + 0.5) for k in range(3)], faces, 0.92)
             shares = f"{now[i, best[i]]:.0%} : {now[i, i]:.0%}"
             listed.text(3.15, row + 0.5, shares, anchor="start")
-            page.link(
-                f"takes another's second view, {shares}", crosses[row], three, lit=[first[i], second[best[i]]]
-            )
+            page.link(f"takes another, {shares}", crosses[row], three, lit=[first[i], second[best[i]]])
 
     def say(self, values: dict, now: np.ndarray) -> str:
-        n, received = len(now), now.sum(0)
+        n, received = len(now), fair_shares(now)
         right = (now.argmax(1) == np.arange(n)).sum()
         return (
             f"{values['loss']}, ε = {values['epsilon']:.3g}, fair {values['constraint']}: {right} of {n} "
             f"patches give their largest share to their own second view, all of them together "
-            f"{now.trace() / n:.0%} of their mass; second views receive between {received.min():.2f} and "
-            f"{received.max():.2f} fair shares."
+            f"{now.trace() / n:.0%} of their mass; {candidates(values)} receive between "
+            f"{received.min():.2f} and {received.max():.2f} fair shares."
         )
 
 
-def cost_of(z: ArrayLike) -> np.ndarray:
-    """1 − cosine of (2, N, E): (N, N)."""
-    z = np.asarray(z, float)
-    a, b = z / np.linalg.norm(z, axis=-1, keepdims=True)
-    return 1 - a @ b.T
+def fair_shares(shares: np.ndarray) -> np.ndarray:
+    """What each column of (n, m) receives, in n/m."""
+    return shares.mean(0) * shares.shape[1]
+
+
+def candidates(values: dict) -> str:
+    queue = values.get("queue", 0)
+    return f"second views and {queue} of the queue" if queue else "second views"

@@ -1,8 +1,7 @@
-"""Sums of a coupling as bars, in fair shares, and the three sets of constraints (IOT-CL, figure 4)."""
+"""Sums of a coupling as bars, in fair shares (IOT-CL, figure 4)."""
 
 import numpy as np
 
-from setclr_course.kit.inner import scaled
 from setclr_course.kit.palette import INK, SKY, WHITE
 from setclr_course.kit.scene import Mark, Plot, Words
 
@@ -13,14 +12,13 @@ LIGHT = "#eeeeee"  # of frames on cells, which are as dark on a light page as on
 
 def sum_bars(
     plot: Plot, sums: np.ndarray, base: float, unit: float, colour: Words = SKY, flat: bool = False,
-    wide: float = 1.0, words: bool = False, places: np.ndarray | None = None,
+    wide: float = 1.0, words: bool = False,
 ) -> Mark:  # fmt: skip
     """Bars for sums (n,) in fair shares, each `unit` long, from `base` on; a fair share has a line.
 
-    flat: to the right, beside rows. words: with the sums. places: (n,) of the bars, 0 to n − 1 by default.
+    flat: to the right, beside rows. words: with the sums.
     """
-    at = np.arange(len(sums)) if places is None else places
-    turn, ends = -1 if flat else 1, base + unit * sums.clip(max=MOST)
+    at, turn, ends = np.arange(len(sums)), -1 if flat else 1, base + unit * sums.clip(max=MOST)
 
     def points(x: np.ndarray, y: np.ndarray | float) -> np.ndarray:
         return np.stack(np.broadcast_arrays(x, y), 1)[:, ::turn]
@@ -36,18 +34,3 @@ def sum_bars(
         how: dict = {"anchor": "start", "right": 4} if flat else {"rise": "bottom", "up": 2}
         plot.text(x, y, [f"{one:.2f}" for one in sums], size="small", **how)
     return bars
-
-
-def constrained(cost: np.ndarray, epsilon: float, rounds: int) -> dict[str, np.ndarray]:
-    """Shares (n, n) whose total is right, whose rows are, and whose columns and rows are after so many
-    rounds; infinite costs are forbidden."""
-    return {
-        "total": scaled(cost, epsilon, 0),
-        "rows": scaled(cost, epsilon, 1, "rows"),
-        "both": scaled(cost, epsilon, 2 * rounds),
-    }
-
-
-def loss_of(shares: np.ndarray) -> float:
-    """Minus the mean logarithm of shares (n,)."""
-    return float(-np.log(shares).mean())

@@ -7,14 +7,17 @@ import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.controls import log_slider
+from setclr_course.kit.inner import scaled
 from setclr_course.kit.palette import BLUE, SKY
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.couplings.buckets import HUB, N, bucket_knobs, cost, draw_sand, places
-from setclr_course.panels.couplings.fair_shares import MOST, constrained, loss_of, sum_bars
+from setclr_course.panels.assignments.things import placed
+from setclr_course.panels.couplings.buckets import BUCKETS, HUB, KNOBS, N, cost, draw_sand
+from setclr_course.panels.couplings.fair_shares import MOST, sum_bars
 
 NAME = NAMES[HUB]
-ROUNDS = 100  # until nothing moves
+PLACE = f"{NAME} x", f"{NAME} y"
+PRESSES = 200  # until nothing moves
 TITLES = {
     "total": "the total is right",
     "rows": "rows are right: InfoNCE",
@@ -37,24 +40,29 @@ class hub(Panel):
     row_mosaic = "total-sums; rows-sums; both-sums"
     knobs = {
         "epsilon": log_slider("entropy ε", 0.2, 0.02, 2, 0.1, {0.05: ".05", 0.5: "paper .5"}),
-        **bucket_knobs((NAME,)),
+        **{name: KNOBS[name] for name in PLACE},
     }
 
     def solve(self, values: dict) -> Hub:
-        buckets = places(values)
-        return Hub(buckets, constrained(cost(buckets), values["epsilon"], ROUNDS))
+        buckets = BUCKETS.copy()
+        buckets[HUB] = placed(values, [NAME])
+        d, epsilon = cost(buckets), values["epsilon"]
+        shares = {
+            "total": scaled(d, epsilon, 0),
+            "rows": scaled(d, epsilon, 1, "rows"),
+            "both": scaled(d, epsilon, PRESSES),
+        }
+        return Hub(buckets, shares)
 
     def draw(self, page: Page, values: dict, now: Hub) -> None:
         marks = []
         for way, title in TITLES.items():
             shares = now.shares[way]
             buckets = draw_sand(page, way, title, shares, now.buckets)[1]
-            buckets.handle(
-                f"{NAME} {way}", now.buckets[HUB], f"{NAME} x", f"{NAME} y", label=f"bucket of the {NAME}"
-            )
+            buckets.handle(f"{NAME} {way}", now.buckets[HUB], *PLACE, label=f"bucket of the {NAME}")
             sums = page.plane(
                 f"{way}-sums", (-0.6, N - 0.4), (-1, HIGH * MOST + 0.5), title if page.row else "",
-                xlabel="" if page.row else f"loss {loss_of(shares.diagonal()):.2f}",
+                xlabel="" if page.row else f"loss {loss_of(shares):.2f}",
             )  # fmt: skip
             bars = sum_bars(sums, shares.sum(0), 0, HIGH, COLOURS, wide=0.8, words=True)
             sums.photographs([(j, -0.55) for j in range(N)], two_views()[1], 0.8)
@@ -71,7 +79,12 @@ class hub(Panel):
             others = least if received.min() < 0.99 else "and so do all others"
             words.append(
                 f"{way}: the {NAME}'s bucket gets {received[HUB]:.2f} shares, {others}, "
-                f"loss {loss_of(shares.diagonal()):.2f}"
+                f"loss {loss_of(shares):.2f}"
             )
         x, y = now.buckets[HUB]
         return f"ε = {values['epsilon']:.3g}, ■ {NAME} at ({x:.2f}, {y:.2f}). {'; '.join(words)}."
+
+
+def loss_of(shares: np.ndarray) -> float:
+    """Minus the mean logarithm of what goes to one's own bucket."""
+    return float(-np.log(shares.diagonal()).mean())

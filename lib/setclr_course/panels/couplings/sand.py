@@ -10,7 +10,8 @@ from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.inner import scaled
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
-from setclr_course.panels.couplings.buckets import N, bucket_knobs, cost, draw_sand, places
+from setclr_course.panels.assignments.things import placed
+from setclr_course.panels.couplings.buckets import KNOBS, N, cost, draw_sand
 from setclr_course.panels.couplings.fair_shares import LIGHT, MOST, sum_bars
 
 SIDES = ("columns", "rows")
@@ -36,7 +37,7 @@ class sand(Panel):
         "presses": slider("presses", 0, 0, PRESSES, 1, {0: "none yet"}),
         "epsilon": log_slider("entropy ε", 0.2, 0.02, 2, 0.1, {0.05: ".05", 0.5: "paper .5"}),
         "first": options("which comes first", SIDES),
-        **bucket_knobs(NAMES),
+        **KNOBS,
     }
     play = "presses"
     buttons = {
@@ -52,7 +53,7 @@ class sand(Panel):
         return {"presses": min(done + (side != side_of(done, values["first"])), PRESSES)}
 
     def solve(self, values: dict) -> Sand:
-        buckets = places(values)
+        buckets = placed(values, NAMES)
         d = cost(buckets)
         return Sand(buckets, d, scaled(d, values["epsilon"], values["presses"], values["first"]))
 

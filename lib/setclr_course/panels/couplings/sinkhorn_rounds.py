@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import BLUE, GREY, VERMILION
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page, Plot
+from setclr_course.kit.scene import Page
 from setclr_course.panels.couplings.fair_shares import MOST, sum_bars
 
 ROUNDS = 30
@@ -18,7 +18,7 @@ PER_CENT = {1e-6: "0.0001 %", 1e-4: "0.01 %", 1e-2: "1 %", 1: "100 %"}
 
 
 class Rounds(NamedTuple):
-    P: np.ndarray  # (n, m): the coupling after the rounds that are shown
+    shares: np.ndarray  # (n, n): n times the coupling after the rounds that are shown
     errors: np.ndarray  # (ROUNDS + 1,): the largest relative error of a row or column sum after each
 
 
@@ -48,7 +48,7 @@ class sinkhorn_rounds(Panel):
         return after(self.cost, values["epsilon"], values["rounds"])
 
     def draw(self, page: Page, values: dict, now: Rounds) -> None:
-        self.draw_coupling(page, now.P)
+        self.draw_coupling(page, now.shares)
         rounds, error = values["rounds"], now.errors[values["rounds"]]
         curve = page.plot(
             "errors", (-0.5, ROUNDS + 0.5), ERRORS, f"largest error: {per_cent(error)}", "rounds", log="y",
@@ -59,11 +59,11 @@ class sinkhorn_rounds(Panel):
         at = rounds, np.clip(error, *ERRORS)
         curve.dots([at], VERMILION, "●", 12).handle("rounds", at, along="x")
 
-    def draw_coupling(self, page: Page, P: np.ndarray) -> None:
+    def draw_coupling(self, page: Page, shares: np.ndarray) -> None:
         """The matrix on a log scale, with its sums, and what its shades mean."""
-        n, names = len(P), self.names
+        n, names = len(shares), self.names
         size, bar, gap = n // max(len(names), 1), n / 16, max(n / 32, 1)
-        columns, low = n * P.sum(0), -1 - np.log10(n)
+        columns, low = shares.sum(0), -1 - np.log10(n)
         above, beside = -0.5 - gap, n - 0.5 + gap
         matrix = page.plane(
             "matrix", (-0.5, beside + MOST * bar), (n - 0.5 + 4 * gap * (not page.row), above - MOST * bar),
@@ -71,73 +71,47 @@ class sinkhorn_rounds(Panel):
             xlabel="" if page.row else f"share of a row; 1/{n} is even",
             yticks={} if page.row else {(i + 0.5) * size - 0.5: name for i, name in enumerate(names)},
         )  # fmt: skip
-        matrix.cells(np.log10((n * P).clip(0.1 / n, 1)), low, 0)
+        matrix.cells(np.log10(shares.clip(0.1 / n, 1)), low, 0)
         sum_bars(matrix, columns, above, -bar, wide=1.2)
-        sum_bars(matrix, n * P.sum(1), beside, bar, flat=True, wide=1.2)
+        sum_bars(matrix, shares.sum(1), beside, bar, flat=True, wide=1.2)
         if not page.row:
             strip = np.linspace(low, 0, n)
             matrix.cells(np.tile(strip, (round(gap), 1)), low, 0, at=(0, n + gap))
             ends = np.interp((low, low + 1, 0), strip, range(n))
             words = f"1/{10 * n}", f"1/{n}", "1"
             matrix.text(ends, n + 2 * gap, words, size="small", rise="top", up=-2)
-        if names:
-            self.link_blocks(matrix, P)
-
-    def link_blocks(self, matrix: Plot, P: np.ndarray) -> None:
-        """Each block of the matrix says how much of a group goes to a group."""
-        groups = len(self.names)
-        size = len(P) // groups
-        sent = P.reshape(groups, size, groups, size).sum((1, 3))
-        corners = np.stack(np.meshgrid(range(groups), range(groups)), -1).reshape(-1, 2) * size - 0.5
-        blocks = matrix.boxes(corners, corners + size)
-        for k, share in enumerate((sent / sent.sum(1, keepdims=True)).flat):
-            one, other = self.names[k // groups], self.names[k % groups]
-            matrix.page.link(f"{one} to {other}: {share:.0%} of its sand", blocks[k])
 
     def say(self, values: dict, now: Rounds) -> str:
-        rounds, n = values["rounds"], len(now.P)
-        columns, rows = n * now.P.sum(0), n * now.P.sum(1)
+        rounds, columns, rows = values["rounds"], now.shares.sum(0), now.shares.sum(1)
         fair = np.flatnonzero(now.errors < 0.01)
         return (
             f"ε = {values['epsilon']:.3g}, {rounds} round{'s' * (rounds != 1)}: columns hold "
             f"{columns.min():.2f} to {columns.max():.2f} times their fair share, rows {rows.min():.2f} to "
             f"{rows.max():.2f}; largest error {per_cent(now.errors[rounds])}, "
             + (f"under 1 % from round {fair[0]} on" if len(fair) else f"not under 1 % within {ROUNDS} rounds")
-            + f". The true matches hold {now.P.trace():.1%} of the mass."
+            + f". The true matches hold {now.shares.diagonal().mean():.1%} of the mass."
         )
 
 
 def made_up_cost(n: int = 64, groups: int = 8, dimensions: int = 16) -> np.ndarray:
     """1 − cosine of two views of n points on a sphere, neighbours in one group."""
-    import torch
-
-    generator = torch.Generator().manual_seed(0)
-    centre, own, *noise = torch.randn(4, n, dimensions, generator=generator, dtype=torch.float64).numpy()
-    points = centre[:groups].repeat(n // groups, 0) + 0.5 * own
-    z = points + 0.6 * np.stack(noise)
-    z /= np.linalg.norm(z, axis=-1, keepdims=True)
-    return 1 - z[0] @ z[1].T
+    chance = np.random.default_rng(0)
+    centres, own = chance.normal(size=(groups, dimensions)), chance.normal(size=(n, dimensions))
+    z = centres.repeat(n // groups, 0) + 0.5 * own + 0.6 * chance.normal(size=(2, n, dimensions))
+    one, two = z / np.linalg.norm(z, axis=-1, keepdims=True)
+    return 1 - one @ two.T
 
 
 def after(cost: np.ndarray, epsilon: float, rounds: int) -> Rounds:
-    """Round 0 is exp(−C/ε) with total mass 1; each round scales the columns of P = u K v, then its rows."""
+    """Round 0 is exp(−C/ε) with the right total; each round scales the columns, then the rows."""
     K = np.exp((cost.min() - cost) / epsilon)
-    P = K / K.sum()
-    u, errors = np.ones(len(K)), [max(off(P.sum(0)), off(P.sum(1)))]
-    for number in range(1, ROUNDS + 1):
-        v = 1 / (K.shape[1] * (u @ K))
-        u = 1 / (len(K) * (K @ v))
-        errors.append(off(v * (u @ K)))
-        if number == rounds:
-            P = u[:, None] * K * v
-    return Rounds(P, np.array(errors))
-
-
-def off(sums: np.ndarray) -> float:
-    """The largest relative error of sums that shall all be the same."""
-    return float(abs(len(sums) * sums - 1).max())
+    shares = [len(K) * K / K.sum()]
+    for _ in range(ROUNDS):
+        fair = shares[-1] / shares[-1].sum(0)
+        shares.append(fair / fair.sum(1, keepdims=True))
+    errors = [abs(np.concatenate([S.sum(0), S.sum(1)]) - 1).max() for S in shares]
+    return Rounds(shares[rounds], np.array(errors))
 
 
 def per_cent(error: float) -> str:
-    error = 100 * error
-    return f"{error:.0f} %" if error >= 100 else f"{error:.3g} %" if error >= 1e-4 else "under 0.0001 %"
+    return f"{100 * error:.0f} %" if error >= 1 else f"{100 * error:.3g} %"

@@ -6,8 +6,6 @@ import numpy as np
 
 from setclr_course.kit.cast import two_views
 
-CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])  # where one of three has everything
-
 
 @cache
 def faces() -> np.ndarray:

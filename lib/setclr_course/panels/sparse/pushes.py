@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
+from setclr_course.kit.circle import unit
 from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.handles import Circle
 from setclr_course.kit.inner import softmax, sparsemax
@@ -13,7 +14,6 @@ from setclr_course.kit.palette import GREEN, GREY, INK, OF_LOSS, PINE, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
 from setclr_course.panels.sparse.candidates import faces
-from setclr_course.panels.sparse.words import brief
 
 ANGLES = dict(zip(NAMES, (25, 60, -80, -150, 115, -55)))  # degrees from the anchor, which is on the right
 POSITIVE = np.eye(6)[0]
@@ -27,11 +27,6 @@ class Pushes(NamedTuple):
     points: np.ndarray
     soft: np.ndarray  # InfoNCE
     sparse: np.ndarray  # SparseCLR
-
-
-def on_circle(degrees: np.ndarray) -> np.ndarray:
-    radians = np.deg2rad(degrees)
-    return np.stack([np.cos(radians), np.sin(radians)], axis=-1)
 
 
 class pushes(Panel):
@@ -48,7 +43,7 @@ class pushes(Panel):
     }
 
     def solve(self, values: dict) -> Pushes:
-        points = on_circle(np.array([values[name] for name in NAMES]))
+        points = unit(np.array([values[name] for name in NAMES]))
         cosines = points[:, 0]
         soft = softmax(cosines, values["temperature"])
         sparse = sparsemax((cosines - values["margin"] * POSITIVE).round(12))
@@ -77,7 +72,7 @@ def draw_circle(page: Page, now: Pushes) -> tuple[Mark, Mark]:
     """The anchor and its candidates; lines to those that SparseCLR moves, as thick as it moves them."""
     title = "" if page.row else "larger cosine is closer"
     circle = page.plane("circle", (-1.65, 1.65), title=title)
-    x, y = on_circle(np.arange(0, 361, 4)).T
+    x, y = unit(np.arange(0, 361, 4)).T
     circle.line(x, y, GREY, 0.7)
     wide = np.where(now.sparse == 0, 0, 0.8 + 10 * abs(now.sparse))
     circle.segments([1, 0], now.points, GREEN, wide)
@@ -115,3 +110,10 @@ def draw_bars(page: Page, values: dict, now: Pushes) -> tuple[Mark, Mark]:
         where="bottom right",
     )
     return soft, sparse
+
+
+def brief(p: float) -> str:
+    """A probability in a few letters; only 0 is written 0, and only 1 is written 1."""
+    if p in (0, 1):
+        return f"{p:.0f}"
+    return f"{p:.2f}".lstrip("0")[:3] if p >= 0.005 else f"{p:.0e}".replace("e-0", "e-")

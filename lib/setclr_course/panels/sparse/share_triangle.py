@@ -11,13 +11,13 @@ from setclr_course.kit.inner import softmax, sparsemax
 from setclr_course.kit.palette import BLUE, GREEN, INK, MIST, PINE, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page, Plot
-from setclr_course.panels.sparse.candidates import CORNERS
 
 THREE = NAMES[:3]
+CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])  # where one of three has everything
 BESIDE = np.array([[-0.2, -0.2], [1.2, -0.2], [0.5, 0.93]])  # the lower edges of the photographs
 LOWEST, HIGHEST = -1.0, 1.5  # of a score
 TEMPERATURE = log_slider("temperature τ", 1, 0.1, 10, marks={1: "SparseCLR: always 1"})
-FINE = np.geomspace(1e-2, 1e3, 150)  # 1/τ along the path of the softmax
+FALLING = np.geomspace(100, 1e-3, 150)  # τ along the path of the softmax
 
 
 class Shares(NamedTuple):
@@ -75,10 +75,10 @@ class share_triangle(Panel):
         plane.area([CORNERS], WHITE, edge=INK)
         corners = plane.dots(CORNERS, INK, size=4, edge=INK)
         faces = plane.photographs(BESIDE, two_views()[0][:3], 0.26, "bottom")
-        way = (
-            draw_paths(plane, now.scores) if self.cooled else plane.segments(scores, water, GREEN, 2, "dash")
-        )
-        if not self.cooled:
+        if self.cooled:
+            way = draw_paths(plane, now.scores)
+        else:
+            way = plane.segments(scores, water, GREEN, 2, "dash")
             point = plane.dots(scores, INK, size=13)
             point.handle("scores", scores, "first", "second", to=scores_at, step=0.05)
         plane.dots(soft, BLUE, size=14)
@@ -102,15 +102,11 @@ class share_triangle(Panel):
     def say(self, values: dict, now: Shares) -> str:
         where = {1: "a corner", 2: "an edge", 3: "the inside"}[int((now.sparse > 0).sum())]
         named = ", ".join(f"{name} {score:.2f}" for name, score in zip(THREE, now.scores))
-        told = (
-            f"Scores {named}. The water shares out {listed(now.sparse)}: {where} of the triangle. "
+        cooled = f"τ = {values['temperature']:.2g}. " if self.cooled else ""
+        return (
+            f"{cooled}Scores {named}. The water shares out {listed(now.sparse)}: {where} of the triangle. "
             f"Softmax: {listed(now.soft)}."
         )
-        if not self.cooled:
-            return told
-        under = [f"{name} at {tau:.2g}" for name, tau in zip(THREE, leads(now.scores)) if tau]
-        taken = " and ".join(under) or "nobody"
-        return f"τ = {values['temperature']:.2g}. {told} As τ falls the water takes {taken}."
 
 
 def draw_ground(plane: Plot) -> None:
@@ -125,21 +121,16 @@ def draw_ground(plane: Plot) -> None:
         plane.note("white outside:\none has all", "bottom left", size="small")
 
 
-def leads(scores: np.ndarray) -> np.ndarray:
-    """(3,): by how much those ahead of each lead it in sum; it goes under where τ is as small as that."""
-    return (scores[:, None] - scores).clip(0).sum(0).round(9)
-
-
 def draw_paths(plane: Plot, scores: np.ndarray) -> Mark:
-    """Where both answers go as τ falls; the mark of the rings where the water takes somebody."""
-    drops = np.unique(leads(scores))[::-1]
-    drops = drops[drops > 0]
-    turns = sparsemax(np.append(0, 1 / drops)[:, None] * scores) @ CORNERS
-    bent = softmax(FINE[:, None] * scores) @ CORNERS
+    """Where both answers go as τ falls, with a ring where somebody goes under; the line of the water."""
+    leads = (scores[:, None] - scores).clip(0).sum(0)  # over each; it goes under where τ is as small
+    drops = -np.unique(-leads[leads > 0])
+    turns = sparsemax(scores / np.append(1e9, drops)[:, None]) @ CORNERS
+    bent = softmax(scores / FALLING[:, None]) @ CORNERS
     plane.line(bent[:, 0], bent[:, 1], BLUE, 1.5)
-    plane.line(turns[:, 0], turns[:, 1], GREEN, 2.5)
-    plane.dots(turns[:1], INK, size=5, edge=INK)
-    return plane.dots(turns[1:], WHITE, size=9, edge=GREEN)
+    way = plane.line(turns[:, 0], turns[:, 1], GREEN, 2.5)
+    plane.dots(turns[1:], WHITE, size=9, edge=GREEN)
+    return way
 
 
 def listed(shares: np.ndarray) -> str:
