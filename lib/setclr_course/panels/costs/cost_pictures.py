@@ -1,11 +1,12 @@
 """Tables of what losses cost by the size of the batch, and their lines (QARe, figure 3; MMCL, figure 3b)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator
 
+from setclr_course.kit.controls import Slider, log_slider
 from setclr_course.kit.palette import GREY, INK, OF_LOSS, PURPLE, WHITE
 from setclr_course.kit.scene import Mark, Page, Piece, Plot
 from setclr_course.kit.still import Picture, pictured
@@ -76,14 +77,13 @@ def draw_lines(plot: Plot, table: Table, words: Sequence[str], thick: str = "") 
 
 def apart(plot: Plot, values: np.ndarray) -> np.ndarray:
     """Heights near these values, in their order, where words do not lie on one another."""
-    even = plot.about["log"] == "x"
-    low, high = plot.about["y"] if even else np.log(plot.about["y"])
-    shares = ((values if even else np.log(values)) - low) / (high - low)
+    scaled, back = (np.array, np.array) if plot.about["log"] == "x" else (np.log, np.exp)
+    low, high = scaled(plot.about["y"])
+    shares = (scaled(values) - low) / (high - low)
     order, steps = np.argsort(shares, kind="stable"), GAP * np.arange(len(shares))
     upwards = np.maximum.accumulate(shares[order] - steps) + steps
     shares[order] = np.minimum(upwards, TOP - steps[::-1])
-    heights = low + (high - low) * shares
-    return heights if even else np.exp(heights)
+    return back(low + (high - low) * shares)
 
 
 def quartiles(runs: Any) -> np.ndarray:
@@ -97,16 +97,15 @@ def middles(table: Table) -> np.ndarray:
     return np.swapaxes(found, 1, 2)
 
 
-def at(table: Table, N: float) -> np.ndarray:
-    """Every loss at N, on straight lines between the measured sizes, both axes logarithmic."""
-    known = [(np.log(list(row)), np.log(list(row.values()))) for row in table.values()]
-    return np.exp([np.interp(np.log(N), sizes, costs) for sizes, costs in known])
+def batch_slider(sizes: Sequence[int], start: int) -> Slider:
+    """A slider from one measured batch to the next, each twice the one before."""
+    marks: dict[float, str] = {N: str(N) for N in sizes}
+    return log_slider("images N in a batch", start, sizes[0], sizes[-1], np.log10(2), marks)
 
 
-def growth(row: Mapping[int, float]) -> float:
-    """The exponent p of N^p over the last step of the measured sizes."""
-    (a, b), (x, y) = list(row)[-2:], list(row.values())[-2:]
-    return float(np.log(y / x) / np.log(b / a))
+def nearest(sizes: Iterable[int], N: float) -> int:
+    """The measured batch that is nearest to N."""
+    return min(sizes, key=lambda size: abs(size - N))
 
 
 def in_words(value: float) -> str:

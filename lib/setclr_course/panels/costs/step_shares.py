@@ -3,23 +3,24 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from setclr_course.kit.controls import log_slider, options
+from setclr.losses import BY_NAME
+from setclr.recipes.image import ImageRecipe
+from setclr_course import costs
+from setclr_course.kit.controls import options
 from setclr_course.kit.palette import INK
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
+from setclr_course.panels.costs import cost_pictures
 from setclr_course.panels.costs.cost_pictures import colour_of, in_words, is_term, quartiles
-
-if TYPE_CHECKING:
-    from setclr_course.costs import Losses
 
 BASE = "InfoNCE"  # the loss that trains, and beside which regularisers stand
 ENCODERS = {"ResNet-18": "resnet18", "Conv-4": "conv4"}
 GREYS = ("#e6e6e6", "#c2c2c2", "#8e8e8e", "#4a4a4a")  # of the parts, in their order
-QUICK, QUICK_BATCHES = ("InfoNCE", "SparseCLR", "GroCo", "QARe"), (8, 16)  # measured where nothing is given
+QUICK = ("InfoNCE", "SparseCLR", "GroCo", "QARe")  # measured where nothing is given
 UNITS = {"time": (1e3, "ms", "takes"), "memory": (1e-6, "MB", "keeps")}
 
 
@@ -60,23 +61,18 @@ class step_shares(Panel):
 
     def __init__(self, steps: Steps | None = None, machine: str = "", **initial: Any):
         if steps is None:
-            from setclr_course.costs import this_machine
-
-            steps, machine = quick_steps(), this_machine()
-        self.steps, self.machine = steps, machine
-        batches = list(steps["time"]["Conv-4"])
-        first, last = batches[0], batches[-1]
-        marks: dict[float, str] = {N: str(N) for N in batches}
+            steps, machine = quick_steps(), costs.this_machine()
+        self.steps, self.machine, batches = steps, machine, list(steps["time"]["Conv-4"])
         self.knobs = {
             "encoder": options("encoder", steps["time"]),
             "measure": options("share of the", steps),
-            "batch": log_slider("images N in a batch", last, first, last, np.log10(2), marks),
+            "batch": cost_pictures.batch_slider(batches, batches[-1]),
         }
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Step:
         row = self.steps[values["measure"]][values["encoder"]]
-        return row[min(row, key=lambda N: abs(N - values["batch"]))]
+        return row[cost_pictures.nearest(row, values["batch"])]
 
     def draw(self, page: Page, values: dict, now: Step) -> None:
         shares = {name: now.share(name) for name in now.losses}
@@ -109,16 +105,13 @@ class step_shares(Panel):
         )
 
 
-def measured_steps(losses: "Losses", batches: Sequence[int], small: int = 8, steps: int = 6) -> Steps:
+def measured_steps(losses: costs.Losses, batches: Sequence[int], small: int = 8, steps: int = 6) -> Steps:
     """Steps on noise of 32 px, with E = 64: time measured, memory counted.
 
     With Conv-4 every batch is measured. For ResNet-18 steps of `small` images are, and multiplied: its flops
     are linear in the batch, and only the optimiser does not depend on it. The losses are timed on Conv-4's
     embeddings; what begins with "QARe" is added to InfoNCE, which must be among them.
     """
-    from setclr.recipes.image import ImageRecipe
-    from setclr_course import costs
-
     slow = ImageRecipe("InfoNCE(0.5)", encoder="resnet18", batch=small, views="qare", last_norm=True)
     once, _ = costs.parts_of_a_step(slow, {}, steps)
     found: Steps = {measure: {name: {} for name in ENCODERS} for measure in ("time", "memory")}
@@ -136,17 +129,10 @@ def measured_steps(losses: "Losses", batches: Sequence[int], small: int = 8, ste
 
 def together(alone: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The losses, and every regulariser with the loss that it stands beside."""
-    found = {}
-    for name, cost in alone.items():
-        if is_term(name):
-            found[f"{BASE} + {name}"] = np.add(cost, alone[BASE])
-        else:
-            found[name] = np.array(cost)
-    return found
+    beside = {name: f"{BASE} + {name}" if is_term(name) else name for name in alone}
+    return {beside[name]: cost + is_term(name) * np.array(alone[BASE]) for name, cost in alone.items()}
 
 
 @cache
 def quick_steps() -> Steps:
-    from setclr.losses import BY_NAME
-
-    return measured_steps({name: BY_NAME[name]() for name in QUICK}, QUICK_BATCHES, small=2, steps=3)
+    return measured_steps({name: BY_NAME[name]() for name in QUICK}, (8, 16), small=2, steps=3)

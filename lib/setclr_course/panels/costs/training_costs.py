@@ -4,7 +4,10 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
+from setclr import models
 from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.palette import BLUE, GREEN, GREY, INK, PALE, PURPLE, VERMILION
 from setclr_course.kit.panel import Panel
@@ -98,11 +101,6 @@ def count() -> dict[int, float]:
 
     A multiplication and an addition are two. The model is ResNet-50 with GroCo's head, three layers of 2048.
     """
-    import torch
-    from torch.utils.flop_counter import FlopCounterMode
-
-    from setclr import models
-
     with torch.device("meta"), torch.random.fork_rng(devices=[]):
         encoder, features = models.encoder("resnet50-imagenet")
         head = models.head(features, 2048, 2048, last_norm=True, layers=3, activation="relu")
@@ -134,9 +132,6 @@ def paper_utilisation() -> float:
 
 def duration(days: float) -> str:
     """In days, or in hours or minutes where there are not two of them."""
-    number, unit = days, "days"
-    if days < 2:
-        number, unit = 24 * days, "hours"
-    if days < 2 / 24:
-        number, unit = 1440 * days, "minutes"
+    units = {"days": days, "hours": 24 * days, "minutes": 1440 * days}
+    unit, number = next((word, many) for word, many in units.items() if many >= 2 or word == "minutes")
     return f"{number:,.0f} {unit}" if number > 20 else f"{number:.1f} {unit}"

@@ -12,7 +12,6 @@ from setclr_course.kit.inner import dual, rbf
 from setclr_course.kit.palette import BLUE, FIELD, INK, VERMILION, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
-from setclr_course.panels.machines.solvers import delta, unbounded
 
 NEGATIVES = np.array(
     [[0.1, 0.1], [-0.2, 0.9], [0.3, -0.8], [-0.6, -0.2], [-0.9, 0.5], [-0.5, -1.1], [-1.3, -0.4],
@@ -51,16 +50,13 @@ class machine_plane(Panel):
         "y": slider("✚ up", 0.5, -2.0, 2.0, 0.1),
         "toward": slider("★ on its way", 0.3, 0.0, 1.0, 0.05, {0: "at ✚", 1: "amid the negatives"}),
         "kernel": options("kernel", ("rbf", "linear")),
-        "weights": options("weights", ("exact", "clipped")),
     }
 
     def solve(self, values: dict) -> Machine:
-        C, ridge, kind = values["C"], values["ridge"], (values["kernel"], values["bandwidth"])
-        positive = np.array([values["x"], values["y"]])
-        z = positive + values["toward"] * (MIDDLE - positive)
-        pool = np.array([positive, *NEGATIVES])
+        kind, positive = (values["kernel"], values["bandwidth"]), np.array([values["x"], values["y"]])
+        z, pool = positive + values["toward"] * (MIDDLE - positive), np.array([positive, *NEGATIVES])
         K = kernel(pool, pool, *kind)
-        alpha = dual(K, C, ridge) if values["weights"] == "exact" else unbounded(delta(K, ridge)).clip(0, C)
+        alpha = dual(K, values["C"], values["ridge"])
         signed = np.array([alpha.sum(), *-alpha])  # w(z) = Σ α_j (k(✚, z) − k(✕_j, z)) (eq. 8)
         offset = 1 - K[0] @ signed
         field = (kernel(PLANE, pool, *kind) @ signed + offset).reshape(len(GRID), len(GRID))
@@ -76,17 +72,14 @@ class machine_plane(Panel):
             page.link(f"✕: weight {alpha:.3g}, f = {f:+.2f}", crosses[j][0], beside[j])
 
     def say(self, values: dict, now: Machine) -> str:
-        C, ridge, alpha = values["C"], values["ridge"], now.alpha
-        towards = now.way @ (now.positive - now.z)
+        C, alpha, towards = values["C"], now.alpha, now.way @ (now.positive - now.z)
         pushed = "on" if towards == 0 else "towards ✚" if towards > 0 else "away from ✚"
-        off = np.abs(alpha - np.clip((1 + now.f) / ridge, 0, C)) > 0.01 * (1 + alpha)
         return (
-            f"C {C:.4g}, ρ {ridge:.3g}, {values['kernel']} kernel of parameter {values['bandwidth']:.3g}, "
-            f"{values['weights']} weights, ✚ at ({values['x']:.1f}, {values['y']:.1f}): {(alpha > 0).sum()} "
+            f"C {C:.4g}, ρ {values['ridge']:.3g}, {values['kernel']} kernel of parameter "
+            f"{values['bandwidth']:.3g}, ✚ at ({values['x']:.1f}, {values['y']:.1f}): {(alpha > 0).sum()} "
             f"of {len(alpha)} negatives weigh more than 0, {(alpha >= C).sum()} of them the bound C, the "
-            f"largest {alpha.max():.3g}; {off.sum()} stand off the blue line. ★, {values['toward']:.0%} of "
-            f"the way to the middle of the negatives, has f = {now.score + now.offset:.2f} and the loss "
-            f"{-now.score:.3g}, which pushes it {pushed}."
+            f"largest {alpha.max():.3g}. ★, {values['toward']:.0%} of the way to the middle of the negatives, "
+            f"has f = {now.score + now.offset:.2f} and the loss {-now.score:.3g}, which pushes it {pushed}."
         )
 
 
@@ -138,7 +131,7 @@ def draw_law(page: Page, values: dict, now: Machine) -> Mark:
     law = page.plot("law", SHOWN, (-0.2, rise(8000)), "exact weights stand on the blue line",
                     "f of the negative, cut at the ends", "weight α, nearly logarithmic",
                     below, beside)  # fmt: skip
-    law.line(SHOWN, [rise(C)] * 2, INK, 0.8, "dash")
+    law.line(SHOWN, rise(C), INK, 0.8, "dash")
     law.text(SHOWN[0], rise(C), "bound C", size="small", anchor="start", rise="bottom", right=4)
     alpha = np.geomspace(0.01, min(C, 3 / ridge), 60)
     law.line([-4, -1, *ridge * alpha - 1, 2], rise([0, 0, *alpha, alpha[-1]]), BLUE, 2.4)
