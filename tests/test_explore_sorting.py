@@ -112,10 +112,7 @@ def test_the_stream_is_as_broad_as_the_probability():
     wires = plots(panel)["wires"]
     shares = panel.solve(panel.values).products[4, :, 0]
     found, end = np.zeros(6), 4 * 1.7
-    (on, *_), bends = marks(wires, "boxes"), marks(wires, "area")
-    for u, y, v in zip(on["u"], on["y"], on["v"]):
-        found[round((y + v) / 2)] += (v - y) / 0.76 * (abs(u - end) < 1e-6)
-    for x, y in (ring for mark in bends for ring in mark["rings"]):
+    for x, y in (ring for mark in marks(wires, "area") for ring in mark["rings"]):
         ends = [b for a, b in zip(x, y) if abs(a - end) < 1e-6]
         found[round(sum(ends) / 2)] += (max(ends) - min(ends)) / 0.76 if ends else 0
     np.testing.assert_allclose(found, shares, atol=0.01)

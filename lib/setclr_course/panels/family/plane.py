@@ -92,9 +92,9 @@ def draw_plane(page: Page, z: np.ndarray, share: np.ndarray, title: str) -> tupl
 def draw_table(page: Page, name: str, share: np.ndarray, title: str, below: str = "") -> Mark:
     """The shares, a row for each ●, with the photographs along two sides and frames round the true pairs."""
     table = page.plane(name, (-1.6, N - 0.5), (N - 0.5, -1.6), title, xlabel=below)
-    cells, side, along = table.cells(share), np.full(N, -1.05), np.arange(N)
-    table.photographs(np.stack([side, along], 1), two_views()[0], 0.84)
-    table.photographs(np.stack([along, side], 1), two_views()[1], 0.84)
+    cells = table.cells(share)
+    for way, faces in zip((1, -1), two_views()):
+        table.photographs([(-1.05, i)[::way] for i in range(N)], faces, 0.84)
     table.frames([(i, i) for i in range(N)])
     return cells
 

@@ -58,9 +58,6 @@ class spreading(Panel):
         if not page.row:
             curves.text(STEPS, -0.22, "the least that six points can have", DUSK, anchor="end", rise="top")
             curves.text(22, alone[16], "InfoNCE alone", DUSK, anchor="start", rise="bottom", halo=True)
-        fourth = curves.dots(np.column_stack([steps, curve])[::4], colour, size=4, edge=colour)
-        for k in steps[::4]:
-            page.link(f"step {k}: {curve[k]:+.2f}", fourth[k // 4])
         at = values["step"], curve[values["step"]]
         curves.dots([at], colour, size=14).handle("step", at, along="x")
 

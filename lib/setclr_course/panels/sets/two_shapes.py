@@ -1,18 +1,16 @@
 """Two views as two shapes: the table of similarities within each, and what it does not notice (QARe,
 figure 1b)."""
 
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
-from setclr_course.kit.circle import RADII
 from setclr_course.kit.palette import GREY, PURPLE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
 from setclr_course.panels.sets.two_views import Ring
-
-ONE, TWO = np.tril_indices(6, -1)  # the pairs
 
 
 class Shapes(NamedTuple):
@@ -39,16 +37,15 @@ class two_shapes(Panel):
         return Shapes(z, tables, float((z[0] * z[1]).sum(-1).mean()), float(((A - B) ** 2).mean()))
 
     def draw(self, page: Page, values: dict, now: Shapes) -> None:
-        squares = self.ring.draw(page, values)[1]
+        views = self.ring.draw(page, values)
         tables = [self.draw_table(page, view, now.tables[view]) for view in (0, 1)]
-        places = RADII[:, None, None] * now.z
-        chords = [page["ring"].segments(view[ONE], view[TWO], width=0) for view in places]  # only lit
-        for k, (i, j) in enumerate(zip(ONE, TWO)):
+        for i, j in combinations(range(6), 2):
             A, B = now.tables[:, i, j]
-            said = f"{NAMES[i]} and {NAMES[j]}: {A:.2f} in view 1, {B:.2f} in view 2"
-            page.link(said, *(t[at] for t in tables for at in ((i, j), (j, i))), lit=[c[k] for c in chords])
+            said, both = f"{NAMES[i]} and {NAMES[j]}: {A:.2f} in view 1, {B:.2f} in view 2", [i, j]
+            cells = [table[both, both[::-1]] for table in tables]
+            page.link(said, *cells, lit=[view[both] for view in views])
         for row, name in enumerate(NAMES):
-            page.link(f"{name}: its row", squares[row], lit=[table[row] for table in tables])
+            page.link(f"{name}: its row", views[1][row], lit=[table[row] for table in tables])
 
         title = "turned as one: the pairs suffer, the shape does not"
         bars = page.plot("bars", (0, 2.25), (1.5, -0.7), title, xticks=(0, 1, 2), frame="bottom")

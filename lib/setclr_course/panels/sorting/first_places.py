@@ -48,9 +48,8 @@ class first_places(Panel):
     def draw(self, page: Page, values: dict, now: Pushed) -> None:
         above = spread(now.d, ROOM, 0.15, END + 0.1)  # where photographs and numbers stand
         signs, shown = draw_line(page, now, above)
-        title, chance = "chance of a first place; it should be ✚ 1, ✕ 0", now.groco.chance
-        title = title.split(";")[0] if page.row else title
-        chances = page.plot("chances", X, (-0.2, 1.05), title, yticks=(0, 1), frame="", room=(45, 0, 0, 0))
+        title, chance, ticks = "chance of a first place", now.groco.chance, {0: "✕ 0", 1: "✚ 1"}
+        chances = page.plot("chances", X, (-0.2, 1.05), title, yticks=ticks, frame="", room=(45, 0, 0, 0))
         chances.line(X, 0, INK, 1)
         numbers = chances.text(above, -0.12, [brief(p) for p in chance], DUSK, "small")
         bars = chances.bars(now.d, chance, ORANGE, 0.05)

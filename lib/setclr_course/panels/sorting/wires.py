@@ -13,8 +13,6 @@ from setclr_course.panels.sorting.network import Run, brief
 
 PITCH = 1.7  # from one layer to the next, in distances of two wires
 BEAD, VALVE = (0.76, 0.76), (0.72, 0.5)  # width and height
-ALONG = np.linspace(0, 1, 9)
-BEND = ALONG * ALONG * (3 - 2 * ALONG)
 
 
 def draw_wires(page: Page, now: Run, who: str, y: tuple[float, float]) -> Mark:
@@ -42,23 +40,13 @@ def at(layer: float | np.ndarray, wire: np.ndarray) -> np.ndarray:
 
 def draw_stream(plot: Plot, now: Run) -> None:
     """The first number's ways from wire to wire, as broad as their probability."""
-    ways = [
-        (layer, origin, to, flow)
-        for layer in range(now.step)
-        for (to, origin), flow in np.ndenumerate(now.matrices[layer] * now.products[layer, :, 0])
-        if flow > 0.004
-    ]
-    on = np.array([(layer, wire, flow) for layer, wire, to, flow in ways if to == wire]).reshape(-1, 3)
-    half = beside(0, BEAD[1] / 2 * on[:, 2])
-    plot.boxes(at(on[:, 0], on[:, 1]) - half, at(on[:, 0] + 1, on[:, 1]) + half, ORANGE, opacity=0.45)
-    for side in (-1, 1):  # two marks: ways that cross would cut holes into one another
-        plot.area([bent(*way) for way in ways if way[2] - way[1] == side], ORANGE, 0.45)
-
-
-def bent(layer: int, origin: int, to: int, flow: float) -> np.ndarray:
-    """The outline of a way from one wire to another."""
-    middle, half = at(layer + ALONG, origin + (to - origin) * BEND), np.array([0, BEAD[1] / 2 * flow])
-    return np.concatenate([middle + half, (middle - half)[::-1]])
+    flows = now.matrices[: now.step] * now.products[: now.step, None, :, 0]
+    for side in (-1, 0, 1):  # three marks: ways that cross would cut holes into one another
+        layer, to, origin = np.nonzero(flows * np.eye(len(now.swaps), k=-side) > 0.004)
+        one, two = at(layer, origin), at(layer + 1, to)
+        half = beside(0, BEAD[1] / 2 * flows[layer, to, origin])
+        if len(half):
+            plot.area(np.stack([one - half, two - half, two + half, one + half], 1), ORANGE, 0.45)
 
 
 def draw_beads(plot: Plot, now: Run, layer: int, who: str) -> Mark:
