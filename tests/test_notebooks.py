@@ -164,13 +164,50 @@ def test_the_solutions_answer_every_exercise(path):
         assert f'assert check("{number}.{k}", answer)' in code
 
 
-def test_students_get_no_solutions_and_no_outputs(tmp_path):
-    student(tmp_path / "student")
-    handed = sorted((tmp_path / "student").rglob("*.ipynb"))
-    assert [path.name for path in handed if path.parent.name == "student"] == [path.name for path in PATH]
+LINK = re.compile(r"\]\((?!http)([^)#]+)[^)]*\)")
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory):
+    """The students' pack, in a folder far from this one."""
+    folder = tmp_path_factory.mktemp("pack") / "student"
+    student(folder)
+    return folder
+
+
+def test_students_get_no_solutions_and_no_outputs(pack):
+    handed = sorted(pack.rglob("*.ipynb"))
+    assert [path.name for path in handed if path.parent == pack / "notebooks"] == [p.name for p in PATH]
+    assert not list(pack.rglob("*solutions*"))
     for path in handed:
         page = nbformat.read(path, as_version=4)
         assert not [cell for cell in page.cells if "solution" in tags_of(cell) or cell.get("outputs")]
+
+
+def test_no_link_of_the_students_pack_is_dead(pack):
+    texts = {path: path.read_text() for path in pack.rglob("*.md")}
+    for path in pack.rglob("*.ipynb"):
+        cells = nbformat.read(path, as_version=4).cells
+        texts[path] = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    for path, text in texts.items():
+        assert [target for target in LINK.findall(text) if not (path.parent / target).exists()] == [], path
+    assert "with your lecturer" in texts[pack / "notebooks" / PATH[1].name]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p if p.name[:2] in ("12", "15") else pytest.param(p, marks=pytest.mark.careful) for p in PATH],
+    ids=name_of,
+)
+def test_a_page_runs_in_the_students_pack(path, pack, tmp_path, monkeypatch):
+    """With the pack's own library and data, outside the repository."""
+    monkeypatch.setenv("PYTHONPATH", str(pack / "lib"))
+    page, parameters = nbformat.read(pack / "notebooks" / path.name, as_version=4), PARAMETERS[name_of(path)]
+    page.cells.append(nbformat.v4.new_code_cell("import setclr_course\nprint(setclr_course.__file__)"))
+    nbformat.write(page, tmp_path / "page.ipynb")
+    parameters = {key: str(tmp_path) if x == "TEMPORARY" else x for key, x in parameters.items()}
+    ran = run(tmp_path / "page.ipynb", tmp_path / "ran.ipynb", parameters, pack / "notebooks")
+    assert ran.cells[-1].outputs[0].text.startswith(str(pack))
 
 
 @every_notebook

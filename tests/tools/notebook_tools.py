@@ -5,7 +5,7 @@ python tests/tools/notebook_tools.py COMMAND, of which these are the commands:
 build [08 …]   run all, or these, in full into build/, an HTML page beside each
 save [08 …]    the same, then keep the pictures in notebooks/
 strip          remove what running in JupyterLab leaves in notebooks/
-student        the course without solutions and outputs into build/student/
+student        the course as students get it, without solutions and outputs, into build/student/
 
 A page of the path is named by its number, what belongs to it by folder and number: careful/08, solutions/08.
 """
@@ -13,6 +13,7 @@ A page of the path is named by its number, what belongs to it by folder and numb
 import base64
 import copy
 import html
+import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -27,6 +28,17 @@ ROOT = TOOLS.parents[1]
 FOLDER, BUILD = ROOT / "notebooks", ROOT / "build"
 HANGS = 1800  # seconds: a cell that takes longer hangs
 FOLDED = {"solution", "setup", "parameters", "colab"}  # tags of cells whose source is hidden
+PACKED = ("lib", "data/results", "data/checkpoints", "data/README.md", "site/text/training.md", "Makefile",
+          "pyproject.toml", "constraints.txt", "LICENSE", "LICENSE-TEXT")  # fmt: skip
+PACK = """# SetCLR, the course
+
+You need make and Python 3.11 or newer. In this folder, type
+
+    make lab
+
+It installs what the pages need, once, and opens JupyterLab on the first page. Press *Run*, *Run All Cells*,
+and drag a point. Your changes stay in this folder. The solutions are with your lecturer.
+"""  # what students read first
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -144,20 +156,46 @@ def build(prefixes: tuple[str, ...] = (), save: bool = False) -> None:
 
 
 def student(target: Path = BUILD / "student") -> None:
-    """The course as it is handed out: no solutions, no outputs."""
+    """The course as students get it: a folder in which `make lab` works, without solutions and outputs."""
     shutil.rmtree(target, ignore_errors=True)
-    for source in [*notebooks(), *notebooks("careful")]:
+    for name in PACKED:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(
+                ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+            )
+        else:
+            shutil.copy(ROOT / name, target / name)
+    (target / "README.md").write_text(PACK)
+    pages = {source: target / source.relative_to(ROOT) for source in [*notebooks(), *notebooks("careful")]}
+    for handed in pages.values():
+        handed.parent.mkdir(parents=True, exist_ok=True)
+        handed.touch()  # a link to it is alive, whichever page comes first
+    for text in FOLDER.glob("*.md"):
+        shutil.copy(text, target / FOLDER.name)
+    for source, handed in pages.items():
         page = nbformat.read(source, as_version=4)
         page.cells = [cell for cell in page.cells if "solution" not in cell.metadata.get("tags", [])]
         for cell in page.cells:
             if cell.cell_type == "code":
                 cell.outputs = []
-        handed = target / source.relative_to(FOLDER)
-        handed.parent.mkdir(parents=True, exist_ok=True)
+            else:
+                cell.source = without_dead_links(cell.source, handed.parent)
         nbformat.write(page, handed)
-    for page in FOLDER.glob("*.md"):
-        shutil.copy(page, target)
+    for text in target.rglob("*.md"):
+        text.write_text(without_dead_links(text.read_text(), text.parent))
     print(target)
+
+
+def without_dead_links(text: str, folder: Path) -> str:
+    """The text as it stands in that folder: of a link to what is not there, its words stay."""
+
+    def words(link: re.Match) -> str:
+        if (folder / link["to"]).exists():
+            return link[0]
+        return "with your lecturer" if "solutions/" in link["to"] else link["said"]
+
+    return re.sub(r"\[(?P<said>[^\]]*)\]\((?!http|#)(?P<to>[^)#\s]+)[^)]*\)", words, text)
 
 
 def keep_row(notebook, path: Path) -> None:
