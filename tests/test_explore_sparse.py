@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sweep import arrow
 
 from setclr.inner.simplex import sparse_maximum, sparsemax
 from setclr_course import panels
@@ -109,7 +110,7 @@ def test_the_level_that_is_dragged_is_where_the_water_stands_and_keeps_the_pilla
         assert panel.values["total"] == pytest.approx((heights - y).clip(0).sum(), abs=0.026)
         assert panel.solve(panel.values).t == pytest.approx(y, abs=0.02)
     before = panel.values["total"]
-    panel.on_event({"event": "", "handle": "level", "right": 0, "up": 1})
+    arrow(panel, "level", 0, 1)
     assert panel.values["total"] < before
     low, high = panel.handles["level"].ends
     for end, total in ((low, 2.0), (high, 0.05)):
@@ -135,7 +136,7 @@ def test_an_arrow_key_moves_the_scores_the_way_it_points():
     panel = panels.share_triangle()
     for right, up in ((1, 0), (-1, 0), (0, 1), (0, -1)):
         before = np.array(panel.handles["scores"].point)
-        panel.on_event({"event": "", "handle": "scores", "right": right, "up": up})
+        arrow(panel, "scores", right, up)
         moved = panel.handles["scores"].point - before
         assert moved @ (right, up) > 0.9 * np.linalg.norm(moved) > 0
 
