@@ -567,7 +567,7 @@ def test_the_views_of_the_panels_are_the_librarys_and_drawn_as_they_are(view):
         bonds = {tuple(sorted(pair)) for pair in local(wanted, i).T.tolist()}
         assert {tuple(sorted(pair)) for pair in one.bonds.T.tolist()} == bonds
         if view == "rewire":
-            old = drawn.all_molecules()[number].bonds.T.tolist()
+            old = drawn.MOLECULES[number].bonds.T.tolist()
             known = [pair in old or pair[::-1] in old for pair in one.bonds.T.tolist()]
             assert [colour != PURPLE for colour in one.colours] == known
 
@@ -617,12 +617,14 @@ def test_a_molecule_without_an_atom_is_compared_with_its_random_view(first_weigh
 
 
 def test_small_pictures_of_molecules_show_their_atoms():
-    pictures = drawn.molecule_pictures(torch.tensor([2, 3]), 64)
-    assert pictures.shape == (2, 3, 64, 64) and pictures.dtype == torch.uint8
-    x, y = (32 + 32 * drawn.positions(2) * (1, -1) / drawn.WIDE).round().astype(int).T
-    ground = torch.tensor([255, 255, 255], dtype=torch.uint8)[:, None]
-    assert (pictures[0][:, y, x] != ground).any(0).all()
-    assert (pictures[0][:, 0, :] == ground).all()
+    pictures = drawn.molecule_pictures(torch.tensor([2, 3]))
+    assert pictures.shape == (2, 3, 96, 96) and pictures.dtype == torch.uint8
+    drawn_at = (pictures[0] != 255).any(0).nonzero().double()  # row, column
+    middle, half = (drawn_at.amax(0) + drawn_at.amin(0)) / 2, (drawn_at.amax(0) - drawn_at.amin(0)) / 2
+    wide, high = half[1] - 4, half[0] - 4  # from the middle of the first to that of the last atom
+    assert wide < 40 and (middle - 48).abs().max() < 6
+    far = np.abs(drawn.positions(2)).max(0)
+    assert high / wide == pytest.approx(far[1] / far[0], abs=0.2)
 
 
 def test_the_column_shows_the_seeds_of_an_epoch_and_the_best_so_far():

@@ -13,6 +13,7 @@ from setclr_course.kit.palette import BLUE, GREEN, GREY, INK
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
 from setclr_course.kit.seeds import seed_rows
+from setclr_course.papers.tables import recorded, video_scores
 
 Scores = Mapping[str, Mapping[str, Mapping[str, ArrayLike]]]  # by row, thing and measure: (seeds,) per cent
 CLASSES = {"photograph": 18, "motion": 9}  # guessing is right for one in so many
@@ -23,8 +24,6 @@ TOP = -0.7  # y of the dot by which the line is dragged
 def read_scores(folder: str | Path, data: str = "moving-patches") -> Scores:
     """The accuracies of all records of those videos in the folder. Raises ValueError where a record is
     damaged; FileNotFoundError where there are none."""
-    from setclr_course.papers.tables import recorded, video_scores
-
     found = recorded(folder, "video", data)
     return {name.replace("moving-", ""): video_scores(kept) for name, kept in found.items()}
 

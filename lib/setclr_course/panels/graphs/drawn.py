@@ -1,22 +1,24 @@
 """Molecules and random views of them: where atoms stand, and how they are drawn."""
 
 from collections.abc import Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cache, partial
+from typing import Any, NamedTuple
 
+import networkx
 import numpy as np
+import torch
+from torch import Generator, Tensor
 
+from setclr.experiments import Run
+from setclr.graphs import graph_view, load_graphs, molecules
+from setclr.graphs.geometric import Batch
+from setclr.graphs.sets import ATOMS
 from setclr_course.kit.palette import BLUE, DUSK, GREEN, GREY, INK, PALE, PURPLE, VERMILION, WHITE
 from setclr_course.kit.scene import Page, Plot
+from setclr_course.kit.still import pictured
 
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    from setclr.experiments import Run
-    from setclr.graphs.geometric import Batch
-    from setclr.graphs.sets import GraphSet, Molecule
-
-COLOURS = (INK, BLUE, VERMILION, GREEN, PURPLE, GREEN, PURPLE)  # of setclr.graphs.sets.ATOMS
+MUTAG, MOLECULES = load_graphs("mutag"), molecules()
+COLOURS = (INK, BLUE, VERMILION, GREEN, PURPLE, GREEN, PURPLE)  # of ATOMS
 WIDE, HIGH = 1.2, 0.95  # half of the field that a molecule is drawn in
 FLAT = 0.72  # its atoms stand within 1 of the middle to the sides, and within this upwards
 MOST = 28  # atoms of MUTAG's largest molecule
@@ -33,28 +35,11 @@ class Shown(NamedTuple):
 
 
 @cache
-def all_molecules() -> "list[Molecule]":
-    from setclr.graphs import molecules  # PyTorch Geometric takes seconds, so only where there is a molecule
-
-    return molecules()
-
-
-@cache
-def mutag() -> "GraphSet":
-    from setclr.graphs import load_graphs
-
-    return load_graphs("mutag")
-
-
-@cache
 def positions(number: int) -> np.ndarray:
     """Where the atoms of a molecule stand, (n, 2), its longest way from left to right; after Kamada and Kawai
     1989: as far apart on paper as there are bonds between them."""
-    import networkx
-
-    molecule = all_molecules()[number]
-    graph = networkx.Graph(molecule.bonds.T.tolist())
-    found = networkx.kamada_kawai_layout(graph)
+    molecule = MOLECULES[number]
+    found = networkx.kamada_kawai_layout(networkx.Graph(molecule.bonds.T.tolist()))
     x = np.array([found[i] for i in range(len(molecule.atoms))])
     x -= x.mean(0)
     x = x @ np.linalg.svd(x, full_matrices=False)[2].T
@@ -64,54 +49,44 @@ def positions(number: int) -> np.ndarray:
 
 def whole(number: int, gone: int = -1) -> Shown:
     """A molecule; the atom `gone` is shown as left out, with its bonds."""
-    molecule = all_molecules()[number]
+    molecule = MOLECULES[number]
     colours = np.where((molecule.bonds == gone).any(0), PALE, INK)
     said = np.where(np.arange(len(molecule.atoms)) == gone, "gone", "")
     return Shown(positions(number), molecule.atoms, molecule.bonds, colours, said)
 
 
 def random_views(
-    numbers: Sequence[int], view: str, ratio: float, generator: "Generator"
-) -> "tuple[Batch, list[Shown]]":
+    numbers: Sequence[int], view: str, ratio: float, generator: Generator
+) -> tuple[Batch, list[Shown]]:
     """A random view of each of these molecules, as `graphs.graph_view` makes it, and how they are drawn.
 
     What chance does depends on the size of x alone. So x may hold the numbers of the atoms while it does it,
-    and says afterwards which atom is which, and where there is noise.
+    and says afterwards which atom is which, and where there is noise. A bond that
+    the molecule has not is purple.
     """
-    import torch
-
-    from setclr.graphs import graph_view
-
-    batch = mutag().batch(numbers)
-    atoms, starts = batch.x, batch.ptr
-    batch.x = torch.zeros_like(atoms)
-    batch.x[:, 0] = torch.arange(len(atoms)) - starts[batch.batch]
+    batch = MUTAG.batch(numbers)
+    whole, starts = batch.x, batch.ptr
+    batch.x = torch.zeros_like(whole)
+    batch.x[:, 0] = torch.arange(len(whole)) - starts[batch.batch]
     found = graph_view(batch, view, ratio, generator)
     hidden = (found.x[:, 1:] != 0).any(1)
     place = torch.arange(len(hidden)) - found.ptr[found.batch]  # where one is hidden, no atom is missing
     kept = torch.where(hidden, place, found.x[:, 0].round().long())
-    found.x = torch.where(hidden[:, None], found.x, atoms[starts[found.batch] + kept])
+    found.x = torch.where(hidden[:, None], found.x, whole[starts[found.batch] + kept])
     once = found.edge_index[:, found.edge_index[0] < found.edge_index[1]]
     shown = []
     for i, number in enumerate(numbers):
-        mine = found.batch == i
-        bonds = once[:, mine[once[0]]] - found.ptr[i]
-        shown.append(seen(number, kept[mine].numpy(), hidden[mine].numpy(), bonds.numpy()))
+        mine, molecule = found.batch == i, MOLECULES[number]
+        atoms, bonds = kept[mine].numpy(), (once[:, mine[once[0]]] - found.ptr[i]).numpy()
+        there = {frozenset(pair) for pair in molecule.bonds.T.tolist()}
+        colours = np.array([INK if frozenset(pair) in there else PURPLE for pair in atoms[bonds].T.tolist()])
+        said = np.where(hidden[mine], "?", "")
+        shown.append(Shown(positions(number)[atoms], molecule.atoms[atoms], bonds, colours, said))
     return found, shown
 
 
-def seen(number: int, kept: np.ndarray, hidden: np.ndarray, bonds: np.ndarray) -> Shown:
-    """A view of a molecule that has these atoms of it; a bond that the molecule has not is purple."""
-    molecule = all_molecules()[number]
-    there = {frozenset(pair) for pair in molecule.bonds.T.tolist()}
-    colours = np.array([INK if frozenset(pair) in there else PURPLE for pair in kept[bonds].T.tolist()])
-    return Shown(positions(number)[kept], molecule.atoms[kept], bonds, colours, np.where(hidden, "?", ""))
-
-
-def embedded(run: "Run", batches: "Sequence[Batch]") -> np.ndarray:
+def embedded(run: Run, batches: Sequence[Batch]) -> np.ndarray:
     """(graphs, E) unit vectors: what a run makes of these batches."""
-    import torch
-
     with torch.no_grad():
         z = torch.cat([run.head(run.encoder(batch)) for batch in batches]).double().numpy(force=True)
     return z / np.linalg.norm(z, axis=1, keepdims=True)
@@ -121,8 +96,6 @@ def draw_atoms(
     plot: Plot, shown: Shown, size: float, letters: bool = False, middle: Any = (0, 0), scale: Any = 1
 ) -> None:
     """Atoms as discs `size` across, with letters in them or not, and bonds between them."""
-    from setclr.graphs.sets import ATOMS
-
     places, plain = scale * shown.places + middle, shown.said == ""
     starts, ends = places[shown.bonds]
     plot.segments(starts, ends, shown.colours.tolist(), max(1.2, size / 7))
@@ -135,18 +108,12 @@ def draw_atoms(
         plot.text(places[:, 0], places[:, 1], words.tolist(), colours, "small", bold=True)
 
 
-def molecule_pictures(numbers: Any, side: int = 96) -> "Tensor":
-    """Small pictures of these molecules, (n, 3, side, side) uint8."""
-    import torch
+def molecule_pictures(numbers: Any) -> Tensor:
+    """Small pictures of these molecules, (n, 3, 96, 96) uint8."""
 
-    from setclr_course.kit.still import DPI, Column, Picture
+    def draw(page: Page, number: int) -> str:
+        draw_atoms(page.plane("molecule", (-WIDE, WIDE)), whole(number), 6.5)
+        return ""
 
-    found, inner = [], side * 96 / DPI
-    for number in numbers:
-        page = Page(["molecule"])
-        plot = page.plane("molecule", (-WIDE, WIDE), (-WIDE, WIDE))
-        draw_atoms(plot, whole(int(number)), inner / 10)
-        box = {"molecule": (-4.0, -5.0, inner + 10, inner + 11)}  # no margins
-        picture = Picture([Column(page.told({}), "")], (side, side), box, {})
-        found.append(torch.from_numpy(picture.pixels[:side, :side].copy()))
-    return torch.stack(found).permute(0, 3, 1, 2).contiguous()
+    found = [pictured(partial(draw, number=int(number)), "molecule", (0.8, 0.8)).pixels for number in numbers]
+    return torch.from_numpy(np.stack(found)).permute(0, 3, 1, 2).contiguous()

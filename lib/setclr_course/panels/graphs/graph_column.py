@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from setclr.recipes import PUBLISHED
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import GREY, INK, MIST, OF_LOSS
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
 from setclr_course.kit.seeds import seed_rows
+from setclr_course.papers.tables import graph_curves, recorded
 
 Curves = Mapping[str, np.ndarray]  # (seeds, epochs) per cent, by loss; one epoch where nothing is learnt
 RULES = ("this epoch", "the best so far")
@@ -20,17 +22,14 @@ COLOURS = {loss.lower(): colour for loss, colour in OF_LOSS.items()} | {"graphcl
 def read_column(folder: str | Path, data: str = "mutag") -> dict[str, np.ndarray]:
     """The curves of all graph recipes of that set which have a record in the folder. Raises ValueError where
     a record is damaged; FileNotFoundError where there are none."""
-    from setclr_course.papers.tables import graph_curves, recorded
-
     found = recorded(folder, "graph", data)
     return {name.split(f"-{data}-")[-1]: np.array(graph_curves(kept)) for name, kept in found.items()}
 
 
 def made_up() -> dict[str, np.ndarray]:
     """Curves of the same kind, for trying the panel out."""
-    noise = np.random.default_rng(3)
-    names = ("graphcl", "mmcl", "groco", "untrained")
-    return {n: 85 + 1.5 * noise.standard_normal((5, 1 if n == "untrained" else 20)) for n in names}
+    chance, epochs = np.random.default_rng(3), {"graphcl": 20, "mmcl": 20, "groco": 20, "untrained": 1}
+    return {name: chance.normal(85, 1.5, (5, many)) for name, many in epochs.items()}
 
 
 class graph_column(Panel):
@@ -43,8 +42,6 @@ class graph_column(Panel):
     size, row_height, play = (9, 4.3), 4.2, "epoch"
 
     def __init__(self, curves: Curves | None = None, data: str = "mutag", **initial: Any):
-        from setclr.recipes import PUBLISHED
-
         self.curves = curves or made_up()
         rows = [PUBLISHED.get(f"mmcl-table4-{data}-{name}") for name in self.curves]
         self.printed = {y: (row.numbers["svm"], row.spread["svm"]) for y, row in enumerate(rows) if row}
@@ -65,12 +62,10 @@ class graph_column(Panel):
         return dict(zip(RULES, (this, {name: x.max(1) for name, x in seen.items()})))
 
     def draw(self, page: Page, values: dict, now: dict) -> None:
-        title = (
-            "" if page.row else "dots: seeds · thick line: their mean · pale field: what the paper printed"
-        )
+        title = "dots: seeds · thick line: their mean · pale field: what the paper printed"
         low, high = self.limits
         ticks, rows = [x for x in range(0, 101, 2) if low < x < high], dict(enumerate(self.curves))
-        plot = page.plot("plot", self.limits, (len(rows) - 0.4, -0.6), title,
+        plot = page.plot("plot", self.limits, (len(rows) - 0.4, -0.6), "" if page.row else title,
                          "accuracy of the SVM in per cent", xticks=ticks, yticks=rows)  # fmt: skip
         for y, (mean, spread) in self.printed.items():
             plot.boxes((mean - spread, y - 0.32), (mean + spread, y + 0.32), MIST)

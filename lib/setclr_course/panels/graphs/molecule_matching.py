@@ -1,10 +1,13 @@
 """Six molecules and a view of each: whom each loss matches them with, before and after training."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from setclr.experiments import Run, pretrain
+from setclr.recipes import GraphRecipe
+from setclr.seeding import seeded
 from setclr_course.kit import losses
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.inner import assignment
@@ -14,12 +17,7 @@ from setclr_course.kit.scene import Page
 from setclr_course.panels.graphs import drawn
 from setclr_course.panels.graphs.drawn import HIGH, WIDE, Shown, draw_atoms
 
-if TYPE_CHECKING:
-    from setclr.experiments import Run
-
-N, DRAWS = 6, 12
-
-
+N = 6
 LOSSES: dict[str, tuple] = {  # in numpy, with their parameters
     "InfoNCE": (losses.info_nce, 0.2),
     "SparseCLR": (losses.sparse_clr, 1.0),
@@ -46,30 +44,25 @@ class molecule_matching(Panel):
     mosaic, widths, row_mosaic = "table anchor; table view", (1.5, 1), "table"
     in_sight = 2
 
-    def __init__(self, runs: "Mapping[str, Run] | None" = None, **initial: Any):
-        from setclr import experiments, recipes
-
-        infonce = "InfoNCE(temperature=0.2)"
+    def __init__(self, runs: Mapping[str, Run] | None = None, **initial: Any):
         self.runs = runs or {
-            name: experiments.pretrain(recipes.GraphRecipe(infonce, epochs=epochs))
+            name: pretrain(GraphRecipe("InfoNCE(temperature=0.2)", epochs=epochs))
             for name, epochs in (("first weights", 0), ("two epochs", 2))
         }
         self.knobs = {
             "loss": options("loss", ("assignment", *LOSSES), "InfoNCE"),
             "run": options("encoder", self.runs),
             "anchor": slider("anchor ●", 5, 1, N, 1),
-            "draw": slider("another draw of ■", 1, 1, DRAWS, 1),
-            "six": slider("another six", 4, 0, len(drawn.mutag()) // N - 1, 1),
+            "draw": slider("another draw of ■", 1, 1, 12, 1),
+            "six": slider("another six", 4, 0, len(drawn.MUTAG) // N - 1, 1),
         }
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Matched:
-        from setclr.seeding import seeded
-
         run, numbers = self.runs[values["run"]], range(N * values["six"], N * values["six"] + N)
         chance = seeded(values["six"], values["draw"])
         second, views = drawn.random_views(numbers, "any", run.recipe.ratio, chance)
-        z = drawn.embedded(run, [drawn.mutag().batch(numbers), second])
+        z = drawn.embedded(run, [drawn.MUTAG.batch(numbers), second])
         S = z @ z.T
         if values["loss"] == "assignment":
             return Matched(views, np.eye(N)[assignment(-S[:N, N:])])
@@ -88,12 +81,9 @@ class molecule_matching(Panel):
         for i, (molecule, view) in enumerate(zip(molecules, now.views)):
             for shown, middle in ((molecule, (-1.08, i)), (view, (i, -1.08))):
                 draw_atoms(plane, shown, 4 if page.row else 5.5, middle=middle, scale=(0.42, -0.42))
-        for name, title, one in (
-            ("anchor", "anchor ●", molecules[row]),
-            ("view", "its view ■", now.views[row]),
-        ):
+        for name, title, one in (("anchor", "anchor ●", molecules), ("view", "its view ■", now.views)):
             field = page.plane(name, (-WIDE, WIDE), (-HIGH, HIGH), f"{title} {row + 1}")
-            draw_atoms(field, one, 16, letters=True)
+            draw_atoms(field, one[row], 16, letters=True)
         for i, j in np.ndindex(N, N):
             said = f"● {i + 1} gives ■ {j + 1} a share of {now.shares[i, j]:.2f}"
             page.link(said, cells[i, j], lit=[cells[j, i]], anchor=i + 1)

@@ -1,9 +1,14 @@
 """A molecule that the reader edits, a view that chance makes of it, and how far an encoder has them apart."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
+from setclr.experiments import Run, pretrain
+from setclr.graphs import keep_nodes
+from setclr.recipes import GraphRecipe
+from setclr.seeding import seeded
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import DUSK, GREEN, GREY, INK, WHITE
@@ -11,9 +16,6 @@ from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
 from setclr_course.panels.graphs import drawn
 from setclr_course.panels.graphs.drawn import HIGH, MOST, WIDE, Shown, draw_atoms
-
-if TYPE_CHECKING:
-    from setclr.experiments import Run
 
 VIEWS = {"drop atoms": "drop", "rewire bonds": "rewire", "hide atoms": "mask", "walk": "walk"}
 PARK = np.array([-1.05, -0.82])  # where the ring lies when it is on no atom
@@ -37,11 +39,9 @@ class molecule_views(Panel):
     mosaic, heights, row_mosaic = "one two; strip strip", (3.2, 1), "two; two; two; strip"
     in_sight = 3
 
-    def __init__(self, run: "Run | None" = None, **initial: Any):
-        from setclr import experiments, recipes
-
-        run = run or experiments.pretrain(recipes.GraphRecipe("InfoNCE(temperature=0.2)", epochs=0))
-        last, printed = len(drawn.mutag()) - 1, {0.1: "program 0.1", 0.2: "paper 0.2"}
+    def __init__(self, run: Run | None = None, **initial: Any):
+        run = run or pretrain(GraphRecipe("InfoNCE(temperature=0.2)", epochs=0))
+        last, printed = len(drawn.MUTAG) - 1, {0.1: "program 0.1", 0.2: "paper 0.2"}
         self.knobs = {
             "view 2": options("chance may", VIEWS),
             "draw": slider("another draw", 1, 1, 12, 1),
@@ -49,18 +49,14 @@ class molecule_views(Panel):
             "ratio": slider("share changed (kept by a walk)", 0.2, 0.1, 0.6, 0.05, printed),
             "molecule": slider("molecule", 2, 0, last, 1),
         }
-        self.run, self.all = run, drawn.embedded(run, [drawn.mutag().batch(range(last + 1))])
+        self.run, self.all = run, drawn.embedded(run, [drawn.MUTAG.batch(range(last + 1))])
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Compared:
-        from torch import arange
-
-        from setclr.graphs import keep_nodes
-        from setclr.seeding import seeded
-
-        number, atom, kind = values["molecule"], chosen_atom(values), VIEWS[values["view 2"]]
-        chance, molecule = seeded(number, values["draw"]), drawn.mutag().batch([number])
-        first = keep_nodes(molecule, arange(len(molecule.x)) != atom)
+        number, kind = values["molecule"], VIEWS[values["view 2"]]
+        chance, molecule = seeded(number, values["draw"]), drawn.MUTAG.batch([number])
+        atom = min(values["atom"], len(molecule.x)) - 1
+        first = keep_nodes(molecule, torch.arange(len(molecule.x)) != atom)
         second, (view,) = drawn.random_views([number], kind, values["ratio"], chance)
         z, own = drawn.embedded(self.run, [second, first])
         far = 1 - self.all @ z
@@ -88,7 +84,7 @@ class molecule_views(Panel):
         strip.dots((now.far[number], 0), INK, size=13)
 
     def say(self, values: dict, now: Compared) -> str:
-        molecule, far = drawn.all_molecules()[values["molecule"]], now.far[values["molecule"]]
+        molecule, far = drawn.MOLECULES[values["molecule"]], now.far[values["molecule"]]
         kind = "mutagenic" if molecule.mutagenic else "not mutagenic"
         left = "whole" if now.atom < 0 else f"without atom {now.atom + 1}"
         return (
@@ -97,9 +93,3 @@ class molecule_views(Panel):
             f"{len(molecule.atoms)} atoms. The encoder finds view 1 at {far:.2g} from it: place "
             f"{(now.far < far).sum() + 1} of {len(now.far)}."
         )
-
-
-def chosen_atom(values: dict) -> int:
-    """The atom that the ring lies on, −1: on none. Beyond a molecule's last atom the slider begins again."""
-    atoms = len(drawn.all_molecules()[values["molecule"]].atoms)
-    return (values["atom"] - 1) % atoms if values["atom"] else -1

@@ -78,8 +78,9 @@ class machine_plane(Panel):
             f"C {C:.4g}, ρ {values['ridge']:.3g}, {values['kernel']} kernel of parameter "
             f"{values['bandwidth']:.3g}, ✚ at ({values['x']:.1f}, {values['y']:.1f}): {(alpha > 0).sum()} "
             f"of {len(alpha)} negatives weigh more than 0, {(alpha >= C).sum()} of them the bound C, the "
-            f"largest {alpha.max():.3g}. ★, {values['toward']:.0%} of the way to the middle of the negatives, "
-            f"has f = {now.score + now.offset:.2f} and the loss {-now.score:.3g}, which pushes it {pushed}."
+            f"largest {alpha.max():.3g}. ★, {values['toward']:.0%} of the way to the middle of the "
+            f"negatives, has f = {now.score + now.offset:.2f} and the loss {-now.score:.3g}, which pushes it "
+            f"{pushed}."
         )
 
 
