@@ -11,11 +11,18 @@ from setclr_course.kit.palette import GREEN, VERMILION
 from setclr_course.kit.tiles import thumbnails
 from setclr_course.panels.assignments.matching_dots import matching_dots
 from setclr_course.panels.assignments.matching_pools import PAGES, accuracy, solved
-from setclr_course.panels.assignments.things import drawn_example
+
+
+def seen_twice(n=256):
+    """Features of n things by two noisy encoders, and pictures of them."""
+    things, patches = torch.randn(n, 12), torch.randint(0, 256, (2, n, 3, 32, 32), dtype=torch.uint8)
+    noise = {"noisy encoder": 0.75, "better encoder": 0.5}
+    features = {name: tuple(things + s * torch.randn(2, n, 12)) for name, s in noise.items()}
+    return features, patches
 
 
 def test_pools_are_matched_as_evaluation_matches_them():
-    features, _ = drawn_example()
+    features, _ = seen_twice()
     a, b = features["noisy encoder"]
     found = solved(a, b, [8, 64])
     for size in (8, 64):
@@ -33,7 +40,7 @@ def test_pools_are_matched_as_evaluation_matches_them():
 
 
 def test_the_panel_shows_the_pairs_and_says_the_curves():
-    features, patches = drawn_example()
+    features, patches = seen_twice()
     panel = panels.matching_pools(features, patches, pool=64, page=3, matching="nearest")
     found = solved(*features["better encoder"], [64])
     pool, got = (things[:16] for things in found["nearest", 64, 2])
@@ -56,11 +63,11 @@ def test_the_panel_shows_the_pairs_and_says_the_curves():
 
 
 def test_few_things_make_small_pools_and_too_few_are_refused():
-    features, patches = drawn_example(20)
+    features, patches = seen_twice(20)
     panel = panels.matching_pools(features, patches)
     assert panel.values["pool"] == 16 and panel.knobs["pool"].high == 16
     with pytest.raises(ValueError, match="patches must show 16 things or more, got 10"):
-        panels.matching_pools(*drawn_example(10))
+        panels.matching_pools(*seen_twice(10))
 
 
 def test_dots_say_the_means():

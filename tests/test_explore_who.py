@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from test_explore_matching import seen_twice
 
 from setclr_course import panels
-from setclr_course.panels.assignments.things import drawn_example
 from setclr_course.panels.assignments.who_is_it import BEST, POOL
 
 
 def test_places_are_those_of_the_cosines():
-    features, patches = drawn_example()
+    features, patches = seen_twice()
     panel = panels.who_is_it(features, patches)
     some = torch.linspace(0, patches.shape[1] - 1, POOL).long()
     for name, (a, b) in features.items():
@@ -41,6 +41,6 @@ def test_the_frame_is_put_on_a_patch_by_dragging_or_a_click():
 
 
 def test_few_things_are_refused():
-    features, patches = drawn_example(20)
+    features, patches = seen_twice(20)
     with pytest.raises(ValueError, match="patches must show 32 things or more, got 20"):
         panels.who_is_it(features, patches)

@@ -43,32 +43,18 @@ def cosines(a: "Tensor", b: "Tensor") -> np.ndarray:
 def given(
     features: "Features | None", patches: "Tensor | None", least: int, side: int
 ) -> "tuple[Features, np.ndarray]":
-    """Features and pictures (2, n, side, side, 3) of things seen twice, made up where there are none.
+    """Features and pictures (2, n, side, side, 3) of things seen twice; without them, of a hundred patches
+    as their pixels and an untrained network see them.
 
     Raises ValueError where there are fewer than `least`.
     """
+    from setclr_course.kit.few_patches import augmented_pair, few_patches, unlearned
     from setclr_course.kit.tiles import thumbnails
 
     if features is None or patches is None:
-        features, patches = drawn_example()
+        patches = augmented_pair(few_patches().images[:])
+        seen = unlearned(patches.flatten(0, 1))
+        features = {name: (x[: len(x) // 2], x[len(x) // 2 :]) for name, x in seen.items()}
     if patches.shape[1] < least:
         raise ValueError(f"patches must show {least} things or more, got {patches.shape[1]}")
     return features, np.stack([thumbnails(view, side) for view in patches])
-
-
-def drawn_example(n: int = 256) -> "tuple[Features, Tensor]":
-    """Things of 12 numbers each, seen twice with noise: as patches of colour and by two encoders."""
-    import torch
-    from torch.nn.functional import interpolate
-
-    chance = torch.Generator().manual_seed(0)
-
-    def normal(*shape):
-        return torch.randn(shape, generator=chance)
-
-    things = normal(n, 12)
-    views = {"noisy encoder": 0.75, "better encoder": 0.5}
-    features = {name: (things + s * normal(n, 12), things + s * normal(n, 12)) for name, s in views.items()}
-    tint = 1 + 0.25 * normal(2, n, 3, 1, 1)
-    blobs = interpolate(things.view(n, 3, 2, 2), (32, 32), mode="bicubic")
-    return features, (128 + 50 * tint * blobs).clamp(0, 255).byte()
