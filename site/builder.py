@@ -81,13 +81,13 @@ def sweep(run: Path, atlas: Path) -> None:
     """Remove the pictures that no page shows any more."""
 
     def named(paths: Iterable[Path]) -> set[str]:
-        return {name for path in paths for name in re.findall(r"\b[0-9a-f]{16}\.\w+", path.read_text())}
+        return {name for path in paths for name in re.findall(r"\b[0-9a-f]{16}\b", path.read_text())}
 
     by_pages, pictures = named(run.rglob("*.ipynb")), atlas / PICTURES
-    scenes = [pictures / name for name in by_pages if name.endswith(".json")]
+    scenes = [path for path in pictures.glob("*.json") if path.stem in by_pages]
     shown = by_pages | named([*scenes, *atlas.rglob("atlas.json")])
     for path in pictures.glob("*.*"):
-        if path.name not in shown:
+        if path.stem not in shown:
             path.unlink()
 
 
