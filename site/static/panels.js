@@ -54,8 +54,7 @@ class Atlas {
     const asked = this.names.map((name, c) => stops[name] ?? this.at[c]);
     const moves = Object.keys(stops).map((name) => this.names.indexOf(name));
     if (this.has(asked)) return this.go(asked, moves.join());
-    const far = (at) => (this.stays(at, moves) ? Infinity : Math.hypot(...moves.map((c) => at[c] - asked[c])));
-    this.choose(moves, far, NEAREST);
+    this.choose(moves, (at) => Math.hypot(...moves.map((c) => at[c] - asked[c])), NEAREST);
   }
 
   // To the place that the pointer asks for: of the states that these controls lead to, the one in which the handle stands nearest.
@@ -67,18 +66,15 @@ class Atlas {
     this.choose(moves.map((name) => this.names.indexOf(name)), far);
   }
 
-  stays(at, moves) {
-    return moves.every((c) => at[c] === this.at[c]);
-  }
-
   // To the state that is least far among those in which the other controls stand as they do; where the moved ones can go nowhere
-  // there, as near to that as can be, or else where the others start.
+  // there, as near to that as can be, or else where the others start. With a `remark` they are to go somewhere.
   choose(moves, far, remark = "") {
     const away = (at, c) => at[c] !== this.told.start[c];
     const gap = (at, c) => (away(at, c) === away(this.at, c) ? Math.abs(at[c] - this.at[c]) : AWAY);
     const apart = (at) => at.reduce((sum, _, c) => sum + (moves.includes(c) ? 0 : gap(at, c)), 0);
-    const stuck = this.all.every((at) => apart(at) || this.stays(at, moves));
-    const states = this.all.filter((at) => !stuck || !this.stays(at, moves)).map((at) => [at, apart(at), far(at)]);
+    const stays = (at) => moves.every((c) => at[c] === this.at[c]);
+    const stuck = remark || this.all.every((at) => apart(at) || stays(at));
+    const states = this.all.filter((at) => !stuck || !stays(at)).map((at) => [at, apart(at), far(at)]);
     const [[best, ...order]] = states.sort(([, a, b], [, c, d]) => a - c || b - d);
     this.go(best, moves.join(), order[0] ? NEAREST : remark);
   }
@@ -122,36 +118,32 @@ class Twin extends Atlas {
   }
 }
 
-const read = async (file) => (await fetch(file)).json();
-
 // The element's picture becomes a panel that answers; the page's address says where its controls stand.
 async function alive(element, number) {
   const { atlas, pictures } = element.dataset;
-  const told = await read(`${atlas}atlas.json`);
+  const told = await (await fetch(`${atlas}atlas.json`)).json();
   if (told.twin) told.twin = await import(`./${told.twin}.js`);
   const source = new (told.twin ? Twin : Atlas)(told);
   const mine = `#panel-${number}=`;
-  const asked = location.hash.startsWith(mine) && location.hash.slice(mine.length).split(",").map(Number);
-  if (asked && source.has(asked)) source.go(asked);
-  const note = () => {
-    const place = source.at.join() === told.start.join() ? location.pathname + location.search : mine + source.at;
-    history.replaceState(null, "", place);
-  };
+  const given = location.hash.startsWith(mine) ? location.hash.slice(mine.length).split(",") : [];
+  const asked = told.start.map((stop, c) => Number(given[c] ?? stop));
+  if (source.has(asked)) source.go(asked);
+  const place = () => (source.at.join() === told.start.join() ? location.pathname + location.search : mine + source.at);
   let noting = 0; // browsers refuse an address that changes with every event of a drag
   element.replaceChildren();
-  const panel = opened(element, told, (name) => `${pictures}${name}.png`, (event, frame) => {
-    panel.show(source.answered(event, frame));
+  const show = opened(element, told, (name) => `${pictures}${name}.png`, (event, frame) => {
+    show(source.answered(event, frame));
     clearTimeout(noting);
-    noting = setTimeout(note, 300);
+    noting = setTimeout(() => history.replaceState(null, "", place()), 300);
   });
-  panel.show(source.shown());
+  show(source.shown());
   element.dataset.alive = "true";
 }
 
 // A still picture is painted in the page's own colours and letters: its scenes beside one another, or below on a phone.
 async function painted(element) {
   const { scenes, pictures } = element.dataset;
-  const told = await read(scenes);
+  const told = await (await fetch(scenes)).json();
   element.replaceChildren();
   element.style.setProperty("--wide", `${told.size[0]}px`);
   element.dataset.alive = "true";

@@ -3,7 +3,6 @@
 `python tests/tools/in_browser.py NAME [WIDTH] [dark]` writes build/panels/NAME-WIDTH.png.
 """
 
-import base64
 import shutil
 import sys
 from collections.abc import Iterator
@@ -106,10 +105,7 @@ def crowded(page: Any) -> list[str]:
 
 
 def state(panel: Panel) -> dict[str, Any]:
-    front = panel.widget
-    pictures = front.pictures.items()
-    files = {name: f"data:image/png;base64,{base64.b64encode(png).decode()}" for name, png in pictures}
-    return {"shown": front.shown, "pictures": files}
+    return {"shown": panel.widget.shown, "pictures": panel.widget.pictures}
 
 
 def main(name: str, width: str = "1000", theme: str = "light") -> None:

@@ -1,6 +1,7 @@
 """The front end of a panel in the browser, and what kernel and browser tell each other."""
 
 import io
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -31,7 +32,7 @@ class Front(anywidget.AnyWidget):
     """What stays: `size` of the picture, `boxes` of its plots, `knobs`, how many are `in_sight`, which slider
     `play`s, `buttons`."""
     pictures: traitlets.Dict = traitlets.Dict().tag(sync=True)
-    """PNG files by name."""
+    """PNG files by name, as addresses that hold them."""
     shown: traitlets.Dict = traitlets.Dict().tag(sync=True)
     """`scene`, `sentence`, `failed` (it is an error), the `event` that it answers ("" for none), and of the
     knobs the `stops`, at which they stand, and `words`, what they read."""
@@ -44,6 +45,10 @@ def png(pixels: np.ndarray) -> bytes:
     stream = io.BytesIO()
     Image.fromarray(pixels).save(stream, "png", compress_level=4)
     return stream.getvalue()
+
+
+def address(pixels: np.ndarray) -> str:
+    return f"data:image/png;base64,{b64encode(png(pixels)).decode()}"
 
 
 shown_in: dict[

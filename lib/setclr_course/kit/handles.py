@@ -59,7 +59,7 @@ class Handle:
     ends: Point | None = None
     """Along "x" or "y": where its way ends. None: where its control does."""
     snap: tuple[Point, ...] = ()
-    """When it is let go near one of these points, it goes there."""
+    """When it comes near one of these points, it goes there."""
     step: float = 0.0
     """How far an arrow key moves it, in data units. 0: to the next stop of its controls."""
 

@@ -6,14 +6,16 @@ import { clamp, distance, Frame, onSegment, outlines, paint, svg } from "./paint
 const FRAME = 120; // milliseconds from an answer to the next step while it plays
 const GLIDE = 160; // milliseconds in which marks move to their new places, where nobody drags them
 const NEAR = 7; // pixels within which the pointer is at a dot or a line
-const DROP = 30; // pixels within which a handle that is let go finds the place where it snaps
+const DROP = 30; // pixels within which a handle finds the place where it snaps
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] };
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 export const made = (tag, name, parent, about = {}) =>
   parent.appendChild(Object.assign(document.createElement(tag), { className: name, ...about }));
 
-// The point of a handle's way that is nearest to p, in pixels.
-function nearest({ way: [kind, ...numbers], ends, spot, f }, p) {
+// The point of a handle's way that is nearest to p, in pixels; one where it snaps, where that is near.
+function nearest({ way: [kind, ...numbers], ends, snap = [], spot, f }, p) {
+  const drops = snap.map((point) => [distance({ dot: f.at(point) }, p), f.at(point)]).sort(([a], [b]) => a - b);
+  if (drops[0]?.[0] < DROP) return drops[0][1];
   if (kind === "segment") return onSegment(f.at(numbers), f.at(numbers.slice(2)), p);
   if (kind === "circle") {
     const [[x, y], radius] = [f.at(numbers), numbers[2] * Math.abs(f.sx)];
@@ -60,8 +62,7 @@ export class Stage {
   constructor(parent, told, address, after = () => {}) {
     Object.assign(this, { parent, told, address, after, frames: [], plots: [], scene: null });
     this.element = made("div", "setclr-stage", parent);
-    this.seer = new ResizeObserver(() => this.scene && this.show(this.scene));
-    this.seer.observe(parent);
+    new ResizeObserver(() => this.scene && this.show(this.scene)).observe(parent);
   }
 
   show(scene) {
@@ -96,10 +97,11 @@ export class Stage {
 }
 
 // A panel in an element of the page. `ask(event, frame)` is called with what the reader does; `frame` is that of the plot of a
-// handle that is put somewhere. The answer goes to `show`.
+// handle that is put somewhere. Returns what shows the answer.
 export function opened(el, told, address, ask) {
   const panel = made("div", "setclr-scene", el);
-  panel.dataset.lmSuppressShortcuts = "true"; // JupyterLab takes the arrow keys otherwise
+  panel.dataset.lmSuppressShortcuts = "true"; // JupyterLab and slides take the arrow keys otherwise
+  panel.addEventListener("keydown", (key) => key.stopPropagation());
   const stage = new Stage(panel, told, address, placeHandles);
   const lights = svg("svg", { class: "setclr-lights" }, stage.element);
   const tip = made("div", "setclr-tip", stage.element, { hidden: true });
@@ -114,18 +116,12 @@ export function opened(el, told, address, ask) {
   let dragged = null; // the name of the handle that the pointer holds
   let gliding = 0;
 
-  // One event at a time; of those that come before its answer, the last is kept. So nothing lags behind.
+  // What is sent before its forerunner is answered waits in the model, the last of it (ipywidgets does so): nothing lags behind.
   const view = Math.random().toString(36).slice(2, 8);
-  let [sent, waiting] = [0, null];
+  let sent = 0;
   function send(event, frame) {
-    waiting = [event, frame];
-    if (stage.element.ariaBusy !== "true") next();
-  }
-  function next() {
-    stage.element.ariaBusy = String(Boolean(waiting));
-    if (!waiting) return;
-    const [event, frame] = waiting;
-    [sent, waiting] = [sent + 1, null];
+    stage.element.ariaBusy = "true";
+    sent += 1;
     ask({ ...event, event: `${view}:${sent}` }, frame);
   }
 
@@ -147,35 +143,29 @@ export function opened(el, told, address, ask) {
     const button = made("button", "setclr-handle", stage.element, about);
     button.dataset.name = name;
     let hold = [0, 0]; // from the pointer to the middle of the handle
-    let last = null;
     button.addEventListener("pointerdown", (pointer) => {
       if (pointer.button) return;
       const [[x, y], [u, v]] = [at(pointer), handleOf(name).spot];
-      [hold, dragged, last] = [[u - x, v - y], name, null];
+      [hold, dragged] = [[u - x, v - y], name];
       button.setPointerCapture(pointer.pointerId);
       button.classList.add("setclr-held");
     });
     button.addEventListener("pointermove", (pointer) => {
       if (dragged !== name) return;
       const [[u, v], handle] = [at(pointer), handleOf(name)];
-      last = nearest(handle, [u + hold[0], v + hold[1]]);
-      put(button, last);
-      const [x, y] = handle.f.point(last);
+      const place = nearest(handle, [u + hold[0], v + hold[1]]);
+      put(button, place);
+      const [x, y] = handle.f.point(place);
       send({ handle: name, x, y }, handle.f);
     });
     button.addEventListener("lostpointercapture", () => {
       dragged = null;
       button.classList.remove("setclr-held");
-      const { f, spot, snap = [] } = handleOf(name);
-      put(button, spot);
-      const far = (p) => distance({ dot: f.at(p) }, last);
-      const [drop] = last ? snap.filter((p) => far(p) < DROP).sort((p, q) => far(p) - far(q)) : [];
-      if (drop) send({ handle: name, x: drop[0], y: drop[1] }, f);
+      put(button, handleOf(name).spot);
     });
     button.addEventListener("keydown", (key) => {
       if (!(key.key in STEPS)) return;
       key.preventDefault();
-      key.stopPropagation();
       const { f, way, step, moves, at: [x, y] } = handleOf(name);
       const turned = ["plane", "y"].includes(way[0]) && f.sy < 0 ? -1 : 1; // where y runs downwards
       const [right, up] = STEPS[key.key].map((n, k) => n * (key.shiftKey ? 5 : 1) * (k ? turned : 1));
@@ -229,18 +219,15 @@ export function opened(el, told, address, ask) {
 
   // Play: a step after each answer; one step a click where the reader wants less motion.
   let [playing, later] = [false, 0];
-  const play = told.play && press("", "", () => {
-    playing = !playing;
-    if (playing) step();
-    else goOn();
-  });
+  const play = told.play && press("", "", () => (playing ? goOn(false) : step()));
   function step() {
     const { track, stepped } = controls[told.play];
+    playing = true;
     send({ set: { [told.play]: stepped(track.value === track.max ? -track.max : 1) } });
   }
-  function goOn() {
+  function goOn(on) {
     const { track } = controls[told.play];
-    playing &&= !still() && track.value !== track.max;
+    playing = on && !still() && track.value !== track.max;
     play.textContent = `${playing ? "❚❚" : "▶"} ${told.knobs[told.play].label}`;
     clearTimeout(later);
     if (playing) later = setTimeout(step, FRAME);
@@ -248,7 +235,7 @@ export function opened(el, told, address, ask) {
   for (const [label, why] of Object.entries(told.buttons)) press(label, why, () => send({ button: label }));
   press("↺ reset", "back to where the page opened it", () => send({ reset: true }));
 
-  function show(shown) {
+  return function show(shown) {
     cancelAnimationFrame(gliding);
     const [before, start] = [stage.scene, performance.now()];
     const glide = (time) => {
@@ -260,16 +247,11 @@ export function opened(el, told, address, ask) {
     dark();
     sentence.textContent = shown.sentence;
     sentence.classList.toggle("setclr-failed", shown.failed);
-    // What the reader has moved on since stays there.
-    if (!waiting) names.forEach((name, k) => controls[name].show(shown.stops[k], shown.words[k]));
-    if (play) goOn();
-    if (shown.event === `${view}:${sent}`) next();
-  }
-  function close() {
-    clearTimeout(later);
-    stage.seer.disconnect();
-  }
-  return { show, close };
+    if (shown.event === `${view}:${sent}`) stage.element.ariaBusy = "false";
+    if (stage.element.ariaBusy === "true") return; // the reader has moved the controls on since
+    names.forEach((name, k) => controls[name].show(shown.stops[k], shown.words[k]));
+    if (play) goOn(playing);
+  };
 }
 
 // One control below the picture. Its `track` is at its stop, also where names are shown instead; `stepped` moves it on.
@@ -300,23 +282,14 @@ function control({ label, stops, marks, names }, parent, move) {
 
 // The kernel's side is an anywidget model.
 function render({ model, el }) {
-  const urls = {};
-  const address = (name) => {
-    const file = model.get("pictures")[name];
-    return (urls[name] ??= typeof file === "string" ? file : URL.createObjectURL(new Blob([file], { type: "image/png" })));
-  };
-  const panel = opened(el, model.get("told"), address, (event) => {
+  const show = opened(el, model.get("told"), (name) => model.get("pictures")[name], (event) => {
     model.set("moved", event);
     model.save_changes();
   });
-  const show = () => panel.show(model.get("shown"));
-  model.on("change:shown", show);
-  show();
-  return () => {
-    panel.close();
-    model.off("change:shown", show);
-    Object.values(urls).forEach(URL.revokeObjectURL);
-  };
+  const answered = () => show(model.get("shown"));
+  model.on("change:shown", answered);
+  answered();
+  return () => model.off("change:shown", answered);
 }
 
 export default { render };

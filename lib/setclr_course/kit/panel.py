@@ -17,7 +17,7 @@ from setclr.checks import choice
 from setclr_course.kit import layout
 from setclr_course.kit.atlas import Atlas, atlas_of
 from setclr_course.kit.controls import Control, Knob, Slider
-from setclr_course.kit.front import Front, let_go, png
+from setclr_course.kit.front import Front, address, let_go
 from setclr_course.kit.handles import Handle
 from setclr_course.kit.scene import Page
 from setclr_course.kit.still import HEADING, Column, Picture
@@ -163,7 +163,9 @@ class Panel:
         if self._front is None:
             return
         known = self._front.pictures
-        self._front.pictures = {name: known.get(name) or png(self.pictures[name]) for name in self.pictures}
+        self._front.pictures = {
+            name: known.get(name) or address(self.pictures[name]) for name in self.pictures
+        }
         self._front.shown = {
             "scene": self.scene, "sentence": failure or self.alt, "failed": bool(failure), "event": event,
             "stops": [self.knobs[name].number(value) for name, value in self.values.items()],
