@@ -1,19 +1,30 @@
 """Six piles of sand ● and six buckets ■ in a plane: what carrying costs, and who carries how much where."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
+from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import INK, SKY
 from setclr_course.kit.scene import Mark, Page
-from setclr_course.panels.assignments.things import places
 
 N = len(NAMES)
 PILES = np.array([(-0.8, 0.35), (0.45, -0.15), (0.05, 0.45), (0.65, 0.6), (-0.5, -0.45), (0.4, -0.7)])
 BUCKETS = np.array([(-0.8, 0.95), (-0.35, 0.05), (0.1, 1.15), (1.05, 0.45), (-0.9, -0.9), (1.1, -0.65)])
-KNOBS = places("■ {}", dict(zip(NAMES, BUCKETS.tolist())), 1.25, 1.25)
+KNOBS = {
+    f"{name} {way}": slider(f"■ {name}, {word}", at, -1.25, 1.25, 0.05)
+    for name, place in zip(NAMES, BUCKETS.tolist())
+    for way, word, at in zip("xy", ("to the right", "up"), place)
+}
 HUB = NAMES.index("coffee")  # its bucket stands amid the piles
 THICKEST = 9  # pixels: the line of a whole share
 SEEN = 0.01  # of a share: what is less has no line
+
+
+def placed(values: Mapping[str, float], names: Sequence[str]) -> np.ndarray:
+    """(n, 2): where the buckets of these names stand."""
+    return np.array([(values[f"{name} x"], values[f"{name} y"]) for name in names])
 
 
 def cost(buckets: np.ndarray) -> np.ndarray:

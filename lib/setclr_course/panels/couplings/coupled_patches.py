@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.inner import scaled
 from setclr_course.kit.palette import VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.assignments.things import cosines
 from setclr_course.panels.couplings.fair_shares import LIGHT, MOST, sum_bars
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class coupled_patches(Panel):
 
         if embedded is None or views is None:
             embedded, views = unlearned_pair()
-        self.costs = {name: 1 - cosines(*both) for name, both in embedded.items()}
+        self.costs = {name: cost_of(*both) for name, both in embedded.items()}
         self.faces = [tiles(view) for view in views]
         self.knobs = {
             "epsilon": log_slider("smoothing ε", 0.5, 0.005, 5, 0.1, {0.05: ".05", 0.5: "paper .5"}),
@@ -100,6 +100,12 @@ class coupled_patches(Panel):
             f"{now.trace() / n:.0%} of their mass; {candidates(values)} receive between "
             f"{received.min():.2f} and {received.max():.2f} fair shares."
         )
+
+
+def cost_of(one: ArrayLike, two: ArrayLike) -> np.ndarray:
+    """1 − cosine of (n, E) and (m, E): (n, m)."""
+    a, b = (np.asarray(z, float) for z in (one, two))
+    return 1 - a @ b.T / np.outer(np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1))
 
 
 def fair_shares(shares: np.ndarray) -> np.ndarray:

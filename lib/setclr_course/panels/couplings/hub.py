@@ -11,8 +11,7 @@ from setclr_course.kit.inner import scaled
 from setclr_course.kit.palette import BLUE, SKY
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.assignments.things import placed
-from setclr_course.panels.couplings.buckets import BUCKETS, HUB, KNOBS, N, cost, draw_sand
+from setclr_course.panels.couplings.buckets import BUCKETS, HUB, KNOBS, N, cost, draw_sand, placed
 from setclr_course.panels.couplings.fair_shares import MOST, sum_bars
 
 NAME = NAMES[HUB]
