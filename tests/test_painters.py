@@ -62,18 +62,16 @@ def browser():
 def painted(panel: Panel) -> list[list[tuple]]:
     """What the PNG shows, as MARKS tells it of the SVG: plot by plot the kind and the extent of each mark."""
     width, height = panel.told()["size"]
-    figure = blank(width, height)
-    renderer = figure.canvas.get_renderer()
-    (axis,) = figure.axes
+    axis = blank(width, height)
+    renderer = axis.figure.canvas.get_renderer()
     found = []
     for plot in panel.scene["plots"]:
         x, y, *size = panel.told()["boxes"][plot["name"]]
         painter = Painter(axis, Frame(plot, *size, (x, y)), panel.pictures)
         marks = []
         for mark in plot["marks"]:
-            before = len(axis._children)
-            getattr(painter, mark["kind"])(mark)
-            made = [artist for artist in axis._children[before:] if not hasattr(artist, "get_text")]
+            made = [artist for artist in painter.pieces(mark) if not hasattr(artist, "get_text")]
+            painter.put(made)
             boxes = [box for artist in made if np.isfinite(box := artist.get_window_extent(renderer)).all()]
             one = Bbox.union(boxes) if boxes else Bbox.null()
             marks.append(

@@ -1,6 +1,6 @@
-// Paints the plots of a scene as SVG. Letters keep their size in pixels at any width, and colours are the page's: a colour of
-// the palette is a variable that panel.css sets anew for dark pages. still.py paints the same scene for a PNG; layout.py has
-// the arithmetic of `Frame`.
+// Paints the plots of a scene as SVG. Letters keep their size in pixels at any width, and colours are the page's: a
+// colour of the palette is a variable that panel.css sets anew for dark pages. still.py paints the same scene for a PNG;
+// layout.py has the arithmetic of `Frame`, and says what the outlines of marks are.
 
 const SVG = "http://www.w3.org/2000/svg";
 const SIZES = { small: 11, normal: 13, title: 14 };
@@ -11,6 +11,16 @@ const CIVIDIS = // in 40 shades
   "00224e002758002c6400306f0c34701a386f263d6e2e416d36466c3e4b6c444f6c4b546c51586d575d6d5d616e636670" +
   "696b716e6f737474757979777f7e788582798c8878928c789892779f9775a59c74aca172b3a670baac6dc0b16ac7b767" +
   "cfbd62d5c25eddc858e4ce53ebd44bf2da44fbe138fee838";
+const SIGNS = { // of radius 1
+  "●": "M1 0A1 1 0 1 1-1 0A1 1 0 1 1 1 0Z",
+  "■": "M-.88-.88H.88V.88H-.88Z",
+  "★": "M0-1L.247-.34L.951-.309L.399.13L.588.809L0 .42L-.588.809L-.399.13L-.951-.309L-.247-.34Z",
+  "✚": "M.36.36V1H-.36V.36H-1V-.36H-.36V-1H.36V-.36H1V.36Z",
+  "✕": "M0 .509L-.453.962L-.962.453L-.509 0L-.962-.453L-.453-.962L0-.509L.453-.962L.962-.453L.509 0L.962.453L.453.962Z",
+  "▲": "M-.95.8H.95L0-1Z",
+  "▼": "M-.95-.8H.95L0 1Z",
+  "◆": "M0-1L1 0L0 1L-1 0Z",
+};
 
 export function svg(name, about, parent) {
   const element = document.createElementNS(SVG, name);
@@ -19,284 +29,203 @@ export function svg(name, about, parent) {
 }
 
 export const colour = (c) => (c ? (c[0] === "#" ? `var(--setclr-${c.slice(1)}, ${c})` : c) : "none");
-const each = (x, i) => (Array.isArray(x) ? x[i % x.length] : x);
-const seen = ([x, y]) => !Number.isNaN(x + y);
+const seen = ([x, y]) => Number.isFinite(x + y);
 
 // Words in lines that are no wider; a word that is too wide has a line of its own.
-function wrapped(said, width, size) {
+function wrapped(said = "", width, size) {
   const most = Math.max(1, Math.floor(width / (WIDE * size)));
-  return (said ? said.split("\n") : []).flatMap((part) => {
-    const lines = [];
-    for (const word of part.split(" ")) {
-      if (lines.length && lines.at(-1).length + 1 + word.length <= most) lines.push(`${lines.pop()} ${word}`);
-      else lines.push(word);
-    }
-    return lines;
-  });
+  return said.match(new RegExp(`[^ \\n].{0,${most - 1}}(?= |$)|[^ \\n]+`, "gmu")) || [];
 }
 
 // A plot of this width and height: the room that its words take, and where its points lie.
 export class Frame {
   constructor(about, width, height) {
-    Object.assign(this, { about, width, height });
-    const { room = [0, 0, 0, 0], xticks = [], yticks = [], ylabel, turn, equal, log = "" } = about;
-    const long = (ticks) => Math.max(...ticks.map(([, word]) => word.length)) * WIDE * SIZES.small;
+    const { room = [0, 0, 0, 0], xticks = [], yticks = [], title, xlabel, ylabel, turn, equal } = about;
+    const wide = (ticks) => Math.max(0, ...ticks.map(([, word]) => word.length)) * WIDE * SIZES.small;
     let [left, top, right, bottom] = room;
-    left += 4 + (yticks.length ? Math.ceil(long(yticks)) + 8 : 0) + (ylabel ? 18 : 0);
-    right += 6;
-    this.below = xticks.length ? 6 + SIZES.small : 2; // from the plot to the name of its axis
-    if (xticks.length && turn) this.below = 6 + Math.max(SIZES.small, Math.ceil(0.8 * long(xticks)));
-    else if (xticks.length) right += Math.ceil(0.5 * long(xticks.slice(-1)));
-    this.title = wrapped(about.title, width - left, SIZES.title);
-    this.xlabel = wrapped(about.xlabel, width - left - right, SIZES.normal);
-    top += 5 + Math.ceil(this.title.length * LINE * SIZES.title) + (this.title.length ? 5 : 0);
-    bottom += 4 + this.below + Math.ceil(this.xlabel.length * LINE * SIZES.normal);
-    Object.assign(this, { left, top, right: width - right, bottom: height - bottom });
-    this.logs = { x: log.includes("x"), y: log.includes("y") };
+    left += 4 + (yticks.length ? Math.ceil(wide(yticks)) + 8 : 0) + (ylabel ? 18 : 0);
+    right += 6 + (turn ? 0 : Math.ceil(0.5 * wide(xticks.slice(-1))));
+    const high = Math.max(SIZES.small, turn ? Math.ceil(0.8 * wide(xticks)) : 0);
+    const below = xticks.length ? 6 + high : 2; // from the plot to the name of its axis
+    const above = wrapped(title, width - left, SIZES.title);
+    const named = wrapped(xlabel, width - left - right, SIZES.normal);
+    top += 5 + Math.ceil(above.length * LINE * SIZES.title) + (above.length ? 5 : 0);
+    bottom = height - bottom - 4 - below - Math.ceil(named.length * LINE * SIZES.normal);
+    right = width - right;
+    Object.assign(this, { about, below, title: above, xlabel: named });
     const [[x0, x1], [y0, y1]] = ["x", "y"].map((way) => about[way].map((end) => this.place(way, end)));
-    Object.assign(this, { x0, y0, sx: (this.right - left) / (x1 - x0), sy: (this.bottom - top) / (y1 - y0) });
-    if (!equal) return;
-    const scale = Math.min(Math.abs(this.sx), Math.abs(this.sy));
-    const [x, y] = [(this.left + this.right) / 2, (this.top + this.bottom) / 2];
-    const [u, v] = [(scale * Math.abs(x1 - x0)) / 2, (scale * Math.abs(y1 - y0)) / 2];
-    Object.assign(this, { left: x - u, right: x + u, top: y - v, bottom: y + v });
-    Object.assign(this, { sx: Math.sign(this.sx) * scale, sy: Math.sign(this.sy) * scale });
+    if (equal) {
+      const [across, down] = [Math.abs(x1 - x0) / 2, Math.abs(y1 - y0) / 2];
+      const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+      const scale = Math.min((right - x) / across, (bottom - y) / down);
+      [left, right, top, bottom] = [x - scale * across, x + scale * across, y - scale * down, y + scale * down];
+    }
+    const [sx, sy] = [(right - left) / (x1 - x0), (bottom - top) / (y1 - y0)];
+    Object.assign(this, { left, right, top, bottom, x0, y0, sx, sy });
   }
 
   // Data units, or their decades on a logarithmic axis; NaN for null.
-  place(way, value) {
-    return this.logs[way] ? Math.log10(value ?? NaN) : value ?? NaN;
-  }
+  place = (way, value) => (this.about.log?.includes(way) ? Math.log10(value ?? NaN) : value ?? NaN);
 
-  x(value) {
-    return this.left + (this.place("x", value) - this.x0) * this.sx;
-  }
+  x = (value) => this.left + (this.place("x", value) - this.x0) * this.sx;
 
-  y(value) {
-    return this.bottom - (this.place("y", value) - this.y0) * this.sy;
-  }
+  y = (value) => this.bottom - (this.place("y", value) - this.y0) * this.sy;
 
   // A point in pixels, and the reverse: one in data units.
-  at([x, y]) {
-    return [this.x(x), this.y(y)];
-  }
+  at = ([x, y]) => [this.x(x), this.y(y)];
 
-  point([px, py]) {
+  point = ([px, py]) => {
     const [x, y] = [this.x0 + (px - this.left) / this.sx, this.y0 + (this.bottom - py) / this.sy];
-    return [this.logs.x ? 10 ** x : x, this.logs.y ? 10 ** y : y];
-  }
+    return [["x", x], ["y", y]].map(([way, value]) => (this.about.log?.includes(way) ? 10 ** value : value));
+  };
 }
 
-const polygon = (corners) => `M${corners.map(([x, y]) => `${x} ${y}`).join("L")}Z`;
-const round = (count, inner) =>
-  Array.from({ length: 2 * count }, (_, k) => {
-    const [angle, r] = [(Math.PI * k) / count - Math.PI / 2, k % 2 ? inner : 1];
-    return [r * Math.cos(angle), r * Math.sin(angle)];
-  });
-const [A, B] = [1, 0.36];
-const plus = [[B, B], [B, A], [-B, A], [-B, B], [-A, B], [-A, -B], [-B, -B], [-B, -A], [B, -A], [B, -B], [A, -B], [A, B]];
-const turned = plus.map(([x, y]) => [(x - y) * Math.SQRT1_2, (x + y) * Math.SQRT1_2]);
-const SIGNS = {
-  "●": "M1 0A1 1 0 1 1 -1 0A1 1 0 1 1 1 0Z",
-  "■": polygon([[-0.88, -0.88], [0.88, -0.88], [0.88, 0.88], [-0.88, 0.88]]),
-  "★": polygon(round(5, 0.42)),
-  "✚": polygon(plus),
-  "✕": polygon(turned),
-  "▲": polygon([[-0.95, 0.8], [0.95, 0.8], [0, -1]]),
-  "▼": polygon([[-0.95, -0.8], [0.95, -0.8], [0, 1]]),
-  "◆": polygon([[0, -1], [1, 0], [0, 1], [-1, 0]]),
-};
-
-function write(parent, said, x, y, { size, fill, anchor = "middle", rise = "middle", bold, halo, turn }) {
-  const px = SIZES[size];
-  const lines = said.split("\n");
-  const first = { top: 0.85, middle: 0.35 - ((lines.length - 1) * LINE) / 2, bottom: -0.2 - (lines.length - 1) * LINE, base: 0 }[rise];
-  const about = { x, y: y + first * px, "font-size": px, "text-anchor": anchor, "font-weight": bold ? 700 : undefined };
-  if (turn) about.transform = `rotate(${-turn} ${x} ${y})`;
-  if (halo) about.class = "setclr-halo";
-  const text = svg("text", { ...about, style: `fill:${fill}` }, parent);
-  if (lines.length === 1) text.textContent = said;
-  else lines.forEach((line, k) => (svg("tspan", { x, dy: k ? LINE * px : 0 }, text).textContent = line));
+// The box round some points.
+function boxed(points) {
+  const [x, y] = [0, 1].map((k) => points.map((point) => point[k]));
+  const [left, top] = [Math.min(...x), Math.min(...y)];
+  return { x: left, y: top, width: Math.max(...x) - left, height: Math.max(...y) - top };
 }
 
-const rectangle = ([x, y], [u, v]) => ({
-  x: Math.min(x, u), y: Math.min(y, v), width: Math.abs(u - x), height: Math.abs(v - y),
-});
-
-// Where a mark lies, in pixels: its points, the ends of its lines, its boxes, its rings.
+// The points of each piece of a mark in pixels: two corners of what is a box, both ends of a segment, all of a line, of an
+// area with NaN between its rings, and one of a sign and of words.
 function placed(mark, f) {
+  const { kind, x, y, u, v, at } = mark;
   const zip = (x, y) => x.map((value, i) => f.at([value, y[i]]));
-  const share = (x, i) => [f.left + x * (f.right - f.left), f.bottom + mark.y[i] * (f.top - f.bottom)];
-  const points = mark.within ? mark.x.map(share) : mark.x ? zip(mark.x, mark.y) : [];
-  const ends = mark.u ? zip(mark.u, mark.v) : [];
-  const rings = (mark.rings || []).map(([x, y]) => zip(x, y));
-  let boxes = ends.map((end, i) => rectangle(points[i], end));
-  if (mark.kind === "picture") boxes = [rectangle(f.at(mark.ends), f.at(mark.ends.slice(2)))];
-  if (mark.kind === "cells") {
-    boxes = mark.shades.map((_, i) => {
-      const [x, y] = [mark.at[0] + (i % mark.columns), mark.at[1] + Math.floor(i / mark.columns)];
-      return rectangle(f.at([x - 0.5, y - 0.5]), f.at([x + 0.5, y + 0.5]));
+  if (kind === "area") return [mark.rings.flatMap(([x, y]) => [...zip(x, y), f.at([x[0], y[0]]), [NaN, NaN]])];
+  if (kind === "cells") {
+    return mark.shades.map((_, i) => {
+      const [x, y] = [at[0] + (i % mark.columns), at[1] + Math.floor(i / mark.columns)];
+      return [f.at([x - 0.5, y - 0.5]), f.at([x + 0.5, y + 0.5])];
     });
   }
-  if (mark.kind === "photographs") {
-    const side = Math.abs(mark.size * f.sx);
-    const down = { middle: side / 2, bottom: side, top: 0 }[mark.hangs] + mark.up;
-    boxes = points.map(([x, y]) => ({ x: x - side / 2, y: y - down, width: side, height: side }));
-  }
-  return { points, ends, boxes, rings };
+  const share = (x, i) => [f.left + x * (f.right - f.left), f.bottom + y[i] * (f.top - f.bottom)];
+  const points = mark.within ? x.map(share) : zip(x, y);
+  if (kind === "line") return [points];
+  if (u) return zip(u, v).map((end, i) => [points[i], end]);
+  if (kind !== "photographs") return points.map((point) => [point]);
+  const half = Math.abs(mark.size * f.sx) / 2;
+  const down = { middle: 0, bottom: -half, top: half }[mark.hangs] - mark.up;
+  return points.map(([x, y]) => [[x - half, y + down - half], [x + half, y + down + half]]);
 }
 
+// One piece of a mark: of what it has a list of, that piece's.
+const pieceOf = (mark, i) =>
+  Object.fromEntries(Object.entries(mark).map(([name, x]) => [name, Array.isArray(x) ? x[i % x.length] : x]));
+const way = (points) =>
+  points.map((p, i) => (seen(p) ? `${i && seen(points[i - 1]) ? "L" : "M"}${p.join(" ")}` : "")).join("");
+
+// An element that is filled, and has an edge.
+function shape(group, name, about, { fill, edge, width = 1, dash, opacity }) {
+  const style = `fill:${colour(fill)};stroke:${colour(edge)};stroke-width:${width}`;
+  const dashes = DASHES[dash]?.map((n) => n * width).join(" ");
+  svg(name, { ...about, style, "stroke-dasharray": dashes, opacity }, group);
+}
+
+function write(group, said, x, y, { size, colour: fill = INK, anchor = "middle", rise = "middle", bold, halo, turn }) {
+  if (!said) return;
+  const [px, lines] = [SIZES[size], said.split("\n")];
+  const more = (lines.length - 1) * LINE;
+  const first = { top: 0.85, middle: 0.35 - more / 2, bottom: -0.2 - more, base: 0 }[rise];
+  const about = { x, y: y + first * px, "font-size": px, "text-anchor": anchor, style: `fill:${colour(fill)}` };
+  if (bold) about["font-weight"] = 700;
+  if (halo) about.class = "setclr-halo";
+  if (turn) about.transform = `rotate(${-turn} ${x} ${y})`;
+  const text = svg("text", about, group);
+  lines.forEach((line, k) => (svg("tspan", { x, dy: k ? LINE * px : 0 }, text).textContent = line));
+}
+
+// A method for each kind of mark paints one piece of it.
 const PAINTERS = {
-  line(group, mark, { points }) {
-    const way = points.map((p, i) => (seen(p) ? `${i && seen(points[i - 1]) ? "L" : "M"}${p.join(" ")}` : ""));
-    stroke(group, way.join(""), mark, mark.width);
+  line(group, points, mark) {
+    shape(group, "path", { d: way(points), "stroke-linejoin": "round" }, { ...mark, edge: mark.colour });
   },
-  area(group, mark, { rings }) {
-    const d = rings.map((ring) => (ring.length ? polygon(ring) : "")).join("");
-    const style = `fill:${colour(mark.colour)};stroke:${colour(mark.edge)};fill-rule:evenodd`;
-    svg("path", { d, style, opacity: mark.opacity }, group);
+  segments: (...piece) => PAINTERS.line(...piece),
+  area(group, points, mark) {
+    shape(group, "path", { d: way(points) }, { ...mark, fill: mark.colour });
   },
-  dots(group, mark, { points }) {
-    const half = mark.size / 2;
-    points.forEach((p, i) => {
-      if (!seen(p)) return;
-      const style = `fill:${colour(each(mark.colour, i))};stroke:${colour(each(mark.edge, i))};stroke-width:${1 / half}`;
-      const transform = `translate(${p.join(" ")}) scale(${half})`;
-      svg("path", { d: SIGNS[mark.sign], transform, style, opacity: mark.opacity }, group);
-    });
+  dots(group, [at], mark) {
+    const transform = `translate(${at.join(" ")}) scale(${mark.size / 2})`;
+    const look = { ...mark, fill: mark.colour, width: 2 / mark.size };
+    shape(group, "path", { d: SIGNS[mark.sign], transform }, look);
   },
-  segments(group, mark, { points, ends }) {
-    points.forEach((p, i) => {
-      const width = each(mark.width, i);
-      if (width > 0.01) stroke(group, `M${p.join(" ")}L${ends[i].join(" ")}`, { ...mark, colour: each(mark.colour, i) }, width);
-    });
+  arrows(group, [[x, y], [u, v]], mark) {
+    const long = Math.hypot(u - x, v - y);
+    if (long < 1) return;
+    const head = Math.min(3.2 * mark.width + 2, long);
+    const [a, b] = [(head * (u - x)) / long, (head * (v - y)) / long];
+    PAINTERS.line(group, [[x, y], [u - a, v - b]], mark);
+    const tip = [[u, v], [u - a - b / 2, v - b + a / 2], [u - a + b / 2, v - b - a / 2]];
+    shape(group, "path", { d: way(tip) }, { fill: mark.colour });
   },
-  arrows(group, mark, { points, ends }) {
-    points.forEach(([x, y], i) => {
-      const [u, v] = ends[i];
-      const [width, long, ink] = [each(mark.width, i), Math.hypot(u - x, v - y), each(mark.colour, i)];
-      if (long < 1) return;
-      const head = Math.min(3.2 * width + 2, long);
-      const [a, b] = [(head * (u - x)) / long, (head * (v - y)) / long];
-      stroke(group, `M${x} ${y}L${u - a} ${v - b}`, { colour: ink }, width);
-      const tip = [[u, v], [u - a - b / 2, v - b + a / 2], [u - a + b / 2, v - b - a / 2]];
-      svg("path", { d: polygon(tip), style: `fill:${colour(ink)}` }, group);
-    });
+  boxes(group, [[x, y], [u, v]], mark) {
+    shape(group, "path", { d: `M${x} ${y}H${u}V${v}H${x}Z` }, { ...mark, fill: mark.colour });
   },
-  boxes(group, mark, { boxes }) {
-    boxes.forEach((box, i) => {
-      const [fill, edge] = [colour(each(mark.colour, i)), colour(each(mark.edge, i))];
-      svg("rect", { ...box, style: `fill:${fill};stroke:${edge};stroke-width:${mark.width}`, opacity: mark.opacity }, group);
-    });
+  cells(group, corners, { shades, words }) {
+    const [box, fill] = [boxed(corners), `#${CIVIDIS.slice(6 * shades, 6 * shades + 6)}`];
+    shape(group, "rect", box, { fill, edge: fill, width: 0.4 });
+    const how = { size: "small", colour: shades < CIVIDIS.length / 12 ? "white" : "black" };
+    write(group, words, box.x + box.width / 2, box.y + box.height / 2, how);
   },
-  cells(group, mark, { boxes }) {
-    boxes.forEach((box, i) => {
-      const fill = `#${CIVIDIS.slice(6 * mark.shades[i], 6 * mark.shades[i] + 6)}`;
-      svg("rect", { ...box, style: `fill:${fill};stroke:${fill};stroke-width:0.4` }, group);
-    });
-    (mark.words || []).forEach((word, i) => {
-      const { x, y, width, height } = boxes[i];
-      const fill = mark.shades[i] < CIVIDIS.length / 12 ? "white" : "black";
-      write(group, word, x + width / 2, y + height / 2, { size: "small", fill });
-    });
+  photographs(group, corners, { faces, frame }, address) {
+    svg("image", { ...boxed(corners), href: address(faces), preserveAspectRatio: "none" }, group);
+    if (frame) PAINTERS.boxes(group, corners, { edge: frame, width: 2.5 });
   },
-  photographs(group, mark, { points, boxes }, pictures) {
-    boxes.forEach((box, i) => {
-      if (!seen(points[i])) return;
-      svg("image", { ...box, href: pictures(mark.faces[i]), preserveAspectRatio: "none" }, group);
-      const style = `fill:none;stroke:${colour(each(mark.frame, i))};stroke-width:2.5`;
-      if (each(mark.frame, i)) svg("rect", { ...box, style }, group);
-    });
+  picture(group, corners, { face, smooth }, address) {
+    const style = smooth ? undefined : "image-rendering:pixelated";
+    svg("image", { ...boxed(corners), href: address(face), preserveAspectRatio: "none", style }, group);
   },
-  picture(group, mark, { boxes: [box] }, pictures) {
-    const style = mark.smooth ? "" : "image-rendering:pixelated";
-    svg("image", { ...box, href: pictures(mark.face), preserveAspectRatio: "none", style }, group);
-  },
-  text(group, mark, { points }) {
-    const { right = 0, up = 0 } = mark;
-    points.forEach(([x, y], i) => {
-      if (!mark.said[i] || !seen([x, y])) return;
-      write(group, mark.said[i], x + right, y - up, { ...mark, fill: colour(each(mark.colour, i)) });
-    });
+  text(group, [[x, y]], mark) {
+    write(group, mark.said, x + (mark.right || 0), y - (mark.up || 0), mark);
   },
 };
+const LINES = ["line", "area", "segments", "arrows"];
 const CLIPPED = ["line", "area", "segments", "boxes", "cells", "picture"];
-
-function stroke(group, way, mark, width) {
-  const style = `fill:none;stroke:${colour(mark.colour)};stroke-width:${width}`;
-  const dash = DASHES[mark.dash]?.map((n) => n * width).join(" ");
-  svg("path", { d: way, style, "stroke-dasharray": dash, "stroke-linejoin": "round", opacity: mark.opacity }, group);
-}
-
 let clips = 0;
 
-// A plot into an <svg>, anew. `pictures(name)` is the address of an image.
-export function paint(root, plot, f, pictures) {
+// A plot into an <svg>, anew. `address(name)` is that of a picture.
+export function paint(root, plot, f, address) {
   root.replaceChildren();
   const id = `setclr-clip-${(clips += 1)}`;
-  const area = { x: f.left, y: f.top, width: f.right - f.left, height: f.bottom - f.top };
-  svg("rect", area, svg("clipPath", { id }, svg("defs", {}, root)));
-  words(svg("g", {}, root), plot, f);
+  svg("rect", boxed([[f.left, f.top], [f.right, f.bottom]]), svg("clipPath", { id }, svg("defs", {}, root)));
+  around(svg("g", {}, root), plot, f);
   for (const mark of plot.marks) {
     const clip = CLIPPED.includes(mark.kind) ? `url(#${id})` : undefined;
     const group = svg("g", { "clip-path": clip, "data-kind": mark.kind }, root);
-    PAINTERS[mark.kind](group, mark, placed(mark, f), pictures);
+    placed(mark, f).forEach((points, i) => {
+      if (points.length > 2 || points.every(seen)) PAINTERS[mark.kind](group, points, pieceOf(mark, i), address);
+    });
   }
 }
 
-// Title, sides, ticks and labels.
-function words(group, { frame, turn, ylabel, xticks = [], yticks = [] }, f) {
+// The sides, the ticks and their words, the title above, the names of the axes.
+function around(group, { frame, turn, ylabel, xticks = [], yticks = [] }, f) {
   const { left: l, right: r, top: t, bottom: b } = f;
-  const [sides, fill] = [frame.split(" "), colour(INK)];
-  const ways = { left: `M${l} ${t}V${b}`, bottom: `M${l} ${b}H${r}`, top: `M${l} ${t}H${r}`, right: `M${r} ${t}V${b}` };
-  let way = sides.map((side) => ways[side] || "").join("");
+  const [left, bottom] = ["left", "bottom"].map((side) => frame.includes(side));
+  let d = (left ? `M${l} ${t}V${b}` : "") + (bottom ? `M${l} ${b}H${r}` : "");
   for (const [value, word] of xticks) {
-    const x = f.x(value);
-    if (sides.includes("bottom")) way += `M${x} ${b}v4`;
-    const how = turn ? { anchor: "end", turn } : { rise: "top" };
-    write(group, word, x, b + 6, { size: "small", fill, ...how });
+    if (bottom) d += `M${f.x(value)} ${b}v4`;
+    write(group, word, f.x(value), b + 6, { size: "small", ...(turn ? { anchor: "end", turn } : { rise: "top" }) });
   }
   for (const [value, word] of yticks) {
-    const y = f.y(value);
-    if (sides.includes("left")) way += `M${l - 4} ${y}h4`;
-    write(group, word, l - 7, y, { size: "small", fill, anchor: "end" });
+    if (left) d += `M${l - 4} ${f.y(value)}h4`;
+    write(group, word, l - 7, f.y(value), { size: "small", anchor: "end" });
   }
-  stroke(group, way, { colour: INK }, 1);
-  const [tall, long] = [LINE * SIZES.title, LINE * SIZES.normal];
-  f.title.forEach((said, k) => {
-    const up = tall * (f.title.length - k - 0.8);
-    write(group, said, l, t - 5 - up, { size: "title", fill, anchor: "start", rise: "base" });
-  });
-  f.xlabel.forEach((said, k) => {
-    write(group, said, (l + r) / 2, b + f.below + long * (k + 0.9), { size: "normal", fill, rise: "base" });
-  });
-  if (ylabel) write(group, ylabel, 14, (t + b) / 2, { size: "normal", fill, rise: "base", turn: 90 });
+  shape(group, "path", { d }, { edge: INK });
+  const up = LINE * SIZES.title * (f.title.length - 0.8);
+  write(group, f.title.join("\n"), l, t - 5 - up, { size: "title", anchor: "start", rise: "base" });
+  const down = f.below + LINE * SIZES.normal * 0.9;
+  write(group, f.xlabel.join("\n"), (l + r) / 2, b + down, { size: "normal", rise: "base" });
+  write(group, ylabel, 14, (t + b) / 2, { size: "normal", rise: "base", turn: 90 });
 }
 
-// The outlines of pieces of a mark (all of it without numbers), in pixels: dots, lines and boxes.
+// The outlines of pieces of a mark (all of it without numbers), in pixels: a dot, a line or a box; of cells one box.
 export function outlines(mark, numbers, f) {
-  const { points, ends, boxes, rings } = placed(mark, f);
-  const chosen = (list) => (numbers.length ? numbers.map((i) => list[i]) : list);
-  switch (mark.kind) {
-    case "dots":
-    case "text":
-      return chosen(points).filter(seen).map((dot) => ({ dot }));
-    case "segments":
-    case "arrows":
-      return chosen(points.map((p, i) => ({ line: [p, ends[i]] })));
-    case "line":
-      return [{ line: points.filter(seen) }];
-    case "area":
-      return rings.map((line) => ({ line }));
-    case "cells": { // one box round all of them
-      const all = chosen(boxes);
-      const low = [Math.min(...all.map((box) => box.x)), Math.min(...all.map((box) => box.y))];
-      const high = [Math.max(...all.map((box) => box.x + box.width)), Math.max(...all.map((box) => box.y + box.height))];
-      return [{ box: rectangle(low, high) }];
-    }
-    default:
-      return chosen(boxes).filter(({ x }) => !Number.isNaN(x)).map((box) => ({ box }));
-  }
+  const all = placed(mark, f);
+  const chosen = (numbers.length ? numbers.map((i) => all[i]) : all).map((points) => points.filter(seen));
+  const pieces = mark.kind === "cells" ? [chosen.flat()] : chosen.filter((points) => points.length);
+  if (LINES.includes(mark.kind)) return pieces.map((line) => ({ line }));
+  return pieces.map((points) => (points.length > 1 ? { box: boxed(points) } : { dot: points[0] }));
 }
 
 // How far, in pixels, the point p is from an outline; 0 inside a box.

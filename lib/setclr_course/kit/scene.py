@@ -5,10 +5,10 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,17 +22,7 @@ Ticks = Iterable[float] | Mapping[float, str]  # numbers, or words by number
 
 SHADES = 40  # of cividis in a table: few enough for a small PNG
 SIDES = {"left": (0.0, "start", 4), "middle": (0.5, "middle", 0), "right": (1.0, "end", -4)}
-LEVELS = {"top": (1.0, "top", -3), "middle": (0.5, "middle", 0), "bottom": (0.0, "bottom", 3)}
-
-
-class Piece(NamedTuple):
-    """Some pieces of a mark: dots, boxes, cells, lines, by their numbers."""
-
-    mark: "Mark"
-    numbers: list[int]
-
-    def told(self) -> list[int]:
-        return [*self.mark.told(), *self.numbers] if self.numbers else []
+LEVELS = {"top": (1.0, "top", -3.0), "middle": (0.5, "middle", 0), "bottom": (0.0, "bottom", 3)}
 
 
 @dataclass(eq=False)
@@ -42,13 +32,15 @@ class Mark:
     plot: "Plot"
     number: int
     shape: tuple[int, ...] = ()
+    numbers: list[int] | None = None
+    """Of its pieces. None: all of it."""
 
-    def __getitem__(self, where: Any) -> Piece:
+    def __getitem__(self, where: Any) -> "Piece":
         numbers = np.arange(np.prod(self.shape, dtype=int)).reshape(self.shape)
-        return Piece(self, numbers[where].ravel().tolist())
+        return replace(self, numbers=numbers[where].ravel().tolist())
 
     def told(self) -> list[int]:
-        return [self.plot.number, self.number]
+        return [] if self.numbers == [] else [self.plot.number, self.number, *(self.numbers or [])]
 
     def handle(self, name: str, point: ArrayLike, *moves: str, snap: ArrayLike = (), **how: Any) -> "Mark":
         """The mark can be dragged by this point (2,) of it; see `Handle`, also for `how`.
@@ -59,6 +51,9 @@ class Mark:
         more = {"label": name, "snap": tuple(drops)} | how
         self.plot.page.handles[name] = Handle(self.plot.number, at, moves or (name,), **more)
         return self
+
+
+Piece = Mark
 
 
 @dataclass(eq=False)
@@ -83,7 +78,7 @@ class Plot:
         x, y = np.asarray(points, float).reshape(-1, 2).T
         return self.add(kind, x.shape, x=x, y=y, **what)
 
-    def _from_to(self, kind: str, starts: ArrayLike, ends: ArrayLike, **what: Any) -> Mark:
+    def _ends(self, kind: str, starts: ArrayLike, ends: ArrayLike, **what: Any) -> Mark:
         one, two = np.broadcast_arrays(np.reshape(starts, (-1, 2)), np.reshape(ends, (-1, 2)))
         return self._at(kind, one, u=two[:, 0], v=two[:, 1], **what)
 
@@ -95,7 +90,7 @@ class Plot:
 
     def area(self, rings: Iterable[ArrayLike], colour: str, opacity: float | None = None,
              edge: str = "") -> Mark:  # fmt: skip
-        """What closed rings of points (n, 2) enclose; a ring within a ring is a hole."""
+        """What closed rings of points (n, 2) enclose; one within another, the other way round, is a hole."""
         ways = [list(np.asarray(ring, float).T) for ring in rings]
         return self.add("area", rings=ways, colour=colour, opacity=opacity, edge=edge)
 
@@ -112,18 +107,16 @@ class Plot:
     def segments(self, starts: ArrayLike, ends: ArrayLike, colour: Words = INK, width: ArrayLike = 1.5,
                  dash: str = "", opacity: float | None = None) -> Mark:  # fmt: skip
         """Straight lines from points (n, 2) to points (n, 2), of one width or one each."""
-        how = {"colour": colour, "width": width, "dash": dash, "opacity": opacity}
-        return self._from_to("segments", starts, ends, **how)
+        return self._ends("segments", starts, ends, colour=colour, width=width, dash=dash, opacity=opacity)
 
     def arrows(self, starts: ArrayLike, ends: ArrayLike, colour: Words = INK, width: ArrayLike = 2) -> Mark:
         """As segments, with a head at the end."""
-        return self._from_to("arrows", starts, ends, colour=colour, width=width)
+        return self._ends("arrows", starts, ends, colour=colour, width=width)
 
     def boxes(self, corners: ArrayLike, opposite: ArrayLike, colour: Words = "", edge: Words = "",
               width: float = 1, opacity: float | None = None) -> Mark:  # fmt: skip
         """Rectangles from corners (n, 2) to the opposite ones (n, 2); without a colour they are frames."""
-        how = {"colour": colour, "edge": edge, "width": width, "opacity": opacity}
-        return self._from_to("boxes", corners, opposite, **how)
+        return self._ends("boxes", corners, opposite, colour=colour, edge=edge, width=width, opacity=opacity)
 
     def bars(self, places: ArrayLike, heights: ArrayLike, colour: Words, wide: float = 0.8,
              base: ArrayLike = 0.0, edge: Words = "", flat: bool = False) -> Mark:  # fmt: skip
@@ -134,25 +127,23 @@ class Plot:
         return self.boxes(one[:, ::-1] if flat else one, two[:, ::-1] if flat else two, colour, edge)
 
     def cells(self, values: ArrayLike, low: float = 0.0, high: float = 1.0,
-              words: str | ArrayLike | None = None, at: tuple[float, float] = (0.0, 0.0),
-              down: bool = False) -> Mark:  # fmt: skip
-        """A table of values (rows, columns) in cividis, dark at `low` and bright at `high`; `down`: reversed.
+              words: str | ArrayLike | None = None, at: tuple[float, float] = (0, 0)) -> Mark:  # fmt: skip
+        """A table of values (rows, columns) in cividis, dark at `low`, bright at `high`, either may be more.
 
         The middle of cell (0, 0) is `at`, that of cell (i, j) j to the right and i further in y. words: what
         stands in the cells (rows, columns), or a format for the values.
         """
         values = np.asarray(values, float)
         share = np.nan_to_num((values - low) / (high - low)).clip(0, 1)
-        shades = ((1 - share if down else share) * SHADES).astype(int).clip(max=SHADES - 1)
+        shades = (share * SHADES).astype(int).clip(max=SHADES - 1)
         if isinstance(words, str):
             words = [format(value, words) for value in values.ravel()]
         told = None if words is None else np.asarray(words, str)
         return self.add("cells", values.shape, shades=shades, columns=values.shape[1], at=at, words=told)
 
-    def frames(self, where: Iterable[tuple[int, int]], colour: Words = VERMILION, width: float = 2,
-               at: tuple[float, float] = (0.0, 0.0)) -> Mark:  # fmt: skip
-        """Frames round the cells at these (row, column) of a table that begins `at`."""
-        middle = np.array([(column, row) for row, column in where], float).reshape(-1, 2) + at
+    def frames(self, where: Iterable[tuple[int, int]], colour: Words = VERMILION, width: float = 2) -> Mark:
+        """Frames round the cells at these (row, column)."""
+        middle = np.reshape([(column, row) for row, column in where], (-1, 2))
         return self.boxes(middle - 0.5, middle + 0.5, edge=colour, width=width)
 
     def photographs(self, points: ArrayLike, faces: Sequence[str] | np.ndarray, size: float,
@@ -163,14 +154,12 @@ class Plot:
         point: "middle", "bottom" or "top"; it is moved `up` by so many pixels.
         """
         names = [face if isinstance(face, str) else self.page.picture(face) for face in faces]
-        how = {"faces": names, "size": size, "hangs": hangs, "up": up, "frame": frame}
-        return self._at("photographs", points, **how)
+        return self._at("photographs", points, faces=names, size=size, hangs=hangs, up=up, frame=frame)
 
     def picture(self, pixels: np.ndarray, corner: ArrayLike, opposite: ArrayLike,
                 smooth: bool = False) -> Mark:  # fmt: skip
         """An image (h, w, 3) uint8 from its upper left corner to its lower right one, clipped to the plot."""
-        ends = np.concatenate([corner, opposite])
-        return self.add("picture", (1,), face=self.page.picture(pixels), ends=ends, smooth=smooth or None)
+        return self._ends("picture", corner, opposite, face=self.page.picture(pixels), smooth=smooth or None)
 
     def text(self, x: ArrayLike, y: ArrayLike, said: Words, colour: Words = INK, size: str = "normal",
              anchor: str = "middle", rise: str = "middle", right: float = 0, up: float = 0,
@@ -194,9 +183,8 @@ class Plot:
         """Words at a side of the plot, such as "bottom right" or "top middle"; so many lines further in."""
         level, side = where.split()
         (y, rise, up), (x, anchor, right) = LEVELS[level], SIDES[side]
-        in_by = -17 * line if level == "top" else 17 * line
-        how: dict = {"anchor": anchor, "rise": rise, "right": right, "up": up + in_by, "bold": bold}
-        return self.text(x, y, said, colour, size, halo=True, within=True, **how)
+        up += -17 * line if level == "top" else 17 * line
+        return self.text(x, y, said, colour, size, anchor, rise, right, up, bold, halo=True, within=True)
 
     def key(self, *entries: tuple[str, str], where: str = "top left", size: str = "normal") -> None:
         """What colours mean: words in their colours, below one another."""
@@ -239,9 +227,9 @@ class Page:
              log: str = "", turn: float = 0, room: Sequence[int] = ()) -> Plot:  # fmt: skip
         """A plot with limits x and y, of which either may run downwards.
 
-        equal: the same scale in both directions. frame: the sides that are drawn, of "left", "bottom", "top",
-        "right". log: "x", "y" or "x y". turn: of the words at the ticks of x, in degrees. room: pixels kept
-        free at the left, top, right and bottom for what is written there.
+        equal: the same scale in both directions. frame: the sides that are drawn, of "left" and "bottom".
+        log: "x", "y" or "x y". turn: of the words at the ticks of x, in degrees. room: pixels kept free at
+        the left, top, right and bottom for what is written there.
         """
         more = {"title": title, "xlabel": xlabel, "ylabel": ylabel, "xticks": ticks(xticks), "equal": equal,
                 "yticks": ticks(yticks), "log": log, "room": plain(room), "turn": turn}  # fmt: skip
@@ -274,14 +262,12 @@ class Page:
 
     def told(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:
         """The scene: what both painters read, as JSON can hold it."""
-        return {
-            "plots": [{**plot.about, "marks": plot.marks} for plot in self.plots.values()],
-            "handles": {name: handle.told(knobs) for name, handle in self.handles.items()},
-            "links": [
-                [said, over, lit, {name: knobs[name].number(value) for name, value in sets.items()}]
-                for said, over, lit, sets in self.links
-            ],
-        }
+        links = []
+        for said, over, lit, sets in self.links:
+            links.append([said, over, lit, {name: knobs[name].number(value) for name, value in sets.items()}])
+        plots = [{**plot.about, "marks": plot.marks} for plot in self.plots.values()]
+        handles = {name: handle.told(knobs) for name, handle in self.handles.items()}
+        return {"plots": plots, "handles": handles, "links": links}
 
 
 def plain(x: Any) -> Any:

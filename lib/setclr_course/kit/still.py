@@ -2,22 +2,16 @@
 
 import base64
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
 from typing import Any, NamedTuple
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
+from matplotlib import axes, colormaps, image, patches, path, patheffects, text, transforms
+from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import PathPatch, Rectangle
-from matplotlib.path import Path
-from matplotlib.patheffects import withStroke
-from matplotlib.text import Text
 from PIL import Image
 
 from setclr_course.kit.layout import GAP, LINE, SIZES, Frame, boxes
@@ -27,23 +21,11 @@ from setclr_course.kit.scene import SHADES, Page
 DPI = 120
 HEADING = 22  # pixels above a picture in a row
 PER = 72 / 96  # points of a pixel of the page
-CIVIDIS = matplotlib.colormaps["cividis"].resampled(SHADES)(range(SHADES))
+CIVIDIS = colormaps["cividis"].resampled(SHADES)(range(SHADES))
 DASHES = {"dash": (0, (4, 2)), "dot": (0, (1, 1.6))}
 ANCHORS = {"start": "left", "middle": "center", "end": "right"}
-RISES = {"top": "top", "middle": "center_baseline", "bottom": "bottom"}
-ARM = np.array([0.36 + 0.36j, 0.36 + 1j, -0.36 + 1j])  # of a plus sign
-PLUS = np.outer([1, 1j, -1, -1j], ARM).ravel()
-TURNED = PLUS * np.sqrt(1j)
-SIGNS = {
-    "●": Path.unit_regular_polygon(48).vertices,
-    "■": [(-0.88, -0.88), (0.88, -0.88), (0.88, 0.88), (-0.88, 0.88)],
-    "★": Path.unit_regular_star(5, 0.42).vertices,
-    "✚": np.stack([PLUS.real, PLUS.imag], 1),
-    "✕": np.stack([TURNED.real, TURNED.imag], 1),
-    "▲": [(-0.95, -0.8), (0.95, -0.8), (0, 1)],
-    "▼": [(-0.95, 0.8), (0.95, 0.8), (0, -1)],
-    "◆": [(0, -1), (1, 0), (0, 1), (-1, 0)],
-}
+RISES = {"top": "top", "middle": "center_baseline", "bottom": "bottom", "base": "baseline"}
+CLIPPED = ("line", "area", "segments", "boxes", "cells", "picture")
 Box = tuple[float, float, float, float]
 EXACT = (*LINES, WHITE, INK, GREY, DUSK, PALE, MIST)  # colours that a saved picture keeps
 
@@ -83,26 +65,20 @@ class Picture:
         return round((self.size[0] + GAP) * len(self.columns) - GAP), round(self.size[1] + self.above)
 
     @property
-    def figure(self) -> Figure:
-        with matplotlib.rc_context({"font.family": "DejaVu Sans"}):
-            figure = blank(*self.extent)
-            (axis,) = figure.axes
-            for k, (scene, _, heading) in enumerate(self.columns):
-                left = (self.size[0] + GAP) * k
-                axis.text(left, 15, heading, fontsize=SIZES["title"] * PER, weight="bold", color=INK)
-                for plot in scene["plots"]:
-                    if plot["name"] in self.boxes:
-                        x, y, width, height = self.boxes[plot["name"]]
-                        frame = Frame(plot, width, height, (left + x, self.above + y))
-                        Painter(axis, frame, self.pictures).paint()
-        return figure
-
-    @property
     def pixels(self) -> np.ndarray:
         """What is drawn, (height, width, 3) uint8."""
-        figure = self.figure
-        figure.canvas.draw()
-        return np.asarray(figure.canvas.buffer_rgba())[..., :3]  # type: ignore[attr-defined]
+        axis = blank(*self.extent)
+        for k, (scene, _, heading) in enumerate(self.columns):
+            left = (self.size[0] + GAP) * k
+            axis.add_artist(write(heading, left, 15, "title", anchor="start", rise="base", bold=True))
+            for plot in scene["plots"]:
+                if plot["name"] in self.boxes:
+                    x, y, width, height = self.boxes[plot["name"]]
+                    frame = Frame(plot, width, height, (left + x, self.above + y))
+                    Painter(axis, frame, self.pictures).paint()
+        canvas: Any = axis.figure.canvas
+        canvas.draw()
+        return np.asarray(canvas.buffer_rgba())[..., :3]
 
     @cached_property
     def png(self) -> bytes:
@@ -129,181 +105,129 @@ def pictured(draw: Callable[[Page], str], mosaic: str, size: tuple[float, float]
     return Picture([Column(page.told({}), said)], pixels, boxes(mosaic, *pixels, widths), page.pictures)
 
 
-def blank(width: float, height: float) -> Figure:
-    """An empty figure, with a plane in pixels of the page from its upper left."""
+def blank(width: float, height: float) -> axes.Axes:
+    """A plane in pixels of the page from its upper left, all of an empty figure."""
     figure = Figure((width / 96, height / 96), dpi=DPI, facecolor=WHITE)
     FigureCanvasAgg(figure)
-    axis = figure.add_axes((0, 0, 1, 1))
-    axis.set(xlim=(0, width), ylim=(height, 0))
+    axis = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
     axis.set_axis_off()
-    axis.autoscale(False)
-    return figure
+    return axis
 
 
+@dataclass
 class Painter:
     """Paints one plot, above what has been painted before."""
 
-    def __init__(self, axis: Axes, frame: Frame, pictures: Mapping[str, np.ndarray]):
-        self.axis, self.frame, self.pictures = axis, frame, pictures
-        self.l, self.r, self.t, self.b = frame.left, frame.right, frame.top, frame.bottom
-        self.clip = Rectangle((self.l, self.t), self.r - self.l, self.b - self.t, transform=axis.transData)
+    axis: axes.Axes
+    frame: Frame
+    pictures: Mapping[str, np.ndarray]
 
     def paint(self) -> None:
-        self.ticks()
-        self.labels()
+        self.put(self.around())
         for mark in self.frame.about["marks"]:
-            getattr(self, mark["kind"])(mark)
+            self.put(self.pieces(mark), mark["kind"] in CLIPPED)
 
-    def points(self, x: Any, y: Any) -> np.ndarray:
-        return np.stack([self.frame.x(x), self.frame.y(y)], -1)
-
-    def put(self, artist: Any, clipped: bool = False) -> None:
-        artist.set_zorder(1)  # all the same: what comes later lies above
-        if artist.axes is None:
+    def put(self, artists: Iterable[Artist], clipped: bool = False) -> None:
+        f = self.frame
+        plot = transforms.Bbox([(f.left, f.bottom), (f.right, f.top)]).transformed(self.axis.transData)
+        for artist in artists:
+            artist.set_zorder(1)  # all the same: what comes later lies above
             self.axis.add_artist(artist)
-        if clipped:
-            artist.set_clip_path(self.clip)
+            if clipped:
+                artist.set_clip_box(plot)
 
-    def stroke(self, points: Any, colour: str, width: float, mark: Mapping[str, Any] = {},
-               clipped: bool = False) -> None:  # fmt: skip
-        """A line through points; mark: whose dashes and opacity it has."""
-        how: dict = {
-            "color": colour, "linewidth": PER * width, "linestyle": DASHES.get(mark.get("dash", ""), "-"),
-            "alpha": mark.get("opacity"), "solid_joinstyle": "round", "solid_capstyle": "butt",
-        }  # fmt: skip
-        x, y = np.transpose(points)
-        self.put(Line2D(x, y, **how), clipped)
+    def pieces(self, mark: Mapping[str, Any]) -> Iterator[Artist]:
+        """Of what a mark has a list of, each of its pieces has its own."""
+        kind, outlines = mark["kind"], self.frame.outlines(mark)
+        if kind == "cells":  # one image, which is faster
+            shades = CIVIDIS[np.reshape(mark["shades"], (-1, mark["columns"]))]
+            yield self.image(shades, outlines[0][0], outlines[-1][2])
+        for k, points in enumerate(outlines):
+            if kind in ("line", "area") or np.isfinite(points).all():
+                piece = {name: x[k % len(x)] if isinstance(x, list) else x for name, x in mark.items()}
+                yield from getattr(self, kind)(points, piece)
 
-    def shape(self, rings: Iterable[Any], fill: str | None, edge: str | None, width: float, mark: dict,
-              clipped: bool = False) -> None:  # fmt: skip
-        """What closed rings of points enclose; mark: whose opacity it has."""
-        path = Path.make_compound_path(*(Path([*ring, ring[0]], closed=True) for ring in rings))
-        how: dict = {"facecolor": fill or "none", "edgecolor": edge or "none", "linewidth": PER * width}
-        self.put(PathPatch(path, alpha=mark.get("opacity"), **how), clipped)
+    def line(self, points: np.ndarray, how: Mapping[str, Any]) -> Iterator[Artist]:
+        yield drawn(points, **how, edge=how["colour"])
 
-    def write(self, said: str, x: float, y: float, size: str, **how: Any) -> None:
-        self.put(Text(x, y, said, **{"fontsize": SIZES[size] * PER, "color": INK, **how}))
+    def area(self, points: np.ndarray, how: Mapping[str, Any]) -> Iterator[Artist]:
+        yield drawn(points, how["kind"] != "area", **how, fill=how.get("colour"))
 
-    def ticks(self) -> None:
-        """The sides, and the ticks with their words."""
-        about, l, r, t, b = self.frame.about, self.l, self.r, self.t, self.b
-        sides = {"left": [(l, t), (l, b)], "bottom": [(l, b), (r, b)], "top": [(l, t), (r, t)],
-                 "right": [(r, t), (r, b)]}  # fmt: skip
+    segments = line
+    dots = boxes = area
+
+    def arrows(self, ends: np.ndarray, how: Mapping[str, Any]) -> Iterator[Artist]:
+        (start, end), width = ends, how["width"]
+        long = float(np.hypot(*(end - start)))
+        if long >= 1:
+            head = min(3.2 * width + 2, long)
+            way = (end - start) / long
+            base, aside = end - head * way, head / 2 * np.array([-way[1], way[0]])
+            yield drawn([start, base], edge=how["colour"], width=width)
+            yield drawn([end, base + aside, base - aside], fill=how["colour"])
+
+    def cells(self, ring: np.ndarray, how: Mapping[str, Any]) -> Iterator[Artist]:
+        if "words" in how:
+            (x, y), colour = ring.mean(0), "white" if how["shades"] < SHADES / 2 else "black"
+            yield write(how["words"], x, y, "small", colour)
+
+    def photographs(self, ring: np.ndarray, how: Mapping[str, Any]) -> Iterator[Artist]:
+        sharp = how["kind"] == "picture" and "smooth" not in how
+        yield self.image(self.pictures[how.get("face") or how["faces"]], ring[0], ring[2], sharp)
+        yield drawn(ring, True, edge=how.get("frame"), width=2.5)
+
+    picture = photographs
+
+    def image(self, pixels: np.ndarray, corner: Any, opposite: Any, sharp: bool = True) -> Artist:
+        (l, t), (r, b), how = corner, opposite, "nearest" if sharp else "antialiased"
+        shown = image.AxesImage(self.axis, extent=(l, r, b, t), interpolation=how, resample=True)
+        shown.set_data(pixels)
+        return shown
+
+    def text(self, at: np.ndarray, how: Mapping[str, Any]) -> Iterator[Artist]:
+        x, y = at[0] + (how.get("right", 0), -how.get("up", 0))
+        yield write(how["said"], x, y, **how)
+
+    def around(self) -> Iterator[Artist]:
+        """The sides, the ticks and their words, the title above, the names of the axes."""
+        f, about, turn = self.frame, self.frame.about, self.frame.about.get("turn")
+        l, r, t, b = f.left, f.right, f.top, f.bottom
+        sides = {"left": [(l, t), (l, b)], "bottom": [(l, b), (r, b)]}
         lines = [sides[side] for side in about["frame"].split()]
-        how: dict = {"ha": "center", "va": "top"}
-        if turn := about.get("turn"):
-            how = {"ha": "right", "va": "center_baseline", "rotation": turn, "rotation_mode": "anchor"}
+        below: dict = {"anchor": "end", "turn": turn} if turn else {"rise": "top"}
         for value, word in about.get("xticks", []):
-            x = float(self.frame.x(value))
+            x = float(f.x(value))
             lines += [[(x, b), (x, b + 4)]] if "bottom" in about["frame"] else []
-            self.write(word, x, b + 6, "small", **how)
+            yield write(word, x, b + 6, "small", **below)
         for value, word in about.get("yticks", []):
-            y = float(self.frame.y(value))
+            y = float(f.y(value))
             lines += [[(l - 4, y), (l, y)]] if "left" in about["frame"] else []
-            self.write(word, l - 7, y, "small", ha="right", va="center_baseline")
-        for line in lines:
-            self.stroke(line, INK, 1)
-
-    def labels(self) -> None:
-        """The title above the plot, the names of its axes."""
-        frame, middle, how = self.frame, (self.l + self.r) / 2, {"ha": "center", "va": "baseline"}
-        size = LINE * SIZES["title"]
-        for k, said in enumerate(frame.title):
-            up = size * (len(frame.title) - k - 0.8)
-            self.write(said, self.l, self.t - 5 - up, "title", va="baseline")
-        size = LINE * SIZES["normal"]
-        for k, said in enumerate(frame.xlabel):
-            self.write(said, middle, self.b + frame.below + size * (k + 0.9), "normal", **how)
-        x, y, said = frame.corner[0] + 14, (self.t + self.b) / 2, frame.about.get("ylabel", "")
-        self.write(said, x, y, "normal", rotation=90, rotation_mode="anchor", **how)
-
-    def line(self, mark: dict) -> None:
-        self.stroke(self.points(mark["x"], mark["y"]), mark["colour"], mark["width"], mark, True)
-
-    def area(self, mark: dict) -> None:
-        rings = [self.points(x, y) for x, y in mark["rings"] if x]
-        if rings:
-            self.shape(rings, mark["colour"], mark.get("edge"), 1, mark, True)
-
-    def dots(self, mark: dict) -> None:
-        outline = np.asarray(SIGNS[mark["sign"]]) * (mark["size"] / 2, -mark["size"] / 2)
-        at = self.points(mark["x"], mark["y"])
-        for place, fill, edge in zip(at, each(mark["colour"]), each(mark.get("edge"))):
-            if np.isfinite(place).all():
-                self.shape([outline + place], fill, edge, 1, mark)
-
-    def segments(self, mark: dict) -> None:
-        for *ends, colour, width in self.pairs(mark, "colour", "width"):
-            if width > 0.01:
-                self.stroke(ends, colour, width, mark, True)
-
-    def arrows(self, mark: dict) -> None:
-        for start, end, colour, width in self.pairs(mark, "colour", "width"):
-            long = float(np.hypot(*(end - start)))
-            if long >= 1:
-                head = min(3.2 * width + 2, long)
-                way = (end - start) / long
-                base, aside = end - head * way, head / 2 * np.array([-way[1], way[0]])
-                self.stroke([start, base], colour, width)
-                self.shape([[end, base + aside, base - aside]], colour, "none", 0, mark)
-
-    def boxes(self, mark: dict) -> None:
-        for (x, y), (u, v), fill, edge in self.pairs(mark, "colour", "edge"):
-            if x != u and y != v:  # a browser shows no box without height or width
-                self.shape([[(x, y), (u, y), (u, v), (x, v)]], fill, edge, mark["width"], mark, True)
-
-    def pairs(self, mark: dict, *names: str) -> Iterable[Any]:
-        """Both ends of each piece, and what these names say of it."""
-        ends = self.points(mark["x"], mark["y"]), self.points(mark["u"], mark["v"])
-        return zip(*ends, *(each(mark.get(name)) for name in names))
-
-    def cells(self, mark: dict) -> None:
-        shades = np.reshape(mark["shades"], (-1, mark["columns"]))
-        rows, columns = np.indices(shades.shape).reshape(2, -1)
-        x, y = columns + mark["at"][0], rows + mark["at"][1]
-        (l, t), (r, b) = self.points([x[0] - 0.5, x[-1] + 0.5], [y[0] - 0.5, y[-1] + 0.5])
-        self.place(CIVIDIS[shades], l, t, r, b, smooth=False)
-        for (u, v), word, shade in zip(self.points(x, y), mark.get("words", []), mark["shades"]):
-            colour = "white" if shade < SHADES / 2 else "black"
-            self.write(word, u, v, "small", ha="center", va="center_baseline", color=colour)
-
-    def photographs(self, mark: dict) -> None:
-        half = abs(mark["size"] * self.frame.sx) / 2
-        down = {"middle": 0, "bottom": -half, "top": half}[mark["hangs"]] - mark["up"]
-        shown = zip(self.points(mark["x"], mark["y"]), mark["faces"], each(mark.get("frame")))
-        for at, face, frame in shown:
-            if np.isfinite(at).all():
-                (l, t), (r, b) = at + (-half, down - half), at + (half, down + half)
-                self.place(self.pictures[face], l, t, r, b, smooth=True)
-                self.shape([[(l, t), (r, t), (r, b), (l, b)]], "none", frame, 2.5, mark)
-
-    def picture(self, mark: dict) -> None:
-        a, b, c, d = mark["ends"]
-        (l, t), (r, low) = self.points([a, c], [b, d])
-        self.place(self.pictures[mark["face"]], l, t, r, low, "smooth" in mark, clipped=True)
-
-    def place(self, pixels: Any, left: float, top: float, right: float, bottom: float, smooth: bool,
-              clipped: bool = False) -> None:  # fmt: skip
-        how: dict = {"interpolation": "antialiased" if smooth else "nearest", "aspect": "auto"}
-        self.put(self.axis.imshow(pixels, extent=(left, right, bottom, top), **how), clipped)
-
-    def text(self, mark: dict) -> None:
-        at = self.points(mark["x"], mark["y"])
-        if mark.get("within"):
-            size = self.r - self.l, self.t - self.b
-            at = np.array([self.l, self.b]) + np.column_stack([mark["x"], mark["y"]]) * size
-        how: dict = {
-            "ha": ANCHORS[mark["anchor"]], "va": RISES[mark["rise"]],
-            "rotation": mark.get("turn", 0), "rotation_mode": "anchor",
-            "weight": "bold" if mark.get("bold") else "normal",
-            "path_effects": [withStroke(linewidth=3 * PER, foreground=WHITE)] if mark.get("halo") else None,
-        }  # fmt: skip
-        at += (mark.get("right", 0), -mark.get("up", 0))
-        for (x, y), said, colour in zip(at, mark["said"], each(mark["colour"])):
-            if np.isfinite(x + y) and said:
-                self.write(said, x, y, mark["size"], color=colour, **how)
+            yield write(word, l - 7, y, "small", anchor="end")
+        yield from (drawn(line, edge=INK) for line in lines)
+        for k, said in enumerate(f.title):
+            up = LINE * SIZES["title"] * (len(f.title) - k - 0.8)
+            yield write(said, l, t - 5 - up, "title", anchor="start", rise="base")
+        for k, said in enumerate(f.xlabel):
+            down = LINE * SIZES["normal"] * (k + 0.9)
+            yield write(said, (l + r) / 2, b + f.below + down, "normal", rise="base")
+        yield write(about.get("ylabel", ""), f.corner[0] + 14, (t + b) / 2, "normal", rise="base", turn=90)
 
 
-def each(x: Any) -> Iterable[Any]:
-    """One after the other: those of a list, or the same one for ever."""
-    return x if isinstance(x, list) else repeat(x)
+def drawn(points: Any, closed: bool = False, /, fill: str | None = None, edge: str | None = None,
+          width: float = 1, dash: str = "", opacity: float | None = None, **_: Any) -> Artist:  # fmt: skip
+    """A line through points, or what they enclose."""
+    return patches.PathPatch(
+        path.Path([*points, points[0]], closed=True) if closed else path.Path(points), alpha=opacity,
+        facecolor=fill or "none", edgecolor=edge or "none", linewidth=PER * width,
+        linestyle=DASHES.get(dash, "-"), joinstyle="miter" if closed else "round",
+    )  # fmt: skip
+
+
+def write(said: str, x: float, y: float, /, size: str, colour: str = INK, anchor: str = "middle",
+          rise: str = "middle", bold: bool = False, halo: bool = False, turn: float = 0,
+          **_: Any) -> Artist:  # fmt: skip
+    return text.Text(
+        x, y, said, fontsize=SIZES[size] * PER, color=colour, ha=ANCHORS[anchor], va=RISES[rise],
+        weight="bold" if bold else "normal", rotation=turn, rotation_mode="anchor", family="DejaVu Sans",
+        path_effects=[patheffects.withStroke(linewidth=3 * PER, foreground=WHITE)] if halo else None,
+    )  # fmt: skip

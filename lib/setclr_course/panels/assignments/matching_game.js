@@ -47,7 +47,7 @@ export function seen(values, [, one, two]) {
   const table = page.plane("table", [-0.5, 5.5], [5.5, -1.5], { title, yticks: sides });
   table.photographs(EACH.map((j) => [j, -1]), two, 0.8);
   const words = DISTANCE.flat().map((d) => fixed(d));
-  const cells = table.cells(DISTANCE, { high: 2.8, words, down: true });
+  const cells = table.cells(DISTANCE, { low: 2.8, high: 0, words });
   table.frames(mine.map((j, i) => [i, j]), { colour: INK, width: 2.5 });
   DISTANCE.forEach((row, i) => row.forEach((d, j) => {
     const reached = mine[i] === j ? [lines(i), threads(i)] : [];

@@ -79,7 +79,7 @@ class matching_game(Panel):
         title, beside = "distance d of ● and ■: smaller is closer", {i: f"{NAMES[i]} ●" for i in range(N)}
         table = page.plane("table", (-0.5, 5.5), (5.5, -1.5), title, yticks=beside)
         table.photographs([(j, -1) for j in range(N)], two_views()[1], 0.8)
-        cells = table.cells(DISTANCE, 0, 2.8, ".2f", down=True)
+        cells = table.cells(DISTANCE, 2.8, 0, ".2f")
         table.frames(enumerate(now.mine), INK, 2.5)
         for i, j in np.ndindex(N, N):
             mine = [lines[i], threads[i]] if now.mine[i] == j else []

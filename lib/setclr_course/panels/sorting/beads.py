@@ -48,7 +48,7 @@ class beads(Panel):
         bars, signs = draw_line(page, values["temperature"], now)
         pieces = draw_unit(page, now)
         for k, (name, s, p) in enumerate(zip(FIVE, now.s, now.p)):
-            signs[k].mark.handle(name, (s, 0), along="x")
+            signs[k].handle(name, (s, 0), along="x")
             page.link(f"{name}: similarity {s:+.2f}, share {p:.3f}", signs[k], bars[k], pieces[k])
 
     def say(self, values: dict, now: Shares) -> str:

@@ -50,7 +50,7 @@ class downhill(Panel):
         y = min(MOSTLY[0], every.min() - 0.3), max(MOSTLY[1], every.max() + 1.5)
         drawn = [draw_walk(page, loss, places, values["step"], y) for loss, places in now.items()]
         for k, name in enumerate(FIVE):
-            drawn[0][0][k].mark.handle(name, (0, values[name]), along="y", label=f"start of {name}")
+            drawn[0][0][k].handle(name, (0, values[name]), along="y", label=f"start of {name}")
             moved = ", ".join(f"{loss} {places[-1, k] - places[0, k]:+.2f}" for loss, places in now.items())
             page.link(f"{name} is moved by {moved}", *(piece[k] for pieces in drawn for piece in pieces))
 

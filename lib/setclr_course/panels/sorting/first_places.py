@@ -54,7 +54,7 @@ class first_places(Panel):
         numbers = chances.text(above, -0.12, [brief(p) for p in chance], DUSK, "small")
         bars = chances.bars(now.d, chance, ORANGE, 0.05)
         for i, (name, d, p) in enumerate(zip(WHO, now.d, chance)):
-            signs[i].mark.handle(name, (d, 0), along="x")
+            signs[i].handle(name, (d, 0), along="x")
             said = f"{name}: d = {d:.2f}, a first place with {p:.3f}"
             page.link(said, signs[i], shown[i], bars[i], numbers[i])
 

@@ -54,7 +54,7 @@ class pushes(Panel):
         soft, sparse = draw_bars(page, values, now)
         for j, name in enumerate(NAMES):
             dot = crosses[j - 1] if j else plus[0]
-            dot.mark.handle(name, now.points[j], along=Circle())
+            dot.handle(name, now.points[j], along=Circle())
             said = f"{name}: InfoNCE {now.soft[j]:+.2f}, SparseCLR {now.sparse[j]:+.2f}"
             page.link(said, dot, soft[j], sparse[j])
 
