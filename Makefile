@@ -6,6 +6,9 @@ READY := .venv/.ready
 NOTEBOOK ?= notebooks/00_start_here.ipynb
 PAGES ?=
 RECIPE ?= photo-groco
+# CPU=1 takes torch's CPU build, 2 GB; CPU=URL names the index that has it, where pip does not know one.
+CPU ?=
+ROOM := $(if $(CPU),2500000,8000000)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
@@ -21,11 +24,12 @@ $(READY): pyproject.toml constraints.txt
 	  echo "SetCLR needs Python 3.11 or newer: install it, or name it with make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "Python's venv module is missing: install it (on Debian and Ubuntu: apt install python3-venv)"; exit 1; }
-	@test -n "$(PIP_OPTIONS)$$(df -Pk . | awk 'NR == 2 && $$4 > 8000000')" || { \
-	  echo "SetCLR's environment takes about 7 GB and the disk has less: free some (README.md, CPU only)"; exit 1; }
-	@echo "Making .venv (about 7 GB, a few minutes; only this once) ..."
+	@test -n "$(PIP_OPTIONS)$$(df -Pk . | awk 'NR == 2 && $$4 > $(ROOM)')" || { \
+	  echo "SetCLR's environment takes about $(if $(CPU),2,7) GB and the disk has less: free some, or make lab CPU=1"; exit 1; }
+	@echo "Making .venv ($(if $(CPU),2,7) GB, a few minutes; only this once) ..."
 	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_OPTIONS) \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  $(if $(filter-out 1,$(CPU)),--extra-index-url $(CPU)) $(PIP_OPTIONS) \
 	  -c constraints.txt -e '.[lab,encoders,graphs,video,examples,site,test]' || { \
 	  echo "The packages could not be installed: the lines above say which; is the network there?"; exit 1; }
 	@$(BIN)/jupyter labextension disable --level=sys_prefix \

@@ -80,9 +80,12 @@ def read_record(path: Path) -> Record:
 
 
 def read_records(folder: Path) -> tuple[dict[Path, Record], list[str]]:
-    """The records of a folder by path, sorted, and a line about each damaged record."""
+    """The records of a folder by path, sorted, and a line about each damaged record.
+
+    The folder `original` in it belongs to it: rows of papers on the data's own pixels.
+    """
     records, damaged = {}, []
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted([*folder.glob("*.json"), *folder.glob("original/*.json")]):
         try:
             records[path] = read_record(path)
         except ValueError as error:
