@@ -17,14 +17,11 @@ from setclr_course.kit.few_patches import augmented_pair, few_patches, unlearned
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import GREEN, VERMILION
 from setclr_course.kit.tiles import tiles
-from setclr_course.panels.trained.ball import ball
 from setclr_course.panels.trained.class_confusions import confusions, favourite
 from setclr_course.panels.trained.coarse import coarse
 from setclr_course.panels.trained.feature_maps import maps_of, nearest_dot
-from setclr_course.panels.trained.few_tinted import few_tinted
-from setclr_course.panels.trained.found_again import covered
-from setclr_course.panels.trained.normal_map import ball_of_colours, colours
-from setclr_course.panels.trained.similar import nearest_patches
+from setclr_course.panels.trained.found_again import covered, few_tinted, nearest_patches
+from setclr_course.panels.trained.normal_map import ball_of_colours, colours, made_up
 from setclr_course.papers.normals import angular_errors
 
 PANELS = ("anchor_list", "class_confusions", "coupled_patches", "feature_maps", "found_again", "normal_map")
@@ -124,12 +121,10 @@ def test_a_click_on_a_dot_points_at_it_and_its_class_in_the_legend_lights_all_it
     maps, shown = pairs_and_apart()
     panel = panels.feature_maps(maps, shown)
     plots, clicks, classes = panel.scene["plots"], {}, {}
-    for said, [(plot, mark, piece)], [*_, (_, lit_mark, *lit)], sets in panel.scene["links"]:
-        x = plots[plot]["marks"][mark]["x"][piece]
+    for said, [(_, mark, *piece)], [*_, (_, dots)], sets in panel.scene["links"]:
+        classes[said] = plots[0]["marks"][dots]["x"]
         if sets:
-            clicks[sets["patch"]] = (said, x)
-        else:
-            classes[said] = [plots[0]["marks"][lit_mark]["x"][k] for k in lit]
+            clicks[sets["patch"]] = (said, plots[0]["marks"][mark]["x"][piece[0]])
     assert set(clicks) == set(range(36)) and set(classes) == set(shown.classes)
     for k, (said, x) in clicks.items():
         assert said == shown.classes[k // 2] and x in classes[said] and len(classes[said]) == 2
@@ -175,8 +170,9 @@ def test_what_was_found_is_shown_and_framed_if_it_is_of_the_same_photograph():
     panel = panels.found_again(None, test, encoder="untrained")
     for photograph, patch in product((0, 5, 17), (1, 4)):
         values = {**panel.values, "photograph": photograph, "patch": patch}
-        now, (sheet, pair) = panel.solve(values), panel.seen(values).scene["plots"]
-        shown = [panel.pictures[mark["face"]] for mark in pair["marks"] if mark["kind"] == "picture"]
+        now, seen = panel.solve(values), panel.seen(values)
+        sheet, pair = seen.scene["plots"]
+        shown = [seen.pictures[mark["face"]] for mark in pair["marks"] if mark["kind"] == "picture"]
         np.testing.assert_array_equal(shown, tiles(test.images)[list(now.pair)])
         frames = [mark["edge"] for mark in sheet["marks"] if mark["kind"] == "boxes"]
         same = test.labels[now.pair[0]] == test.labels[now.pair[1]]
@@ -184,7 +180,7 @@ def test_what_was_found_is_shown_and_framed_if_it_is_of_the_same_photograph():
 
 
 def test_the_point_says_how_far_off_it_is_and_where_nothing_is_known():
-    maps, read = ball(16)
+    maps, read = made_up(16)
     maps.valid[0, :, :4] = False
     panel = panels.normal_map(maps, read, features="much noise")
     angles = torch.full((16, 16), torch.nan, dtype=torch.float64)

@@ -10,7 +10,6 @@ from setclr_course.kit.palette import INK, OF_LOSS
 
 ALIASES = {"simclr": "infonce", "pgd": "mmcl", "inv": "mmcl"}  # as the papers' tables call them
 Records = dict[str, dict[int, dict]]  # by name of the loss and by seed: what lies in data/results
-OWN = ("loss", "seed")  # fields in which recipes that are compared may differ
 MEASURES = {"kNN": "knn", "linear probe": "linear"}  # as panels call them, and as records do
 PROBE_FIRST = dict(reversed(MEASURES.items()))
 
@@ -31,7 +30,7 @@ def read(folder: str | Path, prefix: str = "compare-conv4-") -> Records:
         record = read_record(path)
         alike = {**record["recipe"], "trained for": record["epochs"]}
         alike |= {key: record[key] for key in ("images", "pixels", "precision")}  # precision: what was used
-        alike = {key: value for key, value in alike.items() if key not in OWN}
+        alike = {key: value for key, value in alike.items() if key not in ("loss", "seed")}
         reference = reference or alike
         other = [key for key in alike if alike[key] != reference.get(key)]
         if other:
@@ -83,12 +82,12 @@ def standings(records: Records) -> pd.DataFrame:
 def learnt(records: Records) -> Records:
     """Without the losses of which a run collapsed: one whose kNN accuracy is not above that of its own first
     weights."""
-    found = Records()
-    for name, runs in records.items():
+
+    def gained(runs: dict[int, dict]) -> bool:
         after, before = (accuracies(runs, row, "knn") for row in ("trained", "untrained"))
-        if all(x > y for x, y in zip(after, before)):
-            found[name] = runs
-    return found
+        return all(x > y for x, y in zip(after, before))
+
+    return {name: runs for name, runs in records.items() if gained(runs)}
 
 
 def deviation(records: Records, within: bool = False, measure: str = "linear") -> float:
@@ -97,15 +96,10 @@ def deviation(records: Records, within: bool = False, measure: str = "linear") -
     With `within`, what a seed adds to all losses alike is taken away first: the noise between losses trained
     with the same seeds.
     """
-    return deviation_and_freedom(records, within, measure)[0]
-
-
-def deviation_and_freedom(records: Records, within: bool, measure: str) -> tuple[float, int]:
-    """The deviation, and how many numbers it rests on: accuracies less what was fitted to them."""
     x = np.array([accuracies(runs, "trained", measure) for runs in common_seeds(records).values()])
     left, freedom = x - x.mean(1, keepdims=True), (len(x) - within) * (x.shape[1] - 1)
     left -= within * left.mean(0)
-    return (float((left**2).sum() / freedom) ** 0.5 if freedom else float("nan")), freedom
+    return float((left**2).sum() / freedom) ** 0.5 if freedom else float("nan")
 
 
 def gaps(records: Records, name: str, other: str, measure: str = "linear") -> np.ndarray:
@@ -127,14 +121,15 @@ def pairs(records: Records, measure: str = "linear") -> pd.DataFrame:
     from setclr_course.search.statistics import holm  # in a package that needs torch
 
     fair = common_seeds(records)
-    r, freedom = deviation_and_freedom(fair, True, measure)
+    seeds = len(next(iter(fair.values())))
+    r, freedom = deviation(fair, True, measure), (len(fair) - 1) * (seeds - 1)
     couples = list(combinations(ranked(fair), 2))
     table = pd.DataFrame(
         {"gap": [gaps(fair, *couple, measure).mean() for couple in couples]}, pd.Index(couples)
     )
     if not freedom:
         return table.assign(p=np.nan, holm=np.nan)
-    error = r * (2 / len(next(iter(fair.values())))) ** 0.5  # of a mean gap
+    error = r * (2 / seeds) ** 0.5  # of a mean gap
     p = 2 * stats.t.sf(table["gap"].abs() / max(error, 1e-300), freedom)
     return table.assign(p=p, holm=holm(p))
 
@@ -179,11 +174,7 @@ def made_up(number: int = 3) -> Records:
         for seed in (0, 1):
             values = 10.0**-k * (3 + np.exp(-np.arange(10) / (2 + k)) + rng.normal(0, 0.01, 10))
             history = [{"epoch": i, "loss": value} for i, value in enumerate(values.tolist(), 1)]
-            trained = {"knn": 38 + 2 * k + rng.random(), "linear": 41 + 2 * k + rng.random()}
-            rows = {
-                "raw pixels": {"knn": 30.0},
-                "untrained": {"knn": 31.0, "linear": 32.0},
-                "trained": trained,
-            }
+            rows = {"raw pixels": {"knn": 30.0}, "untrained": {"knn": 31.0, "linear": 32.0}}
+            rows["trained"] = {"knn": 38 + 2 * k + rng.random(), "linear": 41 + 2 * k + rng.random()}
             found[name][seed] = {"epochs": 10, "history": history, "accuracy_percent": rows}
     return found

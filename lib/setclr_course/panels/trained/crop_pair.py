@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from setclr.data.patches import PHOTOGRAPHS
 from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import BLUE, GREEN, ORANGE
 from setclr_course.kit.panel import Panel
@@ -43,10 +44,7 @@ class crop_pair(Panel):
     }
 
     def __init__(self, photograph: np.ndarray | None = None, **initial: Any):
-        if photograph is None:
-            from setclr.data.patches import PHOTOGRAPHS
-
-            photograph = PHOTOGRAPHS["cat"]()
+        photograph = PHOTOGRAPHS["cat"]() if photograph is None else photograph
         self.photograph, self.grey = coarse(photograph), greyed(photograph)
         self.sides = np.array(photograph.shape[1::-1], float)
         super().__init__(**initial)

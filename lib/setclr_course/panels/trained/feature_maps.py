@@ -2,23 +2,23 @@
 figure 5a and 5b)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import cdist
+from torch import Tensor
+from torch.nn.functional import normalize
 
+from setclr.data import ImageSet
 from setclr_course.kit.controls import options, slider
+from setclr_course.kit.few_patches import few_patches, unlearned
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import INK, OF_CLASS, SIGN_OF_CLASS, VERMILION
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page, Plot
+from setclr_course.kit.scene import Page
+from setclr_course.kit.tiles import decoded, tiles
 from setclr_course.panels.trained.coarse import coarse
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from setclr.data import ImageSet
 
 KINDS = ((1.25, "nearest dot", INK), (0.0, "you point at", VERMILION))  # the patches beside the map
 EDGE = 1.12  # of the map; its dots reach from -1 to 1
@@ -46,17 +46,13 @@ class feature_maps(Panel):
     mosaic, widths, row_mosaic = "map patches legend", (4.2, 1.9, 1.1), "map"
     in_sight = 2
 
-    def __init__(self, maps: Maps | None = None, shown: "ImageSet | None" = None, **initial: Any):
-        from setclr_course.kit.few_patches import few_patches, unlearned
-        from setclr_course.kit.tiles import decoded, tiles
-
+    def __init__(self, maps: Maps | None = None, shown: ImageSet | None = None, **initial: Any):
         if maps is None or shown is None:
             shown = few_patches(5)
             maps = maps_of(unlearned(shown.images[:]), (4, 12, 30))
         self.maps, self.labels, self.classes = maps, shown.labels.numpy(), shown.classes
         self.names = [self.classes[label] for label in self.labels]
         self.patches = coarse(tiles(decoded(shown)))  # or a saved picture has no colours left for the dots
-        self.nearest = {name: {at: nearest_dot(x) for at, x in of.items()} for name, of in maps.items()}
         self.knobs = {
             "encoder": options("encoder", maps, list(maps)[-1]),
             "patch": slider("patch pointed at", 0, 0, len(self.labels) - 1, 1),
@@ -65,8 +61,8 @@ class feature_maps(Panel):
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Pointed:
-        patch = values["patch"]
-        points, nearest = (of[values["encoder"]][values["perplexity"]] for of in (self.maps, self.nearest))
+        patch, points = values["patch"], self.maps[values["encoder"]][values["perplexity"]]
+        nearest = nearest_dot(points)
         return Pointed(points, [patch, int(nearest[patch])], self.labels[nearest] == self.labels)
 
     def draw(self, page: Page, values: dict, now: Pointed) -> None:
@@ -74,8 +70,16 @@ class feature_maps(Panel):
         plane = page.plane("map", (-EDGE, EDGE), title=title)
         pair = page.plane("patches", (-0.02, 1.02), (2.42, -0.02))
         legend = page.plot("legend", (0, 1), (len(self.classes), -1), frame="")
-        for start, sign in enumerate(SIGN_OF_CLASS):
-            self.draw_dots(page, plane, legend, now, start, sign)
+        for kind, name in enumerate(self.classes):
+            mine = np.flatnonzero(self.labels == kind)
+            colour = OF_CLASS[kind // len(SIGN_OF_CLASS) % len(OF_CLASS)]
+            sign = SIGN_OF_CLASS[kind % len(SIGN_OF_CLASS)]
+            dots = plane.dots(now.points[mine], colour, sign, 9)
+            key = legend.dots([(0, kind)], colour, sign)
+            legend.text(0, kind, name, anchor="start", right=12)
+            for number, patch in enumerate(mine.tolist()):
+                page.link(name, dots[number], lit=[key, dots], patch=patch)
+            page.link(name, key, lit=[dots])
         ends = now.points[now.pair]
         plane.segments(ends[0], ends[1])
         for k, place, (low, said, colour) in zip(now.pair[::-1], ends[::-1], KINDS):
@@ -83,22 +87,7 @@ class feature_maps(Panel):
             pair.picture(self.patches[k], (0, low), (1, low + 1))
             pair.boxes([0, low], [1, low + 1], edge=colour, width=3)
             pair.text(0, low + 1.03, f"{said}: {self.names[k]}", colour, anchor="start", rise="top")
-        to = nearest_to(now.points, now.pair[0])
-        ring.handle("patch", ends[0], to=to, label="the patch pointed at")
-
-    def draw_dots(self, page: Page, plane: Plot, legend: Plot, now: Pointed, start: int, sign: str) -> None:
-        """Every third class: its dots on the map, and what they mean."""
-        group = np.flatnonzero(self.labels % len(SIGN_OF_CLASS) == start)
-        colours = [colour_of(label) for label in self.labels[group]]
-        dots = plane.dots(now.points[group], colours, sign, 9)
-        kinds = list(range(start, len(self.classes), len(SIGN_OF_CLASS)))
-        keys = legend.dots([(0, k) for k in kinds], [colour_of(k) for k in kinds], sign, 10)
-        legend.text(0, kinds, [self.classes[k] for k in kinds], anchor="start", right=12)
-        for number, kind in enumerate(kinds):
-            which = np.flatnonzero(self.labels[group] == kind)
-            for k in which.tolist():
-                page.link(self.classes[kind], dots[k], lit=[keys[number], dots[which]], patch=int(group[k]))
-            page.link(self.classes[kind], keys[number], lit=[dots[which]])
+        ring.handle("patch", ends[0], to=nearest_to(now.points, now.pair[0]), label="the patch pointed at")
 
     def say(self, values: dict, now: Pointed) -> str:
         patch, other = now.pair
@@ -109,17 +98,12 @@ class feature_maps(Panel):
         )
 
 
-def colour_of(label: int) -> str:
-    return OF_CLASS[label // len(SIGN_OF_CLASS) % len(OF_CLASS)]
-
-
-def maps_of(features: "dict[str, Tensor]", perplexities: Sequence[int]) -> Maps:
+def maps_of(features: dict[str, Tensor], perplexities: Sequence[int]) -> Maps:
     """t-SNE of the directions of each encoder's features (n, D), at each perplexity.
 
     Nothing says which way up a map is: each is turned and mirrored to lie on the first as well as it can.
     """
     from sklearn.manifold import TSNE  # takes a second
-    from torch.nn.functional import normalize
 
     made: Maps = {}
     reference = None

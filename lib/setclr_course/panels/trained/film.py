@@ -1,6 +1,7 @@
 """A film of a training run: for the same test images, frame by frame, where they lie and their neighbours."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -38,10 +39,8 @@ class Film:
         """Add the frame of the run as it is now; returns the epoch's row of metrics."""
         epoch = len(run.rows)
         if len(self) < epoch:
-            raise ValueError(
-                f"film must hold the {epoch} frames before this epoch, got {len(self)}: "
-                "the run began without it; train again with resume=False"
-            )
+            hint = "the run began without it; train again with resume=False"
+            raise ValueError(f"film must hold the {epoch} frames before this epoch, got {len(self)}: {hint}")
         del self.positions[epoch:], self.neighbours[epoch:], self.accuracy[epoch:]
         bank, queries = (features(run.encoder, images) for images in (self.train.images, self.test.images))
         self.accuracy.append(vote(bank, queries, self.train, self.test))
@@ -51,9 +50,13 @@ class Film:
         before = self.positions[-1] if self.positions else None
         self.positions.append(flat(shown, before).astype(np.float16))
         if self.path:
-            places, neighbours, accuracy = map(np.array, (self.positions, self.neighbours, self.accuracy))
+            kept: dict[str, Any] = {
+                "places": self.positions,
+                "neighbours": self.neighbours,
+                "accuracy": self.accuracy,
+            }
             with replacing(self.path) as file:
-                np.savez_compressed(file, places=places, neighbours=neighbours, accuracy=accuracy)
+                np.savez_compressed(file, **kept)
         return {"knn": self.accuracy[-1]}
 
     def __len__(self) -> int:

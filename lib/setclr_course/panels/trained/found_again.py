@@ -1,24 +1,26 @@
 """A patch on its photograph, and the patch that an encoder finds most like it: where was that one cut?"""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from PIL import Image
 
+from setclr.data import ImageSet
+from setclr.data.patches import PHOTOGRAPHS, altered, cut, photo_windows, photograph
 from setclr_course.kit.controls import options, slider
+from setclr_course.kit.few_patches import unlearned
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import GREEN, PINE, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.trained.similar import ALLOWED, nearest_patches
+from setclr_course.kit.tiles import decoded, tiles
+from setclr_course.panels.trained.coarse import coarse
 
-if TYPE_CHECKING:
-    from setclr.data import ImageSet
-
-WIDE, HIGH = 360, 300  # of the paper on which a photograph lies
-SHADE = 8  # grey levels that become one there, so that the picture is small
+ALLOWED = ("all", "without overlap")
+LARGEST = (360, 300)  # width and height of a photograph as it is shown
 KINDS = (("the patch", PINE, GREEN, 5, 0.0), ("most similar", VERMILION, VERMILION, 3, 1.1))
 
 
@@ -43,30 +45,18 @@ class found_again(Panel):
     mosaic, widths, row_mosaic = "sheet pair", (1.35, 1), "sheet"
     in_sight = 2
 
-    def __init__(
-        self, features: Mapping[str, ArrayLike] | None = None, test: "ImageSet | None" = None, **initial: Any
-    ):
-        from setclr.data.patches import photo_windows, photograph
-        from setclr_course.kit.tiles import decoded, tiles
-
+    def __init__(self, features: Mapping[str, ArrayLike] | None = None, test: ImageSet | None = None,
+                 **initial: Any):  # fmt: skip
         if features is None or test is None:
-            from setclr_course.kit.few_patches import unlearned
-            from setclr_course.panels.trained.few_tinted import few_tinted
-
             test = few_tinted(20)
             features = unlearned(test.images[:])
         self.classes, self.labels, self.patches = test.classes, test.labels.numpy(), tiles(decoded(test))
         self.each, last = len(test) // len(self.classes), len(self.classes) - 1
-        self.papers, windows, scaled = [], [], []
-        for name in self.classes:
-            grey = photograph(name)
-            scale = min(HIGH / grey.shape[0], WIDE / grey.shape[1])
-            self.papers.append(paper(grey, scale))
-            windows.append(photo_windows(name, grey, "test")[: self.each])
-            scaled.append(scale * windows[-1])
-        self.windows = np.concatenate(scaled)
-        same = self.labels[:, None] == self.labels
-        self.shared = np.where(same, covered(np.concatenate(windows)), 0)
+        photographs = [photograph(name) for name in self.classes]
+        self.sheets = [(paper(grey), grey.shape[::-1]) for grey in photographs]
+        windows = [photo_windows(name, grey, "test") for name, grey in zip(self.classes, photographs)]
+        self.windows = np.concatenate([some[: self.each] for some in windows])
+        self.shared = np.where(self.labels[:, None] == self.labels, covered(self.windows), 0)
         self.found = {name: nearest_patches(x, self.shared) for name, x in features.items()}
         self.knobs = {
             "neighbours": options("neighbours", ALLOWED),
@@ -85,9 +75,9 @@ class found_again(Panel):
 
     def draw(self, page: Page, values: dict, now: Found) -> None:
         title = f"{values['encoder']}, {values['neighbours']}: {now.right:.0%} find their photograph"
-        sheet = page.plane("sheet", (0, WIDE), (HIGH, 0), title)
-        picture = self.papers[values["photograph"]]
-        sheet.picture(picture, (0, 0), picture.shape[1::-1])
+        picture, (wide, high) = self.sheets[values["photograph"]]
+        sheet = page.plane("sheet", (0, wide), (high, 0), title)
+        sheet.picture(picture, (0, 0), (wide, high))
         pair = page.plane("pair", (-0.02, 2.12), (1.2, -0.2))
         told = ("cut here", f"{now.share:.0%} of the patch is in it")
         for k, name, said, (word, ink, colour, width, left) in zip(now.pair, now.names, told, KINDS):
@@ -114,11 +104,22 @@ class found_again(Panel):
         )
 
 
-def paper(grey: np.ndarray, scale: float) -> np.ndarray:
-    """A photograph as it is shown, in few shades: (h, w, 3) uint8."""
-    high, wide = (int(scale * length) for length in grey.shape)
-    small = np.asarray(Image.fromarray(grey).resize((wide, high))) // SHADE * SHADE + SHADE // 2
-    return np.repeat(small[..., None], 3, axis=2)
+def few_tinted(each: int) -> ImageSet:
+    """`each` tinted patches of every photograph, cut where the first test patches of "photo-patches" are."""
+    images, rng = [], np.random.default_rng(7)
+    for name in PHOTOGRAPHS:
+        grey = photograph(name)
+        windows = photo_windows(name, grey, "test")[:each]
+        images += [altered(cut(grey, window), rng, offset=40) for window in windows]
+    labels = torch.arange(len(PHOTOGRAPHS)).repeat_interleave(each)
+    return ImageSet(torch.from_numpy(np.stack(images)), labels, tuple(PHOTOGRAPHS))
+
+
+def paper(grey: np.ndarray) -> np.ndarray:
+    """A photograph as it is shown, small and in few shades: (h, w, 3) uint8."""
+    small = Image.fromarray(grey).convert("RGB")
+    small.thumbnail(LARGEST)
+    return coarse(np.asarray(small))
 
 
 def covered(windows: np.ndarray) -> np.ndarray:
@@ -126,3 +127,12 @@ def covered(windows: np.ndarray) -> np.ndarray:
     top, left, side = windows.T
     both = [np.minimum(a[:, None] + side[:, None], a + side) - np.maximum(a[:, None], a) for a in (top, left)]
     return both[0].clip(min=0) * both[1].clip(min=0) / side[:, None] ** 2
+
+
+def nearest_patches(features: ArrayLike, shared: np.ndarray) -> dict[str, np.ndarray]:
+    """The most similar other patch of each, of all and of those that share no pixel with it."""
+    x = np.asarray(features, np.float32)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True).clip(1e-12)
+    similarity = unit @ unit.T
+    np.fill_diagonal(similarity, -2)
+    return {name: (similarity - taken).argmax(1) for name, taken in zip(ALLOWED, (0, 3 * (shared > 0)))}

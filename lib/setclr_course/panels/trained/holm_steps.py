@@ -76,7 +76,7 @@ class holm_steps(Panel):
         edges = np.where(ranks < now.kept, mine, np.where(ranks < now.usual, BLACK, PALE))
         colours = np.where((ranks >= now.kept) & (ranks < now.usual), WHITE, edges)
         points = np.column_stack([ranks + 1, now.pairs["p"].clip(LEAST)])
-        dots = plot.dots(points, colours, size=7, edge=edges)
+        dots = plot.dots(points, colours.tolist(), size=7, edge=edges.tolist())
         for rank, pair in enumerate(now.pairs.itertuples()):
             better, worse = pair.Index if pair.gap >= 0 else pair.Index[::-1]
             said = f"{better} above {worse}: {abs(pair.gap):.1f} points, p {pair.p:.2g}"

@@ -1,7 +1,6 @@
 """A search's trials: what the learning rate and a loss's own knob are worth, on real training."""
 
 from collections.abc import Mapping
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,12 +65,11 @@ class knob_curves(Panel):
     def draw(self, page: Page, values: dict, now: Shown) -> None:
         (search, table, seeds), at = now, (values["rate"] - 1, values["knob"] - 1)
         cells, dots = self.draw_map(page, search, table, at), self.draw_curve(page, values, now)
-        several = seeds.shape[1]
-        for i, j in product(range(len(search.rates)), range(len(search.values))):
-            found = [f"{name} {x:.1f} %" for name, x in zip(MEASURES, search.seeds[:, i, j, 0]) if x == x]
-            said = f"rate {search.rates[i]:g}, {search.knob} {search.values[j]:g}"
-            lit = [dots[j * several : (j + 1) * several]] if i == at[0] else []
-            page.link(f"{said}: {', '.join(found) or 'it diverged'}", cells[i, j], *lit)
+        for i, j in np.ndindex(table.shape):
+            reached = f"{table[i, j]:.1f} %" if np.isfinite(table[i, j]) else "it diverged"
+            lit = [dots[j :: len(seeds)]] if i == at[0] else []
+            said = f"rate {search.rates[i]:g}, {search.knob} {search.values[j]:g}: {reached}"
+            page.link(said, cells[i, j], *lit)
 
     def draw_map(self, page: Page, search: Search, table: np.ndarray, at: tuple[int, int]) -> Mark:
         """All settings with the first seed: the chosen one ringed, the one that is looked at framed."""
@@ -80,8 +78,9 @@ class knob_curves(Panel):
             "map", (-0.55, columns - 0.45), (-0.55, rows - 0.45), "first seed; ring: chosen; ×: collapsed",
             search.knob, "learning rate", words(search.values), words(search.rates), frame="",
         )  # fmt: skip
-        said = (f"{x:.0f}{'×' * int(lost)}" for x, lost in zip(table.flat, search.collapsed.flat))
-        cells = plot.cells(table, *self.span, [text.replace("nan", "") for text in said])
+        crosses = np.where(search.collapsed, "×", "")
+        said = [f"{x:.0f}{cross}".replace("nan", "") for x, cross in zip(table.flat, crosses.flat)]
+        cells = plot.cells(table, *self.span, said)
         circle = CIRCLE + complex(*search.chosen[::-1])
         plot.line(circle.real, circle.imag, VERMILION, 2.5)
         plot.frames([at], WHITE, 6)
@@ -92,8 +91,7 @@ class knob_curves(Panel):
     def draw_curve(self, page: Page, values: dict, now: Shown) -> Mark:
         """The means along the knob, bold at the chosen rate, with a dot for each seed."""
         (search, table, seeds), colour, at = now, colour_of(values["loss"]), values["knob"] - 1
-        rate = values["rate"] - 1
-        places = np.arange(len(search.values))
+        rate, places = values["rate"] - 1, np.arange(len(search.values))
         plot = page.plot(
             "curve", (-0.4, len(places) - 0.6), self.limits,
             f"{values['loss']}: bold at rate {search.rates[rate]:g}", search.knob,
@@ -101,34 +99,29 @@ class knob_curves(Panel):
         )  # fmt: skip
         for row in np.delete(table, rate, 0):
             plot.line(places, row, PALE, 1.2)
-        means = mean(seeds)
+        means = np.ma.masked_invalid(seeds).mean(1).filled(np.nan)
         point, ends = (at, np.nan_to_num(means[at], nan=self.span[0])), (0, len(places) - 1)
         grip = ring(plot, point, BLACK, 17)
         grip.handle("knob", point, along="x", to=lambda x, y: [x + 1], ends=ends, label="the knob")
         plot.line(places, means, colour, 3)
-        return plot.dots(np.stack(np.broadcast_arrays(places[:, None], seeds), -1), colour, size=7)
+        return plot.dots(np.stack(np.broadcast_arrays(places, seeds.T), -1), colour, size=7)
 
     def say(self, values: dict, now: Shown) -> str:
         (search, table, seeds), (i, j) = now, now[0].chosen
         rate, at = values["rate"] - 1, values["knob"] - 1
         here, along = seeds[at][np.isfinite(seeds[at])], table[rate][np.isfinite(table[rate])]
-        reached = f"{here.mean():.1f} % by {values['measure']}" if len(here) else "it diverged"
-        spread = f", ± {here.std(ddof=1):.1f} over {len(here)} seeds" if len(here) > 1 else ""
+        of_seeds = f"{values['measure']} ({len(here)} of {seeds.shape[1]} seeds)"
+        reached = f"{here.mean():.1f} % by {of_seeds}" if len(here) else "it diverged"
         moved = f"the knob moves it by {np.ptp(along):.1f} points" if len(along) else "every run diverged"
         return (
             f"{values['loss']} with {search.knob} {search.values[at]:g} at rate {search.rates[rate]:g}: "
-            f"{reached}{spread}. Chosen by kNN: {search.knob} {search.values[j]:g} at {search.rates[i]:g}, "
+            f"{reached}. Chosen by kNN: {search.knob} {search.values[j]:g} at {search.rates[i]:g}, "
             f"{table[i, j]:.1f} %. At rate {search.rates[rate]:g} {moved}."
         )
 
 
 def words(numbers: list[float], first: int = 0) -> dict[float, str]:
     return {place: f"{number:g}" for place, number in enumerate(numbers, first)}
-
-
-def mean(seeds: np.ndarray) -> np.ndarray:
-    """Over the last axis without NaN; NaN where there is nothing else."""
-    return np.ma.masked_invalid(seeds).mean(-1).filled(np.nan)
 
 
 def searched(runs: pd.DataFrame) -> Search:
@@ -142,14 +135,12 @@ def searched(runs: pd.DataFrame) -> Search:
 
 def made_up() -> dict[str, pd.DataFrame]:
     """Trials of the same kind that nobody has made: two losses, best in the middle and towards one end."""
-    noise, found = np.random.default_rng(4), {}
-    for name, knob, values, best in (("infonce", "temperature", (0.05, 0.1, 0.2, 0.5, 1.0), (1, 1)),
-                                     ("groco", "beta", (0.0625, 0.25, 1.0, 4.0, 16.0), (2, 2))):  # fmt: skip
-        rows = [
-            (seed, rate, value, 52 - 4 * (i - best[0]) ** 2 - 3 * (j - best[1]) ** 2 + noise.normal(0, 0.7))
-            for (i, rate), (j, value) in product(enumerate((3e-4, 1e-3, 3e-3, 1e-2)), enumerate(values))
-            for seed in range(3 if i == best[0] else 1)
-        ]
-        runs = pd.DataFrame(rows, columns=["seed", "lr", "value", "knn"])
+    noise, found, rates = np.random.default_rng(4), {}, np.array([3e-4, 1e-3, 3e-3, 1e-2])
+    for name, knob, values, best in (("infonce", "temperature", [0.05, 0.1, 0.2, 0.5, 1.0], (1, 1)),
+                                     ("groco", "beta", [0.0625, 0.25, 1.0, 4.0, 16.0], (2, 2))):  # fmt: skip
+        i, j, seed = np.indices((4, 5, 3)).reshape(3, -1)
+        knn = 52 - 4 * (i - best[0]) ** 2 - 3 * (j - best[1]) ** 2 + noise.normal(0, 0.7, len(seed))
+        runs = pd.DataFrame({"seed": seed, "lr": rates[i], "value": np.take(values, j), "knn": knn})
+        runs = runs[(seed == 0) | (i == best[0])]
         found[name] = runs.assign(hyperparameter=knob, linear=runs["knn"] + 2, collapsed=runs["knn"] < 25)
     return found

@@ -4,8 +4,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from PIL import Image
 
+from setclr import views
+from setclr.data.patches import PHOTOGRAPHS
+from setclr.seeding import seeded
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLUE, OCHRE, ORANGE, VERMILION
 from setclr_course.kit.panel import Panel
@@ -23,7 +27,7 @@ SIZES = [SIDES[0]] * FULL + [SIDES[1]] * LOCAL
 SHARP = 1 / 2  # of a crop's pixels are shown; with more of them a first visit to a draw is slow
 COLOURS, INKS = ([BLUE, VERMILION, *[last] * LOCAL] for last in (ORANGE, OCHRE))
 WORDS = [str(v + 1) for v in range(FULL + LOCAL)]
-WIDE, HIGH = 13, 21  # of a number, in pixels of the photograph
+LETTER = np.array([13, 21])  # width and height of a number, in pixels of the photograph
 
 
 class Crops(NamedTuple):
@@ -47,10 +51,7 @@ class multi_crop(Panel):
     knobs = {"draw": slider("draw number", 2, 0, DRAWS - 1, 1), "colours": options("colours", SEEN)}
 
     def __init__(self, photograph: np.ndarray | None = None, **initial: Any):
-        if photograph is None:
-            from setclr.data.patches import PHOTOGRAPHS
-
-            photograph = PHOTOGRAPHS["cat"]()
+        photograph = PHOTOGRAPHS["cat"]() if photograph is None else photograph
         self.photograph = greyed(photograph)
         self.draws = {how: [shrunk(now) for now in crops(photograph, how)] for how in SEEN}
         super().__init__(**initial)
@@ -74,7 +75,7 @@ class multi_crop(Panel):
 
     def say(self, values: dict, now: Crops) -> str:
         one, two, *rest = 100 * now.boxes[:, 2] * now.boxes[:, 3] / self.photograph[..., 0].size
-        total, once = FULL * SIDES[0] ** 2 + LOCAL * SIDES[1] ** 2, FULL * SIDES[0] ** 2
+        once, total = (sum(side**2 for side in some) for some in (SIZES[:FULL], SIZES))
         return (
             f"Draw {values['draw']}, crops {values['colours']}: the full views show {one:.0f} and "
             f"{two:.0f} % of the photograph, the small crops {min(rest):.0f} to {max(rest):.0f} %. All views "
@@ -85,11 +86,6 @@ class multi_crop(Panel):
 def crops(photograph: np.ndarray, colours: str) -> list[Crops]:
     """All draws of GroCo's 2 x 224 + 6 x 96 px, with or without colours changed; draw number k is that of
     generator seeded(k)."""
-    import torch
-
-    from setclr import views
-    from setclr.seeding import seeded
-
     made = views.multi_crop("groco", FULL, LOCAL, *SIDES)
     wanted = tuple(replace(view, **SEEN[colours]) for view in made)
     draws = torch.cat([views.draw(wanted, 1, seeded(k)) for k in range(DRAWS)])
@@ -109,10 +105,8 @@ def shrunk(now: Crops) -> Crops:
 def apart(boxes: np.ndarray) -> np.ndarray:
     """Places (v, 2) in corners of the boxes (v, 4), the upper left one where no earlier place is near."""
     found: list[np.ndarray] = []
-    for top, left, height, width in boxes:
-        xs, ys = ((low + inset, low + long - inset) for low, long, inset in
-                  ((left, width, WIDE / 2), (top, height, HIGH / 2)))  # fmt: skip
-        corners = np.array([(x, y) for y in ys for x in xs])
-        free = [c for c in corners if all((np.abs(c - other) > (WIDE, HIGH)).any() for other in found)]
+    for low, size in zip(boxes[:, 1::-1], boxes[:, :1:-1]):
+        corners = low + LETTER / 2 + [(0, 0), (1, 0), (0, 1), (1, 1)] * (size - LETTER)
+        free = [c for c in corners if all((np.abs(c - other) > LETTER).any() for other in found)]
         found.append([*free, corners[0]][0])
     return np.array(found)

@@ -4,20 +4,19 @@ A point that can be dragged says how far off the read-out is there.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
 
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import VERMILION, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
 from setclr_course.panels.trained.shades import draw_shades
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from setclr_course.papers.normals import NormalMaps
+from setclr_course.papers.normals import NormalMaps, angular_errors
 
 WORST = 90.0  # degrees, where the colours end
 RING = 0.04 * np.exp(2j * np.pi * np.linspace(0, 1, 33))
@@ -39,20 +38,12 @@ class normal_map(Panel):
     heights = (262, 60)
     in_sight = 1
 
-    def __init__(
-        self,
-        maps: "NormalMaps | None" = None,
-        predicted: "Mapping[str, Tensor] | None" = None,
-        **initial: Any,
-    ):
+    def __init__(self, maps: NormalMaps | None = None, predicted: Mapping[str, Tensor] | None = None,
+                 **initial: Any):  # fmt: skip
         from matplotlib import colormaps
 
-        from setclr_course.papers.normals import angular_errors
-
         if maps is None or predicted is None:
-            from setclr_course.panels.trained.ball import ball
-
-            maps, predicted = ball()
+            maps, predicted = made_up()
         valid = maps.valid[0].numpy()
         self.high, self.wide = valid.shape
         self.image = smaller(maps.images[0].movedim(0, -1).numpy())
@@ -117,7 +108,23 @@ def colours(normals: np.ndarray, valid: np.ndarray) -> np.ndarray:
 
 def ball_of_colours() -> np.ndarray:
     """What the colours mean: a small ball, (40, 40, 4) uint8, with nothing round it."""
-    y, x = np.mgrid[-1:1:40j, -1:1:40j]
-    z = -np.sqrt((1 - x * x - y * y).clip(0))
+    normals, inside = ball(40, 1)
+    return np.dstack([colours(normals, inside), 255 * inside.astype(np.uint8)])
+
+
+def ball(side: int, reach: float) -> tuple[np.ndarray, np.ndarray]:
+    """Normals (3, side, side) of a ball of radius 1 before a wall, seen from -reach to reach; where it is."""
+    y, x = np.mgrid[-reach : reach : side * 1j, -reach : reach : side * 1j]
     inside = x * x + y * y < 1
-    return np.dstack([colours(np.stack([x, y, z]), inside), 255 * inside.astype(np.uint8)])
+    return np.stack([x * inside, y * inside, -np.sqrt(1 - (x * x + y * y) * inside)]), inside
+
+
+def made_up(side: int = 64) -> tuple[NormalMaps, dict[str, Tensor]]:
+    """A ball before a wall, and its normals as if they had been read off with little noise and with much."""
+    normals = torch.from_numpy(ball(side, 1.3)[0]).float()[None]
+    shade = (128 - 50 * normals[:, :1] - 50 * normals[:, 1:2]).round().byte().expand(-1, 3, -1, -1)
+    noise = torch.randn(normals.shape, generator=torch.Generator().manual_seed(1))
+    read = {
+        f"{word} noise": normalize(normals + much * noise) for word, much in (("little", 0.2), ("much", 1))
+    }
+    return NormalMaps(shade, normals, torch.ones(1, side, side, dtype=torch.bool)), read

@@ -10,10 +10,10 @@ import pandas as pd
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLACK, DUSK, GREEN, PALE, WHITE
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page, Piece, Plot
+from setclr_course.kit.scene import Mark, Page
 from setclr_course.kit.seeds import seed_rows
 from setclr_course.panels.trained.comparison import MEASURES, colour_of
-from setclr_course.panels.trained.rulers import holding, ring, round_ones
+from setclr_course.panels.trained.rulers import holding, ring, rows_plot
 
 Figures = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # by title: `papers.figures.frame` and `printed`
 LEVEL = 0.05
@@ -50,11 +50,11 @@ class paired_gaps(Panel):
             raise ValueError(f"figures must have records, got none of {empty[0]}; leave it out, or train it")
         heads = all("knn-projection" in frame for frame, _ in figures.values())
         measures = MEASURES | (HEAD if heads else {})
-        self.rows = {(title, word): rows_of(*figure, column, pairs)
+        self.rows = {(title, word): rows_of(figure, column, pairs)
                      for title, figure in figures.items() for word, column in measures.items()}  # fmt: skip
         self.limits = holding(np.concatenate([x for rows in self.rows.values() for x in rows.here]))
         self.title = next(iter(figures))
-        self.family = "" if pairs is None else f" of all {len(pairs) // 2 // len(MEASURES)} pairs"
+        self.family = "" if pairs is None else f" of all {(pairs['metric'] == 'knn').sum() // 2} pairs"
         self.knobs = {
             "row": slider("compared with the row", 100, 0, 100, 5, {0: "top", 100: "bottom"}),
             "measure": options("features measured by", measures),
@@ -79,12 +79,12 @@ class paired_gaps(Panel):
             elif len(here):
                 page.link(mean_of(name, here), *over)
 
-    def draw_runs(self, page: Page, rows: Rows, base: int) -> list[tuple[Piece, Piece]]:
+    def draw_runs(self, page: Page, rows: Rows, base: int) -> list[tuple[Mark, Mark]]:
         """A dot for each seed, and a ring round the mean of the chosen row, which is dragged to others."""
-        plot = rows_plot(page, "here", rows, self.limits, "a dot for each seed", "right on test images, %")
+        plot = rows_plot(page, "here", rows.names, self.limits, "a dot for each seed", "right, %")
         lost = [k for k, here in enumerate(rows.here) if not len(here)]
         plot.text(self.limits[0], lost, ["no run learnt"] * len(lost), DUSK, "small", "start", right=6)
-        at, last = np.mean(self.limits if base in lost else rows.here[base]), len(rows.names) - 1
+        at, last = float(np.mean(self.limits if base in lost else rows.here[base])), len(rows.names) - 1
         plot.line([at, at], [-0.5, last + 0.5], GREEN, 1.5, "dash")
         grip = ring(plot, (at, base), GREEN, 19)
         grip.handle("row", (at, base), along="y", to=lambda x, y: [100 * y / max(last, 1)], ends=(0, last),
@@ -98,16 +98,15 @@ class paired_gaps(Panel):
         printed = np.column_stack([rows.printed[ys] - rows.printed[base], ys])
         printed = printed[np.isfinite(printed[:, 0])] + (0, 0.25)
         label = "points above it; ◆ in the paper" if len(printed) else "points above it"
-        plot = rows_plot(page, "gaps", rows, limits, f"filled: told apart from {name}", label)
+        plot = rows_plot(page, "gaps", rows.names, limits, f"filled: told apart from {name}", label)
         plot.line([0, 0], [-0.5, len(rows.names) - 0.5], GREEN, 1.5, "dash")
         ring(plot, (0, base), GREEN)
-        low, mean, high = (
-            np.column_stack([gaps[at].clip(*limits), ys]) for at in ("low", "difference", "high")
-        )
+        found = gaps[["low", "difference", "high"]].clip(*limits).to_numpy().T
+        low, mean, high = (np.column_stack([x, ys]) for x in found)
         kept, colours = gaps["holm"] <= LEVEL, [colour_of(other) for other in gaps.index]
-        plot.segments(low, high, np.where(kept, BLACK, PALE), 3)
+        plot.segments(low, high, np.where(kept, BLACK, PALE).tolist(), 3)
         plot.dots(printed, BLACK, "◆", 11)
-        return plot.dots(mean, np.where(kept, colours, WHITE), edge=colours)
+        return plot.dots(mean, np.where(kept, colours, WHITE).tolist(), edge=colours)
 
     def say(self, values: dict, now: tuple[Rows, int]) -> str:
         rows, base = now
@@ -120,11 +119,6 @@ class paired_gaps(Panel):
             f"{values.get('figure', self.title)} by {values['measure']}, {mean_of(name, here)}. Holm's test"
             f"{self.family} keeps {len(kept)} of {len(gaps)} gaps to it{said}."
         )
-
-
-def rows_plot(page: Page, name: str, rows: Rows, x: tuple[float, float], title: str, xlabel: str) -> Plot:
-    return page.plot(name, x, (len(rows.names) - 0.4, -0.7), title, xlabel, xticks=round_ones(x),
-                     yticks=dict(enumerate(rows.names)), frame="bottom", room=(8, 0, 0, 0))  # fmt: skip
 
 
 def reach(rows: Rows) -> tuple[float, float]:
@@ -143,7 +137,8 @@ def told(gap: Any) -> str:
     return f"{gap.difference:+.1f} ({gap.low:+.1f} to {gap.high:+.1f})"
 
 
-def rows_of(frame: pd.DataFrame, printed: pd.DataFrame, column: str, pairs: pd.DataFrame | None) -> Rows:
+def rows_of(figure: tuple[pd.DataFrame, pd.DataFrame], column: str, pairs: pd.DataFrame | None) -> Rows:
+    frame, printed = figure
     names = list(dict.fromkeys(frame["row"]))
     here = [frame.loc[frame["row"] == name, column].dropna().to_numpy() for name in names]
     theirs = printed.reindex(index=names, columns=[column])[column].to_numpy()
@@ -160,12 +155,10 @@ def told_apart(frame: pd.DataFrame, base: str, column: str) -> pd.DataFrame:
     `holm`, p adjusted for all of them."""
     from setclr_course.search.statistics import holm, paired  # in a package that needs torch
 
-    wide = frame.pivot(index="seed", columns="row", values=column)
-    both = {
-        row: wide[[row, base]].dropna().to_numpy().T for row in dict.fromkeys(frame["row"]) if row != base
-    }
-    both = {row: found for row, found in both.items() if found.shape[1] > 1}
-    tests = {row: paired(*found, questions=len(both))._asdict() for row, found in both.items()}
+    wide = frame.pivot(index="seed", columns="row", values=column)[frame["row"].unique()]
+    both = {row: wide[[row, base]].dropna() for row in wide.columns.drop(base)}
+    both = {row: x for row, x in both.items() if len(x) > 1}
+    tests = {row: paired(x[row], x[base], questions=len(both))._asdict() for row, x in both.items()}
     table = pd.DataFrame.from_dict(tests, "index", columns=["difference", "low", "high", "p"])
     return table.assign(holm=holm(table["p"]))
 

@@ -1,19 +1,20 @@
 """A training run as a film: where the encoder puts each patch, epoch by epoch, and next to which others."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import BLACK, GREEN, INK, OF_LOSS, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.tiles import thumbnails
+from setclr_course.panels.trained.film import Film, made_up
+from setclr_course.panels.trained.likeness import likeness
 from setclr_course.panels.trained.rulers import round_ones
-
-if TYPE_CHECKING:
-    from setclr_course.panels.trained.film import Film
 
 SIDE = 32  # pixels of a patch
 WIDE = 0.095  # of a patch on the map, which reaches from -1 to 1
@@ -27,8 +28,8 @@ class Shot(NamedTuple):
     near: np.ndarray  # (epochs + 1, n, 6): of each patch the nearest training patches
     accuracy: list[float]  # (epochs + 1,)
     alike: dict[str, list[float]]  # tint, brightness, pattern: of neighbours, epoch by epoch
-    patches: np.ndarray  # (n, SIDE, SIDE, 3) uint8
-    faces: list[str]  # (n,): what the page calls them
+    faces: list[str]  # (n,): what the page calls each patch
+    pictures: dict[str, np.ndarray]  # (SIDE, SIDE, 3) uint8, by these names
     names: np.ndarray  # (n,): the photograph of each patch
     train: np.ndarray  # (N, SIDE, SIDE, 3) uint8
     train_names: np.ndarray  # (N,)
@@ -48,11 +49,8 @@ class training_film(Panel):
     widths, heights = (1.1, 1), (1.2, 1.45, 0.75)
     in_sight, play = 1, "epoch"
 
-    def __init__(self, films: "Mapping[str, Film] | None" = None, **initial: Any):
-        if not films:
-            from setclr_course.panels.trained.film import made_up
-
-            films = {"InfoNCE": made_up()}
+    def __init__(self, films: Mapping[str, Film] | None = None, **initial: Any):
+        films = films or {"InfoNCE": made_up()}
         frames = min(map(len, films.values()))
         if frames < 2:
             raise ValueError(f"films must have two frames or more, got {frames}; pretrain fills one on_epoch")
@@ -74,14 +72,13 @@ class training_film(Panel):
 
     def draw(self, page: Page, values: dict, now: tuple[Shot, np.ndarray]) -> None:
         (one, neighbours), epoch, patch = now, values["epoch"], values["patch"]
-        names, places = one.names, one.places[epoch]
+        names, places, faces = one.names, one.places[epoch], one.faces
         title = f"epoch {epoch}: {one.accuracy[epoch]:.0%} right"
         plane = page.plane("map", (-1.06, 1.06), (1.06, -1.06), title, xlabel=shares(one, epoch))
-        page.pictures.update(zip(one.faces, one.patches))
-        photographs = plane.photographs(places, one.faces, WIDE)
-        framed = plane.photographs([places[patch]], [one.faces[patch]], WIDE, frame=VERMILION)
-        to = nearest_to(places, patch)
-        framed.handle("patch", places[patch], to=to, label="the patch looked at")
+        page.pictures.update(one.pictures)
+        photographs = plane.photographs(places, faces, WIDE)
+        framed = plane.photographs([places[patch]], [faces[patch]], WIDE, frame=VERMILION)
+        framed.handle("patch", places[patch], to=nearest_to(places, patch), label="the patch looked at")
         strip = draw_strip(page, one, epoch, patch)
         lit = {name: [photographs[names == name], strip[neighbours == name]] for name in set(names)}
         for k in range(len(names) - 1, -1, -1):  # the uppermost is found first
@@ -92,23 +89,24 @@ class training_film(Panel):
 
     def draw_curves(self, page: Page, epoch: int, one: Shot) -> None:
         """What share the neighbours name right, and in what they are alike, epoch by epoch."""
-        last, top = len(self.epochs) - 1, 1.2 * max(max(shot.accuracy) for shot in self.shots.values())
-        axis: dict[str, Any] = {"x": (-0.3, last + 0.3), "xticks": range(0, last + 1, -(-last // 6))}
+        epochs, top = self.epochs, 1.2 * max(max(shot.accuracy) for shot in self.shots.values())
+        axis: dict[str, Any] = {
+            "x": (-0.3, epochs[-1] + 0.3),
+            "xticks": epochs[:: -(-epochs[-1] // 6)].tolist(),
+        }
         percent = {x / 100: f"{x:g} %" for x in round_ones((0, 100 * top), 5)}
-        plot = page.plot(
-            "accuracy", y=(0, top), title="right by their neighbours' vote", yticks=percent, **axis
-        )
+        title = "right by their neighbours' vote"
+        plot = page.plot("accuracy", y=(0, top), title=title, yticks=percent, **axis)
         colours = {name: OF_LOSS.get(name, BLACK) for name in self.shots}
         for name, shot in self.shots.items():
-            plot.line(self.epochs, shot.accuracy[: last + 1], colours[name])
+            plot.line(epochs, shot.accuracy[: len(epochs)], colours[name])
         plot.dots([epoch, one.accuracy[epoch]])
         plot.key(*colours.items(), where="bottom right")
-        first, end = (max(one.alike, key=lambda name: one.alike[name][at]) for at in (0, last))
-        title = f"most alike: {first}, at last {end}"
-        ends = {0: "0 any two", 1: "1 same"}
+        first, end = (max(one.alike, key=lambda name: one.alike[name][at]) for at in (0, epochs[-1]))
+        title, ends = f"most alike: {first}, at last {end}", {0: "0 any two", 1: "1 same"}
         plot = page.plot("alike", y=(-0.05, 1.25), title=title, xlabel="epoch", yticks=ends, **axis)
         for name, dash in DASHES.items():
-            plot.line(self.epochs, one.alike[name][: last + 1], INK, dash=dash)
+            plot.line(epochs, one.alike[name][: len(epochs)], INK, dash=dash)
         plot.dots([(epoch, found[epoch]) for found in one.alike.values()], size=8)
         plot.note("· · tint    – – brightness    — pattern", "top left", size="small")
 
@@ -138,17 +136,11 @@ def draw_strip(page: Page, one: Shot, epoch: int, patch: int) -> Mark:
     return strip.photographs(points, one.train[near], 0.84, frame=frames)
 
 
-def shot(film: "Film") -> Shot:
-    from torch import from_numpy
-
-    from setclr_course.kit.tiles import thumbnails
-    from setclr_course.panels.trained.likeness import likeness
-
+def shot(film: Film) -> Shot:
     train, shown, near = film.train, film.shown, np.array(film.neighbours, int)
-    alike = likeness(shown.images[:], train.images[:], [*from_numpy(near)])
-    places, names = np.array(film.positions, float), np.array(shown.classes)[shown.labels]
+    alike = likeness(shown.images[:], train.images[:], [*torch.from_numpy(near)])
+    names, train_names = (np.array(part.classes)[part.labels] for part in (shown, train))
     patches, bank = (thumbnails(part.images[:], SIDE) for part in (shown, train))
-    blank = Page(())
+    blank, places = Page(()), np.array(film.positions, float)
     faces = [blank.picture(patch) for patch in patches]  # once: it takes as long as all the rest of an event
-    train_names = np.array(train.classes)[train.labels]
-    return Shot(places, near, film.accuracy, alike, patches, faces, names, bank, train_names)
+    return Shot(places, near, film.accuracy, alike, faces, blank.pictures, names, bank, train_names)
