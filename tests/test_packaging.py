@@ -156,6 +156,7 @@ def test_the_tables_of_what_losses_take_are_made_from_them():
 
 def test_the_readme_is_short_and_its_picture_light():
     assert len(readme().split()) <= 900
+    assert (ROOT / "TEACHING.md").stat().st_size <= 25_600
     (picture,) = re.findall(r"!\[[^\]]+\]\((.*?)\)", readme())
     assert (ROOT / picture).stat().st_size < 1.5e6
 
@@ -336,5 +337,20 @@ def test_the_mutag_column_is_the_recorded_one():
 
 def test_links_of_the_readme_lead_somewhere():
     for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "TEACHING.md", "data/README.md"):
-        for target in re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / page).read_text()):
+        text = (ROOT / page).read_text()
+        for target in re.findall(r"\]\((?!http)([^)#]+)\)", text) + re.findall(r"(?m)^\[.*\]: (.*)$", text):
             assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
+
+
+def test_the_containers_use_what_make_uses():
+    """Their commands, as far as a machine without Docker can tell: `make` knows each of them."""
+    docker = (ROOT / "Dockerfile").read_text()
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())
+    assert (ROOT / ".devcontainer" / container["build"]["dockerfile"]).samefile(ROOT / "Dockerfile")
+    (started,) = re.findall(r"(?m)^CMD (.*)$", docker)
+    commands = [*re.findall(r"(?m)^RUN (make .*)$", docker), container["postCreateCommand"]]
+    for line in [*map(shlex.split, commands), json.loads(started)]:
+        asked = [word.replace("$INDEX", "1") for word in line[1:]]
+        subprocess.run(["make", "-n", *asked], cwd=ROOT, check=True, capture_output=True)
+    user, *_ = re.findall(r"(?m)^USER (.*)$", docker)
+    assert user == container["remoteUser"] != "root"
