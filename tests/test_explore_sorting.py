@@ -188,6 +188,15 @@ def test_first_places_are_a_row_of_the_loss(preorder):
     np.testing.assert_allclose(bars["v"], found.groco.chance, rtol=1e-5)
 
 
+def test_bars_stand_below_their_signs():
+    from setclr_course.kit.layout import Frame
+
+    panel = panels.first_places()
+    boxes = panel.told()["boxes"]
+    line, chances = (Frame(plot, *boxes[plot["name"]][2:]) for plot in panel.scene["plots"])
+    np.testing.assert_allclose(line.x([0.2, 1.8]), chances.x([0.2, 1.8]), atol=2)
+
+
 def test_arrows_are_the_slopes_by_the_distances():
     panel = panels.first_places()
     found, step = panel.solve(panel.values), 1e-6

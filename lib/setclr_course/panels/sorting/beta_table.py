@@ -30,8 +30,10 @@ def beta_table(measures: dict[str, np.ndarray]) -> Picture:
         for name, (title, values) in zip("abcd", grid.items()):
             below = "inverse temperature β; rows: negatives N"
             table = page.table(name, 4, 9, title, rows, columns, xlabel=below)
-            words = ["" if np.isnan(x) else f"{x:.{2 + (x > 1)}g}".lstrip("0") for x in values.flat]
-            table.cells(np.log(values), np.nanmin(np.log(values)), np.nanmax(np.log(values)), words)
+            low, high = np.nanmin(values), np.nanmax(values)
+            digits = ".1f" if high > 10 else ".2g" if low < 0.01 else ".2f"
+            words = ["" if np.isnan(x) else f"{x:{digits}}".lstrip("0") for x in values.flat]
+            table.cells(np.log(values), np.log(low), np.log(high), words)
             empty = np.argwhere(np.isnan(values))[:, ::-1]
             table.boxes(empty - 0.51, empty + 0.51, WHITE)
             table.frames(BEST, width=2.5)

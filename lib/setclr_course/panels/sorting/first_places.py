@@ -49,7 +49,7 @@ class first_places(Panel):
         above = spread(now.d, ROOM, 0.15, END + 0.1)  # where photographs and numbers stand
         signs, shown = draw_line(page, now, above)
         title, chance, ticks = "chance of a first place", now.groco.chance, {0: "✕ 0", 1: "✚ 1"}
-        chances = page.plot("chances", X, (-0.2, 1.05), title, yticks=ticks, frame="", room=(45, 0, 0, 0))
+        chances = page.plot("chances", X, (-0.2, 1.05), title, yticks=ticks, frame="", room=(33, 0, 0, 0))
         chances.line(X, 0, INK, 1)
         numbers = chances.text(above, -0.12, [brief(p) for p in chance], DUSK, "small")
         bars = chances.bars(now.d, chance, ORANGE, 0.05)
