@@ -1,5 +1,6 @@
 """Questions that answer back: a pick shows why and opens the picture; an answer is right, or gets a hint."""
 
+import math
 import re
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ from setclr_course.kit.palette import OF_LOSS
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.still import pictured
 from setclr_course.teach import asked, card, check, predict
-from setclr_course.teach.answers import passes
+from setclr_course.teach.answers import is_right, passes
 from setclr_course.teach.asked import Exercise, Question
 from setclr_course.teach.cards import CARDS
 
@@ -24,7 +25,7 @@ CHOICES = {"the largest": "It has the most to lose.", "the <smallest>": "It weig
 def page(monkeypatch):
     """A page of the course that is made up."""
     exercises = {
-        "1": Exercise("a number", 2.5, "Count again."),
+        "1": Exercise("a number", 2.5, "Count again.", why="Half of five."),
         "2": Exercise("a list of 3 numbers", [1.0, 0.0, -2.0], "Sort them.", 0.1),
         "3": Exercise("a word", "rows", "Which sums are 1?"),
         "4": Exercise("a function of x", passes(lambda x: 2 * x, 1.0, torch.arange(3.0)), "Try x = 1."),
@@ -120,6 +121,11 @@ def test_right_and_wrong_answers(name, right, wrong):
     assert check(name, right) and "✔" in check(name, right)._repr_html_()
 
 
+def test_a_right_answer_is_told_why():
+    assert repr(check("77.1", 2.5)) == "✔ 77.1 is right. Half of five."
+    assert repr(check("77.3", "rows")) == "✔ 77.3 is right."
+
+
 @pytest.mark.parametrize(
     "name, answer, said",
     [
@@ -145,7 +151,8 @@ def test_names_that_do_not_exist():
         check("77.5", 1)
 
 
-WRITTEN = [asked.module(page) for page in asked.PAGES]
+asked_of = asked.module  # the real pages, whatever a test makes up
+WRITTEN = [asked_of(page) for page in asked.PAGES]
 
 
 @pytest.mark.parametrize("written", WRITTEN, ids=asked.PAGES)
@@ -155,6 +162,50 @@ def test_what_a_page_asks_is_whole(written):
         assert question.text.endswith("?") and all(why.endswith(".") for why in question.choices.values())
     for exercise in written.EXERCISES.values():
         assert exercise.wants.startswith("a") and exercise.hint[-1] in ".?"
+        assert not exercise.why or exercise.why.endswith(".")
+
+
+MISCONCEPTIONS = [  # exercise, what it gives, the misconception
+    # 00
+    ("00.1", 1.58, "the last stop at which they still hold 40 %"),
+    ("00.2", math.log(12), "an anchor is its own candidate"),
+    ("00.2", math.log(6), "an anchor asks the other view only"),
+    # 01
+    ("01.1", 0.65, "half of the unit as soon as it is level with the coffee"),
+    ("01.1", 0.8, "the stop below"),
+    ("01.2", math.exp(-2), "the whole of the shares, 1, does not change with the lead"),
+    ("01.2", 0.5, "twice the lead, half the push"),
+    # 02
+    ("02.1", 3.72, "the greedy rule finds the shortest matching"),
+    ("02.2", 0.0, "all distances are 0, so the loss is"),
+    ("02.2", 3.0, "of all six photographs, not for each"),
+    # 03
+    ("03.1", 0.45, "the level of the water before the coffee is pulled down"),
+    ("03.2", 1.0, "the lead of one counts, not the sum of all leads"),
+    ("03.2", 1 / 11, "the eleventh shares, too"),
+    # 04
+    # 05
+    # 06
+    # 07
+    # 08
+    ("08.1", 168, "the middle of its path, not of the two candidates"),
+    ("08.2", 1.1235, "the anchors that are right count below 0"),
+    ("08.2", 13.533, "the sum over the anchors, not their mean"),
+    # 09
+    # 10
+    # 11
+    # 12
+    # 13
+    # 14
+    # 15
+    # 16
+]
+
+
+@pytest.mark.parametrize("name, answer, misconception", MISCONCEPTIONS)
+def test_what_a_misconception_gives_is_wrong(name, answer, misconception):
+    page, number = name.split(".")
+    assert not is_right(asked_of(page).EXERCISES[number], answer), misconception
 
 
 @pytest.mark.parametrize("name", CARDS)

@@ -38,6 +38,8 @@ class Exercise:
     """Shown after the first wrong try."""
     tolerance: float = 0.01
     """By how much a number may be off: relative to the right one, absolute where that is 0."""
+    why: str = ""
+    """One sentence, shown after the right answer: why it is right."""
 
 
 def question(name: str) -> Question:

@@ -69,7 +69,7 @@ EXERCISES = {
         "a number, a similarity",
         0.5 * math.log(sum(math.exp(s / 0.5) for s in (0.65, 0.0, -0.85, -0.3))),
         "Read the share of the cat's other view in the sentence below the picture, or above its bar.",
-        tolerance=0.06,
+        tolerance=0.02,
     ),
     "2": Exercise(
         "a number",

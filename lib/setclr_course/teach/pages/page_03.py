@@ -60,7 +60,7 @@ EXERCISES = {
         "a number, the similarity of the coffee",
         1.25 / 3,
         "Watch the sentence below the picture: from where on is the coffee exactly 0?",
-        tolerance=0.1,
+        tolerance=0.05,
     ),
     "2": Exercise("a number", 0.1, "All ten lead by the same amount. How much may their leads be in sum?"),
     "3": Exercise(

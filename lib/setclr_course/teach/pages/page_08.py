@@ -57,7 +57,7 @@ EXERCISES = {
         "a number",
         float(1e-4 * InfoNCE(1e-4)(batch(0))),
         "Take the largest cosine over the ten negatives of each anchor, less that of the partner.",
-        tolerance=0.01,
+        tolerance=0.001,
     ),
     "3": Exercise(
         "a function of s",
