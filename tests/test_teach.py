@@ -165,11 +165,17 @@ def test_what_a_page_asks_is_whole(written):
         assert not exercise.why or exercise.why.endswith(".")
 
 
+def one_way(a, b):
+    """Cosines of a (row) and b, over τ = 0.2."""
+    return torch.nn.functional.normalize(a, dim=-1) @ torch.nn.functional.normalize(b, dim=-1).T / 0.2
+
+
 MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     # 00
     ("00.1", 1.58, "the last stop at which they still hold 40 %"),
     ("00.2", math.log(12), "an anchor is its own candidate"),
     ("00.2", math.log(6), "an anchor asks the other view only"),
+    ("00.3", lambda z: one_way(*z).T.log_softmax(1).diagonal().neg().mean(), "■ asks, not ●"),
     # 01
     ("01.1", 0.65, "half of the unit as soon as it is level with the coffee"),
     ("01.1", 0.8, "the stop below"),

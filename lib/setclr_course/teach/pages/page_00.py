@@ -17,7 +17,7 @@ QUESTIONS = {
         {
             "the one with the same photograph": "It cannot see that. It sees places on the circle only.",
             "the nearest": "Yes, softly: it gets most, right or wrong. So training moves the points.",
-            "any, by chance": "Not by chance: places decide. But places are still wrong, so the choice is.",
+            "any, by chance": "Places decide, not chance. But the places are still wrong.",
         },
         "the nearest",
     ),
@@ -45,12 +45,22 @@ def batch() -> Tensor:
 
 EXERCISES = {
     "1": Exercise(
-        "a number", 1.79, "Watch the last words of the sentence below the picture.", tolerance=0.05
+        "a number",
+        1.79,
+        "Watch the last words of the sentence below the picture.",
+        tolerance=0.05,
+        why="Cosines differ by 2 at most, so at τ = 1.79 the best has three times the power of the worst.",
     ),
-    "2": Exercise("a number", math.log(11), "How many candidates has an anchor? They share alike."),
+    "2": Exercise(
+        "a number",
+        math.log(11),
+        "How many candidates has an anchor? They share alike.",
+        why="Each of the eleven candidates gets 1/11, and minus the logarithm of 1/11 is log 11.",
+    ),
     "3": Exercise(
         "a function of z",
         passes(one_direction, batch()),
         "The cosines from ● to ■ are an N × N table; its softmax by rows has the partners on its diagonal.",
+        why="A row of the table is one ● that asks, and its entries are the ■ that may answer.",
     ),
 }
