@@ -158,8 +158,8 @@ def code_lines(path: Path) -> int:
 def test_the_library_stays_small():
     """At most 9,550 lines of code, 15 files in `training`, and chains of imports of at most 11 parts."""
     assert sum(map(code_lines, LIBRARY.rglob("*.py"))) <= 9550
-    assert sum(map(code_lines, (COURSE / "panels").rglob("*.py"))) <= 6400
-    assert sum(map(code_lines, (COURSE / "kit").rglob("*.py"))) <= 1220
+    assert sum(map(code_lines, (COURSE / "panels").rglob("*.py"))) <= 5500
+    assert sum(map(code_lines, (COURSE / "kit").rglob("*.py"))) <= 1130
     assert len(list((LIBRARY / "training").glob("*.py"))) <= 15
     assert max(height(part) for part in graph() if part.startswith("setclr.")) <= 11
 
@@ -169,7 +169,7 @@ def test_a_panels_file_is_short(path):
     """And so is its twin in JavaScript."""
     assert code_lines(path) <= 150
     functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
-    assert max((f.end_lineno - f.lineno + 1 for f in functions), default=0) <= 45
+    assert max((f.end_lineno - f.lineno + 1 for f in functions), default=0) <= 40
     if (twin := path.with_suffix(".js")).exists():
         assert len(re.findall(r"(?m)^\s*(?!//)\S", twin.read_text())) <= 80
 

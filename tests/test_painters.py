@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from in_browser import chromium, crowded, opened
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from setclr_course import panels
@@ -10,7 +12,7 @@ from setclr_course.kit.controls import slider
 from setclr_course.kit.layout import Frame
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.kit.still import Painter, blank
+from setclr_course.kit.still import Painter
 
 pytestmark = pytest.mark.browser
 MARGIN = 16  # of the page
@@ -62,8 +64,9 @@ def browser():
 def painted(panel: Panel) -> list[list[tuple]]:
     """What the PNG shows, as MARKS tells it of the SVG: plot by plot the kind and the extent of each mark."""
     width, height = panel.told()["size"]
-    axis = blank(width, height)
-    renderer = axis.figure.canvas.get_renderer()
+    canvas = FigureCanvasAgg(Figure((width / 96, height / 96), dpi=120))
+    axis = canvas.figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
+    renderer = canvas.get_renderer()
     found = []
     for plot in panel.scene["plots"]:
         x, y, *size = panel.told()["boxes"][plot["name"]]

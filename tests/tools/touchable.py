@@ -44,7 +44,6 @@ TOUCHABLE = (
     "trap_pushes",
     "two_lists",
     "two_shapes",
-    "video_column",
     "water",
     "who_is_it",
 )

@@ -115,11 +115,11 @@ const pieceOf = (mark, i) =>
 const way = (points) =>
   points.map((p, i) => (seen(p) ? `${i && seen(points[i - 1]) ? "L" : "M"}${p.join(" ")}` : "")).join("");
 
-// An element that is filled, and has an edge.
-function shape(group, name, about, { fill, edge, width = 1, dash, opacity }) {
+// A path that is filled, and has an edge.
+function shape(group, about, { fill, edge, width = 1, dash, opacity }) {
   const style = `fill:${colour(fill)};stroke:${colour(edge)};stroke-width:${width}`;
   const dashes = DASHES[dash]?.map((n) => n * width).join(" ");
-  svg(name, { ...about, style, "stroke-dasharray": dashes, opacity }, group);
+  svg("path", { ...about, style, "stroke-dasharray": dashes, opacity }, group);
 }
 
 function write(group, said, x, y, { size, colour: fill = INK, anchor = "middle", rise = "middle", bold, halo, turn }) {
@@ -135,19 +135,17 @@ function write(group, said, x, y, { size, colour: fill = INK, anchor = "middle",
   lines.forEach((line, k) => (svg("tspan", { x, dy: k ? LINE * px : 0 }, text).textContent = line));
 }
 
-// A method for each kind of mark paints one piece of it.
+// For each kind of mark, how one piece of it is painted.
 const PAINTERS = {
-  line(group, points, mark) {
-    shape(group, "path", { d: way(points), "stroke-linejoin": "round" }, { ...mark, edge: mark.colour });
-  },
+  line: (group, points, mark) =>
+    shape(group, { d: way(points), "stroke-linejoin": "round" }, { ...mark, edge: mark.colour }),
   segments: (...piece) => PAINTERS.line(...piece),
-  area(group, points, mark) {
-    shape(group, "path", { d: way(points) }, { ...mark, fill: mark.colour });
-  },
+  area: (group, points, mark) => shape(group, { d: way(points) }, { ...mark, fill: mark.colour }),
+  boxes: (group, [[x, y], [u, v]], mark) =>
+    shape(group, { d: `M${x} ${y}H${u}V${v}H${x}Z` }, { ...mark, fill: mark.colour }),
   dots(group, [at], mark) {
     const transform = `translate(${at.join(" ")}) scale(${mark.size / 2})`;
-    const look = { ...mark, fill: mark.colour, width: 2 / mark.size };
-    shape(group, "path", { d: SIGNS[mark.sign], transform }, look);
+    shape(group, { d: SIGNS[mark.sign], transform }, { ...mark, fill: mark.colour, width: 2 / mark.size });
   },
   arrows(group, [[x, y], [u, v]], mark) {
     const long = Math.hypot(u - x, v - y);
@@ -156,28 +154,21 @@ const PAINTERS = {
     const [a, b] = [(head * (u - x)) / long, (head * (v - y)) / long];
     PAINTERS.line(group, [[x, y], [u - a, v - b]], mark);
     const tip = [[u, v], [u - a - b / 2, v - b + a / 2], [u - a + b / 2, v - b - a / 2]];
-    shape(group, "path", { d: way(tip) }, { fill: mark.colour });
+    shape(group, { d: way(tip) }, { fill: mark.colour });
   },
-  boxes(group, [[x, y], [u, v]], mark) {
-    shape(group, "path", { d: `M${x} ${y}H${u}V${v}H${x}Z` }, { ...mark, fill: mark.colour });
-  },
-  cells(group, corners, { shades, words }) {
-    const [box, fill] = [boxed(corners), `#${CIVIDIS.slice(6 * shades, 6 * shades + 6)}`];
-    shape(group, "rect", box, { fill, edge: fill, width: 0.4 });
+  cells(group, [[x, y], [u, v]], { shades, words }) {
+    const fill = `#${CIVIDIS.slice(6 * shades, 6 * shades + 6)}`;
+    PAINTERS.boxes(group, [[x, y], [u, v]], { colour: fill, edge: fill, width: 0.4 });
     const how = { size: "small", colour: shades < CIVIDIS.length / 12 ? "white" : "black" };
-    write(group, words, box.x + box.width / 2, box.y + box.height / 2, how);
+    write(group, words, (x + u) / 2, (y + v) / 2, how);
   },
-  photographs(group, corners, { faces, frame }, address) {
-    svg("image", { ...boxed(corners), href: address(faces), preserveAspectRatio: "none" }, group);
+  photographs(group, corners, { kind, faces, face = faces, frame, smooth }, address) {
+    const style = kind === "picture" && !smooth ? "image-rendering:pixelated" : undefined;
+    svg("image", { ...boxed(corners), href: address(face), preserveAspectRatio: "none", style }, group);
     if (frame) PAINTERS.boxes(group, corners, { edge: frame, width: 2.5 });
   },
-  picture(group, corners, { face, smooth }, address) {
-    const style = smooth ? undefined : "image-rendering:pixelated";
-    svg("image", { ...boxed(corners), href: address(face), preserveAspectRatio: "none", style }, group);
-  },
-  text(group, [[x, y]], mark) {
-    write(group, mark.said, x + (mark.right || 0), y - (mark.up || 0), mark);
-  },
+  picture: (...piece) => PAINTERS.photographs(...piece),
+  text: (group, [[x, y]], { right = 0, up = 0, ...mark }) => write(group, mark.said, x + right, y - up, mark),
 };
 const LINES = ["line", "area", "segments", "arrows"];
 const CLIPPED = ["line", "area", "segments", "boxes", "cells", "picture"];
@@ -211,11 +202,11 @@ function around(group, { frame, turn, ylabel, xticks = [], yticks = [] }, f) {
     if (left) d += `M${l - 4} ${f.y(value)}h4`;
     write(group, word, l - 7, f.y(value), { size: "small", anchor: "end" });
   }
-  shape(group, "path", { d }, { edge: INK });
-  const up = LINE * SIZES.title * (f.title.length - 0.8);
-  write(group, f.title.join("\n"), l, t - 5 - up, { size: "title", anchor: "start", rise: "base" });
-  const down = f.below + LINE * SIZES.normal * 0.9;
-  write(group, f.xlabel.join("\n"), (l + r) / 2, b + down, { size: "normal", rise: "base" });
+  shape(group, { d }, { edge: INK });
+  const title = t - 5 - LINE * SIZES.title * (f.title.length - 0.8);
+  write(group, f.title.join("\n"), l, title, { size: "title", anchor: "start", rise: "base" });
+  const xlabel = b + f.below + LINE * SIZES.normal * 0.9;
+  write(group, f.xlabel.join("\n"), (l + r) / 2, xlabel, { size: "normal", rise: "base" });
   write(group, ylabel, 14, (t + b) / 2, { size: "normal", rise: "base", turn: 90 });
 }
 

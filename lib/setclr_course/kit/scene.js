@@ -13,8 +13,8 @@ export const NAMES = ["cat", "coffee", "astronaut", "rocket", "temple", "flower"
 
 // What is said, with numbers of six figures, null where they are not finite.
 function plain(x) {
-  if (Array.isArray(x)) return x.map(plain);
-  return typeof x !== "number" ? x : Number.isFinite(x) ? Number(x.toPrecision(6)) : null;
+  if (typeof x === "number") return Number.isFinite(x) ? Number(x.toPrecision(6)) : null;
+  return Array.isArray(x) ? x.map(plain) : x;
 }
 const given = (about) => Object.fromEntries(
   Object.entries(about).filter(([, x]) => (x ?? "") !== "" && x !== false).map(([name, x]) => [name, plain(x)]));
@@ -66,9 +66,9 @@ class Plot {
     return this.boxes(ends(-wide / 2, base), ends(wide / 2, heights), look);
   }
 
-  cells(values, { low = 0, high = 1, words, at = [0, 0] } = {}) {
+  cells(values, { low = 0, high = 1, words } = {}) {
     const shade = (value) => Math.min(Math.trunc(40 * Math.min(Math.max((value - low) / (high - low) || 0, 0), 1)), 39);
-    return this.add("cells", { shades: values.flat().map(shade), columns: values[0].length, at, words });
+    return this.add("cells", { shades: values.flat().map(shade), columns: values[0].length, at: [0, 0], words });
   }
 
   frames(where, { colour = VERMILION, width = 2 } = {}) {
@@ -96,10 +96,9 @@ class Plot {
 }
 
 export class Page {
-  plots = [];
-  handles = {};
-  ways = {};
-  links = [];
+  constructor() {
+    Object.assign(this, { plots: [], handles: {}, ways: {}, links: [] });
+  }
 
   plot(name, x, y, { xticks, yticks, frame = "left bottom", ...more } = {}) {
     const named = (at) => at.map((value) => [value, `${value}`.replace("-", "−")]);
@@ -113,10 +112,9 @@ export class Page {
 
   link = (said, over, lit = [], sets = {}) => this.links.push([said, over, lit, sets]);
 
-  told() {
-    const plots = this.plots.map(({ about, marks }) => ({ ...about, marks }));
-    return { plots, handles: this.handles, links: this.links };
-  }
+  told = () => ({
+    plots: this.plots.map(({ about, marks }) => ({ ...about, marks })), handles: this.handles, links: this.links,
+  });
 }
 
 // Numbers as Python writes them: x.toFixed, but a tie goes to the even digit; and three significant digits.

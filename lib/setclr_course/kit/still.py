@@ -26,7 +26,6 @@ DASHES = {"dash": (0, (4, 2)), "dot": (0, (1, 1.6))}
 ANCHORS = {"start": "left", "middle": "center", "end": "right"}
 RISES = {"top": "top", "middle": "center_baseline", "bottom": "bottom", "base": "baseline"}
 CLIPPED = ("line", "area", "segments", "boxes", "cells", "picture")
-Box = tuple[float, float, float, float]
 EXACT = (*LINES, WHITE, INK, GREY, DUSK, PALE, MIST)  # colours that a saved picture keeps
 
 
@@ -45,7 +44,7 @@ class Picture:
     columns: Sequence[Column]
     size: tuple[float, float]
     """Width and height of one of them in pixels."""
-    boxes: Mapping[str, Box]
+    boxes: Mapping[str, Sequence[float]]
     """Where the plots of each lie, by name."""
     pictures: Mapping[str, np.ndarray]
     """The photographs in them, by name."""
@@ -67,7 +66,11 @@ class Picture:
     @property
     def pixels(self) -> np.ndarray:
         """What is drawn, (height, width, 3) uint8."""
-        axis = blank(*self.extent)
+        wide, high = self.extent
+        figure = Figure((wide / 96, high / 96), dpi=DPI, facecolor=WHITE)
+        canvas = FigureCanvasAgg(figure)
+        axis = figure.add_axes((0, 0, 1, 1), xlim=(0, wide), ylim=(high, 0))
+        axis.set_axis_off()  # a plane in pixels of the page, from its upper left
         for k, (scene, _, heading) in enumerate(self.columns):
             left = (self.size[0] + GAP) * k
             axis.add_artist(write(heading, left, 15, "title", anchor="start", rise="base", bold=True))
@@ -76,7 +79,6 @@ class Picture:
                     x, y, width, height = self.boxes[plot["name"]]
                     frame = Frame(plot, width, height, (left + x, self.above + y))
                     Painter(axis, frame, self.pictures).paint()
-        canvas: Any = axis.figure.canvas
         canvas.draw()
         return np.asarray(canvas.buffer_rgba())[..., :3]
 
@@ -103,15 +105,6 @@ def pictured(draw: Callable[[Page], str], mosaic: str, size: tuple[float, float]
     page, pixels = Page(mosaic.replace(";", " ").split()), (96 * size[0], 96 * size[1])
     said = draw(page)
     return Picture([Column(page.told({}), said)], pixels, boxes(mosaic, *pixels, widths), page.pictures)
-
-
-def blank(width: float, height: float) -> axes.Axes:
-    """A plane in pixels of the page from its upper left, all of an empty figure."""
-    figure = Figure((width / 96, height / 96), dpi=DPI, facecolor=WHITE)
-    FigureCanvasAgg(figure)
-    axis = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
-    axis.set_axis_off()
-    return axis
 
 
 @dataclass
@@ -169,7 +162,7 @@ class Painter:
     def cells(self, ring: np.ndarray, how: Mapping[str, Any]) -> Iterator[Artist]:
         if "words" in how:
             (x, y), colour = ring.mean(0), "white" if how["shades"] < SHADES / 2 else "black"
-            yield write(how["words"], x, y, "small", colour)
+            yield write(how["words"], x, y, "small", colour=colour)
 
     def photographs(self, ring: np.ndarray, how: Mapping[str, Any]) -> Iterator[Artist]:
         sharp = how["kind"] == "picture" and "smooth" not in how
@@ -213,21 +206,21 @@ class Painter:
         yield write(about.get("ylabel", ""), f.corner[0] + 14, (t + b) / 2, "normal", rise="base", turn=90)
 
 
-def drawn(points: Any, closed: bool = False, /, fill: str | None = None, edge: str | None = None,
-          width: float = 1, dash: str = "", opacity: float | None = None, **_: Any) -> Artist:  # fmt: skip
+def drawn(points: Any, closed: bool = False, /, **how: Any) -> Artist:
     """A line through points, or what they enclose."""
     return patches.PathPatch(
-        path.Path([*points, points[0]], closed=True) if closed else path.Path(points), alpha=opacity,
-        facecolor=fill or "none", edgecolor=edge or "none", linewidth=PER * width,
-        linestyle=DASHES.get(dash, "-"), joinstyle="miter" if closed else "round",
+        path.Path([*points, points[0]], closed=True) if closed else path.Path(points),
+        facecolor=how.get("fill") or "none", edgecolor=how.get("edge") or "none", alpha=how.get("opacity"),
+        linewidth=PER * how.get("width", 1), linestyle=DASHES.get(how.get("dash", ""), "-"),
+        joinstyle="miter" if closed else "round",
     )  # fmt: skip
 
 
-def write(said: str, x: float, y: float, /, size: str, colour: str = INK, anchor: str = "middle",
-          rise: str = "middle", bold: bool = False, halo: bool = False, turn: float = 0,
-          **_: Any) -> Artist:  # fmt: skip
+def write(said: str, x: float, y: float, /, size: str, anchor: str = "middle", rise: str = "middle",
+          **how: Any) -> Artist:  # fmt: skip
+    halo = [patheffects.withStroke(linewidth=3 * PER, foreground=WHITE)] if how.get("halo") else None
     return text.Text(
-        x, y, said, fontsize=SIZES[size] * PER, color=colour, ha=ANCHORS[anchor], va=RISES[rise],
-        weight="bold" if bold else "normal", rotation=turn, rotation_mode="anchor", family="DejaVu Sans",
-        path_effects=[patheffects.withStroke(linewidth=3 * PER, foreground=WHITE)] if halo else None,
+        x, y, said, fontsize=SIZES[size] * PER, family="DejaVu Sans", color=how.get("colour", INK),
+        weight="bold" if how.get("bold") else "normal", ha=ANCHORS[anchor], va=RISES[rise],
+        rotation=how.get("turn", 0), rotation_mode="anchor", path_effects=halo,
     )  # fmt: skip

@@ -72,17 +72,14 @@ class nearest_clips(Panel):
             dots |= {clip: mark[k] for k, clip in enumerate(group.tolist())}
         for clip, dot in dots.items():
             page.link(", ".join(self.names[thing][clip] for thing in THINGS), dot, query=clip)
-        self.draw_clips(page, [query, *now], dots)
 
-    def draw_clips(self, page: Page, clips: list[int], dots: dict[int, Piece]) -> None:
-        """First, middle and last frame of the query and of its nearest, and what they are."""
         plot = page.plane("clips", (-0.1, 10.6), (4.4, -0.9), "the query, then its nearest")
-        for k, clip in enumerate(clips):
+        for k, clip in enumerate([query, *now]):
             x, y = 3.7 * (k % 3), 2.5 * (k // 3)
             frames = plot.photographs([(x + k + 0.5, y) for k in range(3)], self.faces[clip], 0.96)
             page.link(f"clip {clip}", frames, lit=[dots[clip]], query=clip)
             for thing, down, rise in (("photograph", -0.55, "bottom"), ("motion", 0.55, "top")):
-                name, own = (self.names[thing][one] for one in (clip, clips[0]))
+                name, own = (self.names[thing][one] for one in (clip, query))
                 colour = INK if k == 0 else PINE if name == own else VERMILION
                 plot.text(x, y + down, name, colour, anchor="start", rise=rise)
 

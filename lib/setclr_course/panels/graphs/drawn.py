@@ -20,8 +20,6 @@ from setclr_course.kit.still import pictured
 MUTAG, MOLECULES = load_graphs("mutag"), molecules()
 COLOURS = (INK, BLUE, VERMILION, GREEN, PURPLE, GREEN, PURPLE)  # of ATOMS
 WIDE, HIGH = 1.2, 0.95  # half of the field that a molecule is drawn in
-FLAT = 0.72  # its atoms stand within 1 of the middle to the sides, and within this upwards
-MOST = 28  # atoms of MUTAG's largest molecule
 
 
 class Shown(NamedTuple):
@@ -44,7 +42,7 @@ def positions(number: int) -> np.ndarray:
     x -= x.mean(0)
     x = x @ np.linalg.svd(x, full_matrices=False)[2].T
     x *= np.sign(x[np.abs(x).argmax(0), range(2)])
-    return x / (np.abs(x).max(0) / (1, FLAT)).max()
+    return x / (np.abs(x).max(0) / (1, 0.72)).max()  # within 1 of the middle to the sides, 0.72 upwards
 
 
 def whole(number: int, gone: int = -1) -> Shown:

@@ -72,8 +72,8 @@ class molecule_matching(Panel):
 
     def draw(self, page: Page, values: dict, now: Matched) -> None:
         row, molecules = values["anchor"] - 1, [drawn.whole(N * values["six"] + i) for i in range(N)]
-        title = "rows ● as it is, columns ■ a random view"
-        plane = page.plane("table", (-1.6, N - 0.5), (N - 0.5, -1.6), title)
+        limits = (-1.6, N - 0.5), (N - 0.5, -1.6)
+        plane = page.plane("table", *limits, "rows ● as it is, columns ■ a random view")
         cells = plane.cells(now.shares, words=".2f")
         plane.frames([(i, i) for i in range(N)], VERMILION, 2)
         frame = plane.boxes((-0.5, row - 0.5), (N - 0.5, row + 0.5), edge=GREEN, width=4)

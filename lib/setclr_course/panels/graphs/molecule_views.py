@@ -15,7 +15,7 @@ from setclr_course.kit.palette import DUSK, GREEN, GREY, INK, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
 from setclr_course.panels.graphs import drawn
-from setclr_course.panels.graphs.drawn import HIGH, MOST, WIDE, Shown, draw_atoms
+from setclr_course.panels.graphs.drawn import HIGH, WIDE, Shown, draw_atoms
 
 VIEWS = {"drop atoms": "drop", "rewire bonds": "rewire", "hide atoms": "mask", "walk": "walk"}
 PARK = np.array([-1.05, -0.82])  # where the ring lies when it is on no atom
@@ -45,7 +45,7 @@ class molecule_views(Panel):
         self.knobs = {
             "view 2": options("chance may", VIEWS),
             "draw": slider("another draw", 1, 1, 12, 1),
-            "atom": slider("atom left out", 0, 0, MOST, 1, {0: "none"}),
+            "atom": slider("atom left out", 0, 0, 28, 1, {0: "none"}),  # as many as the largest has
             "ratio": slider("share changed (kept by a walk)", 0.2, 0.1, 0.6, 0.05, printed),
             "molecule": slider("molecule", 2, 0, last, 1),
         }
@@ -65,8 +65,7 @@ class molecule_views(Panel):
 
     def draw(self, page: Page, values: dict, now: Compared) -> None:
         number = values["molecule"]
-        title = "● view 1: drag the green ring onto an atom"
-        one = page.plane("one", (-WIDE, WIDE), (-HIGH, HIGH), title)
+        one = page.plane("one", (-WIDE, WIDE), (-HIGH, HIGH), "● view 1: drag the green ring onto an atom")
         places = np.concatenate([PARK[None], drawn.positions(number)])
         at = places[now.atom + 1]
         ring = one.dots(at, GREEN, size=31, edge=GREEN)

@@ -106,7 +106,7 @@ def draw_plane(page: Page, values: dict, now: Machine) -> list[Mark]:
         plane.area(rings, colour)
     for level in (-1, 0, 1):
         ((line,),) = contours.lines(level)
-        x, y = ([], []) if line is None else line.T
+        x, y = (np.nan, np.nan) if line is None else line.T
         plane.line(x, y, INK, 1.6 if level else 3, "dash" if level else "")
     plane.dots(NEGATIVES[now.alpha >= values["C"]], WHITE, size=24, edge=INK)
     sizes = np.sqrt(70 + 460 * now.alpha / max(now.alpha.max(), 1e-9))

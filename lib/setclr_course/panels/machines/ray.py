@@ -10,13 +10,12 @@ from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.inner import dual
 from setclr_course.kit.palette import BLUE, DUSK, GREY, INK, VERMILION, WHITE
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.scene import Page
 from setclr_course.panels.machines.long_bars import long_bars
 from setclr_course.panels.machines.solvers import delta, objective, unbounded
 
 WAYS = ("exact", "without bounds", "clipped")
 THINGS = ("coffee", "rocket")
-END = 3.2  # of the ray
 
 
 class Solved(NamedTuple):
@@ -47,11 +46,20 @@ class ray(Panel):
         return Solved(alpha, objective(D, alpha))
 
     def draw(self, page: Page, values: dict, now: Solved) -> None:
-        crosses, faces = draw_ray(page, values, now)
+        way = page.plot("ray", (-0.4, 3.2), (-0.2, 1), "one ray from ✚: larger is farther", frame="")
+        way.line([0, 3.2], 0, GREY, 1)
+        way.dots([0, 0], INK, "✚", 16)
+        at = np.array([[values["near"], 0], [values["far"], 0]])
+        one, two = two_views()
+        faces = way.photographs([(-0.18, 0), *at], [two[0], one[1], one[3]], 0.4, hangs="bottom", up=11)
+        crosses = way.dots(at, [VERMILION if a > 0 else WHITE for a in now.alpha[0]], "✕", 15, INK)
+        for name, thing, point in zip(("near", "far"), THINGS, at):
+            crosses.handle(name, point, along="x", label=thing)
+
         alpha = page.plot("alpha", (-0.6, 6.6), (-8.5, 19), "weight α", frame="left",
                           xticks={1: "coffee", 5: "rocket"}, yticks=(-5, 0, 5, 10))  # fmt: skip
         alpha.text([0.1, 0.48, 0.85], 0.95, WAYS, (BLUE, DUSK, VERMILION), bold=True, within=True)
-        alpha.line([-0.6, 6.6], [0, 0], GREY, 1)
+        alpha.line([-0.6, 6.6], 0, GREY, 1)
         bars = long_bars(alpha, (0, 1, 2, 4, 5, 6), now.alpha.T.ravel(), (BLUE, GREY, VERMILION) * 2, -5, 12)
         for j, thing in enumerate(THINGS):
             said = ", ".join(f"{way} {weight:.2f}" for way, weight in zip(WAYS, now.alpha[:, j]))
@@ -59,7 +67,7 @@ class ray(Panel):
 
         worth = page.plot("g", (-0.6, 1.6), (-15, 30), "g: below the line is good", frame="left",
                           xticks={0: "exact", 1: "clipped"}, yticks=(0, 10, 20))  # fmt: skip
-        worth.line([-0.6, 1.6], [0, 0], INK, 1)
+        worth.line([-0.6, 1.6], 0, INK, 1)
         long_bars(worth, (0, 1), now.g[::2], (BLUE, VERMILION), -8, 22)
 
     def say(self, values: dict, now: Solved) -> str:
@@ -71,17 +79,3 @@ class ray(Panel):
             f"the street. The exact weights are {near:.2f} and {far:.2f}, the clipped ones {clipped[0]:.2f} "
             f"and {clipped[1]:.2f}, with g = {now.g[2]:.1f} against {now.g[0]:.1f}: {worse}."
         )
-
-
-def draw_ray(page: Page, values: dict, now: Solved) -> tuple[Mark, Mark]:
-    """The positive at 0, and the two negatives to its right."""
-    way = page.plot("ray", (-0.4, END), (-0.2, 1), "one ray from ✚: larger is farther", frame="")
-    way.line([0, END], [0, 0], GREY, 1)
-    way.dots([0, 0], INK, "✚", 16)
-    at = np.array([[values["near"], 0], [values["far"], 0]])
-    one, two = two_views()
-    faces = way.photographs([(-0.18, 0), *at], [two[0], one[1], one[3]], 0.4, hangs="bottom", up=11)
-    crosses = way.dots(at, [VERMILION if a > 0 else WHITE for a in now.alpha[0]], "✕", 15, INK)
-    for name, thing, point in zip(("near", "far"), THINGS, at):
-        crosses.handle(name, point, along="x", label=thing)
-    return crosses, faces

@@ -15,7 +15,6 @@ from setclr_course.kit.scene import Page
 from setclr_course.panels.machines.solvers import delta, objective, unbounded
 
 NEGATIVES, ROUNDS, RIDGE = 39, 1000, 0.1
-DIMENSIONS = ("3", "16", "64", "256")
 LOW = 1e-7  # the lowest gap that is drawn
 RACERS = {"authors' step 1/1000": VERMILION, "step 1/λ": BLUE, "1/λ with momentum": PINE}
 DRAWN = np.unique(np.geomspace(1, ROUNDS, 250).round().astype(int))  # steps
@@ -39,7 +38,7 @@ class solver_race(Panel):
     knobs = {
         "steps": log_slider("steps m", 10, 1, ROUNDS, 0.05, {10: "10", 100: "100", 1000: "paper 1000"}),
         "C": log_slider("bound C", 100, 0.1, 100, 0.1, {0.1: "0.1", 1: "1", 100: "paper 100"}),
-        "dimensions": options("dimensions E", DIMENSIONS),
+        "dimensions": options("dimensions E", ("3", "16", "64", "256")),
     }
 
     def solve(self, values: dict) -> Race:

@@ -9,7 +9,7 @@ from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.inner import dual
 from setclr_course.kit.palette import DUSK, FIELD, GREY, INK, VERMILION, WHITE
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.scene import Page
 from setclr_course.panels.machines.long_bars import long_bars
 
 SIDE = 2.0  # points can be dragged from −SIDE to SIDE
@@ -56,8 +56,34 @@ class street(Panel):
         return Machine(points, alpha, normal, (points @ normal + offset).round(9), offset)
 
     def draw(self, page: Page, values: dict, now: Machine) -> None:
-        crosses, faces = draw_plane(page, now)
-        boxes = draw_bars(page, now, values["bound"])
+        title = "" if page.row else "the widest street, and who holds it open"
+        plane = page.plane("plane", (-2.25, 2.25), (-2.12, 2.68), title)
+        length = max(np.hypot(*now.normal), 1e-9)
+        across = now.normal / length
+        along = FAR * np.array([-across[1], across[0]])
+        levels = np.array([-np.inf, -1, 0, 1, np.inf])  # of f
+        middles = np.clip((levels - now.offset) / length, -FAR, FAR)[:, None] * across
+        left, right = middles - along, middles + along
+        for k, colour in enumerate(FIELD):
+            plane.area([[left[k], right[k], right[k + 1], left[k + 1]]], colour)
+        plane.segments(left[[1, 3]], right[[1, 3]], INK, 1.2, "dash")
+        plane.segments(left[2], right[2], INK, 2.4)
+
+        one, two = two_views()
+        faces = plane.photographs(now.points, [*one[1:], two[0], one[0]], 0.48, hangs="bottom", up=11)
+        fills = [VERMILION if a > 0 else WHITE for a in now.alpha]
+        crosses = plane.dots(now.points[:5], fills, "✕", 15, INK)
+        plane.dots(now.points[5], INK, "✚", 16)
+        plane.dots(now.points[6], INK, "★", 20)
+        for name, point in zip(PLACES, now.points):
+            crosses.handle(name, point, f"{name} x", f"{name} y")
+
+        bars = page.plot("bars", (-0.6, 4.6), (0, 1.2 * TOP), "weight α of each negative",
+                         xticks=dict(enumerate(OTHERS)), yticks=(0, 0.5, 1, 1.5, 2))  # fmt: skip
+        if values["bound"] <= TOP:
+            bars.line([-0.6, 4.6], values["bound"], GREY, 1.5, "dash")
+            bars.text(4.6, values["bound"], "C", DUSK, anchor="end", rise="bottom")
+        boxes = long_bars(bars, range(5), now.alpha, [VERMILION] * 5, 0, TOP)
         for j, name in enumerate(OTHERS):
             said = f"{name}: weight {now.alpha[j]:.2f}, f = {now.f[j]:+.2f}"
             page.link(said, crosses[j], boxes[j], faces[j])
@@ -68,39 +94,3 @@ class street(Panel):
         width = 2 / max(np.hypot(*now.normal), 1e-9)
         held = f"held open by {holding or 'nobody'}; of weight zero: {free or 'nobody'}"
         return f"C is {values['bound']:.3g}, the street {width:.2f} wide, {held}."
-
-
-def draw_plane(page: Page, now: Machine) -> tuple[Mark, Mark]:
-    """The street, and the photographs on their signs: ✕ filled where it holds the street."""
-    title = "" if page.row else "the widest street, and who holds it open"
-    plane = page.plane("plane", (-2.25, 2.25), (-2.12, 2.68), title)
-    length = max(np.hypot(*now.normal), 1e-9)
-    across = now.normal / length
-    along = FAR * np.array([-across[1], across[0]])
-    levels = np.array([-np.inf, -1, 0, 1, np.inf])  # of f
-    middles = np.clip((levels - now.offset) / length, -FAR, FAR)[:, None] * across
-    left, right = middles - along, middles + along
-    for k, colour in enumerate(FIELD):
-        plane.area([[left[k], right[k], right[k + 1], left[k + 1]]], colour)
-    plane.segments(left[[1, 3]], right[[1, 3]], INK, 1.2, "dash")
-    plane.segments(left[2], right[2], INK, 2.4)
-
-    one, two = two_views()
-    faces = plane.photographs(now.points, [*one[1:], two[0], one[0]], 0.48, hangs="bottom", up=11)
-    fills = [VERMILION if a > 0 else WHITE for a in now.alpha]
-    crosses = plane.dots(now.points[:5], fills, "✕", 15, INK)
-    plane.dots(now.points[5], INK, "✚", 16)
-    plane.dots(now.points[6], INK, "★", 20)
-    for name, point in zip(PLACES, now.points):
-        crosses.handle(name, point, f"{name} x", f"{name} y")
-    return crosses, faces
-
-
-def draw_bars(page: Page, now: Machine, bound: float) -> Mark:
-    """The weight of each negative: an arrow where it is beyond the axis."""
-    bars = page.plot("bars", (-0.6, 4.6), (0, 1.2 * TOP), "weight α of each negative",
-                     xticks=dict(enumerate(OTHERS)), yticks=(0, 0.5, 1, 1.5, 2))  # fmt: skip
-    if bound <= TOP:
-        bars.line([-0.6, 4.6], [bound, bound], GREY, 1.5, "dash")
-        bars.text(4.6, bound, "C", DUSK, anchor="end", rise="bottom")
-    return long_bars(bars, range(5), now.alpha, [VERMILION] * 5, 0, TOP)

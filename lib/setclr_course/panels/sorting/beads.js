@@ -16,7 +16,7 @@ export function seen(values, [, one, two]) {
   const ends = p.map((_, k) => p.slice(0, k + 1).reduce((a, b) => a + b));
 
   const page = new Page();
-  const words = { title: "the nearest gets most, but nobody gets nothing", xlabel: "similarity s to ★: larger is closer" };
+  const words = { title: "the nearest gets most, and everybody gets something", xlabel: "similarity s to ★: larger is closer" };
   const axes = { ylabel: "share p", xticks: [-1, -0.5, 0, 0.5, 1], yticks: [0, 0.5, 1] };
   const line = page.plot("line", [-1.3, 1.35], [-0.45, 1.02], { ...words, ...axes });
   line.line([-1.3, 1.35], 0, { width: 1 });

@@ -62,7 +62,7 @@ class beads(Panel):
 
 def draw_line(page: Page, temperature: float, now: Shares) -> tuple[Mark, list[Piece]]:
     """The beads on their line, bars as high as the shares, and the exponential curve through their tops."""
-    title, axis = "the nearest gets most, but nobody gets nothing", "similarity s to ★: larger is closer"
+    title, axis = "the nearest gets most, and everybody gets something", "similarity s to ★: larger is closer"
     ticks: dict = {"xticks": (-1, -0.5, 0, 0.5, 1), "yticks": (0, 0.5, 1)}
     line = page.plot("line", (-1.3, 1.35), (-0.45, 1.02), "" if page.row else title, axis, "share p", **ticks)
     line.line([-1.3, 1.35], 0, INK, 1)
