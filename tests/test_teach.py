@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,11 +10,12 @@ import pytest
 import torch
 from notebook_tools import FOLDER
 
+from setclr.losses import InfoNCE
 from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import OF_LOSS
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.still import pictured
-from setclr_course.teach import asked, card, check, predict
+from setclr_course.teach import asked, card, check, predict, predictions
 from setclr_course.teach.answers import is_right, passes
 from setclr_course.teach.asked import Exercise, Question
 from setclr_course.teach.cards import CARDS
@@ -30,10 +32,14 @@ def page(monkeypatch):
         "3": Exercise("a word", "rows", "Which sums are 1?"),
         "4": Exercise("a function of x", passes(lambda x: 2 * x, 1.0, torch.arange(3.0)), "Try x = 1."),
     }
+    exercises["5"] = Exercise(
+        "a function of z", passes(InfoNCE(0.5), torch.randn(2, 4, 3)), "Normalise first."
+    )
     questions = {"1": Question("Which?", CHOICES, "the largest")}
     made = SimpleNamespace(QUESTIONS=questions, EXERCISES=exercises)
     monkeypatch.setattr(asked, "PAGES", ["77"])
     monkeypatch.setattr(asked, "module", lambda page: made)
+    monkeypatch.setattr(predictions, "PICKED", {})
 
 
 def picture():
@@ -88,6 +94,15 @@ def test_a_still_picture_opens_with_its_sentence():
     shown.pick("the largest")
     image, sentence = shown.opened.children[0].children
     assert image.value == shown.picture.png and "A line that rises." in sentence.value
+
+
+def test_a_choice_is_still_there_when_its_cell_runs_again(monkeypatch):
+    predict("77.1", picture()).pick("the <smallest>")
+    again = predict("77.1", picture())
+    assert "weighs nothing" in again.said.value and again.opened.children
+    other = SimpleNamespace(QUESTIONS={"1": Question("Who?", CHOICES, "the largest")}, EXERCISES={})
+    monkeypatch.setattr(asked, "module", lambda page: other)
+    assert not predict("77.1").said.value
 
 
 def test_a_question_without_a_picture_still_explains():
@@ -147,8 +162,8 @@ def test_an_answer_of_another_kind_is_told_so_and_does_not_count(name, answer, s
 def test_names_that_do_not_exist():
     with pytest.raises(ValueError, match="page must be one of '77', got '78'.*such as '02.1'"):
         check("78.1", 1)
-    with pytest.raises(ValueError, match="exercise must be one of '1', '2', '3', '4', got '5'"):
-        check("77.5", 1)
+    with pytest.raises(ValueError, match="exercise must be one of '1', '2', '3', '4', '5', got '6'"):
+        check("77.6", 1)
 
 
 asked_of = asked.module  # the real pages, whatever a test makes up
@@ -165,9 +180,23 @@ def test_what_a_page_asks_is_whole(written):
         assert not exercise.why or exercise.why.endswith(".")
 
 
+def test_an_answer_that_calls_the_library_is_no_answer():
+    before = sys.getprofile()
+    said = check("77.5", lambda z: InfoNCE(0.5)(z)).said
+    assert "calls setclr; write it without" in said and sys.getprofile() is before
+    assert passes(InfoNCE(0.5), torch.randn(2, 4, 3), alone=False)(InfoNCE(0.5))
+
+
 def one_way(a, b):
     """Cosines of a (row) and b, over τ = 0.2."""
     return torch.nn.functional.normalize(a, dim=-1) @ torch.nn.functional.normalize(b, dim=-1).T / 0.2
+
+
+def with_itself(z):
+    """InfoNCE with τ = 0.5 over all views, the anchor too."""
+    x = torch.nn.functional.normalize(z, dim=-1).flatten(0, 1)
+    logits = x @ x.T / 0.5
+    return (logits.logsumexp(1) - logits.roll(len(x) // 2, dims=1).diagonal()).mean()
 
 
 MISCONCEPTIONS = [  # exercise, what it gives, the misconception
@@ -181,6 +210,7 @@ MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     ("01.1", 0.8, "the stop below"),
     ("01.2", math.exp(-2), "the whole of the shares, 1, does not change with the lead"),
     ("01.2", 0.5, "twice the lead, half the push"),
+    ("01.3", with_itself, "an anchor is its own candidate"),
     # 02
     ("02.1", 3.72, "the greedy rule finds the shortest matching"),
     ("02.2", 0.0, "all distances are 0, so the loss is"),

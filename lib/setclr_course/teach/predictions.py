@@ -10,6 +10,7 @@ from setclr_course.kit.still import Picture
 from setclr_course.teach.asked import Question, question
 
 RIGHT, WRONG = "✔", "✘"
+PICKED: dict[tuple[str, str], str] = {}  # choices by name and text of their question, while the kernel lives
 
 
 class Prediction:
@@ -24,6 +25,8 @@ class Prediction:
         buttons = widgets.Box(list(self.buttons.values()), layout=widgets.Layout(flex_flow="row wrap"))
         self.widget = widgets.VBox([text, buttons, self.said, self.opened])
         self.widget.add_class("setclr-prediction")
+        if (before := PICKED.get((name, asked.text))) in self.buttons:
+            self.pick(before)
 
     def _button(self, text: str) -> widgets.Button:
         button = widgets.Button(description=text, layout=widgets.Layout(width="auto"))
@@ -34,7 +37,9 @@ class Prediction:
         return RIGHT if text == self.asked.right else WRONG
 
     def pick(self, text: str) -> None:
-        """What a click on a choice does: it is marked, the reason is shown, and the picture opens."""
+        """What a click on a choice does: it is marked, the reason is shown, and the picture opens. When the
+        cell runs again, the choice is still there."""
+        PICKED[self.name, self.asked.text] = text
         self.buttons[text].icon = "check" if text == self.asked.right else "times"
         shown = f"{self.sign(text)} {html.escape(self.asked.choices[text])}"
         self.said.value = f'<div aria-live="polite" style="line-height:1.4">{shown}</div>'
