@@ -91,7 +91,8 @@ class Shown:
         if callable(asked.right):
             said = f"{checked.name} wants {asked.wants}. It is checked in JupyterLab, by running this cell."
             return f'<p class="setclr-note">{html.escape(said)}</p>'
-        told = {"right": asked.right, "tolerance": asked.tolerance, "hint": asked.hint, "wants": asked.wants}
+        told = {"right": asked.right, "tolerance": asked.tolerance, "hint": asked.hint, "wants": asked.wants,
+                "why": asked.why}  # fmt: skip
         label = html.escape(f"Your answer, {asked.wants}:")
         return (
             f'<form class="setclr-exercise" data-name="{checked.name}" '

@@ -137,8 +137,8 @@ def texts(target: Path, first: Path) -> None:
     for path in FOLDER.glob("*.md"):
         (target / path.name).write_text(within(path.read_text()))
     shutil.copytree(FOLDER / "pictures", target / "pictures", dirs_exist_ok=True)
-    teaching = (ROOT / "TEACHING.md").read_text().replace("](notebooks/", "](").replace("]: notebooks/", "]: ")
-    (target / "teaching.md").write_text(teaching.replace("](README.md)", "](course.md)"))
+    teaching = (ROOT / "TEACHING.md").read_text().replace("](README.md)", "](course.md)")
+    (target / "teaching.md").write_text(re.sub(r"(\]\(|\]: )notebooks/", r"\1", teaching))
     (target / "api").mkdir(exist_ok=True)
     for package, title in PACKAGES.items():
         whole = f"setclr_course.{package}" if package in OF_COURSE else f"setclr.{package}"

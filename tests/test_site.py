@@ -173,12 +173,13 @@ AT_REST = "document.getAnimations().every((one) => one.playState !== 'running')"
 
 
 def test_no_page_shuts_anybody_out(opened, site, work):
-    """axe-core finds nothing serious, in the light and in the dark."""
+    """axe-core finds nothing serious, in the light and on a desk, in the dark and on a phone."""
     axe = (builder.from_npm("axe-core@4.14.1", work / "npm") / "axe.min.js").read_text()
     names = [*alive(site), "index.html", "course.html", "library.html", "api/losses.html", "coverage.html"]
     for name in names:
-        for scheme in ("light", "dark"):
+        for scheme, width in (("light", 1400), ("dark", 390)):
             page = opened(name, scheme)
+            page.set_viewport_size({"width": width, "height": 900})
             open_questions(page)
             page.wait_for_function(AT_REST)
             page.evaluate(axe)
@@ -342,8 +343,17 @@ def test_an_exercise_is_checked_and_stays(opened):
         field.press("Enter")
         expect(answer).to_have_text(re.compile(re.escape(wanted)))
     page.reload()
-    expect(answer).to_have_text("✔ 01.1 is right.")
+    expect(answer).to_have_text(re.compile("^✔ 01.1 is right"))
     assert page.get_by_text("01.3 wants a function of z. It is checked in JupyterLab").count() == 1
+
+
+def test_an_exercise_does_not_take_the_answer_to_a_question_of_its_name(opened):
+    page = opened("01_five_numbers.html")
+    question = page.locator('.setclr-prediction[data-name="01.1"]')
+    question.locator("button").first.click()
+    page.reload()
+    expect(question.locator(".setclr-said")).not_to_be_empty()
+    assert page.locator('.setclr-exercise[data-name="01.1"] input').input_value() == ""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -532,7 +542,27 @@ def test_the_exercise_of_one_star_is_solved_on_the_site(opened, site, number):
     form = page.locator(f'.setclr-exercise[data-name="{number}.1"]')
     form.locator("input").fill(WALKS[number](page))
     form.locator("input").press("Enter")
-    expect(form.locator(".setclr-said")).to_have_text(f"✔ {number}.1 is right.", timeout=5000)
+    expect(form.locator(".setclr-said")).to_have_text(re.compile(f"^✔ {number}.1 is right"), timeout=5000)
+
+
+FORMULAS = """[...document.querySelectorAll(".katex-display")].map((one) =>
+    one.querySelector(".katex-html").getBoundingClientRect().left - one.getBoundingClientRect().left)"""
+RATIOS = """[...document.querySelectorAll("article img")].filter((one) => one.naturalWidth && one.clientWidth)
+    .map((one) => one.clientWidth / one.clientHeight / (one.naturalWidth / one.naturalHeight))"""
+
+
+def test_a_phone_shows_formulas_from_their_beginning_and_pictures_in_proportion(opened, site):
+    formulas = pictures = 0
+    for path in [*site.glob("*.html"), *site.glob("careful/*.html"), site / "api" / "losses.html"]:
+        page = opened(path.relative_to(site))
+        page.set_viewport_size({"width": 390, "height": 800})
+        page.evaluate("document.querySelectorAll('img').forEach((one) => (one.loading = 'eager'))")
+        page.wait_for_load_state("networkidle")
+        lefts, ratios = page.evaluate(FORMULAS), page.evaluate(RATIOS)
+        assert all(left >= -1 for left in lefts), path.name
+        assert ratios == pytest.approx([1] * len(ratios), abs=0.03), path.name
+        formulas, pictures = formulas + len(lefts), pictures + len(ratios)
+    assert formulas > 10 and pictures > 10
 
 
 def test_a_phone_reads_it(opened):

@@ -1,6 +1,6 @@
 // Questions and exercises of a page without a kernel. What was answered stays in this browser.
 
-const PLACE = "setclr"; // in localStorage: answers by the name of their question or exercise
+const PLACE = "setclr-answers"; // in localStorage: answers by what was asked, its name and text
 
 function answers() {
   try {
@@ -27,19 +27,20 @@ export function number(text) {
 }
 
 // What is said of an answer, as `setclr_course.teach.check` says it.
-export function said(name, text, { right, tolerance, hint, wants }) {
+export function said(name, text, { right, tolerance, hint, wants, why }) {
   const wrong = `✘ ${name} is not right yet. Hint: ${hint}`;
+  const praise = `✔ ${name} is right. ${why}`.trim();
   if (!text.trim()) return `${name} waits for ${wants}.`;
   if (typeof right === "string") {
-    return text.trim().toLowerCase() === right.toLowerCase() ? `✔ ${name} is right.` : wrong;
+    return text.trim().toLowerCase() === right.toLowerCase() ? praise : wrong;
   }
   const given = number(text);
   if (Number.isNaN(given)) return `${name} wants ${wants}; “${text}” cannot be read as a number.`;
-  return Math.abs(given - right) <= tolerance * (Math.abs(right) || 1) ? `✔ ${name} is right.` : wrong;
+  return Math.abs(given - right) <= tolerance * (Math.abs(right) || 1) ? praise : wrong;
 }
 
 function question(element) {
-  const { name } = element.dataset;
+  const name = `question ${element.dataset.name}: ${element.querySelector("b").textContent}`;
   const buttons = [...element.querySelectorAll('[role="group"] button')];
   const pick = (button, kept) => {
     const { sign, said: why } = button.dataset;
@@ -58,11 +59,11 @@ function question(element) {
 }
 
 function exercise(form) {
-  const { name } = form.dataset;
   const asked = JSON.parse(form.dataset.asked);
+  const name = `exercise ${form.dataset.name}: ${form.dataset.asked}`;
   const field = form.querySelector("input");
   const show = () => {
-    form.querySelector(".setclr-said").textContent = said(name, field.value, asked);
+    form.querySelector(".setclr-said").textContent = said(form.dataset.name, field.value, asked);
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
