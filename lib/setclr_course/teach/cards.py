@@ -85,7 +85,7 @@ CARDS = {
             "InfoNCE(temperature=0.2)",
             "each anchor shares out one unit of attention over all others: a softmax",
             "temperature τ: small looks at the nearest only, large at everybody alike",
-            "nobody; a far negative gets little, never nothing",
+            "nobody: even a far negative gets a little",
             "first, and as the measure of all others",
             "one product of all pairs, N²",
             "01_five_numbers",
@@ -102,7 +102,7 @@ CARDS = {
         Card(
             "SparseCLR()",
             "the same shares, kept on the simplex by the nearest point instead of a softmax",
-            "margin: how far ahead of the negatives the positive must be",
+            "margin: what is taken off the positive's score; with 1 the loss is 0 only at a lead of 2",
             "every negative below the water level",
             "where few hard negatives matter",
             "a sort of each row, N² log N",

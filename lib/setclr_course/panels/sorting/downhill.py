@@ -81,8 +81,8 @@ def draw_walk(
     column = spread(places[step], gap, y[0] + gap / 2, y[1] - 1.3 * gap)  # below the note
     plot.segments(beside(step + 2, places[step]), beside(step + 20, column), GREY, 0.8)
     shown = plot.photographs(beside(step + 38, column), faces(), FACE)
-    ahead = places[:, 0] > places[:, 1:].max(1)
-    leads = f"leads from step {ahead.argmax()}" if ahead.any() else f"never leads in {STEPS} steps"
+    ahead = places[: step + 1, 0] > places[: step + 1, 1:].max(1)  # the film does not tell its end
+    leads = f"leads from step {ahead.argmax()}" if ahead.any() else "is not in front yet"
     plot.note(f"rocket {change(places, step)} · ✚ {leads}")
     return draw_signs(plot, beside(0, places[0])), shown
 

@@ -17,7 +17,7 @@ QUESTIONS = {
             "✚ alone": "Its bar shrinks, but the others do, too: the unit is shared among all five.",
             "all by the same amount": "Then the rocket, which has next to nothing, would end below zero.",
             "all by the same fraction": "Yes. What is left for the other four shrinks, and they share it as "
-            "they did before. So nobody ever falls to zero.",
+            "they did before. So everybody keeps something.",
         },
         "all by the same fraction",
     ),
@@ -26,9 +26,8 @@ QUESTIONS = {
         "whether ✚ stands in front. The rocket stands last from the start. Which loss still pushes it down?",
         {
             "both": "One does. But a sorter wants ✚ in front, and the last stands in nobody's way.",
-            "the one that shares out": "Yes: no share is ever zero, and a share is a push. So nobody is "
-            "left in "
-            "peace, not even the last. The sorter leaves it almost where it is.",
+            "the one that shares out": "Yes: every share is above zero, and a share is a push. So even the "
+            "last is pushed. The sorter leaves it almost where it is.",
             "the one that sorts": "It has nothing to gain: ✚ is not nearer to the front when the last falls.",
         },
         "the one that shares out",
@@ -70,15 +69,18 @@ EXERCISES = {
         0.5 * math.log(sum(math.exp(s / 0.5) for s in (0.65, 0.0, -0.85, -0.3))),
         "Read the share of the cat's other view in the sentence below the picture, or above its bar.",
         tolerance=0.02,
+        why="It gets half when its power equals the powers of the four others together.",
     ),
     "2": Exercise(
         "a number",
         (4 + math.exp(2)) / (4 + math.exp(4)),
         "A push is a share: write the share of one of the four for a lead of 2, then for 4.",
+        why="Each of the four has the share 1 / (4 + e^lead), so the push falls to a fifth.",
     ),
     "3": Exercise(
         "a function of z",
         passes(InfoNCE(0.5), batch(), batch()[:, :3]),
-        "Put minus infinity on the diagonal of the similarities: nobody is his own candidate.",
+        "Put minus infinity on the diagonal of the similarities: nobody is their own candidate.",
+        why="Minus the logarithm of a share is the logarithm of all powers' sum, less the positive's s / τ.",
     ),
 }
