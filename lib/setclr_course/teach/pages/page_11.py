@@ -13,10 +13,10 @@ QUESTIONS = {
         {
             "yes, the fastest does": "It is soon at its own minimum. Features need not be good there.",
             "no, the slowest does": "Slow is not thorough, either.",
-            "the two have little to do with each other": "Yes. Of the three that lead at epoch 5 one "
+            "neither: fast ones end high and low": "Yes. Of the three that lead at epoch 5 one "
             "ends fourth, one last but one, one last.",
         },
-        "the two have little to do with each other",
+        "neither: fast ones end high and low",
     ),
     "2": Question(
         "All thirteen losses count, the collapsed one, too. If one corrects for having asked 78 questions, "
@@ -49,14 +49,15 @@ QUESTIONS = {
         "more alike",
     ),
     "5": Question(
-        "Each loss now has its own best setting, and five seeds. How many of the 36 pairs does Holm's test "
-        "keep by kNN?",
+        "By kNN Holm's test keeps seven of the 36 pairs with the pooled noise, and none with each pair's own "
+        "noise. Why?",
         {
-            "more than half": "With settings chosen for each, the means lie within five points.",
-            "about a dozen": "13 have a p up to 0.05. For 36 questions that is not enough.",
-            "none": "Yes. 13 have a p up to 0.05, and none passes for 36 questions.",
+            "the pooled noise is smaller": "It is larger than that of more than half of the pairs.",
+            "the pooled noise is known from more numbers": "Yes, 32 against 4. With five gaps a quiet pair "
+            "looks like a lucky one. So the test asks for gaps that are twice as large.",
+            "the own noise has the seeds in it": "What a seed gives to both losses cancels in their gap.",
         },
-        "none",
+        "the pooled noise is known from more numbers",
     ),
 }
 
@@ -73,16 +74,19 @@ EXERCISES = {
         0.02,
         "Drag slowly and read the sentence: 12 must be kept. The slider's steps are a tenth of a decade.",
         tolerance=0.05,
+        why="The thirteenth pair has a p of 0.022 after Holm, and 0.02 is the first stop below it.",
     ),
     "2": Exercise(
         "a whole number",
         18,
         "The difference of two means of n seeds has the deviation 1.5 √(2/n); twice that shall be 1.",
         tolerance=0.001,
+        why="Both means scatter, so n is 8 · 1.5², twice what a single mean would need.",
     ),
     "3": Exercise(
         "a function of p",
         passes(holm, *some_p()),
         "Least first: times m, times m − 1, … Then no value below the one before it, and none above 1.",
+        why="The p-value of rank k meets 0.05/(m − k + 1), so it is multiplied by m − k + 1.",
     ),
 }
