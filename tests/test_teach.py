@@ -199,6 +199,15 @@ def with_itself(z):
     return (logits.logsumexp(1) - logits.roll(len(x) // 2, dims=1).diagonal()).mean()
 
 
+def with_ones(z):
+    return torch.cat([z, torch.ones_like(z[..., :1])], -1)
+
+
+def of_spectra(Z):
+    first, second = torch.linalg.eigvalsh(Z.mT @ Z)
+    return first @ second / Z.shape[1] ** 2
+
+
 MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     # 00
     ("00.1", 1.58, "the last stop at which they still hold 40 %"),
@@ -213,6 +222,8 @@ MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     ("01.3", with_itself, "an anchor is its own candidate"),
     # 02
     ("02.1", 3.72, "the greedy rule finds the shortest matching"),
+    ("02.1", 3.43, "each takes its nearest, taken or not"),
+    ("02.3", lambda distance: distance.amin(1).sum(), "each takes its nearest, taken or not"),
     ("02.2", 0.0, "all distances are 0, so the loss is"),
     ("02.2", 3.0, "of all six photographs, not for each"),
     # 03
@@ -220,6 +231,12 @@ MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     ("03.2", 1.0, "the lead of one counts, not the sum of all leads"),
     ("03.2", 1 / 11, "the eleventh shares, too"),
     # 04
+    ("04.1", 84, "the largest sum itself"),
+    ("04.1", 82, "any two neighbours swapped"),
+    ("04.2", 1, "nothing added to the similarities"),
+    ("04.2", 2, "sums of entries instead of products"),
+    ("04.3", lambda z: of_spectra(normalize(z, dim=-1)), "no column of ones"),
+    ("04.3", lambda z: of_spectra(normalize(with_ones(z), dim=-1)), "the ones written before dividing"),
     # 05
     # 06
     # 07

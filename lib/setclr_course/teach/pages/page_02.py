@@ -11,12 +11,12 @@ from setclr_course.teach.asked import Exercise, Question
 
 QUESTIONS = {
     "1": Question(
-        "Each ● shall get one ■ and each ■ one ●, with as little line as can be. Which rule surely finds the "
-        "shortest way?",
+        "Each ● shall get one ■ and each ■ one ●, with the least total length. Which rule always finds the "
+        "smallest total length?",
         {
             "each ● takes its nearest ■": "Then two may want the same ■, and another is left over.",
-            "the shortest line first, then the next": "What it saves at first it may pay for twice: the last "
-            "● gets what is left.",
+            "the shortest line first, then the next": "What it saves at first, it may lose at the end: the "
+            "last ● gets what is left.",
             "neither of the two": "Yes. Whom one ● may take depends on what all others take.",
         },
         "neither of the two",
@@ -25,17 +25,18 @@ QUESTIONS = {
         "The true pairs are the cheapest matching now. You pull the flower's ■ away from its ●, slowly. When "
         "does the one-to-one loss leave zero?",
         {
-            "at once": "The true pair gets longer at once, but so does what is counted off: both are still "
-            "the same matching.",
-            "when another matching becomes cheaper": "Yes. Until then the truth is best: no gap.",
-            "when another ■ is the nearest to the flower's ●": "Wanting is not enough: whoever loses a "
-            "partner must find another, and that costs.",
+            "at once": "The true pair gets longer at once, but the cheapest matching gets longer by as much: "
+            "it is still the true one.",
+            "when another matching becomes cheaper": "Yes. Until then the true matching is the cheapest, and "
+            "the gap is zero.",
+            "when another ■ is the nearest to the flower's ●": "To want another is not enough: whoever loses "
+            "a partner must find a new one, and that costs.",
         },
         "when another matching becomes cheaper",
     ),
     "3": Question(
-        "Now each ● is nearest to its own ■, so both losses are zero. A margin makes the true pairs dearer, "
-        "and no others. Which loss leaves zero first?",
+        "Now each ● is nearest to its own ■, so both losses are zero. A margin makes the true pairs dearer "
+        "and leaves the others as they are. Which loss leaves zero first?",
         {
             "that of free choice": "Yes. One ● that turns away is enough. A matching must change "
             "two pairs at once, at least, and the second may be dear.",
@@ -45,11 +46,11 @@ QUESTIONS = {
         "that of free choice",
     ),
     "4": Question(
-        "One to one, every column of the table sums to 1, hard or soft. You raise τ with each row alone, "
-        "where one ■ is wanted by three. What becomes of the sums of its columns?",
+        "One to one, every column of the table sums to 1, hard or soft. Now let each row choose alone: one ■ "
+        "is wanted by three. You raise τ. What becomes of the column sums of this table?",
         {
-            "each becomes exactly 1": "Nothing makes them: a row never looks at the other rows.",
-            "they get more even, but not 1": "Yes: soft shares are more even. But nobody sees to their sums.",
+            "each becomes exactly 1": "No rule makes them 1: a row never looks at the other rows.",
+            "they get more even, but not 1": "Yes: soft shares are more even. But no rule fixes their sums.",
             "they stay as they are": "The shares change with τ, and so do their sums.",
         },
         "they get more even, but not 1",
@@ -80,15 +81,18 @@ EXERCISES = {
         4.0374,
         "Look for the smallest number of the table, cross out its row and its column, and look again.",
         tolerance=0.003,
+        why="The flower must take what is left, and the last line costs more than the first ones saved.",
     ),
     "2": Exercise(
         "a number",
         float(LinearAssignment(margin=0.5)(COLLAPSED)),
         "All distances are 0; only the margin is left. What does a matching pay that has no true pair?",
+        why="The truth pays the margin for each photograph, and a matching without a true pair pays nothing.",
     ),
     "3": Exercise(
         "a function of a table of distances",
         passes(greedy, *tables()),
         "Take the smallest entry, then put infinity into its row and its column, and go on.",
+        why="Infinity crosses out a row and a column, so nobody is taken twice.",
     ),
 }
