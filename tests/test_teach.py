@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from notebook_tools import FOLDER
+from torch.nn.functional import normalize
 
 from setclr.losses import InfoNCE
 from setclr_course.kit.controls import slider

@@ -63,9 +63,9 @@ class spreading(Panel):
 
     def say(self, values: dict, now: tuple[np.ndarray, np.ndarray]) -> str:
         alone, within = now[1].T
-        k = values["step"]
+        k, apart = values["step"], np.rad2deg(np.arccos((now[0][0] * now[0][1]).sum(-1).clip(-1, 1))).mean()
         return (
             f"Step {k} downhill on InfoNCE + {values['weight']:g} · QARe: the mean similarity within a view "
             f"is {within[k]:+.2f} (without {alone[k]:+.2f}); after {STEPS} steps it is {within[-1]:+.2f} "
-            f"(without {alone[-1]:+.2f})."
+            f"(without {alone[-1]:+.2f}). Partners are {apart:.1f}° apart."
         )

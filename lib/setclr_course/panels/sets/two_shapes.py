@@ -47,7 +47,7 @@ class two_shapes(Panel):
         for row, name in enumerate(NAMES):
             page.link(f"{name}: its row", views[1][row], lit=[table[row] for table in tables])
 
-        title = "turned as one: the pairs suffer, the shape does not"
+        title = "how far from equal: the pairs, and the shapes"
         bars = page.plot("bars", (0, 2.25), (1.5, -0.7), title, xticks=(0, 1, 2), frame="bottom")
         found = [1 - now.pairs, now.mismatch]
         bars.bars([0, 1], found, [GREY, PURPLE], 0.4, flat=True)

@@ -8,6 +8,18 @@ from setclr_course.teach.asked import Exercise, Question
 
 QUESTIONS = {
     "1": Question(
+        "Each ■ stands 30° from its own ●. In one batch all ■ turned the same way. In another each went its "
+        "own way, and they met in twos. A loss adds up how alike the true pairs are. Which batch does it "
+        "find worse?",
+        {
+            "the one where all turned": "Each pair is 30° apart, here as there: the cosine is 0.87.",
+            "the one where they met in twos": "That batch is worse, as you will see. But every pair is 30° "
+            "apart, and this loss sees nothing else.",
+            "neither": "Yes. Every true pair has the cosine 0.87 in both, so both sums are the same.",
+        },
+        "neither",
+    ),
+    "2": Question(
         "Two lists of bars stand under each other. Each column is a product, and the products are added. You "
         "may rearrange the lower list. Which arrangement makes the sum largest?",
         {
@@ -17,24 +29,13 @@ QUESTIONS = {
         },
         "tall under tall",
     ),
-    "2": Question(
-        "You turn all ■ together, and leave all ● where they are. What happens to the table of similarities "
-        "within view 2?",
-        {
-            "nothing": "Yes. Each two ■ keep their angle. Pairs drift apart, but the shape is the same.",
-            "every number changes": "Every ■ moves, but two that move alike stay as similar as they were.",
-            "only the diagonal changes": "On the diagonal everything meets itself: always 1.",
-        },
-        "nothing",
-    ),
     "3": Question(
         "Six ■ can be given to six ● in 720 ways, and each way has a fit. Now multiply the sorted "
         "eigenvalues of 1 + A and 1 + B, pair by pair, and add up. Where does the sum, over N², stand?",
         {
             "at the true matching": "Only if both shapes are equal. Here view 2 is scattered.",
-            "in the middle": "Every fit is a mixture of products of eigenvalues, and tall under tall is "
-            "the best one.",
-            "above all of them": "Yes. No matching gets past it; the eigenvalues may even overshoot.",
+            "in the middle": "Some matchings would then fit better than two sorted lists. None does.",
+            "above all of them": "Yes. No matching gets past it, and often none reaches it.",
         },
         "above all of them",
     ),
@@ -42,21 +43,21 @@ QUESTIONS = {
         "Somebody shuffles view 2: every photograph gets a wrong partner. What does QARe say?",
         {
             "it grows": "It would if it looked at pairs. It only sees two lists, sorted by size.",
-            "it falls": "Wrong partners neither please nor hurt it. It does not see them.",
+            "it falls": "It would have to see the wrong partners, and it sees only two sorted lists.",
             "exactly what it said before": "Yes. Renaming the points of a view leaves its eigenvalues alone.",
         },
         "exactly what it said before",
     ),
     "5": Question(
-        "QARe is added to InfoNCE, and their sum is made small. What does a larger weight γ do?",
+        "QARe is added to InfoNCE with the weight γ, and their sum is made small, step by step. In a crowded "
+        "batch γ is large. How far are a ● and its own ■ apart in the first steps?",
         {
-            "the points spread sooner": "Yes: crowded points fit in any way. They reach the same even "
-            "spacing sooner.",
-            "a view falls into one point": "There all similarities are 1, any matching fits, and QARe is "
-            "largest: it is made small.",
-            "each ● finds its ■ sooner": "QARe does not know who belongs to whom. Only InfoNCE does.",
+            "they are sooner together": "QARe does not know who belongs to whom, so it cannot help.",
+            "as without QARe": "QARe does not see the pairs, but it moves every point, and partners, too.",
+            "they are farther apart": "Yes. QARe spreads all points of a view. At step 8 partners are 21.7° "
+            "apart for γ = 4, and 1.7° without QARe.",
         },
-        "the points spread sooner",
+        "they are farther apart",
     ),
 }
 
@@ -67,14 +68,24 @@ def batches() -> list[torch.Tensor]:
 
 
 EXERCISES = {
-    "1": Exercise("a number", 83.0, "Start from the largest. Which swap costs least?", 1e-6),
+    "1": Exercise(
+        "a number",
+        83.0,
+        "Start from the largest. Which swap costs least?",
+        1e-6,
+        "In the first two columns both lists differ by 1, so this swap costs 1 × 1.",
+    ),
     "2": Exercise(
-        "a number", 4.0, "All similarities are 1, so all entries of 1 + A are 2. N does not matter."
+        "a number",
+        4.0,
+        "All similarities are 1, so all entries of 1 + A are 2. N does not matter.",
+        why="Every product of two entries is 2 × 2, and no batch can have a larger mean.",
     ),
     "3": Exercise(
         "a function of z",
         passes(QARe(), *batches()),
         "Write a column of ones beside the unit vectors: Z. Then Z Zᵀ is 1 + A, and Zᵀ Z has the same "
         "eigenvalues but for zeros.",
+        why="Z Zᵀ and Zᵀ Z have the same eigenvalues but for zeros, and zeros add nothing to the sum.",
     ),
 }
