@@ -51,7 +51,8 @@ myst_heading_anchors = 3
 myst_heading_slug_func = "sources.as_in_jupyter"
 
 katex_css_path = "katex/katex.min.css"
-katex_options = "throwOnError: false, strict: 'ignore'"
+SIGNS = r"macros: {'★': '\\bigstar', '✚': '{\\boldsymbol{+}}', '✕': '\\times'}"  # KaTeX's letters lack ours
+katex_options = f"throwOnError: false, strict: 'ignore', {SIGNS}"
 
 html_theme = "pydata_sphinx_theme"
 FRONT = [str(path) for path in (*KIT.glob("*.js"), KIT / "panel.css", *KIT.parent.glob("panels/*/*.js"))]

@@ -1,10 +1,12 @@
 """A deck of slides of every page: `python site/slides.py [PAGE …]` writes build/slides.
 
-A deck has the page's title, its pictures and questions, its formulas, its short pieces of code and what was
-seen; what the page says beside them is in the speaker's notes (press S). Pages that `make site` has run bring
-their panels alive, from the atlas in build/site; of others the stored pictures are shown.
+A deck has the page's title, what each section begins with, its questions, its pictures, its formulas, its
+short pieces of code and what was seen. A picture stands alone on its slide, after the question that opens it.
+What the page says beside them is in the speaker's notes (press S). Pages that `make site` has run bring their
+panels alive, from the atlas in build/site; of others the stored pictures are shown.
 """
 
+import html
 import re
 import shutil
 import sys
@@ -38,8 +40,18 @@ def picture_of(cell: nbformat.NotebookNode) -> str:
             return told
         if "image/png" in data:
             said = data.get("text/plain", "")
-            return f'<img alt="" src="data:image/png;base64,{data["image/png"]}">\n\n{said}'
+            image = f'<img alt="" src="data:image/png;base64,{data["image/png"]}">'
+            return f"<figure>{image}<figcaption>{html.escape(said)}</figcaption></figure>"
     return ""
+
+
+def apart(shown: str) -> list[str]:
+    """A question, and the picture that it opens; or what else is shown, alone."""
+    folded = re.search(r"<details>(<summary>.*?</summary>((?:<p>.*?</p>)*))(.*)</details>", shown, re.S)
+    if not folded or not folded[3].strip():
+        return [shown]
+    reasons = f"<details>{folded[1]}</details>" if folded[2] else ""
+    return [shown.replace(folded[0], reasons), f"<figure>{folded[3]}</figure>"]
 
 
 def shown_code(cell: nbformat.NotebookNode) -> str:
@@ -60,19 +72,23 @@ def deck(page: nbformat.NotebookNode) -> nbformat.NotebookNode:
     heading, notes = title.lstrip("# "), ""
     for cell in page.cells[1:]:
         if cell.cell_type != "markdown":
-            if shown := picture_of(cell) or shown_code(cell):
+            if shown := picture_of(cell):
+                for piece in apart(shown):
+                    cells += [slide(f"## {heading}\n\n{piece}"), slide(notes, "notes")]
+            elif shown := shown_code(cell):
                 cells += [slide(f"## {heading}\n\n{shown}"), slide(notes, "notes")]
             continue
         before, *sections = re.split(r"(?m)^## (.*)$", within(cell.source))
         for title, text in [(heading, before), *zip(sections[::2], sections[1::2])]:
             if title in ("Exercises", "Where to go on"):
                 return new_notebook(cells=cells)
-            heading, notes = title, text
-            formulas = re.findall(r"\$\$.*?\$\$", text, re.S)
+            begins, heading, notes = title != heading, title, text
+            first, *more = text.strip().split("\n\n")
+            formulas = [formula for part in more for formula in re.findall(r"\$\$.*?\$\$", part, re.S)]
             if title == "What we saw":
                 cells.append(slide(f"## {title}\n\n{text}"))
-            elif formulas:
-                cells += [slide("\n\n".join([f"## {title}", *formulas])), slide(text, "notes")]
+            elif begins or formulas:
+                cells += [slide("\n\n".join([f"## {title}", first, *formulas])), slide(text, "notes")]
     return new_notebook(cells=cells)
 
 
@@ -107,6 +123,7 @@ def write(pages: list[Path], out: Path, work: Path = WORK) -> None:
     beside(out / "beside")
     exporter = SlidesExporter(template_name="deck", extra_template_basedirs=[str(HERE)])
     exporter.reveal_url_prefix, exporter.reveal_theme = "beside/reveal", "white"
+    exporter.exclude_anchor_links = True
     for page in pages:
         notebook = deck(nbformat.read(latest(page, work, SITE), as_version=4))
         notebook.metadata["title"] = page.stem
@@ -117,3 +134,5 @@ def write(pages: list[Path], out: Path, work: Path = WORK) -> None:
 
 if __name__ == "__main__":
     write(chosen(sys.argv[1:], notebooks()), OUT)
+    print("To show them: python -m http.server --directory build 8000, and then in a browser")
+    print("http://localhost:8000/slides/")

@@ -80,7 +80,7 @@ def readable(page: nbformat.NotebookNode) -> nbformat.NotebookNode:
         else:
             cell.outputs = [out for out in cell.outputs if out.get("name") != "stderr"]
             cell.metadata = folding(cell, tags)
-            if cells and cells[-1].metadata.get("setup") and cell.metadata.get("setup"):
+            if cells and cell.metadata.get("setup") and cells[-1].metadata == cell.metadata:
                 cells[-1].source += f"\n\n{cell.source}"
                 continue
         cells.append(cell)
@@ -92,7 +92,9 @@ def folding(cell: nbformat.NotebookNode, tags: set[str]) -> dict:
     """The metadata by which myst-nb folds a cell."""
     told = "".join(output.get("data", {}).get("text/html", "") for output in cell.outputs)
     if {"setup", "parameters"} & tags:
-        how = {"code_prompt_show": "Imports and parameters", "code_prompt_hide": "Imports and parameters"}
+        beginning = "parameters" in tags or "import " in cell.source
+        name = "Imports and parameters" if beginning else "Compared with the library"
+        how = {"code_prompt_show": name, "code_prompt_hide": name}
         return {"setup": True, "tags": ["hide-input"], "mystnb": how}
     if "solution" in tags:
         return {

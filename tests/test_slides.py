@@ -24,7 +24,8 @@ def test_a_deck_has_every_picture_and_question_of_its_page(page):
     end = next(i for i, cell in enumerate(notebook.cells) if "## Exercises" in cell.source)
     pictures = [slides.picture_of(cell) for cell in notebook.cells[:end] if cell.cell_type == "code"]
     for picture in filter(None, pictures):
-        assert any(picture in text for text in shown)
+        assert all(any(piece in text for text in shown) for piece in slides.apart(picture))
+    assert not any("setclr-prediction" in text and "<img" in text for text in shown)
     assert shown[0].startswith("# ") and any(text.startswith("## What we saw") for text in shown)
     assert not any("check(" in text or text.startswith("## Exercises") for text in shown)
     told = [cell for cell in cells if cell.metadata.slideshow.slide_type == "notes"]
@@ -38,7 +39,9 @@ def test_a_deck_opens_and_goes_on(tmp_path):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address, wrong = f"http://127.0.0.1:{server.server_port}", []
     with sync_playwright() as playwright:
-        page = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS).new_page()
+        page = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS).new_page(
+            viewport={"width": 1280, "height": 720}
+        )
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
         page.on("request", lambda asked: asked.url.startswith((address, "data:")) or wrong.append(asked.url))
@@ -46,5 +49,11 @@ def test_a_deck_opens_and_goes_on(tmp_path):
         expect(page.locator("section.present h1")).to_have_text(re.compile("Five numbers"), timeout=100_000)
         page.keyboard.press("ArrowRight")
         expect(page.locator("section.present .setclr-prediction")).to_be_visible(timeout=100_000)
+        slide = page.locator("section.present").last
+        while page.locator(".navigate-right.enabled").count():
+            page.keyboard.press("ArrowRight")
+            assert slide.inner_text().strip()
+            assert slide.evaluate("one => one.scrollHeight <= one.clientHeight + 1"), slide.inner_text()
+        expect(slide.locator("h2")).to_have_text("What we saw")
     server.shutdown()
     assert not wrong
