@@ -173,3 +173,15 @@ def test_frames_tell_shares_and_relatives():
     weights[0, 6] = 0.9  # its positive
     picture = looked_at(views, torch.tensor([0, 0, 1, 1, 2, 2]), weights, [0])
     assert "2 of 10 negatives have a share. 1 of the framed" in picture.alt
+
+
+@pytest.mark.parametrize("far", [1, 10, 1000])
+@pytest.mark.parametrize("temperature", [0.1, 0.5, 5])
+def test_a_crowd_of_far_negatives_takes_the_push_from_the_near_one(far, temperature):
+    panel = panels.crowd(far=far, temperature=temperature)
+    far, temperature = round(panel.values["far"]), panel.values["temperature"]
+    share = torch.tensor([0.9, 0.8, *far * [0.0]]).div(temperature).softmax(0)  # the positive first
+    np.testing.assert_allclose(panel.solve(panel.values)[-1], share[1] / share[1:].sum(), rtol=1e-4)
+    (curve,) = marks(panel, "curve", "line")
+    (cross,) = marks(panel, "curve", "dots")
+    assert np.diff(curve["y"]).max() < 0 and cross["x"] == pytest.approx([panel.values["far"]], rel=1e-4)

@@ -209,6 +209,8 @@ def of_spectra(Z):
     return first @ second / Z.shape[1] ** 2
 
 
+both_halves = asked_of("05").both_halves
+
 MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     # 00
     ("00.1", 1.58, "the last stop at which they still hold 40 %"),
@@ -231,6 +233,7 @@ MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     ("03.1", 0.45, "the level of the water before the coffee is pulled down"),
     ("03.2", 1.0, "the lead of one counts, not the sum of all leads"),
     ("03.2", 1 / 11, "the eleventh shares, too"),
+    ("03.3", lambda scores: scores.softmax(-1), "shares by a softmax"),
     # 04
     ("04.1", 84, "the largest sum itself"),
     ("04.1", 82, "any two neighbours swapped"),
@@ -239,6 +242,12 @@ MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     ("04.3", lambda z: of_spectra(normalize(z, dim=-1)), "no column of ones"),
     ("04.3", lambda z: of_spectra(normalize(with_ones(z), dim=-1)), "the ones written before dividing"),
     # 05
+    ("05.1", 0.318, "the last stop before"),
+    ("05.1", 0.505, "the first stop at which the cat is no longer at its own place"),
+    ("05.2", 0.410, "coins give each of the seven the same chance of the first place"),
+    ("05.2", 0.693, "coins give everybody a chance of one half"),
+    ("05.3", lambda x: 2 * both_halves(x), "the sum of both halves, not their mean"),
+    ("05.3", lambda x: both_halves(x.sort().values), "positives and negatives sorted together first"),
     # 06
     # 07
     # 08

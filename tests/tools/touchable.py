@@ -5,6 +5,7 @@ TOUCHABLE = (
     "class_confusions",
     "clip_strips",
     "crop_pair",
+    "crowd",
     "downhill",
     "feature_maps",
     "first_places",

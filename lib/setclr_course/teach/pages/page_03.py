@@ -11,9 +11,9 @@ QUESTIONS = {
         "The dry parts add up to 1, and the temple stands under water. Now the temple sinks deeper. What do "
         "the others get?",
         {
-            "a little more, all of them": "So it is with a softmax: what one loses, the others share out.",
+            "a little more, all of them": "A softmax does so: what one loses, the others share out.",
             "what they had": "Yes. The dry parts still add up to 1, so the water has no reason to move.",
-            "more for the cat only": "The temple had nothing to give away. Its dry part was 0 before.",
+            "more for the cat only": "The temple has nothing to give away. Its dry part was 0 before.",
         },
         "what they had",
     ),
@@ -61,12 +61,19 @@ EXERCISES = {
         1.25 / 3,
         "Watch the sentence below the picture: from where on is the coffee exactly 0?",
         tolerance=0.05,
+        why="Without it the water stands at (0.85 + 0.75 + 0.65 − 1) / 3 = 0.417, and below that it is wet.",
     ),
-    "2": Exercise("a number", 0.1, "All ten lead by the same amount. How much may their leads be in sum?"),
+    "2": Exercise(
+        "a number",
+        0.1,
+        "All ten lead by the same amount. How much may their leads be in sum?",
+        why="Ten equal leads may add up to 1, so each may be a tenth.",
+    ),
     "3": Exercise(
         "a function of S",
         passes(sparsemax, *tables()),
         "Sort each row, largest first. With k dry pillars the level is (their sum − 1) / k; of all k, "
         "the one with the highest level is right.",
+        why="One pillar too few or too many lowers (sum − 1) / k, so the highest level is the right one.",
     ),
 }
