@@ -78,7 +78,7 @@ def draw_line(page: Page, now: Pushed, above: np.ndarray) -> tuple[list[Piece], 
 
     Returns the signs and the photographs.
     """
-    title = "" if page.row else "GroCo pushes mostly where ✚ and ✕ overlap"
+    title = "" if page.row else "how each loss pushes, and where ✚ and ✕ overlap"
     line = page.plot("line", X, (-1.3, 1), title, frame="", room=(60, 0, 0, 0))
     low, high = now.d[:N].min(), now.d[N:].max()
     line.boxes([low, -0.18], [max(low, high), 0.18], MIST)

@@ -37,7 +37,7 @@ QUESTIONS = {
         "the positives. You leave that out, and it begins at the far end of the list. How likely will it "
         "get one of the first two places?",
         {
-            "as before": "A hard sort would not care where it began. A soft one carries nobody far.",
+            "as before": "In a hard sort the start makes no difference. A soft one carries nobody far.",
             "less": "Yes, half as likely. Soft swaps leave it near its start, and the loss sees less of it.",
             "more": "It has to travel through all others now, and soft swaps hold it up.",
         },
@@ -64,15 +64,18 @@ EXERCISES = {
         0.253,
         "Move β down from 8, and watch the last words of the sentence.",
         tolerance=0.15,
+        why="At this β the swaps are so near to coins that the start counts for more than the distance.",
     ),
     "2": Exercise(
         "a number",
         float(GroCo(1e-6, negatives=6)(torch.eye(8, dtype=torch.float64).expand(2, 8, 8))),
         "Call GroCo(1e-6, negatives=6) on some batch of two views.",
+        why="Coins leave a positive near the front, where it was put: better than even chances, 0.41.",
     ),
     "3": Exercise(
         "a function of x",
-        passes(both_halves, *lists()),
+        passes(both_halves, *lists(), alone=False),
         "The second half has the sum of the rows from 2 on, and the truth the other way round.",
+        why="Columns of P add up to 1, so the second half equals the first and adds nothing.",
     ),
 }
