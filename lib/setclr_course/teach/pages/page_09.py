@@ -50,12 +50,23 @@ def views() -> list[Tensor]:
 
 EXERCISES = {
     "1": Exercise(
-        "a number of points", 20.3, "The sentence ends with it; the pool must be 8.", tolerance=0.02
+        "a number of points",
+        20.3,
+        "The sentence ends with it; the pool must be 8.",
+        tolerance=0.02,
+        why="A picture that has found its owner is no longer there for others to take.",
     ),
-    "2": Exercise("a whole number", 64, "A wrong row has a 1 too few and a 1 too many.", tolerance=0.001),
+    "2": Exercise(
+        "a whole number",
+        64,
+        "A wrong row has a 1 too few and a 1 too many.",
+        tolerance=0.001,
+        why="32 rows are wrong, and each differs in two entries.",
+    ),
     "3": Exercise(
         "a function of ab",
         passes(lambda ab: torch.tensor(matching_accuracy(ab[0], ab[1], "euclidean")), *views()),
         "The cost is a table of distances between unit rows; linear_sum_assignment gives the columns.",
+        why="Distances are roots of 2 − 2 cosine, so their sum orders matchings otherwise than cosines do.",
     ),
 }
