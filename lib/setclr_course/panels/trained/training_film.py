@@ -102,8 +102,7 @@ class training_film(Panel):
             plot.line(epochs, shot.accuracy[: len(epochs)], colours[name])
         plot.dots([epoch, one.accuracy[epoch]])
         plot.key(*colours.items(), where="bottom right")
-        first, end = (max(one.alike, key=lambda name: one.alike[name][at]) for at in (0, epochs[-1]))
-        title, ends = f"most alike: {first}, at last {end}", {0: "0 any two", 1: "1 same"}
+        title, ends = "what neighbours share, by epoch", {0: "0 any two", 1: "1 same"}
         plot = page.plot("alike", y=(-0.05, 1.25), title=title, xlabel="epoch", yticks=ends, **axis)
         for name, dash in DASHES.items():
             plot.line(epochs, one.alike[name][: len(epochs)], INK, dash=dash)
