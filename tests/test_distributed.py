@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from conftest import SHIFT
-from test_losses_base import EVERY
+from every_loss import EVERY
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 

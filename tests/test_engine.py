@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 import torch
 from conftest import shifted
+from every_loss import EVERY
 from looks_at_values import why
 from PIL import Image
-from test_losses_base import EVERY
 from torch import nn
 from torch._inductor.exc import InductorError
 from torch.utils.data import Dataset, TensorDataset

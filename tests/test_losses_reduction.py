@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from test_losses_base import EVERY, views
+from every_loss import EVERY, views
 from torch import nn
 
 from setclr import losses

@@ -8,8 +8,8 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from every_loss import EVERY, views
 from looks_at_values import WITH_LABELS, why
-from test_losses_base import EVERY, views
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 

@@ -4,8 +4,8 @@ import warnings
 
 import pytest
 import torch
+from every_loss import EVERY, views
 from looks_at_values import why
-from test_losses_base import EVERY, views
 from torch.func import grad, jvp, vmap
 
 from setclr import inner
