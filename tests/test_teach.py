@@ -20,6 +20,7 @@ from setclr_course.teach import asked, card, check, predict, predictions
 from setclr_course.teach.answers import is_right, passes
 from setclr_course.teach.asked import Exercise, Question
 from setclr_course.teach.cards import CARDS
+from setclr_course.teach.sheet import RIGHT, sheet
 
 CHOICES = {"the largest": "It has the most to lose.", "the <smallest>": "It weighs nothing."}
 
@@ -211,6 +212,15 @@ def of_spectra(Z):
 
 both_halves = asked_of("05").both_halves
 
+
+def carried(d, n, m):
+    T = (-d / 0.2).exp()
+    for _ in range(50):
+        T = T / T.sum(0) / m
+        T = T / T.sum(1, keepdim=True) / n
+    return T
+
+
 MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     # 00
     ("00.1", 1.58, "the last stop at which they still hold 40 %"),
@@ -253,6 +263,7 @@ MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     # 08
     ("08.1", 168, "the middle of its path, not of the two candidates"),
     ("08.2", 1.1235, "the anchors that are right count below 0"),
+    ("08.3", lambda s: (s / 0.5).softmax(1), "the rows alone sum to 1"),
     ("08.2", 13.533, "the sum over the anchors, not their mean"),
     # 09
     # 10
@@ -283,3 +294,25 @@ def test_colours_and_cards_are_of_the_same_losses():
     assert sorted(CARDS) == sorted(OF_LOSS)
     with pytest.raises(ValueError, match="name must be one of .* got 'SimCLR'"):
         card("SimCLR")
+
+
+def test_a_sheet_marks_what_is_filled_in():
+    started = sheet({"InfoNCE": RIGHT["InfoNCE"], "MMCL": ("street", "rows", ..., ...)})
+    assert started.right == 5 and repr(started) == "5 of 28 cells are right."
+    page = started._repr_html_()
+    assert page.count("✔") == 5 and page.count("✘") == 1 and page.count("…") == 22
+    assert sorted(RIGHT) == sorted(CARDS) and "the sheet to print" in repr(sheet(RIGHT))
+
+
+@pytest.mark.parametrize(
+    "filled, said",
+    [
+        ({"SimCLR": (..., ..., ..., ...)}, "losses must be among InfoNCE, .*; got SimCLR"),
+        ({"IOT": ("transport",)}, "IOT must have 4 words, find, where, softly by, exactly 0 for; got 1"),
+        ({"IOT": ("rows", ..., ..., ...)}, "a word of 'find' must be one of candidate, .*; got 'rows'"),
+        ({"IOT": (1, ..., ..., ...)}, "a word of 'find' must be one of candidate, .*; got 1"),
+    ],
+)
+def test_a_sheet_that_cannot_be_read(filled, said):
+    with pytest.raises(ValueError, match=said):
+        sheet(filled)
