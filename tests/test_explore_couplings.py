@@ -133,7 +133,7 @@ def test_a_button_pressed_twice_moves_nothing():
     assert "the last of them rows!" in panel.alt
     panel.reset()
     panel.on_event({"event": "", "button": "columns!"})
-    assert panel.values["first"] == "columns" and "Buckets hold 1.00 to 1.00" in panel.alt
+    assert panel.values["first"] == "columns" and "Buckets hold 1.00 shares each" in panel.alt
 
 
 def test_the_second_pull_keeps_the_first():

@@ -259,6 +259,13 @@ MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     ("05.3", lambda x: 2 * both_halves(x), "the sum of both halves, not their mean"),
     ("05.3", lambda x: both_halves(x.sort().values), "positives and negatives sorted together first"),
     # 06
+    ("06.1", 16, "the last press before"),
+    ("06.1", 8.5, "rounds, not presses"),
+    ("06.2", math.log(128), "a point may choose itself"),
+    ("06.2", math.log(64), "one view alone"),
+    ("06.2", math.log(126), "the partner does not count"),
+    ("06.3", lambda d: carried(d, len(d.T), len(d)), "rows hold 1/m, columns 1/n"),
+    ("06.3", lambda d: carried(d, 1, 1), "each pile and bucket holds 1"),
     # 07
     # 08
     ("08.1", 168, "the middle of its path, not of the two candidates"),

@@ -20,7 +20,7 @@ PRESSES = 200  # until nothing moves
 TITLES = {
     "total": "the total is right",
     "rows": "rows are right: InfoNCE",
-    "both": "rows and columns are: no hub",
+    "both": "both sides are right: no hub",
 }
 HIGH = 0.7  # of a bar's place: a fair share
 COLOURS = [BLUE if name == NAME else SKY for name in NAMES]

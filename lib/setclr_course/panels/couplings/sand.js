@@ -66,12 +66,16 @@ function said({ presses, first, epsilon }, received, given) {
   const off = Math.max(...[...received, ...given].map((sum) => Math.abs(sum - 1)));
   const most = top >= 1.01 ? `, most of all that of the ${NAMES[received.indexOf(top)]}` : "";
   const still = off >= 0.01 ? `The worst is off by ${general(100 * off)} %` : "All are right to within 1 %";
-  const [low, high] = [Math.min(...given), Math.max(...given)];
   return (
-    `${presses} press${presses === 1 ? "" : "es"}${last}, ε = ${general(epsilon)}. Buckets hold ` +
-    `${fixed(Math.min(...received))} to ${fixed(top)} shares${most}; piles give out ${fixed(low)} to ` +
-    `${fixed(high)}. ${still}; in turn now: ${sideOf(presses + 1, first)}!.`
+    `${presses} press${presses === 1 ? "" : "es"}${last}, ε = ${general(epsilon)}; ` +
+    `${sideOf(presses + 1, first)}! is next. Buckets hold ${span(received)}${most}; ` +
+    `piles give out ${span(given)}. ${still}.`
   );
+}
+
+function span(sums) {
+  const [low, high] = [fixed(Math.min(...sums)), fixed(Math.max(...sums))];
+  return low === high ? `${low} shares each` : `${low} to ${high} shares`;
 }
 
 // Of fair_shares.py, with the sums.

@@ -84,9 +84,9 @@ class sand(Panel):
         most = f", most of all that of the {NAMES[received.argmax()]}" if received.max() >= 1.01 else ""
         still = f"The worst is off by {100 * off:.3g} %" if off >= 0.01 else "All are right to within 1 %"
         return (
-            f"{done} press{'es' * (done != 1)}{last}, ε = {values['epsilon']:.3g}. Buckets hold "
-            f"{received.min():.2f} to {received.max():.2f} shares{most}; piles give out {given.min():.2f} to "
-            f"{given.max():.2f}. {still}; in turn now: {side_of(done + 1, first)}!."
+            f"{done} press{'es' * (done != 1)}{last}, ε = {values['epsilon']:.3g}; "
+            f"{side_of(done + 1, first)}! is next. Buckets hold {span(received)}{most}; piles give out "
+            f"{span(given)}. {still}."
         )
 
 
@@ -105,6 +105,12 @@ def draw_table(page: Page, title: str, shares: np.ndarray) -> tuple[Mark, Mark, 
     table.text((-0.5, BESIDE), N - 0.2, below, size="small", anchor="start")
     table.text(BESIDE, ABOVE - HIGH, "a fair share", size="small", anchor="start")
     return cells, above, beside
+
+
+def span(sums: np.ndarray) -> str:
+    """From the least to the most, in shares."""
+    low, high = f"{sums.min():.2f}", f"{sums.max():.2f}"
+    return f"{low} shares each" if low == high else f"{low} to {high} shares"
 
 
 def side_of(number: int, first: str) -> str:
