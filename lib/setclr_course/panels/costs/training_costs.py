@@ -72,7 +72,7 @@ class training_costs(Panel):
         mark.handle("gpus", point, along="x", label="how many GPUs")
         plot.dots([PAPER_GPUS, PAPER_HOURS / 24], INK, "◆", 9)
         plot.note("◆ GroCo's own: 2x224,\n100 epochs, 8 A6000, 22 hours", "bottom left", size="small")
-        said = f"{values['views']}: {duration(now.days)}\n{now.images_per_s:,.0f} images/s"
+        said = f"{values['views']}: {duration(now.days)}\n{in_two_digits(now.images_per_s)} images/s"
         plot.note(said, "top right", bold=True)
         return lines
 
@@ -91,7 +91,7 @@ class training_costs(Panel):
             f"Estimate: {values['epochs']} epochs of ImageNet in {values['views']} views are "
             f"{values['epochs'] * IMAGES * per_image(values['views']):.1e} operations. {values['gpus']:.3g} "
             f"{values['gpu']} at {values['utilisation']:.3g} % of {PEAK[values['gpu']]} Tflop/s would need "
-            f"{duration(now.days)}, if the loaders bring {now.images_per_s:,.0f} images a second."
+            f"{duration(now.days)}, if the loaders bring {in_two_digits(now.images_per_s)} images a second."
         )
 
 
@@ -128,6 +128,11 @@ def cost(gpus: float, epochs: int, utilisation: float, views: str, gpu: str) -> 
 def paper_utilisation() -> float:
     """The per cent of an A6000's peak that the paper's 22 hours imply."""
     return 100 * cost(PAPER_GPUS, PAPER_EPOCHS, 100, "2x224", "A6000").days / (PAPER_HOURS / 24)
+
+
+def in_two_digits(number: float) -> str:
+    """An estimate is not known better."""
+    return f"{float(f'{number:.2g}'):,.0f}"
 
 
 def duration(days: float) -> str:

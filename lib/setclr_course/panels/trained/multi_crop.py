@@ -21,8 +21,8 @@ SEEN: dict[str, dict[str, Any]] = {
     "as the encoder sees them": {},
     "as they were cut": {"jitter_p": 0.0, "grey": 0.0, "blur": 0.0, "solarise": 0.0},
 }
-SHEET = (484, 508)  # pixels on which the crops lie, full views above, small ones below
-PLACES = [(0, 0), (260, 0)] + [(194 * (k % 3), 260 + 132 * (k // 3)) for k in range(LOCAL)]
+SHEET = (484, 530)  # pixels on which the crops lie, full views above, small ones below
+PLACES = [(0, 0), (260, 0)] + [(194 * (k % 3), 264 + 142 * (k // 3)) for k in range(LOCAL)]
 SIZES = [SIDES[0]] * FULL + [SIDES[1]] * LOCAL
 SHARP = 1 / 2  # of a crop's pixels are shown; with more of them a first visit to a draw is slow
 COLOURS, INKS = ([BLUE, VERMILION, *[last] * LOCAL] for last in (ORANGE, OCHRE))
@@ -70,7 +70,7 @@ class multi_crop(Panel):
         sheet = page.plane("crops", (0, SHEET[0]), (SHEET[1], 0), "the crops, in their proportions")
         for v, (crop, side, (left, top)) in enumerate(zip(now.pixels, SIZES, PLACES)):
             picture = sheet.picture(crop, (left, top), (left + side, top + side))
-            sheet.text(left, top + side, WORDS[v], INKS[v], "small", "start", "top", bold=True)
+            sheet.text(left, top + side, WORDS[v], INKS[v], "small", "start", "top", up=-3, bold=True)
             page.link(f"crop {WORDS[v]}", boxes[v], picture)
 
     def say(self, values: dict, now: Crops) -> str:

@@ -52,6 +52,8 @@ class paired_gaps(Panel):
         measures = MEASURES | (HEAD if heads else {})
         self.rows = {(title, word): rows_of(figure, column, pairs)
                      for title, figure in figures.items() for word, column in measures.items()}  # fmt: skip
+        most = max(len(rows.names) for rows in self.rows.values())
+        self.size = (9, min(4.4, 1.7 + 0.35 * most))
         self.limits = holding(np.concatenate([x for rows in self.rows.values() for x in rows.here]))
         self.title = next(iter(figures))
         self.family = "" if pairs is None else f" of all {(pairs['metric'] == 'knn').sum() // 2} pairs"

@@ -83,11 +83,23 @@ def intervals(answer: Callable) -> bool:
 
 
 EXERCISES = {
-    "1": Exercise("a number of GPUs", 128, "Fold out more knobs; the longest run has 800 epochs.", 0.001),
-    "2": Exercise("a number", (224 / 96) ** 2, "Work goes with the area, the side squared."),
+    "1": Exercise(
+        "a number of GPUs",
+        128,
+        "Fold out more knobs; the longest run has 800 epochs.",
+        0.001,
+        why="64 need 34 hours, and twice the GPUs need half the time, if nothing makes them wait.",
+    ),
+    "2": Exercise(
+        "a number",
+        (224 / 96) ** 2,
+        "Work goes with the area, the side squared.",
+        why="Pixels go with the square of the side, so 2.3 times the side is 5.4 times the pixels.",
+    ),
     "3": Exercise(
         "a function of (a, b)",
         intervals,
         "With d = a − b: its mean, plus and minus t · s/√n; scipy.stats.t.ppf(0.975, n − 1) is t.",
+        why="Few runs say little of their own scatter, so t is 4.3 for three of them and not 1.96.",
     ),
 }
