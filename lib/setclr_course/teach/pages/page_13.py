@@ -77,13 +77,23 @@ def nearest_means(answer: Callable[[Tensor, Tensor], Tensor]) -> bool:
 
 
 EXERCISES = {
-    "1": Exercise("a word", "motorcycle", "The brightest cell of its row that is not on the diagonal."),
+    "1": Exercise(
+        "a word",
+        "motorcycle",
+        "The brightest cell of its row that is not on the diagonal.",
+        why="A row says what a patch is, so its cells beside the diagonal are what it is taken for.",
+    ),
     "2": Exercise(
-        "a number in per cent", 23.8, "Call `retrieve` with the pixels and True; times 100.", tolerance=0.02
+        "a number in per cent",
+        23.8,
+        "Call `retrieve` with the pixels and True; times 100.",
+        tolerance=0.02,
+        why="GroCo's features find twice as many, so the encoder does beat the pixels when asked honestly.",
     ),
     "3": Exercise(
         "a function of shown and asked",
         nearest_means,
         "The means are shown.mean(1); torch.cdist gives all distances, and argmin the nearest.",
+        why="A mean of twenty shots is a steadier place than any one of them.",
     ),
 }
