@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 from notebook_tools import FOLDER
+from scipy import stats
+from scipy.optimize import linear_sum_assignment
 from torch.nn.functional import normalize
 
 from setclr.losses import InfoNCE
@@ -221,6 +223,40 @@ def carried(d, n, m):
     return T
 
 
+def cosines(a, b):
+    return normalize(a, dim=-1) @ normalize(b, dim=-1).T
+
+
+def matched(ab, cost):
+    """The share of rows of `cost` that are matched one to one with their own column."""
+    column = linear_sum_assignment(cost(cosines(*ab)))[1]
+    return torch.tensor((column == range(ab.shape[1])).mean())
+
+
+def voted(bank, labels, queries, weight):
+    """The class of each query by the vote of its ten nearest."""
+    near = cosines(queries, bank).topk(10, dim=1)
+    votes = weight(near.values)[..., None] * torch.nn.functional.one_hot(labels[near.indices])
+    return votes.sum(1).argmax(1)
+
+
+def ends(gap, t, lost):
+    """Of an interval of the mean gap."""
+    half = t * gap.std(ddof=lost) / len(gap) ** 0.5
+    return gap.mean() - half, gap.mean() + half
+
+
+def equal_weights(z, views=(0, 1)):
+    """MMCL where every weight is C = 0.001."""
+    k, total = lambda x, y: (-(x - y).square().sum(-1) / 2).exp(), 0
+    for view in (0, 1):
+        for i, (plus, anchor) in enumerate(zip(z[view], z[1 - view])):
+            negatives = z[[(view + v) % 2 for v in views]]
+            others = [j for j in range(z.shape[1]) if j != i]
+            total = total + 0.001 * (k(negatives[:, others], anchor) - k(plus, anchor)).sum()
+    return total / (2 * z.shape[1])
+
+
 MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     # 00
     ("00.1", 1.58, "the last stop at which they still hold 40 %"),
@@ -267,19 +303,63 @@ MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     ("06.3", lambda d: carried(d, len(d.T), len(d)), "rows hold 1/m, columns 1/n"),
     ("06.3", lambda d: carried(d, 1, 1), "each pile and bucket holds 1"),
     # 07
+    ("07.1", -0.8, "the first place at which it is hollow"),
+    ("07.1", 0.75, "the sign forgotten"),
+    ("07.2", 10, "f is 0 at the copy"),
+    ("07.2", 100, "the bound C"),
+    ("07.3", lambda z: equal_weights(z) * 2 * z.shape[1], "summed over the anchors, not averaged"),
+    ("07.3", lambda z: equal_weights(z, views=(1,)), "negatives of the anchor's view alone"),
+    ("07.3", lambda z: -equal_weights(z), "near less far"),
     # 08
     ("08.1", 168, "the middle of its path, not of the two candidates"),
     ("08.2", 1.1235, "the anchors that are right count below 0"),
     ("08.3", lambda s: (s / 0.5).softmax(1), "the rows alone sum to 1"),
     ("08.2", 13.533, "the sum over the anchors, not their mean"),
     # 09
+    ("09.1", 2.0, "the pool of 128 that the panel opens with"),
+    ("09.1", 7.8, "the network that the panel opens with"),
+    ("09.2", 32, "a wrong row is one wrong entry"),
+    ("09.3", lambda ab: matched(ab, lambda cosine: 1 - cosine), "cosines for costs"),
+    ("09.3", lambda ab: (cosines(*ab).argmax(1) == torch.arange(ab.shape[1])).double().mean(), "nearest"),
     # 10
+    ("10.1", 5, "the untrained network is the first epoch"),
+    ("10.2", math.log(256), "an anchor is its own candidate"),
+    ("10.2", math.log(254), "the partner is no candidate"),
+    ("10.3", lambda *sets: voted(*sets, lambda cosine: cosine * 0 + 1), "all ten weigh the same"),
+    ("10.3", lambda *sets: voted(*sets, lambda cosine: (cosine * 0.1).exp()), "times 0.1"),
     # 11
+    ("11.1", 0.022, "the adjusted p-value, and not a stop"),
+    ("11.1", 0.0251, "the last stop before"),
+    ("11.2", 9, "one mean scatters, not both"),
+    ("11.3", lambda p: (len(p) * p).clip(max=1), "all are multiplied by m"),
+    ("11.3", lambda p: ((len(p) - p.argsort().argsort()) * p).clip(max=1), "below the one before"),
     # 12
+    ("12.1", 64, "34 hours are near a day"),
+    ("12.2", 224 / 96, "the side, not the area"),
+    ("12.3", lambda a, b: ends(a - b, 1.96, 1), "as if there were many runs"),
+    ("12.3", lambda a, b: ends(a - b, stats.t.ppf(0.975, len(a) - 1), 0), "the scatter divided by n"),
+    ("12.3", lambda a, b: ends(a - b, stats.t.ppf(0.95, len(a) - 1), 1), "5 % at each end"),
     # 13
+    ("13.1", "camera", "the diagonal"),
+    ("13.2", 50, "with overlap"),
+    ("13.2", 48, "GroCo's features"),
+    ("13.3", lambda shown, asked: cosines(asked, shown.mean(1)).argmax(1), "cosines"),
     # 14
+    ("14.1", 22, "of the time"),
+    ("14.2", 320, "all of it grows with N²"),
+    ("14.2", 80, "all of it grows with N"),
     # 15
+    ("15.1", 70.04, "the mean over molecules"),
+    ("15.2", 72.34, "shares of atoms, not how many"),
+    ("15.2", 86.2, "atoms and bonds, counted"),
+    ("15.3", lambda x, edges, keep: (x[keep], edges[:, keep[edges].all(0)]), "numbers as they were"),
     # 16
+    ("16.1", 5, "one view alone"),
+    ("16.1", 10, "five and five"),
+    ("16.1", 20, "never the same clip twice"),
+    ("16.2", 100 / 18, "guessing"),
+    ("16.3", lambda flow: flow.flip(-1), "what goes to the right still does"),
+    ("16.3", lambda flow: torch.stack([-flow[0], flow[1]]), "the pixels stay in place"),
 ]
 
 
