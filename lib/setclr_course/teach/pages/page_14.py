@@ -67,16 +67,22 @@ def crossing(name: str) -> float:
 
 EXERCISES = {
     "1": Exercise(
-        "a number of per cent", 7.9, "Set all three controls; it stands beside MMCL's bar.", tolerance=0.03
+        "a number of per cent",
+        7.9,
+        "Set all three controls; it stands beside MMCL's bar.",
+        tolerance=0.03,
+        why="MMCL keeps tables of side 2N, so beside a small encoder and a large batch it is felt.",
     ),
     "2": Exercise(
         "a number of MB",
         281.25,
         "kept = u·N + v·N². Divide both known values by their N and subtract: that gives v.",
+        why="Only the tables grow sixteenfold from 1024 to 4096; the points grow fourfold.",
     ),
     "3": Exercise(
         "a function of an encoder's name",
         passes(crossing, "conv4", "resnet18", tolerance=0.01, alone=False),
         "The encoder's flops are a·N, those of the loss b·N². Find a and b at any one N; they meet at a / b.",
+        why="Below that batch the encoder does most of the work, above it the loss.",
     ),
 }
