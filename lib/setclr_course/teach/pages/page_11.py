@@ -12,7 +12,7 @@ QUESTIONS = {
         "end with the best features?",
         {
             "yes, the fastest does": "It is soon at its own minimum. Features need not be good there.",
-            "no, the slowest does": "Slow is not thorough, either.",
+            "no, the slowest does": "Slow does not mean thorough.",
             "neither: fast ones end high and low": "Yes. Of the three that lead at epoch 5 one "
             "ends fourth, one last but one, one last.",
         },

@@ -27,8 +27,8 @@ QUESTIONS = {
             "nearly all of it": "Above there was no encoder. Here each image passes through millions of "
             "weights.",
             "about half": "The encoder works harder: each image passes through millions of weights.",
-            "less than a tenth": "Yes. Each image passes through millions of weights, forth and back. A loss "
-            "sees only what comes out: a short list of numbers for each view.",
+            "less than a tenth": "Yes. Each image passes through millions of weights, forward and back. A "
+            "loss sees only what comes out: a short list of numbers for each view.",
         },
         "less than a tenth",
     ),
