@@ -13,7 +13,7 @@ WORDS = {
     },
     "where": {
         "rows": "each row gives 1", "both": "each row gives 1, each column gets 1",
-        "bounds": "a weight is 0 to C", "turns": "one shape may be turned anyhow",
+        "bounds": "a weight is 0 to C", "lists": "only two sorted lists are matched",
     },
     "softly by": {
         "entropy": "entropy, times τ or ε", "square": "½ of the sum of squares",
@@ -25,7 +25,7 @@ RIGHT = {
     "InfoNCE": ("candidate", "rows", "entropy", "nobody"),
     "LinearAssignment": ("matching", "both", "entropy", "nobody"),
     "SparseCLR": ("candidate", "rows", "square", "wet"),
-    "QARe": ("fit", "turns", "nothing", "nobody"),
+    "QARe": ("fit", "lists", "nothing", "nobody"),
     "GroCo": ("order", "both", "steepness", "nobody"),
     "IOT": ("transport", "both", "entropy", "nobody"),
     "MMCL": ("street", "bounds", "bound", "behind"),
