@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sweep import ends
+
 from setclr_course import panels
 from setclr_course.kit.front import FOLDER, joined
 from setclr_course.kit.panel import Panel
@@ -109,12 +111,21 @@ def state(panel: Panel) -> dict[str, Any]:
 
 
 def main(name: str, width: str = "1000", theme: str = "light") -> None:
+    """Save a picture of the panel, and say what cannot be read there or at the ends of a control."""
     target = Path("build/panels")
     target.mkdir(parents=True, exist_ok=True)
+    make = getattr(panels, name)
+    states = [{}, *({knob: end} for knob, about in make().knobs.items() for end in ends(about))]
     with chromium() as browser:
-        page = opened(browser, getattr(panels, name)(), int(width), theme)
-        page.screenshot(path=target / f"{name}-{width}{'-dark' * (theme == 'dark')}.png", full_page=True)
-        print(*page.errors, *crowded(page), sep="\n")
+        for state in states:
+            page = opened(browser, make(**state), int(width), theme)
+            if not state:
+                picture = target / f"{name}-{width}{'-dark' * (theme == 'dark')}.png"
+                page.screenshot(path=picture, full_page=True)
+                print(picture)
+            for fault in [*page.errors, *crowded(page)]:
+                print(f"at {state or 'the start'}: {fault}")
+            page.close()
 
 
 if __name__ == "__main__":
