@@ -22,7 +22,7 @@ from setclr_course.teach import asked, card, check, predict, predictions
 from setclr_course.teach.answers import is_right, passes
 from setclr_course.teach.asked import Exercise, Question
 from setclr_course.teach.cards import CARDS
-from setclr_course.teach.sheet import RIGHT, sheet
+from setclr_course.teach.sheets import RIGHT, sheet
 
 CHOICES = {"the largest": "It has the most to lose.", "the <smallest>": "It weighs nothing."}
 

@@ -3,6 +3,6 @@
 from setclr_course.teach.answers import check
 from setclr_course.teach.cards import card
 from setclr_course.teach.predictions import predict
-from setclr_course.teach.sheet import sheet
+from setclr_course.teach.sheets import sheet
 
 __all__ = ["card", "check", "predict", "sheet"]
