@@ -9,16 +9,28 @@ from setclr_course.teach.asked import Exercise, Question
 
 QUESTIONS = {
     "1": Question(
+        "The rocket's bucket stands in a far corner. With rows! alone each pile sends its sand where it is "
+        "near, and that bucket gets 0.05 shares. Then both sides are made fair. What does the temple's "
+        "pile do, which is the nearest to that corner?",
+        {
+            "it fills its own bucket": "Then the rocket's bucket would stay empty. It has to be full, too.",
+            "it sends a grain there": "So it did with rows! alone. But a whole share has to come there.",
+            "it sends most of its sand there": "Yes, 0.64 of it. Somebody must fill that bucket, and all "
+            "others stand even farther off.",
+        },
+        "it sends most of its sand there",
+    ),
+    "2": Question(
         "The street shall be as wide as it can be, with the cat on one side and five photographs behind the "
         "other kerb. How many of the five decide where it runs?",
         {
-            "all five": "No. Three of them stand well behind the kerb; without them the street is the same.",
+            "all five": "Three of them stand well behind the kerb; without them the street is the same.",
             "only those at the kerb": "Yes: two here. The others could be anywhere behind it.",
             "only the nearest to the cat": "Nearly. It could turn about the nearest; a second stops it.",
         },
         "only those at the kerb",
     ),
-    "2": Question(
+    "3": Question(
         "You lower C, the most that a negative may weigh, from 100 to 0.1. What becomes of the choice "
         "between negatives?",
         {
@@ -31,26 +43,27 @@ QUESTIONS = {
         },
         "in the end all weigh the same",
     ),
-    "3": Question(
+    "4": Question(
         "Coffee and rocket stand on one ray from the cat, the rocket behind. A solution without bounds may "
         "have negative weights, and the shortcut clips those to zero. What is left for the coffee?",
         {
             "the right weight": "The coffee's weight had to balance the one that was clipped.",
             "too little": "The rocket got a negative weight, and the coffee more to make up for it.",
             "far too much": "Yes, here four and a half times the right weight. Its g is above 0: worse "
-            "than no weights.",
+            "than no weights at all.",
         },
         "far too much",
     ),
-    "4": Question(
-        "Three of the 39 others are from the query's own photograph. Where will they stand in the order of "
-        "weights?",
+    "5": Question(
+        "Each of the forty patches is once the query, and 3 of its 39 negatives are from its own photograph. "
+        "How often does one of these three have the largest weight?",
         {
-            "near the front": "Yes: the three lead. Who looks alike stands near.",
-            "anywhere": "They look like the query, so they stand near it, and that is where weights are.",
-            "at the end": "That would be right if the machine knew the labels. It sees distances only.",
+            "about 3 times, as chance has it": "They look like the query, so they stand near it, and that is "
+            "where weights are.",
+            "about 30 times": "Yes, 29 times. Who looks alike stands near. For query 30 all three lead.",
+            "never": "That would be right if the machine knew the labels. It sees distances only.",
         },
-        "near the front",
+        "about 30 times",
     ),
 }
 
@@ -65,12 +78,19 @@ EXERCISES = {
         "a number, the place from left to right",
         -0.75,
         "Watch the sentence below the picture: who holds it open?",
-        tolerance=0.07,
+        tolerance=0.03,  # a stop of the slider is 0.05
+        why="One stop farther left it stands behind the kerb, where f is below −1.",
     ),
-    "2": Exercise("a number", 20.0, "What is f at the copy, which stands where ✚ stands?"),
+    "2": Exercise(
+        "a number",
+        20.0,
+        "What is f at the copy, which stands where ✚ stands?",
+        why="At the copy f is 1, and (1 + 1) / 0.1 is 20, well below C.",
+    ),
     "3": Exercise(
         "a function of z",
-        passes(MMCL("rbf", 1.0, 0.001, 0.1, "exact"), batch()),
+        passes(MMCL("rbf", 1.0, 0.001, 0.1, "exact"), batch(), alone=False),
         "All weights are C: sum C · (k(✕, ★) − k(✚, ★)) over the negatives, and average over the anchors.",
+        why="With every weight at its bound the machine chooses nobody, so the loss is a plain sum.",
     ),
 }
