@@ -68,6 +68,8 @@ def test_the_columns_of_mutag_and_moving_patches_are_recorded(name):
 
 # Cells that print what records hold and nothing else, with those that they need before them.
 SAVED = {
+    "01_five_numbers": "c03 harm",
+    "03_sparse_support": "c03 harm",
     "09_matching_views": "c03 c13b",
     "careful/10_pretrain_small": "pretrain_small-03 pretrain_small-19",
     "11_pretrain_cifar": "c03 c05 c07 c09 c10 c12 c13b c14 c15b c19b 166ae29f",
