@@ -43,6 +43,7 @@ class nearest_clips(Panel):
             features = {"pixels": pixels.flatten(1), "true flow": moved.flatten(1)}
         self.maps = {name: map_of(np.asarray(x.detach().cpu(), np.float32)) for name, x in features.items()}
         self.labels = {thing: np.asarray(videos.labels[thing]) for thing in THINGS}
+        self.classes = {thing: videos.classes[thing] for thing in THINGS}
         self.names = {thing: np.array(videos.classes[thing])[self.labels[thing]] for thing in THINGS}
         frames = np.asarray(videos.in_ram).transpose(0, 2, 3, 4, 1)
         self.faces = frames[:, [0, frames.shape[1] // 2, -1]]
@@ -59,12 +60,19 @@ class nearest_clips(Panel):
 
     def draw(self, page: Page, values: dict, now: list[int]) -> None:
         places, query = self.maps[values["features"]].places, values["query"]
-        plane = page.plane("map", (-1.12, 1.12), title="" if page.row else "drag the ring")
+        named = self.classes[values["coloured by"]]
+        below = 1.3 + 0.15 * -(-len(named) // 3)  # room for the words
+        title = "" if page.row else "clips: near where features are alike"
+        plane = page.plane("map", (-1.12, 1.12), (-below, 1.12), title)
         plane.segments(places[query], places[now], GREY)
         ring = plane.dots(places[query], GREEN, size=22, edge="")
         ring.handle("query", places[query], to=nearest_to(places, query), label="the query")
         plane.dots(places[query], WHITE, size=16, edge="")
         signs, colours = np.divmod(self.labels[values["coloured by"]], len(OF_CLASS))
+        for k, name in enumerate(named):
+            sign, colour = SIGN_OF_CLASS[k // len(OF_CLASS)], OF_CLASS[k % len(OF_CLASS)]
+            at = k % 3 * 0.76 - 1.1, -1.27 - 0.15 * (k // 3)
+            plane.text(*at, f"{sign} {name}", colour, "small", "start")
         dots: dict[int, Piece] = {}
         for number, sign in enumerate(SIGN_OF_CLASS):
             group = np.flatnonzero(signs % len(SIGN_OF_CLASS) == number)

@@ -1,4 +1,4 @@
-"""What page 15 asks: losses on molecules, and a table whose rows differ by a per cent."""
+"""What page 15 asks: losses on molecules, and a table whose rows differ by a point."""
 
 from collections.abc import Callable
 
@@ -42,13 +42,13 @@ QUESTIONS = {
         "A run has twenty epochs. Somebody looks at the accuracy after each and prints the best. By how much "
         "does a trained row rise, on average?",
         {
-            "not at all: the last is the best": "The accuracy jumps up and down by a per cent or more from "
+            "not at all: the last is the best": "The accuracy jumps up and down by a point or more from "
             "one epoch to the next.",
-            "by some tenths of a per cent": "It would, were the curve smooth. It jumps up and down by more.",
-            "by two to three per cent": "Yes. The best of twenty noisy numbers lies well above most of them. "
+            "by some tenths of a point": "It would, were the curve smooth. It jumps up and down by more.",
+            "by two to three points": "Yes. The best of twenty noisy numbers lies well above most of them. "
             "That is more than any two of the losses differ.",
         },
-        "by two to three per cent",
+        "by two to three points",
     ),
 }
 
@@ -70,16 +70,20 @@ EXERCISES = {
         "a number of per cent",
         100 * 2395 / 3371,
         "Column 0 of a graph's x is 1 for carbon. Add it up over all graphs, and count all rows.",
+        tolerance=0.001,
+        why="2395 of 3371 atoms are carbon; a mean over molecules would weigh an atom of a small one more.",
     ),
     "2": Exercise(
         "a number of per cent",
         83.54,
         "graph.x says of each atom which it is; its sum over the rows counts them. Stack these sums.",
         tolerance=0.015,
+        why="The kinds of atoms say nothing of rings, so they do a little worse than atoms and bonds.",
     ),
     "3": Exercise(
         "a function of x, edge_index and keep",
         drops,
         "keep[edge_index].all(0) says which bonds stay, and keep.cumsum(0) - 1 is each atom's new number.",
+        why="A bond stays if both of its atoms do; an atom's new number counts those before it that stay.",
     ),
 }

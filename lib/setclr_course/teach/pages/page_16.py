@@ -32,7 +32,7 @@ QUESTIONS = {
         {
             "one time in nine": "That would be guessing. But the flow of a pan and of a turn differ already.",
             "about half": "Colours do not get there in this course. But flow shows the motion itself.",
-            "always": "Yes. Nothing has to be learnt: whoever shows the flow shows the motion.",
+            "always": "Yes. Nothing has to be learnt: the flow of a clip is its motion.",
         },
         "always",
     ),
@@ -65,6 +65,7 @@ EXERCISES = {
         "a whole number",
         25,
         "A clip of 8 frames can begin at any of 5 frames, and each of two clips has the choice.",
+        why="Five beginnings for view 1, and with each of them five for view 2.",
     ),
     "2": Exercise(
         "a number of per cent",
@@ -72,10 +73,12 @@ EXERCISES = {
         "knn(train.videos.flatten(1).float(), labels, test.videos.flatten(1).float(), k=1) of "
         "setclr.evaluation.neighbours gives the label of the nearest.",
         tolerance=0.1,
+        why="Pixels hardly beat guessing, because each clip has its own colour cast and shows another part.",
     ),
     "3": Exercise(
         "a function of a flow",
         mirrors,
         "Columns in reverse order are flow.flip(-1). And what went to the right goes to the left.",
+        why="A flow moves with the pixels and also points somewhere, and a mirror changes both.",
     ),
 }
