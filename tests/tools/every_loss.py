@@ -1,4 +1,10 @@
-"""An example or several of every loss: what every loss must do is tried with all of them."""
+"""Examples of every loss, and what the tests of losses and of inner problems share."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from setclr.losses import (
     HCL,
@@ -42,3 +48,24 @@ EVERY = EXAMPLES + SUMS
 def views(loss: SetLoss, V: int) -> int:
     """V, or 2 where the loss knows no more."""
     return V if "views" in loss.takes else 2
+
+
+def normal(*shape: int, grad: bool = False) -> Tensor:
+    """Normal numbers in float64."""
+    return torch.randn(*shape, dtype=torch.float64, requires_grad=grad)
+
+
+def slope(value: Tensor, x: Tensor) -> Tensor:
+    """The gradient of a value."""
+    return torch.autograd.grad(value, x)[0]
+
+
+def golden(name: str) -> np.lib.npyio.NpzFile:
+    """Numbers that another program gave, tests/goldens/NAME.npz."""
+    return np.load(Path(__file__).parents[1] / "goldens" / f"{name}.npz")
+
+
+def same_as_golden(value: Tensor, x: Tensor, wanted: float, gradient: np.ndarray, rel: float = 1e-9) -> None:
+    """A value, and its gradient with respect to x, are those that another program gave."""
+    np.testing.assert_allclose(value.detach(), wanted, rtol=rel)
+    np.testing.assert_allclose(slope(value, x).view(gradient.shape), gradient, rtol=10 * rel, atol=rel / 1e4)

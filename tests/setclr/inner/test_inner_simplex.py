@@ -1,18 +1,18 @@
 """The two smoothings of a maximum against their formulas, entmax and golden values."""
 
 import math
-from pathlib import Path
 
 import entmax
 import numpy as np
 import pytest
 import torch
+from every_loss import golden, normal, slope
 from hypothesis import given
 from hypothesis import strategies as st
 
 from setclr.inner.simplex import _newton, _sorted_depth, soft_maximum, sparse_maximum, sparsemax
 
-GOLDENS = np.load(Path(__file__).parent / "goldens" / "sparseclr_easy.npz")
+GOLDENS = golden("sparseclr_easy")
 scales = st.sampled_from([1e-3, 0.1, 1.0, 30.0, 1e4])
 
 
@@ -34,7 +34,7 @@ def masked(x):
 
 @given(st.integers(1, 30), scales)
 def test_equals_the_formula(n, scale):
-    x = scale * torch.randn(3, n, dtype=torch.float64)
+    x = scale * normal(3, n)
     for row, p, value in zip(x, sparsemax(x), sparse_maximum(x)):
         T, expected = by_the_book(row)
         torch.testing.assert_close(p, (row - T).clamp(min=0), rtol=0, atol=1e-9)
@@ -52,7 +52,7 @@ def test_equals_entmax(n, scale, mask, dtype):
 
 @given(st.integers(2, 20), scales)
 def test_less_an_entry_it_is_the_sparsemax_loss(n, scale):
-    x, target = scale * torch.randn(5, n, dtype=torch.float64), torch.randint(n, (5,))
+    x, target = scale * normal(5, n), torch.randint(n, (5,))
     expected = entmax.SparsemaxLoss(reduction="none")(x, target)
     loss = sparse_maximum(x) - x.gather(1, target.unsqueeze(1)).squeeze(1)
     torch.testing.assert_close(loss, expected, rtol=1e-9, atol=1e-12)
@@ -65,55 +65,42 @@ def test_golden_values():
 
 @given(st.integers(1, 20), scales, st.booleans())
 def test_the_gradient_of_a_smoothed_maximum_is_its_maximiser(n, scale, mask):
-    x = scale * torch.randn(4, n, dtype=torch.float64)
+    x = scale * normal(4, n)
     x = (masked(x) if mask else x).requires_grad_()
-    (gradient,) = torch.autograd.grad(sparse_maximum(x).sum(), x)
-    torch.testing.assert_close(gradient, sparsemax(x.detach()))
-    (gradient,) = torch.autograd.grad(soft_maximum(x, 0.3).sum(), x)
-    torch.testing.assert_close(gradient, (x.detach() / 0.3).softmax(-1))
+    torch.testing.assert_close(slope(sparse_maximum(x).sum(), x), sparsemax(x.detach()))
+    torch.testing.assert_close(slope(soft_maximum(x, 0.3).sum(), x), (x.detach() / 0.3).softmax(-1))
 
 
 @given(st.integers(1, 12), st.integers(1, 4), scales)
 def test_also_makes_one_list_of_each(n, k, scale):
-    x = masked(scale * torch.randn(2, 3, n, dtype=torch.float64)).requires_grad_()
-    also = (scale * torch.randn(2, 3, k, dtype=torch.float64)).requires_grad_()
+    x = masked(scale * normal(2, 3, n)).requires_grad_()
+    also = (scale * normal(2, 3, k)).requires_grad_()
     lists = torch.cat([x.unsqueeze(2).expand(2, 3, k, n), also.unsqueeze(3)], dim=3)
-    together, apart = sparse_maximum(x, also), sparse_maximum(lists)
-    torch.testing.assert_close(together, apart)
-    weights = torch.randn(2, 3, k, dtype=torch.float64)
-    for got, expected in zip(
-        *(torch.autograd.grad((y * weights).sum(), (x, also)) for y in (together, apart))
-    ):
+    torch.testing.assert_close(sparse_maximum(x, also), sparse_maximum(lists))
+    weights = normal(2, 3, k)
+    for wrt in (x, also):
+        got, expected = (
+            slope((y * weights).sum(), wrt) for y in (sparse_maximum(x, also), sparse_maximum(lists))
+        )
         torch.testing.assert_close(got, expected, rtol=0, atol=1e-12)
 
 
 def test_gradients():
-    x = torch.randn(3, 6, dtype=torch.float64, requires_grad=True)
-    also = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(sparsemax, x)
-    assert torch.autograd.gradgradcheck(sparsemax, x)
-    assert torch.autograd.gradcheck(sparse_maximum, x)
+    x, also = normal(3, 6, grad=True), normal(3, 2, grad=True)
+    assert torch.autograd.gradcheck(sparsemax, x) and torch.autograd.gradgradcheck(sparsemax, x)
     assert torch.autograd.gradcheck(sparse_maximum, (x, also))
-    assert torch.autograd.gradcheck(lambda x: soft_maximum(x, 0.5), x)
     jacobian = torch.autograd.functional.jacobian(sparsemax, x[0].detach())
     s = (sparsemax(x[0].detach()) > 0).double()
     torch.testing.assert_close(jacobian, s.diag() - torch.outer(s, s) / s.sum())
 
 
-@given(st.integers(1, 20), scales, st.sampled_from([1e-3, 0.5, 1e3]))
+@given(st.integers(1, 20), scales, st.sampled_from([1e-6, 1e-3, 0.5, 1e3]))
 def test_a_smoothing_stays_near_the_maximum(n, scale, temperature):
-    x = scale * torch.randn(4, n, dtype=torch.float64)
+    x = scale * normal(4, n)
     sparse, soft = sparse_maximum(x) - x.amax(-1), soft_maximum(x, temperature) - x.amax(-1)
     slack = 1e-12 * (scale + temperature)
     assert -slack <= sparse.min() and sparse.max() <= (1 - 1 / n) / 2 + slack
     assert -slack <= soft.min() and soft.max() <= temperature * math.log(n) + slack
-
-
-def test_towards_zero_temperature_log_sum_exp_is_the_maximum():
-    x = torch.randn(4, 9, dtype=torch.float64)
-    for temperature in (1e-2, 1e-4, 1e-6):
-        gap = (soft_maximum(x, temperature) - x.amax(-1)).abs().max()
-        assert gap <= temperature * math.log(9)
 
 
 HARD = {
@@ -146,29 +133,3 @@ def test_a_common_offset_costs_no_digits():
     x.requires_grad_()
     (near,), (far,) = (torch.autograd.grad(sparse_maximum(x + c).sum(), x) for c in (0.0, 2.0**15))
     torch.testing.assert_close(far, near, rtol=0, atol=1e-7)
-
-
-x = torch.randn(2, 3)
-
-
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda: sparsemax([1.0]), r"x must be a float32 or float64 tensor .* got list"),
-        (lambda: sparsemax(torch.arange(3)), "x must be .* got torch.int64"),
-        (lambda: sparsemax(x.half()), "x must be .* got torch.float16"),
-        (lambda: sparsemax(torch.tensor(1.0)), r"x must be .* shape \(\)"),
-        (lambda: sparsemax(x[..., :0]), "x must be .* n >= 1"),
-        (lambda: sparsemax(x * torch.nan), "x must hold a finite maximum in every row, got nan"),
-        (lambda: sparse_maximum(x - torch.inf), "x must hold a finite maximum in every row, got -inf"),
-        (lambda: soft_maximum(x + torch.inf, 1.0), "x must hold a finite maximum in every row, got inf"),
-        (lambda: sparse_maximum(x, x[0]), r"also must be torch.float32 of shape \(..., k\) .* got .*\(3,\)"),
-        (lambda: sparse_maximum(x, x.double()), "also must be torch.float32 .* got torch.float64"),
-        (lambda: sparse_maximum(x, 1.0), "also must be .* got float"),
-        (lambda: soft_maximum(x, 0.0), "temperature must be > 0, got 0.0"),
-        (lambda: soft_maximum(x, math.nan), "temperature must be > 0, got nan"),
-    ],
-)
-def test_bad_arguments_are_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -1,6 +1,5 @@
 """Sinkhorn against plain rounds of division, POT, and finite differences."""
 
-import math
 import warnings
 from unittest import mock
 
@@ -9,6 +8,7 @@ import ot
 import pytest
 import torch
 from conftest import shifted
+from every_loss import normal, slope
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,9 +38,9 @@ def test_equals_the_formula(n, m, rounds, epsilon, uniform):
     coupling = sinkhorn(cost, epsilon, rounds, **({} if uniform else dict(a=a, b=b)))
     expected = by_the_book(cost, epsilon, rounds, a, b)
     torch.testing.assert_close(coupling.P, expected, rtol=1e-9, atol=0)
-    weight = torch.randn(n, m, dtype=torch.float64)
-    (gradient,) = torch.autograd.grad((coupling.P * weight).sum(), cost)
-    (expected_gradient,) = torch.autograd.grad((expected * weight).sum(), cost)
+    weight = normal(n, m)
+    gradient = slope((coupling.P * weight).sum(), cost)
+    expected_gradient = slope((expected * weight).sum(), cost)
     torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-13)
     assert coupling.rounds == rounds
     torch.testing.assert_close(coupling.P.sum(1), a)
@@ -137,7 +137,7 @@ def test_products_of_matrix_and_vector_are_as_exact_as_sums_of_exponentials(
     theirs = transport.along(exact, wanted, log_a, log_b)
     rounding = 200 * torch.finfo(dtype).eps * (1 + 1 / epsilon)
     torch.testing.assert_close(ours.double(), theirs, rtol=rounding, atol=rounding)
-    weight = torch.randn(2, n, m, dtype=torch.float64).masked_fill(cost.isinf(), 0)
+    weight = normal(2, n, m).masked_fill(cost.isinf(), 0)
     sums = [
         (w * log_P.masked_fill(cost.isinf(), 0)).sum()
         for w, log_P in ((weight.to(dtype), ours), (weight, theirs))
@@ -179,33 +179,3 @@ def test_memory_does_not_grow_with_the_rounds():
         return total
 
     assert kept(20) - kept(4) <= 16 * 2 * 50
-
-
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda c: sinkhorn([[1.0]], 0.1), "cost must be a float32 or float64 tensor .* got list"),
-        (lambda c: sinkhorn(c[0], 0.1), r"cost must be .* shape \(4,\)"),
-        (lambda c: sinkhorn(c.long(), 0.1), "cost must be .* torch.int64"),
-        (lambda c: sinkhorn(c[:, :0], 0.1), r"cost must be .* \(3, 0\)"),
-        (lambda c: sinkhorn(c * math.nan, 0.1), "cost must be finite or .inf .* got NaN"),
-        (lambda c: sinkhorn(-c / 0, 0.1), "cost must be finite or .inf"),
-        (lambda c: sinkhorn(c.index_fill(0, torch.tensor([1]), math.inf), 0.1), r"only \+inf in row \[1\]"),
-        (
-            lambda c: sinkhorn(c.index_fill(1, torch.tensor([2]), math.inf), 0.1),
-            r"only \+inf in column \[2\]",
-        ),
-        (lambda c: sinkhorn(c, 0), "epsilon must be > 0, got 0"),
-        (lambda c: sinkhorn(c, math.nan), "epsilon must be > 0, got nan"),
-        (lambda c: sinkhorn(c, 0.1, 0), "iterations must be an integer >= 1 and <= 100000, got 0"),
-        (lambda c: sinkhorn(c, 0.1, 2.5), "iterations must be an integer >= 1 and <= 100000, got 2.5"),
-        (lambda c: sinkhorn(c, 0.1, tolerance=0), "tolerance must be > 0, got 0"),
-        (lambda c: sinkhorn(c, 0.1, a=[1.0]), r"a must be a tensor of shape \(3,\), .* got list"),
-        (lambda c: sinkhorn(c, 0.1, a=torch.ones(4)), r"a must be a tensor of shape \(3,\), .* got \(4,\)"),
-        (lambda c: sinkhorn(c, 0.1, b=torch.tensor([1.0, 0, 0, 0])), "b must be > 0 and finite"),
-        (lambda c: sinkhorn(c, 0.1, b=torch.ones(4)), "a and b must have the same sum"),
-    ],
-)
-def test_bad_arguments_are_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(torch.rand(3, 4) + 0.1)

@@ -3,11 +3,11 @@
 import itertools
 import math
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from every_loss import golden, normal
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
@@ -15,22 +15,25 @@ from sklearn.svm import SVC
 
 from setclr.inner import descent, dual, kernel, margin, pivoting, svm_dual
 
-GOLDENS = np.load(Path(__file__).parent / "goldens" / "mmcl_inv_main_kernels.npz")
+GOLDENS = golden("mmcl_inv_main_kernels")
 caps = st.sampled_from([1e-3, 0.3, 1.0, 10.0, 100.0, math.inf])
 bandwidths = st.sampled_from([0.1, 1.0, 5.0])
 
 
 def points(n, E=3):
-    return torch.nn.functional.normalize(torch.randn(n, E, dtype=torch.float64), dim=-1)
+    return torch.nn.functional.normalize(normal(n, E), dim=-1)
+
+
+def two_views(n):
+    """The points of each point's image, of n / 2 images."""
+    return torch.arange(n).view(2, n // 2).T.repeat(2, 1)
 
 
 def delta(K, positive, negatives, ridge):
     """Δ of one machine, entry by entry (MMCL, Proposition 1, with k⁺⁺ for its 1)."""
-    n = len(negatives)
-    D = torch.zeros(n, n, dtype=K.dtype)
-    for a, i in enumerate(negatives):
-        for b, j in enumerate(negatives):
-            D[a, b] = K[positive, positive] + K[i, j] - K[positive, i] - K[positive, j] + ridge * (a == b)
+    D, k = torch.zeros(len(negatives), len(negatives), dtype=K.dtype), K[positive]
+    for (a, i), (b, j) in itertools.product(enumerate(negatives), repeat=2):
+        D[a, b] = k[positive] + K[i, j] - k[i] - k[j] + ridge * (a == b)
     return D
 
 
@@ -53,23 +56,20 @@ def best_of_all_guesses(D, C):
 
 @given(st.integers(1, 6), st.integers(1, 5), st.floats(0.1, 10))
 def test_kernels_equal_scikit_learn(n, E, bandwidth):
-    x, y = torch.randn(n, E, dtype=torch.float64), torch.randn(n + 1, E, dtype=torch.float64)
-    np.testing.assert_allclose(
-        kernel(x, y, "rbf", bandwidth), rbf_kernel(x, y, gamma=1 / (2 * bandwidth)), rtol=1e-9
-    )
-    np.testing.assert_allclose(
-        kernel(x, y, "tanh", bandwidth), sigmoid_kernel(x, y, gamma=bandwidth, coef0=0), rtol=1e-9
-    )
-    shifted = kernel(x, y, "tanh", bandwidth, -0.4)
-    np.testing.assert_allclose(shifted, sigmoid_kernel(x, y, gamma=bandwidth, coef0=-0.4), rtol=1e-9)
+    x, y = normal(n, E), normal(n + 1, E)
+    theirs = rbf_kernel(x, y, gamma=1 / (2 * bandwidth))
+    np.testing.assert_allclose(kernel(x, y, "rbf", bandwidth), theirs, rtol=1e-9)
+    for offset in (0.0, -0.4):
+        theirs = sigmoid_kernel(x, y, gamma=bandwidth, coef0=offset)
+        np.testing.assert_allclose(kernel(x, y, "tanh", bandwidth, offset), theirs, rtol=1e-9)
     torch.testing.assert_close(kernel(x, y, "linear"), x @ y.T)
     torch.testing.assert_close(kernel(x[None], y[None])[0], kernel(x, y))
 
 
 @pytest.mark.parametrize("kind", ["rbf", "linear", "tanh"])
 def test_kernels_have_gradients(kind):
-    x = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
-    y = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    x = normal(3, 2, grad=True)
+    y = normal(4, 2, grad=True)
     assert torch.autograd.gradcheck(lambda x, y: kernel(x, y, kind, 0.7), (x, y))
     x = torch.ones(2, 3, requires_grad=True)
     kernel(x, x, kind).sum().backward()
@@ -105,7 +105,7 @@ def test_exact_equals_scikit_learns_svc(n, C, bandwidth, kind):
 
 @given(st.integers(2, 4), st.integers(2, 5), caps, bandwidths, st.sampled_from(["rbf", "linear", "tanh"]))
 def test_inv_equals_one_solve_for_each_machine(V, N, C, bandwidth, kind):
-    x = torch.randn(V * N, 3, dtype=torch.float64)
+    x = normal(V * N, 3)
     K = kernel(x, x, kind, bandwidth) if kind != "tanh" else kernel(x, x, kind, 0.2) + 3 * torch.eye(V * N)
     own = torch.arange(V * N).view(V, N).T.repeat(V, 1)
     alpha, residual = svm_dual(K, torch.arange(V * N), own, C=C, solver="inv")
@@ -130,12 +130,9 @@ def test_golden_values(kind, s, bandwidth, C):
     alpha = svm_dual(K, torch.arange(8), C=bound, solver="inv").alpha
     for i in range(8):
         negatives = [j for j in range(8) if j != i]
-        np.testing.assert_allclose(
-            delta(K, i, negatives, 0.1), GOLDENS[f"Delta_{kind}_s{s}"][i], rtol=1e-9, atol=1e-12
-        )
-        np.testing.assert_allclose(
-            alpha[i, negatives], GOLDENS[f"alpha_{kind}_s{s}_C{C}"][i], rtol=1e-9, atol=1e-12
-        )
+        D = delta(K, i, negatives, 0.1)
+        for ours, name in ((D, f"Delta_{kind}_s{s}"), (alpha[i, negatives], f"alpha_{kind}_s{s}_C{C}")):
+            np.testing.assert_allclose(ours, GOLDENS[name][i], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("s", ["1", "0.1"])
@@ -220,7 +217,7 @@ def test_where_the_authors_steps_end(bandwidth, arrives):
 def test_pgd_needs_few_rounds_however_many_negatives(P, bandwidth, C):
     """Plain steps need hundreds: Δ bends by some P · k⁺⁺ along one direction, along others by about ρ."""
     K = kernel(x := points(P, 32), x, "rbf", bandwidth)
-    own = torch.arange(P).view(2, P // 2).T.repeat(2, 1)
+    own = two_views(P)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert svm_dual(K, torch.arange(P), own, C=C, solver="pgd", rounds=50).residual.max() <= 1e-3
@@ -229,8 +226,8 @@ def test_pgd_needs_few_rounds_however_many_negatives(P, bandwidth, C):
 @given(st.integers(1, 8), st.sampled_from([0.1, 1.0, math.inf]), st.sampled_from([0.3, 1.0, 10.0]))
 def test_nearest_is_where_no_coordinate_wants_to_move(n, C, curvature):
     """x minimises λ/2 ‖x − y‖² + ½ (aᵀx)² over the box; the gradients' scale is λ."""
-    target, a = torch.randn(3, n, dtype=torch.float64), torch.randn(3, n, dtype=torch.float64)
-    theta = torch.randn(3, 1, dtype=torch.float64)
+    target, a = normal(3, n), normal(3, n)
+    theta = normal(3, 1)
     x, _ = descent.nearest(target, a, theta, torch.full_like(theta, curvature), C, 0.0)
     gradient = curvature * (x - target) + a * (a * x).sum(1, keepdim=True)
     torch.testing.assert_close(x, (x - gradient / curvature).clamp(0, C), rtol=0, atol=1e-9)
@@ -245,7 +242,7 @@ def test_nearest_is_where_no_coordinate_wants_to_move(n, C, curvature):
 def test_every_way_through_block_pivoting_gives_the_optimum(monkeypatch, constants, C):
     """Gradients for all machines, for the stuck, single exchanges, one system a block, a poor start."""
     K = kernel(x := points(60, 8), x, "rbf", 0.5)
-    own = torch.arange(60).view(2, 30).T.repeat(2, 1)
+    own = two_views(60)
     expected = svm_dual(K, torch.arange(60), own, C=C).alpha
     for name, value in constants.items():
         monkeypatch.setattr(pivoting, name, value)
@@ -254,7 +251,7 @@ def test_every_way_through_block_pivoting_gives_the_optimum(monkeypatch, constan
     torch.testing.assert_close(alpha, expected, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("block", [1, 500, 2**18])
+@pytest.mark.parametrize("block", [1, 500])
 @pytest.mark.parametrize("C", [math.inf, 2.0])
 def test_systems_of_different_size_give_what_each_machine_gives_alone(monkeypatch, block, C):
     monkeypatch.setattr(pivoting, "BLOCK", block)
@@ -278,7 +275,7 @@ def test_float32_loses_what_rounding_the_gradient_loses(bandwidth):
     The rounding is that of the centred kernel: for wide ones k(x, y) is 1 and Σα is thousands.
     """
     K = kernel(x := points(120, 16).float(), x, "rbf", bandwidth)
-    own = torch.arange(120).view(2, 60).T.repeat(2, 1)
+    own = two_views(120)
     alpha = svm_dual(K, torch.arange(120), own).alpha
     expected = svm_dual(K.double(), torch.arange(120), own).alpha
     machines = dual.Machines(K, torch.arange(120), own, 100.0, 0.1).centred()
@@ -296,18 +293,6 @@ def test_centring_changes_no_machine():
     assert machines.centred().K.mean(0).abs().max() < 1e-12
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("bandwidth", [1e-3, 0.25, 1.0, 1e3])
-def test_exact_converges_on_a_batch(dtype, bandwidth):
-    K = kernel(x := points(300, 16).to(dtype), x, "rbf", bandwidth)
-    own = torch.arange(300).view(2, 150).T.repeat(2, 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        alpha, residual = svm_dual(K, torch.arange(300), own)
-    scale = 1 + alpha.sum(1)
-    assert (residual / scale).max() < (1e-5 if dtype == torch.float32 else 1e-12)
-
-
 @pytest.mark.parametrize("solver", ["exact", "pgd", "inv"])
 def test_nan_comes_out_as_nan_and_stops_the_rounds(monkeypatch, solver):
     """As on a GPU, where nobody looks."""
@@ -321,23 +306,21 @@ def test_nan_comes_out_as_nan_and_stops_the_rounds(monkeypatch, solver):
     assert len(rounds) < 50
 
 
-@pytest.mark.parametrize(
-    "P, E, kind, C, ridge",
-    [
-        (512, 4, "rbf", 0.1, 0.1),
-        (64, 2, "linear", 1.0, 0.1),
-        (128, 3, "linear", 1.0, 0.002),
-        (200, 3, "rbf", 1e-3, 0.003),
-    ],
-)
+@pytest.mark.parametrize("P, E, kind, bandwidth, C, ridge", [
+    *((300, 16, "rbf", bandwidth, 100.0, 0.1) for bandwidth in (1e-3, 0.25, 1.0, 1e3)),
+    (512, 4, "rbf", 1.0, 0.1, 0.1), (64, 2, "linear", 1.0, 1.0, 0.1), (128, 3, "linear", 1.0, 1.0, 0.002),
+    (200, 3, "rbf", 1.0, 1e-3, 0.003),
+])  # fmt: skip
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_many_at_the_bound_or_a_small_ridge_stay_exact(P, E, kind, C, ridge, dtype):
+def test_exact_converges_with_many_at_the_bound_or_a_small_ridge_too(P, E, kind, bandwidth, C, ridge, dtype):
     """Where pivoting alone goes round in circles or changes one place at a time for ever."""
-    K = kernel(x := points(P, E), x, kind).to(dtype)
+    K = kernel(x := points(P, E), x, kind, bandwidth).to(dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        alpha, residual = svm_dual(K, torch.arange(40), C=C, ridge=ridge)
-    assert (residual / (1 + alpha.sum(1))).max() < 1000 * torch.finfo(dtype).eps
+        own = two_views(P)[:100] if C == 100 else None
+        alpha, residual = svm_dual(K, torch.arange(40 if own is None else 100), own, C=C, ridge=ridge)
+    eps = torch.finfo(dtype).eps
+    assert (residual / (1 + alpha.sum(1))).max() < (1000 * eps if own is None else max(80 * eps, 1e-12))
 
 
 @pytest.mark.parametrize("C", [1e-3, 0.01])
@@ -360,7 +343,7 @@ def test_equal_points_share_the_weight():
 
 
 def test_leading_dimensions_are_separate_pools():
-    x = torch.randn(2, 3, 7, 4, dtype=torch.float64)
+    x = normal(2, 3, 7, 4)
     K = kernel(x, x)
     for solver in ("exact", "pgd", "inv"):
         how = {"solver": solver, "tolerance": 1e-8}
@@ -376,7 +359,7 @@ def test_leading_dimensions_are_separate_pools():
 
 def test_tends_to_the_hard_margin_machine():
     """C → ∞, ρ → 0 for separable points: the plane through which scikit-learn's hard-margin SVC cuts."""
-    negatives = torch.randn(20, 2, dtype=torch.float64)
+    negatives = normal(20, 2)
     x = torch.cat([torch.tensor([[4.0, 3.0]], dtype=torch.float64), negatives])
     alpha = svm_dual(kernel(x, x, "linear"), 0, C=math.inf, ridge=1e-9).alpha
     w = alpha @ (x[0] - x)
@@ -405,58 +388,3 @@ def test_clipped_least_squares_can_be_worse_than_nothing():
         D = delta(K, 0, range(1, 40), 0.1)
         worse += objective(D, svm_dual(K, 0, solver="inv").alpha[1:]) > 0
     assert worse > 5
-
-
-gram = torch.eye(3) + 0.5
-
-
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda: kernel([1.0], torch.ones(2, 2)), "x must be a float32 or float64 tensor .* got list"),
-        (
-            lambda: kernel(torch.ones(2, 2), torch.ones(2)),
-            r"y must be a float32 or float64 tensor .* shape \(2,\)",
-        ),
-        (lambda: kernel(torch.ones(2, 2).long(), torch.ones(2, 2)), "x must be .* torch.int64"),
-        (lambda: kernel(torch.ones(2, 2), torch.ones(2, 3)), "y must have x's dtype, leading and last"),
-        (lambda: kernel(torch.ones(2, 2), torch.ones(2, 2), "gauss"), "kind must be one of 'rbf'"),
-        (lambda: kernel(torch.ones(2, 2), torch.ones(2, 2), "rbf", 0), "bandwidth must be > 0, got 0"),
-        (lambda: svm_dual([[1.0]]), "K must be a float32 or float64 tensor .* got list"),
-        (lambda: svm_dual(torch.ones(3, 4)), r"K must be .* shape \(3, 4\)"),
-        (lambda: svm_dual(torch.ones(1, 1)), r"K must be .* shape \(1, 1\)"),
-        (lambda: svm_dual(gram.long()), "K must be .* torch.int64"),
-        (lambda: svm_dual(gram * math.nan), "K must be finite"),
-        (lambda: svm_dual(gram + torch.tensor([0.0, 1, 2])), "K must be symmetric"),
-        (lambda: svm_dual(gram, 3), "positive must be an integer >= 0 and <= 2, got 3"),
-        (lambda: svm_dual(gram, 0.5), "positive must be an integer"),
-        (lambda: svm_dual(gram, torch.tensor([0.5])), "positive must be an int64 tensor of 1 dimension, got"),
-        (lambda: svm_dual(gram, 0, torch.tensor([0])), "own must be an int64 tensor of 2 dimensions"),
-        (
-            lambda: svm_dual(gram, 0, torch.tensor([[0, 1, 2]])),
-            "own must be .* every machine needs a negative",
-        ),
-        (lambda: svm_dual(gram, 0, torch.tensor([[0], [1]])), "own must be .* for the A = 1 positives"),
-        (lambda: svm_dual(gram, 0, torch.tensor([[0, 3]])), "own must hold points 0 to 2 of the pool"),
-        (lambda: svm_dual(gram, 0, torch.tensor([[1]])), "own must hold the positive in every row"),
-        (lambda: svm_dual(gram, 0, torch.tensor([[0, 0]])), "own must hold every point once"),
-        (lambda: svm_dual(gram, C=0), "C must be > 0, got 0"),
-        (lambda: svm_dual(gram, C=math.nan), "C must be > 0, got nan"),
-        (lambda: svm_dual(gram, ridge=0), "ridge must be > 0, got 0"),
-        (lambda: svm_dual(gram, ridge=math.inf), "ridge must be > 0, got inf"),
-        (
-            lambda: svm_dual(gram, solver="smo"),
-            "solver must be one of 'inv', 'pgd', 'steps', 'exact', got 'smo'",
-        ),
-        (lambda: svm_dual(gram, solver="pgd", tolerance=0), "tolerance must be > 0, got 0"),
-        (
-            lambda: svm_dual(gram, solver="pgd", rounds=0),
-            "rounds must be an integer >= 1 and <= 100000, got 0",
-        ),
-        (lambda: svm_dual(gram - 2), "solver must be 'inv', 'pgd' or 'steps' for K, got 'exact': .*positive"),
-        (lambda: svm_dual(gram - 2, solver="pgd", C=math.inf), "C must be finite for K with solver 'pgd'"),
-    ],
-)
-def test_bad_arguments_are_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
