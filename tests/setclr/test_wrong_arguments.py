@@ -1,0 +1,305 @@
+"""What is given wrong to losses and inner functions: a ValueError names it, what it got, and what to do."""
+
+import inspect
+import math
+import re
+
+import pytest
+import torch
+from torch import nn
+
+from setclr import inner, losses
+from setclr.inner.assignment import log_permanent, permutations
+from setclr.inner.simplex import soft_maximum, sparse_maximum
+from setclr.losses import LOSSES, GroCo, InfoNCE, LinearAssignment, QARe, Triplet
+from setclr.losses.baselines import DeepCluster, DeepInfoMax, Rotation, Supervised
+
+nan, inf = math.nan, math.inf
+NO_POSITIVE_NUMBER = [0, -1.0, nan, inf, -inf, "0.5", None, True, [1.0], torch.ones(2)]
+NO_NUMBER_FROM_ZERO = [-1e-9, nan, inf, "0.5", None, False, [1.0]]
+NO_INTEGER_FROM_1 = [0, -1, 1.5, 2.0, "1", True, nan, [1]]
+NO_ROUNDS = [*NO_INTEGER_FROM_1, 10**9]
+NO_NAME = ["", "nonsense", 1, True]
+NO_OFFSET = [0.5, nan, inf, "0.5", None, False, [1.0]]
+NO_BOOLEAN = [0, 1, None, "True", 1.0]
+NO_TENSOR = [None, 1.0, [[1.0, 2.0]], "K"]
+NO_TEMPERATURE = [*NO_POSITIVE_NUMBER, torch.tensor(0.1), nn.Parameter(torch.tensor(0.0)),
+                  nn.Parameter(torch.tensor(nan)), nn.Parameter(torch.ones(2)),
+                  nn.Parameter(torch.tensor(1), requires_grad=False)]  # fmt: skip
+
+WRONG_IN_A_LOSS = {
+    **dict.fromkeys(["temperature", "epsilon"], NO_TEMPERATURE),
+    **dict.fromkeys(["beta", "bandwidth", "ridge", "t"], NO_POSITIVE_NUMBER),
+    "alpha": [*NO_POSITIVE_NUMBER, 750],
+    "C": [x for x in NO_POSITIVE_NUMBER if x is not inf],
+    **dict.fromkeys(["margin", "uniformity", "hardness", "weight"], NO_NUMBER_FROM_ZERO),
+    "keep": [*NO_POSITIVE_NUMBER, 1.5],
+    "prior": [*NO_NUMBER_FROM_ZERO, 1.0, 2],
+    "negatives": [*NO_INTEGER_FROM_1, None],
+    "iterations": NO_ROUNDS,
+    "positive_views": [*NO_INTEGER_FROM_1, 1],
+    **dict.fromkeys(["preorder", "stop_gradient", "key_gradient", "clamped", "random"], NO_BOOLEAN),
+    "offset": NO_OFFSET,
+    **dict.fromkeys(["average", "candidates"], NO_NAME),
+    **dict.fromkeys(["kernel", "solver", "pool", "constraint", "uniform_target", "similarity", "distance",
+                     "mining", "positives"], [*NO_NAME, None]),
+}  # fmt: skip
+OTHERWISE = {  # where a name means something else in one loss
+    (LinearAssignment, "temperature"): NO_NUMBER_FROM_ZERO,
+    (Triplet, "margin"): [x for x in NO_NUMBER_FROM_ZERO if x is not None],
+}
+
+K, x = torch.eye(3) + 0.5, torch.randn(4, 3)
+NO_MATRIX = [*NO_TENSOR, torch.ones(3), torch.ones(2, 3), torch.ones(3, 3, dtype=torch.int64), K * nan]
+NO_ROWS = [*NO_TENSOR, torch.tensor(1.0), torch.ones(2, 0), torch.arange(3), x.half()]
+NAMES = dict(kind=[*NO_NAME, None], swap=[*NO_NAME, None], beta=NO_POSITIVE_NUMBER)
+WRONG_IN_AN_INNER_FUNCTION = {  # the right arguments, and what is wrong for each
+    "kernel": (
+        dict(x=x, y=x, kind="rbf", bandwidth=1.0, offset=0.0),
+        dict(x=[*NO_TENSOR, torch.ones(3), x.long(), x * nan],
+             y=[*NO_TENSOR, torch.ones(3), torch.ones(4, 2), x.double(), x / 0],
+             kind=[*NO_NAME, None], bandwidth=NO_POSITIVE_NUMBER, offset=NO_OFFSET),
+    ),
+    "svm_dual": (
+        dict(K=K, positive=0, own=None, C=1.0, ridge=0.1, solver="pgd", tolerance=1e-3, rounds=9),
+        dict(K=[*NO_MATRIX, K.triu(), torch.ones(1, 1)],
+             positive=[-1, 3, 0.5, None, "0", torch.ones(1), torch.zeros(1, 1, dtype=torch.int64)],
+             own=[[[0]], torch.zeros(1, dtype=torch.int64), torch.ones(1, 1),
+                  *(torch.tensor(own) for own in ([[1]], [[0], [1]], [[0, 1, 2]], [[0, 3]], [[0, 0]]))],
+             C=WRONG_IN_A_LOSS["C"], ridge=NO_POSITIVE_NUMBER, solver=[*NO_NAME, None, "smo"],
+             tolerance=NO_POSITIVE_NUMBER, rounds=[*NO_ROUNDS, None]),
+    ),
+    "sinkhorn": (
+        dict(cost=x, epsilon=0.5, iterations=2, tolerance=1e-3, a=None, b=None),
+        dict(cost=[*NO_TENSOR, torch.ones(3), torch.ones(2, 0), x.long(), x * nan, x - inf,
+                   x.index_fill(0, torch.tensor([1]), inf), x.index_fill(1, torch.tensor([2]), inf)],
+             epsilon=NO_POSITIVE_NUMBER, iterations=NO_ROUNDS, tolerance=NO_POSITIVE_NUMBER,
+             a=[[0.25] * 4, torch.ones(3), torch.zeros(4), torch.full((4,), nan), torch.ones(4),
+                torch.ones(4) * 1j],
+             b=[[0.25] * 3, torch.ones(4), -torch.ones(3), torch.full((3,), inf), torch.ones(3)]),
+    ),
+    "sorting_network": (dict(x=x, beta=1.0, kind="odd-even", swap="arctan"),
+                        dict(x=[*NO_ROWS, x * nan, x / 0], **NAMES)),
+    "top_probability": (dict(x=x, top=1, beta=1.0, kind="odd-even", swap="arctan"),
+                        dict(x=[*NO_ROWS, x * nan, x / 0], top=[*NO_INTEGER_FROM_1, None, 4], **NAMES)),
+    "linear_assignment": (
+        dict(cost=K, temperature=0.0, mining="one-to-one"),
+        dict(cost=[*NO_TENSOR, torch.ones(3), torch.ones(3, 2), torch.ones(0, 0), K.long(), K.bfloat16(),
+                   K * nan, -K / 0, K.abs() / 0, torch.tensor([[0, inf, inf], [0, inf, inf], [0, 0, 0]])],
+             temperature=NO_NUMBER_FROM_ZERO, mining=[*NO_NAME, None]),
+    ),
+    "quadratic_assignment": (
+        dict(S=K, S_A=K, S_B=K),
+        dict(S=[*NO_MATRIX, torch.eye(9), torch.eye(2)], S_A=[*NO_MATRIX, torch.eye(2), K.double()],
+             S_B=[*NO_MATRIX, torch.eye(4)]),
+    ),
+    "spectral_bounds": (
+        dict(F=K, D=K),
+        dict(F=[*NO_MATRIX, K.triu(), torch.eye(2)], D=[*NO_MATRIX, K.triu(), torch.eye(4)]),
+    ),
+    "sparsemax": (dict(x=x), dict(x=[*NO_ROWS, x * nan, x - inf, x + inf])),
+}  # fmt: skip
+
+
+def named(name, value):
+    """A message that begins with the name, alone or with the one it does not fit, and shows what it got."""
+    shown = "" if isinstance(value, torch.Tensor) else rf"({re.escape(repr(value))}|{type(value).__name__})"
+    alone = rf"(\w+ and )?{name}\b( and \w+)? must .*{shown}"
+    enough = (
+        rf"\w+ must have the shape and dtype of {name}\b|kind must be .*power of two|bitonic.* power of two"
+    )
+    return rf"(?s)^({alone}|{enough})"
+
+
+@pytest.mark.parametrize(
+    "kind, name", [(k, name) for k in LOSSES for name in inspect.signature(k).parameters]
+)
+def test_every_argument_of_every_loss_when_it_is_made_and_when_it_is_changed(kind, name):
+    loss = kind()
+    before, drawn = repr(loss), torch.get_rng_state()
+    for value in OTHERWISE.get((kind, name), WRONG_IN_A_LOSS[name]):
+        for call in (lambda value: kind(**{name: value}), lambda value: setattr(loss, name, value)):
+            with pytest.raises(ValueError, match=named(name, value)):
+                call(value)
+    assert repr(loss) == before and torch.equal(torch.get_rng_state(), drawn)
+
+
+@pytest.mark.parametrize(
+    "function, name", [(f, n) for f in inner.__all__ for n in inspect.signature(getattr(inner, f)).parameters]
+)
+def test_every_argument_of_every_inner_function(function, name):
+    right, wrong = WRONG_IN_AN_INNER_FUNCTION[function]
+    getattr(inner, function)(**right)
+    for value in wrong[name]:
+        with pytest.raises(ValueError, match=named(name, value)):
+            getattr(inner, function)(**{**right, name: value})
+    if isinstance(right[name], torch.Tensor):
+        with pytest.raises(ValueError, match=f"^{name} must be a dense tensor, got torch.sparse_coo"):
+            getattr(inner, function)(**{**right, name: right[name].to_sparse()})
+
+
+def with_row(value):
+    z = torch.randn(2, 3, 4)
+    z[1, 2] = value
+    return z
+
+
+z, y, at = torch.randn(2, 3, 4), torch.tensor([0, 0, 1]), torch.tensor([0])
+WRONG_IN_A_CALL = [  # arguments beside z, or z, and the message
+    (dict(z=[[1.0]]), "z must be a floating tensor .* got list"),
+    (dict(z=None), "z must be a floating tensor .* got NoneType"),
+    (dict(z=z[0]), r"z must be .*torch.stack.* got shape \(3, 4\)"),
+    (dict(z=z.long()), r"z must be .* got torch.int64; use z.float\(\)"),
+    (dict(z=z + 1j), "z must be a floating tensor .* got torch.complex64"),
+    (dict(z=z[:1]), r"V >= 2 \(with keys or labels V >= 1\).* got \(1, 3, 4\)"),
+    (dict(z=z[:, :1]), r"N >= 2.* got \(2, 1, 4\).*drop_last=True"),
+    (dict(z=z[0, :1], labels=y[:1]), "drop_last=True"),
+    (dict(z=z[..., :0]), r"E >= 1.* got \(2, 3, 0\)"),
+    (dict(z=with_row(nan)), r"z\[1, 2\] must be finite .* NaN or inf"),
+    (dict(z=with_row(inf)), r"z\[1, 2\] must be finite .* NaN or inf"),
+    (dict(z=with_row(0.0)), r"z\[1, 2\] must be .* only zeros"),
+    (dict(z=1e-38 * torch.ones(2, 2, 3)), r"z\[0, 0\] must be .* too short for a gradient"),
+    (dict(z=z[0], other=y), r"z2 must be a second view .* got torch.int64 \(3,\); .*labels=y"),
+    (dict(z=z[0], other=z[1, :2]), r"z1 and z2 must be two views .*\(3, 4\) on cpu and \(2, 4\)"),
+    (dict(z=z[0], keys=z[1]), r"z must be a floating tensor \(V, N, E\)"),  # not a second view
+    (dict(other=z, keys=z), "keys must be given once"),
+    (dict(keys=torch.ones(2, 4, 4)), r"keys must fit z of shape \(2, 3, 4\) .* got \(2, 4, 4\).*key_labels"),
+    (dict(keys=z[:0]), r"keys must fit z .* got \(0, 3, 4\)"),
+    (dict(keys=z[0]), r"keys must be a floating tensor .* got shape \(3, 4\)"),
+    (dict(keys=0 * z), r"keys\[0, 0\] must be finite and not zero"),
+    (dict(keys=z.tolist()), "keys must be a floating tensor .* got list"),
+    (dict(keys=z[:1]), "keys must hold two views or more beside 2 views in z, got 1"),
+    (dict(memory=torch.ones(5, 3)), "memory must fit z"),
+    (dict(memory=torch.ones(0, 4)), "memory must fit z"),
+    (dict(memory=z), r"memory must be a floating tensor .* got shape \(2, 3, 4\)"),
+    (dict(memory=z[0] * nan), r"memory\[0\] must be finite"),
+    (dict(memory=z[0].byte()), "memory must be a floating tensor .* torch.uint8"),
+    (dict(labels=[0, 1, 2]), "labels must be a tensor of N = 3 integers .* got list"),
+    (dict(labels=y.float()), "labels must be .* integers .* got torch.float32"),
+    (dict(labels=y + 1j), "labels must be .* integers .* got torch.complex64"),
+    (dict(labels=y[:2]), r"labels must be .* got torch.int64 \(2,\)"),
+    (dict(labels=torch.ones(3).long()), "labels must name two classes .* got only 1"),
+    (dict(key_labels=y, keys=z), "key_labels must come with labels"),
+    (dict(keys=z, labels=y, key_labels=y[:2]), r"key_labels must be .* N = 3 integers .* got .* \(2,\)"),
+    (dict(memory=z[0], memory_labels=y), "memory_labels must come with labels"),
+    (dict(positives=torch.ones(6, 5).bool()), r"positives must be a bool mask \(6, 6\)"),
+    (dict(positives=torch.ones(6, 6)), "got torch.float32.*use positives.bool"),
+    (dict(positives=(at,)), "two or four tensors of indices"),
+    (dict(positives=(at, at + 6)), "indices from 0 to 5, got"),
+    (dict(positives=(at, y)), "of equal length"),
+    (dict(positives=torch.ones(6, 6).bool(), labels=y), "labels must be None where positives"),
+    (dict(weight=[1.0, 1, 1]), "weight must be a floating tensor of 3 numbers.* got list"),
+    (dict(weight=y), r"weight must be .* got torch.int64; use weight.float\(\)"),
+    (dict(weight=torch.ones(2)), r"weight must be \(3,\), .* got \(2,\)"),
+    (dict(weight=torch.ones(2, 3)), r"weight must be .* got shape \(2, 3\)"),
+    *((dict(weight=torch.tensor(w)), "weight must be >= 0 and its largest entry 1e-9 to 1e9, got")
+      for w in ([0.0, 0, 0], [1.0, -1, 1], [1.0, nan, 1], [1e-40] * 3, [1.0, inf, 1])),
+    (dict(weight=torch.tensor([1.0, inf, 1]).half()), "its largest entry 1e-9 to 1e9, got .*inf"),
+    (dict(reduction="sum"), "reduction must be one of 'mean', 'none', got 'sum'"),
+    *(({name: right.to_sparse()}, f"^{name} must be a dense tensor") for name, right in
+      dict(z=z, keys=z, memory=z[0], weight=torch.ones(3), labels=torch.arange(3)).items()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "given, message", WRONG_IN_A_CALL, ids=[message[:40] for _, message in WRONG_IN_A_CALL]
+)
+def test_every_argument_of_a_call(given, message):
+    with pytest.raises(ValueError, match=message):
+        InfoNCE()(**{"z": z, **given})
+    if not {"weight", "reduction"} & set(given):
+        with pytest.raises(ValueError, match=message):
+            InfoNCE().assignment(**{"z": z, **given})
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_every_loss_looks_at_what_it_takes_and_at_its_arguments_names(kind):
+    for call in (kind(), kind().assignment) if kind().has_assignment else (kind(),):
+        with pytest.raises(ValueError, match=r"z\[1, 2\] must be finite"):
+            call(with_row(nan))
+    for name, wrong in (("keys", with_row(nan)), ("memory", with_row(nan)[1]), ("labels", y.float())):
+        if name in kind.takes:
+            with pytest.raises(ValueError, match=rf"{name}(\[.*\])? must be"):
+                kind()(z, **{name: wrong})
+    names = ".*".join(map(repr, inspect.signature(kind).parameters))
+    with pytest.raises(ValueError, match=f"{kind.__name__}'s argument must be one of {names}, got 'taw'"):
+        kind(taw=1)
+
+
+MESSAGES = {
+    "did you mean 'cosine'": lambda: QARe("cosin"),
+    "did you mean 'rows'": lambda: losses.IOT("row"),
+    "did you mean 'exact'": lambda: losses.MMCL(solver="exakt"),
+    "did you mean 'batch-hard'": lambda: LinearAssignment(mining="batchhard"),
+    "did you mean 'odd-even'": lambda: inner.sorting_network(x, 1.0, "oddeven"),
+    "alpha must be > 0 and <= 64, got 750": lambda: losses.AlignUniform(alpha=750),
+    "temperature must be 1e-9 to 1e9 in size, got 1e-20": lambda: InfoNCE(1e-20),
+    "epsilon must be 1e-9 to 1e9": lambda: losses.IOT(epsilon=1e-20),
+    "hardness must be 1e-9 to 1e9": lambda: losses.HCL(hardness=1e-320),
+    "weight must be 1e-9 to 1e9": lambda: 1e30 * QARe(),
+    "weight must be 1e-9 to 1e9 in size, got 1000000000000": lambda: 1e6 * (1e6 * QARe()),
+    "weight must be a finite number, got nan": lambda: nan * InfoNCE(),
+    "weight must be a finite number, got nan.*": lambda: torch.tensor(nan) * InfoNCE(),
+    "weight must be a number or a 0-d floating tensor, got .*2": lambda: torch.ones(2) * InfoNCE(),
+    "weight must be a number or a 0-d floating tensor, got torch.int64": lambda: torch.tensor(2) * InfoNCE(),
+    "divisor must be > 0, got 0": lambda: InfoNCE() / 0,
+    "solver must be 'inv', 'pgd' or 'steps' for kernel='tanh'": lambda: losses.MMCL("tanh", solver="exact"),
+    "C must be finite for kernel='tanh'.*'pgd'": lambda: losses.MMCL("tanh", solver="pgd", C=inf),
+    "C must be finite for kernel='tanh'.*'steps'": lambda: losses.MMCL("tanh", solver="steps", C=inf),
+    "solver must be 'inv', 'pgd' or 'steps' for K, got 'exact': .*pos": lambda: inner.svm_dual(K - 2),
+    "C must be finite for K with solver 'pgd'": lambda: inner.svm_dual(K - 2, solver="pgd", C=inf),
+    "z must hold at most 8 images for LinearAss.*, got 9": lambda: LinearAssignment(0, 1)(
+        torch.ones(2, 9, 5)
+    ),
+    "at most 8 elements, got 9 .9! = 362,880.: the": lambda: inner.linear_assignment(torch.ones(9, 9), 0.1),
+    "S must match at most 8 ele.*spectral_bounds": lambda: inner.quadratic_assignment(
+        *[torch.ones(9, 9)] * 3
+    ),
+    "cost must allow an assignment": lambda: inner.linear_assignment(K.abs() / 0, 0.1),
+    "cost must allow an assignment.*": lambda: inner.linear_assignment(K.abs() / 0, 0, "batch-hard"),
+    "F must be symmetric, .* differ by 0.5 .*.F . F.mT. / 2": lambda: inner.spectral_bounds(K.triu(), K),
+    "logits must match at most 8 elements, got 9": lambda: log_permanent(torch.ones(9, 9)),
+    "logits must be finite or -inf, got nan": lambda: log_permanent(K * nan),
+    "n must be an integer >= 1 and <= 8, got 9; there are n!": lambda: permutations(9),
+    r"also must be torch.float32 of shape .*k\) .* got .*\(3,\)": lambda: sparse_maximum(x, x[0]),
+    "also must be torch.float32 .* got torch.float64": lambda: sparse_maximum(x, x.double()),
+    "also must be .* got float": lambda: sparse_maximum(x, 1.0),
+    "x must hold a finite maximum in every row, got inf": lambda: soft_maximum(x + inf, 1.0),
+    "needs a power of two of elements, got 3": lambda: inner.sorting_network(x, 1.0, "bitonic"),
+    "temperature must be > 0, got 0.0": lambda: soft_maximum(x, 0.0),
+    r"only \+inf in row \[1\]": lambda: inner.sinkhorn(x.index_fill(0, at + 1, inf), 0.1),
+    "z and keys must hold two views each": lambda: InfoNCE(candidates="other view")(z, z[[0, 1, 1]]),
+    "keys must have the 2 views of z .* got 3": lambda: GroCo(pool="view")(z, z[[0, 1, 1]]),
+    "positive_views must be .* <= 2, got 3": lambda: InfoNCE(positive_views=3)(z, z),
+    "memory must be given for InfoNCE.*holds all": lambda: InfoNCE(candidates="memory")(z),
+    "labels and positives must be": lambda: losses.IOT()(z, memory=z[0], labels=y),
+    "labels are named: loss": lambda: InfoNCE()(z[0], y),
+    "positives must be None for LinearAssignment": lambda: LinearAssignment()(z, positives=z > 0),
+    "memory_labels must be None for GroCo": lambda: GroCo()(z[0], labels=y, memory_labels=y),
+    "takes a flat batch": lambda: InfoNCE(average="probabilities")(z[0], labels=y),
+    "locations must be an integer >= 1": lambda: setattr(DeepInfoMax(), "locations", 0),
+    "features must be .* <= 65536, got 10": lambda: DeepInfoMax(features=10**9),
+    "channels must be .* <= 65536, got 10": lambda: DeepInfoMax(channels=10**9),
+}
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_messages_say_what_to_do(message):
+    with pytest.raises(ValueError, match=message):
+        MESSAGES[message]()
+
+
+def test_a_baseline_refuses_outputs_and_targets_in_words():
+    targets, ones = torch.tensor([0, 1, 2]), torch.ones(1, 3, 5)
+    for kind in (Supervised, DeepCluster, Rotation, DeepInfoMax):
+        for wrong in (nan, inf):
+            out = torch.ones(4, 3, 4) if kind is Rotation else torch.ones(1, 3, 64 + 8)
+            out[0, 1, 2] = wrong
+            with pytest.raises(ValueError, match=r"z\[0, 1, 2\] must be finite"):
+                kind()(out, targets if kind.targets else None)
+    for wrong in ("x", [0, 1, 2], targets.float(), targets > 0, targets[:2], targets.to("meta")):
+        with pytest.raises(ValueError, match="targets must be a tensor of 3 integers on cpu, got"):
+            Supervised()(ones, wrong)
+    for outputs, wrong in ((ones.to_sparse(), targets), (ones, targets.to_sparse())):
+        with pytest.raises(ValueError, match=r"^(z|targets) must be a dense tensor, got torch.sparse_coo"):
+            Supervised()(outputs, wrong)
