@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 import setclr
 
-TEXT = (Path(__file__).parent.parent / "site/text/library.md").read_text()
+TEXT = (Path(__file__).parents[3] / "site/text/library.md").read_text()
 TABLE = TEXT.split("## Coming from another library")[1].split("##")[0]
 ROWS = dict(re.findall(r"^\| `(.+?)` \| `(.+?)` \|$", TABLE, re.MULTILINE))
 N, E, Q = 6, 5, 9

@@ -1,0 +1,141 @@
+"""First and second derivatives of every loss and inner function, by autograd, torch.func and torch.export."""
+
+import pytest
+import torch
+from every_loss import EVERY, normal, slope, views
+from looks_at_values import why
+from torch.func import grad, jvp, vmap
+
+from setclr import inner, losses
+from setclr.inner.assignment import log_permanent
+from setclr.inner.simplex import soft_maximum, sparse_maximum
+from setclr.losses import IOT, MMCL, InfoNCE
+
+CONSTANT = [
+    losses.GroCo(negatives=4), InfoNCE(stop_gradient=True), losses.Triplet(stop_gradient=True), MMCL(),
+    MMCL(solver="exact"), IOT(uniformity=1.0), InfoNCE() + losses.GroCo(negatives=4),
+]  # fmt: skip
+# What holds something constant has its gradient compared with the one with that part held fixed, elsewhere.
+HELD = ("stop_gradient=True", "uniformity=0.5", "MMCL")
+SMOOTH = [x for x in EVERY if not any(part in repr(x) for part in HELD)] + [
+    losses.GroCo(2.0, 3, stop_gradient=False), IOT("both", 0.3, 3), IOT("rows", 0.3),
+    InfoNCE(0.3, positive_views=2), losses.LinearAssignment(0.3, 0.5, distance="euclidean"),
+    losses.LinearAssignment(0.3, 0.5, "batch-hard"), losses.Triplet(1.6, "all", 2, positive_views=2),
+    losses.Triplet(1.6, negatives=100), losses.SparseCLR(0.0), losses.SparseCLR(1.0, positive_views=2),
+    losses.AlignUniform(1.0, 1.0, 0.5), losses.HardNegatives(keep=0.4),
+    losses.DebiasedInfoNCE(0.1, 0.2, positive_views=2), InfoNCE(0.3) + 0.5 * losses.SparseCLR() + IOT("both"),
+]  # fmt: skip
+A, B = normal(2, 5, 5)
+FUNCTIONS = {
+    "linear_assignment": lambda x: inner.linear_assignment(x[:, :4, :4], 0.3).value,
+    "batch-hard": lambda x: inner.linear_assignment(x, 0.0, "batch-hard").value,
+    "quadratic_assignment": lambda x: inner.quadratic_assignment(x, A + 0 * x, B + 0 * x).minimum,
+    "log_permanent": log_permanent,
+    "spectral_bounds": lambda x: inner.spectral_bounds(x + x.mT, x @ x.mT).upper,
+    "soft_maximum": lambda x: soft_maximum(x, 0.3).sum(-1),
+    "sparsemax": lambda x: (inner.sparsemax(x) * A).sum((-2, -1)),
+    "sparse_maximum": lambda x: sparse_maximum(x).square().sum(-1),
+    "sparse maxima": lambda x: sparse_maximum(x, x[..., :2] + 0.1).square().sum((-2, -1)),
+    "sorting_network": lambda x: (inner.sorting_network(x, 2.0).P[..., 0] * A).sum((-2, -1)),
+    "arctan": lambda x: (inner.top_probability(x, 2, 2.0) * A).sum((-2, -1)),
+    "logistic": lambda x: (inner.top_probability(x, 2, 0.7, swap="logistic") * A).sum((-2, -1)),
+    "sinkhorn": lambda x: (inner.sinkhorn(x, 0.5, 4).P * A).sum((-2, -1)),
+    "sinkhorn with marginals": lambda x: inner.sinkhorn(x, 0.5, 4, a=A[0].softmax(0)).P[..., 0, 0],
+    "kernel": lambda x: (inner.kernel(x, x + 1) * A).sum((-2, -1)),
+}
+
+
+def second(function, x):
+    """A Hessian-vector product is the gradient's central difference; the first derivative stays the same.
+
+    Steps of 1e-5 leave an error of 1e-10 from the curvature and 1e-11 from the rounding.
+    """
+    v, step = normal(*x.shape), 1e-5
+    ahead, behind = (slope(function(y), y) for y in ((x + s * v).requires_grad_() for s in (step, -step)))
+    x = x.clone().requires_grad_()
+    (g,) = torch.autograd.grad(function(x), x, create_graph=True)
+    torch.testing.assert_close(g, slope(function(x), x), rtol=1e-10, atol=1e-12)
+    right = (ahead - behind) / (2 * step)
+    got = torch.autograd.grad((g * v).sum(), x)[0] if g.requires_grad else torch.zeros_like(x)
+    assert (got - right).norm() <= 1e-6 * right.norm() + 1e-9
+
+
+@pytest.mark.parametrize("loss", SMOOTH, ids=repr)
+def test_a_loss_has_its_true_first_and_second_derivative(loss):
+    assert torch.autograd.gradcheck(loss, normal(views(loss, 3), 5, 3, grad=True))
+    second(loss, normal(2, 6, 5))
+
+
+@pytest.mark.parametrize("loss", CONSTANT, ids=repr)
+def test_a_loss_that_holds_something_constant_refuses_a_second_derivative_in_every_way(loss):
+    z, weight = normal(2, 6, 5, grad=True), torch.ones((), dtype=torch.float64, requires_grad=True)
+    slope(loss(z), z)  # the first derivative is there
+    for ask in (
+        lambda: torch.autograd.grad(loss(z), z, create_graph=True),
+        lambda: loss(z).backward(create_graph=True),
+        lambda: torch.autograd.functional.hessian(loss, z),
+        lambda: torch.autograd.grad(loss(weight * z), [weight], create_graph=True),
+    ):
+        with pytest.raises(RuntimeError, match="second derivative .create_graph=True. would be wrong: .*con"):
+            ask()
+
+
+def test_with_keys_a_loss_without_the_other_side_has_one():
+    z, keys = normal(2, 2, 6, 5)
+    second(lambda x: losses.GroCo(negatives=4)(x, keys=keys), z)
+
+
+def agree(function, batch, alone):
+    """Values and gradients of a batch of three by vmap, and a derivative along a direction, against autograd.
+
+    `alone` is the function of one of them, a number.
+    """
+    wanted = batch.clone().requires_grad_()
+    values = torch.stack([alone(x) for x in wanted])
+    gradient = slope(values.sum(), wanted)
+    torch.testing.assert_close(vmap(function)(batch), values.detach(), rtol=1e-9, atol=1e-11)
+    torch.testing.assert_close(vmap(grad(function))(batch), gradient, rtol=1e-6, atol=1e-9)
+    direction = torch.randn_like(batch[0])
+    value, along = jvp(function, (batch[0],), (direction,))
+    torch.testing.assert_close(value, values[0].detach(), rtol=1e-9, atol=1e-11)
+    torch.testing.assert_close(along, (gradient[0] * direction).sum(), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("loss", [loss for loss in EVERY if not why(loss)], ids=repr)
+def test_torch_func_and_export_follow_every_loss_that_reads_no_values(loss):
+    batch = normal(3, views(loss, 2), 6, 4)
+    agree(loss, batch, loss)
+    program = torch.export.export(loss, (batch[0],), strict=False)
+    torch.testing.assert_close(program.module()(batch[0]), loss(batch[0]), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_inner_function_has_its_derivatives_and_torch_func_follows(name):
+    batch = torch.rand(3, 1, 5, 5, dtype=torch.float64)
+
+    def one(x):
+        return FUNCTIONS[name](x).sum()
+
+    agree(one, batch, one)
+    second(one, normal(1, 5, 5))
+    assert torch.autograd.gradcheck(one, normal(1, 5, 5, grad=True))
+
+
+def test_what_cannot_be_followed_says_so():
+    second(lambda x: inner.sinkhorn(x, 0.5).P.square().sum(), normal(3, 2, 6))  # to convergence: by autograd
+    with pytest.raises(ValueError, match="iterations must be a number within torch.func, got None"):
+        grad(lambda x: inner.sinkhorn(x, 0.5).P.max())(normal(5, 5))
+    z, wrong = normal(2, 5, 4), "second derivative by torch.func would be wrong: "
+    with pytest.raises(RuntimeError, match=f"{wrong}stop_gradient=True"):
+        grad(lambda z: grad(losses.GroCo())(z).sum())(z)
+    with pytest.raises(RuntimeError, match=f"{wrong}MMCL holds"):
+        grad(lambda z: grad(MMCL())(z).square().sum())(z)
+
+
+def test_second_derivatives_by_torch_func_are_autograd_s():
+    z = normal(2, 4, 3, grad=True)
+    for loss in (InfoNCE(0.3), InfoNCE(0.5) + losses.QARe(), losses.NTLogistic()):
+        (first,) = torch.autograd.grad(loss(z), z, create_graph=True)
+        twice = grad(lambda z, loss=loss: grad(loss)(z).square().sum())(z.detach())
+        torch.testing.assert_close(twice, slope(first.square().sum(), z))

@@ -1,0 +1,138 @@
+"""MMCL against its literal formula with every machine solved on its own, and gradients with α held fixed."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from every_loss import normal, slope
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.svm import SVC
+from torch.nn.functional import normalize
+
+from setclr.losses.margin import MMCL
+
+KERNELS = {
+    "rbf": lambda x, y, b: math.exp(-float((x - y).square().sum()) / (2 * b)),
+    "linear": lambda x, y, b: float(x @ y),
+    "tanh": lambda x, y, b: math.tanh(b * float(x @ y)),
+    "shifted tanh": lambda x, y, b: math.tanh(b * float(x @ y) + 0.3),
+}
+
+
+def weights_by_the_book(positive, negatives, k, C, ridge, solver):
+    """α of one machine: scikit-learn's SVC for "exact", Proposition 1 (iii) for "inv"."""
+    n = len(negatives)
+    if solver == "exact":
+        everyone = [positive, *negatives]
+        G = np.array([[k(x, y) for x in everyone] for y in everyone])
+        G[range(1, n + 1), range(1, n + 1)] += ridge
+        svc = SVC(kernel="precomputed", C=C, tol=1e-12, class_weight={1: 1e6, -1: 1})
+        svc.fit(G, [1] + [-1] * n)
+        alpha = np.zeros(n + 1)
+        alpha[svc.support_] = -svc.dual_coef_[0]
+        return alpha[1:]
+    to_positive = np.array([k(positive, y) for y in negatives])
+    delta = np.array([[k(x, y) for x in negatives] for y in negatives]) + k(positive, positive)
+    delta -= to_positive + to_positive[:, None]
+    return np.clip(2 * np.linalg.solve(delta + ridge * np.eye(n), np.ones(n)), 0, C)
+
+
+def by_the_book(z, kernel, bandwidth, C, ridge, solver, pool):
+    """For every ordered pair of views and every image: α for z⁺, then −w(z) of eq. 8."""
+    V, N, _ = z.shape
+    z, losses = normalize(z, dim=-1), []
+
+    def k(x, y):
+        return KERNELS[kernel](x, y, bandwidth)
+
+    for u, i in itertools.product(range(V), range(N)):
+        views = range(V) if pool == "all" else [u]
+        negatives = [z[w, j] for w in views for j in range(N) if j != i]
+        alpha = weights_by_the_book(z[u, i], negatives, k, C, ridge, solver)
+        for v in set(range(V)) - {u}:
+            losses.append(sum(a * (k(y, z[v, i]) - k(z[u, i], z[v, i])) for a, y in zip(alpha, negatives)))
+    return np.mean(losses)
+
+
+@given(
+    st.sampled_from(["inv", "exact"]), st.integers(2, 3), st.integers(2, 5), st.sampled_from(list(KERNELS)),
+    st.sampled_from([0.2, 1.0, 5.0]), st.sampled_from([0.5, 100.0, math.inf]), st.sampled_from([0.1, 1.0]),
+    st.sampled_from(["all", "view"]),
+)  # fmt: skip
+@settings(max_examples=60)
+def test_equals_the_formula_with_scikit_learns_weights_if_exact(
+    solver, V, N, kernel, bandwidth, C, ridge, pool
+):
+    assume(solver == "inv" or (kernel in ("rbf", "linear") and math.inf > C))
+    z, near = normal(V, N, 4), dict(rel=1e-8, abs=1e-9) if solver == "inv" else dict(rel=1e-5, abs=1e-6)
+    options = dict(kernel=kernel, bandwidth=bandwidth, C=C, ridge=ridge, solver=solver, pool=pool)
+    ours = options | (dict(kernel="tanh", offset=0.3) if kernel == "shifted tanh" else {})
+    assert float(MMCL(**ours)(z)) == pytest.approx(by_the_book(z, **options), **near)
+
+
+def test_pgd_gives_nearly_what_exact_gives():
+    z = torch.randn(2, 40, 16)
+    exact, pgd = MMCL(solver="exact"), MMCL(solver="pgd")
+    torch.testing.assert_close(pgd.assignment(z), exact.assignment(z), rtol=0, atol=2e-2)
+    torch.testing.assert_close(pgd(z), exact(z), rtol=1e-2, atol=0)
+
+
+@pytest.mark.parametrize("solver", ["inv", "pgd", "steps", "exact"])
+@pytest.mark.parametrize("pool", ["all", "view"])
+def test_gradient_holds_the_weights_fixed(solver, pool):
+    z = normal(3, 4, 5, grad=True)
+    loss = MMCL(solver=solver, pool=pool, bandwidth=0.5)
+    gradient = slope(loss(z), z)
+    alpha = loss.assignment(z)
+
+    def with_fixed_weights(z):
+        x = normalize(z, dim=-1).flatten(0, 1)
+        K = (-(x.unsqueeze(1) - x).square().sum(-1) / (2 * 0.5)).exp()
+        pairs = [(a, b) for a, b in itertools.permutations(range(12), 2) if a % 4 == b % 4]
+        return torch.stack([(alpha[a] * (K[:, b] - K[a, b])).sum() for a, b in pairs]).mean()
+
+    torch.testing.assert_close(with_fixed_weights(z), loss(z))
+    torch.testing.assert_close(gradient, slope(with_fixed_weights(z), z), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("pool", ["all", "view"])
+@pytest.mark.parametrize("solver", ["inv", "exact"])
+def test_assignment_weighs_the_negatives_of_each_point(solver, pool):
+    z = normal(3, 6, 5)
+    A = MMCL(solver=solver, pool=pool, C=0.4).assignment(z)
+    point = torch.arange(18)
+    negative = point.unsqueeze(1) % 6 != point % 6
+    if pool == "view":
+        negative &= point.unsqueeze(1) // 6 == point // 6
+    assert A[~negative].abs().max() == 0 and A.min() >= 0 and A.max() <= 0.4
+    assert (A == 0.4).any() and ((A > 0) & (A < 0.4)).any()
+
+
+def test_support_vectors_are_few_and_near():
+    z = torch.randn(2, 64, 16)
+    A = MMCL(solver="exact").assignment(z)
+    x = normalize(z, dim=-1).flatten(0, 1)
+    support = A > 0
+    assert 0.02 < support.float().mean() < 0.3
+    s = x @ x.T
+    assert s[support].mean() > s[~support].mean() + 0.2
+
+
+def test_a_step_along_the_gradient_draws_views_together():
+    z = normal(2, 16, 8, grad=True)
+    for solver in ("inv", "exact"):
+        gradient = slope(MMCL(solver=solver)(z), z)
+        before, after = normalize(z.detach(), dim=-1), normalize(z.detach() - 0.05 * gradient, dim=-1)
+        assert (after[0] * after[1]).sum() > (before[0] * before[1]).sum()
+
+
+def test_a_ridge_too_small_for_the_precision_is_refused():
+    z = torch.ones(2, 20, 4) + 1e-4 * torch.randn(2, 20, 4)
+    for solver in ("inv", "exact"):
+        with pytest.raises(ValueError, match=r"ridge must be larger for torch.float32, got 1e-09"):
+            MMCL(ridge=1e-9, C=math.inf, solver=solver)(z)
+    at_C = MMCL(ridge=1e-9, C=100, solver="exact").assignment(z)  # which takes no system
+    assert ((at_C == 0) | (at_C == 100)).all() and (at_C.sum(1) == 3800).all()
