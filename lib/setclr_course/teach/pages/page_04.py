@@ -8,13 +8,13 @@ from setclr_course.teach.asked import Exercise, Question
 
 QUESTIONS = {
     "1": Question(
-        "Each ■ stands 30° from its own ●. In one batch all ■ turned the same way. In another each went its "
-        "own way, and they met in twos. A loss adds up how alike the true pairs are. Which batch does it "
-        "find worse?",
+        "Each ■ stands 30° from its own ●. In one batch all ■ turned the same way. In another some turned "
+        "the other way: cat met flower, and astronaut met rocket. A loss adds up how alike the true pairs "
+        "are. Which batch does it find worse?",
         {
             "the one where all turned": "Each pair is 30° apart, here as there: the cosine is 0.87.",
-            "the one where they met in twos": "That batch is worse, as you will see. But every pair is 30° "
-            "apart, and this loss sees nothing else.",
+            "the one where some met": "That batch is worse, as you will see. But every pair is 30° apart, "
+            "and this loss sees nothing else.",
             "neither": "Yes. Every true pair has the cosine 0.87 in both, so both sums are the same.",
         },
         "neither",
