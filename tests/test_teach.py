@@ -181,7 +181,7 @@ def test_what_a_page_asks_is_whole(written):
         assert question.text.endswith("?") and all(why.endswith(".") for why in question.choices.values())
     for exercise in written.EXERCISES.values():
         assert exercise.wants.startswith("a") and exercise.hint[-1] in ".?"
-        assert not exercise.why or exercise.why.endswith(".")
+        assert exercise.why.endswith(".")
 
 
 def test_an_answer_that_calls_the_library_is_no_answer():
