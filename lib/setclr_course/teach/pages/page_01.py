@@ -25,7 +25,7 @@ QUESTIONS = {
         "Now the five numbers may move as each loss pushes them. One loss shares out, the other asks only "
         "whether ✚ stands in front. The rocket stands last from the start. Which loss still pushes it down?",
         {
-            "both": "One does. But a sorter wants ✚ in front, and the last stands in nobody's way.",
+            "both": "One does. But a sorter wants ✚ in front, and the last does not stand before ✚.",
             "the one that shares out": "Yes: every share is above zero, and a share is a push. So even the "
             "last is pushed. The sorter leaves it almost where it is.",
             "the one that sorts": "It has nothing to gain: ✚ is not nearer to the front when the last falls.",
@@ -36,10 +36,11 @@ QUESTIONS = {
         "A push is a share divided by τ. You lower τ from 1 to 0.1. What becomes of InfoNCE's push on the "
         "rocket?",
         {
-            "it grows tenfold": "It is divided by a tenth, that is true, but the share does not stay.",
+            "it grows tenfold": "The share is divided by a tenth, yes. But the share itself changes, too.",
             "it stays the same": "Both change: the divisor by ten, the share by very much more.",
-            "it all but vanishes": "Yes. The divisor falls to a tenth, but the rocket's share from 0.03 to a "
-            "ten-millionth of a millionth: then InfoNCE looks at the nearest negative only.",
+            "it all but vanishes": "Yes. The divisor falls to a tenth, but at the start the rocket's "
+            "share falls from 0.03 to a ten-millionth of a millionth. InfoNCE then looks at the nearest "
+            "negative only.",
         },
         "it all but vanishes",
     ),
@@ -49,8 +50,7 @@ QUESTIONS = {
         {
             "InfoNCE": "Yes, many times sooner at this step length. Its pull is strongest where ✚ has almost "
             "no share. A sorter sees only who stands before whom, and a small step hardly changes that.",
-            "GroCo": "It pulls hard only where two numbers are nearly level; far out of order it is nearly "
-            "blind.",
+            "GroCo": "It pulls hard only where two numbers are nearly level. Far behind, ✚ is hardly pulled.",
             "both at the same step": "InfoNCE is much earlier: it feels how far ✚ is behind.",
         },
         "InfoNCE",
