@@ -15,7 +15,7 @@ QUESTIONS = {
         "smallest total length?",
         {
             "each ● takes its nearest ■": "Then two may want the same ■, and another is left over.",
-            "the shortest line first, then the next": "What it saves at first, it may lose at the end: the "
+            "the shortest line first, then the next": "What this saves at first, it may lose at the end: the "
             "last ● gets what is left.",
             "neither of the two": "Yes. Whom one ● may take depends on what all others take.",
         },
@@ -38,8 +38,8 @@ QUESTIONS = {
         "Now each ● is nearest to its own ■, so both losses are zero. A margin makes the true pairs dearer "
         "and leaves the others as they are. Which loss leaves zero first?",
         {
-            "that of free choice": "Yes. One ● that turns away is enough. A matching must change "
-            "two pairs at once, at least, and the second may be dear.",
+            "that of free choice": "Yes. It is enough that one ● turns away. A matching must change "
+            "at least two pairs at once, and the second may be dear.",
             "the one-to-one loss": "It cannot: whatever matching beats the truth, free choice beats it too.",
             "both at the same margin": "Only if a second ● were just as ready to turn away.",
         },
@@ -50,7 +50,8 @@ QUESTIONS = {
         "is wanted by three. You raise τ. What becomes of the column sums of this table?",
         {
             "each becomes exactly 1": "No rule makes them 1: a row never looks at the other rows.",
-            "they get more even, but not 1": "Yes: soft shares are more even. But no rule fixes their sums.",
+            "they get more even, but not 1": "Yes: soft shares are more even. But no rule fixes their sums. "
+            "They come to 1 only as τ grows without end.",
             "they stay as they are": "The shares change with τ, and so do their sums.",
         },
         "they get more even, but not 1",
