@@ -67,16 +67,13 @@ function said({ presses, first, epsilon }, received, given) {
   const most = top >= 1.01 ? `, most of all that of the ${NAMES[received.indexOf(top)]}` : "";
   const still = off >= 0.01 ? `The worst is off by ${general(100 * off)} %` : "All are right to within 1 %";
   return (
-    `${presses} press${presses === 1 ? "" : "es"}${last}, ε = ${general(epsilon)}; ` +
-    `${sideOf(presses + 1, first)}! is next. Buckets hold ${span(received)}${most}; ` +
-    `piles give out ${span(given)}. ${still}.`
+    `${presses} press${presses === 1 ? "" : "es"}${last}, ε = ${general(epsilon)}; ${sideOf(presses + 1, first)}! is ` +
+    `next. Buckets hold ${span(received)}${most}; piles give out ${span(given)}. ${still}.`
   );
 }
 
-function span(sums) {
-  const [low, high] = [fixed(Math.min(...sums)), fixed(Math.max(...sums))];
-  return low === high ? `${low} shares each` : `${low} to ${high} shares`;
-}
+const span = (sums, [low, high] = [Math.min, Math.max].map((end) => fixed(end(...sums)))) =>
+  low === high ? `${low} shares each` : `${low} to ${high} shares`;
 
 // Of fair_shares.py, with the sums.
 function sumBars(table, sums, base, unit, flat, how) {
