@@ -15,21 +15,7 @@ from torch import nn
 
 import setclr
 from setclr import losses
-from setclr.losses import (
-    IOT,
-    LOSSES,
-    MMCL,
-    AlignUniform,
-    DebiasedInfoNCE,
-    GroCo,
-    InfoNCE,
-    LinearAssignment,
-    QARe,
-    SetLoss,
-    SparseCLR,
-    capabilities,
-    parse,
-)
+from setclr.losses import IOT, LOSSES, MMCL, GroCo, InfoNCE, LinearAssignment, QARe, SetLoss, parse
 
 every_loss = pytest.mark.parametrize("loss", EVERY, ids=repr)
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -153,7 +139,7 @@ def test_who_has_no_value_for_each_anchor():
         LinearAssignment,
         QARe,
         IOT,
-        AlignUniform,
+        losses.AlignUniform,
         losses.base.WeightedSum,
     }
     for loss in [LinearAssignment(), QARe(), IOT(uniformity=0.1), InfoNCE() + 0.1 * QARe()]:
@@ -240,14 +226,16 @@ def test_the_weight_of_a_sum_is_held_once(way):
     found = torch.func.functional_call(loss, {"weight0": value}, z) if way == "functional_call" else loss(z)
     torch.testing.assert_close(found, right)
     if way == "assign":  # it learns, and enters a larger sum
-        larger = 2 * loss + SparseCLR()
+        larger = 2 * loss + losses.SparseCLR()
         assert repr(larger).startswith("2.0 * InfoNCE(temperature=0.2) + 6.0 * QARe")
         torch.testing.assert_close(slope(larger(z), loss.weight0), 2 * QARe()(z))
 
 
 def test_the_table_says_what_the_classes_do():
     """Each tick is tried out: what is ticked changes the value, what is not is refused by name."""
-    head, _, *rows = [[x.strip() for x in line.strip("|").split("|")] for line in capabilities().splitlines()]
+    head, _, *rows = [
+        [x.strip() for x in line.strip("|").split("|")] for line in losses.capabilities().splitlines()
+    ]
     names = ["`keys`", "`memory`", "`labels`", "`positive_views`", "`key_gradient`"]
     assert head == ["loss", "more than two views", *names]
     assert [row[0] for row in rows] == [f"`{kind.__name__}`" for kind in LOSSES]
@@ -295,8 +283,8 @@ def test_what_is_odd_is_said_once():
 def test_dcl_is_two_losses():
     """lightly's is decoupled, the one that had this name here is debiased."""
     with pytest.warns(FutureWarning, match="DCL is DebiasedInfoNCE now; lightly's DCLLoss is Decoupled"):
-        assert losses.DCL is DebiasedInfoNCE
-    assert repr(parse("DCL(prior=0.2)")) == repr(DebiasedInfoNCE(prior=0.2))
+        assert losses.DCL is losses.DebiasedInfoNCE
+    assert repr(parse("DCL(prior=0.2)")) == repr(losses.DebiasedInfoNCE(prior=0.2))
     assert "DCL" not in losses.__all__ and not hasattr(setclr, "DCL")
 
 

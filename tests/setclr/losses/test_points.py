@@ -15,21 +15,7 @@ from pytorch_metric_learning.losses import SupConLoss
 from torch.nn import functional as F
 
 from setclr import DistributedLoss, losses
-from setclr.losses import (
-    HCL,
-    IOT,
-    LOSSES,
-    DebiasedInfoNCE,
-    DecoupledInfoNCE,
-    GroCo,
-    HardNegatives,
-    InfoNCE,
-    NTLogistic,
-    QARe,
-    SparseCLR,
-    SupCon,
-    Triplet,
-)
+from setclr.losses import HCL, IOT, LOSSES, GroCo, HardNegatives, InfoNCE, NTLogistic, SupCon, Triplet
 
 # Each formula solves one anchor's inner problem from its cosines with positives and with negatives: value
 # and what the positives and the negatives get.
@@ -82,11 +68,8 @@ def one_of_all(loss, p, n):
 
 def each_pair_alone(loss, p, n):
     p, n = p / loss.temperature, n / loss.temperature
-    return (
-        np.log1p(np.exp(-p)).mean() + np.log1p(np.exp(n)).mean(),
-        1 / (1 + np.exp(-p)),
-        1 / (1 + np.exp(-n)),
-    )
+    value = np.log1p(np.exp(-p)).mean() + np.log1p(np.exp(n)).mean()
+    return value, 1 / (1 + np.exp(-p)), 1 / (1 + np.exp(-n))
 
 
 def sparse(loss, p, n):
@@ -121,11 +104,11 @@ FORMULAS = {
     SupCon: (one_of_all, temperatures | dict(average=st.sampled_from([None, "inside"]))),
     NTLogistic: (each_pair_alone, temperatures),
     HardNegatives: (each_positive_alone(hardest), temperatures | dict(keep=st.floats(0.01, 1))),
-    DebiasedInfoNCE: (each_positive_alone(debiased), temperatures | dict(prior=priors)),
+    losses.DebiasedInfoNCE: (each_positive_alone(debiased), temperatures | dict(prior=priors)),
     HCL: (each_positive_alone(debiased),
           temperatures | dict(prior=priors, hardness=st.sampled_from([0.0, 0.5, 1.0, 3.0]))),
-    DecoupledInfoNCE: (decoupled, temperatures),
-    SparseCLR: (sparse, dict(margin=st.sampled_from([0.0, 0.3, 1.0, 3.0]), clamped=flags)),
+    losses.DecoupledInfoNCE: (decoupled, temperatures),
+    losses.SparseCLR: (sparse, dict(margin=st.sampled_from([0.0, 0.3, 1.0, 3.0]), clamped=flags)),
     Triplet: (triplet, dict(margin=st.sampled_from([None, 0.0, 0.5, 1.6]), negatives=st.integers(1, 20),
                             positives=st.sampled_from(["hardest", "all"]),
                             distance=st.sampled_from(["euclidean", "cosine"]))),
@@ -173,11 +156,7 @@ def classes(N):
 def positives_by_the_book(z, U, keys, Q, labels, G, candidates):
     """Masks (V·N, U·N + Q), one pair at a time."""
     V, N, _ = z.shape
-    y = (
-        range(N)
-        if labels is None
-        else [label if label >= 0 else f"{i}" for i, label in enumerate(labels.tolist())]
-    )
+    y = torch.arange(N) if labels is None else torch.where(labels < 0, -1 - torch.arange(N), labels)
     positive = torch.zeros(V * N, U * N + Q, dtype=torch.bool)
     negative = torch.zeros_like(positive)
     negative[:, U * N :] = True
@@ -210,12 +189,8 @@ def test_equals_the_formula(kind, data):
     if "candidates" in signature:
         fit = [None] + ["other view"] * (V == U == 2) + ["memory"] * with_memory
         settings["candidates"] = draw(st.sampled_from(fit))
-    z, keys, memory = (
-        normal(V, N, 5),
-        normal(U, N, 5) if with_keys else None,
-        normal(3, 5) if with_memory else None,
-    )
-    z = z + normal(N, 5)  # positives are more alike than negatives
+    z = normal(V, N, 5) + normal(N, 5)  # positives are more alike than negatives
+    keys, memory = normal(U, N, 5) if with_keys else None, normal(3, 5) if with_memory else None
     columns = torch.cat([(z if keys is None else keys).flatten(0, 1), *([] if memory is None else [memory])])
     masks = positives_by_the_book(z, U, with_keys, 3 * with_memory, labels,
                                   settings.get("positive_views"), settings.get("candidates"))  # fmt: skip
@@ -229,9 +204,8 @@ def test_equals_the_formula(kind, data):
 def test_labels_of_keys_and_memory_and_chosen_pairs(kind, data):
     draw = data.draw
     how = ["mask", "two"] + ["four"] * (kind is not IOT)  # of what is neither its coupling holds the mass
-    how += ["key_labels"] * ("keys" in kind.takes) + ["memory_labels"] * (
-        "memory" in kind.takes and kind is not IOT
-    )
+    how += ["key_labels"] * ("keys" in kind.takes)
+    how += ["memory_labels"] * ("memory" in kind.takes and kind is not IOT)
     how, loss = draw(st.sampled_from(how)), kind(**draw(st.fixed_dictionaries(FORMULAS[kind][1])))
     V, N, C = draw(st.integers(1, 3)), draw(st.integers(3, 5)), draw(st.integers(1, 6))
     z, other, y = normal(V, N, 5), normal(draw(st.integers(1, 3)), C, 5), classes(N)
@@ -260,9 +234,9 @@ def test_labels_of_keys_and_memory_and_chosen_pairs(kind, data):
 TAU = 0.3
 LABELLED = [
     InfoNCE(TAU), InfoNCE(TAU, positive_views=2), InfoNCE(TAU, candidates="other view"), SupCon(TAU),
-    NTLogistic(TAU), HardNegatives(TAU, 0.4), DebiasedInfoNCE(TAU, 0.05), HCL(TAU, 0.05, 0.7),
-    DecoupledInfoNCE(TAU), SparseCLR(0.3), Triplet(0.4, negatives=4), Triplet(0.9, "all", 3, "cosine"),
-    GroCo(2.0, 4), GroCo(2.0, 4, pool="view", positive_views=2),
+    NTLogistic(TAU), HardNegatives(TAU, 0.4), losses.DebiasedInfoNCE(TAU, 0.05), HCL(TAU, 0.05, 0.7),
+    losses.DecoupledInfoNCE(TAU), losses.SparseCLR(0.3), Triplet(0.4, negatives=4),
+    Triplet(0.9, "all", 3, "cosine"), GroCo(2.0, 4), GroCo(2.0, 4, pool="view", positive_views=2),
     IOT("total", TAU), IOT("rows", TAU), IOT("both", TAU, 3), IOT("rows", TAU, uniformity=0.3),
 ]  # fmt: skip
 labelled = pytest.mark.parametrize("loss", LABELLED, ids=repr)
@@ -278,11 +252,8 @@ def test_a_mask_of_the_classes_is_their_labels_and_none_is_a_class_of_its_own(lo
     y, own = torch.tensor([[0, 0, 1, 1, -1, -1, -100, 2], [0, 0, 1, 1, 5, 6, 7, 2]])
     mask = {"positives": own.repeat(len(z)).unsqueeze(1) == own.repeat(len(z))}
     distinct = {"labels": torch.tensor([-1, 0, 1, 2, -100, 3, -1, 4])}
-    for one, other in (
-        (mask, {"labels": y}),
-        ({"labels": own}, {"labels": y.to(torch.int8)}),
-        (distinct, {}),
-    ):
+    same = (mask, {"labels": y}), ({"labels": own}, {"labels": y.to(torch.int8)}), (distinct, {})
+    for one, other in same:
         torch.testing.assert_close(loss(z, **one), loss(z, **other), rtol=1e-9, atol=1e-12)
         ours, theirs = slope(loss(z, **one), z), slope(loss(z, **other), z)
         torch.testing.assert_close(ours, theirs, rtol=1e-7, atol=1e-9)
@@ -304,11 +275,8 @@ def test_gradients_with_labels_of_views_and_of_a_flat_batch(loss):
     if "views" not in loss.takes or getattr(loss, "positive_views", None):
         return
     gradient = slope(loss(x, labels=y), x)
-    assert (
-        torch.equal(loss(x[None], labels=y), loss(x, labels=y))
-        and gradient.isfinite().all()
-        and gradient[:5].abs().sum() > 0
-    )
+    assert torch.equal(loss(x[None], labels=y), loss(x, labels=y))
+    assert gradient.isfinite().all() and gradient[:5].abs().sum() > 0
     assert held or torch.autograd.gradcheck(lambda x: loss(x, labels=y), x)
     assert not getattr(loss, "stop_gradient", False) or gradient[5].abs().max() == 0
     if getattr(loss, "uniformity", 0):
@@ -381,19 +349,19 @@ def test_stopped_candidates_are_keys(kind):
 def test_a_sum_gives_each_term_what_it_takes():
     z, keys, memory, labels = normal(2, 8, 4), normal(2, 8, 4), normal(5, 4), torch.arange(8) // 2
     groco = GroCo(negatives=3)
-    total = (InfoNCE() + 0.5 * QARe() + groco)(z, keys, memory, labels)
-    apart = InfoNCE()(z, keys, memory, labels) + 0.5 * QARe()(z) + groco(z, keys, labels=labels)
+    total = (InfoNCE() + 0.5 * losses.QARe() + groco)(z, keys, memory, labels)
+    apart = InfoNCE()(z, keys, memory, labels) + 0.5 * losses.QARe()(z) + groco(z, keys, labels=labels)
     torch.testing.assert_close(total, apart)
     with pytest.raises(ValueError, match="keys must be None for WeightedSum"):
-        (QARe() + losses.MMCL())(z, keys)
-    shown = (QARe() + groco + InfoNCE()).assignment(z, keys, memory, labels)
+        (losses.QARe() + losses.MMCL())(z, keys)
+    shown = (losses.QARe() + groco + InfoNCE()).assignment(z, keys, memory, labels)
     torch.testing.assert_close(shown, groco.assignment(z, keys, labels=labels))
-    assert (InfoNCE() + QARe()).takes == {"views", "keys", "memory", "labels"}
+    assert (InfoNCE() + losses.QARe()).takes == {"views", "keys", "memory", "labels"}
     assert (InfoNCE() + losses.LinearAssignment()).takes == {"keys", "memory", "labels"}
     mask, x = labels.repeat(2).unsqueeze(1) == labels.repeat(2), z[0]
     both = InfoNCE() + 2 * SupCon()
     torch.testing.assert_close(
-        (InfoNCE() + QARe())(z, positives=mask), InfoNCE()(z, labels=labels) + QARe()(z)
+        (InfoNCE() + losses.QARe())(z, positives=mask), InfoNCE()(z, labels=labels) + losses.QARe()(z)
     )
     expected = InfoNCE()(x, labels=labels) + 2 * SupCon()(x, labels=labels)
     torch.testing.assert_close(both(x, labels=labels), expected)
