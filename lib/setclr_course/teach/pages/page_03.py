@@ -21,7 +21,7 @@ QUESTIONS = {
         "Three shares that add up to 1 are a point of a triangle: a corner gives everything to one. Three "
         "scores are a point beside it. Which point of the triangle does the water choose?",
         {
-            "the nearest corner": "That is the sure choice, as in a matching. The water is more careful.",
+            "the nearest corner": "That is a hard choice. The water gives all to one only at a lead of 1.",
             "the nearest point": "Yes. From below an edge that is a point of the edge, and one gets nothing.",
             "a point well inside": "That is the softmax: it comes near an edge, and never touches it.",
         },
@@ -31,9 +31,9 @@ QUESTIONS = {
         "SparseCLR takes a margin of 1 off the cat's score before the water is let out. Here that puts the "
         "cat ✚ under water: its share is 0. How hard is it pulled to the anchor, counted in shares?",
         {
-            "not at all": "A share of 0 leaves a negative in peace. The positive is pulled by what it lacks.",
+            "not at all": "A share of 0 leaves a negative alone. ✚ is pulled by what its share lacks of 1.",
             "less than by InfoNCE": "InfoNCE gives the cat a share of nearly a half and pulls with the rest.",
-            "as hard as can be": "Yes. The pull is 1 less its share. All of 1 is lacking.",
+            "as hard as can be": "Yes. The pull is 1 less its share, and its share is 0.",
         },
         "as hard as can be",
     ),
@@ -41,7 +41,7 @@ QUESTIONS = {
         "In a batch of 128 pairs an anchor has 254 negatives, many of them much alike. How many stand above "
         "the water?",
         {
-            "about ten": "Yes. Leads add up: with nine rivals ahead, 0.12 behind each of them is too far.",
+            "about ten": "Yes. Leads add up: with nine ahead, a lead of 0.12 for each of them is too much.",
             "about a hundred": "For that, a hundred would have to be almost equally near: leads add up.",
             "one or two": "For that one or two would have to lead all others by far; in a crowd nobody does.",
         },
