@@ -10,12 +10,12 @@ from setclr_course.teach.asked import Exercise, Question
 
 QUESTIONS = {
     "1": Question(
-        "● rocket stands nearest to ■ astronaut, who is not its partner; ● astronaut stands there too. "
-        "Little smoothing: which losses give more than half of ● rocket to the wrong one?",
+        "● rocket stands nearest to ■ astronaut, who is not its partner. ● astronaut stands there, too. With "
+        "little smoothing, which losses give more than half of ● rocket to ■ astronaut?",
         {
             "all of them": "Assignment and transport count who is taken, and ■ astronaut is taken already.",
-            "those where each chooses for itself": "Yes. Assignment and transport see that it is taken.",
-            "none, the partner wins": "The matching does not know the partner. The partner only scores it.",
+            "those where each chooses for itself": "Yes. The two others see that ■ astronaut is taken.",
+            "none, the partner wins": "A matching does not know who partners are. Only its score does.",
         },
         "those where each chooses for itself",
     ),
@@ -34,7 +34,7 @@ QUESTIONS = {
         {
             "0.6 / 0.5 = 1.2": "A negative is pushed by its share. ✚ is lifted by what its share lacks of 1.",
             "0.4 / 0.5 = 0.8": "Yes: what the share lacks of 1, divided by τ.",
-            "0.4": "The slope of a power of s / τ brings a factor 1 / τ.",
+            "0.4": "The loss depends on s / τ, so its slope by s has a factor 1 / τ.",
         },
         "0.4 / 0.5 = 0.8",
     ),
@@ -42,7 +42,7 @@ QUESTIONS = {
         "In the cheapest matching two of six photographs have exchanged partners. How many cells of the "
         "table have a slope that is not zero?",
         {
-            "2": "The two wrong pairs do, but the two true pairs that were missed do, too.",
+            "2": "The two wrong pairs have one. But the two true pairs that were missed have one, too.",
             "4": "Yes: two wrong pairs are pushed apart, and two missed pairs are pulled together.",
             "12": "The other four photographs are matched rightly, and a right pair cancels.",
         },
@@ -53,7 +53,8 @@ QUESTIONS = {
         {
             "0.79, 0.11 and 0.11": "That is the softmax at τ = 1.",
             "1, 0 and 0": "Yes: the first leads the others by more than 1.",
-            "0.5, 0.25 and 0.25": "The dry parts must all be cut by one level, and no level does that.",
+            "0.5, 0.25 and 0.25": "One level cuts all: at −0.25 the last two have 0.25, but the first "
+            "has 2.25.",
         },
         "1, 0 and 0",
     ),
