@@ -88,8 +88,9 @@ def opened(browser, address):
     page.on("requestfailed", lambda request: "ABORTED" in request.failure or wrong.append(request.url))
     page.on("request", lambda request: request.url.startswith(address) or wrong.append(request.url))
 
-    def open_page(name, scheme="light"):
+    def open_page(name, scheme="light", width=1000):
         page.goto("about:blank")
+        page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
         page.goto(f"{address}/{name}")
         return page
@@ -178,8 +179,7 @@ def test_no_page_shuts_anybody_out(opened, site, work):
     names = [*alive(site), "index.html", "course.html", "library.html", "api/losses.html", "coverage.html"]
     for name in names:
         for scheme, width in (("light", 1400), ("dark", 390)):
-            page = opened(name, scheme)
-            page.set_viewport_size({"width": width, "height": 900})
+            page = opened(name, scheme, width)
             open_questions(page)
             page.wait_for_function(AT_REST)
             page.evaluate(axe)

@@ -1,4 +1,5 @@
-// Names of buttons for screen readers, where the theme and myst-nb give none, or another than is seen.
+// Names of buttons for screen readers, where the theme and myst-nb give none, or another than is seen; and what
+// is wider than a phone can be reached by the keyboard.
 
 for (const summary of document.querySelectorAll('summary[aria-label="Toggle hidden content"]')) {
   summary.removeAttribute("aria-label"); // it says what it opens
@@ -8,5 +9,10 @@ for (const toggle of document.querySelectorAll("summary > .toctree-toggle")) {
   toggle.parentElement.setAttribute("aria-label", `pages of ${section}`);
 }
 for (const button of document.querySelectorAll(".search-button-field[aria-label]")) {
-  button.removeAttribute("aria-label"); // "Search" with its keys
+  button.setAttribute("aria-label", button.textContent.replace(/\s+/g, " ").trim()); // "Search" with its keys
 }
+addEventListener("load", () => {
+  for (const one of document.querySelectorAll("pre, .katex-display, div.math, .setclr-still > div")) {
+    if (one.scrollWidth > one.clientWidth) one.tabIndex = 0; // then the arrow keys move it
+  }
+});

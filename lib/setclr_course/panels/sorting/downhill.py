@@ -76,7 +76,7 @@ def draw_walk(
     steps = DRAWN[step >= DRAWN]
     for k, width in enumerate((3.0, 1.4, 1.4, 2.2, 1.4)):
         colour = OF_LOSS[loss] if k == 0 else INK if k == LAST else GREY
-        plot.line(steps, places[steps, k], colour, width, "dash" if k == LAST else "")
+        plot.line(steps, places[steps, k].round(2), colour, width, "dash" if k == LAST else "")
     gap = (0.165 if page.row else 0.102) * (y[1] - y[0])  # as high as a photograph
     column = spread(places[step], gap, y[0] + gap / 2, y[1] - 1.3 * gap)  # below the note
     plot.segments(beside(step + 2, places[step]), beside(step + 20, column), GREY, 0.8)
