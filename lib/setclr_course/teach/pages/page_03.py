@@ -61,7 +61,7 @@ EXERCISES = {
         1.25 / 3,
         "Watch the sentence below the picture: from where on is the coffee exactly 0?",
         tolerance=0.05,
-        why="Without it the water stands at (0.85 + 0.75 + 0.65 − 1) / 3 = 0.417, and below that it is wet.",
+        why="Without coffee the level is (0.85 + 0.75 + 0.65 − 1) / 3 = 0.417. Below that it is wet.",
     ),
     "2": Exercise(
         "a number",
