@@ -94,7 +94,7 @@ CARDS = {
             "LinearAssignment(temperature=0.2)",
             "match the two views one to one so that the matched pairs are closest: an assignment problem",
             "temperature τ of the softened matching",
-            "every pair that the best matching does not contain",
+            "made hard, every pair outside the best matching; made soft, nobody",
             "to understand the others; or where each thing has exactly one partner",
             "the exact matching N³, on the CPU",
             "02_pairs_and_assignments",
