@@ -11,7 +11,7 @@ from setclr_course.teach.asked import Exercise, Question
 
 QUESTIONS = {
     "1": Question(
-        "Each ● shall get one ■ and each ■ one ●, with the least total length. Which rule always finds the "
+        "Each ● is to get one ■, and each ■ one ●, with the least total length. Which rule always finds the "
         "smallest total length?",
         {
             "each ● takes its nearest ■": "Then two may want the same ■, and another is left over.",
