@@ -72,4 +72,4 @@ def test_the_axes_hold_the_walks(values):
     for plot, places in zip(panel.scene["plots"], panel.solve(panel.values).values(), strict=True):
         assert plot["y"][0] < places.min() and places.max() < plot["y"][1]
         ends = [line["y"][-1] for line in marks(plot, "line")[1:]]
-        np.testing.assert_allclose(ends, places[-1], rtol=1e-5)
+        np.testing.assert_allclose(ends, places[-1], atol=0.0051)  # drawn with two decimals
