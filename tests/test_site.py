@@ -455,12 +455,12 @@ def walk_02(page):
 
 
 def walk_03(page):
-    one = Reader(page, 2)
+    one = Reader(page, 3)
     return one.until("similarity of coffee", "ArrowLeft", "[Cc]offee[^.]*: exactly 0")
 
 
 def walk_04(page):
-    one = Reader(page, 1)
+    one = Reader(page, 2)
     one.until("arrangement", "Home", " 0 give more")
     one.until("arrangement", "ArrowRight", " 1 gives more")
     return re.search(r"= (\d+)\.", one.sentence)[1]
@@ -478,7 +478,7 @@ def walk_06(page):
 
 
 def walk_07(page):
-    one = Reader(page, 1)
+    one = Reader(page, 2)
     label, held = "astronaut, to the right", ""
     while re.search("held open by[^;]*astronaut", one.sentence):
         held = one.value(label)
