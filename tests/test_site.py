@@ -309,6 +309,7 @@ def test_a_step_is_played_at_a_click_where_less_motion_is_wanted(opened):
     page, panel = second(opened)
     page.emulate_media(reduced_motion="reduce")
     play = panel.get_by_role("button", name=re.compile("▶"))
+    panel.locator("input[type=range]").first.press("End")
     said(panel, "^After 200 steps")
     play.click()  # from the end to the beginning
     said(panel, "^After 0 steps")
@@ -382,7 +383,7 @@ class Reader:
         self.panel = page.locator(".setclr-panel").nth(number - 1)
         self.panel.scroll_into_view_if_needed()
         self.panel.locator(".setclr-stage").wait_for()
-        for folded in self.panel.locator("details:not([open]) > summary").all():
+        for folded in self.panel.locator("details:not([open]) > summary:visible").all():
             folded.click()
 
     @property
@@ -436,9 +437,7 @@ def walk_02(page):
     for k, text in enumerate(text for text in texts if re.fullmatch(r"\d\.\d\d", text)):
         table[divmod(k, 6)] = float(text)
     grips = one.panel.locator(".setclr-handle").all()
-    faces = [
-        face.bounding_box() for face in one.panel.locator(".setclr-stage svg").first.locator("image").all()
-    ]
+    faces = [face.bounding_box() for face in one.panel.locator(".setclr-plot").first.locator("image").all()]
     assert len(table) == 36 and len(grips) == 6 and len(faces) == 12
     starts = [grip.bounding_box() for grip in grips]
     while table:
