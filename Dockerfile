@@ -1,5 +1,6 @@
-# The course for a JupyterHub or a laptop: CPU torch in fixed versions, JupyterLab on the first page, no rights.
-# `docker build -t setclr . && docker run -p 8888:8888 setclr`; INDEX is where pip finds torch's CPU build.
+# The course for a JupyterHub or a laptop: torch in a fixed version, JupyterLab on the first page, no rights.
+# `docker build --build-arg INDEX=URL -t setclr . && docker run -p 8888:8888 setclr`, with the index of torch's CPU
+# builds that pytorch.org names. Without INDEX pip brings CUDA, and the image has 7 GB in the place of 2.
 FROM python:3.11-slim
 ARG INDEX=1
 RUN apt-get update && apt-get install -y --no-install-recommends make git && rm -rf /var/lib/apt/lists/* \

@@ -6,7 +6,7 @@ READY := .venv/.ready
 NOTEBOOK ?= notebooks/00_start_here.ipynb
 PAGES ?=
 RECIPE ?= photo-groco
-# CPU=1 takes torch's CPU build, 2 GB; CPU=URL names the index that has it, where pip does not know one.
+# torch's CPU build, 2 GB: CPU=URL names the index that has it; CPU=1 where pip brings it by itself, as on macOS.
 CPU ?=
 ROOM := $(if $(CPU),2500000,8000000)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -25,7 +25,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "Python's venv module is missing: install it (on Debian and Ubuntu: apt install python3-venv)"; exit 1; }
 	@test -n "$(PIP_OPTIONS)$$(df -Pk . | awk 'NR == 2 && $$4 > $(ROOM)')" || { \
-	  echo "SetCLR's environment takes about $(if $(CPU),2,7) GB and the disk has less: free some, or make lab CPU=1"; exit 1; }
+	  echo "SetCLR's environment takes about $(if $(CPU),2,7) GB and the disk has less: free some (README.md: CPU)"; exit 1; }
 	@echo "Making .venv ($(if $(CPU),2,7) GB, a few minutes; only this once) ..."
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \

@@ -162,18 +162,21 @@ class Plot:
         return self._ends("picture", corner, opposite, face=self.page.picture(pixels), smooth=smooth or None)
 
     def text(self, x: ArrayLike, y: ArrayLike, said: Words, colour: Words = INK, size: str = "normal",
-             anchor: str = "middle", rise: str = "middle", **more: Any) -> Mark:  # fmt: skip
+             anchor: str = "middle", rise: str = "middle", right: float = 0, up: float = 0,
+             bold: bool = False, halo: bool = False, turn: float = 0,
+             within: bool = False) -> Mark:  # fmt: skip
         """Words at a point, or at each of several.
 
         size: "small", "normal" or "title". anchor: which end of them is there, "start", "middle" or "end";
-        rise: "top", "middle" or "bottom". more: `right` and `up`, by how many pixels they are moved; `bold`;
-        `halo`, on a ground of the page's colour, to be read among dots; `turn`, in degrees, to the left;
-        `within`, x and y are shares of the plot's width and height, from its lower left.
+        rise: "top", "middle" or "bottom"; then they are moved to the `right` and `up` in pixels. halo: on a
+        ground of the page's colour, to be read among dots. turn: in degrees, to the left. within: x and y are
+        shares of the plot's width and height, from its lower left.
         """
         words = [said] if isinstance(said, str) else [str(word) for word in said]
         points = np.stack([np.broadcast_to(np.asarray(a, float), len(words)) for a in (x, y)], 1)
-        more |= {"colour": colour, "size": size, "anchor": anchor, "rise": rise}
-        return self._at("text", points, said=words, **{name: x for name, x in more.items() if x})
+        how = {"colour": colour, "size": size, "anchor": anchor, "rise": rise}
+        more = {"right": right, "up": up, "bold": bold, "halo": halo, "turn": turn, "within": within}
+        return self._at("text", points, said=words, **how, **{name: x for name, x in more.items() if x})
 
     def note(self, said: str, where: str = "top left", colour: str = INK, size: str = "normal",
              bold: bool = False, line: float = 0) -> Mark:  # fmt: skip
@@ -220,18 +223,18 @@ class Page:
         return self.plots[name]
 
     def plot(self, name: str, x: ArrayLike, y: ArrayLike, title: str = "", xlabel: str = "", ylabel: str = "",
-             xticks: Ticks = (), yticks: Ticks = (), frame: str = "left bottom",
-             **more: Any) -> Plot:  # fmt: skip
+             xticks: Ticks = (), yticks: Ticks = (), equal: bool = False, frame: str = "left bottom",
+             log: str = "", turn: float = 0, room: Sequence[int] = ()) -> Plot:  # fmt: skip
         """A plot with limits x and y, of which either may run downwards.
 
-        frame: the sides that are drawn, of "left" and "bottom". more: `equal`, the same scale in both
-        directions; `log`, "x", "y" or "x y"; `turn`, of the words at the ticks of x, in degrees; `room`,
-        pixels kept free at the left, top, right and bottom for what is written there.
+        equal: the same scale in both directions. frame: the sides that are drawn, of "left" and "bottom".
+        log: "x", "y" or "x y". turn: of the words at the ticks of x, in degrees. room: pixels kept free at
+        the left, top, right and bottom for what is written there.
         """
         about = {"name": name, "frame": frame, "x": plain(x), "y": plain(y)}
-        more |= {"title": title, "xlabel": xlabel, "ylabel": ylabel}
-        more |= {"xticks": ticks(xticks), "yticks": ticks(yticks)}
-        about |= {key: plain(value) for key, value in more.items() if value}
+        more = {"title": title, "xlabel": xlabel, "ylabel": ylabel, "xticks": ticks(xticks), "equal": equal,
+                "yticks": ticks(yticks), "log": log, "room": plain(room), "turn": turn}  # fmt: skip
+        about |= {key: value for key, value in more.items() if value}
         self.plots[name] = Plot(self, len(self.plots), about)
         return self.plots[name]
 
