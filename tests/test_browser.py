@@ -128,7 +128,7 @@ MOVES = {
     "11_pretrain_cifar": ("ArrowLeft", r"after epoch 4 of 20"),
     "12_pretrain_imagenet": ("ArrowRight", r"shows 32 %"),
     "13_what_was_learned": ("ArrowRight", r"patch 8 is of"),
-    "14_what_a_loss_costs": ("ArrowRight", r"At N = 38,"),
+    "14_what_a_loss_costs": ("ArrowRight", r"At N = 64,"),
     "15_molecules": ("ArrowRight", r"in draw 2"),
     "16_what_moves": ("ArrowRight", r"Frame 5, camera pan right"),
 }
