@@ -30,13 +30,14 @@ QUESTIONS = {
         "on patches as they come",
     ),
     "3": Question(
-        "Nearly all of 8 things find their other view. What is the share of right matches among 128?",
+        "Among 128 things the last of these networks gave about six of ten their own other view. Now "
+        "the pool is smaller. How many of 8 things get their own?",
         {
-            "the same": "Most rivals are easy, but among many a good one is likelier.",
-            "a half to two thirds of it": "Yes. So a percentage means nothing without its pool.",
-            "nearly nothing": "Guessing falls 16 times; whoever sees shapes falls much less.",
+            "six of ten": "Each has 7 rivals now instead of 127, so a good rival is rarer.",
+            "nine of ten": "Yes, 91 %. So a percentage means nothing without its pool.",
+            "all": "Nearly. But among 7 rivals, too, there is one now and then that looks more alike.",
         },
-        "a half to two thirds of it",
+        "nine of ten",
     ),
 }
 
@@ -54,7 +55,7 @@ EXERCISES = {
         20.3,
         "The sentence ends with it; the pool must be 8.",
         tolerance=0.02,
-        why="A picture that has found its owner is no longer there for others to take.",
+        why="One to one, a view that its own thing has taken cannot be taken by another, too.",
     ),
     "2": Exercise(
         "a whole number",
@@ -67,6 +68,6 @@ EXERCISES = {
         "a function of ab",
         passes(lambda ab: torch.tensor(matching_accuracy(ab[0], ab[1], "euclidean")), *views()),
         "The cost is a table of distances between unit rows; linear_sum_assignment gives the columns.",
-        why="Distances are roots of 2 − 2 cosine, so their sum orders matchings otherwise than cosines do.",
+        why="A distance is the root of 2 − 2 cosine, so a sum of distances may prefer another matching.",
     ),
 }
