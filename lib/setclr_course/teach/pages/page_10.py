@@ -13,7 +13,7 @@ QUESTIONS = {
         "The network has random weights; nothing has been trained yet. Which patches does it put next to one "
         "another?",
         {
-            "those of one photograph": "Too early: it has no idea what a photograph is.",
+            "those of one photograph": "Too early: the tint, which chance has drawn, hides what they share.",
             "those of one tint": "Yes. A tint is in all numbers of a patch, so it outweighs the rest.",
             "any, without an order": "Its weights are random, but alike numbers still go to alike places.",
         },
@@ -73,7 +73,7 @@ EXERCISES = {
         4,
         "The number in the picture says it.",
         tolerance=0.001,
-        why="Epoch 0 is the untrained network, so after the fourth epoch the film shows its fifth picture.",
+        why="After epoch 3 it is 47 %, after epoch 4 it is 51 %; epoch 0 is the untrained network.",
     ),
     "2": Exercise(
         "a number",
