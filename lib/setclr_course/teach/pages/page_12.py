@@ -14,8 +14,8 @@ QUESTIONS = {
         {
             "one time in 25": "Yes, on this photograph. One full view is missed about one time in six: a "
             "small crop has a width, and must lie wholly beside it. Here it must lie beside both.",
-            "one time in four": "A single point would be missed even more often. But a crop has a width, and "
-            "touches a full view long before its middle is inside.",
+            "one time in four": "That often the full views miss a single point, or more often. But a crop "
+            "has a width, and touches a full view long before its middle is inside.",
             "every second time": "Nearly that often it lies wholly inside one of them. Most others "
             "share a part.",
         },
@@ -39,8 +39,9 @@ QUESTIONS = {
             "half of the right one": "Nobody divides by two on this way. That comes later, in the mean "
             "over both.",
             "the right one": "Each of the two says the right one, and both of them arrive.",
-            "twice the right one": "Yes: it says the right one itself, the other says it again. The weights "
-            "then get each half's part from one process alone, and twice. Their mean is exactly right.",
+            "twice the right one": "Yes: it says the right one itself, and the other says it again. Each "
+            "process hands its own half, doubled, to its copy of the weights. The mean over both is "
+            "exactly right.",
         },
         "twice the right one",
     ),
