@@ -22,8 +22,8 @@ QUESTIONS = {
         "All thirteen losses count, the collapsed one, too. If one corrects for having asked 78 questions, "
         "how many of these pairs are still different?",
         {
-            "nearly all of them": "The mark gets some 78 times as strict, and most gaps are a few points.",
-            "about a dozen": "Yes, 13. Twelve of them are SparseCLR and each of the others.",
+            "nearly all of them": "The least p has to be 78 times as small, and most gaps are a few points.",
+            "about a dozen": "Yes, 13. Twelve of them pair SparseCLR with each of the others.",
             "none": "Some gaps are more than 20 points, and noise does not do that.",
         },
         "about a dozen",
@@ -53,8 +53,8 @@ QUESTIONS = {
         "noise. Why?",
         {
             "the pooled noise is smaller": "It is larger than that of more than half of the pairs.",
-            "the pooled noise is known from more numbers": "Yes, 32 against 4. With five gaps a quiet pair "
-            "looks like a lucky one. So the test asks for gaps that are twice as large.",
+            "the pooled noise is known from more numbers": "Yes, 32 against 4. Five gaps may lie close "
+            "together by luck. So the test asks for more than twice as many standard errors.",
             "the own noise has the seeds in it": "What a seed gives to both losses cancels in their gap.",
         },
         "the pooled noise is known from more numbers",
