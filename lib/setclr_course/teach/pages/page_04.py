@@ -49,8 +49,8 @@ QUESTIONS = {
         "exactly what it said before",
     ),
     "5": Question(
-        "QARe is added to InfoNCE with the weight γ, and their sum is made small, step by step. In a crowded "
-        "batch γ is large. How far are a ● and its own ■ apart in the first steps?",
+        "QARe is added to InfoNCE with the weight γ, and their sum is made small, step by step. The batch is "
+        "crowded, and γ is large. How far are a ● and its own ■ apart after a few steps?",
         {
             "they are sooner together": "QARe does not know who belongs to whom, so it cannot help.",
             "as without QARe": "QARe does not see the pairs, but it moves every point, and partners, too.",
