@@ -1,0 +1,499 @@
+"""Images, graphs and videos side by side: one engine does for each of them what it does for the others."""
+
+import json
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+import torch
+import torch.multiprocessing as mp
+from conftest import shifted
+from PIL import Image
+from small_runs import at_step, killed_at, same
+from torch import nn
+from torch.utils.data import Dataset
+from torch_geometric.nn import global_mean_pool
+
+from setclr import data, experiments
+from setclr.cli import main
+from setclr.data import ImageSet
+from setclr.experiments import Run, campaign, load_run, pretrain, watch
+from setclr.experiments.kinds import kind_of
+from setclr.graphs import GraphSet, GraphViews, load_graphs
+from setclr.losses import InfoNCE, SupCon
+from setclr.losses.baselines import DeepCluster, DeepInfoMax, Rotation
+from setclr.recipes import GraphRecipe, ImageRecipe, Recipe, VideoRecipe
+from setclr.training import Batching, ImageViews, LoaderViews, Machine, Trainer
+from setclr.training.checkpoint import alone, read
+from setclr.video import VideoSet
+from setclr.views import preset
+
+INFONCE = "InfoNCE(temperature=0.2)"
+RECIPES: dict[str, Recipe] = {
+    "image": ImageRecipe(INFONCE, views="photo", epochs=3, batch=16, precision="float32", hidden=32),
+    "graph": GraphRecipe(INFONCE, epochs=3, batch=16),
+    "video": VideoRecipe(INFONCE, epochs=3, batch=16, frames=4),
+}
+KINDS = pytest.mark.parametrize("kind", RECIPES)
+CPU = torch.device("cpu")
+
+
+@cache
+def things(kind: str, n: int = 48) -> ImageSet | GraphSet | VideoSet:
+    """n of them, made here, of two classes."""
+    labels, names = torch.arange(n) % 2, ("even", "odd")
+    if kind == "graph":
+        whole = load_graphs("mutag")
+        return whole.subset(torch.arange(len(whole)) < n)
+    shape = (n, 3, 32, 32) if kind == "image" else (n, 3, 6, 32, 32)
+    pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=shifted(0))
+    if kind == "image":
+        return ImageSet(pixels, labels, names)
+    return VideoSet(pixels, {"class": labels}, {"class": names})
+
+
+class Mean(nn.Module):
+    """An encoder of one's own, for each kind: 8 features."""
+
+    def __init__(self, kind: str):
+        super().__init__()
+        torch.manual_seed(0)
+        self.kind, self.layer = kind, nn.Linear(7 if kind == "graph" else 3, 8)
+
+    def forward(self, x):
+        if self.kind == "graph":
+            return self.layer(global_mean_pool(x.x, x.batch, x.num_graphs))
+        return self.layer(x.flatten(2).mean(2))
+
+
+def own(kind: str) -> tuple[nn.Module, nn.Module]:
+    """Encoder and head of one's own."""
+    encoder = Mean(kind)
+    torch.manual_seed(1)
+    return encoder, nn.Linear(8, 4)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """By kind a finished run, with a checkpoint of its second epoch, and its folder."""
+
+    @cache
+    def of(kind: str) -> tuple[Run, Path]:
+        out = tmp_path_factory.mktemp(kind)
+        return pretrain(RECIPES[kind], out, data=things(kind), keep_every=2), out
+
+    return of
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Data of a kind are `things`, however they are asked for; gives the list of how often."""
+
+    def of(kind: str) -> list:
+        module, asked = kind_of(RECIPES[kind]), []
+        monkeypatch.setattr(module, "load", lambda *_, **__: asked.append(1) or things(kind))
+        monkeypatch.setattr(module, "labelled", lambda *_, **__: (things(kind), things(kind)))
+        monkeypatch.setattr(module, "watch", lambda *_: None)
+        return asked
+
+    return of
+
+
+def dying(kind: str, out: str, step: int) -> None:
+    """A run whose process is killed after so many steps, of which each wrote a checkpoint."""
+    torch.set_num_threads(1)
+    with at_step(step, lambda _: os.kill(os.getpid(), signal.SIGKILL), every_step=True):
+        pretrain(RECIPES[kind], out, data=things(kind))
+
+
+@pytest.mark.processes
+@KINDS
+def test_killed_and_resumed_is_never_killed(kind, finished, tmp_path):
+    for step in (1, 5):
+        out = tmp_path / str(step)
+        process = mp.get_context("spawn").Process(target=dying, args=(kind, str(out), step))
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL and read(out)["step"] <= step
+        assert same(pretrain(RECIPES[kind], out, data=things(kind)), finished(kind)[0])
+
+
+def test_graphs_in_bf16_train_and_clips_on_a_cpu_are_refused():
+    """torch 2.15's Conv3d gives NaN there, on processors that have bf16, in about half of such runs."""
+    run, wide = (
+        pretrain(replace(RECIPES["graph"], precision=precision, epochs=1), data=things("graph"))
+        for precision in ("bf16", "float32")
+    )
+    assert run.precision == "bf16" and run.rows[0]["loss"] == pytest.approx(wide.rows[0]["loss"], rel=0.05)
+    assert not same(run, wide)
+    with pytest.raises(ValueError, match="precision must be float32 for clips on a CPU, got 'bf16': .*a GPU"):
+        pretrain(replace(RECIPES["video"], precision="bf16"), data=things("video"), device="cpu")
+
+
+@KINDS
+def test_chunks_without_batch_statistics_change_nothing(kind):
+    """As one batch, but for rounding."""
+    recipe = replace(RECIPES[kind], optimiser="sgd", lr=1e-3, epochs=1)
+    whole, parts = (
+        pretrain(replace(recipe, chunk=n), data=things(kind), models=own(kind)) for n in (None, 5)
+    )
+    torch.testing.assert_close(whole.encoder.state_dict(), parts.encoder.state_dict())
+
+
+@pytest.mark.parametrize("loss", [Rotation(), DeepInfoMax(), DeepCluster()], ids=repr)
+def test_baselines_that_need_images_say_so_on_graphs(loss):
+    source = GraphViews(things("graph"), ("same",))
+    with pytest.raises(
+        ValueError, match="views must be of images|encoder must begin with a map|be images in RAM"
+    ):
+        Trainer(source, *own("graph"), loss, epochs=1, batch=16, device=CPU).fit()
+
+
+def test_graphs_are_not_compiled_and_say_why():
+    with pytest.raises(ValueError, match="compiled must be False or 'auto' .* change from batch to batch"):
+        pretrain(RECIPES["graph"], data=things("graph"), compiled=True)
+    assert pretrain(replace(RECIPES["graph"], epochs=1), data=things("graph")).compiled is False
+
+
+def test_clips_are_compiled():
+    recipe = replace(RECIPES["video"], epochs=1, batch=48)
+    runs = [
+        pretrain(recipe, data=things("video"), models=own("video"), compiled=compiled)
+        for compiled in (True, False)
+    ]
+    assert [run.compiled for run in runs] == [True, False]
+    assert runs[0].rows[0]["loss"] == pytest.approx(runs[1].rows[0]["loss"], rel=1e-3)
+
+
+@KINDS
+def test_ones_own_encoder_is_trained_saved_and_measured(kind, tmp_path):
+    some, mine = things(kind), own(kind)
+    before = mine[0].layer.weight.clone()
+    run = pretrain(replace(RECIPES[kind], epochs=1), tmp_path, data=some, models=mine)
+    assert run.encoder is mine[0] and not torch.equal(before, mine[0].layer.weight)
+    again = load_run(tmp_path, models=own(kind))
+    assert same(run, again)
+    table = kind_of(run.recipe).evaluate(again, some, some)
+    assert "untrained" not in table.index and table.loc["trained"].between(0, 100).all()
+    experiments.export(again, tmp_path / "weights.pt")
+    assert torch.load(tmp_path / "weights.pt")["layer.weight"].equal(mine[0].layer.weight)
+
+
+def test_a_trainers_run_without_a_recipe_is_loaded_measured_and_exported(tmp_path):
+    some = things("image")
+    source, machine = ImageViews(some, preset("photo")), Machine(precision="float32")
+    trainer = Trainer(source, *own("image"), InfoNCE(0.2), epochs=1, batch=16, device=machine)
+    trainer.fit(tmp_path)
+    run = load_run(tmp_path, models=own("image"))
+    assert torch.equal(run.encoder.layer.weight, trainer.encoder.layer.weight)
+    assert list(experiments.evaluate(run, some, some).index) == ["raw pixels", "trained"]
+    with pytest.raises(ValueError, match="size must be given: the run has no recipe"):
+        experiments.embed_folder(run, tmp_path)
+    photographs(tmp_path / "own")
+    found, paths = experiments.embed_folder(run, tmp_path / "own", size=32)
+    assert found.shape == (48, 8) and len(paths) == 48
+    with pytest.raises(ValueError, match=r"holds no recipe; .*load_run\(out, models="):
+        load_run(tmp_path)
+
+
+@KINDS
+def test_a_run_is_exported_and_begins_another(kind, finished, capsys, tmp_path):
+    run, out = finished(kind)
+    main(["export", str(out)])
+    assert run.recipe.encoder in capsys.readouterr().out
+    kept = torch.load(out / "encoder.pt")
+    assert all(torch.equal(x, kept[name]) for name, x in run.encoder.state_dict().items())
+    begin = lambda where, **more: pretrain(  # noqa: E731
+        replace(RECIPES[kind], epochs=0, init=str(where), **more), data=things(kind)
+    )
+    for where in (out, out / "encoder.pt"):
+        begun = begin(where).encoder.state_dict().values()
+        assert all(map(torch.equal, begun, run.encoder.state_dict().values()))
+    if kind != "video":
+        other = {"image": {"encoder": "resnet18"}, "graph": {"width": 8}}[kind]
+        with pytest.raises(ValueError, match="init: .*its encoder is not the recipe's"):
+            begin(out, **other)
+    with pytest.raises(FileNotFoundError, match="no checkpoint there"):
+        begin(tmp_path)
+
+
+@KINDS
+def test_data_are_loaded_once_and_a_run_is_measured_while_it_trains(kind, here):
+    asked = here(kind)
+    run = pretrain(RECIPES[kind], on_epoch=watch(RECIPES[kind], "data", 2))
+    column = {"image": "knn", "graph": "svm", "video": "retrieval@1"}[kind]
+    seen = run.history[column]
+    assert asked == [1] and seen.isna().tolist() == [True, False, True] and 0 <= seen[1] <= 100
+
+
+@KINDS
+def test_numbered_checkpoints_stay(kind, finished):
+    run, out = finished(kind)
+    assert {path.name for path in out.glob("*.pt")} >= {"checkpoint.pt", "epoch-2.pt"}
+    assert not list(out.glob("epoch-[!2]*"))
+    second = load_run(out / "epoch-2.pt")
+    assert len(second.rows) == 2 and second.rows == run.rows[:2] and same(load_run(out), run)
+    main(["export", str(out / "epoch-2.pt")])
+    kept = torch.load(out / "encoder.pt").values()
+    assert all(map(torch.equal, kept, second.encoder.state_dict().values()))
+
+
+@KINDS
+def test_other_data_are_refused_and_moved_data_are_not(kind, tmp_path):
+    """What the data are counts, not where they lie."""
+    places = {"image": "folder:{}", "graph": "{}/a.pt", "video": "folder:{}"}
+    here, moved = (replace(RECIPES[kind], data=places[kind].format(x), epochs=2) for x in ("here", "there"))
+    killed_at(4, lambda: pretrain(here, tmp_path, data=things(kind)))
+    other = things(kind, 50).subset(torch.arange(50) >= 2)
+    with pytest.raises(ValueError, match="was trained on 48 .*checksum .* restore the data"):
+        pretrain(here, tmp_path, data=other)
+    assert pretrain(moved, tmp_path, data=things(kind)).finished
+    with pytest.raises(ValueError, match=r"another recipe \(data '.*there.*' there, .*here.*' now"):
+        pretrain(here, tmp_path, data=other)  # a finished run does not look at the data
+
+
+@KINDS
+def test_labels_reach_the_loss(kind, finished):
+    recipe = replace(RECIPES[kind], loss=repr(SupCon(0.2)), labels=True, images_per_class=2, epochs=1)
+    run, some = pretrain(recipe, data=things(kind)), things(kind)
+    assert run.rows[0]["loss"] != finished(kind)[0].rows[0]["loss"]
+    if kind == "image":
+        some = ImageSet(some.images, torch.full((48,), -1), ())
+        with pytest.raises(ValueError, match="all images must have a label .*got 48 of 48 without"):
+            pretrain(replace(recipe, images_per_class=1), data=some)
+
+
+@KINDS
+def test_a_campaign_resumes_leaves_out_what_is_damaged_and_goes_on_where_one_diverges(kind, here, tmp_path):
+    here(kind)
+    recipe = replace(RECIPES[kind], epochs=1)
+    recipes = {"bad": replace(recipe, lr=1e18, loss="NTLogistic()", optimiser="sgd"), "good": recipe}
+    said = list(campaign(recipes, (0, 1), tmp_path / "runs", tmp_path))
+    assert ["lower lr" in line for line in said].count(True) == 2
+    assert [line.startswith("good") for line in said].count(True) == 2
+    path = tmp_path / "good-seed0.json"
+    kept = json.loads(path.read_text())
+    assert kept["recipe"]["seed"] == 0 and kept["version"] and recipe.things in kept
+    path.write_text("{")
+    said = list(campaign({"good": recipe}, (0, 1), tmp_path / "runs", tmp_path))
+    assert "is damaged" in said[0] and said[1].endswith("recorded before")
+    path.unlink()
+    other = alone(tmp_path / "runs" / "good-seed0")
+    with ThreadPoolExecutor(1) as thread:  # another campaign, at the same time
+        thread.submit(other.__enter__).result()
+        (said,) = campaign({"good": recipe}, (0,), tmp_path / "runs", tmp_path)
+        thread.submit(other.__exit__, None, None, None).result()
+    assert "left to another" in said and not path.exists()
+    list(campaign({"good": recipe}, (0,), tmp_path / "runs", tmp_path))
+    assert json.loads(path.read_text())["accuracy_percent"] == kept["accuracy_percent"]
+    assert "| good |" in experiments.summary(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"file must be a folder that can be written .*choose another"):
+        next(campaign({"good": recipe}, (0,), tmp_path / "runs", tmp_path / "file"))
+
+
+# ------------------------------------------------------------------------ own data, from the command line
+
+
+def graphs_as_tensors(path: Path) -> str:
+    path = path.with_suffix(".pt")
+    torch.save([{"x": g.x, "edge_index": g.edge_index, "y": g.y} for g in things("graph", 60).graphs], path)
+    return str(path)
+
+
+def graphs_as_text(folder: Path) -> str:
+    """In the TU collection's form: nodes are numbered from 1 over all graphs."""
+    folder.mkdir()
+    edges, of, kinds, labels, first = [], [], [], [], 1
+    for i, g in enumerate(things("graph", 60).graphs, 1):
+        edges += [f"{a + first}, {b + first}" for a, b in g.edge_index.T.tolist()]
+        of += [str(i)] * g.num_nodes
+        kinds += [str(int(k)) for k in g.x.argmax(1)]
+        labels.append(str(int(g.y)))
+        first += g.num_nodes
+    parts = {"A": edges, "graph_indicator": of, "node_labels": kinds, "graph_labels": labels}
+    for part, lines in parts.items():
+        (folder / f"OWN_{part}.txt").write_text("\n".join(lines) + "\n")
+    return f"tu:{folder}"
+
+
+def photographs(folder: Path, splits=("train", "val")) -> str:
+    pixels = torch.randint(0, 256, (48, 32, 32, 3), dtype=torch.uint8, generator=shifted(1)).numpy()
+    for i, image in enumerate(pixels):
+        place = folder / splits[i % len(splits)] / ("ant", "bee")[i // 2 % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(place / f"{i}.png")
+    return f"folder:{folder}"
+
+
+def films(folder: Path, splits=("train", "test")) -> str:
+    for i in range(24):
+        place = folder / splits[i % 2] / ("ant", "bee")[i // 2 % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        with av.open(str(place / f"{i}.mp4"), "w") as file:
+            stream = file.add_stream("mpeg4", rate=10)
+            stream.width = stream.height = 32
+            for k in range(8):
+                pixels = np.full((32, 32, 3), 20 * (i % 8) + 5 * k, np.uint8)
+                file.mux(stream.encode(av.VideoFrame.from_ndarray(pixels)))
+            file.mux(stream.encode())
+    return f"folder:{folder}"
+
+
+OWN = {
+    "photographs": ("photo-infonce", photographs, ["--batch", "8", "--size", "32"], "knn", 48),
+    "tensors": ("graphs-mutag-groco", graphs_as_tensors, [], "svm", 60),
+    "text files": ("graphs-mutag-groco", graphs_as_text, [], "svm", 60),
+    "films": ("moving-rgb-infonce", films, ["--frames", "4", "--batch", "8"], "retrieval@1", 24),
+}
+
+
+@pytest.mark.parametrize("what", OWN)
+def test_own_data_are_trained_on_measured_recorded_embedded_and_moved(what, tmp_path, capsys):
+    name, make, more, column, count = OWN[what]
+    given, run = make(tmp_path / "own"), tmp_path / "run"
+    main(["pretrain", name, "--out", str(run), "--device", "cpu", "--epochs", "1", "--data", given, *more])
+    assert load_run(run).finished
+    record = tmp_path / "results" / "own-seed0.json"
+    record.parent.mkdir()
+    main(["evaluate", str(run), "--device", "cpu", "--record", str(record)])
+    assert column in capsys.readouterr().out
+    assert set(json.loads(record.read_text())["accuracy_percent"]) >= {"untrained", "trained"}
+    main(["results", str(record.parent)])
+    assert "| own |" in capsys.readouterr().out
+    place = Path(given.rpartition(":")[2])
+    main(["embed", str(run), str(place), "--out", str(tmp_path / "features.npz"), "--device", "cpu"])
+    with np.load(tmp_path / "features.npz") as found:
+        assert len(found["features"]) == len(found["paths"]) == count
+    moved = place.rename(place.with_name("moved" + place.suffix))
+    main(["evaluate", str(run), "--device", "cpu", "--data", given.replace(str(place), str(moved))])
+    assert column in capsys.readouterr().out
+
+
+def test_a_flat_tree_is_listed_may_be_moved_and_graphs_without_labels_are_not_measured(tmp_path, capsys):
+    digests = []
+    for place in ("here", "there"):
+        (tmp_path / place).mkdir()
+        for i in range(8):
+            Image.new("RGB", (32, 32), (i, i, i)).save(tmp_path / place / f"{i}.png")
+        digests.append(data.load(f"folder:{tmp_path / place}", stream=True).digest())
+    assert digests[0] == digests[1]
+    main(["data", f"folder:{tmp_path / 'here'}", "--verify"])
+    assert "8 images" in capsys.readouterr().out
+    path = tmp_path / "own.pt"
+    torch.save([{"x": g.x, "edge_index": g.edge_index} for g in things("graph").graphs], path)
+    with pytest.raises(ValueError, match="graphs must have labels to be measured, got none"):
+        watch(replace(RECIPES["graph"], data=str(path)), "data", 1)
+
+
+@pytest.mark.parametrize("what, field", [("photographs", "images"), ("films", "videos")])
+def test_without_test_data_a_fifth_is_measured_and_a_line_says_so(what, field, tmp_path, capsys):
+    name, make, more, *_ = OWN[what]
+    given = make(tmp_path / "own", ("train", "train"))
+    run, record = tmp_path / "run", tmp_path / "own-seed0.json"
+    main(["pretrain", name, "--out", str(run), "--device", "cpu", "--epochs", "0", "--data", given, *more])
+    main(["evaluate", str(run), "--device", "cpu", "--record", str(record)])
+    assert "measured on a fifth of each class, which the encoder was trained on" in capsys.readouterr().out
+    assert list(json.loads(record.read_text())[field]) == ["train", "held out"]
+
+
+# ------------------------------------------------------------------------------------- views made elsewhere
+
+
+class Ready(Dataset):
+    """Items as a transform makes them that draws from the generators of torch, numpy and Python."""
+
+    def __init__(self, form: str = "list", n: int = 24):
+        self.form, self.n, self.targets = form, n, [i % 2 for i in range(n)]
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, i: int):
+        one = torch.full((3, 8, 8), i / self.n) + torch.rand(1) + float(np.random.rand()) / 8
+        two = torch.rand(3, 8, 8) + i / self.n
+        return {"list": ([one, two], i % 2), "flat": (one, two, i % 2), "bare": [one, two]}[self.form]
+
+
+class Odd(Ready):
+    """Items that are what it is told."""
+
+    def __init__(self, item):
+        super().__init__()
+        self.item = item
+
+    def __getitem__(self, i: int):
+        return self.item(i)
+
+
+def ready(dataset: Dataset, epochs: int = 2, workers: int = 0, **more) -> Trainer:
+    machine = Machine(CPU, "float32", workers=workers)
+    how = {"loss": InfoNCE(0.2), "batch": 8} | more
+    return Trainer(LoaderViews(dataset), *own("image"), epochs=epochs, device=machine, **how)
+
+
+def test_ready_views_are_the_same_in_any_worker_and_form_and_resume_exactly(tmp_path):
+    whole = ready(Ready())
+    whole.fit()
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    for form, workers in (("list", 2), ("flat", 0), ("bare", 2)):
+        trainer = ready(Ready(form), workers=workers)
+        trainer.fit()
+        assert same(trainer, whole)
+    assert torch.equal(before[0], torch.get_rng_state()) and (before[1] == np.random.get_state()[1]).all()
+    killed_at(4, lambda: ready(Ready()).fit(tmp_path))
+    resumed = ready(Ready())
+    resumed.fit(tmp_path)
+    assert same(resumed, whole)
+
+
+def test_views_of_several_sizes_go_through_the_encoder_size_by_size():
+    crops = Odd(lambda i: [torch.rand(3, side, side) for side in (8, 4, 8, 4)])
+    groups = next(ready(crops).view_batches)
+    assert [tuple(x.shape) for x in groups] == [(2, 8, 3, 8, 8), (2, 8, 3, 4, 4)]
+
+
+def no_file(i: int):
+    if i:
+        raise KeyError("no such file")
+    return [torch.rand(3, 8, 8)] * 2
+
+
+@pytest.mark.parametrize(
+    "item, error, said",
+    [
+        (lambda i: 7, ValueError, "item 0 must be a list of views, or begin with one, got int"),
+        (lambda i: (), ValueError, "item 0 must be a list of views"),
+        (lambda i: ["a", "b"], ValueError, "item 0 must be a list of views, or begin with one, got list"),
+        (lambda i: ([torch.zeros(3, 4, 4).byte()], 1), ValueError,
+         r"a view of item 0 must be a floating tensor, got \(3, 4, 4\) of"),
+        (lambda i: [torch.rand(3, 8, 8), torch.rand(3, 8, 8 + (i == 5))], ValueError,
+         "views must have the same shapes for all items, got .* for item 5"),
+        (no_file, KeyError, "item .* of Odd raised KeyError: .*no such file"),
+    ],
+)  # fmt: skip
+def test_items_that_are_no_views_are_named(item, error, said):
+    with pytest.raises(error, match=said):
+        ready(Odd(item), workers=int(error is KeyError)).fit()
+
+
+def test_sets_that_are_no_sets_of_views_are_named():
+    with pytest.raises(
+        ValueError, match="this Dataset gives several views; wrap it in setclr.training.LoaderViews"
+    ):
+        data.image_set(Ready("flat"))
+    with pytest.raises(ValueError, match="dataset must be an ImageSet, or a Dataset with a length"):
+        LoaderViews(5)
+
+
+def test_several_of_a_class_stand_together_in_ready_views():
+    assert ready(Ready(), labels=True).batches.batch == 8
+    grouped = ready(Ready(), loss=SupCon(0.2), labels=True, batch=Batching(8, images_per_class=4))
+    for batch in grouped.batches.of(0):
+        assert (batch % 2).view(-1, 4).float().std(1).eq(0).all()

@@ -1,0 +1,355 @@
+"""The engine with anybody's objects: precision, compiling, checkpoints by the clock, labels, metrics."""
+
+import copy
+import io
+import math
+import os
+import threading
+import warnings
+from dataclasses import fields, replace
+from functools import partial
+
+import pandas as pd
+import pytest
+import torch
+from every_loss import EVERY
+from looks_at_values import why
+from PIL import Image
+from small_runs import FEW, PIXELS, killed_at, same
+from torch import nn
+from torch._inductor.exc import InductorError
+from torch.utils.data import Dataset, TensorDataset
+from tqdm.auto import tqdm
+
+from setclr import data, models, pretrain, views
+from setclr.data import ImageSet
+from setclr.experiments import load_run
+from setclr.losses import GroCo, InfoNCE, SupCon
+from setclr.losses.baselines import Supervised
+from setclr.recipes import ImageRecipe
+from setclr.training import (
+    Batching,
+    ImageViews,
+    LoaderViews,
+    LRSchedule,
+    Machine,
+    TensorBoard,
+    Trainer,
+    checkpoint,
+    compiling,
+    metrics,
+)
+from setclr.training import trainer as engine
+from setclr.training.batches import Batches
+from setclr.training.checkpoint import HISTORY
+from setclr.training.devices import Precision, has_bf16
+from setclr.views import augmentation
+
+CPU = torch.device("cpu")
+PLAIN = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=1, batch=16, lr=3e-3,
+                    precision="float32")  # fmt: skip
+train = partial(pretrain, data=FEW)
+
+
+class Own(nn.Module):
+    """An encoder as a reader might write it: 6 features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(3, 6, 5, 2, bias=False), nn.BatchNorm2d(6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.first(x)).relu().mean((2, 3))
+
+
+def own_trainer(images=FEW, seed: int = 0, **more) -> Trainer:
+    torch.manual_seed(seed)
+    head, loss = models.head(6, 16, 8, last_norm=True), more.pop("loss", InfoNCE(0.2))
+    names = {one.name for one in fields(Machine)} & more.keys()
+    machine = Machine(**{"precision": "float32"} | {name: more.pop(name) for name in names})
+    source = images if isinstance(images, LoaderViews) else ImageViews(images, views.preset("photo"))
+    return Trainer(source, Own(), head, loss, **{"epochs": 1, "batch": 16, "device": machine, **more})
+
+
+def test_ones_own_encoder_is_trained_in_place_and_goes_on_where_it_was_stopped(tmp_path):
+    whole, told = own_trainer(epochs=2), []
+    before, state = whole.encoder.first.weight.clone(), torch.get_rng_state()
+    rows = whole.fit(metrics=[lambda rows: told.append([row["epoch"] for row in rows])])
+    assert told == [[1], [1, 2]] and all(math.isfinite(row["loss"]) for row in rows)
+    assert not torch.equal(before, whole.encoder.first.weight)
+    assert not whole.encoder.training and torch.equal(torch.get_rng_state(), state)
+    killed_at(6, lambda: own_trainer(epochs=2).fit(tmp_path))
+    resumed = own_trainer(epochs=2, seed=1)  # other weights, which the checkpoint replaces
+    resumed.fit(tmp_path)
+    assert same(resumed, whole)
+    with pytest.raises(ValueError, match="holds no recipe; the Trainer that wrote it goes on"):
+        load_run(tmp_path)
+
+
+def test_a_recipe_is_the_same_training_as_its_objects():
+    torch.manual_seed(0)
+    encoder, features = models.encoder("conv4")
+    head = models.head(features, 256, 64)
+    adam = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=3e-3, fused=True)
+    source, machine = ImageViews(FEW, views.preset("photo")), Machine(precision="float32")
+    trainer = Trainer(source, encoder, head, InfoNCE(0.2), adam, epochs=1, batch=16, device=machine,
+                      lr_schedule=LRSchedule("cosine"))  # fmt: skip
+    trainer.fit()
+    assert same(train(PLAIN), trainer)
+
+
+def test_checkpoints_go_by_the_clock_and_the_history_by_the_epoch(tmp_path, monkeypatch):
+    saved, lines, save, recipe = [], [], torch.save, replace(PLAIN, epochs=3)
+    monkeypatch.setattr(torch, "save", lambda *args: saved.append(threading.current_thread()) or save(*args))
+    train(recipe, tmp_path, on_epoch=lambda run: lines.append(len(run.rows)))
+    assert len(saved) == 2, "one before training, one at the end"
+    assert saved[1] is not threading.main_thread(), "beside training"
+    assert len(pd.read_csv(tmp_path / HISTORY)) == 3 and lines == [0, 1, 2, 3]
+    saved.clear()
+    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
+    train(recipe, tmp_path, resume=False)
+    assert len(saved) == 4
+
+
+def test_what_is_written_is_the_moment_it_was_asked_for(tmp_path):
+    weight = torch.zeros(1000)
+    state = {"encoder": {"w": weight}, "head": {}, "history": []}
+    with checkpoint.Writer(tmp_path, lambda: state) as writer:
+        writer.write()
+        weight.fill_(1.0)
+        writer.wait()
+    assert checkpoint.read(tmp_path)["encoder"]["w"].eq(0).all()
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_every_precision_trains_nearly_alike_and_is_recorded(tmp_path, precision):
+    wide, recipe = train(replace(PLAIN, epochs=2)), replace(PLAIN, precision=precision, epochs=2)
+    run = train(recipe, tmp_path)
+    assert load_run(tmp_path).precision == run.precision == precision and wide.precision == "float32"
+    assert run.history.loss.tolist() == pytest.approx(wide.history.loss.tolist(), rel=0.05)
+    assert not same(run, wide) and all(p.dtype == torch.float32 for p in run.encoder.parameters())
+
+
+def test_auto_is_bf16_where_it_is_in_hardware(monkeypatch):
+    assert Precision("auto", CPU).name == ("bf16" if has_bf16(CPU) else "float32")
+    for there, name in ((True, "bf16"), (False, "float32")):
+        monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda there=there: there)
+        assert Precision("auto", CPU).name == name
+    with pytest.raises(ValueError, match="precision must be one of .* got 'half'"):
+        Precision("half", CPU)
+
+
+def test_compiled_is_eager_but_for_rounding():
+    """One step of plain SGD, which is as far off as the gradient is.
+
+    That is more than rounding: a ReLU whose input is 0 but for it lets the gradient through or does not. A
+    mistake would be as large as the step.
+    """
+    sgd = lambda model: torch.optim.SGD(model.parameters(), lr=0.1)  # noqa: E731
+    trainers = []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        parts = Own(), models.head(6, 16, 8)
+        machine = Machine(precision="float32", compiled=compiled)
+        trainers.append(Trainer(ImageViews(FEW, views.preset("photo")), *parts, InfoNCE(0.2),
+                                sgd(nn.ModuleList(parts)), epochs=2, batch=64, device=machine))  # fmt: skip
+    first = [p.detach().clone() for p in trainers[0].model.parameters()]
+    for trainer in trainers:
+        list(trainer.epoch())
+        trainer.close_epoch()
+    assert [trainer.compiled for trainer in trainers] == [False, True]
+    eager, compiled = ([p.detach() for p in trainer.model.parameters()] for trainer in trainers)
+    assert trainers[1].rows[0]["loss"] == pytest.approx(trainers[0].rows[0]["loss"], rel=1e-4)
+    for a, b, before in zip(compiled, eager, first, strict=True):
+        assert (a - b).norm() < 1e-2 * (b - before).norm()
+    with torch.no_grad():
+        compiled[0].fill_(torch.inf)
+    with pytest.raises(FloatingPointError, match="the embeddings became NaN or inf at step 1"):
+        next(trainers[1].epoch())
+
+
+@pytest.mark.parametrize("where", ["compiler", "views"])
+def test_what_cannot_be_compiled_goes_on_uncompiled_in_words(monkeypatch, where):
+    def broken(*args, **more):
+        raise InductorError(RuntimeError("no kernel for this"), None)
+
+    if where == "compiler":
+        monkeypatch.setattr(torch, "compile", broken)
+    else:
+        monkeypatch.setattr(augmentation, "_graph", lambda work: broken)
+        monkeypatch.setattr(compiling, "available", lambda device: True)
+        monkeypatch.setattr(compiling, "compile_all", lambda parts, step: False)
+    getattr(compiling.available, "cache_clear", int)()
+    said = r"training goes on uncompiled, more slowly: .*no kernel for this.*needs a C\+\+ comp"
+    with pytest.warns(UserWarning, match=said):
+        run = train(PLAIN, compiled=True)
+    getattr(compiling.available, "cache_clear", int)()
+    assert (where == "views" or run.compiled is False) and same(run, train(PLAIN, compiled=False))
+
+
+def test_what_is_not_compiled_is_what_looks_at_values():
+    for loss in EVERY:
+        assert loss.reads_values == (why(loss) is not None) == (loss + loss).reads_values, loss
+
+
+def test_compiling_pays_in_long_runs_alone():
+    conv4, resnet = models.encoder("conv4")[0], models.encoder("resnet18")[0]
+    batch = [(256, 3, 32, 32)]
+    assert not compiling.pays(conv4, batch, 100, CPU) and compiling.pays(conv4, batch, 50_000, CPU)
+    assert compiling.pays(resnet, batch, 1000, CPU) and not compiling.pays(resnet, batch, 4, CPU)
+    assert Machine().compiled == "auto" and not own_trainer().compiled
+
+
+def test_tensorboard_gets_every_epoch(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = train(replace(PLAIN, epochs=2), metrics=[TensorBoard(tmp_path)])
+    found = EventAccumulator(str(tmp_path)).Reload().Scalars("loss")
+    assert [event.step for event in found] == [1, 2]
+    assert [event.value for event in found] == pytest.approx(run.history.loss.tolist(), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "loss", [SupCon(0.2), InfoNCE(0.2), GroCo(), InfoNCE(0.2) + 0.5 * SupCon(0.2)], ids=repr
+)
+def test_labels_reach_the_loss_where_they_are_asked_for(loss):
+    """The losses of two steps are those of each batch's embeddings and labels, written out."""
+    trainer = own_trainer(batch=35, compiled=False, device="cpu", labels=True, loss=loss)
+    steps = trainer.epoch()
+    for k, (x,) in enumerate(own_trainer(batch=35, compiled=False, device="cpu").view_batches):
+        network = copy.deepcopy(nn.Sequential(trainer.encoder, trainer.head)).train()
+        z = network(x.flatten(0, 1)).detach().unflatten(0, (2, -1))
+        next(steps)
+        wanted = loss(z, labels=FEW.labels[trainer.batches.of(0)[k]])
+        assert float(trainer.values[k].detach()) == pytest.approx(float(wanted), rel=1e-4)
+
+
+def test_labels_stay_out_unless_they_are_asked_for(monkeypatch):
+    alone = ImageSet(PIXELS, torch.arange(70), tuple(map(str, range(70))))
+    first, second = (own_trainer(images, compiled=False).fit() for images in (FEW, alone))
+    assert first[0]["loss"] == second[0]["loss"]
+    asked = []
+    monkeypatch.setattr(data, "load", lambda name, root, split, *more, **kinds: asked.append(split) or FEW)
+    for labels in (True, False):  # supervised contrast trains on labelled images alone
+        pretrain(replace(PLAIN, data="stl10", labels=labels, epochs=0))
+    assert asked == ["train", "unlabelled"]
+
+
+def test_the_time_left_leaves_the_first_step_out():
+    now = [0.0]
+    bar = tqdm(total=100, initial=10, file=io.StringIO(), disable=False)
+    bar._time, bar.start_t, bar.last_print_t = lambda: now[0], 0.0, 0.0
+    now[0] = 60.0  # of compiling
+    metrics.advance(bar, timed=False)
+    for _ in range(9):
+        now[0] += 1.0
+        metrics.advance(bar)
+    assert bar.n == 20
+    assert bar.format_dict["elapsed"] == pytest.approx(9) and bar.format_dict["initial"] == 11
+
+
+def test_deterministic_changes_nothing_on_a_cpu_and_nothing_warns():
+    a, b = own_trainer(), own_trainer(deterministic=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        a.fit()
+    b.fit()
+    assert same(a, b) and os.environ.get("CUBLAS_WORKSPACE_CONFIG") is None
+
+
+VIEWS = ImageViews(FEW, views.preset("photo"))
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: own_trainer(batch=71), "batch must be .* <= 70, got 71; there are 70 images"),
+        (lambda: own_trainer(epochs=-1), "epochs must be an integer >= 0, got -1"),
+        (lambda: own_trainer(precision="half"), "precision must be one of"),
+        (lambda: own_trainer(compiled="yes"), "compiled must be True, False or 'auto', got 'yes'"),
+        (lambda: own_trainer(workers=-1), "workers must be an integer >= 0"),
+        (lambda: own_trainer(lr_schedule=0.1), "lr_schedule must be an LRSchedule"),
+        (lambda: own_trainer(batch=Batching(16, images_per_class=3)), "multiple of images_per_class=3"),
+        (lambda: own_trainer(device="abacus"), "device must be one that torch finds here .cpu.*, got"),
+        (lambda: own_trainer(labels=1), "labels must be True or False, got 1"),
+        (lambda: own_trainer(loss=SupCon()), "labels must be True for .*; without labels take InfoNCE"),
+        (lambda: Batches(FEW.labels[:65], 16, drop_last=False), "drop_last must be True where .* got 65"),
+        (lambda: train(replace(PLAIN, images=71)), "images must be .* <= 70, got 71"),
+        (lambda: train(PLAIN, keep_every=0), "keep_every must be an integer >= 1"),
+        (lambda: Trainer(FEW, Own(), nn.Identity(), InfoNCE()),
+         r"source must be a .*Source, got ImageSet; ImageViews\(images, views.preset"),
+        (lambda: Trainer(VIEWS, 3, models.head(6, 16, 8), InfoNCE()), "encoder must be a module"),
+        (lambda: Trainer(VIEWS, Own(), None, InfoNCE()), "head must be a module"),
+        (lambda: Trainer(VIEWS, Own(), models.head(6, 16, 8), 0.5), "loss must be"),
+        (lambda: Trainer(ImageViews(FEW, views.preset("photo", count=1)), Own(), nn.Identity(), Supervised(),
+                         batch=16), "head must have a linear layer"),
+        (lambda: ImageViews(5, views.preset("photo")), "images must be an ImageSet, or a Dataset with"),
+        (lambda: ImageViews(FEW, "photo"), "views must be a tuple of View"),
+    ],
+)  # fmt: skip
+def test_parts_and_arguments_that_do_not_fit_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+class Pictures(Dataset):
+    """Items as torchvision's data sets have them: an image and its class."""
+
+    def __init__(self, kind: str):
+        self.kind, self.targets, self.classes = kind, FEW.labels.tolist(), FEW.classes
+
+    def __len__(self) -> int:
+        return len(PIXELS)
+
+    def __getitem__(self, i: int):
+        if self.kind == "PIL":
+            return Image.fromarray(PIXELS[i].permute(1, 2, 0).numpy()), self.targets[i]
+        return (PIXELS[i] / 255 if self.kind == "floating" else PIXELS[i]), self.targets[i]
+
+
+@pytest.mark.parametrize("kind, workers", [("PIL", 0), ("uint8", 1), ("floating", 0)])
+def test_any_dataset_of_images_is_the_images_in_it(kind, workers):
+    """As the same pixels in memory; crops are rounded to grey levels where they are cut."""
+    some = data.image_set(Pictures(kind))
+    assert torch.equal(some.images[:], PIXELS) and torch.equal(some.labels, FEW.labels)
+    assert some.classes == FEW.classes and torch.equal(some.sample(9).images[:], FEW.sample(9).images)
+    (found,), (wanted,) = (
+        next(own_trainer(images, workers=workers).view_batches) for images in (Pictures(kind), FEW)
+    )
+    assert (found - wanted).abs().max() < 4 / 255 and found.shape == (2, 16, 3, 16, 16)
+    assert [row["epoch"] for row in own_trainer(Pictures(kind), workers=workers).fit()] == [1]
+
+
+def test_a_dataset_without_labels_has_none():
+    some = data.image_set(TensorDataset(PIXELS[:, :1]))
+    assert some.labels.eq(-1).all() and some.classes == ()
+    assert torch.equal(some.images[:], PIXELS[:, :1].expand(-1, 3, -1, -1))
+
+
+NO_CLASSES = r"targets must be 3 whole numbers .*; number the classes 0, 1, \.\.\."
+
+
+@pytest.mark.parametrize(
+    "item, targets, message",
+    [
+        (torch.rand(3, 8, 8) * 9, None, r"image 0 of Odd .* in \[0, 1\]: leave Normalize out"),
+        (torch.zeros(3, 8, 8).long(), None, "image 0 of Odd .* uint8, or floating in .* got torch.int64"),
+        (torch.zeros(8, 8), None, r"image 0 of Odd .*tensor \(1 or 3, H, W\), got \(8, 8\)"),
+        ("a path", None, "image 0 of Odd .*got str"),
+        *[(torch.zeros(3, 8, 8), y, NO_CLASSES) for y in ([0, 1, 1.7], [0, 1, math.nan], ["a"] * 3, [0])],
+    ],
+)
+def test_items_that_are_no_images_and_targets_that_are_no_classes_are_named(item, targets, message):
+    class Odd(Dataset):
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, i: int):
+            return item
+
+    odd = Odd()
+    if targets:
+        odd.targets = targets
+    with pytest.raises(ValueError, match=message):
+        data.image_set(odd)

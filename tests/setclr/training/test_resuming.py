@@ -1,0 +1,321 @@
+"""A run that is stopped, killed, cut off or refused goes on as if nothing had happened, or says why not."""
+
+import contextlib
+import multiprocessing
+import os
+import shutil
+import signal
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import numpy_shifted
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from small_runs import FEW, Killed, at_step, kill, killed_at, same, stop_after, tensors
+from torch.utils._pytree import tree_map
+
+from setclr import pretrain
+from setclr.data import ImageSet
+from setclr.experiments import Run, load_run
+from setclr.experiments.run import new_run, refuse_other_recipe
+from setclr.recipes import ImageRecipe
+from setclr.training import Interrupted, checkpoint
+from setclr.training import trainer as engine
+from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK
+
+SMALL = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=2, batch=16, lr=3e-3)
+train = partial(pretrain, data=FEW)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory) -> tuple[Run, Path]:
+    """A finished run of SMALL and its folder, which nobody changes."""
+    out = tmp_path_factory.mktemp("whole")
+    return train(SMALL, out), out
+
+
+@pytest.fixture
+def finished(kept, tmp_path) -> Path:
+    """A copy of that folder."""
+    return Path(shutil.copytree(kept[1], tmp_path / "finished"))
+
+
+KEYS = {"key_momentum": 0.9, "last_norm": True}
+CROPS = {"full_views": 2, "local_views": 3, "view_size": 16, "local_size": 8}
+STOPPED = {  # one of each part that a checkpoint holds
+    "adam": {"warmup": 1},
+    "queue": {"loss": "IOT(constraint='rows')", "queue": 40, "optimiser": "sgd", **KEYS},
+    "predictor": {"loss": "GroCo()", "key_schedule": "cosine", "predictor": 2, "optimiser": "lars", **KEYS},
+    "clusters": {"loss": "DeepCluster()", "full_views": 1, "embedding": 6},
+    "discriminator": {"loss": "DeepInfoMax(locations=9)", "full_views": 1},
+    "crops": {"loss": "GroCo(positive_views=2)", "last_norm": True, **CROPS},
+    "chunks": {"chunk": 5},
+    "learnt": {"loss": "InfoNCE(temperature=learnable(0.2))", "optimiser": "adamw", "weight_decay": 0.5},
+    "groups": {"images_per_class": 2, "drop_last": False},
+}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("more", STOPPED.values(), ids=STOPPED)
+@settings(max_examples=1)
+@example(step=6)  # of four an epoch
+@given(step=st.integers(1, 7))
+def test_killed_after_any_step_and_resumed_is_never_killed(tmp_path_factory, more, step):
+    recipe, out = replace(SMALL, **more), tmp_path_factory.mktemp("run")
+    whole = train(recipe)
+    killed_at(step, lambda: train(recipe, out))
+    torch.rand(17)  # whatever else the program drew in between
+    resumed = train(recipe, out)
+    assert same(resumed, whole) and same(load_run(out), whole)
+    if "learnable" in recipe.loss:
+        assert resumed.history.temperature.tolist() == whole.history.temperature.tolist()
+        learnt = float(checkpoint.read(out)["loss"]["temperature.log"])
+        assert np.exp(learnt) == resumed.rows[-1]["temperature"]
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "sgd", "lars"])
+def test_an_optimisers_memory_may_come_back_in_another_order(optimiser):
+    """As between processes, which send tensors row after row; convolutions' weights are not kept so."""
+    recipe, after = replace(SMALL, optimiser=optimiser), []
+    first = new_run(recipe, channels=3).trainer(FEW, torch.device("cpu"))
+    list(first.epoch())
+    first.close_epoch()
+    for change in (lambda x: x, lambda x: x.contiguous() if isinstance(x, torch.Tensor) else x):
+        other = new_run(recipe, channels=3).trainer(FEW, torch.device("cpu"))
+        other.load_state_dict(tree_map(change, deepcopy(first.state_dict())), "here")
+        next(other.epoch())
+        after.append(tensors(other))
+    assert all(map(torch.equal, *after))
+
+
+@pytest.mark.processes
+@settings(max_examples=6)
+@given(write=st.integers(0, 9), moment=st.sampled_from(["before", "between", "after"]), kind=st.booleans())
+def test_killed_around_a_renaming_and_resumed_is_never_killed(tmp_path_factory, write, moment, kind):
+    """With a checkpoint after every tenth step and every epoch; nothing is cleaned up, as in a real death."""
+    recipe = replace(SMALL, batch=4)  # 17 steps an epoch
+    out = tmp_path_factory.mktemp("run")
+    replaced, rename = 0, os.replace
+
+    def dying(source, target):
+        nonlocal replaced
+        mine = kind == target.name.endswith("csv")
+        replaced += mine
+        if not mine or replaced != write + 1:
+            return rename(source, target)
+        if moment != "before":
+            rename(source, target)
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed):
+        patch.setattr(os, "replace", dying)
+        patch.setattr(Path, "unlink", lambda *args, **kwargs: None)
+        patch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
+        train(recipe, out)
+    whole = train(recipe)
+    assert same(train(recipe, out), whole) and same(load_run(out), whole)
+    assert {p.name for p in out.iterdir()} - {LOCK} == {CHECKPOINT, HISTORY}
+    assert pd.read_csv(out / HISTORY).epoch.tolist() == [1, 2]
+
+
+def test_killed_while_writing_leaves_the_checkpoint_before(finished, monkeypatch):
+    before = (finished / CHECKPOINT).read_bytes()
+
+    def half(state, file):
+        file.write(b"half a file")
+        raise Killed
+
+    monkeypatch.setattr(torch, "save", half)
+    with pytest.raises(Killed):
+        train(SMALL, finished, resume=False)
+    assert (finished / CHECKPOINT).read_bytes() == before
+    assert {p.name for p in finished.iterdir()} - {LOCK} == {CHECKPOINT, HISTORY}
+
+
+@pytest.mark.parametrize("number, step", [(signal.SIGINT, 2), (signal.SIGTERM, 4), (signal.SIGTERM, 7)])
+def test_a_signal_stops_after_a_whole_step_with_a_checkpoint(kept, tmp_path, number, step):
+    handlers = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    said = f"stopped after step {step} of 8; {tmp_path} holds it: repeat"
+    hit = lambda _: signal.raise_signal(number)  # noqa: E731
+    with at_step(step - 1, hit), pytest.raises(Interrupted, match=said) as x:
+        train(SMALL, tmp_path)
+    assert x.value.signal == number and checkpoint.read(tmp_path)["step"] == step
+    assert handlers == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    assert same(train(SMALL, tmp_path), kept[0])
+
+
+def test_a_signal_in_the_last_step_comes_too_late():
+    with at_step(7, lambda _: signal.raise_signal(signal.SIGTERM)):
+        assert train(SMALL).finished
+
+
+def test_a_disk_that_fills_up_stops_the_run_and_keeps_what_was_written(kept, tmp_path):
+    """In the second epoch the system itself starts to refuse files of a checkpoint's size."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    fill = lambda _: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))  # noqa: E731
+    said = f"{tmp_path} could not be written to .*kept: make room"
+    try:
+        with at_step(6, fill, every_step=True), pytest.raises(OSError, match=said):
+            train(SMALL, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert len(load_run(tmp_path).rows) == 1
+    assert same(train(SMALL, tmp_path), kept[0])
+
+
+def test_what_cannot_be_written_is_found_before_training(tmp_path, monkeypatch):
+    def refused(said: str, out: Path = tmp_path) -> None:
+        with at_step(0, kill), pytest.raises(OSError, match=said):
+            train(SMALL, out)
+
+    usage = shutil.disk_usage(tmp_path)._replace(free=1_000_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda path: usage)
+        refused(f"{tmp_path}: 1 MB are free and a run needs 11; make room")
+    (tmp_path / "file").touch()
+    refused(f"out must be a folder that can be written, got {tmp_path / 'file'}", tmp_path / "file")
+
+    def read_only(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(checkpoint, "replacing", read_only)
+    refused(f"{tmp_path} could not be written to .*Permission denied")
+
+
+def test_files_of_any_size_are_read_while_it_trains(tmp_path):
+    before = set(multiprocessing.active_children())  # of tests that ran earlier in this process
+    generator = numpy_shifted(0)
+    for i in range(40):
+        path = tmp_path / "set" / "train" / f"class{i % 2}" / f"{i}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = generator.integers(0, 256, (20 + i % 7, 24 - i % 5, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(path)
+    recipe = replace(SMALL, data=f"folder:{tmp_path / 'set'}", view_size=16)
+    alone = pretrain(recipe, workers=0)
+    assert same(pretrain(recipe, workers=2), alone)
+    assert set(multiprocessing.active_children()) <= before
+    killed_at(3, lambda: pretrain(recipe, tmp_path / "run", workers=1))
+    assert set(multiprocessing.active_children()) <= before
+    assert same(pretrain(recipe, tmp_path / "run", workers=0), alone)
+    (tmp_path / "set" / "train" / "class0" / "0.png").write_bytes(b"no image")
+    with pytest.raises(ValueError, match="0.png is no image that can be read"):
+        pretrain(recipe)
+
+
+def test_a_finished_run_is_loaded_as_it_was_trained(kept, finished):
+    """Also in memory: weights that lie otherwise are multiplied in another order, and a campaign that is
+    killed after the training and goes on would write another record."""
+    run, loaded = kept[0], load_run(finished)
+    assert list(run.history.columns) == ["epoch", "loss", "lr", "seconds", "images_per_s"]
+    assert list(run.history.epoch) == [1, 2] and run.finished and run.recipe == SMALL
+    pd.testing.assert_frame_equal(pd.read_csv(finished / HISTORY), run.history)
+    with at_step(0, kill):
+        assert same(train(SMALL, finished), run)
+    assert same(loaded, run)
+    assert all(a.stride() == b.stride() for a, b in zip(tensors(run), tensors(loaded)))
+
+
+def test_a_run_without_its_optimiser_is_smaller_and_loads(kept, tmp_path):
+    kept[0].save(tmp_path)
+    assert same(load_run(tmp_path), kept[0]) and same(train(SMALL, tmp_path), kept[0])
+    assert (tmp_path / CHECKPOINT).stat().st_size < 0.5 * (kept[1] / CHECKPOINT).stat().st_size
+
+
+def test_a_run_of_another_recipe_other_data_or_without_its_optimiser_is_refused(finished, tmp_path):
+    for change, said in (
+        ({"epochs": 4, "seed": 7}, r"another recipe \(epochs 2 there, 4 now; seed 0 there, 7 now\)"),
+        ({"epochs": 4}, r"\(epochs 2 there, 4 now\); .*init=.* starts from its weights"),
+        ({"chunk": 5}, r"chunk None there, 5 now"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            train(replace(SMALL, **change), finished)
+    with pytest.raises(Killed):  # it forgets the run before at once
+        train(replace(SMALL, seed=7), finished, resume=False, on_epoch=stop_after(0))
+    assert load_run(finished).rows == [] and load_run(finished).recipe.seed == 7
+    with pytest.raises(Killed):
+        train(SMALL, tmp_path / "a", on_epoch=stop_after(1))
+    load_run(tmp_path / "a").save(tmp_path / "b")
+    with pytest.raises(ValueError, match="saved without its optimiser"):
+        train(SMALL, tmp_path / "b")
+    more = ImageSet(torch.zeros(99, 3, 16, 16, dtype=torch.uint8), torch.zeros(99).long(), ("a",))
+    with pytest.raises(ValueError, match="was trained on 70 images, and there are 99 now; restore the data"):
+        pretrain(SMALL, tmp_path / "a", data=more)
+
+
+def test_bad_checkpoints_are_named(finished):
+    path = finished / CHECKPOINT
+    whole = path.read_bytes()
+    for bad in (b"not a checkpoint", whole[: len(whole) // 2]):
+        path.write_bytes(bad)
+        for begin in (load_run, partial(train, SMALL)):
+            with pytest.raises(ValueError, match=f"{path}: not a readable checkpoint"):
+                begin(finished)
+    torch.save({"weights": torch.zeros(3)}, path)
+    with pytest.raises(ValueError, match="not a setclr checkpoint"):
+        load_run(finished)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=f"{path}: no checkpoint there"):
+        load_run(finished)
+
+
+def test_a_run_of_version_0_1_goes_on(tmp_path):
+    """Its recipe has the field same_class, which is called images_per_class now."""
+    recipe = replace(SMALL, images_per_class=2, loss="SparseCLR()")
+    killed_at(5, lambda: train(recipe, tmp_path))
+    state = checkpoint.read(tmp_path)
+    state["recipe"]["same_class"] = state["recipe"].pop("images_per_class")
+    checkpoint.write(tmp_path, state)
+    assert load_run(tmp_path).recipe == recipe and same(train(recipe, tmp_path), train(recipe))
+
+
+def test_a_run_keeps_its_precision_wherever_it_goes_on(tmp_path, monkeypatch):
+    """Begun on a processor without bf16, continued on one that has it."""
+    auto, plain, half = (replace(SMALL, precision=name) for name in ("auto", "float32", "bf16"))
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    whole = train(auto)
+    killed_at(6, lambda: train(auto, tmp_path))
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    resumed = train(auto, tmp_path)
+    assert resumed.precision == "float32" and same(resumed, whole)
+    assert train(plain, tmp_path).finished, "float32 is what was used"
+    with pytest.raises(ValueError, match="precision 'float32' there, 'bf16' now"):
+        train(half, tmp_path)
+    old = {name: value for name, value in plain.to_dict().items() if name != "precision"}
+    assert ImageRecipe.from_dict(old).precision == "float32" and ImageRecipe("InfoNCE()").precision == "auto"
+    refuse_other_recipe(tmp_path, ImageRecipe.from_dict(old), auto)
+    with pytest.raises(ValueError, match="precision 'float32' there, 'bf16' now"):
+        refuse_other_recipe(tmp_path, ImageRecipe.from_dict(old), half)
+
+
+def test_an_unfinished_run_of_older_draws_is_refused_in_words(tmp_path):
+    killed_at(2, lambda: train(SMALL, tmp_path))
+    state = checkpoint.read(tmp_path)
+    torch.save({name: value for name, value in state.items() if name != "draws"}, tmp_path / CHECKPOINT)
+    with pytest.raises(ValueError, match="begun with version 1 of the random views.*resume=False starts"):
+        train(SMALL, tmp_path)
+
+
+def test_no_epochs_is_random_weights(tmp_path):
+    recipe = replace(SMALL, epochs=0)
+    run = train(recipe, tmp_path)
+    assert all(map(torch.equal, tensors(run), tensors(new_run(recipe, channels=3))))
+    assert train(recipe, tmp_path).finished and run.history.empty
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_killed_on_a_gpu_and_resumed_is_never_killed(tmp_path):
+    """A GPU sums in any order, in bfloat16: the losses of the two runs agree nearly, not bit by bit."""
+    whole = train(SMALL, device="cuda")
+    killed_at(6, lambda: train(SMALL, tmp_path, device="cuda"))
+    assert next(load_run(tmp_path).encoder.parameters()).device.type == "cpu"
+    resumed = train(SMALL, tmp_path, device="cuda")
+    assert resumed.finished and resumed.history.loss.tolist() == pytest.approx(whole.history.loss, rel=0.02)

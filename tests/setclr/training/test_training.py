@@ -1,0 +1,199 @@
+"""The loop: what a recipe's training computes, records and leaves alone."""
+
+import contextlib
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from small_runs import FEW, at_step, same, tensors
+
+from setclr import pretrain
+from setclr.data import ImageSet
+from setclr.experiments import building, load_run
+from setclr.experiments.run import new_run
+from setclr.losses import InfoNCE
+from setclr.recipes import ImageRecipe
+from setclr.seeding import seeded
+from setclr.training import LRSchedule, Trainer
+from setclr.training.batches import Batches
+from setclr.training.grad_cache import GradCache
+
+SMALL = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr=3e-3)
+LEARNT = replace(SMALL, loss="InfoNCE(temperature=learnable(0.2))", epochs=1)
+CPU = torch.device("cpu")
+train = partial(pretrain, data=FEW)
+
+
+@contextlib.contextmanager
+def watched(kind: type, method: str, look):
+    """`look` is called with what the method is given, before it."""
+    known = getattr(kind, method)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kind, method, lambda *given: (look(*given), known(*given))[1])
+        yield
+
+
+def test_a_seed_is_a_run_and_the_global_generator_is_left_alone():
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    first, again, other = (train(replace(SMALL, epochs=1, seed=seed)) for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert same(first, again) and not torch.equal(tensors(first)[0], tensors(other)[0])
+
+
+def test_multi_crop_trains_on_two_sizes():
+    sizes = {"full_views": 2, "local_views": 3, "view_size": 16, "local_size": 8}
+    seen = []
+    with watched(GradCache, "backward", lambda cache, x, score: seen.append([tuple(y.shape) for y in x])):
+        train(replace(SMALL, loss="GroCo(positive_views=2)", last_norm=True, epochs=1, **sizes))
+    assert seen == 4 * [[(2, 16, 3, 16, 16), (3, 16, 3, 8, 8)]]
+
+
+def test_a_parameter_of_the_loss_changes_when_its_schedule_says():
+    seen = []
+    with watched(Trainer, "objective", lambda trainer, z: seen.append(trainer.loss.temperature)):
+        train(replace(SMALL, loss_schedule="temperature: 0.5, 0.1 from 1, 0.2 from 2"))
+    assert seen == [0.5] * 4 + [0.1] * 4 + [0.2] * 4
+
+
+def test_a_learnable_temperature_descends_its_own_slope():
+    """By finite differences of the loss with a fixed temperature, on the same embeddings."""
+    recipe = replace(LEARNT, optimiser="sgd", momentum=0.0, lr=0.1, schedule="constant", precision="float32")
+    trainer, twin = (new_run(recipe, 3).trainer(FEW, CPU) for _ in range(2))
+    (x,) = next(twin.view_batches)
+    with torch.no_grad():
+        z = twin.head(twin.encoder(x.flatten(0, 1))).unflatten(0, (2, -1)).double()
+    high, low = (float(InfoNCE(0.2 * math.exp(h))(z)) for h in (1e-4, -1e-4))
+    next(trainer.epoch())
+    expected = 0.2 * math.exp(-0.1 * (high - low) / 2e-4)  # it is learnt in the logarithm
+    assert trainer.loss.temperature.value == pytest.approx(expected, rel=1e-3) and abs(expected - 0.2) > 0.001
+
+
+def test_two_trainings_share_no_loss_and_a_learnt_temperature_is_recorded_and_not_decayed():
+    recipe = replace(LEARNT, optimiser="adamw", weight_decay=0.5, epochs=2)
+    first, second = train(recipe), train(recipe)
+    learnt = first.history.temperature
+    assert learnt.tolist() == second.history.temperature.tolist() and learnt.nunique() == 2
+    assert recipe.parsed_loss.temperature.value == pytest.approx(0.2)
+    groups = new_run(recipe, 3).trainer(FEW, CPU).optimiser.param_groups
+    assert [group["weight_decay"] for group in groups] == [0.5, 0.0]
+
+
+def test_four_of_a_class_stand_together_in_a_batch():
+    labels = torch.arange(70) % 5
+    fours, plain = Batches(labels, 16, images_per_class=4), Batches(labels, 16)
+    for epoch in range(3):
+        order = torch.stack(fours.of(epoch))
+        assert order.shape == (3, 16) and len(fours) == 3
+        groups = labels[order].view(-1, 4)
+        assert (groups == groups[:, :1]).all() and len(order.unique()) == 48
+    first, second, again = (torch.stack(plain.of(epoch)) for epoch in (0, 1, 1))
+    assert not torch.equal(first, second) and torch.equal(second, again)
+
+
+def test_a_last_batch_that_is_incomplete_is_left_out_or_kept():
+    labels = torch.arange(70) % 5
+    kept, left_out = Batches(labels, 16, drop_last=False), Batches(labels, 16)
+    assert [len(batch) for batch in kept.of(0)] == [16, 16, 16, 16, 6] and len(kept) == 5
+    assert torch.cat(kept.of(0)).sort().values.tolist() == list(range(70))
+    assert torch.equal(torch.cat(left_out.of(0)), torch.cat(kept.of(0))[:64]) and len(left_out) == 4
+    trainer = new_run(replace(SMALL, drop_last=False), 3).trainer(FEW, CPU)
+    assert [len(views[0][0]) for views in trainer.view_batches] == 3 * [16, 16, 16, 16, 6]
+
+
+def test_on_epoch_sees_each_epoch_and_adds_numbers_of_any_kind_to_its_row(tmp_path):
+    """What it does to the run's history does not change the trainer's; its length may be none."""
+    seen = []
+
+    class Watch(list):
+        def __call__(self, run):
+            seen.append([row["epoch"] for row in run.rows])
+            run.rows.append({"epoch": 99})
+            return {"a": np.float64(0.3), "b": torch.tensor(len(seen))}
+
+    run = train(SMALL, tmp_path, on_epoch=Watch())
+    assert seen == [[], [1], [1, 2], [1, 2, 3]]
+    assert list(run.history.a) == [0.3] * 3 and list(run.history.b) == [2, 3, 4]
+    assert load_run(tmp_path).rows == run.rows
+
+
+def test_a_state_keeps_the_history_of_its_moment():
+    trainer = building.trainer_of(SMALL, *building.models_of(SMALL, 3), FEW, CPU)
+    before = trainer.state_dict()
+    trainer.fit()
+    assert before["history"] == [] and len(trainer.state_dict()["history"]) == SMALL.epochs
+
+
+@pytest.mark.parametrize(
+    "step, name, said, epochs",
+    [(7, "loss", "the loss became nan at step 6; lower lr", 1), (12, "encoder", "the weights became NaN", 2)],
+)
+def test_a_loss_or_a_weight_that_becomes_nan_stops_the_run_and_keeps_the_checkpoint(
+    tmp_path, monkeypatch, step, name, said, epochs
+):
+    update = Trainer.update
+
+    def breaks(trainer, x):
+        loss = update(trainer, x)
+        if trainer.step == step and name == "encoder":
+            trainer.encoder[0].weight.data[0] = torch.nan
+        return loss * math.nan if trainer.step == step and name == "loss" else loss
+
+    monkeypatch.setattr("setclr.training.trainer.CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(Trainer, "update", breaks)
+    with pytest.raises(FloatingPointError, match=said):
+        train(SMALL, tmp_path)
+    assert len(load_run(tmp_path).rows) == epochs
+
+
+def test_a_second_channel_count_needs_no_recipe_change():
+    grey = ImageSet(torch.randint(0, 256, (40, 1, 16, 16), dtype=torch.uint8), torch.zeros(40).long(), ("a",))
+    assert pretrain(replace(SMALL, epochs=1), data=grey).encoder[0].weight.shape[1] == 1
+
+
+def test_groco_collapses_without_the_last_norm_and_not_with_it():
+    """With a plain linear output all embeddings become equal; a last batch norm without scale prevents it."""
+    alike = {}
+    for last_norm in (False, True):
+        run = train(replace(SMALL, loss="GroCo()", last_norm=last_norm, epochs=20, schedule="constant"))
+        assert not run.encoder.training and not run.head.training
+        with torch.no_grad():
+            z = run.head.train()(run.encoder.train()(torch.rand(64, 3, 16, 16)))
+        z = torch.nn.functional.normalize(z, dim=1)
+        alike[last_norm] = float((z @ z.T).mean())
+    assert alike[False] > 0.9 and alike[True] < 0.1
+
+
+def test_learning_rates():
+    rates = [LRSchedule("cosine", warmup=2).factor(step, 5, 10) for step in range(50)]
+    assert all(a < b for a, b in zip(rates[:10], rates[1:11]))
+    assert max(rates) == rates[10] == 1.0
+    assert rates[30] == pytest.approx(0.5) and rates[49] < 0.01
+    assert LRSchedule("constant", warmup=2).factor(49, 5, 10) == 1.0
+    steps = [LRSchedule("steps").factor(step, 5, 200) for step in range(1000)]
+    assert steps == pytest.approx(500 * [1] + 250 * [0.1] + 250 * [0.01])  # as QARe's supervised row
+
+
+def test_generators_are_functions_of_their_key():
+    draw = lambda *key: torch.rand(3, generator=seeded(*key))  # noqa: E731
+    assert torch.equal(draw(0, 1, 2), draw(0, 1, 2))
+    assert len({tuple(draw(*key).tolist()) for key in [(0, 1), (1, 0), (0, 1, 0), (0,), (0, 0, 1)]}) == 5
+
+
+def test_memory_that_runs_out_says_what_to_make_smaller(monkeypatch):
+    """On a GPU, and on a CPU by the allocator's own error, for four petabytes."""
+
+    def full(*args):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "models_of", lambda *_: torch.empty(2**50))
+        with pytest.raises(MemoryError, match="the model does not fit .*allocate.*; make hidden, embedding"):
+            new_run(SMALL, 3)
+    for act, said in ((lambda _: torch.empty(2**50), "allocate.*smaller batch"), (full, "chunk=N puts")):
+        with at_step(0, act), pytest.raises(MemoryError, match="a batch of 16 on cpu does not.*" + said) as x:
+            train(SMALL, device="cpu")
+        assert "\n" not in str(x.value)
