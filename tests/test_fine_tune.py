@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from conftest import shifted
-from test_photographs import saved
+from pictures import saved
 from torch import nn
 from torch.nn import functional as F
 from torchvision.transforms.v2 import functional as TF

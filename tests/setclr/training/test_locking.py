@@ -59,30 +59,22 @@ def test_a_second_process_is_told_who_trains_there(other, tmp_path, monkeypatch)
         with pytest.raises(BlockingIOError, match=said):
             begin()
     assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+    (tmp_path / LOCK).write_text("\x1b[2Jprocess")  # whoever writes nonsense into it is not quoted
+    with pytest.raises(BlockingIOError, match=re.escape(f"{tmp_path}: another process trains there")):
+        train(SMALL, tmp_path)
 
 
 @pytest.mark.parametrize("end", ["ends", "is killed"])
-def test_when_it_ends_or_dies_the_folder_is_free(other, tmp_path, end):
+def test_while_it_trains_a_run_is_loaded_and_when_it_ends_or_dies_the_folder_is_free(other, tmp_path, end):
+    none = ImageRecipe(SMALL.loss, epochs=0)
+    new_run(none, 3).save(tmp_path)
+    assert load_run(tmp_path).rows == [] and train(none, tmp_path).finished
     if end == "is killed":
         other.send_signal(signal.SIGKILL)
     other.communicate("" if end == "ends" else None)
-    assert train(SMALL, tmp_path).finished
-    assert train(SMALL, tmp_path, resume=False).finished, "and again in the same process"
+    for _ in range(2):
+        assert train(SMALL, tmp_path, resume=False).finished, "and again in the same process"
     assert sorted(path.name for path in tmp_path.iterdir()) == [CHECKPOINT, HISTORY]
-
-
-def test_a_run_is_loaded_while_another_process_trains(other, tmp_path):
-    new_run(SMALL, 3).save(tmp_path)
-    assert load_run(tmp_path).rows == []
-    none = ImageRecipe(SMALL.loss, epochs=0)
-    new_run(none, 3).save(tmp_path)
-    assert train(none, tmp_path).finished, "what is finished is loaded, too"
-
-
-def test_whoever_writes_nonsense_into_the_lock_is_not_quoted(other, tmp_path):
-    (tmp_path / LOCK).write_text("\x1b[2Jprocess")
-    with pytest.raises(BlockingIOError, match=re.escape(f"{tmp_path}: another process trains there")):
-        train(SMALL, tmp_path)
 
 
 def test_a_thread_may_hold_it_twice_and_another_may_not(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import shifted
+from pictures import DAMAGED, saved, smooth
 from PIL import Image
 from PIL.features import check as supported
 from torch.utils.data import Dataset
@@ -21,25 +22,6 @@ from setclr.views import View, apply_all, draw, finish
 TWO = (View(size=20, blur=0.5), View(size=12, scale=(0.05, 0.14)), View(size=20, solarise=0.5))
 CUBIC = tuple(replace(view, interpolation="bicubic") for view in TWO)
 STILL = dict(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
-
-
-def seeded(seed=0):
-    return shifted(seed)
-
-
-def smooth(n, H=64, W=64, seed=0):
-    """Smooth colour pictures (n, 3, H, W) uint8."""
-    coarse = torch.rand(n, 3, 5, 6, generator=seeded(seed)) * 1.2 - 0.1
-    large = torch.nn.functional.interpolate(coarse, (H, W), mode="bicubic")
-    return (255 * large.clamp(0, 1)).round().byte()
-
-
-def saved(folder, images, name="png", **options):
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{i:03d}.{name}" for i in range(len(images))]
-    for path, image in zip(paths, images):
-        Image.fromarray(image.permute(1, 2, 0).numpy()).save(path, **options)
-    return paths
 
 
 @pytest.fixture(scope="module")
@@ -59,16 +41,8 @@ def test_they_look_like_the_tensor_they_stand_for(square):
     assert repr(Photographs([files.path(0)], 32)) == "<Photographs: 1 files, 32 px>"
 
 
-INDICES = [
-    0,
-    -1,
-    slice(None),
-    slice(2, 6, 2),
-    [3, 3, 0],
-    torch.tensor([6, 1]),
-    torch.tensor([[0, 1], [2, 2]]),
-]
-INDICES += [torch.arange(7) > 3, slice(3, 3), ..., torch.tensor(4)]
+INDICES = [0, -1, slice(None), slice(2, 6, 2), [3, 3, 0], torch.tensor([6, 1]), torch.arange(7) > 3,
+           torch.tensor([[0, 1], [2, 2]]), slice(3, 3), ..., torch.tensor(4)]  # fmt: skip
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)
@@ -96,11 +70,6 @@ def test_splitting_is_a_tensors_and_lazy(square, batch, monkeypatch):
     assert len(decoded) <= 3
 
 
-def test_a_bad_batch_is_refused(square):
-    with pytest.raises(ValueError, match="batch must be .*got 0"):
-        next(square[1].split(0))
-
-
 def test_features_come_out_of_files_as_out_of_a_tensor(square):
     images, files = square
     encoder = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 8, 8), torch.nn.Flatten())
@@ -115,17 +84,10 @@ def test_a_subset_is_files_still(square):
     assert Photographs([files.path(0)] * 2, 8).subset([1]).shape == (1, 3, 8, 8)
 
 
-def test_names_beyond_ascii_are_found(tmp_path):
-    (path,) = saved(tmp_path, smooth(1))
-    strange = path.rename(tmp_path / "Übergrößenträger 日本 é.png")
-    files = Photographs([strange, strange])
-    assert files.path(0) == str(strange) and len(files[:]) == 2
-
-
 def test_threads_change_nothing_but_the_time(tmp_path, monkeypatch):
     paths = saved(tmp_path, smooth(9, 140, 160))
     files = Photographs(paths, 32)
-    draws = draw(TWO, 9, seeded())
+    draws = draw(TWO, 9, shifted())
     many, crops = files[:], files.crops(range(9), TWO, draws, threads=4)
     monkeypatch.setattr(files, "threads", 1)
     assert torch.equal(files[:], many)
@@ -140,12 +102,12 @@ def test_crops_and_finish_are_the_views_of_the_decoded_images(square):
     images, files = square
     plain = tuple(View(v.size, v.scale, jitter_p=0, grey=0, blur=0.5) for v in TWO)
     index = [4, 0, 0, 6] * 4
-    draws = draw(plain, len(index), seeded())
+    draws = draw(plain, len(index), shifted())
     for got, want in zip(
         finish(files.crops(index, plain, draws), plain, draws), apply_all(images[index], plain, draws)
     ):
         assert got.shape == want.shape and float((got - want).abs().max()) < 2 / 255
-    draws = draw(TWO, len(index), seeded(1))
+    draws = draw(TWO, len(index), shifted(1))
     for got, want in zip(
         finish(files.crops(index, TWO, draws), TWO, draws), apply_all(images[index], TWO, draws)
     ):
@@ -158,7 +120,7 @@ def test_crops_of_photographs_of_many_sizes_are_torchvisions(three, tmp_path):
     shapes = [(40, 90), (90, 40), (64, 64), (33, 57)]
     images = [smooth(1, *shape, seed=i)[0] for i, shape in enumerate(shapes)]
     files = Photographs(saved(tmp_path, images))
-    draws = draw(three, 4, seeded())
+    draws = draw(three, 4, shifted())
     crops = files.crops(range(4), three, draws)
     assert [tuple(x.shape) for x in crops] == [(2, 4, 3, 20, 20), (1, 4, 3, 12, 12)]
     for x, group in zip(crops, ([0, 2], [1])):
@@ -173,54 +135,46 @@ def test_crops_of_photographs_of_many_sizes_are_torchvisions(three, tmp_path):
 def test_a_photograph_is_decoded_once_for_all_its_views(square, monkeypatch):
     opened = []
     monkeypatch.setattr(Image, "open", lambda path, real=Image.open: opened.append(path) or real(path))
-    square[1].crops([0, 3], TWO, draw(TWO, 2, seeded()), threads=1)
+    square[1].crops([0, 3], TWO, draw(TWO, 2, shifted()), threads=1)
     assert len(opened) == 4  # its header, for its size, and its pixels
 
 
+@pytest.fixture
+def decoded(monkeypatch):
+    """The sizes of the pictures from which crops are cut."""
+    sizes, crop = [], Image.Image.crop
+    monkeypatch.setattr(
+        Image.Image, "crop", lambda self, box=None: sizes.append(self.size) or crop(self, box)
+    )
+    return sizes
+
+
 @pytest.mark.parametrize("factor, size", [(1, 200), (2, 96), (4, 48), (8, 20)])
-def test_a_large_jpeg_is_decoded_smaller_where_its_crops_allow(tmp_path, monkeypatch, factor, size):
+def test_a_large_jpeg_is_decoded_smaller_where_its_crops_allow(tmp_path, decoded, factor, size):
     """The whole image, 201 x 195 px, so that no factor divides it."""
     image = smooth(1, 201, 195)
     (path,) = saved(tmp_path, image, "jpg", quality=95)
     view = (View(size=size, **STILL),)
-    decoded = []
-    crop = Image.Image.crop
-    monkeypatch.setattr(
-        Image.Image, "crop", lambda self, box=None: decoded.append(self.size) or crop(self, box)
-    )
-    (x,) = Photographs([path]).crops([0], view, draw(view, 1, seeded()))
+    (x,) = Photographs([path]).crops([0], view, draw(view, 1, shifted()))
     assert decoded == [(-(-195 // factor), -(-201 // factor))]
     middle = F.resized_crop(image[0].float(), 3, 0, 195, 195, [size] * 2, antialias=True)
     assert float((x[0, 0] - middle).abs().mean()) < 3
 
 
-def test_one_small_crop_keeps_the_whole_resolution(tmp_path, monkeypatch):
-    (path,) = saved(tmp_path, smooth(1, 200, 200), "jpg")
-    both = (View(size=40, **STILL), View(size=40, scale=(0.05, 0.06)))
-    decoded = []
-    crop = Image.Image.crop
-    monkeypatch.setattr(
-        Image.Image, "crop", lambda self, box=None: decoded.append(self.size) or crop(self, box)
-    )
-    Photographs([path]).crops([0], both, draw(both, 1, seeded()))
+@pytest.mark.parametrize("name, small", [("jpg", dict(size=40, scale=(0.05, 0.06))), ("png", STILL)])
+def test_one_small_crop_or_a_png_keeps_the_whole_resolution(tmp_path, decoded, name, small):
+    (path,) = saved(tmp_path, smooth(1, 200, 200), name)
+    both = (View(size=40, **STILL), View(**{"size": 40} | small))
+    Photographs([path]).crops([0], both, draw(both, 1, shifted()))
     assert decoded == [(200, 200)] * 2
-
-
-def test_a_png_is_never_decoded_smaller(tmp_path):
-    image = smooth(1, 128, 128)
-    (path,) = saved(tmp_path, image)
-    view = (View(size=16, **STILL),)
-    (x,) = Photographs([path]).crops([0], view, draw(view, 1, seeded()))
-    want = F.resize(image[0].float(), [16, 16], antialias=True)
-    assert float((x[0, 0] - want).abs().max()) <= 1.01
 
 
 def test_size_decides_the_side_of_views_without_one(tmp_path):
     files = Photographs(saved(tmp_path, smooth(2, 30, 50)), 24)
-    (x,) = files.crops([0, 1], (View(), View()), draw((View(),) * 2, 2, seeded()))
+    (x,) = files.crops([0, 1], (View(), View()), draw((View(),) * 2, 2, shifted()))
     assert x.shape == (2, 2, 3, 24, 24)
     with pytest.raises(ValueError, match=r"^views must have a size .*\(3, 30, 50\)"):
-        Photographs([files.path(0)]).crops([0], (View(),), draw((View(),), 1, seeded()))
+        Photographs([files.path(0)]).crops([0], (View(),), draw((View(),), 1, shifted()))
 
 
 def test_grey_and_transparent_files_have_three_channels(tmp_path):
@@ -230,114 +184,63 @@ def test_grey_and_transparent_files_have_three_channels(tmp_path):
         image.convert(path.stem).save(path)
     files = Photographs(paths)
     assert files[:].shape == (4, 3, 64, 64)
-    (x,) = files.crops(range(4), TWO[:1], draw(TWO[:1], 4, seeded()))
+    (x,) = files.crops(range(4), TWO[:1], draw(TWO[:1], 4, shifted()))
     assert (x[0, 0, 0] == x[0, 0, 1]).all()
 
 
 def test_draws_and_views_are_checked(square):
     with pytest.raises(ValueError, match=r"^draws must be \(2, 3, 36\)"):
-        square[1].crops([0, 1], TWO, draw(TWO, 3, seeded()))
+        square[1].crops([0, 1], TWO, draw(TWO, 3, shifted()))
     with pytest.raises(ValueError, match="^views must be "):
-        square[1].crops([0, 1], None, draw(TWO, 3, seeded()))
+        square[1].crops([0, 1], None, draw(TWO, 3, shifted()))
     padded = views.preset("padded", 8)
     with pytest.raises(ValueError, match="^padding must be 0 for crops read from files, got 0.125; set size"):
-        square[1].crops([0, 1], padded, draw(padded, 2, seeded()))
+        square[1].crops([0, 1], padded, draw(padded, 2, shifted()))
 
 
-# Bad files
+# Verifying
 
 
-@pytest.fixture
-def damaged(tmp_path):
-    """Five files: two good, one text, one cut off after its header, one empty."""
-    noise = torch.randint(0, 256, (5, 3, 64, 64), generator=seeded()).byte()
-    paths = saved(tmp_path, noise, "jpg")
-    paths[1].write_text("a letter")
-    paths[3].write_bytes(paths[3].read_bytes()[:2000])
-    paths[4].write_bytes(b"")
-    return paths
-
-
-def test_a_damaged_file_is_named_when_it_is_read(damaged):
-    files = Photographs(damaged)
-    draws = draw(TWO, 1, seeded())
-    for i, name in ((1, "001"), (3, "003"), (4, "004")):
-        for call in (lambda i=i: files[[0, i]], lambda i=i: files.crops([i], TWO, draws)):
-            with pytest.raises(ValueError, match=rf"{name}\.jpg is no image that can be read .*replace it"):
-                call()
-    with pytest.raises(ValueError, match="001"):
-        list(files.split(1))
-    assert len(files[[0, 2]]) == 2
-
-
-def test_verify_names_what_has_no_header(damaged):
-    files = Photographs(damaged)
-    with pytest.raises(ValueError) as caught:
-        files.verify()
-    assert (
-        "001.jpg" in str(caught.value) and "004.jpg" in str(caught.value) and "003" not in str(caught.value)
-    )
-    with pytest.raises(ValueError, match=r"001\.jpg [^;]*; [^;]*; there may be more$"):
-        files.verify(most=1)
-    Photographs(damaged).subset([0, 2, 3]).verify()
-
-
-def test_headers_are_opened_once_for_files_that_stay_as_they_are(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    paths = saved(tmp_path, smooth(3))
+def test_verify_names_as_many_as_it_is_asked_for(tmp_path):
+    paths = saved(tmp_path, smooth(4))
+    for i in (1, 3):
+        DAMAGED["text"](paths[i])
     files = Photographs(paths)
-    opened = []
+    with pytest.raises(ValueError, match=r"001\.png [^;]*; [^;]*replace it; .*003\.png [^;]*; [^;]*$"):
+        files.verify()
+    with pytest.raises(ValueError, match=r"001\.png [^;]*; [^;]*; there may be more$"):
+        files.verify(most=1)
+    files.subset([0, 2]).verify()
+
+
+@pytest.mark.parametrize("decode", [False, True])
+def test_files_that_stay_as_they_are_are_verified_once_if_a_note_is_kept(tmp_path, monkeypatch, decode):
+    paths, opened, loaded = saved(tmp_path, smooth(3)), [], []
+    files = Photographs(paths)
     monkeypatch.setattr(Image, "open", lambda path, real=Image.open: opened.append(path) or real(path))
-    for _ in range(2):
-        files.verify()
-        assert len(opened) == 3
-    files.subset([0, 2]).verify()  # one header for its shape, two to be verified
-    assert len(opened) == 6
-    paths[1].write_text("a letter")
-    with pytest.raises(ValueError, match=r"001\.png is no image"):
-        files.verify()
-    with pytest.raises(ValueError, match=r"001\.png is no image"):
-        files.verify()
-
-
-def test_where_no_note_can_be_kept_headers_are_opened_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("PIL.PngImagePlugin.PngImageFile.load", lambda image: loaded.append(image))
     (tmp_path / "a file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a file"))
-    files = Photographs(saved(tmp_path, smooth(2)))
-    opened = []
-    monkeypatch.setattr(Image, "open", lambda path, real=Image.open: opened.append(path) or real(path))
-    files.verify()
-    files.verify()
-    assert len(opened) == 4
+    for cache, times in (("cache", 1), ("a file", 3)):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / cache))
+        for _ in range(2):
+            files.verify(decode=decode)
+        assert len(opened) == 3 * times and len(loaded) == 3 * times * decode
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    DAMAGED["text"](paths[1])
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"001\.png is no image"):
+            files.verify(decode=decode)
 
 
-def test_a_missing_file_is_named(tmp_path):
-    (path,) = saved(tmp_path, smooth(1))
-    files = Photographs([path, tmp_path / "gone.png"])
-    with pytest.raises(ValueError, match=r"gone\.png is no image that can be read"):
-        files.verify()
-    with pytest.raises(ValueError, match=r"gone\.png is no image that can be read"):
-        Photographs([tmp_path / "gone.png"])
-
-
-def test_files_of_two_sizes_need_a_size(tmp_path):
-    paths = saved(tmp_path / "a", smooth(1, 20, 30)) + saved(tmp_path / "b", smooth(1, 20, 31))
-    with pytest.raises(ValueError, match=r"a/000\.png of 30x20 .*b/000\.png of 31x20; load them with size="):
-        Photographs(paths)[:]
-    assert Photographs(paths, 16)[:].shape == (2, 3, 16, 16)
-
-
-def test_bad_arguments_are_named(tmp_path):
-    with pytest.raises(ValueError, match="paths must hold at least one"):
-        Photographs([])
-    with pytest.raises(ValueError, match="size must be .*got 0"):
-        Photographs(saved(tmp_path, smooth(1)), 0)
-
-
-def test_16_bit_files_are_refused(tmp_path):
-    Image.fromarray(np.full((6, 8), 3000, np.uint16)).save(tmp_path / "deep.png")
-    with pytest.raises(ValueError, match=r"deep\.png .*8 bits"):
-        Photographs([tmp_path / "deep.png"])
+def test_bad_arguments_are_named(square, tmp_path):
+    for call, message in (
+        (lambda: Photographs([]), "paths must hold at least one"),
+        (lambda: Photographs([square[1].path(0)], 0), "size must be .*got 0"),
+        (lambda: next(square[1].split(0)), "batch must be .*got 0"),
+        (lambda: Photographs([tmp_path / "gone.png"]), r"gone\.png is no image that can be read"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
 
 
 # Orientation and transparency
@@ -364,7 +267,7 @@ def test_a_photograph_stands_upright(tmp_path, name):
     assert [files.sides(i) for i in range(8)] == [(96, 64)] * 8
     pixels = files[:].float()
     whole = (View(size=32, **STILL), View(size=12, **STILL | {"scale": (0.3, 0.9)}))
-    draws = draw(whole, 1, seeded(5)).expand(8, -1, -1).contiguous()
+    draws = draw(whole, 1, shifted(5)).expand(8, -1, -1).contiguous()
     crops = [x.float() for x in files.crops(range(8), whole, draws)]
     squares = Photographs([files.path(i) for i in range(8)], 32)[:].float()
     for x in (pixels, squares, *(one[0] for one in crops)):
@@ -410,7 +313,7 @@ def test_what_is_transparent_shows_white_and_not_what_is_hidden(tmp_path, mode):
     files = Photographs(paths)
     assert files[:].min() == 255
     whole = (View(size=16, **STILL),)
-    assert files.crops(range(2), whole, draw(whole, 2, seeded(0)))[0].min() == 255
+    assert files.crops(range(2), whole, draw(whole, 2, shifted(0)))[0].min() == 255
 
 
 def test_half_transparent_pixels_are_mixed_with_white(tmp_path):

@@ -1,12 +1,12 @@
 """What is no whole record is named with its remedy by all that read records, and never a traceback."""
 
 import json
-import os
 import re
 from dataclasses import replace
 
 import pytest
 from conftest import a_record
+from pictures import BROKEN, NO_FILES
 
 from setclr.cli import main
 from setclr.experiments.campaigns import campaign, precision_of
@@ -74,20 +74,33 @@ def put(folder, name, content):
 @pytest.mark.parametrize("content, words", DAMAGED)
 def test_a_damaged_record_is_named_with_the_field_and_the_remedy(content, words, tmp_path):
     put(tmp_path, "x-seed0", content)
-    with pytest.raises(
-        ValueError, match=rf"x-seed0\.json is damaged or no record \(.*{words}.*remove it"
-    ) as error:
+    message = rf"x-seed0\.json is damaged or no record \(.*{words}.*remove it"
+    with pytest.raises(ValueError, match=message) as error:
         read_record(tmp_path / "x-seed0.json")
     assert "Expecting value" not in str(error.value) and "\n" not in str(error.value)
 
 
-def test_what_is_no_file_is_no_record_and_nothing_waits_for_it(tmp_path):
-    os.mkfifo(tmp_path / "pipe.json")
-    (tmp_path / "folder.json").mkdir()
-    (tmp_path / "nowhere.json").symlink_to("nowhere.json")
-    for path in tmp_path.iterdir():
-        with pytest.raises(ValueError, match=f"{path.name} is damaged or no record"):
-            read_record(path)
+def test_all_that_reads_a_folder_leaves_the_damaged_out_and_says_so(tmp_path, capsys, monkeypatch):
+    """And what is no file, for which nothing waits."""
+    results, recipe = tmp_path / "data" / "results", replace(RECIPES[NAME], precision="auto")
+    put(results, "good-seed0", json.dumps(GOOD | {"precision": "bf16"}).encode())
+    whole = summary(results)
+    for number, (content, _) in enumerate(DAMAGED):
+        put(results, f"bad{number:02}-seed0", content)
+    for kind, make in (NO_FILES | BROKEN).items():
+        make(results / f"{kind}.json")
+    count = len(DAMAGED) + len(NO_FILES | BROKEN)
+    table, *said = summary(results).split("\n\n")
+    assert table.strip() == whole and len(said[0].splitlines()) + len(said[1:]) == count
+    monkeypatch.chdir(tmp_path)
+    main(["results", "data/results"])
+    assert capsys.readouterr().out.count("Left out: ") == count
+    main(["recipes", NAME])
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.startswith(NAME) and last.startswith("left out: data/results/") and "is damaged" in last
+    assert precision_of(recipe, results, "bad00") == "auto"
+    put(results, "bad00-seed1", json.dumps(GOOD | {"precision": "bf16"}).encode())
+    assert precision_of(recipe, results, "bad00") == "bf16", "that of the first whole record"
 
 
 def test_older_records_are_read_with_what_they_lack(tmp_path):
@@ -97,41 +110,13 @@ def test_older_records_are_read_with_what_they_lack(tmp_path):
     assert (kept["protocol"], kept["precision"], kept["recipe"]["seed"]) == ("setclr", "float32", 0)
 
 
-def test_a_table_leaves_out_the_damaged_and_says_so_at_its_end(tmp_path, capsys):
-    put(tmp_path, "good-seed0", json.dumps(GOOD).encode())
-    whole = summary(tmp_path)
-    for number, (content, _) in enumerate(DAMAGED):
-        put(tmp_path, f"bad{number:02}-seed0", content)
-    table, *said = summary(tmp_path).split("\n\n")
-    assert table.strip() == whole and len(said[0].splitlines()) + len(said[1:]) == len(DAMAGED)
-    main(["results", str(tmp_path)])
-    assert capsys.readouterr().out.count("Left out: ") == len(DAMAGED)
-
-
-def test_a_list_of_recipes_comes_in_full_beside_a_damaged_record(tmp_path, monkeypatch, capsys):
-    put(tmp_path / "data" / "results", "bad-seed0", b"")
-    monkeypatch.chdir(tmp_path)
-    main(["recipes", NAME])
-    first, *_, last = capsys.readouterr().out.splitlines()
-    assert first.startswith(NAME) and last.startswith("left out: data/results/bad-seed0.json is damaged")
-
-
-@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"null"])
-def test_a_campaign_reports_a_damaged_record_and_goes_on(content, tmp_path):
+def test_a_campaign_reports_a_damaged_record_and_goes_on(tmp_path):
     recipe = replace(RECIPES[NAME], seed=0)
-    put(tmp_path, "a-seed0", content)
+    put(tmp_path, "a-seed0", b"null")
     put(tmp_path, "b-seed0", json.dumps(a_record(recipe.to_dict()) | {"epochs": 20}).encode())
     said = list(campaign({"a": recipe, "b": recipe}, (0,), tmp_path / "runs", tmp_path))
     assert "a-seed0.json is damaged" in said[0] and said[1] == "b-seed0: recorded before"
-    assert (tmp_path / "a-seed0.json").read_bytes() == content
-
-
-def test_seeds_take_the_precision_of_the_first_whole_record(tmp_path):
-    recipe = replace(RECIPES[NAME], precision="auto")
-    put(tmp_path, "a-seed0", b"")
-    assert precision_of(recipe, tmp_path, "a") == "auto"
-    put(tmp_path, "a-seed1", json.dumps(GOOD | {"precision": "bf16"}).encode())
-    assert precision_of(recipe, tmp_path, "a") == "bf16"
+    assert (tmp_path / "a-seed0.json").read_bytes() == b"null"
 
 
 def test_tables_for_claims_are_not_made_without_a_damaged_record(tmp_path):

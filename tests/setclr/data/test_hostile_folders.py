@@ -1,0 +1,180 @@
+"""Folders that hold what nobody put there on purpose: refused in a line, or read; nothing hangs.
+
+What may lie there is the table in tests/tools/pictures.py; all that reads photographs is tried with each.
+"""
+
+import os
+import shutil
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import shifted
+from pictures import BROKEN, DAMAGED, NAMES, NO_PHOTOGRAPHS, grey_level, saved, smooth
+
+from setclr import pretrain
+from setclr.cli import main
+from setclr.data import Photographs, load
+from setclr.experiments import embed_folder
+from setclr.experiments.run import new_run
+from setclr.recipes import RECIPES, ImageRecipe
+from setclr.views import View, draw
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning"),
+    pytest.mark.filterwarnings("ignore:passed over"),
+]
+RUN = new_run(ImageRecipe("InfoNCE()"), 3)
+
+
+@pytest.fixture
+def tree(tmp_path) -> Path:
+    for split in ("train", "val"):
+        for name in ("ant", "bee"):
+            saved(tmp_path / split / name, smooth(3, 16, 16))
+    return tmp_path
+
+
+def complaint(read, *given, **how) -> str:
+    """What the error says: a line that any terminal shows as it is."""
+    with pytest.raises((ValueError, OSError)) as caught:
+        read(*given, **how)
+    said = str(caught.value)
+    assert said.isprintable(), repr(said)
+    return said
+
+
+@pytest.mark.parametrize("kind", NO_PHOTOGRAPHS)
+def test_what_is_no_photograph_is_named_in_a_line_by_all_that_read_it(kind, tree):
+    path, view = tree / "train/ant/9.png", (View(size=8),)
+    NO_PHOTOGRAPHS[kind](path)
+    files = Photographs([path.with_name("000.png"), path])
+    readers = [
+        lambda: files[:], lambda: list(files.split(1)), lambda: Photographs([path])[:],
+        lambda: files.crops([1], view, draw(view, 1, shifted())), partial(files.verify, decode=True),
+    ]  # fmt: skip
+    if kind in BROKEN:
+        assert len(load(f"folder:{tree}")) == 6
+    else:
+        readers += [partial(load, f"folder:{tree}", stream=False, size=16),
+                    partial(load, f"folder:{tree}", stream=True, verify=True)]  # fmt: skip
+    if kind in DAMAGED:
+        readers += [partial(embed_folder, RUN, tree / "train")]
+    else:  # a tree of anything may hold anything: what is no file is passed over
+        assert len(embed_folder(RUN, tree / "train")[1]) == 6
+    for read in readers:
+        said = complaint(read)
+        assert "ant/9.png is no image that can be read" in said and "remove or replace it" in said
+        assert "pixels" not in kind or kind.removesuffix(" pixels") in said
+    if kind.startswith("cut"):
+        files.verify()  # its header is whole
+    else:
+        assert "ant/9.png" in complaint(files.verify)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "text", *BROKEN])
+def test_among_class_folders_it_is_named_only_if_it_looks_like_an_image(kind, tree):
+    NO_PHOTOGRAPHS[kind](tree / "train/cat")
+    assert load(f"folder:{tree}").classes == ("ant", "bee")
+    NO_PHOTOGRAPHS[kind](tree / "train/cat.png")
+    if kind in BROKEN:
+        assert len(load(f"folder:{tree}")) == 6
+    else:
+        said = complaint(load, f"folder:{tree}")
+        assert "train/cat.png is no folder, among class folders; move it" in said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_is_that_of_a_file_and_of_a_class_and_is_said_in_a_line(name, tree):
+    def named(folder: str) -> str:
+        return os.fsdecode(os.fsencode(tree / folder) + b"/" + name)
+
+    for split in ("train", "val"):
+        shutil.copytree(tree / split / "ant", named(split))
+    shutil.copy(tree / "train/ant/000.png", named("train/ant"))
+    found, text = load(f"folder:{tree}"), os.fsdecode(name)
+    assert len(found) == 10 and len(found.classes) == 3
+    assert all(one.isprintable() and one.encode() for one in found.classes)
+    assert text in {os.path.basename(path) for path in embed_folder(RUN, tree / "train/ant")[1].tolist()}
+    Path(named("train/ant")).write_text("no image")
+    for stream in (True, False):
+        said = complaint(load, f"folder:{tree}", stream=stream, verify=True)
+        assert (text if text.isprintable() else repr(text)[1:-1]) in said and "is no image" in said
+    shutil.rmtree(named("val"))
+    assert "has no counterpart" in complaint(load, f"folder:{tree}", split="test")
+
+
+def test_features_of_files_with_any_names_are_written(tree):
+    for name in NAMES:
+        shutil.copy(tree / "train/ant/000.png", os.fsencode(tree / "train") + b"/" + name)
+    RUN.save(tree / "run")
+    main(["embed", f"{tree}/run", f"{tree}/train", "--out", f"{tree}/x.npz", "--device", "cpu"])
+    with np.load(tree / "x.npz") as kept:
+        assert {os.fsencode(path) for path in kept["paths"].tolist()} >= set(NAMES)
+
+
+def lose(*names: str):
+    return lambda tree: [shutil.rmtree(tree / name) for name in names]
+
+
+def empty(name: str):
+    return lambda tree: [path.unlink() for path in (tree / name).iterdir()]
+
+
+LAYOUTS = [  # what happened to the tree, the split, and what is said
+    (lose("."), "train", "is no folder; folder:PATH takes PATH/train/CLASS/IMAGE"),
+    (lose("train"), "train", "train is no folder; folder:PATH takes PATH/train/CLASS"),
+    (lose("train/bee"), "test", "val/bee has no counterpart in .*train; both"),
+    (lose("val/bee"), "test", "train/bee has no counterpart in .*val; both"),
+    (lose("val"), "test", "has no folder val or test; `evaluate` splits the images by a"),
+    (lose("train/ant", "train/bee"), "train", "train has no class folders"),
+    (empty("train/bee"), "train", "train/bee has no images; fill it or remove it"),
+    (empty("val/ant"), "test", "val/ant has no images; fill it or remove it"),
+    (lambda tree: (tree / "train").rename(tree / "other"), "train", "train is no folder"),
+    (lambda tree: [lose("val", "train/bee")(tree), (tree / "train").rename(tree / "some")], "test",
+     "must have labels to be measured, got none in .*PATH/CLASS/IMAGE"),
+    (lambda tree: grey_level(tree / "train/bee/9.png", 1), "train",
+     r"ant/000\.png of 16x16 .*bee/9\.png of 8x6; load them with size=, or pretrain with view_size \(--view"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("happened, split, message", LAYOUTS)
+def test_a_tree_in_which_something_lacks_is_refused_with_its_place(happened, split, message, tree):
+    happened(tree)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        load(f"folder:{tree}", split=split)
+
+
+@pytest.mark.parametrize("place", ["train/ant/001.png", "train/ant", "train"])
+def test_what_may_not_be_read_is_named(place, tree):
+    (tree / place).chmod(0)
+    if os.access(tree / place, os.R_OK):
+        pytest.skip("root reads every file")
+    try:
+        said = complaint(load, f"folder:{tree}")
+    finally:
+        (tree / place).chmod(0o700)
+    assert place in said and "Permission denied" in said
+
+
+def test_the_command_decodes_what_it_verifies_of_any_sizes_and_warns_of_nothing(tree, capsys, recwarn):
+    grey_level(tree / "train/bee/wide.png", 1, (40, 20))
+    main(["data", f"folder:{tree}", "--verify"])
+    assert capsys.readouterr().out.count("7 images") == 1
+    DAMAGED["cut png"](tree / "train/ant/001.png")
+    with pytest.raises(ValueError, match=r"ant/001\.png is no image"):
+        main(["data", f"folder:{tree}", "--verify"])
+    DAMAGED["100,000,000 pixels"](tree / "train/ant/000.png")
+    with pytest.raises(ValueError, match="100,000,000 pixels"):
+        main(["data", f"folder:{tree}"])
+    assert not recwarn.list, "Pillow's warning would be two more lines"
+
+
+def test_a_folder_of_one_image_gets_advice_that_can_be_followed(tmp_path):
+    saved(tmp_path / "train/ant", smooth(1, 16, 16))
+    recipe = replace(RECIPES["photo-infonce"], data=f"folder:{tmp_path}", epochs=1, batch=2)
+    for change in ({}, {"images": 2}):
+        with pytest.raises(ValueError, match="images must be at least 2, got 1; add some"):
+            pretrain(replace(recipe, **change), device="cpu")

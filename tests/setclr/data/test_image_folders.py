@@ -1,0 +1,215 @@
+"""Folders of class folders; tiny-ImageNet and ImageNet with few classes and images."""
+
+import hashlib
+import os
+import re
+import shutil
+import urllib.request
+from functools import partial
+from importlib.resources import files
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+import torch
+from pictures import grey_level
+from PIL import Image
+
+from setclr.data import folders, load, patches
+from setclr.data.photographs import Photographs
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Two classes of 8x6 PNG images, their grey level telling them apart."""
+    for split, levels in (("train", (10, 20)), ("val", (30,))):
+        for label, name in enumerate(("bee", "ant")):
+            for level in levels:
+                grey_level(tmp_path / split / name / f"{level}.png", level + label)
+    return tmp_path
+
+
+def test_a_folder_is_read_by_sorted_classes_and_names(tree):
+    train = load(f"folder:{tree}")
+    assert train.images.shape == (4, 3, 6, 8) and train.classes == ("ant", "bee")
+    assert train.labels.tolist() == [0, 0, 1, 1]
+    assert train.images[:, :, 0, 0].tolist() == [[n, 0, 200] for n in (11, 21, 10, 20)]
+
+
+def test_the_test_split_is_val_or_else_test(tree):
+    assert load(f"folder:{tree}", split="test").images[:, 0, 0, 0].tolist() == [31, 30]
+    (tree / "val").rename(tree / "test")
+    assert load(f"folder:{tree}", split="test").images[:, 0, 0, 0].tolist() == [31, 30]
+
+
+def test_a_relative_folder_is_relative_to_the_current_directory(tree, monkeypatch):
+    monkeypatch.chdir(tree.parent)
+    assert len(load(f"folder:{tree.name}", root="elsewhere")) == 4
+
+
+def test_every_mode_becomes_rgb(tmp_path):
+    for mode in ("L", "P", "RGBA", "CMYK", "1", "LA"):
+        grey_level(tmp_path / "train/a" / f"{mode}.{'tif' if mode == 'CMYK' else 'png'}", 100, mode=mode)
+    assert load(f"folder:{tmp_path}").images.shape == (6, 3, 6, 8)
+
+
+def test_size_resizes_the_shorter_side_and_crops_the_centre(tmp_path):
+    row = np.repeat(np.array([0, 100, 200], np.uint8), [10, 40, 10])
+    stripes = np.broadcast_to(row[None, :, None], (40, 60, 3))
+    (tmp_path / "train" / "a").mkdir(parents=True)
+    Image.fromarray(stripes.copy()).save(tmp_path / "train" / "a" / "wide.png")
+    Image.fromarray(stripes.transpose(1, 0, 2).copy()).save(tmp_path / "train" / "a" / "tall.png")
+    images = load(f"folder:{tmp_path}", size=20).images
+    assert images.shape == (2, 3, 20, 20) and (images[:, :, 2:-2, 2:-2] == 100).all()
+
+
+def test_large_images_decoded_in_threads_keep_their_order(tmp_path):
+    for level in range(12):
+        grey_level(tmp_path / "train" / "a" / f"{level:02d}.png", level, size=(160, 130))
+    assert load(f"folder:{tmp_path}").images[:, 0, 0, 0].tolist() == list(range(12))
+    grey_level(tmp_path / "train" / "a" / "05.png", 5, size=(161, 130))
+    with pytest.raises(ValueError, match=r"05\.png of 161x130"):
+        load(f"folder:{tmp_path}")
+
+
+def test_too_many_pixels_are_streamed_or_refused_before_they_are_decoded(tree, monkeypatch):
+    monkeypatch.setattr(folders, "MOST_BYTES", 500)
+    whole = load(f"folder:{tree}")
+    assert isinstance(whole.images, Photographs) and whole.images.shape == (4, 3, 6, 8)
+    with pytest.raises(ValueError, match="4 images of 8x6 pixels would take .* GB.*smaller size= or stream="):
+        load(f"folder:{tree}", stream=False)
+    assert isinstance(load(f"folder:{tree}", size=4).images, torch.Tensor)
+
+
+def test_what_is_streamed_is_what_would_be_decoded_and_its_samples_are_not_decoded(tree, monkeypatch):
+    decoded, streamed = load(f"folder:{tree}"), load(f"folder:{tree}", stream=True)
+    assert isinstance(streamed.images, Photographs) and repr(streamed) == repr(decoded)
+    with monkeypatch.context() as patch:
+        patch.setattr(Photographs, "__getitem__", None)
+        part = streamed.sample(3, seed=2)
+    assert isinstance(part.images, Photographs)
+    for mine, theirs in ((streamed, decoded), (part, decoded.sample(3, seed=2))):
+        assert torch.equal(mine.images[:], theirs.images) and torch.equal(mine.labels, theirs.labels)
+        assert mine.classes == theirs.classes
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """What the three sets are known to hold, cut down: 3 classes of 2 (or 2 to 3) and 1 images."""
+    names = ("n01", "n02", "n03")
+    for name, most in (("tiny-imagenet", 2), ("imagenet100", 3), ("imagenet", 3)):
+        kept = names[1:] if name == "imagenet100" else ()
+        classes = len(kept) or 3
+        counts = dict(train=2 * classes if name != "imagenet" else 7, test=classes)
+        size = None if name == "tiny-imagenet" else 8
+        each = dict(train=(2, most), test=(1, 1))
+        monkeypatch.setitem(folders.TREES, name, folders.Expected(classes, counts, each, size, kept))
+
+
+def make_tiny(root):
+    place = root / "tiny-imagenet-200"
+    for label, wnid in enumerate(("n03", "n01", "n02")):
+        for i in range(2):
+            grey_level(place / "train" / wnid / "images" / f"{wnid}_{i}.JPEG.png", 10 * label + i)
+        (place / "train" / wnid / f"{wnid}_boxes.txt").write_text("boxes")
+        grey_level(place / "val" / "images" / f"val_{label}.png", 50 + label)
+    lines = [f"val_{i}.png\t{wnid}\t0\t0\t62\t62\n" for i, wnid in enumerate(("n03", "n01", "n02"))]
+    (place / "val" / "val_annotations.txt").write_text("".join(lines))
+    (place / "wnids.txt").write_text("n03\nn01\nn02\n")
+    return place
+
+
+def test_tiny_imagenet_is_read_as_it_is_unpacked(few, tmp_path):
+    make_tiny(tmp_path)
+    train, test = (load("tiny-imagenet", tmp_path, split) for split in patches.SPLITS)
+    assert train.classes == test.classes == ("n01", "n02", "n03")
+    assert train.images[:, 0, 0, 0].tolist() == [10, 11, 20, 21, 0, 1]
+    assert train.labels.tolist() == [0, 0, 1, 1, 2, 2]
+    assert test.images[:, 0, 0, 0].tolist() == [51, 52, 50] and test.labels.tolist() == [0, 1, 2]
+    assert load("tiny-imagenet", tmp_path, size=4, stream=True).images[:].shape == (6, 3, 4, 4)
+
+
+def test_tiny_imagenet_is_unpacked_from_an_archive_put_there(few, tmp_path, monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise URLError("no network in this test")
+
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(torch.hub, "urlopen", refuse)
+    offline = r"no network.*fetch https://.*tiny-imagenet-200\.zip and put it into"
+    with pytest.raises(ConnectionError, match=offline):
+        load("tiny-imagenet", tmp_path)
+    assert not os.listdir(tmp_path)
+    place = make_tiny(tmp_path / "elsewhere")
+    shutil.make_archive(tmp_path / "tiny-imagenet-200", "zip", tmp_path / "elsewhere", place.name)
+    archive = tmp_path / "tiny-imagenet-200.zip"
+    with pytest.raises(ValueError, match=r"tiny-imagenet-200\.zip is truncated or not http.*delete it"):
+        load("tiny-imagenet", tmp_path)
+    monkeypatch.setattr(folders, "TINY_SHA256", hashlib.sha256(archive.read_bytes()).hexdigest())
+    assert len(load("tiny-imagenet", tmp_path)) == 6
+    assert sorted(os.listdir(tmp_path)) == ["elsewhere", "tiny-imagenet-200", "tiny-imagenet-200.zip"]
+    assert capsys.readouterr().out == ""
+
+
+def make_imagenet(root):
+    for label, wnid in enumerate(("n01", "n02", "n03")):
+        for i in range(3 if label == 0 else 2):
+            path = root / "imagenet/train" / wnid / f"{wnid}_{i}.png"
+            grey_level(path, 10 * label + i, size=(12 + label, 10))
+        grey_level(root / "imagenet/val" / wnid / f"val_{label}.png", 50 + label)
+    return root / "imagenet"
+
+
+def test_imagenet_is_read_at_224_unless_told_otherwise(few, tmp_path):
+    make_imagenet(tmp_path)
+    train, test = (load("imagenet", tmp_path, split) for split in patches.SPLITS)
+    assert train.images.shape == (7, 3, 8, 8) and train.labels.tolist() == [0, 0, 0, 1, 1, 2, 2]
+    assert test.images[:, 0, 0, 0].tolist() == [50, 51, 52]
+    assert load("imagenet", tmp_path, size=5).images.shape == (7, 3, 5, 5)
+
+
+def test_imagenet100_is_its_own_folder_or_a_part_of_imagenet(few, tmp_path):
+    make_imagenet(tmp_path)
+    part = load("imagenet100", tmp_path)
+    assert part.classes == ("n02", "n03") and part.images[:, 0, 0, 0].tolist() == [10, 11, 20, 21]
+    (tmp_path / "imagenet").rename(tmp_path / "imagenet100")
+    assert torch.equal(load("imagenet100", tmp_path).images, part.images)
+
+
+@pytest.mark.parametrize("name, lost, split, words", [
+    ("tiny-imagenet", ["train/n02"], "train", "train/n02/images is missing; get the set again"),
+    ("tiny-imagenet", ["train/n02/images/n02_1.JPEG.png"], "train",
+     r"2 train images of each class .*got n02 \(1\); unpack"),
+    ("tiny-imagenet", ["val/images/val_1.png"], "test",
+     r"1 test images of each class .*got n01 \(0\); unpack"),
+    ("tiny-imagenet", ["wnids.txt"], "train", r"wnids\.txt is missing; tiny-imagenet must lie as http"),
+    ("tiny-imagenet", ["val/val_annotations.txt"], "test", r"val_annotations\.txt is missing"),
+    *((name, ["train"], "train", rf"imagenet/train is no folder; {name} cannot be downloaded "
+       r".*image-net\.org .*train/WNID/ and ") for name in ("imagenet", "imagenet100")),
+    ("imagenet", ["val/n02"], "train", "train/n02 has no counterpart in .*val"),
+    ("imagenet", ["val/n02", "train/n02"], "train",
+     "the 3 classes of imagenet, got 2; complete it, or load it as folder:"),
+    ("imagenet", ["train/n03/n03_1.png"], "train",
+     r"2 to 3 train images of each class of imagenet, got n03 \(1\)"),
+    ("imagenet", ["train/n01/n01_1.png"], "train", "the 7 train images of imagenet, got 6"),
+    ("imagenet100", ["train/n02", "val/n02"], "train",
+     "must hold the 2 classes of imagenet100, got 1, without n02; complete it"),
+    ("imagenet100", ["val/n03"], "train", "train/n03 has no counterpart in .*val"),
+])  # fmt: skip
+def test_what_lacks_in_a_known_set_is_named(few, tmp_path, name, lost, split, words):
+    place = (make_tiny if name == "tiny-imagenet" else make_imagenet)(tmp_path)
+    for path in map(partial(os.path.join, place), lost):
+        (shutil.rmtree if os.path.isdir(path) else os.remove)(path)
+    with pytest.raises((ValueError, FileNotFoundError), match=words):
+        load(name, tmp_path, split)
+
+
+def test_the_expected_numbers_are_the_published_ones():
+    expected = folders.TREES
+    assert expected["imagenet"].images == dict(train=1_281_167, test=50_000)
+    assert expected["imagenet"].classes == 1000
+    assert expected["tiny-imagenet"].images == dict(train=200 * 500, test=200 * 50)
+    wnids = expected["imagenet100"].names
+    assert len(set(wnids)) == 100 and all(re.fullmatch(r"n\d{8}", wnid) for wnid in wnids)
+    assert list(wnids) == sorted(wnids) and {"n02869837", "n02090622"} <= set(wnids)
+    text = (files("setclr.data") / "imagenet100.txt").read_text().strip()
+    assert hashlib.md5(text.encode()).hexdigest() == "b466a51f4134c8f593cf75cb7f62cdc5"

@@ -1,0 +1,159 @@
+"""Sets of images in memory: what they hold, samples, names that are loaded, the file of patches."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from setclr import data
+from setclr.data import ImageSet, load, sets
+
+
+def made(counts=(3, 3), shape=(3, 4, 4)):
+    """An ImageSet whose images carry their own index."""
+    n = sum(counts)
+    images = torch.arange(n, dtype=torch.uint8)[:, None, None, None].expand(n, *shape)
+    labels = torch.tensor([label for label, count in enumerate(counts) for _ in range(count)])
+    return ImageSet(images, labels, tuple(f"class {i}" for i in range(len(counts))))
+
+
+def test_an_image_set_has_a_length_and_a_short_name():
+    assert len(made((2, 3))) == 5
+    assert repr(made((2, 3))) == "<ImageSet: 5 images (3, 4, 4), 2 classes>"
+
+
+PIXELS, LABELS = torch.zeros(2, 3, 4, 4, dtype=torch.uint8), torch.zeros(2, dtype=torch.int64)
+
+
+@pytest.mark.parametrize(
+    "images, labels, words",
+    [
+        (PIXELS.float(), LABELS, "images must be .*float32"),
+        (PIXELS[:, 0], LABELS, r"images .*\(2, 4, 4\)"),
+        (PIXELS.numpy(), LABELS, "images must be .*ndarray"),
+        (PIXELS[:0], LABELS[:0], "images .*N >= 1"),
+        (PIXELS, LABELS.int(), "labels must be .*int32"),
+        (PIXELS, LABELS[:, None], "labels must be"),
+        (PIXELS, torch.zeros(3, dtype=torch.int64), "as many .*3 .*2"),
+        (PIXELS, torch.tensor([0, 2]), r"labels must be .*2 classes.*0\.\.2"),
+        (PIXELS, torch.tensor([-2, 0]), r"indices of the 2 classes, or -1 for no label, got -2\.\.0"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(images, labels, words):
+    with pytest.raises(ValueError, match=words):
+        ImageSet(images, labels, ("a", "b"))
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(0, 9), st.data())
+def test_a_sample_is_even_distinct_and_repeatable(counts, seed, draw):
+    whole = made(tuple(counts))
+    n = draw.draw(st.integers(1, len(whole)))
+    part, again = whole.sample(n, seed), whole.sample(n, seed)
+    assert torch.equal(part.images, again.images)
+    indices = part.images[:, 0, 0, 0].long()
+    assert len(set(indices.tolist())) == len(part) == n
+    assert torch.equal(part.labels, whole.labels[indices]) and part.classes == whole.classes
+    taken = part.labels.bincount(minlength=len(counts)).tolist()
+    assert all(t >= max(taken) - 1 or t == count for t, count in zip(taken, counts))
+
+
+def test_a_sample_is_not_sorted_by_class_and_another_seed_gives_another():
+    labels = made((50, 50)).sample(60).labels
+    assert 10 < int((labels[1:] != labels[:-1]).sum()) < 50
+    assert not torch.equal(made((50, 50)).sample(20, 0).images, made((50, 50)).sample(20, 1).images)
+
+
+@pytest.mark.parametrize("n", [0, 7, 2.0])
+def test_a_sample_larger_than_the_set_is_refused(n):
+    with pytest.raises(ValueError, match=f"n must be .*{n}.*the set has 6"):
+        made((3, 3)).sample(n)
+
+
+MADE = ("photo-patches", "mnist")
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        (dict(name="cifar11"), "name must be .*'cifar11'; did you mean 'cifar10'"),
+        *((dict(name=name), "name must be one of 'photo-patches'") for name in ("places365", None, 3)),
+        (dict(name="photo-patches", split="val"), "split must be .*'val'"),
+        (dict(name="svhn", split="unlabelled"), "split must be one of 'train', 'test', got 'unlabelled'"),
+        *((dict(name=name, size=32), "size applies to folder:PATH, tiny.*got size=32") for name in MADE),
+        *((dict(name=name, stream=False), "stream applies to folder:PATH.*got stream=") for name in MADE),
+        *((dict(name="folder:x", size=size), f"size must be .*{size}") for size in (0, 2.5, True, "32")),
+        (dict(name="folder:x", stream=1), "stream must be True or False, got 1"),
+        (dict(name="folder:x", verify=1), "verify must be True or False, got 1"),
+    ],
+)  # fmt: skip
+def test_every_wrong_argument_of_load(given, message):
+    with pytest.raises(ValueError, match=message):
+        load(**given)
+
+
+def test_every_name_is_listed_and_only_stl10_is_trained_on_more_than_its_training_split():
+    assert data.NAMES[-2:] == ("folder:PATH", "pairs:PATH") and len(set(data.NAMES)) == 12
+    assert {"svhn", "stl10", "tiny-imagenet", "imagenet100", "imagenet", "photo-patches"} <= set(data.NAMES)
+    splits = {name: data.pretraining_split(name) for name in data.NAMES}
+    assert splits.pop("stl10") == "unlabelled" and set(splits.values()) == {"train"}
+
+
+@pytest.fixture
+def kept(monkeypatch, tmp_path):
+    """A small set under a name, counted when it is made; the file it is kept in."""
+    calls = []
+
+    def make(split):
+        calls.append(split)
+        return np.zeros((4, 3, 8, 8), np.uint8), np.array([0, 0, 1, 1]), ("a", "b")
+
+    monkeypatch.setitem(sets.MADE, "photo-patches", make)
+    return tmp_path / "photo-patches" / "patches.npz", calls
+
+
+def test_patches_are_made_once_and_kept_in_one_file(kept):
+    path, calls = kept
+    for split in ("train", "test", "train"):
+        found = load("photo-patches", path.parent.parent, split)
+        assert found.images.shape == (4, 3, 8, 8) and found.classes == ("a", "b")
+    assert calls == ["train", "test"]
+    assert os.listdir(path.parent) == ["patches.npz"]
+
+
+def test_a_writing_that_fails_leaves_nothing_behind(kept, monkeypatch):
+    def fail(file, **_):
+        file.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(OSError, match="disk full"):
+        load("photo-patches", kept[0].parent.parent)
+    assert not os.listdir(kept[0].parent)
+
+
+DAMAGE = {
+    "truncated": lambda path, whole, arrays: path.write_bytes(whole[: len(whole) // 2]),
+    "one byte": lambda path, whole, arrays: path.write_bytes(
+        whole.replace(bytes(700), bytes(699) + b"\1", 1)
+    ),
+    "text": lambda path, whole, arrays: path.write_text("not an archive"),
+    "empty": lambda path, whole, arrays: path.write_bytes(b""),
+    "array": lambda path, whole, arrays: np.save(path.open("wb"), np.zeros(3)),
+    "foreign": lambda path, whole, arrays: np.savez(path, other=np.zeros(3)),
+    "old": lambda path, whole, arrays: np.savez(path, **arrays | {"format": 0}),
+    "unfit": lambda path, whole, arrays: np.savez(path, **arrays | {"labels_train": np.arange(4)}),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_or_foreign_file_is_named_and_not_used(kept, damage):
+    path, calls = kept
+    load("photo-patches", path.parent.parent)
+    DAMAGE[damage](path, path.read_bytes(), dict(np.load(path)))
+    left = path.read_bytes()
+    with pytest.raises(ValueError, match=r"patches\.npz is truncated or not .*delete it"):
+        load("photo-patches", path.parent.parent)
+    assert path.read_bytes() == left and calls == ["train", "test"]

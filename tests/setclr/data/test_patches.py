@@ -1,0 +1,169 @@
+"""Patches of photographs and of a stereo pair: who gets which pixels, and how hard they are."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import numpy_shifted
+from scipy.optimize import linear_sum_assignment
+from torch.nn import functional as F
+
+from setclr.data import ImageSet, patches
+
+
+@pytest.fixture(scope="module")
+def photo():
+    return {split: loaded(patches.photo_patches, split) for split in patches.SPLITS}
+
+
+@pytest.fixture(scope="module")
+def stereo():
+    return {split: loaded(patches.stereo_patches, split) for split in patches.SPLITS}
+
+
+def loaded(make, split):
+    images, labels, classes = make(split)
+    return ImageSet(torch.from_numpy(images), torch.from_numpy(labels), classes)
+
+
+def pixels(images):
+    """Raw pixels as unit vectors, each image about its own mean."""
+    flat = images.flatten(1).float()
+    return F.normalize(flat - flat.mean(1, keepdim=True), dim=1)
+
+
+def knn_accuracy(train, test, k=10, temperature=0.1):
+    similarity, nearest = (pixels(test.images) @ pixels(train.images).T).topk(k)
+    votes = torch.zeros(len(test), len(train.classes))
+    votes.scatter_add_(1, train.labels[nearest], (similarity / temperature).exp())
+    return float((votes.argmax(1) == test.labels).float().mean())
+
+
+def matching_accuracy(left, right, batches=8, size=128):
+    """Share of pairs that the best assignment on raw pixels puts together, in random batches."""
+    similarity, rng = (pixels(left) @ pixels(right).T).numpy(), numpy_shifted(0)
+    batches = [rng.permutation(len(left))[:size] for _ in range(batches)]
+    found = [linear_sum_assignment(-similarity[np.ix_(batch, batch)])[1] for batch in batches]
+    return float(np.mean([columns == np.arange(size) for columns in found]))
+
+
+def test_photo_patches_have_400_and_100_images_of_each_photograph(photo):
+    for split, n in (("train", 400), ("test", 100)):
+        assert photo[split].images.shape == (18 * n, 3, 32, 32)
+        assert photo[split].labels.bincount().tolist() == [n] * 18
+        assert photo[split].classes == tuple(patches.PHOTOGRAPHS)
+
+
+def test_everyone_has_the_same_photo_patches(photo):
+    assert float(photo["train"].images.double().mean()) == pytest.approx(108.876, abs=1e-2)
+    assert float(photo["test"].images.double().mean()) == pytest.approx(109.921, abs=1e-2)
+
+
+@pytest.mark.parametrize("name", ["astronaut", "page", "text", "hubble"])
+def test_no_photo_window_leaves_the_blocks_of_its_split(name):
+    grey = patches.photograph(name)
+    rows, columns = ((np.arange(length) + 1) * 4 - 1 for length in grey.shape)
+    for_test = patches.blocks_for_test(name)[rows[:, None] // len(rows), columns // len(columns)]
+    assert patches.blocks_for_test(name).sum() == 4
+    for split, wanted in (("train", False), ("test", True)):
+        for top, left, side in patches.photo_windows(name, grey, split):
+            assert 32 <= side <= 64
+            window = for_test[top : top + side, left : left + side]
+            assert window.shape == (side, side) and (window == wanted).all()
+
+
+def test_no_photo_patch_was_flat():
+    grey = patches.photograph("moon")
+    windows = patches.photo_windows("moon", grey, "test")
+    assert min(patches.cut(grey, window).std() for window in windows) >= 14
+
+
+def test_a_photograph_that_shows_nothing_is_an_error_not_a_hang(monkeypatch):
+    monkeypatch.setattr(patches, "TRIES", 2)
+    with pytest.raises(RuntimeError, match="camera: only 0 of 200 .*for test"):
+        patches.photo_windows("camera", np.full((512, 512), 7, np.uint8), "test")
+
+
+def test_a_window_is_resized_without_looking_outside():
+    picture = np.zeros((64, 64), np.uint8)
+    picture[8:56, 8:56] = 100
+    picture[:8], picture[:, 56:] = 255, 255
+    assert (patches.cut(picture, (8, 8, 48)) == 100).all()
+
+
+def test_alteration_stays_within_its_bounds():
+    grey, rng = np.full((1, 32, 32), 100.0), numpy_shifted(0)
+    levels = np.array([patches.altered(grey, rng)[:, 0, 0] for _ in range(300)])
+    assert levels.min() >= 30 and levels.max() <= 170 and (levels.std(1) > 0).all()
+    ramp = np.arange(32.0).repeat(32).reshape(1, 32, 32) + 100
+    spread = [float(np.ptp(patches.altered(ramp, rng, offset=40)[0].astype(float))) for _ in range(300)]
+    assert 31 * 0.6 * 0.5 - 1 <= min(spread) < 15 and 45 < max(spread) <= 31 * 1.4 * 1.5 + 1
+
+
+def test_photo_patches_are_hard_for_raw_pixels_but_not_hopeless(photo):
+    assert 0.20 < knn_accuracy(photo["train"], photo["test"]) < 0.40  # 0.25 measured; chance is 0.056
+
+
+def test_stereo_patches_come_in_pairs_left_views_first(stereo):
+    for split, n in (("train", 1141), ("test", 1343)):
+        assert stereo[split].images.view(2, -1, 3, 32, 32).shape[1] == n
+        assert torch.equal(stereo[split].labels.view(2, n), torch.arange(n).expand(2, n))
+        assert len(set(stereo[split].classes)) == n
+        assert stereo[split].classes[0].startswith("row 32 column ")
+
+
+def test_everyone_has_the_same_stereo_patches(stereo):
+    assert float(stereo["test"].images.double().mean()) == pytest.approx(96.884, abs=1e-2)
+
+
+def test_stereo_halves_share_no_pixel_and_no_piece_of_the_scene():
+    left, right, disparity = patches.photos.stereo_motorcycle()
+    covered = {}
+    for split in patches.SPLITS:
+        for view, windows in zip(("left", "right"), patches.stereo_windows(left, disparity, split)):
+            shown = np.zeros(disparity.shape, dtype=bool)
+            for top, edge, side in windows:
+                assert 16 <= side <= 64 and min(top, edge) >= 0
+                assert top + side <= len(shown) and edge + side <= shown.shape[1]
+                shown[top : top + side, edge : edge + side] = True
+            covered[view, split] = shown
+    for view in ("left", "right"):
+        assert not (covered[view, "train"] & covered[view, "test"]).any()
+
+    # What the right windows show, where the left picture shows it.
+    rows, columns = np.nonzero(np.isfinite(disparity))
+    match = np.rint(columns - disparity[rows, columns]).astype(int)
+    rows, columns, match = rows[match >= 0], columns[match >= 0], match[match >= 0]
+    for split, other in (("train", "test"), ("test", "train")):
+        seen = covered["right", split][rows, match]
+        assert not covered["left", other][rows[seen], columns[seen]].any()
+
+
+def test_stereo_centres_are_matched_by_the_disparity():
+    left, _, disparity = patches.photos.stereo_motorcycle()
+    rows, columns, matches = patches.stereo_centres(left, disparity, "train").T
+    assert np.abs(columns - disparity[rows, columns] - matches).max() <= 0.5
+
+
+def test_hidden_unknown_and_outside_pixels_are_not_seen_by_both():
+    disparity = np.full((3, 40), 5.0)
+    disparity[:, 20:25] = 12  # a post: it covers right columns 8 to 12, where left columns 13 to 17 fall
+    disparity[1, 30] = np.inf
+    seen = patches.seen_by_both(disparity)
+    assert not seen[:, :5].any()
+    assert not seen[:, 13:18].any()
+    assert seen[:, 20:25].all()
+    assert seen[0, 30] and not seen[1, 30]
+    assert seen[:, 5:12].all() and seen[0, 25:].all()
+
+
+def test_stereo_pairs_match_by_raw_pixels_only_without_the_alterations(stereo):
+    left, right, disparity = patches.photos.stereo_motorcycle()
+    rows, columns, matches = patches.stereo_centres(left, disparity, "test").T
+    plain = [
+        torch.from_numpy(
+            np.stack([patches.cut(picture, (row - 16, column - 16, 32)) for row, column in zip(rows, where)])
+        )
+        for picture, where in ((left, columns), (right, matches))
+    ]
+    assert matching_accuracy(*plain) > 0.9  # 0.96 measured
+    assert 0.3 < matching_accuracy(*stereo["test"].images.view(2, -1, 3, 32, 32)) < 0.6  # 0.47 measured
