@@ -121,7 +121,7 @@ CARDS = {
             "GroCo(beta=1.0, negatives=5)",
             "sort the candidates of an anchor so that all positives come first: a network of soft swaps",
             "steepness β of a swap",
-            "nobody; candidates that stand on their own side get nearly nothing",
+            "nobody; with a large β, candidates on their own side get nearly nothing",
             "with several positives, and where only the order counts",
             "a sorting network for every anchor, with as many layers as its list is long",
             "05_sorting_networks",

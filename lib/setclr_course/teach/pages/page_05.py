@@ -25,8 +25,8 @@ QUESTIONS = {
         "the fifth of six. After all six layers, where is it most likely?",
         {
             "on the fifth place": "A coin does not look at distances, so it cannot bring the cat home.",
-            "on each place alike": "Six layers are too few. To come far down, it would have to win nearly "
-            "every toss.",
+            "on each place alike": "Six layers are too few. To come far down, the cat would have to win "
+            "nearly every toss.",
             "still on the first": "Yes. Coins do not sort. They let a photograph stagger, and it does not "
             "get far.",
         },
@@ -70,7 +70,7 @@ EXERCISES = {
         "a number",
         float(GroCo(1e-6, negatives=6)(torch.eye(8, dtype=torch.float64).expand(2, 8, 8))),
         "Call GroCo(1e-6, negatives=6) on some batch of two views.",
-        why="Coins leave a positive near the front, where it was put: better than even chances, 0.41.",
+        why="Coins leave ✚ near the front, where it was put; with equal chances for all it would be 0.41.",
     ),
     "3": Exercise(
         "a function of x",
