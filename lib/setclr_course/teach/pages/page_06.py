@@ -14,9 +14,9 @@ QUESTIONS = {
         "out exactly what it has. What becomes of the buckets, now and after many rounds?",
         {
             "they stay full": "Scaling a row changes a cell in every column, and so all columns.",
-            "wrong again, and so on for ever": "Wrong again, but round by round less; in the end both hold.",
+            "wrong again, and never better": "Wrong again, but round by round less; in the end both hold.",
             "wrong again, less and less": "Yes, round by round: at first the worst is off by 124 %, after a "
-            "round of two presses by 45 %, in the end by nothing. A press or a bucket between may do worse.",
+            "round of two presses by 45 %, in the end by nothing. A single press or bucket may do worse.",
         },
         "wrong again, less and less",
     ),
