@@ -9,8 +9,8 @@ from setclr_course.teach.asked import Exercise, Question
 
 QUESTIONS = {
     "1": Question(
-        "The rocket's bucket stands in a far corner. With rows! alone each pile sends its sand where it is "
-        "near, and that bucket gets 0.05 shares. Then both sides are made fair. What does the temple's "
+        "The rocket's bucket stands in a far corner. With rows! alone each pile sends its sand to buckets "
+        "near it, and that bucket gets 0.05 shares. Then both sides are made fair. What does the temple's "
         "pile do, which is the nearest to that corner?",
         {
             "it fills its own bucket": "Then the rocket's bucket would stay empty. It has to be full, too.",
