@@ -1,6 +1,10 @@
-"""Which values of a control a test goes through, and what the arrow keys do to a handle."""
+"""Which values of a control a test goes through, what readers do to handles, and what a scene shows."""
 
+import io
 from typing import Any
+
+import numpy as np
+from PIL import Image
 
 from setclr_course.kit.controls import Knob, Options
 from setclr_course.kit.panel import Panel
@@ -24,3 +28,23 @@ def arrow(panel: Panel, name: str, right: int, up: int) -> None:
         steps = zip(handle.moves, (right, up) if len(handle.moves) == 2 else (right + up,))
         event["set"] = {knob: panel.knobs[knob].number(panel.values[knob]) + step for knob, step in steps}
     panel.on_event(event)
+
+
+def drag(panel: Panel, name: str, x: float, y: float) -> None:
+    """A handle is dragged there."""
+    panel.on_event({"event": "", "handle": name, "x": float(x), "y": float(y)})
+
+
+def marks(shown: Any, plot: str, kind: str) -> list[dict]:
+    """The marks of that kind in one of the plots of a panel, or of what `Panel.seen` gave."""
+    (found,) = (one for one in shown.scene["plots"] if one["name"] == plot)
+    return [mark for mark in found["marks"] if mark["kind"] == kind]
+
+
+def points(mark: dict) -> np.ndarray:
+    """(n, 2): where the pieces of a mark are."""
+    return np.array([mark["x"], mark["y"]], float).T
+
+
+def opened(png: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))

@@ -1,4 +1,4 @@
-"""The panels with points that can be dragged; test_explore.py holds the list to them."""
+"""The panels with points that can be dragged; test_every_panel.py holds the list to them."""
 
 TOUCHABLE = (
     "beads",

@@ -1,6 +1,5 @@
-"""The panels of notebook 11: records read and drawn, curves that grow, the walk over τ and β."""
+"""The panels of notebook 11: records read and compared, curves that grow, the walk over τ and β."""
 
-import io
 import json
 from collections import Counter
 from copy import deepcopy
@@ -9,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import a_record, numpy_shifted
-from PIL import Image
 from scipy import stats
+from sweep import marks
 
 from setclr.data import ImageSet
 from setclr.experiments.run import new_run
@@ -36,82 +35,65 @@ from setclr_course.panels.trained.short_trainings import BETAS, TEMPERATURES, Ou
 from setclr_course.panels.trained.temperature_and_beta import heights
 from setclr_course.search.statistics import holm
 
-
-def opened(png: bytes) -> np.ndarray:
-    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
-
-
-def record(loss: str, seed: int, images: int = 50000, **other) -> dict:
-    made = made_up()["made-up loss A"][seed % 2]
-    recipe = {"loss": loss, "seed": seed, "data": "cifar10", **other}
-    return a_record(recipe, **made, images={"train": images, "test": 10000}, pixels="original")
+both_measures = pytest.mark.parametrize("measure, column", [("linear probe", "linear"), ("kNN", "knn")])
 
 
 @pytest.fixture
 def folder(tmp_path):
-    def write(name: str, seed: int, **other):
-        text = json.dumps(record(name, seed, **other))
-        (tmp_path / f"compare-conv4-{name}-seed{seed}.json").write_text(text)
+    """write(name, seed, …) keeps a record there, with a recipe of these fields or a record `of` these."""
 
+    def write(name: str, seed: int, of: dict | None = None, **fields):
+        recipe = {"loss": name, "seed": seed, "data": "cifar10", **fields}
+        made = made_up()["made-up loss A"][seed % 2] | {"images": {"train": 50000, "test": 10000}}
+        kept = a_record(recipe, pixels="original", **made) | (of or {})
+        (tmp_path / f"compare-conv4-{name}-seed{seed}.json").write_text(json.dumps(kept))
+
+    for seed in (0, 12):
+        write("iot-both-uniform", seed)
     write("infonce+qare", 0)
-    write("iot-both-uniform", 0)
-    write("iot-both-uniform", 12)
     write.folder = tmp_path
     return write
 
 
-def test_records_are_read_by_loss_and_seed_with_seeds_missing(folder):
+def test_records_are_read_by_loss_and_seed_and_what_an_older_one_lacks_has_its_default(folder):
+    folder("groco", 0, queue=0)
     records = read(folder.folder)
-    assert {name: sorted(runs) for name, runs in records.items()} == {
-        "infonce+qare": [0],
-        "iot-both-uniform": [0, 12],
-    }
+    seeds = {name: sorted(runs) for name, runs in records.items()}
+    assert seeds == {"groco": [0], "infonce+qare": [0], "iot-both-uniform": [0, 12]}
     panel = panels.recorded_curves(records, row=1 + ranked(records).index("infonce+qare"), epoch=10)
     assert panel.alt.startswith("infonce+qare, after epoch 10 of 10")
 
 
-def test_a_field_that_an_older_record_lacks_has_its_default(folder):
-    folder("groco", 0, queue=0)
-    assert "groco" in read(folder.folder)
-    folder("groco", 1, queue=64)
-    with pytest.raises(ValueError, match="differs .* in queue"):
-        read(folder.folder)
-
-
-def test_records_of_other_rates_are_refused(folder):
-    folder("groco", 0, lr=0.5)
-    with pytest.raises(ValueError, match="differs .* in lr"):
+@pytest.mark.parametrize(
+    "field, fields, of",
+    [
+        ("queue", {"queue": 64}, {}), ("lr", {"lr": 0.5}, {}), ("data", {"data": "cifar100"}, {}),
+        ("images", {}, {"images": {"train": 10000, "test": 10000}}),
+        ("precision", {}, {"precision": "bf16"}),
+    ],
+)  # fmt: skip
+def test_records_that_cannot_be_compared_are_refused(folder, field, fields, of):
+    folder("groco", 0, of, **fields)
+    with pytest.raises(ValueError, match=f"compare-conv4-.*-seed0.json differs .* in {field}$"):
         read(folder.folder)
 
 
 def test_the_precision_that_counts_is_the_one_that_was_used(folder):
     """A campaign gives later seeds the precision that the machine chose for the first."""
-
-    def keep(seed: int, asked: str, used: str) -> None:
-        kept = record("groco", seed, precision=asked) | {"precision": used}
-        (folder.folder / f"compare-conv4-groco-seed{seed}.json").write_text(json.dumps(kept))
-
-    keep(0, "auto", "float32")
-    keep(1, "float32", "float32")
+    folder("groco", 0, {"precision": "float32"}, precision="auto")
+    folder("groco", 1, {"precision": "float32"}, precision="float32")
     assert sorted(read(folder.folder)["groco"]) == [0, 1]
-    keep(1, "auto", "bf16")
-    with pytest.raises(ValueError, match="differs .* in precision"):
-        read(folder.folder)
 
 
-@pytest.mark.parametrize("field, value", [("data", "cifar100"), ("images", 10000)])
-def test_records_that_cannot_be_compared_are_refused(folder, tmp_path, field, value):
-    folder("groco", 0, **{field: value})
-    with pytest.raises(ValueError, match=f"compare-conv4-.*-seed0.json differs .* in {field}$"):
-        read(folder.folder)
+def test_damaged_and_missing_records_are_named(folder):
     with pytest.raises(FileNotFoundError, match="no other-.*campaign makes them"):
-        read(tmp_path, "other-")
-
-
-def test_a_damaged_record_is_named(folder):
+        read(folder.folder, "other-")
     (folder.folder / "compare-conv4-groco-seed0.json").write_text("")
     with pytest.raises(ValueError, match=r"groco-seed0\.json is damaged or no record \(it is empty\)"):
         read(folder.folder)
+
+
+# Curves
 
 
 def test_the_part_behind_knows_neither_unit_nor_zero():
@@ -121,44 +103,24 @@ def test_the_part_behind_knows_neither_unit_nor_zero():
     assert (progress(np.ones(3)) == 0).all()
 
 
-@pytest.mark.parametrize("measure, column", [("linear probe", "linear"), ("kNN", "knn")])
+@both_measures
 def test_the_race_draws_the_records(measure, column):
     records, name = made_up(), "made-up loss B"
     panel = panels.recorded_curves(records, row=2, epoch=4, measure=measure)
     behind = {n: np.mean([progress(losses(r)) for r in runs.values()], 0) for n, runs in records.items()}
     curves, rows = panel.scene["plots"]
-    at = curves["marks"].index(next(mark for mark in curves["marks"] if mark.get("width") == 2.6))
-    line, end = curves["marks"][at : at + 2]
+    line = next(mark for mark in curves["marks"] if mark.get("width") == 2.6)
     assert line["x"] == [1, 2, 3, 4] and line["y"] == pytest.approx(behind[name][:4], rel=1e-5)
-    assert (end["x"], end["y"]) == ([4], [line["y"][-1]]) and curves["marks"][-1]["said"] == [
-        f"{name} {behind[name][3]:.0%}"
-    ]
     assert curves["title"] == f"{max(behind, key=lambda n: behind[n][3])} has fallen most"
-    dots = next(mark for mark in rows["marks"] if mark["kind"] == "dots")
+    dots = marks(panel, rows["name"], "dots")[0]
     found = [x for n in ranked(records) for x in accuracies(records[n], "trained", column)]
     assert dots["x"] == pytest.approx(found, rel=1e-5)
     assert np.round(dots["y"]).tolist() == [0, 0, 1, 1, 2, 2]
-    before = next(mark for mark in rows["marks"] if mark.get("dash"))
-    assert before["x"] == [{"linear": 32, "knn": 31}[column]] * 2
     assert panel.alt.endswith("number 2.") and ranked(records)[0] == "made-up loss C"
-    assert panel.handles["row"].values(panel.knobs, 0, 1.8) == {"row": 3}
-
-
-@pytest.mark.parametrize("epoch", [1, 3])
-def test_pointing_at_a_row_lights_up_its_curve(epoch):
-    panel = panels.recorded_curves(records := made_up(), epoch=epoch)
     assert [link[0].split(":")[0] for link in panel.scene["links"]] == ranked(records)
     for k, (_, over, *_) in enumerate(panel.scene["links"]):
-        marks = [panel.scene["plots"][plot]["marks"][mark] for plot, mark, *_ in over]
-        assert [mark["kind"] for mark in marks] == ["line", "dots", "boxes"] and over[2][2:] == [k]
-        assert marks[1]["y"][k] == marks[0]["y"][-1] and over[1][2:] == [k]
-
-
-def test_runs_of_a_loss_are_of_one_length():
-    records = made_up()
-    records["made-up loss A"][0]["history"].pop()
-    with pytest.raises(ValueError, match=r"two epochs or more, got 3 of \[9, 10\]"):
-        panels.recorded_curves(records)
+        curve, ends, _ = (panel.scene["plots"][plot]["marks"][mark] for plot, mark, *_ in over)
+        assert over[1][2:] == over[2][2:] == [k] and ends["y"][k] == curve["y"][-1]
 
 
 def test_a_loss_above_its_first_value_is_said_to_have_gone_back():
@@ -170,6 +132,40 @@ def test_a_loss_above_its_first_value_is_said_to_have_gone_back():
     assert curves["title"] == "b has fallen most"
     low = min(y for mark in curves["marks"] for y in mark["y"])
     assert curves["y"][0] < low < 0, "the axis holds what is drawn"
+
+
+def test_runs_of_two_losses_are_of_one_length_of_two_epochs_or_more():
+    records = made_up(2)
+    with pytest.raises(ValueError, match=r"of two losses and two epochs or more, got 1 of \[10\]"):
+        panels.recorded_curves({"a": records["made-up loss A"]})
+    records["made-up loss A"][0]["history"].pop()
+    with pytest.raises(ValueError, match=r"two epochs or more, got 2 of \[9, 10\]"):
+        panels.recorded_curves(records)
+    for one in (one for runs in records.values() for one in runs.values()):
+        del one["history"][1:]
+    with pytest.raises(ValueError, match=r"two epochs or more, got 2 of \[1\]"):
+        panels.recorded_curves(records)
+
+
+# Means, gaps and noise
+
+
+def probed(*rows: tuple[str, int, float]) -> dict:
+    """Records with these linear probes, by loss and seed."""
+    found = {}
+    for name, seed, linear in rows:
+        made = made_up()["made-up loss A"][0]
+        made["accuracy_percent"]["trained"]["linear"] = linear
+        found.setdefault(name, {})[seed] = made
+    return found
+
+
+def left(x: np.ndarray) -> np.ndarray:
+    """Of accuracies (losses, seeds): without what losses and seeds add."""
+    return x - x.mean(0) - x.mean(1, keepdims=True) + x.mean()
+
+
+SHIFTED = [(name, seed, height + 5 * seed) for name, height in (("a", 40), ("b", 41)) for seed in range(3)]
 
 
 def test_standings_and_the_spread_over_seeds():
@@ -184,19 +180,6 @@ def test_standings_and_the_spread_over_seeds():
     assert np.isnan(deviation({"a": {0: records["made-up loss A"][0]}}))
 
 
-def probed(*rows: tuple[str, int, float]) -> dict:
-    """Records with these linear probes, by loss and seed."""
-    found = {}
-    for name, seed, linear in rows:
-        made = made_up()["made-up loss A"][0]
-        made["accuracy_percent"]["trained"]["linear"] = linear
-        found.setdefault(name, {})[seed] = made
-    return found
-
-
-SHIFTED = [(name, seed, height + 5 * seed) for name, height in (("a", 40), ("b", 41)) for seed in range(3)]
-
-
 def test_what_a_seed_adds_to_all_losses_alike_is_no_noise_between_them():
     records = probed(*SHIFTED)
     assert deviation(records) == pytest.approx(5)
@@ -204,30 +187,21 @@ def test_what_a_seed_adds_to_all_losses_alike_is_no_noise_between_them():
     rng = numpy_shifted(0)
     noisy = [(name, seed, 3 * seed + rng.normal()) for name in "abcdefgh" for seed in range(3)]
     x = np.array([value for *_, value in noisy]).reshape(8, 3)
-    left = x - x.mean(0) - x.mean(1, keepdims=True) + x.mean()
-    assert deviation(probed(*noisy), within=True) == pytest.approx(((left**2).sum() / 14) ** 0.5)
-    assert (
-        deviation(probed(*noisy[:-1]), within=True)
-        == deviation(common_seeds(probed(*noisy[:-1])), within=True)
-        > 0
-    )
-    assert np.isnan(deviation(probed(("a", 0, 40.0), ("b", 0, 41.0)), within=True))
-    assert np.isnan(deviation(probed(("a", 0, 40.0), ("a", 1, 42.0)), within=True))
+    assert deviation(probed(*noisy), within=True) == pytest.approx(((left(x) ** 2).sum() / 14) ** 0.5)
+    fewer = probed(*noisy[:-1])
+    assert deviation(fewer, within=True) == deviation(common_seeds(fewer), within=True) > 0
+    for one in (("b", 0, 41.0), ("a", 1, 42.0)):
+        assert np.isnan(deviation(probed(("a", 0, 40.0), one), within=True))
 
 
-def test_losses_are_compared_over_the_seeds_that_both_have():
+def test_losses_are_compared_over_the_seeds_that_both_have_and_pairs_over_those_that_all_have():
     records = probed(("a", 0, 40.0), ("a", 1, 50.0), ("b", 1, 51.0), ("b", 2, 70.0), ("c", 5, 1.0))
     np.testing.assert_allclose(gaps(records, "b", "a"), [1])
     assert len(gaps(records, "c", "a")) == len(gaps(records, "missing", "a")) == 0
     with pytest.raises(ValueError, match="records must share a seed"):
         common_seeds(records)
-    assert {n: list(runs) for n, runs in common_seeds({n: records[n] for n in "ab"}).items()} == {
-        "a": [1],
-        "b": [1],
-    }
-
-
-def test_pairs_are_means_over_the_seeds_that_all_have():
+    common = common_seeds({n: records[n] for n in "ab"})
+    assert {n: list(runs) for n, runs in common.items()} == {"a": [1], "b": [1]}
     table = pairs(probed(*SHIFTED, ("c", 0, 42.0), ("c", 1, 48.0)))
     assert len(table) == 3 and table.loc[("b", "a"), "gap"] == pytest.approx(1)
     assert table.loc[("c", "a"), "gap"] == pytest.approx(2.5)
@@ -235,11 +209,9 @@ def test_pairs_are_means_over_the_seeds_that_all_have():
 
 def test_pairs_are_judged_by_student_and_holm():
     """Three equal losses and one far off, three seeds: t with (4 - 1) (3 - 1) degrees of freedom."""
-    rng = numpy_shifted(2)
-    x = np.array([[40.0], [40.0], [40.0], [60.0]]) + 2 * np.arange(3) + rng.normal(size=(4, 3))
-    records = probed(*((name, k, x[i, k]) for i, name in enumerate("abcd") for k in range(3)))
-    table, left = pairs(records), x - x.mean(0) - x.mean(1, keepdims=True) + x.mean()
-    error = ((left**2).sum() / 6 * 2 / 3) ** 0.5
+    x = np.array([[40.0], [40.0], [40.0], [60.0]]) + 2 * np.arange(3) + numpy_shifted(2).normal(size=(4, 3))
+    table = pairs(probed(*((name, k, x[i, k]) for i, name in enumerate("abcd") for k in range(3))))
+    error = ((left(x) ** 2).sum() / 6 * 2 / 3) ** 0.5
     assert table["p"].tolist() == pytest.approx((2 * stats.t.sf(table["gap"].abs() / error, 6)).tolist())
     assert table["holm"].tolist() == pytest.approx(holm(table["p"]).tolist())
     assert (table["holm"] <= 0.05).sum() >= 3
@@ -247,38 +219,24 @@ def test_pairs_are_judged_by_student_and_holm():
     assert once["gap"].tolist() == [1] and once[["p", "holm"]].isna().all(axis=None)
 
 
-def with_a_collapse() -> dict:
-    """The made-up losses, and one that is worse than its first weights with seed 1."""
+@both_measures
+def test_holms_steps_keep_what_holm_keeps_and_a_loss_with_a_collapsed_run_is_set_apart(measure, column):
     records = made_up()
     records["sparseclr"] = {seed: deepcopy(run) for seed, run in records["made-up loss A"].items()}
-    for seed, share in enumerate((35.0, 30.0)):
+    for seed, share in enumerate((35.0, 30.0)):  # worse than its first weights with seed 1
         records["sparseclr"][seed]["accuracy_percent"]["trained"].update(knn=share, linear=share)
-    return records
-
-
-def test_a_loss_with_a_collapsed_run_is_set_apart():
-    assert list(learnt(with_a_collapse())) == list(made_up()) == list(learnt(made_up()))
-
-
-KINDS = ((BLACK, BLACK), (WHITE, BLACK), (PALE, PALE), (OF_LOSS["SparseCLR"],) * 2)  # colour, edge
-
-
-@pytest.mark.parametrize("measure, column", [("linear probe", "linear"), ("kNN", "knn")])
-def test_holms_steps_keep_what_holm_keeps(measure, column):
-    records = with_a_collapse()
+    assert list(learnt(records)) == list(made_up()) == list(learnt(made_up()))
     panel = panels.holm_steps(records, measure=measure, level=0.1)
     table = pairs(records, column)
     kept, usual = ((table[x] <= 0.1).sum() for x in ("holm", "p"))
-    assert panel.alt.endswith(
-        f"of 6 pairs {usual} have a p up to 0.1, and Holm's test for all 6 questions keeps {kept}."
-    )
+    said = f"of 6 pairs {usual} have a p up to 0.1, and Holm's test for all 6 questions keeps {kept}."
+    assert panel.alt.endswith(said)
     flat, steps, dots = panel.scene["plots"][0]["marks"][:3]
     assert flat["y"] == [0.1] * 2 and steps["y"] == pytest.approx(0.1 / np.arange(6, 0, -1), rel=1e-5)
     assert dots["y"] == pytest.approx(sorted(table["p"].clip(lower=1e-5)), rel=1e-5)
-    kinds = Counter(zip(dots["colour"], dots["edge"]))
-    mine, hollow, above, lost = (kinds[kind] for kind in KINDS)
+    kinds, own = Counter(zip(dots["colour"], dots["edge"])), OF_LOSS["SparseCLR"]
+    mine, hollow, above, lost = (kinds[x] for x in ((BLACK,) * 2, (WHITE, BLACK), (PALE,) * 2, (own,) * 2))
     assert (mine + lost, hollow, above) == (kept, usual - kept, 6 - usual) and lost > 0
-    assert panel.handles["level"].values(panel.knobs, 3, 0.0311) == {"level": pytest.approx(0.05 * 10**-0.2)}
     panel.controls["compared"].value = "those that learnt"
     assert "of 3 pairs" in panel.alt and len(panel.scene["links"]) == 3
     with pytest.raises(ValueError, match="noise is unknown"):
@@ -296,29 +254,13 @@ def test_published_numbers_stand_beside_ours():
     assert list(line["ours: linear"])[1] == "–"
 
 
-def test_one_epoch_is_no_curve_and_one_loss_no_race():
-    records = made_up(2)
-    with pytest.raises(ValueError, match=r"of two losses and two epochs or more, got 1 of \[10\]"):
-        panels.recorded_curves({"a": records["made-up loss A"]})
-    for runs in records.values():
-        for one in runs.values():
-            del one["history"][1:]
-    with pytest.raises(ValueError, match=r"two epochs or more, got 2 of \[1\]"):
-        panels.recorded_curves(records)
+# τ and β
 
 
-@pytest.fixture
-def few():
+def test_an_outcome_holds_the_cosines_that_the_loss_sees():
     images = torch.randint(0, 256, (60, 3, 32, 32), dtype=torch.uint8)
-    return ImageSet(images, torch.arange(60) % 3, tuple("abc"))
-
-
-def quick(loss: str, epochs: int = 2) -> ImageRecipe:
-    return ImageRecipe(loss, views="photo", epochs=epochs, batch=20)
-
-
-def test_an_outcome_holds_the_cosines_that_the_loss_sees(few):
-    run = new_run(quick("InfoNCE()"), channels=3)
+    few = ImageSet(images, torch.arange(60) % 3, tuple("abc"))
+    run = new_run(ImageRecipe("InfoNCE()", views="photo", epochs=2, batch=20), channels=3)
     state = {k: v.clone() for k, v in run.encoder.state_dict().items()}
     one = outcome(run, few, few)
     assert one.positives.shape == (60,) and one.negatives.shape == (60 * 59,)
@@ -326,38 +268,24 @@ def test_an_outcome_holds_the_cosines_that_the_loss_sees(few):
     assert all(torch.equal(v, run.encoder.state_dict()[k]) for k, v in state.items())
 
 
-def grid() -> dict:
-    rng, found = numpy_shifted(0), {}
+def test_the_sliders_snap_to_what_was_trained_and_axes_hold_the_untrained_too():
+    rng, trained = numpy_shifted(0), {}
     for name, values in (("InfoNCE", TEMPERATURES), ("GroCo", BETAS)):
         for value in values:
             cosines = rng.uniform(-1, 1, 20), rng.uniform(-1, 1, 90)
-            found[name, value] = Outcome([3.0, 2.0 + value], 0.2 + value / 40, *cosines)
-    return found
-
-
-def test_the_sliders_snap_to_what_was_trained():
-    trained = grid()
+            trained[name, value] = Outcome([3.0, 2.0 + value], 0.2 + value / 40, *cosines)
     panel = panels.temperature_and_beta(trained, temperature=0.02, beta=4.0)
     one = trained["InfoNCE", 0.02]
     assert f"InfoNCE, τ = 0.02: loss from 3 to 2.02, kNN {one.knn:.1%}" in panel.alt
     assert f"positives {one.positives.mean():.2f}. GroCo, β = 4:" in panel.alt
-    plots = {plot["name"]: plot for plot in panel.scene["plots"]}
-    above, below = (plots["InfoNCE-cosines"]["marks"][k] for k in (1, 0))
+    below, above = next(p for p in panel.scene["plots"] if p["name"] == "InfoNCE-cosines")["marks"][:2]
     assert below["rings"][0][1][1:-1:2] == pytest.approx(heights(one.negatives), abs=1e-6)
     assert above["y"][1:-1:2] == pytest.approx(heights(one.positives), abs=1e-6)
     panel.controls["temperature"].value = 0.0999
     assert "InfoNCE, τ = 0.1:" in panel.alt
     for knob, values in zip(panel.knobs.values(), (TEMPERATURES, BETAS)):
         assert [knob.stop(at) for at in range(knob.stops)] == list(values)
-    handle = panel.handles["temperature"]
-    assert handle.values(panel.knobs, 2.8, 0) == {"temperature": 0.5}
-    assert handle.values(panel.knobs, 7, 0) == {"temperature": 2.5}
-
-
-def test_the_axis_of_accuracies_holds_the_untrained_too():
-    trained = grid()
-    untrained = trained["GroCo", 1.0]._replace(knn=0.05)
-    panel = panels.temperature_and_beta(trained, untrained)
+    panel = panels.temperature_and_beta(trained, trained["GroCo", 1.0]._replace(knn=0.05))
     for plot in panel.scene["plots"]:
         if plot["name"].endswith("knn"):
             assert plot["y"][0] < 5 and plot["y"][1] > 40 and plot["marks"][0]["y"] == [5, 5]

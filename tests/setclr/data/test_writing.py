@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -62,14 +63,20 @@ def test_a_living_writer_is_left_to_end(writer, tmp_path):
     assert (tmp_path / "one").read_bytes() == b"half" and os.listdir(tmp_path) == ["one"]
 
 
-def test_threads_leave_one_anothers_files(tmp_path):
+@pytest.mark.parametrize("locks", [True, False], ids=["locks", "a system without locks"])
+def test_threads_leave_one_anothers_files(tmp_path, monkeypatch, locks):
+    if not locks:
+        none = Mock(side_effect=OSError(38, "Function not implemented"))
+        monkeypatch.setattr(pytest.importorskip("fcntl"), "lockf", none)
     with replacing(tmp_path / "one") as file:
         other = threading.Thread(target=write, args=(tmp_path / "two",))
         other.start()
         other.join()
         file.write(b"first")
     assert (tmp_path / "one").read_bytes() == b"first" and (tmp_path / "two").read_bytes() == b"whole"
-    assert len(os.listdir(tmp_path)) == 2
+    monkeypatch.setattr("setclr.data.writing.fcntl", None)  # Windows
+    write(tmp_path / "one")
+    assert (tmp_path / "one").read_bytes() == b"whole" and sorted(os.listdir(tmp_path)) == ["one", "two"]
 
 
 def test_a_file_that_vanishes_while_it_is_taken_is_made_again(tmp_path, monkeypatch):
@@ -83,33 +90,16 @@ def test_a_file_that_vanishes_while_it_is_taken_is_made_again(tmp_path, monkeypa
             taken[0].unlink()
         lock(file, how)
 
-    monkeypatch.setattr(fcntl, "lockf", late)
-    with opened_alone(tmp_path / "file", "wb"):
-        assert (tmp_path / "file").exists() and taken
-    taken.clear()
-
     def refused(file, how):
         if not taken:
             taken.append(Path(file.name))
             raise BlockingIOError
         lock(file, how)
 
+    monkeypatch.setattr(fcntl, "lockf", late)
+    with opened_alone(tmp_path / "file", "wb"):
+        assert (tmp_path / "file").exists() and taken
+    taken.clear()
     monkeypatch.setattr(fcntl, "lockf", refused)
     with begun(tmp_path / "more") as file:
         assert taken and Path(file.name) != taken[0] and Path(file.name).exists()
-
-
-def test_a_system_without_locks_writes_as_well(tmp_path, monkeypatch):
-    fcntl = pytest.importorskip("fcntl")
-
-    def none(*_):
-        raise OSError(38, "Function not implemented")
-
-    monkeypatch.setattr(fcntl, "lockf", none)
-    with replacing(tmp_path / "one") as file:
-        write(tmp_path / "two")
-        file.write(b"first")
-    assert sorted(os.listdir(tmp_path)) == ["one", "two"]
-    monkeypatch.setattr("setclr.data.writing.fcntl", None)  # Windows
-    write(tmp_path / "one")
-    assert (tmp_path / "one").read_bytes() == b"whole" and len(os.listdir(tmp_path)) == 2

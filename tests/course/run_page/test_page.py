@@ -96,51 +96,35 @@ class Seen(HTMLParser):
         self.text += text
 
 
-def test_the_page_stands_alone_and_every_picture_has_a_sentence(tmp_path, monkeypatch, capsys):
+def test_the_page_stands_alone_with_a_sentence_for_every_picture_and_names_nobodys_folders(
+    tmp_path, monkeypatch, capsys
+):
+    """Run, record, root and data set lie in absolute folders, and are named by their last names alone."""
     monkeypatch.setattr("sklearn.manifold.TSNE", FirstTwo)
     monkeypatch.setattr(data, "load", lambda name, root, split, size: made(90 if split == "train" else 45))
-    a_run().save(tmp_path / "a run")
-    main(["evaluate", str(tmp_path / "a run"), "--all", "--pixels", "JPEG <i>75</i>", "--device", "cpu",
-          "--record", str(tmp_path / "r.json")])  # fmt: skip
+    out, record = tmp_path / "runs" / "a run", tmp_path / "results" / "r.json"
+    a_run(replace(RECIPE, data=f"folder:{tmp_path / 'my images'}", view_size=16)).save(out)
+    words = ["--root", str(tmp_path / "sets"), f"--record={record}", "--device=cpu"]
+    main(["evaluate", str(out), "--all", *words, "--pixels", "JPEG <i>75</i>"])
     shown = capsys.readouterr().out
-    assert (
-        "projection" in shown and "retrieval@1" in shown and '"matching"' in (tmp_path / "r.json").read_text()
-    )
-    html = (tmp_path / "a run" / "report.html").read_text()
+    assert "projection" in shown and "retrieval@1" in shown and '"matching"' in record.read_text()
+    html = (out / "report.html").read_text()
     seen = Seen(html)
     assert not seen.open and not {"script", "link", "iframe", "a", "b", "i"} & {tag for tag, _ in seen.tags}
-    assert "http" not in html and "@import" not in html and "url(" not in html
+    strange = ("http", "@import", "url(", str(tmp_path), str(Path.home()), str(Path.cwd()))
+    assert not [word for word in strange if word in html]
     images = [attributes for tag, attributes in seen.tags if tag == "img"]
     assert len(images) == 4
     for attributes in images:
         kind, content = attributes["src"].split(",")
         assert kind == "data:image/png;base64" and len(attributes["alt"]) > 40
         Image.open(io.BytesIO(base64.b64decode(content))).load()
-    for said in ("a run", "InfoNCE(temperature=0.2)", "90 training and 45 test images", "JPEG <i>75</i>",
+    for said in ("a run", "InfoNCE(temperature=0.2)", "folder:my images: 90 training and 45 test images",
+                 "evaluate 'a run' --all --root sets --record=r.json --device=cpu", "JPEG <i>75</i>",
                  "seed 0", "3 of 3", "lr=0.003", "k = 1, 10, 20", "T = 0.1", "100 epochs",
                  "CPU"):  # fmt: skip
         assert said in seen.text, said
     assert "last_norm" not in seen.text and "temperature=0.07" not in seen.text
-
-
-def test_the_page_names_nobodys_folders(tmp_path, monkeypatch):
-    """Run, record, root and data set lie in absolute folders, and are named by their last names alone."""
-    monkeypatch.setattr("sklearn.manifold.TSNE", FirstTwo)
-    images, out = tmp_path / "my images", tmp_path / "runs" / "a run"
-    for split, n in (("train", 60), ("val", 30)):
-        some = made(n, ("ant", "bee", "cat"))
-        for i, (image, label) in enumerate(zip(some.images, some.labels)):
-            folder = images / split / some.classes[label]
-            folder.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(image.permute(1, 2, 0).numpy()).save(folder / f"{i}.png")
-    a_run(replace(RECIPE, data=f"folder:{images}", view_size=16, batch=20)).save(out)
-    words = ["--root", str(tmp_path / "sets"), f"--record={tmp_path / 'results' / 'r.json'}", "--device=cpu"]
-    main(["evaluate", str(out), "--all", *words])
-    html = (out / "report.html").read_text()
-    assert str(tmp_path) not in html and str(Path.home()) not in html and str(Path.cwd()) not in html
-    text = Seen(html).text
-    assert "folder:my images: 60 training" in text
-    assert "evaluate 'a run' --all --root sets --record=r.json --device=cpu" in text
 
 
 @pytest.mark.parametrize(
@@ -198,14 +182,11 @@ def test_the_two_views_are_the_recipes_and_a_function_of_the_seed():
     assert not torch.equal(a[0], a[1])
 
 
-def test_shares_are_scikit_learns_confusion_matrix():
+def test_shares_are_scikit_learns_confusion_matrix_and_mistakes_are_said_largest_first():
     truth, predicted = torch.randint(0, 4, (2, 200))
     expected = confusion_matrix(truth, predicted, normalize="true")
     np.testing.assert_allclose(pictures.confusion_shares(truth, predicted, 4), expected)
     assert np.isnan(pictures.confusion_shares(truth, predicted, 5)[4]).all()
-
-
-def test_mistakes_are_said_largest_first():
     shares = np.array([[0.6, 0.4, 0], [0.1, 0.9, 0], [np.nan] * 3])
     assert pictures.mistakes(shares, ("a", "b", "c")) == "Most often taken: a for b (40 %), b for a (10 %)."
     assert "No image" in pictures.mistakes(np.eye(2), ("a", "b"))
@@ -226,9 +207,8 @@ from setclr.cli import main
 main(["evaluate", {str(tmp_path)!r}, "--all"])
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
-    assert (
-        "setclr needs matplotlib for this, which is not installed: pip install 'setclr[lab]'" in ended.stderr
-    )
+    said = "setclr needs matplotlib for this, which is not installed: pip install 'setclr[lab]'"
+    assert said in ended.stderr
     assert ended.returncode and not list(tmp_path.glob("*.html"))
 
 

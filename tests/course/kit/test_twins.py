@@ -41,11 +41,8 @@ def joined(path: Path) -> str:
 def differences(one, other, place="") -> list[str]:
     """Where two scenes differ: numbers by more than 1e-6, anything else at all."""
     if isinstance(one, int | float) and isinstance(other, int | float) and not isinstance(one, bool):
-        return (
-            []
-            if abs(one - other) <= 1e-6 * max(1, abs(one)) + 1e-5 * abs(one)
-            else [f"{place}: {one} {other}"]
-        )
+        near = abs(one - other) <= 1e-6 * max(1, abs(one)) + 1e-5 * abs(one)
+        return [] if near else [f"{place}: {one} {other}"]
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
         return [said for key in one for said in differences(one[key], other[key], f"{place}.{key}")]
     if isinstance(one, list | tuple) and isinstance(other, list | tuple) and len(one) == len(other):

@@ -1,28 +1,22 @@
-"""What the sorting panels draw is what the library computes."""
+"""What the sorting panels show is what the library computes."""
 
 import numpy as np
 import pytest
 import torch
+from sweep import marks
 from torch.nn import functional as F
 
 from setclr.inner import sorting_network, top_probability
 from setclr.losses import GroCo, InfoNCE
 from setclr_course import panels
+from setclr_course.kit.layout import Frame
 from setclr_course.panels.sorting import groups
 from setclr_course.panels.sorting.beta_table import ACCURACY, BEST, BETAS, NEGATIVES, beta_table
-from setclr_course.panels.sorting.first_places import WHO
+from setclr_course.panels.sorting.five import FIVE, spread
 from setclr_course.panels.sorting.network import run
-from setclr_course.panels.sorting.walk import PUSHES, RATE, walk
+from setclr_course.panels.sorting.walk import RATE, walk
 
 EIGHT = (6.0, 1.0, 4.0, 2.0, 8.0, 3.0, 7.0, 5.0)
-
-
-def plots(panel) -> dict:
-    return {plot["name"]: plot for plot in panel.scene["plots"]}
-
-
-def marks(plot: dict, kind: str) -> list[dict]:
-    return [mark for mark in plot["marks"] if mark["kind"] == kind]
 
 
 def double(x) -> torch.Tensor:
@@ -55,26 +49,51 @@ def test_five_numbers_are_one_row_of_the_losses():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_pushes_are_what_autograd_says(loss):
-    generator = np.random.default_rng(0)
-    for _ in range(10):
-        s, knob = generator.normal(size=5), float(10 ** generator.uniform(-1, 1))
-        x = double(s).requires_grad_()
-        (slope,) = torch.autograd.grad(LOSSES[loss](x, knob), x)
-        np.testing.assert_allclose(PUSHES[loss](s.tolist(), knob), -slope, rtol=1e-9, atol=1e-12)
+@pytest.mark.parametrize("knob", [0.3, 1.0, 10.0, 100.0])
+def test_a_walk_is_gradient_descent_step_by_step(loss, knob):
+    for start in ((-0.05, -2.0, -0.1, 0.0, 0.1), *np.random.default_rng(0).normal(size=(3, 5)).tolist()):
+        path = double(walk(loss, knob, tuple(start))[:40])
+        x = path[:-1].clone().requires_grad_()
+        (slope,) = torch.autograd.grad(LOSSES[loss](x, knob).sum(), x)
+        np.testing.assert_allclose(path[1:], x.detach() - RATE * slope, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "loss, knob", [("InfoNCE", 0.5), ("InfoNCE", 10.0), ("GroCo", 1.0), ("GroCo", 100.0)]
-)
-def test_descent_is_gradient_descent(loss, knob):
-    starts = (-0.05, -2.0, -0.1, 0.0, 0.1)
-    path = [double(starts)]
-    for _ in range(30):
-        x = path[-1].detach().requires_grad_()
-        (slope,) = torch.autograd.grad(LOSSES[loss](x, knob), x)
-        path.append(path[-1] - RATE * slope)
-    np.testing.assert_allclose(walk(loss, knob, starts)[:31], torch.stack(path), rtol=1e-8, atol=1e-9)
+@pytest.mark.parametrize("temperature", [0.1, 0.5, 5.0])
+def test_the_bars_are_a_softmax_and_stand_on_the_beads(temperature):
+    panel = panels.beads(temperature=temperature, rocket=-0.2)
+    s = double([panel.values[name] for name in FIVE])
+    share = (s / temperature).softmax(0)
+    (bars,), (pieces,) = marks(panel, "line", "boxes"), marks(panel, "unit", "boxes")
+    np.testing.assert_allclose(bars["v"], share, rtol=1e-5)
+    np.testing.assert_allclose(np.add(bars["x"], bars["u"]) / 2, s, atol=1e-6)
+    np.testing.assert_allclose(np.subtract(pieces["v"], pieces["y"]), share, atol=1e-5)
+    assert f"the loss is {-share[0].log():.2f}" in panel.alt
+
+
+def test_spread_keeps_the_order_and_the_middle():
+    np.testing.assert_allclose(spread([0.0, 1.0, 5.0], 1.0), [0, 1, 5])
+    np.testing.assert_allclose(spread([2.0, 2.0, 2.0], 1.0), [1, 2, 3])
+    np.testing.assert_allclose(spread([2.0, 2.0, 0.0], 1.0, 0.5, 2.9), [1.5, 2.5, 0.5])
+    apart = spread([0.3, -0.1, 0.2, 0.25, 4.0], 0.5)
+    assert (np.diff(np.sort(apart)) > 0.5 - 1e-9).all() and apart.argsort().tolist() == [1, 2, 3, 0, 4]
+
+
+def test_the_film_says_who_moved_and_who_leads():
+    panel = panels.downhill()
+    far = {loss: places[-1, 3] + 1.5 for loss, places in panel.solve(panel.values).items()}
+    assert far["InfoNCE"] < -0.3 and -0.05 < far["GroCo"] < 0
+    panel.controls["cat"].value = -2.0
+    first = [int((p[:, 0] > p[:, 1:].max(1)).argmax()) for p in panel.solve(panel.values).values()]
+    assert 5 * first[0] < first[1]
+    said = [marks(panel, plot["name"], "text")[0]["said"][0] for plot in panel.scene["plots"]]
+    assert [text.split()[-1] for text in said] == [str(step) for step in first]
+
+
+def test_a_film_can_be_of_one_loss():
+    alone = panels.downhill(losses=["InfoNCE"])
+    assert "sharpness" not in alone.controls and "GroCo" not in alone.alt and len(alone.scene["plots"]) == 1
+    with pytest.raises(ValueError, match="losses must be one of 'InfoNCE', 'GroCo', got 'MMCL'"):
+        panels.downhill(losses=["MMCL"])
 
 
 # Networks on wires
@@ -92,61 +111,47 @@ def test_the_layers_make_the_network(numbers, beta):
         np.testing.assert_allclose(layer @ before, after, atol=1e-15)
 
 
-def test_beads_hold_the_cats_probability_and_the_matrix_is_P():
-    panel = panels.photo_wires(beta=10**0.5, layer=4)
-    products = panel.solve(panel.values).products
-    plot = plots(panel)
-    words = [float(word) for word in marks(plot["table"], "cells")[0]["words"]]
-    assert words == products[4].round(2).ravel().tolist()
-    beads = marks(plot["wires"], "boxes")[-14:]  # those of seven columns, and what is filled of each
-    for filled, product in zip(beads[1::2], products[:5], strict=False):
-        shares = product[:, 0][product[:, 0] > 0.004]
-        np.testing.assert_allclose(np.subtract(filled["y"], filled["v"]), 0.76 * shares, atol=1e-5)
-    assert [len(filled["x"]) for filled in beads[11::2]] == [0, 0]
-    assert f"most likely at place {1 + products[4, :, 0].argmax()}" in panel.alt
-
-
-def test_the_stream_is_as_broad_as_the_probability():
-    """What comes to the wires of a layer from all others, and from there, is what its beads hold."""
-    panel = panels.photo_wires(layer=4, beta=0.8)
-    wires = plots(panel)["wires"]
-    shares = panel.solve(panel.values).products[4, :, 0]
-    found, end = np.zeros(6), 4 * 1.7
-    for x, y in (ring for mark in marks(wires, "area") for ring in mark["rings"]):
-        ends = [b for a, b in zip(x, y) if abs(a - end) < 1e-6]
-        found[round(sum(ends) / 2)] += (max(ends) - min(ends)) / 0.76 if ends else 0
-    np.testing.assert_allclose(found, shares, atol=0.01)
-
-
-def test_hard_swaps_of_four_are_figure_6():
-    panel = panels.photo_wires(4, beta=800.0)
-    assert panel.knobs["layer"].high == 4 and set(panel.handles) == {"cat", "coffee", "astronaut", "rocket"}
-    seen = [panel.seen({**panel.values, "layer": layer}).sentence for layer in range(5)]
-    held = [sentence.split("hold ")[1].split(".")[0] for sentence in seen]
-    assert held[0] == "6, 1, 4, 2" and held[-1] == "1, 2, 4, 6"
-    hard = run((6, 1, 4, 2), 1e6, 4).values[1:].round(1).tolist()
-    assert hard == [[1, 6, 2, 4], [1, 2, 6, 4], [1, 2, 4, 6], [1, 2, 4, 6]]
-
-
-def test_the_photographs_on_the_wires_are_sorted_as_the_library_does():
+def test_wires_table_and_sentence_are_those_of_the_library():
     panel = panels.photo_wires(flower=0.5)
     P = sorting_network(double([6, 1, 4, 2, 7, 0.5]), panel.values["beta"]).P.numpy()
-    np.testing.assert_allclose(panel.solve(panel.values).products[-1], P, atol=1e-12)
-    words = marks(plots(panel)["table"], "cells")[0]["words"]
+    words = marks(panel, "table", "cells")[0]["words"]
     assert [float(word) for word in words] == P.round(2).ravel().tolist()
     panel.controls["beta"].value = 800.0
     assert "belongs to place 5 and is there with probability 1.00" in panel.alt
 
 
-@pytest.mark.parametrize("images", [4, 6])
-def test_rows_of_photographs_wires_and_table_stand_beside_one_another(images):
-    from setclr_course.kit.layout import Frame
+def test_beads_and_streams_hold_the_cats_probability():
+    """What comes to the wires of a layer from all others, and from there, is what its beads hold."""
+    panel = panels.photo_wires(layer=4, beta=0.8)
+    products = panel.solve(panel.values).products[:5, :, 0]
+    beads = marks(panel, "wires", "boxes")[-14:]  # those of seven columns, and what is filled of each
+    for filled, product in zip(beads[1:10:2], products, strict=True):
+        np.testing.assert_allclose(
+            np.subtract(filled["y"], filled["v"]), 0.76 * product[product > 0.004], atol=1e-5
+        )
+    found, end = np.zeros(6), 4 * 1.7
+    for x, y in (ring for mark in marks(panel, "wires", "area") for ring in mark["rings"]):
+        tops = [b for a, b in zip(x, y) if abs(a - end) < 1e-6]
+        found[round(sum(tops) / 2)] += (max(tops) - min(tops)) / 0.76 if tops else 0
+    np.testing.assert_allclose(found, products[4], atol=0.01)
 
-    panel = panels.photo_wires(images)
+
+def test_hard_swaps_of_four_are_figure_6():
+    panel = panels.photo_wires(4, beta=800.0)
+    assert panel.knobs["layer"].high == 4 and set(panel.handles) == {"cat", "coffee", "astronaut", "rocket"}
+    seen = [panel.seen({**panel.values, "layer": layer}).sentence for layer in (0, 4)]
+    assert [sentence.split("hold ")[1].split(".")[0] for sentence in seen] == ["6, 1, 4, 2", "1, 2, 4, 6"]
+    hard = run((6, 1, 4, 2), 1e6, 4).values[1:].round(1).tolist()
+    assert hard == [[1, 6, 2, 4], [1, 2, 6, 4], [1, 2, 4, 6], [1, 2, 4, 6]]
+
+
+@pytest.mark.parametrize("name, way, at", [("photo_wires", "y", range(6)), ("first_places", "x", (0.2, 1.8))])
+def test_what_belongs_together_stands_in_one_row_or_column_of_all_plots(name, way, at):
+    panel = getattr(panels, name)()
     boxes = panel.told()["boxes"]
     frames = [Frame(plot, *boxes[plot["name"]][2:]) for plot in panel.scene["plots"]]
     for frame in frames[1:]:
-        np.testing.assert_allclose(frame.y(range(images)), frames[0].y(range(images)), atol=2)
+        np.testing.assert_allclose(getattr(frame, way)(at), getattr(frames[0], way)(at), atol=2)
 
 
 # One anchor and its groups
@@ -172,43 +177,24 @@ def test_pushes_are_minus_the_slopes(beta, temperature):
 
 
 @pytest.mark.parametrize("preorder", ["on", "off"])
-def test_first_places_are_a_row_of_the_loss(preorder):
+def test_first_places_are_a_row_of_the_loss_and_arrows_its_slopes_by_the_distances(preorder):
+    """A batch of the anchor, its views and five negatives; all others are farther."""
     panel = panels.first_places(preorder=preorder)
     found = panel.solve(panel.values)
-    z = torch.zeros(
-        3, 6, 20, dtype=torch.float64
-    )  # the anchor, its views, five negatives; others are farther
+    z = torch.zeros(3, 6, 20, dtype=torch.float64)
     z[:, :, 0] = -0.99
     z[0, 0, 0], z[1, 0, 0], z[2, 0, 0] = 1, 1 - found.d[5], 1 - found.d[6]
     z[0, 1:, 0] = 1 - double(found.d[:5])
     z[..., 1:19] = torch.eye(18, dtype=torch.float64).view(3, 6, 18) * (1 - z[..., :1] ** 2).sqrt()
     row = GroCo(8.0, 5, preorder=preorder == "on").assignment(z)[0]
     np.testing.assert_allclose(row[[1, 2, 3, 4, 5, 6, 12]], found.groco.chance, atol=1e-9)
-    (bars,) = marks(plots(panel)["chances"], "boxes")
+    (bars,) = marks(panel, "chances", "boxes")
     np.testing.assert_allclose(bars["v"], found.groco.chance, rtol=1e-5)
-
-
-def test_bars_stand_below_their_signs():
-    from setclr_course.kit.layout import Frame
-
-    panel = panels.first_places()
-    boxes = panel.told()["boxes"]
-    line, chances = (Frame(plot, *boxes[plot["name"]][2:]) for plot in panel.scene["plots"])
-    np.testing.assert_allclose(line.x([0.2, 1.8]), chances.x([0.2, 1.8]), atol=2)
-
-
-def test_arrows_are_the_slopes_by_the_distances():
-    panel = panels.first_places()
-    found, step = panel.solve(panel.values), 1e-6
-    moved = groups.groco(1 - found.d - step * (np.arange(7) == 0), 8.0, preorder=True).loss
-    assert (moved - found.groco.loss) / step == pytest.approx(found.groco.push[0], rel=1e-4)  # d is 1 − s
-    for arrows, push in zip(
-        marks(plots(panel)["line"], "arrows"), (found.groco.push, found.info_nce), strict=True
-    ):
+    for arrows, push in zip(marks(panel, "line", "arrows"), (found.groco.push, found.info_nce), strict=True):
         flight = np.subtract(arrows["u"], arrows["x"])
-        seen = flight != 0
-        np.testing.assert_allclose(flight[seen], (-0.16 * push / np.abs(push).max())[seen], atol=1e-5)
-        assert np.abs(flight).max() == pytest.approx(0.16, abs=1e-5) and len(flight) == len(WHO)
+        expected = -0.16 * push / np.abs(push).max()  # a distance is 1 minus a similarity
+        np.testing.assert_allclose(flight, np.where(flight == 0, 0, expected), atol=1e-5)
+        assert np.abs(flight).max() == pytest.approx(0.16, abs=1e-5)
 
 
 # A swap, and a table
@@ -225,25 +211,15 @@ def test_the_soft_step_is_the_librarys_and_its_tangent_the_slope(beta):
         apart = double(first - second).requires_grad_()
         (torch.atan(beta * apart) / np.pi + 0.5).backward()
         assert now.slope == pytest.approx(apart.grad.item())
-
-
-def test_the_spot_is_on_the_step_and_the_tangent_goes_through_it():
-    panel = panels.soft_swap()
-    now, (step, _) = panel.solve(panel.values), panel.scene["plots"]
-    _, curve, tangent = marks(step, "line")
-    (spot,) = marks(step, "dots")
-    assert np.interp(spot["x"], curve["x"], curve["y"]) == pytest.approx(spot["y"], abs=0.005)
+    tangent = marks(panel, panel.scene["plots"][0]["name"], "line")[-1]
+    now = panel.solve(panel.values)
     np.testing.assert_allclose(np.mean([tangent["x"], tangent["y"]], 1), [now.apart, now.q], atol=1e-5)
     assert np.diff(tangent["y"]) / np.diff(tangent["x"]) == pytest.approx(now.slope, rel=1e-4)
 
 
 def test_the_table_is_the_papers():
-    assert [(NEGATIVES[row], BETAS[column]) for row, column in BEST] == [
-        (1, 0.125),
-        (5, 0.25),
-        (10, 1),
-        (20, 8),
-    ]
+    best = [(NEGATIVES[row], BETAS[column]) for row, column in BEST]
+    assert best == [(1, 0.125), (5, 0.25), (10, 1), (20, 8)]
     assert np.isfinite(ACCURACY).sum() == 15
     counted = 1 + np.arange(36.0).reshape(4, 9)
     picture = beta_table({"noise": counted, "more": 2 * counted, "less": counted / 100})

@@ -1,0 +1,246 @@
+"""The panels of notebooks 10 and 13: films, maps, confusions and lists of trained features."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import numpy_shifted, shifted
+from sklearn.metrics import confusion_matrix
+from sklearn.neighbors import NearestNeighbors
+from sweep import marks
+
+from setclr import evaluation, pretrain
+from setclr.data import ImageSet
+from setclr.recipes import ImageRecipe
+from setclr_course import panels
+from setclr_course.kit.few_patches import augmented_pair, few_patches, unlearned
+from setclr_course.kit.handles import nearest_to
+from setclr_course.kit.palette import GREEN
+from setclr_course.kit.tiles import tiles
+from setclr_course.panels.trained import film
+from setclr_course.panels.trained.class_confusions import confusions, favourite
+from setclr_course.panels.trained.feature_maps import maps_of, nearest_dot
+from setclr_course.panels.trained.film import NEIGHBOURS, Film
+from setclr_course.panels.trained.found_again import covered, few_tinted, nearest_patches
+from setclr_course.panels.trained.likeness import likeness, looks
+from setclr_course.panels.trained.normal_map import ball_of_colours, colours, made_up
+from setclr_course.papers.normals import angular_errors
+
+
+def test_stand_ins_are_small_and_always_the_same():
+    patches = few_patches()
+    assert isinstance(patches, ImageSet) and len(patches) == 108 and len(patches.classes) == 18
+    made, again = (unlearned(patches.images[:5]) for _ in range(2))
+    assert list(made) == ["raw pixels", "untrained"] and made["raw pixels"].shape == (5, 3072)
+    torch.testing.assert_close(made["untrained"], again["untrained"])
+    views = augmented_pair(patches.images[:3])
+    assert views.shape == (2, 3, 3, 32, 32) and views.dtype == torch.uint8
+    assert tiles(views[0]).shape == (3, 32, 32, 3)
+
+
+# Confusions
+
+
+def test_confusions_are_scikit_learns_and_the_favourite_is_the_largest_beside_the_diagonal():
+    labels, found = numpy_shifted(3).integers(0, 7, (2, 100))
+    expected = confusion_matrix(labels, found, labels=range(8), normalize="true")
+    np.testing.assert_allclose(confusions(labels, found, 8), expected)
+    said = "is wrong about 50% of them and says c most often"
+    assert favourite(np.array([0.5, 0.2, 0.3]), 0, "abc") == said
+    assert favourite(np.array([0.0, 1.0, 0.0]), 1, "abc") == "makes no mistake"
+
+
+def test_the_patches_shown_are_those_that_one_alone_has_right_and_cells_are_compared():
+    """Of 72 patches one encoder has all right, one takes each photograph for the next."""
+    test = few_patches(4)
+    predicted = {"all": test.labels, "none": (test.labels + 1) % 18}
+    panel = panels.class_confusions(predicted, test, photograph=6)
+    assert panel.alt.startswith("Of 4 patches of grass both have 0 right, all alone 4, none alone 0.")
+    assert "all makes no mistake; none is wrong about 100% of them and says gravel" in panel.alt
+    (shown,), (nobody,) = (marks(panel, f"alone_{side}", "photographs") for side in ("left", "right"))
+    patches = [panel.pictures[face] for face in shown["faces"]]
+    np.testing.assert_array_equal(patches, tiles(test.images)[24:28])
+    assert nobody["faces"] == []
+    links = {
+        said: (over, sets)
+        for said, over, _, sets in panel.seen({**panel.values, "photograph": 11}).scene["links"]
+    }
+    assert links["page taken for page: all 100%, none 0%"][0] == [[0, 0, 11 * 18 + 11], [1, 0, 11 * 18 + 11]]
+    assert "page taken for retina: all 0%, none 100%" in links
+    over, sets = links["coins"]
+    assert over[1][2:] == list(range(5 * 18, 6 * 18)) and sets == {"photograph": 5}
+
+
+# Maps
+
+
+def test_nearest_on_the_map_is_scikit_learns_and_a_handle_stays_between_two_as_near():
+    places = numpy_shifted(0).normal(size=(60, 2))
+    nearest = NearestNeighbors(n_neighbors=2).fit(places).kneighbors(places, return_distance=False)[:, 1]
+    np.testing.assert_array_equal(nearest_dot(places), nearest)
+    points = np.array([[0, 0], [1, 1], [1, 1], [5, 5]])
+    assert [nearest_to(points, now)(1.1, 1)[0] for now in (0, 1, 2)] == [1, 1, 2]
+    assert nearest_to(points, 1)(4, 4) == [3]
+
+
+def test_maps_fill_their_square_and_are_the_same_each_time():
+    x = {"a": torch.randn(40, 6, generator=shifted(0))}
+    one, two = maps_of(x, (5, 10)), maps_of(x, (5,))
+    assert list(one["a"]) == ["5", "10"]
+    np.testing.assert_array_equal(one["a"]["5"], two["a"]["5"])
+    for places in one["a"].values():
+        np.testing.assert_allclose([places.min(0), places.max(0)], [[-1, -1], [1, 1]], rtol=1e-6)  # float32
+
+
+def test_a_map_says_what_lies_near_the_dot_that_is_pointed_at():
+    """36 patches in pairs of a photograph: on one map all pairs are together, on one two are torn."""
+    shown = few_patches(2)
+    places = np.stack([np.arange(36) + 0.4 * (np.arange(36) % 2 == 0), np.zeros(36)], axis=1) / 18 - 1
+    torn = places.copy()
+    torn[[0, 13]] = torn[[13, 0]]
+    maps = {"pairs": {"5": places}, "torn": {"5": torn}}
+    panel = panels.feature_maps(maps, shown, encoder="pairs", patch=13)
+    assert "patch 13 is of grass, the nearest dot of grass" in panel.alt
+    assert panel.alt.endswith("Of all 36 patches 100% have a dot of their own photograph nearest.")
+    assert marks(panel, "patches", "text")[-1]["said"] == ["you point at: grass"]
+    assert "Of all 36 patches 100%" not in panels.feature_maps(maps, shown).alt
+
+
+# Found again
+
+
+def test_shared_pixels_are_counted():
+    windows = np.array([[0, 0, 10], [5, 5, 10], [10, 0, 10], [2, 2, 5]])
+    sheets = np.zeros((4, 20, 20), bool)
+    for sheet, (top, left, side) in zip(sheets, windows):
+        sheet[top : top + side, left : left + side] = True
+    counted = (sheets[:, None] & sheets).sum((2, 3)) / sheets.sum((1, 2))[:, None]
+    np.testing.assert_allclose(covered(windows), counted)
+
+
+def test_retrieval_is_the_librarys_and_without_overlap_shares_nothing():
+    x, labels = torch.randn(40, 6, generator=shifted(2)), torch.arange(40) // 10
+    shared = np.where(labels[:, None] == labels, 0.5, 0.0)
+    found = nearest_patches(x, shared)
+    right = (labels[found["all"]] == labels).double().mean()
+    assert right == pytest.approx(evaluation.retrieval_at_1(x, labels), abs=1e-6)
+    assert not (labels[found["without overlap"]] == labels).any()
+
+
+def test_what_was_found_is_shown_and_framed_if_it_is_of_the_same_photograph():
+    test = few_tinted(20)
+    panel = panels.found_again(None, test, encoder="untrained")
+    for photograph, patch in ((0, 1), (5, 4), (17, 1)):
+        values = {**panel.values, "photograph": photograph, "patch": patch}
+        now, seen = panel.solve(values), panel.seen(values)
+        shown = [seen.pictures[mark["face"]] for mark in marks(seen, "pair", "picture")]
+        np.testing.assert_array_equal(shown, tiles(test.images)[list(now.pair)])
+        same = test.labels[now.pair[0]] == test.labels[now.pair[1]]
+        assert now.pair[0] == 20 * photograph + patch and len(marks(seen, "sheet", "boxes")) == 1 + int(same)
+
+
+# Normals
+
+
+def test_the_point_says_how_far_off_it_is_and_where_nothing_is_known():
+    maps, read = made_up(16)
+    maps.valid[0, :, :4] = False
+    panel = panels.normal_map(maps, read, features="much noise", right=9, down=13)
+    angles = torch.full((16, 16), torch.nan, dtype=torch.float64)
+    angles[maps.valid[0]] = angular_errors(read["much noise"], maps)
+    found = [[panel.solve({**panel.values, "right": x, "down": y}) for x in range(16)] for y in range(16)]
+    np.testing.assert_array_equal(found, angles)
+    assert f"at column 9, row 13 off by {angles[13, 9]:.0f} degrees." in panel.alt
+    wrong = panel.scene["plots"][3]["marks"][0]["face"]
+    assert (panel.pictures[wrong] == 255).all(2).tolist() == (~maps.valid[0]).tolist()
+    assert "row 13 the true direction is not known." in panel.seen({**panel.values, "right": 2}).sentence
+    with pytest.raises(ValueError, match="predicted must be of the shape of the true normals"):
+        panels.normal_map(maps, {"small": read["much noise"][:, :, :8]})
+
+
+def test_normals_have_the_colours_of_the_small_ball():
+    towards, right, up = np.array([0, 0, -1.0]), np.array([1.0, 0, 0]), np.array([0, -1.0, 0])
+    seen = colours(np.stack([towards, right, up], 1)[:, None], np.ones((1, 3), bool))
+    np.testing.assert_array_equal(seen[0], [[127, 127, 255], [255, 127, 127], [127, 255, 127]])
+    key = ball_of_colours()
+    assert np.abs(key[20, 20, :3] - seen[0, 0].astype(int)).max() < 8 and key[0, 0, 3] == 0
+
+
+# A film of a training
+
+
+def patches(n: int = 60, seed: int = 0) -> ImageSet:
+    images = torch.randint(0, 256, (n, 3, 32, 32), dtype=torch.uint8, generator=shifted(seed))
+    return ImageSet(images, torch.arange(n) % 3, tuple("abc"))
+
+
+def film_of(frames: int = 3, seed: int = 0) -> Film:
+    """A film without a training: places and neighbours are drawn."""
+    made, generator = Film(patches(60, seed), patches(60, seed + 1)), shifted(2)
+    for _ in range(frames):
+        made.positions.append((2 * torch.rand(60, 2, generator=generator) - 1).numpy())
+        made.neighbours.append(torch.randint(0, 60, (60, NEIGHBOURS), generator=generator).numpy())
+        made.accuracy.append(0.25 * len(made))
+    return made
+
+
+def test_a_patch_is_most_alike_to_itself_and_as_alike_as_any_to_all():
+    images = patches().images
+    itself, everybody = torch.arange(60)[:, None], torch.arange(60).expand(60, 60)
+    for same, none in likeness(images, images, [itself, everybody]).values():
+        assert same == 1 and abs(none) < 1e-5
+
+
+def test_a_look_tells_tint_brightness_and_pattern_apart():
+    """A pattern of stripes, a pixel wide or four, under two casts and two brightnesses."""
+    stripes = torch.stack([(torch.arange(32) // width % 2).expand(3, 32, 32) for width in (1, 4)]) * 100.0
+    cast = torch.tensor([1.0, 0.5, 0.25])[:, None, None]
+    seen = looks(torch.cat([stripes, stripes * cast, stripes + 50]).byte())
+    fine, coarse = both = seen["pattern"][:2, 0]
+    torch.testing.assert_close(seen["pattern"][:, 0], both.repeat(3), rtol=0.02, atol=0)
+    assert fine > 3 * coarse
+    torch.testing.assert_close(seen["tint"][[0, 1]], seen["tint"][[4, 5]])
+    assert (seen["tint"][0] - seen["tint"][2]).norm() > 0.3
+    assert seen["brightness"][4] > seen["brightness"][0]
+
+
+def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeypatch):
+    few = patches()
+    assert np.abs(film.flat(torch.randn(20, 4), None)).max() == pytest.approx(1)
+    monkeypatch.setattr(film, "flat", lambda points, before: points[:, :2].numpy())  # in place of t-SNE
+    recipe = ImageRecipe("InfoNCE()", views="photo", epochs=2, batch=30)
+    shots = Film(few, few, tmp_path / "film.npz")
+    run = pretrain(recipe, tmp_path, on_epoch=shots, data=few)
+    assert len(shots) == 3 and list(run.history.knn) == shots.accuracy[1:]
+    again = Film(few, few, tmp_path / "film.npz")
+    assert len(again) == 3
+    np.testing.assert_array_equal(again.positions, shots.positions)
+    run.rows = run.rows[:1]
+    again(run)
+    assert len(again) == 2
+    with pytest.raises(ValueError, match="film must hold the 1 frames before this epoch, got 0"):
+        Film(few, few)(run)
+    panel = panels.training_film({"InfoNCE": shots})
+    assert panel.knobs["epoch"].high == 2 and panel.row("loss", ["InfoNCE"]).alt
+    with pytest.raises(ValueError, match="films must have two frames or more, got 0"):
+        panels.training_film({"InfoNCE": Film(few, few)})
+
+
+def test_a_film_shows_the_nearest_training_patches_and_frames_those_of_the_same_photograph():
+    films = {"InfoNCE": film_of(), "GroCo": film_of(seed=5)}
+    panel = panels.training_film(films, patch=40, epoch=1)
+    for loss in ("InfoNCE", "GroCo", "InfoNCE"):  # pictures that were on the screen before are shown again
+        panel.controls["loss"].value, one = loss, films[loss]
+        (mine, near), found = marks(panel, "strip", "photographs"), one.neighbours[1][40]
+        faces = [panel.pictures[face] for face in mine["faces"] + near["faces"]]
+        shown = [*tiles(one.shown.images)[[40]], *tiles(one.train.images)[found]]
+        np.testing.assert_array_equal(faces, shown)
+        same = one.train.labels[found] == one.shown.labels[40]
+        assert near["frame"] == [GREEN if alike else "" for alike in same]
+        assert set(marks(panel, "map", "photographs")[0]["faces"]) <= set(panel.widget.pictures)
+    label = "abc"[one.shown.labels[40]]
+    assert f"epoch 1: {one.accuracy[1]:.0%} of the test patches" in panel.alt
+    assert f"Patch 40 ({label}) has {same.sum()} of {NEIGHBOURS} neighbours" in panel.alt
+    curves = {plot["name"]: plot["marks"] for plot in panel.scene["plots"]}
+    assert curves["accuracy"][0]["y"] == [0.25, 0.5, 0.75]
+    for k, shares in enumerate(panel.shots["InfoNCE"].alike.values()):
+        np.testing.assert_allclose(curves["alike"][k]["y"], shares, atol=1e-5)

@@ -1,0 +1,191 @@
+"""The panels of MMCL: the machines they draw are those of the library, scikit-learn and the formulas."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.svm import SVC
+from sweep import marks, points
+from torch.nn.functional import normalize
+
+from setclr.evaluation import pixels
+from setclr.inner import kernel, svm_dual
+from setclr.inner.descent import projected_gradient
+from setclr.inner.dual import Machines
+from setclr.losses import MMCL
+from setclr_course import panels
+from setclr_course.kit.few_patches import few_patches
+from setclr_course.kit.inner import dual, rbf
+from setclr_course.kit.tiles import tiles
+from setclr_course.panels.machines import machine_plane as plane
+from setclr_course.panels.machines import solver_race as race
+from setclr_course.panels.machines import solvers
+from setclr_course.panels.machines.ray import WAYS
+from setclr_course.panels.machines.street import OTHERS, RIDGE
+
+AMONG = {"x": 0.2, "y": 0.3}  # a place of ✚ that no line separates
+
+
+def pool(values):
+    return torch.tensor(np.array([[values["x"], values["y"]], *plane.NEGATIVES]))
+
+
+@pytest.mark.parametrize("kind", ["rbf", "linear"])
+@pytest.mark.parametrize("C", [0.3, 5.0, 100.0])
+def test_decision_value_equals_scikit_learns_and_lines_are_where_it_says(kind, C):
+    panel = panels.machine_plane(kernel=kind, bandwidth=0.7, **AMONG)
+    values = panel.values | {"C": C}
+    found, places, n = panel.solve(values), pool(values), len(plane.NEGATIVES)
+    gram = kernel(places, places, kind, 0.7) + 0.1 * torch.diag((torch.arange(n + 1) > 0).double())
+    oracle = SVC(kernel="precomputed", C=C, tol=1e-10, class_weight={1: 1e6, -1: 1}).fit(gram, [1] + [-1] * n)
+    expected = oracle.decision_function(kernel(torch.tensor(plane.PLANE), places, kind, 0.7))
+    np.testing.assert_allclose(found.field.ravel(), expected, atol=1e-5 * (1 + np.abs(expected).max()))
+    signed = np.array([found.alpha.sum(), *-found.alpha])
+    for line, level in zip(marks(panel.seen(values), "plane", "line"), (-1, 0, 1)):
+        there = points(line)[np.isfinite(points(line)[:, 0])]
+        f = kernel(torch.tensor(there), places, kind, 0.7).numpy() @ signed + found.offset
+        assert np.abs(f - level).max(initial=0) < 0.02 * max(1, np.abs(signed).max())
+
+
+@pytest.mark.parametrize("kind", ["rbf", "linear"])
+def test_kernels_and_their_slopes_are_those_of_the_library_and_the_push_leads_uphill(kind):
+    x, y = torch.randn(2, 6, 2, dtype=torch.float64)
+    z = x[0].clone().requires_grad_()
+    k = kernel(z[None], y, kind, 0.7)[0]
+    np.testing.assert_allclose(plane.kernel(x.numpy(), y.numpy(), kind, 0.7)[0], k.detach())
+    slopes = plane.slopes(x[0].numpy(), y.numpy(), kind, 0.7)
+    expected = [torch.autograd.grad(one, z, retain_graph=True)[0] for one in k]
+    np.testing.assert_allclose(slopes, torch.stack(expected), atol=1e-12)
+    panel = panels.machine_plane(kernel=kind, toward=1.0)
+    now = panel.solve(panel.values)
+    z = torch.tensor(now.z, requires_grad=True)
+    score = kernel(z[None], pool(panel.values), kind, 1.0)[0] @ torch.tensor([now.alpha.sum(), *-now.alpha])
+    (up,) = torch.autograd.grad(score, z)
+    np.testing.assert_allclose(now.way, normalize(up, dim=0), atol=1e-9)
+    assert now.score == pytest.approx(score.item())
+
+
+def test_minus_the_mean_score_of_second_views_is_the_loss():
+    x = normalize(torch.randn(2, 5, 2, dtype=torch.float64), dim=-1).numpy()
+    losses = []
+    for u, i in np.ndindex(2, 5):
+        places = np.concatenate([x[u, [i]], *np.delete(x, i, axis=1)])
+        alpha = dual(rbf(places, places, 0.5), C=3.0)
+        losses.append(-np.array([alpha.sum(), *-alpha]) @ rbf(places, x[1 - u, [i]], 0.5))
+    loss = MMCL(bandwidth=0.5, C=3.0, solver="exact")(torch.tensor(x)).item()
+    assert np.mean(losses) == pytest.approx(loss)
+
+
+@pytest.mark.parametrize("name", ["C", "bandwidth", "ridge", "x"])
+@pytest.mark.parametrize("kind", ["rbf", "linear"])
+def test_exact_weights_are_the_librarys_and_stand_on_the_law_wherever_a_slider_is(name, kind):
+    panel = panels.machine_plane(kernel=kind)
+    knob = panel.knobs[name]
+    for at in np.linspace(0, knob.stops - 1, 4):
+        values = panel.values | {name: knob.stop(round(at))}
+        now, places = panel.solve(values), pool(values)
+        law = np.clip((1 + now.f) / values["ridge"], 0, values["C"])
+        np.testing.assert_allclose(now.alpha, law, atol=1e-6)
+        K = kernel(places, places, kind, values["bandwidth"])
+        alpha = svm_dual(K, C=values["C"], ridge=values["ridge"]).alpha[1:]
+        np.testing.assert_allclose(now.alpha, alpha, rtol=1e-6, atol=1e-6 * (1 + alpha.max()))
+        drawn = marks(panel.seen(values), "law", "dots")[-1]
+        on = np.stack([now.f.clip(*plane.SHOWN), plane.rise(now.alpha)], 1)
+        np.testing.assert_allclose(points(drawn), on, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dimension", [3, 16, 64, 256])
+@pytest.mark.parametrize("C", [0.1, 100.0])
+def test_the_race_starts_at_doing_nothing_steps_as_it_says_and_ends_at_the_optimum(dimension, C):
+    found, K = race.race(dimension, C), race.gram(dimension)
+    np.testing.assert_allclose(found.gap[0], 1)
+    assert (found.gap[1:, :2] <= found.gap[:-1, :2] + 1e-12).all() and found.gap[-1, 2] < 1e-9
+    D = solvers.delta(K, race.RIDGE)
+    exact, inv = (
+        svm_dual(torch.tensor(K), C=C, ridge=race.RIDGE, solver=solver).alpha[1:].numpy()
+        for solver in ("exact", "inv")
+    )
+    np.testing.assert_allclose(found.exact, exact, atol=1e-9)
+    np.testing.assert_allclose(found.clipped, inv, atol=1e-9)
+    best = solvers.objective(D, exact)
+    assert found.clipped_gap == pytest.approx((solvers.objective(D, inv) - best) / -best)
+    for k, step in ((0, 1e-3), (1, 1 / np.linalg.eigvalsh(D)[-1])):
+        before, after = found.path[:20, k], found.path[1:21, k]
+        np.testing.assert_allclose(after, np.clip(before - step * (before @ D - 2), 0, C), atol=1e-12)
+
+
+@pytest.mark.parametrize("C", [0.1, 3.0])
+def test_the_library_has_the_same_delta_and_arrives_at_the_same_place(C):
+    K, found, point = race.gram(16), race.race(16, C), torch.zeros(1, dtype=torch.int64)
+    machine = Machines(torch.tensor(K), point, point[None], C, race.RIDGE)
+    np.testing.assert_allclose(found.path[-1, 2], projected_gradient(machine, 1e-9, 5000)[0, 1:], atol=1e-6)
+    alpha = torch.rand(1, len(K), dtype=torch.float64).index_fill(1, point, 0)
+    gradient = solvers.delta(K, race.RIDGE) @ alpha[0, 1:].numpy() - 2
+    np.testing.assert_allclose(machine.gradient(alpha)[0, 1:], gradient)
+
+
+def test_clipping_is_worse_than_nothing_in_few_dimensions_and_fair_in_many():
+    at_100 = {dimension: race.race(dimension, 100.0).clipped_gap for dimension in (3, 16, 64, 256)}
+    assert at_100[3] > 1 and at_100[16] > 1 > at_100[64] > at_100[256]
+
+
+def test_images_stand_in_the_order_of_their_weights_and_can_be_chosen():
+    panel, some = panels.support_images(query=7, C=0.5), few_patches(4)
+    x = normalize(pixels(some.images[:40]).double(), dim=1)
+    alpha, now = svm_dual(kernel(x, x), 7, C=0.5).alpha.numpy(), panel.solve(panel.values)
+    np.testing.assert_allclose(now.alpha, alpha, atol=1e-6)
+    assert now.order[0] == 7 and (np.diff(now.alpha[now.order[1:]]) <= 0).all()
+    drawn = [mark for plot in ("heavy", "light") for mark in marks(panel, plot, "photographs")]
+    faces = [panel.pictures[name] for mark in drawn for name in mark["faces"]]
+    np.testing.assert_array_equal(faces, tiles(some.images)[now.order])
+    assert {sets["query"] for *_, sets in panel.scene["links"]} == set(range(40))
+    own = panels.support_images(pixels(some.images[:12]), some.images[:12, :1], torch.arange(12))
+    assert own.knobs["query"].high == 11 and "0 of the" in own.alt and "of 11 others" in own.alt
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_street_is_that_of_the_library_and_its_lines_are_where_f_says(seed):
+    """Its points lie anywhere."""
+    street, drawn = panels.street(), np.random.default_rng(seed)
+    values = {name: knob.stop(drawn.integers(knob.stops)) for name, knob in street.knobs.items()}
+    seen, now = street.seen(values), street.solve(values)
+    places = torch.tensor(now.points[[5, 0, 1, 2, 3, 4]])
+    gram = kernel(places, places, "linear")
+    solved = svm_dual(gram, 0, C=values["bound"], ridge=RIDGE, solver="exact", rounds=200).alpha[1:].numpy()
+    np.testing.assert_allclose(now.alpha, solved, atol=1e-6)
+    np.testing.assert_allclose(now.normal, solved @ (now.points[5] - now.points[:5]), atol=1e-5)
+    np.testing.assert_allclose(now.alpha, np.clip((1 + now.f[:5]) / RIDGE, 0, values["bound"]), atol=1e-5)
+    assert now.f[5] == pytest.approx(1)
+    (kerbs, middle), near = marks(seen, "plane", "segments"), 1e-4 * (1 + np.abs(now.normal).max())
+    for ends, level in (((kerbs["x"], kerbs["y"]), [-1, 1]), ((middle["u"], middle["v"]), [0])):
+        np.testing.assert_allclose(np.transpose(ends) @ now.normal + now.offset, level, atol=near)
+    held = seen.sentence.split("held open by ")[1].split(";")[0]
+    assert {name for name in OTHERS if name in held} == {n for n, a in zip(OTHERS, now.alpha) if a > 0}
+
+
+def test_a_hollow_negative_that_stays_behind_its_kerb_changes_nothing():
+    street = panels.street()
+    before, values = street.solve(street.values), street.values
+    hollow = OTHERS[int(np.argmin(before.alpha))]
+    assert before.alpha.min() == 0 < before.alpha.max()
+    values[f"{hollow} x"] -= 0.3
+    np.testing.assert_allclose(street.solve(values).normal, before.normal, atol=1e-9)
+    assert street.seen(values).sentence == street.alt
+
+
+@pytest.mark.parametrize(
+    "near, far, ridge", [(1.0, 2.0, 0.1), (1.0, 1.0, 0.1), (2.5, 0.5, 1.0), (0.2, 3.0, 0.01)]
+)
+def test_the_three_ways_on_a_ray_are_those_of_the_library(near, far, ridge):
+    panel = panels.ray(near=near, far=far, ridge=ridge)
+    gram = kernel(*[torch.tensor([[0.0], [near], [far]], dtype=torch.float64)] * 2, "linear")
+    now = panel.solve(panel.values)
+    for alpha, solver in ((now.alpha[0], "exact"), (now.alpha[2], "inv")):
+        found = svm_dual(gram, 0, C=1e9, ridge=ridge, solver=solver).alpha[1:].numpy()
+        np.testing.assert_allclose(alpha, found, rtol=1e-6, atol=1e-6)
+    assert WAYS == ("exact", "without bounds", "clipped")
+    assert now.g[0] <= min(0, now.g[2]) and now.g[1] <= now.g[0] + 1e-9
+    assert ("worse than doing nothing" in panel.alt) == (now.g[2] > 0)
+    for plot, values in (("alpha", now.alpha.T.ravel()), ("g", now.g[::2])):  # a bar too long has its number
+        said = [mark["said"][0] for mark in marks(panel, plot, "text") if "within" not in mark]
+        shown = [float(word.replace("−", "-")) for word in said]
+        np.testing.assert_allclose(shown, values, rtol=0.05, atol=0.005)

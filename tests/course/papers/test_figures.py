@@ -1,0 +1,201 @@
+"""The papers' figures in small: their recipes, and the table of their records."""
+
+import json
+from dataclasses import asdict, replace
+
+import coverage_page
+import nbformat
+import pandas as pd
+import pytest
+from conftest import a_record
+from notebook_tools import FOLDER
+from scipy import stats
+
+from setclr import losses
+from setclr.cli import main
+from setclr.recipes import PUBLISHED, RECIPES
+from setclr.recipes.registry import protocol_of
+from setclr_course.papers.figures import FIGURES, frame, printed
+
+RESULTS = coverage_page.RESULTS
+EPOCHS = 10
+SMALL_RECIPES = {name: recipe for name, recipe in RECIPES.items() if name.startswith("small-")}
+ROWS = {  # as many as the paper has; of curves as many points as are taken here
+    "qare-figure2": 16, "mmcl-figure3a": 6, "mmcl-figure3c": 12, "groco-table7": 4, "groco-table8c": 3,
+    "groco-table8d": 2, "groco-table9a": 6, "groco-table9b": 2, "groco-table9c": 8, "groco-table9d": 3,
+    "groco-table9e": 2, "groco-table9f": 2,
+}  # fmt: skip
+
+
+def test_every_row_is_a_named_recipe_and_no_recipe_has_two_names():
+    assert {name: len(figure.rows) for name, figure in FIGURES.items()} == ROWS
+    assert all(figure.note for figure in FIGURES.values())
+    shown = {name for figure in FIGURES.values() for name in figure.rows.values()}
+    assert shown == set(SMALL_RECIPES) <= set(RECIPES)
+    assert len(set(SMALL_RECIPES.values())) == len(SMALL_RECIPES)
+    for name, recipe in SMALL_RECIPES.items():
+        assert RECIPES[name] == recipe and recipe.data == "photo-patches" and recipe.encoder == "conv4"
+        assert name not in PUBLISHED
+
+
+@pytest.mark.parametrize("table", ["7", "8c", "8d", "9a", "9b", "9c", "9d", "9e"])
+def test_a_tables_rows_differ_in_what_the_papers_rows_differ_in(table):
+    """Of GroCo's tables, whose rows are recipes: the fields that vary are the same, small and large."""
+    large = [RECIPES[name] for name in PUBLISHED if name.startswith(f"groco-table{table}-")]
+    small = [SMALL_RECIPES[name] for name in FIGURES[f"groco-table{table}"].rows.values()]
+    assert len(large) == len(small)
+    of_a_run_of_its_length = {"lr", "warmup", "weight_decay", "optimiser", "lr_batch", "local_size"}
+    of_the_rival_at_large = {"9a": {"embedding", "views"}, "9c": {"embedding"}}.get(table, set())
+    assert varying(large) - of_a_run_of_its_length - of_the_rival_at_large == varying(small)
+
+
+def test_the_papers_numbers_stand_beside_the_rows_that_mirror_theirs():
+    for title, figure in FIGURES.items():
+        table = printed(title)
+        assert list(table.index) == (list(figure.rows) if "groco" in title else [])
+        for row, name in figure.printed.items():
+            small, large = SMALL_RECIPES[figure.rows[row]], RECIPES[name]
+            assert losses.parse(small.loss).targets == losses.parse(large.loss).targets
+            assert type(losses.parse(small.loss)) is type(losses.parse(large.loss)), row
+            assert small.views == large.views or small.views == "photo"
+            theirs = PUBLISHED[name].numbers
+            assert table.loc[row, ["knn", "linear"]].dropna().to_dict() == {
+                ours: theirs[key] for ours, key in (("knn", "knn20"), ("linear", "linear")) if key in theirs
+            }
+    projected = printed("groco-table9f")["knn-projection"]
+    assert projected.to_dict() == {"simclr": 42.3, "groco": 57.3}
+    assert printed("groco-table7").loc["triplet-None", "knn"] == 53.8
+    assert printed("groco-table9d")["linear"].tolist() == [68.1, 69.0, 69.2]
+    assert printed("groco-table9a")["knn"].isna().sum() == 2, "of unstable runs nothing is printed"
+
+
+def varying(recipes):
+    fields = [asdict(recipe) for recipe in recipes]
+    return {key for key in fields[0] if len({str(some[key]) for some in fields}) > 1}
+
+
+def test_the_rows_are_what_their_names_say():
+    def recipe(figure, row):
+        return SMALL_RECIPES[FIGURES[figure].rows[row]]
+
+    weights = [float(row) for row in FIGURES["qare-figure2"].rows]
+    assert weights == [i / 8 for i in range(16)]
+    assert "1.125 * QARe()" in recipe("qare-figure2", "1.125").loss
+    bounds = [losses.parse(recipe("mmcl-figure3a", row).loss).C for row in FIGURES["mmcl-figure3a"].rows]
+    assert bounds == [0.01, 0.1, 1, 10, 100, float("inf")]
+    for row in FIGURES["mmcl-figure3c"].rows:
+        one = recipe("mmcl-figure3c", row)
+        assert f"{one.epochs}ep" in row and one.schedule == "constant"  # a part of the longer run
+    assert recipe("groco-table9b", "2x32+6x14").epochs == 8 * EPOCHS
+    assert recipe("groco-table8d", "false-negatives").images_per_class == 16
+    top = losses.parse(recipe("groco-table9a", "infonce+top10").loss)
+    assert round(top.keep * (2 * 128 - 2)) == 10
+    assert FIGURES["groco-table9d"].rows["dimension64"] == FIGURES["groco-table7"].rows["groco"]
+    assert protocol_of("small-groco-table7-groco") == "setclr-projection"
+    assert protocol_of("small-qare-figure2-0.5") == "setclr"
+
+
+def test_a_recipe_in_full_tells_which_rows_it_is(capsys):
+    main(["recipes", FIGURES["groco-table8d"].rows["regular"]])
+    told = capsys.readouterr().out
+    assert "groco-table8d, in small: every image with three others of its class" in told
+    assert sum("in small: " in line for line in told.splitlines()) == 7
+
+
+def test_the_frame_has_a_line_for_every_record_of_todays_recipes(tmp_path):
+    assert list(frame("groco-table9e", tmp_path).columns) == ["row", "seed", "knn", "linear"]
+    strongest, random = FIGURES["groco-table9e"].rows.values()
+    ours, other = {"knn": 60.0, "linear": 61.5}, {"knn": 40.0, "linear": 41.5}
+    keep(tmp_path, strongest, 1, ours | {"knn-projection": 55.0})
+    keep(tmp_path, strongest, 0, ours)
+    keep(tmp_path, random, 0, other)
+    keep(tmp_path, random, 1, other, lr=0.5)  # of another recipe
+    keep(tmp_path, random, 2, None)  # diverged
+    table = frame("groco-table9e", tmp_path)
+    none = float("nan")
+    expected = pd.DataFrame(
+        [
+            ("strongest-negatives", 0, 60.0, 61.5, none),
+            ("strongest-negatives", 1, 60.0, 61.5, 55.0),
+            ("random-negatives", 0, 40.0, 41.5, none),
+            ("random-negatives", 2, none, none, none),
+        ],
+        columns=["row", "seed", "knn", "linear", "knn-projection"],
+    )
+    pd.testing.assert_frame_equal(table, expected)
+    with pytest.raises(ValueError, match="figure must be one of .*groco-table9f"):
+        frame("groco-table9z", tmp_path)
+
+
+def measured(figure, column):
+    """(seeds, rows)"""
+    return frame(figure, RESULTS).pivot(index="seed", columns="row", values=column)
+
+
+def gap(figure, row, base, column, others=0, larger=0):
+    """The mean difference of two rows, its t, and Student's p, times the questions that Holm's test has left:
+    of `others` beside this one, less those with a smaller p."""
+    runs = measured(figure, column)
+    t = stats.ttest_rel(runs[row], runs[base])
+    return (runs[row] - runs[base]).mean(), abs(t.statistic), (1 + others - larger) * t.pvalue
+
+
+def test_what_the_pages_say_of_these_runs_is_recorded():
+    page, careful11, careful13 = (
+        " ".join(" ".join(cell.source for cell in nbformat.read(FOLDER / name, 4).cells).split())
+        for name in (
+            "12_pretrain_imagenet.ipynb",
+            "careful/11_pretrain_cifar.ipynb",
+            "careful/13_what_was_learned.ipynb",
+        )
+    )
+    crops = {column: gap("groco-table9b", "2x32+6x14", "2x32", column) for column in ("knn", "linear")}
+    assert f"*cost* {-crops['knn'][0]:.1f} and {-crops['linear'][0]:.1f}" in page
+    assert f"p is {2 * crops['knn'][2]:.4f} and {crops['linear'][2]:.4f}" in page, "Holm's test of two"
+    theirs = printed("groco-table9b").diff().iloc[1]
+    assert f"bring {theirs['knn']:.1f} points by twenty" in page and f"and {theirs['linear']:.1f} by" in page
+    batch = gap("groco-table8c", "batch128", "batch32", "knn", others=1)
+    assert f"128 patches are {batch[0]:.0f} points better than 32" in page and batch[2] <= 0.05
+    ring = "groco-groco-views-10ep"
+    twice = gap("groco-table9c", "groco-groco-views-20ep", ring, "knn", others=6)
+    longer = gap("groco-table9c", "groco-groco-views-40ep", ring, "knn", others=6, larger=1)
+    assert f"bring {longer[0]:.0f} points by neighbours" in page and f"p is {longer[2]:.3f}" in page
+    assert f"bring {twice[0]:.1f} points" in page and f"(p = {twice[2]:.3f})" in page
+
+    stopped = {loss: f"{loss}+top10+stop-gradient" for loss in ("infonce", "groco")}
+    found = {
+        (loss, column): gap("groco-table9a", stop, f"{loss}+top10", column, others=4, larger=1)
+        for loss, stop in stopped.items() for column in ("knn", "linear")
+    }  # fmt: skip
+    lost = {key: f"{difference:.0f}" for key, (difference, _, _) in found.items()}
+    words = f"falls by {lost['infonce', 'knn']} points, by the linear probe by {lost['infonce', 'linear']},"
+    assert words in careful11
+    assert f"falls by {lost['groco', 'knn']} and {lost['groco', 'linear']} points" in careful11
+    assert f"with {found['groco', 'knn'][1]:.1f} and {found['groco', 'linear'][1]:.1f}." in careful11
+    assert f"instead of {found['groco', 'knn'][2]:.3f}" in careful11
+    ends = measured("groco-table9a", "knn").mean()
+    failed, learnt = ends[["groco+top10", "infonce+top10"]], ends[list(stopped.values())[::-1]]
+    assert "they end at {:.0f} and {:.0f} %".format(*failed) in careful11
+    assert "they reach {:.0f} and {:.0f}.".format(*learnt) in careful11
+
+    narrow = [gap("groco-table9d", "dimension64", "dimension4", column)[0] for column in ("knn", "linear")]
+    assert "costs {:.0f} and {:.0f} points".format(*narrow) in careful13
+    middle = gap("groco-table9d", "dimension64", "dimension16", "knn")
+    assert f"costs {middle[0]:.1f} by kNN, which the test just keeps (p = {middle[2]:.3f})" in careful13
+    same = gap("groco-table8d", "regular", "false-negatives", "knn")
+    assert f"cost {same[0]:.1f} points by kNN (p = {same[2]:.3f})" in careful13
+
+
+def test_the_coverage_page_says_run_small_once_there_are_records(tmp_path, monkeypatch):
+    monkeypatch.setattr(coverage_page, "RESULTS", tmp_path)
+    assert not coverage_page.from_records()
+    keep(tmp_path, FIGURES["groco-table9e"].rows["random-negatives"], 0, {"knn": 40.0})
+    (place,) = coverage_page.from_records()
+    assert (place.paper, place.item, place.words, place.how) == ("groco", "table9e", "1 of 2 rows", "small")
+
+
+def keep(folder, name, seed, measured, **changes):
+    recipe = replace(SMALL_RECIPES[name], seed=seed, **changes).to_dict()
+    result = {"accuracy_percent": {"trained": measured}} if measured else {"diverged": "the loss became nan"}
+    kept = a_record(recipe, accuracy_percent={}) | result
+    (folder / f"{name}-seed{seed}.json").write_text(json.dumps(kept))

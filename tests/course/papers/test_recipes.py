@@ -1,0 +1,246 @@
+"""The rows of the papers' tables as recipes, and their list on the command line."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+import torch
+from conftest import a_record, shifted
+
+from setclr import losses
+from setclr.cli import main
+from setclr.recipes import PUBLISHED, RECIPES, Recipe
+from setclr.views import PRESETS, multi_crop
+
+OF_IMAGES = {name: RECIPES[name] for name in RECIPES if RECIPES.kind(name) == "image"}
+NUMBERS = {  # for each table, how many numbers the paper prints for the runs that we have
+    "qare": {"1": 4 * 2, "2": 7 * 6, "3": 3 * 6},
+    "groco": {"1": 2 * 2 * 3, "2": 4, "3": 12, "4": 2 * 3, "5": 8 * 5, "6": 2 * 5, "7": 4 * 5, "8a": 15 * 2,
+              "8b": 2 * 5, "8c": 3 * 5, "8d": 2 * 5, "9a": 4 * 5,  # six runs, of which two did not train
+              "9b": 2 * 5, "9c": 8 * 5, "9d": 3 * 5, "9e": 2 * 5, "9f": 4 * 3},
+    "iot": {"1": 6 * 6, "2": 7 * 6, "3": 6 * 6, "4": 4 * 2, "5": 3 * 4},
+    "mmcl": {"1": 8, "2": 1, "3": 3, "6": 3 * 2, "7": 4 * 3, "8": 3 * 2, "text": 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["photo-groco", "groco-table4-groco-2x224+6x96-400ep", "iot-table5-cifar100-infonce",
+     "graphs-mutag-groco", "mmcl-table5-rgb-moco-v2"],
+)  # fmt: skip
+def test_a_recipe_survives_a_round_trip(name):
+    assert Recipe.from_dict(json.loads(json.dumps(RECIPES[name].to_dict()))) == RECIPES[name]
+
+
+def test_grocos_rows_have_the_programs_colours_first_scales_and_crops():
+    """Its own views, DINO's, are bicubic; those of its SimCLR and of MoCo v3 are not."""
+    rows = {name: RECIPES[name] for name in PUBLISHED if name.startswith("groco-")}
+    assert {recipe.normalised for recipe in rows.values()} == {"imagenet"}
+    begins = {recipe.initial for name, recipe in rows.items() if "table6" not in name}
+    assert begins == {"zero-residual"}
+    for recipe in rows.values():
+        full, small = multi_crop(recipe.views, 1, 1, 224)
+        filters = {full.interpolation, small.interpolation}
+        assert filters == {"bicubic" if recipe.views == "groco" else "bilinear"}
+
+
+def test_names_are_well_formed_and_losses_fit_the_head_and_the_crops():
+    for name in RECIPES:
+        recipe = RECIPES[name]
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9.+]+)+", name)
+        assert recipe.last_norm or "GroCo" not in recipe.loss, f"{name} collapses without"
+        local = getattr(recipe, "local_views", 0)
+        assert not local or "positive_views=2" in recipe.loss, f"{name}: crops are no positives"
+
+
+def test_each_table_has_the_numbers_that_its_paper_prints():
+    assert set(PUBLISHED) <= set(RECIPES)
+    found = {paper: Counter() for paper in NUMBERS}
+    for name, row in PUBLISHED.items():
+        if RECIPES.kind(name) != "image":
+            continue
+        paper, table = re.match(r"(\w+)-(?:table)?(\w+)-", name).groups()
+        assert table == row.table
+        found[paper][table] += len(row.numbers)
+        assert all(0 < number < 100 for number in row.numbers.values())
+        assert set(row.spread) <= set(row.numbers) and all(0 < x < 2 for x in row.spread.values())
+        assert row.numbers or "no number printed" in row.note
+        assert row.note
+    assert found == NUMBERS
+
+
+@pytest.mark.parametrize(
+    "name, numbers",
+    [
+        ("qare-table2-conv4-cifar10-simclr+qare", {"linear": 61.54}),
+        ("qare-table3-resnet32-tiny-imagenet-sparseclr+qare", {"linear": 27.03}),
+        ("groco-table1-groco-4x224-400ep", {"knn20": 64.8, "linear": 71.3}),
+        ("groco-table8a-n20-beta8", {"knn20": 59.0, "linear": 68.0}),
+        ("groco-table8d-false-negatives", {"knn1": 51.5, "linear-top5": 87.7}),
+        ("groco-table9a-infonce+top10", {}),
+        ("groco-table9a-infonce+top10+stop-gradient", {"knn20": 55.0, "linear": 66.0}),
+        ("groco-table9e-random-negatives", {"knn1": 39.5, "linear-top5": 82.7}),
+        ("groco-table9f-simclr-projection", {"knn20-projection": 42.3}),
+        ("groco-table9f-groco", {"knn20": 60.5}),
+        ("iot-table1-svhn-uab-k2", {"linear": 91.19, "linear200": 91.26}),
+        ("iot-table2-cifar100-align+uniform", {"linear": 66.28, "knn5": 55.10}),
+        ("iot-table4-imagenet100-infonce", {"linear200": 67.35, "knn5": 53.50}),
+        ("iot-table3-cifar10-lambda10", {"linear": 90.99, "linear200": 90.96}),
+        ("mmcl-table3-imagenet-mmcl", {"linear": 63.8}),
+        ("mmcl-table6-cifar100-tanh", {"knn200": 54.53}),
+        ("mmcl-table7-stl10-hcl-batch64", {"linear": 80.39}),
+        ("mmcl-table8-cifar100-pgd", {"linear": 68.0}),
+        ("mmcl-text-imagenet-400ep", {"linear": 69.9}),
+    ],
+)
+def test_numbers_stand_where_the_papers_print_them(name, numbers):
+    assert numbers.items() <= PUBLISHED[name].numbers.items()
+
+
+SETTINGS = """
+qare-table3-resnet32-cifar100-sparseclr+qare: encoder="resnet32", data="cifar100", lr=1e-3,
+ loss="SparseCLR(margin=1.0, clamped=True) + 0.875 * QARe(similarity='clamped cosine')"
+groco-table4-groco-2x224+6x96-400ep: lr=3.0, lr_batch=256, warmup=10, local_views=6, view_size=224,
+ local_size=96, epochs=400, batch=1024, loss="GroCo(beta=1.0, negatives=10, pool='view', positive_views=2)"
+groco-table5-simclr-4x224: full_views=4, optimiser="lars", lr=2.4, views="simclr"
+groco-table8d-false-negatives: images_per_class=4, lr=6.0, warmup=1
+groco-table9c-groco-simclr-views-200ep: views="simclr", lr=3.0, epochs=200
+groco-table9d-dimension512: embedding=512, hidden=2048
+iot-table2-svhn-iot+uniformity: loss="IOT(constraint='rows', epsilon=0.5, uniformity=1.0)"
+iot-table2-cifar10-triplet: epochs=200
+iot-table4-imagenet100-infonce: epochs=100, encoder="resnet50-imagenet", view_size=224
+iot-table4-imagenet100-iot+uniformity: loss="IOT(constraint='rows', epsilon=0.5, uniformity=0.5)"
+mmcl-table7-stl10-dcl-batch64: batch=64, loss_schedule="", data="stl10"
+mmcl-table8-cifar100-inv: loss_schedule="bandwidth: 25.0, 2.5 from 74, 0.25 from 124", epochs=400, batch=256
+qare-table2-resnet32-cifar100-deepcluster: loss="DeepCluster()", embedding=1000, full_views=1
+qare-table2-conv4-tiny-imagenet-supervised: embedding=200, layers=1, full_views=1
+qare-table2-conv4-cifar10-random: epochs=0
+iot-table5-cifar100-infonce: key_momentum=0.999, queue=4096, lr=0.03, embedding=128
+groco-table6-groco: key_momentum=0.99, key_schedule="cosine", predictor=2, queue=0, warmup=40, layers=3,
+ encoder="vit-small16-moco", hidden=4096, loss="GroCo(beta=1.0, negatives=10, pool='view')"
+groco-table6-moco-v3: loss="InfoNCE(temperature=0.2, candidates='other view')", lr=1.5e-4, weight_decay=0.1
+groco-table9a-infonce+stop-gradient: loss="InfoNCE(temperature=0.1, stop_gradient=True)"
+groco-table7-triplet-margin-infinite:
+ loss="Triplet(margin=None, positives='all', negatives=10, distance='cosine', stop_gradient=True)"
+mmcl-table2-imagenet100-mmcl: batch=128, epochs=200, warmup=20, optimiser="lars", lr=1.2,
+ loss="MMCL(bandwidth=5.0, C=float('inf'), solver='steps', pool='view')"
+mmcl-text-imagenet-200ep: epochs=200, warmup=20, batch=256, data="imagenet"
+"""
+
+
+@pytest.mark.parametrize("row", SETTINGS.replace("\n ", " ").strip().splitlines())
+def test_settings_are_the_papers(row):
+    name, _, settings = row.partition(": ")
+    recipe, wanted = RECIPES[name].to_dict(), eval(f"dict({settings})")
+    assert {field: recipe[field] for field in wanted} == wanted
+
+
+SEEN_BY = {
+    (r.loss, (r.full_views or len(PRESETS[r.views])) + r.local_views)
+    for r in OF_IMAGES.values()
+    if not isinstance(r.parsed_loss, losses.Baseline)  # tests/test_baselines.py
+}
+
+
+@pytest.mark.parametrize("loss, views", sorted(SEEN_BY))
+def test_every_loss_takes_the_views_of_its_recipe(loss, views):
+    z = torch.randn(views, 24, 8, generator=shifted(0), requires_grad=True)
+    queue = {"memory": torch.randn(9, 8, generator=shifted(1))} if "candidates='memory'" in loss else {}
+    value = losses.parse(loss)(z, **queue)
+    value.backward()
+    assert value.isfinite() and z.grad.isfinite().all() and z.grad.any()
+
+
+def test_the_number_of_hardest_negatives_is_ten():
+    loss = losses.parse(RECIPES["groco-table9a-infonce+top10"].loss)
+    assert round(loss.keep * 2 * 1023) == 10
+
+
+@pytest.mark.parametrize("data", ["cifar10", "cifar100"])
+def test_table_5_of_iot_cl_cannot_learn_as_printed_and_its_variant_can(data):
+    """Value and gradient of the printed loss are the same whichever key is whose, perfect ones included."""
+    z = torch.randn(2, 6, 5, dtype=torch.float64, generator=shifted(0), requires_grad=True)
+    orders = [*range(6)], [3, 5, 0, 2, 1, 4]
+    memory = torch.randn(9, 5, dtype=torch.float64, generator=shifted(1))
+    own = z.detach().flip(0)  # under each view's index the other's embedding is the key that counts
+    printed, variant = f"iot-table5-{data}-iot+uniformity", f"variant-iot-moco-{data}-rows"
+    for name, learns in ((printed, False), (variant, True)):
+        loss = RECIPES[name].parsed_loss
+        values = torch.stack([loss(z, keys=own[:, order], memory=memory) for order in orders])
+        slopes = torch.stack([torch.autograd.grad(value, z, retain_graph=True)[0] for value in values])
+        value, slope = values.detach().diff().abs().max(), slopes.diff(dim=0).abs().max()
+        assert (value > 0.1 and slope > 1e-3) if learns else (value < 1e-12 and slope < 1e-12)
+
+
+def test_gains_that_the_texts_misquote():
+    """GroCo's text has +1.7 and +2.4 for multi-crop; MMCL's 6.3 is against half of its negatives."""
+    two, crops = (PUBLISHED[f"groco-table5-groco-{views}"] for views in ("2x224", "2x224+6x96"))
+    gains = [crops.numbers[x] - two.numbers[x] for x in ("knn1", "linear")]
+    assert gains == pytest.approx([1.9, 2.6]) and "+1.9 in kNN1 and +2.6 in linear" in crops.note
+    ours, *rivals = (f"mmcl-table3-imagenet-{x}" for x in ("mmcl", "simclr-batch128", "simclr-batch256"))
+    gains = {
+        RECIPES[x].batch: PUBLISHED[ours].numbers["linear"] - PUBLISHED[x].numbers["linear"] for x in rivals
+    }
+    assert gains == {128: pytest.approx(6.3), 256: pytest.approx(3.18)} and RECIPES[ours].batch == 256
+    assert "63.8 − 57.5" in PUBLISHED[ours].note
+
+
+def test_every_recipe_is_listed_on_one_line_with_the_published_number(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # where there are no records of ours
+    main(["recipes"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(RECIPES)
+    assert max(map(len, lines)) <= 165
+    (line,) = [line for line in lines if line.startswith("qare-table2-resnet32-cifar100-simclr+qare ")]
+    assert re.search(r"linear 41\.20 ± 0\.34 +Moskalev 2022, table 2 +ours: -$", line)
+    starts = {line.index("ours:") for line in lines}
+    assert len(starts) == 1, "columns are aligned"
+
+
+def test_an_exact_name_shows_how_it_differs_from_the_defaults(capsys):
+    main(["recipes", "mmcl-table8-cifar100-inv"])
+    line, *shown = capsys.readouterr().out.splitlines()
+    assert "linear 68.81" in line
+    assert "  --activation relu" in shown and "  --loss \"MMCL(bandwidth=25.0, pool='view')\"" in shown
+    assert shown[-2:] == [
+        "  published: linear 68.81",
+        "  note: " + PUBLISHED["mmcl-table8-cifar100-inv"].note,
+    ]
+
+
+def test_a_filter_that_finds_nothing_names_the_nearest():
+    with pytest.raises(ValueError, match="no recipe's name has all of 'grco tabel7'.*groco-table7-"):
+        main(["recipes", "grco", "tabel7"])
+
+
+def test_ours_are_the_records_of_the_same_training(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "results").mkdir(parents=True)
+    name = "qare-table3-conv4-cifar10-sparseclr"
+    right = replace(RECIPES[name], data="folder:somewhere/cifar10")
+
+    def keep(file, recipe, linear, pixels="JPEG q75", epochs=200, images=50000, **more):
+        kept = a_record({**recipe.to_dict(), **more}) | {"epochs": epochs, "pixels": pixels}
+        kept["images"], kept["protocol"] = {"train": images, "test": 10000}, "qare"
+        kept["accuracy_percent"] = {"trained": {"knn": 40.0, "linear": linear}}
+        (tmp_path / "data" / "results" / f"{file}.json").write_text(json.dumps(kept))
+
+    def ours():
+        main(["recipes", name])
+        return capsys.readouterr().out.splitlines()[0].split("ours: ")[1]
+
+    keep("batch", replace(right, batch=64), 1.0)
+    keep("data", replace(right, data="folder:somewhere/cifar100"), 1.0)
+    keep("short", right, 1.0, epochs=100)
+    keep("version", right, 1.0, colour=1)
+    assert ours() == "-"
+    keep("part", replace(right, data="cifar10"), 58.0, pixels="original", images=10000)
+    assert ours() == "linear 58.0 (10000 images)"
+    keep("a", right, 59.0)
+    assert ours() == "linear 59.0 (50000 images, JPEG q75)"
+    keep("b", replace(right, seed=1), 61.0)
+    assert ours() == "linear 60.0 ± 1.4 (50000 images, JPEG q75)"
+    keep("c", replace(right, data="cifar10"), 62.0, pixels="original")
+    assert ours() == "linear 62.0 (50000 images)"
