@@ -80,6 +80,14 @@ def test_a_damaged_record_is_named_with_the_field_and_the_remedy(content, words,
     assert "Expecting value" not in str(error.value) and "\n" not in str(error.value)
 
 
+def test_a_record_that_is_cut_off_anywhere_is_named(tmp_path):
+    whole = json.dumps(GOOD).encode()
+    for end in range(0, len(whole), 9):
+        put(tmp_path, "x-seed0", whole[:end])
+        with pytest.raises(ValueError, match=r"x-seed0\.json is damaged or no record \((no JSON|it is empty)"):
+            read_record(tmp_path / "x-seed0.json")
+
+
 def test_all_that_reads_a_folder_leaves_the_damaged_out_and_says_so(tmp_path, capsys, monkeypatch):
     """And what is no file, for which nothing waits."""
     results, recipe = tmp_path / "data" / "results", replace(RECIPES[NAME], precision="auto")

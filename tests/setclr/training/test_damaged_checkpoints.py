@@ -1,7 +1,9 @@
 """A checkpoint that is damaged anywhere is refused in words, or the run is the one it would have been."""
 
 import copy
+import os
 import struct
+import zipfile
 import zlib
 from functools import partial, reduce
 from operator import getitem
@@ -149,6 +151,31 @@ def test_a_byte_flipped_anywhere(tmp_path):
         else:  # in what fills the file up, or in a name that nobody reads
             assert checksum(state) == kept
     assert found > 50
+
+
+class Code:
+    """What an unsafe reader would run."""
+
+    def __reduce__(self) -> tuple:
+        return os.mkdir, ("ran",)
+
+
+def test_what_is_no_checkpoint_is_refused_and_nothing_of_it_is_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path, found = tmp_path / CHECKPOINT, []
+    torch.save({"encoder": Code(), "head": {}, "history": []}, path)
+    found.append(path.read_bytes())
+    torch.save(Code(), path, _use_new_zipfile_serialization=False)
+    found += [path.read_bytes(), b"", b"PK\x03\x04", b"\x80\x04" + bytes(99), bytes(5000)]
+    for inside in (b"", b"\x80\x02.", bytes(10**7)):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("archive/data.pkl", inside)
+        found.append(path.read_bytes())
+    for content in found:
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=f"{path}: not a readable checkpoint"):
+            load_run(tmp_path)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("name", ["encoder", "head", "best"])

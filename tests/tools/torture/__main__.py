@@ -1,4 +1,4 @@
-"""make torture, on Linux: kills, hostile inputs, strings and files for twenty minutes, or TORTURE_MINUTES.
+"""make torture, on Linux: kills, hostile inputs and strings for twenty minutes, or TORTURE_MINUTES.
 
 python tests/tools/torture               all parts, two at a time; every second trial has a seed of its own
 python tests/tools/torture PART [SEED …] one part with these seeds, 0 to 9 without any: to repeat a finding

@@ -20,10 +20,8 @@ from pathlib import Path
 # Where each part's `trial(seed, folder) -> (counts, findings)` is, as module:function.
 PARTS = {
     "kills": "kills:trial", "losses": "tensors:losses", "inner": "tensors:inner", "strings": "words:strings",
-    "recipes": "words:recipes", "commands": "words:commands", "checkpoints": "files:checkpoints",
-    "records": "files:records", "images": "files:images", "encoders": "users:encoders",
+    "commands": "words:commands", "encoders": "users:encoders",
     "datasets": "users:datasets", "graphs": "users:graphs", "videos": "users:videos",
-    "streams": "users:streams",
 }  # fmt: skip
 HANGS = 600.0  # seconds; the longest trial takes less than a tenth of it on a quiet machine
 MEMORY = 16 * 2**30  # bytes of addresses: what asks for more is found out before the machine stands still

@@ -8,13 +8,13 @@ import inspect
 import math
 import random
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from trials import Outcome, Tries
 
 from setclr import inner as problems
 from setclr.losses import LOSSES, NAMED
@@ -35,7 +35,6 @@ NAMES = [
 SIZES = [0.0, 1e-45, 1e-40, 1e-37, 1e-20, 1e-12, 1e-9, 1e-3, 1.0, 1.0, 1.0, 1e3, 1e9, 1e19, 1e37]
 DTYPES = [torch.float32] * 6 + [torch.float64] * 3 + [torch.float16, torch.bfloat16, torch.int64, torch.bool,
                                                       torch.complex64]  # fmt: skip
-Outcome = tuple[dict[str, int], list[str]]
 
 
 class Drawn(random.Random):
@@ -115,13 +114,13 @@ def losses(seed: int, folder: Path) -> Outcome:
 
         def done() -> Any:
             loss = kind(**asked)
-            loss = loss if factor is None else factor * loss if by.random() < 0.5 else loss / factor
+            loss = loss if factor is None else product(loss, factor, by.random() < 0.5)
             return loss.assignment(z, **more) if solution else loss(z, **more)
 
         text = f"{kind.__name__}({asked}) × {factor} of {described(z)}, {_each(more)}"
         return text, done, [z]
 
-    return tried(by, call, also=lambda error: factor_is_no_number(error))
+    return tried(by, call)
 
 
 def inner(seed: int, folder: Path) -> Outcome:
@@ -154,36 +153,33 @@ def symmetric(x: Any) -> Any:
     return (x + x.T).detach() if square and x.is_floating_point() else x
 
 
-def factor_is_no_number(error: Exception) -> bool:
-    """Python's own answer to a product of a loss and what is no number."""
-    said = str(error)
-    return isinstance(error, TypeError) and ("unsupported operand" in said or "can't multiply seq" in said)
-
-
-def tried(by: Drawn, call: Callable, also: Callable[[Exception], bool] = lambda error: False) -> Outcome:
-    counts = Counter({"inputs": 0, "refused": 0, "finite": 0, "silent": 0})
-    findings = []
+def tried(by: Drawn, call: Callable) -> Outcome:
+    tries = Tries(ValueError, NoNumber, line=False)
     for _ in range(CALLS):
         by.spite = by.choice([0.0, 0.3, 1.0])
         text, done, given = call()
-        counts["inputs"] += 1
-        try:
-            with warnings.catch_warnings(record=True) as warned:
-                warnings.simplefilter("always")
-                bad = not_finite(done(), given)
-        except Exception as error:
-            if isinstance(error, ValueError) or also(error):
-                counts["refused"] += 1
-                findings += [f"{text}: says nothing"] * (not str(error))
-            else:
-                findings.append(f"{text}: {type(error).__name__}: {str(error)[:300]}")
-            continue
-        if bad and any("sinkhorn stopped" in str(one.message) for one in warned):
-            counts["warned"] += 1
-            continue
-        counts["silent" if bad else "finite"] += 1
-        findings += [f"{text}: {bad}"] * bool(bad)
-    return dict(counts), findings
+
+        def judged(value: Any, given: list = given) -> str:
+            bad = not_finite(value, given)
+            return "" if any("sinkhorn stopped" in str(one.message) for one in warned) else bad
+
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            tries.one(text, done, judged)
+    return tries.outcome()
+
+
+class NoNumber(Exception):
+    """Python's own answer to a product of a loss and what is no number."""
+
+
+def product(loss: Any, factor: Any, left: bool) -> Any:
+    try:
+        return factor * loss if left else loss / factor
+    except TypeError as error:
+        if "unsupported operand" in str(error) or "can't multiply seq" in str(error):
+            raise NoNumber(str(error)) from error
+        raise
 
 
 def not_finite(value: Any, given: list[Any]) -> str:

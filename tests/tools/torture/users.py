@@ -1,17 +1,11 @@
-"""What users bring: encoders, Datasets, graphs, videos, and terminals. It trains, or is refused in words.
+"""What users bring: encoders, Datasets, graphs and videos. It trains, or is refused in words.
 
 A trial tries a few. Counted are those that trained and those that were refused; a finding is any other error,
-a loss that is not finite, or a traceback in a terminal.
+or a loss that is not finite.
 """
 
-import json
-import os
 import random
-import shlex
-import subprocess
-import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +16,7 @@ from PIL import Image
 from torch import nn
 from torch.utils.data import Dataset
 from torch_geometric.data import Data
+from trials import Outcome, Tries
 
 from setclr import models, views
 from setclr.data import ImageSet
@@ -31,10 +26,8 @@ from setclr.training import ImageViews, LoaderViews, Machine, Trainer
 from setclr.video import ClipViews, VideoSet, video_encoder, video_views
 from setclr.video.views import VIDEO
 
-Outcome = tuple[dict[str, int], list[str]]
 TRIES = 5
 LOSSES = ["InfoNCE(0.2)", "SparseCLR()", "GroCo()", "IOT()", "InfoNCE() + QARe()", "SupCon()", "MMCL()"]
-REFUSED = (ValueError, FloatingPointError, FileNotFoundError)
 
 
 def mostly(by: random.Random, usual: list, others: list) -> Any:
@@ -46,30 +39,19 @@ class Mine(Exception):
     """An error of the user's own."""
 
 
-def tried(by: random.Random, tell: str, make: Callable[[], Trainer]) -> tuple[str, str]:
-    """What came of a training, and what did not hold."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            rows = make().fit()
-    except (*REFUSED, Mine) as error:
-        said = str(error)
-        return "refused", "" if said and "\n" not in said else f"{tell}: said {said!r}"
-    except Exception as error:
-        return "raw", f"{tell}: {type(error).__name__}: {error}"
-    return "trained", "" if all(np.isfinite(row["loss"]) for row in rows) else f"{tell}: {rows}"
-
-
 def several(seed: int, one: Callable[[random.Random], tuple[str, Callable[[], Trainer]]]) -> Outcome:
-    counts: Counter = Counter()
-    findings = []
-    by = random.Random(seed)
+    by, tries = random.Random(seed), Tries(ValueError, FloatingPointError, FileNotFoundError, Mine)
     torch.manual_seed(seed)
     for _ in range(TRIES):
-        what, said = tried(by, *one(by))
-        counts[what] += 1
-        findings += [said] if said else []
-    return dict(counts), findings
+        tell, make = one(by)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tries.one(tell, lambda make=make: make().fit(), loss_that_is_none)
+    return tries.outcome()
+
+
+def loss_that_is_none(rows: list[dict]) -> str:
+    return "" if all(np.isfinite(row["loss"]) for row in rows) else str(rows)
 
 
 class Encoder(nn.Module):
@@ -236,36 +218,3 @@ def videos(seed: int, folder: Path) -> Outcome:
         return f"videos {shape} {name} {loss}", trainer
 
     return several(seed, one)
-
-
-WORDS = [
-    "recipes {w}", "data", "--help", "--version", "results {results}", "pretrain --help", "nonsense {w}",
-    "recipes nothing-here", "evaluate nowhere", "embed nowhere .", "data folder:{w}",
-    "pretrain photo-infonce --seed {w} --out x --epochs 0", "pretrain photo-infonce --device {w} --out x",
-]  # fmt: skip
-STREAMS = ["", ">&-", "2>&-", ">&- 2>&-", ">/dev/full", "2>/dev/full", "| head -c 1", "< /dev/null"]
-
-
-def streams(seed: int, folder: Path) -> Outcome:
-    """Commands whose output is closed, full, cut off or of ASCII: never a traceback, never killed."""
-    by, counts, findings = random.Random(seed), Counter[str](), []
-    word = by.choice(["photo", "±", "\x1b[31m", "a\nb", "-1", "9" * 40, "cuda:7", "x" * 4000, "~", ""])
-    results = folder / "results"
-    results.mkdir(exist_ok=True)
-    (results / "x.json").write_text(json.dumps({"recipe": {"loss": "\x1b[31m|\n"}}))
-    line = by.choice(WORDS).format(w=shlex.quote(word), results=results)
-    stream = by.choice(STREAMS)
-    code = by.choice(
-        [{}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
-    )
-    done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m setclr {line} {stream}"], capture_output=True, timeout=300,
-        cwd=folder, env=os.environ | code,
-    )  # fmt: skip
-    said = done.stderr.decode(errors="replace")
-    counts["ended"] += 1
-    if "Traceback" in said or "Exception ignored" in said or done.returncode < 0 or done.returncode > 2:
-        findings.append(f"setclr {line} {stream} {code}: {done.returncode} {said[-600:]}")
-    if "\x1b" in done.stdout.decode(errors="replace") and "help" not in line:
-        findings.append(f"setclr {line}: an escape code was printed")
-    return dict(counts), findings

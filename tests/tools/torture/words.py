@@ -1,30 +1,26 @@
-"""Hostile texts: losses and their schedules, fields of a recipe, command lines.
+"""Hostile texts: losses and their schedules, command lines.
 
 A trial is 60 texts. Each is refused in words or means something; no text runs code of its own.
 """
 
 import contextlib
 import io
-import json
 import os
 import random
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 from unittest import mock
+
+from trials import RAN, Outcome, Tries
 
 from setclr import cli, data, experiments, losses
 from setclr.evaluation.protocols import PROTOCOLS
-from setclr.recipes import RECIPES, Recipe, loss_schedule
+from setclr.recipes import RECIPES, loss_schedule
 from setclr_course import run_page
 
 TEXTS = 60
-Outcome = tuple[dict[str, int], list[str]]
-RAN = "a stranger's code ran"
 CODE = f"__import__('pathlib').Path('{RAN}').touch()"
 HOSTILE = [
     "", " ", "\0", "\n", "\r\n", "\t", "'", '"', "\\", "`", "$(touch x)", "; touch x", "| cat", "%s%n",
@@ -78,30 +74,6 @@ def strings(seed: int, folder: Path) -> Outcome:
         return text, lambda: loss_schedule.check(of, text)
 
     return tried(seed, folder, [loss, loss, schedule], ValueError)
-
-
-def recipes(seed: int, folder: Path) -> Outcome:
-    """Fields of any kind: those of a checkpoint, or of a program."""
-
-    def recipe(by: random.Random) -> tuple[str, Callable[[], object]]:
-        of_kind = type(RECIPES[by.choice(list(RECIPES))])
-        others = [name for name in RECIPES if RECIPES.kind(name) == of_kind.kind]
-        given: dict[str, Any] = {"loss": by.choice(PLAIN)}
-        for _ in range(by.randint(1, 4)):
-            part = by.choice(fields(of_kind))
-            usual = getattr(RECIPES[by.choice(others)], part.name)
-            odd = [None, True, -1, 0, 1, 2**70, 1e-320, 1e308, float("nan"), "", [], {}, b"x", 0.5, 10**400]
-            given[part.name] = by.choice([usual, by.choice(odd), mangled(by, str(usual))])
-
-        def made() -> None:
-            kept = json.loads(json.dumps(of_kind(**given).to_dict()))
-            assert Recipe.from_dict(kept) == of_kind(**given), (
-                "it is another one after it was written and read"
-            )
-
-        return repr(given), made
-
-    return tried(seed, folder, [recipe], ValueError)
 
 
 def commands(seed: int, folder: Path) -> Outcome:
@@ -166,25 +138,13 @@ def mangled(by: random.Random, text: str) -> str:
 
 
 def tried(seed: int, folder: Path, kinds: list[Callable], refusal: type[Exception]) -> Outcome:
-    by, findings = random.Random(seed), []
-    counts = Counter({"texts": 0, "refused": 0, "understood": 0})
-    empty = folder / "empty"
+    by, tries, empty = random.Random(seed), Tries(refusal, line=False), folder / "empty"
     empty.mkdir(exist_ok=True)
     os.chdir(empty)
     for _ in range(TEXTS):
         text, read = by.choice(kinds)(by)
-        counts["texts"] += 1
-        try:
-            read()
-            counts["understood"] += 1
-        except refusal as error:
-            counts["refused"] += 1
-            if not 10 < len(str(error)) < 2000 + 2 * len(repr(text)):
-                findings.append(f"{text[:300]!r}: says {str(error)[:200]!r}, {len(str(error))} characters")
-        except BaseException as error:
-            findings.append(f"{text[:500]!r}: {type(error).__name__}: {str(error)[:500]}")
-        if left := sorted(empty.iterdir()):
-            findings.append(f"{text[:500]!r}: {RAN if left[0].name == RAN else f'left {left}'}")
-            for path in left:
-                path.unlink()
-    return dict(counts), findings
+        tries.one(repr(text), read)
+        for path in empty.iterdir():
+            tries.findings.append(f"{text[:500]!r}: {RAN if path.name == RAN else f'left {path}'}")
+            path.unlink()
+    return tries.outcome()
