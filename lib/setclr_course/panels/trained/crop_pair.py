@@ -86,9 +86,8 @@ class crop_pair(Panel):
         return plot.boxes(now.common[0], now.common[1], edge=GREEN if now.share[kind] else "", width=3)
 
     def say(self, values: dict, now: Cut) -> str:
-        small, full = (f"{values[f'{kind} x']}, {values[f'{kind} y']} %" for kind in ("small", "full"))
         return (
-            f"The full view, at {full} of its way, shows {values['area']} % of the photograph, the small "
-            f"crop, at {small}, {SMALL:.0%}. Of the small crop {now.share['small']:.0%} is in the full view, "
-            f"of the full view {now.share['full']:.0%} in the small crop."
+            f"The full view shows {values['area']} % of the photograph, the small crop {SMALL:.0%}. The full "
+            f"view holds {now.share['small']:.0%} of the small crop, and the small crop "
+            f"{now.share['full']:.0%} of the full view."
         )

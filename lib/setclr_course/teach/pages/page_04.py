@@ -50,14 +50,15 @@ QUESTIONS = {
     ),
     "5": Question(
         "QARe is added to InfoNCE with the weight γ, and their sum is made small, step by step. The batch is "
-        "crowded, and γ is large. How far are a ● and its own ■ apart after a few steps?",
+        "crowded, and γ is large. How far are a ● and its own ■ apart after a few steps, compared with "
+        "InfoNCE alone?",
         {
-            "they are sooner together": "QARe does not know who belongs to whom, so it cannot help.",
-            "as without QARe": "QARe does not see the pairs, but it moves every point, and partners, too.",
-            "they are farther apart": "Yes. QARe spreads all points of a view. At step 8 partners are 21.7° "
+            "nearer to each other": "QARe does not know who belongs to whom, so it cannot help.",
+            "as far": "QARe does not see the pairs, but it moves every point, and partners, too.",
+            "farther apart": "Yes. QARe spreads all points of a view. At step 8 partners are 21.7° "
             "apart for γ = 4, and 1.7° without QARe.",
         },
-        "they are farther apart",
+        "farther apart",
     ),
 }
 
