@@ -58,9 +58,11 @@ class clip_strips(Panel):
         return [strip(x.numpy()) for x in (whole, *seen)]
 
     def draw(self, page: Page, values: dict, now: list[np.ndarray]) -> None:
-        title = "" if page.row else "the video: drag a bracket to move its clip"
+        begins = self.begins(values)
+        shared = f"both clips have {FRAMES - abs(begins[0] - begins[1])} frames of the video in common"
+        title = "" if page.row else shared
         plot = page.plane("plot", (-0.1, 12.1), (ROWS[1] + 1.1, BRACKETS[0] - 0.2), title)
-        frames, begins, seen = draw_strip(plot, now[0], 0, 0), self.begins(values), []
+        frames, seen = draw_strip(plot, now[0], 0, 0), []
         looks = zip(begins, BRACKETS, (BLUE, GREEN), "●■", ROWS, now[1:])
         for v, (begin, y, colour, sign, row, view) in enumerate(looks, 1):
             plot.line([begin, begin + FRAMES], y, colour, 5)

@@ -74,14 +74,15 @@ class moving_camera(Panel):
 
     def draw(self, page: Page, values: dict, now: Filmed) -> None:
         (high, wide), frame = self.picture.shape, np.stack([now.frame] * 3, axis=-1)
-        title, below = "drag the green dot: the camera", "dotted: in the last frame"
+        title, below = "green: what the camera sees", "dotted: in the last frame"
         picture = page.plane("picture", (0, wide), (high, 0), title, xlabel=below)
         picture.picture(self.shown, (0, 0), (wide, high), smooth=True)
         for square, width, dash in ((now.squares[-1], 1.5, "dot"), (now.squares[values["frame"] - 1], 3, "")):
             picture.line(square[:, 1], square[:, 0], GREEN, width, dash)
         middle = values["right"], values["down"]
         picture.dots(middle, GREEN, "●", 13).handle("camera", middle, "right", "down", label="the camera")
-        sees = page.plane("sees", (0, SIDE), (SIDE, 0), "what it sees now", xlabel=f"{SIDE} × {SIDE} pixels")
+        below = f"{SIDE} × {SIDE} pixels"
+        sees = page.plane("sees", (0, SIDE), (SIDE, 0), "the same, enlarged", xlabel=below)
         sees.picture(frame, (0, 0), (SIDE, SIDE))
         title, below = "flow, drawn twice as long", "thick: by the camera, thin: by TV-L1"
         flow = page.plane("flow", (0, SIDE), (SIDE, 0), title, xlabel=below)

@@ -68,14 +68,14 @@ class nearest_clips(Panel):
         ring = plane.dots(places[query], GREEN, size=22, edge="")
         ring.handle("query", places[query], to=nearest_to(places, query), label="the query")
         plane.dots(places[query], WHITE, size=16, edge="")
-        signs, colours = np.divmod(self.labels[values["coloured by"]], len(OF_CLASS))
+        colours, signs = np.divmod(self.labels[values["coloured by"]], len(SIGN_OF_CLASS))
         for k, name in enumerate(named):
-            sign, colour = SIGN_OF_CLASS[k // len(OF_CLASS)], OF_CLASS[k % len(OF_CLASS)]
+            sign, colour = SIGN_OF_CLASS[k % len(SIGN_OF_CLASS)], OF_CLASS[k // len(SIGN_OF_CLASS)]
             at = k % 3 * 0.76 - 1.1, -1.27 - 0.15 * (k // 3)
             plane.text(*at, f"{sign} {name}", colour, "small", "start")
         dots: dict[int, Piece] = {}
         for number, sign in enumerate(SIGN_OF_CLASS):
-            group = np.flatnonzero(signs % len(SIGN_OF_CLASS) == number)
+            group = np.flatnonzero(signs == number)
             mark = plane.dots(places[group], [OF_CLASS[colour] for colour in colours[group]], sign, 8)
             dots |= {clip: mark[k] for k, clip in enumerate(group.tolist())}
         for clip, dot in dots.items():

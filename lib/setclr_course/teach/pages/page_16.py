@@ -10,7 +10,8 @@ QUESTIONS = {
     "1": Question(
         "Vertical stripes fill the frame, and the camera pans downwards. What does TV-L1 find?",
         {
-            "arrows upwards": "So the camera has it. But a stripe looks the same a pixel further up.",
+            "arrows upwards": "That is how the picture really goes. But a stripe looks the same a pixel "
+            "further up.",
             "nothing moves": "Yes. The two frames are the same picture. Any even flow along the stripes "
             "explains them; the search begins at none and has no reason to leave.",
             "arrows to the side": "Across the stripes a motion would be seen, and there is none.",
@@ -31,7 +32,7 @@ QUESTIONS = {
         "training clip the same motion of nine?",
         {
             "one time in nine": "That would be guessing. But the flow of a pan and of a turn differ already.",
-            "about half": "Colours do not get there in this course. But flow shows the motion itself.",
+            "about half": "From colours it would be much. But flow shows the motion itself.",
             "always": "Yes. Nothing has to be learnt: the flow of a clip is its motion.",
         },
         "always",
@@ -42,7 +43,7 @@ QUESTIONS = {
         {
             "more often: ten tries": "They would help if all ten showed the same motion. Five show its "
             "mirror image.",
-            "as often": "A mirrored clip pans the other way, and its flow says so.",
+            "as often": "A mirrored pan to the left is a pan to the right, and its flow says so.",
             "less often": "Yes. Five crops say left and five say right, of pans and of turns: four of the "
             "nine motions. The others are not touched.",
         },
