@@ -65,7 +65,8 @@ class molecule_views(Panel):
 
     def draw(self, page: Page, values: dict, now: Compared) -> None:
         number = values["molecule"]
-        one = page.plane("one", (-WIDE, WIDE), (-HIGH, HIGH), "● view 1: drag the green ring onto an atom")
+        left = "whole" if now.atom < 0 else f"without atom {now.atom + 1}"
+        one = page.plane("one", (-WIDE, WIDE), (-HIGH, HIGH), f"● view 1: {left}")
         places = np.concatenate([PARK[None], drawn.positions(number)])
         at = places[now.atom + 1]
         ring = one.dots(at, GREEN, size=31, edge=GREEN)
@@ -73,12 +74,15 @@ class molecule_views(Panel):
         draw_atoms(one, drawn.whole(number, now.atom), 18, letters=True)
         one.text(PARK[0], PARK[1], "no atom", DUSK, "small", "start", right=22)
         ring.handle("ring", at, "atom", to=nearest_to(places, now.atom + 1), label="the ring")
-        two = page.plane("two", (-WIDE, WIDE), (-HIGH, HIGH), "■ view 2: chance")
+        kept = f"{len(now.view.kinds)} of {len(places) - 1} atoms"
+        two = page.plane("two", (-WIDE, WIDE), (-HIGH, HIGH), f"■ view 2: {kept}")
         draw_atoms(two, now.view, 18, letters=True)
         below, ticks = "1 − cosine from ■ (smaller is closer): ● view 1, | others", (1e-4, 1e-3, 0.01, 0.1, 1)
-        strip = page.plot("strip", (NEAREST, FURTHEST), (-1, 1), xlabel=below, xticks=ticks, frame="bottom",
-                          log="x", room=(16, 0, 0, 0))  # fmt: skip
         others = np.delete(now.far, number)
+        nearer = f"nearer to ■ than its own ●: {(others < now.far[number]).sum()} others"
+        title = "" if page.row else nearer
+        strip = page.plot("strip", (NEAREST, FURTHEST), (-1, 1), title, below, xticks=ticks, frame="bottom",
+                          log="x", room=(16, 0, 0, 0))  # fmt: skip
         strip.segments([(far, -0.5) for far in others], [(far, 0.5) for far in others], GREY, 1.3)
         strip.dots((now.far[number], 0), INK, size=13)
 

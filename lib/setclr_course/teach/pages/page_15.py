@@ -22,8 +22,8 @@ QUESTIONS = {
     "2": Question(
         "Now the trained encoder. Of the 37 other molecules, how many hold the street of a query?",
         {
-            "all 37": "So it is nearly with first weights, where all lie close together. Training spreads "
-            "them out.",
+            "all 37": "With first weights it is nearly so, because all lie close together. Training "
+            "spreads them out.",
             "about ten": "Yes. Training spreads the molecules out, and those further back no longer touch.",
             "one, the most alike": "One point can hold a street alone only if all others lie far behind it.",
         },
