@@ -38,13 +38,13 @@ def test_all_rows_share_first_weights_colours_batches_and_budget():
 def test_random_weights_and_all_encoders_begin_normal_with_hes_variance(encoder):
     """Conv-4's first layer: √(2 / (9 · 8)) = 0.167, not torch's uniform of deviation 0.110."""
     recipe, layers = RECIPES[f"qare-table2-{encoder}-cifar10-random"], []
-    for seed in range(40):
+    for seed in range(20):
         run = new_run(replace(recipe, seed=seed), channels=3)
         layers.append(next(layer for layer in run.encoder.modules() if isinstance(layer, torch.nn.Conv2d)))
     weights = torch.cat([layer.weight.detach().flatten() for layer in layers])
     he = (2 / (9 * layers[0].out_channels)) ** 0.5
     assert float(weights.std()) == pytest.approx(he, rel=5 / (2 * len(weights)) ** 0.5)
-    again = new_run(replace(recipe, seed=39), channels=3)
+    again = new_run(replace(recipe, seed=19), channels=3)
     assert torch.equal(next(again.encoder.parameters()), layers[-1].weight)
 
 
