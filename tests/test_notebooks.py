@@ -3,24 +3,14 @@
 import re
 
 import nbformat
+import notebook_tools as tools
 import pytest
 import yaml
-from notebook_tools import (
-    FOLDED,
-    FOLDER,
-    TOOLS,
-    WIDGET,
-    hidden_errors,
-    name_of,
-    notebooks,
-    run,
-    strip,
-    student,
-)
+from notebook_tools import FOLDER, name_of, notebooks
 
 from setclr_course.teach.asked import module
 
-PARAMETERS = yaml.safe_load((TOOLS / "notebook_parameters.yml").read_text())
+PARAMETERS = yaml.safe_load((tools.TOOLS / "notebook_parameters.yml").read_text())
 PATH, CAREFUL, SOLUTIONS = (notebooks(folder) for folder in ("", "careful", "solutions"))
 every_notebook = pytest.mark.parametrize("path", [*PATH, *CAREFUL, *SOLUTIONS], ids=name_of)
 of_the_path = pytest.mark.parametrize("path", PATH, ids=name_of)
@@ -59,16 +49,20 @@ def test_the_parameters_file_knows_every_notebook():
 RUNS = [*PATH, *(pytest.param(path, marks=pytest.mark.careful) for path in [*CAREFUL, *SOLUTIONS])]
 
 
+def small(path, folder) -> dict:
+    """The parameters with which a page runs quickly."""
+    fast = PARAMETERS.get(name_of(path), {})
+    return {key: str(folder) if value == "TEMPORARY" else value for key, value in fast.items()}
+
+
 @pytest.mark.parametrize("path", RUNS, ids=name_of)
 def test_it_runs_with_small_parameters_and_all_sliders(path, tmp_path):
     notebook = nbformat.read(path, as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell(SWEEP))
     nbformat.write(notebook, tmp_path / path.name)
-    fast = PARAMETERS.get(name_of(path), {})
-    parameters = {k: str(tmp_path) if v == "TEMPORARY" else v for k, v in fast.items()}
-    run(tmp_path / path.name, tmp_path / "out.ipynb", parameters, path.parent)
+    tools.run(tmp_path / path.name, tmp_path / "out.ipynb", small(path, tmp_path), path.parent)
     ran = nbformat.read(tmp_path / "out.ipynb", as_version=4)
-    assert not hidden_errors(ran)
+    assert not tools.hidden_errors(ran)
     printed = "".join(output.get("text", "") for output in ran.cells[-1].outputs)
     assert int(re.search(r"swept (\d+) panels", printed)[1]) >= (path in PATH)
 
@@ -83,8 +77,8 @@ def test_it_is_saved_small_and_stripped(path):
     nbformat.validate(notebook)
     assert len(text) < 500_000
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
-    assert WIDGET not in text
-    assert nbformat.writes(strip(nbformat.read(path, as_version=4))) == nbformat.writes(notebook), (
+    assert tools.WIDGET not in text
+    assert nbformat.writes(tools.strip(nbformat.read(path, as_version=4))) == nbformat.writes(notebook), (
         "run make format"
     )
     assert not re.search(r"(?<![\w.])/(?:home|root|tmp|work|Users)/", text), "a path of somebody's machine"
@@ -92,15 +86,13 @@ def test_it_is_saved_small_and_stripped(path):
 
 @every_notebook
 def test_its_pictures_are_kept_with_a_sentence_each(path):
-    notebook = nbformat.read(path, as_version=4)
-    assert not [o for c in code_cells(notebook) for o in c.outputs if o.output_type == "error"]
-    pictures = [o for c in code_cells(notebook) for o in c.outputs if "image/png" in o.get("data", {})]
-    opened = sum(
-        "<img" in o.get("data", {}).get("text/html", "") for c in code_cells(notebook) for o in c.outputs
-    )
+    outputs = [out for cell in code_cells(nbformat.read(path, as_version=4)) for out in cell.outputs]
+    assert not [out for out in outputs if out.output_type == "error"]
+    pictures = [out.data for out in outputs if "image/png" in out.get("data", {})]
+    opened = sum("<img" in out.get("data", {}).get("text/html", "") for out in outputs)
     assert len(pictures) + opened >= 2 or path not in PATH
     for picture in pictures:
-        assert len(picture.data["text/plain"]) > 30 and "<" not in picture.data["text/plain"]
+        assert len(picture["text/plain"]) > 30 and "<" not in picture["text/plain"]
 
 
 PANEL = re.compile(r"(?m)^(\w+ = )?panels\.\w+\(|predict\(\"[\d.]+\", \w")
@@ -117,7 +109,7 @@ def words(cells) -> int:
 @of_the_path
 def test_a_page_begins_with_the_thing(path):
     """Its length, and where the first panel stands."""
-    seen = [cell for cell in nbformat.read(path, as_version=4).cells if not tags_of(cell) & FOLDED]
+    seen = [cell for cell in nbformat.read(path, as_version=4).cells if not tags_of(cell) & tools.FOLDED]
     code = [cell for cell in seen if cell.cell_type == "code"]
     assert words(seen) <= (1500 if path.name < "10" else 2000)
     assert len(code) <= 16 and max(len(cell.source.splitlines()) for cell in code) <= 30
@@ -138,9 +130,8 @@ def test_a_page_has_all_its_parts(path):
     for part in parts:
         assert part in prose, f"no {part}"
     assert "<details>" not in prose, "predict() asks, and folds by itself"
-    assert set(re.findall(r'predict\("([\d.]+)"', code)) == {
-        f"{number}.{k}" for k in module(number).QUESTIONS
-    }
+    predicted = set(re.findall(r'predict\("([\d.]+)"', code))
+    assert predicted == {f"{number}.{k}" for k in module(number).QUESTIONS}
     asked = re.findall(r'answer = \.\.\.\ncheck\("([\d.]+)", answer\)', code)
     assert asked == [f"{number}.{k}" for k in module(number).EXERCISES]
     assert all(stars in prose for stars in ("★ ", "★★ ", "★★★ "))
@@ -171,7 +162,7 @@ LINK = re.compile(r"\]\((?!http)([^)#]+)[^)]*\)")
 def pack(tmp_path_factory):
     """The students' pack, in a folder far from this one."""
     folder = tmp_path_factory.mktemp("pack") / "student"
-    student(folder)
+    tools.student(folder)
     return folder
 
 
@@ -202,20 +193,25 @@ def test_no_link_of_the_students_pack_is_dead(pack):
 def test_a_page_runs_in_the_students_pack(path, pack, tmp_path, monkeypatch):
     """With the pack's own library and data, outside the repository."""
     monkeypatch.setenv("PYTHONPATH", str(pack / "lib"))
-    page, parameters = nbformat.read(pack / "notebooks" / path.name, as_version=4), PARAMETERS[name_of(path)]
+    page = nbformat.read(pack / "notebooks" / path.name, as_version=4)
     page.cells.append(nbformat.v4.new_code_cell("import setclr_course\nprint(setclr_course.__file__)"))
     nbformat.write(page, tmp_path / "page.ipynb")
-    parameters = {key: str(tmp_path) if x == "TEMPORARY" else x for key, x in parameters.items()}
-    ran = run(tmp_path / "page.ipynb", tmp_path / "ran.ipynb", parameters, pack / "notebooks")
+    files = tmp_path / "page.ipynb", tmp_path / "ran.ipynb"
+    ran = tools.run(*files, small(path, tmp_path), pack / "notebooks")
     assert ran.cells[-1].outputs[0].text.startswith(str(pack))
 
 
 @every_notebook
-def test_its_links_lead_somewhere(path):
+def test_its_links_lead_somewhere_and_the_site_lists_it(path):
+    """Sphinx would refuse a page that no list of contents has, but only once the site is built."""
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "markdown":
-            for target in re.findall(r"\]\((?!http)([^)#]+)\)", cell.source):
+            for target in LINK.findall(cell.source):
                 assert (path.parent / target).exists(), target
+    text = FOLDER.parent / "site" / "text"
+    page = path.parent.name if path not in PATH else ""
+    contents = (text / page / "index.md" if page else text / "course.md").read_text()
+    assert re.search(rf"(?m)^{path.stem}$", contents)
 
 
 # Every figure of the four papers but those that show what large trainings came to: MMCL 3a and 3c, QARe 2.
@@ -228,23 +224,10 @@ FIGURES = {
 
 
 def test_every_figure_of_the_papers_has_a_cell_that_is_tagged_with_it():
-    tags = {
-        tag for p in [*PATH, *CAREFUL] for c in nbformat.read(p, as_version=4).cells for tag in tags_of(c)
-    }
-    references = {t for t in tags if ":" in t}
-    assert all(
-        re.fullmatch(r"(groco|qare|iot|mmcl):(figure|table|eq|proposition|algorithm)\d+[a-z]?", t)
-        for t in references
-    )
+    cells = [cell for p in [*PATH, *CAREFUL] for cell in nbformat.read(p, as_version=4).cells]
+    references = {tag for cell in cells for tag in tags_of(cell) if ":" in tag}
+    kinds = r"(groco|qare|iot|mmcl):(figure|table|eq|proposition|algorithm)\d+[a-z]?"
+    assert all(re.fullmatch(kinds, tag) for tag in references)
     figures = {f"{paper}:figure{number}" for paper, numbers in FIGURES.items() for number in numbers}
     assert not figures - references
     assert {"groco:table8a", "groco:table8b", "qare:table1"} <= references
-
-
-@every_notebook
-def test_the_site_lists_it(path):
-    """Sphinx would refuse a page that no list of contents has, but only once the site is built."""
-    text = FOLDER.parent / "site" / "text"
-    page = path.parent.name if path not in PATH else ""
-    contents = (text / page / "index.md" if page else text / "course.md").read_text()
-    assert re.search(rf"(?m)^{path.stem}$", contents)

@@ -26,13 +26,10 @@ from setclr_course.search.statistics import paired
 DATA = Path(__file__).resolve().parent.parent / "data"
 CHECKPOINTS = sorted(DATA.glob("checkpoints/*/checkpoint.pt"))
 RECORDS = sorted(DATA.glob("results/*.json"))
+assert CHECKPOINTS and RECORDS
 
 
 ROWS = {"untrained", "trained"}  # those of videos were made before records were of one seed
-
-
-def test_there_are_some():
-    assert CHECKPOINTS and RECORDS
 
 
 @pytest.mark.parametrize("path", CHECKPOINTS, ids=lambda p: p.parent.name)

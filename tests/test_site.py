@@ -11,14 +11,15 @@ import os
 import re
 import sys
 import threading
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from in_browser import CHROMIUM, FLAGS
+from in_browser import chromium
 from notebook_tools import ROOT
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from setclr import evaluation, inner, losses, training
 
@@ -58,21 +59,25 @@ def site(tmp_path_factory, work):
     return folder
 
 
-@pytest.fixture(scope="module")
-def address(site):
-    """A static server of the site."""
-    server = Server(("127.0.0.1", 0), functools.partial(Silent, directory=site))
+@contextmanager
+def served(folder):
+    """The address of a static server of that folder."""
+    server = Server(("127.0.0.1", 0), functools.partial(Silent, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
 
 
 @pytest.fixture(scope="module")
+def address(site):
+    with served(site) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
 def browser():
-    if CHROMIUM is None:
-        pytest.fail("the browser tests need Chromium: install it (on Debian: apt install chromium)")
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -102,9 +107,8 @@ def opened(browser, address):
 
 def alive(site):
     """The pages that have panels which answer."""
-    pages = [
-        path for path in sorted(site.rglob("*.html")) if 'class="setclr-panel" data-atlas' in path.read_text()
-    ]
+    mark = 'class="setclr-panel" data-atlas'
+    pages = [path for path in sorted(site.rglob("*.html")) if mark in path.read_text()]
     assert pages
     return [str(path.relative_to(site)) for path in pages]
 
@@ -118,10 +122,11 @@ def said(panel, text):
     expect(panel.locator(".setclr-sentence")).to_have_text(re.compile(text))
 
 
-def beads(opened):
+def beads(opened, number=0):
+    """A panel of page 01: the first has a twin, the second an atlas."""
     page = opened("01_five_numbers.html")
     open_questions(page)
-    panel = page.locator(".setclr-panel").first
+    panel = page.locator(".setclr-panel").nth(number)
     panel.scroll_into_view_if_needed()
     panel.locator(".setclr-stage").wait_for()
     return page, panel
@@ -238,14 +243,14 @@ def test_a_slider_a_choice_of_a_handle_and_reset_are_answered(opened):
     assert 30 < moved[0] < 90 and abs(moved[1]) < 2
 
 
-def drag(page, panel, name, right, up=0):
+def drag(page, panel, name, right):
     """Pull a handle; by how much it has moved when it was let go."""
     grip = panel.locator(f'[data-name="{name}"]')
     grip.scroll_into_view_if_needed()
     before = grip.bounding_box()
-    pull(page, grip, right, -up)
+    pull(page, grip, right, 0)
     after = grip.bounding_box()
-    return after["x"] - before["x"], before["y"] - after["y"]
+    return after["x"] - before["x"], after["y"] - before["y"]
 
 
 def pull(page, grip, right, down):
@@ -269,18 +274,9 @@ def test_a_second_pull_keeps_the_first(opened):
     assert "no picture" not in panel.locator(".setclr-sentence").inner_text()
 
 
-def second(opened):
-    """The second panel of page 01, which has an atlas."""
-    page, _ = beads(opened)
-    panel = page.locator(".setclr-panel").nth(1)
-    panel.scroll_into_view_if_needed()
-    panel.locator(".setclr-stage").wait_for()
-    return page, panel
-
-
 def test_what_is_not_in_the_atlas_is_not_shown_as_another(opened):
     """No three things are moved together there: the page says so, as long as the same control moves."""
-    _, panel = second(opened)
+    _, panel = beads(opened, 1)
     panel.locator("summary").click()
     sliders = panel.locator(".setclr-more input[type=range]")
     before = panel.locator(".setclr-sentence").inner_text()
@@ -306,7 +302,7 @@ def test_an_address_opens_a_panel_as_it_was_set(opened):
 
 
 def test_a_step_is_played_at_a_click_where_less_motion_is_wanted(opened):
-    page, panel = second(opened)
+    page, panel = beads(opened, 1)
     page.emulate_media(reduced_motion="reduce")
     play = panel.get_by_role("button", name=re.compile("▶"))
     panel.locator("input[type=range]").first.press("End")
@@ -330,10 +326,15 @@ def test_an_answer_is_said_opens_the_picture_and_stays(opened):
     expect(panel).to_be_visible()
 
 
-def test_an_exercise_is_checked_and_stays(opened):
+def test_an_exercise_is_checked_and_stays_and_is_not_answered_by_a_question_of_its_name(opened):
     page = opened("01_five_numbers.html")
+    question = page.locator('.setclr-prediction[data-name="01.1"]')
+    question.locator("button").first.click()
+    page.reload()
+    expect(question.locator(".setclr-said")).not_to_be_empty()
     form = page.locator('.setclr-exercise[data-name="01.1"]')
     field, answer = form.locator("input"), form.locator(".setclr-said")
+    assert field.input_value() == ""
     for text, wanted in [
         ("", "01.1 waits for a number"),
         ("far", "cannot be read as a number"),
@@ -346,15 +347,6 @@ def test_an_exercise_is_checked_and_stays(opened):
     page.reload()
     expect(answer).to_have_text(re.compile("^✔ 01.1 is right"))
     assert page.get_by_text("01.3 wants a function of z. It is checked in JupyterLab").count() == 1
-
-
-def test_an_exercise_does_not_take_the_answer_to_a_question_of_its_name(opened):
-    page = opened("01_five_numbers.html")
-    question = page.locator('.setclr-prediction[data-name="01.1"]')
-    question.locator("button").first.click()
-    page.reload()
-    expect(question.locator(".setclr-said")).not_to_be_empty()
-    assert page.locator('.setclr-exercise[data-name="01.1"] input').input_value() == ""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -414,12 +406,6 @@ class Reader:
         raise AssertionError(f"{label} never leads to {pattern}: {self.sentence}")
 
 
-def walk_00(page):
-    one = Reader(page, 1)
-    one.until("step of training", "ArrowRight", "^Step 30,")
-    return one.until("softness", "ArrowRight", r"it gets [0-3]?\d%")
-
-
 def walk_01(page):
     one = Reader(page, 1)
     assert one.value("temperature") == "0.5"
@@ -442,38 +428,11 @@ def walk_02(page):
     starts = [grip.bounding_box() for grip in grips]
     while table:
         i, j = min(table, key=table.get)
-        right, down = (
-            faces[6 + j]["x"] + faces[6 + j]["width"] / 2,
-            faces[6 + j]["y"] + faces[6 + j]["height"] + 8,
-        )
-        pull(
-            page, grips[i], right - starts[i]["x"] - 14, down - starts[i]["y"] - 14
-        )  # to the ■ below its face
+        face = faces[6 + j]  # the ■ is below it
+        right, down = face["x"] + face["width"] / 2, face["y"] + face["height"] + 8
+        pull(page, grips[i], right - starts[i]["x"] - 14, down - starts[i]["y"] - 14)
         table = {(a, b): d for (a, b), d in table.items() if a != i and b != j}
     return re.search(r"^Your lines are ([\d.]+) long: [\d.]+ too long", one.sentence)[1]
-
-
-def walk_03(page):
-    one = Reader(page, 3)
-    return one.until("similarity of coffee", "ArrowLeft", "[Cc]offee[^.]*: exactly 0")
-
-
-def walk_04(page):
-    one = Reader(page, 2)
-    one.until("arrangement", "Home", " 0 give more")
-    one.until("arrangement", "ArrowRight", " 1 gives more")
-    return re.search(r"= (\d+)\.", one.sentence)[1]
-
-
-def walk_05(page):
-    one = Reader(page, 2)
-    one.until("steepness", "ArrowRight", "at β = 8 ")
-    return one.until("steepness", "ArrowLeft", "it is most likely at place 1,|most likely there.* place 1")
-
-
-def walk_06(page):
-    one = Reader(page, 1)
-    return one.until("presses", "ArrowRight", "All are right to within 1 %")
 
 
 def walk_07(page):
@@ -485,48 +444,44 @@ def walk_07(page):
     return held
 
 
-def walk_08(page):
-    return Reader(page, 1).until("● rocket", "ArrowLeft", "its own ■ rocket by [^.]*InfoNCE")
+LONG = r"would need [\d.]+ hours|would need 1 day"
+# The panel; what is chosen there, and which slider moves until when; where the answer is said, or the last
+# slider reads it.
+WALKS = {
+    "00": (1, ("step of training", "ArrowRight", "^Step 30,"),
+           ("softness", "ArrowRight", r"it gets [0-3]?\d%")),
+    "01": walk_01,
+    "02": walk_02,
+    "03": (3, ("similarity of coffee", "ArrowLeft", "[Cc]offee[^.]*: exactly 0")),
+    "04": (2, ("arrangement", "Home", " 0 give more"), ("arrangement", "ArrowRight", " 1 gives more"),
+           r"= (\d+)\."),
+    "05": (2, ("steepness", "ArrowRight", "at β = 8 "),
+           ("steepness", "ArrowLeft", "it is most likely at place 1,|most likely there.* place 1")),
+    "06": (1, ("presses", "ArrowRight", "All are right to within 1 %")),
+    "07": walk_07,
+    "08": (1, ("● rocket", "ArrowLeft", "its own ■ rocket by [^.]*InfoNCE")),
+    "09": (2, ("features", "normalised pixels"), ("things in the pool", "ArrowLeft", "with 8 things"),
+           r"worth \+([\d.]+) points"),
+    "10": (1, ("epoch", "ArrowRight", ": (5[1-9]|[6-9].)% of the test patches")),
+    "11": (2, ("level", "ArrowLeft", "questions keeps 12")),
+    "12": (4, ("views", "2x224+6x96"), ("epochs", "ArrowRight", "800 epochs"), ("GPU", "A6000"),
+           ("GPUs", "ArrowRight", LONG)),
+    "13": (4, ("photograph", "ArrowLeft", "Of 100 patches of camera"), r"says (\w+) most often"),
+    "14": (2, ("encoder", "Conv-4"), ("share of the", "memory"), ("images N", "ArrowLeft", "N = 512"),
+           r"MMCL ([\d.]+) %"),
+}  # fmt: skip
 
 
-def walk_09(page):
-    one = Reader(page, 2)
-    one.choose("features", "normalised pixels")
-    one.until("things in the pool", "ArrowLeft", "with 8 things")
-    return re.search(r"worth \+([\d.]+) points", one.sentence)[1]
-
-
-def walk_10(page):
-    return Reader(page, 1).until("epoch", "ArrowRight", ": (5[1-9]|[6-9].)% of the test patches")
-
-
-def walk_11(page):
-    return Reader(page, 2).until("level", "ArrowLeft", "questions keeps 12")
-
-
-def walk_12(page):
-    one = Reader(page, 4)
-    one.choose("views", "2x224+6x96")
-    one.until("epochs", "ArrowRight", "800 epochs")
-    one.choose("GPU", "A6000")
-    return one.until("GPUs", "ArrowRight", r"would need [\d.]+ hours|would need 1 day")
-
-
-def walk_13(page):
-    one = Reader(page, 4)
-    one.until("photograph", "ArrowLeft", "Of 100 patches of camera")
-    return re.search(r"says (\w+) most often", one.sentence)[1]
-
-
-def walk_14(page):
-    one = Reader(page, 2)
-    one.choose("encoder", "Conv-4")
-    one.choose("share of the", "memory")
-    one.until("images N", "ArrowLeft", "N = 512")
-    return re.search(r"MMCL ([\d.]+) %", one.sentence)[1]
-
-
-WALKS = {name[5:]: walk for name, walk in list(globals().items()) if name.startswith("walk_")}
+def walked(page, number):
+    if callable(WALKS[number]):
+        return WALKS[number](page)
+    panel, *steps = WALKS[number]
+    one, read = Reader(page, panel), ""
+    for step in steps:
+        if isinstance(step, str):
+            return re.search(step, one.sentence)[1]
+        read = one.until(*step) if len(step) == 3 else one.choose(*step)
+    return read
 
 
 @pytest.mark.parametrize("number", WALKS)
@@ -539,7 +494,7 @@ def test_the_exercise_of_one_star_is_solved_on_the_site(opened, site, number):
     page.emulate_media(reduced_motion="reduce")
     open_questions(page)
     form = page.locator(f'.setclr-exercise[data-name="{number}.1"]')
-    form.locator("input").fill(WALKS[number](page))
+    form.locator("input").fill(walked(page, number))
     form.locator("input").press("Enter")
     expect(form.locator(".setclr-said")).to_have_text(re.compile(f"^✔ {number}.1 is right"), timeout=5000)
 
@@ -564,8 +519,7 @@ def test_a_phone_shows_formulas_from_their_beginning_and_pictures_in_proportion(
     assert formulas > 10 and pictures > 10
 
 
-def test_a_phone_reads_it(opened):
-    """Nothing is wider than the screen; all of a picture is in sight."""
+def test_nothing_is_wider_than_a_phone_and_all_of_a_picture_is_in_sight(opened):
     page, _ = beads(opened)
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

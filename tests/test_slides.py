@@ -1,16 +1,14 @@
 """Decks of slides: what a page gives to its deck, and that a deck opens with nothing from elsewhere."""
 
-import functools
 import re
 import sys
-import threading
 
 import nbformat
 import pytest
-from in_browser import CHROMIUM, FLAGS
+from in_browser import chromium
 from notebook_tools import ROOT, notebooks
-from playwright.sync_api import expect, sync_playwright
-from test_site import Server, Silent
+from playwright.sync_api import expect
+from test_site import served
 
 sys.path.insert(0, str(ROOT / "site"))
 import slides
@@ -35,13 +33,9 @@ def test_a_deck_has_every_picture_and_question_of_its_page(page):
 @pytest.mark.browser
 def test_a_deck_opens_and_goes_on(tmp_path):
     slides.write([page for page in notebooks() if page.name.startswith("01")], tmp_path, tmp_path)
-    server = Server(("127.0.0.1", 0), functools.partial(Silent, directory=tmp_path))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address, wrong = f"http://127.0.0.1:{server.server_port}", []
-    with sync_playwright() as playwright:
-        page = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS).new_page(
-            viewport={"width": 1280, "height": 720}
-        )
+    wrong = []
+    with served(tmp_path) as address, chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 720})
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
         page.on("request", lambda asked: asked.url.startswith((address, "data:")) or wrong.append(asked.url))
@@ -55,5 +49,4 @@ def test_a_deck_opens_and_goes_on(tmp_path):
             assert slide.inner_text().strip()
             assert slide.evaluate("one => one.scrollHeight <= one.clientHeight + 1"), slide.inner_text()
         expect(slide.locator("h2")).to_have_text("What we saw")
-    server.shutdown()
     assert not wrong

@@ -51,25 +51,7 @@ SETTINGS = ("setclr.recipes", "setclr.evaluation", "setclr_course.papers")  # pa
 HOW = {"full": "run at the paper's size", "small": "run or drawn small", "settings": "settings"}
 LIST_OF_ROWS = "Beside the papers"  # a section that shows rows without running them
 
-OPENING = """# What of the four papers is here
-
-Every figure, table, numbered equation, algorithm and proposition of the four papers and their supplements,
-and what shows it: a section of a notebook, a recipe, or something in the library. An equation counts where it
-is computed or drawn, not where it is only mentioned. A *slip* cannot be meant as it is printed: what shows it
-gives a mathematical reason, or the paper's own numbers do.
-
-Figures and tables have three columns. *Run at the paper's size*: rows that were trained here with all epochs
-of the paper, and are recorded in `data/results`. *Run or drawn small*: computed here, on less. *Settings*:
-recipes, the settings of a table's rows beside the numbers that the paper printed, and what measures them;
-whoever has the machine can run them.
-
-`make coverage` writes this page, from the tags of the notebooks' cells, the docstrings, the recipes and the
-records, and a test compares it with them. Back to the [map](00_start_here.ipynb).
-
-Each item counts once, in the first of its columns from the left.
-
-| paper | all | shown | in part | figures, tables | at the paper's size | small | settings only | not here |
-|---|---|---|---|---|---|---|---|---|"""
+OPENING = (TOOLS / "coverage_opening.md").read_text().rstrip()
 
 
 class Shown(NamedTuple):

@@ -232,31 +232,25 @@ def registry() -> dict:
     return widget._instances
 
 
-def test_a_panel_that_is_closed_is_forgotten():
+def test_a_panel_that_is_closed_is_forgotten_and_a_cell_that_runs_again_lets_its_panels_go(monkeypatch):
+    """As ipykernel has it: the cell's id in the message that runs it, and the number of the run."""
     before, alive = len(registry()), []
-    for _ in range(5):
+    for _ in range(3):
         panel = some()
         panel._repr_mimebundle_()
         alive += [weakref.ref(panel), weakref.ref(panel.widget)]
         panel.close()
         del panel
     gc.collect()
-    assert [one() for one in alive] == [None] * 10 and len(registry()) == before
-
-
-def test_a_cell_that_runs_again_lets_its_panels_go(monkeypatch):
-    """As ipykernel has it: the cell's id in the message that runs it, and the number of the run."""
+    assert [one() for one in alive] == [None] * 6 and len(registry()) == before
     shell = SimpleNamespace(execution_count=1, get_parent=lambda: {"metadata": {"cellId": "one"}})
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
-    kept, before = some(), len(registry())
-    kept._repr_mimebundle_()
-    some()._repr_mimebundle_()  # two in one cell
-    each = len(registry()) - before
-    for run in range(2, 6):
-        shell.execution_count = run
+    kept, each = some(), None
+    for shell.execution_count in range(1, 5):
         kept._repr_mimebundle_()  # the same panel, shown anew, stays
-        some()._repr_mimebundle_()
+        some()._repr_mimebundle_()  # two in one cell
         gc.collect()
+        each = each or len(registry()) - before
         assert len(registry()) - before == each
     assert kept.widget.comm is not None
     front.shown_in.clear()

@@ -5,21 +5,19 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from sweep import drag, marks, opened
+from sweep import drag, opened
 from torch.nn import functional as F
 
 from setclr.evaluation import matching_accuracy
 from setclr.inner import linear_assignment, top_probability
 from setclr_course import panels
 from setclr_course.kit.cast import NAMES
-from setclr_course.kit.palette import GREEN, VERMILION
-from setclr_course.kit.tiles import thumbnails
 from setclr_course.panels.assignments import matching_game as game
 from setclr_course.panels.assignments import pair_curves, pairings
 from setclr_course.panels.assignments.matching_dots import matching_dots
 from setclr_course.panels.assignments.matching_pools import PAGES, accuracy, solved
 from setclr_course.panels.assignments.things import placed
-from setclr_course.panels.assignments.who_is_it import BEST, POOL
+from setclr_course.panels.assignments.who_is_it import POOL
 from setclr_course.teach.pages.page_02 import EXERCISES, greedy
 
 ALL = np.array(list(itertools.permutations(range(6))))
@@ -62,14 +60,11 @@ def test_pairings_are_the_shares_and_the_losses_of_the_library(temperature, marg
     now = panel.solve(panel.values)
     S = torch.cdist(torch.tensor(pairings.CIRCLES), torch.from_numpy(placed(panel.values, NAMES)))
     S += margin * torch.eye(6, dtype=S.dtype)
-    for way, drawn in zip(("batch-hard", "one-to-one"), marks(panel, "plane", "segments")):
+    for way in ("batch-hard", "one-to-one"):
         found = linear_assignment(S, temperature, way)
         np.testing.assert_allclose(now.shares[way], found.matrix, atol=1e-10)
         loss = float(S.trace() - found.value) / 6
         assert now.loss[way] == pytest.approx(loss, abs=1e-10) and f"{loss:.3f}" in panel.alt
-        share = found.matrix.flatten().numpy()
-        width = pairings.LINES[way][0] * np.where(share > pairings.SEEN, share, 0)
-        np.testing.assert_allclose(drawn["width"], width, rtol=1e-4)
 
 
 def test_the_one_to_one_loss_waits_and_the_other_does_not():
@@ -123,18 +118,13 @@ def test_pools_are_matched_as_evaluation_matches_them():
         np.testing.assert_array_equal(found["nearest", 64, page][0][:8], found["nearest", 8, page][0])
 
 
-def test_pools_show_the_pairs_and_say_the_means():
+def test_pools_say_the_means_and_how_many_of_the_pairs_shown_are_right():
     features, patches = seen_twice()
     panel = panels.matching_pools(features, patches, pool=64, page=3, matching="nearest")
     found = solved(*features["better encoder"], [64])
-    pool, got = (things[:16] for things in found["nearest", 64, 2])
-    right, small = pool == got, np.stack([thumbnails(view, 44) for view in patches])
-    left, gets, true = marks(panel, "page", "photographs")
-    for mark, faces in ((left, small[0, pool]), (gets, small[1, got]), (true, small[1, pool[~right]])):
-        np.testing.assert_array_equal([panel.pictures[name] for name in mark["faces"]], faces)
-    assert gets["frame"] == [GREEN if hit else VERMILION for hit in right] and 0 < right.sum() < 16
+    right = np.equal(*found["nearest", 64, 2])[:16].sum()
     best, other = (accuracy(found, way, 64) for way in ("one to one", "nearest"))
-    assert f"{right.sum()} of the 16 shown" in panel.alt
+    assert f"{right} of the 16 shown" in panel.alt and 0 < right < 16
     assert f"one to one {best:.1f} %, nearest {other:.1f} %" in panel.alt
 
 
@@ -159,13 +149,8 @@ def test_the_places_of_partners_are_those_of_the_cosines():
     panel, some = panels.who_is_it(features, patches), torch.linspace(0, 255, POOL).long()
     for (name, (a, b)), query in itertools.product(features.items(), (0, 17, 31)):
         similarity = F.cosine_similarity(a[some, None].double(), b[some], dim=-1).numpy()
-        own = similarity[query, query]
         seen = panel.seen({"features": name, "query": query})
-        place = 1 + int((similarity[query] > own).sum())
+        place = 1 + int((similarity[query] > similarity[query, query]).sum())
         assert f"patch {query} stands at place {place} of {POOL}" in seen.sentence
         right = (similarity.argmax(1) == np.arange(POOL)).mean()
         assert f"{right:.0%} have their partner" in seen.sentence
-        said = marks(seen, "best", "text")[0]["said"]
-        last = own if place > BEST else np.sort(similarity[query])[-BEST]
-        assert said[0].startswith(f"{similarity[query].max():.2f}") and said[-1].startswith(f"{last:.2f}")
-        assert [word for word in said if "place" in word] == [f"{own:.2f}\nplace {place}"]

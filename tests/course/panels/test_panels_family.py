@@ -15,8 +15,6 @@ from setclr.losses import GroCo, SparseCLR
 from setclr_course import panels
 from setclr_course.kit.circle import RADII, unit
 from setclr_course.kit.few_patches import augmented_pair, few_patches
-from setclr_course.kit.palette import GREY, VERMILION
-from setclr_course.kit.scene import SHADES
 from setclr_course.kit.still import pictured
 from setclr_course.panels.family import anchor_list as lists
 from setclr_course.panels.family import sphere as ball
@@ -24,7 +22,7 @@ from setclr_course.panels.family.batch import ANGLES, FAMILY, MATRICES, SIX, dra
 from setclr_course.panels.family.one_idea import ANGLES as BEGIN
 from setclr_course.panels.family.one_idea import STEP, STEPS, USUAL, WAYS, trained
 from setclr_course.panels.family.plane import CONTROLS, TRAP_ANGLES, N, control
-from setclr_course.panels.family.trap_pushes import FOUR, LONGEST, QUIET, REST
+from setclr_course.panels.family.trap_pushes import FOUR, LONGEST, REST
 
 made = cache(lambda name: getattr(panels, name)())
 BATCH, TRAP = (torch.from_numpy(unit(np.array(angles))) for angles in (ANGLES, TRAP_ANGLES))
@@ -72,15 +70,11 @@ print("torch" in sys.modules)
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("softness", [0.04, 0.4, 10])
-def test_lines_are_as_wide_as_the_share_that_the_loss_gives_and_orange_between_partners(way, softness):
+def test_shares_are_those_that_the_loss_gives(way, softness):
     panel = panels.one_idea(way=way, softness=softness)
     share = panel.solve(panel.values).share
     expected = shares(FAMILY[WAYS[way]].at(softness), torch.from_numpy(unit(np.array(BEGIN))))
     np.testing.assert_allclose(share, expected, atol=1e-9)
-    (lines,) = marks(panel, "plane", "segments")
-    width, colours, partners = np.array(lines["width"]), np.array(lines["colour"]), np.eye(N).ravel() == 1
-    np.testing.assert_allclose(width / width.max(), share.ravel() / share.max(), atol=1e-5)
-    assert set(colours[partners]) == {VERMILION} and set(colours[~partners]) == {GREY}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -133,34 +127,24 @@ def test_points_that_are_moved_one_after_the_other_all_stay_and_another_way_stay
 # All losses side by side
 
 
-def test_the_drawn_matrices_are_the_assignments():
+def test_the_matrices_are_the_assignments():
     panel = panels.family_matrices(smoothing=0.1)
     for name in MATRICES:
         A = FAMILY[name].at(0.1).assignment(BATCH).numpy()
         np.testing.assert_allclose(panel.solve(panel.values)[name], A, atol=1e-9)
-        A = A / A.sum(1, keepdims=True) if name == "MMCL" else A
-        shades = (SHADES * A).astype(int).clip(max=SHADES - 1)
-        found = np.array(marks(panel, name.replace(" ", "-"), "cells")[0]["shades"])
-        assert np.abs(shades.ravel() - found).max() <= 1  # rounding, at an edge
-    link = next(link for link in panel.scene["links"] if link[0].startswith("●4 to ■3: "))
-    assert len(link[1]) == len(MATRICES) and {piece[2] for piece in link[1]} == {37}
     assert "●1 at 75°" in pictured(draw_batch, "batch", (2.8, 3)).alt
 
 
 @pytest.mark.parametrize("smoothing", [0.01, 0.3])
 def test_arrows_lead_downhill_and_are_as_long_as_the_gradient_says(smoothing):
-    """A loss at rest has none."""
     panel = panels.trap_pushes(FAMILY, 5, [(1, 2)], smoothing=smoothing)
     for name, member in FAMILY.items():
         push = pushes(member.at(smoothing), BATCH).ravel()
-        share = np.where(np.abs(push) > REST, np.abs(push), 0) / max(np.abs(push).max(), REST)
+        share = np.where(np.abs(push) > REST, push, 0) / max(np.abs(push).max(), REST)
         (arrows,) = marks(panel, name.replace(" ", "-"), "arrows")
         x, y, u, v = (np.array(arrows[side]) for side in "xyuv")
-        np.testing.assert_allclose(np.hypot(u - x, v - y), LONGEST * share, atol=1e-4)
-        turn = x * (v - y) - y * (u - x)  # to the left where positive
-        assert (np.sign(turn) == np.sign(push))[share > 1e-3].all()
-        told = f"pushes {(share > QUIET).sum()} of 10 points" if share.any() else "is at rest"
-        assert f"{name} {told}" in panel.alt
+        way = x * (v - y) - y * (u - x)  # to the left where positive
+        np.testing.assert_allclose(np.sign(way) * np.hypot(u - x, v - y), LONGEST * share, atol=2e-4)
     assert ("LinearAssignment is at rest" in panel.alt) == (smoothing == 0.01)
 
 
@@ -248,18 +232,9 @@ def test_rows_are_what_groco_the_sparsemax_and_the_machine_give_to_the_list(anch
     assert rows[3, -1] == 0 < rows[3].max() and rows.shape[1] == lists.NEGATIVES + 1
 
 
-def test_the_list_shows_the_pictures_nearest_first_and_says_what_the_anchor_sees():
+def test_the_list_says_what_the_anchor_sees():
     views, same = augmented_pair(few_patches().images[:8]), torch.eye(8).expand(2, 8, 8)
     panel = panels.anchor_list({"exact": same}, views, anchor=3, beta=1000, temperature=0.1, C=1)
     assert "exact, anchor 3: its second view is number 1 of 11 in its list, at cosine 1.00" in panel.alt
     assert "sparsemax gives it 1.00 and something to 0 negatives" in panel.alt
     assert [lists.in_short(x) for x in (0.001, 0.5, -0.25, 1.0, 12.3)] == ["", ".50", "−.25", "1.00", "12"]
-    z = normalised(2, 8, 5)
-    panel = panels.anchor_list({"some": z}, views, anchor=2)
-    similarity = (z.flatten(0, 1) @ z[0, 2]).numpy()
-    order = [k for k in np.argsort(-similarity) if k not in (2, 10)][: lists.NEGATIVES]
-    order = sorted([*order, 10], key=lambda k: -similarity[k])
-    (faces,) = marks(panel, panel.scene["plots"][0]["name"], "photographs")
-    shown = [panel.pictures[face] for face in faces["faces"]]
-    expected = views.flatten(0, 1).permute(0, 2, 3, 1).numpy()[[2, *order]]
-    np.testing.assert_array_equal(shown, expected)

@@ -8,9 +8,7 @@ import pytest
 from scipy import stats
 
 from setclr_course import panels
-from setclr_course.kit.palette import BLUE, GREEN, GREY, WHITE
-from setclr_course.kit.scene import Page
-from setclr_course.kit.seeds import seed_rows
+from setclr_course.kit.palette import WHITE
 from setclr_course.panels.trained import knob_curves
 from setclr_course.panels.trained.comparison import MEASURES
 from setclr_course.panels.trained.paired_gaps import made_up, told_apart
@@ -42,8 +40,6 @@ def test_the_sentence_is_that_of_the_trials(loss, measure, column):
         assert f"({len(here)} of 3 seeds)" in seen.sentence
         first = runs[(runs["lr"] == rate) & (runs["seed"] == 0)][column]
         assert seen.sentence.endswith(f"the knob moves it by {first.max() - first.min():.1f} points.")
-        curve = next(mark for mark in seen.scene["plots"][1]["marks"] if mark.get("width") == 3)
-        assert curve["y"][j - 1] == pytest.approx(here.mean(), rel=1e-5)
     best = runs[runs["seed"] == 0].sort_values("knn").iloc[-1]
     knob = {"infonce": "temperature", "groco": "beta"}[loss]
     assert f"Chosen by kNN: {knob} {best.value:g} at {best.lr:g}, {best[column]:.1f} %." in panel.alt
@@ -80,7 +76,7 @@ def final_runs() -> pd.DataFrame:
 
 @both_measures
 def test_the_gaps_are_those_of_scipys_paired_test_with_holm_and_bonferroni_for_all_pairs(measure, column):
-    """What Holm keeps is filled, and the axes hold all runs and intervals."""
+    """What Holm keeps is filled."""
     runs = final_runs()
     wide = runs.pivot(index="seed", columns="name", values=column)
     tests = {pair: stats.ttest_rel(*(wide[name] for name in pair)) for pair in combinations(wide, 2)}
@@ -101,10 +97,6 @@ def test_the_gaps_are_those_of_scipys_paired_test_with_holm_and_bonferroni_for_a
         mean = wide[base].mean()
         assert panel.alt.startswith(f"final runs by {measure}, {base}: {mean:.1f} %, the mean of 5 seeds. ")
         assert f"Holm's test of all 6 pairs keeps {len(kept)} of 3 gaps to it" in panel.alt
-        for plot in panel.scene["plots"]:
-            shown = [mark for mark in plot["marks"] if not mark.get("within")]
-            x = [x for mark in shown for x in [*mark["x"], *mark.get("u", [])]]
-            assert plot["x"][0] <= min(x) and max(x) <= plot["x"][1]
         dots = panel.scene["plots"][1]["marks"][-1]
         assert sorted(int(y) for y, c in zip(dots["y"], dots["colour"]) if c != WHITE) == sorted(kept)
         assert set(dots["y"]) == set(range(4)) - {place}
@@ -159,11 +151,6 @@ def test_dots_are_the_runs_and_the_gaps_stand_beside_those_of_the_paper():
     assert theirs["sign"] == "◆" and gaps["xlabel"].endswith("◆ in the paper")
     for mark, numbers in ((theirs, printed["linear"]), (ours, means)):
         assert mark["x"] == pytest.approx([numbers.iloc[k] - numbers.iloc[0] for k in (1, 2)], rel=1e-5)
-    plot = Page(["plot"]).plot("plot", (0, 9), (0, 9))
-    seed_rows(plot, [[], [3.0], [4.0, 7.0]], [BLUE, GREEN, GREY])
-    dots, lines = plot.marks
-    assert dots["x"] == [3, 4, 7] and dots["y"] == pytest.approx([1, 2 - 0.18, 2 + 0.18])
-    assert (lines["x"], lines["y"], lines["v"]) == ([5.5], [1.7], [2.3]), "a mean where there are several"
 
 
 def test_runs_that_diverged_and_rows_that_the_paper_does_not_print_are_left_out():

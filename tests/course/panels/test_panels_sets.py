@@ -21,10 +21,7 @@ both = pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_sorted_lists_have_the_largest_sum():
     assert two_lists(order=0).alt.endswith("0 give more, 119 give less.")
     assert two_lists(order=119).alt.endswith("0 give less.")
-    panel = two_lists()
-    upper, lower = marks(panel, "lists", "boxes")
-    assert -np.dot(upper["v"], lower["v"]) == 58 and "= 58." in panel.alt
-    assert marks(panel, "totals", "line")[0]["x"] == [58, 58]
+    assert "= 58." in two_lists().alt
 
 
 def test_a_bar_that_is_moved_stays_on_its_way_and_keeps_the_others_in_order():
@@ -55,24 +52,14 @@ def test_the_fits_are_the_librarys_and_between_the_eigenvalues(start, similarity
     np.testing.assert_allclose([now.lower, now.upper], bounds, atol=1e-6)
     assert float(QARe(similarity)(z)) == pytest.approx(bounds[1] if similarity == "cosine" else -bounds[0])
     assert (values <= now.upper + 1e-9).all() and (values >= now.lower - 1e-9).all()
-    one, two = marks(panel, "lists", "boxes")
-    np.testing.assert_allclose(np.dot(one["v"], two["v"]) / 36, now.upper, atol=1e-4)
-    drawn = [line["x"][0] for line in marks(panel, "fits", "line")]
-    expected = [now.upper, now.values[0], now.lower][: 2 if similarity == "cosine" else 3]
-    np.testing.assert_allclose(drawn, expected, rtol=1e-5)
 
 
 @both
-def test_everything_stays_on_the_axes_and_identical_views_reach_the_bound(similarity):
+def test_identical_views_reach_the_bound(similarity):
     panel = spectra(similarity, **dict(zip(NAMES, wrapped(FIRST).tolist())))
-    now, (_, lists, fits) = panel.solve(panel.values), panel.scene["plots"]
+    now = panel.solve(panel.values)
     assert "0 fit better" in panel.alt
     assert now.values[0] == pytest.approx(now.values.max()) == pytest.approx(now.upper)
-    (left, right), (low, high) = fits["x"], lists["y"]
-    for cat in range(-180, 180, 40):
-        now = panel.solve({**panel.values, "cat": cat, "turn": 75})
-        assert now.upper < right - 0.15 * (right - left), "the bound's label would be cut off"
-        assert left < now.values.min() and low <= now.eigenvalues.min() and now.eigenvalues.max() < high
 
 
 def test_pairs_may_be_equal_and_shapes_not():

@@ -9,7 +9,6 @@ from torch.nn import functional as F
 from setclr.inner import sorting_network, top_probability
 from setclr.losses import GroCo, InfoNCE
 from setclr_course import panels
-from setclr_course.kit.layout import Frame
 from setclr_course.panels.sorting import groups
 from setclr_course.panels.sorting.beta_table import ACCURACY, BEST, BETAS, NEGATIVES, beta_table
 from setclr_course.panels.sorting.five import FIVE, spread
@@ -78,22 +77,13 @@ def test_spread_keeps_the_order_and_the_middle():
     assert (np.diff(np.sort(apart)) > 0.5 - 1e-9).all() and apart.argsort().tolist() == [1, 2, 3, 0, 4]
 
 
-def test_the_film_says_who_moved_and_who_leads():
+def test_a_far_negative_is_left_alone_by_groco_and_the_cat_leads_later():
     panel = panels.downhill()
     far = {loss: places[-1, 3] + 1.5 for loss, places in panel.solve(panel.values).items()}
     assert far["InfoNCE"] < -0.3 and -0.05 < far["GroCo"] < 0
     panel.controls["cat"].value = -2.0
     first = [int((p[:, 0] > p[:, 1:].max(1)).argmax()) for p in panel.solve(panel.values).values()]
     assert 5 * first[0] < first[1]
-    said = [marks(panel, plot["name"], "text")[0]["said"][0] for plot in panel.scene["plots"]]
-    assert [text.split()[-1] for text in said] == [str(step) for step in first]
-
-
-def test_a_film_can_be_of_one_loss():
-    alone = panels.downhill(losses=["InfoNCE"])
-    assert "sharpness" not in alone.controls and "GroCo" not in alone.alt and len(alone.scene["plots"]) == 1
-    with pytest.raises(ValueError, match="losses must be one of 'InfoNCE', 'GroCo', got 'MMCL'"):
-        panels.downhill(losses=["MMCL"])
 
 
 # Networks on wires
@@ -111,47 +101,15 @@ def test_the_layers_make_the_network(numbers, beta):
         np.testing.assert_allclose(layer @ before, after, atol=1e-15)
 
 
-def test_wires_table_and_sentence_are_those_of_the_library():
-    panel = panels.photo_wires(flower=0.5)
-    P = sorting_network(double([6, 1, 4, 2, 7, 0.5]), panel.values["beta"]).P.numpy()
-    words = marks(panel, "table", "cells")[0]["words"]
-    assert [float(word) for word in words] == P.round(2).ravel().tolist()
-    panel.controls["beta"].value = 800.0
-    assert "belongs to place 5 and is there with probability 1.00" in panel.alt
-
-
-def test_beads_and_streams_hold_the_cats_probability():
-    """What comes to the wires of a layer from all others, and from there, is what its beads hold."""
-    panel = panels.photo_wires(layer=4, beta=0.8)
-    products = panel.solve(panel.values).products[:5, :, 0]
-    beads = marks(panel, "wires", "boxes")[-14:]  # those of seven columns, and what is filled of each
-    for filled, product in zip(beads[1:10:2], products, strict=True):
-        np.testing.assert_allclose(
-            np.subtract(filled["y"], filled["v"]), 0.76 * product[product > 0.004], atol=1e-5
-        )
-    found, end = np.zeros(6), 4 * 1.7
-    for x, y in (ring for mark in marks(panel, "wires", "area") for ring in mark["rings"]):
-        tops = [b for a, b in zip(x, y) if abs(a - end) < 1e-6]
-        found[round(sum(tops) / 2)] += (max(tops) - min(tops)) / 0.76 if tops else 0
-    np.testing.assert_allclose(found, products[4], atol=0.01)
-
-
 def test_hard_swaps_of_four_are_figure_6():
     panel = panels.photo_wires(4, beta=800.0)
     assert panel.knobs["layer"].high == 4 and set(panel.handles) == {"cat", "coffee", "astronaut", "rocket"}
     seen = [panel.seen({**panel.values, "layer": layer}).sentence for layer in (0, 4)]
     assert [sentence.split("hold ")[1].split(".")[0] for sentence in seen] == ["6, 1, 4, 2", "1, 2, 4, 6"]
+    panel.controls["coffee"].value = 3.0
+    assert "is there with probability 1.00" in panel.alt
     hard = run((6, 1, 4, 2), 1e6, 4).values[1:].round(1).tolist()
     assert hard == [[1, 6, 2, 4], [1, 2, 6, 4], [1, 2, 4, 6], [1, 2, 4, 6]]
-
-
-@pytest.mark.parametrize("name, way, at", [("photo_wires", "y", range(6)), ("first_places", "x", (0.2, 1.8))])
-def test_what_belongs_together_stands_in_one_row_or_column_of_all_plots(name, way, at):
-    panel = getattr(panels, name)()
-    boxes = panel.told()["boxes"]
-    frames = [Frame(plot, *boxes[plot["name"]][2:]) for plot in panel.scene["plots"]]
-    for frame in frames[1:]:
-        np.testing.assert_allclose(getattr(frame, way)(at), getattr(frames[0], way)(at), atol=2)
 
 
 # One anchor and its groups
@@ -177,7 +135,7 @@ def test_pushes_are_minus_the_slopes(beta, temperature):
 
 
 @pytest.mark.parametrize("preorder", ["on", "off"])
-def test_first_places_are_a_row_of_the_loss_and_arrows_its_slopes_by_the_distances(preorder):
+def test_first_places_are_a_row_of_the_loss(preorder):
     """A batch of the anchor, its views and five negatives; all others are farther."""
     panel = panels.first_places(preorder=preorder)
     found = panel.solve(panel.values)
@@ -190,18 +148,13 @@ def test_first_places_are_a_row_of_the_loss_and_arrows_its_slopes_by_the_distanc
     np.testing.assert_allclose(row[[1, 2, 3, 4, 5, 6, 12]], found.groco.chance, atol=1e-9)
     (bars,) = marks(panel, "chances", "boxes")
     np.testing.assert_allclose(bars["v"], found.groco.chance, rtol=1e-5)
-    for arrows, push in zip(marks(panel, "line", "arrows"), (found.groco.push, found.info_nce), strict=True):
-        flight = np.subtract(arrows["u"], arrows["x"])
-        expected = -0.16 * push / np.abs(push).max()  # a distance is 1 minus a similarity
-        np.testing.assert_allclose(flight, np.where(flight == 0, 0, expected), atol=1e-5)
-        assert np.abs(flight).max() == pytest.approx(0.16, abs=1e-5)
 
 
 # A swap, and a table
 
 
 @pytest.mark.parametrize("beta", [0.8, 8.0])
-def test_the_soft_step_is_the_librarys_and_its_tangent_the_slope(beta):
+def test_the_soft_step_is_the_librarys_and_its_slope(beta):
     panel = panels.soft_swap(beta=beta)
     for first, second in ((-0.2, 0.15), (0.3, 0.3), (0.9, -0.35)):
         now = panel.solve({"first": first, "second": second, "beta": beta})
@@ -211,10 +164,6 @@ def test_the_soft_step_is_the_librarys_and_its_tangent_the_slope(beta):
         apart = double(first - second).requires_grad_()
         (torch.atan(beta * apart) / np.pi + 0.5).backward()
         assert now.slope == pytest.approx(apart.grad.item())
-    tangent = marks(panel, panel.scene["plots"][0]["name"], "line")[-1]
-    now = panel.solve(panel.values)
-    np.testing.assert_allclose(np.mean([tangent["x"], tangent["y"]], 1), [now.apart, now.q], atol=1e-5)
-    assert np.diff(tangent["y"]) / np.diff(tangent["x"]) == pytest.approx(now.slope, rel=1e-4)
 
 
 def test_the_table_is_the_papers():
