@@ -29,7 +29,7 @@ from setclr.graphs import GraphSet, GraphViews, load_graphs
 from setclr.losses import InfoNCE, SupCon
 from setclr.losses.baselines import DeepCluster, DeepInfoMax, Rotation
 from setclr.recipes import GraphRecipe, ImageRecipe, Recipe, VideoRecipe
-from setclr.training import Batching, ImageViews, LoaderViews, Machine, Trainer
+from setclr.training import ImageViews, LoaderViews, Machine, Trainer
 from setclr.training.checkpoint import alone, read
 from setclr.video import VideoSet
 from setclr.views import preset
@@ -307,22 +307,6 @@ def graphs_as_tensors(path: Path) -> str:
     return str(path)
 
 
-def graphs_as_text(folder: Path) -> str:
-    """In the TU collection's form: nodes are numbered from 1 over all graphs."""
-    folder.mkdir()
-    edges, of, kinds, labels, first = [], [], [], [], 1
-    for i, g in enumerate(things("graph", 60).graphs, 1):
-        edges += [f"{a + first}, {b + first}" for a, b in g.edge_index.T.tolist()]
-        of += [str(i)] * g.num_nodes
-        kinds += [str(int(k)) for k in g.x.argmax(1)]
-        labels.append(str(int(g.y)))
-        first += g.num_nodes
-    parts = {"A": edges, "graph_indicator": of, "node_labels": kinds, "graph_labels": labels}
-    for part, lines in parts.items():
-        (folder / f"OWN_{part}.txt").write_text("\n".join(lines) + "\n")
-    return f"tu:{folder}"
-
-
 def photographs(folder: Path, splits=("train", "val")) -> str:
     pixels = torch.randint(0, 256, (48, 32, 32, 3), dtype=torch.uint8, generator=shifted(1)).numpy()
     for i, image in enumerate(pixels):
@@ -349,7 +333,6 @@ def films(folder: Path, splits=("train", "test")) -> str:
 OWN = {
     "photographs": ("photo-infonce", photographs, ["--batch", "8", "--size", "32"], "knn", 48),
     "tensors": ("graphs-mutag-groco", graphs_as_tensors, [], "svm", 60),
-    "text files": ("graphs-mutag-groco", graphs_as_text, [], "svm", 60),
     "films": ("moving-rgb-infonce", films, ["--frames", "4", "--batch", "8"], "retrieval@1", 24),
 }
 
@@ -459,41 +442,19 @@ def test_views_of_several_sizes_go_through_the_encoder_size_by_size():
     assert [tuple(x.shape) for x in groups] == [(2, 8, 3, 8, 8), (2, 8, 3, 4, 4)]
 
 
-def no_file(i: int):
-    if i:
-        raise KeyError("no such file")
-    return [torch.rand(3, 8, 8)] * 2
-
-
 @pytest.mark.parametrize(
-    "item, error, said",
+    "item, said",
     [
-        (lambda i: 7, ValueError, "item 0 must be a list of views, or begin with one, got int"),
-        (lambda i: (), ValueError, "item 0 must be a list of views"),
-        (lambda i: ["a", "b"], ValueError, "item 0 must be a list of views, or begin with one, got list"),
-        (lambda i: ([torch.zeros(3, 4, 4).byte()], 1), ValueError,
-         r"a view of item 0 must be a floating tensor, got \(3, 4, 4\) of"),
-        (lambda i: [torch.rand(3, 8, 8), torch.rand(3, 8, 8 + (i == 5))], ValueError,
+        (lambda i: 7, "item 0 must be a list of views, or begin with one, got int"),
+        (lambda i: (), "item 0 must be a list of views"),
+        (lambda i: ["a", "b"], "item 0 must be a list of views, or begin with one, got list"),
+        (lambda i: ([torch.zeros(3, 4, 4).byte()], 1), "a view of item 0 must be a floating tensor, got"),
+        (lambda i: [torch.rand(3, 8, 8), torch.rand(3, 8, 8 + (i == 5))],
          "views must have the same shapes for all items, got .* for item 5"),
-        (no_file, KeyError, "item .* of Odd raised KeyError: .*no such file"),
     ],
 )  # fmt: skip
-def test_items_that_are_no_views_are_named(item, error, said):
-    with pytest.raises(error, match=said):
-        ready(Odd(item), workers=int(error is KeyError)).fit()
-
-
-def test_sets_that_are_no_sets_of_views_are_named():
-    with pytest.raises(
-        ValueError, match="this Dataset gives several views; wrap it in setclr.training.LoaderViews"
-    ):
-        data.image_set(Ready("flat"))
+def test_items_that_are_no_views_are_named(item, said):
+    with pytest.raises(ValueError, match=said):
+        ready(Odd(item)).fit()
     with pytest.raises(ValueError, match="dataset must be an ImageSet, or a Dataset with a length"):
         LoaderViews(5)
-
-
-def test_several_of_a_class_stand_together_in_ready_views():
-    assert ready(Ready(), labels=True).batches.batch == 8
-    grouped = ready(Ready(), loss=SupCon(0.2), labels=True, batch=Batching(8, images_per_class=4))
-    for batch in grouped.batches.of(0):
-        assert (batch % 2).view(-1, 4).float().std(1).eq(0).all()

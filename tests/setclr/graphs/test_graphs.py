@@ -159,8 +159,8 @@ def test_random_choices_have_their_odds():
     view = graphs.graph_view(graphs.load_graphs("mutag").batch([0] * 400), "any", 0.2, seeded(0))
     for count in (sizes(view) <= 4, sizes(view) == 14):  # a walk, and dropped nodes: a quarter each
         assert abs(int(count.sum()) - 100) < 5 * 8.7
-    # In a complete graph of 10 each of 50 steps finds a new node with probability 5/9 or more while fewer than
-    # 5 are seen, and four must.
+    # In a complete graph of 10 each of 50 steps finds a new node with probability 5/9 or more while fewer
+    # than 5 are seen, and four must.
     complete = [Data(x=torch.ones(10, 1), edge_index=(1 - torch.eye(10)).nonzero().T) for _ in range(20)]
     assert (sizes(graphs.keep_walk(graphs.GraphSet(complete).batch(range(20)), 0.45, seeded(0))) == 5).all()
 
@@ -431,31 +431,22 @@ def test_what_cannot_be_used_is_named(tmp_path, call, error, said):
         call(tmp_path)
 
 
-def test_a_record_is_made_once_and_a_damaged_one_is_named(tmp_path, capsys, monkeypatch):
-    words = ["campaign", "graphs-mutag-untrained", "--seeds", "0", "1"]
-    words += ["--results", str(tmp_path), "--runs", str(tmp_path / "runs")]
+def test_a_record_is_that_of_its_features_and_stands_in_the_table(tmp_path, capsys, monkeypatch):
+    words = ["campaign", "graphs-mutag-untrained", "--seeds", "0", "--results", str(tmp_path)]
     monkeypatch.setattr(svm, "PENALTIES", (1.0,))
-    main(words)
-    capsys.readouterr()
-    made = tmp_path / "graphs-mutag-untrained-seed1.json"
-    kept = json.loads(made.read_text())
-    run = pretrain(GraphRecipe("InfoNCE()", epochs=0, seed=1))
-    mutag = graphs.load_graphs("mutag")
-    again = svm_accuracy(graphs.graph_features(run.encoder, mutag), mutag.labels, 1)
+    main([*words, "--runs", str(tmp_path / "runs")])
+    made, run = tmp_path / "graphs-mutag-untrained-seed0.json", pretrain(GraphRecipe("InfoNCE()", epochs=0))
+    kept, mutag = json.loads(made.read_text()), graphs.load_graphs("mutag")
+    again = svm_accuracy(graphs.graph_features(run.encoder, mutag), mutag.labels, 0)
     assert kept["accuracy_percent"]["trained"]["svm"] == pytest.approx(again, abs=0.006)
     assert kept["evaluated_with"].startswith("python -m setclr campaign graphs-mutag")
-    assert kept["graphs"] == {"train": 188} and "pixels" not in kept
-    main(words)
-    assert capsys.readouterr().out.count("recorded before") == 2
+    assert kept["graphs"] == {"train": 188} and "pixels" not in kept and kept["version"] == setclr.__version__
     table = graph_results(tmp_path)
-    assert list(table.index) == ["graphs-mutag-untrained"] and table["seeds"].item() == 2
-    assert kept["version"] == setclr.__version__
+    assert list(table.index) == ["graphs-mutag-untrained"] and table["seeds"].item() == 1
     main(["results", str(tmp_path)])
     assert "| mutag, 188 |" in capsys.readouterr().out
     made.write_text(made.read_text()[:100])
-    main(words)
-    assert "graphs-mutag-untrained-seed1.json is damaged" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="graphs-mutag-untrained-seed1.json is damaged .*; remove it"):
+    with pytest.raises(ValueError, match="graphs-mutag-untrained-seed0.json is damaged .*; remove it"):
         graph_results(tmp_path)
     with pytest.raises(FileNotFoundError, match="no records of proteins"):
         graph_results(tmp_path, "proteins")

@@ -129,17 +129,19 @@ def test_the_first_step_of_the_probe_is_adams():
 
 def test_the_probe_is_torchs_adam_on_torchs_cross_entropy():
     (bank, labels), (queries, _) = blobs(330, noise=3.0), blobs(500, noise=3.0)
-    found = linear_probe(bank, labels, queries, epochs=4, batch=100, lr=0.01, seed=3)
+    found = linear_probe(bank, labels, queries, epochs=12, batch=30, lr=0.01, seed=3)
     scale, layer = bank.square().mean().sqrt(), nn.Linear(8, 4)
     nn.init.zeros_(layer.weight), nn.init.zeros_(layer.bias)
     adam, generator = torch.optim.Adam(layer.parameters(), 0.01), torch.Generator().manual_seed(3)
-    for _ in range(4):
-        for index in torch.randperm(330, generator=generator).split(100):
+    for _ in range(12):
+        for index in torch.randperm(330, generator=generator).split(30):
             adam.zero_grad()
             F.cross_entropy(layer(bank[index] / scale), labels[index]).backward()
             adam.step()
     scores = layer(queries / scale).detach()
-    clear = scores.topk(2).values.diff().abs().squeeze(1) > 1e-4  # beyond the rounding of 16 steps in float32
+    clear = (
+        scores.topk(2).values.diff().abs().squeeze(1) > 1e-3
+    )  # beyond the rounding of 132 steps in float32
     assert torch.equal(found[clear], scores.argmax(1)[clear]) and clear.float().mean() > 0.99
 
 
@@ -208,13 +210,3 @@ def test_matching_accuracy_equals_brute_force(n):
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call(torch.randn(10, 3), torch.arange(10))
-
-
-@pytest.mark.parametrize("name, size", [("conv4", 64), ("resnet18", 512)])
-@pytest.mark.parametrize("channels", [1, 3])
-def test_encoders_give_the_features_they_promise(name, size, channels):
-    encoder, D = models.encoder(name, channels)
-    assert size == D and encoder(torch.rand(2, channels, 32, 32)).shape == (2, D)
-    z = models.head(D, 16, 8, last_norm=True)(torch.randn(64, D))
-    torch.testing.assert_close(z.mean(0), torch.zeros(8), rtol=0, atol=1e-5)
-    torch.testing.assert_close(z.std(0, correction=0), torch.ones(8), rtol=0, atol=1e-2)

@@ -70,12 +70,6 @@ def test_scaling_a_weights_gradient_changes_nothing(scale):
     assert not torch.allclose(*(moved(lambda p: LARS(p, 1.0), bias, each)[0] for each in (short, doubled)))
 
 
-def test_the_first_step_is_trust_times_the_weights_norm():
-    (weight,) = some(0, (6, 5))
-    (after,) = moved(lambda p: LARS(p, lr=2.0), [weight], [some(1, (6, 5))])
-    assert float((after - weight).norm()) == pytest.approx(2e-3 * float(weight.norm()))
-
-
 @pytest.mark.parametrize("weight, gradient", [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0)])
 def test_zero_norms_take_the_plain_step(weight, gradient):
     p, g = torch.full((2, 2), weight), torch.full((2, 2), gradient)
@@ -83,11 +77,18 @@ def test_zero_norms_take_the_plain_step(weight, gradient):
     torch.testing.assert_close(after, p - 0.5 * g)
 
 
-def test_parameters_without_gradient_stay():
-    model = nn.Linear(3, 2)
-    before = copy.deepcopy(model.state_dict())
-    LARS(model.parameters(), lr=1.0, weight_decay=0.1).step()
+def test_parameters_without_gradient_stay_and_a_closure_is_evaluated_with_gradients():
+    model, x = nn.Linear(3, 1), torch.randn(4, 3)
+    optimiser, before = LARS(model.parameters(), lr=1.0, weight_decay=0.1), copy.deepcopy(model.state_dict())
+    optimiser.step()
     assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
+
+    def closure():
+        loss = model(x).square().mean()
+        loss.backward()
+        return loss
+
+    assert float(optimiser.step(closure).detach()) > 0 and not torch.equal(model.weight, before["weight"])
 
 
 def test_all_weights_in_one_go_as_on_a_gpu_move_as_one_by_one():
@@ -104,39 +105,6 @@ def test_all_weights_in_one_go_as_on_a_gpu_move_as_one_by_one():
             all_at_once._move(weights, all_at_once.param_groups[0])
     for a, b in zip(one.param_groups[0]["params"], weights):
         assert torch.equal(a, b)
-
-
-def test_lars_goes_on_exactly_from_its_state():
-    def some_steps(model, optimiser, seeds):
-        for seed in seeds:
-            x = torch.randn(8, 3, generator=shifted(seed))
-            optimiser.zero_grad()
-            model(x).square().sum().backward()
-            optimiser.step()
-
-    whole = nn.Linear(3, 2)
-    half = copy.deepcopy(whole)
-    some_steps(whole, LARS(whole.parameters(), lr=1.0), range(6))
-    first = LARS(half.parameters(), lr=1.0)
-    some_steps(half, first, range(3))
-    again = LARS(half.parameters(), lr=7.0)
-    again.load_state_dict(copy.deepcopy(first.state_dict()))
-    some_steps(half, again, range(3, 6))
-    assert torch.equal(half.weight, whole.weight) and torch.equal(half.bias, whole.bias)
-
-
-def test_a_closure_is_evaluated_with_gradients():
-    model = nn.Linear(3, 1)
-    optimiser, x = LARS(model.parameters(), lr=1.0), torch.randn(4, 3)
-
-    def closure():
-        optimiser.zero_grad()
-        loss = model(x).square().mean()
-        loss.backward()
-        return loss
-
-    before = model.weight.detach().clone()
-    assert float(optimiser.step(closure).detach()) > 0 and not torch.equal(model.weight, before)
 
 
 @pytest.mark.parametrize(
@@ -170,9 +138,8 @@ def test_recipes_get_the_optimiser_they_name_with_all_its_settings(name):
     torch.testing.assert_close(found, expected)  # a fused optimiser rounds otherwise
 
 
-@pytest.mark.parametrize("name", ORACLES)
-def test_the_rate_grows_with_the_batch(name):
-    scaled = replace(BASE, optimiser=name, lr_batch=256)
+def test_the_rate_grows_with_the_batch():
+    scaled = replace(BASE, optimiser="lars", lr_batch=256)
     assert peak_rate(BASE) == 0.3 and peak_rate(scaled) == pytest.approx(0.6)
     images = ImageSet(torch.zeros(512, 3, 16, 16, dtype=torch.uint8), torch.zeros(512).long(), ("a",))
     trainer = new_run(scaled, channels=3).trainer(images, torch.device("cpu"))

@@ -19,7 +19,6 @@ from setclr.data import ImageSet
 from setclr.experiments.run import new_run
 from setclr.losses.baselines import BASELINES, DeepCluster, DeepInfoMax, Rotation, Supervised
 from setclr.recipes import ImageRecipe
-from setclr.training import trainer as engine
 from setclr.training.targets import clusters, k_means, reinitialise, whitened
 
 ONE = dict(views="photo", full_views=1, epochs=2, batch=16, lr=3e-3)
@@ -234,48 +233,6 @@ def test_clusters_are_those_of_the_epoch_and_are_kept(images):
     fresh = nn.Linear(256, 7)
     reinitialise(fresh, 0, 1, 0, 0)
     assert torch.equal(last.weight, fresh.weight), "each epoch has a last layer of its own"
-
-
-def test_a_resumed_deep_infomax_draws_what_it_would_have_drawn(tmp_path, images, monkeypatch):
-    """Its locations and the prior's uniform features come from generators that the checkpoint keeps."""
-    monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
-    recipe = replace(RECIPES["infomax"], loss="DeepInfoMax(locations=9)", epochs=3)
-
-    def stop(run):
-        assert len(run.rows) < 2, "that is enough"
-
-    whole = pretrain(recipe, data=images)
-    with pytest.raises(AssertionError, match="that is enough"):
-        pretrain(recipe, tmp_path, data=images, on_epoch=stop)
-    resumed = pretrain(recipe, tmp_path, data=images)
-    assert resumed.history.loss.tolist() == whole.history.loss.tolist()
-    assert all(map(torch.equal, resumed.encoder.state_dict().values(), whole.encoder.state_dict().values()))
-
-
-def test_no_epochs_is_random_weights(tmp_path, images):
-    recipe = ImageRecipe("InfoNCE()", views="photo", epochs=0, batch=16)
-    run = pretrain(recipe, tmp_path, data=images)
-    fresh = new_run(recipe, channels=3)
-    assert all(map(torch.equal, run.encoder.state_dict().values(), fresh.encoder.state_dict().values()))
-    assert pretrain(recipe, tmp_path, data=images).finished and run.history.empty
-
-
-@pytest.mark.parametrize(
-    "name, change, message",
-    [
-        ("supervised", {"full_views": 2}, r"full_views must be 1 with Supervised\(\).* got 2"),
-        ("supervised", {"full_views": None}, "full_views must be 1"),
-        ("supervised", {"local_views": 2}, "got 1 and 2 local ones"),
-        ("supervised", {"key_momentum": 0.9}, "key_momentum must not be set with Supervised"),
-        ("supervised", {"loss": "InfoNCE()"}, "full_views must be 2 to 4 with InfoNCE"),
-        ("supervised", {"loss": "Supervised() + QARe()"}, "losses are added"),
-        ("supervised", {"loss": "Rotaton()"}, "did you mean 'Rotation'"),
-        ("supervised", {"loss": "Rotation(4)"}, "Rotation"),
-    ],
-)
-def test_bad_recipes_are_refused(name, change, message):
-    with pytest.raises(ValueError, match=message):
-        replace(RECIPES[name], **change)
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,9 @@ class Core(importlib.abc.MetaPathFinder):
         if name.split(".")[0] in {"torchvision", "sklearn", "skimage", "pandas", "PIL", "tqdm", "tyro"}:
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Core())
-import setclr, setclr.losses, setclr.inner, setclr.evaluation, setclr.training
+import setclr, setclr.losses, setclr.inner, setclr.evaluation, setclr.training, torch
 from setclr.training.optimisers import LARS
+setclr.InfoNCE()(setclr.gather(torch.randn(2, 3, 4)))
 wanting = set()
 for module in (setclr, setclr.losses, setclr.inner, setclr.evaluation, setclr.training):
     for name in module.__all__:
