@@ -20,11 +20,8 @@ def gradients(encoder, head, views, chunk):
     encoder, head = copy.deepcopy(encoder), copy.deepcopy(head)
     value = GradCache(encoder, head, CPU, chunk).backward(views, LOSS)
     named = [*encoder.named_parameters(), *head.named_parameters(prefix="head")]
-    return (
-        value,
-        {name: p.grad for name, p in named},
-        {**encoder.state_dict(), **head.state_dict(prefix="head.")},
-    )
+    state = {**encoder.state_dict(), **head.state_dict(prefix="head.")}
+    return value, {name: p.grad for name, p in named}, state
 
 
 def plain_encoder() -> nn.Module:
@@ -41,7 +38,7 @@ def some_views(*sizes_and_counts) -> list[torch.Tensor]:
     return [torch.rand(V, 10, 3, S, S, dtype=torch.float64) for V, S in sizes_and_counts]
 
 
-@pytest.mark.parametrize("chunk", [1, 3, 5, 9, 10, 64])
+@pytest.mark.parametrize("chunk", [1, 3, 9, 10, 64])
 @pytest.mark.parametrize("groups", [[(2, 8)], [(2, 8), (3, 5)]], ids=["two views", "multi-crop"])
 def test_without_batch_statistics_chunks_change_nothing(chunk, groups):
     encoder, its_head, views = plain_encoder(), head(6), some_views(*groups)
