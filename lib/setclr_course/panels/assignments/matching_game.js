@@ -26,7 +26,7 @@ export function seen(values, [, one, two]) {
   const shown = EACH.slice(0, values.shown);
 
   const page = new Page();
-  const asked = "● view 1, ■ view 2: can you make the lines shorter?";
+  const asked = `● view 1, ■ view 2: your lines are ${fixed(long)} long`;
   const plane = page.plane("plane", [-1.75, 1.75], [-1.25, 1.3], { title: asked });
   plane.photographs(CIRCLES, one, 0.28, { hangs: "bottom", up: 8 });
   plane.photographs(SQUARES, two, 0.28, { hangs: "bottom", up: 8 });

@@ -61,7 +61,7 @@ class matching_game(Panel):
         return Lines(ends, mine, length(mine), twice)
 
     def draw(self, page: Page, values: dict, now: Lines) -> None:
-        title = "● view 1, ■ view 2: can you make the lines shorter?"
+        title = f"● view 1, ■ view 2: your lines are {now.long:.2f} long"
         plane = page.plane("plane", (-WIDE, WIDE), (-TALL, 1.3), title)
         for faces, points in zip(two_views(), (CIRCLES, SQUARES)):
             plane.photographs(points, faces, 0.28, hangs="bottom", up=8)
