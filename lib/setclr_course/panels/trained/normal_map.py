@@ -74,7 +74,7 @@ class normal_map(Panel):
         far = f"off by {now:.0f}°" if now == now else "not known here"
         corner, ring = np.array([self.wide, self.high]) - 0.5, complex(*point) + RING * self.wide
         for plot, title, picture in zip(("image", "true", "read", "wrong"),
-                                        ("drag the point", "the true normals", "read off", far),
+                                        ("the photograph", "true normals", "read from features", far),
                                         (self.image, self.true, *self.shown[name])):  # fmt: skip
             plane = page.plane(plot, (-0.5, corner[0]), (corner[1], -0.5), title)
             plane.picture(picture, (-0.5, -0.5), corner)
@@ -84,7 +84,8 @@ class normal_map(Panel):
                 grip.handle("point", point, "right", "down", label="the point")
         low = corner[1] - 0.02 * self.wide
         page["true"].picture(self.key, (0, low - 0.25 * self.wide), (0.25 * self.wide, low))
-        draw_shades(page, {0: "0°", 0.5: "off by 45°", 1: "90°"}, "white: not known")
+        said = f"median {self.median[name]:.0f}°; white: not known"
+        draw_shades(page, {0: "0°", 0.5: "off by 45°", 1: "90°"}, said)
 
     def say(self, values: dict, now: float) -> str:
         name = values["features"]

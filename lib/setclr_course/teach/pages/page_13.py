@@ -16,7 +16,8 @@ QUESTIONS = {
         {
             "those that look alike everywhere": "Yes: brick and page. One patch of brick is like another.",
             "those with one large thing in the middle": "A patch shows a corner of it: an ear, or only fur.",
-            "all eighteen": "What should tie a piece of suit to a piece of flag? Only a label could.",
+            "all eighteen": "What should tie a piece of the astronaut's suit to a piece of the flag "
+            "behind? Only a label could.",
         },
         "those that look alike everywhere",
     ),
@@ -54,10 +55,11 @@ QUESTIONS = {
         "The encoder with random weights lets the linear map guess with a median error of 44 degrees. And "
         "features that MMCL has learned from patches, without a word about space?",
         {
-            "about 44: nobody taught them space": "Nor photographs, and yet they tell these apart. Edges and "
-            "textures say something of both.",
+            "about 44: nobody taught them space": "Nobody taught them photographs, and yet they tell these "
+            "apart. Edges and textures say something of both.",
             "about 33": "Yes. Some of what tells photographs apart tells floors from walls, too.",
-            "about 10: nearly right": "Then a linear map of small patches would see depth as two cameras do.",
+            "about 10: nearly right": "That would be nearly as good as two cameras, from one picture and a "
+            "linear map.",
         },
         "about 33",
     ),
