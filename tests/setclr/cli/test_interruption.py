@@ -1,0 +1,131 @@
+"""Ctrl-C and SIGTERM at any moment of a command: one line and an exit status, and no file left behind."""
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from conftest import numpy_shifted
+from PIL import Image
+
+from setclr import experiments
+from setclr.cli import run
+from setclr.experiments.run import new_run
+from setclr.recipes import ImageRecipe
+
+pytestmark = pytest.mark.processes
+
+# A command that gets the signal NUMBER when it first imports MOMENT, when it reads a photograph, in a
+# destructor (Python prints an exception that falls into one, and goes on: so fell a Ctrl-C while torch's
+# loader waited for its workers), or a second one while it ends.
+COMMAND = """
+import os, signal, sys, time
+number, moment = signal.Signals[sys.argv[1]], sys.argv[2]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal, whatever started the test
+
+def hit(*_, **__):
+    signal.raise_signal(number)
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == moment:
+            hit()
+
+class Loader:
+    def __del__(self):
+        hit()
+
+def summary(_):
+    if moment == "destructor":
+        Loader()
+        time.sleep(60)
+    try:
+        hit()
+    finally:
+        if moment == "putting in order":
+            hit()
+
+def ended(*given):
+    if moment == "saying so":
+        hit()
+    return end(*given)
+
+sys.meta_path.insert(0, Finder())
+if moment == "reading":
+    from PIL import Image
+    Image.open = hit
+from setclr import cli
+if sys.argv[3] == "results":
+    from setclr import experiments
+    experiments.summary, end, cli.ended = summary, cli.ended, ended
+sys.argv[1:] = sys.argv[3:]
+cli.run()
+"""
+IMPORTS = ("tyro", "torch", "torch._C", "torch.nn", "numpy.random", "setclr.cli.parsing", "setclr.evaluation")
+ENDS = ("putting in order", "saying so", "destructor")
+MOMENTS = [("SIGINT", moment) for moment in (*IMPORTS, "reading", *ENDS)]
+MOMENTS += [("SIGTERM", moment) for moment in ("torch.nn", "reading", *ENDS)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run, and photographs."""
+    folder = tmp_path_factory.mktemp("all")
+    new_run(ImageRecipe("InfoNCE()"), 3).save(folder / "run")
+    (folder / "photographs").mkdir()
+    pixels = numpy_shifted(0).integers(0, 256, (40, 50, 3), np.uint8)
+    Image.fromarray(pixels).save(folder / "photographs/a.png")
+    return folder
+
+
+@pytest.mark.parametrize("name, moment", MOMENTS)
+def test_a_signal_outside_the_loop_is_one_line(folder, name, moment):
+    words = ["embed", str(folder / "run"), str(folder / "photographs"), "--device", "cpu"]
+    words = ["results"] if moment in ENDS else words
+    before, command = sorted(folder.rglob("*")), [sys.executable, "-c", COMMAND, name, moment, *words]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    said = {"SIGINT": "interrupted", "SIGTERM": "terminated"}[name]
+    lines = [line for line in ended.stderr.splitlines() if line and "image/s" not in line]  # the progress bar
+    assert lines == [f"setclr: {said}"] and ended.stdout == ""
+    assert ended.returncode == 128 + signal.Signals[name]
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.fixture
+def results(monkeypatch):
+    """The command `setclr results` with this in the place of its function."""
+
+    def of(summary) -> None:
+        monkeypatch.setattr(experiments, "summary", summary)
+        monkeypatch.setattr(sys, "argv", ["setclr", "results"])
+        run()
+
+    return of
+
+
+def test_a_signal_that_a_package_makes_an_error_of_its_own_is_one(results, capsys):
+    def swallowing(_):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt as error:
+            raise ImportError("numpy could not be imported") from error
+
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    with pytest.raises(SystemExit) as stopped:
+        results(swallowing)
+    assert capsys.readouterr().err == "setclr: terminated\n" and stopped.value.code == 143
+    assert before == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+
+
+def test_too_little_memory_is_one_line_and_an_error_of_the_program_itself_is_a_traceback(results):
+    for fail, said in (
+        (lambda _: torch.empty(2**50), r"setclr: out of memory \(.*allocate.*\); take a smaller batch, size"),
+        (lambda _: bytearray(2**62), r"setclr: out of memory \(no memory is left\); take a smaller batch"),
+    ):
+        with pytest.raises(SystemExit, match=said) as stopped:
+            results(fail)
+        assert "\n" not in stopped.value.code
+    with pytest.raises(IndexError):
+        results(lambda _: [].pop())
