@@ -14,6 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from torch.nn.functional import normalize
 
 from setclr.losses import InfoNCE
+from setclr_course import costs
 from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import OF_LOSS
 from setclr_course.kit.panel import Panel
@@ -257,6 +258,16 @@ def equal_weights(z, views=(0, 1)):
     return total / (2 * z.shape[1])
 
 
+def meeting(name, dimensions=64, back=True):
+    """The batch at which InfoNCE does as many flops as that encoder."""
+
+    def run():
+        loss = InfoNCE(0.5)(costs.points(256, dimensions))
+        return loss.backward() if back else loss
+
+    return 256 * costs.encoder_cost(name, 256)[0] / costs.work(run).flops
+
+
 MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     # 00
     ("00.1", 1.58, "the last stop at which they still hold 40 %"),
@@ -348,6 +359,9 @@ MISCONCEPTIONS = [  # exercise, what it gives, the misconception
     ("14.1", 22, "of the time"),
     ("14.2", 320, "all of it grows with N²"),
     ("14.2", 80, "all of it grows with N"),
+    ("14.3", lambda name: meeting(name, back=False), "the loss forward alone"),
+    ("14.3", lambda name: meeting(name, 128), "embeddings of 128 numbers, as in the first cell"),
+    ("14.3", lambda name: meeting(name) / 256, "how many times the flops, not at which batch"),
     # 15
     ("15.1", 70.04, "the mean over molecules"),
     ("15.2", 72.34, "shares of atoms, not how many"),

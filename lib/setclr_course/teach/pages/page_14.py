@@ -26,7 +26,8 @@ QUESTIONS = {
         {
             "nearly all of it": "Above there was no encoder. Here each image passes through millions of "
             "weights.",
-            "about half": "The encoder works harder: each image passes through millions of weights.",
+            "about half": "The encoder works harder still: each image passes through millions of weights, "
+            "forward and back.",
             "less than a tenth": "Yes. Each image passes through millions of weights, forward and back. A "
             "loss sees only what comes out: a short list of numbers for each view.",
         },
@@ -48,8 +49,8 @@ QUESTIONS = {
         {
             "negatives: a view meets only its chunk": "The loss sees all embeddings together, so every view "
             "meets all others.",
-            "exactness: the gradient is only near": "The loss of all has fixed the pull at each embedding "
-            "before. With these, the rest is a sum over images, in any order.",
+            "exactness: the gradient is only near": "The loss of the whole batch has given each embedding "
+            "its pull already. With these pulls the rest is a sum over images, in any order.",
             "time: the encoder works more": "Yes. Nothing was kept for the way back, so each chunk must go "
             "forward a second time.",
         },
