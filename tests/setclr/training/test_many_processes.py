@@ -64,7 +64,7 @@ RECIPES = {
 RECIPES = {name: replace(recipe, precision="float32") for name, recipe in RECIPES.items()}  # for float64
 
 
-DATA = Path(__file__).resolve().parent.parent / "data"
+DATA = Path(__file__).resolve().parents[3] / "data"
 
 
 def data_of(recipe: Recipe) -> ImageSet | GraphSet | VideoSet:

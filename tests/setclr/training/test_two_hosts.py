@@ -16,7 +16,7 @@ from setclr.training.checkpoint import HISTORY
 
 pytestmark = pytest.mark.processes
 
-DATA = Path(__file__).resolve().parent.parent / "data"
+DATA = Path(__file__).resolve().parents[3] / "data"
 HANGS = 900  # seconds
 FORGOTTEN = 20  # seconds; torchrun takes a host for gone after three missed beats of five
 # As the command `setclr`, with a checkpoint after every epoch, so that a death does not cost ten minutes.
