@@ -188,17 +188,16 @@ def test_all_its_runs_are_compiled_or_none(words, compiled, tmp_path, monkeypatc
     assert asked == [compiled] * (4 + 1 + 2 * 2)
 
 
-def test_after_a_stop_it_does_the_rest_and_repeated_nothing(tmp_path):
-    one = {"x": replace(TWO["x"], epochs=1)}
-    steps = search(one, (0, 1), tmp_path / "runs", tmp_path / "results")
+def test_repeated_it_does_nothing_and_after_a_stop_the_rest(tmp_path):
+    steps = search(TWO, (0, 1), tmp_path / "runs", tmp_path / "results")
     begun = [next(steps) for _ in range(3)]
     steps.close()
-    said = done(one, tmp_path)
+    said = done(TWO, tmp_path)
     before = [line for line in said if line.endswith("recorded before")]
     assert [line.split(":")[0] for line in before[:3]] == [line.split(":")[0] for line in begun]
-    assert len(before) == 3 + 2, "and the curve's first seeds, which are trials"
+    assert len(before) == 3 + 2 * 2, "and the curves' first seeds, which are trials"
     kept = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
-    again = done(one, tmp_path)
+    again = done(TWO, tmp_path)
     assert all(line.endswith("recorded before") for line in again if "seed" in line)
     assert kept == {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
 
