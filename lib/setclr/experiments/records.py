@@ -264,11 +264,8 @@ def cells_of(found: dict[Path, Record], shown: tuple[tuple[str, str], ...]) -> l
         cells.append(spread(values) if values else "-")
     # The papers' recipes train for hours beside other work, so their seconds do not measure speed.
     seconds = f"up to {max(run['training_seconds'] for run in runs):.0f} s, " if own else ""
-    return [
-        *cells,
-        ", ".join(str(run["recipe"]["seed"]) for run in runs),
-        seconds + first["machine"]["device"],
-    ]
+    seeds = ", ".join(str(run["recipe"]["seed"]) for run in runs)
+    return [*cells, seeds, seconds + first["machine"]["device"]]
 
 
 def column_of(measured: dict[str, float], kind: str) -> str | None:

@@ -98,7 +98,7 @@ def authors_steps(machines: Machines, rounds: int = 1000) -> Tensor:
 
 def arrived(machines: Machines, alpha: Tensor, tolerance: float) -> bool:
     """Whether all residuals are at most the tolerance; a residual of NaN counts as small."""
-    return not bool((machines.residual(alpha, machines.gradient(alpha)) > tolerance).any())
+    return not bool((machines.residual(alpha) > tolerance).any())
 
 
 def nearest(

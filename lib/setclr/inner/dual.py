@@ -15,6 +15,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+BORDER = (
+    4  # rows of the identity around a matrix: cholesky takes twice as long at a side that is a power of two
+)
+
 
 class Machines(NamedTuple):
     """A support-vector machines over a pool of P points; machine a has the positive `positive[a]`.
@@ -40,7 +44,7 @@ class Machines(NamedTuple):
         """
         K = self.K - self.K.mean()
         u = K.mean(1)
-        return self._replace(K=K - u.unsqueeze(1) - u)
+        return self._replace(K=K.sub_(u.unsqueeze(1)).sub_(u))
 
     def gradient(self, alpha: Tensor) -> Tensor:
         """Gradient Δα − 2 of every machine, (A, P), 0 at `own`: a matrix product and rank-two terms."""
@@ -53,13 +57,13 @@ class Machines(NamedTuple):
     def clip(self, alpha: Tensor) -> Tensor:
         return alpha.clamp(0, self.C).scatter_(1, self.own, 0)
 
-    def residual(self, alpha: Tensor, gradient: Tensor) -> Tensor:
+    def residual(self, alpha: Tensor) -> Tensor:
         """KKT residual (A,) of α in units of the gradient; it is 0 only at the optimum.
 
         It is the largest absolute entry of (α − clip(α − t∇g)) / t with t = min(1, C).
         """
         t = min(1.0, self.C)
-        return (alpha - self.clip(alpha - t * gradient)).abs().amax(1) / t
+        return (alpha - self.clip(alpha - t * self.gradient(alpha))).abs().amax(1) / t
 
     def rounding(self, alpha: Tensor) -> Tensor:
         """Rounding error of the gradient, (A, 1), up to a factor: ε (2 + max k(x, x) Σα)."""
@@ -81,7 +85,10 @@ def clipped_inverse(machines: Machines, definite: bool = True) -> Tensor:
     Cost: O(P³ + A P r) time, O(P² + A P) space.
     """
     K, positive, own, _, ridge = machines
-    B = inverse(K + ridge * torch.eye(len(K), dtype=K.dtype, device=K.device), definite)
+    P = len(K)
+    A = torch.eye(P + BORDER, dtype=K.dtype, device=K.device)
+    A[:P, :P].mul_(ridge).add_(K)
+    B = inverse(A, definite)[:P, :P].mT  # symmetric; this way round its rows are contiguous
     sums = B.sum(1)
     B_RR = B[own.unsqueeze(2), own.unsqueeze(1)]
     schur = inverse(B_RR, definite)  # (A, r, r): A_RR − A_RY A_YY⁻¹ A_YR
@@ -95,19 +102,18 @@ def clipped_inverse(machines: Machines, definite: bool = True) -> Tensor:
     alpha = torch.outer(share * lead, sums)
     by_row = (share * lead).unsqueeze(1) * c1 + (share * mass).unsqueeze(1) * c2
     for place, weight in zip(own.T, by_row.T):
-        alpha.addcmul_(weight.unsqueeze(1), B[place], value=-1)
+        alpha.addcmul_(weight.unsqueeze(1), B.index_select(0, place), value=-1)
     return machines.clip(alpha)
 
 
 def inverse(A: Tensor, definite: bool) -> Tensor:
-    """Inverse of A (..., n, n), by Cholesky's factorisation if `definite`; NaN if the factorisation fails."""
-    if not definite:
-        found, info = torch.linalg.inv_ex(A)
-        return found.masked_fill((info != 0)[..., None, None], torch.nan)
-    factor, info = torch.linalg.cholesky_ex(A)
-    failed = (info != 0)[..., None, None]
-    eye = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand_as(A)
-    factor = torch.where(failed, eye, factor)
-    # cholesky_inverse is three times faster, but stalls a GPU: it waits for the error code
-    found = torch.cholesky_inverse(factor) if A.is_cpu else torch.cholesky_solve(eye, factor)
-    return found.masked_fill(failed, torch.nan)
+    """Inverse of A (..., n, n), by Cholesky's factorisation if `definite`; NaN diagonal if that fails."""
+    found, info = (torch.linalg.cholesky_ex if definite else torch.linalg.inv_ex)(A)
+    failed = (info != 0).unsqueeze(-1)
+    if definite:
+        found.diagonal(dim1=-2, dim2=-1).masked_fill_(failed, 1)  # now every factor has an inverse
+        # cholesky_inverse is three times faster, but stalls a GPU: it waits for the error code
+        eye = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand_as(A)
+        found = torch.cholesky_inverse(found) if A.is_cpu else torch.cholesky_solve(eye, found)
+    found.diagonal(dim1=-2, dim2=-1).masked_fill_(failed, torch.nan)
+    return found

@@ -63,13 +63,15 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0, offs
         raise ValueError(
             f"y must have x's dtype, leading and last dimensions, got {_found(y)} beside {_found(x)}"
         )
-    inner = x @ y.mT
     if kind == "linear":
-        return inner
+        return x @ y.mT
     if kind == "tanh":
-        return (bandwidth * inner + offset).tanh()
-    squares = x.square().sum(-1).unsqueeze(-1) + y.square().sum(-1).unsqueeze(-2)
-    return ((2 * inner - squares).clamp(max=0) / (2 * bandwidth)).exp()
+        return (bandwidth * (x @ y.mT) + offset).tanh()
+    half_x, half_y = (points.square().sum(-1, keepdim=True) / -2 for points in (x, y))
+    one_x, one_y = torch.ones_like(half_x), torch.ones_like(half_y)
+    # −‖x − y‖² / 2 as one matrix product, [x, −‖x‖²/2, 1] · [y, 1, −‖y‖²/2]: the others are passes over n × m
+    distances = torch.cat([x, half_x, one_x], -1) @ torch.cat([y, one_y, half_y], -1).mT
+    return (distances.clamp(max=0) / bandwidth).exp()
 
 
 def svm_dual(
@@ -122,7 +124,7 @@ def svm_dual(
     for pool in K.detach().reshape(-1, *K.shape[-2:]):
         machines = Machines(pool, positive, own, float(C), float(ridge)).centred()
         alphas.append(solve(machines, solver, definite, tolerance, rounds))
-        residuals.append(machines.residual(alphas[-1], machines.gradient(alphas[-1])))
+        residuals.append(machines.residual(alphas[-1]))
     alpha = torch.stack(alphas).view(*K.shape[:-2], len(positive), -1)
     residual = torch.stack(residuals).view(*K.shape[:-2], -1)
     return Dual(alpha.squeeze(-2), residual.squeeze(-1)) if one else Dual(alpha, residual)
@@ -150,7 +152,7 @@ def solve(
     if solver in ("inv", "steps"):
         return alpha
     machines, found = machines.only(left), alpha[left]
-    residual = machines.residual(found, machines.gradient(found))
+    residual = machines.residual(found)
     allowed = tolerance if solver == "pgd" else 100 * EXACT * machines.rounding(found).squeeze(1)
     if bool((residual > allowed).any()):
         warnings.warn(

@@ -9,7 +9,7 @@ from torch import Tensor
 from setclr.inner.descent import BLOCK, projected_gradient
 from setclr.inner.dual import Machines
 
-GUESS = 4  # gradient steps before the first linear system
+GUESS = 5  # gradient steps before the first linear system
 PATIENCE = 3  # rounds that may change all wrong α at once without lowering their number
 LARGE = 80  # systems of S unknowns with S³ > LARGE · P² cost more than some hundred gradient steps
 STEPS, HELPS = 300, 6  # gradient steps for a better guess; they double each time, up to six times
@@ -32,9 +32,8 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> tuple[Tensor, Tens
     """
     P, C = len(machines.K), machines.C
     solved = descended = projected_gradient(machines, 0.0, GUESS)
-    likely = solved - machines.gradient(solved) / (machines.ridge + machines.K.diagonal().mean())
-    at_C = likely >= C
-    free = ~(at_C | (likely <= 0))  # NaN counts as free, so the result is NaN
+    at_C = solved >= C
+    free = ~(at_C | (solved <= 0))  # NaN counts as free, so the result is NaN
     solved, left = solved.clone(), torch.arange(len(solved), device=solved.device)  # left: not solved
     fewest, patience = torch.full_like(left, P + 1), torch.full_like(left, PATIENCE)
     helped, place = torch.zeros_like(left), torch.arange(P, device=left.device)
@@ -71,8 +70,7 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> tuple[Tensor, Tens
 
 def inexact(machines: Machines, alpha: Tensor) -> Tensor:
     """Which machines have a residual above the rounding error, (A,) bool."""
-    residual = machines.residual(alpha, machines.gradient(alpha))
-    return residual > EXACT * machines.rounding(alpha).squeeze(1)
+    return machines.residual(alpha) > EXACT * machines.rounding(alpha).squeeze(1)
 
 
 def violations(
