@@ -5,9 +5,10 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
-from math import isfinite
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,12 @@ class Mark:
     numbers: list[int] | None = None
     """Of its pieces. None: all of it."""
 
+    @cached_property
+    def all_numbers(self) -> np.ndarray:
+        return np.arange(prod(self.shape)).reshape(self.shape)
+
     def __getitem__(self, where: Any) -> "Piece":
-        numbers = np.arange(np.prod(self.shape, dtype=int)).reshape(self.shape)
-        return replace(self, numbers=numbers[where].ravel().tolist())
+        return Mark(self.plot, self.number, self.shape, self.all_numbers[where].ravel().tolist())
 
     def told(self) -> list[int]:
         return [] if self.numbers == [] else [self.plot.number, self.number, *(self.numbers or [])]
@@ -257,7 +261,7 @@ class Page:
     def link(self, said: str, *over: Mark | Piece, lit: Iterable[Mark | Piece] = (), **sets: Any) -> None:
         """Things that belong together: pointing at one of `over` lights up all of them and those `lit`, and
         says so. A click sets the controls that are named: `patch=3`."""
-        shown, also = ([thing.told() for thing in things if thing.told()] for things in (over, lit))
+        shown, also = ([told for thing in things if (told := thing.told())] for things in (over, lit))
         self.links.append((said, shown, also, sets))
 
     def told(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:
@@ -272,6 +276,8 @@ class Page:
 
 def plain(x: Any) -> Any:
     """As JSON can hold it, flat: numbers with six figures, a hundredth of a pixel; None where not finite."""
+    if isinstance(x, np.ndarray) and x.ndim and x.dtype.kind in "iu":
+        return x.ravel().tolist()
     if isinstance(x, np.ndarray | np.generic):
         x = x.ravel().tolist() if x.ndim else x.item()
     if isinstance(x, list | tuple):
