@@ -108,12 +108,16 @@ def encoders(run: Run, train: ImageSet, how: Protocol) -> dict[str, nn.Module | 
     return {**({"raw pixels": None} if train.in_ram else {}), **found}
 
 
+def embedder(encoder: nn.Module | None) -> Callable:
+    return pixels if encoder is None else partial(features, encoder)
+
+
 def measure(
     encoder: nn.Module | None, train: ImageSet, test: ImageSet, device: torch.device, how: Protocol,
     probed: bool,
 ) -> Measurements:  # fmt: skip
     """kNN accuracies by the protocol and, if `probed`, those of its linear probe, computed on the device."""
-    embed: Callable = pixels if encoder is None else partial(features, encoder)
+    embed = embedder(encoder)
     bank, queries = (embed(split.images).to(device) for split in (train, test))
     labels = train.labels.to(device)
     similarity, nearest = neighbours(bank, labels, queries, max(how.ks))

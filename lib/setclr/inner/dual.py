@@ -85,10 +85,9 @@ def clipped_inverse(machines: Machines, definite: bool = True) -> Tensor:
     Cost: O(P³ + A P r) time, O(P² + A P) space.
     """
     K, positive, own, _, ridge = machines
-    P = len(K)
-    A = torch.eye(P + BORDER, dtype=K.dtype, device=K.device)
-    A[:P, :P].mul_(ridge).add_(K)
-    B = inverse(A, definite)[:P, :P].mT  # symmetric; this way round its rows are contiguous
+    A = torch.eye(len(K) + BORDER, dtype=K.dtype, device=K.device)
+    A[:-BORDER, :-BORDER].mul_(ridge).add_(K)
+    B = inverse(A, definite)[:-BORDER, :-BORDER].mT  # symmetric; this way round its rows are contiguous
     sums = B.sum(1)
     B_RR = B[own.unsqueeze(2), own.unsqueeze(1)]
     schur = inverse(B_RR, definite)  # (A, r, r): A_RR − A_RY A_YY⁻¹ A_YR
