@@ -5,8 +5,8 @@ python tests/tools/qare_program.py contrasting_quadratic
 
 For each row of tables 2 and 3 (Conv-4, CIFAR-10) that contrasts, and for supervised training, it prints both
 losses after the last step and the largest difference between any two weights. Both get our views of the
-patches that come with the project: what makes views is not compared here (tests/setclr/views/test_views.py has
-torchvision's). In float64, where rounding cannot hide a difference or grow into one.
+patches that come with the project: what makes views is not compared here (tests/setclr/views/test_views.py
+has torchvision's). In float64, where rounding cannot hide a difference or grow into one.
 """
 
 import sys

@@ -84,7 +84,7 @@ def test_a_record_that_is_cut_off_anywhere_is_named(tmp_path):
     whole = json.dumps(GOOD).encode()
     for end in range(0, len(whole), 9):
         put(tmp_path, "x-seed0", whole[:end])
-        with pytest.raises(ValueError, match=r"x-seed0\.json is damaged or no record \((no JSON|it is empty)"):
+        with pytest.raises(ValueError, match=r"x-seed0\.json is damaged or no record \((no JSON|it is emp)"):
             read_record(tmp_path / "x-seed0.json")
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 # Where each part's `trial(seed, folder) -> (counts, findings)` is, as module:function.
 PARTS = {
-    "kills": "kills:trial", "losses": "tensors:losses", "inner": "tensors:inner", "strings": "words:strings",
+    "kills": "kills:trial", "losses": "tensors:losses", "strings": "words:strings",
     "commands": "words:commands", "encoders": "users:encoders",
     "datasets": "users:datasets", "graphs": "users:graphs", "videos": "users:videos",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Hostile tensors and settings for losses, baselines and inner problems: refused in words, or finite.
+"""Hostile tensors and settings for losses and baselines: refused in words, or finite.
 
 A trial is 40 calls. Counted are those that were refused, were finite, and were silently not finite. Where
 float32 cannot tell costs any more, Sinkhorn warns that it did not converge: that is not silent.
@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 from trials import Outcome, Tries
 
-from setclr import inner as problems
 from setclr.losses import LOSSES, NAMED
 from setclr.losses.baselines import BASELINES
 
@@ -121,36 +120,6 @@ def losses(seed: int, folder: Path) -> Outcome:
         return text, done, [z]
 
     return tried(by, call)
-
-
-def inner(seed: int, folder: Path) -> Outcome:
-    """An inner problem with settings of any kind, on matrices of any kind."""
-    by = Drawn(seed)
-
-    def call() -> tuple[str, Callable[[], Any], list[Any]]:
-        name = by.choice(problems.__all__)
-        function, n = getattr(problems, name), by.choice([1, 2, 3, 4, 5])
-        given: dict[str, Any] = {}
-        first: Any = None
-        for p in inspect.signature(function).parameters.values():
-            if p.annotation in (Tensor, Tensor | None) and (p.default is p.empty or by.random() < 0.2):
-                shape = {"x": (by.choice([1, 3]), n), "y": (2, n), "a": (n,), "b": (n,)}.get(p.name, (n, n))
-                given[p.name] = tensor(by, shape, longest=1e9)  # products of three stay in float32
-                if isinstance(first, Tensor) and isinstance(given[p.name], Tensor) and by.random() < 0.8:
-                    given[p.name] = given[p.name].detach().to(first.dtype)
-                if name in ("spectral_bounds", "svm_dual") and by.random() < 0.8:
-                    given[p.name] = symmetric(given[p.name])
-                first = given[p.name] if first is None else first
-            elif p.default is p.empty or by.random() < 0.4:
-                given[p.name] = setting(by, 1.0 if p.default is p.empty else p.default)
-        return f"{name}({_each(given)})", lambda: function(**given), list(given.values())
-
-    return tried(by, call)
-
-
-def symmetric(x: Any) -> Any:
-    square = isinstance(x, Tensor) and x.layout == torch.strided and x.dim() == 2 and x.shape[0] == x.shape[1]
-    return (x + x.T).detach() if square and x.is_floating_point() else x
 
 
 def tried(by: Drawn, call: Callable) -> Outcome:
