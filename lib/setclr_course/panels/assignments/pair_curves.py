@@ -5,13 +5,13 @@ import numpy as np
 
 from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.inner import swapped
-from setclr_course.kit.palette import BLUE, DUSK, GREY, ORANGE
+from setclr_course.kit.palette import DUSK, GREY, INK, OF_LOSS
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page, Plot
 
 GAP = np.linspace(-2, 2, 201)  # d⁻ − d⁺ of cosine distances; right of 0 the order is correct
 TOP = 6  # of all axes
-
+COLOURS = OF_LOSS["InfoNCE"], INK, OF_LOSS["GroCo"]
 
 CURVES = (  # eq. 7, 8 and 10, by gap and parameter; the parameter; values of it that are shown in grey
     ("contrastive", lambda gap, tau: np.logaddexp(0, -gap / tau), "temperature", "τ", (0.1, 0.5, 2)),
@@ -39,16 +39,16 @@ class pair_curves(Panel):
         return np.array([(loss, 0 - np.gradient(loss, GAP)) for loss in losses])
 
     def draw(self, page: Page, values: dict, now: np.ndarray) -> None:
-        for (name, function, _, symbol, fixed), (loss, force) in zip(CURVES, now):
+        for (name, function, _, symbol, fixed), (loss, force), colour in zip(CURVES, now, COLOURS):
             upper = axes(page, name, name, loss)
             for value in fixed:
                 grey = function(GAP, value)[::4]
                 upper.line(GAP[::4], grey, GREY, 1)
                 how: dict = {"anchor": "start", "rise": "bottom", "right": 3, "halo": True}
                 upper.text(-2, min(grey[0], 5.5), f"{symbol}={value:g}", DUSK, "small", **how)
-            upper.line(GAP, loss, BLUE, 3)
+            upper.line(GAP, loss, colour, 3)
             title = "force" if page.row else f"{name}: force"  # narrow pages put it far below its curve
-            axes(page, f"{name}-force", title, force).line(GAP, force, ORANGE, 3)
+            axes(page, f"{name}-force", title, force).line(GAP, force, colour, 3)
 
     def say(self, values: dict, now: np.ndarray) -> str:
         words = [

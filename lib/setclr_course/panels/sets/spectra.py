@@ -25,7 +25,7 @@ class Compared(NamedTuple):
 
 
 BY = {
-    "cosine": Compared(("1 + A", "1 + B"), "(1 + A)(1 + B)", (0.7, 2.3), (1, 1.5, 2), (0, 9)),
+    "cosine": Compared(("1 + A", "1 + B"), "(1 + A)(1 + B)", (0.7, 2.3), (1, 1.5, 2), (0, 13)),
     "euclidean": Compared(("A", "B"), "A · B", (-2.1, 3.1), (-1, 0, 1, 2), (-6.5, 11)),
 }
 
@@ -67,7 +67,7 @@ class spectra(Panel):
     def draw(self, page: Page, values: dict, now: Fits) -> None:
         self.ring.draw(page, values)
         (one, two), below, limits, ticks, y = BY[self.similarity]
-        lists = page.plot("lists", (-0.6, 5.6), y, "eigenvalues λ, both lists by size", yticks=(0, 4, 8))
+        lists = page.plot("lists", (-0.6, 5.6), y, "eigenvalues λ, both lists by size", yticks=(0, 4, 8, 12))
         lists.key((f"● of {one}", DUSK), (f"■ of {two}", PURPLE))
         ranks, bars = np.arange(6), []
         for side, row, colour in zip((-0.2, 0.2), now.eigenvalues, (GREY, PURPLE)):
