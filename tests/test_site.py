@@ -519,6 +519,14 @@ def test_a_phone_shows_formulas_from_their_beginning_and_pictures_in_proportion(
     assert formulas > 10 and pictures > 10
 
 
+def test_what_goes_on_beyond_a_phone_fades_there_and_the_keys_move_it(opened):
+    page = opened("04_sets_and_eigenvalues.html", width=390)
+    for part in ("pre", ".katex-html"):
+        one = page.wait_for_selector(f"{part}.setclr-goes-on[tabindex='0']")
+        one.evaluate("one => (one.scrollLeft = one.scrollWidth)")
+        page.wait_for_function("one => !one.classList.contains('setclr-goes-on')", arg=one)
+
+
 def test_nothing_is_wider_than_a_phone_and_all_of_a_picture_is_in_sight(opened):
     page, _ = beads(opened)
     page.set_viewport_size({"width": 390, "height": 800})
