@@ -56,7 +56,9 @@ def test_the_fits_are_the_librarys_and_between_the_eigenvalues(start, similarity
 
 @both
 def test_identical_views_reach_the_bound(similarity):
-    panel = spectra(similarity, **dict(zip(NAMES, wrapped(FIRST).tolist())))
+    beside = dict(zip(NAMES, wrapped(FIRST).tolist()))
+    assert beside in spectra.also  # the site shows what page 04 asks for
+    panel = spectra(similarity, **beside)
     now = panel.solve(panel.values)
     assert "0 fit better" in panel.alt
     assert now.values[0] == pytest.approx(now.values.max()) == pytest.approx(now.upper)
@@ -120,5 +122,6 @@ def test_cosine_leaves_the_end_alone_and_euclidean_collapses():
     assert (euclidean.within[-1][BETAS >= 2] > 0.99).all() and euclidean.within[-1][BETAS <= 0.5].max() < 0
     titles = [plot.get("title", "") for plot in spreading("euclidean").scene["plots"]]
     assert any("draws a view together" in title for title in titles)
+    assert {"weight": 4.0, "step": 80} in spreading.also  # the site plays every weight to its end
     within = spreading(step=8).solve(spreading(step=8).values)[1]
     assert within[-1] == pytest.approx(-0.2, abs=0.01) and within[8, 1] < within[8, 0] - 0.2

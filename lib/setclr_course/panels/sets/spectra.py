@@ -1,17 +1,19 @@
 """The eigenvalues of two views as two lists, and all 720 matchings below their product (QARe, eq. 5, 7)."""
 
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from setclr.checks import choice
+from setclr_course.kit.cast import NAMES
 from setclr_course.kit.palette import DUSK, GREY, PALE, PURPLE, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.sets.two_views import SPREAD, Ring
+from setclr_course.panels.sets.two_views import FIRST, SPREAD, Ring, wrapped
 
 ORDERS = np.array(list(permutations(range(6))))  # every matching; the first is the true one
+PLACES = np.transpose([wrapped(FIRST + SPREAD), wrapped(FIRST)]).tolist()  # of each ■: at first, beside its ●
 
 
 class Compared(NamedTuple):
@@ -50,6 +52,7 @@ class spectra(Panel):
     mosaic, widths, row_mosaic = "ring lists; ring fits", (1.15, 1), "fits"
     ring = Ring(SPREAD, turn=0)
     knobs = ring.knobs
+    also = [dict(zip(NAMES, places)) for places in product(*PLACES)]  # page 04 puts one after another there
 
     def __init__(self, similarity: str = "cosine", **initial: Any):
         self.similarity = choice("similarity", similarity, BY)

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from setclr_course.kit.atlas import STOPS, evenly
 from setclr_course.kit.circle import unit
 from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import DUSK, GREY, OF_LOSS
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.sets.descent import GRID, STEPS, path
+from setclr_course.panels.sets.descent import BETAS, GRID, STEPS, path
 from setclr_course.panels.sets.two_views import draw_views
 
 TITLES = {
@@ -30,9 +31,10 @@ class spreading(Panel):
     row_mosaic = "ring; ring; ring; curves; curves"
     play = "step"
     knobs = {
-        "weight": slider("weight γ of QARe", 1.125, 0.0, 4.0, GRID, {0.0: "none", 1.125: "paper 1.125"}),
+        "weight": slider("weight γ of QARe", 1.125, 0.0, 4.0, GRID, {0.0: "none", 1.125: "paper"}),
         "step": slider("step", 8, 0, STEPS, 1),
     }
+    also = [{"weight": float(b), "step": k} for b in BETAS for k in evenly(STEPS + 1, STOPS, [])]  # all play
 
     def __init__(self, similarity: str = "cosine", **initial: Any):
         self.similarity = similarity
