@@ -83,6 +83,8 @@ def deck(page: nbformat.NotebookNode) -> nbformat.NotebookNode:
             if title in ("Exercises", "Where to go on"):
                 return new_notebook(cells=cells)
             begins, heading, notes = title != heading, title, text
+            if not text.strip():  # the exercises begin here
+                continue
             first, *more = text.strip().split("\n\n")
             formulas = [formula for part in more for formula in re.findall(r"\$\$.*?\$\$", part, re.S)]
             if title == "What we saw":
@@ -125,11 +127,13 @@ def write(pages: list[Path], out: Path, work: Path = WORK) -> None:
     exporter.reveal_url_prefix, exporter.reveal_theme = "beside/reveal", "white"
     exporter.exclude_anchor_links = True
     for page in pages:
-        notebook = deck(nbformat.read(latest(page, work, SITE), as_version=4))
+        source = latest(page, work, SITE)
+        notebook = deck(nbformat.read(source, as_version=4))
         notebook.metadata["title"] = page.stem
         text, _ = exporter.from_notebook_node(notebook)
         (out / f"{page.stem}.html").write_text(text.replace('="atlas/', '="../site/atlas/'))
-        print(out / f"{page.stem}.html")
+        still = f': its panels are pictures; make site PAGES="{page.name[:2]}" first, and they move'
+        print(f"{out / page.stem}.html{still if source == page else ''}")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ def test_a_deck_has_every_picture_and_question_of_its_page(page):
     assert not any("setclr-prediction" in text and "<img" in text for text in shown)
     assert shown[0].startswith("# ") and any(text.startswith("## What we saw") for text in shown)
     assert not any("check(" in text or text.startswith("## Exercises") for text in shown)
+    assert not any(re.fullmatch(r"#+ .*\s*", text) for text in shown), "a slide has a title only"
     told = [cell for cell in cells if cell.metadata.slideshow.slide_type == "notes"]
     assert len(told) > 5
 
