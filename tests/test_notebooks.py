@@ -169,7 +169,8 @@ def pack(tmp_path_factory):
 def test_students_get_no_solutions_and_no_outputs(pack):
     handed = sorted(pack.rglob("*.ipynb"))
     assert [path.name for path in handed if path.parent == pack / "notebooks"] == [p.name for p in PATH]
-    assert not list(pack.rglob("*solutions*"))
+    assert not [*pack.rglob("*solutions*"), *pack.rglob("exam*")]
+    assert (pack / "Dockerfile").exists()  # an image of it has no solutions
     for path in handed:
         page = nbformat.read(path, as_version=4)
         assert not [cell for cell in page.cells if "solution" in tags_of(cell) or cell.get("outputs")]

@@ -29,15 +29,18 @@ FOLDER, BUILD = ROOT / "notebooks", ROOT / "build"
 HANGS = 1800  # seconds: a cell that takes longer hangs
 FOLDED = {"solution", "setup", "parameters", "colab"}  # tags of cells whose source is hidden
 PACKED = ("lib", "data/results", "data/checkpoints", "data/README.md", "site/text/training.md", "Makefile",
-          "pyproject.toml", "constraints.txt", "LICENSE", "LICENSE-TEXT")  # fmt: skip
+          "pyproject.toml", "constraints.txt", "Dockerfile", ".dockerignore", "LICENSE",
+          "LICENSE-TEXT")  # fmt: skip
 PACK = """# SetCLR, the course
 
 You need make and Python 3.11 or newer. In this folder, type
 
     make lab
 
-It installs what the pages need, once, and opens JupyterLab on the first page. Press *Run*, *Run All Cells*,
-and drag a point. Your changes stay in this folder. The solutions are with your lecturer.
+It installs what the pages need, once, some minutes and 7 GB, and opens JupyterLab on the first page. Without
+a GPU 2 GB do: on Linux `make lab CPU=URL`, with the index of CPU builds that pytorch.org names; elsewhere
+`make lab CPU=1`. Press *Run*, *Run All Cells*, and drag a point. Your changes stay in this folder. The
+solutions are with your lecturer.
 """  # what students read first
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
