@@ -15,9 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-BORDER = (
-    4  # rows of the identity around a matrix: cholesky takes twice as long at a side that is a power of two
-)
+BORDER = 4  # rows of ρI around a matrix: at a side that is a power of two cholesky takes twice as long
 
 
 class Machines(NamedTuple):
@@ -85,8 +83,8 @@ def clipped_inverse(machines: Machines, definite: bool = True) -> Tensor:
     Cost: O(P³ + A P r) time, O(P² + A P) space.
     """
     K, positive, own, _, ridge = machines
-    A = torch.eye(len(K) + BORDER, dtype=K.dtype, device=K.device)
-    A[:-BORDER, :-BORDER].mul_(ridge).add_(K)
+    A = torch.nn.functional.pad(K, (0, BORDER, 0, BORDER))
+    A.diagonal().add_(ridge)
     B = inverse(A, definite)[:-BORDER, :-BORDER].mT  # symmetric; this way round its rows are contiguous
     sums = B.sum(1)
     B_RR = B[own.unsqueeze(2), own.unsqueeze(1)]
