@@ -42,7 +42,7 @@ export function seen(values, cast) {
 
   const page = new Page();
   const drawn = drawPlane(page, x, share, "drag ● and ■; thick is a large share, orange to the partner", cast);
-  const below = "framed: the true pairs; bright: a large share";
+  const below = `framed: the true pairs; bright: ${way === "support vectors" ? "a strong push" : "a large share"}`;
   const table = drawTable(page, "table", share, FINDINGS[way], cast, below);
   share.forEach((row, i) => {
     row.forEach((part, j) => {

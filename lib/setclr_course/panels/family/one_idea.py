@@ -57,7 +57,8 @@ class one_idea(Panel):
     def draw(self, page: Page, values: dict, now: Found) -> None:
         title = "" if page.row else "drag ● and ■; thick is a large share, orange to the partner"
         finding = "" if page.row else FINDINGS[values["way"]]
-        below = "" if page.row else "framed: the true pairs; bright: a large share"
+        bright = "a strong push" if values["way"] == "support vectors" else "a large share"
+        below = "" if page.row else f"framed: the true pairs; bright: {bright}"
         views, lines = plane.draw_plane(page, now.z, now.share, title)
         table = plane.draw_table(page, "table", now.share, finding, below)
         for (i, j), share in np.ndenumerate(now.share):

@@ -49,7 +49,7 @@ EXERCISES = {
         1.79,
         "Watch the last words of the sentence below the picture.",
         tolerance=0.05,
-        why="Cosines differ by 2 at most. So at τ = 1.79 even the best ■ counts only e^(2 / 1.79) = 3 times "
+        why="Cosines differ by 2 at most. So at τ = 1.8 even the best ■ counts only e^(2 / 1.8) = 3 times "
         "as much as the worst.",
     ),
     "2": Exercise(
