@@ -521,7 +521,7 @@ def test_a_phone_shows_formulas_from_their_beginning_and_pictures_in_proportion(
 
 def test_what_goes_on_beyond_a_phone_fades_there_and_the_keys_move_it(opened):
     page = opened("04_sets_and_eigenvalues.html", width=390)
-    for part in ("pre", ".katex-html"):
+    for part in ("pre", ".katex-display"):
         one = page.wait_for_selector(f"{part}.setclr-goes-on[tabindex='0']")
         one.evaluate("one => (one.scrollLeft = one.scrollWidth)")
         page.wait_for_function("one => !one.classList.contains('setclr-goes-on')", arg=one)

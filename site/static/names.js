@@ -15,7 +15,7 @@ function wide(one) {
   if (one.scrollWidth > one.clientWidth) one.tabIndex = 0; // then the arrow keys move it
   one.classList.toggle("setclr-goes-on", one.scrollLeft + one.clientWidth < one.scrollWidth - 1);
 }
-const WIDE = "pre, .katex-display .katex-html, .setclr-still > div";
+const WIDE = "pre, .katex-display, .setclr-still > div";
 addEventListener("load", () => {
   const sizes = new ResizeObserver((seen) => seen.forEach(({ target }) => wide(target))); // also what unfolds
   for (const one of document.querySelectorAll(WIDE)) {
