@@ -69,7 +69,7 @@ def kernel(x: Tensor, y: Tensor, kind: str = "rbf", bandwidth: float = 1.0, offs
         return (bandwidth * (x @ y.mT) + offset).tanh()
     half_x, half_y = (points.square().sum(-1, keepdim=True) / -2 for points in (x, y))
     one_x, one_y = torch.ones_like(half_x), torch.ones_like(half_y)
-    # −‖x − y‖² / 2 as one matrix product, [x, −‖x‖²/2, 1] · [y, 1, −‖y‖²/2]: the others are passes over n × m
+    # −‖x − y‖² / 2 = [x, −‖x‖² / 2, 1] · [y, 1, −‖y‖² / 2]: one product, and no passes over (n, m) for a sum
     distances = torch.cat([x, half_x, one_x], -1) @ torch.cat([y, one_y, half_y], -1).mT
     return (distances.clamp(max=0) / bandwidth).exp()
 

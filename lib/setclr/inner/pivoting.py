@@ -22,7 +22,7 @@ def block_pivoting(machines: Machines, rounds: int = 1000) -> tuple[Tensor, Tens
     An α between the bounds is called free. The first guess comes from a few gradient steps. Given a guess,
     the free α solve a linear system. A free α beyond a bound is wrong and moves to the bound. An α at a bound
     is wrong if its gradient points inside, and becomes free. All wrong α change at once while their number
-    falls. The first guess is good and support is usually sparse, so two to four rounds with small systems are
+    falls. The first guess is good and support is usually sparse, so two to ten rounds with small systems are
     enough. If the wrong α of a machine do not become fewer for three rounds, or its system is large, more
     gradient steps solve it or give a better guess, with twice as many steps each time. If that does not help,
     only the last wrong α changes in a round: slow, but finite, since Δ is positive definite.
