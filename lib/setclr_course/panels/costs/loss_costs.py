@@ -91,7 +91,8 @@ class loss_costs(Panel):
         every, places = middles(self.halves["time"][1])[:, 1], np.arange(len(ms))
         low, high = every.min() / 1.3, every.max()
         x, y = (low, high * (high / low) ** 0.3), (len(ms) - 0.4, -0.6)
-        plot = page.plot("bars", x, y, xlabel="ms", yticks=dict(enumerate(self.names)), log="x")
+        plot = page.plot("bars", x, y, xlabel="ms", yticks=dict(enumerate(self.names)), log="x",
+                         room=(14, 0, 0, 0))  # fmt: skip
         plot.bars(places, ms, [colour_of(name) for name in self.names], 0.6, low, flat=True)
         plot.text(ms, places, [in_words(cost) for cost in ms], size="small", anchor="start", right=4)
 
