@@ -29,22 +29,18 @@ def tree(tmp_path):
     return tmp_path
 
 
-def test_a_folder_is_read_by_sorted_classes_and_names(tree):
-    train = load(f"folder:{tree}")
+def test_a_folder_is_read_by_sorted_classes_and_names(tree, monkeypatch):
+    monkeypatch.chdir(tree.parent)  # to which a relative path is relative
+    train = load(f"folder:{tree.name}", root="elsewhere")
     assert train.images.shape == (4, 3, 6, 8) and train.classes == ("ant", "bee")
     assert train.labels.tolist() == [0, 0, 1, 1]
     assert train.images[:, :, 0, 0].tolist() == [[n, 0, 200] for n in (11, 21, 10, 20)]
 
 
 def test_the_test_split_is_val_or_else_test(tree):
-    assert load(f"folder:{tree}", split="test").images[:, 0, 0, 0].tolist() == [31, 30]
-    (tree / "val").rename(tree / "test")
-    assert load(f"folder:{tree}", split="test").images[:, 0, 0, 0].tolist() == [31, 30]
-
-
-def test_a_relative_folder_is_relative_to_the_current_directory(tree, monkeypatch):
-    monkeypatch.chdir(tree.parent)
-    assert len(load(f"folder:{tree.name}", root="elsewhere")) == 4
+    for name in ("val", "test"):
+        (tree / "val").rename(tree / name)
+        assert load(f"folder:{tree}", split="test").images[:, 0, 0, 0].tolist() == [31, 30]
 
 
 def test_every_mode_becomes_rgb(tmp_path):
@@ -61,15 +57,6 @@ def test_size_resizes_the_shorter_side_and_crops_the_centre(tmp_path):
     Image.fromarray(stripes.transpose(1, 0, 2).copy()).save(tmp_path / "train" / "a" / "tall.png")
     images = load(f"folder:{tmp_path}", size=20).images
     assert images.shape == (2, 3, 20, 20) and (images[:, :, 2:-2, 2:-2] == 100).all()
-
-
-def test_large_images_decoded_in_threads_keep_their_order(tmp_path):
-    for level in range(12):
-        grey_level(tmp_path / "train" / "a" / f"{level:02d}.png", level, size=(160, 130))
-    assert load(f"folder:{tmp_path}").images[:, 0, 0, 0].tolist() == list(range(12))
-    grey_level(tmp_path / "train" / "a" / "05.png", 5, size=(161, 130))
-    with pytest.raises(ValueError, match=r"05\.png of 161x130"):
-        load(f"folder:{tmp_path}")
 
 
 def test_too_many_pixels_are_streamed_or_refused_before_they_are_decoded(tree, monkeypatch):
@@ -107,15 +94,15 @@ def few(monkeypatch):
 
 
 def make_tiny(root):
-    place = root / "tiny-imagenet-200"
-    for label, wnid in enumerate(("n03", "n01", "n02")):
+    place, wnids = root / "tiny-imagenet-200", ("n03", "n01", "n02")
+    for label, wnid in enumerate(wnids):
         for i in range(2):
             grey_level(place / "train" / wnid / "images" / f"{wnid}_{i}.JPEG.png", 10 * label + i)
         (place / "train" / wnid / f"{wnid}_boxes.txt").write_text("boxes")
         grey_level(place / "val" / "images" / f"val_{label}.png", 50 + label)
-    lines = [f"val_{i}.png\t{wnid}\t0\t0\t62\t62\n" for i, wnid in enumerate(("n03", "n01", "n02"))]
+    lines = [f"val_{i}.png\t{wnid}\t0\t0\t62\t62\n" for i, wnid in enumerate(wnids)]
     (place / "val" / "val_annotations.txt").write_text("".join(lines))
-    (place / "wnids.txt").write_text("n03\nn01\nn02\n")
+    (place / "wnids.txt").write_text("\n".join(wnids))
     return place
 
 
@@ -182,10 +169,8 @@ def test_imagenet100_is_its_own_folder_or_a_part_of_imagenet(few, tmp_path):
     ("tiny-imagenet", ["val/images/val_1.png"], "test",
      r"1 test images of each class .*got n01 \(0\); unpack"),
     ("tiny-imagenet", ["wnids.txt"], "train", r"wnids\.txt is missing; tiny-imagenet must lie as http"),
-    ("tiny-imagenet", ["val/val_annotations.txt"], "test", r"val_annotations\.txt is missing"),
-    *((name, ["train"], "train", rf"imagenet/train is no folder; {name} cannot be downloaded "
-       r".*image-net\.org .*train/WNID/ and ") for name in ("imagenet", "imagenet100")),
-    ("imagenet", ["val/n02"], "train", "train/n02 has no counterpart in .*val"),
+    ("imagenet", ["train"], "train", r"imagenet/train is no folder; imagenet cannot be downloaded "
+     r".*image-net\.org .*train/WNID/ and "),
     ("imagenet", ["val/n02", "train/n02"], "train",
      "the 3 classes of imagenet, got 2; complete it, or load it as folder:"),
     ("imagenet", ["train/n03/n03_1.png"], "train",

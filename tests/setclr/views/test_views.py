@@ -1,7 +1,7 @@
 """Every operation and every whole view against torchvision's, image by image, under the same parameters."""
 
 import math
-from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 import torch
@@ -106,28 +106,6 @@ def test_any_shape_is_torchvisions_composition(H, W, S, C, V, seed):
         same(out[v], wanted, 3e-5)
 
 
-def test_the_whole_image_at_its_own_size_is_itself():
-    images = photos(3)
-    still = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
-    same(augment(images, [still], shifted())[0], images / 255, 0)
-    mirrored = View(scale=(1, 1), ratio=(1, 1), flip=1, jitter_p=0, grey=0)
-    same(augment(images, [mirrored], shifted())[0], images.flip(-1) / 255, 0)
-
-
-CHANGES = (F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue)
-
-
-@pytest.mark.parametrize("C", [1, 3])
-@pytest.mark.parametrize("op", range(4), ids=["brightness", "contrast", "saturation", "hue"])
-def test_each_colour_change(op, C):
-    x = photos(9, C) / 255
-    factors = torch.tensor([[1.0, 1, 1, 0]]).repeat(9, 1)
-    factors[:, op] = torch.linspace(-0.5, 0.5, 9) if op == 3 else torch.linspace(0, 2, 9)
-    order = torch.rand(9, 4, generator=shifted()).argsort(1)
-    got = pixels.recolour(x, numbers.jittering(factors, order, C, hue=C == 3), apart=False)
-    same(got, torch.stack([CHANGES[op](image, float(f)) for image, f in zip(x, factors[:, op])]))
-
-
 @few
 @given(st.floats(-0.5, 0.5, width=32), st.integers(0, 999))
 def test_hue_of_any_colour(turn, seed):
@@ -141,21 +119,12 @@ def test_hue_of_any_colour(turn, seed):
     same(got.view(x.shape), F.adjust_hue(x, turn))
 
 
-@pytest.mark.parametrize("side, kernel", [(2, 3), (7, 3), (32, 3), (64, 7), (96, 9), (224, 23)])
+@pytest.mark.parametrize("side, kernel", [(7, 3), (96, 9), (224, 23)])
 def test_blur_with_the_kernel_of_simclr(side, kernel):
     x, sigma = photos(3, 3, side, side) / 255, torch.tensor([0.1, 2.0, 9.0])
     want = [F.gaussian_blur(image, [kernel] * 2, [float(s)] * 2) for image, s in zip(x, sigma)]
     made = numbers.blurring(sigma[:, None], torch.ones(3, 1), side)
     same(pixels.blur(x, made["taps"], made["reflections"]), torch.stack(want))
-
-
-@pytest.mark.parametrize("C", [1, 3])
-def test_grey_and_solarise_of_every_level(C):
-    x, still = photos(4, C) / 255, dict(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
-    same(pixels.grey(x), F.rgb_to_grayscale(x))
-    images = torch.arange(256, dtype=torch.uint8).reshape(1, 1, 16, 16).expand(1, C, -1, -1)
-    out = augment(images, [View(**still, solarise=1)], shifted())
-    same(out[0], F.solarize(images / 255, 0.5), 1e-7)
 
 
 # ---------------------------------------------------------------- distributions
@@ -184,23 +153,18 @@ def test_crops_are_distributed_as_torchvisions(view, H, W):
         assert float(a.std()) == pytest.approx(spread, rel=0.05, abs=1e-6)
 
 
-def test_an_image_that_holds_no_crop_gives_its_central_one():
-    box = of_one(View(scale=(1, 1)), draw([View()], 5, shifted())[:, 0], 30, 90).box
-    assert (box == torch.tensor([0, 25, 30, 40])).all()  # as wide as 4/3 allows
-
-
 def test_padded_crops_are_torchvisions_random_crop_with_a_border_of_an_eighth():
     """The presets of QARe's baselines: 4 px beyond 32, every place as likely, black outside; or no crop."""
     view, n = PRESETS["padded"][0], 8100
     p = of_one(view, draw([view], n, shifted())[:, 0], 32, 32)
     top, left, height, width = p.box.long().T
-    assert set((height.tolist(), width.tolist())[0]) == {32} and set(width.tolist()) == {32}
+    assert set(height.tolist()) == set(width.tolist()) == {32}
     counts = (9 * (top + 4) + left + 4).bincount(minlength=81)
     assert len(counts) == 81 and (counts - n / 81).abs().max() < 6 * (n / 81) ** 0.5
     assert p.flip.float().mean() == pytest.approx(0.5, abs=6 * 0.5 / n**0.5)
-    image = photos(1, seed=5)
-    whole = apply(image, PRESETS["flip"], draw(PRESETS["flip"], 1, shifted()))
-    assert all(torch.equal(x, image / 255) or torch.equal(x, (image / 255).flip(-1)) for x in whole)
+    image, (whole, _) = photos(1, seed=5), PRESETS["flip"]
+    for flip, wanted in ((0, image), (1, image.flip(-1))):
+        same(augment(image, [replace(whole, flip=flip)], shifted())[0], wanted / 255, 0)
 
 
 def test_parameters_are_distributed_as_asked():
@@ -222,19 +186,10 @@ def test_parameters_are_distributed_as_asked():
     assert len(counts) == 24 and (counts / n - 1 / 24).abs().max() < 0.01
 
 
-def test_certain_and_impossible_are_what_they_say():
-    for chance in (0.0, 1.0):
-        view = View(flip=chance, jitter_p=chance, grey=chance, blur=chance, solarise=chance)
-        p = of_one(view, draw([view], 500, shifted())[:, 0], 32, 32)
-        assert all((mask == bool(chance)).all() for mask in (p.flip, p.grey, p.blur, p.solarise))
-        assert ((p.factors != torch.tensor([1.0, 1, 1, 0])).any(1) == bool(chance)).all()
-
-
 # ---------------------------------------------------------------- laws
 
 
-@pytest.mark.parametrize("a, b", [(0, 8), (3, 11), (16, 17), (0, 24)])
-@pytest.mark.parametrize("C", [1, 3])
+@pytest.mark.parametrize("a, b, C", [(3, 11, 1), (3, 11, 3), (16, 17, 3)])
 def test_a_slice_of_the_batch_gets_what_the_batch_gets(a, b, C):
     images, both = photos(24, C), (HARD, View(size=24))
     draws = draw(both, 24, shifted())
@@ -243,13 +198,10 @@ def test_a_slice_of_the_batch_gets_what_the_batch_gets(a, b, C):
 
 
 def test_the_seed_decides_everything():
-    images, both = photos(8), preset("groco")
-    first = augment(images, both, shifted(3))
-    assert torch.equal(first, augment(images, both, shifted(3)))
+    images, both, generator = photos(8), preset("groco"), shifted(3)
+    first = augment(images, both, generator)
     assert torch.equal(first, apply(images, both, draw(both, 8, shifted(3))))
     assert not torch.equal(first, augment(images, both, shifted(4)))
-    generator = shifted(3)
-    augment(images, both, generator)
     assert not torch.equal(first, augment(images, both, generator)), "the generator must move on"
 
 
@@ -281,37 +233,13 @@ def test_what_a_seed_draws_is_the_same_on_every_machine():
     assert views.DRAWS == 2, "a new version of the draws has other numbers"
 
 
-@pytest.mark.parametrize("a, b", [(0, 8), (3, 11), (16, 17), (0, 24)])
-@pytest.mark.parametrize("V", [1, 2, 3])
+@pytest.mark.parametrize("a, b", [(0, 8), (3, 11), (16, 17)])
+@pytest.mark.parametrize("V", [1, 3])
 def test_a_process_draws_its_own_part_only(a, b, V):
     together, own = shifted(5), shifted(5)
     whole, part = draw([View()] * V, 24, together), draw([View()] * V, b - a, own, first=a)
     assert torch.equal(part, whole[a:b])
     assert torch.equal(together.get_state(), own.get_state())
-
-
-def test_draws_are_uniform():
-    u = draw([View()] * 2, 2000, shifted())
-    assert u.shape == (2000, 2, 36) and u.dtype == torch.float32 and u.min() >= 0 and u.max() < 1
-    cells = torch.histc(u, 100, 0, 1)
-    assert float(((cells - 1440) ** 2 / 1440).sum()) < 173  # chi², 99 degrees of freedom: p = 6e-6
-    assert (torch.corrcoef(u.flatten(1).T) - torch.eye(72)).abs().max() < 0.12  # 5.4 standard deviations
-
-
-def test_images_and_views_draw_apart():
-    images = photos(1).expand(16, -1, -1, -1)
-    out = augment(images, preset("qare"), shifted()).flatten(0, 1).flatten(1)
-    assert len(out.unique(dim=0)) == 32
-    p = of_one(View(), draw([View()], 16, shifted())[:, 0], 32, 32)
-    assert len(p.box.unique(dim=0)) == 16 and len(p.order.unique(dim=0)) > 8
-
-
-@few
-@given(st.integers(0, 9999))
-def test_hard_views_of_extreme_images_stay_in_range(seed):
-    images = 255 * torch.randint(0, 2, (8, 3, 16, 16), generator=shifted(seed)).byte()
-    out = augment(images, [HARD], shifted(seed))
-    assert out.isfinite().all() and out.min() >= 0 and out.max() <= 1
 
 
 def test_neither_autocast_nor_layout_matters_and_neither_global_generator_nor_images_change():
@@ -322,13 +250,6 @@ def test_neither_autocast_nor_layout_matters_and_neither_global_generator_nor_im
         assert torch.equal(augment(images, both, shifted()), out)
     layout = images.contiguous(memory_format=torch.channels_last)
     same(augment(layout, both, shifted()), out, 1e-6)
-
-
-def test_no_value_on_the_device_is_looked_at(monkeypatch):
-    """A meta tensor has no values, so that code which needs one fails on it; a GPU would be waited for."""
-    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # it does not know this device
-    both = (HARD, View(size=24, blur=1.0))
-    assert apply(photos(8).to("meta"), both, draw(both, 8, shifted())).device.type == "meta"
 
 
 def test_no_preset_needs_more_than_sixty_launches():
@@ -414,19 +335,14 @@ def test_channels_apart_as_they_are_compiled_are_the_same_but_for_rounding(name,
     same(*(pixels.recolour(x.clone(), made, apart) for apart in (False, True)))
 
 
-def test_multi_crop_is_the_published_one():
+def test_multi_crop_is_the_published_one_in_any_number_and_size():
     first, second, *small = views.multi_crop("groco", 2, 6, 224)
-    assert (first, second) == preset("groco", 224) and len(small) == 6 and len(set(small)) == 1
-    assert small[0].size == 96 and small[0].scale == (0.05, 0.14) and small[0].blur == 0.5
-    assert small[0].solarise == 0 and small[0].jitter == first.jitter and small[0].grey == first.grey
-    assert first.scale[0] == small[0].scale[1]
-
-
-def test_multi_crop_takes_numbers_and_sizes():
+    assert (first, second) == preset("groco", 224) and len(small) == 6
+    blurred = replace(first, size=96, scale=(0.05, 0.14), blur=0.5)
+    assert set(small) == {blurred} and first.scale[0] == 0.14 and first.solarise == 0
     assert views.multi_crop("simclr", 3, 0, 32) == preset("simclr", 32, 3)
     assert [v.size for v in views.multi_crop("groco", 3, 2, 96)] == [96, 96, 96, 41, 41]
     assert [v.size for v in views.multi_crop("groco", 2, 1, None, 12)] == [None, None, 12]
-    assert views.multi_crop("simclr", 2, 1, 32)[2].blur == 0.5  # whose first view may be blurred or not
     assert views.multi_crop("qare", 1, 1, 1)[1].size == 1
 
 
@@ -437,23 +353,13 @@ def test_presets_are_the_published_ones():
     assert list(PRESETS) == [
         "simclr", "qare", "groco", "iot-cl", "mmcl", "matching", "moco-v3", "flip", "padded", "photo",
     ]  # fmt: skip
-    assert all(len(both) == 2 for both in PRESETS.values())
-    assert PRESETS["simclr"] is PRESETS["iot-cl"] and PRESETS["simclr"][0] == View(blur=0.5)
+    assert PRESETS["simclr"] == PRESETS["iot-cl"] == (View(blur=0.5),) * 2
     first, second = PRESETS["groco"]
     assert (first.blur, first.solarise, second.blur, second.solarise) == (1, 0, 0.1, 0.2)
     assert first.scale == second.scale == (0.14, 1.0)
     assert first.jitter == second.jitter == (0.4, 0.4, 0.2, 0.1)
-
-
-def test_preset_takes_size_and_count():
-    assert preset("groco") == PRESETS["groco"]
-    assert [view.size for view in preset("groco", 96)] == [96, 96]
-    assert [view.blur for view in preset("groco", count=3)] == [1, 0.1, 1]
-
-
-def test_lists_make_the_same_view_as_tuples():
+    assert preset("groco", 96, 3) == tuple(replace(view, size=96) for view in (first, second, first))
     assert View(scale=[0.2, 1], jitter=[0, 0, 0, 0]) == View(scale=(0.2, 1.0), jitter=(0.0,) * 4)
-    assert hash(View(scale=[0.2, 1])) == hash(View(scale=(0.2, 1)))
 
 
 # ---------------------------------------------------------------- bad input
@@ -462,11 +368,11 @@ def test_lists_make_the_same_view_as_tuples():
 PROBABILITIES = ("flip", "jitter_p", "grey", "blur", "solarise")
 BAD_VALUES = [
     *[(name, value, name) for name in PROBABILITIES for value in (-0.1, 1.1, math.nan, "a")],
-    *[("size", value, "size") for value in (0, -3, 2.5, True)],
+    *[("size", value, "size") for value in (0, 2.5, True)],
     *[("scale", (0, 1), r"scale\[0\]"), ("scale", (0.1, 1.2), r"scale\[1\]")],
     *[("scale", (0.5, 0.2), "scale"), ("scale", 0.5, "scale")],
     *[("ratio", (0, 1), r"ratio\[0\]"), ("ratio", (2, 1), "ratio"), ("ratio", (1,), "ratio")],
-    *[("jitter", (0.1,) * 3, "jitter"), ("jitter", 0.1, "jitter"), ("jitter", (0, -1, 0, 0), r"jitter\[1\]")],
+    *[("jitter", (0.1,) * 3, "jitter"), ("jitter", (0, -1, 0, 0), r"jitter\[1\]")],
     *[("jitter", (0, 0, 0, 0.6), r"jitter\[3\]"), ("jitter", (math.inf, 0, 0, 0), r"jitter\[0\]")],
     *[("blur_sigma", (0, 1), r"blur_sigma\[0\]"), ("blur_sigma", (2, 1), "blur_sigma")],
 ]
@@ -481,10 +387,7 @@ def test_a_bad_value_of_a_view_is_named(argument, value, named):
 X, TWO, RIGHT = photos(2), (View(size=8), View(size=6)), [torch.zeros(1, 2, 3, S, S).byte() for S in (8, 6)]
 DRAWS = draw(TWO, 2, shifted())
 SHARE = "^views must share one size.*apply_all"
-NO_VIEWS = [
-    ((), "^views must .*got"),
-    *((x, "^views must .*got") for x in ("simclr", View(), [View(), None])),
-]
+NO_VIEWS = [(x, "^views must .*got") for x in ((), "simclr", View(), [View(), None])]
 BAD_CALLS = [  # the function, its right arguments, and what is wrong for each with the message
     (augment, (X, [View()], shifted()), {
         0: [(x, "^images must be .*got") for x in
@@ -492,7 +395,7 @@ BAD_CALLS = [  # the function, its right arguments, and what is wrong for each w
         1: [(TWO, SHARE), ((View(), View(size=32)), SHARE)],
     }),
     (apply, (X, preset("qare"), draw(preset("qare"), 2, shifted())), {
-        0: [(x, "^images must be .*got") for x in (X.float(), X[0], X[:, :2], X.numpy(), None, X[..., :20])],
+        0: [(X.float(), "^images must be .*got")],
         1: [*NO_VIEWS, (TWO, SHARE)],
         2: [(None, "^draws must be .*got None"), (torch.rand(2, 2, 36, device="meta"), "^draws .*on meta"),
             *((torch.rand(shape), r"^draws must be \(2, 2, 36\).*got")
@@ -500,12 +403,8 @@ BAD_CALLS = [  # the function, its right arguments, and what is wrong for each w
     }),
     (draw, (preset("qare"), 2, shifted()), {
         0: NO_VIEWS,
-        1: [(n, f"^n must be .*got {n}") for n in (0, -1, 2.0)],
+        1: [(n, f"^n must be .*got {n}") for n in (0, 2.0)],
         2: [(bad, f"^generator must be a CPU torch.Generator, got {bad}") for bad in (None, 3)],
-    }),
-    (preset, ("qare", 8, 2), {
-        0: [("simcrl", "^name must be .*got 'simcrl'; did you mean 'simclr'")],
-        1: [(0, "^size must be .*got 0")], 2: [(0, "^count must be .*got 0")],
     }),
     (views.multi_crop, ("groco", 2, 1, 32, 8), {
         0: [("groko", "^name must be .*got 'groko'; did you mean 'groco'")],
@@ -513,13 +412,13 @@ BAD_CALLS = [  # the function, its right arguments, and what is wrong for each w
         3: [(0, "^size must be .*got 0")], 4: [(0, "^size must be .*got 0")],
     }),
     (views.multi_crop, ("groco", 2, 1, None, 8), {4: [(None, "^local_size must be given where size is")]}),
+    (preset, ("qare", 8, 2), {2: [(0, "^count must be .*got 0")]}),
     (views.apply_all, (X, TWO, DRAWS), {
         1: [([None], "^views must be a tuple of View")], 2: [(DRAWS[:1], r"^draws must be \(2, 2, 36\)")],
     }),
-    (views.by_size, (TWO,), {0: [([None], "^views must be a tuple of View")]}),
     (views.finish, (RIGHT, TWO, DRAWS), {
         0: [*((bad, "^crops must be ") for bad in
-              (RIGHT[:1], RIGHT * 2, [RIGHT[0], RIGHT[1][0, 0, 0]], [RIGHT[0], torch.tensor(3)], None)),
+              (RIGHT[:1], [RIGHT[0], RIGHT[1][0, 0, 0]], [RIGHT[0], torch.tensor(3)], None)),
             ([x.float() for x in RIGHT], "^images must be .*uint8.*got .*float32"),
             ([RIGHT[1]] * 2, "^crops must be .*8")],
         2: [(DRAWS[:1], r"^draws must be \(2, 2, 36\)")],
