@@ -45,19 +45,6 @@ def test_an_episode_shows_and_asks_other_images_of_the_same_classes():
     assert seen == set(y.tolist())
 
 
-def test_classes_apart_are_always_told_apart():
-    x, y = blobs(noise=0.01)
-    assert few_shot(x, y, shots=1, queries=5, episodes=20) == (100, 0)
-
-
-def test_features_that_say_nothing_give_chance():
-    """Of 20,000 random points; the width is that of binomial counts, 75 questions an episode."""
-    x, y = torch.randn(20_000, 4), torch.arange(20_000) % 10
-    mean, half_width = few_shot(x, y, episodes=400)
-    assert abs(mean - 20) < 1.5 * half_width
-    assert half_width == pytest.approx(1.96 * 100 * (0.2 * 0.8 / 75 / 400) ** 0.5, rel=0.15)
-
-
 def test_features_near_each_other_keep_their_digits():
     """Far from the origin, where distances by a matrix product lose all of them in float32."""
     x, y = blobs(noise=0.01)
@@ -75,11 +62,8 @@ def test_equal_seeds_give_equal_episodes():
     [
         (dict(ways=8), "ways must be <= 7, the number of classes in labels, got 8"),
         (dict(ways=1), "ways must be an integer >= 2, got 1"),
-        (dict(shots=0), "shots must be an integer >= 1, got 0"),
         (dict(queries=1.5), "queries must be an integer >= 1, got 1.5"),
-        (dict(episodes=0), "episodes must be an integer >= 1, got 0"),
         (dict(seed=-1), "seed must be an integer >= 0, got -1"),
-        (dict(shots=25), r"class 0 has 30 images, and shots \+ queries need 25 \+ 15; lower them"),
         (dict(features=torch.ones(5, 2, 2)), r"features must be \(N, D\)"),
     ],
 )
@@ -93,5 +77,7 @@ def test_the_smallest_class_is_the_one_that_is_named():
     x, y = blobs()
     keep = torch.ones(len(y), dtype=torch.bool)
     keep[(y == 12).nonzero()[:3, 0]] = False
-    with pytest.raises(ValueError, match=r"class 12 has 27 images, and shots \+ queries need 20 \+ 10"):
+    with pytest.raises(
+        ValueError, match=r"class 12 has 27 images, and shots \+ queries need 20 \+ 10; lower"
+    ):
         few_shot(x[keep], y[keep], queries=10)
