@@ -21,6 +21,7 @@ from setclr.inner.assignment import (
     spectral_bounds,
     spectrum,
 )
+from setclr.inner.simplex import sparsemax
 
 sizes = st.integers(1, 5)
 minings = st.sampled_from(["one-to-one", "batch-hard"])
@@ -78,6 +79,14 @@ def test_equals_trying_everything(n, more, mining, temperature, forbid):
             matrix[k], torch.einsum("w,wij->ij", weights, F.one_hot(ways, m).to(values))
         )
     torch.testing.assert_close(slope(value.sum(), costs), matrix, rtol=1e-9, atol=1e-9)
+
+
+@given(st.integers(2, 5), minings, st.sampled_from([1e-3, 0.1, 1.0]))
+def test_the_smoothing_tends_to_the_minimum(N, mining, temperature):
+    cost = normal(N, N)
+    gap = linear_assignment(cost, 0.0, mining).value - linear_assignment(cost, temperature, mining).value
+    terms = math.factorial(N) if mining == "one-to-one" else N**N
+    assert -1e-12 <= gap <= temperature * math.log(terms) + 1e-12
 
 
 @pytest.mark.parametrize("mining", ["one-to-one", "batch-hard"])
@@ -163,6 +172,14 @@ def test_eight_elements_are_not_too_many():
 
 
 @given(st.integers(1, 6))
+def test_spectral_bounds_enclose_every_permutation(N):
+    F, D = symmetric(3, N, N), symmetric(3, N, N)
+    lower, upper = spectral_bounds(F, D)
+    values = quadratic_assignment(torch.zeros_like(F), F, D).values
+    assert (lower.unsqueeze(1) <= values + 1e-9).all() and (values <= upper.unsqueeze(1) + 1e-9).all()
+
+
+@given(st.integers(1, 6))
 def test_spectral_bounds_are_reached_by_orthogonal_matrices(N):
     F, D = symmetric(N, N), symmetric(N, N)
     lower, upper = spectral_bounds(F, D)
@@ -198,3 +215,29 @@ def test_the_spectrum_of_nan_is_nan_as_a_gpu_needs_it():
     F = torch.stack([torch.eye(3), torch.full((3, 3), torch.nan)])
     values = spectrum(F)
     assert torch.equal(values[0], torch.ones(3)) and values[1].isnan().all()
+
+
+def test_equations_6_and_17_lack_a_transpose():
+    """tr(S Y) pays for the inverse matching: the loss vanishes at the wrong one and not at the true one."""
+    S = torch.tensor([[0.9, 0.1, 0.8], [0.8, 0.9, 0.2], [0.0, 0.9, 0.9]])
+    value, Y = linear_assignment(S)
+    assert not torch.equal(Y, Y.T)
+    for truth, transposed, printed in ((Y, 0.0, 2.2), (Y.T, 2.2, 0.0)):
+        assert (S @ truth.T).trace() - value == pytest.approx(transposed)
+        assert (S @ truth).trace() - value == pytest.approx(printed)
+
+
+@given(st.integers(2, 6))
+def test_the_quadratic_loss_is_below_its_bound(N):
+    """Eq. 7, with the transpose."""
+    a, b = normal(N, 3), normal(N, 3)
+    S, S_A, S_B = torch.cdist(a, b), torch.cdist(a, a), torch.cdist(b, b)
+    exact = S.trace() - quadratic_assignment(S, S_A, S_B).minimum
+    linear = S.trace() - linear_assignment(S).value
+    assert exact <= linear - spectral_bounds(S_A, S_B).lower + 1e-9
+
+
+def test_equation_8_needs_the_sparsemax_of_all_assignments():
+    """SparseCLR before batch-hard mining: the sparse support of a distribution over N! permutations."""
+    weights = sparsemax(-linear_values(normal(5, 5)))
+    assert weights.shape == (120,) and 0 < (weights > 0).sum() < 60

@@ -199,6 +199,19 @@ def test_steps_are_those_of_the_authors_program(bandwidth, C, rounds):
     torch.testing.assert_close(torch.stack([row[o] for row, o in zip(alpha, others)]), expected)
 
 
+@pytest.mark.parametrize("bandwidth, arrives", [(25.0, False), (1.0, True)])
+def test_where_the_authors_steps_end(bandwidth, arrives):
+    """With random features: at the random start for CIFAR-100's first σ², near the optimum for STL-10's."""
+    K = kernel(x := points(256, 128), x, "rbf", bandwidth)
+    steps, exact = (svm_dual(K, torch.arange(256), solver=s).alpha.flatten() for s in ("steps", "exact"))
+    start = torch.randn(256, 256, generator=torch.Generator().manual_seed(0)).relu().fill_diagonal_(0)
+    to_start, to_exact = (
+        torch.nn.functional.cosine_similarity(steps, other.double().flatten(), dim=0)
+        for other in (start, exact)
+    )
+    assert (to_exact > 0.95 and to_start < 0.5) if arrives else (to_start > 0.99 and to_exact < 0.5)
+
+
 @pytest.mark.parametrize("C", [0.01, 1.0, math.inf])
 @pytest.mark.parametrize("P, bandwidth", [(40, 1.0), (400, 1.0), (400, 0.25), (400, 25.0)])
 def test_pgd_needs_few_rounds_however_many_negatives(P, bandwidth, C):
@@ -353,3 +366,25 @@ def test_tends_to_the_hard_margin_machine():
     oracle = SVC(kernel="linear", C=1e9, tol=1e-12).fit(x, [1] + [-1] * 20)
     np.testing.assert_allclose(w, oracle.coef_[0], rtol=1e-5)
     assert (alpha > 1e-9).sum() <= 3
+
+
+def test_the_printed_inequality_of_proposition_1_fails_and_the_corrected_one_holds():
+    """g(Δ⁻¹1) ≤ g(α*) is printed; the unbounded minimum is g(2Δ⁻¹1)."""
+    printed = corrected = 0
+    for _ in range(50):
+        K = kernel(x := points(8, 4), x)
+        D = delta(K, 0, range(1, 8), 0.1)
+        best = objective(D, svm_dual(K, 0, C=1.0).alpha[1:])
+        least_squares = torch.linalg.solve(D, torch.ones(7, dtype=D.dtype))
+        printed += objective(D, least_squares) > best + 1e-12
+        corrected += objective(D, 2 * least_squares) > best + 1e-12
+    assert printed > 5 and corrected == 0
+
+
+def test_clipped_least_squares_can_be_worse_than_nothing():
+    worse = 0
+    for _ in range(20):
+        K = kernel(x := points(40, 3), x)
+        D = delta(K, 0, range(1, 40), 0.1)
+        worse += objective(D, svm_dual(K, 0, solver="inv").alpha[1:]) > 0
+    assert worse > 5

@@ -1,5 +1,7 @@
 """The two smoothings of a maximum against their formulas, entmax and golden values."""
 
+import math
+
 import entmax
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from every_loss import golden, normal, slope
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setclr.inner.simplex import _newton, _sorted_depth, sparse_maximum, sparsemax
+from setclr.inner.simplex import _newton, _sorted_depth, soft_maximum, sparse_maximum, sparsemax
 
 GOLDENS = golden("sparseclr_easy")
 scales = st.sampled_from([1e-3, 0.1, 1.0, 30.0, 1e4])
@@ -61,6 +63,14 @@ def test_golden_values():
     np.testing.assert_allclose(sparsemax(x), GOLDENS["sparsemax_out"], rtol=1e-9, atol=1e-15)
 
 
+@given(st.integers(1, 20), scales, st.booleans())
+def test_the_gradient_of_a_smoothed_maximum_is_its_maximiser(n, scale, mask):
+    x = scale * normal(4, n)
+    x = (masked(x) if mask else x).requires_grad_()
+    torch.testing.assert_close(slope(sparse_maximum(x).sum(), x), sparsemax(x.detach()))
+    torch.testing.assert_close(slope(soft_maximum(x, 0.3).sum(), x), (x.detach() / 0.3).softmax(-1))
+
+
 @given(st.integers(1, 12), st.integers(1, 4), scales)
 def test_also_makes_one_list_of_each(n, k, scale):
     x = masked(scale * normal(2, 3, n)).requires_grad_()
@@ -82,6 +92,15 @@ def test_gradients():
     jacobian = torch.autograd.functional.jacobian(sparsemax, x[0].detach())
     s = (sparsemax(x[0].detach()) > 0).double()
     torch.testing.assert_close(jacobian, s.diag() - torch.outer(s, s) / s.sum())
+
+
+@given(st.integers(1, 20), scales, st.sampled_from([1e-6, 1e-3, 0.5, 1e3]))
+def test_a_smoothing_stays_near_the_maximum(n, scale, temperature):
+    x = scale * normal(4, n)
+    sparse, soft = sparse_maximum(x) - x.amax(-1), soft_maximum(x, temperature) - x.amax(-1)
+    slack = 1e-12 * (scale + temperature)
+    assert -slack <= sparse.min() and sparse.max() <= (1 - 1 / n) / 2 + slack
+    assert -slack <= soft.min() and soft.max() <= temperature * math.log(n) + slack
 
 
 HARD = {

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setclr.inner import sorting_network, top_probability
-from setclr.inner.sorting import swap_probability, swap_slope
+from setclr.inner.sorting import comparators, swap_probability, swap_slope
 
 GOLDENS = golden("diffsort_oddeven_cauchy")
 sizes, betas = st.integers(1, 9), st.sampled_from([0.125, 1.0, 8.0, 100.0])
@@ -82,6 +82,23 @@ def test_gradients(kind, swap):
     assert torch.autograd.gradcheck(lambda x: top_probability(x, 2, 2.0, kind, swap), x)
 
 
+@given(sizes)
+def test_hard_swaps_sort(n):
+    x = torch.randperm(n).double()
+    values, P = sorting_network(x, beta=1e9)
+    torch.testing.assert_close(values, x.sort().values, rtol=0, atol=1e-6)
+    assert torch.equal(P.round(), torch.eye(n, dtype=P.dtype)[x.long()].T)
+
+
+def test_the_two_odd_even_networks_of_the_paper_differ():
+    """The main text compares (1,2) first, its supplement's Algorithm 1 (2,3): an ambiguity of the paper."""
+    x = torch.tensor([0.0, 0.4, 0.3, 0.1], dtype=torch.float64)
+    main = by_the_book(x, 1.0)[1]
+    padded = torch.cat([torch.tensor([-1e9], dtype=torch.float64), x])
+    supplement = by_the_book(padded, 1.0)[1][1:, 1:]
+    assert (main - supplement).abs().max() > 0.01
+
+
 def test_tails_keep_their_digits_in_float32():
     excess = torch.tensor([-1e3, -1e7, -1e30])
     exact = torch.tensor([1 / (math.pi * 1e3), 1 / (math.pi * 1e7), 1 / (math.pi * 1e30)])
@@ -92,3 +109,8 @@ def test_tails_keep_their_digits_in_float32():
 def test_slope_is_the_derivative(excess, swap):
     x = torch.tensor(excess, dtype=torch.float64, requires_grad=True)
     torch.testing.assert_close(swap_slope(x, swap), slope(swap_probability(x, swap), x))
+
+
+def test_layers():
+    assert len(comparators(7)) == 7
+    assert len(comparators(16, "bitonic")) == 10

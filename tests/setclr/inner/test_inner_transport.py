@@ -75,6 +75,30 @@ def test_gradients_against_finite_differences():
     assert torch.autograd.gradcheck(lambda c: sinkhorn(c, 0.3, tolerance=1e-10).P, cost)
 
 
+def test_a_mean_matching_costs_least_among_couplings():
+    """At convergence ⟨C, P⟩ − ε H(P) is below that of any other coupling with these marginals."""
+    cost = torch.rand(5, 5, dtype=torch.float64)
+
+    def objective(P):
+        return (cost * P).sum() + 0.1 * (P * P.log()).sum()
+
+    best = sinkhorn(cost, 0.1, tolerance=1e-12).P
+    for _ in range(20):
+        other = sinkhorn(torch.rand(5, 5, dtype=torch.float64), 0.2, tolerance=1e-12).P
+        assert objective(best) < objective(0.9 * best + 0.1 * other)
+
+
+def test_limits():
+    """ε → ∞: uniform. ε → 0: the optimal permutation."""
+    cost = torch.rand(6, 6, dtype=torch.float64)
+    torch.testing.assert_close(sinkhorn(cost, 1e9).P, torch.full_like(cost, 1 / 36), rtol=1e-6, atol=0)
+    rows, columns = ot.lp.emd([], [], cost.numpy()).nonzero()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        hard = sinkhorn(cost, 1e-3).P
+    assert hard[rows, columns].sum() > 0.9
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_small_epsilon_works_where_exp_underflows(dtype):
     x = torch.randn(64, 8, dtype=dtype)

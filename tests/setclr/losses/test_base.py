@@ -192,6 +192,19 @@ def test_a_tensor_times_a_loss_stays_in_the_graph():
         assert repr(eval(repr(loss), vars(losses))) == repr(loss)
 
 
+def test_a_learned_weight_is_a_parameter_of_the_sum_and_is_read_anew():
+    z, weight = torch.randn(2, 4, 5), nn.Parameter(torch.tensor(0.3))
+    loss = 0.5 * (weight * (InfoNCE() + 2 * QARe()))
+    assert list(loss.parameters()) == [weight]
+    with torch.no_grad():
+        weight.fill_(0.8)
+    torch.testing.assert_close(loss(z), 0.4 * InfoNCE()(z) + 0.8 * QARe()(z))
+    twin = copy.deepcopy(loss)
+    with torch.no_grad():
+        next(twin.parameters()).zero_()
+    assert twin(z) == 0 and loss(z) > 0
+
+
 @pytest.mark.parametrize("way", ["assign", "setattr", "parametrize", "functional_call", "deepcopy"])
 def test_the_weight_of_a_sum_is_held_once(way):
     """Every way to put another number in the place of a sum's learnt weight."""

@@ -1,4 +1,4 @@
-"""A loss on the embedded photo patches makes features that are better than untrained ones."""
+"""Every loss, on the embedded photo patches, is lowered by its own step."""
 
 import pytest
 import torch
@@ -7,9 +7,15 @@ from torch.nn.functional import avg_pool2d
 
 from setclr import data, models, views
 from setclr.evaluation import knn
-from setclr.losses import InfoNCE
+from setclr.losses import LOSSES, InfoNCE, LinearAssignment, QARe, Triplet
 
 SIDE = 16
+OTHERWISE = {  # what an example of it is, where it isn't the class without arguments
+    LinearAssignment: LinearAssignment(0.0, 0.1, "batch-hard"),  # one-to-one learns from mistakes alone
+    Triplet: Triplet(1.6, "all", 10),
+    QARe: InfoNCE() + 0.5 * QARe(),  # a regulariser
+}
+EXAMPLES = [OTHERWISE.get(kind, kind()) for kind in LOSSES] + [InfoNCE(candidates="other view")]
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +44,13 @@ def step(loss, model, optimiser, batch) -> float:
     value.backward()
     optimiser.step()
     return value.item()
+
+
+@pytest.mark.parametrize("loss", EXAMPLES, ids=repr)
+def test_a_step_lowers_a_loss(patches, loss):
+    _, model, optimiser = made()
+    first, last = (step(loss, model, optimiser, patches[0][0]) for _ in range(2))
+    assert last < first
 
 
 def test_features_become_better_than_untrained_ones(patches):

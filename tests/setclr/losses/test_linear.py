@@ -1,12 +1,14 @@
 """LinearAssignment against eq. 3, 4, 12 and 13 written out, and its two propositions."""
 
 import itertools
+import math
 
 import pytest
 import torch
 from every_loss import normal, slope
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 from torch.nn import functional as F
 
 from setclr.losses.linear import LinearAssignment
@@ -43,6 +45,15 @@ def test_equals_the_formula(N, margin, temperature, mining, distance):
     torch.testing.assert_close(loss.assignment(z), expected + expected.T)  # the solution and its transpose
 
 
+@given(st.integers(2, 30), st.floats(0, 1), distances)
+def test_one_to_one_equals_scipy(N, margin, distance):
+    z = normal(2, N, 6)
+    S = cost(z, margin, distance).numpy()
+    expected = (S.trace() - S[linear_sum_assignment(S)].sum()) / N
+    found = LinearAssignment(margin, distance=distance)(z).item()
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
 @given(st.integers(2, 20), st.floats(1e-3, 2), distances)
 def test_proposition_2_batch_hard_is_temperature_times_infonce(N, temperature, distance):
     z = normal(2, N, 6, grad=True)
@@ -59,6 +70,31 @@ def test_proposition_1_batch_hard_is_the_hardest_negative_hinge(N, margin, dista
     negative = S.masked_fill(torch.eye(N, dtype=torch.bool), torch.inf).amin(1)
     triplet = (S.diagonal() - negative + margin).clamp(min=0).mean()
     torch.testing.assert_close(LinearAssignment(margin, 0.0, "batch-hard", distance)(z), triplet)
+
+
+def test_proposition_1_is_no_identity_one_to_one():
+    """There matched negatives must be distinct: the loss is at most the triplet's, and mostly less."""
+    below = []
+    for z in normal(20, 2, 12, 3):
+        one_to_one, batch_hard = (LinearAssignment(0.5, mining=m)(z) for m in ("one-to-one", "batch-hard"))
+        assert 0 < one_to_one <= batch_hard + 1e-12
+        below.append(one_to_one < batch_hard - 0.05)
+    assert sum(below) > 10
+
+
+def test_equation_13_misses_an_exp():
+    """The printed log Σ_j (−S_ij/τ) is the logarithm of a negative number."""
+    S = cost(torch.randn(2, 6, 4), 0.0, "cosine")
+    assert (S.diagonal() + 0.1 * (-S / 0.1).sum(1).log()).isnan().all()
+    assert LinearAssignment(0.0, 0.1, "batch-hard")(torch.randn(2, 6, 4)) > 0
+
+
+@given(st.integers(2, 6), minings, distances)
+def test_the_smoothed_loss_tends_to_the_hard_one(N, mining, distance):
+    z = normal(2, N, 4)
+    hard = LinearAssignment(0.5, 0.0, mining, distance)(z)
+    smooth = LinearAssignment(0.5, 1e-4, mining, distance)(z)
+    assert hard - 1e-12 <= smooth <= hard + 1e-4 * math.log(N) + 1e-12
 
 
 def test_zero_exactly_where_the_true_matching_wins():

@@ -111,6 +111,24 @@ def test_assignment_weighs_the_negatives_of_each_point(solver, pool):
     assert (A == 0.4).any() and ((A > 0) & (A < 0.4)).any()
 
 
+def test_support_vectors_are_few_and_near():
+    z = torch.randn(2, 64, 16)
+    A = MMCL(solver="exact").assignment(z)
+    x = normalize(z, dim=-1).flatten(0, 1)
+    support = A > 0
+    assert 0.02 < support.float().mean() < 0.3
+    s = x @ x.T
+    assert s[support].mean() > s[~support].mean() + 0.2
+
+
+def test_a_step_along_the_gradient_draws_views_together():
+    z = normal(2, 16, 8, grad=True)
+    for solver in ("inv", "exact"):
+        gradient = slope(MMCL(solver=solver)(z), z)
+        before, after = normalize(z.detach(), dim=-1), normalize(z.detach() - 0.05 * gradient, dim=-1)
+        assert (after[0] * after[1]).sum() > (before[0] * before[1]).sum()
+
+
 def test_a_ridge_too_small_for_the_precision_is_refused():
     z = torch.ones(2, 20, 4) + 1e-4 * torch.randn(2, 20, 4)
     for solver in ("inv", "exact"):

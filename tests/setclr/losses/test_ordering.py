@@ -124,3 +124,24 @@ def test_stop_gradient_leaves_only_the_anchors():
     stopped, free = slope(GroCo()(z), z), GroCo(stop_gradient=False)
     torch.testing.assert_close(stopped, slope(free(z, keys=z.detach()), z))
     assert (slope(free(z), z) - stopped).abs().max() > 1e-3
+
+
+def test_multi_crop_sorts_lists_of_two_lengths():
+    """A full view has one positive, a small crop two: networks of 11 and of 12 places in one batch."""
+    z = normal(8, 12, 6)
+    groco = GroCo(pool="view", positive_views=2)
+    lists = groco.lists(groco.points(z))
+    assert [tuple(x.similarity.shape) for x in lists] == [(2 * 12, 11), (6 * 12, 12)]
+
+
+def test_negatives_beyond_the_batch_are_those_there_are():
+    z = normal(2, 3, 4)
+    torch.testing.assert_close(GroCo(negatives=1000)(z), GroCo(negatives=4)(z))
+
+
+def test_collapse_is_a_stationary_point_of_known_height():
+    """All embeddings equal: the loss that a head without a last batch norm falls into and stays at."""
+    z = torch.ones(2, 16, 8, dtype=torch.float64, requires_grad=True)
+    loss = GroCo()(z)
+    assert slope(loss, z).abs().max() < 1e-12
+    assert loss.item() == pytest.approx(GroCo()(torch.ones(2, 30, 3)).item(), rel=1e-6)

@@ -3,6 +3,10 @@
 test_points.py has their formulas.
 """
 
+import itertools
+import math
+
+import numpy as np
 import pytest
 import torch
 from every_loss import golden, normal, same_as_golden, slope
@@ -35,12 +39,17 @@ def test_equals_pytorch_metric_learning_for_two_views(N, temperature):
     torch.testing.assert_close(InfoNCE(temperature)(z), expected)
 
 
-def test_float32_keeps_its_digits_at_a_low_temperature():
-    """Where e^{1/τ} taken off a row sum, as in public programs, is off by a hundredth."""
+def test_subtracting_the_diagonal_instead_of_masking_it_loses_digits():
+    """A trap seen in public programs: e^{1/τ} taken off a row sum, in float32 at τ = 0.05."""
     images = torch.randn(32, 64)
     z = F.normalize(images + 0.5 * torch.randn(2, 32, 64), dim=-1)
+    x = z.flatten(0, 1)
+    e = (x @ x.T / 0.05).exp()
+    positive = e.diagonal(32).repeat(2)
+    trap = -(positive / (e.sum(1) - math.exp(1 / 0.05))).log().mean()
     exact = InfoNCE(0.05)(z.double())
     assert abs(InfoNCE(0.05)(z) - exact) / exact < 1e-5
+    assert abs(trap - exact) / exact > 1e-2
 
 
 def test_the_mean_of_the_logarithms_is_not_the_logarithm_of_the_mean():
@@ -57,6 +66,17 @@ def test_the_mean_of_the_logarithms_is_not_the_logarithm_of_the_mean():
             InfoNCE(0.05, average="probabilities")(z, **more)
 
 
+def test_tends_to_the_hardest_negative_hinge():
+    z = normal(2, 8, 6)
+    x = F.normalize(z, dim=-1).flatten(0, 1)
+    s = x @ x.T
+    same = torch.arange(8).repeat(2)
+    hardest = s.masked_fill(same[:, None] == same, -torch.inf).amax(1)
+    positive = s.diagonal(8).repeat(2)
+    hinge = (hardest - positive).clamp(min=0).mean()
+    torch.testing.assert_close(1e-4 * InfoNCE(1e-4)(z), hinge, rtol=0, atol=1e-4)
+
+
 @given(st.integers(2, 4), st.integers(4, 8), st.floats(0, 2), st.sampled_from(["euclidean", "cosine"]))
 def test_triplet_equals_pytorch_metric_learning(V, N, margin, distance):
     z, images, y = normal(V, N, 6), torch.arange(N).repeat(V), torch.arange(N) // 3
@@ -66,6 +86,16 @@ def test_triplet_equals_pytorch_metric_learning(V, N, margin, distance):
     hard = oracle(x, classes, BatchHardMiner(distance=theirs)(x, classes))
     ours = Triplet(margin, distance=distance)(z, labels=y), Triplet(margin, "all", 1000, distance)(z)
     torch.testing.assert_close(ours, (hard, oracle(x, images)), atol=1e-9, rtol=1e-7)
+
+
+def test_all_against_all_is_the_hinge_of_mmcls_preliminaries():
+    """[t − sim(x, x⁺) + sim(x, x⁻)]₊, the mean over x, x⁺ and x⁻."""
+    z = normal(3, 5, 4)
+    points, t, terms = F.normalize(z, dim=-1).flatten(0, 1), 0.5, []
+    for x, p, n in itertools.product(range(15), repeat=3):
+        if x != p and x % 5 == p % 5 != n % 5:
+            terms.append(max(0.0, float(t - points[x] @ points[p] + points[x] @ points[n])))
+    assert float(Triplet(t, "all", 510, "cosine")(z)) == pytest.approx(np.mean(terms), rel=1e-12)
 
 
 @pytest.mark.parametrize("E", [3, 100])

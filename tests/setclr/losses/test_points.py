@@ -11,9 +11,10 @@ import torch
 from every_loss import normal, slope, views
 from hypothesis import given
 from hypothesis import strategies as st
+from pytorch_metric_learning.losses import SupConLoss
 from torch.nn import functional as F
 
-from setclr import losses
+from setclr import DistributedLoss, losses
 from setclr.losses import HCL, IOT, LOSSES, GroCo, HardNegatives, InfoNCE, NTLogistic, SupCon, Triplet
 
 # Each formula solves one anchor's inner problem from its cosines with positives and with negatives: value
@@ -299,6 +300,22 @@ def test_uniformity_counts_pairs_of_two_classes_as_negatives():
     torch.testing.assert_close(both[0] - both[1], penalty)
 
 
+@given(st.integers(4, 12), st.integers(1, 3), st.floats(0.05, 1))
+def test_pytorch_metric_learning_s(N, V, temperature):
+    """It, too, leaves out anchors without a positive."""
+    z, y = normal(V, N, 6), torch.randint(0, N // 3 + 1, (N,))
+    y[:3] = torch.tensor([0, 0, 1])
+    theirs = SupConLoss(temperature)(z.flatten(0, 1), y.repeat(V))
+    torch.testing.assert_close(SupCon(temperature)(z, labels=y), theirs)
+
+
+def test_sup_con_without_labels_is_info_nce_for_two_views_and_not_for_three():
+    two, three = normal(2, 5, 4), normal(3, 5, 4)
+    torch.testing.assert_close(SupCon(0.2)(two), InfoNCE(0.2)(two))
+    torch.testing.assert_close(SupCon(0.2).assignment(two), InfoNCE(0.2).assignment(two))
+    assert SupCon(0.2)(three) > InfoNCE(0.2)(three) + 1e-2
+
+
 @pytest.mark.parametrize("kind", [kind for kind in LOSSES if "keys" in kind.takes])
 def test_keys_that_learn_and_keys_and_memory_that_do_not(kind):
     z, keys = normal(2, 5, 4, grad=True), normal(2, 5, 4, grad=True)
@@ -341,7 +358,11 @@ def test_a_sum_gives_each_term_what_it_takes():
     torch.testing.assert_close(shown, groco.assignment(z, keys, labels=labels))
     assert (InfoNCE() + losses.QARe()).takes == {"views", "keys", "memory", "labels"}
     assert (InfoNCE() + losses.LinearAssignment()).takes == {"keys", "memory", "labels"}
-    mask = labels.repeat(2).unsqueeze(1) == labels.repeat(2)
+    mask, x = labels.repeat(2).unsqueeze(1) == labels.repeat(2), z[0]
+    both = InfoNCE() + 2 * SupCon()
     torch.testing.assert_close(
         (InfoNCE() + losses.QARe())(z, positives=mask), InfoNCE()(z, labels=labels) + losses.QARe()(z)
     )
+    expected = InfoNCE()(x, labels=labels) + 2 * SupCon()(x, labels=labels)
+    torch.testing.assert_close(both(x, labels=labels), expected)
+    torch.testing.assert_close(DistributedLoss(both)(x, labels=labels), expected)

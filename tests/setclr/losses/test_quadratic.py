@@ -1,4 +1,4 @@
-"""QARe against algorithms 1 and 2 written out, and golden values."""
+"""QARe against algorithms 1 and 2 written out, golden values, and what its two versions pull at."""
 
 import itertools
 
@@ -8,9 +8,10 @@ import torch
 from every_loss import golden, normal, same_as_golden, slope
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse.linalg import eigsh
 from torch.nn import functional as F
 
-from setclr.inner.assignment import spectral_bounds
+from setclr.inner.assignment import quadratic_assignment, spectral_bounds
 from setclr.losses.quadratic import QARe
 from setclr.recipes import RECIPES
 
@@ -46,6 +47,18 @@ def test_the_gram_matrix_of_columns_has_the_same_gradient(N, E):
     torch.testing.assert_close(slope(QARe()(z), z), slope(a @ b / N**2, z), rtol=1e-9, atol=1e-12)
 
 
+def test_the_largest_eigenvalues_of_section_4_are_all_that_there_are_from_the_dimension_on():
+    """The paper's shortcut, the k largest of N in O(k² N): with k = E + 1 it is our exact low-rank form."""
+    z = normal(2, 40, 6)
+    x = F.normalize(z, dim=-1).numpy()
+    found = []
+    for k in (1, 3, 7):
+        a, b = (np.sort(eigsh(1 + view @ view.T, k)[0]) for view in x)
+        found.append(a @ b / 40**2)
+    exact = float(QARe()(z))
+    assert found[0] < found[1] < exact and found[2] == pytest.approx(exact, rel=1e-9)
+
+
 def test_golden_values():
     """Of the authors' program: it divides by N(N−1) instead of N², and clamps at 1e-8, 0 but for rounding."""
     z = torch.tensor(np.stack([GOLDENS["za"], GOLDENS["zb"]]), requires_grad=True)
@@ -62,6 +75,48 @@ def test_golden_values():
     for row, name in (("simclr", "simclr_t0.5"), ("simclr+qare", "simclr_qare_t0.5_beta1.125")):
         loss = RECIPES[f"qare-table2-resnet32-cifar10-{row}"].parsed_loss(torch.stack([x[0::2], x[1::2]]))
         same_as_golden(loss, x, GOLDENS[name], GOLDENS[f"{name}_g"], 1e-7)
+
+
+@given(st.integers(2, 6), st.integers(2, 8))
+def test_for_equal_views_the_cosine_bound_is_the_exact_maximum(N, E):
+    view = normal(N, E)
+    S = within(view, "cosine")
+    exact = quadratic_assignment(torch.zeros_like(S), S, S)
+    torch.testing.assert_close(QARe()(torch.stack([view, view])), exact.maximum / N**2)
+    torch.testing.assert_close(exact.maximum, S.square().sum())  # at Y = 1
+
+
+@given(st.integers(2, 6), st.integers(1, 6))
+def test_it_bounds_the_quadratic_assignment_from_the_other_side_of_0(N, E):
+    """The euclidean one pulls the other way than what it bounds: exact term ≤ 0, bound ≥ 0, and blowing all
+    distances up lowers the one and raises the other."""
+    z, zero = normal(2, N, E), torch.zeros(N, N, dtype=torch.float64)
+    exact = quadratic_assignment(zero, *(within(view, "cosine") for view in z))
+    assert QARe()(z) * N**2 >= exact.maximum - 1e-9
+    S_A, S_B = (within(view, "euclidean") for view in z)
+    exact, more = (-quadratic_assignment(zero, k * S_A, k * S_B).minimum for k in (1, 2))
+    bound = -spectral_bounds(2 * S_A, 2 * S_B).lower / 4
+    torch.testing.assert_close(bound, QARe("euclidean")(z) * N**2)
+    assert bound >= exact - 1e-9 and (E == 1 or more < exact < 0 < bound)
+
+
+def test_alone_the_euclidean_version_contracts_a_view_and_the_cosine_one_spreads_it():
+    images = torch.randn(24, 16)
+    off_diagonal = ~torch.eye(24, dtype=torch.bool)
+
+    def mean_cosine(z):
+        x = F.normalize(z, dim=-1)
+        return float((x @ x.mT)[:, off_diagonal].mean())
+
+    after = {}
+    for similarity in ("cosine", "euclidean"):
+        z = images + 0.3 * torch.randn(2, 24, 16)
+        before = mean_cosine(z)
+        for _ in range(2):
+            gradient = slope(QARe(similarity)(z.requires_grad_()), z)
+            z = z.detach() - 2 * gradient / gradient.norm()
+        after[similarity] = mean_cosine(z) - before
+    assert after["cosine"] < 0 < after["euclidean"]
 
 
 def test_where_two_points_coincide_their_distance_has_gradient_zero():

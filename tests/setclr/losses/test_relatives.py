@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
+from setclr.losses import InfoNCE
 from setclr.losses.relatives import HCL, AlignUniform, DebiasedInfoNCE, HardNegatives, InvaSpread
 
 SIZES = dict(V=st.integers(2, 4), N=st.integers(2, 6))
@@ -19,6 +20,18 @@ SIZES = dict(V=st.integers(2, 4), N=st.integers(2, 6))
 def batch(V, N):
     """The images' own share makes positives more alike than negatives."""
     return normal(N, 5) + 0.7 * normal(V, N, 5)
+
+
+@given(**SIZES, temperature=st.floats(0.05, 2))
+def test_limits_of_the_family(V, N, temperature):
+    z, keys, memory = batch(V, N), batch(V, N), normal(3, 5)
+    for loss, limit in [
+        (HardNegatives(temperature, keep=1), InfoNCE(temperature)),
+        (DebiasedInfoNCE(temperature, prior=0), InfoNCE(temperature)),
+        (HCL(temperature, hardness=0), DebiasedInfoNCE(temperature)),
+    ]:
+        torch.testing.assert_close(loss(z, keys, memory), limit(z, keys, memory))
+        torch.testing.assert_close(loss.assignment(z, keys, memory), limit.assignment(z, keys, memory))
 
 
 def test_hcl_tends_to_the_hardest_negative_in_place_of_all():
@@ -69,6 +82,31 @@ def test_align_uniform_equals_the_formula(V, N, alpha, t, weight):
     for v, (i, j) in itertools.product(range(V), itertools.permutations(range(N), 2)):
         A[v * N + i, v * N + j] = (-t * (x[v, i] - x[v, j]).square().sum()).exp()
     torch.testing.assert_close(loss.assignment(z), A / A.sum(1, keepdim=True))
+
+
+def test_equation_7_of_iot_cl_misses_a_sign():
+    """Printed with exp(+2‖x − y‖²) uniformity would be best where all points are one."""
+    spread, collapsed = normal(2, 8, 3), torch.ones(2, 8, 3, dtype=torch.float64)
+
+    def printed(z):
+        x = F.normalize(z, dim=-1)
+        return (2 * torch.cdist(x, x).square()).exp().sum().log()
+
+    uniformity = AlignUniform(weight=1.0), AlignUniform(weight=0.0)
+    right = [float(uniformity[0](z) - uniformity[1](z)) for z in (spread, collapsed)]
+    assert right[0] < right[1] and printed(spread) > printed(collapsed)
+
+
+def test_equation_7_read_as_it_stands_is_another_loss():
+    """With its sign mended: sums, and pairs across the views, an image with its own other view included."""
+    cosines = []
+    for _ in range(20):
+        z = normal(2, 8, 3, grad=True)
+        one, other = F.normalize(z, dim=-1)
+        literal = (one - other).square().sum() + (-2 * torch.cdist(one, other).square()).exp().sum().log()
+        (theirs,), (ours,) = (torch.autograd.grad(x, z) for x in (literal, AlignUniform()(z)))
+        cosines.append(F.cosine_similarity(theirs.flatten(), ours.flatten(), dim=0).item())
+    assert np.mean(cosines) < 0.9
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 1.5, 2.0, 3.0])

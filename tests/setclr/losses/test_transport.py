@@ -1,9 +1,10 @@
-"""IOT against literal formulas and golden values."""
+"""IOT against literal formulas, golden values, InfoNCE and POT; and the errors of the paper's print."""
 
 import itertools
 import math
 
 import numpy as np
+import ot
 import pytest
 import torch
 from every_loss import golden, normal, same_as_golden, slope
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import normalize
 
+from setclr.losses import InfoNCE
 from setclr.losses.transport import IOT
 
 GOLDENS = golden("iotcl_own_transcription")
@@ -109,6 +111,50 @@ def test_golden_values(e):
         check(penalised(z) - IOT("rows", epsilon)(z), f"unif_{target}_detachQ_e{e}")
 
 
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_with_a_queue_both_moves_the_pairs_with_the_queue_only(iterations):
+    """An in-batch column holds one entry, whose cost its scaling takes out; "rows" learns from it."""
+    keys, memory = torch.randn(2, 4, 6).double(), torch.randn(5, 6).double()
+    for constraint, positives_matter in (("both", False), ("rows", True)):
+        loss, values = IOT(constraint, 0.2, iterations), []
+        for angle in (0.0, 0.5):  # the positives come nearer, all similarities with the queue stay
+            z = torch.cat([keys, torch.zeros(2, 4, 2).double()], dim=-1)
+            z[0, :, 6], z[1, :, 6:] = 3, 3 * torch.tensor([math.sin(angle), math.cos(angle)])
+            values.append(loss(z, memory=torch.cat([memory, torch.zeros(5, 2).double()], dim=-1)).item())
+        assert (abs(values[1] - values[0]) > 1e-3) == positives_matter
+
+
+@given(st.integers(3, 8), st.floats(0.05, 3))
+def test_rows_are_infonce_for_two_views(N, epsilon):
+    z = normal(2, N, 5)
+    torch.testing.assert_close(IOT("rows", epsilon)(z), InfoNCE(epsilon)(z))
+    torch.testing.assert_close(IOT("rows", epsilon).assignment(z), InfoNCE(epsilon).assignment(z))
+    assert abs(IOT("both", 0.3, 1)(z) - InfoNCE(0.3)(z)) > 1e-4  # one round of both is another loss
+
+
+def test_many_rounds_reach_both_marginals_and_pot():
+    z = normal(2, 8, 5)
+    P = IOT("both", 0.2, None).assignment(z)
+    torch.testing.assert_close(P.sum(0), torch.ones_like(P[0]), rtol=1e-4, atol=0)
+    torch.testing.assert_close(P.sum(1), torch.ones_like(P[0]))
+    x = normalize(z, dim=-1).flatten(0, 1)
+    cost = (1 - x @ x.T).fill_diagonal_(1e3).numpy()
+    uniform = np.full(16, 1 / 16)
+    expected = 16 * ot.bregman.sinkhorn_log(uniform, uniform, cost, 0.2, 20000, 1e-12)
+    np.testing.assert_allclose(IOT("both", 0.2, 1000).assignment(z), expected, atol=1e-8)
+    errors = [(IOT("both", 0.2, K).assignment(z).sum(0) - 1).abs().max() for K in (1, 2, 4, 8)]
+    assert errors == sorted(errors, reverse=True)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_a_large_epsilon_makes_the_coupling_uniform(constraint):
+    n = 12
+    A = IOT(constraint, 1e6).assignment(normal(3, 4, 5))
+    off = ~torch.eye(n, dtype=torch.bool)
+    expected = n / (n * n - n) if constraint == "total" else 1 / (n - 1)
+    torch.testing.assert_close(A[off], torch.full_like(A[off], expected), rtol=1e-4, atol=0)
+
+
 @pytest.mark.parametrize("extra", ["", "keys", "queue"])
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_assignment_has_the_prescribed_sums(constraint, extra):
@@ -129,9 +175,52 @@ def test_assignment_has_the_prescribed_sums(constraint, extra):
 
 
 def test_a_converged_coupling_with_a_queue_is_refused():
-    """Its loss would be constant: after many rounds nothing of z is left in it."""
+    """Its loss is constant: after many rounds nothing of z is left in it."""
+    memory, settled = torch.randn(6, 5), IOT("both", 0.5, 500)
+    values = [float(settled(torch.randn(2, 4, 5), memory=memory)) for _ in range(3)]
+    assert max(values) - min(values) < 1e-4
     with pytest.raises(ValueError, match="iterations must be a number with memory, got None: .* constant"):
-        IOT("both", 0.5, None)(torch.randn(2, 4, 5), memory=torch.randn(6, 5))
+        IOT("both", 0.5, None)(torch.randn(2, 4, 5), memory=memory)
+
+
+def test_what_does_not_converge_says_so():
+    z = torch.randn(2, 20, 3)
+    with pytest.warns(UserWarning, match="sinkhorn stopped after 1000 rounds"):
+        IOT("both", 1e-3, None)(z)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_uniformity_is_zero_exactly_for_uniform_negatives(constraint):
+    plain, with_penalty = IOT(constraint, 0.5), IOT(constraint, 0.5, uniformity=1.0)
+    simplex = torch.eye(5, dtype=torch.float64) - 0.2
+    z = torch.stack([simplex, simplex])  # every negative is as far as any other
+    assert float(with_penalty(z) - plain(z)) == pytest.approx(0, abs=1e-12)
+    for _ in range(5):
+        z = normal(2, 5, 5)
+        assert with_penalty(z) > plain(z)
+
+
+def test_the_printed_equation_25_is_no_divergence():
+    """max for q has no unit mass: larger than the mean's divergence by far, and its Q̄ sums to more than
+    1."""
+    z = normal(2, 20, 5)
+    mean, largest = (
+        IOT("rows", 0.1, uniformity=1.0, uniform_target=t)(z) - IOT("rows", 0.1)(z) for t in ("mean", "max")
+    )
+    assert largest > 3 * mean
+    P = IOT("rows", 0.1).assignment(z) / 40
+    negative = of_two_images(20)
+    assert P[~negative].sum() + negative.sum() * P[negative].max() > 1.5
+
+
+def test_the_scale_of_the_penalty_is_the_mass_of_the_coupling():
+    """Algorithm 1's rows have mass 1; with its coupling nP the divergence is n times ours."""
+    z = normal(2, 8, 5)
+    ours = IOT("rows", 0.5, uniformity=0.7)(z) - IOT("rows", 0.5)(z)
+    nP = IOT("rows", 0.5).assignment(z)
+    negative = of_two_images(8)
+    q = nP[negative].mean()
+    torch.testing.assert_close(0.7 * (q * (q / nP[negative]).log()).sum(), 16 * ours)
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
