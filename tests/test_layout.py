@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -59,10 +58,20 @@ def module_of(path: Path) -> str:
     return ".".join(parts).removesuffix(".__init__")
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    return [node for node in ast.walk(tree_of(path)) if isinstance(node, kinds)]
+
+
+@cache
 def imports(path: Path, at_once: bool = False) -> set[str]:
     """The modules of ours that a file imports anywhere, inside functions too; or only those `at_once`."""
-    tree = ast.parse(path.read_text())
-    nodes = ast.walk(tree) if not at_once else iter(run_at_once(tree.body))
+    nodes = run_at_once(tree_of(path).body) if at_once else ast.walk(tree_of(path))
     found = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -101,22 +110,15 @@ def height(part: str) -> int:
     return 1 + max((height(other) for other in graph()[part]), default=0)
 
 
-def test_every_part_has_its_floor():
-    assert set(graph()) == set().union(*FLOORS)
-
-
-@pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_imports_lead_downwards(path):
+def test_imports_lead_downwards_and_the_library_never_uses_the_course():
     floor = {part: i for i, parts in enumerate(FLOORS) for part in parts}
-    part = part_of(module_of(path))
-    for name in imports(path):
-        if part and part_of(name) and part_of(name) != part:
-            assert floor[part_of(name)] > floor[part], f"{module_of(path)} imports {name}"
-
-
-@pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.py")), ids=module_of)
-def test_the_library_never_uses_the_course(path):
-    assert not {name for name in imports(path) if name.startswith("setclr_course")}
+    assert set(graph()) == set(floor)
+    for path in FILES:
+        part = part_of(module_of(path))
+        for name in imports(path):
+            if part and part_of(name) and part_of(name) != part:
+                assert floor[part_of(name)] > floor[part], f"{module_of(path)} imports {name}"
+            assert path.is_relative_to(COURSE) or not name.startswith("setclr_course"), module_of(path)
 
 
 def test_no_modules_import_one_another_in_a_circle():
@@ -138,7 +140,7 @@ def test_no_modules_import_one_another_in_a_circle():
 def code_lines(path: Path) -> int:
     """Lines of a file that are no docstring, comment or blank."""
     source = path.read_text()
-    bodies = (node.body for node in ast.walk(ast.parse(source)) if hasattr(node, "body"))
+    bodies = (node.body for node in ast.walk(tree_of(path)) if hasattr(node, "body"))
     first = (body[0] for body in bodies if isinstance(body, list) and body)
     docstrings = {
         line
@@ -165,25 +167,22 @@ def test_the_library_stays_small():
     assert max(height(part) for part in graph() if part.startswith("setclr.")) <= 11
 
 
-@pytest.mark.parametrize("path", sorted((COURSE / "panels").glob("*/*.py")), ids=module_of)
-def test_a_panels_file_is_short(path):
+def test_a_panels_file_is_short():
     """And so is its twin in JavaScript."""
-    assert code_lines(path) <= 150
-    functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
-    assert max((f.end_lineno - f.lineno + 1 for f in functions), default=0) <= 40
-    if (twin := path.with_suffix(".js")).exists():
-        assert len(re.findall(r"(?m)^\s*(?!//)\S", twin.read_text())) <= 80
+    for path in (COURSE / "panels").glob("*/*.py"):
+        assert code_lines(path) <= 150, path
+        assert all(f.end_lineno - f.lineno + 1 <= 40 for f in functions(path)), path
+        if (twin := path.with_suffix(".js")).exists():
+            assert len(re.findall(r"(?m)^\s*(?!//)\S", twin.read_text())) <= 80, path
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_module_is_hidden_behind_a_name(name):
+def test_no_module_is_hidden_behind_a_name():
     """After `import setclr.a.b`, `setclr.a.b` is that module."""
-    module = importlib.import_module(name)
-    first, *rest = name.split(".")
-    found = sys.modules[first]
-    for part in rest:
-        found = getattr(found, part)
-    assert found is module is sys.modules[name]
+    for name in NAMES:
+        module, found = importlib.import_module(name), sys.modules[name.split(".")[0]]
+        for part in name.split(".")[1:]:
+            found = getattr(found, part)
+        assert found is module is sys.modules[name], name
 
 
 def test_no_module_has_the_name_of_what_its_package_exports():
@@ -196,92 +195,73 @@ def test_no_module_has_the_name_of_what_its_package_exports():
 
 def test_names_of_modules_say_something():
     """The same name in two packages is a subject that both are about, never one that says nothing."""
-    count = Counter(name.rpartition(".")[2] for name in NAMES)
-    for name in ("reading", "shown", "told", "kept", "utils", "helpers", "common", "misc", "memory"):
-        assert count[name] == 0, name
+    nothing = {"reading", "shown", "told", "kept", "utils", "helpers", "common", "misc", "memory"}
+    assert not [name for name in NAMES if name.rpartition(".")[2] in nothing]
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_a_file_is_read_in_one_sitting(path):
-    source = path.read_text()
-    assert len(source.splitlines()) <= 450
-    tree = ast.parse(source)
-    assert ast.get_docstring(tree), "a file begins with what it is about"
-    if part_of(module_of(path)) != "setclr.cli":
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        assert not [call for call in calls if getattr(call.func, "id", "") == "print"], "the library prints"
+def test_a_file_is_read_in_one_sitting_and_a_function_fits_on_a_screen():
+    """And what happens to a Trainer stands in its class: no function takes one first and sets its parts."""
+    for path in FILES:
+        tree, name = tree_of(path), module_of(path)
+        assert len(path.read_text().splitlines()) <= 450, name
+        assert ast.get_docstring(tree), f"{name}: a file begins with what it is about"
+        if part_of(name) != "setclr.cli":
+            called = [getattr(node.func, "id", "") for node in ast.walk(tree) if isinstance(node, ast.Call)]
+            assert "print" not in called, f"{name}: the library prints"
+        for function in functions(path):
+            said = function.body[0] if ast.get_docstring(function) is not None else None
+            length = function.end_lineno - function.lineno + 1
+            length -= said.end_lineno - said.lineno + 1 if said else 0
+            assert length <= 60, f"{name}.{function.name} has {length} lines without its docstring"
+            if function.args.args and function.args.args[0].arg == "trainer":
+                for inner in ast.walk(function):
+                    targets = getattr(inner, "targets", [getattr(inner, "target", None)])
+                    names = [ast.unparse(target) for target in targets if target is not None]
+                    assert not [name for name in names if name.startswith("trainer.")], function.name
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_a_function_fits_on_a_screen(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            said = node.body[0] if ast.get_docstring(node) is not None else None
-            docstring = said.end_lineno - said.lineno + 1 if said else 0
-            length = node.end_lineno - node.lineno + 1 - docstring
-            assert length <= 60, f"{module_of(path)}.{node.name} has {length} lines without its docstring"
-
-
-@pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_no_function_changes_a_trainer_from_outside(path):
-    """What happens to a Trainer stands in its class: no other function takes one first and sets its parts."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef) and node.args.args and node.args.args[0].arg == "trainer":
-            for inner in ast.walk(node):
-                targets = getattr(inner, "targets", [getattr(inner, "target", None)])
-                names = [ast.unparse(target) for target in targets if target is not None]
-                assert not [name for name in names if name.startswith("trainer.")], node.name
-
-
-@pytest.mark.parametrize("path", sorted((COURSE / "panels").rglob("*.py")), ids=module_of)
-def test_panels_share_through_the_kit_and_their_subjects_own_files(path):
+def test_panels_share_through_the_kit_and_their_subjects_own_files():
     """Only `panels` itself imports a panel's file; a subject imports no other subject."""
-    mine = module_of(path)
-    if mine == "setclr_course.panels":
-        return
-    subject = mine.split(".")[2]
-    for name in imports(path):
-        if name.startswith("setclr_course.panels."):
-            _, _, other, *file = name.split(".")
-            assert other == subject, f"{mine} imports {name}"
-            assert not set(file) & set(panels.__all__), f"{mine} imports a panel's file, {name}"
+    for path in (COURSE / "panels").glob("*/*.py"):
+        mine = module_of(path)
+        for name in imports(path):
+            if name.startswith("setclr_course.panels."):
+                _, _, other, *file = name.split(".")
+                assert other == mine.split(".")[2], f"{mine} imports {name}"
+                assert not set(file) & set(panels.__all__), f"{mine} imports a panel's file, {name}"
 
 
 SLOW = ("torch._dynamo", "scipy.stats", "scipy.optimize", "sklearn", "setclr.recipes.named")
+DRAWING = ("matplotlib", "plotly", "ipywidgets", "IPython", "anywidget", "papermill", "setclr_course")
 
 
-def test_what_few_need_is_imported_by_those_alone():
-    """Else every notebook and every process would wait for it as long as for torch. So do panels."""
+def test_what_few_need_is_imported_by_those_alone_and_the_library_draws_nothing():
+    """Else every notebook and every process would wait for it as long as for torch. So do panels, and the
+    front page needs no torch. At last all modules of the library are imported where what draws cannot be."""
+    library = [name for name in NAMES if name.startswith("setclr.") and not name.endswith("__main__")]
     script = f"""
-import sys
+import importlib, sys
 import setclr
 assert "torch" not in sys.modules
 from setclr_course import panels
 assert not any(name.startswith("setclr_course.panels.") for name in sys.modules)
-import setclr.training.trainer, setclr.evaluation
 assert panels.one_idea is sys.modules["setclr_course.panels.family.one_idea"].one_idea
 assert "setclr_course.panels.sets.two_shapes" not in sys.modules and dir(panels) == panels.__all__
+panel = panels.one_idea(way="sort")
+panel.controls["step"].value = 2
+panel._repr_mimebundle_()
+assert "torch" not in sys.modules
+for name in [*sys.modules, *{DRAWING}]:
+    if name.split(".")[0] in {DRAWING}:
+        sys.modules[name] = None
+import setclr.training.trainer, setclr.evaluation
 assert not (found := set(sys.modules) & set({SLOW})), found
 assert callable(setclr.pretrain) and callable(setclr.gather) and setclr.InfoNCE(0.2)
+for name in {library}:
+    importlib.import_module(name)
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd="/")
     with pytest.raises(AttributeError, match="has no panel 'spreadin'"):
         getattr(panels, "spreadin")  # noqa: B009
     with pytest.raises(AttributeError, match="has no attribute 'InfoNCA'"):
         setclr.InfoNCA  # noqa: B018
-
-
-DRAWING = ("matplotlib", "plotly", "ipywidgets", "IPython", "anywidget", "papermill", "setclr_course")
-
-
-def test_the_library_draws_nothing():
-    """All of its modules are imported where matplotlib, plotly, ipywidgets and the course cannot be."""
-    names = [name for name in NAMES if name.startswith("setclr.") and not name.endswith("__main__")]
-    script = f"""
-import importlib, sys
-for name in {DRAWING}:
-    sys.modules[name] = None
-for name in {names}:
-    importlib.import_module(name)
-"""
-    subprocess.run([sys.executable, "-c", script], check=True, cwd="/")

@@ -1,20 +1,17 @@
 """Every loss on one batch, on a circle and on a sphere: shares, pushes and training are the library's."""
 
-import subprocess
-import sys
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
 from conftest import shifted
-from sweep import arrow, drag, marks
+from sweep import drag, marks
 
 from setclr.inner import sparsemax, svm_dual
-from setclr.losses import GroCo, SparseCLR
+from setclr.losses import GroCo
 from setclr_course import panels
 from setclr_course.kit.circle import RADII, unit
-from setclr_course.kit.few_patches import augmented_pair, few_patches
 from setclr_course.kit.still import pictured
 from setclr_course.panels.family import anchor_list as lists
 from setclr_course.panels.family import sphere as ball
@@ -22,7 +19,7 @@ from setclr_course.panels.family.batch import ANGLES, FAMILY, MATRICES, SIX, dra
 from setclr_course.panels.family.one_idea import ANGLES as BEGIN
 from setclr_course.panels.family.one_idea import STEP, STEPS, USUAL, WAYS, trained
 from setclr_course.panels.family.plane import CONTROLS, TRAP_ANGLES, N, control
-from setclr_course.panels.family.trap_pushes import FOUR, LONGEST, REST
+from setclr_course.panels.family.trap_pushes import LONGEST, REST
 
 made = cache(lambda name: getattr(panels, name)())
 BATCH, TRAP = (torch.from_numpy(unit(np.array(angles))) for angles in (ANGLES, TRAP_ANGLES))
@@ -47,34 +44,24 @@ def turned(one, other) -> np.ndarray:
     return np.abs((np.asarray(one) - other + 180) % 360 - 180)
 
 
-def normalised(*shape: int) -> torch.Tensor:
-    z = torch.randn(*shape, generator=shifted(0), dtype=torch.float64)
-    return torch.nn.functional.normalize(z, dim=-1)
-
-
 # One idea
 
 
-def test_the_front_page_needs_no_torch():
-    code = """
-import sys
-from setclr_course.panels.family.one_idea import one_idea
-panel = one_idea(way="sort")
-panel.controls["step"].value = 2
-panel._repr_mimebundle_()
-print("torch" in sys.modules)
-"""
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == ["False"]
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("softness", [0.04, 0.4, 10])
-def test_shares_are_those_that_the_loss_gives(way, softness):
-    panel = panels.one_idea(way=way, softness=softness)
-    share = panel.solve(panel.values).share
-    expected = shares(FAMILY[WAYS[way]].at(softness), torch.from_numpy(unit(np.array(BEGIN))))
-    np.testing.assert_allclose(share, expected, atol=1e-9)
+@pytest.mark.parametrize("softness", [0.0316, 10])
+def test_tables_are_the_assignments_of_the_losses(softness):
+    idea, six, family = (made(name) for name in ("one_idea", "side_by_side", "family_matrices"))
+    for way, name in WAYS.items():
+        share = idea.solve(idea.values | {"way": way, "softness": softness}).share
+        expected = shares(FAMILY[name].at(softness), torch.from_numpy(unit(np.array(BEGIN))))
+        np.testing.assert_allclose(share, expected, atol=1e-9)
+    now = six.solve(six.values | {"smoothing": softness})
+    for name, loss in SIX.items():
+        np.testing.assert_allclose(now.shares[name], shares(loss.at(softness), TRAP), atol=1e-9)
+    matrices = family.solve(family.values | {"smoothing": softness})
+    for name in MATRICES:
+        A = FAMILY[name].at(softness).assignment(BATCH)
+        np.testing.assert_allclose(matrices[name], A, atol=1e-9)
+    assert "●1 at 75°" in pictured(draw_batch, "batch", (2.8, 3)).alt
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -104,12 +91,10 @@ def test_softness_does_not_change_who_is_preferred(softness):
     assert ": 1 of 6 photographs find" in panels.one_idea(softness=softness).alt
 
 
-@pytest.mark.parametrize("step", [0, 12, STEPS])
-def test_points_that_are_moved_one_after_the_other_all_stay_and_another_way_stays_at_its_step(step):
+@pytest.mark.parametrize("step", [0, 12])
+def test_points_that_are_moved_one_after_the_other_all_stay(step):
     """At any step: the others stay where they are seen, to the degree, and training begins anew."""
     panel = panels.one_idea(step=step)
-    panel.on_event({"event": "", "set": {"way": list(WAYS).index("transport")}})
-    assert panel.values["step"] == step and panel.alt.startswith(f"Step {step}, transport")
     seen = panel.solve(panel.values).angles.ravel()
     for name, angle in ((control(0, 0), 271), (control(1, 3), 17)):
         drag(panel, name, *(RADII[int(name[-1]) - 1] * unit(np.array(angle))))
@@ -117,22 +102,9 @@ def test_points_that_are_moved_one_after_the_other_all_stay_and_another_way_stay
     now = panel.solve(panel.values).angles.ravel()
     assert panel.values["step"] == 0 and turned(now, list(places.values())).max() <= 0.5
     assert [panel.values[name] for name in CONTROLS] == now.tolist()
-    panel.controls["step"].value, k = step, CONTROLS.index(control(0, 4))
-    seen = panel.solve(panel.values).angles.ravel()
-    arrow(panel, control(0, 4), 0, -1)
-    moved = turned(panel.solve(panel.values).angles.ravel(), seen)
-    assert 0.5 < moved[k] < 2 and np.delete(moved, k).max() <= 0.5 and panel.values["step"] == 0
 
 
 # All losses side by side
-
-
-def test_the_matrices_are_the_assignments():
-    panel = panels.family_matrices(smoothing=0.1)
-    for name in MATRICES:
-        A = FAMILY[name].at(0.1).assignment(BATCH).numpy()
-        np.testing.assert_allclose(panel.solve(panel.values)[name], A, atol=1e-9)
-    assert "●1 at 75°" in pictured(draw_batch, "batch", (2.8, 3)).alt
 
 
 @pytest.mark.parametrize("smoothing", [0.01, 0.3])
@@ -140,20 +112,13 @@ def test_arrows_lead_downhill_and_are_as_long_as_the_gradient_says(smoothing):
     panel = panels.trap_pushes(FAMILY, 5, [(1, 2)], smoothing=smoothing)
     for name, member in FAMILY.items():
         push = pushes(member.at(smoothing), BATCH).ravel()
+        np.testing.assert_allclose(panel.solve(panel.values).forces[name].ravel(), push, atol=2 * REST)
         share = np.where(np.abs(push) > REST, push, 0) / max(np.abs(push).max(), REST)
         (arrows,) = marks(panel, name.replace(" ", "-"), "arrows")
         x, y, u, v = (np.array(arrows[side]) for side in "xyuv")
         way = x * (v - y) - y * (u - x)  # to the left where positive
         np.testing.assert_allclose(np.sign(way) * np.hypot(u - x, v - y), LONGEST * share, atol=2e-4)
     assert ("LinearAssignment is at rest" in panel.alt) == (smoothing == 0.01)
-
-
-@pytest.mark.parametrize("smoothing", [0.0316, 1.0])
-def test_six_tables_are_the_assignments_of_six_losses(smoothing):
-    panel = made("side_by_side")
-    now = panel.solve(panel.values | {"smoothing": smoothing})
-    for name, loss in SIX.items():
-        np.testing.assert_allclose(now.shares[name], shares(loss.at(smoothing), TRAP), atol=1e-9)
 
 
 def test_at_the_trap_each_for_itself_is_fooled_and_counting_is_not():
@@ -168,11 +133,6 @@ def test_at_the_trap_a_hard_assignment_rests_and_the_others_push():
     assert "assignment is at rest" in panel.alt and "InfoNCE pushes" in panel.alt
     found = panel.solve(panel.values).forces
     assert np.abs(found["assignment"]).max() == 0 < REST < np.abs(found["InfoNCE"]).max()
-    for name, member in FOUR.items():
-        np.testing.assert_allclose(found[name], pushes(member.at(0.0316), TRAP), atol=2 * REST)
-    soft = panel.solve(panel.values | {"smoothing": 10}).forces
-    for name in ("assignment", "transport (IOT)"):
-        assert np.corrcoef(soft[name].ravel(), soft["InfoNCE"].ravel())[0, 1] > 0.9
 
 
 # The sphere
@@ -191,7 +151,7 @@ def test_the_sphere_is_trained_by_gradient_descent_and_partners_meet():
         assert f"by {name}: 6 of 6 photographs find" in seen.sentence
 
 
-@pytest.mark.parametrize(("turn", "tilt"), [(0, 0), (30, -50), (-80, 10), (64, 80)])
+@pytest.mark.parametrize(("turn", "tilt"), [(30, -50), (64, 80)])
 def test_the_sphere_follows_its_handle_and_no_point_moves_on_it(turn, tilt):
     panel = panels.sphere(turn=turn, tilt=tilt)
     R, seen = ball.rotation(panel.values), panel.solve(panel.values).seen
@@ -212,7 +172,8 @@ def test_the_sphere_follows_its_handle_and_no_point_moves_on_it(turn, tilt):
 @pytest.mark.parametrize(("anchor", "value"), [(0, 0.1), (5, 1.0)])
 def test_rows_are_what_groco_the_sparsemax_and_the_machine_give_to_the_list(anchor, value):
     """The second view comes last, and the machine gives it nothing."""
-    z, bound = normalised(2, 8, 5), 100 * value
+    z, bound = torch.randn(2, 8, 5, generator=shifted(0), dtype=torch.float64), 100 * value
+    z = torch.nn.functional.normalize(z, dim=-1)
     views = torch.zeros(*z.shape[:2], 3, 2, 2, dtype=torch.uint8)
     panel = panels.anchor_list({"some": z}, views, anchor=anchor, beta=10 * value, temperature=value, C=bound)
     column = lists.listed(z.flatten(0, 1).numpy(), anchor)[0]
@@ -224,8 +185,6 @@ def test_rows_are_what_groco_the_sparsemax_and_the_machine_give_to_the_list(anch
     cosines = (z.flatten(0, 1) @ z[0, anchor]).index_fill(0, torch.tensor(anchor), -torch.inf)
     sparse = sparsemax(cosines / value)
     np.testing.assert_allclose(rows[2], sparse[column], atol=1e-12)
-    if value == 1:
-        torch.testing.assert_close(SparseCLR(margin=0.0).assignment(z)[anchor], sparse)
     pool = z.flatten(0, 1)[[anchor, *column[:-1]]]
     K = torch.exp(-torch.cdist(pool, pool).square() / 2)
     np.testing.assert_allclose(rows[3, :-1], svm_dual(K, C=bound).alpha[1:], atol=1e-9)
@@ -233,7 +192,7 @@ def test_rows_are_what_groco_the_sparsemax_and_the_machine_give_to_the_list(anch
 
 
 def test_the_list_says_what_the_anchor_sees():
-    views, same = augmented_pair(few_patches().images[:8]), torch.eye(8).expand(2, 8, 8)
+    views, same = torch.zeros(2, 8, 3, 2, 2, dtype=torch.uint8), torch.eye(8).expand(2, 8, 8)
     panel = panels.anchor_list({"exact": same}, views, anchor=3, beta=1000, temperature=0.1, C=1)
     assert "exact, anchor 3: its second view is number 1 of 11 in its list, at cosine 1.00" in panel.alt
     assert "sparsemax gives it 1.00 and something to 0 negatives" in panel.alt
