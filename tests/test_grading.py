@@ -19,10 +19,10 @@ import grading
 @pytest.mark.parametrize("page", notebooks(), ids=lambda path: path.stem)
 def test_the_master_has_every_exercise_of_the_page_with_its_solution(page):
     cells = grading.master(page).cells
-    names = [
-        cell.source.split("name: ")[1].split("\n")[0] for cell in cells if "BEGIN QUESTION" in cell.source
+    begun = [cell.source for cell in cells if "BEGIN QUESTION" in cell.source]
+    assert [code.split("name: ")[1].split("\n")[0] for code in begun] == [
+        f"exercise_{page.name[:2]}_{k}" for k in (1, 2, 3)
     ]
-    assert names == [f"exercise_{page.name[:2]}_{k}" for k in (1, 2, 3)]
     solved = [cell.source for cell in cells if "BEGIN SOLUTION NO PROMPT" in cell.source]
     assert len(solved) == 3 and not any("check(" in code for code in solved)
     assert all(re.search(r"\banswer\b.*[=:]", code) for code in solved)

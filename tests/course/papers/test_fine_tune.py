@@ -2,19 +2,18 @@
 
 import copy
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from conftest import shifted
-from pictures import saved
 from torch import nn
 from torch.nn import functional as F
 from torchvision.transforms.v2 import functional as TF
 
 from setclr import models, views
 from setclr.data import ImageSet
-from setclr.data.photographs import Photographs
-from setclr.evaluation import features, linear_probe
+from setclr.evaluation import features
 from setclr.seeding import seeded
 from setclr_course.papers import fine_tune
 from setclr_course.papers import fine_tuning as tuning
@@ -37,47 +36,38 @@ def small_encoder(seed=0):
     return models.encoder("conv4")[0]
 
 
-def share(predicted, test):
-    return float((predicted == test.labels).float().mean())
-
-
-def test_it_learns_what_a_linear_probe_cannot_read():
-    """A frozen encoder that sees each image's mean alone, until the weights of its copy move."""
-    encoder, train, test = small_encoder().requires_grad_(False), stripes(128), stripes(100, seed=1)
-    with torch.no_grad():
-        for module in encoder:
-            if isinstance(module, nn.Conv2d):
-                module.weight.copy_(module.weight.mean((2, 3), keepdim=True).expand_as(module.weight))
-    before, after = features(encoder, train.images), features(encoder, test.images)
-    probed = share(linear_probe(before, train.labels, after, epochs=20), test)
-    how = dict(epochs=5, lr=0.1, batch=16, precision="float32")
-    tuned = share(fine_tune(encoder, train, test, **how), test)
-    assert tuned > 0.9 and tuned > probed + 0.2
-
-
 @pytest.mark.parametrize("frozen", [False, True])
 def test_the_encoder_is_left_as_it_was(frozen):
-    encoder, train = small_encoder().requires_grad_(not frozen), stripes(40)
+    encoder, train = small_encoder().requires_grad_(not frozen), stripes(12)
     encoder[1].eval()
-    before = copy.deepcopy(encoder.state_dict())
-    modes = [module.training for module in encoder.modules()]
+    before, modes = copy.deepcopy(encoder.state_dict()), [module.training for module in encoder.modules()]
     with torch.no_grad():  # as one may call it
-        fine_tune(encoder, train, train, epochs=1, batch=10)
+        fine_tune(encoder, train, train, epochs=1, batch=6)
     after = encoder.state_dict()
-    assert (
-        all(torch.equal(after[key], kept) for key, kept in before.items()) and after.keys() == before.keys()
-    )
+    assert all(torch.equal(after[key], kept) for key, kept in before.items())
     assert [module.training for module in encoder.modules()] == modes
     assert all(p.grad is None and p.requires_grad is not frozen for p in encoder.parameters())
 
 
-def test_it_is_a_function_of_its_seed_and_leaves_the_global_one_alone(monkeypatch):
-    encoder, train, test, used = small_encoder(), stripes(64), stripes(200, seed=1), []
-    monkeypatch.setattr(tuning, "features", lambda model, x: used.append(model) or features(model, x))
+@pytest.fixture
+def used(monkeypatch) -> list[nn.Module]:
+    """The models whose features were asked for: of a fine-tuning, last of all its own."""
+    models_used = []
+
+    def spy(model, images):
+        models_used.append(model)
+        return features(model, images)
+
+    monkeypatch.setattr(tuning, "features", spy)
+    return models_used
+
+
+def test_it_is_a_function_of_its_seed_and_leaves_the_global_one_alone(used):
+    encoder, train, test = small_encoder(), stripes(16), stripes(8, seed=1)
 
     def weights(seed: int) -> torch.Tensor:
-        found = fine_tune(encoder, train, test, epochs=1, batch=16, seed=seed)
-        assert found.dtype == torch.int64 and found.shape == (200,)
+        found = fine_tune(encoder, train, test, epochs=1, batch=8, seed=seed)
+        assert found.dtype == torch.int64 and found.shape == (8,)
         return torch.cat([w.detach().flatten() for w in used[-1].parameters()])
 
     torch.manual_seed(7)
@@ -88,20 +78,13 @@ def test_it_is_a_function_of_its_seed_and_leaves_the_global_one_alone(monkeypatc
     assert torch.equal(weights(0), first) and not torch.equal(weights(1), first)
 
 
-def test_its_weights_are_those_of_the_formulas(monkeypatch):
+def test_its_weights_are_those_of_the_formulas_of_a_frozen_encoder_too(used):
     """Two epochs written out: crops and flips, Nesterov's momentum, weight decay, half a cosine."""
     train, epochs, batch, lr, decay = stripes(40), 2, 16, 0.05, 0.01
-    encoder, used = small_encoder(), []
-
-    def spy(model, images):
-        used.append(model)
-        return features(model, images)
-
-    monkeypatch.setattr(tuning, "features", spy)
-    fine_tune(encoder, train, train, epochs, lr, batch, decay, seed=5, precision="float32")
-
+    encoder, test, how = small_encoder().requires_grad_(False), stripes(9, seed=1), dict(precision="float32")
+    found = fine_tune(encoder, train, test, epochs, lr, batch, decay, seed=5, **how)
     torch.manual_seed(5)
-    model = nn.Sequential(encoder, nn.Linear(64, 2)).train()
+    model = nn.Sequential(encoder, nn.Linear(64, 2)).requires_grad_(True).train()
     weights = list(model.parameters())
     starts = [w.detach().clone() for w in weights]
     velocity, step = [torch.zeros_like(w) for w in weights], 0
@@ -122,9 +105,9 @@ def test_its_weights_are_those_of_the_formulas(monkeypatch):
                     w.sub_(rate * (g + 0.9 * v))
             step += 1
     for mine, theirs, start in zip(used[-1].parameters(), weights, starts, strict=True):
-        assert (mine - theirs).norm() < 0.02 * (
-            theirs - start
-        ).norm()  # batch norms enlarge float32's rounding
+        moved = (theirs - start).norm()
+        assert (mine - theirs).norm() < 0.02 * moved  # batch norms enlarge float32's rounding
+    assert torch.equal(found, features(used[-1], test.images).argmax(1))
 
 
 def test_the_rate_and_decay_that_do_best_on_a_fifth_held_out_of_each_class(monkeypatch):
@@ -158,12 +141,7 @@ class Untrained:
         pass
 
 
-def test_photographs_are_cropped_where_they_are_decoded(tmp_path):
-    """The same pictures as files and in memory: the same crops up to a grey level, and so the same labels."""
-    train, test = stripes(32), stripes(100, seed=1)
-    files = ImageSet(Photographs(saved(tmp_path, train.images), 16), train.labels, train.classes)
-    a, b = (fine_tune(small_encoder(), some, test, epochs=2, batch=16, lr=0.05) for some in (train, files))
-    assert (a == b).float().mean() > 0.95
+OTHERS = "test must have the classes of train; they differ in .*"
 
 
 @pytest.mark.parametrize(
@@ -175,24 +153,12 @@ def test_photographs_are_cropped_where_they_are_decoded(tmp_path):
         (dict(weight_decay=-1), "weight_decay must be >= 0, got -1"),
         (dict(seed=-1), "seed must be an integer >= 0, got -1"),
         (dict(test=stripes(9, side=18)), r"test must have images of the shape of train, \(3, 16, 16\), got"),
+        (dict(test=replace(stripes(9), classes=("flat", "slanted"))), f"{OTHERS}slanted, upright"),
+        (dict(test=replace(stripes(9), classes=("upright", "flat"))), f"{OTHERS}their order"),
+        (dict(lr=1e20, epochs=3), "became .* at step [01]; lower lr"),
     ],
 )
 def test_bad_arguments_are_named(change, message):
     good = dict(encoder=small_encoder(), train=stripes(40), test=stripes(9), batch=8)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(FloatingPointError if change.get("lr") == 1e20 else ValueError, match=message):
         fine_tune(**{**good, **change})
-
-
-def test_other_classes_are_named():
-    train = stripes(40)
-    for classes, named in ((("flat", "slanted"), "slanted, upright"), (("upright", "flat"), "their order")):
-        test = ImageSet(train.images, train.labels, classes)
-        with pytest.raises(
-            ValueError, match=f"test must have the classes of train; they differ in .*{named}"
-        ):
-            fine_tune(small_encoder(), train, test, batch=8)
-
-
-def test_a_rate_that_is_too_high_is_named():
-    with pytest.raises(FloatingPointError, match="became .* at step [01]; lower lr"):
-        fine_tune(small_encoder(), stripes(40), stripes(9), epochs=3, lr=1e20, batch=8)
