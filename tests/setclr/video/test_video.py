@@ -10,10 +10,12 @@ import av
 import numpy as np
 import pytest
 import torch
+from conftest import shifted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from skimage.registration import optical_flow_tvl1
 from sklearn.neighbors import KNeighborsClassifier
+from torchvision.models.video import s3d
 
 from setclr import video
 from setclr.cli import main
@@ -42,7 +44,7 @@ def cameras(draw_):
     return made._replace(centre=made.centre + 100)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=20)
 @given(cameras(), st.integers(2, 12))
 def test_the_flow_leads_to_the_same_place_of_the_picture(camera, side):
     """By hand, a pixel at a time: where it looks, and where the next frame sees that place."""
@@ -80,31 +82,10 @@ def test_the_picture_moves_against_the_camera():
     for way, (right, down) in directions.items():
         found = video.camera_flow(video.drive(f"pan {way}", 1.5, 32))
         assert np.allclose(found[:, 0], 1.5 * right) and np.allclose(found[:, 1], 1.5 * down)
-    assert not video.camera_flow(video.drive("still", 0, 32)).any()
     out = video.camera_flow(video.drive("zoom in", 1.1, 32))
     assert (out[:, 0, :, -1] > 0).all() and (out[:, 0, :, 0] < 0).all() and (out[:, 1, -1] > 0).all()
     turned = video.camera_flow(video.drive("turn right", 0.05, 32))
     assert (turned[:, 0, 0] < 0).all() and (turned[:, 0, -1] > 0).all()
-
-
-def test_tv_l1_finds_the_motion_of_the_camera():
-    """Away from the border, where what comes in is not known, most pixels are within half a pixel."""
-    made = moving.moving_patches("test")
-    errors, still = [], []
-    for k in range(0, len(made.clips), 23):
-        found = video.tv_l1(torch.from_numpy(made.clips[k][:, :4])).numpy()
-        wrong = np.hypot(*(found - made.flow[k][:, :3]))[:, 6:-6, 6:-6]
-        errors.append(np.median(wrong))
-        still.append(np.median(np.hypot(*made.flow[k][:, :3])[:, 6:-6, 6:-6]))
-    assert np.median(errors) < 0.3 * np.median(still) and np.mean(np.array(errors) < 0.5) > 0.7
-
-
-def test_along_a_stripe_no_motion_is_seen():
-    """What question 16.1 says: the frames are the same picture, though the camera pans."""
-    stripes_down = np.broadcast_to(128 + 100 * np.sin(np.arange(128) / 4), (128, 128)).astype(np.float32)
-    camera = video.drive("pan down", 1.2, 64, 3)
-    frames = video.film(stripes_down, camera._replace(centre=camera.centre + 64)).round().astype(np.uint8)
-    assert not video.tv_l1(torch.from_numpy(frames).transpose(0, 1)).any()
 
 
 def test_tv_l1_is_scikit_images_with_the_columns_first():
@@ -115,21 +96,16 @@ def test_tv_l1_is_scikit_images_with_the_columns_first():
     assert np.allclose(video.tv_l1(clip)[:, 0].numpy(), np.stack([right, down]), atol=0.02)
 
 
-@settings(deadline=None)
 @given(st.floats(-3.9, 3.9))
-def test_bytes_hold_a_flow_up_to_half_a_step(pixels):
+def test_bytes_hold_a_flow_up_to_half_a_step_and_clip_what_is_faster(pixels):
     x = torch.full((2, 1, 32, 32), pixels)
     assert (flow.to_pixels(flow.to_bytes(x)) - x).abs().max() <= 4 / 127 / 2 + 1e-5
-    assert flow.to_bytes(torch.tensor([[[[9.0]], [[-9.0]]]]).expand(1, 2, 32, 32))[0, :, 0, 0].tolist() == [
-        255,
-        1,
-    ]
+    faster = torch.tensor([9.0, -9.0])[:, None, None, None].expand(2, 1, 32, 32)
+    assert flow.to_bytes(faster)[:, 0, 0, 0].tolist() == [255, 1]
 
 
-def test_moving_patches_are_whole_and_the_same_again():
+def test_moving_patches_are_whole_and_the_same_again(monkeypatch):
     made = moving.moving_patches("test")
-    again = moving.moving_patches.__wrapped__("test")
-    assert all(np.array_equal(a, b) for a, b in zip(made, again))
     assert made.clips.shape == (324, 3, 12, 32, 32) and made.clips.dtype == np.uint8
     assert made.flow.shape == (324, 2, 11, 32, 32)
     pairs = list(zip(made.photographs.tolist(), made.motions.tolist()))
@@ -137,35 +113,36 @@ def test_moving_patches_are_whole_and_the_same_again():
     still = made.motions == moving.MOTIONS.index("still")
     moves = np.abs(np.diff(made.clips.astype(int), axis=2)).max((1, 2, 3, 4))
     assert (moves[still] == 0).all() and (moves[~still] > 0).all()
+    monkeypatch.setattr(moving, "PHOTOGRAPHS", list(PHOTOGRAPHS)[:2])
+    again = moving.moving_patches.__wrapped__("test")
+    assert all(np.array_equal(a[: 2 * 9 * 2], b) for a, b in zip(made, again))
 
 
 def test_no_camera_leaves_its_block():
     """Nor does it, so, film what belongs to the other split."""
     grey, rng = np.random.default_rng(0).normal(128, 60, (200, 240)), np.random.default_rng(1)
-    for motion in moving.MOTIONS:
-        for _ in range(20):
-            camera = moving.draw_camera(grey, np.array([[1, 2]]), motion, rng)
-            corners = np.array([[-0.5, -0.5], [-0.5, 0.5], [0.5, -0.5], [0.5, 0.5]])
-            rows, columns = np.moveaxis(moving.looked_at(camera, corners), -1, 0)
-            assert rows.min() >= 50 and rows.max() <= 100 and columns.min() >= 120 and columns.max() <= 180
+    corners = np.array([[-0.5, -0.5], [-0.5, 0.5], [0.5, -0.5], [0.5, 0.5]])
+    for motion in moving.MOTIONS * 5:
+        camera = moving.draw_camera(grey, np.array([[1, 2]]), motion, rng)
+        rows, columns = np.moveaxis(moving.looked_at(camera, corners), -1, 0)
+        assert rows.min() >= 50 and rows.max() <= 100 and columns.min() >= 120 and columns.max() <= 180
 
 
 def clips(seed=0, n=3, channels=3, frames=4, side=32):
     return torch.randint(256, (n, channels, frames, side, side), generator=seeded(seed), dtype=torch.uint8)
 
 
-@settings(deadline=None, max_examples=20)
-@given(SEEDS, st.sampled_from(list(VIDEO)))
-def test_all_frames_of_a_clip_get_the_view_of_one_image(seed, name):
+@pytest.mark.parametrize("name", VIDEO)
+def test_all_frames_of_a_clip_get_the_view_of_one_image(name):
     views = video.video_views(name, 24)
-    x, draws = clips(seed), draw(views, 3, seeded(seed))
+    x, draws = clips(), draw(views, 3, shifted())
     seen = video.clip_views(torch.stack([x, x]), views, draws)
     assert seen.shape == (2, 3, 3, 4, 24, 24)
     for t in range(4):
         assert torch.allclose(seen[:, :, :, t], apply(x[:, :, t].contiguous(), views, draws), atol=1e-5)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=20)
 @given(SEEDS, st.sampled_from(["pan left", "zoom in", "turn right"]), st.booleans(), st.floats(0.2, 1))
 def test_the_view_of_a_flow_is_the_flow_of_the_view(seed, motion, mirrored, share):
     """Both from the camera: the camera of the crop is another one, which looks at a part."""
@@ -193,10 +170,9 @@ def at_places(found, rows, columns):
     return found[:, :, :1, :1] + down * y + right * x
 
 
-@settings(deadline=None, max_examples=20)
-@given(SEEDS, st.sampled_from([2, 3]))
-def test_ten_crops_are_five_and_their_mirror_images(seed, channels):
-    x = clips(seed, 2, channels)
+@pytest.mark.parametrize("channels", [2, 3])
+def test_ten_crops_are_five_and_their_mirror_images(channels):
+    x = clips(n=2, channels=channels)
     found = video.ten_crops(x)
     sign = torch.tensor([-1.0, 1] if channels == 2 else [1.0] * 3).view(-1, 1, 1, 1)
     assert found.shape == (10, *x.shape) and torch.equal(found[5:], found[:5].flip(-1) * sign)
@@ -208,39 +184,29 @@ def test_ten_crops_are_five_and_their_mirror_images(seed, channels):
 
 def test_clips_begin_anywhere_in_a_video_and_never_beyond():
     x = torch.arange(12, dtype=torch.uint8).view(1, 1, 12, 1, 1).expand(2, 3, 12, 8, 8).contiguous()
-    some = video.VideoSet(x, {}, {})
     places = torch.tensor([[0.0, 0.5], [0.999, 1.0]])
-    cut = some.cut(torch.tensor([1, 0]), places, 4, 2)
+    cut = video.VideoSet(x, {}, {}).cut(torch.tensor([1, 0]), places, 4, 2)
     assert cut.shape == (2, 2, 3, 4, 8, 8)
     assert cut[:, :, 0, :, 0, 0].tolist() == [[[0, 2, 4, 6], [5, 7, 9, 11]], [[3, 5, 7, 9], [5, 7, 9, 11]]]
-    starts = some.cut(torch.zeros(3000, dtype=torch.long), torch.rand(3000, 1, generator=seeded(1)), 8)
-    counts = starts[0, :, 0, 0, 0, 0].bincount(minlength=5)
-    # 3000 draws of 5 starts: each count is 600 with deviation 22; eight of them fail once in 10^15.
-    assert counts.shape == (5,) and (counts - 600).abs().max() < 8 * 22
 
 
-@pytest.mark.parametrize("name, shape, channels", [("conv4-clips", (3, 20), 2), ("s3d", (16, 32), 3)])
-def test_encoders_give_features_that_learn(name, shape, channels):
-    encoder, features = video.video_encoder(name, channels)
-    out = encoder(torch.rand(2, channels, shape[0], shape[1], shape[1]))
+@pytest.mark.parametrize("name, shape", [("conv4-clips", (3, 20, 20)), ("s3d", (16, 32, 32))])
+def test_encoders_of_flow_give_features_that_learn(name, shape):
+    encoder, features = video.video_encoder(name, 2)
+    out = encoder(torch.rand(2, 2, *shape))
     out.square().sum().backward()
     assert out.shape == (2, features)
     assert all(p.grad is not None and p.grad.isfinite().all() for p in encoder.parameters())
 
 
 def test_s3d_is_torchvisions_up_to_its_pooling():
-    """On 224 pixels torchvision's averages over 7 × 7 are those over all, once time is averaged."""
-    from torchvision.models.video import s3d
-
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        theirs = s3d(weights=None).eval()
-    ours, _ = video.s3d()
+    """From 16 frames of 224 pixels come 2 × 7 × 7 features; torchvision's averages are those over all."""
+    theirs, (ours, _) = s3d(weights=None).eval(), video.s3d()
     ours[0].load_state_dict(theirs.features.state_dict())
-    x = torch.rand(1, 3, 16, 224, 224)
+    x, last = torch.rand(1, 3, 16, 32, 32), torch.rand(1, 1024, 2, 7, 7)
     with torch.no_grad():
-        pooled = theirs.avgpool(theirs.features(x)).mean((2, 3, 4))
-        assert torch.allclose(ours.eval()(x), pooled, atol=1e-5)
+        assert torch.allclose(ours.eval()(x), ours[1:](theirs.features(x)), atol=1e-5)
+        assert torch.allclose(ours[1:](last), theirs.avgpool(last).mean((2, 3, 4)), atol=1e-5)
 
 
 # ----------------------------------------------------------------------------------------------- files
@@ -305,32 +271,32 @@ def test_both_splits_of_a_folder_need_the_same_classes(tmp_path):
 @pytest.mark.parametrize(
     "name, options",
     [
-        ("a.mp4", dict(codec="libx264", g="10", bf="2")), ("a.mkv", dict(codec="libx264", g="7")),
-        ("a.avi", dict(codec="mpeg4", g="5")), ("a.mp4", dict(codec="mpeg4", g="12")),
+        ("a.mp4", dict(codec="libx264", g="10", bf="2")),
+        ("a.mkv", dict(codec="libx264", g="7")),
+        ("a.avi", dict(codec="mpeg4", g="5")),
     ],
-)  # fmt: skip
+)
 def test_clips_alone_are_decoded_as_in_the_whole_video(name, options, tmp_path, monkeypatch):
     path, seen, squared = tmp_path / name, [], files.squared
-    write_video(path, stripes(60), pixels="yuv420p", **options)
+    write_video(path, stripes(30), pixels="yuv420p", **options)
     whole = files.decoded(path, 32)
-    assert len(whole) == 60
+    assert len(whole) == 30
     monkeypatch.setattr(files, "squared", lambda frame, size: seen.append(frame.pts) or squared(frame, size))
     videos = video.VideoFiles([path], 32)
-    for place, start in ((0.0, 0), (0.5, 27), (1.0, 53)):
+    for place, start in ((0.0, 0), (0.5, 12), (1.0, 23)):
         seen.clear()
         found = videos.cut([0], torch.tensor([[place]]), 4, 2)[0, 0]
         assert torch.equal(found, whole[start : start + 7 : 2].transpose(0, 1))
         assert len(seen) == 4, "only these are resized"
     two = videos.cut([0], torch.tensor([[1.0, 0.0]]), 3)[:, 0].transpose(1, 2)
-    assert torch.equal(two, torch.stack([whole[57:60], whole[:3]]))
+    assert torch.equal(two, torch.stack([whole[27:30], whole[:3]]))
 
 
-def test_where_a_file_does_not_say_when_frames_are_shown_all_are_decoded(tmp_path, monkeypatch):
+def test_where_a_file_does_not_say_when_frames_are_shown_all_are_decoded(tmp_path):
     """As for AVI files with frames that refer to later ones."""
     path = tmp_path / "a.mp4"
     write_video(path, stripes(20))
     whole, opened = files.decoded(path, 32), files.Opened(path, 32)
-    assert len(opened) == 20
     opened.times, opened.whole = [], whole
     assert len(opened) == 20 and torch.equal(opened.frames([3])[3], whole[3])
     opened = files.Opened(path, 32)
@@ -338,13 +304,12 @@ def test_where_a_file_does_not_say_when_frames_are_shown_all_are_decoded(tmp_pat
     assert torch.equal(opened.frames([3, 5])[5], whole[5])
 
 
-@pytest.mark.parametrize("turns", [0, 1, 2, 3])
-def test_a_video_is_shown_upright_as_its_file_says(turns, tmp_path):
+@pytest.mark.parametrize("turns, a, b", [(1, 0, 1), (2, -1, 0), (3, 0, -1)])
+def test_a_video_is_shown_upright_as_its_file_says(turns, a, b, tmp_path):
     """By the matrix that a telephone writes into its header (ISO/IEC 14496-12, tkhd)."""
     path = tmp_path / "turned.mp4"
     write_video(path, stripes(5, height=64, width=64))
     plain = files.decoded(path, 32)
-    a, b = ((1, 0), (0, 1), (-1, 0), (0, -1))[turns]
     matrix = np.array([a << 16, b << 16, 0, -b << 16, a << 16, 0, 0, 0, 1 << 30], ">i4").tobytes()
     whole = bytearray(path.read_bytes())
     place = whole.index(b"tkhd") + 44
@@ -419,22 +384,17 @@ def test_ucf101_is_read_as_it_is_unpacked(tmp_path):
 
 
 def test_a_file_that_is_no_video_or_is_cut_off_is_named_and_not_shortened(tmp_path):
-    good, cut, pipe = (tmp_path / f"{name}.mp4" for name in ("good", "cut", "pipe"))
+    good, cut = tmp_path / "good.mp4", tmp_path / "cut.mp4"
     write_video(good, stripes(40))
     write_sound(tmp_path / "sound.mp4")
     (tmp_path / "empty.mp4").touch()
-    os.mkfifo(pipe)
+    os.mkfifo(tmp_path / "pipe.mp4")
     whole = good.read_bytes()
-    assert whole.index(b"moov") < whole.index(b"mdat")
-    cut.write_bytes(whole[: whole.index(b"mdat") + (len(whole) - whole.index(b"mdat")) // 2])
-    (tmp_path / "bad.mp4").write_bytes(whole[: whole.index(b"mdat") // 2])
-    for name, said in (
-        ("bad", ""),
-        ("sound", "only sound"),
-        ("empty", ""),
-        ("cut", ""),
-        ("pipe", "a pipe or"),
-    ):
+    frames = whole.index(b"mdat")
+    assert whole.index(b"moov") < frames
+    cut.write_bytes(whole[: (frames + len(whole)) // 2])
+    (tmp_path / "bad.mp4").write_bytes(whole[: frames // 2])
+    for name, said in {"bad": "", "sound": "only sound", "empty": "", "cut": "", "pipe": "a pipe or"}.items():
         with pytest.raises(ValueError, match=rf"{name}\.mp4 cannot be read as a video .*{said}.*remove it"):
             files.decoded(tmp_path / f"{name}.mp4", 32)
     with pytest.raises(ValueError, match=r"cut\.mp4 cannot be read as a video"):
@@ -448,16 +408,18 @@ def test_a_file_that_is_no_video_or_is_cut_off_is_named_and_not_shortened(tmp_pa
 
 @pytest.fixture(scope="module")
 def few():
-    """By modality, both splits with every ninth clip, so that it takes no time."""
+    """By modality two sets of every fifth clip for test; those for training would take long to film."""
 
     @cache
     def of(modality="rgb"):
-        sets = []
-        for split in ("train", "test"):
-            whole = video.load_videos("moving-patches", split, modality)
-            labels = {name: y[::9] for name, y in whole.labels.items()}
-            sets.append(video.VideoSet(whole.in_ram[::9].contiguous(), labels, whole.classes))
-        return sets
+        whole = video.load_videos("moving-patches", "test", modality)
+        parts = (slice(0, None, 5), slice(2, None, 5))
+        return [
+            video.VideoSet(
+                whole.in_ram[part].contiguous(), {k: y[part] for k, y in whole.labels.items()}, whole.classes
+            )
+            for part in parts
+        ]
 
     return of
 
@@ -505,19 +467,16 @@ def test_features_are_means_over_moments_and_crops(few, first_weights):
     assert torch.allclose(one, torch.stack(rows).mean(0), atol=1e-5)
 
 
-def test_records_are_written_once_and_read(few, tmp_path, monkeypatch):
+def test_records_are_written_and_read(few, tmp_path, monkeypatch):
     monkeypatch.setattr(kind, "load_videos", lambda name, split, *_: few()[split == "test"])
     monkeypatch.setitem(RECIPES, "moving-rgb-untrained", replace(RECIPE, epochs=0))
-    words = ["campaign", "moving-rgb-untrained", "--results", str(tmp_path), "--runs", str(tmp_path / "runs")]
-    main(words)
+    main(["campaign", "moving-rgb-untrained", "--results", str(tmp_path), "--runs", str(tmp_path / "runs")])
     path = tmp_path / "moving-rgb-untrained-seed0.json"
-    found, before = read_record(path), path.stat().st_mtime_ns
+    found = read_record(path)
     measures = ("retrieval@1", "linear", "ten crops")
     wanted = {f"{thing} {name}" for thing in ("photograph", "motion") for name in measures}
     assert set(found["accuracy_percent"]["trained"]) == wanted
     assert found["evaluated_with"].startswith("python") and found["videos"]["train"] == len(few()[0])
-    main(words)
-    assert path.stat().st_mtime_ns == before
     table = video_results(tmp_path)
     assert list(table.index) == ["moving-rgb-untrained"] and table["loss"].iloc[0] == "none: first weights"
     path.write_text(path.read_text().replace('"motion linear"', '"motion linear": "much", "more"'))
@@ -527,17 +486,14 @@ def test_records_are_written_once_and_read(few, tmp_path, monkeypatch):
         video_results(tmp_path / "none")
 
 
-def test_table_5_is_there_as_printed():
+def test_table_5_has_its_queues_and_its_numbers_of_rgb():
     rows = {name: row for name, row in PUBLISHED.items()
             if "-table5-" in name and RECIPES.kind(name) == "video"}  # fmt: skip
     assert rows["mmcl-table5-rgb-moco-v2"].numbers == {"ten crops": 46.8, "retrieval@1": 33.1}
-    assert rows["mmcl-table5-flow-mmcl"].numbers == {"ten crops": 68.01, "retrieval@1": 50.94}
     queues = {f"mmcl-table5-{modality}-{name}": queue for modality in ("rgb", "flow")
               for name, queue in (("moco-v2", 2048), ("mmcl", 0))}  # fmt: skip
     assert {name: RECIPES[name].queue for name in rows} == queues
     assert {(RECIPES[name].epochs, RECIPES[name].encoder) for name in rows} == {(300, "s3d")}
-    assert len({RECIPES[name] for name in rows}) == 4
-    assert all("Not run here" in row.note for row in rows.values())
 
 
 STILL, TWO = {"motion": ("still",)}, {"motion": torch.tensor([0, 1])}
