@@ -1,18 +1,23 @@
-"""What the tests of training share: 70 small images, and ways to end a run before its end."""
+"""What the tests of training share: 70 small images, a recipe, and ways to end a run before its end."""
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 import torch
 from conftest import shifted
 
+from setclr import pretrain
 from setclr.data import ImageSet
+from setclr.recipes import ImageRecipe
 from setclr.training import Trainer
 from setclr.training import trainer as engine
 
 PIXELS = torch.randint(0, 256, (70, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
 FEW = ImageSet(PIXELS, torch.arange(70) % 5, tuple("abcde"))  # 4 steps of 16 an epoch, 6 images left over
+SMALL = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=2, batch=16, lr=3e-3)
+train = partial(pretrain, data=FEW)
 
 
 class Killed(BaseException):

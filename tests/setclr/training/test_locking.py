@@ -6,28 +6,21 @@ import signal
 import subprocess
 import sys
 import threading
-from functools import partial
+from dataclasses import replace
 
 import pytest
 import torch
-from conftest import shifted
+from small_runs import FEW, SMALL, train
 
-from setclr import pretrain
-from setclr.data import ImageSet
 from setclr.experiments import load_run
 from setclr.experiments.building import trainer_of
 from setclr.experiments.run import new_run
-from setclr.recipes import ImageRecipe
 from setclr.training import Trainer, checkpoint
 from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK, alone
 
 pytestmark = pytest.mark.processes
 
 pytest.importorskip("fcntl")
-SMALL = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=1, batch=16)
-PIXELS = torch.randint(0, 256, (32, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
-FEW = ImageSet(PIXELS, torch.arange(32) % 5, tuple("abcde"))
-train = partial(pretrain, data=FEW, device="cpu")
 HOLDS = """
 import sys
 from pathlib import Path
@@ -66,7 +59,7 @@ def test_a_second_process_is_told_who_trains_there(other, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("end", ["ends", "is killed"])
 def test_while_it_trains_a_run_is_loaded_and_when_it_ends_or_dies_the_folder_is_free(other, tmp_path, end):
-    none = ImageRecipe(SMALL.loss, epochs=0)
+    none = replace(SMALL, epochs=0)
     new_run(none, 3).save(tmp_path)
     assert load_run(tmp_path).rows == [] and train(none, tmp_path).finished
     if end == "is killed":

@@ -7,7 +7,7 @@ import shutil
 import signal
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +15,10 @@ import pandas as pd
 import pytest
 import torch
 from conftest import numpy_shifted
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from small_runs import FEW, Killed, at_step, kill, killed_at, same, stop_after, tensors
+from small_runs import FEW, SMALL, Killed, at_step, kill, killed_at, same, stop_after, tensors, train
 from torch.utils._pytree import tree_map
 
 from setclr import pretrain
@@ -30,8 +30,7 @@ from setclr.training import Interrupted, checkpoint
 from setclr.training import trainer as engine
 from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK
 
-SMALL = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=2, batch=16, lr=3e-3)
-train = partial(pretrain, data=FEW)
+CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -64,19 +63,17 @@ STOPPED = {  # one of each part that a checkpoint holds
 
 @pytest.mark.processes
 @pytest.mark.parametrize("more", STOPPED.values(), ids=STOPPED)
-@settings(max_examples=1)
-@example(step=6)  # of four an epoch
-@given(step=st.integers(1, 7))
-def test_killed_after_any_step_and_resumed_is_never_killed(tmp_path_factory, more, step):
-    recipe, out = replace(SMALL, **more), tmp_path_factory.mktemp("run")
+def test_killed_in_both_epochs_and_resumed_is_never_killed(tmp_path, more):
+    recipe = replace(SMALL, **more)
     whole = train(recipe)
-    killed_at(step, lambda: train(recipe, out))
-    torch.rand(17)  # whatever else the program drew in between
-    resumed = train(recipe, out)
-    assert same(resumed, whole) and same(load_run(out), whole)
+    for step in (numpy_shifted(len(str(more))).integers(1, 5), 6):  # of four an epoch
+        killed_at(step, lambda: train(recipe, tmp_path))
+        torch.rand(17)  # whatever else the program drew in between
+    resumed = train(recipe, tmp_path)
+    assert same(resumed, whole) and same(load_run(tmp_path), whole)
     if "learnable" in recipe.loss:
         assert resumed.history.temperature.tolist() == whole.history.temperature.tolist()
-        learnt = float(checkpoint.read(out)["loss"]["temperature.log"])
+        learnt = float(checkpoint.read(tmp_path)["loss"]["temperature.log"])
         assert np.exp(learnt) == resumed.rows[-1]["temperature"]
 
 
@@ -84,15 +81,20 @@ def test_killed_after_any_step_and_resumed_is_never_killed(tmp_path_factory, mor
 def test_an_optimisers_memory_may_come_back_in_another_order(optimiser):
     """As between processes, which send tensors row after row; convolutions' weights are not kept so."""
     recipe, after = replace(SMALL, optimiser=optimiser), []
-    first = new_run(recipe, channels=3).trainer(FEW, torch.device("cpu"))
+    first = new_run(recipe, channels=3).trainer(FEW, CPU)
     list(first.epoch())
     first.close_epoch()
     for change in (lambda x: x, lambda x: x.contiguous() if isinstance(x, torch.Tensor) else x):
-        other = new_run(recipe, channels=3).trainer(FEW, torch.device("cpu"))
+        other = new_run(recipe, channels=3).trainer(FEW, CPU)
         other.load_state_dict(tree_map(change, deepcopy(first.state_dict())), "here")
         next(other.epoch())
         after.append(tensors(other))
     assert all(map(torch.equal, *after))
+
+
+@cache
+def whole_of(recipe: ImageRecipe) -> Run:
+    return train(recipe)
 
 
 @pytest.mark.processes
@@ -119,7 +121,7 @@ def test_killed_around_a_renaming_and_resumed_is_never_killed(tmp_path_factory, 
         patch.setattr(Path, "unlink", lambda *args, **kwargs: None)
         patch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
         train(recipe, out)
-    whole = train(recipe)
+    whole = whole_of(recipe)
     assert same(train(recipe, out), whole) and same(load_run(out), whole)
     assert {p.name for p in out.iterdir()} - {LOCK} == {CHECKPOINT, HISTORY}
     assert pd.read_csv(out / HISTORY).epoch.tolist() == [1, 2]
@@ -193,21 +195,18 @@ def test_what_cannot_be_written_is_found_before_training(tmp_path, monkeypatch):
 def test_files_of_any_size_are_read_while_it_trains(tmp_path):
     before = set(multiprocessing.active_children())  # of tests that ran earlier in this process
     generator = numpy_shifted(0)
-    for i in range(40):
+    for i in range(20):
         path = tmp_path / "set" / "train" / f"class{i % 2}" / f"{i}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         pixels = generator.integers(0, 256, (20 + i % 7, 24 - i % 5, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(path)
-    recipe = replace(SMALL, data=f"folder:{tmp_path / 'set'}", view_size=16)
+    recipe = replace(SMALL, data=f"folder:{tmp_path / 'set'}", view_size=16, batch=8)
     alone = pretrain(recipe, workers=0)
     assert same(pretrain(recipe, workers=2), alone)
     assert set(multiprocessing.active_children()) <= before
     killed_at(3, lambda: pretrain(recipe, tmp_path / "run", workers=1))
     assert set(multiprocessing.active_children()) <= before
     assert same(pretrain(recipe, tmp_path / "run", workers=0), alone)
-    (tmp_path / "set" / "train" / "class0" / "0.png").write_bytes(b"no image")
-    with pytest.raises(ValueError, match="0.png is no image that can be read"):
-        pretrain(recipe)
 
 
 def test_a_finished_run_is_loaded_as_it_was_trained(kept, finished):
@@ -250,22 +249,6 @@ def test_a_run_of_another_recipe_other_data_or_without_its_optimiser_is_refused(
         pretrain(SMALL, tmp_path / "a", data=more)
 
 
-def test_bad_checkpoints_are_named(finished):
-    path = finished / CHECKPOINT
-    whole = path.read_bytes()
-    for bad in (b"not a checkpoint", whole[: len(whole) // 2]):
-        path.write_bytes(bad)
-        for begin in (load_run, partial(train, SMALL)):
-            with pytest.raises(ValueError, match=f"{path}: not a readable checkpoint"):
-                begin(finished)
-    torch.save({"weights": torch.zeros(3)}, path)
-    with pytest.raises(ValueError, match="not a setclr checkpoint"):
-        load_run(finished)
-    path.unlink()
-    with pytest.raises(FileNotFoundError, match=f"{path}: no checkpoint there"):
-        load_run(finished)
-
-
 def test_a_run_of_version_0_1_goes_on(tmp_path):
     """Its recipe has the field same_class, which is called images_per_class now."""
     recipe = replace(SMALL, images_per_class=2, loss="SparseCLR()")
@@ -289,7 +272,6 @@ def test_a_run_keeps_its_precision_wherever_it_goes_on(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="precision 'float32' there, 'bf16' now"):
         train(half, tmp_path)
     old = {name: value for name, value in plain.to_dict().items() if name != "precision"}
-    assert ImageRecipe.from_dict(old).precision == "float32" and ImageRecipe("InfoNCE()").precision == "auto"
     refuse_other_recipe(tmp_path, ImageRecipe.from_dict(old), auto)
     with pytest.raises(ValueError, match="precision 'float32' there, 'bf16' now"):
         refuse_other_recipe(tmp_path, ImageRecipe.from_dict(old), half)

@@ -3,28 +3,26 @@
 import contextlib
 import math
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from small_runs import FEW, at_step, same, tensors
+from small_runs import FEW, at_step, same, tensors, train
+from small_runs import SMALL as TWO_EPOCHS
 
 from setclr import pretrain
 from setclr.data import ImageSet
 from setclr.experiments import building, load_run
 from setclr.experiments.run import new_run
 from setclr.losses import InfoNCE
-from setclr.recipes import ImageRecipe
 from setclr.seeding import seeded
 from setclr.training import LRSchedule, Trainer
 from setclr.training.batches import Batches
 from setclr.training.grad_cache import GradCache
 
-SMALL = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=16, lr=3e-3)
+SMALL = replace(TWO_EPOCHS, epochs=3)
 LEARNT = replace(SMALL, loss="InfoNCE(temperature=learnable(0.2))", epochs=1)
 CPU = torch.device("cpu")
-train = partial(pretrain, data=FEW)
 
 
 @contextlib.contextmanager
@@ -118,13 +116,6 @@ def test_on_epoch_sees_each_epoch_and_adds_numbers_of_any_kind_to_its_row(tmp_pa
     assert seen == [[], [1], [1, 2], [1, 2, 3]]
     assert list(run.history.a) == [0.3] * 3 and list(run.history.b) == [2, 3, 4]
     assert load_run(tmp_path).rows == run.rows
-
-
-def test_a_state_keeps_the_history_of_its_moment():
-    trainer = building.trainer_of(SMALL, *building.models_of(SMALL, 3), FEW, CPU)
-    before = trainer.state_dict()
-    trainer.fit()
-    assert before["history"] == [] and len(trainer.state_dict()["history"]) == SMALL.epochs
 
 
 @pytest.mark.parametrize(
