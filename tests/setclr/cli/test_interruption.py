@@ -6,12 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 from conftest import numpy_shifted
 from PIL import Image
 
-from setclr import experiments
-from setclr.cli import run
 from setclr.experiments.run import new_run
 from setclr.recipes import ImageRecipe
 
@@ -91,41 +88,3 @@ def test_a_signal_outside_the_loop_is_one_line(folder, name, moment):
     assert lines == [f"setclr: {said}"] and ended.stdout == ""
     assert ended.returncode == 128 + signal.Signals[name]
     assert sorted(folder.rglob("*")) == before
-
-
-@pytest.fixture
-def results(monkeypatch):
-    """The command `setclr results` with this in the place of its function."""
-
-    def of(summary) -> None:
-        monkeypatch.setattr(experiments, "summary", summary)
-        monkeypatch.setattr(sys, "argv", ["setclr", "results"])
-        run()
-
-    return of
-
-
-def test_a_signal_that_a_package_makes_an_error_of_its_own_is_one(results, capsys):
-    def swallowing(_):
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        except KeyboardInterrupt as error:
-            raise ImportError("numpy could not be imported") from error
-
-    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
-    with pytest.raises(SystemExit) as stopped:
-        results(swallowing)
-    assert capsys.readouterr().err == "setclr: terminated\n" and stopped.value.code == 143
-    assert before == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
-
-
-def test_too_little_memory_is_one_line_and_an_error_of_the_program_itself_is_a_traceback(results):
-    for fail, said in (
-        (lambda _: torch.empty(2**50), r"setclr: out of memory \(.*allocate.*\); take a smaller batch, size"),
-        (lambda _: bytearray(2**62), r"setclr: out of memory \(no memory is left\); take a smaller batch"),
-    ):
-        with pytest.raises(SystemExit, match=said) as stopped:
-            results(fail)
-        assert "\n" not in stopped.value.code
-    with pytest.raises(IndexError):
-        results(lambda _: [].pop())

@@ -1,4 +1,4 @@
-"""kNN, the linear probe and matching against scikit-learn and brute force."""
+"""kNN, the linear probe, retrieval and matching against scikit-learn, torch and brute force."""
 
 import itertools
 import weakref
@@ -10,13 +10,22 @@ from conftest import shifted
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from setclr import models
-from setclr.evaluation import features, knn, linear_probe, matching_accuracy, pixels, probes
+from setclr.evaluation import (
+    features,
+    knn,
+    linear_probe,
+    matching_accuracy,
+    pixels,
+    probes,
+    retrieval,
+    retrieval_at_1,
+)
 from setclr.evaluation import neighbours as module
 from setclr.evaluation.neighbours import neighbours
 from setclr.evaluation.probes import root_mean_square
@@ -115,40 +124,26 @@ def test_the_probe_goes_to_the_optimum_of_logistic_regression():
     assert (predicted == expected).float().mean() > 0.995
 
 
-def test_the_first_step_of_the_probe_is_adams():
-    """Every weight moves by lr against the sign of its gradient, from 0, where classes are equally likely."""
-    (bank, labels), (queries, _) = blobs(300, noise=3), blobs(500, noise=3)
-    error = 1 / 4 - torch.nn.functional.one_hot(labels).double()
-    scale = bank.double().square().mean().sqrt()
-    scores = -(queries.double() / scale) @ (error.T @ bank.double()).sign().T - error.sum(0).sign()
-    best, second = scores.topk(2).values.T
-    clear = best - second > 1e-4  # float32 has 7 digits, the scores are about 10
-    predicted = linear_probe(bank, labels, queries, epochs=1, batch=300)
-    assert clear.sum() > 400 and torch.equal(predicted[clear], scores.argmax(1)[clear])
-
-
-def test_the_probe_is_torchs_adam_on_torchs_cross_entropy():
+@pytest.mark.parametrize("raw", [False, True])
+def test_the_probe_is_torchs_adam_on_torchs_cross_entropy(raw):
+    """From 0 on scaled features, or on features as they are from torch's first weights, as QARe's program."""
     (bank, labels), (queries, _) = blobs(330, noise=3.0), blobs(500, noise=3.0)
-    found = linear_probe(bank, labels, queries, epochs=12, batch=30, lr=0.01, seed=3)
-    scale, layer = bank.square().mean().sqrt(), nn.Linear(8, 4)
-    nn.init.zeros_(layer.weight), nn.init.zeros_(layer.bias)
-    adam, generator = torch.optim.Adam(layer.parameters(), 0.01), torch.Generator().manual_seed(3)
+    found = linear_probe(bank, labels, queries, epochs=12, batch=30, lr=0.01, seed=3, raw=raw)
+    scale, layer = 1 if raw else bank.square().mean().sqrt(), nn.Linear(8, 4)
+    generator, first = torch.Generator().manual_seed(3), torch.zeros(4, 9)
+    if raw:
+        first.uniform_(-1, 1, generator=generator).div_(8**0.5)
+    with torch.no_grad():
+        layer.weight.copy_(first[:, :8]), layer.bias.copy_(first[:, 8])
+    adam = torch.optim.Adam(layer.parameters(), 0.01)
     for _ in range(12):
         for index in torch.randperm(330, generator=generator).split(30):
             adam.zero_grad()
             F.cross_entropy(layer(bank[index] / scale), labels[index]).backward()
             adam.step()
     scores = layer(queries / scale).detach()
-    clear = (
-        scores.topk(2).values.diff().abs().squeeze(1) > 1e-3
-    )  # beyond the rounding of 132 steps in float32
+    clear = scores.topk(2).values.diff().abs().squeeze(1) > 1e-3  # beyond the rounding of 132 float32 steps
     assert torch.equal(found[clear], scores.argmax(1)[clear]) and clear.float().mean() > 0.99
-
-
-def test_linear_probe_is_a_function_of_its_seed():
-    (bank, labels), (queries, _) = blobs(100, noise=3), blobs(300, noise=3)
-    a, b, c = (linear_probe(bank, labels, queries, epochs=2, batch=10, seed=s) for s in (0, 0, 1))
-    assert torch.equal(a, b) and not torch.equal(a, c)
 
 
 def test_evaluation_leaves_the_encoder_untouched():
@@ -191,6 +186,19 @@ def test_matching_accuracy_equals_brute_force(n):
     assert matching_accuracy(a, b) == pytest.approx(np.mean([i == j for i, j in enumerate(best)]))
 
 
+@given(st.integers(2, 40), st.integers(0, 100))
+def test_retrieval_at_1_equals_scikit_learn_in_any_chunks(n, seed):
+    drawn = shifted(seed)
+    x, y = torch.randn(n, 5, generator=drawn), torch.randint(0, 3, (n,), generator=drawn)
+    y[0] = (y[1] + 1) % 3
+    nearest = NearestNeighbors(metric="cosine", algorithm="brute").fit(x).kneighbors(n_neighbors=1)[1][:, 0]
+    wanted = pytest.approx(float((y[nearest] == y).float().mean()))
+    assert retrieval_at_1(x, y) == wanted
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retrieval, "SIMILARITIES", 7 * n)
+        assert retrieval_at_1(x, y) == wanted
+
+
 @pytest.mark.parametrize(
     "call, message",
     [
@@ -205,6 +213,9 @@ def test_matching_accuracy_equals_brute_force(n):
         (lambda x, y: linear_probe(x, y, x, epochs=0), "epochs must be an integer >= 1, got 0"),
         (lambda x, y: linear_probe(x, y, x, lr=-1), "lr must be > 0, got -1"),
         (lambda x, y: matching_accuracy(x, x[:4]), r"a and b must both be .* got \(10, 3\) and \(4, 3\)"),
+        (lambda x, y: retrieval_at_1(x[:1], y[:1]), r"features must be \(N, D\) with N >= 2, got \(1, 3\)"),
+        (lambda x, y: retrieval_at_1(x * torch.nan, y), "features must be finite"),
+        (lambda x, y: retrieval_at_1(x, y[:5]), "labels must be 10 integers, got torch.int64 of shape"),
     ],
 )
 def test_bad_arguments_are_named(call, message):

@@ -3,12 +3,12 @@
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from conftest import a_record, numpy_shifted, shifted
+from conftest import a_record, shifted
+from pictures import saved, smooth
 from PIL import Image
 from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
@@ -30,11 +30,12 @@ from setclr.recipes.registry import protocol_of
 from setclr.training.batches import Batches
 from setclr.views import View
 from setclr_course.papers import protocols as of_papers
-from setclr_course.papers.protocols import CENTRE, CROP
+from setclr_course.papers.protocols import CROP
+from setclr_course.run_page.measured import evaluate_all
 
 WHOLE = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
 PROTOCOLS = known_protocols()
-ON_VIEWS = {name: how.probe for name, how in PROTOCOLS.items() if isinstance(how.probe, OnViews)}
+ON_VIEWS = {name: PROTOCOLS[name].probe for name in ("groco", "iot-moco", "mmcl", "mmcl-imagenet")}
 
 
 def some(n: int, classes: int = 3, side: int = 16) -> ImageSet:
@@ -43,10 +44,6 @@ def some(n: int, classes: int = 3, side: int = 16) -> ImageSet:
     stripes = 40 * torch.sin(torch.arange(side) * (1 + labels[:, None]) / 3)
     noise = 60 * torch.rand(n, 3, side, side, generator=shifted(n))
     return ImageSet((100 + noise + stripes[:, None, None]).byte(), labels, tuple(map(str, range(classes))))
-
-
-def small_encoder() -> nn.Module:
-    return models.encoder("conv4")[0]
 
 
 def test_numbers_that_follow_from_the_papers_rules():
@@ -66,6 +63,8 @@ def test_numbers_that_follow_from_the_papers_rules():
     moco = PROTOCOLS["iot-moco"].probe
     assert (moco.optimiser, moco.lr, moco.batch, moco.epochs) == ("sgd", 30.0, 256, 100)
     assert PROTOCOLS["qare"].probe == OnFeatures(100, 128, 1e-3, raw=True)
+    assert replace(CROP, scale=(1, 1), ratio=(1, 1), flip=0) == replace(WHOLE, jitter=CROP.jitter)
+    assert (CROP.scale, CROP.ratio, CROP.flip) == ((0.08, 1.0), (3 / 4, 4 / 3), 0.5)  # torchvision's
 
 
 def test_rows_of_a_paper_go_by_its_protocol_and_other_recipes_by_our_own():
@@ -78,12 +77,11 @@ def test_rows_of_a_paper_go_by_its_protocol_and_other_recipes_by_our_own():
     assert protocol_of("compare-conv4-groco") == OWN and protocol_of("column-conv4-cifar10-groco") == "qare"
     assert protocol_of("iot-table5-cifar10-infonce") == "iot-moco" and protocol_of("any-other") == OWN
     photographs = {"imagenet": "mmcl-imagenet", "imagenet100": "mmcl-imagenet100"}
-    for name in (name for name in rows if name.startswith("mmcl-")):
-        assert of[name] == photographs.get(RECIPES[name].data, "mmcl"), name
     for name, row in rows.items():
-        how, printed = PROTOCOLS[of[name]], set(row.numbers)
-        printed = {x for x in printed if x.startswith(("knn", "linear"))}
-        assert printed <= set(how.columns), name
+        if name.startswith("mmcl-"):
+            assert of[name] == photographs.get(RECIPES[name].data, "mmcl"), name
+        printed = {x for x in row.numbers if x.startswith(("knn", "linear"))}
+        assert printed <= set(PROTOCOLS[of[name]].columns), name
 
 
 @pytest.mark.parametrize("shape, values", [
@@ -96,26 +94,6 @@ def test_rates(shape, values):
     assert [Falling(shape).factor(step, 2, 10) for step in steps] == pytest.approx(values)
     with pytest.raises(ValueError, match="schedule must be one of .* got 'cosin'; did you mean 'cosine'"):
         Falling("cosin")
-
-
-def test_the_probe_of_qares_program_is_torchs_linear_and_adam_on_features_as_they_are():
-    bank, labels, queries = 5 * torch.randn(330, 8), torch.randint(0, 4, (330,)), 5 * torch.randn(500, 8)
-    found = linear_probe(bank, labels, queries, epochs=4, batch=100, lr=0.01, seed=3, raw=True)
-    generator, layer = torch.Generator().manual_seed(3), nn.Linear(8, 4)
-    first = torch.empty(4, 9).uniform_(-1, 1, generator=generator) / 8**0.5
-    with torch.no_grad():
-        layer.weight.copy_(first[:, :8]), layer.bias.copy_(first[:, 8])
-    adam = torch.optim.Adam(layer.parameters(), 0.01)
-    for _ in range(4):
-        for index in torch.randperm(330, generator=generator).split(100):
-            adam.zero_grad()
-            F.cross_entropy(layer(bank[index]), labels[index]).backward()
-            adam.step()
-    scores = layer(queries).detach()
-    clear = scores.topk(2).values.diff().abs().squeeze(1) > 1e-3  # beyond the rounding of 16 steps in float32
-    assert torch.equal(found[clear], scores.argmax(1)[clear]) and clear.float().mean() > 0.9
-    widest = nn.Linear(8, 4000).weight.abs().max().item()  # of 32,000 draws of torch's own first weights
-    assert widest == pytest.approx(8**-0.5, rel=1e-2)
 
 
 class Larc:
@@ -171,7 +149,7 @@ def oracle(name: str, how: OnViews, encoder: nn.Module, train: ImageSet, seed: i
 @pytest.mark.parametrize("name", ON_VIEWS)
 def test_each_probe_on_views_is_the_papers_optimiser_in_plain_torch(name):
     """Five epochs of whole images, in batches of 20 of 70."""
-    how, encoder = replace(ON_VIEWS[name], view=WHOLE, batch=20, epochs=5), small_encoder()
+    how, encoder = replace(ON_VIEWS[name], view=WHOLE, batch=20, epochs=5), models.encoder("conv4")[0]
     train, test = some(70, 7), some(50, 7)
     found = probe_on_views(encoder, train, test, how, seed=2)
     scores = oracle(name, how, encoder, train, 2)(features(encoder, test.images)).detach().double()
@@ -182,9 +160,9 @@ def test_each_probe_on_views_is_the_papers_optimiser_in_plain_torch(name):
     torch.testing.assert_close(of_found, scores.gather(1, ranks), rtol=0, atol=1e-4 * float(size))
 
 
-@pytest.mark.parametrize("name", ON_VIEWS)
+@pytest.mark.parametrize("name", ["groco", "mmcl"])
 def test_views_are_new_in_every_epoch_and_the_encoder_stays_as_it_was(name):
-    encoder, train, seen = small_encoder(), some(40), []
+    encoder, train, seen = models.encoder("conv4")[0], some(40), []
     encoder[1].train(), encoder[4].eval()
     before = {key: x.clone() for key, x in encoder.state_dict().items()}
     modes = [module.training for module in encoder.modules()]
@@ -211,20 +189,12 @@ def test_views_are_new_in_every_epoch_and_the_encoder_stays_as_it_was(name):
     assert all(p.grad is None and p.requires_grad for p in encoder.parameters())
 
 
-def test_crop_and_flip_alone():
-    assert replace(CROP, scale=(1, 1), ratio=(1, 1), flip=0) == replace(WHOLE, jitter=CROP.jitter)
-    assert (CROP.scale, CROP.ratio, CROP.flip) == ((0.08, 1.0), (3 / 4, 4 / 3), 0.5)  # torchvision's
-
-
-def dict_of(name: str) -> dict:
-    """The project's own protocols, or the papers'."""
-    return protocols.PROTOCOLS if name in protocols.PROTOCOLS else of_papers.PROTOCOLS
-
-
 @pytest.fixture
 def short(monkeypatch):
-    for name, how in PROTOCOLS.items():
-        monkeypatch.setitem(dict_of(name), name, replace(how, probe=replace(how.probe, epochs=1)))
+    """One epoch for each probe, of the project's own protocols and of the papers'."""
+    for known in (protocols.PROTOCOLS, of_papers.PROTOCOLS):
+        for name, how in known.items():
+            monkeypatch.setitem(known, name, replace(how, probe=replace(how.probe, epochs=1)))
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -239,21 +209,19 @@ def test_every_protocol_gives_its_columns(name, short):
         )
         right = oracle.fit(bank, train.labels).predict(queries) == test.labels.numpy()
         assert table.loc["trained", how.column(k)] == pytest.approx(100 * right.mean())
-    if isinstance(how.probe, OnFeatures):
-        for column, probe in how.probes.items():
+    for column, probe in how.probes.items():
+        if isinstance(probe, OnFeatures):
             found = linear_probe(bank.float(), train.labels, queries.float(), **vars(probe))
-            right = (found == test.labels).float().mean()
-            assert table.loc["trained", column] == pytest.approx(100 * float(right))
-        found = linear_probe(bank.float(), train.labels, queries.float(), **vars(how.probe))
-        assert table.loc["untrained", "linear"] == table.loc["trained", "linear"]
-    else:
-        ranked = probe_on_views(run.encoder, train, test, how.probe)
-        found = ranked[:, 0]
-        assert math.isnan(table.loc["untrained", "linear"])
-        if how.top5:
-            best = [label in row for label, row in zip(test.labels.tolist(), ranked.tolist(), strict=True)]
-            assert table.loc["trained", "linear-top5"] == pytest.approx(100 * np.mean(best))
-    assert table.loc["trained", "linear"] == pytest.approx(100 * float((found == test.labels).float().mean()))
+            assert table.loc["untrained", column] == table.loc["trained", column]
+        else:
+            ranked = probe_on_views(run.encoder, train, test, probe)
+            found = ranked[:, 0]
+            assert math.isnan(table.loc["untrained", column])
+        right = (found == test.labels).float().mean()
+        assert table.loc["trained", column] == pytest.approx(100 * float(right))
+    if how.top5:
+        best = (ranked == test.labels[:, None]).any(1).float().mean()
+        assert table.loc["trained", "linear-top5"] == pytest.approx(100 * float(best))
 
 
 def test_a_run_on_labels_has_its_own_classifiers_accuracy():
@@ -278,36 +246,20 @@ def test_the_projections_votes_are_those_of_the_heads_outputs():
     assert table["knn-projection"].notna().sum() == 1
 
 
-@pytest.fixture
-def photographs(tmp_path):
-    """Square files of 64 px, and a recipe whose full views of 14 px are cut from them."""
-    drawn = numpy_shifted(0)
-    for split, n in (("train", 6), ("val", 2)):
-        for name in ("cat", "dog"):
-            folder = tmp_path / "tree" / split / name
-            folder.mkdir(parents=True)
-            for i in range(n):
-                Image.fromarray(drawn.integers(0, 256, (64, 64, 3), np.uint8)).save(folder / f"{i}.png")
-    return ImageRecipe("InfoNCE()", data=f"folder:{tmp_path / 'tree'}", view_size=14, batch=4)
-
-
-def test_photographs_are_resized_and_cropped_to_the_centre_as_by_torchvision(photographs, monkeypatch):
+def test_photographs_are_resized_and_cropped_to_the_centre_as_by_torchvision(tmp_path, monkeypatch):
+    """Square files of 64 px, from which full views of 14 px are cut."""
+    for i, place in enumerate(("train/cat", "train/dog", "val/cat", "val/dog")):
+        saved(tmp_path / place, smooth(3, seed=i))
+    recipe = ImageRecipe("InfoNCE()", data=f"folder:{tmp_path}", view_size=14, batch=4)
     monkeypatch.setitem(of_papers.PROTOCOLS, "groco", replace(PROTOCOLS["groco"], ks=(3,), centre=14 / 16))
-    train, test = labelled(photographs, protocol="groco")
-    assert test.images.shape == (4, 3, 16, 16) and labelled(photographs)[1].images.shape == (4, 3, 14, 14)
-    run, seen = new_run(photographs, 3), []
-    monkeypatch.setattr(run.encoder[0], "forward", lambda x, forward=run.encoder[0].forward: (
-        seen.append(x.clone()), forward(x))[1])  # fmt: skip
+    train, test = labelled(recipe, protocol="groco")
+    assert test.images.shape == (6, 3, 16, 16) and labelled(recipe)[1].images.shape == (6, 3, 14, 14)
+    run, seen = new_run(recipe, 3), []
+    run.encoder[0].register_forward_pre_hook(lambda module, x: seen.append(x[0].clone()))
     evaluate(run, train, test, linear=False, protocol="groco")
     both = transforms.Compose([transforms.Resize(16), transforms.CenterCrop(14), transforms.ToTensor()])
-    files = sorted(Path(photographs.data.removeprefix("folder:"), "val").glob("*/*.png"))
+    files = sorted((tmp_path / "val").glob("*/*.png"))
     assert torch.equal(seen[-1], torch.stack([both(Image.open(file)) for file in files]))
-
-
-def test_a_probe_on_photographs_sees_crops_of_the_files(photographs, short, monkeypatch):
-    monkeypatch.setitem(of_papers.PROTOCOLS, "groco", replace(PROTOCOLS["groco"], ks=(3,)))
-    table = evaluate(new_run(photographs, 3), *labelled(photographs, protocol="groco"), protocol="groco")
-    assert table.loc["trained", ["linear", "linear-top5"]].between(0, 100).all() and CENTRE == 0.875
 
 
 def record_of(folder, name: str, recipe: ImageRecipe, linear: float, **more) -> None:
@@ -321,20 +273,14 @@ def test_ours_stand_beside_the_published_only_where_the_protocol_is_the_same(tmp
     folder = tmp_path / "data" / "results"
     folder.mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-
-    def shown() -> str:
-        main(["recipes", name])
-        first, *rest = capsys.readouterr().out.splitlines()
-        assert "  protocol: groco" in rest
-        return first.split("ours: ")[1]
-
     record_of(folder, "before", RECIPES[name], 1.0)
     record_of(folder, "otherwise", RECIPES[name], 2.0, protocol="qare")
-    assert shown() == "-"
-    record_of(folder, "right", RECIPES[name], 60.0, protocol="groco")
-    assert shown() == "linear 60.0, knn10 30.0, knn20 31.0 (50 images)"
-    kept, _ = read_records(folder)
-    kept = list(kept.values())
+    for there in ("-", "linear 60.0, knn10 30.0, knn20 31.0 (50 images)"):
+        main(["recipes", name])
+        first, *rest = capsys.readouterr().out.splitlines()
+        assert first.split("ours: ")[1] == there and "  protocol: groco" in rest
+        record_of(folder, "right", RECIPES[name], 60.0, protocol="groco")
+    kept = list(read_records(folder)[0].values())
     assert ours(RECIPES[name], kept) == "linear 1.0 (50 images)", "records without the field are our own's"
     assert ours(RECIPES[name], kept, "groco") == "linear 60.0 (50 images)", "none was published"
     assert ours(RECIPES[name], kept, "groco", ("mAP",)) == "-", "what was published was not measured"
@@ -344,28 +290,20 @@ def test_the_table_of_records_tells_protocols_apart(tmp_path):
     recipe = RECIPES["groco-table5-groco-2x224"]
     record_of(tmp_path, "a", recipe, 60.0, protocol="groco")
     record_of(tmp_path, "b-seed0", recipe, 50.0)
-    head, _, one, other = summary(tmp_path).splitlines()
-    assert head.startswith("| record | ") and one.startswith("| a | ") and other.startswith("| b | ")
+    _, _, one, other = summary(tmp_path).splitlines()
+    assert one.startswith("| a | ") and other.startswith("| b | ")
     assert one.endswith(" by groco | - | 11.0 | 31.0 | 60.0 | 0 | CPU |")
     assert other.endswith("float32 | - | 11.0 | 31.0 | 50.0 | 0 | up to 1 s, CPU |")
 
 
-def test_protocols_are_named_on_the_command_line(tmp_path, short, monkeypatch, capsys):
-    train, test = some(40), some(20)
-    monkeypatch.setattr(
-        "setclr.data.load", lambda name, root, split, size: train if split == "train" else test
-    )
+def test_the_command_measures_and_records_by_the_protocol_it_names(tmp_path, short, monkeypatch, capsys):
+    monkeypatch.setattr("setclr.data.load", lambda name, root, split, size: some(40, side=8))
     new_run(ImageRecipe("InfoNCE()"), 3).save(tmp_path / "run")
     main(["evaluate", str(tmp_path / "run"), "--protocol", "groco", "--record", str(tmp_path / "r.json")])
     assert "knn20  linear  linear-top5" in capsys.readouterr().out
     kept = json.loads((tmp_path / "r.json").read_text())
-    assert kept["protocol"] == "groco"
-    assert list(kept["accuracy_percent"]["trained"]) == ["knn1", "knn10", "knn20", "linear", "linear-top5"]
-    for command in ("evaluate", "campaign"):
-        with pytest.raises(SystemExit):
-            main([command, "--help"])
-        said = capsys.readouterr().out
-        assert all(name in said for name in PROTOCOLS)
+    columns = list(kept["accuracy_percent"]["trained"])
+    assert (kept["protocol"], columns) == ("groco", PROTOCOLS["groco"].columns)
 
 
 @pytest.mark.parametrize("words, message", [
@@ -378,3 +316,17 @@ def test_other_protocols_are_refused_before_anything_is_done(words, message, tmp
     with pytest.raises(ValueError, match=message):
         main(words)
     assert not list(tmp_path.iterdir()) and protocols.OWN in PROTOCOLS
+
+
+@pytest.mark.parametrize("evaluation", [evaluate, evaluate_all])
+@pytest.mark.parametrize("train, test, message", [
+    ("ab", "a", r"test must have the classes of train; they differ in b\. .*matching_accuracy"),
+    ("a", "abc", r"test must have the classes of train; they differ in b, c\."),
+    ("ab", "ba", r"test must have the classes of train; they differ in their order\."),
+    ("ba", "ba", "train must have images of 'a', got none, and test has some; add them"),
+])  # fmt: skip
+def test_splits_of_different_classes_are_named(evaluation, train, test, message):
+    sets = [replace(some(2), labels=torch.tensor([0, last]), classes=tuple(names))
+            for names, last in ((train, 0), (test, len(test) - 1))]  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        evaluation(new_run(ImageRecipe("InfoNCE()"), 3), *sets)
