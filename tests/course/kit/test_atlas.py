@@ -39,45 +39,39 @@ def test_handles_are_pictured_together():
     assert atlas.planes_of(handles, ["t", "x", "y", "a", "b"]) == [(0, 1, 9), (1, 2, 9), (3, 4, 5)]
 
 
+ASKED = {"cat": 45, "coffee": -35, "rocket": 5}  # what a text asks for
+
+
 @pytest.fixture(scope="module")
 def made():
     panel = panels.spectra(turn=20)
-    before = panel.values
+    panel.also, before = [ASKED], panel.values
     found = panel.atlas()
     assert panel.values == before
     return found
 
 
-def scene_of(told: dict, key: str) -> tuple[dict, str]:
-    """As panels.js reads it."""
-    plots, handles, links, sentence = told["states"][key]
-    pool = told["pool"]
-    scene = {
-        "plots": [{**pool[about], "marks": [pool[mark] for mark in marks]} for about, *marks in plots],
-        "handles": {name: pool[number] for name, number in handles.items()},
-        "links": [pool[number] for number in links],
-    }
-    return scene, sentence
-
-
 def test_a_state_is_the_panels_scene_at_these_values(made):
     told = json.loads(json.dumps(made.told, allow_nan=False))
-    names = list(told["knobs"])
+    names, pool = list(told["knobs"]), told["pool"]
     stops = {name: told["knobs"][name]["words"] for name in names}
     for moved in ({}, {0: 3}, {4: 12}, {0: 0, 1: 0}):
         state = [moved.get(c, at) for c, at in enumerate(told["start"])]
         fresh = panels.spectra(**{name: int(stops[name][at]) for name, at in zip(names, state)})
-        scene, sentence = scene_of(told, ",".join(map(str, state)))
+        plots, handles, links, sentence = told["states"][",".join(map(str, state))]
+        scene = {  # as panels.js reads it
+            "plots": [{**pool[about], "marks": [pool[mark] for mark in marks]} for about, *marks in plots],
+            "handles": {name: pool[number] for name, number in handles.items()},
+            "links": [pool[number] for number in links],
+        }
         assert sentence == fresh.alt and scene == json.loads(json.dumps(fresh.scene))
     assert stops["turn"][told["start"][0]] == "20"
 
 
-def test_what_a_text_asks_for_is_in_it(monkeypatch):
-    monkeypatch.setattr(panels.spectra, "also", [{"cat": 45, "coffee": -35, "rocket": 5}])
-    told = panels.spectra().atlas().told
-    asked = {**panels.spectra().values, **panels.spectra.also[0]}
-    state = [knob["values"].index(asked[name]) for name, knob in told["knobs"].items()]
-    assert ",".join(map(str, state)) in told["states"]
+def test_what_a_text_asks_for_is_in_it(made):
+    asked = {**panels.spectra(turn=20).values, **ASKED}
+    state = [knob["values"].index(asked[name]) for name, knob in made.told["knobs"].items()]
+    assert ",".join(map(str, state)) in made.told["states"]
 
 
 def test_an_atlas_is_written_with_every_file_it_names_and_shares_them(made, tmp_path):
