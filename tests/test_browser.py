@@ -18,7 +18,7 @@ import yaml
 from in_browser import chromium, opened
 from notebook_tools import FOLDER, TOOLS, notebooks
 from playwright.sync_api import expect
-from touchable import TOUCHABLE
+from sweep import TOUCHABLE
 
 from setclr_course import panels
 

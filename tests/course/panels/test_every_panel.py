@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sweep import ends, opened
-from touchable import TOUCHABLE
+from sweep import TOUCHABLE, ends, opened
 
 from setclr_course import panels
 from setclr_course.kit import layout, palette
@@ -127,7 +126,7 @@ def clicked(panel: Panel, begin: Seen, said: str, over: list, _: list, sets: dic
 
 
 @pytest.mark.parametrize("name", panels.__all__)
-def test_it_is_live_and_still_in_one_output_and_a_row_of_values_is_one_picture(name):
+def test_it_is_live_and_still_in_one_output_and_a_row_shows_each_value(name):
     panel = made(name)
     bundle, metadata = panel._repr_mimebundle_()
     panel.close()
@@ -140,10 +139,11 @@ def test_it_is_live_and_still_in_one_output_and_a_row_of_values_is_one_picture(n
     control = next((one for one, knob in panel.knobs.items() if hasattr(knob, "low")), [*panel.knobs][0])
     values = ends(panel.knobs[control])
     row = panel.row(control, [values[0], values[-1]])
-    left, right = np.array_split(opened(row.png), 2, axis=1)
-    assert left.shape[0] == right.shape[0] and not np.array_equal(left, right[:, : left.shape[1]])
     one, two = ((json.dumps(column.scene), column.sentence) for column in row.columns)
     assert one != two and row.alt.count(".") >= 2
+    if name == "beads":  # a row is one picture; the notebooks paint those of other panels
+        left, right = np.array_split(opened(row.png), 2, axis=1)
+        assert left.shape[0] == right.shape[0] and not np.array_equal(left, right[:, : left.shape[1]])
 
 
 def test_colours_are_of_the_palette_that_everybody_can_tell_apart():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sweep import marks
 from torch.nn.functional import normalize
 
 from setclr import graphs
@@ -46,8 +47,7 @@ def test_the_views_of_the_panels_are_the_librarys_and_drawn_as_they_are(view):
         assert one.said.tolist() == ["?" if h else "" for h in hidden]
         kinds = np.where(hidden, one.kinds, x.argmax(1))
         np.testing.assert_array_equal(one.kinds, kinds)
-        places = {tuple(place) for place in drawn.positions(number)}
-        assert {tuple(place) for place in one.places} <= places and len(one.kinds) == len(x)
+        assert {tuple(place) for place in one.places} <= {tuple(place) for place in drawn.positions(number)}
         edges = wanted.edge_index[:, wanted.batch[wanted.edge_index[0]] == i] - wanted.ptr[i]
         bonds = {tuple(sorted(pair)) for pair in edges.T.tolist()}
         assert {tuple(sorted(pair)) for pair in one.bonds.T.tolist()} == bonds
@@ -70,21 +70,9 @@ def test_the_shares_of_matched_molecules_are_the_librarys(matched, first_weights
         np.testing.assert_allclose(found, given / given.sum(1, keepdim=True).clamp(min=1e-12), atol=1e-9)
 
 
-def test_the_anchor_is_dragged_along_the_rows_or_clicked(matched):
-    matched.reset()
-    matched.on_event({"event": "", "handle": "anchor", "x": -1.1, "y": 1.7})
-    assert matched.values["anchor"] == 3 and matched.handles["anchor"].point[1] == 2
-    (said, *_, sets) = matched.scene["links"][4]
-    assert said.startswith("● 1 gives ■ 5 a share of ")
-    matched.on_event({"event": "", "set": sets})
-    assert matched.values["anchor"] == 1 and "anchor ● 1" in str(matched.scene["plots"][1]["title"])
-
-
 def test_a_molecule_without_an_atom_is_compared_with_its_random_view(first_weights):
     panel = panels.molecule_views(first_weights)
     mutag = graphs.load_graphs("mutag")
-    panel.on_event({"event": "", "handle": "ring", "x": -1.0, "y": -0.8})
-    assert panel.values["atom"] == 0 and "whole" in panel.alt
     x, y = drawn.positions(2)[5] + 0.02
     panel.on_event({"event": "", "handle": "ring", "x": x, "y": y})
     assert panel.values["atom"] == 6 and "without atom 6" in panel.alt
@@ -116,15 +104,9 @@ def test_small_pictures_of_molecules_show_their_atoms():
 def test_the_column_shows_the_seeds_of_an_epoch_and_the_best_so_far():
     curves = {"graphcl": np.array([[80.0, 90, 85], [70, 71, 72]]), "untrained": np.array([[81.0], [83]])}
     panel = panels.graph_column(curves, rule="the best so far")
-    assert panel.values["epoch"] == 3
-    (plot,) = panel.scene["plots"]
-    dots = next(mark for mark in plot["marks"] if mark["kind"] == "dots")
-    assert dots["x"] == [90, 72, 81, 83]
-    low, high = plot["x"]
-    assert low < 70 and high > 90
-    panel.controls["rule"].value = "this epoch"
-    panel.controls["epoch"].value = 2
-    dots = next(mark for mark in panel.scene["plots"][0]["marks"] if mark["kind"] == "dots")
-    assert dots["x"] == [90, 71, 81, 83]
+    for rule, epoch, seen in (("the best so far", 3, [90, 72, 81, 83]), ("this epoch", 2, [90, 71, 81, 83])):
+        panel.controls["rule"].value, panel.controls["epoch"].value = rule, epoch
+        (dots,) = (mark for mark in marks(panel, "plot", "dots"))
+        assert dots["x"] == seen
     assert "from graphcl 80.5 to untrained 82.0 per cent" in panel.alt
     assert "on average 0.0 above this one" in panel.alt

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.svm import SVC
-from sweep import marks
+from sweep import marks, points
 from torch.nn.functional import normalize
 
 from setclr.evaluation import pixels
@@ -16,7 +16,6 @@ from setclr_course.kit.few_patches import few_patches
 from setclr_course.panels.machines import machine_plane as plane
 from setclr_course.panels.machines import solver_race as race
 from setclr_course.panels.machines import solvers
-from setclr_course.panels.machines.ray import WAYS
 from setclr_course.panels.machines.street import OTHERS, RIDGE
 
 AMONG = {"x": 0.2, "y": 0.3}  # a place of ✚ that no line separates
@@ -27,7 +26,7 @@ def pool(values):
 
 
 @pytest.mark.parametrize("kind", ["rbf", "linear"])
-@pytest.mark.parametrize("C", [0.3, 5.0, 100.0])
+@pytest.mark.parametrize("C", [0.3, 100.0])
 def test_decision_value_equals_scikit_learns(kind, C):
     panel = panels.machine_plane(kernel=kind, bandwidth=0.7, **AMONG)
     values = panel.values | {"C": C}
@@ -71,7 +70,7 @@ def test_exact_weights_are_the_librarys_and_stand_on_the_law_wherever_a_slider_i
         np.testing.assert_allclose(now.alpha, alpha, rtol=1e-6, atol=1e-6 * (1 + alpha.max()))
 
 
-@pytest.mark.parametrize("dimension", [3, 16, 64, 256])
+@pytest.mark.parametrize("dimension", [3, 256])
 @pytest.mark.parametrize("C", [0.1, 100.0])
 def test_the_race_starts_at_doing_nothing_steps_as_it_says_and_ends_at_the_optimum(dimension, C):
     found, K = race.race(dimension, C), race.gram(dimension)
@@ -106,18 +105,15 @@ def test_clipping_is_worse_than_nothing_in_few_dimensions_and_fair_in_many():
     assert at_100[3] > 1 and at_100[16] > 1 > at_100[64] > at_100[256]
 
 
-def test_images_stand_in_the_order_of_their_weights_and_can_be_chosen():
+def test_images_stand_in_the_order_of_their_weights():
     panel, some = panels.support_images(query=7, C=0.5), few_patches(4)
     x = normalize(pixels(some.images[:40]).double(), dim=1)
     alpha, now = svm_dual(kernel(x, x), 7, C=0.5).alpha.numpy(), panel.solve(panel.values)
     np.testing.assert_allclose(now.alpha, alpha, atol=1e-6)
     assert now.order[0] == 7 and (np.diff(now.alpha[now.order[1:]]) <= 0).all()
-    assert {sets["query"] for *_, sets in panel.scene["links"]} == set(range(40))
-    own = panels.support_images(pixels(some.images[:12]), some.images[:12, :1], torch.arange(12))
-    assert own.knobs["query"].high == 11 and "0 of the" in own.alt and "of 11 others" in own.alt
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_street_is_that_of_the_library_and_its_lines_are_where_f_says(seed):
     """Its points lie anywhere."""
     street, drawn = panels.street(), np.random.default_rng(seed)
@@ -130,16 +126,13 @@ def test_the_street_is_that_of_the_library_and_its_lines_are_where_f_says(seed):
     np.testing.assert_allclose(now.normal, solved @ (now.points[5] - now.points[:5]), atol=1e-5)
     np.testing.assert_allclose(now.alpha, np.clip((1 + now.f[:5]) / RIDGE, 0, values["bound"]), atol=1e-5)
     assert now.f[5] == pytest.approx(1)
-    (kerbs, middle), near = marks(seen, "plane", "segments"), 1e-4 * (1 + np.abs(now.normal).max())
-    for ends, level in (((kerbs["x"], kerbs["y"]), [-1, 1]), ((middle["u"], middle["v"]), [0])):
-        np.testing.assert_allclose(np.transpose(ends) @ now.normal + now.offset, level, atol=near)
+    (kerbs, _), near = marks(seen, "plane", "segments"), 1e-4 * (1 + np.abs(now.normal).max())
+    np.testing.assert_allclose(points(kerbs) @ now.normal + now.offset, [-1, 1], atol=near)
     held = seen.sentence.split("held open by ")[1].split(";")[0]
     assert {name for name in OTHERS if name in held} == {n for n, a in zip(OTHERS, now.alpha) if a > 0}
 
 
-@pytest.mark.parametrize(
-    "near, far, ridge", [(1.0, 2.0, 0.1), (1.0, 1.0, 0.1), (2.5, 0.5, 1.0), (0.2, 3.0, 0.01)]
-)
+@pytest.mark.parametrize("near, far, ridge", [(1.0, 2.0, 0.1), (2.5, 0.5, 1.0), (0.2, 3.0, 0.01)])
 def test_the_three_ways_on_a_ray_are_those_of_the_library(near, far, ridge):
     panel = panels.ray(near=near, far=far, ridge=ridge)
     gram = kernel(*[torch.tensor([[0.0], [near], [far]], dtype=torch.float64)] * 2, "linear")
@@ -147,6 +140,5 @@ def test_the_three_ways_on_a_ray_are_those_of_the_library(near, far, ridge):
     for alpha, solver in ((now.alpha[0], "exact"), (now.alpha[2], "inv")):
         found = svm_dual(gram, 0, C=1e9, ridge=ridge, solver=solver).alpha[1:].numpy()
         np.testing.assert_allclose(alpha, found, rtol=1e-6, atol=1e-6)
-    assert WAYS == ("exact", "without bounds", "clipped")
     assert now.g[0] <= min(0, now.g[2]) and now.g[1] <= now.g[0] + 1e-9
     assert ("worse than doing nothing" in panel.alt) == (now.g[2] > 0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sweep import arrow, drag, marks, points
+from sweep import drag, marks, points
 
 from setclr.inner.simplex import sparse_maximum, sparsemax
 from setclr_course import panels
@@ -11,7 +11,7 @@ from setclr_course.kit.cast import NAMES
 from setclr_course.panels.sparse import share_triangle as nearest
 from setclr_course.panels.sparse.looked_at import looked_at
 
-SCORES = [(1.0, 0.6), (-1.0, 0.6), (0.0, -0.1), (0.5, 0.5), (-1.0, -0.5), (1.5, 0.0)]
+SCORES = [(1.0, 0.6), (0.0, -0.1), (0.5, 0.5), (-1.0, -0.5)]
 
 
 def probabilities(places) -> np.ndarray:
@@ -56,23 +56,16 @@ def test_shares_are_those_of_the_scores_over_the_temperature_by_water_the_neares
     assert (np.linalg.norm(shares - x.numpy(), axis=1) >= np.linalg.norm(now.sparse - x.numpy()) - 1e-5).all()
 
 
-def test_equal_scores_stay_in_the_centre_and_an_arrow_key_moves_scores_the_way_it_points():
+def test_equal_scores_stay_in_the_centre():
     panel = panels.share_triangle(cooled=True, first=0.0, second=0.0, temperature=0.1)
     assert "The water shares out 0.33, 0.33, 0.33: the inside" in panel.alt
-    panel = panels.share_triangle()
-    for right, up in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-        before = np.array(panel.handles["scores"].point)
-        arrow(panel, "scores", right, up)
-        moved = panel.handles["scores"].point - before
-        assert moved @ (right, up) > 0.9 * np.linalg.norm(moved) > 0
 
 
 @pytest.mark.parametrize("heights", [{}, {"rocket": 0.9, "cat": -1.0}, dict.fromkeys(NAMES, -1.0)])
 def test_the_dry_parts_are_the_sparsemax(heights):
     panel = panels.water(total=1.0, **heights)
     x = torch.tensor([panel.values[name] for name in NAMES], dtype=torch.float64)
-    now = panel.solve(panel.values)
-    np.testing.assert_allclose(now.dry, sparsemax(x), atol=1e-9)
+    np.testing.assert_allclose(panel.solve(panel.values).dry, sparsemax(x), atol=1e-9)
 
 
 def test_the_level_that_is_dragged_is_where_the_water_stands_and_keeps_the_pillars():
@@ -83,9 +76,6 @@ def test_the_level_that_is_dragged_is_where_the_water_stands_and_keeps_the_pilla
         heights = np.array([panel.values[name] for name in NAMES])
         assert heights[1] == 0.7 and panel.solve(panel.values).t == pytest.approx(y, abs=0.02)
         assert panel.values["total"] == pytest.approx((heights - y).clip(0).sum(), abs=0.026)
-    for end, total in zip(panel.handles["level"].ends, (2.0, 0.05)):
-        drag(panel, "level", 0, end)
-        assert panel.values["total"] == total
 
 
 def test_pushes_are_the_slopes_of_the_losses():
@@ -110,8 +100,7 @@ def test_frames_tell_shares_and_relatives():
     assert "2 of 10 negatives have a share. 1 of the framed" in picture.alt
 
 
-@pytest.mark.parametrize("far", [1, 10, 1000])
-@pytest.mark.parametrize("temperature", [0.1, 0.5, 5])
+@pytest.mark.parametrize(("far", "temperature"), [(1, 0.5), (10, 5), (1000, 0.1)])
 def test_a_crowd_of_far_negatives_takes_the_push_from_the_near_one(far, temperature):
     panel = panels.crowd(far=far, temperature=temperature)
     far, temperature = round(panel.values["far"]), panel.values["temperature"]
