@@ -1,10 +1,9 @@
 """A search: as many trials for each loss on validation images, the best one with all seeds, the curve."""
 
 import json
-import re
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,17 +46,37 @@ def many(n: int) -> ImageSet:
     return ImageSet(images, labels, tuple("abcd"))
 
 
-@pytest.fixture(autouse=True)
-def few(monkeypatch):
+@contextmanager
+def few():
     """Few images, two rates, two values a knob."""
-    monkeypatch.setattr(data, "load", lambda name, root, split, *_, **__: many(10 if split == "train" else 6))
-    monkeypatch.setattr(hyperparameters, "RATES", (1e-3, 1e-2))
-    monkeypatch.setitem(HYPERPARAMETERS, "InfoNCE", Hyperparameter("temperature", (0.1, 1.0)))
-    monkeypatch.setitem(HYPERPARAMETERS, "GroCo", Hyperparameter("beta", (0.5, 2.0)))
+    with pytest.MonkeyPatch.context() as patch:
+        sets = {"train": many(10), "test": many(6)}
+        patch.setattr(data, "load", lambda name, root, split, *_, **__: sets[split])
+        patch.setattr(hyperparameters, "RATES", (1e-3, 1e-2))
+        patch.setitem(HYPERPARAMETERS, "InfoNCE", Hyperparameter("temperature", (0.1, 1.0)))
+        patch.setitem(HYPERPARAMETERS, "GroCo", Hyperparameter("beta", (0.5, 2.0)))
+        yield
+
+
+@pytest.fixture
+def small():
+    with few():
+        yield
 
 
 def done(recipes, folder, seeds=(0, 1)):
     return list(search(recipes, seeds, folder / "runs", folder / "results", command="said so"))
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    """The folder of a search that was stopped after three trials and done again, and what both said."""
+    folder = tmp_path_factory.mktemp("searched")
+    with few():
+        steps = search(TWO, (0, 1), folder / "runs", folder / "results", command="said so")
+        begun = [next(steps) for _ in range(3)]
+        steps.close()
+        return folder, begun, done(TWO, folder)
 
 
 def record(folder, name):
@@ -65,17 +84,15 @@ def record(folder, name):
 
 
 def test_the_searched_recipes_differ_in_the_loss_alone():
-    recipes = [RECIPES[name] for name in SEARCHED]
-    assert len({replace(recipe, loss="InfoNCE()") for recipe in recipes}) == 1
-    names = [name.removeprefix("compare-photo-") for name in SEARCHED]
-    assert {name: recipe.loss for name, recipe in zip(names, recipes)}.items() <= COMPARED.items()
-    assert names == ["infonce", "infonce+qare", "sparseclr", "sparseclr+qare", "groco", "iot-rows",
-                     "iot-rows-uniform", "mmcl-inv", "mmcl-exact"]  # fmt: skip
+    recipes = {name.removeprefix("compare-photo-"): RECIPES[name] for name in SEARCHED}
+    assert len({replace(recipe, loss="InfoNCE()") for recipe in recipes.values()}) == 1
+    assert {name: recipe.loss for name, recipe in recipes.items()}.items() <= COMPARED.items()
+    assert list(recipes) == ["infonce", "infonce+qare", "sparseclr", "sparseclr+qare", "groco", "iot-rows",
+                             "iot-rows-uniform", "mmcl-inv", "mmcl-exact"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SEARCHED)
-def test_every_loss_has_as_many_trials_and_they_hold_its_own_setting(name, monkeypatch):
-    monkeypatch.undo()
+def test_every_loss_has_as_many_trials_and_they_hold_its_own_setting(name):
     settings = grid(RECIPES[name])
     assert len(set(settings.values())) == 20 and {one.lr for one in settings.values()} == set(RATES)
     loss = RECIPES[name].loss
@@ -96,7 +113,6 @@ def test_a_knob_is_the_weight_of_qare_in_a_sum_and_else_the_losses_own():
     "recipe, message",
     [
         (replace(SMALL, loss="Triplet()"), "loss must be one of 'InfoNCE', .* or a sum that ends with QARe"),
-        (replace(SMALL, loss="QARe() + InfoNCE()"), "loss must be one of .*got 'WeightedSum'"),
         (replace(SMALL, loss="IOT(epsilon=learnable(0.1))"), "epsilon must be a number, .* learnt in 'IOT"),
         (replace(SMALL, optimiser="lars"), "optimiser must be one of .*, got 'lars'.*are Adam's"),
         (replace(SMALL, loss="MMCL()", loss_schedule="bandwidth: 2, 1 from 1"), "loss_schedule .* constant"),
@@ -119,8 +135,7 @@ def test_validation_patches_of_a_photograph_overlap_no_others():
         assert apart.any(-1).all()
 
 
-def test_the_patches_themselves_are_divided_so(monkeypatch):
-    monkeypatch.undo()
+def test_the_patches_themselves_are_divided_so():
     root = RESULTS.parent.parent
     train, held = labelled(RECIPES["compare-photo-groco"], root, split="validation")
     mask = torch.from_numpy(patches.photo_validation())
@@ -128,34 +143,34 @@ def test_the_patches_themselves_are_divided_so(monkeypatch):
     assert torch.equal(train.images, whole.images[~mask]) and torch.equal(held.labels, whole.labels[mask])
 
 
-def test_validation_images_are_a_fifth_of_each_class_and_never_test_images(tmp_path):
+def test_validation_images_are_a_fifth_of_each_class_and_never_test_images(small, tmp_path):
     train, held = labelled(SMALL, tmp_path, split="validation")
     assert train.labels.bincount().tolist() == [8] * 4 and held.labels.bincount().tolist() == [2] * 4
     together = torch.cat([train.images, held.images]).flatten(1).tolist()
     assert sorted(together) == sorted(many(10).images.flatten(1).tolist())
     again, _ = labelled(replace(SMALL, seed=3, lr=1.0), tmp_path, split="validation")
     assert torch.equal(again.images, train.images), "a function of the set alone"
-
-
-@pytest.mark.parametrize("name, size", [("stl10", None), ("folder:x", None)])
-def test_validation_images_are_cut_from_labelled_images_of_one_size(name, size, tmp_path):
-    with pytest.raises(ValueError, match=f"data must be labelled images of one size.*got '{name}'"):
-        labelled(replace(SMALL, data=name, view_size=32), tmp_path, split="validation")
+    for name in ("stl10", "folder:x"):
+        with pytest.raises(ValueError, match=f"data must be labelled images of one size.*got '{name}'"):
+            labelled(replace(SMALL, data=name, view_size=32), tmp_path, split="validation")
     with pytest.raises(ValueError, match="split must be one of 'test', 'validation', .* got 'train'"):
         labelled(SMALL, tmp_path, split="train")
 
 
-def test_three_stages_and_their_records(tmp_path):
-    said = done(TWO, tmp_path)
+def test_after_a_stop_three_stages_have_their_records(searched, small):
+    folder, begun, said = searched
     assert len(said) == 8 + 2 + 4 + 2 * 2 * 3 + 1
     assert said[-1].startswith("20 of 20 runs are recorded\n") and "learnt" in said[-1]
     assert [line.split(":")[0] for line in said[:4]] == [f"x {title}-seed0" for title in SETTINGS]
-    trials = read(tmp_path / "results" / "trials" / "x")
+    before = [line.split(":")[0] for line in said if line.endswith("recorded before")]
+    assert before[:3] == [line.split(":")[0] for line in begun]
+    assert len(before) == 3 + 2 * 2, "and the curves' first seeds, which are trials"
+    trials = read(folder / "results" / "trials" / "x")
     first = trials.query("seed == 0").set_index("name")
     assert list(first.index) == SETTINGS
     title = said[8].removeprefix("x: ")
     assert first.loc[title, "knn"] == first["knn"].max() and title == first["knn"].idxmax()
-    best = record(tmp_path, "x-seed1")
+    best = record(folder, "x-seed1")
     assert best["recipe"] == replace(grid(TWO["x"])[title], seed=1).to_dict()
     assert best["images"] == {"train": 40, "test": 24} and best["evaluated_with"] == "said so"
     assert len(best["history"]) == 2, "the accuracies of every fifth of the epochs, here of every epoch"
@@ -163,17 +178,26 @@ def test_three_stages_and_their_records(tmp_path):
     assert last == best["accuracy_percent"]["trained"]
     curve = trials.query("seed > 0")
     assert len(curve) == 2 * 2 and set(curve["lr"]) == {first.loc[title, "lr"]}
-    trial = record(tmp_path, f"trials/x/{title}-seed2")
+    trial = record(folder, f"trials/x/{title}-seed2")
     assert trial["images"] == {"train": 32, "validation": 8} and "knn" not in trial["history"][-1]
-    tables = tried(TWO, tmp_path / "results")
+    tables = tried(TWO, folder / "results")
     assert list(tables) == ["x", "y"] and len(tables["x"]) == len(trials)
     assert set(tables["x"]["knn"]) == set(trials["knn"])
-    changed = {"x": replace(TWO["x"], epochs=1), "y": TWO["y"]}
-    assert list(tried(changed, tmp_path / "results")) == ["y"], "trials of another recipe are not shown"
 
 
-@pytest.mark.parametrize("words, compiled", [((), "auto"), (("--compiled", "yes"), True)])
-def test_all_its_runs_are_compiled_or_none(words, compiled, tmp_path, monkeypatch):
+def test_repeated_it_does_nothing_and_trials_of_another_recipe_are_no_grounds_for_a_choice(searched, small):
+    folder, _, _ = searched
+    kept = {path: path.read_bytes() for path in folder.rglob("*.json")}
+    assert all(line.endswith("recorded before") for line in done(TWO, folder) if "seed" in line)
+    other = {"x": replace(TWO["x"], epochs=1), "y": TWO["y"]}
+    assert list(tried(other, folder / "results")) == ["y"]
+    said = done({"x": other["x"]}, folder, seeds=(0,))
+    assert "another recipe (epochs 2 there, 1 now)" in said[0] and "no choice yet" in said[-2]
+    assert said[-1].startswith("0 of 9 runs are recorded, of the final ones 0 of 1")
+    assert kept == {path: path.read_bytes() for path in folder.rglob("*.json")}
+
+
+def test_the_command_compiles_all_its_runs_where_it_is_told_to(small, tmp_path, capsys, monkeypatch):
     real, asked = searches.pretrain, []
 
     def pretrain(recipe, out, **more):
@@ -182,27 +206,18 @@ def test_all_its_runs_are_compiled_or_none(words, compiled, tmp_path, monkeypatc
 
     monkeypatch.setattr(searches, "pretrain", pretrain)  # of the final runs
     monkeypatch.setattr(searches, "campaign", lambda *a, **k: campaign(*a, **{"train": pretrain} | k))
-    monkeypatch.setitem(RECIPES, "compare-photo-groco", TWO["y"])
-    folders = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
-    main(["search", "compare-photo-groco@0", *folders, *words])
-    assert asked == [compiled] * (4 + 1 + 2 * 2)
+    monkeypatch.setitem(RECIPES, "compare-photo-infonce", replace(SMALL, epochs=1))
+    folders = ["--runs", f"{tmp_path}/runs", "--results", str(tmp_path)]
+    main(["search", "compare-photo-infonce@4", *folders, "--compiled", "yes"])
+    assert asked == [True] * (4 + 1 + 2 * 2)
+    said = capsys.readouterr().out.splitlines()
+    assert said[5].startswith("compare-photo-infonce-seed4: knn")
+    assert said[4 + 1 + 1 + 6] == "9 of 9 runs are recorded"
+    kept = json.loads((tmp_path / "compare-photo-infonce-seed4.json").read_text())
+    assert kept["evaluated_with"].startswith("python -m setclr search compare-photo-infonce@4 --runs")
 
 
-def test_repeated_it_does_nothing_and_after_a_stop_the_rest(tmp_path):
-    steps = search(TWO, (0, 1), tmp_path / "runs", tmp_path / "results")
-    begun = [next(steps) for _ in range(3)]
-    steps.close()
-    said = done(TWO, tmp_path)
-    before = [line for line in said if line.endswith("recorded before")]
-    assert [line.split(":")[0] for line in before[:3]] == [line.split(":")[0] for line in begun]
-    assert len(before) == 3 + 2 * 2, "and the curves' first seeds, which are trials"
-    kept = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
-    again = done(TWO, tmp_path)
-    assert all(line.endswith("recorded before") for line in again if "seed" in line)
-    assert kept == {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
-
-
-def test_runs_that_diverge_are_recorded_and_never_tried_again_nor_chosen(tmp_path, monkeypatch):
+def test_runs_that_diverge_are_recorded_and_never_tried_again_nor_chosen(small, tmp_path, monkeypatch):
     real, tried = searches.pretrain, []
 
     def nan(run):
@@ -212,9 +227,9 @@ def test_runs_that_diverge_are_recorded_and_never_tried_again_nor_chosen(tmp_pat
         tried.append(out.name)
         return real(recipe, out, **more | ({"on_epoch": nan} if recipe.lr == 1e-2 else {}))
 
-    recipes = {"x": TWO["x"]}
+    recipes = {"x": replace(TWO["x"], epochs=1)}
     monkeypatch.setattr(searches, "campaign", lambda *a, **k: campaign(*a, **{"train": pretrain} | k))
-    said = done(recipes, tmp_path)
+    said = done(recipes, tmp_path, seeds=(0,))
     trials = read(tmp_path / "results" / "trials" / "x")
     lost = trials.query("diverged")
     assert lost["lr"].tolist() == [1e-2] * 2 and lost["collapsed"].all() and trials["diverged"].sum() == 2
@@ -223,48 +238,25 @@ def test_runs_that_diverge_are_recorded_and_never_tried_again_nor_chosen(tmp_pat
     assert kept["diverged"].startswith("the loss became nan") and kept["accuracy_percent"] == {}
     assert kept["machine"]["device"].startswith("CPU") and kept["precision"] == "float32"
     tried.clear()
-    assert "recorded before" in done(recipes, tmp_path)[2] and not tried
+    assert "recorded before" in done(recipes, tmp_path, seeds=(0,))[2] and not tried
 
 
-def held(title, out):
-    if out.name.startswith(title):
-        raise BlockingIOError("process 7 is at it")
-    return nullcontext()
+def test_a_recipe_whose_trials_are_not_all_there_waits(small, tmp_path, monkeypatch):
+    def held(out):
+        if out.name.startswith(SETTINGS[1]):
+            raise BlockingIOError("process 7 is at it")
+        return nullcontext()
 
-
-def test_a_recipe_whose_trials_are_not_all_there_waits(tmp_path, monkeypatch):
-    title = SETTINGS[1]
-    with monkeypatch.context() as other:
-        other.setattr(campaigns, "alone", partial(held, title))
-        said = done({"x": TWO["x"]}, tmp_path)
-    assert said[1] == f"x {title}-seed0: left to another (process 7 is at it)"
+    monkeypatch.setattr(campaigns, "alone", held)
+    said = done({"x": replace(TWO["x"], epochs=1)}, tmp_path)
+    assert said[1] == f"x {SETTINGS[1]}-seed0: left to another (process 7 is at it)"
     assert said[4] == "x: no choice yet, trials are lacking or all diverged" and len(said) == 6
     assert said[5] == "3 of 10 runs are recorded, of the final ones 0 of 2: no claim yet"
-    assert re.match("x: lr", done({"x": TWO["x"]}, tmp_path)[4])
 
 
-def test_trials_of_another_recipe_are_no_grounds_for_a_choice(tmp_path):
-    done({"x": TWO["x"]}, tmp_path, seeds=(0,))
-    said = done({"x": replace(TWO["x"], epochs=1)}, tmp_path, seeds=(0,))
-    assert "another recipe (epochs 2 there, 1 now)" in said[0]
-    none = "0 of 9 runs are recorded, of the final ones 0 of 1"
-    assert "no choice yet" in said[-2] and said[-1].startswith(none)
-
-
-def test_the_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(RECIPES, "compare-photo-infonce", SMALL)
-    main(["search", "compare-photo-infonce@4", "--runs", f"{tmp_path}/runs", "--results", str(tmp_path)])
-    said = capsys.readouterr().out.splitlines()
-    assert said[5].startswith("compare-photo-infonce-seed4: knn")
-    assert said[4 + 1 + 1 + 6] == "9 of 9 runs are recorded"
-    kept = json.loads((tmp_path / "compare-photo-infonce-seed4.json").read_text())
-    assert kept["evaluated_with"].startswith("python -m setclr search compare-photo-infonce@4 --runs")
-
-
-def test_recorded_runs_are_of_todays_grid(monkeypatch):
+def test_recorded_runs_are_of_todays_grid():
     """A recipe or grid that changes would make the rest of a search another one. A loop, since a search may
     be at work."""
-    monkeypatch.undo()
     grid_of = cache(lambda name: grid(RECIPES[name]))
     for path in sorted(RESULTS.rglob("*.json")):
         kept, final = json.loads(path.read_text()), path.parent == RESULTS
