@@ -74,7 +74,7 @@ def test_what_is_no_photograph_is_named_in_a_line_by_all_that_read_it(kind, tree
         assert "ant/9.png" in complaint(files.verify)
 
 
-@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "text", *BROKEN])
+@pytest.mark.parametrize("kind", ["pipe", "text", *BROKEN])
 def test_among_class_folders_it_is_named_only_if_it_looks_like_an_image(kind, tree):
     NO_PHOTOGRAPHS[kind](tree / "train/cat")
     assert load(f"folder:{tree}").classes == ("ant", "bee")
@@ -97,7 +97,6 @@ def test_any_name_is_that_of_a_file_and_of_a_class_and_is_said_in_a_line(name, t
     found, text = load(f"folder:{tree}"), os.fsdecode(name)
     assert len(found) == 10 and len(found.classes) == 3
     assert all(one.isprintable() and one.encode() for one in found.classes)
-    assert text in {os.path.basename(path) for path in embed_folder(RUN, tree / "train/ant")[1].tolist()}
     Path(named("train/ant")).write_text("no image")
     for stream in (True, False):
         said = complaint(load, f"folder:{tree}", stream=stream, verify=True)
@@ -119,10 +118,6 @@ def lose(*names: str):
     return lambda tree: [shutil.rmtree(tree / name) for name in names]
 
 
-def empty(name: str):
-    return lambda tree: [path.unlink() for path in (tree / name).iterdir()]
-
-
 LAYOUTS = [  # what happened to the tree, the split, and what is said
     (lose("."), "train", "is no folder; folder:PATH takes PATH/train/CLASS/IMAGE"),
     (lose("train"), "train", "train is no folder; folder:PATH takes PATH/train/CLASS"),
@@ -130,9 +125,8 @@ LAYOUTS = [  # what happened to the tree, the split, and what is said
     (lose("val/bee"), "test", "train/bee has no counterpart in .*val; both"),
     (lose("val"), "test", "has no folder val or test; `evaluate` splits the images by a"),
     (lose("train/ant", "train/bee"), "train", "train has no class folders"),
-    (empty("train/bee"), "train", "train/bee has no images; fill it or remove it"),
-    (empty("val/ant"), "test", "val/ant has no images; fill it or remove it"),
-    (lambda tree: (tree / "train").rename(tree / "other"), "train", "train is no folder"),
+    (lambda tree: [path.unlink() for path in (tree / "val/ant").iterdir()], "test",
+     "val/ant has no images; fill it or remove it"),
     (lambda tree: [lose("val", "train/bee")(tree), (tree / "train").rename(tree / "some")], "test",
      "must have labels to be measured, got none in .*PATH/CLASS/IMAGE"),
     (lambda tree: grey_level(tree / "train/bee/9.png", 1), "train",

@@ -30,7 +30,7 @@ def batches(count=5, n=4):
         yield torch.randint(10, (n,), generator=shifted(step)), draw(TWO, n, shifted(100 + step))
 
 
-@pytest.mark.parametrize("workers", [0, 1, 2])
+@pytest.mark.parametrize("workers", [0, 2])
 def test_what_comes_out_is_a_function_of_the_batches(files, workers):
     state = torch.get_rng_state()
     given = list(batches()) if workers else batches()
