@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.multiprocessing as mp
-from conftest import shifted
+from conftest import a_record, shifted
 
 import setclr
 from setclr import data, pretrain
@@ -97,27 +97,28 @@ def test_after_an_interruption_only_the_rest_is_done_and_what_diverges_does_not_
     assert "knn" in first and second == "iot-rows-seed0: recorded before" and "knn" in third
 
 
-def test_what_differs_from_today_is_reported_and_the_next_run_begun(tmp_path):
-    """A record of another recipe, one of another protocol, one of another version, and a run."""
-    runs, names = tmp_path / "runs", ("a", "b", "c", "d", "e")
-    recipes = {name: TWO["infonce"] for name in names}
-    list(campaign({name: recipes[name] for name in "abc"}, (0,), runs, tmp_path))
-    pretrain(replace(recipes["d"], seed=0, lr=0.5), runs / "d-seed0")
-    for name, change in (("b", {"protocol": "groco"}), ("c", {"recipe": {"loss": "InfoNCE()", "colour": 1}})):
-        path = tmp_path / f"{name}-seed0.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | change))
+def test_what_differs_from_today_or_is_damaged_is_reported_and_the_next_run_begun(tmp_path):
+    """A record of another recipe, protocol and version, a damaged one, and a run of another recipe."""
+    runs, one = tmp_path / "runs", replace(TWO["infonce"], seed=0)
+    recipes = dict.fromkeys("abcdef", one)
+    for name, change in {
+        "a": {"recipe": replace(one, epochs=2).to_dict()}, "b": {"protocol": "groco"},
+        "c": {"recipe": {"loss": "InfoNCE()", "colour": 1}}, "d": {"epochs": "many"},
+    }.items():  # fmt: skip
+        (tmp_path / f"{name}-seed0.json").write_text(json.dumps(a_record(one.to_dict()) | change))
+    pretrain(replace(one, lr=0.5), runs / "e-seed0")
     before = {path.name: path.read_bytes() for path in tmp_path.glob("*.json")}
-    said = list(campaign(recipes | {"a": replace(recipes["a"], epochs=2)}, (0,), runs, tmp_path))
-    for line, pattern in zip(said, (
-        r"a-seed0: \S+a-seed0.json: .*\(epochs 1 there, 2 now\); choose another results=, or remove it",
+    for line, pattern in zip(campaign(recipes, (0,), runs, tmp_path), (
+        r"a-seed0: \S+a-seed0.json: .*\(epochs 2 there, 1 now\); choose another results=, or remove it",
         r"b-seed0: \S+b-seed0.json: .*'groco' there, 'setclr' now\); choose another results=, or remove it",
         r"c-seed0: recipe holds the unknown fields \['colour'\]",
-        r"d-seed0: \S+d-seed0: holds a run of another recipe \(lr 0.5 there, 0.001 now\)",
-        r"e-seed0: knn .*, linear ",
+        r"d-seed0: \S+d-seed0.json is damaged",
+        r"e-seed0: \S+e-seed0: holds a run of another recipe \(lr 0.5 there, 0.001 now\)",
+        r"f-seed0: knn .*, linear ",
     ), strict=True):  # fmt: skip
         assert re.match(pattern, line), line
     now = {path.name: path.read_bytes() for path in tmp_path.glob("*.json")}
-    assert now.items() > before.items() and now.keys() - before.keys() == {"e-seed0.json"}
+    assert now.items() > before.items() and now.keys() - before.keys() == {"f-seed0.json"}
 
 
 def test_each_recipe_is_measured_by_its_papers_protocol_unless_told(tmp_path):
