@@ -57,19 +57,16 @@ def test_a_sample_of_either_kind_is_the_same(both):
 
 
 def test_a_digest_is_of_what_the_images_are_and_not_of_where_they_lie(tmp_path):
+    streamed = {}
     for place, names in (("here", "ab"), ("there", "ab"), ("renamed", "cb")):
         for name in names:
             folder = tmp_path / place / "train" / name
             folder.mkdir(parents=True)
             Image.new("RGB", (8, 8), (9, 9, 9)).save(folder / "0.png")
-    streamed = {
-        place: load(f"folder:{tmp_path / place}", stream=True).digest()
-        for place in ("here", "there", "renamed")
-    }
+        streamed[place] = load(f"folder:{tmp_path / place}", stream=True).digest()
     assert streamed["here"] == streamed["there"] != streamed["renamed"]
     pixels = torch.arange(2 * 3 * 4 * 4, dtype=torch.uint8).view(2, 3, 4, 4)
     one = ImageSet(pixels, torch.tensor([0, 1]), ("a", "b"))
-    others = [replace(one, classes=("b", "a")), replace(one, labels=torch.tensor([1, 0])),
-              replace(one, images=pixels + 1)]  # fmt: skip
-    assert len({one.digest(), *(other.digest() for other in others)}) == 4
+    changes = dict(classes=("b", "a")), dict(labels=torch.tensor([1, 0])), dict(images=pixels + 1)
+    assert len({one.digest(), *(replace(one, **change).digest() for change in changes)}) == 4
     assert one.digest() == replace(one).digest() and one.digest().startswith("2 images with checksum ")

@@ -1,5 +1,6 @@
 """Questions that answer back: a pick shows why and opens the picture; an answer is right, or gets a hint."""
 
+import html
 import math
 import re
 import sys
@@ -68,16 +69,24 @@ def panel() -> Panel:
     return dot()
 
 
-def test_a_pick_is_marked_explained_and_opens_the_picture():
+def test_a_pick_is_marked_explained_and_opens_the_picture_and_is_there_when_its_cell_runs_again(monkeypatch):
     shown = predict("77.1", panel())
     assert not shown.opened.children and not shown.said.value
-    shown.pick("the <smallest>")
-    assert shown.buttons["the <smallest>"].icon == "times" and "weighs nothing" in shown.said.value
-    (opened,) = shown.opened.children
-    assert "setclr-panel" in opened._dom_classes
     shown.buttons["the largest"].click()
     assert shown.buttons["the largest"].icon == "check" and "most to lose" in shown.said.value
+    (opened,) = shown.opened.children
+    assert "setclr-panel" in opened._dom_classes
+    shown.pick("the <smallest>")
+    assert shown.buttons["the <smallest>"].icon == "times" and "weighs nothing" in shown.said.value
     assert shown.opened.children == (opened,)
+    again = predict("77.1", picture())
+    image, sentence = again.opened.children[0].children
+    assert image.value == again.picture.png and "A line that rises." in sentence.value
+    alone = predict("77.1")
+    assert not alone.opened.children and "<img" not in alone.page() and "weighs nothing" in alone.said.value
+    other = SimpleNamespace(QUESTIONS={"1": Question("Who?", CHOICES, "the largest")}, EXERCISES={})
+    monkeypatch.setattr(asked, "module", lambda page: other)
+    assert not predict("77.1").said.value
 
 
 @pytest.mark.parametrize("kind", [picture, panel])
@@ -92,39 +101,18 @@ def test_where_no_kernel_runs_it_folds(kind):
     assert bundle["text/plain"] == "Which? the largest / the <smallest>"
 
 
-def test_a_still_picture_opens_with_its_sentence_and_without_one_a_question_still_explains():
-    shown = predict("77.1", picture())
-    shown.pick("the largest")
-    image, sentence = shown.opened.children[0].children
-    assert image.value == shown.picture.png and "A line that rises." in sentence.value
-    alone = predict("77.1")
-    assert not alone.opened.children and "<img" not in alone.page() and "most to lose" in alone.said.value
-
-
-def test_a_choice_is_still_there_when_its_cell_runs_again(monkeypatch):
-    predict("77.1", picture()).pick("the <smallest>")
-    again = predict("77.1", picture())
-    assert "weighs nothing" in again.said.value and again.opened.children
-    other = SimpleNamespace(QUESTIONS={"1": Question("Who?", CHOICES, "the largest")}, EXERCISES={})
-    monkeypatch.setattr(asked, "module", lambda page: other)
-    assert not predict("77.1").said.value
-
-
 WRONG = [
-    (lambda: Question("Which?", CHOICES, right="largest"),
-     "right must be one of 'the largest'.* got 'largest'; did you mean"),
+    (lambda: Question("Which?", CHOICES, right="largest"), "right must be one of 'the largest'.* 'largest'"),
     (lambda: Question("Which?", {"one": "It is."}, right="one"), "choices must be two to five, got 1"),
     (lambda: predict("77.2"), "question must be one of '1', got '2'"),
     (lambda: check("78.1", 1), "page must be one of '77', got '78'.*such as '02.1'"),
     (lambda: check("77.6", 1), "exercise must be one of '1', '2', '3', '4', '5', got '6'"),
     (lambda: card("SimCLR"), "name must be one of .* got 'SimCLR'"),
     (lambda: sheet({"SimCLR": (..., ..., ..., ...)}), "losses must be among InfoNCE, .*; got SimCLR"),
-    (lambda: sheet({"IOT": ("transport",)}),
-     "IOT must have 4 words, find, where, softly by, exactly 0 for; got 1"),
-    (lambda: sheet({"IOT": ("rows", ..., ..., ...)}),
-     "a word of 'find' must be one of candidate, .*; got 'rows'"),
+    (lambda: sheet({"IOT": ("transport",)}), "IOT must have 4 words, find, where, softly by, .*; got 1"),
+    (lambda: sheet({"IOT": ("rows", ..., ..., ...)}), "a word of 'find' must be one of .*; got 'rows'"),
     (lambda: sheet({"IOT": (1, ..., ..., ...)}), "a word of 'find' must be one of candidate, .*; got 1"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("call, said", WRONG)
@@ -134,53 +122,42 @@ def test_what_cannot_be_asked_is_refused_with_what_there_is(call, said):
 
 
 @pytest.mark.parametrize(
-    "name, right, wrong",
-    [
-        ("77.1", 2.51, 2.53),
-        ("77.1", torch.tensor(2.5), -2.5),
-        ("77.2", np.array([1.05, 0.05, -2.1]), [1, 0.2, -2]),
-        ("77.3", " Rows", "columns"),
-        ("77.4", lambda x: x + x, lambda x: x**2),
-    ],
-)
-def test_right_and_wrong_answers(name, right, wrong):
-    first = check(name, wrong)
-    assert not first and "✘" in repr(first) and "Hint: " in repr(first)
-    assert check(name, right) and "✔" in check(name, right)._repr_html_()
-    if name == "77.1":
-        assert repr(check(name, right)) == "✔ 77.1 is right. Half of five."
-
-
-@pytest.mark.parametrize(
     "name, answer, said",
     [
+        ("77.1", 2.51, "✔ 77.1 is right. Half of five.$"),
+        ("77.1", torch.tensor(2.5), "✔"),
+        ("77.1", 2.53, "✘ 77.1 is not right yet. Hint: Count again."),
+        ("77.1", -2.5, "✘"),
+        ("77.2", np.array([1.05, 0.05, -2.1]), "✔"),
+        ("77.2", [1, 0.2, -2], "✘"),
+        ("77.3", " Rows", "✔"),
+        ("77.3", "columns", "✘"),
+        ("77.4", lambda x: x + x, "✔"),
+        ("77.4", lambda x: x**2, "✘"),
         ("77.1", ..., "77.1 waits for a number instead of the three dots"),
         ("77.1", "many", "77.1 wants a number; this str cannot be checked"),
-        ("77.1", [1, 2], r"its shape is \(2,\), not \(\)"),
-        ("77.2", [1, 2], "wants a list of 3 numbers"),
-        ("77.3", 3, "wants a word"),
-        ("77.4", 3, "wants a function of x; this int cannot be checked: it is no function but 3"),
-        ("77.4", lambda x: x.nothing, "this function cannot be checked"),
+        ("77.2", [1, 2], r"77.2 wants a list of 3 numbers; .* its shape is \(2,\), not \(3,\)"),
+        ("77.3", 3, "77.3 wants a word"),
+        ("77.4", 3, "77.4 wants a function of x; this int cannot be checked: it is no function but 3"),
+        ("77.4", lambda x: x.nothing, "77.4 wants a function of x; this function cannot be checked"),
     ],
 )
-def test_an_answer_of_another_kind_is_told_so_and_does_not_count(name, answer, said):
+def test_an_answer_is_right_or_gets_a_hint_or_is_told_its_kind(name, answer, said):
     checked = check(name, answer)
-    assert not checked and "Hint" not in checked.said
-    assert re.search(said, checked.said)
+    assert re.match(said, repr(checked)) and html.escape(checked.said) in checked._repr_html_()
+    assert bool(checked) == (said[0] == "✔") and ("Hint" in repr(checked)) == (said[0] == "✘")
 
 
-asked_of = asked.module  # the real pages, whatever a test makes up
-WRITTEN = [asked_of(page) for page in asked.PAGES]
+asked_of, PAGES = asked.module, asked.PAGES  # the real pages, whatever a test makes up
 
 
-@pytest.mark.parametrize("written", WRITTEN, ids=asked.PAGES)
-def test_what_a_page_asks_is_whole(written):
-    assert len(written.QUESTIONS) >= 2
-    for question in written.QUESTIONS.values():
-        assert question.text.endswith("?") and all(why.endswith(".") for why in question.choices.values())
-    for exercise in written.EXERCISES.values():
-        assert exercise.wants.startswith("a") and exercise.hint[-1] in ".?"
-        assert exercise.why.endswith(".")
+def test_what_the_pages_ask_is_whole():
+    for written in map(asked_of, PAGES):
+        assert len(written.QUESTIONS) >= 2
+        for one in written.QUESTIONS.values():
+            assert one.text.endswith("?") and all(why.endswith(".") for why in one.choices.values())
+        for one in written.EXERCISES.values():
+            assert one.wants.startswith("a") and one.hint[-1] in ".?" and one.why.endswith(".")
 
 
 def test_an_answer_that_calls_the_library_is_no_answer():
@@ -190,14 +167,13 @@ def test_an_answer_that_calls_the_library_is_no_answer():
     assert passes(InfoNCE(0.5), torch.randn(2, 4, 3), alone=False)(InfoNCE(0.5))
 
 
-def one_way(a, b):
-    """Cosines of a (row) and b, over τ = 0.2."""
-    return torch.nn.functional.normalize(a, dim=-1) @ torch.nn.functional.normalize(b, dim=-1).T / 0.2
+def cosines(a, b):
+    return normalize(a, dim=-1) @ normalize(b, dim=-1).T
 
 
 def with_itself(z):
     """InfoNCE with τ = 0.5 over all views, the anchor too."""
-    x = torch.nn.functional.normalize(z, dim=-1).flatten(0, 1)
+    x = normalize(z, dim=-1).flatten(0, 1)
     logits = x @ x.T / 0.5
     return (logits.logsumexp(1) - logits.roll(len(x) // 2, dims=1).diagonal()).mean()
 
@@ -220,10 +196,6 @@ def carried(d, n, m):
         T = T / T.sum(0) / m
         T = T / T.sum(1, keepdim=True) / n
     return T
-
-
-def cosines(a, b):
-    return normalize(a, dim=-1) @ normalize(b, dim=-1).T
 
 
 def matched(ab, cost):
@@ -266,108 +238,55 @@ def meeting(name, dimensions=64, back=True):
     return 256 * costs.encoder_cost(name, 256)[0] / costs.work(run).flops
 
 
-MISCONCEPTIONS = [  # exercise, what it gives, the misconception
-    # 00
+# Exercise, what the misconception gives, the misconception. Of numbers there is the one that comes nearest to
+# the right answer, and none where that is far beyond the tolerance.
+MISCONCEPTIONS = [
     ("00.1", 1.58, "the last stop at which they still hold 40 %"),
     ("00.2", math.log(12), "an anchor is its own candidate"),
-    ("00.2", math.log(6), "an anchor asks the other view only"),
-    ("00.3", lambda z: one_way(*z).T.log_softmax(1).diagonal().neg().mean(), "■ asks, not ●"),
-    # 01
-    ("01.1", 0.65, "half of the unit as soon as it is level with the coffee"),
+    ("00.3", lambda z: (cosines(*z) / 0.2).T.log_softmax(1).diagonal().neg().mean(), "■ asks, not ●"),
     ("01.1", 0.8, "the stop below"),
-    ("01.2", math.exp(-2), "the whole of the shares, 1, does not change with the lead"),
-    ("01.2", 0.5, "twice the lead, half the push"),
     ("01.3", with_itself, "an anchor is its own candidate"),
-    # 02
     ("02.1", 3.72, "the greedy rule finds the shortest matching"),
-    ("02.1", 3.43, "each takes its nearest, taken or not"),
     ("02.3", lambda distance: distance.amin(1).sum(), "each takes its nearest, taken or not"),
-    ("02.2", 0.0, "all distances are 0, so the loss is"),
-    ("02.2", 3.0, "of all six photographs, not for each"),
-    # 03
     ("03.1", 0.45, "the level of the water before the coffee is pulled down"),
-    ("03.2", 1.0, "the lead of one counts, not the sum of all leads"),
     ("03.2", 1 / 11, "the eleventh shares, too"),
     ("03.3", lambda scores: scores.softmax(-1), "shares by a softmax"),
-    # 04
     ("04.1", 84, "the largest sum itself"),
-    ("04.1", 82, "any two neighbours swapped"),
-    ("04.2", 1, "nothing added to the similarities"),
-    ("04.2", 2, "sums of entries instead of products"),
     ("04.3", lambda z: of_spectra(normalize(z, dim=-1)), "no column of ones"),
     ("04.3", lambda z: of_spectra(normalize(with_ones(z), dim=-1)), "the ones written before dividing"),
-    # 05
     ("05.1", 0.318, "the last stop before"),
-    ("05.1", 0.505, "the first stop at which the cat is no longer at its own place"),
-    ("05.2", 0.410, "coins give each of the seven the same chance of the first place"),
-    ("05.2", 0.693, "coins give everybody a chance of one half"),
     ("05.3", lambda x: 2 * both_halves(x), "the sum of both halves, not their mean"),
     ("05.3", lambda x: both_halves(x.sort().values), "positives and negatives sorted together first"),
-    # 06
     ("06.1", 16, "the last press before"),
-    ("06.1", 8.5, "rounds, not presses"),
-    ("06.2", math.log(128), "a point may choose itself"),
-    ("06.2", math.log(64), "one view alone"),
     ("06.2", math.log(126), "the partner does not count"),
     ("06.3", lambda d: carried(d, len(d.T), len(d)), "rows hold 1/m, columns 1/n"),
     ("06.3", lambda d: carried(d, 1, 1), "each pile and bucket holds 1"),
-    # 07
     ("07.1", -0.8, "the first place at which it is hollow"),
-    ("07.1", 0.75, "the sign forgotten"),
-    ("07.2", 10, "f is 0 at the copy"),
-    ("07.2", 100, "the bound C"),
     ("07.3", lambda z: equal_weights(z) * 2 * z.shape[1], "summed over the anchors, not averaged"),
     ("07.3", lambda z: equal_weights(z, views=(1,)), "negatives of the anchor's view alone"),
     ("07.3", lambda z: -equal_weights(z), "near less far"),
-    # 08
     ("08.1", 168, "the middle of its path, not of the two candidates"),
     ("08.2", 1.1235, "the anchors that are right count below 0"),
     ("08.3", lambda s: (s / 0.5).softmax(1), "the rows alone sum to 1"),
-    ("08.2", 13.533, "the sum over the anchors, not their mean"),
-    # 09
-    ("09.1", 2.0, "the pool of 128 that the panel opens with"),
-    ("09.1", 7.8, "the network that the panel opens with"),
-    ("09.2", 32, "a wrong row is one wrong entry"),
     ("09.3", lambda ab: matched(ab, lambda cosine: 1 - cosine), "cosines for costs"),
     ("09.3", lambda ab: (cosines(*ab).argmax(1) == torch.arange(ab.shape[1])).double().mean(), "nearest"),
-    # 10
-    ("10.1", 5, "the untrained network is the first epoch"),
-    ("10.2", math.log(256), "an anchor is its own candidate"),
     ("10.2", math.log(254), "the partner is no candidate"),
     ("10.3", lambda *sets: voted(*sets, lambda cosine: cosine * 0 + 1), "all ten weigh the same"),
     ("10.3", lambda *sets: voted(*sets, lambda cosine: (cosine * 0.1).exp()), "times 0.1"),
-    # 11
     ("11.1", 0.022, "the adjusted p-value, and not a stop"),
-    ("11.1", 0.0251, "the last stop before"),
-    ("11.2", 9, "one mean scatters, not both"),
     ("11.3", lambda p: (len(p) * p).clip(max=1), "all are multiplied by m"),
     ("11.3", lambda p: ((len(p) - p.argsort().argsort()) * p).clip(max=1), "below the one before"),
-    # 12
-    ("12.1", 64, "34 hours are near a day"),
-    ("12.2", 224 / 96, "the side, not the area"),
     ("12.3", lambda a, b: ends(a - b, 1.96, 1), "as if there were many runs"),
     ("12.3", lambda a, b: ends(a - b, stats.t.ppf(0.975, len(a) - 1), 0), "the scatter divided by n"),
     ("12.3", lambda a, b: ends(a - b, stats.t.ppf(0.95, len(a) - 1), 1), "5 % at each end"),
-    # 13
     ("13.1", "camera", "the diagonal"),
-    ("13.2", 50, "with overlap"),
-    ("13.2", 48, "GroCo's features"),
     ("13.3", lambda shown, asked: cosines(asked, shown.mean(1)).argmax(1), "cosines"),
-    # 14
-    ("14.1", 22, "of the time"),
-    ("14.2", 320, "all of it grows with N²"),
-    ("14.2", 80, "all of it grows with N"),
     ("14.3", lambda name: meeting(name, back=False), "the loss forward alone"),
     ("14.3", lambda name: meeting(name, 128), "embeddings of 128 numbers, as in the first cell"),
     ("14.3", lambda name: meeting(name) / 256, "how many times the flops, not at which batch"),
-    # 15
     ("15.1", 70.04, "the mean over molecules"),
-    ("15.2", 72.34, "shares of atoms, not how many"),
     ("15.2", 86.2, "atoms and bonds, counted"),
     ("15.3", lambda x, edges, keep: (x[keep], edges[:, keep[edges].all(0)]), "numbers as they were"),
-    # 16
-    ("16.1", 5, "one view alone"),
-    ("16.1", 10, "five and five"),
     ("16.1", 20, "never the same clip twice"),
     ("16.2", 100 / 18, "guessing"),
     ("16.3", lambda flow: flow.flip(-1), "what goes to the right still does"),
