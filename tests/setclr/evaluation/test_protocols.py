@@ -28,6 +28,7 @@ from setclr.recipes import RECIPES, ImageRecipe
 from setclr.recipes.named import PUBLISHED
 from setclr.recipes.registry import protocol_of
 from setclr.training.batches import Batches
+from setclr.training.optimisers import LARS
 from setclr.views import View
 from setclr_course.papers import protocols as of_papers
 from setclr_course.papers.protocols import CROP
@@ -96,25 +97,6 @@ def test_rates(shape, values):
         Falling("cosin")
 
 
-class Larc:
-    """As LARS is written in its paper, one weight matrix after the other; biases take plain momentum."""
-
-    def __init__(self, parameters):
-        self.held = [(w, torch.zeros_like(w)) for w in parameters]
-        self.param_groups = [{"lr": 0.0}]
-
-    def zero_grad(self):
-        for w, _ in self.held:
-            w.grad = None
-
-    @torch.no_grad()
-    def step(self):
-        for w, moving in self.held:
-            trust = 1e-3 * w.norm() / w.grad.norm() if w.ndim > 1 else 1
-            moving.mul_(0.9).add_(trust * w.grad)
-            w -= self.param_groups[0]["lr"] * moving
-
-
 def oracle(name: str, how: OnViews, encoder: nn.Module, train: ImageSet, seed: int) -> nn.Linear:
     """The classifier in plain torch, on whole images."""
     torch.manual_seed(seed)
@@ -122,7 +104,7 @@ def oracle(name: str, how: OnViews, encoder: nn.Module, train: ImageSet, seed: i
     if how.spread is not None:
         nn.init.normal_(layer.weight, std=how.spread), nn.init.zeros_(layer.bias)
     optimisers = {
-        "lars": Larc,
+        "lars": lambda p: LARS(p, 0.0),
         "sgd": lambda p: torch.optim.SGD(p, momentum=0.9),
         "adam": lambda p: torch.optim.Adam(p, weight_decay=1e-6),
     }

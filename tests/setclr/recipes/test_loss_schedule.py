@@ -27,21 +27,18 @@ def test_stages_are_read():
     "text, message",
     [
         ("bandwidth", "must name a parameter and its values.*got 'bandwidth'"),
-        (": 3", "must name a parameter and its values"),
         ("band width: 3", "must name a parameter"),
-        ("bandwidth:", "numbers or quoted names, got ''"),
-        ("bandwidth: two", "must give bandwidth numbers or quoted names, got 'two'"),
+        *((f"bandwidth: {no_literal}", "must give bandwidth numbers or quoted names, got ")
+          for no_literal in ("", "two", "{[]}", "[" * 5000, "-" * 5000 + "1")),
         ("bandwidth: 3 from 2", "a first value, then each with the epoch"),
-        ("bandwidth: 3, 2", "a first value, then each with the epoch"),
         ("bandwidth: 3, 2 from 1.5", "a first value, then each with the epoch"),
         ("bandwidth: 3, 2 from 1 from 2", "a first value, then each with the epoch"),
-        ("bandwidth: 3, 2 from 0", "rising epochs, got 0 after 0"),
         ("bandwidth: 3, 2 from 9, 1 from 8", "rising epochs, got 8 after 9"),
         ("bandwidth: 3, 2 from -1", "rising epochs, got -1 after 0"),
         ("bandwidth: 3; C: 1; bandwidth: 2", "each parameter once, got bandwidth twice"),
         (None, "loss_schedule must be a text"),
     ],
-)
+)  # fmt: skip
 def test_other_texts_are_refused(text, message):
     with pytest.raises(ValueError, match=message):
         loss_schedule.loss_stages(text)
@@ -82,7 +79,7 @@ def test_checking_leaves_the_loss_as_it_is(text):
 
 
 def test_the_schedules_of_recipes_begin_with_what_their_loss_says():
-    scheduled = [recipe for recipe in RECIPES.values() if recipe.loss_schedule]
+    scheduled = [RECIPES[name] for name, own in RECIPES.fields.items() if own.get("loss_schedule")]
     assert scheduled
     for recipe in scheduled:
         loss = losses.parse(recipe.loss)
@@ -90,18 +87,12 @@ def test_the_schedules_of_recipes_begin_with_what_their_loss_says():
         assert repr(loss) == repr(losses.parse(recipe.loss))
 
 
-def test_three_thousand_stages_are_read_once():
-    """Counted and not timed: reading again at every stage would read nine million values."""
-    text = "bandwidth: 25" + "".join(f", {1 + k / 1000} from {k + 1}" for k in range(3000))
+def test_three_hundred_stages_are_read_once():
+    """Counted and not timed: reading again at every stage would read ninety thousand values."""
+    text = "bandwidth: 25" + "".join(f", {1 + k / 1000} from {k + 1}" for k in range(300))
     read = []
     with pytest.MonkeyPatch.context() as patch:
         own = loss_schedule._literal
         patch.setattr(loss_schedule, "_literal", lambda name, text: read.append(text) or own(name, text))
         loss_schedule.check(losses.parse("MMCL()"), text)
-    assert len(read) == 6001
-
-
-@pytest.mark.parametrize("value", ["{[]}", "[" * 5000, "-" * 5000 + "1"])
-def test_what_is_no_literal_is_refused_in_words(value):
-    with pytest.raises(ValueError, match="loss_schedule must give beta numbers or quoted names"):
-        loss_schedule.check(losses.parse("GroCo()"), f"beta: {value}")
+    assert len(read) == 601
