@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sweep import marks
 
 from setclr import losses
 from setclr.losses import InfoNCE, QARe
@@ -21,6 +22,9 @@ def test_the_tables_are_shown_and_said():
     assert panel.alt.startswith("At N = 32, MMCL takes 1 ms, 1.00 times InfoNCE, and keeps 0.002 MB")
     panel.controls["images"].value = 64
     assert panel.alt == "At N = 64, MMCL takes 8 ms, 2.00 times InfoNCE, and keeps 0.009 MB for the way back."
+    for plot, y in (("time", [4, 2, 8]), ("memory", [0.04, 0.009, 0.009])):
+        now = marks(panel, plot, "dots")[-1]
+        assert now["x"] == [64] * 3 and now["y"] == pytest.approx(y)
     other = panel.seen({**panel.values, "loss": "InfoNCE"})
     assert "InfoNCE takes 4 ms and keeps 0.04 MB for the way back" in other.sentence
     between = panels.loss_costs(RUNS, KEPT, images=45.0)  # the nearest batch that was measured
@@ -33,6 +37,13 @@ def test_the_shares_of_a_step_are_those_of_its_parts():
     shared, loss = sum(step.parts.values()), step.losses["GroCo"]
     assert step.share("GroCo")[1] == pytest.approx(np.median(100 * loss / (shared + loss)))
     assert f"GroCo {step.share('GroCo')[1]:.2g} %" in panel.alt
+    bars, reach = marks(panel, "plot", "boxes"), marks(panel, "plot", "segments")
+    ratios = np.array([np.median(part) for part in step.parts.values()])
+    for name, box, line in zip(step.losses, bars, reach, strict=True):
+        low, share, high = step.share(name)
+        widths = [*(100 - share) * ratios / ratios.sum(), share]
+        np.testing.assert_allclose(np.subtract(box["u"], box["x"]), widths, rtol=1e-4, atol=1e-3)
+        assert (line["x"], line["u"]) == (pytest.approx([100 - high]), pytest.approx([100 - low]))
     panel.controls["measure"].value = "memory"
     kept, encoder = costs.kept_bytes(losses.GroCo(), costs.points(8, 64)), costs.encoder_cost("conv4", 8)[1]
     assert f"GroCo {100 * kept / (kept + encoder):.2g} %" in panel.alt

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import shifted
-from sweep import drag
+from sweep import drag, marks
 from torch.nn.functional import normalize
 
 from setclr.inner import sinkhorn
@@ -59,6 +59,8 @@ def test_coupled_patches_say_how_many_find_their_second_view():
     z[1, [0, 1]] = z[1, [1, 0]]
     panel = panels.coupled_patches({"swapped": z}, views, epsilon=0.1)
     assert "6 of 8 patches give their largest share to their own second view" in panel.alt
+    (crosses,) = marks(panel, "matrix", "dots")
+    assert (crosses["x"], crosses["y"]) == ([1, 0], [0, 1])
 
 
 @pytest.mark.parametrize("epsilon, presses", [(0.2, 2), (0.05, 6), (1.0, 40)])

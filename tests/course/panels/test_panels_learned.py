@@ -36,19 +36,13 @@ def test_confusions_are_scikit_learns_and_the_favourite_is_the_largest_beside_th
     assert favourite(np.array([0.0, 1.0, 0.0]), 1, "abc") == "makes no mistake"
 
 
-def test_it_says_which_patches_one_alone_has_right_and_cells_are_compared():
+def test_it_says_which_patches_one_alone_has_right():
     """Of 72 patches one encoder has all right, one takes each photograph for the next."""
     test = few_patches(4)
     predicted = {"all": test.labels, "none": (test.labels + 1) % 18}
     panel = panels.class_confusions(predicted, test, photograph=6)
     assert panel.alt.startswith("Of 4 patches of grass both have 0 right, all alone 4, none alone 0.")
     assert "all makes no mistake; none is wrong about 100% of them and says gravel" in panel.alt
-    panel.controls["photograph"].value = 11
-    links = {said: (over, sets) for said, over, _, sets in panel.scene["links"]}
-    assert links["page taken for page: all 100%, none 0%"][0] == [[0, 0, 11 * 18 + 11], [1, 0, 11 * 18 + 11]]
-    assert "page taken for retina: all 0%, none 100%" in links
-    over, sets = links["coins"]
-    assert over[1][2:] == list(range(5 * 18, 6 * 18)) and sets == {"photograph": 5}
 
 
 # Maps
@@ -65,11 +59,9 @@ def test_nearest_on_the_map_is_scikit_learns_and_a_handle_stays_between_two_as_n
 
 def test_maps_fill_their_square_and_are_the_same_each_time():
     x = {"a": torch.randn(40, 6, generator=shifted(0))}
-    one, two = maps_of(x, (5, 10)), maps_of(x, (5,))
-    assert list(one["a"]) == ["5", "10"]
-    np.testing.assert_array_equal(one["a"]["5"], two["a"]["5"])
-    for places in one["a"].values():
-        np.testing.assert_allclose([places.min(0), places.max(0)], [[-1, -1], [1, 1]], rtol=1e-6)  # float32
+    one, two = (maps_of(x, (5,))["a"]["5"] for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_allclose([one.min(0), one.max(0)], [[-1, -1], [1, 1]], rtol=1e-6)  # float32
 
 
 def test_a_map_says_what_lies_near_the_dot_that_is_pointed_at():
@@ -80,8 +72,7 @@ def test_a_map_says_what_lies_near_the_dot_that_is_pointed_at():
     torn[[0, 13]] = torn[[13, 0]]
     maps = {"pairs": {"5": places}, "torn": {"5": torn}}
     panel = panels.feature_maps(maps, shown, encoder="pairs", patch=13)
-    assert "patch 13 is of grass, the nearest dot of grass" in panel.alt
-    assert panel.alt.endswith("Of all 36 patches 100% have a dot of their own photograph nearest.")
+    assert "patch 13 is of grass, the nearest dot of grass. Of all 36 patches 100% have" in panel.alt
     assert "Of all 36 patches 100%" not in panels.feature_maps(maps, shown).alt
 
 
@@ -107,13 +98,13 @@ def test_retrieval_is_the_librarys_and_without_overlap_shares_nothing():
 
 
 def test_what_was_found_is_framed_if_it_is_of_the_same_photograph():
-    test = few_tinted(20)
-    panel = panels.found_again(None, test, encoder="untrained")
-    for photograph, patch in ((0, 1), (5, 4), (17, 1)):
+    test = few_tinted(5)
+    alike = torch.eye(18)[test.labels.clamp(max=16)]  # the last photograph is taken for the one before
+    panel = panels.found_again({"some": alike}, test)
+    for photograph, patch, framed in ((0, 1, 2), (5, 4, 2), (17, 1, 1)):
         values = {**panel.values, "photograph": photograph, "patch": patch}
-        one, two = panel.solve(values).pair
-        frames = marks(panel.seen(values), "sheet", "boxes")
-        assert one == 20 * photograph + patch and len(frames) == 1 + int(test.labels[one] == test.labels[two])
+        assert panel.solve(values).pair[0] == 5 * photograph + patch
+        assert len(marks(panel.seen(values), "sheet", "boxes")) == framed
 
 
 # Normals
@@ -128,8 +119,6 @@ def test_the_point_says_how_far_off_it_is_and_where_nothing_is_known():
     found = [[panel.solve({**panel.values, "right": x, "down": y}) for x in range(16)] for y in range(16)]
     np.testing.assert_array_equal(found, angles)
     assert f"at column 9, row 13 off by {angles[13, 9]:.0f} degrees." in panel.alt
-    wrong = panel.scene["plots"][3]["marks"][0]["face"]
-    assert (panel.pictures[wrong] == 255).all(2).tolist() == (~maps.valid[0]).tolist()
     assert "row 13 the true direction is not known." in panel.seen({**panel.values, "right": 2}).sentence
     with pytest.raises(ValueError, match="predicted must be of the shape of the true normals"):
         panels.normal_map(maps, {"small": read["much noise"][:, :, :8]})
@@ -149,16 +138,6 @@ def test_normals_have_the_colours_of_the_small_ball():
 def patches(n: int = 60, seed: int = 0) -> ImageSet:
     images = torch.randint(0, 256, (n, 3, 32, 32), dtype=torch.uint8, generator=shifted(seed))
     return ImageSet(images, torch.arange(n) % 3, tuple("abc"))
-
-
-def film_of(frames: int = 3, seed: int = 0) -> Film:
-    """A film without a training: places and neighbours are drawn."""
-    made, generator = Film(patches(60, seed), patches(60, seed + 1)), shifted(2)
-    for _ in range(frames):
-        made.positions.append((2 * torch.rand(60, 2, generator=generator) - 1).numpy())
-        made.neighbours.append(torch.randint(0, 60, (60, NEIGHBOURS), generator=generator).numpy())
-        made.accuracy.append(0.25 * len(made))
-    return made
 
 
 def test_a_patch_is_most_alike_to_itself_and_as_alike_as_any_to_all():
@@ -182,10 +161,10 @@ def test_a_look_tells_tint_brightness_and_pattern_apart():
 
 
 def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeypatch):
-    few = patches()
+    few = patches(30)
     assert np.abs(film.flat(torch.randn(20, 4), None)).max() == pytest.approx(1)
     monkeypatch.setattr(film, "flat", lambda points, before: points[:, :2].numpy())  # in place of t-SNE
-    recipe = ImageRecipe("InfoNCE()", views="photo", epochs=2, batch=30)
+    recipe = ImageRecipe("InfoNCE()", views="photo", epochs=2, batch=15)
     shots = Film(few, few, tmp_path / "film.npz")
     run = pretrain(recipe, tmp_path, on_epoch=shots, data=few)
     assert len(shots) == 3 and list(run.history.knn) == shots.accuracy[1:]
@@ -197,20 +176,19 @@ def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeyp
     assert len(again) == 2
     with pytest.raises(ValueError, match="film must hold the 1 frames before this epoch, got 0"):
         Film(few, few)(run)
-    panel = panels.training_film({"InfoNCE": shots})
-    assert panel.knobs["epoch"].high == 2 and panel.row("loss", ["InfoNCE"]).alt
     with pytest.raises(ValueError, match="films must have two frames or more, got 0"):
         panels.training_film({"InfoNCE": Film(few, few)})
 
 
 def test_a_film_says_how_many_neighbours_are_of_the_same_photograph_and_frames_them():
-    films = {"InfoNCE": film_of(), "GroCo": film_of(seed=5)}
-    panel = panels.training_film(films, patch=40, epoch=1)
-    for loss in ("InfoNCE", "GroCo", "InfoNCE"):  # pictures that were on the screen before are shown again
-        panel.controls["loss"].value, one = loss, films[loss]
-        same = one.train.labels[one.neighbours[1][40]] == one.shown.labels[40]
-        assert marks(panel, "strip", "photographs")[1]["frame"] == [GREEN if x else "" for x in same]
-        assert f"epoch 1: {one.accuracy[1]:.0%} of the test patches" in panel.alt
-        label = "abc"[one.shown.labels[40]]
-        assert f"Patch 40 ({label}) has {same.sum()} of {NEIGHBOURS} neighbours" in panel.alt
-        assert set(marks(panel, "map", "photographs")[0]["faces"]) <= set(panel.widget.pictures)
+    one, generator = Film(patches(60, 0), patches(60, 1)), shifted(2)  # without a training
+    for accuracy in (0.25, 0.5):
+        one.positions.append((2 * torch.rand(60, 2, generator=generator) - 1).numpy())
+        one.neighbours.append(torch.randint(0, 60, (60, NEIGHBOURS), generator=generator).numpy())
+        one.accuracy.append(accuracy)
+    panel = panels.training_film({"InfoNCE": one}, patch=40, epoch=1)
+    same = one.train.labels[one.neighbours[1][40]] == one.shown.labels[40]
+    assert marks(panel, "strip", "photographs")[1]["frame"] == [GREEN if x else "" for x in same]
+    assert "epoch 1: 50% of the test patches" in panel.alt
+    label = "abc"[one.shown.labels[40]]
+    assert f"Patch 40 ({label}) has {same.sum()} of {NEIGHBOURS} neighbours" in panel.alt

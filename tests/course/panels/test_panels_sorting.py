@@ -142,6 +142,8 @@ def test_first_places_are_a_row_of_the_loss(preorder):
     z[..., 1:19] = torch.eye(18, dtype=torch.float64).view(3, 6, 18) * (1 - z[..., :1] ** 2).sqrt()
     row = GroCo(8.0, 5, preorder=preorder == "on").assignment(z)[0]
     np.testing.assert_allclose(row[[1, 2, 3, 4, 5, 6, 12]], found.groco.chance, atol=1e-9)
+    (bars,) = marks(panel, "chances", "boxes")
+    np.testing.assert_allclose(bars["v"], found.groco.chance, rtol=1e-5)
 
 
 # A swap, and a table
