@@ -220,8 +220,6 @@ FIGURES = {
 def test_every_figure_of_the_papers_has_a_cell_that_is_tagged_with_it():
     cells = [cell for p in [*PATH, *CAREFUL] for cell in read(p).cells]
     references = {tag for cell in cells for tag in tags_of(cell) if ":" in tag}
-    kinds = r"(groco|qare|iot|mmcl):(figure|table|eq|proposition|algorithm)\d+[a-z]?"
-    assert all(re.fullmatch(kinds, tag) for tag in references)
     figures = {f"{paper}:figure{number}" for paper, numbers in FIGURES.items() for number in numbers}
     assert not figures - references
     assert {"groco:table8a", "groco:table8b", "qare:table1"} <= references
