@@ -322,8 +322,8 @@ def test_an_item_of_a_dataset_is_read_once_for_its_crops(random):
 
 @pytest.mark.skipif(os.name == "nt", reason="needs bash")
 @pytest.mark.parametrize("line, status", [
-    ("setclr --version >&-", 0), ("setclr recipes photo-infonce 2>&-", 0), ("setclr --help >/dev/full", 1),
-    ("PYTHONIOENCODING=ascii setclr recipes qare-table2-conv4-cifar10", 0),
+    ("setclr --version >&-", 0), ("setclr --version 2>&-", 0), ("setclr --help >/dev/full", 1),
+    ("PYTHONIOENCODING=ascii setclr --help", 0),
 ])  # fmt: skip
 def test_a_stream_that_is_closed_or_full_or_of_ascii_ends_in_a_line(line, status):
     if "/dev/full" in line and not Path("/dev/full").exists():
@@ -332,7 +332,7 @@ def test_a_stream_that_is_closed_or_full_or_of_ascii_ends_in_a_line(line, status
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     said = "setclr: what is printed could not be written: No space left on device\n"
     assert (done.returncode, done.stderr) == (status, said if status else "")
-    assert ("\\xb1" in done.stdout) == ("ascii" in line)
+    assert ("\\u2026" in done.stdout) == ("ascii" in line)
 
 
 def test_a_file_is_replaced_whole_or_not_at_all_and_a_full_disk_names_it(tmp_path):
