@@ -63,8 +63,7 @@ def test_a_subset_is_files_still(square):
 
 
 def test_threads_change_nothing_but_the_time(tmp_path, monkeypatch):
-    paths = saved(tmp_path, smooth(9, 140, 160))
-    files = Photographs(paths, 32)
+    files = Photographs(saved(tmp_path, [smooth(1, 140 + i, 160 - i)[0] for i in range(9)]), 32)
     draws = draw(TWO, 9, shifted())
     many, crops = files[:], files.crops(range(9), TWO, draws, threads=4)
     monkeypatch.setattr(files, "threads", 1)

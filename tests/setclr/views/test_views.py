@@ -127,6 +127,12 @@ def test_blur_with_the_kernel_of_simclr(side, kernel):
     same(pixels.blur(x, made["taps"], made["reflections"]), torch.stack(want))
 
 
+@pytest.mark.parametrize("C", [1, 3])
+def test_grey_is_torchvisions(C):
+    x = photos(4, C) / 255
+    same(pixels.grey(x), F.rgb_to_grayscale(x))
+
+
 # ---------------------------------------------------------------- distributions
 
 
