@@ -93,20 +93,15 @@ def test_the_searched_recipes_differ_in_the_loss_alone():
 
 @pytest.mark.parametrize("name", SEARCHED)
 def test_every_loss_has_as_many_trials_and_they_hold_its_own_setting(name):
-    settings = grid(RECIPES[name])
+    """What is searched is the weight of QARe in a sum, and else a value of the loss's own."""
+    settings, loss = grid(RECIPES[name]), RECIPES[name].loss
     assert len(set(settings.values())) == 20 and {one.lr for one in settings.values()} == set(RATES)
-    loss = RECIPES[name].loss
+    assert (hyperparameter(loss).name == "weight") == ("+qare" in name)
     for title, one in settings.items():
         assert replace(one, lr=RECIPES[name].lr, loss=loss) == RECIPES[name]
         assert title == f"lr{one.lr:g}-{hyperparameter(loss).name}{value_of(one.loss):g}"
         again = with_value(one.loss, value_of(loss))
         assert again == repr(losses.parse(loss)), "nothing else was changed"
-
-
-def test_a_knob_is_the_weight_of_qare_in_a_sum_and_else_the_losses_own():
-    assert with_value("InfoNCE(0.5) + 1.0 * QARe()", 0.25) == repr(losses.InfoNCE(0.5) + 0.25 * losses.QARe())
-    assert with_value("IOT('both', iterations=4)", 0.07) == repr(losses.IOT("both", 0.07, 4))
-    assert [value_of(x) for x in ("SparseCLR()", "2.0 * InfoNCE() + 3.0 * QARe()")] == [1.0, 3.0]
 
 
 @pytest.mark.parametrize(
@@ -124,23 +119,27 @@ def test_what_cannot_be_searched_is_refused_before_anything_is_trained(recipe, m
     assert not list(tmp_path.iterdir())
 
 
-def test_validation_patches_of_a_photograph_overlap_no_others():
+def test_patches_are_divided_so_that_validation_patches_of_a_photograph_overlap_no_others(monkeypatch):
     """Or an encoder would be chosen that knows places again, and no others."""
+    make, windows_of = patches.photo_windows, {}
+
+    def once(name, grey, split):
+        if name not in windows_of:
+            windows_of[name] = make(name, grey, split)
+        return windows_of[name]
+
+    monkeypatch.setattr(patches, "photo_windows", once)  # which takes seconds
     held = patches.photo_validation().reshape(18, 400)
     assert held.any(1).all() and (held.mean(1) >= 0.2).all() and held.mean() < 0.25
     for name, mask in zip(patches.PHOTOGRAPHS, held):
-        windows = patches.photo_windows(name, patches.photograph(name), "train")
-        first, last = windows[:, :2], windows[:, :2] + windows[:, 2:]
+        first, last = windows_of[name][:, :2], windows_of[name][:, :2] + windows_of[name][:, 2:]
         apart = (first[mask][:, None] >= last[~mask]) | (last[mask][:, None] <= first[~mask])
         assert apart.any(-1).all()
-
-
-def test_the_patches_themselves_are_divided_so():
-    root = RESULTS.parent.parent
-    train, held = labelled(RECIPES["compare-photo-groco"], root, split="validation")
-    mask = torch.from_numpy(patches.photo_validation())
+    root, mask = RESULTS.parent.parent, torch.from_numpy(held.flatten())
+    train, validation = labelled(RECIPES["compare-photo-groco"], root, split="validation")
     whole = data.load("photo-patches", root)
-    assert torch.equal(train.images, whole.images[~mask]) and torch.equal(held.labels, whole.labels[mask])
+    assert torch.equal(train.images, whole.images[~mask])
+    assert torch.equal(validation.labels, whole.labels[mask])
 
 
 def test_validation_images_are_a_fifth_of_each_class_and_never_test_images(small, tmp_path):
