@@ -99,7 +99,7 @@ def trial(seed: int, folder: Path) -> tuple[dict[str, int], list[str]]:
                 if any("sinkhorn stopped" in str(one.message) for one in warned):
                     wrong = ""
                 counts["finite"] += not wrong
-            except (ValueError, NoNumber) as error:
+            except ValueError as error:
                 counts["refused"] += 1
                 good = 10 < len(str(error)) < 4000 + 2 * len(text)
                 wrong = "" if good else f"it says {str(error)[:600]!r}"
@@ -127,29 +127,14 @@ def call(by: Drawn) -> tuple[str, Callable[[], Any], Any]:
             more["reduction"] = by.choice([*NAMES, None])
     elif by.random() < 0.8:
         more["targets"] = by.choice([integers.abs(), integers, tensor(by, (N,))])
-    factor = setting(by, 1.0) if by.random() < 0.2 else None
     solution = kind in LOSSES and by.random() < 0.15 and not {"weight", "reduction"} & more.keys()
 
     def done() -> Any:
         loss = kind(**asked)
-        loss = loss if factor is None else product(loss, factor, by.random() < 0.5)
         return loss.assignment(z, **more) if solution else loss(z, **more)
 
     given = ", ".join(f"{name} {described(x)}" for name, x in more.items())
-    return f"{kind.__name__}({asked}) × {factor} of {described(z)}, {given}", done, z
-
-
-class NoNumber(Exception):
-    """Python's own answer to a product of a loss and what is no number."""
-
-
-def product(loss: Any, factor: Any, left: bool) -> Any:
-    try:
-        return factor * loss if left else loss / factor
-    except TypeError as error:
-        if "unsupported operand" in str(error) or "can't multiply seq" in str(error):
-            raise NoNumber(str(error)) from error
-        raise
+    return f"{kind.__name__}({asked}) of {described(z)}, {given}", done, z
 
 
 def not_finite(value: Any, z: Any) -> str:
