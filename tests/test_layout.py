@@ -231,7 +231,8 @@ def test_panels_share_through_the_kit_and_their_subjects_own_files():
                 assert not set(file) & set(panels.__all__), f"{mine} imports a panel's file, {name}"
 
 
-SLOW = ("torch._dynamo", "scipy.stats", "scipy.optimize", "sklearn", "setclr.recipes.named")
+SLOW = ("torch._dynamo", "torchvision", "tyro", "scipy.stats", "scipy.optimize", "sklearn",
+        "setclr.recipes.named")  # fmt: skip
 DRAWING = ("matplotlib", "plotly", "ipywidgets", "IPython", "anywidget", "papermill", "setclr_course")
 
 

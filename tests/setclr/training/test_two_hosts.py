@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
+from small_runs import same
 
 from setclr.experiments import load_run
 from setclr.training.checkpoint import HISTORY
@@ -98,13 +98,6 @@ def undisturbed(hosts, tmp_path_factory) -> Path:
     return out
 
 
-def assert_same(a: Path, b: Path) -> None:
-    a, b = load_run(a), load_run(b)
-    assert a.history.loss.tolist() == b.history.loss.tolist() and a.finished
-    for x, y in zip(a.encoder.state_dict().values(), b.encoder.state_dict().values(), strict=True):
-        assert torch.equal(x, y)
-
-
 def test_two_hosts_train_what_two_processes_of_one_do(undisturbed, tmp_path):
     """The same bits: of two numbers the sum has one order."""
     out = tmp_path / "run"
@@ -112,7 +105,7 @@ def test_two_hosts_train_what_two_processes_of_one_do(undisturbed, tmp_path):
     subprocess.run(
         [*command, *words(out)], check=True, capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
-    assert_same(undisturbed, out)
+    assert same(load_run(undisturbed), load_run(out))
 
 
 @pytest.mark.parametrize("what", ["dies and comes back", "is slow"])
@@ -129,7 +122,7 @@ def test_a_host_that(hosts, undisturbed, tmp_path, what):
     else:
         signal_all(processes[1], signal.SIGCONT)
     ended(processes, out)
-    assert_same(undisturbed, out)
+    assert same(load_run(undisturbed), load_run(out))
 
 
 def signal_all(process: subprocess.Popen, number: int) -> None:
