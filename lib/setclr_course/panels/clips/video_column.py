@@ -60,7 +60,7 @@ class video_column(Panel):
 
     def draw(self, page: Page, values: dict, now: dict) -> None:
         y = np.arange(len(self.scores))
-        titles, pieces = ("dots: seeds; black: mean and interval", "dotted: guessing"), []
+        titles, pieces = ("dots: seeds; cross: mean and interval", "dotted: guessing"), []
         for (thing, found), title, classes in zip(now.items(), titles, CLASSES.values()):
             below, rows = f"right about the {thing}, per cent", dict(enumerate(self.scores))
             plot = page.plot(thing, (0, 101), (len(y) - 0.4, -0.6), title, below, "", range(0, 101, 20), rows)

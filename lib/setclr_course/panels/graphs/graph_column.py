@@ -62,7 +62,7 @@ class graph_column(Panel):
         return dict(zip(RULES, (this, {name: x.max(1) for name, x in seen.items()})))
 
     def draw(self, page: Page, values: dict, now: dict) -> None:
-        title = "dots: seeds · thick line: their mean · pale field: what the paper printed"
+        title = "dots: seeds · thick line: their mean · field: what the paper printed"
         low, high = self.limits
         ticks, rows = [x for x in range(0, 101, 2) if low < x < high], dict(enumerate(self.curves))
         plot = page.plot("plot", self.limits, (len(rows) - 0.4, -0.6), "" if page.row else title,
