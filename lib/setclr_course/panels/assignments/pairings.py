@@ -99,7 +99,7 @@ class pairings(Panel):
 
 
 def draw_pairs(page: Page, now: Solved) -> Mark:
-    """The photographs and their lines: black one to one, pale blue beneath each row alone."""
+    """The photographs and their lines: thin ones one to one, wide blue ones beneath each row alone."""
     title = "" if page.row else "thin: one to one; wide and blue: each row alone"
     plane = page.plane("plane", (-1.8, 1.8), (-1.15, 1.35), title)
     for faces, at in zip(two_views(), (CIRCLES, now.points)):

@@ -95,7 +95,7 @@ def race(E: int, C: float) -> Race:
     momentum = np.array([[0], [0], [1 - 2 / (1 + np.sqrt(high / low))]])
     path = np.zeros((ROUNDS + 1, len(RACERS), NEGATIVES))
     ahead = path[0]
-    for before, after in zip(path, path[1:]):  # clipped in place: half the time of `clip`
+    for before, after in zip(path, path[1:]):  # clipped in place, which is faster than `clip`
         np.maximum(ahead - step * (ahead @ D - 2), 0, out=after)
         np.minimum(after, C, out=after)
         ahead = after + momentum * (after - before)
