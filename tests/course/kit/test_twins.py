@@ -20,7 +20,8 @@ STATES = 2000
 # As text, which leaves the browser sooner than objects. In JSON a number that is not finite would be null.
 SEEN = """([all, cast]) => {
   const faces = JSON.parse(cast), seen = JSON.parse(all).map((values) => window.twin.seen(values, faces));
-  return JSON.stringify(seen, (_, value) => (typeof value == "number" && !isFinite(value) ? `${value}` : value));
+  const told = (_, value) => (typeof value == "number" && !isFinite(value) ? `${value}` : value);
+  return JSON.stringify(seen, told);
 }"""
 
 
