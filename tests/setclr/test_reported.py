@@ -17,6 +17,7 @@ import pytest
 import torch
 from conftest import shifted
 from PIL import Image
+from small_runs import FEW, killed_at, same
 from torch import nn
 from torch.utils.data import Dataset
 
@@ -34,48 +35,40 @@ from setclr.training.devices import Precision
 from setclr.training.grad_cache import GradCache
 
 CPU = torch.device("cpu")
-FEW = ImageSet(
-    torch.randint(0, 256, (16, 3, 32, 32), dtype=torch.uint8, generator=shifted(0)),
-    torch.arange(16) % 4, tuple("abcd"),
-)  # fmt: skip
 
 
-def net() -> nn.Module:
-    return nn.Sequential(nn.Conv2d(3, 8, 3, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+def net(channels: int = 3) -> nn.Sequential:
+    return nn.Sequential(nn.Conv2d(channels, 8, 3, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+class Then(nn.Module):
+    """What a user does to features."""
+
+    def __init__(self, act):
+        super().__init__()
+        self.act = act
+
+    def forward(self, x):
+        return self.act(x)
+
+
+def around(act=lambda x: x) -> nn.Sequential:
+    return net().append(Then(act))
 
 
 def trainer(encoder, width=8, compiled: bool | str = False, epochs=1, source=None, **machine) -> Trainer:
+    """Of two steps an epoch, with the same head each time."""
+    torch.manual_seed(0)
     source = source or ImageViews(FEW, views.preset("simclr"))
-    more = dict(epochs=epochs, batch=8, device=Machine("cpu", "float32", compiled=compiled, **machine))
+    more = dict(epochs=epochs, batch=35, device=Machine("cpu", "float32", compiled=compiled, **machine))
     return Trainer(source, encoder, models.head(width, 16, 8), InfoNCE(0.2), **more)
-
-
-class Around(nn.Module):
-    """An encoder with something of a user's around it."""
-
-    def __init__(self, also=lambda x: x):
-        super().__init__()
-        self.net, self.also = net(), also
-
-    def forward(self, x):
-        return self.also(self.net(x))
 
 
 # Chunks and randomness
 
-
-class Drawing(nn.Module):
-    def __init__(self, draw):
-        super().__init__()
-        self.draw = draw
-
-    def forward(self, x):
-        return self.draw(x)
-
-
 RANDOM = {
-    "none": nn.Identity(), "dropout": nn.Dropout(0.5), "numpy": Drawing(lambda x: x * np.random.rand()),
-    "python": Drawing(lambda x: x + random.random() * x.roll(1, 1)),
+    "none": nn.Identity(), "dropout": nn.Dropout(0.5), "numpy": Then(lambda x: x * np.random.rand()),
+    "python": Then(lambda x: x + random.random() * x.roll(1, 1)),
 }  # fmt: skip
 
 
@@ -105,25 +98,17 @@ def test_an_encoder_that_draws_draws_the_same_for_the_gradient_of_a_chunk(name, 
 
 
 @pytest.mark.parametrize("name", ["dropout", "numpy", "python"])
-@pytest.mark.parametrize("chunk", [None, 4])
-def test_a_run_whose_encoder_draws_resumes_to_the_bit(name, chunk):
-    first = nn.Sequential(net(), RANDOM[name])
-    whole = trainer(copy.deepcopy(first), epochs=3, chunk=chunk)
-    its_head, before = copy.deepcopy(whole.head), (np.random.get_state()[1].copy(), random.getstate())
+@pytest.mark.parametrize("chunk", [None, 18])
+def test_a_run_whose_encoder_draws_resumes_to_the_bit(name, chunk, tmp_path):
+    first = net().append(RANDOM[name])
+    whole, killed, again = (trainer(copy.deepcopy(first), epochs=3, chunk=chunk) for _ in range(3))
+    before = np.random.get_state()[1].copy(), random.getstate()
     whole.fit()
     assert (before[0] == np.random.get_state()[1]).all() and before[1] == random.getstate()
-    begun, again = (trainer(copy.deepcopy(first), epochs=3, chunk=chunk) for _ in range(2))
-    begun.head.load_state_dict(its_head.state_dict())
-    with torch.random.fork_rng():
-        begun._start_generators()  # as `fit` does
-        for _ in begun.epoch():
-            pass
-        begun.close_epoch()
-        kept = begun.state_dict()
-    again.load_state_dict(kept)
+    killed_at(3, lambda: killed.fit(tmp_path))
     np.random.rand(7), random.random()  # what others draw meanwhile does not matter
-    again.fit()
-    assert all(map(torch.equal, whole.encoder.parameters(), again.encoder.parameters()))
+    again.fit(tmp_path)
+    assert same(again, whole)
 
 
 # Buffers that are infinite on purpose
@@ -137,7 +122,7 @@ BUFFERS = {
 @pytest.mark.parametrize("name", BUFFERS)
 def test_what_was_infinite_from_the_start_may_stay_so(tmp_path, name):
     def encoder():
-        made = Around()
+        made = around()
         made.register_buffer("kept", BUFFERS[name].clone())
         return made
 
@@ -153,7 +138,7 @@ def test_what_began_finite_is_still_refused():
         encoder.kept.fill_(torch.inf)
         return x
 
-    encoder = Around(spoil)
+    encoder = around(spoil)
     encoder.register_buffer("kept", torch.zeros(1))
     with pytest.raises(FloatingPointError, match="weights became NaN or inf"):
         trainer(encoder).fit()
@@ -162,10 +147,10 @@ def test_what_began_finite_is_still_refused():
 # Encoders of any kind
 
 
-class Locked(Around):
-    def __init__(self):
-        super().__init__()
-        self.lock = threading.Lock()  # cannot be copied
+def locked() -> nn.Module:
+    made = around()
+    made.lock = threading.Lock()  # cannot be copied
+    return made
 
 
 def reads_numbers(x):
@@ -178,9 +163,7 @@ def wants_a_cpu(x):
     return x
 
 
-@pytest.mark.parametrize(
-    "make", [Locked, lambda: Around(reads_numbers), lambda: Around(wants_a_cpu)], ids=["lock", "numpy", "cpu"]
-)
+@pytest.mark.parametrize("make", [locked, lambda: around(reads_numbers), lambda: around(wants_a_cpu)])
 def test_an_encoder_that_cannot_be_counted_is_trained_uncompiled(make):
     one = trainer(make(), compiled="auto")
     assert not one.compiled and len(one.fit()) == 1
@@ -197,17 +180,9 @@ def test_hooks_are_not_called_before_the_training():
 
 
 def test_maps_of_one_pixel_are_features():
-    encoder = nn.Sequential(nn.Conv2d(3, 8, 3, 2), nn.AdaptiveAvgPool2d(1))
+    encoder = net()[:2]
     trainer(encoder).fit()
-    assert features(encoder, FEW.images).shape == (16, 8)
-
-
-def grey():
-    return nn.Sequential(nn.Conv2d(1, 8, 3, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten())
-
-
-def tiny():
-    return ImageViews(FEW, (views.View(size=2), views.View(size=2)))
+    assert features(encoder, FEW.images).shape == (70, 8)
 
 
 REFUSED = [  # what an encoder does to its features, and the message
@@ -222,19 +197,20 @@ REFUSED = [  # what an encoder does to its features, and the message
 
 
 @pytest.mark.parametrize("chunk", [None, 3])
-@pytest.mark.parametrize("also, message", REFUSED)
-def test_features_of_another_form_are_refused_in_one_sentence(also, message, chunk):
+@pytest.mark.parametrize("act, message", REFUSED)
+def test_features_of_another_form_are_refused_in_one_sentence(act, message, chunk):
     with pytest.raises(ValueError, match=message):
-        trainer(Around(also), chunk=chunk).fit()
+        trainer(around(act), chunk=chunk).fit()
     if "rows" not in message and "gradient" not in message:
         with pytest.raises(ValueError, match="encoder must give features"):
-            features(Around(also), FEW.images)
+            features(around(act), FEW.images)
 
 
 @pytest.mark.parametrize("make, message", [
     (lambda: trainer(net(), width=9), "head must take 8 features, got one whose first layer takes 9"),
-    (lambda: trainer(grey()), "encoder must take 3 channels, got one whose first layer takes 1"),
-    (lambda: trainer(net(), source=tiny()), "encoder must get larger views than its kernels; got: Calc"),
+    (lambda: trainer(net(1)), "encoder must take 3 channels, got one whose first layer takes 1"),
+    (lambda: trainer(net(), source=ImageViews(FEW, (views.View(size=2),) * 2)),
+     "encoder must get larger views than its kernels; got: Calc"),
 ])  # fmt: skip
 def test_layers_of_another_width_and_views_smaller_than_a_kernel_are_named(make, message):
     with pytest.raises(ValueError, match=message):
@@ -251,7 +227,7 @@ def test_a_frozen_encoder_stays_as_it_is(chunk):
 
 def test_features_that_are_no_numbers_are_refused():
     with pytest.raises(ValueError, match="features must be finite, got NaN or inf"):
-        features(Around(lambda x: x / 0), FEW.images)
+        features(around(lambda x: x / 0), FEW.images)
 
 
 def test_everything_works_where_the_default_is_float64():
@@ -274,12 +250,8 @@ MEASURES = {
     "knn": lambda y: knn(X, y, X, k=3), "linear_probe": lambda y: linear_probe(X, y, X, epochs=1),
     "retrieval_at_1": lambda y: retrieval_at_1(X, y), "svm": lambda y: svm_accuracy(X, y, folds=2),
     "svm_held_out": lambda y: svm_held_out(X, y, X, y),
-    "evaluate": lambda y: check_classes(labelled(y), labelled(y)),
+    "evaluate": lambda y: check_classes(*[ImageSet(torch.zeros(40, 3, 8, 8).byte(), y, tuple("abcd"))] * 2),
 }  # fmt: skip
-
-
-def labelled(y):
-    return ImageSet(torch.zeros(40, 3, 8, 8, dtype=torch.uint8), y, tuple("abcd"))
 
 
 @pytest.mark.parametrize("name", MEASURES)

@@ -23,7 +23,7 @@ NO_ROUNDS = [*NO_INTEGER_FROM_1, 10**9]
 NO_NAME = ["", "nonsense", 1, True]
 NO_OFFSET = [0.5, nan, inf, "0.5", None, False, [1.0]]
 NO_BOOLEAN = [0, 1, None, "True", 1.0]
-NO_TENSOR = [None, 1.0, [[1.0, 2.0]], "K"]
+NO_TENSOR = [None, [[1.0, 2.0]], "K"]
 NO_TEMPERATURE = [*NO_POSITIVE_NUMBER, torch.tensor(0.1), nn.Parameter(torch.tensor(0.0)),
                   nn.Parameter(torch.tensor(nan)), nn.Parameter(torch.ones(2)),
                   nn.Parameter(torch.tensor(1), requires_grad=False)]  # fmt: skip
@@ -106,9 +106,7 @@ def named(name, value):
     """A message that begins with the name, alone or with the one it does not fit, and shows what it got."""
     shown = "" if isinstance(value, torch.Tensor) else rf"({re.escape(repr(value))}|{type(value).__name__})"
     alone = rf"(\w+ and )?{name}\b( and \w+)? must .*{shown}"
-    enough = (
-        rf"\w+ must have the shape and dtype of {name}\b|kind must be .*power of two|bitonic.* power of two"
-    )
+    enough = rf"\w+ must have the shape and dtype of {name}\b|(kind must be |bitonic).*power of two"
     return rf"(?s)^({alone}|{enough})"
 
 
@@ -150,10 +148,8 @@ WRONG_IN_A_CALL = [  # arguments beside z, or z, and the message
     (dict(z=[[1.0]]), "z must be a floating tensor .* got list"),
     (dict(z=z[0]), r"z must be .*torch.stack.* got shape \(3, 4\)"),
     (dict(z=z.long()), r"z must be .* got torch.int64; use z.float\(\)"),
-    (dict(z=z + 1j), "z must be a floating tensor .* got torch.complex64"),
     (dict(z=z[:1]), r"V >= 2 \(with keys or labels V >= 1\).* got \(1, 3, 4\)"),
     (dict(z=z[:, :1]), r"N >= 2.* got \(2, 1, 4\).*drop_last=True"),
-    (dict(z=z[0, :1], labels=y[:1]), "drop_last=True"),
     (dict(z=z[..., :0]), r"E >= 1.* got \(2, 3, 0\)"),
     (dict(z=with_row(nan)), r"z\[1, 2\] must be finite .* NaN or inf"),
     (dict(z=with_row(0.0)), r"z\[1, 2\] must be .* only zeros"),
@@ -165,12 +161,10 @@ WRONG_IN_A_CALL = [  # arguments beside z, or z, and the message
     (dict(keys=torch.ones(2, 4, 4)), r"keys must fit z of shape \(2, 3, 4\) .* got \(2, 4, 4\).*key_labels"),
     (dict(keys=z[0]), r"keys must be a floating tensor .* got shape \(3, 4\)"),
     (dict(keys=0 * z), r"keys\[0, 0\] must be finite and not zero"),
-    (dict(keys=z.tolist()), "keys must be a floating tensor .* got list"),
     (dict(keys=z[:1]), "keys must hold two views or more beside 2 views in z, got 1"),
     (dict(memory=torch.ones(5, 3)), "memory must fit z"),
     (dict(memory=z), r"memory must be a floating tensor .* got shape \(2, 3, 4\)"),
     (dict(memory=z[0] * nan), r"memory\[0\] must be finite"),
-    (dict(memory=z[0].byte()), "memory must be a floating tensor .* torch.uint8"),
     (dict(labels=[0, 1, 2]), "labels must be a tensor of N = 3 integers .* got list"),
     (dict(labels=y.float()), "labels must be .* integers .* got torch.float32"),
     (dict(labels=y[:2]), r"labels must be .* got torch.int64 \(2,\)"),
@@ -184,28 +178,22 @@ WRONG_IN_A_CALL = [  # arguments beside z, or z, and the message
     (dict(positives=(at, at + 6)), "indices from 0 to 5, got"),
     (dict(positives=(at, y)), "of equal length"),
     (dict(positives=torch.ones(6, 6).bool(), labels=y), "labels must be None where positives"),
-    (dict(weight=[1.0, 1, 1]), "weight must be a floating tensor of 3 numbers.* got list"),
     (dict(weight=y), r"weight must be .* got torch.int64; use weight.float\(\)"),
     (dict(weight=torch.ones(2)), r"weight must be \(3,\), .* got \(2,\)"),
-    (dict(weight=torch.ones(2, 3)), r"weight must be .* got shape \(2, 3\)"),
     *((dict(weight=torch.tensor(w)), "weight must be >= 0 and its largest entry 1e-9 to 1e9, got")
       for w in ([0.0, 0, 0], [1.0, -1, 1], [1.0, nan, 1], [1e-40] * 3, [1.0, inf, 1])),
-    (dict(weight=torch.tensor([1.0, inf, 1]).half()), "its largest entry 1e-9 to 1e9, got .*inf"),
     (dict(reduction="sum"), "reduction must be one of 'mean', 'none', got 'sum'"),
     *(({name: right.to_sparse()}, f"^{name} must be a dense tensor") for name, right in
       dict(z=z, keys=z, memory=z[0], weight=torch.ones(3), labels=torch.arange(3)).items()),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "given, message", WRONG_IN_A_CALL, ids=[message[:40] for _, message in WRONG_IN_A_CALL]
-)
+@pytest.mark.parametrize("given, message", WRONG_IN_A_CALL)
 def test_every_argument_of_a_call(given, message):
-    with pytest.raises(ValueError, match=message):
-        InfoNCE()(**{"z": z, **given})
-    if not {"weight", "reduction"} & set(given):
+    calls = [InfoNCE()] if {"weight", "reduction"} & set(given) else [InfoNCE(), InfoNCE().assignment]
+    for call in calls:
         with pytest.raises(ValueError, match=message):
-            InfoNCE().assignment(**{"z": z, **given})
+            call(**{"z": z, **given})
 
 
 @pytest.mark.parametrize("kind", LOSSES)
@@ -223,11 +211,8 @@ def test_every_loss_looks_at_what_it_takes_and_at_its_arguments_names(kind):
 
 
 MESSAGES = {
-    "did you mean 'cosine'": lambda: QARe("cosin"),
     "temperature must be 1e-9 to 1e9 in size, got 1e-20": lambda: InfoNCE(1e-20),
-    "epsilon must be 1e-9 to 1e9": lambda: losses.IOT(epsilon=1e-20),
     "hardness must be 1e-9 to 1e9": lambda: losses.HCL(hardness=1e-320),
-    "weight must be 1e-9 to 1e9": lambda: 1e30 * QARe(),
     "weight must be 1e-9 to 1e9 in size, got 1000000000000": lambda: 1e6 * (1e6 * QARe()),
     "weight must be a finite number, got nan": lambda: nan * InfoNCE(),
     "weight must be a number or a 0-d floating tensor, got .*2": lambda: torch.ones(2) * InfoNCE(),
@@ -236,11 +221,8 @@ MESSAGES = {
     "C must be finite for kernel='tanh'.*'pgd'": lambda: losses.MMCL("tanh", solver="pgd", C=inf),
     "solver must be 'inv', 'pgd' or 'steps' for K, got 'exact': .*pos": lambda: inner.svm_dual(K - 2),
     "C must be finite for K with solver 'pgd'": lambda: inner.svm_dual(K - 2, solver="pgd", C=inf),
-    "z must hold at most 8 images for LinearAss.*, got 9": lambda: LinearAssignment(0, 1)(
-        torch.ones(2, 9, 5)
-    ),
+    "z must hold at most 8 images for Lin.*, got 9": lambda: LinearAssignment(0, 1)(torch.ones(2, 9, 5)),
     "at most 8 elements, got 9 .9! = 362,880.: the": lambda: inner.linear_assignment(torch.ones(9, 9), 0.1),
-    "logits must match at most 8 elements, got 9": lambda: log_permanent(torch.ones(9, 9)),
     "logits must be finite or -inf, got nan": lambda: log_permanent(K * nan),
     "n must be an integer >= 1 and <= 8, got 9; there are n!": lambda: permutations(9),
     r"also must be torch.float32 of shape .*k\) .* got .*\(3,\)": lambda: sparse_maximum(x, x[0]),
@@ -290,10 +272,9 @@ MANY = [f"paper-table{i}-{method}" for i in range(9) for method in ("infonce", "
 
 
 def test_a_short_list_is_printed_with_the_nearest():
-    with pytest.raises(ValueError) as error:
+    said = "^fruit must be one of 'apple', 'pear', got 'appel'; did you mean 'apple'.; eat it$"
+    with pytest.raises(ValueError, match=said):
         choice("fruit", "appel", ["apple", "pear"], hint="eat it")
-    said = "fruit must be one of 'apple', 'pear', got 'appel'; did you mean 'apple'?; eat it"
-    assert str(error.value) == said
 
 
 @pytest.mark.parametrize("value", ["paper-tabel3-grocco", "", None, 3])

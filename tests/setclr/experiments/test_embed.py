@@ -36,9 +36,9 @@ def photographs(tmp_path) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(drawn.integers(0, 256, shape, dtype=np.uint8)).save(folder / name)
     (folder / "notes.txt").write_text("not an image")
-    (folder / ".hidden.png").write_text("nor this one")
     (folder / ".cache").mkdir()
-    (folder / ".cache" / "thumb.png").write_text("nor this one")
+    for name in (".hidden.png", ".cache/thumb.png"):
+        (folder / name).write_text("nor this one")
     return folder
 
 
@@ -72,54 +72,41 @@ def test_runs_on_one_channel_see_grey(photographs):
     np.testing.assert_allclose((255 * seen[0][3, 0]).numpy(), grey, atol=2)  # grey before it is resized
 
 
-@pytest.mark.parametrize(
-    "change, side",
-    [
-        ({"data": "stl10"}, 96), ({"data": "mnist"}, 28), ({"data": "photo-patches"}, 32),
-        ({"data": "folder:x", "size": 96}, 96), ({"data": "folder:x", "size": 96, "view_size": 64}, 64),
-        ({"data": "cifar10", "view_size": 48}, 48),
-    ],
-)  # fmt: skip
-def test_the_side_a_run_was_trained_on(change, side):
-    assert side_of(new_run(replace(RECIPE, **change), 3)) == side
+def test_the_side_a_run_was_trained_on():
+    for name, more, side in (
+        ("stl10", {}, 96), ("mnist", {}, 28), ("photo-patches", {}, 32), ("cifar10", {"view_size": 48}, 48),
+        ("folder:x", {"size": 96}, 96), ("folder:x", {"size": 96, "view_size": 64}, 64),
+    ):  # fmt: skip
+        assert side_of(new_run(replace(RECIPE, data=name, **more), 3)) == side
 
 
-@pytest.mark.parametrize(
-    "place, change, message",
-    [
-        ("photographs", {}, "size must be given: the run was trained on a folder.*--size"),
-        ("photographs", {"size": 4}, "size must be an integer >= "),
-        ("photographs", {"size": 24, "batch": 0}, "batch must be an integer >= "),
-        ("photographs/.cache", {"size": 24}, "has no image files"),
-        ("moved", {"size": 24}, "moved is no folder"),
-    ],
-)
-def test_places_and_sizes_that_cannot_be_are_refused(photographs, place, change, message):
+def test_places_and_sizes_that_cannot_be_are_refused(photographs):
     (photographs / ".cache" / "thumb.png").unlink()
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
-        embed_folder(new_run(replace(RECIPE, data="folder:x"), 3), photographs.parent / place, **change)
+    for place, change, message in (
+        (photographs, {}, "size must be given: the run was trained on a folder.*--size"),
+        (photographs, {"size": 4}, "size must be an integer >= "),
+        (photographs, {"size": 24, "batch": 0}, "batch must be an integer >= "),
+        (photographs / ".cache", {"size": 24}, "has no image files"),
+        (photographs / "moved", {"size": 24}, "moved is no folder"),
+    ):
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            embed_folder(new_run(replace(RECIPE, data="folder:x"), 3), place, **change)
 
 
-def trained(name: str, channels: int = 3):
-    """A run whose batch statistics are no longer those of the start."""
+def trained(folder: Path, name: str, channels: int = 3) -> tuple[nn.Module, dict]:
+    """The encoder of a run, with batch statistics that are no longer those of the start, and its export."""
     run = new_run(replace(RECIPE, encoder=name), channels)
     with torch.no_grad():
         run.encoder(torch.rand(8, channels, 32, 32))
-    run.encoder.eval()
-    return run
-
-
-def exported(run, tmp_path):
-    export(run, tmp_path / "encoder.pt")
-    return torch.load(tmp_path / "encoder.pt", weights_only=True)
+    run.encoder.eval().to(memory_format=torch.channels_last)
+    export(run, folder / "encoder.pt")
+    return run.encoder, torch.load(folder / "encoder.pt", weights_only=True)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("name", ["resnet18", "resnet50-imagenet"])
 def test_torchvision_and_timm_load_resnets(tmp_path, name):
-    run, x = trained(name), torch.rand(2, 3, 32, 32)
-    run.encoder.to(memory_format=torch.channels_last)
-    state, wanted = exported(run, tmp_path), run.encoder(x)
+    (ours, state), x = trained(tmp_path, name), torch.rand(2, 3, 32, 32)
     for library in (torchvision.models, timm.models):
         model = getattr(library, name.removesuffix("-imagenet"))()
         if "imagenet" not in name:
@@ -128,7 +115,7 @@ def test_torchvision_and_timm_load_resnets(tmp_path, name):
         missing = model.load_state_dict(state, strict=False)
         assert missing.missing_keys == ["fc.weight", "fc.bias"] and not missing.unexpected_keys
         model.fc = nn.Identity()
-        torch.testing.assert_close(model.eval()(x), wanted, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(model.eval()(x), ours(x), rtol=1e-4, atol=1e-5)
 
 
 @torch.no_grad()
@@ -140,15 +127,15 @@ def test_timm_loads_its_own_and_setclr_its_own(tmp_path, name, side, channels):
         again = timm.create_model(name.removeprefix("timm:"), num_classes=0, in_chans=channels)
     else:
         again, _ = encoder(name, channels)
-    run, x = trained(name, channels), torch.rand(2, channels, side, side)
-    again.load_state_dict(exported(run, tmp_path))
-    torch.testing.assert_close(again.eval()(x), run.encoder(x), rtol=1e-4, atol=1e-5)
+    (ours, state), x = trained(tmp_path, name, channels), torch.rand(2, channels, side, side)
+    again.load_state_dict(state)
+    torch.testing.assert_close(again.eval()(x), ours(x), rtol=1e-4, atol=1e-5)
 
 
 def test_the_export_in_the_readme_is_loaded_as_it_says(tmp_path, monkeypatch, capsys):
     page = (Path(__file__).resolve().parents[3] / "site/text/training.md").read_text()
     (example,) = (code for code in re.findall(r"```python\n(.*?)```", page, re.S) if "encoder.pt" in code)
-    export(trained("resnet18-imagenet"), tmp_path / "encoder.pt")
+    trained(tmp_path, "resnet18-imagenet")
     monkeypatch.chdir(tmp_path)
     names = {}
     exec(example, names)
