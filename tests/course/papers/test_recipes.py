@@ -11,6 +11,7 @@ from conftest import a_record, shifted
 
 from setclr import losses
 from setclr.cli import main
+from setclr.experiments import building
 from setclr.recipes import PUBLISHED, RECIPES, Recipe
 from setclr.views import PRESETS, multi_crop
 
@@ -29,12 +30,10 @@ def test_grocos_rows_have_the_programs_colours_first_scales_and_crops():
     """Its own views, DINO's, are bicubic; those of its SimCLR and of MoCo v3 are not."""
     rows = {name: RECIPES[name] for name in PUBLISHED if name.startswith("groco-")}
     assert {recipe.normalised for recipe in rows.values()} == {"imagenet"}
-    begins = {recipe.initial for name, recipe in rows.items() if "table6" not in name}
-    assert begins == {"zero-residual"}
-    for recipe in rows.values():
-        full, small = multi_crop(recipe.views, 1, 1, 224)
-        filters = {full.interpolation, small.interpolation}
-        assert filters == {"bicubic" if recipe.views == "groco" else "bilinear"}
+    assert {row.initial for name, row in rows.items() if "table6" not in name} == {"zero-residual"}
+    for views in {recipe.views for recipe in rows.values()}:
+        filters = {view.interpolation for view in multi_crop(views, 1, 1, 224)}
+        assert filters == {"bicubic" if views == "groco" else "bilinear"}
 
 
 def test_names_are_well_formed_losses_fit_the_head_and_the_crops_and_json_keeps_all():
@@ -50,23 +49,18 @@ def test_names_are_well_formed_losses_fit_the_head_and_the_crops_and_json_keeps_
 def test_each_table_has_the_numbers_that_its_paper_prints():
     assert set(PUBLISHED) <= set(RECIPES)
     found = {paper: Counter() for paper in NUMBERS}
-    for name, row in PUBLISHED.items():
-        if RECIPES.kind(name) != "image":
-            continue
-        paper, table = re.match(r"(\w+)-(?:table)?(\w+)-", name).groups()
-        assert table == row.table
+    for name in PUBLISHED.keys() & OF_IMAGES.keys():
+        row, (paper, table) = PUBLISHED[name], re.match(r"(\w+)-(?:table)?(\w+)-", name).groups()
+        assert table == row.table and row.note
         found[paper][table] += len(row.numbers)
         assert all(0 < number < 100 for number in row.numbers.values())
         assert set(row.spread) <= set(row.numbers) and all(0 < x < 2 for x in row.spread.values())
         assert row.numbers or "no number printed" in row.note
-        assert row.note
     assert found == NUMBERS
 
 
 PRINTED = """
 qare-table1-infonce+qare: matching 61.96±1.38
-qare-table2-conv4-cifar10-simclr: linear 59.64±0.93
-qare-table2-conv4-cifar10-simclr+qare: linear 61.54
 qare-table3-resnet32-tiny-imagenet-sparseclr+qare: linear 27.03
 groco-table1-groco-4x224-400ep: knn20 64.8, linear 71.3
 groco-table8a-n10-beta1: knn20 60.5, linear 69.2
@@ -74,8 +68,6 @@ groco-table8a-n20-beta8: knn20 59.0, linear 68.0
 groco-table8d-false-negatives: knn1 51.5, linear-top5 87.7
 groco-table9a-infonce+top10+stop-gradient: knn20 55.0, linear 66.0
 groco-table9e-random-negatives: knn1 39.5, linear-top5 82.7
-groco-table9f-simclr-projection: knn20-projection 42.3
-groco-table9f-groco-projection: knn20-projection 57.3
 groco-table9f-groco: knn20 60.5
 iot-table1-cifar10-ua: linear 90.61, linear200 90.57
 iot-table1-svhn-uab-k2: linear 91.19, linear200 91.26
@@ -83,7 +75,6 @@ iot-table2-cifar100-align+uniform: linear 66.28, knn5 55.10
 iot-table4-imagenet100-infonce: linear200 67.35, knn5 53.50
 iot-table3-cifar10-lambda10: linear 90.99, linear200 90.96
 mmcl-table3-imagenet-mmcl: linear 63.8
-mmcl-table4-mutag-mmcl: svm 88.42±1.33
 mmcl-table5-flow-mmcl: ten crops 68.01, retrieval@1 50.94
 mmcl-table6-cifar100-tanh: knn200 54.53
 mmcl-table7-stl10-hcl-batch64: linear 80.39
@@ -119,7 +110,6 @@ mmcl-table7-stl10-dcl-batch64: batch=64, loss_schedule="", data="stl10"
 mmcl-table8-cifar100-inv: loss_schedule="bandwidth: 25.0, 2.5 from 74, 0.25 from 124", epochs=400, batch=256
 qare-table2-resnet32-cifar100-deepcluster: loss="DeepCluster()", embedding=1000, full_views=1
 qare-table2-conv4-tiny-imagenet-supervised: embedding=200, layers=1, full_views=1
-qare-table2-conv4-cifar10-random: epochs=0
 iot-table5-cifar100-infonce: key_momentum=0.999, queue=4096, lr=0.03, embedding=128
 groco-table6-groco: key_momentum=0.99, key_schedule="cosine", predictor=2, queue=0, warmup=40, layers=3,
  encoder="vit-small16-moco", hidden=4096, loss="GroCo(beta=1.0, negatives=10, pool='view')"
@@ -186,12 +176,11 @@ def test_gains_that_the_texts_misquote():
 def test_every_recipe_is_listed_on_one_line_with_the_published_number(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # where there are no records of ours
     main(["recipes"])
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(RECIPES)
-    assert max(map(len, lines)) <= 165
-    (line,) = [line for line in lines if line.startswith("qare-table2-resnet32-cifar100-simclr+qare ")]
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert list(lines) == list(RECIPES) and max(map(len, lines.values())) <= 165
+    line = lines["qare-table2-resnet32-cifar100-simclr+qare"]
     assert re.search(r"linear 41\.20 ± 0\.34 +Moskalev 2022, table 2 +ours: -$", line)
-    assert len({line.index("ours:") for line in lines}) == 1, "columns are aligned"
+    assert len({line.index("ours:") for line in lines.values()}) == 1, "columns are aligned"
     with pytest.raises(ValueError, match="no recipe's name has all of 'grco tabel7'.*groco-table7-"):
         main(["recipes", "grco", "tabel7"])
 
@@ -201,12 +190,12 @@ def test_an_exact_name_shows_how_it_differs_from_the_defaults_and_which_rows_it_
     line, *shown = capsys.readouterr().out.splitlines()
     assert "linear 68.81" in line
     assert "  --activation relu" in shown and "  --loss \"MMCL(bandwidth=25.0, pool='view')\"" in shown
-    note = PUBLISHED["mmcl-table8-cifar100-inv"].note
-    assert shown[-2:] == ["  published: linear 68.81", f"  note: {note}"]
+    published = f"  note: {PUBLISHED['mmcl-table8-cifar100-inv'].note}"
+    assert shown[-2:] == ["  published: linear 68.81", published]
     main(["recipes", "small-groco-table7-groco"])
     told = capsys.readouterr().out
     assert "groco-table8d, in small: every image with three others of its class" in told
-    assert sum("in small: " in line for line in told.splitlines()) == 7
+    assert told.count("in small: ") == 7
 
 
 def test_ours_are_the_records_of_the_same_training(tmp_path, monkeypatch, capsys):
@@ -233,3 +222,101 @@ def test_ours_are_the_records_of_the_same_training(tmp_path, monkeypatch, capsys
     assert ours("b", replace(right, seed=1), 61.0) == "linear 60.0 ± 1.4 (50000 images, JPEG q75)"
     original = ours("c", replace(right, data="cifar10"), 62.0, pixels="original")
     assert original == "linear 62.0 (50000 images)"
+
+
+# QARe's and SparseCLR's tables mean what their authors' program does; variants are the text's.
+
+ROWS = {name: recipe for name, recipe in RECIPES.items() if name.startswith(("qare-table2", "qare-table3"))}
+COLUMN = "qare-table2-conv4-cifar10-"
+SIMCLR = RECIPES[COLUMN + "simclr"]
+
+
+def differences(one, other):
+    there = other.to_dict()
+    return {key: value for key, value in one.to_dict().items() if value != there[key]}
+
+
+def test_all_rows_of_the_program_share_first_weights_colours_batches_and_budget():
+    """Cosines are clamped in the rows with QARe alone. The supervised row has its own classifier's number."""
+    for name, recipe in ROWS.items():
+        row, pairwise = PUBLISHED[name], recipe.loss.split(" + ")[0]
+        assert recipe.initial == "he" and recipe.normalised == recipe.data and recipe.precision == "float32"
+        assert recipe.batch == 128 and recipe.epochs == (0 if "random" in name else 200)
+        assert recipe.drop_last == ("deepinfomax" in name)
+        assert "Xavier" in row.note and ("64 → 64" in row.note) == (recipe.encoder == "resnet32")
+        assert ("clamped" in pairwise) == ("+qare" in name) == ("'clamped cosine'" in recipe.loss)
+        assert [*row.numbers] == [*row.spread] == ["classifier" if "supervised" in name else "linear"]
+
+
+OF_BASELINES = {
+    "supervised": dict(
+        loss="Supervised()", views="padded", full_views=1, layers=1, embedding=10,
+        optimiser="sgd", lr=0.1, schedule="steps",
+    ),
+    "random": dict(epochs=0),
+    "deepcluster": dict(loss="DeepCluster()", views="padded", full_views=1, embedding=100),
+    "rotationnet": dict(loss="Rotation()", views="padded", full_views=1, layers=1, embedding=4),
+    "deepinfomax": dict(
+        loss="DeepInfoMax(features=64, channels=8, locations=16)", views="flip", full_views=1,
+        lr=1e-4, drop_last=True,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method, fields", OF_BASELINES.items(), ids=OF_BASELINES)
+def test_a_baseline_differs_from_simclr_as_in_the_program(method, fields):
+    recipe = RECIPES[COLUMN + method]
+    assert differences(recipe, SIMCLR) == fields
+    assert recipe.momentum == 0.9 and recipe.weight_decay == 0
+
+
+@pytest.mark.parametrize(
+    "method, shapes",
+    [("supervised", [64, 10]), ("rotationnet", [64, 4]), ("deepcluster", [64, 256, 100]),
+     ("simclr", [64, 256, 64])],
+)  # fmt: skip
+def test_heads_and_first_weights_are_those_of_the_program(method, shapes):
+    """One layer for labels and turns, 64 → 256 → outputs for clusters, 64 → 256 → 64 for pairs. The encoder
+    begins with He's normal weights: some lie beyond the end of torch's uniform ones, 1 / √27 = 0.19."""
+    encoder, head = building.models_of(RECIPES[COLUMN + method], 3)
+    assert encoder[0].weight.abs().max() > 0.25
+    layers = [layer for layer in head.modules() if isinstance(layer, torch.nn.Linear)]
+    assert [layers[0].in_features, *(layer.out_features for layer in layers)] == shapes
+    assert sum(isinstance(layer, torch.nn.BatchNorm1d) for layer in head.modules()) == len(layers) - 1
+
+
+def test_variants_have_the_texts_temperature_and_candidates():
+    """The row's 2N points at tau 0.05; and all as the text: N candidates, N², no clamps, Xavier's weights."""
+    for method in ("simclr", "simclr+qare"):
+        row = RECIPES[COLUMN + method]
+        cold, text = (RECIPES[f"variant-qare-{kind}-conv4-cifar10-{method}"] for kind in ("tau", "text"))
+        assert differences(cold, row) == {"loss": row.loss.replace("0.5,", "0.05,", 1)}
+        pairwise, *_ = text.loss.split(" + ")
+        assert pairwise == "InfoNCE(temperature=0.05, candidates='other view')"
+        assert differences(text, row) == {"loss": text.loss, "initial": "xavier"}
+        assert text.loss.endswith("0.5 * QARe()") == (method == "simclr+qare")
+
+
+def test_table_1_has_its_deviations_and_the_settings_of_section_5():
+    """Euclidean QARe in a convex combination, 50 epochs of Adam at 0.01 under a cosine, batch 128."""
+    rows = {name: row for name, row in PUBLISHED.items() if name.startswith("qare-table1-")}
+    assert [row.spread["matching"] for row in rows.values()] == [
+        *(0.77, 1.67, 0.43, 1.40, 1.19, 1.38, 0.42, 1.41)
+    ]
+    for name, row in rows.items():
+        recipe = RECIPES[name]
+        assert (recipe.lr, recipe.schedule, recipe.epochs, recipe.batch) == (0.01, "cosine", 50, 128)
+        assert ("QARe(similarity='euclidean')" in recipe.loss) == name.endswith("+qare")
+        assert "Euclidean distance" in row.note and "best on the validation split" in row.note
+        if name.endswith("+qare"):
+            first, second = (float(term.split(" * ")[0]) for term in recipe.loss.split(" + "))
+            assert first + second == pytest.approx(1)
+
+
+def test_beside_the_column_stand_the_other_three_papers_losses_at_its_budget():
+    beside = {name: recipe for name, recipe in RECIPES.items() if name.startswith("column-")}
+    assert len(beside) == 4
+    for name, recipe in beside.items():
+        changed = differences(recipe, SIMCLR)
+        assert changed.pop("loss").split("(")[0].lower() in name
+        assert changed == ({"last_norm": True} if "groco" in name else {})
