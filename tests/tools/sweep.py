@@ -1,9 +1,11 @@
 """Which values of a control a test goes through, what readers do to handles, and what a scene shows."""
 
 import io
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from PIL import Image
 
 from setclr_course import panels
@@ -41,3 +43,9 @@ def points(mark: dict) -> np.ndarray:
 
 def opened(png: bytes) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+
+
+def slope(of: Callable[[torch.Tensor], torch.Tensor], at: Any) -> np.ndarray:
+    """The gradient there of a function of the library, of a number for each row or of one for all."""
+    x = torch.tensor(np.asarray(at), dtype=torch.float64, requires_grad=True)
+    return torch.autograd.grad(of(x).sum(), x)[0].numpy()

@@ -13,22 +13,18 @@ from setclr.inner import linear_assignment, top_probability
 from setclr_course import panels
 from setclr_course.kit.cast import NAMES
 from setclr_course.panels.assignments import matching_game as game
-from setclr_course.panels.assignments import pair_curves, pairings
+from setclr_course.panels.assignments import matching_pools as pools
+from setclr_course.panels.assignments import pair_curves, pairings, things, who_is_it
 from setclr_course.panels.assignments.matching_dots import matching_dots
-from setclr_course.panels.assignments.matching_pools import PAGES, accuracy, solved
-from setclr_course.panels.assignments.things import placed
-from setclr_course.panels.assignments.who_is_it import POOL
 from setclr_course.teach.pages.page_02 import EXERCISES, greedy
-
-ALL = np.array(list(itertools.permutations(range(6))))
 
 
 def test_the_game_can_be_won_and_neither_truth_nor_greed_wins_it():
     S = torch.cdist(torch.from_numpy(game.CIRCLES), torch.from_numpy(game.SQUARES))
     torch.testing.assert_close(torch.from_numpy(game.DISTANCE), S)
-    lengths = np.sort(game.DISTANCE[np.arange(6), ALL].sum(1))
-    best = lengths[0]
-    assert game.length(game.SHORTEST) == pytest.approx(best) and lengths[1] > best + 0.05
+    orders = np.array(list(itertools.permutations(range(6))))
+    best, second = np.sort(game.DISTANCE[np.arange(6), orders].sum(1))[:2]
+    assert game.length(game.SHORTEST) == pytest.approx(best) and second > best + 0.05
     assert game.length(game.TRUE) > best + 0.2
     assert greedy(S) == pytest.approx(EXERCISES["1"].right, abs=1e-4)
     assert EXERCISES["1"].right > best + 0.1
@@ -53,7 +49,7 @@ def test_a_line_belongs_to_the_nearest_square_and_snaps_to_where_the_sliders_can
 def test_pairings_are_the_shares_and_the_losses_of_the_library(temperature, margin):
     panel = panels.pairings(temperature=temperature, margin=margin, **{"flower x": 0.6})
     now = panel.solve(panel.values)
-    S = torch.cdist(torch.tensor(pairings.CIRCLES), torch.from_numpy(placed(panel.values, NAMES)))
+    S = torch.cdist(torch.tensor(pairings.CIRCLES), torch.from_numpy(things.placed(panel.values, NAMES)))
     S += margin * torch.eye(6, dtype=S.dtype)
     for way in ("batch-hard", "one-to-one"):
         found = linear_assignment(S, temperature, way)
@@ -96,27 +92,27 @@ def seen_twice(n=256):
 
 def test_pools_are_matched_as_evaluation_matches_them():
     a, b = seen_twice()[0]["noisy encoder"]
-    found = solved(a, b, [8, 64])
+    found = pools.solved(a, b, [8, 64])
     for size in (8, 64):
         shares = []
-        for page in range(PAGES):
+        for page in range(pools.PAGES):
             pool, got = found["one to one", size, page]
             assert len(set(pool)) == size and sorted(got) == sorted(pool)
             shares.append(matching_accuracy(a[pool], b[pool]))
             assert (pool == got).mean() == shares[-1]
             similarity = F.cosine_similarity(a[pool, None], b[pool], dim=-1)
             np.testing.assert_array_equal(found["nearest", size, page][1], pool[similarity.argmax(1)])
-        assert accuracy(found, "one to one", size) == pytest.approx(100 * np.mean(shares))
-    for page in range(PAGES):  # rivals join, nobody leaves
+        assert pools.accuracy(found, "one to one", size) == pytest.approx(100 * np.mean(shares))
+    for page in range(pools.PAGES):  # rivals join, nobody leaves
         np.testing.assert_array_equal(found["nearest", 64, page][0][:8], found["nearest", 8, page][0])
 
 
 def test_pools_say_the_means_and_how_many_of_the_pairs_shown_are_right_and_too_few_are_refused():
     features, patches = seen_twice()
     panel = panels.matching_pools(features, patches, pool=64, page=3, matching="nearest")
-    found = solved(*features["better encoder"], [64])
+    found = pools.solved(*features["better encoder"], [64])
     right = np.equal(*found["nearest", 64, 2])[:16].sum()
-    best, other = (accuracy(found, way, 64) for way in ("one to one", "nearest"))
+    best, other = (pools.accuracy(found, way, 64) for way in ("one to one", "nearest"))
     assert f"{right} of the 16 shown" in panel.alt and 0 < right < 16
     assert f"one to one {best:.1f} %, nearest {other:.1f} %" in panel.alt
     assert panels.matching_pools(*seen_twice(20)).knobs["pool"].high == 16
@@ -133,11 +129,11 @@ def test_dots_say_the_means():
 
 def test_the_places_of_partners_are_those_of_the_cosines():
     features, patches = seen_twice()
-    panel, some = panels.who_is_it(features, patches), torch.linspace(0, 255, POOL).long()
+    panel, some = panels.who_is_it(features, patches), torch.linspace(0, 255, who_is_it.POOL).long()
     for (name, (a, b)), query in itertools.product(features.items(), (0, 17, 31)):
         similarity = F.cosine_similarity(a[some, None].double(), b[some], dim=-1).numpy()
         seen = panel.seen({"features": name, "query": query})
         place = 1 + int((similarity[query] > similarity[query, query]).sum())
-        assert f"patch {query} stands at place {place} of {POOL}" in seen.sentence
-        right = (similarity.argmax(1) == np.arange(POOL)).mean()
+        assert f"patch {query} stands at place {place} of {who_is_it.POOL}" in seen.sentence
+        right = (similarity.argmax(1) == np.arange(who_is_it.POOL)).mean()
         assert f"{right:.0%} have their partner" in seen.sentence

@@ -15,10 +15,16 @@ from setclr_course import panels
 from setclr_course.panels.couplings.buckets import BUCKETS, cost
 from setclr_course.panels.couplings.sinkhorn_rounds import after, made_up_cost
 
+COST = torch.from_numpy(cost(BUCKETS))
 
-def under_total(d, epsilon: float) -> torch.Tensor:
-    """The shares if nothing but their total is asked for."""
-    return len(d) * (-d / epsilon).flatten().softmax(0).view(d.shape)
+
+def constrained(d, epsilon: float, rounds: int = 100) -> dict[str, torch.Tensor]:
+    """The shares by the library if their total is asked for, or rows too, or rows and columns."""
+    return {
+        "total": len(d) * (-d / epsilon).flatten().softmax(0).view(d.shape),
+        "rows": (-d / epsilon).softmax(1),
+        "both": len(d) * sinkhorn(d, epsilon, iterations=rounds).P,
+    }
 
 
 @pytest.mark.parametrize("epsilon, rounds", [(0.5, 1), (0.05, 8), (0.005, 30)])
@@ -27,7 +33,7 @@ def test_a_round_is_sinkhorns(epsilon, rounds):
     made, now = sinkhorn(d, epsilon, iterations=rounds), panel.solve(panel.values)
     np.testing.assert_allclose(now.shares, 64 * made.P, atol=1e-10)
     assert now.errors[rounds] == pytest.approx(made.error.item(), rel=1e-6, abs=1e-12)
-    begun, shares = after(d.numpy(), epsilon, 0), under_total(d, epsilon)
+    begun, shares = after(d.numpy(), epsilon, 0), constrained(d, epsilon)["total"]
     np.testing.assert_allclose(begun.shares, shares, rtol=1e-9)
     assert begun.errors[0] == pytest.approx(abs(torch.cat([shares.sum(0), shares.sum(1)]) - 1).max().item())
 
@@ -44,8 +50,7 @@ def test_a_coupling_is_that_of_the_loss_and_a_queue_its_memory(constraint, queue
         loss = IOT(constraint, 0.5, 100)
         A = loss.assignment(z[:10].unflatten(0, (2, 5)), memory=z[10:12])[:5, 5:].numpy()
     else:
-        d = 1 - z[:5] @ z[5:10].T
-        A = (-d / 0.5).softmax(1) if constraint == "rows" else 5 * sinkhorn(d, 0.5, iterations=100).P
+        A = constrained(1 - z[:5] @ z[5:10].T, 0.5)[constraint]
     np.testing.assert_allclose(now, A, atol=1e-9)
     who = "second views and 2 of" if queue else "second views receive"
     assert f"all of them together {now.trace() / 5:.0%} of their mass; {who}" in panel.alt
@@ -65,13 +70,10 @@ def test_coupled_patches_say_how_many_find_their_second_view():
 
 @pytest.mark.parametrize("epsilon, presses", [(0.2, 2), (0.05, 6), (1.0, 40)])
 def test_presses_in_turn_are_sinkhorns_rounds(epsilon, presses):
-    panel, d = panels.sand(epsilon=epsilon), torch.from_numpy(cost(BUCKETS))
-    for values, expected in (
-        ({"presses": presses}, 6 * sinkhorn(d, epsilon, iterations=presses // 2).P),
-        ({"presses": 1, "first": "rows"}, (-d / epsilon).softmax(1)),
-        ({}, under_total(d, epsilon)),
-    ):
-        np.testing.assert_allclose(panel.solve({**panel.values, **values}).shares, expected, atol=1e-9)
+    panel, wanted = panels.sand(epsilon=epsilon), constrained(COST, epsilon, presses // 2)
+    states = {"both": {"presses": presses}, "rows": {"presses": 1, "first": "rows"}, "total": {}}
+    for way, values in states.items():
+        np.testing.assert_allclose(panel.solve({**panel.values, **values}).shares, wanted[way], atol=1e-9)
 
 
 def test_a_button_pressed_twice_moves_nothing():
@@ -86,13 +88,8 @@ def test_a_button_pressed_twice_moves_nothing():
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5])
 def test_the_three_constraints_of_the_hub(epsilon):
-    panel, d = panels.hub(epsilon=epsilon), torch.from_numpy(cost(BUCKETS))
-    shares = {
-        "total": under_total(d, epsilon),
-        "rows": (-d / epsilon).softmax(1),
-        "both": 6 * sinkhorn(d, epsilon, iterations=100).P,
-    }
-    for way, share in shares.items():
+    panel = panels.hub(epsilon=epsilon)
+    for way, share in constrained(COST, epsilon).items():
         np.testing.assert_allclose(panel.solve(panel.values).shares[way], share, atol=1e-9)
         assert f"loss {-share.diagonal().log().mean():.2f}" in panel.alt
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sweep import drag
+from sweep import drag, slope
 
 from setclr.inner import quadratic_assignment, spectral_bounds
 from setclr.losses import InfoNCE, QARe
@@ -61,18 +61,16 @@ def test_identical_views_reach_the_bound(similarity):
 def test_pairs_may_be_equal_and_shapes_not():
     """What the careful page 04 says about all ■ turned by 30° as one, each its own way, or to one side."""
     ways = ([1] * 6, [1, 1, 1, -1, -1, -1], [-1, -1, 1, -1, -1, 1])
-    shapes = [
-        two_shapes(turn=0, **dict(zip(NAMES, wrapped(FIRST + 30 * np.array(way)).tolist()))) for way in ways
-    ]
+    turns = [dict(zip(NAMES, wrapped(FIRST + 30 * np.array(way)).tolist())) for way in ways]
+    shapes = [two_shapes(turn=0, **turn) for turn in turns]
     assert all("● with its ■ is 0.87" in panel.alt for panel in shapes)
     found = [panel.solve(panel.values).mismatch for panel in shapes]
     assert found[0] == pytest.approx(0) and 0.2 < found[1] < found[2]
 
 
 def test_turning_a_view_changes_the_pairs_and_not_its_table_and_takes_moved_squares_along():
-    first, second = (two_shapes(turn=turn) for turn in (0, 90))
-    assert "● with its ■ is 1.00" in first.alt and "0.00;" in second.alt
-    assert "the tables is 0.000" in first.alt and "the tables is 0.000" in second.alt
+    for shown, said in (({"turn": 0}, "● with its ■ is 1.00"), ({"turn": 90}, "0.00;")):
+        assert said in two_shapes(**shown).alt and "the tables is 0.000" in two_shapes(**shown).alt
     assert "the tables is 0.000" not in two_shapes(cat=100).alt
     panel = two_shapes(turn=30)
     for name, degrees in (("cat", 100), ("rocket", -20)):
@@ -88,9 +86,11 @@ def test_every_descent_begins_where_torch_drew_it():
     thing = 2.6 * torch.rand(6, generator=generator, dtype=torch.float64) + 0.3
     drawn = thing + 0.45 * torch.randn(2, 6, generator=generator, dtype=torch.float64)
     for similarity in SIMILARITIES:
-        np.testing.assert_allclose(
-            path(similarity).angles[0], np.broadcast_to(drawn, (len(BETAS), 2, 6)), atol=1e-6
-        )
+        np.testing.assert_allclose(path(similarity).angles[0], drawn.expand(len(BETAS), 2, 6), atol=1e-6)
+
+
+def around(angles: torch.Tensor) -> torch.Tensor:
+    return torch.stack([angles.cos(), angles.sin()], dim=-1)
 
 
 @both
@@ -98,11 +98,10 @@ def test_every_descent_begins_where_torch_drew_it():
 def test_the_batched_descent_is_that_of_the_librarys_loss(beta, similarity):
     k, found = BETAS.tolist().index(beta), path(similarity)
     for step in (0, 7, 30):
-        angles = torch.tensor(found.angles[step, k], requires_grad=True)
-        z = torch.stack([angles.cos(), angles.sin()], dim=-1)
-        (slope,) = torch.autograd.grad(InfoNCE(0.5)(z) + beta * QARe(similarity)(z), angles)
-        after = found.angles[step, k] - RATE * slope.numpy()
-        np.testing.assert_allclose(found.angles[step + 1, k], after, rtol=1e-7, atol=1e-9)
+        angles = found.angles[step, k]
+        downhill = slope(lambda a: InfoNCE(0.5)(around(a)) + beta * QARe(similarity)(around(a)), angles)
+        np.testing.assert_allclose(found.angles[step + 1, k], angles - RATE * downhill, rtol=1e-7, atol=1e-9)
+        z = around(torch.from_numpy(angles))
         cosines = (z @ z.mT)[:, ~torch.eye(6, dtype=torch.bool)]
         assert found.within[step, k] == pytest.approx(cosines.mean().item())
 

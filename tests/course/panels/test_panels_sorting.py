@@ -3,16 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from sweep import marks
+from sweep import marks, slope
 from torch.nn import functional as F
 
 from setclr.inner import sorting_network, top_probability
 from setclr.losses import GroCo, InfoNCE
 from setclr_course import panels
-from setclr_course.panels.sorting import groups
-from setclr_course.panels.sorting.beta_table import ACCURACY, BEST, BETAS, NEGATIVES, beta_table
-from setclr_course.panels.sorting.five import FIVE, spread
-from setclr_course.panels.sorting.network import run
+from setclr_course.panels.sorting import beta_table, five, groups, network
 from setclr_course.panels.sorting.walk import RATE, walk
 
 EIGHT = (6.0, 1.0, 4.0, 2.0, 8.0, 3.0, 7.0, 5.0)
@@ -51,16 +48,15 @@ def test_five_numbers_are_one_row_of_the_losses():
 @pytest.mark.parametrize("knob", [0.3, 100.0])
 def test_a_walk_is_gradient_descent_step_by_step(loss, knob):
     for start in ((-0.05, -2.0, -0.1, 0.0, 0.1), *np.random.default_rng(0).normal(size=(3, 5)).tolist()):
-        path = double(walk(loss, knob, tuple(start))[:40])
-        x = path[:-1].clone().requires_grad_()
-        (slope,) = torch.autograd.grad(LOSSES[loss](x, knob).sum(), x)
-        np.testing.assert_allclose(path[1:], x.detach() - RATE * slope, rtol=1e-8, atol=1e-9)
+        path = walk(loss, knob, tuple(start))[:40]
+        downhill = slope(lambda x: LOSSES[loss](x, knob), path[:-1])
+        np.testing.assert_allclose(path[1:], path[:-1] - RATE * downhill, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("temperature", [0.1, 5.0])
 def test_the_bars_are_a_softmax_and_stand_on_the_beads(temperature):
     panel = panels.beads(temperature=temperature, rocket=-0.2)
-    s = double([panel.values[name] for name in FIVE])
+    s = double([panel.values[name] for name in five.FIVE])
     share = (s / temperature).softmax(0)
     (bars,) = marks(panel, "line", "boxes")
     np.testing.assert_allclose(bars["v"], share, rtol=1e-5)
@@ -69,10 +65,10 @@ def test_the_bars_are_a_softmax_and_stand_on_the_beads(temperature):
 
 
 def test_spread_keeps_the_order_and_the_middle():
-    np.testing.assert_allclose(spread([0.0, 1.0, 5.0], 1.0), [0, 1, 5])
-    np.testing.assert_allclose(spread([2.0, 2.0, 2.0], 1.0), [1, 2, 3])
-    np.testing.assert_allclose(spread([2.0, 2.0, 0.0], 1.0, 0.5, 2.9), [1.5, 2.5, 0.5])
-    apart = spread([0.3, -0.1, 0.2, 0.25, 4.0], 0.5)
+    np.testing.assert_allclose(five.spread([0.0, 1.0, 5.0], 1.0), [0, 1, 5])
+    np.testing.assert_allclose(five.spread([2.0, 2.0, 2.0], 1.0), [1, 2, 3])
+    np.testing.assert_allclose(five.spread([2.0, 2.0, 0.0], 1.0, 0.5, 2.9), [1.5, 2.5, 0.5])
+    apart = five.spread([0.3, -0.1, 0.2, 0.25, 4.0], 0.5)
     assert (np.diff(np.sort(apart)) > 0.5 - 1e-9).all() and apart.argsort().tolist() == [1, 2, 3, 0, 4]
 
 
@@ -91,7 +87,7 @@ def test_a_far_negative_is_left_alone_by_groco_and_the_cat_leads_later():
 @pytest.mark.parametrize("beta", [0.1, 1.0, 1000.0])
 @pytest.mark.parametrize("numbers", [EIGHT, EIGHT[:5]])
 def test_the_layers_make_the_network(numbers, beta):
-    found = run(numbers, beta, len(numbers))
+    found = network.run(numbers, beta, len(numbers))
     values, P = sorting_network(double(numbers), beta)
     np.testing.assert_allclose(found.products[-1], P, atol=1e-13)
     np.testing.assert_allclose(found.values[-1], values, atol=1e-12)
@@ -104,7 +100,7 @@ def test_hard_swaps_of_four_are_figure_6():
     panel = panels.photo_wires(4, beta=800.0)
     seen = [panel.seen({**panel.values, "layer": layer}).sentence for layer in (0, 4)]
     assert [sentence.split("hold ")[1].split(".")[0] for sentence in seen] == ["6, 1, 4, 2", "1, 2, 4, 6"]
-    hard = run((6, 1, 4, 2), 1e6, 4).values[1:].round(1).tolist()
+    hard = network.run((6, 1, 4, 2), 1e6, 4).values[1:].round(1).tolist()
     assert hard == [[1, 6, 2, 4], [1, 2, 6, 4], [1, 2, 4, 6], [1, 2, 4, 6]]
 
 
@@ -118,15 +114,18 @@ SIMILARITIES, POSITIVE = (0.0, 0.5, -0.4, 0.25, -0.15, 0.38, -0.65, 0.12), 0.6
 def test_pushes_are_minus_the_slopes(beta, temperature):
     s = np.array([*SIMILARITIES, POSITIVE, 0.2])
     sorting, push = groups.groco(s, beta, preorder=True), groups.info_nce(s, temperature)
-    x = double(s).requires_grad_()
-    p = top_probability(torch.cat([x[:8].sort().values, x[8:].sort().values]), 2, beta)
-    grouped = F.binary_cross_entropy(p, (torch.arange(10) >= 8).to(p))
-    logits = x / temperature
-    shared = (torch.logaddexp(logits[:-2].logsumexp(0), logits[-2:]) - logits[-2:]).mean()
-    assert sorting.loss == pytest.approx(grouped.item(), rel=1e-9)
-    for pushed, other in ((sorting.push, grouped), (push, shared)):
-        (slope,) = torch.autograd.grad(other, x)
-        np.testing.assert_allclose(pushed, -slope, rtol=1e-5, atol=1e-8)
+
+    def grouped(x: torch.Tensor) -> torch.Tensor:
+        p = top_probability(torch.cat([x[:8].sort().values, x[8:].sort().values]), 2, beta)
+        return F.binary_cross_entropy(p, (torch.arange(10) >= 8).to(p))
+
+    def shared(x: torch.Tensor) -> torch.Tensor:
+        logits = x / temperature
+        return (torch.logaddexp(logits[:-2].logsumexp(0), logits[-2:]) - logits[-2:]).mean()
+
+    assert sorting.loss == pytest.approx(grouped(double(s)).item(), rel=1e-9)
+    for pushed, loss in ((sorting.push, grouped), (push, shared)):
+        np.testing.assert_allclose(pushed, -slope(loss, s), rtol=1e-5, atol=1e-8)
     assert push.sum() == pytest.approx(0, abs=1e-12)
 
 
@@ -157,15 +156,14 @@ def test_the_soft_step_is_the_librarys_and_its_slope(beta):
         made = sorting_network(double([first, second]), beta)
         np.testing.assert_allclose(now.after, made.values, atol=1e-12)
         assert now.q == pytest.approx(made.P[0, 1].item())
-        apart = double(first - second).requires_grad_()
-        (torch.atan(beta * apart) / np.pi + 0.5).backward()
-        assert now.slope == pytest.approx(apart.grad.item())
+        soft_step = slope(lambda x: torch.atan(beta * x) / np.pi + 0.5, first - second)
+        assert now.slope == pytest.approx(soft_step.item())
 
 
 def test_the_table_is_the_papers():
-    best = [(NEGATIVES[row], BETAS[column]) for row, column in BEST]
+    best = [(beta_table.NEGATIVES[row], beta_table.BETAS[column]) for row, column in beta_table.BEST]
     assert best == [(1, 0.125), (5, 0.25), (10, 1), (20, 8)]
-    assert np.isfinite(ACCURACY).sum() == 15
+    assert np.isfinite(beta_table.ACCURACY).sum() == 15
     counted = 1 + np.arange(36.0).reshape(4, 9)
-    picture = beta_table({"noise": counted, "more": 2 * counted, "less": counted / 100})
+    picture = beta_table.beta_table({"noise": counted, "more": 2 * counted, "less": counted / 100})
     assert "noise: 2, 12, 23, 35; more: 4, 24" in picture.alt
