@@ -3,8 +3,8 @@
 import hashlib
 import pickle
 import tarfile
-import urllib.request
 from collections import Counter
+from unittest.mock import Mock
 from urllib.error import URLError
 
 import numpy as np
@@ -18,15 +18,18 @@ from setclr.data import load, patches
 
 @pytest.fixture(autouse=True)
 def offline(monkeypatch):
-    def refuse(*_, **__):
-        raise URLError("no network in this test")
-
-    monkeypatch.setattr(urllib.request, "urlopen", refuse)
-    monkeypatch.setattr(torch.hub, "urlopen", refuse)
+    for place in ("urllib.request.urlopen", "torch.hub.urlopen"):
+        monkeypatch.setattr(place, Mock(side_effect=URLError("no network in this test")))
 
 
 def md5(path):
     return hashlib.md5(path.read_bytes()).hexdigest()
+
+
+def of_these_files(kind, folder, monkeypatch):
+    """The lists of the data set's files get the checksums of these."""
+    for names in ("train_list", "test_list"):
+        monkeypatch.setattr(kind, names, [[name, md5(folder / name)] for name, _ in getattr(kind, names)])
 
 
 @pytest.fixture
@@ -46,17 +49,13 @@ def cifar10(tmp_path, monkeypatch):
     """CIFAR-10 with three images a batch and the checksums of these."""
     kind, folder = datasets.CIFAR10, tmp_path / "cifar10" / datasets.CIFAR10.base_folder
     folder.mkdir(parents=True)
-    names = [name for name, _ in kind.train_list + kind.test_list]
-    contents = {
-        name: {"data": np.full((3, 3072), i, np.uint8), "labels": [0, 9, i]} for i, name in enumerate(names)
-    }
+    contents = {"batches.meta": {"label_names": [f"class {i}" for i in range(10)]}}
+    for i, (name, _) in enumerate(kind.train_list + kind.test_list):
+        contents[name] = {"data": np.full((3, 3072), i, np.uint8), "labels": [0, 9, i]}
     contents["test_batch"]["data"][:, 1024:2048] = 77  # the green channel
-    contents["batches.meta"] = {"label_names": [f"class {i}" for i in range(10)]}
     for name, content in contents.items():
         (folder / name).write_bytes(pickle.dumps(content))
-    sums = [[name, md5(folder / name)] for name in names]
-    monkeypatch.setattr(kind, "train_list", sums[:-1])
-    monkeypatch.setattr(kind, "test_list", sums[-1:])
+    of_these_files(kind, folder, monkeypatch)
     monkeypatch.setattr(kind, "meta", kind.meta | {"md5": md5(folder / "batches.meta")})
     return folder
 
@@ -91,8 +90,7 @@ def stl10(tmp_path, monkeypatch):
         if part != "unlabeled":
             (folder / f"{part}_y.bin").write_bytes(bytes([1, 10, 2, 2][: len(values)]))
     (folder / "class_names.txt").write_text("\n".join(STL_CLASSES) + "\n")
-    for names in ("train_list", "test_list"):
-        monkeypatch.setattr(kind, names, [[n, md5(folder / n)] for n, _ in getattr(kind, names)])
+    of_these_files(kind, folder, monkeypatch)
     return folder
 
 
@@ -166,23 +164,12 @@ def test_a_damaged_file_is_named(name, file, split, content, request, tmp_path):
         assert len(load("svhn", tmp_path)) == 5
 
 
-@pytest.mark.parametrize("name, archive", [
-    ("cifar10", "cifar10/cifar-10-python.tar.gz"), ("mnist", "mnist/MNIST/raw/train-images-idx3-ubyte.gz"),
-])  # fmt: skip
-def test_a_download_broken_off_is_named(name, archive, tmp_path):
-    path = tmp_path / archive
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"half a download")
-    with pytest.raises(ValueError, match=rf"{path.name} is truncated or not {name.upper()}'s"):
-        load(name, tmp_path)
-
-
 @pytest.mark.parametrize("name, archive, where", [
     ("mnist", "train-images-idx3-ubyte.gz", "mnist/MNIST/raw"), ("svhn", "train_32x32.mat", "svhn"),
     ("cifar10", "cifar-10-python.tar.gz", "cifar10"), ("cifar100", "cifar-100-python.tar.gz", "cifar100"),
     ("stl10", "stl10_binary.tar.gz", "stl10"),
 ])  # fmt: skip
-def test_offline_the_error_says_what_to_put_where(name, archive, where, tmp_path, capsys):
+def test_offline_the_error_says_what_to_put_where_or_names_half_of_it(name, archive, where, tmp_path, capsys):
     with pytest.raises(ConnectionError) as caught:
         load(name, tmp_path)
     words = str(caught.value)
@@ -190,13 +177,13 @@ def test_offline_the_error_says_what_to_put_where(name, archive, where, tmp_path
     assert "no network in this test" in words and archive in words and f"into {tmp_path / where}," in words
     assert "'photo-patches', which needs no download" in words
     assert capsys.readouterr().out == ""
+    (tmp_path / where / archive).write_bytes(b"half a download")
+    with pytest.raises(ValueError, match=rf"{archive} is truncated or not {name.upper()}'s"):
+        load(name, tmp_path)
 
 
 def test_an_error_of_the_disk_is_not_called_one_of_the_network(tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(urllib.request, "urlopen", full)
+    monkeypatch.setattr("urllib.request.urlopen", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space left") as caught:
         load("cifar10", tmp_path)
     assert not isinstance(caught.value, ConnectionError)
