@@ -89,25 +89,11 @@ def test_threads_leave_one_anothers_files(tmp_path, monkeypatch, locks):
 
 def test_a_file_that_vanishes_while_it_is_taken_is_made_again(tmp_path, monkeypatch):
     """As when another process takes it for a dead one's between its making and its checkpoint."""
-    fcntl = pytest.importorskip("fcntl")
-    lock, taken = fcntl.lockf, []
-
-    def late(file, how):
-        if not taken:
-            taken.append(Path(file.name))
-            taken[0].unlink()
-        lock(file, how)
-
-    def refused(file, how):
-        if not taken:
-            taken.append(Path(file.name))
-            raise BlockingIOError
-        lock(file, how)
-
-    monkeypatch.setattr(fcntl, "lockf", late)
+    late = Mock(side_effect=lambda file, how: late.call_count == 1 and os.unlink(file.name))
+    monkeypatch.setattr(pytest.importorskip("fcntl"), "lockf", late)
     with opened_alone(tmp_path / "file", "wb"):
-        assert (tmp_path / "file").exists() and taken
-    taken.clear()
-    monkeypatch.setattr(fcntl, "lockf", refused)
+        assert (tmp_path / "file").exists() and late.call_count == 2
+    refused = Mock(side_effect=[BlockingIOError, None])
+    monkeypatch.setattr("fcntl.lockf", refused)
     with begun(tmp_path / "more") as file:
-        assert taken and Path(file.name) != taken[0] and Path(file.name).exists()
+        assert Path(file.name).exists() and file.name != refused.call_args_list[0].args[0].name
