@@ -12,23 +12,10 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from torch import nn
-from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from setclr import models
-from setclr.evaluation import (
-    features,
-    knn,
-    linear_probe,
-    matching_accuracy,
-    pixels,
-    probes,
-    retrieval,
-    retrieval_at_1,
-)
-from setclr.evaluation import neighbours as module
-from setclr.evaluation.neighbours import neighbours
-from setclr.evaluation.probes import root_mean_square
+from setclr import evaluation, models
+from setclr.evaluation import features, knn, linear_probe, neighbours, probes, retrieval, retrieval_at_1
 
 
 def blobs(n, classes=4, D=8, noise=1.0):
@@ -47,21 +34,15 @@ def test_knn_equals_scikit_learn(k, temperature):
     assert knn(bank, labels, queries, k, temperature).tolist() == expected.tolist()
 
 
-def in_chunks(monkeypatch, queries: int, rows: int) -> None:
-    monkeypatch.setattr(module, "SIMILARITIES", queries * rows)
-    monkeypatch.setattr(module, "ROWS", rows)
-    monkeypatch.setattr(module, "VALUES", 17)
-
-
 @pytest.mark.parametrize("queries, rows", [(7, 50), (30, 1), (4, 7), (1, 49)])
 def test_knn_is_chunked_without_a_trace(monkeypatch, queries, rows):
     (bank, labels), (asked, _) = blobs(50), blobs(30)
     kept = bank.clone()
-    whole, index = knn(bank, labels, asked), neighbours(bank, labels, asked, 20)[1]
-    in_chunks(monkeypatch, queries, rows)
+    whole, index = knn(bank, labels, asked), neighbours.neighbours(bank, labels, asked, 20)[1]
+    for name, value in {"SIMILARITIES": queries * rows, "ROWS": rows, "VALUES": 17}.items():
+        monkeypatch.setattr(neighbours, name, value)
     assert torch.equal(knn(bank, labels, asked), whole)
-    assert torch.equal(neighbours(bank, labels, asked, 20)[1], index)
-    assert torch.equal(bank, kept)
+    assert torch.equal(neighbours.neighbours(bank, labels, asked, 20)[1], index) and torch.equal(bank, kept)
 
 
 def test_knn_takes_features_of_half_precision():
@@ -73,11 +54,11 @@ def test_knn_takes_features_of_half_precision():
 def test_the_probe_of_a_bank_in_parts_is_that_of_the_whole(monkeypatch):
     (bank, labels), (queries, _) = blobs(300, noise=3), blobs(500, noise=3)
     whole = linear_probe(bank, labels, queries, 3, 32)
-    scale = root_mean_square(bank)
+    scale = probes.root_mean_square(bank)
     assert scale == bank.square().mean().sqrt()
     assert torch.equal(linear_probe(8 * bank, labels, 8 * queries, 3, 32), whole)
     monkeypatch.setattr(probes, "VALUES", 9 * bank.shape[1])
-    assert root_mean_square(bank).item() == pytest.approx(scale.item(), rel=1e-6)
+    assert probes.root_mean_square(bank).item() == pytest.approx(scale.item(), rel=1e-6)
     assert (linear_probe(bank, labels, queries, 3, 32) == whole).float().mean() > 0.99
 
 
@@ -106,9 +87,8 @@ def test_a_large_bank_is_not_copied(monkeypatch):
     """16 MiB of features, handled a MiB at a time: neither the vote nor the probe needs half as much beside
     them."""
     bank, labels = torch.rand(8192, 512), torch.arange(8192) % 10
-    monkeypatch.setattr(module, "SIMILARITIES", 2**18)
-    monkeypatch.setattr(module, "VALUES", 2**18)
-    monkeypatch.setattr(probes, "VALUES", 2**18)
+    for module, name in ((neighbours, "SIMILARITIES"), (neighbours, "VALUES"), (probes, "VALUES")):
+        monkeypatch.setattr(module, name, 2**18)
     for call in (lambda: knn(bank, labels, bank[:100]),
                  lambda: linear_probe(bank, labels, bank[:100], epochs=1, batch=500)):  # fmt: skip
         with LiveBytes() as live:
@@ -139,7 +119,7 @@ def test_the_probe_is_torchs_adam_on_torchs_cross_entropy(raw):
     for _ in range(12):
         for index in torch.randperm(330, generator=generator).split(30):
             adam.zero_grad()
-            F.cross_entropy(layer(bank[index] / scale), labels[index]).backward()
+            nn.functional.cross_entropy(layer(bank[index] / scale), labels[index]).backward()
             adam.step()
     scores = layer(queries / scale).detach()
     clear = scores.topk(2).values.diff().abs().squeeze(1) > 1e-3  # beyond the rounding of 132 float32 steps
@@ -174,16 +154,16 @@ def test_features_are_computed_in_the_precision_asked_for():
 
 def test_pixels_have_no_brightness():
     images = torch.randint(0, 200, (4, 3, 8, 8), dtype=torch.uint8)
-    torch.testing.assert_close(pixels(images + 50), pixels(images), rtol=0, atol=1e-3)
-    assert pixels(images).shape == (4, 192)
+    torch.testing.assert_close(evaluation.pixels(images + 50), evaluation.pixels(images), rtol=0, atol=1e-3)
+    assert evaluation.pixels(images).shape == (4, 192)
 
 
 @given(st.integers(1, 6))
 def test_matching_accuracy_equals_brute_force(n):
     a, b = torch.randn(n, 4, dtype=torch.float64), torch.randn(n, 4, dtype=torch.float64)
-    s = torch.nn.functional.normalize(a, dim=1) @ torch.nn.functional.normalize(b, dim=1).T
+    s = nn.functional.normalize(a) @ nn.functional.normalize(b).T
     best = max(itertools.permutations(range(n)), key=lambda p: sum(float(s[i, p[i]]) for i in range(n)))
-    assert matching_accuracy(a, b) == pytest.approx(np.mean([i == j for i, j in enumerate(best)]))
+    assert evaluation.matching_accuracy(a, b) == pytest.approx(np.mean([i == j for i, j in enumerate(best)]))
 
 
 @given(st.integers(2, 40), st.integers(0, 100))
@@ -199,25 +179,22 @@ def test_retrieval_at_1_equals_scikit_learn_in_any_chunks(n, seed):
         assert retrieval_at_1(x, y) == wanted
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda x, y: knn(x, y, x, k=11), "k must be an integer >= 1 and <= 10, got 11; the bank has 10"),
-        (lambda x, y: knn(x, y, x, k=5, temperature=0), "temperature must be > 0, got 0"),
-        (lambda x, y: knn(x, y, x[:, :2]), r"bank and queries must be .* got \(10, 3\) and \(10, 2\)"),
-        (lambda x, y: knn(x, y[:5], x), "bank_labels must be 10 integers"),
-        (lambda x, y: knn(x, y.float(), x), "bank_labels must be 10 integers, got torch.float32"),
-        (lambda x, y: knn(x, y - 5, x), "bank_labels must be"),
-        (lambda x, y: knn(x * torch.nan, y, x), "bank must be finite"),
-        (lambda x, y: knn(x, y, x * torch.nan), "queries must be finite"),
-        (lambda x, y: linear_probe(x, y, x, epochs=0), "epochs must be an integer >= 1, got 0"),
-        (lambda x, y: linear_probe(x, y, x, lr=-1), "lr must be > 0, got -1"),
-        (lambda x, y: matching_accuracy(x, x[:4]), r"a and b must both be .* got \(10, 3\) and \(4, 3\)"),
-        (lambda x, y: retrieval_at_1(x[:1], y[:1]), r"features must be \(N, D\) with N >= 2, got \(1, 3\)"),
-        (lambda x, y: retrieval_at_1(x * torch.nan, y), "features must be finite"),
-        (lambda x, y: retrieval_at_1(x, y[:5]), "labels must be 10 integers, got torch.int64 of shape"),
-    ],
-)
+@pytest.mark.parametrize("call, message", [
+    (lambda x, y: knn(x, y, x, k=11), "k must be an integer >= 1 and <= 10, got 11; the bank has 10"),
+    (lambda x, y: knn(x, y, x, k=5, temperature=0), "temperature must be > 0, got 0"),
+    (lambda x, y: knn(x, y, x[:, :2]), r"bank and queries must be .* got \(10, 3\) and \(10, 2\)"),
+    (lambda x, y: knn(x, y[:5], x), "bank_labels must be 10 integers"),
+    (lambda x, y: knn(x, y.float(), x), "bank_labels must be 10 integers, got torch.float32"),
+    (lambda x, y: knn(x, y - 5, x), "bank_labels must be"),
+    (lambda x, y: knn(x * torch.nan, y, x), "bank must be finite"),
+    (lambda x, y: knn(x, y, x * torch.nan), "queries must be finite"),
+    (lambda x, y: linear_probe(x, y, x, epochs=0), "epochs must be an integer >= 1, got 0"),
+    (lambda x, y: linear_probe(x, y, x, lr=-1), "lr must be > 0, got -1"),
+    (lambda x, y: evaluation.matching_accuracy(x, x[:4]), r"a and b must both be .* \(10, 3\) and \(4, 3\)"),
+    (lambda x, y: retrieval_at_1(x[:1], y[:1]), r"features must be \(N, D\) with N >= 2, got \(1, 3\)"),
+    (lambda x, y: retrieval_at_1(x * torch.nan, y), "features must be finite"),
+    (lambda x, y: retrieval_at_1(x, y[:5]), "labels must be 10 integers, got torch.int64 of shape"),
+])  # fmt: skip
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call(torch.randn(10, 3), torch.arange(10))
