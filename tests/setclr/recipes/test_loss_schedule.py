@@ -1,7 +1,6 @@
 """Schedules of a loss's parameters: the text, the values at each epoch, and what is refused."""
 
 import math
-from contextlib import nullcontext
 
 import pytest
 import torch
@@ -23,22 +22,19 @@ def test_stages_are_read():
     assert loss_schedule.loss_stages("") == loss_schedule.loss_stages(" ; ") == {}
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("bandwidth", "must name a parameter and its values.*got 'bandwidth'"),
-        ("band width: 3", "must name a parameter"),
-        *((f"bandwidth: {no_literal}", "must give bandwidth numbers or quoted names, got ")
-          for no_literal in ("", "two", "{[]}", "[" * 5000, "-" * 5000 + "1")),
-        ("bandwidth: 3 from 2", "a first value, then each with the epoch"),
-        ("bandwidth: 3, 2 from 1.5", "a first value, then each with the epoch"),
-        ("bandwidth: 3, 2 from 1 from 2", "a first value, then each with the epoch"),
-        ("bandwidth: 3, 2 from 9, 1 from 8", "rising epochs, got 8 after 9"),
-        ("bandwidth: 3, 2 from -1", "rising epochs, got -1 after 0"),
-        ("bandwidth: 3; C: 1; bandwidth: 2", "each parameter once, got bandwidth twice"),
-        (None, "loss_schedule must be a text"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("text, message", [
+    ("bandwidth", "must name a parameter and its values.*got 'bandwidth'"),
+    ("band width: 3", "must name a parameter"),
+    *((f"bandwidth: {no_literal}", "must give bandwidth numbers or quoted names, got ")
+      for no_literal in ("", "two", "{[]}", "[" * 5000, "-" * 5000 + "1")),
+    ("bandwidth: 3 from 2", "a first value, then each with the epoch"),
+    ("bandwidth: 3, 2 from 1.5", "a first value, then each with the epoch"),
+    ("bandwidth: 3, 2 from 1 from 2", "a first value, then each with the epoch"),
+    ("bandwidth: 3, 2 from 9, 1 from 8", "rising epochs, got 8 after 9"),
+    ("bandwidth: 3, 2 from -1", "rising epochs, got -1 after 0"),
+    ("bandwidth: 3; C: 1; bandwidth: 2", "each parameter once, got bandwidth twice"),
+    (None, "loss_schedule must be a text"),
+])  # fmt: skip
 def test_other_texts_are_refused(text, message):
     with pytest.raises(ValueError, match=message):
         loss_schedule.loss_stages(text)
@@ -70,11 +66,11 @@ def test_values_that_only_fit_together_are_set_together():
     assert (loss.kernel, loss.C) == ("tanh", 10)
 
 
-@pytest.mark.parametrize("text", [MMCL_ON_CIFAR, "bandwidth: 3, 0 from 8"])
-def test_checking_leaves_the_loss_as_it_is(text):
+def test_checking_leaves_the_loss_as_it_is():
     loss = MMCL(bandwidth=7.0)
-    with pytest.raises(ValueError, match="at epoch 8: bandwidth") if " 0 from" in text else nullcontext():
-        loss_schedule.check(loss, text)
+    loss_schedule.check(loss, MMCL_ON_CIFAR)
+    with pytest.raises(ValueError, match="at epoch 8: bandwidth"):
+        loss_schedule.check(loss, "bandwidth: 3, 0 from 8")
     assert loss.bandwidth == 7
 
 

@@ -42,63 +42,44 @@ def test_every_field_of_every_recipe(kind, name):
             kind(**{"loss": "InfoNCE()"} | {name: value})
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"loss": "InfNCE()"}, "did you mean 'InfoNCE'"),
-        ({"loss": "Rotation(4)"}, "Rotation"),
-        ({"loss": "Supervised() + QARe()"}, "losses are added"),
-        ({"views": "simclar"}, "views must be one of .*did you mean 'simclr'"),
-        ({"encoder": "resnet34"}, "encoder must be one of .*did you mean 'resnet32'.*timm:NAME takes any"),
-        ({"encoder": "timm:resnet81"}, r"did you mean 'timm:resnet18' .*; timm.list_models\(\) lists them"),
-        ({"batch": 16, "images_per_class": 3}, "batch must be a multiple of images_per_class=3, got 16"),
-        ({"layers": 64, "hidden": 2**16}, r"at most 1e\+09 weights, got layers=64, hidden=65536 .*make one"),
-        ({"queue": 10**7, "key_momentum": 0.9, "embedding": 2**16},
-         r"queue must hold at most 1e\+09 numbers, got queue=10000000 and embedding=65536.*make one"),
-        ({"queue": 40}, "queue must be 0 without a momentum encoder, got 40; key_momentum=0.999"),
-        ({"predictor": 2}, "predictor must be 0 without a momentum"),
-        ({"loss": "GroCo()", "key_momentum": 0.9, "queue": 40},
-         r"queue must not be set with GroCo\(\); Triplet, InfoNCE,.* take memory"),
-        ({"loss": "SparseCLR()", "key_momentum": 0.9}, "key_momentum must not be set with SparseCLR.*GroCo"),
-        ({"loss": "SupCon()"}, "labels must be True for SupCon.*without labels take InfoNCE"),
-        ({"loss": "InfoNCE() + SupCon()"}, "labels must be True for .*; without labels take InfoNCE"),
-        ({"loss": "QARe()", "labels": True}, "labels must be False for QARe.*takes no labels"),
-        ({"loss": "Supervised()", "full_views": 2}, r"full_views must be 1 with Supervised\(\).* got 2"),
-        ({"loss": "Supervised()", "full_views": 1, "local_views": 2}, "got 1 and 2 local ones"),
-        ({"loss": "Supervised()", "full_views": 1, "key_momentum": 0.9}, "key_momentum must not be set with"),
-        ({"full_views": 1}, "full_views must be 2 to 4 with InfoNCE"),
-        ({"loss_schedule": "beta: 3"}, "must be one of .*'temperature'.*got 'beta'"),
-        ({"loss": "MMCL()", "loss_schedule": "bandwith: 3"},
-         "must be one of .*did you mean 'bandwidth'.*MMCL.* has no others"),
-        ({"loss": "MMCL()", "loss_schedule": "bandwidth: 3, 0 from 8"},
-         "at epoch 8: bandwidth must be > 0, got 0"),
-        ({"loss": "InfoNCE(temperature=learnable(0.2))", "loss_schedule": "temperature: 0.5, 0.1 from 1"},
-         "loss_schedule names 'temperature', which .* learns; give it a num"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("change, message", [
+    ({"loss": "Rotation(4)"}, "Rotation"),
+    ({"loss": "Supervised() + QARe()"}, "losses are added"),
+    ({"encoder": "resnet34"}, "encoder must be one of .*did you mean 'resnet32'.*timm:NAME takes any"),
+    ({"encoder": "timm:resnet81"}, r"did you mean 'timm:resnet18' .*; timm.list_models\(\) lists them"),
+    ({"batch": 16, "images_per_class": 3}, "batch must be a multiple of images_per_class=3, got 16"),
+    ({"layers": 64, "hidden": 2**16}, r"at most 1e\+09 weights, got layers=64, hidden=65536 .*make one"),
+    ({"queue": 10**7, "key_momentum": 0.9, "embedding": 2**16},
+     r"queue must hold at most 1e\+09 numbers, got queue=10000000 and embedding=65536.*make one"),
+    ({"queue": 40}, "queue must be 0 without a momentum encoder, got 40; key_momentum=0.999"),
+    ({"predictor": 2}, "predictor must be 0 without a momentum"),
+    ({"loss": "GroCo()", "key_momentum": 0.9, "queue": 40},
+     r"queue must not be set with GroCo\(\); Triplet, InfoNCE,.* take memory"),
+    ({"loss": "SparseCLR()", "key_momentum": 0.9}, "key_momentum must not be set with SparseCLR.*GroCo"),
+    ({"loss": "SupCon()"}, "labels must be True for SupCon.*without labels take InfoNCE"),
+    ({"loss": "InfoNCE() + SupCon()"}, "labels must be True for .*; without labels take InfoNCE"),
+    ({"loss": "QARe()", "labels": True}, "labels must be False for QARe.*takes no labels"),
+    ({"loss": "Supervised()", "full_views": 2}, r"full_views must be 1 with Supervised\(\).* got 2"),
+    ({"loss": "Supervised()", "full_views": 1, "local_views": 2}, "got 1 and 2 local ones"),
+    ({"loss": "Supervised()", "full_views": 1, "key_momentum": 0.9}, "key_momentum must not be set with"),
+    ({"full_views": 1}, "full_views must be 2 to 4 with InfoNCE"),
+    ({"loss_schedule": "beta: 3"}, "must be one of .*'temperature'.*got 'beta'"),
+    ({"loss": "MMCL()", "loss_schedule": "bandwith: 3"},
+     "must be one of .*did you mean 'bandwidth'.*MMCL.* has no others"),
+    ({"loss": "MMCL()", "loss_schedule": "bandwidth: 3, 0 from 8"},
+     "at epoch 8: bandwidth must be > 0, got 0"),
+    ({"loss": "InfoNCE(temperature=learnable(0.2))", "loss_schedule": "temperature: 0.5, 0.1 from 1"},
+     "loss_schedule names 'temperature', which .* learns; give it a num"),
+    ({"kind": VideoRecipe, "encoder": "conv4"}, "conv4-clips"),
+    ({"kind": VideoRecipe, "encoder": "s3d", "frames": 4, "size": 64}, "frames must be .*s3d halves them"),
+    ({"kind": VideoRecipe, "encoder": "s3d", "frames": 16, "size": 24}, "size must be"),
+    ({"kind": VideoRecipe, "loss": "Rotation()"}, "loss must contrast views"),
+    ({"kind": VideoRecipe, "loss": "MMCL()", "key_momentum": 0.9}, "key_momentum must not be set with MMCL"),
+    ({"kind": GraphRecipe, "loss": "Supervised()"}, "loss must contrast views"),
+    ({"kind": GraphRecipe, "data": "mutog"}, "did you mean 'mutag'"),
+])  # fmt: skip
 def test_fields_that_do_not_fit_together(change, message):
+    given = {"kind": ImageRecipe, "loss": "InfoNCE()"} | change
+    kind = given.pop("kind")
     with pytest.raises(ValueError, match=message):
-        ImageRecipe(**{"loss": "InfoNCE()"} | change)
-
-
-@pytest.mark.parametrize(
-    "kind, change, message",
-    [
-        (VideoRecipe, {"encoder": "conv4"}, "conv4-clips"),
-        (VideoRecipe, {"encoder": "s3d", "frames": 4, "size": 64}, "frames must be .*s3d halves them"),
-        (VideoRecipe, {"encoder": "s3d", "frames": 16, "size": 24}, "size must be"),
-        (VideoRecipe, {"loss": "Rotation()"}, "loss must contrast views"),
-        (VideoRecipe, {"loss": "MMCL()", "key_momentum": 0.9}, "key_momentum must not be set with MMCL"),
-        (GraphRecipe, {"loss": "Supervised()"}, "loss must contrast views"),
-        (GraphRecipe, {"data": "mutog"}, "did you mean 'mutag'"),
-        (GraphRecipe, {"first": "drops"}, "did you mean 'drop'"),
-    ],
-)
-def test_recipes_of_videos_and_graphs(kind, change, message):
-    with pytest.raises(ValueError, match=message):
-        kind(**{"loss": "InfoNCE()"} | change)
-
-
-def test_a_recipe_of_another_version():
-    with pytest.raises(ValueError, match=r"unknown fields \['colour'\]"):
-        ImageRecipe.from_dict({**ImageRecipe("InfoNCE()").to_dict(), "colour": 1})
+        kind(**given)
