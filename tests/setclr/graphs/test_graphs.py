@@ -1,7 +1,6 @@
 """Graphs: sets, views, encoder, SVM, training and records, against outside programs and by their laws."""
 
 import json
-from dataclasses import replace
 from zipfile import ZipFile
 
 import numpy as np
@@ -16,21 +15,17 @@ from torch_geometric.utils import is_undirected, to_dense_adj
 
 from setclr import graphs
 from setclr.cli import main
-from setclr.data.writing import replacing
 from setclr.evaluation import svm
 from setclr.evaluation.svm import svm_accuracy
-from setclr.experiments import pretrain
+from setclr.experiments import pretrain, watch
 from setclr.graphs import sets
-from setclr.graphs.sets import tu_graphs
-from setclr.recipes import RECIPES, GraphRecipe
+from setclr.recipes import GraphRecipe
 from setclr.recipes.graph import GRAPH_VIEWS
 from setclr.seeding import seeded
 from setclr.training import Step
 from setclr_course.papers.tables import graph_results
 
-CPU = torch.device("cpu")
 MUTAG = graphs.load_graphs("mutag")
-SOME = graphs.GraphSet(MUTAG.graphs[:40])
 SEEDS = st.integers(0, 2**31)
 RATIOS = st.floats(0, 1)
 
@@ -203,17 +198,16 @@ def test_the_text_files_are_read_as_pytorch_geometric_does(tmp_path):
         "graph_labels": [1, -1, 1], "node_labels": [3, 5, 5, 3, 4], "edge_labels": [0, 0, 0, 1, 1, 1],
         "node_attributes": ["0.5, 1", "2, 2", "1, 1", "0, 1", "3, 3"],
     })  # fmt: skip
-    found = tu_graphs(tmp_path / "raw", "OWN")
+    found = sets.tu_graphs(tmp_path / "raw", "OWN")
     assert [graph.x.argmax(1).tolist() for graph in found] == [[0, 2], [2, 0], [1]]
     assert [graph.edge_index.tolist() for graph in found] == [[[0, 1], [1, 0]], [[0, 1], [1, 0]], [[], []]]
     assert [int(graph.y) for graph in found] == [1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    "kind, text",
-    [("graph_labels", None), ("graph_labels", "1\n"), ("graph_indicator", "1\n"), ("A", "1, 9\n9, 1\n"),
-     ("A", "1, x\n"), ("node_labels", "0\n")],
-)  # fmt: skip
+@pytest.mark.parametrize("kind, text", [
+    ("graph_labels", None), ("graph_labels", "1\n"), ("graph_indicator", "1\n"), ("A", "1, 9\n9, 1\n"),
+    ("A", "1, x\n"), ("node_labels", "0\n"),
+])  # fmt: skip
 def test_files_that_do_not_fit_together_are_refused(tmp_path, kind, text):
     path = write_tu(tmp_path, node_labels=[0, 1, 2, 1, 1]) / f"PROTEINS_{kind}.txt"
     path.unlink() if text is None else path.write_text(text)
@@ -233,7 +227,7 @@ def test_a_missing_set_is_downloaded_and_only_its_text_files_are_unpacked(tmp_pa
             packed.writestr("../evil.txt", "")
             packed.writestr("PROTEINS/PROTEINS_/../../evil.txt", "")
 
-    def full(path):
+    def full(path, replacing=sets.replacing):
         if path.name.endswith("_A.txt"):
             raise OSError("no space")
         return replacing(path)
@@ -279,19 +273,9 @@ def test_training_lowers_the_loss_and_features_come_in_any_batches():
     torch.testing.assert_close(*(graphs.graph_features(run.encoder, MUTAG, batch=n) for n in (50, 188)))
 
 
-@pytest.mark.parametrize("name", [n for n in RECIPES if RECIPES[n].data == "mutag"])
-def test_every_recipe_of_mutag_trains(name):
-    run = pretrain(replace(RECIPES[name], epochs=1), data=SOME)
-    assert np.isfinite(run.rows[0]["loss"])
-
-
 def tensors(path, graphs_there) -> str:
     torch.save(graphs_there, path / "own.pt")
     return str(path / "own.pt")
-
-
-def unused_labels(path):
-    return graphs.load_graphs(f"tu:{write_tu(path, edge_labels=[1])}")
 
 
 GOOD = dict(x=torch.ones(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
@@ -311,36 +295,36 @@ BAD = [
 NO_LABELS = [torch.tensor([0.7]), torch.tensor([torch.nan]), torch.tensor([0, 1]), 0.7, "a", [0, 1]]
 
 
-@pytest.mark.parametrize(
-    "call, said",
-    [
-        *[(lambda path, bad=bad: graphs.GraphSet([Data(**GOOD), Data(**GOOD | bad)]), said)
-          for bad, said in BAD],
-        *[(lambda path, y=y: graphs.GraphSet([Data(**GOOD, y=torch.tensor([0])), Data(**GOOD, y=y)]),
-           "graphs' y must be 2 whole numbers") for y in NO_LABELS],
-        (lambda path: graphs.GraphSet([]), "graphs must be at least one"),
-        (lambda path: pretrain(GraphRecipe("InfoNCE()", batch=2), data=THREE), "last batch has one"),
-        (lambda path: graphs.load_graphs(tensors(path, [GOOD | {"edge_attr": torch.ones(2)}])),
-         r"own.pt: graphs\[0\] has edge_attr, which would not be used"),
-        (lambda path: graphs.load_graphs(tensors(path, [Data(**GOOD)])),
-         "own.pt must hold plain tensors .*not Data objects"),
-        (lambda path: graphs.load_graphs(tensors(path, GOOD)), "own.pt must hold a list of dicts .*got dict"),
-        (lambda path: graphs.load_graphs(tensors(path, [GOOD | {"y": 1}])),
-         r"graphs\[0\].y must be a tensor, got int; torch.tensor makes one"),
-        (lambda path: graphs.load_graphs(tensors(path, [ONE_WAY])), "has a one-way edge; to_undirected"),
-        (unused_labels, "PROTEINS_edge_labels.txt would not be used; move it away"),
-        (lambda path: graphs.load_graphs(f"tu:{path}"), "must hold one file NAME_A.txt"),
-        (lambda path: graphs.load_graphs(f"{path}/nowhere.pt"), "nowhere.pt is missing"),
-        (lambda path: graphs.drop_nodes(THREE.batch(range(3)), -0.1), "ratio must be"),
-        (lambda path: graphs.drop_nodes(THREE.batch(range(3)), 0.1, None, torch.ones(2).bool()),
-         "chosen must be a bool for each of 3 graphs"),
-        (lambda path: graphs.graph_view(THREE.batch(range(3)), "crop"), "view must be one of"),
-        (lambda path: svm_accuracy(torch.randn(4, 2), torch.tensor([0, 0, 0, 1])),
-         "the smallest class has 1 graphs"),
-        (lambda path: svm_accuracy(torch.full((40, 2), torch.nan), torch.arange(40) % 2),
-         "features must be finite"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("call, said", [
+    *[(lambda path, bad=bad: graphs.GraphSet([Data(**GOOD), Data(**GOOD | bad)]), said)
+      for bad, said in BAD],
+    *[(lambda path, y=y: graphs.GraphSet([Data(**GOOD, y=torch.tensor([0])), Data(**GOOD, y=y)]),
+       "graphs' y must be 2 whole numbers") for y in NO_LABELS],
+    (lambda path: graphs.GraphSet([]), "graphs must be at least one"),
+    (lambda path: pretrain(GraphRecipe("InfoNCE()", batch=2), data=THREE), "last batch has one"),
+    (lambda path: watch(GraphRecipe("InfoNCE()", data=tensors(path, [GOOD] * 9)), "data", 1),
+     "graphs must have labels to be measured, got none"),
+    (lambda path: graphs.load_graphs(tensors(path, [GOOD | {"edge_attr": torch.ones(2)}])),
+     r"own.pt: graphs\[0\] has edge_attr, which would not be used"),
+    (lambda path: graphs.load_graphs(tensors(path, [Data(**GOOD)])),
+     "own.pt must hold plain tensors .*not Data objects"),
+    (lambda path: graphs.load_graphs(tensors(path, GOOD)), "own.pt must hold a list of dicts .*got dict"),
+    (lambda path: graphs.load_graphs(tensors(path, [GOOD | {"y": 1}])),
+     r"graphs\[0\].y must be a tensor, got int; torch.tensor makes one"),
+    (lambda path: graphs.load_graphs(tensors(path, [ONE_WAY])), "has a one-way edge; to_undirected"),
+    (lambda path: graphs.load_graphs(f"tu:{write_tu(path, edge_labels=[1])}"),
+     "PROTEINS_edge_labels.txt would not be used; move it away"),
+    (lambda path: graphs.load_graphs(f"tu:{path}"), "must hold one file NAME_A.txt"),
+    (lambda path: graphs.load_graphs(f"{path}/nowhere.pt"), "nowhere.pt is missing"),
+    (lambda path: graphs.drop_nodes(THREE.batch(range(3)), -0.1), "ratio must be"),
+    (lambda path: graphs.drop_nodes(THREE.batch(range(3)), 0.1, None, torch.ones(2).bool()),
+     "chosen must be a bool for each of 3 graphs"),
+    (lambda path: graphs.graph_view(THREE.batch(range(3)), "crop"), "view must be one of"),
+    (lambda path: svm_accuracy(torch.randn(4, 2), torch.tensor([0, 0, 0, 1])),
+     "the smallest class has 1 graphs"),
+    (lambda path: svm_accuracy(torch.full((40, 2), torch.nan), torch.arange(40) % 2),
+     "features must be finite"),
+])  # fmt: skip
 def test_what_cannot_be_used_is_named(tmp_path, call, said):
     with pytest.raises((ValueError, FileNotFoundError), match=said):
         call(tmp_path)
@@ -368,10 +352,10 @@ def test_a_record_is_that_of_its_features_and_stands_in_the_table(tmp_path, caps
 
 def test_views_of_a_share_are_those_of_the_whole_batch():
     """As two processes make them."""
-    source = graphs.GraphViews(SOME, ("walk", "any"))
+    source = graphs.GraphViews(MUTAG, ("walk", "any"))
     batch, key = torch.arange(10, 30), (3, 1, 4)
-    whole = next(source.batches([Step(batch, key, 0, batch)], CPU, 0, False))[0]
-    second = next(source.batches([Step(batch[12:], key, 12, batch)], CPU, 0, False))[0]
+    steps = Step(batch, key, 0, batch), Step(batch[12:], key, 12, batch)
+    whole, second = (next(source.batches([one], torch.device("cpu"), 0, False))[0] for one in steps)
     encoder = graphs.GIN(7).eval()
     both = [group.encode(encoder).unflatten(0, (2, -1)) for group in (whole, second)]
     torch.testing.assert_close(both[0][:, 12:], both[1])
