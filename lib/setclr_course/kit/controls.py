@@ -1,11 +1,17 @@
 """The controls of a panel: a `Knob` says what a control is, a `Control` is one, with a value."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import log10
 from typing import Any
 
 from setclr.checks import choice
+
+
+def minus(said: str) -> str:
+    """The words with a minus sign where Python writes a hyphen before a number."""
+    return re.sub(r"(^|[\s(\[=]|\de)-(?=\.?\d|inf)", r"\1−", said) if "-" in said else said
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class Slider:
 
     def read(self, value: Any) -> str:
         """A value as the reader sees it."""
-        return f"{value:d}" if self.whole else f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+        return minus(f"{value:d}" if self.whole else f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}")
 
     def told(self) -> dict[str, Any]:
         low, high = self.place(self.low), self.place(self.high)

@@ -16,7 +16,7 @@ import numpy as np
 from setclr.checks import choice
 from setclr_course.kit import layout
 from setclr_course.kit.atlas import Atlas, atlas_of
-from setclr_course.kit.controls import Control, Knob, Slider
+from setclr_course.kit.controls import Control, Knob, Slider, minus
 from setclr_course.kit.front import Front, address, let_go
 from setclr_course.kit.handles import Handle
 from setclr_course.kit.scene import Page
@@ -103,7 +103,7 @@ class Panel:
         mosaic = (row and self.row_mosaic) or self.mosaic
         page = Page(mosaic.replace(";", " ").split(), row)
         self.draw(page, values, now)
-        return Seen(page.told(self.knobs), page.handles, self.say(values, now), page.pictures)
+        return Seen(page.told(self.knobs), page.handles, minus(self.say(values, now)), page.pictures)
 
     @property
     def still(self) -> Picture:

@@ -122,14 +122,15 @@ export function fixed(x, digits = 2) {
   const long = Math.abs(x).toFixed(digits + 30);
   const tie = /^50*$/.test(long.slice(-30)) && (digits ? long.at(-31) : long.at(-32)) % 2 === 0;
   const text = tie ? long.slice(0, digits ? -30 : -31) : Math.abs(x).toFixed(digits);
-  return (x < 0 || Object.is(x, -0) ? "-" : "") + text;
+  return (x < 0 || Object.is(x, -0) ? "−" : "") + text;
 }
 export const signed = (x, digits = 2) => (x < 0 || Object.is(x, -0) ? "" : "+") + fixed(x, digits);
 export const percent = (x, digits = 0) => `${fixed(100 * x, digits)}%`;
 export function general(x, digits = 3) {
   if (x === 0) return "0";
   const [mantissa, power] = x.toExponential(digits - 1).split("e");
-  const plain = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
-  if (power < -4 || power >= digits) return `${plain(mantissa)}e${power[0]}${power.slice(1).padStart(2, "0")}`;
+  const plain = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text).replace("-", "−");
+  const sign = power < 0 ? "−" : "+";
+  if (power < -4 || power >= digits) return `${plain(mantissa)}e${sign}${power.slice(1).padStart(2, "0")}`;
   return plain(Number(x.toPrecision(digits)).toFixed(Math.max(0, digits - 1 - power)));
 }

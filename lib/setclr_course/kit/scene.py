@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from setclr_course.kit.controls import Knob
+from setclr_course.kit.controls import Knob, minus
 from setclr_course.kit.handles import Handle
 from setclr_course.kit.palette import INK, VERMILION, WHITE
 
@@ -237,8 +237,8 @@ class Page:
         """
         about = {"name": name, "frame": frame, "x": plain(x), "y": plain(y)}
         more = {"title": title, "xlabel": xlabel, "ylabel": ylabel, "xticks": ticks(xticks), "equal": equal,
-                "yticks": ticks(yticks), "log": log, "room": plain(room), "turn": turn}  # fmt: skip
-        about |= {key: value for key, value in more.items() if value}
+                "yticks": ticks(yticks), "log": log, "room": room, "turn": turn}  # fmt: skip
+        about |= {key: plain(value) for key, value in more.items() if value}
         self.plots[name] = Plot(self, len(self.plots), about)
         return self.plots[name]
 
@@ -268,7 +268,8 @@ class Page:
         """The scene: what both painters read, as JSON can hold it."""
         links = []
         for said, over, lit, sets in self.links:
-            links.append([said, over, lit, {name: knobs[name].number(value) for name, value in sets.items()}])
+            stops = {name: knobs[name].number(value) for name, value in sets.items()}
+            links.append([minus(said), over, lit, stops])
         plots = [{**plot.about, "marks": plot.marks} for plot in self.plots.values()]
         handles = {name: handle.told(knobs) for name, handle in self.handles.items()}
         return {"plots": plots, "handles": handles, "links": links}
@@ -284,9 +285,8 @@ def plain(x: Any) -> Any:
         return [plain(one) for one in x]
     if isinstance(x, float):
         return float(f"{x:.6g}") if isfinite(x) else None
-    return x
+    return minus(x) if isinstance(x, str) else x
 
 
-def ticks(at: Ticks) -> list[list[Any]]:
-    words = at if isinstance(at, Mapping) else {value: f"{value:g}".replace("-", "−") for value in at}
-    return plain(list(words.items()))
+def ticks(at: Ticks) -> list[tuple[float, str]]:
+    return list(at.items()) if isinstance(at, Mapping) else [(value, f"{value:g}") for value in at]

@@ -53,11 +53,11 @@ def made():
 
 def test_a_state_is_the_panels_scene_at_these_values(made):
     told = json.loads(json.dumps(made.told, allow_nan=False))
-    names, pool = list(told["knobs"]), told["pool"]
-    stops = {name: told["knobs"][name]["words"] for name in names}
+    pool, stops = told["pool"], {name: knob["words"] for name, knob in told["knobs"].items()}
     for moved in ({}, {0: 3}, {4: 12}, {0: 0, 1: 0}):
         state = [moved.get(c, at) for c, at in enumerate(told["start"])]
-        fresh = panels.spectra(**{name: int(stops[name][at]) for name, at in zip(names, state)})
+        words = {name: stops[name][at].replace("−", "-") for name, at in zip(stops, state)}
+        fresh = panels.spectra(**{name: int(word) for name, word in words.items()})
         plots, handles, links, sentence = told["states"][",".join(map(str, state))]
         scene = {  # as panels.js reads it
             "plots": [{**pool[about], "marks": [pool[mark] for mark in marks]} for about, *marks in plots],

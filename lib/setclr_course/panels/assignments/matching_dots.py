@@ -40,5 +40,5 @@ def draw_loss(plot: Plot, at: int, name: str, both: tuple[list[float], list[floa
     for seeds, mean, x, colour, sign in zip(both, means, (at - 0.17, at + 0.17), (BLUE, ORANGE), "●■"):
         plot.line([x - 0.13, x + 0.13], [mean, mean], colour, 3)
         plot.dots([(x, 100 * seed) for seed in seeds], colour, sign, 7, INK)
-    plot.text(at, 2, f"{means[1] - means[0]:+.1f}".replace("-", "−"), size="small", rise="bottom", bold=True)
+    plot.text(at, 2, f"{means[1] - means[0]:+.1f}", size="small", rise="bottom", bold=True)
     return f"{name} {means[0]:.1f} %, with QARe {means[1]:.1f} %"

@@ -108,4 +108,4 @@ def listed(points: np.ndarray, anchor: int) -> tuple[np.ndarray, np.ndarray]:
 def in_short(value: float) -> str:
     """Two digits or so; nothing for 0."""
     said = f"{value:.2f}".replace("0.", ".", 1) if abs(value) < 9.995 else f"{value:.0f}"
-    return said.replace("-", "−") if abs(value) > 5e-3 else ""
+    return said if abs(value) > 5e-3 else ""

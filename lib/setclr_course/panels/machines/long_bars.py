@@ -21,5 +21,5 @@ def long_bars(
             plot.area([[(x - 0.4, 0), (x - 0.4, end), (x, tip), (x + 0.4, end), (x + 0.4, 0)]], colour)
         said = f"{value:.2f}" if 0 < abs(value) < 10 else f"{value:.0f}"
         rise, up = ("top", -3) if value < 0 else ("bottom", 2)
-        plot.text(x, tip, said.replace("-", "−"), INK if value else DUSK, rise=rise, up=up, halo=True)
+        plot.text(x, tip, said, INK if value else DUSK, rise=rise, up=up, halo=True)
     return bars

@@ -87,7 +87,7 @@ class spectra(Panel):
         plot.level(now.upper, f"sorted λ\n{now.upper:.2f}", PURPLE, 1.42, width=3)
         plot.level(now.values[0], f"true {now.values[0]:.2f}", VERMILION, 1.18, side="left")
         if self.similarity == "euclidean":
-            plot.level(now.lower, f"one reversed\n{now.lower:.2f}".replace("-", "−"), PURPLE, 1.42, width=3)
+            plot.level(now.lower, f"one reversed\n{now.lower:.2f}", PURPLE, 1.42, width=3)
 
     def say(self, values: dict, now: Fits) -> str:
         reverse = f" One list reversed, they give {now.lower:.2f}, and none is below."

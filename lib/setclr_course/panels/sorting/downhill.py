@@ -89,4 +89,4 @@ def draw_walk(
 
 def change(places: np.ndarray, step: int) -> str:
     """By how much the rocket has moved."""
-    return f"{places[step, LAST] - places[0, LAST] + 0.0:+.2f}".replace("-0.00", "0.00").replace("-", "−")
+    return f"{places[step, LAST] - places[0, LAST] + 0.0:+.2f}".replace("-0.00", "0.00")
