@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import NamedTuple
 
-import nbformat
 import yaml
 from notebook_tools import FOLDER, ROOT, TOOLS, name_of, notebooks
 
@@ -29,16 +28,11 @@ PAGE = FOLDER / "coverage.md"
 RESULTS = ROOT / "data" / "results"
 LIBRARY = ROOT / "lib"
 IMAGES = {name: row for name, row in PUBLISHED.items() if RECIPES.kind(name) == "image"}
-GRAPHS = {name: row for name, row in PUBLISHED.items() if RECIPES.kind(name) == "graph"}
+TRAINED = {name for name in PUBLISHED if RECIPES.kind(name) in ("image", "graph")}
 PAPERS: dict[str, dict] = yaml.safe_load((TOOLS / "coverage_items.yml").read_text())
 NAMES = {paper["name"]: key for key, paper in PAPERS.items()}
-KINDS = {
-    "figure": "Figures",
-    "table": "Tables",
-    "eq": "Equations",
-    "algorithm": "Algorithms",
-    "proposition": "Propositions",
-}
+KINDS = {"figure": "Figures", "table": "Tables", "eq": "Equations", "algorithm": "Algorithms",
+         "proposition": "Propositions"}  # fmt: skip
 
 TAG = re.compile(rf"(\w+):((?:{'|'.join(KINDS)})\d+[a-z]?)")
 NUMBERS = r"(?:\d[\d.]*[a-z]?|[A-E])(?:(?:, | and | to )(?:\d[\d.]*[a-z]?|[A-E]))*"
@@ -72,18 +66,22 @@ def listed(paper: str, item: str) -> str:
     raise ValueError(f"coverage_items.yml does not list {paper}:{item}")
 
 
+def sections(cell: dict) -> list[str]:
+    """The titles of the sections that begin in a cell of a notebook's file."""
+    text = "".join(cell["source"]) if cell["cell_type"] == "markdown" else ""
+    return re.findall(r"^## (.+)$", text, re.MULTILINE)
+
+
 def from_tags() -> list[Shown]:
     """The tagged cells, each as the section it stands in."""
     found = []
     for path in [*notebooks(), *notebooks("careful")]:
         section = ""
-        for cell in nbformat.read(path, as_version=4).cells:
-            if cell.cell_type == "markdown":
-                section = (re.findall(r"^## (.+)$", cell.source, re.MULTILINE) or [section])[-1]
-            for tag in cell.metadata.get("tags", []):
+        for cell in json.loads(path.read_text())["cells"]:
+            section = (sections(cell) or [section])[-1]
+            for tag in cell["metadata"].get("tags", []):
                 if ":" in tag:
-                    spelled = TAG.fullmatch(tag)
-                    if not spelled:
+                    if not (spelled := TAG.fullmatch(tag)):
                         raise ValueError(f"{path.name}: the tag {tag} is not spelled as groco:eq3 is")
                     page = name_of(path)
                     target = f"{page}.ipynb" + f"#{section.replace(' ', '-')}" * bool(section)
@@ -116,14 +114,11 @@ def from_recipes() -> list[Shown]:
 def from_records() -> list[Shown]:
     """The tables of which rows were trained here, as long as the paper trained them or in small."""
     names = {path.stem.rpartition("-seed")[0] for path in RESULTS.glob("*-seed*.json")}
-    trained = rows_of_tables(sorted(names & IMAGES.keys()))
-    for name in names & IMAGES.keys():
+    for name in names & TRAINED:
         for path in RESULTS.glob(f"{name}-seed*.json"):
             assert json.loads(path.read_text())["recipe"]["epochs"] == RECIPES[name].epochs, path.name
-    rows = rows_of_tables(IMAGES)
+    rows, trained = rows_of_tables(TRAINED), rows_of_tables(sorted(names & TRAINED))
     found = [(*table, f"{count} of {rows[table]} rows", "full") for table, count in trained.items()]
-    if of_graphs := names & GRAPHS.keys():
-        found.append(("mmcl", "table4", f"{len(of_graphs)} of {len(GRAPHS)} rows", "full"))
     for figure, (_, called, _) in FIGURES.items():
         if count := sum(name in names for name in called.values()):
             found.append((*figure.split("-"), f"{count} of {len(called)} rows", "small"))
@@ -195,9 +190,9 @@ def shown() -> dict[tuple[str, str], list[Shown]]:
     return places
 
 
-def page() -> str:
+def page(places: dict[tuple[str, str], list[Shown]]) -> str:
     """The whole page, in Markdown."""
-    places, counts, papers = shown(), [], []
+    counts, papers = [], []
     for key, paper in PAPERS.items():
         counts.append(_counts(key, places))
         papers += [f"## {paper['title']}", f"{paper['work']}."]
@@ -233,7 +228,10 @@ def _of(places: dict, key: str, item: str, how: str) -> list[Shown]:
 def _row(key: str, item: str, places: dict) -> list[str]:
     paper, results = PAPERS[key], item.startswith(("figure", "table"))
     hows = [[how] for how in HOW] if results else [list(HOW)]
-    cells = [[_link(place) for how in some for place in _of(places, key, item, how)] for some in hows]
+    cells = [
+        [f"[{place.words}](<{place.target}>)" for how in some for place in _of(places, key, item, how)]
+        for some in hows
+    ]
     for state in ("in part", "not covered"):
         if item in paper[state]:
             cells[len(cells) // 2].append(f"**{state}**: {paper[state][item]}")
@@ -242,10 +240,6 @@ def _row(key: str, item: str, places: dict) -> list[str]:
     return [title, paper["items"][item] + slip, *("<br>".join(cell) for cell in cells)]
 
 
-def _link(place: Shown) -> str:
-    return f"[{place.words}](<{place.target}>)"
-
-
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    PAGE.write_text(page(shown()))
     print(PAGE.relative_to(ROOT))
