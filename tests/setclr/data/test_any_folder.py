@@ -1,58 +1,75 @@
-"""Any folder of photographs, and any Dataset: what is read, passed over, or refused in a line."""
+"""Folders of photographs: three layouts, what else lies there, and what is refused in a line; nothing hangs.
 
+What may lie there is the table in tests/tools/pictures.py; all that reads photographs is tried with each.
+"""
+
+import os
 import shutil
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
-from pictures import grey_level
+from conftest import shifted
+from pictures import BROKEN, DAMAGED, NAMES, NO_PHOTOGRAPHS, grey_level, saved, smooth
 
-from setclr.data import ImageSet, load, two_views
+from setclr import pretrain
+from setclr.cli import main
+from setclr.data import Photographs, load
 from setclr.data.any_folder import images_below
-from setclr.data.validation import validation_split
+from setclr.experiments import embed_folder
+from setclr.experiments.run import new_run
+from setclr.recipes import RECIPES, ImageRecipe
+from setclr.views import View, draw
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning"),
+    pytest.mark.filterwarnings("ignore:passed over"),
+]
+RUN = new_run(ImageRecipe("InfoNCE()"), 3)
 
 
-def fill(folder: Path, count: int = 3, size=(16, 16)) -> None:
-    for i in range(count):
-        grey_level(folder / f"{i}.png", i, size)
+def fill(folder: Path, count: int = 3) -> None:
+    saved(folder, smooth(count, 16, 16))
+
+
+@pytest.fixture
+def tree(tmp_path) -> Path:
+    for place in ("train/ant", "train/bee", "val/ant", "val/bee"):
+        fill(tmp_path / place)
+    return tmp_path
 
 
 def litter(folder: Path) -> None:
     """What lies in people's folders and is no photograph."""
     for name in ("Thumbs.db", "notes.txt", ".hidden.png", "README"):
         (folder / name).write_bytes(b"no image")
-    (folder / "gone.jpg").symlink_to("nowhere")
-    (folder / "loop.jpg").symlink_to("loop.jpg")
+    for name in BROKEN:
+        BROKEN[name](folder / f"{name}.jpg")
     fill(folder / ".cache")
+
+
+def complaint(read, *given, **how) -> str:
+    """What the error says: a line that any terminal shows as it is."""
+    with pytest.raises((ValueError, OSError)) as caught:
+        read(*given, **how)
+    said = str(caught.value)
+    assert said.isprintable(), repr(said)
+    return said
 
 
 # Three layouts
 
 
-def test_a_tree_with_splits_is_read_through_any_litter(tmp_path):
-    for place in ("train/ant", "train/bee", "val/ant", "val/bee"):
-        fill(tmp_path / place)
-    for place in (".", "train", "train/ant", "val/bee", "val"):
-        litter(tmp_path / place)
-    for split in ("train", "test"):
-        found = load(f"folder:{tmp_path}", split=split)
+@pytest.mark.parametrize("with_splits", [True, False])
+def test_classes_with_splits_or_without_are_read_through_any_litter(with_splits, tree):
+    root = tree if with_splits else tree / "train"
+    for place in (root, *root.glob("*"), *root.glob("*/*/")):
+        litter(place)
+    for split in ("train", "test")[: 1 + with_splits]:
+        found = load(f"folder:{root}", split=split)
         assert found.classes == ("ant", "bee") and found.labels.tolist() == [0] * 3 + [1] * 3
-
-
-def test_classes_without_splits_are_one_split(tmp_path):
-    for name in ("ant", "bee"):
-        fill(tmp_path / name)
-        litter(tmp_path / name)
-    litter(tmp_path)
-    found = load(f"folder:{tmp_path}")
-    assert found.classes == ("ant", "bee") and found.labels.tolist() == [0] * 3 + [1] * 3
-    rest, held = validation_split(f"folder:{tmp_path}", found)
-    assert len(rest) + len(held) == 6 and len(held) >= 1 and held.classes == found.classes
-    with pytest.raises(FileNotFoundError, match="has no folder val or test; `evaluate` splits the images by"):
-        load(f"folder:{tmp_path}", split="test")
-    (tmp_path / "wasp").mkdir()
-    with pytest.raises(ValueError, match="wasp has no images; fill it or remove it"):
-        load(f"folder:{tmp_path}")
 
 
 @pytest.mark.parametrize("places", [".", "ant", ". ant bee", "ant bee/deep", "a/b/c a/b/d"])
@@ -74,16 +91,140 @@ def test_links_are_followed_and_each_folder_is_read_once(tmp_path):
     assert len(images_below(tmp_path / "in")) == 6
 
 
-def test_a_tree_without_train_is_no_flat_one_and_litter_is_none(tmp_path):
-    """Images to measure on are not trained on."""
-    for name in ("val", "test"):
-        fill(tmp_path / name / name / "ant")
-        with pytest.raises(FileNotFoundError, match="train is no folder; folder:PATH takes PATH/train/CLASS"):
-            load(f"folder:{tmp_path / name}")
-    litter(tmp_path / "val/val")
-    shutil.rmtree(tmp_path / "val/val/ant")
-    with pytest.raises(ValueError, match="has no image files .* in it or below"):
-        load(f"folder:{tmp_path / 'val/val'}")
+def lose(*names: str):
+    return lambda tree: [shutil.rmtree(tree / name) for name in names]
+
+
+def only_litter(name: str):
+    return lambda tree: [lose(name)(tree), (tree / name).mkdir(), litter(tree / name)]
+
+
+NO_TRAIN = "train is no folder; folder:PATH takes PATH/train/CLASS"
+NO_TEST = "has no folder val or test; `evaluate` splits the images by a"
+LAYOUTS = [  # what happened to the tree, the folder in it that is read, the split, and what is said
+    (lose("."), ".", "train", "is no folder; folder:PATH takes PATH/train/CLASS/IMAGE"),
+    (lose("train"), ".", "train", NO_TRAIN),  # images to measure on are not trained on
+    (lambda tree: [lose("train")(tree), (tree / "val").rename(tree / "test")], ".", "train", NO_TRAIN),
+    (lose("train/bee"), ".", "test", "val/bee has no counterpart in .*train; both"),
+    (lose("val/bee"), ".", "test", "train/bee has no counterpart in .*val; both"),
+    (lose("val"), ".", "test", NO_TEST),
+    (lose("val"), "train", "test", NO_TEST),
+    (lose("train/ant", "train/bee"), ".", "train", "train has no class folders"),
+    (only_litter("val/ant"), ".", "test", "val/ant has no images; fill it or remove it"),
+    (lambda tree: (tree / "train/wasp").mkdir(), "train", "train", "wasp has no images; fill it"),
+    (only_litter("train/ant"), "train/ant", "train", "has no image files .* in it or below"),
+    (lose("train/bee"), "train", "test", "must have labels to be measured, got none in .*PATH/CLASS/IMAGE"),
+    (lambda tree: grey_level(tree / "train/bee/9.png", 1), ".", "train",
+     r"ant/000\.png of 16x16 .*bee/9\.png of 8x6; load them with size=, or pretrain with view_size \(--view"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("happened, where, split, message", LAYOUTS)
+def test_a_tree_in_which_something_lacks_is_refused_with_its_place(happened, where, split, message, tree):
+    happened(tree)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        load(f"folder:{tree / where}", split=split)
+
+
+# What is no photograph
+
+
+@pytest.mark.parametrize("kind", NO_PHOTOGRAPHS)
+def test_what_is_no_photograph_is_named_in_a_line_by_all_that_read_it(kind, tree):
+    path, view = tree / "train/ant/9.png", (View(size=8),)
+    NO_PHOTOGRAPHS[kind](path)
+    files = Photographs([path.with_name("000.png"), path])
+    readers = [
+        lambda: files[:], lambda: list(files.split(1)), lambda: Photographs([path])[:],
+        lambda: files.crops([1], view, draw(view, 1, shifted())), partial(files.verify, decode=True),
+    ]  # fmt: skip
+    if kind in BROKEN:
+        assert len(load(f"folder:{tree}")) == 6
+    else:
+        readers += [partial(load, f"folder:{tree}", stream=False, size=16),
+                    partial(load, f"folder:{tree}", stream=True, verify=True)]  # fmt: skip
+    if kind in DAMAGED:
+        readers += [partial(embed_folder, RUN, tree / "train")]
+    else:  # a tree of anything may hold anything: what is no file is passed over
+        assert len(embed_folder(RUN, tree / "train")[1]) == 6
+    for read in readers:
+        said = complaint(read)
+        assert "ant/9.png is no image that can be read" in said and "remove or replace it" in said
+        assert "pixels" not in kind or kind.removesuffix(" pixels") in said
+    if kind.startswith("cut"):
+        files.verify()  # its header is whole
+    else:
+        assert "ant/9.png" in complaint(files.verify)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "text", *BROKEN])
+def test_among_class_folders_it_is_named_only_if_it_looks_like_an_image(kind, tree):
+    NO_PHOTOGRAPHS[kind](tree / "train/cat")
+    assert load(f"folder:{tree}").classes == ("ant", "bee")
+    NO_PHOTOGRAPHS[kind](tree / "train/cat.png")
+    if kind in BROKEN:
+        assert len(load(f"folder:{tree}")) == 6
+    else:
+        said = complaint(load, f"folder:{tree}")
+        assert "train/cat.png is no folder, among class folders; move it" in said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_is_that_of_a_file_and_of_a_class_and_is_said_in_a_line(name, tree):
+    def named(folder: str) -> str:
+        return os.fsdecode(os.fsencode(tree / folder) + b"/" + name)
+
+    for split in ("train", "val"):
+        shutil.copytree(tree / split / "ant", named(split))
+    shutil.copy(tree / "train/ant/000.png", named("train/ant"))
+    found, text = load(f"folder:{tree}"), os.fsdecode(name)
+    assert len(found) == 10 and len(found.classes) == 3
+    assert all(one.isprintable() and one.encode() for one in found.classes)
+    Path(named("train/ant")).write_text("no image")
+    for stream in (True, False):
+        said = complaint(load, f"folder:{tree}", stream=stream, verify=True)
+        assert (text if text.isprintable() else repr(text)[1:-1]) in said and "is no image" in said
+    shutil.rmtree(named("val"))
+    assert "has no counterpart" in complaint(load, f"folder:{tree}", split="test")
+
+
+def test_features_of_files_with_any_names_are_written(tree):
+    for name in NAMES:
+        shutil.copy(tree / "train/ant/000.png", os.fsencode(tree / "train") + b"/" + name)
+    RUN.save(tree / "run")
+    main(["embed", f"{tree}/run", f"{tree}/train", "--out", f"{tree}/x.npz", "--device", "cpu"])
+    with np.load(tree / "x.npz") as kept:
+        assert {os.fsencode(path) for path in kept["paths"].tolist()} >= set(NAMES)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+@pytest.mark.parametrize("place", ["train/ant/001.png", "train/ant", "train"])
+def test_what_may_not_be_read_is_named(place, tree):
+    (tree / place).chmod(0)
+    said = complaint(load, f"folder:{tree}")
+    (tree / place).chmod(0o700)
+    assert place in said and "Permission denied" in said
+
+
+def test_the_command_decodes_what_it_verifies_of_any_sizes_and_warns_of_nothing(tree, capsys, recwarn):
+    grey_level(tree / "train/bee/wide.png", 1, (40, 20))
+    main(["data", f"folder:{tree}", "--verify"])
+    assert capsys.readouterr().out.count("7 images") == 1
+    DAMAGED["cut png"](tree / "train/ant/001.png")
+    with pytest.raises(ValueError, match=r"ant/001\.png is no image"):
+        main(["data", f"folder:{tree}", "--verify"])
+    DAMAGED["100,000,000 pixels"](tree / "train/ant/000.png")
+    with pytest.raises(ValueError, match="100,000,000 pixels"):
+        main(["data", f"folder:{tree}"])
+    assert not recwarn.list, "Pillow's warning would be two more lines"
+
+
+def test_a_folder_of_one_image_gets_advice_that_can_be_followed(tmp_path):
+    fill(tmp_path / "train/ant", 1)
+    recipe = replace(RECIPES["photo-infonce"], data=f"folder:{tmp_path}", epochs=1, batch=2)
+    for change in ({}, {"images": 2}):
+        with pytest.raises(ValueError, match="images must be at least 2, got 1; add some"):
+            pretrain(replace(recipe, **change), device="cpu")
 
 
 # Names
@@ -107,28 +248,3 @@ def test_the_home_folder_is_known_in_every_path_and_litter_beside_pairs_is_passe
     assert len(load("folder:~/photos")) == 3 and len(load("pairs:~/two", size=16)) == 24
     with pytest.raises(FileNotFoundError, match=f"{tmp_path}/sets/imagenet/train is no folder"):
         load("imagenet", root="~/sets")
-
-
-# No label
-
-
-def test_images_without_a_label_are_a_group_of_their_own():
-    pixels = torch.arange(60, dtype=torch.uint8)[:, None, None, None].expand(-1, 3, 8, 8)
-    labels = torch.tensor([-1, 0, 1] * 20)
-    some = ImageSet(pixels, labels, ("a", "b"))
-    assert repr(some).endswith("2 classes, 20 without a label>")
-    assert (some.sample(12).labels + 1).bincount().tolist() == [4, 4, 4]
-    rest, held = validation_split("folder:x", some)
-    assert (held.labels + 1).bincount().tolist() == [4, 4, 4] and len(rest) == 48
-    assert two_views(some).shape == (2, 2, 3, 8, 8)
-
-
-def test_a_class_of_one_image_is_trained_on():
-    def split(labels, classes):
-        pixels = torch.zeros(6, 3, 8, 8, dtype=torch.uint8)
-        return validation_split("folder:x", ImageSet(pixels, torch.tensor(labels), tuple(classes)))
-
-    rest, held = split([0, 0, 1, 1, 1, 2], "abc")
-    assert set(held.labels.tolist()) <= set(rest.labels.tolist()) and len(held)
-    with pytest.raises(ValueError, match="train must have a class of two or more"):
-        split(range(6), "abcdef")

@@ -9,34 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setclr import data
-from setclr.data import ImageSet, load, sets
+from setclr.data import ImageSet, load, sets, two_views
+from setclr.data.validation import validation_split
 
 
-def made(counts=(3, 3), shape=(3, 4, 4)):
+def made(labels):
     """An ImageSet whose images carry their own index."""
-    n = sum(counts)
-    images = torch.arange(n, dtype=torch.uint8)[:, None, None, None].expand(n, *shape)
-    labels = torch.tensor([label for label, count in enumerate(counts) for _ in range(count)])
-    return ImageSet(images, labels, tuple(f"class {i}" for i in range(len(counts))))
+    images = torch.arange(len(labels), dtype=torch.uint8)[:, None, None, None].expand(-1, 3, 4, 4)
+    return ImageSet(images, torch.tensor(labels), tuple(f"class {i}" for i in range(max(labels) + 1)))
 
 
 PIXELS, LABELS = torch.zeros(2, 3, 4, 4, dtype=torch.uint8), torch.zeros(2, dtype=torch.int64)
 
 
-@pytest.mark.parametrize(
-    "images, labels, words",
-    [
-        (PIXELS.float(), LABELS, "images must be .*float32"),
-        (PIXELS[:, 0], LABELS, r"images .*\(2, 4, 4\)"),
-        (PIXELS.numpy(), LABELS, "images must be .*ndarray"),
-        (PIXELS[:0], LABELS[:0], "images .*N >= 1"),
-        (PIXELS, LABELS.int(), "labels must be .*int32"),
-        (PIXELS, LABELS[:, None], "labels must be"),
-        (PIXELS, torch.zeros(3, dtype=torch.int64), "as many .*3 .*2"),
-        (PIXELS, torch.tensor([0, 2]), r"labels must be .*2 classes.*0\.\.2"),
-        (PIXELS, torch.tensor([-2, 0]), r"indices of the 2 classes, or -1 for no label, got -2\.\.0"),
-    ],
-)
+@pytest.mark.parametrize("images, labels, words", [
+    (PIXELS.float(), LABELS, "images must be .*float32"), (PIXELS[:, 0], LABELS, r"images .*\(2, 4, 4\)"),
+    (PIXELS.numpy(), LABELS, "images must be .*ndarray"), (PIXELS[:0], LABELS[:0], "images .*N >= 1"),
+    (PIXELS, LABELS.int(), "labels must be .*int32"), (PIXELS, LABELS[:, None], "labels must be"),
+    (PIXELS, torch.zeros(3, dtype=torch.int64), "as many .*3 .*2"),
+    (PIXELS, torch.tensor([0, 2]), r"labels must be .*2 classes.*0\.\.2"),
+    (PIXELS, torch.tensor([-2, 0]), r"indices of the 2 classes, or -1 for no label, got -2\.\.0"),
+])  # fmt: skip
 def test_what_does_not_fit_together_is_refused(images, labels, words):
     with pytest.raises(ValueError, match=words):
         ImageSet(images, labels, ("a", "b"))
@@ -44,7 +37,7 @@ def test_what_does_not_fit_together_is_refused(images, labels, words):
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(0, 9), st.data())
 def test_a_sample_is_even_distinct_and_repeatable(counts, seed, draw):
-    whole = made(tuple(counts))
+    whole = made([label for label, count in enumerate(counts) for _ in range(count)])
     n = draw.draw(st.integers(1, len(whole)))
     part, again = whole.sample(n, seed), whole.sample(n, seed)
     assert torch.equal(part.images, again.images)
@@ -59,28 +52,42 @@ def test_a_sample_is_even_distinct_and_repeatable(counts, seed, draw):
 
 
 def test_a_sample_is_not_sorted_by_class_and_another_seed_gives_another():
-    labels = made((50, 50)).sample(60).labels
+    whole = made([0] * 50 + [1] * 50)
+    labels = whole.sample(60).labels
     assert 10 < int((labels[1:] != labels[:-1]).sum()) < 50
-    assert not torch.equal(made((50, 50)).sample(20, 0).images, made((50, 50)).sample(20, 1).images)
+    assert not torch.equal(whole.sample(20, 0).images, whole.sample(20, 1).images)
+
+
+def test_images_without_a_label_are_a_group_of_their_own():
+    some = made([-1, 0, 1] * 20)
+    assert repr(some).endswith("2 classes, 20 without a label>")
+    rest, held = validation_split("folder:x", some)
+    for part in (some.sample(12), held):
+        assert (part.labels + 1).bincount().tolist() == [4, 4, 4]
+    assert len(rest) == 48 and two_views(some).shape == (2, 2, 3, 4, 4)
+
+
+def test_a_class_of_one_image_is_trained_on():
+    rest, held = validation_split("folder:x", made([0, 0, 1, 1, 1, 2]))
+    assert set(held.labels.tolist()) <= set(rest.labels.tolist()) and len(held)
+    with pytest.raises(ValueError, match="train must have a class of two or more"):
+        validation_split("folder:x", made(range(6)))
 
 
 MADE = ("photo-patches", "mnist")
 
 
-@pytest.mark.parametrize(
-    "given, message",
-    [
-        (dict(name="cifar11"), "name must be .*'cifar11'; did you mean 'cifar10'"),
-        *((dict(name=name), "name must be one of 'photo-patches'") for name in ("places365", None, 3)),
-        (dict(name="photo-patches", split="val"), "split must be .*'val'"),
-        (dict(name="svhn", split="unlabelled"), "split must be one of 'train', 'test', got 'unlabelled'"),
-        *((dict(name=name, size=32), "size applies to folder:PATH, tiny.*got size=32") for name in MADE),
-        *((dict(name=name, stream=False), "stream applies to folder:PATH.*got stream=") for name in MADE),
-        *((dict(name="folder:x", size=size), f"size must be .*{size}") for size in (0, 2.5, True, "32")),
-        (dict(name="folder:x", stream=1), "stream must be True or False, got 1"),
-        (dict(name="folder:x", verify=1), "verify must be True or False, got 1"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("given, message", [
+    (dict(name="cifar11"), "name must be .*'cifar11'; did you mean 'cifar10'"),
+    *((dict(name=name), "name must be one of 'photo-patches'") for name in ("places365", None, 3)),
+    (dict(name="photo-patches", split="val"), "split must be .*'val'"),
+    (dict(name="svhn", split="unlabelled"), "split must be one of 'train', 'test', got 'unlabelled'"),
+    *((dict(name=name, size=32), "size applies to folder:PATH, tiny.*got size=32") for name in MADE),
+    *((dict(name=name, stream=False), "stream applies to folder:PATH.*got stream=") for name in MADE),
+    *((dict(name="folder:x", size=size), f"size must be .*{size}") for size in (0, 2.5, True, "32")),
+    (dict(name="folder:x", stream=1), "stream must be True or False, got 1"),
+    (dict(name="folder:x", verify=1), "verify must be True or False, got 1"),
+])  # fmt: skip
 def test_every_wrong_argument_of_load(given, message):
     with pytest.raises(ValueError, match=message):
         load(**given)
