@@ -77,14 +77,13 @@ def test_what_is_streamed_is_what_would_be_decoded_and_its_samples_are_not_decod
 @pytest.fixture
 def few(monkeypatch):
     """What the three sets are known to hold, cut down: 3 classes of 2 (or 2 to 3) and 1 images."""
-    names = ("n01", "n02", "n03")
-    for name, most in (("tiny-imagenet", 2), ("imagenet100", 3), ("imagenet", 3)):
-        kept = names[1:] if name == "imagenet100" else ()
-        classes = len(kept) or 3
-        counts = dict(train=2 * classes if name != "imagenet" else 7, test=classes)
-        size = None if name == "tiny-imagenet" else 8
-        each = dict(train=(2, most), test=(1, 1))
-        monkeypatch.setitem(folders.TREES, name, folders.Expected(classes, counts, each, size, kept))
+    each = dict(train=(2, 3), test=(1, 1))
+    few = {
+        "tiny-imagenet": folders.Expected(3, dict(train=6, test=3), each | {"train": (2, 2)}),
+        "imagenet100": folders.Expected(2, dict(train=4, test=2), each, 8, ("n02", "n03")),
+        "imagenet": folders.Expected(3, dict(train=7, test=3), each, 8),
+    }
+    monkeypatch.setattr(folders, "TREES", few)
 
 
 def make_tiny(root):

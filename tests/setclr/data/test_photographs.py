@@ -19,6 +19,7 @@ from setclr.views import View, draw
 
 TWO = (View(size=20, blur=0.5), View(size=12, scale=(0.05, 0.14)), View(size=20, solarise=0.5))
 CUBIC = tuple(replace(view, interpolation="bicubic") for view in TWO)
+PADDED = views.preset("padded", 8)
 STILL = dict(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
 
 
@@ -133,18 +134,6 @@ def test_size_decides_the_side_of_views_without_one(tmp_path):
     files = Photographs(saved(tmp_path, smooth(2, 30, 50)), 24)
     (x,) = files.crops([0, 1], (View(), View()), draw((View(),) * 2, 2, shifted()))
     assert x.shape == (2, 2, 3, 24, 24)
-    with pytest.raises(ValueError, match=r"^views must have a size .*\(3, 30, 50\)"):
-        Photographs([files.path(0)]).crops([0], (View(),), draw((View(),), 1, shifted()))
-
-
-def test_draws_and_views_are_checked(square):
-    with pytest.raises(ValueError, match=r"^draws must be \(2, 3, 36\)"):
-        square[1].crops([0, 1], TWO, draw(TWO, 3, shifted()))
-    with pytest.raises(ValueError, match="^views must be "):
-        square[1].crops([0, 1], None, draw(TWO, 3, shifted()))
-    padded = views.preset("padded", 8)
-    with pytest.raises(ValueError, match="^padding must be 0 for crops read from files, got 0.125; set size"):
-        square[1].crops([0, 1], padded, draw(padded, 2, shifted()))
 
 
 # Verifying
@@ -181,15 +170,21 @@ def test_files_that_stay_as_they_are_are_verified_once_if_a_note_is_kept(tmp_pat
             files.verify(decode=decode)
 
 
-def test_bad_arguments_are_named(square, tmp_path):
-    for call, message in (
-        (lambda: Photographs([]), "paths must hold at least one"),
-        (lambda: Photographs([square[1].path(0)], 0), "size must be .*got 0"),
-        (lambda: next(square[1].split(0)), "batch must be .*got 0"),
-        (lambda: Photographs([tmp_path / "gone.png"]), r"gone\.png is no image that can be read"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
+@pytest.mark.parametrize("call, message", [
+    (lambda files, at: Photographs([]), "paths must hold at least one"),
+    (lambda files, at: Photographs([files.path(0)], 0), "size must be .*got 0"),
+    (lambda files, at: next(files.split(0)), "batch must be .*got 0"),
+    (lambda files, at: Photographs([at / "gone.png"]), r"gone\.png is no image that can be read"),
+    (lambda files, at: files.crops([0, 1], TWO, draw(TWO, 3, shifted())), r"^draws must be \(2, 3, 36\)"),
+    (lambda files, at: files.crops([0, 1], None, draw(TWO, 3, shifted())), "^views must be "),
+    (lambda files, at: files.crops([0, 1], PADDED, draw(PADDED, 2, shifted())),
+     "^padding must be 0 for crops read from files, got 0.125; set size"),
+    (lambda files, at: Photographs(saved(at, smooth(1, 30, 50))).crops([0], [View()],
+     draw([View()], 1, shifted())), r"^views must have a size .*\(3, 30, 50\)"),
+])  # fmt: skip
+def test_bad_arguments_are_named(square, tmp_path, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(square[1], tmp_path)
 
 
 # Orientation and transparency
