@@ -23,9 +23,7 @@ SETTINGS = {
     "onednn-avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2"},
     "one-thread": {"SETCLR_THREADS": "1"},
     "two-threads": {"SETCLR_THREADS": "2"},
-    "seed-1": {"SETCLR_SEED_SHIFT": "1"},
-    "seed-2": {"SETCLR_SEED_SHIFT": "2"},
-    "seed-3": {"SETCLR_SEED_SHIFT": "3"},
+    **{f"seed-{n}": {"SETCLR_SEED_SHIFT": str(n)} for n in (1, 2, 3)},
     "loaded": {},  # beside two busy processes
 }
 # What reads files and computes nothing.
@@ -49,25 +47,16 @@ def run(setting: str) -> tuple[int, list[str], float]:
 
     Raises RuntimeError, with the end of what pytest said, where no tests ran.
     """
-    ignored = [f"--ignore={TESTS / name}" for name in TEXTUAL]
     workers = "0" if setting == "two-threads" else "2"
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, load(2 if setting == "loaded" else 0):
         report = Path(folder, "report.xml")
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-n",
-            workers,
-            "--dist=worksteal",
-            f"--junitxml={report}",
-            *ignored,
-        ]
+        options = ["-q", "-n", workers, "--dist=worksteal", f"--junitxml={report}"]
+        options += [f"--ignore={TESTS / name}" for name in TEXTUAL]
         # Another machine has compiled nothing yet; torch's cache does not know what ATEN_CPU_CAPABILITY says.
         environment = {**os.environ, **SETTINGS[setting], "TORCHINDUCTOR_CACHE_DIR": folder}
-        said = subprocess.run([*command, TESTS], env=environment, capture_output=True, text=True)
+        command = [sys.executable, "-m", "pytest", *options, TESTS]
+        said = subprocess.run(command, env=environment, capture_output=True, text=True)
         seconds = time.perf_counter() - started
         cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
     if not cases:

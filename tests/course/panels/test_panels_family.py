@@ -1,4 +1,4 @@
-"""Every loss on one batch, on a circle and on a sphere: shares, pushes and training are the library's."""
+"""Every loss in numpy is the library's, and so are shares, pushes and training on a circle and a sphere."""
 
 from functools import cache
 
@@ -6,31 +6,35 @@ import numpy as np
 import pytest
 import torch
 from conftest import shifted
-from sweep import drag, marks
+from sweep import drag, marks, slope
+from torch.nn.functional import normalize
 
-from setclr.inner import sparsemax, svm_dual
-from setclr.losses import GroCo
+from setclr import inner as library
+from setclr.losses import IOT, MMCL, GroCo, InfoNCE, SparseCLR
 from setclr_course import panels
+from setclr_course.kit import inner
 from setclr_course.kit.circle import RADII, unit
+from setclr_course.kit.losses import gradient
 from setclr_course.kit.still import pictured
 from setclr_course.panels.family import anchor_list as lists
+from setclr_course.panels.family import one_idea as idea
 from setclr_course.panels.family import sphere as ball
 from setclr_course.panels.family.batch import ANGLES, FAMILY, MATRICES, SIX, draw_batch
-from setclr_course.panels.family.one_idea import ANGLES as BEGIN
-from setclr_course.panels.family.one_idea import STEP, STEPS, USUAL, WAYS, trained
 from setclr_course.panels.family.plane import CONTROLS, TRAP_ANGLES, N, control
 from setclr_course.panels.family.trap_pushes import LONGEST, REST
 
 made = cache(lambda name: getattr(panels, name)())
 BATCH, TRAP = (torch.from_numpy(unit(np.array(angles))) for angles in (ANGLES, TRAP_ANGLES))
-UNEVEN = tuple((np.ravel(BEGIN) + 0.3 * np.sqrt(np.arange(12))).tolist())  # no two distances are the same
+UNEVEN = tuple(
+    (np.ravel(idea.ANGLES) + 0.3 * np.sqrt(np.arange(12))).tolist()
+)  # no two distances are the same
 
 
 def pushes(loss, z: torch.Tensor) -> np.ndarray:
     """(2, N): minus the gradient of a loss of the library at points z (2, N, 2) of the circle, along it."""
-    z = z.clone().requires_grad_()
-    (slope,) = torch.autograd.grad(loss(z), z)
-    return (slope[..., 0] * z[..., 1] - slope[..., 1] * z[..., 0]).detach().numpy()
+    x, y = np.moveaxis(z.numpy(), -1, 0)
+    along_x, along_y = np.moveaxis(slope(loss, z), -1, 0)
+    return along_x * y - along_y * x
 
 
 def shares(loss, z: torch.Tensor) -> torch.Tensor:
@@ -44,43 +48,94 @@ def turned(one, other) -> np.ndarray:
     return np.abs((np.asarray(one) - other + 180) % 360 - 180)
 
 
+# The inner problems and losses in numpy
+
+
+@pytest.mark.parametrize("n", [2, 5, 6, 9])
+def test_the_kits_inner_problems_are_the_librarys(n):
+    numbers = np.random.default_rng(n)
+    x, points, cost = numbers.normal(size=(4, n)), numbers.normal(size=(n + 1, 2)), numbers.random((n, n))
+    t, K = torch.from_numpy, library.kernel(*[torch.from_numpy(points)] * 2, "rbf", 1.5)
+    pairs = [
+        (inner.softmax(x, 0.3), (t(x) / 0.3).softmax(-1)),
+        (inner.sparsemax(x), library.sparsemax(t(x))),
+        ((x - inner.level(x, 0.4)[:, None]).clip(0).sum(1), np.full(4, 0.4)),
+        *zip(inner.sort_softly(x, 3.0), library.sorting_network(t(x), 3.0)),
+        (inner.top_probability(x, 1, 3.0), library.top_probability(t(x), 1, 3.0)),
+        *((inner.scaled(cost, 0.3, 2 * k), n * library.sinkhorn(t(cost), 0.3, k).P) for k in (1, 7)),
+        (inner.rbf(points, points, 1.5), K),
+        *((inner.dual(K.numpy(), C, 0.01), library.svm_dual(K, C=C, ridge=0.01).alpha[1:])
+          for C in (0.3, 100.0, np.inf)),
+    ]  # fmt: skip
+    for mine, theirs in pairs:
+        np.testing.assert_allclose(mine, theirs, atol=1e-9, rtol=1e-9)
+    if n < 8:
+        best = library.linear_assignment(t(cost)).matrix.argmax(1)
+        np.testing.assert_array_equal(inner.assignment(cost), best)
+
+
+@pytest.mark.parametrize("smoothing", [0.01, 0.3, 1, 10])
+@pytest.mark.parametrize(("name", "loss"), [*FAMILY.items(), *SIX.items()])
+def test_the_formulas_are_the_librarys_losses(name, loss, smoothing):
+    """Assignments and gradients; what the library holds constant is held constant."""
+    theirs = loss.at(smoothing)
+    for shape in ((2, 5, 2), (2, 6, 3)):
+        z = normalize(torch.randn(*shape, generator=shifted(0), dtype=torch.float64), dim=-1)
+        answer = loss.solved(z.numpy(), smoothing)
+        if theirs.has_assignment:
+            np.testing.assert_allclose(answer.shares, theirs.assignment(z), atol=1e-9)
+        ours, downhill = gradient(answer, z.flatten(0, 1).numpy()), slope(theirs, z).reshape(-1, shape[-1])
+        np.testing.assert_allclose(ours, downhill, atol=1e-6 * max(1e-3, np.abs(downhill).max()))
+
+
+def test_usual_values_stand_at_smoothing_1_and_all_but_the_regulariser_have_a_matrix():
+    for one, usual in (
+        (FAMILY["InfoNCE"].at(1), InfoNCE(0.5)), (FAMILY["MMCL"].at(1), MMCL(bandwidth=1.0, solver="exact")),
+        (FAMILY["GroCo"].at(0.1), GroCo(10.0, negatives=4)), (SIX["SparseCLR"].at(1), SparseCLR(margin=0.0)),
+        (FAMILY["IOT both"].at(2), IOT("both", 1.0, iterations=8)),
+    ):  # fmt: skip
+        assert repr(one) == repr(usual)
+    assert [name for name in FAMILY if FAMILY[name].at(1).has_assignment] == MATRICES
+
+
 # One idea
 
 
 @pytest.mark.parametrize("softness", [0.0316, 10])
 def test_tables_are_the_assignments_of_the_losses(softness):
-    idea, six, family = (made(name) for name in ("one_idea", "side_by_side", "family_matrices"))
-    for way, name in WAYS.items():
-        share = idea.solve(idea.values | {"way": way, "softness": softness}).share
-        expected = shares(FAMILY[name].at(softness), torch.from_numpy(unit(np.array(BEGIN))))
+    one, six, family = (made(name) for name in ("one_idea", "side_by_side", "family_matrices"))
+    for way, name in idea.WAYS.items():
+        share = one.solve(one.values | {"way": way, "softness": softness}).share
+        expected = shares(FAMILY[name].at(softness), torch.from_numpy(unit(np.array(idea.ANGLES))))
         np.testing.assert_allclose(share, expected, atol=1e-9)
     now = six.solve(six.values | {"smoothing": softness})
     for name, loss in SIX.items():
         np.testing.assert_allclose(now.shares[name], shares(loss.at(softness), TRAP), atol=1e-9)
     matrices = family.solve(family.values | {"smoothing": softness})
     for name in MATRICES:
-        A = FAMILY[name].at(softness).assignment(BATCH)
-        np.testing.assert_allclose(matrices[name], A, atol=1e-9)
+        np.testing.assert_allclose(matrices[name], FAMILY[name].at(softness).assignment(BATCH), atol=1e-9)
     assert "●1 at 75°" in pictured(draw_batch, "batch", (2.8, 3)).alt
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", idea.WAYS)
 def test_training_is_gradient_descent_on_the_loss_and_finds_the_partners(way):
     """Each step is the one that autograd takes from there, what the loss holds constant being held constant.
 
     The angles are kept to four digits, so a step is off by half of the last one. For support vectors, which
     weigh negatives, the softmax says who is found.
     """
-    loss = FAMILY[WAYS[way]].at(USUAL)
-    for step in range(STEPS):
-        before = trained(UNEVEN, way, step).ravel()
-        angles = torch.tensor(before, dtype=torch.float64).deg2rad().requires_grad_()
-        z = torch.stack([angles.cos(), angles.sin()], dim=-1).view(2, N, 2)
-        (slope,) = torch.autograd.grad(loss(z), angles)
-        after = before - STEP * (slope / slope.abs().max()).numpy()
-        assert turned(trained(UNEVEN, way, step + 1).ravel(), after).max() < 0.5e-4 + 1e-6
+    loss = FAMILY[idea.WAYS[way]].at(idea.USUAL)
+
+    def of(angles: torch.Tensor) -> torch.Tensor:
+        return loss(torch.stack([angles.deg2rad().cos(), angles.deg2rad().sin()], dim=-1).view(2, N, 2))
+
+    for step in range(idea.STEPS):
+        before = idea.trained(UNEVEN, way, step).ravel()
+        downhill = slope(of, before)
+        after = before - idea.STEP * downhill / np.abs(downhill).max()
+        assert turned(idea.trained(UNEVEN, way, step + 1).ravel(), after).max() < 0.5e-4 + 1e-6
     panel = made("one_idea")
-    after = panel.solve(panel.values | {"way": way, "step": STEPS}).z
+    after = panel.solve(panel.values | {"way": way, "step": idea.STEPS}).z
     assert (panel.solve(panel.values).share.argmax(1) == np.arange(N)).sum() <= 2
     assert ((after[0] @ after[1].T).argmax(1) == np.arange(N)).sum() >= 5
 
@@ -121,14 +176,12 @@ def test_arrows_lead_downhill_and_are_as_long_as_the_gradient_says(smoothing):
     assert ("LinearAssignment is at rest" in panel.alt) == (smoothing == 0.01)
 
 
-def test_at_the_trap_each_for_itself_is_fooled_and_counting_is_not():
+def test_at_the_trap_each_for_itself_is_fooled_counting_is_not_and_a_hard_assignment_rests():
     panel = made("side_by_side")
     assert "goes to ■ astronaut by InfoNCE and SparseCLR and GroCo, to its own ■ rocket by" in panel.alt
     away = panel.seen(panel.values | {"rocket 1": 150}).sentence
     assert "InfoNCE" in away.split("to its own ■ rocket by ")[1]
 
-
-def test_at_the_trap_a_hard_assignment_rests_and_the_others_push():
     panel = panels.trap_pushes(smoothing=0.0316)
     assert "assignment is at rest" in panel.alt and "InfoNCE pushes" in panel.alt
     found = panel.solve(panel.values).forces
@@ -140,10 +193,10 @@ def test_at_the_trap_a_hard_assignment_rests_and_the_others_push():
 
 def test_the_sphere_is_trained_by_gradient_descent_and_partners_meet():
     for name in ("SparseCLR", "GroCo", "IOT"):
-        z = torch.from_numpy(ball.trained(name, 3)).requires_grad_()
-        (slope,) = torch.autograd.grad(SIX[name].at(ball.SMOOTHING)(z), z)
-        z = z.detach() - ball.RATE * slope / slope.norm(dim=-1).max()
-        expected = torch.nn.functional.normalize(z, dim=-1)
+        z = ball.trained(name, 3)
+        downhill = slope(SIX[name].at(ball.SMOOTHING), z)
+        z = z - ball.RATE * downhill / np.linalg.norm(downhill, axis=-1).max()
+        expected = z / np.linalg.norm(z, axis=-1, keepdims=True)
         np.testing.assert_allclose(ball.trained(name, 4), expected, atol=1e-8)
     panel = made("sphere")
     for name in panel.knobs["loss"].names:
@@ -172,8 +225,8 @@ def test_the_sphere_follows_its_handle_and_no_point_moves_on_it(turn, tilt):
 @pytest.mark.parametrize(("anchor", "value"), [(0, 0.1), (5, 1.0)])
 def test_rows_are_what_groco_the_sparsemax_and_the_machine_give_to_the_list(anchor, value):
     """The second view comes last, and the machine gives it nothing."""
-    z, bound = torch.randn(2, 8, 5, generator=shifted(0), dtype=torch.float64), 100 * value
-    z = torch.nn.functional.normalize(z, dim=-1)
+    z = normalize(torch.randn(2, 8, 5, generator=shifted(0), dtype=torch.float64), dim=-1)
+    bound = 100 * value
     views = torch.zeros(*z.shape[:2], 3, 2, 2, dtype=torch.uint8)
     panel = panels.anchor_list({"some": z}, views, anchor=anchor, beta=10 * value, temperature=value, C=bound)
     column = lists.listed(z.flatten(0, 1).numpy(), anchor)[0]
@@ -183,11 +236,10 @@ def test_rows_are_what_groco_the_sparsemax_and_the_machine_give_to_the_list(anch
     groco = GroCo(beta=10 * value, negatives=lists.NEGATIVES).assignment(z)[anchor]
     np.testing.assert_allclose(rows[1], groco[column], atol=1e-12)
     cosines = (z.flatten(0, 1) @ z[0, anchor]).index_fill(0, torch.tensor(anchor), -torch.inf)
-    sparse = sparsemax(cosines / value)
-    np.testing.assert_allclose(rows[2], sparse[column], atol=1e-12)
+    np.testing.assert_allclose(rows[2], library.sparsemax(cosines / value)[column], atol=1e-12)
     pool = z.flatten(0, 1)[[anchor, *column[:-1]]]
     K = torch.exp(-torch.cdist(pool, pool).square() / 2)
-    np.testing.assert_allclose(rows[3, :-1], svm_dual(K, C=bound).alpha[1:], atol=1e-9)
+    np.testing.assert_allclose(rows[3, :-1], library.svm_dual(K, C=bound).alpha[1:], atol=1e-9)
     assert rows[3, -1] == 0 < rows[3].max() and rows.shape[1] == lists.NEGATIVES + 1
 
 
