@@ -6,10 +6,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from every_loss import normal, slope
+from every_loss import close, cosines, normal, of_one_image, slope, weights_by_svc
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from sklearn.svm import SVC
 from torch.nn.functional import normalize
 
 from setclr.losses.margin import MMCL
@@ -24,20 +23,11 @@ KERNELS = {
 
 def weights_by_the_book(positive, negatives, k, C, ridge, solver):
     """α of one machine: scikit-learn's SVC for "exact", Proposition 1 (iii) for "inv"."""
-    n = len(negatives)
+    G = np.array([[k(x, y) for x in [positive, *negatives]] for y in [positive, *negatives]])
     if solver == "exact":
-        everyone = [positive, *negatives]
-        G = np.array([[k(x, y) for x in everyone] for y in everyone])
-        G[range(1, n + 1), range(1, n + 1)] += ridge
-        svc = SVC(kernel="precomputed", C=C, tol=1e-12, class_weight={1: 1e6, -1: 1})
-        svc.fit(G, [1] + [-1] * n)
-        alpha = np.zeros(n + 1)
-        alpha[svc.support_] = -svc.dual_coef_[0]
-        return alpha[1:]
-    to_positive = np.array([k(positive, y) for y in negatives])
-    delta = np.array([[k(x, y) for x in negatives] for y in negatives]) + k(positive, positive)
-    delta -= to_positive + to_positive[:, None]
-    return np.clip(2 * np.linalg.solve(delta + ridge * np.eye(n), np.ones(n)), 0, C)
+        return weights_by_svc(G, C, ridge)[1:]
+    delta = G[1:, 1:] + G[0, 0] - G[0, 1:] - G[1:, :1] + ridge * np.eye(len(negatives))
+    return np.clip(2 * np.linalg.solve(delta, np.ones(len(delta))), 0, C)
 
 
 def by_the_book(z, kernel, bandwidth, C, ridge, solver, pool):
@@ -76,8 +66,8 @@ def test_equals_the_formula_with_scikit_learns_weights_if_exact(
 def test_pgd_gives_nearly_what_exact_gives():
     z = torch.randn(2, 40, 16)
     exact, pgd = MMCL(solver="exact"), MMCL(solver="pgd")
-    torch.testing.assert_close(pgd.assignment(z), exact.assignment(z), rtol=0, atol=2e-2)
-    torch.testing.assert_close(pgd(z), exact(z), rtol=1e-2, atol=0)
+    close(pgd.assignment(z), exact.assignment(z), rel=0, abs=2e-2)
+    close(pgd(z), exact(z), rel=1e-2)
 
 
 @pytest.mark.parametrize("solver", ["inv", "pgd", "steps", "exact"])
@@ -85,48 +75,35 @@ def test_pgd_gives_nearly_what_exact_gives():
 def test_gradient_holds_the_weights_fixed(solver, pool):
     z = normal(3, 4, 5, grad=True)
     loss = MMCL(solver=solver, pool=pool, bandwidth=0.5)
-    gradient = slope(loss(z), z)
-    alpha = loss.assignment(z)
-
-    def with_fixed_weights(z):
-        x = normalize(z, dim=-1).flatten(0, 1)
-        K = (-(x.unsqueeze(1) - x).square().sum(-1) / (2 * 0.5)).exp()
-        pairs = [(a, b) for a, b in itertools.permutations(range(12), 2) if a % 4 == b % 4]
-        return torch.stack([(alpha[a] * (K[:, b] - K[a, b])).sum() for a, b in pairs]).mean()
-
-    torch.testing.assert_close(with_fixed_weights(z), loss(z))
-    torch.testing.assert_close(gradient, slope(with_fixed_weights(z), z), rtol=1e-9, atol=1e-12)
+    alpha, x = loss.assignment(z), normalize(z, dim=-1).flatten(0, 1)
+    K = (-(x.unsqueeze(1) - x).square().sum(-1) / (2 * 0.5)).exp()
+    pairs = [(a, b) for a, b in itertools.permutations(range(12), 2) if a % 4 == b % 4]
+    with_fixed_weights = torch.stack([(alpha[a] * (K[:, b] - K[a, b])).sum() for a, b in pairs]).mean()
+    close(loss(z), with_fixed_weights, z, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("pool", ["all", "view"])
 @pytest.mark.parametrize("solver", ["inv", "exact"])
 def test_assignment_weighs_the_negatives_of_each_point(solver, pool):
-    z = normal(3, 6, 5)
-    A = MMCL(solver=solver, pool=pool, C=0.4).assignment(z)
-    point = torch.arange(18)
-    negative = point.unsqueeze(1) % 6 != point % 6
-    if pool == "view":
-        negative &= point.unsqueeze(1) // 6 == point // 6
+    A, view = MMCL(solver=solver, pool=pool, C=0.4).assignment(normal(3, 6, 5)), torch.arange(18) // 6
+    negative = ~of_one_image(3, 6) & ((view.unsqueeze(1) == view) | (pool == "all"))
     assert A[~negative].abs().max() == 0 and A.min() >= 0 and A.max() <= 0.4
     assert (A == 0.4).any() and ((A > 0) & (A < 0.4)).any()
 
 
 def test_support_vectors_are_few_and_near():
     z = torch.randn(2, 64, 16)
-    A = MMCL(solver="exact").assignment(z)
-    x = normalize(z, dim=-1).flatten(0, 1)
-    support = A > 0
+    support, s = MMCL(solver="exact").assignment(z) > 0, cosines(z)
     assert 0.02 < support.float().mean() < 0.3
-    s = x @ x.T
     assert s[support].mean() > s[~support].mean() + 0.2
 
 
 def test_a_step_along_the_gradient_draws_views_together():
     z = normal(2, 16, 8, grad=True)
     for solver in ("inv", "exact"):
-        gradient = slope(MMCL(solver=solver)(z), z)
-        before, after = normalize(z.detach(), dim=-1), normalize(z.detach() - 0.05 * gradient, dim=-1)
-        assert (after[0] * after[1]).sum() > (before[0] * before[1]).sum()
+        moved = z - 0.05 * slope(MMCL(solver=solver)(z), z)
+        before, after = (cosines(x).diagonal(16).sum() for x in (z, moved))
+        assert after > before
 
 
 def test_a_ridge_too_small_for_the_precision_is_refused():

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from every_loss import golden, normal, same_as_golden, slope
+from every_loss import close, golden, normal, same_as_golden, slope
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch.nn import functional as F
@@ -47,20 +47,21 @@ def by_the_book(z, beta, negatives, pool, preorder, positive_views, keys=None, r
     return torch.stack(losses).mean(), A
 
 
-@given(
-    st.integers(2, 4), st.integers(2, 6), st.sampled_from([0.25, 1.0, 8.0]), st.integers(1, 12),
-    st.sampled_from(["all", "view"]), st.booleans(), st.sampled_from([None, 2]), st.booleans(), st.booleans(),
-)  # fmt: skip
+betas, pools = st.sampled_from([0.125, 0.25, 1.0, 8.0]), st.sampled_from(["all", "view"])
+flags, groups = st.booleans(), st.sampled_from([None, 2])
+
+
+@given(st.integers(2, 4), st.integers(2, 6), betas, st.integers(1, 12), pools, flags, groups, flags, flags)
 def test_equals_the_formula_and_its_gradient(V, N, beta, negatives, pool, preorder, G, with_keys, random):
     z, keys = normal(V, N, 5, grad=True), normal(V, N, 5) if with_keys else None
     groco = GroCo(beta, negatives, pool, preorder, stop_gradient=False, positive_views=G, random=random)
     loss, (expected, A) = groco(z, keys), by_the_book(z, beta, negatives, pool, preorder, G, keys, random)
-    torch.testing.assert_close(loss, expected, rtol=1e-9, atol=0)
-    torch.testing.assert_close(slope(loss, z), slope(expected, z), rtol=1e-9, atol=1e-13)
-    torch.testing.assert_close(groco.assignment(z, keys), A)
+    close(loss, expected, rel=1e-9)
+    close(slope(loss, z), slope(expected, z), rel=1e-9, abs=1e-13)
+    close(groco.assignment(z, keys), A)
 
 
-@given(st.integers(1, 4), st.integers(1, 4), st.integers(2, 6), st.sampled_from([None, 2]))
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(2, 6), groups)
 def test_as_many_positives_are_sorted_as_there_are_keys(V, U, N, G):
     """With hard swaps p says who stands on top, so the loss is that of a plain sort."""
     assume(U > 1 or (V == 1 and G is None))
@@ -72,7 +73,7 @@ def test_as_many_positives_are_sorted_as_there_are_keys(V, U, N, G):
         rivals = s[torch.arange(U * N) % N != a % N]
         listed = torch.cat([rivals.sort().values[-3:], s[own]])
         assert A[a].sum().item() == pytest.approx(len(own))
-        torch.testing.assert_close(s[A[a] > 0.5].sort().values, listed.sort().values[-len(own) :])
+        close(s[A[a] > 0.5].sort().values, listed.sort().values[-len(own) :])
 
 
 @pytest.mark.filterwarnings("ignore:negatives=10 in GroCo")
@@ -90,8 +91,8 @@ def test_with_labels_each_anchor_s_list_is_sorted_whatever_its_length(pool):
             own = s[same].sort().values
             p = top_probability(torch.cat([rivals, own]), len(own), 2.0)
             right = torch.cat([1 - p[: len(rivals)], p[len(rivals) :]])
-            torch.testing.assert_close(values[a], -right.log().mean())
-            torch.testing.assert_close(A[a, same].sort().values, p[len(rivals) :].sort().values)
+            close(values[a], -right.log().mean())
+            close(A[a, same].sort().values, p[len(rivals) :].sort().values)
 
 
 @pytest.mark.parametrize("K, N", [(1, 10), (3, 5)])
@@ -108,13 +109,12 @@ def test_golden_values(K, N, beta, order):
     np.testing.assert_allclose(P.mT, found[f"X_{tag}"], rtol=1e-9, atol=1e-15)
 
 
-@given(st.sampled_from([0.125, 1.0, 8.0]))
+@given(betas)
 def test_one_positive_and_one_negative_is_equation_10(beta):
     z = normal(2, 2, 4)
     x = F.normalize(z, dim=-1)
-    gaps = [
-        float(x[v, i] @ x[1 - v, i] - (x[:, 1 - i] @ x[v, i]).max()) for v in (0, 1) for i in (0, 1)
-    ]  # d⁻ − d⁺
+    # d⁻ − d⁺
+    gaps = [float(x[v, i] @ x[1 - v, i] - (x[:, 1 - i] @ x[v, i]).max()) for v in (0, 1) for i in (0, 1)]
     expected = np.mean([-math.log(math.atan(beta * gap) / math.pi + 0.5) for gap in gaps])
     assert float(GroCo(beta, negatives=1)(z)) == pytest.approx(expected, rel=1e-9)
 
@@ -122,21 +122,20 @@ def test_one_positive_and_one_negative_is_equation_10(beta):
 def test_stop_gradient_leaves_only_the_anchors():
     z = normal(2, 4, 5, grad=True)
     stopped, free = slope(GroCo()(z), z), GroCo(stop_gradient=False)
-    torch.testing.assert_close(stopped, slope(free(z, keys=z.detach()), z))
+    close(stopped, slope(free(z, keys=z.detach()), z))
     assert (slope(free(z), z) - stopped).abs().max() > 1e-3
 
 
 def test_multi_crop_sorts_lists_of_two_lengths():
     """A full view has one positive, a small crop two: networks of 11 and of 12 places in one batch."""
-    z = normal(8, 12, 6)
     groco = GroCo(pool="view", positive_views=2)
-    lists = groco.lists(groco.points(z))
+    lists = groco.lists(groco.points(normal(8, 12, 6)))
     assert [tuple(x.similarity.shape) for x in lists] == [(2 * 12, 11), (6 * 12, 12)]
 
 
 def test_negatives_beyond_the_batch_are_those_there_are():
     z = normal(2, 3, 4)
-    torch.testing.assert_close(GroCo(negatives=1000)(z), GroCo(negatives=4)(z))
+    close(GroCo(negatives=1000)(z), GroCo(negatives=4)(z))
 
 
 def test_collapse_is_a_stationary_point_of_known_height():

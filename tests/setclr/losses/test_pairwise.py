@@ -1,7 +1,5 @@
-"""InfoNCE and Triplet against golden values and other programs, traps of other programs, and limits.
-
-test_points.py has their formulas.
-"""
+"""InfoNCE, Triplet and their relatives: golden values, other programs and their traps, limits and bounds, and
+the formulas that test_points.py does not have."""
 
 import itertools
 import math
@@ -9,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from every_loss import golden, normal, same_as_golden, slope
+from every_loss import close, cosines, golden, normal, of_one_image, same_as_golden, slope
 from hypothesis import given
 from hypothesis import strategies as st
 from pytorch_metric_learning.distances import CosineSimilarity, LpDistance
@@ -18,11 +16,22 @@ from pytorch_metric_learning.miners import BatchHardMiner
 from pytorch_metric_learning.reducers import MeanReducer
 from torch.nn import functional as F
 
-from setclr.losses import InfoNCE
+from setclr.losses import HCL, AlignUniform, DebiasedInfoNCE, HardNegatives, InfoNCE, InvaSpread, Triplet
 from setclr.losses.contrast import contrast
-from setclr.losses.pairwise import Triplet
 
 GOLDENS = golden("ntxent_mmcl_repo")
+SIZES = dict(V=st.integers(2, 4), N=st.integers(2, 6))
+
+
+def batch(V, N):
+    """The images' own share makes positives more alike than negatives."""
+    return normal(N, 5) + 0.7 * normal(V, N, 5)
+
+
+def gaps(z):
+    """By how much the hardest negative is more alike than the positive, for each point of two views."""
+    s, N = cosines(z), z.shape[1]
+    return s.masked_fill(of_one_image(2, N), -torch.inf).amax(1) - s.diagonal(N).repeat(2)
 
 
 def test_golden_values():
@@ -35,18 +44,14 @@ def test_golden_values():
 @given(st.integers(2, 20), st.floats(0.05, 2))
 def test_equals_pytorch_metric_learning_for_two_views(N, temperature):
     z = normal(2, N, 6)
-    expected = NTXentLoss(temperature)(z.flatten(0, 1), torch.arange(N).repeat(2))
-    torch.testing.assert_close(InfoNCE(temperature)(z), expected)
+    close(InfoNCE(temperature)(z), NTXentLoss(temperature)(z.flatten(0, 1), torch.arange(N).repeat(2)))
 
 
 def test_subtracting_the_diagonal_instead_of_masking_it_loses_digits():
     """A trap seen in public programs: e^{1/τ} taken off a row sum, in float32 at τ = 0.05."""
-    images = torch.randn(32, 64)
-    z = F.normalize(images + 0.5 * torch.randn(2, 32, 64), dim=-1)
-    x = z.flatten(0, 1)
-    e = (x @ x.T / 0.05).exp()
-    positive = e.diagonal(32).repeat(2)
-    trap = -(positive / (e.sum(1) - math.exp(1 / 0.05))).log().mean()
+    z = F.normalize(torch.randn(32, 64) + 0.5 * torch.randn(2, 32, 64), dim=-1)
+    e = (cosines(z) / 0.05).exp()
+    trap = -(e.diagonal(32).repeat(2) / (e.sum(1) - math.exp(1 / 0.05))).log().mean()
     exact = InfoNCE(0.05)(z.double())
     assert abs(InfoNCE(0.05)(z) - exact) / exact < 1e-5
     assert abs(trap - exact) / exact > 1e-2
@@ -55,12 +60,11 @@ def test_subtracting_the_diagonal_instead_of_masking_it_loses_digits():
 def test_the_mean_of_the_logarithms_is_not_the_logarithm_of_the_mean():
     """Another trap: −log(mean p) forgives a batch its worst anchors; InfoNCE is mean(−log p)."""
     z = F.normalize(torch.randn(32, 16) + 0.7 * torch.randn(2, 32, 16), dim=-1).double()
-    x = z.flatten(0, 1)
-    rows = (x @ x.T / 0.05).fill_diagonal_(-torch.inf).softmax(-1)
+    rows = (cosines(z) / 0.05).fill_diagonal_(-torch.inf).softmax(-1)
     p = torch.cat([rows.diagonal(32), rows.diagonal(-32)])
-    torch.testing.assert_close(-p.log().mean(), InfoNCE(0.05)(z))
+    close(-p.log().mean(), InfoNCE(0.05)(z))
     assert -p.mean().log() < 0.7 * InfoNCE(0.05)(z)
-    torch.testing.assert_close(-p.mean().log(), InfoNCE(0.05, average="probabilities")(z))
+    close(-p.mean().log(), InfoNCE(0.05, average="probabilities")(z))
     for more in (dict(weight=torch.ones(32)), dict(reduction="none")):
         with pytest.raises(ValueError, match="reduction must be 'mean' and weight None .* average=None"):
             InfoNCE(0.05, average="probabilities")(z, **more)
@@ -68,13 +72,7 @@ def test_the_mean_of_the_logarithms_is_not_the_logarithm_of_the_mean():
 
 def test_tends_to_the_hardest_negative_hinge():
     z = normal(2, 8, 6)
-    x = F.normalize(z, dim=-1).flatten(0, 1)
-    s = x @ x.T
-    same = torch.arange(8).repeat(2)
-    hardest = s.masked_fill(same[:, None] == same, -torch.inf).amax(1)
-    positive = s.diagonal(8).repeat(2)
-    hinge = (hardest - positive).clamp(min=0).mean()
-    torch.testing.assert_close(1e-4 * InfoNCE(1e-4)(z), hinge, rtol=0, atol=1e-4)
+    close(1e-4 * InfoNCE(1e-4)(z), gaps(z).clamp(min=0).mean(), rel=0, abs=1e-4)
 
 
 @given(st.integers(2, 4), st.integers(4, 8), st.floats(0, 2), st.sampled_from(["euclidean", "cosine"]))
@@ -85,25 +83,24 @@ def test_triplet_equals_pytorch_metric_learning(V, N, margin, distance):
     oracle = TripletMarginLoss(margin, distance=theirs, reducer=MeanReducer())
     hard = oracle(x, classes, BatchHardMiner(distance=theirs)(x, classes))
     ours = Triplet(margin, distance=distance)(z, labels=y), Triplet(margin, "all", 1000, distance)(z)
-    torch.testing.assert_close(ours, (hard, oracle(x, images)), atol=1e-9, rtol=1e-7)
+    close(ours, (hard, oracle(x, images)), rel=1e-7, abs=1e-9)
 
 
 def test_all_against_all_is_the_hinge_of_mmcls_preliminaries():
     """[t − sim(x, x⁺) + sim(x, x⁻)]₊, the mean over x, x⁺ and x⁻."""
-    z = normal(3, 5, 4)
-    points, t, terms = F.normalize(z, dim=-1).flatten(0, 1), 0.5, []
+    z, terms = normal(3, 5, 4), []
+    s = cosines(z)
     for x, p, n in itertools.product(range(15), repeat=3):
         if x != p and x % 5 == p % 5 != n % 5:
-            terms.append(max(0.0, float(t - points[x] @ points[p] + points[x] @ points[n])))
-    assert float(Triplet(t, "all", 510, "cosine")(z)) == pytest.approx(np.mean(terms), rel=1e-12)
+            terms.append(max(0.0, float(0.5 - s[x, p] + s[x, n])))
+    assert float(Triplet(0.5, "all", 510, "cosine")(z)) == pytest.approx(np.mean(terms), rel=1e-12)
 
 
 @pytest.mark.parametrize("E", [3, 100])
 def test_equal_points_have_distance_and_gradient_0(E):
     z = torch.ones(2, 3, E, requires_grad=True)
-    triplet = Triplet(0.5, "all", negatives=4)
-    gradient = slope(triplet(z), z)
-    assert triplet(z).item() == 0.5 and torch.equal(gradient, torch.zeros_like(z))
+    value = Triplet(0.5, "all", negatives=4)(z)
+    assert value == 0.5 and torch.equal(slope(value, z), torch.zeros_like(z))
 
 
 @pytest.mark.parametrize("N, E", [(2, 16), (8, 64)])
@@ -114,7 +111,107 @@ def test_small_distances_keep_their_digits(N, E):
     points = triplet.points(z)
     column, _ = triplet.hardest(contrast(points))
     exact = triplet.distances(triplet.points(z.double()), column)
-    x = points.anchors.flatten(0, 1)
-    trap = (2 - 2 * x @ x.T).clamp(min=0).sqrt().view(2, N, 2 * N).gather(-1, column)
+    trap = (2 - 2 * cosines(z)).clamp(min=0).sqrt().view(2, N, 2 * N).gather(-1, column)
     error, trapped = (((d - exact) / exact).abs().max() for d in (triplet.distances(points, column), trap))
     assert error < 5e-5 and trapped > 10 * error
+
+
+@given(**SIZES, temperature=st.floats(0.05, 2))
+def test_limits_of_the_family(V, N, temperature):
+    batches = batch(V, N), batch(V, N), normal(3, 5)
+    for loss, limit in [
+        (HardNegatives(temperature, keep=1), InfoNCE(temperature)),
+        (DebiasedInfoNCE(temperature, prior=0), InfoNCE(temperature)),
+        (HCL(temperature, hardness=0), DebiasedInfoNCE(temperature)),
+    ]:
+        close(loss(*batches), limit(*batches))
+        close(loss.assignment(*batches), limit.assignment(*batches))
+
+
+def test_hcl_tends_to_the_hardest_negative_in_place_of_all():
+    z = normal(2, 6, 5)
+    expected = F.softplus(math.log(10) + gaps(z) / 0.5).mean()
+    close(HCL(0.5, prior=0, hardness=1e4)(z), expected, rel=1e-6)
+
+
+def test_keep_takes_at_least_one_and_exactly_its_fraction_of_equal_negatives():
+    equal = torch.ones(2, 11, 3, dtype=torch.float64)
+    assert HardNegatives(keep=1e-6)(equal).item() == pytest.approx(math.log(1 + 1))
+    assert HardNegatives(keep=0.25)(equal).item() == pytest.approx(math.log(1 + 5))
+    assert (HardNegatives(keep=0.01).assignment(normal(8, 2, 4)) > 0).sum(1).eq(7 + 1).all()
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 0.1, 0.5])
+@pytest.mark.parametrize("make", [DebiasedInfoNCE, HCL])
+def test_where_the_bound_is_active_value_and_gradient_are_those_of_the_bound(make, temperature):
+    """Positives equal, negatives nearly opposite: the corrected mass would be negative."""
+    side = torch.tensor([[1.0, 0.0], [-1.0, 0.1]], dtype=torch.float64)
+    z = torch.stack([side, side + torch.tensor([0.0, 1e-2])]).requires_grad_()
+    near = F.cosine_similarity(z[0], z[1], dim=-1) / temperature
+    expected = F.softplus(math.log(2) - 1 / temperature - near).mean()
+    with torch.autograd.set_detect_anomaly(True):  # no NaN on the way either
+        close(make(temperature, prior=0.3)(z), expected, z, rel=1e-9, abs=1e-300)
+
+
+@given(**SIZES, alpha=st.floats(0.3, 4), t=st.floats(0.1, 10), weight=st.floats(0, 3))
+def test_align_uniform_equals_the_formula(V, N, alpha, t, weight):
+    z = batch(V, N)
+    x = F.normalize(z, dim=-1)
+    pairs = itertools.permutations(range(V), 2)
+    align = np.mean([(x[v, i] - x[u, i]).norm().item() ** alpha for v, u in pairs for i in range(N)])
+    uniform = np.mean([float(torch.pdist(x[v]).pow(2).mul(-t).exp().mean().log()) for v in range(V)])
+    loss = AlignUniform(alpha, t, weight)
+    assert loss(z).item() == pytest.approx(align + weight * uniform, rel=1e-9, abs=1e-12)
+
+    A = torch.zeros(V * N, V * N, dtype=torch.float64)
+    for v, (i, j) in itertools.product(range(V), itertools.permutations(range(N), 2)):
+        A[v * N + i, v * N + j] = (-t * (x[v, i] - x[v, j]).square().sum()).exp()
+    close(loss.assignment(z), A / A.sum(1, keepdim=True))
+
+
+def test_equation_7_of_iot_cl_misses_a_sign():
+    """Printed with exp(+2‖x − y‖²) uniformity would be best where all points are one."""
+    both = normal(2, 8, 3), torch.ones(2, 8, 3, dtype=torch.float64)  # spread, collapsed
+    unit = [F.normalize(z, dim=-1) for z in both]
+    printed = [(2 * torch.cdist(x, x).square()).exp().sum().log() for x in unit]
+    right = [AlignUniform(weight=1.0)(z) - AlignUniform(weight=0.0)(z) for z in both]
+    assert right[0] < right[1] and printed[0] > printed[1]
+
+
+def test_equation_7_read_as_it_stands_is_another_loss():
+    """With its sign mended: sums, and pairs across the views, an image with its own other view included."""
+    angles = []
+    for _ in range(20):
+        z = normal(2, 8, 3, grad=True)
+        one, other = F.normalize(z, dim=-1)
+        literal = (one - other).square().sum() + (-2 * torch.cdist(one, other).square()).exp().sum().log()
+        theirs, ours = slope(literal, z).flatten(), slope(AlignUniform()(z), z).flatten()
+        angles.append(F.cosine_similarity(theirs, ours, dim=0).item())
+    assert np.mean(angles) < 0.9
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 1.5, 2.0, 3.0])
+def test_alignment_of_equal_positives_has_gradient_0(alpha):
+    z = torch.randn(1, 5, 4).repeat(3, 1, 1).requires_grad_()
+    with torch.autograd.set_detect_anomaly(True):  # no NaN on the way either
+        gradient = slope(AlignUniform(alpha, weight=0)(z), z)
+    assert torch.equal(gradient, torch.zeros_like(z))
+
+
+@given(**SIZES, temperature=st.floats(0.02, 3))
+def test_inva_spread_equals_the_formula(V, N, temperature):
+    z = batch(V, N)
+    f = F.normalize(z, dim=-1).numpy()
+
+    def P(v, x):
+        e = np.exp(f[v] @ x / temperature)
+        return e / e.sum()
+
+    losses, A = [], np.zeros((V, N, V, N))
+    for (v, u), i in itertools.product(itertools.permutations(range(V), 2), range(N)):
+        spread = sum(math.log1p(-P(v, f[v, j])[i]) for j in range(N) if j != i)
+        losses.append(-math.log(P(v, f[u, i])[i]) - spread)
+        A[u, i, v] = P(v, f[u, i]) / (V - 1)
+    loss = InvaSpread(temperature)
+    assert loss(z).item() == pytest.approx(np.mean(losses), rel=1e-9)
+    np.testing.assert_allclose(loss.assignment(z), A.reshape(V * N, V * N), rtol=1e-9, atol=1e-15)

@@ -7,7 +7,7 @@ import numpy as np
 import ot
 import pytest
 import torch
-from every_loss import golden, normal, same_as_golden, slope
+from every_loss import close, cosines, golden, normal, of_one_image, same_as_golden, slope
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import normalize
@@ -19,8 +19,8 @@ GOLDENS = golden("iotcl_own_transcription")
 CONSTRAINTS = ["total", "rows", "both"]
 
 
-def of_two_images(N):
-    return torch.arange(N).repeat(2).unsqueeze(1) != torch.arange(N).repeat(2)
+def penalty(z, constraint, epsilon, target="mean", rounds=1):
+    return IOT(constraint, epsilon, rounds, 1.0, target)(z) - IOT(constraint, epsilon, rounds)(z)
 
 
 def coupling_by_the_book(cost, constraint, epsilon, iterations):
@@ -96,19 +96,14 @@ def test_gradients_with_keys_and_a_queue(loss):
 def test_golden_values(e):
     z = torch.tensor(GOLDENS["z_cat"]).view(2, 10, 8).requires_grad_()
     epsilon = float(e)
-
-    def check(value, name):
-        same_as_golden(value, z, GOLDENS[name], GOLDENS[f"{name}_g"])
-
+    found = {f"Ua_e{e}": IOT("rows", epsilon)(z), f"U1_e{e}": IOT("total", epsilon)(z) + math.log(20)}
+    found |= {f"unif_{to}_detachQ_e{e}": penalty(z, "rows", epsilon, to) for to in ("mean", "max")}
     for K in (1, 2, 4, 8):
-        check(IOT("both", epsilon, K)(z), f"alg1_e{e}_K{K}")
-        P = IOT("both", epsilon, K).assignment(z)
-        np.testing.assert_allclose(P, GOLDENS[f"alg1_e{e}_K{K}_P"], rtol=1e-9, atol=1e-15)
-    check(IOT("rows", epsilon)(z), f"Ua_e{e}")
-    check(IOT("total", epsilon)(z) + math.log(20), f"U1_e{e}")
-    for target in ("mean", "max"):
-        penalised = IOT("rows", epsilon, uniformity=1.0, uniform_target=target)
-        check(penalised(z) - IOT("rows", epsilon)(z), f"unif_{target}_detachQ_e{e}")
+        name, loss = f"alg1_e{e}_K{K}", IOT("both", epsilon, K)
+        found[name] = loss(z)
+        np.testing.assert_allclose(loss.assignment(z), GOLDENS[f"{name}_P"], rtol=1e-9, atol=1e-15)
+    for name, value in found.items():
+        same_as_golden(value, z, GOLDENS[name], GOLDENS[f"{name}_g"])
 
 
 @pytest.mark.parametrize("iterations", [1, 3])
@@ -127,19 +122,17 @@ def test_with_a_queue_both_moves_the_pairs_with_the_queue_only(iterations):
 @given(st.integers(3, 8), st.floats(0.05, 3))
 def test_rows_are_infonce_for_two_views(N, epsilon):
     z = normal(2, N, 5)
-    torch.testing.assert_close(IOT("rows", epsilon)(z), InfoNCE(epsilon)(z))
-    torch.testing.assert_close(IOT("rows", epsilon).assignment(z), InfoNCE(epsilon).assignment(z))
+    close(IOT("rows", epsilon)(z), InfoNCE(epsilon)(z))
+    close(IOT("rows", epsilon).assignment(z), InfoNCE(epsilon).assignment(z))
     assert abs(IOT("both", 0.3, 1)(z) - InfoNCE(0.3)(z)) > 1e-4  # one round of both is another loss
 
 
 def test_many_rounds_reach_both_marginals_and_pot():
     z = normal(2, 8, 5)
     P = IOT("both", 0.2, None).assignment(z)
-    torch.testing.assert_close(P.sum(0), torch.ones_like(P[0]), rtol=1e-4, atol=0)
-    torch.testing.assert_close(P.sum(1), torch.ones_like(P[0]))
-    x = normalize(z, dim=-1).flatten(0, 1)
-    cost = (1 - x @ x.T).fill_diagonal_(1e3).numpy()
-    uniform = np.full(16, 1 / 16)
+    close(P.sum(0), torch.ones_like(P[0]), rel=1e-4)
+    close(P.sum(1), torch.ones_like(P[0]))
+    cost, uniform = (1 - cosines(z)).fill_diagonal_(1e3).numpy(), np.full(16, 1 / 16)
     expected = 16 * ot.bregman.sinkhorn_log(uniform, uniform, cost, 0.2, 20000, 1e-12)
     np.testing.assert_allclose(IOT("both", 0.2, 1000).assignment(z), expected, atol=1e-8)
     errors = [(IOT("both", 0.2, K).assignment(z).sum(0) - 1).abs().max() for K in (1, 2, 4, 8)]
@@ -148,11 +141,8 @@ def test_many_rounds_reach_both_marginals_and_pot():
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_a_large_epsilon_makes_the_coupling_uniform(constraint):
-    n = 12
-    A = IOT(constraint, 1e6).assignment(normal(3, 4, 5))
-    off = ~torch.eye(n, dtype=torch.bool)
-    expected = n / (n * n - n) if constraint == "total" else 1 / (n - 1)
-    torch.testing.assert_close(A[off], torch.full_like(A[off], expected), rtol=1e-4, atol=0)
+    off = IOT(constraint, 1e6).assignment(normal(3, 4, 5))[~torch.eye(12, dtype=torch.bool)]
+    close(off, torch.full_like(off, 1 / 11), rel=1e-4)
 
 
 @pytest.mark.parametrize("extra", ["", "keys", "queue"])
@@ -164,14 +154,12 @@ def test_assignment_has_the_prescribed_sums(constraint, extra):
     assert A.shape == (12, 12 + (7 if extra == "queue" else 0))
     assert A[:, :12].diagonal().abs().max() == 0
     if constraint == "total":
-        matchings = A.split(4) if extra == "queue" else [A]
-        for part in matchings:
+        for part in A.split(4) if extra == "queue" else [A]:
             assert float(part.sum()) == pytest.approx(len(part))
     else:
-        torch.testing.assert_close(A.sum(1), torch.ones_like(A[:, 0]))
+        close(A.sum(1), torch.ones_like(A[:, 0]))
     if extra == "queue":  # same-batch negatives are forbidden
-        images = torch.arange(4).repeat(3)
-        assert A[:, :12][images.unsqueeze(1) != images].abs().max() == 0
+        assert A[:, :12][~of_one_image(3, 4)].abs().max() == 0
 
 
 def test_a_converged_coupling_with_a_queue_is_refused():
@@ -184,32 +172,23 @@ def test_a_converged_coupling_with_a_queue_is_refused():
 
 
 def test_what_does_not_converge_says_so():
-    z = torch.randn(2, 20, 3)
     with pytest.warns(UserWarning, match="sinkhorn stopped after 1000 rounds"):
-        IOT("both", 1e-3, None)(z)
+        IOT("both", 1e-3, None)(torch.randn(2, 20, 3))
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_uniformity_is_zero_exactly_for_uniform_negatives(constraint):
-    plain, with_penalty = IOT(constraint, 0.5), IOT(constraint, 0.5, uniformity=1.0)
-    simplex = torch.eye(5, dtype=torch.float64) - 0.2
-    z = torch.stack([simplex, simplex])  # every negative is as far as any other
-    assert float(with_penalty(z) - plain(z)) == pytest.approx(0, abs=1e-12)
-    for _ in range(5):
-        z = normal(2, 5, 5)
-        assert with_penalty(z) > plain(z)
+    simplex = torch.eye(5, dtype=torch.float64) - 0.2  # every negative is as far as any other
+    assert float(penalty(torch.stack([simplex, simplex]), constraint, 0.5)) == pytest.approx(0, abs=1e-12)
+    assert all(penalty(z, constraint, 0.5) > 0 for z in normal(5, 2, 5, 5))
 
 
 def test_the_printed_equation_25_is_no_divergence():
     """max for q has no unit mass: larger than the mean's divergence by far, and its Q̄ sums to more than
     1."""
-    z = normal(2, 20, 5)
-    mean, largest = (
-        IOT("rows", 0.1, uniformity=1.0, uniform_target=t)(z) - IOT("rows", 0.1)(z) for t in ("mean", "max")
-    )
-    assert largest > 3 * mean
+    z, negative = normal(2, 20, 5), ~of_one_image(2, 20)
+    assert penalty(z, "rows", 0.1, "max") > 3 * penalty(z, "rows", 0.1, "mean")
     P = IOT("rows", 0.1).assignment(z) / 40
-    negative = of_two_images(20)
     assert P[~negative].sum() + negative.sum() * P[negative].max() > 1.5
 
 
@@ -217,23 +196,17 @@ def test_the_scale_of_the_penalty_is_the_mass_of_the_coupling():
     """Algorithm 1's rows have mass 1; with its coupling nP the divergence is n times ours."""
     z = normal(2, 8, 5)
     ours = IOT("rows", 0.5, uniformity=0.7)(z) - IOT("rows", 0.5)(z)
-    nP = IOT("rows", 0.5).assignment(z)
-    negative = of_two_images(8)
-    q = nP[negative].mean()
-    torch.testing.assert_close(0.7 * (q * (q / nP[negative]).log()).sum(), 16 * ours)
+    masses = IOT("rows", 0.5).assignment(z)[~of_one_image(2, 8)]
+    q = masses.mean()
+    close(0.7 * (q * (q / masses).log()).sum(), 16 * ours)
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 @pytest.mark.parametrize("target", ["mean", "max"])
 def test_gradient_of_the_penalty_holds_q_fixed(constraint, target):
     z = normal(2, 4, 3, grad=True)
-    penalised = IOT(constraint, 0.3, 2, uniformity=1.0, uniform_target=target)
-    gradient = slope(penalised(z) - IOT(constraint, 0.3, 2)(z), z)
-    x = normalize(z, dim=-1).flatten(0, 1)
-    cost = (1 - x @ x.T).masked_fill(torch.eye(8, dtype=torch.bool), torch.inf)
-    P = coupling_by_the_book(cost, constraint, 0.3, 2)
-    negative = of_two_images(4)
-    masses = P[negative]
+    cost = (1 - cosines(z)).masked_fill(torch.eye(8, dtype=torch.bool), torch.inf)
+    masses = coupling_by_the_book(cost, constraint, 0.3, 2)[~of_one_image(2, 4)]
     q = masses.detach().max() if target == "max" else masses.detach().mean()
-    expected = slope(-(q * masses.log()).sum(), z)
-    torch.testing.assert_close(gradient, expected, rtol=1e-9, atol=1e-13)
+    gradient, expected = slope(penalty(z, constraint, 0.3, target, 2), z), slope(-(q * masses.log()).sum(), z)
+    close(gradient, expected, rel=1e-9, abs=1e-13)

@@ -1,0 +1,288 @@
+"""LinearAssignment, SparseCLR and QARe, the losses of one paper: its equations and algorithms written out,
+its two propositions, golden values, other programs, and errors of the print."""
+
+import itertools
+import math
+
+import entmax
+import numpy as np
+import pytest
+import torch
+from every_loss import close, cosines, golden, kept_for_the_gradient, normal, same_as_golden, slope
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse.linalg import eigsh
+from torch.nn import functional as F
+
+from setclr.inner import quadratic_assignment, spectral_bounds
+from setclr.losses import LinearAssignment, QARe, SparseCLR
+from setclr.recipes import RECIPES
+
+QARE, SPARSE = golden("qare_NltE"), golden("sparseclr_easy")
+minings = st.sampled_from(["one-to-one", "batch-hard"])
+distances = st.sampled_from(["cosine", "euclidean"])
+margins = st.sampled_from([0.0, 0.3, 1.0, 3.0])
+
+
+def pairs(a, b, of_cosine, distance):
+    """A function of the cosine, or the Euclidean distance, of every pair of two views, one at a time."""
+    phi = {"cosine": lambda x, y: of_cosine(x @ y), "euclidean": lambda x, y: (x - y).norm()}[distance]
+    a, b = F.normalize(a, dim=-1), F.normalize(b, dim=-1)
+    return torch.stack([torch.stack([phi(x, y) for y in b]) for x in a])
+
+
+def cost(z, margin, distance):
+    """S_m."""
+    return pairs(*z, lambda s: 1 - s, distance) + margin * torch.eye(z.shape[1], dtype=z.dtype)
+
+
+@given(
+    st.integers(2, 5), st.sampled_from([0.0, 0.5]), st.sampled_from([0.0, 1e-3, 0.3, 1e3]), minings, distances
+)
+def test_linear_equals_the_formula(N, margin, temperature, mining, distance):
+    """[tr(S_m Y_gtᵀ) − (smoothed) min over Y of tr(S_m Yᵀ)] / N, one matching at a time, and its mean Y."""
+    z, one = normal(2, N, 4), mining == "one-to-one"
+    rows = itertools.permutations(range(N)) if one else itertools.product(range(N), repeat=N)
+    matrices, S = F.one_hot(torch.tensor(list(rows)), N).to(z), cost(z, margin, distance)
+    costs = (S * matrices).sum((1, 2))
+    weights = (-costs / (temperature or 1e-12)).softmax(0)
+    least = -temperature * (-costs / temperature).logsumexp(0) if temperature else costs.min()
+    loss = LinearAssignment(margin, temperature, mining, distance)
+    assert loss(z).item() == pytest.approx(float(S.trace() - least) / N, rel=1e-9, abs=1e-9) and loss(z) >= 0
+    mean = F.pad(torch.einsum("w,wij->ij", weights, matrices), (N, 0, 0, N))
+    close(loss.assignment(z), mean + mean.T)  # the solution and its transpose
+
+
+@given(st.integers(2, 30), st.floats(0, 1), distances)
+def test_one_to_one_equals_scipy(N, margin, distance):
+    z = normal(2, N, 6)
+    S = cost(z, margin, distance).numpy()
+    expected = (S.trace() - S[linear_sum_assignment(S)].sum()) / N
+    found = LinearAssignment(margin, distance=distance)(z).item()
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@given(st.integers(2, 20), st.floats(1e-3, 2), distances)
+def test_proposition_2_batch_hard_is_temperature_times_infonce(N, temperature, distance):
+    z = normal(2, N, 6, grad=True)
+    infonce = F.cross_entropy(-cost(z, 0.0, distance) / temperature, torch.arange(N))
+    loss = LinearAssignment(0.0, temperature, "batch-hard", distance)(z)
+    close(loss, temperature * infonce, z, rel=1e-9, abs=1e-12)
+
+
+@given(st.integers(2, 20), st.floats(0, 2), distances)
+def test_proposition_1_batch_hard_is_the_hardest_negative_hinge(N, margin, distance):
+    z = normal(2, N, 6)
+    S = cost(z, 0.0, distance)
+    negative = S.masked_fill(torch.eye(N, dtype=torch.bool), torch.inf).amin(1)
+    triplet = (S.diagonal() - negative + margin).clamp(min=0).mean()
+    close(LinearAssignment(margin, 0.0, "batch-hard", distance)(z), triplet)
+
+
+def test_proposition_1_is_no_identity_one_to_one():
+    """There matched negatives must be distinct: the loss is at most the triplet's, and mostly less."""
+    below = []
+    for z in normal(20, 2, 12, 3):
+        one_to_one, batch_hard = (LinearAssignment(0.5, mining=m)(z) for m in ("one-to-one", "batch-hard"))
+        assert 0 < one_to_one <= batch_hard + 1e-12
+        below.append(one_to_one < batch_hard - 0.05)
+    assert sum(below) > 10
+
+
+def test_equation_13_misses_an_exp():
+    """The printed log Σ_j (−S_ij/τ) is the logarithm of a negative number."""
+    S = cost(torch.randn(2, 6, 4), 0.0, "cosine")
+    assert (S.diagonal() + 0.1 * (-S / 0.1).sum(1).log()).isnan().all()
+    assert LinearAssignment(0.0, 0.1, "batch-hard")(torch.randn(2, 6, 4)) > 0
+
+
+@given(st.integers(2, 6), minings, distances)
+def test_the_smoothed_loss_tends_to_the_hard_one(N, mining, distance):
+    z = normal(2, N, 4)
+    hard, smooth = (LinearAssignment(0.5, tau, mining, distance)(z) for tau in (0.0, 1e-4))
+    assert hard - 1e-12 <= smooth <= hard + 1e-4 * math.log(N) + 1e-12
+
+
+def test_zero_exactly_where_the_true_matching_wins():
+    a = F.normalize(torch.randn(12, 16), dim=-1)
+    z = torch.stack([a, a + 0.05 * torch.randn(12, 16)]).requires_grad_()
+    for mining in ("one-to-one", "batch-hard"):
+        loss = LinearAssignment(0.1, mining=mining)(z)
+        assert loss == 0 and slope(loss, z).abs().max() == 0
+
+
+def test_golden_values_of_sparse_clr():
+    """Of the authors' program. With QARe (table 3, weight 1) it clamps at 1e-8: 0 but for rounding."""
+    x, off_diagonal = torch.tensor(SPARSE["x_interleaved"]).requires_grad_(), ~torch.eye(24, dtype=torch.bool)
+    interleaved = torch.arange(24).view(2, 12).T.flatten()
+    for margin in (0, 1):
+        z, name, loss = torch.stack([x[0::2], x[1::2]]), f"sparseclr_m{margin}", SparseCLR(margin)
+        same_as_golden(loss(z), x, SPARSE[name], SPARSE[f"{name}_g"])
+        A = loss.assignment(z)[interleaved][:, interleaved][off_diagonal].view(24, 23)
+        np.testing.assert_allclose(A, SPARSE[f"{name}_p"], rtol=1e-9, atol=1e-14)
+    both = RECIPES["qare-table3-resnet32-cifar10-sparseclr+qare"].parsed_loss(torch.stack([x[0::2], x[1::2]]))
+    same_as_golden(both, x, SPARSE["sparseclr_qare_beta1"], SPARSE["sparseclr_qare_beta1_g"], 1e-7)
+
+
+@given(st.integers(2, 12), margins)
+def test_sparse_clr_equals_entmax_for_two_views(N, margin):
+    z, M = normal(2, N, 6), 2 * N
+    target = (torch.arange(M) + N) % M
+    logits = cosines(z) - margin * F.one_hot(target, M)
+    without_itself = target - (target > torch.arange(M)).long()
+    logits = logits[~torch.eye(M, dtype=torch.bool)].view(M, M - 1)
+    close(SparseCLR(margin)(z), entmax.SparsemaxLoss()(logits, without_itself))
+
+
+def test_most_negatives_get_nothing():
+    A = SparseCLR().assignment(torch.randn(2, 64, 32))
+    assert 1 < (A > 0).sum(1).float().mean() < 0.25 * 127
+
+
+@given(st.integers(2, 8), margins)
+def test_not_negative_and_zero_where_positives_win_by_one_and_the_margin(N, margin):
+    assert SparseCLR(margin)(normal(2, N, 4)) >= 0
+    z = torch.eye(N, dtype=torch.float64).repeat(2, 1, 1).requires_grad_()
+    loss = SparseCLR(0.0)(z)  # positives have cosine 1, negatives 0
+    assert loss.abs() < 1e-12 and slope(loss, z).abs().max() < 1e-12
+
+
+def by_threshold(S, minus):
+    """tr(S Y_gtᵀ) + Σ_i max_Ω(−h_i), and eq. 14 as it stands: support of h, a minus sign, and no ½."""
+    value = S.diagonal().sum()
+    for h in S:
+        own = entmax.sparsemax(-h, dim=0) > 0
+        support = entmax.sparsemax(h, dim=0) > 0 if minus else own
+        T = (-h[own].sum() - 1) / own.sum()
+        half = (h[support] ** 2 - T**2).sum() / 2
+        value = value - half if minus else value + half + 0.5
+    return value
+
+
+def test_equation_14_is_printed_wrong():
+    """As printed it falls below 0, what no loss of this kind can do. Corrected it is ≥ 0, is 0 at the perfect
+    matching, and its gradient is Y_gt − sparsemax."""
+    perfect = 1 - torch.eye(5, dtype=torch.float64)  # distance 0 to the positives, 1 to the negatives
+    assert by_threshold(perfect, False).abs() < 1e-12
+    for _ in range(10):
+        S = cost(normal(5, 4) + 0.3 * torch.randn(2, 5, 4), 0, "cosine").requires_grad_()
+        printed, corrected = by_threshold(S, True), by_threshold(S, False)
+        assert printed < 0 < corrected
+        right = torch.eye(5, dtype=S.dtype) - entmax.sparsemax(-S.detach(), dim=1)
+        close(slope(corrected, S), right)
+        assert (slope(printed, S) - right).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("G", [2, None])
+def test_memory_does_not_grow_with_the_number_of_positives(G):
+    """What the graph keeps is one matrix of similarities and its mask, for one positive as for seven."""
+    z = torch.randn(8, 32, 4, requires_grad=True)
+    kept = kept_for_the_gradient(lambda: SparseCLR(positive_views=G)(z))
+    assert len({place for place, size in kept if size >= 256 * 256}) <= 2
+
+
+def test_equal_embeddings_score_one_and_a_half_less_what_all_the_negatives_share():
+    """What a collapsed encoder gets, whatever it has learned."""
+    for N in (2, 10, 128):
+        expected = 1.5 - 1 / (2 * (2 * N - 2))
+        assert float(SparseCLR()(torch.ones(2, N, 4))) == pytest.approx(expected)
+
+
+def within(z, similarity):
+    """1 + S of one view, or its Euclidean distances."""
+    return pairs(z, z, lambda s: 1 + s, similarity)
+
+
+@given(st.integers(2, 4), st.integers(2, 12), st.integers(1, 12), distances)
+def test_qare_equals_algorithms_2_and_1(V, N, E, similarity):
+    """For every pair of views, always by the N×N matrices."""
+    z, order = normal(V, N, E), {"cosine": 1, "euclidean": -1}[similarity]
+    spectra = [np.linalg.eigvalsh(within(view, similarity).numpy()) for view in z]
+    of_pairs = [order * (a @ b[::order]) / N**2 for a, b in itertools.combinations(spectra, 2)]
+    assert float(QARe(similarity)(z)) == pytest.approx(np.mean(of_pairs), rel=1e-9, abs=1e-12)
+
+
+@given(st.integers(2, 20), st.integers(1, 20))
+def test_the_gram_matrix_of_columns_has_the_same_gradient(N, E):
+    z = normal(2, N, E, grad=True)
+    a, b = (torch.linalg.eigvalsh(1 + x @ x.T) for x in F.normalize(z, dim=-1))
+    close(QARe()(z), a @ b / N**2, z, rel=1e-9, abs=1e-12)
+
+
+def test_the_largest_eigenvalues_of_section_4_are_all_that_there_are_from_the_dimension_on():
+    """The paper's shortcut, the k largest of N in O(k² N): with k = E + 1 it is our exact low-rank form."""
+    z, found = normal(2, 40, 6), []
+    for k in (1, 3, 7):
+        a, b = (np.sort(eigsh(within(view, "cosine").numpy(), k)[0]) for view in z)
+        found.append(a @ b / 40**2)
+    exact = float(QARe()(z))
+    assert found[0] < found[1] < exact and found[2] == pytest.approx(exact, rel=1e-9)
+
+
+def test_golden_values_of_qare():
+    """Of the authors' program: it divides by N(N−1) instead of N², and clamps at 1e-8, 0 but for rounding."""
+    z = torch.tensor(np.stack([QARE["za"], QARE["zb"]]), requires_grad=True)
+    x = torch.tensor(QARE["x_interleaved"], requires_grad=True)
+    raw = -spectral_bounds(*(torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist") for x in z)).lower
+    clamped = QARe("clamped cosine")(z)
+    for name, value, rel in (("cos_unclamped", QARe()(z) * 12 / 11, 1e-9), ("eucl_raw", raw / 144, 1e-9),
+                             ("cos_clamped", clamped, 1e-7)):  # fmt: skip
+        gradient = np.stack([QARE[f"qare_{name}_g{view}"] for view in "ab"])
+        same_as_golden(value, z, QARE[f"qare_{name}"], gradient, rel)
+    assert QARe("euclidean")(z).item() == pytest.approx(float(QARE["qare_eucl_unitnorm"]), rel=1e-9)
+    assert clamped > 1.1 * QARe()(z) * 12 / 11, "another loss"
+    # The rows of table 2: −log of the mean probability among 2N points, τ 0.5; with QARe all cosines clamped.
+    for row, name in (("simclr", "simclr_t0.5"), ("simclr+qare", "simclr_qare_t0.5_beta1.125")):
+        loss = RECIPES[f"qare-table2-resnet32-cifar10-{row}"].parsed_loss(torch.stack([x[0::2], x[1::2]]))
+        same_as_golden(loss, x, QARE[name], QARE[f"{name}_g"], 1e-7)
+
+
+@given(st.integers(2, 6), st.integers(2, 8))
+def test_for_equal_views_the_cosine_bound_is_the_exact_maximum(N, E):
+    view = normal(N, E)
+    S = within(view, "cosine")
+    exact = quadratic_assignment(torch.zeros_like(S), S, S).maximum
+    close(QARe()(torch.stack([view, view])), exact / N**2)
+    close(exact, S.square().sum())  # at Y = 1
+
+
+@given(st.integers(2, 6), st.integers(1, 6))
+def test_it_bounds_the_quadratic_assignment_from_the_other_side_of_0(N, E):
+    """The euclidean one pulls the other way than what it bounds: exact term ≤ 0, bound ≥ 0, and blowing all
+    distances up lowers the one and raises the other."""
+    z, zero = normal(2, N, E), torch.zeros(N, N, dtype=torch.float64)
+    exact = quadratic_assignment(zero, *(within(view, "cosine") for view in z))
+    assert QARe()(z) * N**2 >= exact.maximum - 1e-9
+    S_A, S_B = (within(view, "euclidean") for view in z)
+    exact, more = (-quadratic_assignment(zero, k * S_A, k * S_B).minimum for k in (1, 2))
+    bound = -spectral_bounds(2 * S_A, 2 * S_B).lower / 4
+    close(bound, QARe("euclidean")(z) * N**2)
+    assert bound >= exact - 1e-9 and (E == 1 or more < exact < 0 < bound)
+
+
+def test_alone_the_euclidean_version_contracts_a_view_and_the_cosine_one_spreads_it():
+    images, off_diagonal = torch.randn(24, 16), ~torch.eye(24, dtype=torch.bool)
+
+    def mean_cosine(z):
+        return float(torch.stack([cosines(view)[off_diagonal] for view in z]).mean())
+
+    after = {}
+    for similarity in ("cosine", "euclidean"):
+        z = images + 0.3 * torch.randn(2, 24, 16)
+        before = mean_cosine(z)
+        for _ in range(2):
+            gradient = slope(QARe(similarity)(z.requires_grad_()), z)
+            z = z.detach() - 2 * gradient / gradient.norm()
+        after[similarity] = mean_cosine(z) - before
+    assert after["cosine"] < 0 < after["euclidean"]
+
+
+def test_where_two_points_coincide_their_distance_has_gradient_zero():
+    z = normal(2, 4, 3)
+    z[:, 1] = z[:, 0]
+    z.requires_grad_()
+    assert slope(QARe("euclidean")(z), z).isfinite().all()
+    equal = torch.ones(2, 4, 3, dtype=torch.float64, requires_grad=True)
+    loss = QARe("euclidean")(equal)
+    assert loss == 0 and slope(loss, equal).abs().max() == 0
