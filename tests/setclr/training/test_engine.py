@@ -6,6 +6,7 @@ import math
 import threading
 import warnings
 from dataclasses import fields, replace
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -24,21 +25,12 @@ from setclr.data import ImageSet
 from setclr.experiments import load_run
 from setclr.losses import GroCo, InfoNCE, SupCon
 from setclr.losses.baselines import Supervised
-from setclr.training import (
-    Batching,
-    ImageViews,
-    LRSchedule,
-    Machine,
-    TensorBoard,
-    Trainer,
-    checkpoint,
-    compiling,
-    metrics,
-)
+from setclr.training import Batching, ImageViews, LRSchedule, Machine, TensorBoard, Trainer, compiling
 from setclr.training import trainer as engine
 from setclr.training.batches import Batches
-from setclr.training.checkpoint import HISTORY
+from setclr.training.checkpoint import HISTORY, Writer, read
 from setclr.training.devices import Precision, has_bf16
+from setclr.training.metrics import advance
 from setclr.views import augmentation
 
 CPU, VIEWS = torch.device("cpu"), views.preset("photo")
@@ -111,11 +103,11 @@ def test_checkpoints_go_by_the_clock_and_the_history_by_the_epoch(tmp_path, monk
 def test_what_is_written_is_the_moment_it_was_asked_for(tmp_path):
     weight = torch.zeros(1000)
     state = {"encoder": {"w": weight}, "head": {}, "history": []}
-    with checkpoint.Writer(tmp_path, lambda: state) as writer:
+    with Writer(tmp_path, lambda: state) as writer:
         writer.write()
         weight.fill_(1.0)
         writer.wait()
-    assert checkpoint.read(tmp_path)["encoder"]["w"].eq(0).all()
+    assert read(tmp_path)["encoder"]["w"].eq(0).all()
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
@@ -232,15 +224,21 @@ def test_the_time_left_leaves_the_first_step_out():
     bar = tqdm(total=100, initial=10, file=io.StringIO(), disable=False)
     bar._time, bar.start_t, bar.last_print_t = lambda: now[0], 0.0, 0.0
     now[0] = 60.0  # of compiling
-    metrics.advance(bar, timed=False)
+    advance(bar, timed=False)
     for _ in range(9):
         now[0] += 1.0
-        metrics.advance(bar)
+        advance(bar)
     assert bar.n == 20
     assert bar.format_dict["elapsed"] == pytest.approx(9) and bar.format_dict["initial"] == 11
 
 
 SOURCE = ImageViews(FEW, VIEWS)
+NO_IMAGES = [
+    (torch.rand(3, 8, 8) * 9, r"in \[0, 1\]: leave Normalize out"),
+    (torch.zeros(3, 8, 8).long(), "uint8, or floating in .* got torch.int64"),
+    (torch.zeros(8, 8), r"tensor \(1 or 3, H, W\), got \(8, 8\)"),
+    ("a path", "got str"),
+]
 
 
 @pytest.mark.parametrize(
@@ -266,6 +264,7 @@ SOURCE = ImageViews(FEW, VIEWS)
                          batch=16), "head must have a linear layer"),
         (lambda: ImageViews(5, VIEWS), "images must be an ImageSet, or a Dataset with"),
         (lambda: ImageViews(FEW, "photo"), "views must be a tuple of View"),
+        *((partial(data.image_set, [item] * 3), f"image 0 of list .*{said}") for item, said in NO_IMAGES),
     ],
 )  # fmt: skip
 def test_parts_and_arguments_that_do_not_fit_are_named(make, message):
@@ -295,22 +294,6 @@ def test_any_dataset_of_images_is_the_images_in_it(kind, workers):
     assert torch.equal(grey.images[:], PIXELS[0, :1].expand(2, 3, -1, -1))
     assert torch.equal(some.images[:], PIXELS) and torch.equal(some.labels, FEW.labels)
     assert some.classes == FEW.classes and torch.equal(some.sample(9).images[:], FEW.sample(9).images)
-    (found,), (wanted,) = (
-        next(own_trainer(images, workers=workers).view_batches) for images in (Pictures(kind), FEW)
-    )
+    trainer = own_trainer(Pictures(kind), workers=workers)
+    (found,), (wanted,) = (next(one.view_batches) for one in (trainer, own_trainer()))
     assert (found - wanted).abs().max() < 4 / 255 and found.shape == (2, 16, 3, 16, 16)
-    assert [row["epoch"] for row in own_trainer(Pictures(kind), workers=workers).fit()] == [1]
-
-
-@pytest.mark.parametrize(
-    "item, message",
-    [
-        (torch.rand(3, 8, 8) * 9, r"image 0 of list .* in \[0, 1\]: leave Normalize out"),
-        (torch.zeros(3, 8, 8).long(), "image 0 of list .* uint8, or floating in .* got torch.int64"),
-        (torch.zeros(8, 8), r"image 0 of list .*tensor \(1 or 3, H, W\), got \(8, 8\)"),
-        ("a path", "image 0 of list .*got str"),
-    ],
-)
-def test_items_that_are_no_images_are_named(item, message):
-    with pytest.raises(ValueError, match=message):
-        data.image_set([item] * 3)

@@ -10,18 +10,17 @@ from setclr import models
 from setclr.losses import GroCo, InfoNCE
 from setclr.training.devices import Precision
 from setclr.training.grad_cache import GradCache, unchanged_buffers
+from setclr_course.costs import Kept
 
 CPU = Precision("float32", torch.device("cpu"))
 LOSS = InfoNCE(0.2) + 0.3 * GroCo()
 
 
 def gradients(encoder, head, views, chunk):
-    """The loss and every gradient; the models are copies."""
-    encoder, head = copy.deepcopy(encoder), copy.deepcopy(head)
-    value = GradCache(encoder, head, CPU, chunk).backward(views, LOSS)
-    named = [*encoder.named_parameters(), *head.named_parameters(prefix="head")]
-    state = {**encoder.state_dict(), **head.state_dict(prefix="head.")}
-    return value, {name: p.grad for name, p in named}, state
+    """The loss, every gradient and every weight and buffer afterwards; the models are copies."""
+    both = nn.ModuleList([copy.deepcopy(encoder), copy.deepcopy(head)])
+    value = GradCache(*both, CPU, chunk).backward(views, LOSS)
+    return value, {name: p.grad for name, p in both.named_parameters()}, both.state_dict()
 
 
 def plain_encoder() -> nn.Module:
@@ -48,8 +47,7 @@ def test_without_batch_statistics_chunks_change_nothing(chunk, groups):
     for name, gradient in whole.items():
         assert gradient.abs().max() > 1e-6 or "bias" in name
         torch.testing.assert_close(parts[name], gradient, rtol=1e-9, atol=1e-12)
-    for name, buffer in state.items():
-        torch.testing.assert_close(its_state[name], buffer)
+    torch.testing.assert_close(its_state, state)
 
 
 @pytest.mark.parametrize("chunk", [None, 3, 10])
@@ -73,34 +71,20 @@ def test_batch_norm_sees_a_chunk_at_a_time_and_counts_it_once():
     expected = LOSS(z)
     expected.backward()
     torch.testing.assert_close(value, expected.detach(), rtol=1e-12, atol=0)
-    for name, p in [*encoder.named_parameters(), *its_head.named_parameters(prefix="head")]:
+    both = nn.ModuleList([encoder, its_head])
+    for name, p in both.named_parameters():
         torch.testing.assert_close(gradient[name], p.grad, rtol=1e-8, atol=1e-12)
-    for name, buffer in {**encoder.state_dict(), **its_head.state_dict(prefix="head.")}.items():
-        torch.testing.assert_close(state[name], buffer)
+    torch.testing.assert_close(state, both.state_dict())
     assert encoder[1].num_batches_tracked == 3 and its_head[1].num_batches_tracked == 1
 
 
 def test_memory_of_activations_is_that_of_a_chunk():
-    """Counted in numbers that autograd keeps for the way back."""
     encoder, its_head, views = plain_encoder(), head(6), some_views((2, 32))
 
     def kept_at_once(chunk):
-        kept = most = 0
-
-        def pack(x):
-            nonlocal kept, most
-            kept += x.numel()
-            most = max(most, kept)
-            return x
-
-        def unpack(x):
-            nonlocal kept
-            kept -= x.numel()
-            return x
-
-        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        with Kept() as kept:
             gradients(encoder, its_head, views, chunk)
-        return most
+        return kept.peak
 
     assert kept_at_once(1) < 0.2 * kept_at_once(None)
 
@@ -111,5 +95,4 @@ def test_buffers_come_back_even_after_an_error():
     with pytest.raises(ZeroDivisionError), unchanged_buffers(norm):
         norm(torch.randn(4, 3))
         raise ZeroDivisionError
-    for key, value in norm.state_dict().items():
-        assert torch.equal(value, before[key])
+    torch.testing.assert_close(norm.state_dict(), before, rtol=0, atol=0)

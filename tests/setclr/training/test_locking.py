@@ -5,8 +5,9 @@ import re
 import signal
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -47,10 +48,9 @@ def test_a_second_process_is_told_who_trains_there(other, tmp_path, monkeypatch)
     run = new_run(SMALL, 3)
     trainer = trainer_of(SMALL, run.encoder, run.head, FEW, torch.device("cpu"))
     said = rf"{tmp_path}: process {other.pid} since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d trains there; wait"
-    for begin in (lambda: train(SMALL, tmp_path), lambda: train(SMALL, tmp_path, resume=False),
-                  lambda: trainer.fit(tmp_path)):  # fmt: skip
+    for begin in (partial(train, SMALL), partial(train, SMALL, resume=False), trainer.fit):
         with pytest.raises(BlockingIOError, match=said):
-            begin()
+            begin(out=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [LOCK]
     (tmp_path / LOCK).write_text("\x1b[2Jprocess")  # whoever writes nonsense into it is not quoted
     with pytest.raises(BlockingIOError, match=re.escape(f"{tmp_path}: another process trains there")):
@@ -71,24 +71,17 @@ def test_while_it_trains_a_run_is_loaded_and_when_it_ends_or_dies_the_folder_is_
 
 
 def test_a_thread_may_hold_it_twice_and_another_may_not(tmp_path):
-    said = []
-
-    def enter():
+    def enter() -> str:
         try:
             with alone(tmp_path):
-                said.append("in")
+                return "in"
         except BlockingIOError as error:
-            said.append(str(error))
+            return str(error)
 
-    def beside():
-        thread = threading.Thread(target=enter)
-        thread.start()
-        thread.join()
-
-    with alone(tmp_path):
-        enter()
-        beside()
-    beside()
+    with ThreadPoolExecutor(1) as other:
+        with alone(tmp_path):
+            said = [enter(), other.submit(enter).result()]
+        said.append(other.submit(enter).result())
     assert said == ["in", f"{tmp_path}: another thread of this process trains there; wait for it", "in"]
     assert not checkpoint.HELD and not list(tmp_path.iterdir())
 

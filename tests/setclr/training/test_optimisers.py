@@ -10,18 +10,24 @@ import torch
 from conftest import shifted
 from hypothesis import given
 from hypothesis import strategies as st
+from small_runs import FEW
 from torch import nn
 
-from setclr.data import ImageSet
 from setclr.experiments.building import peak_rate
 from setclr.experiments.run import new_run
 from setclr.recipes import ImageRecipe
 from setclr.training.optimisers import LARS, check_optimiser, make_optimiser
 
-BASE = ImageRecipe("InfoNCE()", lr=0.3, batch=512, momentum=0.8, weight_decay=0.01)
+
+def some(seed: int) -> list[torch.Tensor]:
+    generator, shapes = shifted(seed), ((4, 3), (2, 3, 3, 3), (5,), ())
+    return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
 
 
-def moved(optimiser_of, parameters, gradients) -> list[torch.Tensor]:
+PARAMETERS, GRADIENTS = some(0), [some(seed) for seed in (1, 2, 3)]
+
+
+def moved(optimiser_of, parameters=PARAMETERS, gradients=GRADIENTS) -> list[torch.Tensor]:
     """The parameters after a step for each of the lists of gradients."""
     kept = [nn.Parameter(p.clone()) for p in parameters]
     optimiser = optimiser_of(kept)
@@ -32,23 +38,28 @@ def moved(optimiser_of, parameters, gradients) -> list[torch.Tensor]:
     return [p.detach() for p in kept]
 
 
-def some(seed: int, *shapes) -> list[torch.Tensor]:
-    generator = shifted(seed)
-    return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+class AllAtOnce(LARS):
+    """All weights in one go, as on a GPU."""
 
-
-SHAPES = ((4, 3), (2, 3, 3, 3), (5,), ())
+    @torch.no_grad()
+    def step(self):
+        (group,) = self.param_groups
+        for w in group["params"]:
+            self.state[w].setdefault("momentum", torch.zeros_like(w))
+        self._move(group["params"], group)
 
 
 @given(
     st.floats(0.01, 5), st.floats(0, 0.99), st.sampled_from([0.0, 1e-6, 0.1]), st.sampled_from([1e-3, 0.02])
 )
-def test_lars_is_the_literal_formula(lr, momentum, decay, trust):
-    parameters, gradients = some(0, *SHAPES), [some(seed, *SHAPES) for seed in (1, 2, 3)]
-    found = moved(lambda p: LARS(p, lr, momentum, decay, trust), parameters, gradients)
-    for i, p in enumerate(parameters):
+def test_lars_is_the_literal_formula_one_by_one_and_at_once(lr, momentum, decay, trust):
+    found, at_once = (
+        moved(lambda p, kind=kind: kind(p, lr, momentum, decay, trust)) for kind in (LARS, AllAtOnce)
+    )
+    assert all(map(torch.equal, found, at_once))
+    for i, p in enumerate(PARAMETERS):
         w, m = p.numpy().copy(), 0.0
-        for step in gradients:
+        for step in GRADIENTS:
             g = step[i].numpy()
             if w.ndim >= 2:
                 g = g + decay * w
@@ -79,21 +90,6 @@ def test_parameters_without_gradient_stay_and_a_closure_is_evaluated_with_gradie
     assert float(optimiser.step(closure).detach()) > 0 and not torch.equal(model.weight, before["weight"])
 
 
-def test_all_weights_in_one_go_as_on_a_gpu_move_as_one_by_one():
-    class AllAtOnce(LARS):
-        def step(self):
-            (group,) = self.param_groups
-            with torch.no_grad():
-                for w in group["params"]:
-                    self.state[w].setdefault("momentum", torch.zeros_like(w))
-                self._move(group["params"], group)
-
-    parameters, gradients = some(0, *SHAPES), [some(seed, *SHAPES) for seed in (1, 2, 3)]
-    found = [moved(lambda p, kind=kind: kind(p, 0.3, 0.8, 0.01), parameters, gradients)
-             for kind in (LARS, AllAtOnce)]  # fmt: skip
-    assert all(map(torch.equal, *found))
-
-
 @pytest.mark.parametrize(
     "name, wrong", [("lr", -1), ("momentum", 2), ("weight_decay", math.nan), ("trust", 0)]
 )
@@ -114,16 +110,14 @@ def test_recipes_get_the_optimiser_they_name_with_all_its_settings(name):
     def made(parameters):
         return make_optimiser(name, nn.ParameterList(parameters), nn.Identity(), 0.3, 0.8, 0.01)
 
-    parameters, gradients = some(0, *SHAPES), [some(seed, *SHAPES) for seed in (1, 2, 3)]
-    found, expected = (moved(each, parameters, gradients) for each in (made, ORACLES[name]))
-    torch.testing.assert_close(found, expected)  # a fused optimiser rounds otherwise
+    torch.testing.assert_close(moved(made), moved(ORACLES[name]))  # a fused optimiser rounds otherwise
 
 
 def test_the_rate_grows_with_the_batch():
-    scaled = replace(BASE, optimiser="lars", lr_batch=256)
-    assert peak_rate(BASE) == 0.3 and peak_rate(scaled) == pytest.approx(0.6)
-    images = ImageSet(torch.zeros(512, 3, 16, 16, dtype=torch.uint8), torch.zeros(512).long(), ("a",))
-    trainer = new_run(scaled, channels=3).trainer(images, torch.device("cpu"))
+    plain = ImageRecipe("InfoNCE()", views="photo", optimiser="lars", lr=0.3, batch=64)
+    scaled = replace(plain, lr_batch=32)
+    assert peak_rate(plain) == 0.3 and peak_rate(scaled) == pytest.approx(0.6)
+    trainer = new_run(scaled, channels=3).trainer(FEW, torch.device("cpu"))
     assert [group["initial_lr"] for group in trainer.optimiser.param_groups] == [peak_rate(scaled)]
 
 

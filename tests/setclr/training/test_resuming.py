@@ -17,7 +17,7 @@ import torch
 from conftest import numpy_shifted
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from pictures import saved, smooth
 from small_runs import FEW, SMALL, Killed, at_step, kill, killed_at, same, stop_after, tensors, train
 from torch.utils._pytree import tree_map
 
@@ -194,12 +194,9 @@ def test_what_cannot_be_written_is_found_before_training(tmp_path, monkeypatch):
 
 def test_files_of_any_size_are_read_while_it_trains(tmp_path):
     before = set(multiprocessing.active_children())  # of tests that ran earlier in this process
-    generator = numpy_shifted(0)
-    for i in range(20):
-        path = tmp_path / "set" / "train" / f"class{i % 2}" / f"{i}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pixels = generator.integers(0, 256, (20 + i % 7, 24 - i % 5, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(path)
+    for k in range(2):
+        images = (smooth(1, 20 + i, 24 - i, seed=i + 10 * k)[0] for i in range(10))
+        saved(tmp_path / f"set/train/class{k}", images)
     recipe = replace(SMALL, data=f"folder:{tmp_path / 'set'}", view_size=16, batch=8)
     alone = pretrain(recipe, workers=0)
     assert same(pretrain(recipe, workers=2), alone)
