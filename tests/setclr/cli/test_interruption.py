@@ -4,10 +4,8 @@ import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-from conftest import numpy_shifted
-from PIL import Image
+from pictures import saved, smooth
 
 from setclr.experiments.run import new_run
 from setclr.recipes import ImageRecipe
@@ -60,10 +58,10 @@ if sys.argv[3] == "results":
 sys.argv[1:] = sys.argv[3:]
 cli.run()
 """
-IMPORTS = ("tyro", "torch", "torch._C", "torch.nn", "numpy.random", "setclr.cli.parsing", "setclr.evaluation")
+IMPORTS = ("tyro", "torch._C", "numpy.random", "setclr.cli.parsing", "setclr.evaluation")
 ENDS = ("putting in order", "saying so", "destructor")
 MOMENTS = [("SIGINT", moment) for moment in (*IMPORTS, "reading", *ENDS)]
-MOMENTS += [("SIGTERM", moment) for moment in ("torch.nn", "reading", *ENDS)]
+MOMENTS += [("SIGTERM", moment) for moment in ("torch.nn", "putting in order", "destructor")]
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +69,15 @@ def folder(tmp_path_factory):
     """A run, and photographs."""
     folder = tmp_path_factory.mktemp("all")
     new_run(ImageRecipe("InfoNCE()"), 3).save(folder / "run")
-    (folder / "photographs").mkdir()
-    pixels = numpy_shifted(0).integers(0, 256, (40, 50, 3), np.uint8)
-    Image.fromarray(pixels).save(folder / "photographs/a.png")
+    saved(folder / "photographs", smooth(1, 40, 50))
     return folder
 
 
 @pytest.mark.parametrize("name, moment", MOMENTS)
 def test_a_signal_outside_the_loop_is_one_line(folder, name, moment):
-    words = ["embed", str(folder / "run"), str(folder / "photographs"), "--device", "cpu"]
-    words = ["results"] if moment in ENDS else words
-    before, command = sorted(folder.rglob("*")), [sys.executable, "-c", COMMAND, name, moment, *words]
+    embed = ["embed", str(folder / "run"), str(folder / "photographs"), "--device", "cpu"]
+    before, words = sorted(folder.rglob("*")), ["results"] if moment in ENDS else embed
+    command = [sys.executable, "-c", COMMAND, name, moment, *words]
     ended = subprocess.run(command, capture_output=True, text=True)
     said = {"SIGINT": "interrupted", "SIGTERM": "terminated"}[name]
     lines = [line for line in ended.stderr.splitlines() if line and "image/s" not in line]  # the progress bar

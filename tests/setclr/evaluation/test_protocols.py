@@ -12,7 +12,6 @@ from pictures import saved, smooth
 from PIL import Image
 from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
-from torch.nn import functional as F
 from torchvision import transforms
 
 from setclr import models
@@ -21,11 +20,10 @@ from setclr.data import ImageSet
 from setclr.evaluation import features, knn, linear_probe, protocols
 from setclr.evaluation.probes import Falling, probe_on_views
 from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, known_protocols
-from setclr.experiments.records import ours, read_records, summary
-from setclr.experiments.run import new_run
-from setclr.experiments.tables import evaluate, labelled
-from setclr.recipes import RECIPES, ImageRecipe
-from setclr.recipes.named import PUBLISHED
+from setclr.experiments import evaluate, new_run, summary
+from setclr.experiments.records import ours, read_records
+from setclr.experiments.tables import labelled
+from setclr.recipes import PUBLISHED, RECIPES, ImageRecipe
 from setclr.recipes.registry import protocol_of
 from setclr.training.batches import Batches
 from setclr.training.optimisers import LARS
@@ -97,7 +95,7 @@ def test_rates(shape, values):
         Falling("cosin")
 
 
-def oracle(name: str, how: OnViews, encoder: nn.Module, train: ImageSet, seed: int) -> nn.Linear:
+def oracle(how: OnViews, encoder: nn.Module, train: ImageSet, seed: int) -> nn.Linear:
     """The classifier in plain torch, on whole images."""
     torch.manual_seed(seed)
     layer = nn.Linear(64, len(train.classes))
@@ -123,7 +121,7 @@ def oracle(name: str, how: OnViews, encoder: nn.Module, train: ImageSet, seed: i
         optimiser.zero_grad()
         with torch.no_grad():
             seen = encoder(train.images[index].float() / 255)
-        F.cross_entropy(layer(seen), train.labels[index]).backward()
+        nn.functional.cross_entropy(layer(seen), train.labels[index]).backward()
         optimiser.step()
     return layer
 
@@ -134,7 +132,7 @@ def test_each_probe_on_views_is_the_papers_optimiser_in_plain_torch(name):
     how, encoder = replace(ON_VIEWS[name], view=WHOLE, batch=20, epochs=5), models.encoder("conv4")[0]
     train, test = some(70, 7), some(50, 7)
     found = probe_on_views(encoder, train, test, how, seed=2)
-    scores = oracle(name, how, encoder, train, 2)(features(encoder, test.images)).detach().double()
+    scores = oracle(how, encoder, train, 2)(features(encoder, test.images)).detach().double()
     assert found.shape == (50, 5) and encoder.training is False
     ranks = scores.topk(5).indices
     size = scores.abs().max()  # float32 keeps 7 digits; 15 steps and a BLAS of another order cost some
@@ -149,20 +147,15 @@ def test_views_are_new_in_every_epoch_and_the_encoder_stays_as_it_was(name):
     before = {key: x.clone() for key, x in encoder.state_dict().items()}
     modes = [module.training for module in encoder.modules()]
 
-    class Spy(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = encoder
+    def look(module, x):
+        assert not any(part.training for part in module.modules())
+        if x[0].device.type != "meta":  # on which costs are counted
+            seen.append(x[0].clone())
 
-        def forward(self, x):
-            assert not any(module.training for module in self.modules())
-            if x.device.type != "meta":  # on which costs are counted
-                seen.append(x.clone())
-            return self.inner(x)
-
+    encoder.register_forward_pre_hook(look)
     how = replace(ON_VIEWS[name], epochs=2, view=replace(ON_VIEWS[name].view, size=12))
     with torch.no_grad():  # as one may call it
-        a, b = (probe_on_views(Spy(), train, some(9), how, seed) for seed in (0, 0))
+        a, b = (probe_on_views(encoder, train, some(9), how, seed) for seed in (0, 0))
     views = [x for x in seen if x.shape == (40, 3, 12, 12)]  # fewer images than a batch are one
     assert len(views) == 4 and torch.equal(views[0], views[2]) and torch.equal(views[1], views[3])
     assert not torch.equal(views[0].sort(0).values, views[1].sort(0).values) and torch.equal(a, b)
