@@ -10,40 +10,38 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 import torch.multiprocessing as mp
-from conftest import a_record, shifted
+from conftest import a_record
+from small_runs import FEW, at_step
 
 import setclr
 from setclr import data, pretrain
 from setclr.cli import options
-from setclr.data import ImageSet
 from setclr.experiments import campaigns, records
-from setclr.experiments.campaigns import campaign
 from setclr.experiments.kinds import image
 from setclr.recipes import COMPARED, RECIPES
-from setclr.training import trainer as engine
-from setclr.training.trainer import Trainer
 
-TWO = {x: replace(RECIPES[f"compare-conv4-{x}"], epochs=1, batch=16) for x in ("infonce", "iot-rows")}
-LONGER = {"a": replace(TWO["infonce"], epochs=2, precision="float32")}
+TWO = {x: replace(RECIPES[f"compare-conv4-{x}"], epochs=1, batch=32) for x in ("infonce", "iot-rows")}
+ONE = TWO["infonce"]
+LONGER = {"a": replace(ONE, epochs=2, precision="float32")}
 
 
-def few(seed: int) -> ImageSet:
-    images = torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8, generator=shifted(seed))
-    return ImageSet(images, torch.arange(40) % 4, tuple("abcd"))
+def few(*_, **__):
+    return replace(FEW)  # two splits are two sets
 
 
 @pytest.fixture(autouse=True)
 def few_images(monkeypatch):
-    monkeypatch.setattr(data, "load", lambda *args, **kwargs: few(0))
+    monkeypatch.setattr(data, "load", few)
+
+
+def campaign(folder: Path, recipes=LONGER, seeds=(0,), **more):
+    return campaigns.campaign(recipes, seeds, folder / "runs", folder, **more)
 
 
 def test_every_recipe_and_seed_is_trained_evaluated_and_recorded(tmp_path):
-    said = list(campaign(TWO, (0, 1), tmp_path / "runs", tmp_path, pixels="noise", command="said so"))
-    assert [line.split(":")[0] for line in said] == [
-        "infonce-seed0", "iot-rows-seed0", "infonce-seed1", "iot-rows-seed1",
-    ]  # fmt: skip
+    said = list(campaign(tmp_path, TWO, (0, 1), pixels="noise", command="said so"))
+    assert [line.split(":")[0] for line in said] == [f"{name}-seed{seed}" for seed in (0, 1) for name in TWO]
     kept = json.loads((tmp_path / "iot-rows-seed1.json").read_text())
     assert kept["recipe"]["seed"] == 1 and kept["recipe"]["loss"].startswith("IOT")
     assert kept["pixels"] == "noise" and kept["evaluated_with"] == "said so"
@@ -72,7 +70,7 @@ def test_a_record_names_the_commit_of_a_clone_and_whether_files_differ_from_it(t
 def test_results_that_cannot_be_written_are_noticed_before_training(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match=r"file must be a folder that can be written .*choose another"):
-        next(campaign(TWO, (0,), tmp_path / "runs", tmp_path / "file"))
+        next(campaigns.campaign(TWO, (0,), tmp_path / "runs", tmp_path / "file"))
     assert not (tmp_path / "runs").exists()
 
 
@@ -87,28 +85,27 @@ def test_after_an_interruption_only_the_rest_is_done_and_what_diverges_does_not_
             raise KeyboardInterrupt
         return pretrain(recipe, out, **where)
 
-    three = TWO | {"third": TWO["infonce"]}
+    three = TWO | {"third": ONE}
     with pytest.raises(KeyboardInterrupt):
-        list(campaign(three, (0,), tmp_path / "runs", tmp_path, train=train))
+        list(campaign(tmp_path, three, train=train))
     assert [path.name for path in tmp_path.glob("*.json")] == ["iot-rows-seed0.json"]
     trained.append("")
-    first, second, third = campaign(three, (0,), tmp_path / "runs", tmp_path, train=train)
+    first, second, third = campaign(tmp_path, three, train=train)
     assert trained == [*(f"{name}-seed0" for name in three), "", "infonce-seed0", "third-seed0"]
     assert "knn" in first and second == "iot-rows-seed0: recorded before" and "knn" in third
 
 
 def test_what_differs_from_today_or_is_damaged_is_reported_and_the_next_run_begun(tmp_path):
     """A record of another recipe, protocol and version, a damaged one, and a run of another recipe."""
-    runs, one = tmp_path / "runs", replace(TWO["infonce"], seed=0)
-    recipes = dict.fromkeys("abcdef", one)
+    one = replace(ONE, seed=0)
     for name, change in {
         "a": {"recipe": replace(one, epochs=2).to_dict()}, "b": {"protocol": "groco"},
         "c": {"recipe": {"loss": "InfoNCE()", "colour": 1}}, "d": {"epochs": "many"},
     }.items():  # fmt: skip
         (tmp_path / f"{name}-seed0.json").write_text(json.dumps(a_record(one.to_dict()) | change))
-    pretrain(replace(one, lr=0.5), runs / "e-seed0")
+    pretrain(replace(one, lr=0.5), tmp_path / "runs" / "e-seed0")
     before = {path.name: path.read_bytes() for path in tmp_path.glob("*.json")}
-    for line, pattern in zip(campaign(recipes, (0,), runs, tmp_path), (
+    for line, pattern in zip(campaign(tmp_path, dict.fromkeys("abcdef", one)), (
         r"a-seed0: \S+a-seed0.json: .*\(epochs 2 there, 1 now\); choose another results=, or remove it",
         r"b-seed0: \S+b-seed0.json: .*'groco' there, 'setclr' now\); choose another results=, or remove it",
         r"c-seed0: recipe holds the unknown fields \['colour'\]",
@@ -123,15 +120,12 @@ def test_what_differs_from_today_or_is_damaged_is_reported_and_the_next_run_begu
 
 def test_each_recipe_is_measured_by_its_papers_protocol_unless_told(tmp_path):
     row = "qare-table2-conv4-cifar10-simclr"
-    both = {row: TWO["infonce"], "x": TWO["infonce"]}
-    list(campaign(both, (0,), tmp_path / "runs", tmp_path))
-    list(campaign({"x": TWO["infonce"]}, (1,), tmp_path / "runs", tmp_path, protocol="iot"))
+    list(campaign(tmp_path, {row: ONE, "x": ONE}))
+    list(campaign(tmp_path, {"x": ONE}, (1,), protocol="iot"))
     kept = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
     measured = {name: one["protocol"] for name, one in kept.items()}
     assert measured == {f"{row}-seed0": "qare", "x-seed0": "setclr", "x-seed1": "iot"}
     assert "knn5" in kept["x-seed1"]["accuracy_percent"]["trained"]
-    with pytest.raises(ValueError, match="protocol must be one of .* got 'simclr'"):
-        next(campaign(both, (2,), tmp_path / "runs", tmp_path, protocol="simclr"))
 
 
 def dying(folder: Path, moment: str) -> None:
@@ -140,37 +134,24 @@ def dying(folder: Path, moment: str) -> None:
     def die(*_, **__):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    if moment == "training":  # the second epoch, with a checkpoint after the first step of each
-        engine.CHECKPOINT_SECONDS, trained = 0.0, []
+    def cut(*given, record=campaigns.record):
+        os.replace = die  # the file is written, and not yet in its place
+        record(*given)
 
-        def update(self, x, update=Trainer.update):
-            trained.append(1)
-            return die() if len(trained) == 4 else update(self, x)
-
-        Trainer.update = update
+    data.load = few
     if moment == "evaluating":
         image.evaluate = die
-    if moment == "recording":  # the file is written, and not yet in its place
-
-        def cut(*given, record=campaigns.record):
-            os.replace = die
-            record(*given)
-
+    if moment == "recording":
         campaigns.record = cut
-    data.load = lambda *_, **__: few(0)
-    list(campaign(LONGER, (0,), folder / "runs", folder))
+    with at_step(3 if moment == "training" else -1, die, every_step=True):  # of two in an epoch
+        list(campaign(folder))
 
 
 def held(folder: Path, began, over) -> None:
     """Another campaign, which trains until it is told that it may end."""
-    data.load = lambda *_, **__: few(0)
-
-    def train(recipe, out, **where):
-        began.set()
-        over.wait(300)
-        return pretrain(recipe, out, **where)
-
-    list(campaign(LONGER, (0,), folder / "runs", folder, train=train))
+    data.load = few
+    list(campaign(folder, train=lambda *given, **where: (
+        began.set(), over.wait(300), pretrain(*given, **where))[2]))  # fmt: skip
 
 
 def without_times(path: Path) -> dict:
@@ -187,8 +168,8 @@ def test_a_killed_campaign_leaves_no_lock_and_the_same_call_ends_with_the_same_r
     process.join()
     assert process.exitcode == -signal.SIGKILL
     assert not list(tmp_path.glob("*.json")) and (tmp_path / "runs" / "a-seed0" / "checkpoint.pt").exists()
-    (said,) = campaign(LONGER, (0,), tmp_path / "runs", tmp_path)
-    list(campaign(LONGER, (0,), tmp_path / "other", tmp_path / "other"))
+    (said,) = campaign(tmp_path)
+    list(campaign(tmp_path / "other"))
     assert "knn" in said
     assert without_times(tmp_path / "a-seed0.json") == without_times(tmp_path / "other" / "a-seed0.json")
 
@@ -206,13 +187,13 @@ def test_two_campaigns_at_once_train_every_run_once(tmp_path):
         trained.append(out.name)
         return pretrain(recipe, out, **where)
 
-    first, second = campaign(more, (0,), tmp_path / "runs", tmp_path, train=train)
+    first, second = campaign(tmp_path, more, train=train)
     said = rf"a-seed0: left to another \(.*a-seed0: process {process.pid} since \S+ \S+ trains there; .*\)"
     assert re.fullmatch(said, first) and "knn" in second
     over.set()
     process.join()
     assert process.exitcode == 0 and trained == ["b-seed0"]
-    again = campaign(more, (0,), tmp_path / "runs", tmp_path, train=train)
+    again = campaign(tmp_path, more, train=train)
     assert list(again) == ["a-seed0: recorded before", "b-seed0: recorded before"]
     assert trained == ["b-seed0"]
 
@@ -223,24 +204,19 @@ def test_a_campaign_does_not_trust_what_was_so_before_it_had_the_lock(tmp_path, 
     @contextmanager
     def after_the_other(out):
         monkeypatch.undo()
-        monkeypatch.setattr(data, "load", lambda *_, **__: few(0))
-        list(campaign(LONGER, (0,), tmp_path / "runs", tmp_path))
+        monkeypatch.setattr(data, "load", few)
+        list(campaign(tmp_path))
         yield
 
     monkeypatch.setattr(campaigns, "alone", after_the_other)
-    assert list(campaign(LONGER, (0,), tmp_path / "runs", tmp_path)) == ["a-seed0: recorded before"]
+    assert list(campaign(tmp_path)) == ["a-seed0: recorded before"]
 
 
-@pytest.mark.parametrize(
-    "filter, names, seeds",
-    [
-        ("qare-table2-conv4-cifar10-simclr", ["qare-table2-conv4-cifar10-simclr"], (7,)),
-        ("column-conv4-cifar10-mmcl-inv@0,2", ["column-conv4-cifar10-mmcl-inv"], (0, 2)),
-        ("column-conv4-cifar10-mmcl@1", [f"column-conv4-cifar10-mmcl-{x}" for x in ("inv", "exact")], (1,)),
-    ],
-)
-def test_a_whole_name_is_that_recipe_alone_and_a_filter_may_end_with_its_seeds(filter, names, seeds):
-    assert options.filtered(filter, (7,)) == (names, seeds)
+def test_a_whole_name_is_that_recipe_alone_and_a_filter_may_end_with_its_seeds():
+    simclr, mmcl = "qare-table2-conv4-cifar10-simclr", "column-conv4-cifar10-mmcl"
+    assert options.filtered(simclr, (7,)) == ([simclr], (7,))
+    assert options.filtered(f"{mmcl}-inv@0,2", (7,)) == ([f"{mmcl}-inv"], (0, 2))
+    assert options.filtered(f"{mmcl}@1", (7,)) == ([f"{mmcl}-inv", f"{mmcl}-exact"], (1,))
     for wrong in ("photo@", "photo@one", "photo@0,-1"):
         with pytest.raises(ValueError, match=f"must end with its seeds, NAME@0,1,2, got '{wrong}'"):
             options.filtered(wrong, (0,))
