@@ -1,13 +1,15 @@
-"""The contract that every loss keeps: laws, what it takes, anchors' values, sums and multiples, repr."""
+"""The contract that every loss keeps: laws, what it takes, anchors' values, sums and multiples, its text,
+learnt temperatures, settings that are changed."""
 
 import copy
 import inspect
 import math
+import pickle
 import warnings
 
 import pytest
 import torch
-from every_loss import EVERY, EXAMPLES, normal, slope, views
+from every_loss import EVERY, EXAMPLES, close, normal, slope, views
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from looks_at_values import ON_A_GPU, why
@@ -16,9 +18,15 @@ from torch import nn
 import setclr
 from setclr import losses
 from setclr.losses import IOT, LOSSES, MMCL, GroCo, InfoNCE, LinearAssignment, QARe, SetLoss, parse
+from setclr.losses.temperature import learnt_numbers
+from setclr.recipes import RECIPES
 
 every_loss = pytest.mark.parametrize("loss", EVERY, ids=repr)
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+def rotation():
+    return torch.linalg.qr(normal(4, 4)).Q
 
 
 def test_every_loss_is_in_the_list():
@@ -31,31 +39,27 @@ def test_every_loss_is_in_the_list():
 def test_order_of_images_and_views_rotations_and_lengths_do_not_matter(loss, V, N):
     V = views(loss, V)
     z, points, lengths = normal(V, N, 4), torch.arange(V * N).view(V, N), 10 ** (2 * torch.rand(V, N, 1) - 1)
-    A = loss.assignment(z) if loss.has_assignment else None
     of_images, of_views = torch.randperm(N), torch.randperm(V)
-    changed = [
-        (z[:, of_images], points[:, of_images]),
-        (lengths * z @ torch.linalg.qr(normal(4, 4)).Q, points),
-    ]
+    changed = [(z[:, of_images], points[:, of_images]), (lengths * z @ rotation(), points)]
     if "batch-hard" not in repr(loss):
         changed.append((z[of_views], points[of_views]))
     for other, at in changed:
-        torch.testing.assert_close(loss(other), loss(z))
-        if A is not None:
-            torch.testing.assert_close(loss.assignment(other), A[at.flatten()][:, at.flatten()])
+        close(loss(other), loss(z))
+        if loss.has_assignment:
+            close(loss.assignment(other), loss.assignment(z)[at.flatten()][:, at.flatten()])
 
 
 def test_what_depends_on_an_order_does():
     z = normal(2, 8, 4)
-    following, drawn = GroCo(negatives=3, random=True), MMCL(solver="steps")
-    for loss, dim in ((following, 1), (drawn, 1), (GroCo(preorder=False), 1),
-                      (LinearAssignment(0.0, 0.2, "batch-hard"), 0)):  # fmt: skip
-        assert (loss(z.flip(dim)) - loss(z)).abs() > 1e-4
+    for loss in (GroCo(negatives=3, random=True), MMCL(solver="steps"), GroCo(preorder=False)):
+        assert (loss(z.flip(1)) - loss(z)).abs() > 1e-4
+    loss = LinearAssignment(0.0, 0.2, "batch-hard")
+    assert (loss(z.flip(0)) - loss(z)).abs() > 1e-4
 
 
 @pytest.mark.parametrize("loss", [x for x in EVERY if "keys" in x.takes], ids=repr)
 def test_rotating_keys_and_memory_too_does_not_matter(loss):
-    (z, keys), R = normal(2, views(loss, 3), 5, 4), torch.linalg.qr(normal(4, 4)).Q
+    (z, keys), R = normal(2, views(loss, 3), 5, 4), rotation()
     extra = {"keys": keys}
     if "memory" in loss.takes and "iterations=None" not in repr(loss):
         extra["memory"] = normal(6, 4)
@@ -63,8 +67,8 @@ def test_rotating_keys_and_memory_too_does_not_matter(loss):
         assert A.shape == (10, 16) and A.min() >= 0 and A[:, :10].diagonal().abs().max() == 0
         assert A[:, 10:].sum() > 0
     turned = {name: x @ R for name, x in extra.items()}
-    torch.testing.assert_close(loss(z @ R, **turned), loss(z, **extra))
-    torch.testing.assert_close(loss.assignment(z @ R, **turned), loss.assignment(z, **extra))
+    close(loss(z @ R, **turned), loss(z, **extra))
+    close(loss.assignment(z @ R, **turned), loss.assignment(z, **extra))
     assert (loss(z @ R, **extra) - loss(z, **extra)).abs() > 1e-6
 
 
@@ -88,76 +92,47 @@ TWICE = (repr(EVERY[-2]), "SparseCLR(margin=0.5)")  # the other sum, and clamped
 @pytest.mark.parametrize("loss", [x for x in EVERY if why(x) is None and repr(x) not in TWICE], ids=repr)
 def test_compiled_without_a_break_gives_the_same(loss):
     torch._dynamo.reset()
-    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
-    z = normal(2, 5, 4, grad=True)
-    value, expected = compiled(z), loss(z)
-    torch.testing.assert_close(value, expected, rtol=1e-9, atol=1e-12)
-    torch.testing.assert_close(slope(value, z), slope(expected, z), rtol=1e-9, atol=1e-12)
+    compiled, z = torch.compile(loss, backend="aot_eager", fullgraph=True), normal(2, 5, 4, grad=True)
+    close(compiled(z), loss(z), z, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("loss", [*EVERY, *(kind() for kind in LOSSES), MMCL(C=math.inf)], ids=repr)
 def test_repr_evaluates_to_the_same(loss):
-    z = torch.randn(2, 4, 5)
-    assert (
-        repr(eval(repr(loss), vars(losses)))
-        == repr(parse(repr(loss)))
-        == repr(copy.deepcopy(loss))
-        == repr(loss)
-    )
-    assert torch.equal(parse(repr(loss))(z), loss(z))
+    z, evaluated, parsed = torch.randn(2, 4, 5), eval(repr(loss), vars(losses)), parse(repr(loss))
+    assert repr(evaluated) == repr(parsed) == repr(copy.deepcopy(loss)) == repr(loss)
+    assert torch.equal(parsed(z), loss(z))
 
 
-def has_values(loss) -> bool:
-    try:
-        return loss(torch.randn(2, 4, 5), reduction="none") is not None
-    except ValueError:
-        return False
+WITHOUT_VALUES = ("mining='one-to-one'", "QARe", "uniformity=0.5", "AlignUniform")
 
 
-WITHOUT_VALUES = [loss for loss in EVERY if not has_values(loss)]
-
-
-@pytest.mark.parametrize("loss", [x for x in EVERY if x not in WITHOUT_VALUES], ids=repr)
-def test_the_loss_is_the_mean_of_the_anchors_values_weighed_by_image(loss):
+@every_loss
+def test_the_loss_is_the_mean_of_the_anchors_values_weighed_by_image_or_has_none(loss):
     V = views(loss, 3)
     z, w = normal(V, 6, 5, grad=True), torch.rand(6)
+    if any(part in repr(loss) for part in WITHOUT_VALUES):
+        for more in (dict(reduction="none"), dict(weight=w)):
+            with pytest.raises(ValueError, match="reduction must be 'mean' and weight None for .*no value"):
+                loss(z, **more)
+        return
     values = loss(z, reduction="none")
     assert values.shape == (V, 6)
-    torch.testing.assert_close(values.mean(), loss(z))
-    torch.testing.assert_close(slope(values.mean(), z), slope(loss(z), z))
-    values = loss(z, reduction="none").detach()
-    by_hand = sum(float(w[i]) * float(values[v, i]) for v in range(V) for i in range(6)) / (
-        V * float(w.sum())
-    )
+    close(values.mean(), loss(z), z)
+    by_hand = sum(float(w[i] * values[v, i]) for v in range(V) for i in range(6)) / (V * float(w.sum()))
     assert loss(z, weight=w).item() == pytest.approx(by_hand, rel=1e-6)
-    torch.testing.assert_close(loss(z, weight=w, reduction="none"), w * values)
-    torch.testing.assert_close(loss(z, weight=torch.full((6,), 3.0)), loss(z))
-
-
-def test_who_has_no_value_for_each_anchor():
-    assert {type(x) for x in WITHOUT_VALUES} == {
-        LinearAssignment,
-        QARe,
-        IOT,
-        losses.AlignUniform,
-        losses.base.WeightedSum,
-    }
-    for loss in [LinearAssignment(), QARe(), IOT(uniformity=0.1), InfoNCE() + 0.1 * QARe()]:
-        for more in (dict(reduction="none"), dict(weight=torch.ones(4))):
-            with pytest.raises(ValueError, match="reduction must be 'mean' and weight None for .*no value"):
-                loss(torch.randn(2, 4, 3), **more)
-    a, b, z = InfoNCE(), GroCo(negatives=2), torch.randn(2, 4, 3)
-    apart = a(z, reduction="none") + 0.3 * b(z, reduction="none")
-    torch.testing.assert_close((a + 0.3 * b)(z, reduction="none"), apart)
+    close(loss(z, weight=w, reduction="none"), w * loss(z, reduction="none"))
+    close(loss(z, weight=torch.full((6,), 3.0)), loss(z))
 
 
 def test_sums_and_multiples():
     z, a, b = torch.randn(2, 4, 5), InfoNCE(0.5), GroCo()
-    torch.testing.assert_close((2 * (a + b * 0.5) + b)(z), 2 * a(z) + 2 * b(z))
-    torch.testing.assert_close((0.5 * b + a).assignment(z), b.assignment(z))
+    close((2 * (a + b * 0.5) + b)(z), 2 * a(z) + 2 * b(z))
+    apart = a(z, reduction="none") + 0.3 * b(z, reduction="none")
+    close((a + 0.3 * b)(z, reduction="none"), apart)
+    close((0.5 * b + a).assignment(z), b.assignment(z))
     half = (InfoNCE() + 3 * QARe()) / 2
     assert repr(half) == repr(0.5 * InfoNCE() + 1.5 * QARe()) == repr(parse(repr(half)))
-    torch.testing.assert_close(half(z), InfoNCE()(z) / 2 + 1.5 * QARe()(z))
+    close(half(z), InfoNCE()(z) / 2 + 1.5 * QARe()(z))
     assert repr(sum([a, QARe(), b])) == repr(a + QARe() + b)
     for wrong in (lambda: a + 1, lambda: 1 + a, lambda: a * b, lambda: a / b, lambda: sum([a], start=2)):
         with pytest.raises(TypeError):
@@ -173,21 +148,17 @@ class Regulariser(SetLoss):
 
 def test_a_regulariser_has_no_assignment():
     z = torch.randn(2, 3, 4)
-    for loss, name in (
-        (Regulariser(), r"Regulariser\(\) is a"),
-        (QARe(), r"QARe\(similarity='cosine'\) is a"),
-    ):
-        with pytest.raises(ValueError, match=f"{name} regulariser and has no assignment"):
-            loss.assignment(z)
-        with pytest.raises(ValueError, match="has no assignment"):
-            (2.0 * loss).assignment(z)
-        torch.testing.assert_close((loss + InfoNCE()).assignment(z), InfoNCE().assignment(z))
+    for loss, name in ((Regulariser(), r"Regulariser\(\)"), (QARe(), r"QARe\(similarity='cosine'\)")):
+        for each, words in ((loss, f"{name} is a regulariser and has no"), (2.0 * loss, "has no")):
+            with pytest.raises(ValueError, match=f"{words} assignment"):
+                each.assignment(z)
+        close((loss + InfoNCE()).assignment(z), InfoNCE().assignment(z))
 
 
 def test_a_tensor_times_a_loss_stays_in_the_graph():
     z, weight = torch.randn(2, 4, 5), torch.tensor(0.3, requires_grad=True)
     for loss in (weight * InfoNCE(), InfoNCE() * weight, 2 * (weight * InfoNCE() + QARe()) / 2):
-        torch.testing.assert_close(slope(loss(z), weight), InfoNCE()(z))
+        close(slope(loss(z), weight), InfoNCE()(z))
         assert "0.3 * InfoNCE(temperature=0.5)" in repr(loss)
         assert repr(eval(repr(loss), vars(losses))) == repr(loss)
 
@@ -198,7 +169,7 @@ def test_a_learned_weight_is_a_parameter_of_the_sum_and_is_read_anew():
     assert list(loss.parameters()) == [weight]
     with torch.no_grad():
         weight.fill_(0.8)
-    torch.testing.assert_close(loss(z), 0.4 * InfoNCE()(z) + 0.8 * QARe()(z))
+    close(loss(z), 0.4 * InfoNCE()(z) + 0.8 * QARe()(z))
     twin = copy.deepcopy(loss)
     with torch.no_grad():
         next(twin.parameters()).zero_()
@@ -222,23 +193,21 @@ def test_the_weight_of_a_sum_is_held_once(way):
         loss.weight0 = nn.Parameter(value)
     elif way == "parametrize":
         nn.utils.parametrize.register_parametrization(loss, "weight0", Fixed())
-    right = InfoNCE(0.2)(z) + 3 * QARe()(z)
     found = torch.func.functional_call(loss, {"weight0": value}, z) if way == "functional_call" else loss(z)
-    torch.testing.assert_close(found, right)
+    close(found, InfoNCE(0.2)(z) + 3 * QARe()(z))
     if way == "assign":  # it learns, and enters a larger sum
         larger = 2 * loss + losses.SparseCLR()
         assert repr(larger).startswith("2.0 * InfoNCE(temperature=0.2) + 6.0 * QARe")
-        torch.testing.assert_close(slope(larger(z), loss.weight0), 2 * QARe()(z))
+        close(slope(larger(z), loss.weight0), 2 * QARe()(z))
 
 
 def test_the_table_says_what_the_classes_do():
     """Each tick is tried out: what is ticked changes the value, what is not is refused by name."""
-    head, _, *rows = [
-        [x.strip() for x in line.strip("|").split("|")] for line in losses.capabilities().splitlines()
-    ]
-    names = ["`keys`", "`memory`", "`labels`", "`positive_views`", "`key_gradient`"]
-    assert head == ["loss", "more than two views", *names]
-    assert [row[0] for row in rows] == [f"`{kind.__name__}`" for kind in LOSSES]
+    table = losses.capabilities().replace("`", "").splitlines()
+    head, _, *rows = [[x.strip() for x in line.strip("|").split("|")] for line in table]
+    assert head[:2] == ["loss", "more than two views"]
+    assert head[2:] == ["keys", "memory", "labels", "positive_views", "key_gradient"]
+    assert [row[0] for row in rows] == [kind.__name__ for kind in LOSSES]
     z, memory = torch.randn(4, 6, 4), torch.randn(50, 4)  # so many that some are harder than any negative
     more = dict(keys=z[2:], memory=memory, labels=torch.arange(6) // 2)
     for kind, row in zip(LOSSES, rows):
@@ -250,13 +219,13 @@ def test_the_table_says_what_the_classes_do():
             with pytest.raises(ValueError, match=rf"z must hold two views for {kind.__name__}\(.*\), got 4"):
                 plain(z)
         for name, x in more.items():
-            if cells[f"`{name}`"] == "✓":
+            if cells[name] == "✓":
                 assert not torch.equal(plain(two, **{name: x}), plain(two))
             else:
                 with pytest.raises(ValueError, match=f"{name} must be None for {kind.__name__}"):
                     plain(two, **{name: x})
         for name in ("positive_views", "key_gradient"):
-            assert (cells[f"`{name}`"] == "✓") == (name in of_class)
+            assert (cells[name] == "✓") == (name in of_class)
         if "positive_views" in of_class:
             assert not torch.equal(kind(positive_views=2)(z), plain(z))
             with pytest.raises(ValueError, match="positive_views must be an integer >= 2 and <= 4, got 5"):
@@ -288,14 +257,133 @@ def test_dcl_is_two_losses():
     assert "DCL" not in losses.__all__ and not hasattr(setclr, "DCL")
 
 
+NO_LOSS = ["InfoNCE", "3", "InfoNCE(", "learnable(0.07)", "float('1')", "__import__('os').getcwd()", "\0",
+           900 * "("]  # fmt: skip
+NO_SUM = [f"InfoNCE() {rest}" for rest in ("+ 3", "* GroCo()", "/ GroCo()", "* 'a'", "- QARe()")]
+ARGUMENTS = "10 ** 9", "[1]", "*[1]", "**{'temperature': 1}", "0.5j", "--1"
+REFUSED = {
+    **dict.fromkeys(NO_LOSS, "loss must be an expression such as"),
+    **dict.fromkeys(NO_SUM, "losses are added, and multiplied or divided by a number"),
+    **dict.fromkeys([f"InfoNCE({argument})" for argument in ARGUMENTS], "an argument must be a number"),
+    "InfoNC()": "loss must be one of .*did you mean 'InfoNCE'",
+    "InfoNCE(temprature=1)": "InfoNCE's argument must be one of .*did you mean 'temperature'",
+    "InfoNCE(temperature=-1)": "temperature must be > 0, got -1",
+    "InfoNCE(temperature=1, temperature=2)": "must name temperature once, got it 2 times",
+    "InfoNCE(" + 400 * "1" + ")": "temperature must be 1e-30 to 1e30",
+    "InfoNCE() / 0": "divisor must be > 0, got 0",
+    "InfoNCE(learnable(-1))": "learnable must be >= 0.01 and <= 1, got -1",
+    "InfoNCE(learnable(0.0))": "learnable must be >= 0.01 and <= 1, got 0.0",
+    "learnable(1e50) * QARe()": "learnable must be 1e-",
+    "'a' * 99999999999": "got \"'a'\"",
+    "2 * 3 * QARe()": "got '2 \\* 3 \\* QARe\\(\\)'",
+    "Rotation() + QARe()": "Rotation\\(\\) is a baseline and stands alone",
+    "-" * 2000 + "1": "at most 1000 characters, got 2001",
+    " + ".join(1500 * ["QARe()"]): "at most 1000 characters",
+    "+".join(140 * ["QARe()"]): "at most 400 parts",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=lambda text: text[:20])
+def test_what_is_not_in_the_language_is_refused_in_words(text):
+    with pytest.raises(ValueError, match=REFUSED[text]) as refused:
+        parse(text)
+    assert len(str(refused.value)) < 1500
+
+
+def test_every_recipes_loss_is_in_the_language():
+    for recipe in RECIPES.values():
+        assert repr(parse(repr(recipe.parsed_loss))) == repr(recipe.parsed_loss)
+
+
+WORDS = [*"+*/-(),='1[{.", "1e9", "temperature"]
+
+
+@given(st.lists(st.sampled_from(WORDS) | st.sampled_from(sorted(losses.NAMED)), max_size=30).map("".join))
+def test_any_text_is_a_loss_or_a_value_error(text):
+    try:
+        loss = parse(text)
+    except ValueError:
+        return
+    assert repr(parse(repr(loss))) == repr(loss)
+
+
+LEARNED = [IOT, *(kind for kind in LOSSES if hasattr(kind(), "temperature") and kind is not LinearAssignment)]
+
+
+@pytest.mark.parametrize("kind", LEARNED)
+def test_a_temperature_can_be_learned_and_a_learnable_one_stays_in_its_domain(kind):
+    """It has the slope τ · ∂L/∂τ in the logarithm, and any step leaves it between 0.01 and 1, as in CLIP."""
+    name = "epsilon" if kind is IOT else "temperature"
+    tau = nn.Parameter(torch.tensor(0.3, dtype=torch.float64))
+    fixed, loss, z = (lambda tau: kind(**{name: tau})), kind(**{name: tau}), normal(2, 6, 5)
+    assert list(loss.parameters()) == [tau] and f"{name}=0.3" in repr(loss)
+    close(loss(z), fixed(0.3)(z))
+    close(loss.assignment(z), fixed(0.3).assignment(z))
+    by_tau, h = slope(loss(z), tau), 1e-6
+    assert by_tau.item() == pytest.approx((fixed(0.3 + h)(z) - fixed(0.3 - h)(z)).item() / (2 * h), rel=1e-5)
+    assert repr(eval(repr(loss), vars(losses))) == repr(loss)
+    assert [p.item() for p in copy.deepcopy(loss).parameters()] == [0.3]
+    loss = fixed(losses.learnable(0.3)).double()
+    ((place, log),) = loss.named_parameters()
+    close(slope(loss(z), log), 0.3 * by_tau)
+    assert place == f"{name}.log" and repr(eval(repr(loss), vars(losses))) == repr(loss)
+    for step, end in ((100.0, 1.0), (-100.0, 0.01)):
+        with torch.no_grad():
+            log += step
+        assert loss(z).isfinite() and getattr(loss, name).value == pytest.approx(end)
+        close(loss(z), fixed(end)(z))
+    setattr(loss, name, 0.3)
+    assert not list(loss.parameters()) and loss(z) == fixed(0.3)(z)
+
+
+def test_a_temperature_that_was_optimised_away_is_refused():
+    tau = nn.Parameter(torch.tensor(0.1))
+    loss = InfoNCE(tau)
+    with torch.no_grad():
+        tau.fill_(-0.1)
+    with pytest.raises(ValueError, match=r"must be > 0, got -0.1.*learnable\(0.07\) is learnt in the log"):
+        loss(torch.randn(2, 4, 5))
+    there = loss.to("meta")  # where values cannot be seen nothing is asked
+    assert there.score(there.points(torch.randn(2, 4, 5, device="meta"))).is_meta
+
+
+def test_an_optimiser_moves_the_temperature_and_its_value_has_a_name():
+    z = torch.randn(4, 8) + 0.3 * torch.randn(2, 4, 8)
+    loss = parse("InfoNCE(temperature=learnable(0.5)) + 0.1 * QARe()")
+    before, optimiser = loss(z), torch.optim.SGD(loss.parameters(), lr=0.05)
+    before.backward()
+    optimiser.step()
+    tau = loss.losses[0].temperature.value
+    assert 0.01 < tau < 0.5 and loss(z) < before and f"learnable({tau:.6g})" in repr(loss)
+    loss = loss + nn.Parameter(torch.tensor(0.5)) * QARe()
+    assert learnt_numbers(loss) == pytest.approx({"losses.0.temperature": tau, "weight0": 0.5})
+
+
+def test_a_learned_temperature_under_compile():
+    torch._dynamo.reset()
+    loss, z = InfoNCE(nn.Parameter(torch.tensor(0.3, dtype=torch.float64))), normal(2, 5, 4)
+    close(torch.compile(loss, backend="aot_eager", fullgraph=True)(z), loss(z), rel=1e-9)
+
+
+def test_a_changed_setting_is_that_of_a_loss_made_with_it():
+    z, loss, other = torch.randn(2, 8, 16), InfoNCE(0.5), InfoNCE(0.2, candidates="other view")
+    loss.temperature, loss.candidates = 0.2, "other view"
+    assert loss(z) == other(z) and repr(loss) == repr(other) and loss.takes == other.takes
+    loss.temperature = nn.Parameter(torch.tensor(0.3))
+    assert list(loss.state_dict()) == ["temperature"]
+    again = pickle.loads(pickle.dumps(copy.deepcopy(loss)))
+    with pytest.raises(ValueError, match="positive_views must be"):
+        again.positive_views = 1
+
+
 @pytest.mark.gpu
 @on_a_gpu
 @every_loss
 def test_the_gpu_gives_what_the_cpu_gives_and_nan_for_nan(loss):
     z = torch.randn(2, 16, 8, requires_grad=True)
     there = z.detach().cuda().requires_grad_()
-    torch.testing.assert_close(loss(there).cpu(), loss(z), rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(slope(loss(there), there).cpu(), slope(loss(z), z), rtol=1e-3, atol=1e-4)
+    close(loss(there).cpu(), loss(z), rel=1e-4, abs=1e-5)
+    close(slope(loss(there), there).cpu(), slope(loss(z), z), rel=1e-3, abs=1e-4)
     for wrong in (torch.nan, 0.0):
         there = z.detach().cuda().index_fill(1, torch.tensor([2], device="cuda"), wrong)
         assert loss(there).isnan()

@@ -1,30 +1,34 @@
-"""First and second derivatives of every loss and inner function, by autograd, torch.func and torch.export."""
+"""First and second derivatives of every loss and inner function, by autograd, torch.func and torch.export;
+and a step along them lowers every loss."""
 
 import pytest
 import torch
-from every_loss import EVERY, normal, slope, views
+from every_loss import EVERY, close, normal, several, slope, views
 from looks_at_values import why
+from torch import nn
 from torch.func import grad, jvp, vmap
+from torch.nn.functional import avg_pool2d
 
-from setclr import inner, losses
+from setclr import data, inner, losses, models
+from setclr.evaluation import knn
 from setclr.inner.assignment import log_permanent
 from setclr.inner.simplex import soft_maximum, sparse_maximum
-from setclr.losses import IOT, MMCL, InfoNCE
+from setclr.losses import MMCL, InfoNCE, LinearAssignment, QARe, Triplet
+from setclr.views import augment, preset
 
-CONSTANT = [
-    losses.GroCo(negatives=4), InfoNCE(stop_gradient=True), losses.Triplet(stop_gradient=True), MMCL(),
-    MMCL(solver="exact"), IOT(uniformity=1.0), InfoNCE() + losses.GroCo(negatives=4),
-]  # fmt: skip
+CONSTANT = several("""
+GroCo(negatives=4); InfoNCE(stop_gradient=True); Triplet(stop_gradient=True); MMCL(); MMCL(solver="exact")
+IOT(uniformity=1.0); InfoNCE() + GroCo(negatives=4)
+""")
 # What holds something constant has its gradient compared with the one with that part held fixed, elsewhere.
 HELD = ("stop_gradient=True", "uniformity=0.5", "MMCL")
-SMOOTH = [x for x in EVERY if not any(part in repr(x) for part in HELD)] + [
-    losses.GroCo(2.0, 3, stop_gradient=False), IOT("both", 0.3, 3), IOT("rows", 0.3),
-    InfoNCE(0.3, positive_views=2), losses.LinearAssignment(0.3, 0.5, distance="euclidean"),
-    losses.LinearAssignment(0.3, 0.5, "batch-hard"), losses.Triplet(1.6, "all", 2, positive_views=2),
-    losses.Triplet(1.6, negatives=100), losses.SparseCLR(0.0), losses.SparseCLR(1.0, positive_views=2),
-    losses.AlignUniform(1.0, 1.0, 0.5), losses.HardNegatives(keep=0.4),
-    losses.DebiasedInfoNCE(0.1, 0.2, positive_views=2), InfoNCE(0.3) + 0.5 * losses.SparseCLR() + IOT("both"),
-]  # fmt: skip
+SMOOTH = [x for x in EVERY if not any(part in repr(x) for part in HELD)] + several("""
+GroCo(2.0, 3, stop_gradient=False); IOT("both", 0.3, 3); IOT("rows", 0.3); InfoNCE(0.3, positive_views=2)
+LinearAssignment(0.3, 0.5, distance="euclidean"); LinearAssignment(0.3, 0.5, "batch-hard")
+Triplet(1.6, "all", 2, positive_views=2); Triplet(1.6, negatives=100); SparseCLR(0.0)
+SparseCLR(1.0, positive_views=2); AlignUniform(1.0, 1.0, 0.5); HardNegatives(keep=0.4)
+DebiasedInfoNCE(0.1, 0.2, positive_views=2); InfoNCE(0.3) + 0.5 * SparseCLR() + IOT("both")
+""")
 A, B = normal(2, 5, 5)
 FUNCTIONS = {
     "linear_assignment": lambda x: inner.linear_assignment(x[:, :4, :4], 0.3).value,
@@ -54,7 +58,7 @@ def second(function, x):
     ahead, behind = (slope(function(y), y) for y in ((x + s * v).requires_grad_() for s in (step, -step)))
     x = x.clone().requires_grad_()
     (g,) = torch.autograd.grad(function(x), x, create_graph=True)
-    torch.testing.assert_close(g, slope(function(x), x), rtol=1e-10, atol=1e-12)
+    close(g, slope(function(x), x), rel=1e-10, abs=1e-12)
     right = (ahead - behind) / (2 * step)
     got = torch.autograd.grad((g * v).sum(), x)[0] if g.requires_grad else torch.zeros_like(x)
     assert (got - right).norm() <= 1e-6 * right.norm() + 1e-9
@@ -93,12 +97,12 @@ def agree(function, batch, alone):
     wanted = batch.clone().requires_grad_()
     values = torch.stack([alone(x) for x in wanted])
     gradient = slope(values.sum(), wanted)
-    torch.testing.assert_close(vmap(function)(batch), values.detach(), rtol=1e-9, atol=1e-11)
-    torch.testing.assert_close(vmap(grad(function))(batch), gradient, rtol=1e-6, atol=1e-9)
+    close(vmap(function)(batch), values.detach(), rel=1e-9, abs=1e-11)
+    close(vmap(grad(function))(batch), gradient, rel=1e-6, abs=1e-9)
     direction = torch.randn_like(batch[0])
     value, along = jvp(function, (batch[0],), (direction,))
-    torch.testing.assert_close(value, values[0].detach(), rtol=1e-9, atol=1e-11)
-    torch.testing.assert_close(along, (gradient[0] * direction).sum(), rtol=1e-6, atol=1e-9)
+    close(value, values[0].detach(), rel=1e-9, abs=1e-11)
+    close(along, (gradient[0] * direction).sum(), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -107,7 +111,7 @@ def test_torch_func_and_export_follow_every_loss_that_reads_no_values(loss):
     batch = normal(3, views(loss, 2), 6, 4)
     agree(loss, batch, loss)
     program = torch.export.export(loss, (batch[0],), strict=False)
-    torch.testing.assert_close(program.module()(batch[0]), loss(batch[0]), rtol=1e-9, atol=1e-11)
+    close(program.module()(batch[0]), loss(batch[0]), rel=1e-9, abs=1e-11)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -126,11 +130,9 @@ def test_what_cannot_be_followed_says_so():
     second(lambda x: inner.sinkhorn(x, 0.5).P.square().sum(), normal(3, 2, 6))  # to convergence: by autograd
     with pytest.raises(ValueError, match="iterations must be a number within torch.func, got None"):
         grad(lambda x: inner.sinkhorn(x, 0.5).P.max())(normal(5, 5))
-    z, wrong = normal(2, 5, 4), "second derivative by torch.func would be wrong: "
-    with pytest.raises(RuntimeError, match=f"{wrong}stop_gradient=True"):
-        grad(lambda z: grad(losses.GroCo())(z).sum())(z)
-    with pytest.raises(RuntimeError, match=f"{wrong}MMCL holds"):
-        grad(lambda z: grad(MMCL())(z).square().sum())(z)
+    for loss, reason in ((losses.GroCo(), "stop_gradient=True"), (MMCL(), "MMCL holds")):
+        with pytest.raises(RuntimeError, match=f"second derivative by torch.func would be wrong: {reason}"):
+            grad(lambda z: grad(loss)(z).square().sum())(normal(2, 5, 4))  # noqa: B023
 
 
 def test_second_derivatives_by_torch_func_are_autograd_s():
@@ -138,4 +140,59 @@ def test_second_derivatives_by_torch_func_are_autograd_s():
     for loss in (InfoNCE(0.3), InfoNCE(0.5) + losses.QARe(), losses.NTLogistic()):
         (first,) = torch.autograd.grad(loss(z), z, create_graph=True)
         twice = grad(lambda z, loss=loss: grad(loss)(z).square().sum())(z.detach())
-        torch.testing.assert_close(twice, slope(first.square().sum(), z))
+        close(twice, slope(first.square().sum(), z))
+
+
+SIDE = 16
+LEARNING = [kind() for kind in losses.LOSSES if kind not in (LinearAssignment, Triplet, QARe)] + several("""
+InfoNCE(candidates="other view"); InfoNCE() + 0.5 * QARe()
+LinearAssignment(0.0, 0.1, "batch-hard"); Triplet(1.6, "all", 10)
+""")  # QARe is a regulariser, one-to-one learns from mistakes alone
+
+
+@pytest.fixture(scope="module")
+def patches() -> tuple:
+    """Batches of two views, and images with labels to judge features by."""
+    train, test = (data.load("photo-patches", split=split) for split in ("train", "test"))
+    generator = torch.Generator().manual_seed(0)
+    chosen = torch.randperm(len(train.images), generator=generator)
+    parts = chosen[: 40 * 64].split(64)
+    batches = [augment(train.images[some], preset("photo", SIDE), generator) for some in parts]
+    return batches, train.subset(chosen[:1500]), test.subset(torch.arange(0, len(test.images), 2))
+
+
+def made() -> tuple[nn.Module, nn.Module, torch.optim.Optimizer]:
+    torch.manual_seed(0)
+    encoder, width = models.encoder("conv4")
+    model = nn.Sequential(encoder, models.head(width, 64, 32, last_norm=True))
+    return encoder, model, torch.optim.Adam(model.parameters(), lr=3e-3)
+
+
+def step(loss, model, optimiser, batch) -> float:
+    value = loss(model(batch.flatten(0, 1)).unflatten(0, batch.shape[:2]))
+    optimiser.zero_grad()
+    value.backward()
+    optimiser.step()
+    return value.item()
+
+
+@pytest.mark.parametrize("loss", LEARNING, ids=repr)
+def test_a_step_lowers_a_loss(patches, loss):
+    _, model, optimiser = made()
+    first, last = (step(loss, model, optimiser, patches[0][0]) for _ in range(2))
+    assert last < first
+
+
+def test_features_become_better_than_untrained_ones(patches):
+    batches, bank, test = patches
+
+    def accuracy(encoder: nn.Module) -> float:
+        encoder.eval()
+        with torch.no_grad():
+            features, asked = (encoder(avg_pool2d(x.images / 255, 32 // SIDE)) for x in (bank, test))
+        return (knn(features, bank.labels, asked) == test.labels).float().mean().item()
+
+    encoder, model, optimiser = made()
+    values = [step(InfoNCE(), model, optimiser, batch) for batch in batches]
+    assert sum(values[-10:]) < sum(values[:10])
+    assert accuracy(encoder) > accuracy(made()[0]) + 0.01

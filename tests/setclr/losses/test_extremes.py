@@ -5,41 +5,39 @@ import math
 
 import pytest
 import torch
-from every_loss import EXAMPLES, slope, views
+from every_loss import EXAMPLES, several, slope, views
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setclr import losses
-from setclr.losses import IOT, LOSSES, MMCL, InfoNCE, SupCon
+from setclr.losses import LOSSES, InfoNCE, SupCon
 
 SOFT = (InfoNCE, losses.NTLogistic, losses.InvaSpread, losses.DebiasedInfoNCE, losses.GroCo)
-EXTREME = EXAMPLES + [
-    *(kind(tau) for kind in SOFT for tau in (1e-3, 1e3)),
-    *(losses.LinearAssignment(0.5, tau, mining, distance) for tau in (0.0, 1e-3, 1e3)
-      for mining in ("one-to-one", "batch-hard") for distance in ("cosine", "euclidean")),
-    losses.SparseCLR(0.0), losses.SparseCLR(100.0), losses.AlignUniform(1.0, 1e3),
-    losses.HardNegatives(1e-3, 0.01), losses.HCL(1e-3, hardness=3.0), losses.HCL(1e3),
-    IOT("both", 1e-3, 5), IOT("both", 1e3, 5, 1.0), IOT("total", 1e-3, uniformity=1.0),
-    IOT("rows", 1e-3, uniformity=1.0, uniform_target="max"),
-    MMCL(bandwidth=1e-3), MMCL(bandwidth=1e3), MMCL(bandwidth=1e3, C=math.inf),
-    MMCL(bandwidth=1e-3, solver="exact"), MMCL(bandwidth=1e3, solver="exact"),
-    MMCL("linear", C=math.inf, solver="exact"), MMCL("tanh", bandwidth=1e3, C=1.0),
-]  # fmt: skip
+EXTREME = EXAMPLES + [kind(tau) for kind in SOFT for tau in (1e-3, 1e3)] + [
+    losses.LinearAssignment(0.5, tau, mining, distance) for tau in (0.0, 1e-3, 1e3)
+    for mining in ("one-to-one", "batch-hard") for distance in ("cosine", "euclidean")
+] + several("""
+SparseCLR(0.0); SparseCLR(100.0); AlignUniform(1.0, 1e3); HardNegatives(1e-3, 0.01); HCL(1e-3, hardness=3.0)
+HCL(1e3); IOT("both", 1e-3, 5); IOT("both", 1e3, 5, 1.0); IOT("total", 1e-3, uniformity=1.0)
+IOT("rows", 1e-3, uniformity=1.0, uniform_target="max"); MMCL(bandwidth=1e-3); MMCL(bandwidth=1e3)
+MMCL(bandwidth=1e3, C=float("inf")); MMCL(bandwidth=1e-3, solver="exact"); MMCL(bandwidth=1e3, solver="exact")
+MMCL("linear", C=float("inf"), solver="exact"); MMCL("tanh", bandwidth=1e3, C=1.0)
+""")  # fmt: skip
+SIGNS = torch.tensor([1.0, -1.0])
 BATCHES = {
     "all equal": lambda V: torch.ones(V, 4, 3),
     "all equal, N > E + 1": lambda V: torch.ones(V, 4, 2),
     "equal views": lambda V: torch.randn(1, 4, 3).repeat(V, 1, 1),
-    "antipodal": lambda V: torch.randn(4, 3) * torch.tensor([1.0, -1.0]).view(2, 1, 1),
-    "antipodal images": lambda V: torch.tensor([1.0, -1.0]).repeat(4).view(1, 8, 1) * torch.ones(2, 8, 3),
+    "antipodal": lambda V: torch.randn(4, 3) * SIGNS.view(2, 1, 1),
+    "antipodal images": lambda V: SIGNS.repeat(4).view(1, 8, 1) * torch.ones(2, 8, 3),
     "N=2": lambda V: torch.randn(V, 2, 3),
     "V=8": lambda V: torch.randn(2 if V == 2 else 8, 4, 3),
     "V=8, N > E + 1": lambda V: torch.randn(2 if V == 2 else 8, 5, 3),
-    "tiny": lambda V: 1e-6 * torch.randn(V, 4, 3),
-    "huge": lambda V: 1e6 * torch.randn(V, 4, 3),
-    "bf16": lambda V: torch.randn(V, 4, 3).bfloat16(),
-    "fp16 tiny": lambda V: 1e-2 * torch.randn(V, 4, 3).half(),
-    "fp16 huge": lambda V: 1e3 * torch.randn(V, 4, 3).half(),
-}  # fmt: skip
+} | {
+    f"{scale} in {dtype}": lambda V, scale=scale, dtype=dtype: (scale * torch.randn(V, 4, 3)).to(dtype)
+    for dtype, scales in ((torch.float32, (1e-6, 1e6)), (torch.bfloat16, (1,)), (torch.float16, (1e-2, 1e3)))
+    for scale in scales
+}
 
 
 @pytest.mark.filterwarnings("ignore:the solver 'pgd' stopped", "ignore:sinkhorn stopped")
@@ -78,9 +76,8 @@ def test_value_and_gradient_are_finite_or_refused(kind, data):
     generator = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
     z = torch.randn(2, 3, 4, generator=generator, dtype=torch.float64)
     z[1] = data.draw(st.sampled_from([z[1], z[0], -z[0]]))
-    z = (z * torch.tensor(sizes, dtype=z.dtype)[:, None, None]).to(
-        data.draw(st.sampled_from([z.dtype, torch.float32]))
-    )
+    z *= torch.tensor(sizes, dtype=z.dtype)[:, None, None]
+    z = z.to(data.draw(st.sampled_from([z.dtype, torch.float32])))
     try:
         loss = kind(**asked)
         value = (loss if weight is None else weight * loss)(z.requires_grad_())
