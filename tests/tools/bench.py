@@ -1,15 +1,12 @@
 """make bench: what losses, views and panels cost, as ratios within one run or as times of this machine.
 
-python tests/tools/bench.py [losses] [peers] [launches] [memory] [compiled] [views] [panels]
+python tests/tools/bench.py [losses] [peers] [views] [panels]
 
 All of them without arguments.
 """
 
-import multiprocessing
-import resource
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from unittest import mock
@@ -18,7 +15,6 @@ import entmax
 import numpy as np
 import ot
 import torch
-from looks_at_values import why
 from pytorch_metric_learning.losses import SupConLoss, TripletMarginLoss
 from pytorch_metric_learning.miners import BatchHardMiner
 from pytorch_metric_learning.reducers import MeanReducer
@@ -27,41 +23,17 @@ from setclr import inner, losses, views
 from setclr_course import costs, panels
 
 LOSSES = [
-    "InfoNCE(0.5)",
-    "LinearAssignment()",
-    "LinearAssignment(0.0, 0.1, 'batch-hard')",
-    "Triplet()",
-    "NTLogistic()",
-    "SparseCLR()",
-    "QARe()",
-    "QARe('euclidean')",
-    "GroCo()",
-    "GroCo(8.0, 20)",
-    "IOT('total')",
-    "IOT('rows')",
-    "IOT('both', 0.5, 8)",
-    "MMCL()",
-    "MMCL(solver='exact')",
-    "MMCL(solver='pgd')",
-    "AlignUniform()",
-    "HardNegatives()",
-    "InvaSpread()",
-    "DebiasedInfoNCE()",
-    "HCL()",
-]
+    "InfoNCE(0.5)", "LinearAssignment()", "LinearAssignment(0.0, 0.1, 'batch-hard')", "Triplet()",
+    "NTLogistic()", "SparseCLR()", "QARe()", "QARe('euclidean')", "GroCo()", "GroCo(8.0, 20)", "IOT('total')",
+    "IOT('rows')", "IOT('both', 0.5, 8)", "MMCL()", "MMCL(solver='exact')", "MMCL(solver='pgd')",
+    "AlignUniform()", "HardNegatives()", "InvaSpread()", "DebiasedInfoNCE()", "HCL()",
+]  # fmt: skip
 FLOORS = {  # what no form of a loss can do without, of two views of N images
     "the least that MMCL() takes: one inverse": lambda z: inverse(spread(z.flatten(0, 1))),
     "the least that QARe('euclidean') takes: 2 eigh": lambda z: [torch.linalg.eigh(spread(x)) for x in z],
 }
 SIZES = (64, 256, 1024)
 E = 128  # dimensions; V = 2 views of N images
-
-
-def step(loss: Callable, z: torch.Tensor) -> float:
-    """Seconds of forward and backward."""
-    start = time.perf_counter()
-    loss(z).backward()
-    return time.perf_counter() - start
 
 
 def spread(z: torch.Tensor) -> torch.Tensor:
@@ -83,27 +55,18 @@ def alone(work: Callable) -> Callable:
     return loss
 
 
-def medians(calls: dict[str, Callable], z: torch.Tensor, budget: float = 4.0) -> dict[str, float]:
-    """Median seconds of a step of each, the calls interleaved: as many as `budget` seconds hold, up to 100,
-    after one that counts only where it took longer than that."""
-    first = {name: step(loss, z) for name, loss in calls.items()}
-    taken = {name: [seconds] if seconds > budget else [] for name, seconds in first.items()}
-    repeats = {name: 0 if s > budget else int(np.clip(budget / s, 3, 100)) for name, s in first.items()}
-    for k in range(max(repeats.values())):
-        for name, loss in calls.items():
-            if k < repeats[name]:
-                taken[name].append(step(loss, z))
-    return {name: float(np.median(seconds)) for name, seconds in taken.items()}
+def medians(calls: dict[str, Callable], N: int, budget: float = 4.0) -> dict[str, float]:
+    """Median seconds of forward and backward of each, in turns: what `budget` seconds hold, up to 50."""
+    runs = costs.seconds(calls, [N], E, budget, least=1)
+    return {name: costs.middle(seconds[N]).median for name, seconds in runs.items()}
 
 
 def ratios() -> None:
     """Forward and backward, V=2, float32, one thread, as ratios to InfoNCE's in the same run."""
     torch.set_num_threads(1)
-    table = {}
-    for N in SIZES:
-        z = torch.randn(2, N, E, requires_grad=True)
-        calls = {text: losses.parse(text) for text in LOSSES}
-        table[N] = medians(calls | {name: alone(work) for name, work in FLOORS.items()}, z)
+    calls = {text: losses.parse(text) for text in LOSSES}
+    calls |= {name: alone(work) for name, work in FLOORS.items()}
+    table = {N: medians(calls, N) for N in SIZES}
     print(f"{'loss, ratio to InfoNCE at N =':46}" + "".join(f"{N:>9}" for N in SIZES) + "   last growth")
     for text in (*LOSSES, *FLOORS):
         shown = "".join(f"{table[N][text] / table[N][LOSSES[0]]:9.2f}" for N in SIZES)
@@ -141,77 +104,25 @@ def peers() -> None:
                 lambda z: inner.sparsemax(z[0] @ z[1].T).square().sum(),
             ),
         }
-        z = torch.randn(2, N, E, requires_grad=True)
         for name, (outside, ours) in pairs.items():
-            taken = medians({"outside": outside, "ours": ours}, z, budget=2.0)
+            taken = medians({"outside": outside, "ours": ours}, N, budget=2.0)
             found.setdefault(name, []).append(taken["outside"] / taken["ours"])
     for name, ratios in found.items():
         print(f"{name:56}" + "".join(f"{ratio:9.2f}" for ratio in ratios))
 
 
-def memory(N: int = 1024) -> None:
-    """Peak memory of forward and backward on the CPU, each loss in a process of its own."""
-    print(f"\n{'peak memory of a step at N = ' + str(N) + ', MB':42}")
-    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        for text in LOSSES:
-            print(f"{text:42}{pool.apply(peak, (text, N)):9.0f}")
-
-
-def peak(text: str, N: int) -> float:
-    """By how many MB a step of N images raises this process's peak over that of a step of 8."""
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    loss = losses.parse(text)
-    step(loss, torch.randn(2, 8, E, requires_grad=True))
-    z = torch.randn(2, N, E, requires_grad=True)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    step(loss, z)
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    return grown / (2**20 if sys.platform == "darwin" else 2**10)
-
-
-def launches(N: int = 256) -> None:
-    """Operations that a GPU is asked for in forward and backward, V=2; the same on every machine."""
-    print(f"\n{'launches at N = ' + str(N):42}")
-    z = torch.randn(2, N, E, device="meta", requires_grad=True)
-    for text in LOSSES:
-        loss = losses.parse(text)
-        count = why(loss) or costs.launches(lambda loss=loss: loss.score(loss.points(z)).backward())
-        print(f"{text:42}{count:>9}")
-    print(f"\n{'launches of two views':42}")
-    for name, two in views.PRESETS.items():
-        print(f"{name:42}{view_launches(two):>9}")
-
-
 def view_launches(two: tuple[views.View, ...], N: int = 8) -> int:
-    """Operations on the images' device, the copy of the numbers to it included."""
+    """Operations that a GPU is asked for, the copy of the numbers to it included: the same everywhere."""
     images, draws = torch.zeros(N, 3, 32, 32).byte().to("meta"), views.draw(two, N, torch.Generator())
     with mock.patch.object(torch, "autocast", lambda *_, **__: nullcontext()):  # it does not know this device
         return costs.launches(lambda: views.apply(images, two, draws))
-
-
-def compiled(N: int = 256) -> None:
-    """torch.compile (inductor) of the losses that look at no values: time beside eager's, and how far off."""
-    torch.set_num_threads(1)
-    print(f"\n{'compiled at N = ' + str(N) + ', ms':42}    eager compiled      off by")
-    z = torch.randn(2, N, E, requires_grad=True)
-    for text in LOSSES:
-        if why(losses.parse(text)):
-            continue
-        torch._dynamo.reset()
-        eager = losses.parse(text)
-        fast = torch.compile(losses.parse(text), fullgraph=True)
-        step(fast, z)  # compiles
-        both = medians({"eager": eager, "compiled": fast}, z, budget=1.0)
-        off = abs(float(fast(z) - eager(z)))
-        print(f"{text:42}{1e3 * both['eager']:9.2f}{1e3 * both['compiled']:9.2f}{off:12.1e}")
 
 
 def view_rates(side: int = 32) -> None:
     """Views a second at 32x32 on one thread, eager and compiled, draws included."""
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(0)
-    print(f"\n{'views/s at 32 px, one thread':28}batch    eager compiled    ratio   (best of 30)")
+    print(f"\n{'views/s at 32 px, one thread':28}batch    eager compiled    ratio launches   (best of 30)")
     for batch in (128, 256):
         images = torch.randint(0, 256, (batch, 3, side, side), dtype=torch.uint8)
         for name, two in views.PRESETS.items():
@@ -221,7 +132,8 @@ def view_rates(side: int = 32) -> None:
                 views.apply(images, two, views.draw(two, batch, generator), compiled)
                 seconds[compiled].append(time.perf_counter() - start)
             eager, fast = (2 * batch / min(taken[2:]) for taken in seconds.values())
-            print(f"{name:28}{batch:5}{eager:9,.0f}{fast:9,.0f}{fast / eager:9.2f}")
+            asked = view_launches(two)
+            print(f"{name:28}{batch:5}{eager:9,.0f}{fast:9,.0f}{fast / eager:9.2f}{asked:9}")
 
 
 def events() -> None:
@@ -241,14 +153,6 @@ def events() -> None:
 
 
 if __name__ == "__main__":
-    parts = {
-        "losses": ratios,
-        "peers": peers,
-        "launches": launches,
-        "memory": memory,
-        "compiled": compiled,
-        "views": view_rates,
-        "panels": events,
-    }
+    parts = {"losses": ratios, "peers": peers, "views": view_rates, "panels": events}
     for part in sys.argv[1:] or parts:
         parts[part]()

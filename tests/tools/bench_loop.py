@@ -8,7 +8,6 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from setclr_course import costs
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 ON_GPU = DEVICE.type == "cuda"
+WHERE = torch.cuda.get_device_name() if ON_GPU else costs.this_machine()
 LOSSES = {
     "InfoNCE(0.5)": "",
     "InfoNCE(0.5) + 1.125 * QARe()": "QARe paper: +13 % of a step at 256, +29 % at 2048 (ResNet-32)",
@@ -56,8 +56,7 @@ def engine() -> None:
     """The loop beside its encoder alone, forward and backward, in one run: InfoNCE, two views of 32 px."""
     modes = {"float32 eager": ("float32", False), "float32 compiled": ("float32", True),
              "bf16 compiled": ("bf16", True)}  # fmt: skip
-    where = torch.cuda.get_device_name() if ON_GPU else f"CPU, {torch.get_num_threads()} threads"
-    print(f"\nviews/s of the encoder alone and of the whole loop, InfoNCE, views of 'qare', 32 px, {where}")
+    print(f"\nviews/s of the encoder alone and of the whole loop, InfoNCE, views of 'qare', 32 px, {WHERE}")
     print(f"{'':22}" + "".join(f"{mode:>18}" for mode in modes) + "   loop / its encoder   loop / eager loop")
     sizes = [("conv4", 128, 60), ("conv4", 512, 30), ("resnet32", 64, 12), ("resnet18", 32, 12)]
     reuse_freed_pages()  # as the loop does
@@ -105,12 +104,11 @@ def now() -> float:
 def loop() -> None:
     """Every loss in a step; 32 px, two views, the QARe paper's augmentation."""
     steps = 30 if ON_GPU else 6
-    where = torch.cuda.get_device_name() if ON_GPU else f"CPU, {torch.get_num_threads()} threads"
     for encoder, batch in [("resnet18", 256), ("resnet18", 2048)] if ON_GPU else [("conv4", 256)]:
         recipe = ImageRecipe("InfoNCE(0.5)", views="qare", encoder=encoder, batch=batch, last_norm=True)
         parsed = {text: losses.parse(text) for text in LOSSES}
         parts, taken = map(medians, costs.parts_of_a_step(recipe, parsed, steps, DEVICE.type))
-        print(f"\n{encoder}, batch {batch}, 32 px, {where}; ms of a step's parts:")
+        print(f"\n{encoder}, batch {batch}, 32 px, {WHERE}; ms of a step's parts:")
         print(", ".join(f"{part} {1e3 * seconds:.1f}" for part, seconds in parts.items()))
         print(f"{'loss':32}      ms   share  images/s  the paper says")
         for text, claim in LOSSES.items():
@@ -124,24 +122,20 @@ def loader() -> None:
     print("\nphotographs of 400x300 px read, cropped to two views of 224 px; images/s")
     with tempfile.TemporaryDirectory() as folder:
         write_photographs(Path(folder), 256)
-        rates = {}
-        for workers in sorted({1, os.cpu_count() or 1}):
-            rates[f"read by {workers} workers"] = reading(folder, workers)
+        read = {n: reading(folder, n) for n in sorted({1, os.cpu_count() or 1})}
     encoder = "resnet50-imagenet" if ON_GPU else "resnet18-imagenet"
     batch, steps = (128, 10) if ON_GPU else (16, 2)
     recipe = ImageRecipe("InfoNCE(0.2)", encoder=encoder, batch=batch, view_size=224)
     contestant = {"InfoNCE": losses.parse(recipe.loss)}
     parts, loss = map(medians, costs.parts_of_a_step(recipe, contestant, steps, DEVICE.type))
-    rates[f"trained on by {encoder}"] = batch / (sum(parts.values()) + loss["InfoNCE"])
+    trained = batch / (sum(parts.values()) + loss["InfoNCE"])
+    rates = {f"read by {n} workers": rate for n, rate in read.items()} | {f"trained on by {encoder}": trained}
     for what, rate in rates.items():
         print(f"{what:40}{rate:10,.1f}")
-    slowest = min(rates[name] for name in rates if name.startswith("read"))
-    fastest = max(rates[name] for name in rates if name.startswith("read"))
-    device = rates[f"trained on by {encoder}"]
-    if fastest < device:
+    if max(read.values()) < trained:
         print("reading is the bottleneck: more workers, smaller files, or a set that fits in memory (size=)")
     else:
-        enough = max(1, int(np.ceil(device / slowest)))
+        enough = max(1, int(np.ceil(trained / min(read.values()))))
         print(f"the device is the bottleneck: about {enough} workers keep it busy; a faster one would help")
 
 
@@ -165,22 +159,17 @@ def write_photographs(folder: Path, n: int) -> None:
     """Crops of photographs that scikit-image ships, as JPEG files."""
     from skimage import data as photographs
 
-    generator = np.random.default_rng(0)
+    drawn = np.random.default_rng(0)
     sources = [photographs.astronaut(), photographs.coffee(), photographs.chelsea()]
-    for split in ("train", "val"):
-        (folder / split / "any").mkdir(parents=True)
-        for i in range(n if split == "train" else 1):
+    for split, count in (("train", n), ("val", 1)):
+        place = folder / split / "any"
+        place.mkdir(parents=True)
+        for i in range(count):
             source = sources[i % len(sources)]
-            top, left = (
-                generator.integers(0, extent + 1) for extent in (source.shape[0] - 300, source.shape[1] - 400)
-            )
-            Image.fromarray(source[top : top + 300, left : left + 400]).save(
-                folder / split / "any" / f"{i}.jpg"
-            )
+            top, left = (drawn.integers(side + 1) for side in np.subtract(source.shape[:2], (300, 400)))
+            Image.fromarray(source[top : top + 300, left : left + 400]).save(place / f"{i}.jpg")
 
-
-BENCHES: dict[str, Callable] = {"engine": engine, "loop": loop, "loader": loader}
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or BENCHES:
-        BENCHES[name]()
+    for name in sys.argv[1:] or ("engine", "loop", "loader"):
+        {"engine": engine, "loop": loop, "loader": loader}[name]()

@@ -30,22 +30,7 @@ def accuracy(keep: float, seed: int) -> float:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     knn = {keep: [accuracy(keep, seed) for seed in (0, 1, 2)] for keep in (1.0, 0.25, 0.1)}
-    found = {
-        "command": f"python tests/tools/far_negatives.py {sys.argv[1]}",
-        "device": "CPU, 1 thread",
-        "loss": LOSS,
-    }
-    Path(sys.argv[1]).write_text(
-        json.dumps(
-            {
-                **found,
-                "epochs": 10,
-                "data": "photo-patches",
-                "pixels": "original",
-                "torch": torch.__version__,
-                "knn": knn,
-            },
-            indent=1,
-        )
-        + "\n"
-    )
+    found = {"command": f"python tests/tools/far_negatives.py {sys.argv[1]}", "device": "CPU, 1 thread",
+             "loss": LOSS, "epochs": RECIPE.epochs, "data": RECIPE.data, "pixels": "original",
+             "torch": torch.__version__, "knn": knn}  # fmt: skip
+    Path(sys.argv[1]).write_text(json.dumps(found, indent=1) + "\n")

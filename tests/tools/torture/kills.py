@@ -7,6 +7,7 @@ Then its checkpoint, or its record, is compared with that of a run that nothing 
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,6 @@ from pathlib import Path
 import torch
 from blows import Blow, run_command
 from PIL import Image
-from setups import SETUPS, SetUp
 
 from setclr.experiments.records import read_record
 from setclr.training import checkpoint
@@ -28,30 +28,65 @@ WAITS = 300.0  # seconds for one attempt
 TIMES = ("seconds", "images_per_s", "training_seconds")
 Outcome = tuple[dict[str, int], list[str]]
 
+# "{out}" is the folder of the attempt, "{tree}" one of photographs of one size, "{wild}" one of any sizes.
+FEW = (
+    "--data folder:{tree} --images 48 --batch 16 --epochs 3 --hidden 32 --embedding 16"
+    " --device cpu --compiled no --precision float32 --views photo"
+)
+CAMPAIGN = (
+    "campaign photo-infonce --seeds 0 --data folder:{tree} --epochs 2 --batch 16"
+    " --runs {out}/runs --results {out}/results"
+)
+
+
+def pretraining(loss: str, more: str = "") -> list[str]:
+    return ["pretrain", "photo-infonce", "--out", "{out}", "--loss", loss, *shlex.split(f"{FEW} {more}")]
+
+
+# What a user types, with few images and few steps; the last is done by two processes that torchrun starts.
+SETUPS = {
+    "adam": pretraining("InfoNCE()"),
+    "sgd": pretraining("GroCo()", "--last-norm --optimiser sgd --lr 0.1 --warmup 1 --schedule steps"
+                       " --no-drop-last"),
+    "queue": pretraining("InfoNCE(temperature=learnable(0.2))", "--key-momentum 0.9 --queue 40"
+                         " --optimiser adamw --weight-decay 0.1"),
+    "moco-v3": pretraining("IOT(constraint='rows')", "--key-momentum 0.9 --key-schedule cosine --predictor 2"
+                           " --optimiser lars --lr 0.2 --layers 3"),
+    "clusters": pretraining("DeepCluster()", "--full-views 1 --embedding 4"),
+    "rotations": pretraining("Rotation()", "--full-views 1 --embedding 4"),
+    "infomax": pretraining("DeepInfoMax()", "--full-views 1"),
+    "multi-crop": pretraining("InfoNCE() + 0.5 * QARe()", "--local-views 2 --view-size 24 --local-size 16"),
+    "schedule": pretraining("MMCL(bandwidth=9)", "--precision bf16 --chunk 8"
+                            " --loss-schedule 'bandwidth: 9, 4 from 1'"),
+    "streamed": pretraining("SparseCLR()", "--data folder:{wild} --view-size 24 --workers 2"),
+    "campaign": CAMPAIGN.split(),
+    "torchrun": pretraining("InfoNCE()"),
+}  # fmt: skip
+
 
 def trial(seed: int, folder: Path) -> Outcome:
     drawn = random.Random(seed)
     name = list(SETUPS)[seed % len(SETUPS)]
-    setup, here, whole = SETUPS[name], folder / "struck", folder / "whole" / name
+    here, whole, many = folder / "struck", folder / "whole" / name, name == "torchrun"
     photographs(folder / "tree", 32, 32)
     photographs(folder / "wild", 24, 40)
     counts: Counter[str] = Counter()
     if not whole.exists():
         began = time.monotonic()
-        status, said = attempt(setup, folder, whole)
+        status, said = attempt(name, folder, whole)
         (whole / "seconds").write_text(str(time.monotonic() - began))
         assert status == 0, said
     seconds = float((whole / "seconds").read_text())
     shutil.rmtree(here, ignore_errors=True)
     findings: list[str] = []
-    for _ in range(drawn.randint(1, 2 if setup.processes > 1 else 4)):
-        blow = Blow.drawn(drawn, seconds, by_time=setup.processes > 1)
-        status, said = attempt(setup, folder, here, blow, rival=drawn.random() < 0.15)
+    for _ in range(drawn.randint(1, 2 if many else 4)):
+        blow = Blow.drawn(drawn, seconds, by_time=many)
+        status, said = attempt(name, folder, here, blow, rival=drawn.random() < 0.15)
         struck = expected(blow, status, said)
         counts[str(blow.kind if blow.kind == "no room" else blow.signal.name)] += struck == ""
         findings += [f"{name}, {blow}: {struck}"] * (struck not in ("", "ended first"))
         findings += [f"{name}, {blow}: {left}" for left in what_is_left(here)]
-    status, said = attempt(setup, folder, here, rival=drawn.random() < 0.3)
+    status, said = attempt(name, folder, here, rival=drawn.random() < 0.3)
     different = compared(here, whole) if status == 0 else f"status {status}: {said}"
     counts.update({"runs": 1, "bit-identical": not different})
     return dict(counts), findings + [f"{name}: {different}"] * bool(different)
@@ -72,13 +107,13 @@ def photographs(folder: Path, least: int, most: int) -> None:
 
 
 def attempt(
-    setup: SetUp, folder: Path, out: Path, blow: Blow | None = None, rival: bool = False
+    name: str, folder: Path, out: Path, blow: Blow | None = None, rival: bool = False
 ) -> tuple[int, str]:
     """Do what the set-up says until it ends or is struck: its status, as subprocess counts it, and what it
     said. A rival does the same at the same time, in the same folder, and must end or be told to wait."""
-    words = [word.format(out=out, tree=folder / "tree", wild=folder / "wild") for word in setup.words]
-    if setup.processes > 1:
-        return torchrun(setup, words, folder, blow)
+    words = [word.format(out=out, tree=folder / "tree", wild=folder / "wild") for word in SETUPS[name]]
+    if name == "torchrun":
+        return torchrun(words, folder, blow)
     pids = [run_command(words, folder / "said", blow)]
     if rival:
         pids.append(run_command(words, folder / "rival", None))
@@ -95,17 +130,16 @@ def attempt(
         told = "trains there" in rivals or "left to another" in rivals
         if ended[1] not in (0, 1) or (ended[1] == 1 and not told):
             return 70, f"the rival ended with {ended[1]}: {rivals}"
-        if ended[0] == 1 and "trains there" in said and not ended[1]:
-            return attempt(setup, folder, out, blow)  # the rival was first
-        if not ended[0] and "left to another" in said:
-            return attempt(setup, folder, out, blow)
+        refused = ended[0] == 1 and "trains there" in said and not ended[1]
+        if refused or (not ended[0] and "left to another" in said):
+            return attempt(name, folder, out, blow)  # the rival was first
     return ended[0], said
 
 
-def torchrun(setup: SetUp, words: list[str], folder: Path, blow: Blow | None) -> tuple[int, str]:
+def torchrun(words: list[str], folder: Path, blow: Blow | None) -> tuple[int, str]:
     """As above, by two processes that torchrun starts; a blow strikes one of them."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone",
-               f"--nproc-per-node={setup.processes}", "-m", "setclr", *words]  # fmt: skip
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m",
+               "setclr", *words]  # fmt: skip
     with (folder / "said").open("wb") as said:
         process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
     if blow:
@@ -170,14 +204,10 @@ def expected(blow: Blow, status: int, said: str) -> str:
 def what_is_left(out: Path) -> list[str]:
     """What is wrong with the files that an attempt left."""
     wrong = []
-    for path in out.rglob(checkpoint.CHECKPOINT):
+    readers = [(checkpoint.read, path.parent) for path in out.rglob(checkpoint.CHECKPOINT)]
+    for read, path in [*readers, *((read_record, path) for path in out.glob("results/*.json"))]:
         try:
-            checkpoint.read(path.parent)
-        except ValueError as error:
-            wrong.append(str(error))
-    for path in out.glob("results/*.json"):
-        try:
-            read_record(path)
+            read(path)
         except ValueError as error:
             wrong.append(str(error))
     return wrong
