@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from pathlib import Path
 
 import nbformat
 import papermill
@@ -45,10 +44,7 @@ def page(browser):
 def lab(tmp_path_factory):
     """A JupyterLab on fast-parameter copies of the notebooks; gives the address of one by its name."""
     project = tmp_path_factory.mktemp("project")
-    for stored in (
-        Path("data", "checkpoints"),
-        Path("data", "results"),
-    ):  # without them some train for minutes
+    for stored in ("data/checkpoints", "data/results"):  # without them some train for minutes
         shutil.copytree(FOLDER.parent / stored, project / stored)
     folder = project / "notebooks"
     folder.mkdir()
@@ -94,8 +90,8 @@ def lab(tmp_path_factory):
 
 def first_panel(notebook) -> int:
     """The place of the cell that shows the first panel, as the notebook is stored."""
-    shows = [k for k, cell in enumerate(notebook.cells) if "panels." in cell.source and cell.get("outputs")]
-    return shows[0]
+    cells = enumerate(notebook.cells)
+    return next(k for k, cell in cells if "panels." in cell.source and cell.get("outputs"))
 
 
 def page_of(names):

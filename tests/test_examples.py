@@ -14,12 +14,8 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 SHORT = {"simclr_cifar10": ["--data", "photo-patches", "--root", str(EXAMPLES.parent / "data"),
                             "--epochs", "2", "--encoder", "conv4"]}  # fmt: skip
-NEEDS = {
-    "plain_ddp": [],
-    "simclr_cifar10": [],
-    "lightning_module": ["lightning"],
-    "hugging_face": ["transformers", "accelerate"],
-}
+NEEDS = {"plain_ddp": [], "simclr_cifar10": [], "lightning_module": ["lightning"],
+         "hugging_face": ["transformers", "accelerate"]}  # fmt: skip
 
 
 def test_every_example_is_in_the_list_and_short():

@@ -91,9 +91,8 @@ def test_it_is_saved_small_and_stripped_and_its_links_lead_somewhere(path):
     assert len(text) < 500_000
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert tools.WIDGET not in text
-    assert nbformat.writes(tools.strip(nbformat.read(path, as_version=4))) == nbformat.writes(notebook), (
-        "run make format"
-    )
+    stripped = tools.strip(nbformat.read(path, as_version=4))
+    assert nbformat.writes(stripped) == nbformat.writes(notebook), "run make format"
     assert not re.search(r"(?<![\w.])/(?:home|root|tmp|work|Users)/", text), "a path of somebody's machine"
     assert not [link for link in LINK.findall(prose_of(notebook)) if not (path.parent / link).exists()]
     texts = FOLDER.parent / "site" / "text"
@@ -140,16 +139,15 @@ def test_a_page_begins_with_the_thing(path):
 def test_a_page_has_all_its_parts_and_the_solutions_answer_every_exercise(path):
     page, number = read(path), path.name[:2]
     prose, code = prose_of(page), "\n".join(cell.source for cell in code_cells(page))
-    parts = ["**You will learn**", "**You need**", "**To read**", "**To compute**", "er is closer"]
-    parts += ["## What we saw", "## Exercises", "coverage.md" if number == "00" else "Still open"]
-    for part in parts:
+    for part in ("**You will learn**", "**You need**", "**To read**", "**To compute**", "er is closer",
+                 "## What we saw", "## Exercises", "coverage.md" if number == "00" else "Still open",
+                 "★ ", "★★ ", "★★★ "):  # fmt: skip
         assert part in prose, f"no {part}"
     assert "<details>" not in prose, "predict() asks, and folds by itself"
     predicted = set(re.findall(r'predict\("([\d.]+)"', code))
     assert predicted == {f"{number}.{k}" for k in module(number).QUESTIONS}
     asked = re.findall(r'answer = \.\.\.\ncheck\("([\d.]+)", answer\)', code)
     assert asked == [f"{number}.{k}" for k in module(number).EXERCISES]
-    assert all(stars in prose for stars in ("★ ", "★★ ", "★★★ "))
     assert len([cell for cell in code_cells(page) if "parameters" in tags_of(cell)]) == 1
 
     solved = "\n".join(cell.source for cell in code_cells(read(FOLDER / "solutions" / path.name)))
@@ -174,29 +172,24 @@ def pack(tmp_path_factory):
     return folder
 
 
-def test_students_get_no_solutions_and_no_outputs(pack):
-    handed = sorted(pack.rglob("*.ipynb"))
-    assert [path.name for path in handed if path.parent == pack / "notebooks"] == [p.name for p in PATH]
+def test_students_get_no_solutions_no_outputs_and_no_dead_links(pack):
+    texts = {path: path.read_text() for path in pack.rglob("*.md")}
+    pages = {path: nbformat.read(path, as_version=4) for path in sorted(pack.rglob("*.ipynb"))}
+    assert [path.name for path in pages if path.parent == pack / "notebooks"] == [p.name for p in PATH]
     assert not [*pack.rglob("*solutions*"), *pack.rglob("exam*")]
     assert (pack / "Dockerfile").exists()  # an image of it has no solutions
-    for path in handed:
-        page = nbformat.read(path, as_version=4)
-        assert not [cell for cell in page.cells if "solution" in tags_of(cell) or cell.get("outputs")]
-
-
-def test_no_link_of_the_students_pack_is_dead(pack):
-    texts = {path: path.read_text() for path in pack.rglob("*.md")}
-    texts |= {path: prose_of(nbformat.read(path, as_version=4)) for path in pack.rglob("*.ipynb")}
+    for path, page in pages.items():
+        assert not [cell for cell in page.cells if "solution" in tags_of(cell) or cell.get("outputs")], path
+        texts[path] = prose_of(page)
     for path, text in texts.items():
         assert [target for target in LINK.findall(text) if not (path.parent / target).exists()] == [], path
     assert "with your lecturer" in texts[pack / "notebooks" / PATH[1].name]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [p if p.name[:2] == "12" else pytest.param(p, marks=pytest.mark.careful) for p in PATH],
-    ids=name_of,
-)
+IN_PACK = [p if p.name[:2] == "12" else pytest.param(p, marks=pytest.mark.careful) for p in PATH]
+
+
+@pytest.mark.parametrize("path", IN_PACK, ids=name_of)
 def test_a_page_runs_in_the_students_pack(path, pack, tmp_path, monkeypatch):
     """With the pack's own library and data, outside the repository."""
     monkeypatch.setenv("PYTHONPATH", str(pack / "lib"))

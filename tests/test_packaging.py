@@ -1,27 +1,27 @@
-"""The files around the library say the same: pyproject.toml, environment.yml, constraints, Makefile."""
+"""The files around the library say the same: pyproject.toml, environment.yml, constraints, Makefile.
+
+The wheel holds the whole library, and works with the packages of the losses alone as far as these go.
+"""
 
 import json
 import pkgutil
 import re
 import shlex
+import shutil
 import subprocess
+import sys
 import tomllib
+import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
 
-import numpy as np
+import pytest
 import yaml
 from packaging.requirements import Requirement
-from scipy import stats
 
 import setclr
 from setclr.cli.parsing import command
-from setclr.experiments.records import read_record, spread
 from setclr.losses import capabilities
-from setclr.recipes import PUBLISHED
-from setclr_course.papers.tables import graph_curves, recorded
-from setclr_course.search import comparing
-from setclr_course.search.hyperparameters import HYPERPARAMETERS, RATES, WEIGHT
-from setclr_course.search.statistics import paired
 from setclr_course.teach.cards import CARDS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,12 +33,7 @@ ASKED = [  # all packages from elsewhere
 ]
 
 
-def flat(name: str) -> str:
-    """A page in one line, so that words are found wherever its lines end."""
-    return " ".join((ROOT / name).read_text().split())
-
-
-README, RESULTS = flat("README.md"), flat("site/text/results.md")
+README = (ROOT / "README.md").read_text()
 
 
 def pins(lines) -> dict[str, str]:
@@ -68,10 +63,13 @@ def test_everything_asked_for_is_constrained_and_within_its_bounds():
             assert requirement.specifier.contains(version), f"{requirement} against {pin}"
 
 
+def ran(*command, **how) -> subprocess.CompletedProcess:
+    return subprocess.run(command, capture_output=True, text=True, **how)
+
+
 def made(*words: str) -> str:
     """What make would do."""
-    command = ["make", "-n", *words]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return ran("make", "-n", *words, cwd=ROOT, check=True).stdout
 
 
 def test_jupyterlab_listens_to_this_machine_alone_with_its_token():
@@ -83,8 +81,8 @@ def test_jupyterlab_listens_to_this_machine_alone_with_its_token():
 def test_a_machine_without_python_gets_one_sentence(tmp_path):
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         (tmp_path / name).write_text((ROOT / name).read_text())
-    made = subprocess.run(["make", "-s", "test", "PYTHON="], cwd=tmp_path, capture_output=True, text=True)
-    assert made.returncode != 0 and made.stdout.startswith("SetCLR needs Python 3.11 or newer")
+    ended = ran("make", "-s", "test", "PYTHON=", cwd=tmp_path)
+    assert ended.returncode != 0 and ended.stdout.startswith("SetCLR needs Python 3.11 or newer")
 
 
 def test_make_installs_every_extra():
@@ -111,8 +109,7 @@ def test_the_tables_of_what_losses_take_are_made_from_them():
     assert made_of in (ROOT / "site/text/library.md").read_text(), "print(setclr.losses.capabilities())"
     rows = [line.strip("| ").split(" | ") for line in made_of.splitlines()[2:]]
     takes = {name.strip("`"): marks[:4] for name, *marks in rows}
-    table = (ROOT / "README.md").read_text()
-    shown = re.findall(r"(?m)^\| \[(\w+)\]\(.*?\) \|.*?\|.*?\| (.) \| (.) \| (.) \| (.) \|", table)
+    shown = re.findall(r"(?m)^\| \[(\w+)\]\(.*?\) \|.*?\|.*?\| (.) \| (.) \| (.) \| (.) \|", README)
     assert {name: list(marks) for name, *marks in shown} == {name: takes[name] for name in CARDS}
 
 
@@ -154,126 +151,6 @@ def test_what_the_pages_import_is_there_and_so_are_the_new_places_in_the_changel
         assert pkgutil.resolve_name(name) is not None
 
 
-COLUMN = {
-    "random weights": "table2 random", "SimCLR": "table2 simclr", "SimCLR + QARe": "table2 simclr+qare",
-    "SparseCLR": "table3 sparseclr", "SparseCLR + QARe": "table3 sparseclr+qare",
-    "supervised": "table2 supervised", "Deep InfoMax": "table2 deepinfomax",
-    "RotationNet": "table2 rotationnet", "DeepCluster": "table2 deepcluster",
-}  # fmt: skip
-CLAIM = ("SimCLR", "SimCLR + QARe", "SparseCLR", "SparseCLR + QARe")  # in the README
-
-
-def of_column(title: str, folder: str) -> dict[int, float]:
-    """What was published of a row of COLUMN, measured, by seed; of the records in that folder."""
-    name = f"qare-{COLUMN[title].replace(' ', '-conv4-cifar10-')}"
-    (metric,) = PUBLISHED[name].numbers  # "linear", or "classifier" where one was trained
-    records = map(read_record, (ROOT / "data/results" / folder).glob(f"{name}-seed*.json"))
-    return {one["recipe"]["seed"]: one["accuracy_percent"]["trained"][metric] for one in records}
-
-
-def gap(a: dict[int, float], b: dict[int, float]) -> str:
-    """The difference a − b, paired by seed: a mean with its interval, or that of one seed."""
-    both = sorted(a.keys() & b.keys())
-    if len(both) == 1:
-        return f"{a[both[0]] - b[both[0]]:.1f}".replace("-", "−")
-    mean, low, high, _ = paired([a[seed] for seed in both], [b[seed] for seed in both])
-    return f"{mean + 0.0:.1f} (95 %: {low:.1f} to {high:.1f})".replace("-", "−")
-
-
-def test_the_column_is_the_recorded_one():
-    """Means, spreads and differences of QARe's column: on original pixels in the README and on the page of
-    results, on JPEG where there is no other; the gain with its interval; what JPEG costs."""
-    for title, name in COLUMN.items():
-        row = PUBLISHED[f"qare-{name.replace(' ', '-conv4-cifar10-')}"]
-        own, jpeg = (of_column(title, folder) for folder in ("original", "jpeg75"))
-        ours, ((metric, printed),) = own or jpeg, row.numbers.items()
-        seeds, mean = ", ".join(map(str, sorted(ours))), np.mean(list(ours.values()))
-        shown, off = str(row).removeprefix(f"{metric} "), f"{mean - printed:.1f}".replace("-", "−")
-        line = f"| {title} | {shown} | {spread(list(ours.values()))} | {seeds} | {off} |"
-        assert line in RESULTS and (line in README) == (title in CLAIM)
-        if own:
-            short, cost = title.replace("supervised", "supervised training"), gap(own, jpeg)
-            assert f"{short} loses {cost}" in RESULTS or f"{short} {cost}" in RESULTS
-    qare, plain = (
-        [of_column(f"{loss}{more}", "original") for loss in CLAIM[::2]] for more in (" + QARe", "")
-    )
-    first, second = map(gap, qare, plain)
-    assert f"the gain on SimCLR is {first.replace(' (', ' here (')}, that on SparseCLR {second}" in RESULTS
-    assert f"{first} on SimCLR and {second} on SparseCLR" in README
-
-
-def trained_as(folder: str, metric: str) -> list[float]:
-    """A measure of all records of a folder of data/results, seed by seed."""
-    paths = sorted((ROOT / "data/results" / folder).glob("*-seed*.json"))
-    assert [path.stem[-1] for path in paths] == ["0", "1", "2"]
-    return [read_record(path)["accuracy_percent"]["trained"][metric] for path in paths]
-
-
-def test_what_was_tried_to_explain_the_column_is_recorded():
-    """Both means and spreads, and the interval of the difference."""
-    one, other = (trained_as(f"deepcluster/{folder}", "linear") for folder in ("recipe", "program"))
-    less, low, high, _ = paired(one, other)
-    said = f"{spread(one)} against {spread(other)}, {less:.1f} less (95 %: {low:.1f} to {high:.1f})"
-    assert said.replace("-", "−") in RESULTS
-
-
-def test_the_authors_supervised_training_is_the_recorded_one():
-    """Both means and spreads, and Welch's interval: their seeds are not ours."""
-    kept = json.loads((ROOT / "data/results/supervised/program.json").read_text())
-    theirs, ours = list(kept["classifier_percent"].values()), trained_as("supervised/ours", "classifier")
-    assert kept["epochs"] == 50 and len(theirs) == 3
-    low, high = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
-    said = f"has {spread(theirs)} (`tests/tools/supervised_program.py`); ours has {spread(ours)} "
-    said += f"(their difference, 95 %, Welch: {low:.1f} to {high:.1f})"
-    assert said.replace("-", "−") in RESULTS
-
-
-def test_the_searched_comparison_is_the_recorded_one():
-    """Settings, means and spreads of all losses; which pairs are told apart; which settings are at an end."""
-    runs = comparing.read(ROOT / "data/results/search")
-    runs["name"] = runs["name"].str.removeprefix("compare-photo-")
-    ends = set()
-    for name, of in runs.groupby("name"):
-        lr, parameter, value = of[["lr", "hyperparameter", "value"]].iloc[0]
-        line = f"| {name} | {lr:g} | {parameter} {value:g} | {spread(of.knn)} | {spread(of.linear)} |"
-        assert line in RESULTS and len(of) == 5
-        values = next(one.values for one in [*HYPERPARAMETERS.values(), WEIGHT] if one.name == parameter)
-        if {lr, value} & {values[0], values[-1], RATES[0], RATES[-1]}:
-            ends.add(name)
-    assert not runs["collapsed"].any()
-    assert ends == {"infonce+qare", "sparseclr+qare", "iot-rows", "mmcl-exact"}
-    pairs = comparing.pairs(runs)
-    kept = pairs[pairs["holm"] <= 0.05]
-    assert set(kept["metric"]) == {"linear"} and len(pairs) == 2 * 36
-    better = {pair.a if pair.difference > 0 else pair.b for pair in kept.itertuples()}
-    worse = {pair.b if pair.difference > 0 else pair.a for pair in kept.itertuples()}
-    assert (better, worse) == ({"infonce", "iot-rows-uniform", "mmcl-exact"}, {"sparseclr"})
-    assert all(of.median() >= 7 for _, of in ((pairs["high"] - pairs["low"]) / 2).groupby(pairs["metric"]))
-
-
-MUTAG = {  # the row that the paper printed, and ours; which of MMCL's two solvers it took it does not say
-    "GraphCL, MUTAG": ("mmcl-table4-mutag-graphcl", "mmcl-table4-mutag-graphcl"),
-    "MMCL, MUTAG": ("mmcl-table4-mutag-mmcl", "mmcl-table4-mutag-mmcl"),
-    "MMCL exact, MUTAG": ("mmcl-table4-mutag-mmcl", "graphs-mutag-mmcl-exact"),
-}
-
-
-def test_the_mutag_column_is_the_recorded_one():
-    """Its printed rows in the README, all of it on the page of results, beside the untrained encoder."""
-    found = recorded(ROOT / "data/results", "graph", "mutag")
-    kept = {name: [(x[-1], max(x)) for x in graph_curves(runs)] for name, runs in found.items()}
-    last, best = ({name: [pair[i] for pair in pairs] for name, pairs in kept.items()} for i in (0, 1))
-    for title, (row, name) in MUTAG.items():
-        off = f"{np.mean(last[name]) - PUBLISHED[row].numbers['svm']:.1f}".replace("-", "−")
-        shown = str(PUBLISHED[row]).removeprefix("svm ")
-        assert f"| {title} | {shown} | {spread(last[name])} | 0–4 | {off} |" in README
-    for name in kept:
-        method, printed = name.split("-mutag-")[1], PUBLISHED.get(name)
-        shown = str(printed).removeprefix("svm ") if printed else "–"
-        assert f"| {method} | {shown} | {spread(last[name])} | {spread(best[name])} |" in RESULTS
-    assert f"untrained has {spread(last['graphs-mutag-untrained'])}" in README
-
-
 def test_links_of_the_readme_lead_somewhere():
     for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "TEACHING.md", "data/README.md"):
         text = (ROOT / page).read_text()
@@ -292,3 +169,122 @@ def test_the_containers_use_what_make_uses():
         made(*(word.replace("$INDEX", "1") for word in line[1:]))
     user, *_ = re.findall(r"(?m)^USER (.*)$", docker)
     assert user == container["remoteUser"] != "root"
+
+
+# The wheel
+
+REST = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.ipynb")
+PIP = [sys.executable, "-m", "pip"]
+OFFLINE = ["--no-deps", "--no-index", "--quiet", "--disable-pip-version-check"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """The wheel, built without a network from a copy of the sources."""
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copytree(ROOT / "lib", folder / "lib", ignore=REST)
+    subprocess.run([*PIP, "wheel", *OFFLINE, "--no-build-isolation", "."], cwd=folder, check=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def needed(name: str, found: set[str]) -> set[str]:
+    """The distributions that one asks for on this machine, its own name included."""
+    found.add(name)
+    for requirement in map(Requirement, distribution(name).requires or []):
+        asked = not requirement.marker or requirement.marker.evaluate({"extra": ""})
+        if asked and requirement.name.lower() not in {one.lower() for one in found}:
+            needed(requirement.name, found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def bare(wheel, tmp_path_factory) -> Path:
+    """The Python of an environment that holds the wheel, torch, numpy, scipy and what these ask for."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    python = folder / "bin" / "python"
+    (site,) = folder.glob("lib/python*/site-packages")
+    for name in needed("torch", set()) | needed("numpy", set()) | needed("scipy", set()):
+        parts = {path.parts[0] for path in distribution(name).files or () if path.parts[0] != ".."}
+        for part in parts - {"__pycache__"}:
+            if not (site / part).exists():
+                (site / part).symlink_to(Path(str(distribution(name).locate_file(part))).resolve())
+    subprocess.run([*PIP, "--python", python, "install", *OFFLINE, wheel], check=True)
+    return python
+
+
+def said(python: Path, script: str) -> str:
+    ended = ran(python, "-I", "-c", script, cwd="/")
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_every_file_of_the_library_and_nothing_of_the_course_is_in_the_wheel(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name for name in archive.namelist() if re.match("setclr(?!.*dist-info)", name)}
+    files = {path.relative_to(ROOT / "lib") for path in ROOT.glob("lib/setclr/**/*") if path.is_file()}
+    assert inside == {str(path) for path in files if "__pycache__" not in path.parts} >= {"setclr/py.typed"}
+
+
+def test_losses_gather_and_recipes_work_with_the_core_alone(bare):
+    script = """
+import sys
+import torch
+from setclr.losses import GroCo, InfoNCE, QARe
+from setclr.recipes import ImageRecipe
+from setclr.training.distributed import gather
+
+z = torch.randn(2, 8, 5, generator=torch.Generator().manual_seed(0), requires_grad=True)
+loss = InfoNCE() + 0.5 * GroCo(negatives=3) + QARe()
+loss(gather(z)).backward()
+assert z.grad.isfinite().all() and loss.assignment(z).shape == (16, 16)
+assert ImageRecipe("InfoNCE()").encoder == "conv4" and "setclr.recipes.named" not in sys.modules
+print(sorted({"torchvision", "sklearn", "skimage", "pandas", "PIL", "tqdm", "tyro"} & set(sys.modules)))
+"""
+    assert said(bare, script) == "[]\n"
+
+
+def test_the_loop_of_the_readme_runs_with_the_core_alone(bare):
+    """With two batches, a model and an optimiser as a reader has them."""
+    (snippet,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    script = f"""
+import torch
+batches = [torch.randn(2, 16, 3, 8, 8).unbind() for _ in range(2)]
+last = torch.nn.BatchNorm1d(8, affine=False)
+model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 8), last)
+optimiser, before = torch.optim.SGD(model.parameters(), 0.1), model[1].weight.clone()
+{snippet}
+print(tuple(loss.assignment(z).shape), torch.equal(model[1].weight, before))
+"""
+    assert said(bare, script) == "(32, 32) False\n"
+
+
+LACKS = r"setclr needs \w+ for this, which is not installed: pip install 'setclr\[train\]'\n"
+
+
+STATEMENTS = [
+    "import setclr.data", "from setclr.evaluation import features", "import setclr.experiments",
+    "from setclr import pretrain", "from setclr.training import Trainer",
+    "from setclr.models import encoder; encoder('resnet18')",
+]  # fmt: skip
+
+
+def test_what_needs_more_says_so_in_a_sentence(bare):
+    script = f"""
+for statement in {STATEMENTS}:
+    try:
+        exec(statement)
+    except ModuleNotFoundError as error:
+        print(error)
+"""
+    assert re.fullmatch(f"({LACKS}){{{len(STATEMENTS)}}}", said(bare, script))
+
+
+def test_the_command_is_installed_and_names_what_it_lacks(bare):
+    command = bare.parent / "setclr"
+    assert "pretrain RECIPE" in ran(command, "--help").stdout
+    ended = ran(command, "recipes")
+    assert ended.returncode == 1 and re.fullmatch(f"setclr: {LACKS}", ended.stderr)

@@ -1,29 +1,34 @@
-"""What lies in data/: every checkpoint and every record of a result is one that this version reads."""
+"""What lies in data/: this version reads every checkpoint and record, and the pages say what these say."""
 
 import ast
 import contextlib
 import io
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import nbformat
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from notebook_tools import FOLDER
+from notebook_tools import FOLDER, ROOT
+from scipy import stats
 
 from setclr.evaluation import features
 from setclr.experiments import load_run
-from setclr.experiments.records import spread
-from setclr.recipes import RECIPES, Recipe
+from setclr.experiments.records import read_record, spread
+from setclr.recipes import PUBLISHED, RECIPES, Recipe
 from setclr.recipes.recipe import renamed
 from setclr_course.papers.folds import folded
-from setclr_course.papers.tables import of_seeds
+from setclr_course.papers.tables import graph_curves, of_seeds, recorded
+from setclr_course.search import comparing
+from setclr_course.search.hyperparameters import HYPERPARAMETERS, RATES, WEIGHT
 from setclr_course.search.statistics import paired
 
-DATA = Path(__file__).resolve().parent.parent / "data"
+DATA = ROOT / "data"
+README, RESULTS = (
+    " ".join((ROOT / name).read_text().split()) for name in ("README.md", "site/text/results.md")
+)
 CHECKPOINTS = sorted(DATA.glob("checkpoints/*/checkpoint.pt"))
 RECORDS = sorted(DATA.glob("results/*.json"))
 assert CHECKPOINTS and RECORDS
@@ -111,14 +116,128 @@ def saved(cell) -> str:
 
 
 def test_the_table_of_two_cameras_is_the_recorded_one():
-    page = (DATA.parent / "site/text/results.md").read_text()
     rows = json.loads((DATA / "results/matching/seeds.json").read_text())["rows"]
     for words, first in (("as they come", "none"), ("normalised", "image")):
         for name in ("Triplet", "InfoNCE", "NTLogistic", "SparseCLR"):
             kept = [rows[f"{name}{more}, normalised {first}"] for more in ("", " + QARe")]
             alone, both = (np.array(row["matched_percent"]) for row in kept)
             gain = paired(both, alone, questions=8)
-            said = f"| {gain.difference:+.1f} ({gain.low:+.1f} to {gain.high:+.1f}) |".replace("-", "−")
-            assert (
-                f"| {words} | {name} | {spread(alone)} | {spread(both)} {said}" in page and len(alone) == 10
-            )
+            said = f"| {gain.difference:+.1f} ({gain.low:+.1f} to {gain.high:+.1f}) |"
+            line = f"| {words} | {name} | {spread(alone)} | {spread(both)} {minus(said)}"
+            assert line in RESULTS and len(alone) == 10
+
+
+COLUMN = {
+    title: f"qare-table{2 + title.startswith('Sparse')}-conv4-cifar10-" + title.lower().replace(" ", "")
+    for title in ("SimCLR", "SimCLR + QARe", "SparseCLR", "SparseCLR + QARe", "supervised", "Deep InfoMax",
+                  "RotationNet", "DeepCluster")
+} | {"random weights": "qare-table2-conv4-cifar10-random"}  # fmt: skip
+CLAIM = ("SimCLR", "SimCLR + QARe", "SparseCLR", "SparseCLR + QARe")  # in the README
+
+
+def minus(text: str) -> str:
+    """Numbers with the sign that the pages have."""
+    return text.replace("-", "−")
+
+
+def of_column(title: str, folder: str) -> dict[int, float]:
+    """What was published of a row of COLUMN, measured, by seed; of the records in that folder."""
+    (metric,) = PUBLISHED[COLUMN[title]].numbers  # "linear", or "classifier" where one was trained
+    records = of_seeds(DATA / "results" / folder, COLUMN[title])
+    return {seed: one["accuracy_percent"]["trained"][metric] for seed, one in records.items()}
+
+
+def gap(a: dict[int, float], b: dict[int, float]) -> str:
+    """The difference a − b, paired by seed: a mean with its interval, or that of one seed."""
+    both = sorted(a.keys() & b.keys())
+    if len(both) == 1:
+        return minus(f"{a[both[0]] - b[both[0]]:.1f}")
+    mean, low, high, _ = paired([a[seed] for seed in both], [b[seed] for seed in both])
+    return minus(f"{mean + 0.0:.1f} (95 %: {low:.1f} to {high:.1f})")
+
+
+def test_the_column_is_the_recorded_one():
+    """Means, spreads and differences of QARe's column: on original pixels in the README and on the page of
+    results, on JPEG where there is no other; the gain with its interval; what JPEG costs."""
+    for title, name in COLUMN.items():
+        own, jpeg = (of_column(title, folder) for folder in ("original", "jpeg75"))
+        ours, ((metric, printed),) = own or jpeg, PUBLISHED[name].numbers.items()
+        seeds, values = ", ".join(map(str, ours)), list(ours.values())
+        shown = str(PUBLISHED[name]).removeprefix(f"{metric} ")
+        off = minus(f"{np.mean(values) - printed:.1f}")
+        line = f"| {title} | {shown} | {spread(values)} | {seeds} | {off} |"
+        assert line in RESULTS and (line in README) == (title in CLAIM)
+        if own:
+            short, cost = title.replace("supervised", "supervised training"), gap(own, jpeg)
+            assert f"{short} loses {cost}" in RESULTS or f"{short} {cost}" in RESULTS
+    qare, plain = (
+        [of_column(f"{loss}{more}", "original") for loss in CLAIM[::2]] for more in (" + QARe", "")
+    )
+    first, second = map(gap, qare, plain)
+    assert f"the gain on SimCLR is {first.replace(' (', ' here (')}, that on SparseCLR {second}" in RESULTS
+    assert f"{first} on SimCLR and {second} on SparseCLR" in README
+
+
+def trained_as(folder: str, metric: str) -> list[float]:
+    """A measure of all records of a folder of data/results, seed by seed."""
+    paths = sorted((DATA / "results" / folder).glob("*-seed*.json"))
+    assert [path.stem[-1] for path in paths] == ["0", "1", "2"]
+    return [read_record(path)["accuracy_percent"]["trained"][metric] for path in paths]
+
+
+def test_the_authors_own_training_is_the_recorded_one():
+    """Means and spreads, and the intervals of differences. Those of the supervised training are Welch's,
+    because their seeds are not ours."""
+    one, other = (trained_as(f"deepcluster/{folder}", "linear") for folder in ("recipe", "program"))
+    less, low, high, _ = paired(one, other)
+    said = f"{spread(one)} against {spread(other)}, {less:.1f} less (95 %: {low:.1f} to {high:.1f})"
+    assert minus(said) in RESULTS
+    kept = json.loads((DATA / "results/supervised/program.json").read_text())
+    theirs, ours = list(kept["classifier_percent"].values()), trained_as("supervised/ours", "classifier")
+    assert kept["epochs"] == 50 and len(theirs) == 3
+    low, high = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
+    said = f"has {spread(theirs)} (`tests/tools/supervised_program.py`); ours has {spread(ours)} "
+    assert minus(f"{said}(their difference, 95 %, Welch: {low:.1f} to {high:.1f})") in RESULTS
+
+
+def test_the_searched_comparison_is_the_recorded_one():
+    """Settings, means and spreads of all losses; which pairs are told apart; which settings are at an end."""
+    runs = comparing.read(DATA / "results/search")
+    runs["name"] = runs["name"].str.removeprefix("compare-photo-")
+    ends = set()
+    for name, of in runs.groupby("name"):
+        lr, parameter, value = of[["lr", "hyperparameter", "value"]].iloc[0]
+        line = f"| {name} | {lr:g} | {parameter} {value:g} | {spread(of.knn)} | {spread(of.linear)} |"
+        assert line in RESULTS and len(of) == 5
+        values = next(one.values for one in [*HYPERPARAMETERS.values(), WEIGHT] if one.name == parameter)
+        if {lr, value} & {values[0], values[-1], RATES[0], RATES[-1]}:
+            ends.add(name)
+    assert not runs["collapsed"].any()
+    assert ends == {"infonce+qare", "sparseclr+qare", "iot-rows", "mmcl-exact"}
+    pairs = comparing.pairs(runs)
+    kept = pairs[pairs["holm"] <= 0.05]
+    assert set(kept["metric"]) == {"linear"} and len(pairs) == 2 * 36
+    better = {(one.a, one.b)[:: 1 if one.difference > 0 else -1] for one in kept.itertuples()}
+    assert better == {(name, "sparseclr") for name in ("infonce", "iot-rows-uniform", "mmcl-exact")}
+    assert all(of.median() >= 7 for _, of in ((pairs["high"] - pairs["low"]) / 2).groupby(pairs["metric"]))
+
+
+MUTAG = {  # the row that the paper printed, and ours; which of MMCL's two solvers it took it does not say
+    "GraphCL, MUTAG": ("mmcl-table4-mutag-graphcl", "mmcl-table4-mutag-graphcl"),
+    "MMCL, MUTAG": ("mmcl-table4-mutag-mmcl", "mmcl-table4-mutag-mmcl"),
+    "MMCL exact, MUTAG": ("mmcl-table4-mutag-mmcl", "graphs-mutag-mmcl-exact"),
+}
+
+
+def test_the_mutag_column_is_the_recorded_one():
+    """Its printed rows in the README, all of it on the page of results, beside the untrained encoder."""
+    found = {name: graph_curves(runs) for name, runs in recorded(DATA / "results", "graph", "mutag").items()}
+    last = {name: [curve[-1] for curve in curves] for name, curves in found.items()}
+    for title, (row, name) in MUTAG.items():
+        off = minus(f"{np.mean(last[name]) - PUBLISHED[row].numbers['svm']:.1f}")
+        shown = str(PUBLISHED[row]).removeprefix("svm ")
+        assert f"| {title} | {shown} | {spread(last[name])} | 0–4 | {off} |" in README
+    for name, curves in found.items():
+        shown, best = str(PUBLISHED.get(name, "–")).removeprefix("svm "), spread(list(map(max, curves)))
+        assert f"| {name.split('-mutag-')[1]} | {shown} | {spread(last[name])} | {best} |" in RESULTS
+    assert f"untrained has {spread(last['graphs-mutag-untrained'])}" in README

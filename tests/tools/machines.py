@@ -27,7 +27,7 @@ SETTINGS = {
     "loaded": {},  # beside two busy processes
 }
 # What reads files and computes nothing.
-TEXTUAL = ["test_browser.py", "test_coverage.py", "test_layout.py", "test_packaging.py", "test_wheel.py"]
+TEXTUAL = ["test_browser.py", "test_coverage.py", "test_layout.py", "test_packaging.py"]
 
 
 @contextlib.contextmanager

@@ -31,6 +31,7 @@ FOLDED = {"solution", "setup", "parameters", "colab"}  # tags of cells whose sou
 PACKED = ("lib", "data/results", "data/checkpoints", "data/README.md", "site/text/training.md", "Makefile",
           "pyproject.toml", "constraints.txt", "Dockerfile", ".dockerignore", "LICENSE",
           "LICENSE-TEXT")  # fmt: skip
+NOT_PACKED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 PACK = """# SetCLR, the course
 
 You need make and Python 3.11 or newer. In this folder, type
@@ -121,9 +122,8 @@ def _shown(output):
 def to_html(notebook) -> str:
     """The page: some cells folded, each picture with the sentence that stands in its text/plain."""
     shown = copy.deepcopy(notebook)
-    shown.cells = [
-        _folded(cell) if FOLDED & set(cell.metadata.get("tags", [])) else cell for cell in shown.cells
-    ]
+    folded = [bool(FOLDED & set(cell.metadata.get("tags", []))) for cell in shown.cells]
+    shown.cells = [_folded(cell) if fold else cell for cell, fold in zip(shown.cells, folded)]
     page, _ = HTMLExporter().from_notebook_node(shown)
     for cell in shown.cells:
         for output in cell.get("outputs", []):
@@ -164,9 +164,7 @@ def student(target: Path = BUILD / "student") -> None:
     for name in PACKED:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
-            shutil.copytree(
-                ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
-            )
+            shutil.copytree(ROOT / name, target / name, ignore=NOT_PACKED)
         else:
             shutil.copy(ROOT / name, target / name)
     (target / "README.md").write_text(PACK)

@@ -77,15 +77,10 @@ def painted(panel: Panel) -> list[list[tuple]]:
             painter.put(made)
             boxes = [box for artist in made if np.isfinite(box := artist.get_window_extent(renderer)).all()]
             one = Bbox.union(boxes) if boxes else Bbox.null()
-            marks.append(
-                (mark["kind"], one.x0 / 1.25, height - one.y1 / 1.25, one.width / 1.25, one.height / 1.25)
-            )
+            extent = one.x0, 1.25 * height - one.y1, one.width, one.height
+            marks.append((mark["kind"], *(side / 1.25 for side in extent)))
         found.append(marks)
     return found
-
-
-def width_of(mark: dict) -> float:
-    return float(np.max(mark.get("width", 1)))
 
 
 @pytest.mark.parametrize("name", ["every mark", *panels.__all__])
@@ -99,7 +94,8 @@ def test_both_painters_agree_and_letters_are_read_at_every_width(browser, name):
             if kind == "text" or not pieces or not np.isfinite(png).all():
                 continue
             place = f"{plot['name']}: {kind}"
-            near = 1 + width_of(mark) / 2 + (mark["kind"] == "cells" and 3)  # numbers may reach beyond a cell
+            beyond = 3 * (kind == "cells")  # numbers may reach beyond a cell
+            near = 1 + np.max(mark.get("width", 1)) / 2 + beyond
             np.testing.assert_allclose(svg[:2], png[:2], atol=near, err_msg=place)
             np.testing.assert_allclose(svg[2:], png[2:], atol=2 * near, err_msg=place)
     least = round(0.91 * panel.told()["size"][0]) + MARGIN

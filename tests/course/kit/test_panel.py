@@ -16,7 +16,7 @@ from ipywidgets.widgets import widget
 from sweep import opened
 
 from setclr_course.kit import cast, front, layout
-from setclr_course.kit.controls import log_slider, options, slider
+from setclr_course.kit.controls import log_slider, minus, options, slider
 from setclr_course.kit.handles import Circle, Segment
 from setclr_course.kit.palette import LINES
 from setclr_course.kit.panel import Panel
@@ -44,10 +44,9 @@ class some(Panel):
         point = left.dots([[values["x"], values["y"]]])
         point.handle("point", (values["x"], values["y"]), "x", "y")
         point.handle("height", (0.5, values["y"]), "y", along="y")
-        right.dots([[values["scale"], 0.5]]).handle(
-            "scale", (values["scale"], 0.5), along="x", label="the scale τ"
-        )
-        turn = 1.5 * np.array([np.cos(np.deg2rad(values["angle"])), np.sin(np.deg2rad(values["angle"]))])
+        scale, angle = (values["scale"], 0.5), np.deg2rad(values["angle"])
+        right.dots([scale]).handle("scale", scale, along="x", label="the scale τ")
+        turn = 1.5 * np.array([np.cos(angle), np.sin(angle)])
         left.dots([turn]).handle("turn", turn, "angle", along=Circle((0, 0), 1.5))
         way = 2 * values["share"] - 1, 1.0
         left.dots([way]).handle("way", way, "share", along=Segment((-1, 1), (1, 1)), snap=[(0, 1)])
@@ -80,16 +79,12 @@ def shown(panel) -> list[dict]:
 @pytest.mark.parametrize(
     "handle, point, moved",
     [
-        ("point", (1.23, -0.68), {"x": 1.2, "y": -0.7}),
-        ("height", (-1.0, 0.31), {"y": 0.3}),
-        ("scale", (3.0, 0.9), {"scale": 10**0.5}),
-        ("turn", (-1.0, -1.0), {"angle": -135}),
-        ("turn", (-1.5, 0.01), {"angle": 175}),
-        ("way", (0.42, -2.0), {"share": 0.7}),
-        ("kind", (1.0, 1.0), {"kind": "right"}),
-        ("point", (1.9, 2.4), {"x": 1.9, "y": 2.0}),
+        ("point", (1.23, -0.68), {"x": 1.2, "y": -0.7}), ("point", (1.9, 2.4), {"x": 1.9, "y": 2.0}),
+        ("turn", (-1.0, -1.0), {"angle": -135}), ("turn", (-1.5, 0.01), {"angle": 175}),
+        ("height", (-1.0, 0.31), {"y": 0.3}), ("scale", (3.0, 0.9), {"scale": 10**0.5}),
+        ("way", (0.42, -2.0), {"share": 0.7}), ("kind", (1.0, 1.0), {"kind": "right"}),
     ],
-)
+)  # fmt: skip
 def test_a_handle_moves_its_controls_and_nothing_else(panel, handle, point, moved):
     expected = {**panel.values, **moved}
     panel.widget.moved = {"event": "a:1", "handle": handle, "x": point[0], "y": point[1]}
@@ -110,16 +105,14 @@ def test_an_event_is_answered_by_one_scene_that_says_so(panel, shown):
 
 
 @pytest.mark.parametrize(
-    "event, moved",
+    "stops, moved",
     [
-        ({"set": {"x": -1, "y": 99}}, {"x": -2.0, "y": 2.0}),
-        ({"set": {"scale": 20}}, {"scale": 10.0}),
-        ({"set": {"x": 39}}, {"x": 2.0 - 0.1}),
-        ({"set": {"kind": 1, "step": 2}}, {"kind": "right", "step": 2}),
+        ({"x": -1, "y": 99}, {"x": -2.0, "y": 2.0}), ({"scale": 20}, {"scale": 10.0}),
+        ({"x": 39}, {"x": 2.0 - 0.1}), ({"kind": 1, "step": 2}, {"kind": "right", "step": 2}),
     ],
-)
-def test_keys_knobs_and_links_go_by_stops(panel, event, moved):
-    panel.on_event({"event": "", **event})
+)  # fmt: skip
+def test_keys_knobs_and_links_go_by_stops(panel, stops, moved):
+    panel.on_event({"event": "", "set": stops})
     assert panel.values == pytest.approx({**panel.start, **moved})
 
 
@@ -203,6 +196,11 @@ def test_a_stop_stays_a_stop_and_the_ends_are_stops(knob):
     assert [knob.number(stop) for stop in stops] == list(range(knob.stops))
     assert knob.stop(-5) == stops[0] and knob.stop(knob.stops + 5) == stops[-1]
     assert type(stops[1]) is (int if knob.label == "n" else float)
+
+
+def test_a_minus_is_a_sign_of_its_own_before_numbers_alone():
+    assert minus("-0.16, (-.5), x=-2, -inf, 1e-05") == "−0.16, (−.5), x=−2, −inf, 1e−05"
+    assert minus(said := "Conv-4, 10-20, one-to-one - 3") == said
 
 
 def test_where_the_plots_lie_and_words_are_wrapped():

@@ -42,6 +42,8 @@ def refuse(panel: Panel, seen: Seen, within: bool = True) -> str:
     text, plots = json.dumps(seen.scene, allow_nan=False), seen.scene["plots"]
     assert seen.sentence.endswith(".") and not re.search(r"\bnan\b", seen.sentence)
     assert {plot["name"] for plot in plots} == set(panel.told()["boxes"])
+    for said in [seen.sentence, *re.findall(r'"([^"]*)"', text)]:
+        assert not re.search(r"(^|[ (=])-\.?\d", said), f"a hyphen for a minus: {said}"
     for hue in re.findall(r'"(#[0-9a-fA-F]{6})"', text):
         assert hue in HUES or grey(hue), f"{hue} is not of the palette"
     for _, over, lit, _ in seen.scene["links"]:

@@ -11,10 +11,7 @@ from setclr.evaluation.neighbours import neighbours
 from setclr.seeding import seeded
 from setclr.video import moving
 from setclr_course import panels
-from setclr_course.panels.clips.clip_strips import KINDS, coloured
-from setclr_course.panels.clips.moving_camera import SEEN_AS
-from setclr_course.panels.clips.nearest_clips import map_of
-from setclr_course.panels.clips.video_column import half_width
+from setclr_course.panels.clips import clip_strips, moving_camera, nearest_clips, video_column
 from setclr_course.search.statistics import paired
 
 
@@ -28,7 +25,7 @@ def test_the_camera_films_and_moves_as_the_library_says():
     np.testing.assert_allclose(now.true, moving.camera_flow(camera)[6])
     np.testing.assert_allclose(now.found, video.tv_l1(torch.from_numpy(frames).transpose(0, 1))[:, 6])
     assert np.hypot(*now.true)[16, 0] == pytest.approx(2, abs=0.15)  # at the edge of a frame
-    assert tuple(SEEN_AS) == moving.MOTIONS
+    assert tuple(moving_camera.SEEN_AS) == moving.MOTIONS
     for wrong in (np.zeros((200, 200, 3)), np.zeros((127, 300))):
         with pytest.raises(ValueError, match="picture must be"):
             panels.moving_camera(wrong)
@@ -53,9 +50,9 @@ def test_strips_are_the_librarys_views(shown):
     draws = views.draw(photo, 8, seeded(16, 2, 5))
     made = video.clip_views(torch.stack([clips[:, 1:9], clips[:, 3:11]])[:, None], photo, draws[:1])[:, 0]
     for strip, view in zip((first, second), made.numpy()):
-        last = view[:, 7] if shown == "colours" else coloured(view)[:, 7]
+        last = view[:, 7] if shown == "colours" else clip_strips.coloured(view)[:, 7]
         np.testing.assert_allclose(strip[:, -32:] / 255, last.transpose(1, 2, 0).clip(0, 1), atol=0.003)
-    own = panel.solve({**panel.values, "frames": list(KINDS)[1]})[1]
+    own = panel.solve({**panel.values, "frames": list(clip_strips.KINDS)[1]})[1]
     assert (own[:, :32] == first[:, :32]).all() and (own[:, 32:64] != first[:, 32:64]).any()
     assert whole.shape == (32, 32 * clips.shape[1], 3)
 
@@ -63,14 +60,14 @@ def test_strips_are_the_librarys_views(shown):
 def test_brackets_say_which_frames_they_share_and_flow_has_its_colours():
     panel = panels.clip_strips(shown="flow", **{"begin 1": 4, "begin 2": 0})
     assert "begin at frames 4 and 1 and share 5 of their 8 frames" in panel.alt
-    flow = coloured(np.array([[[[0.0]], [[1.0]], [[-1.0]]], [[[0.0]]] * 3])).reshape(3, 3).T
+    flow = clip_strips.coloured(np.array([[[[0.0]], [[1.0]], [[-1.0]]], [[[0.0]]] * 3])).reshape(3, 3).T
     np.testing.assert_allclose(flow, [[1, 1, 1], [1, 0.25, 0.25], [0, 0.75, 0.75]])  # still, right, left
 
 
 def test_nearest_clips_are_the_librarys_and_what_points_nowhere_has_none():
     x = torch.randn(30, 6, generator=shifted(3))
     x[4] = 0
-    found = map_of(x.numpy())
+    found = nearest_clips.map_of(x.numpy())
     expected = neighbours(x, torch.zeros(30, dtype=torch.long), x, 6)[1]
     for query in set(range(30)) - {4}:
         assert found.nearest[query] == [int(i) for i in expected[query] if i != query][:5]
@@ -85,7 +82,8 @@ def test_nearest_clips_are_the_librarys_and_what_points_nowhere_has_none():
 def test_the_best_are_named_and_intervals_are_students():
     x = numpy_shifted(2).normal(50, 3, 5)
     expected = paired(x, np.zeros(5))
-    assert half_width(x) == pytest.approx((expected.high - expected.low) / 2) and half_width([3.0]) == 0
+    half = (expected.high - expected.low) / 2
+    assert video_column.half_width(x) == pytest.approx(half) and video_column.half_width([3.0]) == 0
     panel = panels.video_column()
     means = {name: np.mean(of["motion"]["retrieval@1"]) for name, of in panel.scores.items()}
     best = max(means, key=means.__getitem__)

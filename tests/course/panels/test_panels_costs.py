@@ -1,16 +1,22 @@
-"""The panels and pictures of page 14, and the estimate of page 12, show what is counted and measured."""
+"""The panels and pictures of pages 12 and 14: crops are the library's, costs are counted and measured."""
 
 import numpy as np
 import pytest
+import torch
+from conftest import shifted
 from sweep import marks
 
-from setclr import losses
+from setclr import data, losses, views
+from setclr.data.patches import PHOTOGRAPHS
+from setclr.experiments.kinds.image import views_of
 from setclr.losses import InfoNCE, QARe
+from setclr.recipes import RECIPES
+from setclr.seeding import seeded
 from setclr_course import costs, panels
 from setclr_course.kit.scene import Page
-from setclr_course.panels.costs.cost_pictures import apart, cost_lines
-from setclr_course.panels.costs.step_shares import quick_steps
+from setclr_course.panels.costs import batch_tables, cost_pictures, step_shares
 from setclr_course.panels.costs.training_costs import DAYS, cost, count, paper_utilisation
+from setclr_course.panels.trained import multi_crop, photo_tree
 
 SECONDS = {"InfoNCE": {32: 1e-3, 64: 4e-3}, "QARe": {32: 2e-3, 64: 2e-3}, "MMCL": {32: 1e-3, 64: 8e-3}}
 RUNS = {name: {N: [s, 0.9 * s, 1.2 * s] for N, s in row.items()} for name, row in SECONDS.items()}
@@ -33,7 +39,7 @@ def test_the_tables_are_shown_and_said():
 
 def test_the_shares_of_a_step_are_those_of_its_parts():
     panel = panels.step_shares(encoder="Conv-4", batch=8)
-    step = quick_steps()["time"]["Conv-4"][8]
+    step = step_shares.quick_steps()["time"]["Conv-4"][8]
     shared, loss = sum(step.parts.values()), step.losses["GroCo"]
     assert step.share("GroCo")[1] == pytest.approx(np.median(100 * loss / (shared + loss)))
     assert f"GroCo {step.share('GroCo')[1]:.2g} %" in panel.alt
@@ -50,7 +56,7 @@ def test_the_shares_of_a_step_are_those_of_its_parts():
 
 
 def test_a_regulariser_is_added_to_the_loss_that_it_stands_beside():
-    steps = quick_steps()
+    steps = step_shares.quick_steps()
     step, kept = steps["time"]["Conv-4"][8], steps["memory"]["Conv-4"][8]
     assert "QARe" not in step.losses and (step.losses["InfoNCE + QARe"] > step.losses["InfoNCE"]).all()
     z = costs.points(8, 64)
@@ -59,44 +65,125 @@ def test_a_regulariser_is_added_to_the_loss_that_it_stands_beside():
     assert "ms, reckoned from a step of 2 images" in panels.step_shares(steps).alt
     assert "reckoned" not in panels.step_shares(steps, encoder="Conv-4").alt
     slow = steps["time"]["ResNet-18"]
-    np.testing.assert_allclose(slow[16].parts["views"], 2 * slow[8].parts["views"])
-    np.testing.assert_allclose(slow[16].parts["optimiser"], slow[8].parts["optimiser"])
+    for part, times in (("views", 2), ("optimiser", 1)):
+        np.testing.assert_allclose(slow[16].parts[part], times * slow[8].parts[part])
 
 
 @pytest.mark.parametrize("log", ["x", "x y"])
 def test_words_are_moved_apart_in_their_order(log):
     plot = Page(["costs"]).plot("costs", (1, 2), (1, 1000), log=log)
     ends = np.array([990.0, 300, 301, 305, 980])
-    moved, last = apart(plot, ends), 950 if log == "x" else 1000**0.95
+    moved = cost_pictures.apart(plot, ends)
     np.testing.assert_array_equal(np.argsort(moved), np.argsort(ends))
-    assert moved.max() == pytest.approx(last, rel=0.01)
-    shares = np.sort(moved) / 999 if log == "x" else np.log(np.sort(moved)) / np.log(1000)
-    assert np.diff(shares).min() > 0.05 - 1e-9
-    np.testing.assert_allclose(apart(plot, np.array([500.0, 5])), [500, 5])
+    last, shares = (950, moved / 999) if log == "x" else (1000**0.95, np.log(moved) / np.log(1000))
+    assert moved.max() == pytest.approx(last, rel=0.01) and np.diff(np.sort(shares)).min() > 0.05 - 1e-9
+    np.testing.assert_allclose(cost_pictures.apart(plot, np.array([500.0, 5])), [500, 5])
 
 
 def test_still_pictures_say_what_they_show():
     added = {"GroCo": {32: costs.Middle(4.0, 5.0, 6.0), 64: costs.Middle(-0.5, -0.4, 0.0)}}
-    more = cost_lines(added, "% more", "a step", log="x", stars=[(128, 2.3)])
+    more = cost_pictures.cost_lines(added, "% more", "a step", log="x", stars=[(128, 2.3)])
     assert more.alt == "a step: % more at N = 32 to 64: GroCo 5 to -0.4; the paper's star: +2.3 at 128."
 
 
 def test_operations_are_those_of_the_literature_and_the_estimate_that_of_the_papers_22_hours():
-    """torchvision counts 4.09 billion multiply-adds for a ResNet-50; backwards is about twice that."""
+    """torchvision counts 4.09 billion multiply-adds for a ResNet-50; backwards is about twice that. A
+    batch of the paper keeps some 270 gigabytes.
+    """
     assert count()[224] / 1e9 == pytest.approx(3 * 2 * 4.09, rel=0.02)
     assert count()[96] / count()[224] == pytest.approx((96 / 224) ** 2, rel=0.03)
     used = paper_utilisation()
-    for gpus, epochs, views, gpu, hours in (
+    said = "6.2e+18 operations. 8 A6000 at 6.4 % of 155 Tflop/s would need 22 hours"
+    assert said in panels.training_costs().alt
+    for gpus, epochs, plan, gpu, hours in (
         (8, 100, "2x224", "A6000", 22), (16, 200, "2x224", "A6000", 22), (8, 100, "4x224", "A6000", 44),
         (8, 100, "2x224", "H100", 22 * 155 / 989),
     ):  # fmt: skip
-        assert 24 * cost(gpus, epochs, used, views, gpu).days == pytest.approx(hours)
+        assert 24 * cost(gpus, epochs, used, plan, gpu).days == pytest.approx(hours)
+    kept = sum(costs.encoder_cost("resnet50-imagenet", 1024, *plan)[1] for plan in ((2, 224), (6, 96)))
+    assert kept / 1e9 == pytest.approx(270, rel=0.05)
     low, high = DAYS
     assert low < 0.8 * cost(128, 100, 50, "2x224", "H100").days
     assert cost(1, 800, 1, "4x224", "A6000").days * 1.25 < high
     assert cost(90, 800, 6.4, "2x224+6x96", "A6000").days > 1 > cost(91, 800, 6.4, "2x224+6x96", "A6000").days
 
 
-def test_estimates_are_said():
-    said = panels.training_costs().alt
-    assert "6.2e+18 operations. 8 A6000 at 6.4 % of 155 Tflop/s would need 22 hours" in said
+# Crops
+
+
+def test_the_crops_are_those_of_the_recipe_and_of_their_draw():
+    wanted, cat = views_of(RECIPES["groco-table5-groco-2x224+6x96"], side=224), PHOTOGRAPHS["cat"]()
+    found, image = (
+        multi_crop.crops(cat, "as the encoder sees them"),
+        torch.from_numpy(cat.copy()).permute(2, 0, 1),
+    )
+    for k in (0, 5):
+        drawn = views.draw(wanted, 1, seeded(k))
+        seen = [x for group in views.apply_all(image[None], wanted, drawn) for x in group[:, 0]]
+        for got, x in zip(found[k].pixels, seen, strict=True):
+            np.testing.assert_allclose(got / 255, x.permute(1, 2, 0), atol=0.51 / 255)
+        np.testing.assert_array_equal(found[k].boxes, views.boxes(wanted, drawn, 300, 451)[:, 0])
+
+
+def test_the_panel_says_its_pixels_and_numbers_stand_in_corners_of_their_boxes():
+    panel = panels.multi_crop()
+    assert "155,648 pixels, 1.55 times" in panel.alt
+    for now in panel.draws["as they were cut"]:
+        places = multi_crop.apart(now.boxes)
+        far = np.abs(places[:, None] - places) > multi_crop.LETTER
+        assert (far.any(2) | np.eye(8, dtype=bool)).all()
+        low, size = now.boxes[:, 1::-1], now.boxes[:, :1:-1]
+        assert ((low < places) & (places < low + size)).all()
+
+
+def test_what_small_crops_share_depends_on_the_photographs_shape():
+    """Notebook 12 states how many crops share nothing with a full view, and how many lie inside one."""
+    wanted = views.multi_crop("groco", full=2, local=6, size=224)
+    for W, widest, nothing, inside in ((451, 0.89, (0.04, 0.055), (0.4, 0.48)),
+                                       (300, 1, (0.005, 0.015), (0.52, 0.6))):  # fmt: skip
+        drawn = views.draw(wanted, 4000, seeded(1))
+        low = views.boxes(wanted, drawn, 300, W)
+        area, high = low[..., 2:].prod(-1), low[..., :2] + low[..., 2:]
+        shared = torch.minimum(high[2:, None], high[:2]) - torch.maximum(low[2:, None, :, :2], low[:2, :, :2])
+        shared = shared.clamp(min=0).prod(-1).amax(1)
+        assert widest - 0.01 < (area[:2] / (300 * W)).max() <= widest
+        assert nothing[0] < (shared == 0).double().mean() < nothing[1]
+        assert inside[0] < (shared == area[2:]).double().mean() < inside[1]
+
+
+@pytest.mark.parametrize("places", [(34, 25, 80, 60), (50, 50, 50, 50), (0, 0, 100, 100)])
+def test_what_two_crops_share_is_their_intersection(places):
+    """Counted in pixels of a fine grid."""
+    panel = panels.crop_pair(**dict(zip(("small x", "small y", "full x", "full y"), places)))
+    now, inside = panel.solve(panel.values), {}
+    y, x = np.mgrid[0:300:0.25, 0:451:0.25] + 0.125
+    for kind, (left, top) in now.low.items():
+        side = now.side[kind]
+        inside[kind] = (x > left) & (x < left + side) & (y > top) & (y < top + side)
+    both = inside["full"] & inside["small"]
+    for kind, part in inside.items():
+        assert now.share[kind] == pytest.approx(both.sum() / part.sum(), abs=0.015)
+    assert inside["full"].mean() == pytest.approx(0.3, rel=0.02)
+
+
+def test_pictures_count_pairs_that_processes_see_and_views_that_must_be_found():
+    z = torch.randn(2, 6, 8, generator=shifted(0))
+    assert "see 60 of 132 pairs" in batch_tables.gather_picture(z, InfoNCE(0.2)).alt
+    assert "see 36 of 132 pairs" in batch_tables.gather_picture(z, InfoNCE(0.2), processes=3).alt
+    allowed = (torch.arange(8) < 2) & ~torch.eye(8, dtype=torch.bool)
+    assert batch_tables.positives_picture(allowed, full=2).alt.startswith("14 of 56 ordered pairs")
+    assert batch_tables.positives_picture(allowed[:3, :3], full=2).alt.startswith("4 of 6 ordered pairs")
+
+
+def test_the_tree_is_one_that_data_loads_and_stays(tmp_path):
+    path = photo_tree.photo_tree(tmp_path / "tree", each=4, side=48)
+    train, test = (data.load(f"folder:{path}", split=split) for split in ("train", "test"))
+    assert train.images.shape == (18 * 4, 3, 48, 48) and len(test) == 18
+    assert train.classes == test.classes and {"cat", "moon"} < set(train.classes)
+    file = "train/cat/0000.jpg"
+    written = (path / file).stat().st_mtime_ns
+    again = [photo_tree.photo_tree(folder, each=4, side=48) for folder in (path, tmp_path / "again")]
+    assert (path / file).stat().st_mtime_ns == written
+    assert (again[1] / file).read_bytes() == (path / file).read_bytes()
+    with pytest.raises(ValueError, match="side must be .* got 97; a quarter of the smallest"):
+        photo_tree.photo_tree(tmp_path / "large", side=97)

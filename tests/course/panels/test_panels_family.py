@@ -248,4 +248,4 @@ def test_the_list_says_what_the_anchor_sees():
     panel = panels.anchor_list({"exact": same}, views, anchor=3, beta=1000, temperature=0.1, C=1)
     assert "exact, anchor 3: its second view is number 1 of 11 in its list, at cosine 1.00" in panel.alt
     assert "sparsemax gives it 1.00 and something to 0 negatives" in panel.alt
-    assert [lists.in_short(x) for x in (0.001, 0.5, -0.25, 1.0, 12.3)] == ["", ".50", "−.25", "1.00", "12"]
+    assert [lists.in_short(x) for x in (0.001, 0.5, -0.25, 1.0, 12.3)] == ["", ".50", "-.25", "1.00", "12"]

@@ -15,13 +15,8 @@ from setclr_course import panels
 from setclr_course.kit.few_patches import few_patches
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import GREEN
-from setclr_course.panels.trained import film
+from setclr_course.panels.trained import feature_maps, film, found_again, likeness, normal_map
 from setclr_course.panels.trained.class_confusions import confusions, favourite
-from setclr_course.panels.trained.feature_maps import maps_of, nearest_dot
-from setclr_course.panels.trained.film import NEIGHBOURS, Film
-from setclr_course.panels.trained.found_again import covered, few_tinted, nearest_patches
-from setclr_course.panels.trained.likeness import likeness, looks
-from setclr_course.panels.trained.normal_map import ball_of_colours, colours, made_up
 from setclr_course.papers.normals import angular_errors
 
 # Confusions
@@ -51,7 +46,7 @@ def test_it_says_which_patches_one_alone_has_right():
 def test_nearest_on_the_map_is_scikit_learns_and_a_handle_stays_between_two_as_near():
     places = numpy_shifted(0).normal(size=(60, 2))
     nearest = NearestNeighbors(n_neighbors=2).fit(places).kneighbors(places, return_distance=False)[:, 1]
-    np.testing.assert_array_equal(nearest_dot(places), nearest)
+    np.testing.assert_array_equal(feature_maps.nearest_dot(places), nearest)
     points = np.array([[0, 0], [1, 1], [1, 1], [5, 5]])
     assert [nearest_to(points, now)(1.1, 1)[0] for now in (0, 1, 2)] == [1, 1, 2]
     assert nearest_to(points, 1)(4, 4) == [3]
@@ -59,7 +54,7 @@ def test_nearest_on_the_map_is_scikit_learns_and_a_handle_stays_between_two_as_n
 
 def test_maps_fill_their_square_and_are_the_same_each_time():
     x = {"a": torch.randn(40, 6, generator=shifted(0))}
-    one, two = (maps_of(x, (5,))["a"]["5"] for _ in range(2))
+    one, two = (feature_maps.maps_of(x, (5,))["a"]["5"] for _ in range(2))
     np.testing.assert_array_equal(one, two)
     np.testing.assert_allclose([one.min(0), one.max(0)], [[-1, -1], [1, 1]], rtol=1e-6)  # float32
 
@@ -85,20 +80,20 @@ def test_shared_pixels_are_counted():
     for sheet, (top, left, side) in zip(sheets, windows):
         sheet[top : top + side, left : left + side] = True
     counted = (sheets[:, None] & sheets).sum((2, 3)) / sheets.sum((1, 2))[:, None]
-    np.testing.assert_allclose(covered(windows), counted)
+    np.testing.assert_allclose(found_again.covered(windows), counted)
 
 
 def test_retrieval_is_the_librarys_and_without_overlap_shares_nothing():
     x, labels = torch.randn(40, 6, generator=shifted(2)), torch.arange(40) // 10
     shared = np.where(labels[:, None] == labels, 0.5, 0.0)
-    found = nearest_patches(x, shared)
+    found = found_again.nearest_patches(x, shared)
     right = (labels[found["all"]] == labels).double().mean()
     assert right == pytest.approx(evaluation.retrieval_at_1(x, labels), abs=1e-6)
     assert not (labels[found["without overlap"]] == labels).any()
 
 
 def test_what_was_found_is_framed_if_it_is_of_the_same_photograph():
-    test = few_tinted(5)
+    test = found_again.few_tinted(5)
     alike = torch.eye(18)[test.labels.clamp(max=16)]  # the last photograph is taken for the one before
     panel = panels.found_again({"some": alike}, test)
     for photograph, patch, framed in ((0, 1, 2), (5, 4, 2), (17, 1, 1)):
@@ -111,7 +106,7 @@ def test_what_was_found_is_framed_if_it_is_of_the_same_photograph():
 
 
 def test_the_point_says_how_far_off_it_is_and_where_nothing_is_known():
-    maps, read = made_up(16)
+    maps, read = normal_map.made_up(16)
     maps.valid[0, :, :4] = False
     panel = panels.normal_map(maps, read, features="much noise", right=9, down=13)
     angles = torch.full((16, 16), torch.nan, dtype=torch.float64)
@@ -126,9 +121,9 @@ def test_the_point_says_how_far_off_it_is_and_where_nothing_is_known():
 
 def test_normals_have_the_colours_of_the_small_ball():
     towards, right, up = np.array([0, 0, -1.0]), np.array([1.0, 0, 0]), np.array([0, -1.0, 0])
-    seen = colours(np.stack([towards, right, up], 1)[:, None], np.ones((1, 3), bool))
+    seen = normal_map.colours(np.stack([towards, right, up], 1)[:, None], np.ones((1, 3), bool))
     np.testing.assert_array_equal(seen[0], [[127, 127, 255], [255, 127, 127], [127, 255, 127]])
-    key = ball_of_colours()
+    key = normal_map.ball_of_colours()
     assert np.abs(key[20, 20, :3] - seen[0, 0].astype(int)).max() < 8 and key[0, 0, 3] == 0
 
 
@@ -143,7 +138,7 @@ def patches(n: int = 60, seed: int = 0) -> ImageSet:
 def test_a_patch_is_most_alike_to_itself_and_as_alike_as_any_to_all():
     images = patches().images
     itself, everybody = torch.arange(60)[:, None], torch.arange(60).expand(60, 60)
-    for same, none in likeness(images, images, [itself, everybody]).values():
+    for same, none in likeness.likeness(images, images, [itself, everybody]).values():
         assert same == 1 and abs(none) < 1e-5
 
 
@@ -151,7 +146,7 @@ def test_a_look_tells_tint_brightness_and_pattern_apart():
     """A pattern of stripes, a pixel wide or four, under two casts and two brightnesses."""
     stripes = torch.stack([(torch.arange(32) // width % 2).expand(3, 32, 32) for width in (1, 4)]) * 100.0
     cast = torch.tensor([1.0, 0.5, 0.25])[:, None, None]
-    seen = looks(torch.cat([stripes, stripes * cast, stripes + 50]).byte())
+    seen = likeness.looks(torch.cat([stripes, stripes * cast, stripes + 50]).byte())
     fine, coarse = both = seen["pattern"][:2, 0]
     torch.testing.assert_close(seen["pattern"][:, 0], both.repeat(3), rtol=0.02, atol=0)
     assert fine > 3 * coarse
@@ -165,30 +160,30 @@ def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeyp
     assert np.abs(film.flat(torch.randn(20, 4), None)).max() == pytest.approx(1)
     monkeypatch.setattr(film, "flat", lambda points, before: points[:, :2].numpy())  # in place of t-SNE
     recipe = ImageRecipe("InfoNCE()", views="photo", epochs=2, batch=15)
-    shots = Film(few, few, tmp_path / "film.npz")
+    shots = film.Film(few, few, tmp_path / "film.npz")
     run = pretrain(recipe, tmp_path, on_epoch=shots, data=few)
     assert len(shots) == 3 and list(run.history.knn) == shots.accuracy[1:]
-    again = Film(few, few, tmp_path / "film.npz")
+    again = film.Film(few, few, tmp_path / "film.npz")
     assert len(again) == 3
     np.testing.assert_array_equal(again.positions, shots.positions)
     run.rows = run.rows[:1]
     again(run)
     assert len(again) == 2
     with pytest.raises(ValueError, match="film must hold the 1 frames before this epoch, got 0"):
-        Film(few, few)(run)
+        film.Film(few, few)(run)
     with pytest.raises(ValueError, match="films must have two frames or more, got 0"):
-        panels.training_film({"InfoNCE": Film(few, few)})
+        panels.training_film({"InfoNCE": film.Film(few, few)})
 
 
 def test_a_film_says_how_many_neighbours_are_of_the_same_photograph_and_frames_them():
-    one, generator = Film(patches(60, 0), patches(60, 1)), shifted(2)  # without a training
+    one, generator = film.Film(patches(60, 0), patches(60, 1)), shifted(2)  # without a training
     for accuracy in (0.25, 0.5):
         one.positions.append((2 * torch.rand(60, 2, generator=generator) - 1).numpy())
-        one.neighbours.append(torch.randint(0, 60, (60, NEIGHBOURS), generator=generator).numpy())
+        one.neighbours.append(torch.randint(0, 60, (60, film.NEIGHBOURS), generator=generator).numpy())
         one.accuracy.append(accuracy)
     panel = panels.training_film({"InfoNCE": one}, patch=40, epoch=1)
     same = one.train.labels[one.neighbours[1][40]] == one.shown.labels[40]
     assert marks(panel, "strip", "photographs")[1]["frame"] == [GREEN if x else "" for x in same]
     assert "epoch 1: 50% of the test patches" in panel.alt
     label = "abc"[one.shown.labels[40]]
-    assert f"Patch 40 ({label}) has {same.sum()} of {NEIGHBOURS} neighbours" in panel.alt
+    assert f"Patch 40 ({label}) has {same.sum()} of {film.NEIGHBOURS} neighbours" in panel.alt

@@ -249,17 +249,13 @@ def test_all_rows_of_the_program_share_first_weights_colours_batches_and_budget(
 
 
 OF_BASELINES = {
-    "supervised": dict(
-        loss="Supervised()", views="padded", full_views=1, layers=1, embedding=10,
-        optimiser="sgd", lr=0.1, schedule="steps",
-    ),
+    "supervised": dict(loss="Supervised()", views="padded", full_views=1, layers=1, embedding=10,
+                       optimiser="sgd", lr=0.1, schedule="steps"),
     "random": dict(epochs=0),
     "deepcluster": dict(loss="DeepCluster()", views="padded", full_views=1, embedding=100),
     "rotationnet": dict(loss="Rotation()", views="padded", full_views=1, layers=1, embedding=4),
-    "deepinfomax": dict(
-        loss="DeepInfoMax(features=64, channels=8, locations=16)", views="flip", full_views=1,
-        lr=1e-4, drop_last=True,
-    ),
+    "deepinfomax": dict(loss="DeepInfoMax(features=64, channels=8, locations=16)", views="flip",
+                        full_views=1, lr=1e-4, drop_last=True),
 }  # fmt: skip
 
 
@@ -270,11 +266,10 @@ def test_a_baseline_differs_from_simclr_as_in_the_program(method, fields):
     assert recipe.momentum == 0.9 and recipe.weight_decay == 0
 
 
-@pytest.mark.parametrize(
-    "method, shapes",
-    [("supervised", [64, 10]), ("rotationnet", [64, 4]), ("deepcluster", [64, 256, 100]),
-     ("simclr", [64, 256, 64])],
-)  # fmt: skip
+@pytest.mark.parametrize("method, shapes", [
+    ("supervised", [64, 10]), ("rotationnet", [64, 4]), ("deepcluster", [64, 256, 100]),
+    ("simclr", [64, 256, 64]),
+])  # fmt: skip
 def test_heads_and_first_weights_are_those_of_the_program(method, shapes):
     """One layer for labels and turns, 64 → 256 → outputs for clusters, 64 → 256 → 64 for pairs. The encoder
     begins with He's normal weights: some lie beyond the end of torch's uniform ones, 1 / √27 = 0.19."""
@@ -300,9 +295,8 @@ def test_variants_have_the_texts_temperature_and_candidates():
 def test_table_1_has_its_deviations_and_the_settings_of_section_5():
     """Euclidean QARe in a convex combination, 50 epochs of Adam at 0.01 under a cosine, batch 128."""
     rows = {name: row for name, row in PUBLISHED.items() if name.startswith("qare-table1-")}
-    assert [row.spread["matching"] for row in rows.values()] == [
-        *(0.77, 1.67, 0.43, 1.40, 1.19, 1.38, 0.42, 1.41)
-    ]
+    deviations = [0.77, 1.67, 0.43, 1.40, 1.19, 1.38, 0.42, 1.41]
+    assert [row.spread["matching"] for row in rows.values()] == deviations
     for name, row in rows.items():
         recipe = RECIPES[name]
         assert (recipe.lr, recipe.schedule, recipe.epochs, recipe.batch) == (0.01, "cosine", 50, 128)

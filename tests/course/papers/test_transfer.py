@@ -1,4 +1,5 @@
-"""Transfer: torchvision's own readers on made folders, the table against its parts, and what cannot be had.
+"""Transfer: torchvision's own readers on made folders, few shots against scikit-learn's centroids, the
+table against its parts, and what cannot be had.
 
 The real sets are not downloaded here.
 """
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy.io import savemat
 from sklearn.metrics import recall_score
+from sklearn.neighbors import NearestCentroid
 from torch.nn import functional as F
 from torchvision import datasets
 
@@ -30,9 +32,10 @@ from setclr.evaluation import features, knn, linear_probe
 from setclr.experiments.run import Run, new_run
 from setclr.recipes import ImageRecipe
 from setclr.views.pixels import grey
-from setclr_course.papers import fine_tune
+from setclr_course.papers import few_shot, fine_tune
 from setclr_course.papers.average_precision import average_precision_11, knn_scores, mean_average_precision
 from setclr_course.papers.benchmarks import BENCHMARKS, VOC, dealt, whole
+from setclr_course.papers.shots import draw_episodes
 from setclr_course.papers.transfers import AnyImages, accuracy, few_shot_transfer, labelled_pair, transfer
 
 RECIPE = ImageRecipe("InfoNCE()", view_size=16)
@@ -40,11 +43,12 @@ COLOURS = [(200, 40, 40), (40, 200, 40), (40, 40, 200)]
 serial = itertools.count()
 
 
-def picture(path: Path, label: int) -> None:
-    """A picture of its class's colour and of a size of its own."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    noise = numpy_shifted(next(serial)).integers(-30, 30, (20 + label, 24, 3))
-    Image.fromarray((np.array(COLOURS[label % 3]) + noise).astype(np.uint8)).save(path)
+def pictures(folder: Path, labels: dict[str, int]) -> None:
+    """Pictures with these names, each of its class's colour and of a size of its own."""
+    for name, label in labels.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        noise = numpy_shifted(next(serial)).integers(-30, 30, (20 + label, 24, 3))
+        Image.fromarray((np.array(COLOURS[label % 3]) + noise).astype(np.uint8)).save(folder / name)
 
 
 def lines(path: Path, *text: str) -> None:
@@ -56,8 +60,7 @@ def made_folder(root: Path) -> str:
     """A folder:PATH of classes red, green and blue."""
     for split, count in (("train", 8), ("val", 4)):
         for label, name in enumerate(("red", "green", "blue")):
-            for i in range(count):
-                picture(root / split / name / f"{i}.png", label)
+            pictures(root / split / name, {f"{i}.png": label for i in range(count)})
     return f"folder:{root}"
 
 
@@ -66,20 +69,18 @@ def made_folder(root: Path) -> str:
 
 
 def aircraft(root: Path):
-    place = root / "fgvc-aircraft-2013b" / "data"
-    lines(place / "variants.txt", "A 300", "B 52")
-    for split, ids in (("trainval", "012"), ("test", "34")):
-        lines(place / f"images_variant_{split}.txt", *(f"{i} {['A 300', 'B 52'][int(i) % 2]}" for i in ids))
-        for i in ids:
-            picture(place / "images" / f"{i}.jpg", int(i) % 2)
-    return ("A 300", "B 52"), [0, 1, 0], [1, 0]
+    place, kinds = root / "fgvc-aircraft-2013b" / "data", ("A 300", "B 52")
+    lines(place / "variants.txt", *kinds)
+    for split, ids in (("trainval", range(3)), ("test", range(3, 5))):
+        lines(place / f"images_variant_{split}.txt", *(f"{i} {kinds[i % 2]}" for i in ids))
+        pictures(place / "images", {f"{i}.jpg": i % 2 for i in ids})
+    return kinds, [0, 1, 0], [1, 0]
 
 
 def caltech101(root: Path):
     place = root / "caltech101" / "101_ObjectCategories"
     for label, (name, count) in enumerate({"ant": 33, "bass": 31}.items()):
-        for i in range(count):
-            picture(place / name / f"image_{i + 1:04d}.jpg", label)
+        pictures(place / name, {f"image_{i + 1:04d}.jpg": label for i in range(count)})
     (place / "BACKGROUND_Google").mkdir()
     return ("ant", "bass"), [0] * 30 + [1] * 30, [0] * 3 + [1]
 
@@ -92,8 +93,7 @@ def cars(root: Path):
     for split, labels in (("train", [2, 1, 2]), ("test", [1, 2])):
         rows = [(f"{i}.jpg", label) for i, label in enumerate(labels)]
         savemat(place / notes[split], {"annotations": np.array(rows, dtype=row)})
-        for name, label in rows:
-            picture(place / f"cars_{split}" / name, label - 1)
+        pictures(place / f"cars_{split}", {name: label - 1 for name, label in rows})
     return ("Acura", "BMW"), [1, 0, 1], [0, 1]
 
 
@@ -102,19 +102,16 @@ def dtd(root: Path):
     for split in ("train", "val", "test"):
         names = [f"{name}/{name}_{split}.jpg" for name in ("dotted", "banded")]
         lines(place / "labels" / f"{split}1.txt", *names)
-        for name in names:
-            picture(place / "images" / name, int(name.startswith("dotted")))
+        pictures(place / "images", {name: int(name.startswith("dotted")) for name in names})
     return ("banded", "dotted"), [1, 0, 1, 0], [1, 0]
 
 
 def flowers(root: Path):
     place = root / "flowers-102"
-    place.mkdir(parents=True)
+    pictures(place / "jpg", {f"image_{i + 1:05d}.jpg": i % 3 for i in range(306)})
     savemat(place / "imagelabels.mat", {"labels": np.tile(np.arange(1, 103), 3)})
     splits = dict(zip(("trnid", "valid", "tstid"), np.arange(1, 307).reshape(3, 102)))
     savemat(place / "setid.mat", splits)
-    for i in range(306):
-        picture(place / "jpg" / f"image_{i + 1:05d}.jpg", i % 102 % 3)
     return tuple(datasets.Flowers102.classes), [*range(102)] * 2, [*range(102)]
 
 
@@ -123,8 +120,8 @@ def food(root: Path):
     for split, count in (("train", 2), ("test", 1)):
         names = {name: [f"{name}/{split}{i}" for i in range(count)] for name in ("waffles", "cake")}
         lines(place / "meta" / f"{split}.json", json.dumps(names))
-        for name in itertools.chain(*names.values()):
-            picture(place / "images" / f"{name}.jpg", int(name.startswith("waffles")))
+        for label, name in enumerate(("cake", "waffles")):
+            pictures(place / "images", {f"{one}.jpg": label for one in names[name]})
     return ("cake", "waffles"), [1, 1, 0, 0], [1, 0]
 
 
@@ -133,16 +130,14 @@ def pets(root: Path):
     for split in ("trainval", "test"):
         rows = [(f"american_bulldog_{split}", 2), (f"Abyssinian_{split}", 1)]
         lines(place / "annotations" / f"{split}.txt", *(f"{name} {label} 1 1" for name, label in rows))
-        for name, label in rows:
-            picture(place / "images" / f"{name}.jpg", label - 1)
+        pictures(place / "images", {f"{name}.jpg": label - 1 for name, label in rows})
     return ("Abyssinian", "American Bulldog"), [1, 0], [1, 0]
 
 
 def sun397(root: Path):
     lines(root / "SUN397" / "ClassName.txt", "/a/abbey", "/b/bar/indoor")
     for label, name in enumerate(("a/abbey", "b/bar/indoor")):
-        for i in range(101):
-            picture(root / "SUN397" / name / f"sun_{i:03d}.jpg", label)
+        pictures(root / "SUN397" / name, {f"sun_{i:03d}.jpg": label for i in range(101)})
     return ("abbey", "bar/indoor"), [0] * 50 + [1] * 50, [0] * 50 + [1] * 50
 
 
@@ -160,13 +155,11 @@ def voc2007(root: Path):
                 for one, difficult, side in objects
             )
             lines(place / "Annotations" / f"{name}.xml", f"<annotation>{text}</annotation>")
-            picture(place / "JPEGImages" / f"{name}.jpg", label % 3)
+            pictures(place / "JPEGImages", {f"{name}.jpg": label % 3})
     return VOC, labels, labels
 
 
-MADE = {
-    make.__name__: make for make in (aircraft, caltech101, cars, dtd, flowers, food, pets, sun397, voc2007)
-}
+MADE = [aircraft, caltech101, cars, dtd, flowers, food, pets, sun397, voc2007]
 
 
 @pytest.fixture(autouse=True)
@@ -180,10 +173,11 @@ def no_network(monkeypatch):
     monkeypatch.setattr(datasets.flowers102, "check_integrity", lambda path, _: Path(path).exists())
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
-def test_torchvision_reads_the_files_of_each_set(name, tmp_path):
-    classes, *labels = MADE[name](tmp_path / name)
-    pair = labelled_pair(name, tmp_path, 16)
+@pytest.mark.parametrize("make", MADE)
+def test_torchvision_reads_the_files_of_each_set(make, tmp_path):
+    assert [one.__name__ for one in MADE] == list(BENCHMARKS)
+    classes, *labels = make(tmp_path / make.__name__)
+    pair = labelled_pair(make.__name__, tmp_path, 16)
     paths = [{part.images.path(i) for i in range(len(part))} for part in pair]
     assert not paths[0] & paths[1] and all(len(p) == len(part) for p, part in zip(paths, pair))
     for part, expected in zip(pair, labels):
@@ -203,8 +197,6 @@ def test_images_are_dealt_out_alike_wherever_they_lie_and_in_whatever_order():
     (train, ys), (test, _) = found[0]
     assert found[0] == found[1] and train[:3] != sorted(train[:3]) and ys == [0, 0, 0, 1, 1, 1]
     assert len(test) == 4 and not set(train) & set(test)
-    with pytest.raises(ValueError, match="made: a has 10 images, 9 for training and 2 for testing"):
-        dealt("made", (files, labels, ("a", "b")), 9, 2)
 
 
 def test_what_is_missing_is_downloaded_once(tmp_path, monkeypatch):
@@ -216,8 +208,7 @@ def test_what_is_missing_is_downloaded_once(tmp_path, monkeypatch):
         dtd(Path(download_root).parent)
 
     monkeypatch.setattr("torchvision.datasets.dtd.download_and_extract_archive", fetch)
-    for _ in range(2):
-        assert len(labelled_pair("dtd", tmp_path, 16)[0]) == 4
+    assert [len(labelled_pair("dtd", tmp_path, 16)[0]) for _ in range(2)] == [4, 4]
     assert calls == [tmp_path / "dtd" / "dtd"]
 
 
@@ -266,9 +257,9 @@ def test_votes_for_classes_are_those_of_the_neighbours():
 def test_voc_is_measured_by_all_that_its_pictures_show(tmp_path):
     voc2007(tmp_path / "voc2007")
     _, test = labelled_pair("voc2007", tmp_path, 16)
-    dog, person = VOC.index("dog"), VOC.index("person")
-    assert test.present[0].tolist() == [1 if c in (0, dog) else -1 if c == person else 0 for c in range(20)]
-    assert test.present[person].sum() == 2  # there it is not only difficult
+    shown = {"aeroplane": 1, "dog": 1, "person": -1}
+    assert test.present[0].tolist() == [shown.get(name, 0) for name in VOC]
+    assert test.present[VOC.index("person")].sum() == 2  # there it is not only difficult
     pets(tmp_path / "pets")
     names = ["voc2007", made_folder(tmp_path / "one"), "pets"]
     table = transfer(new_run(RECIPE, 3), names, tmp_path, k=2)
@@ -277,23 +268,69 @@ def test_voc_is_measured_by_all_that_its_pictures_show(tmp_path):
     assert 0 < table.loc["voc2007", "knn"] <= 100 and np.isnan(table.loc["voc2007", "linear"])
 
 
-@pytest.mark.parametrize(
-    "name, place, classes",
-    [
-        ("eurosat", "eurosat/eurosat/2750/{0}/{0}_{1}.jpg", ("Forest", "Highway", "River")),
-        ("cropdiseases", "cropdiseases/{0}/{1}.JPG", ("Apple___scab", "Corn___rust", "Grape___rot")),
-    ],
-)
+@pytest.mark.parametrize("name, place, classes", [
+    ("eurosat", "eurosat/eurosat/2750/{0}/{0}_{1}.jpg", ("Forest", "Highway", "River")),
+    ("cropdiseases", "cropdiseases/{0}/{1}.JPG", ("Apple___scab", "Corn___rust", "Grape___rot")),
+])  # fmt: skip
 def test_sets_without_splits_are_read_whole(name, place, classes, tmp_path):
     for label, kind in enumerate(classes):
-        for i in range(8):
-            picture(tmp_path / place.format(kind, i), label)
+        pictures(tmp_path, {place.format(kind, i): label for i in range(8)})
     found = whole(name, tmp_path, 16)
     assert found.classes == classes and found.labels.tolist() == [0] * 8 + [1] * 8 + [2] * 8
     assert found.images.shape == (24, 3, 16, 16)
     names, of_episodes = [name, made_folder(tmp_path / "one")], dict(ways=2, shots=2, queries=2, episodes=20)
     table = few_shot_transfer(new_run(RECIPE, 3), names, tmp_path, **of_episodes)
     assert table["images"].tolist() == [24, 12] and (table["mean"] > 90).all()  # colours differ much
+
+
+# Few shots
+
+
+def blobs(classes=7, each=30, D=6, noise=2.0, seed=0):
+    """Points around one centre a class, in random order; the labels are 0, 3, 6, …"""
+    drawn = shifted(seed)
+    labels = torch.arange(classes).repeat_interleave(each)[torch.randperm(classes * each, generator=drawn)]
+    centres = 2 * torch.randn(classes, D, generator=drawn)
+    return centres[labels] + noise * torch.randn(len(labels), D, generator=drawn), 3 * labels
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # one shot has no variance
+@pytest.mark.parametrize("ways, shots, queries", [(5, 20, 10), (2, 1, 1), (7, 5, 15)])
+def test_few_shots_equal_nearest_centroids(ways, shots, queries):
+    x, y = blobs()
+    expected = []
+    for shown, asked in draw_episodes(y, ways, shots, queries, 10, seed=3):
+        oracle = NearestCentroid().fit(x[shown.flatten()].numpy(), y[shown.flatten()].numpy())
+        expected.append(100 * oracle.score(x[asked.flatten()].numpy(), y[asked.flatten()].numpy()))
+    got = few_shot(x, y, ways, shots, queries, 10, seed=3)
+    assert 40 < got.mean < 99 and got.half_width > 0
+    assert got.mean == pytest.approx(np.mean(expected), abs=1e-4)
+    assert got.half_width == pytest.approx(1.96 * np.std(expected) / np.sqrt(10), abs=1e-4)
+
+
+def test_an_episode_shows_and_asks_other_images_of_the_same_classes():
+    _, y = blobs()
+    seen = set()
+    for shown, asked in draw_episodes(y, 3, 4, 5, 40, seed=0):
+        assert shown.shape == (3, 4) and asked.shape == (3, 5)
+        both = torch.cat([shown, asked], dim=1)
+        assert both.unique().numel() == both.numel()
+        of = y[both]
+        assert (of == of[:, :1]).all() and of[:, 0].unique().numel() == 3
+        seen |= set(of[:, 0].tolist())
+    assert seen == set(y.tolist())
+
+
+def test_features_near_each_other_keep_their_digits():
+    """Far from the origin, where distances by a matrix product lose all of them in float32."""
+    x, y = blobs(noise=0.01)
+    assert few_shot(x + 10_000, y, shots=1, queries=5, episodes=20) == (100, 0)
+
+
+def test_equal_seeds_give_equal_episodes():
+    x, y = blobs()
+    a, b, c = (few_shot(x, y, 5, 1, 5, episodes=10, seed=seed) for seed in (0, 0, 1))
+    assert a == b != c
 
 
 # The table
@@ -340,10 +377,9 @@ def test_channels_and_sides_are_made_to_fit(channels, monkeypatch):
 
 def test_the_mean_over_classes_is_scikit_learns():
     truth, predicted = torch.tensor([0, 0, 0, 0, 1, 2]), torch.tensor([0, 0, 0, 1, 1, 0])
-    assert accuracy(predicted, truth, "accuracy") == pytest.approx(100 * 4 / 6)
-    by_hand = 100 * (3 / 4 + 1 + 0) / 3
-    assert accuracy(predicted, truth, "per class") == pytest.approx(by_hand)
-    assert 100 * recall_score(truth, predicted, average="macro") == pytest.approx(by_hand)
+    for metric, average in (("accuracy", "micro"), ("per class", "macro")):
+        theirs = 100 * recall_score(truth, predicted, average=average)
+        assert accuracy(predicted, truth, metric) == pytest.approx(theirs)
 
 
 # What is refused
@@ -370,30 +406,40 @@ def without_banded(path: Path):
     return transfer(UNSEEN, "dtd", path)
 
 
+def shot(**changes):
+    return few_shot(**{**dict(zip(("features", "labels"), blobs())), "ways": 2, "queries": 10, **changes})
+
+
 UNSEEN = Run(RECIPE, None, None, 3)  # what is missing is found before its encoder is asked
 
 
-@pytest.mark.parametrize(
-    "call, error, message",
-    [
-        (lambda path: transfer(UNSEEN, "foods"), ValueError,
-         "names must be one of .*'food'.*got 'foods'; did you mean 'food'"),
-        (lambda path: transfer(UNSEEN, [3]), ValueError, "names must be one of .*, got 3"),
-        (lambda path: transfer(UNSEEN, "cifar10", size=4), ValueError, "size must be an integer >= 8, got 4"),
-        (lambda path: transfer(Run(ImageRecipe("InfoNCE()", data="folder:x"), None, None, 3), "cifar10"),
-         ValueError, "size must be given: the run was trained"),
-        (lambda path: transfer(UNSEEN, [made_folder(path / "one"), f"folder:{path / 'nowhere'}"]),
-         FileNotFoundError, "nowhere"),
-        (lambda path: whole("cropdiseases", path, 16), FileNotFoundError,
-         "no folder; put the images of cropdiseases there as CLASS/"),
-        (lambda path: transfer(UNSEEN, "dtd", path), ConnectionError,
-         "^dtd is not under .*dtd, .*datasets.DTD reads$"),
-        (lambda path: whole("eurosat", path, 16), ConnectionError, "eurosat is not under"),
-        (without_banded, ValueError, "dtd: its parts differ in the classes banded; get the set again"),
-        (lambda path: mean_average_precision(torch.ones(3, 2), torch.tensor([[0, -1]] * 3)), ValueError,
-         "present must show some class"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("call, error, message", [
+    (lambda path: transfer(UNSEEN, "foods"), ValueError,
+     "names must be one of .*'food'.*got 'foods'; did you mean 'food'"),
+    (lambda path: transfer(UNSEEN, [3]), ValueError, "names must be one of .*, got 3"),
+    (lambda path: transfer(UNSEEN, "cifar10", size=4), ValueError, "size must be an integer >= 8, got 4"),
+    (lambda path: transfer(Run(ImageRecipe("InfoNCE()", data="folder:x"), None, None, 3), "cifar10"),
+     ValueError, "size must be given: the run was trained"),
+    (lambda path: transfer(UNSEEN, [made_folder(path / "one"), f"folder:{path / 'nowhere'}"]),
+     FileNotFoundError, "nowhere"),
+    (lambda path: whole("cropdiseases", path, 16), FileNotFoundError,
+     "no folder; put the images of cropdiseases there as CLASS/"),
+    (lambda path: transfer(UNSEEN, "dtd", path), ConnectionError,
+     "^dtd is not under .*dtd, .*datasets.DTD reads$"),
+    (lambda path: whole("eurosat", path, 16), ConnectionError, "eurosat is not under"),
+    (without_banded, ValueError, "dtd: its parts differ in the classes banded; get the set again"),
+    (lambda path: mean_average_precision(torch.ones(3, 2), torch.tensor([[0, -1]] * 3)), ValueError,
+     "present must show some class"),
+    (lambda path: dealt("x", (list("abc"), [0] * 3, ("y",)), 2, 2), ValueError,
+     "x: y has 3 images, 2 for training and 2 for testing"),
+    (lambda path: shot(ways=8), ValueError, "ways must be <= 7, the number of classes in labels, got 8"),
+    (lambda path: shot(ways=1), ValueError, "ways must be an integer >= 2, got 1"),
+    (lambda path: shot(queries=1.5), ValueError, "queries must be an integer >= 1, got 1.5"),
+    (lambda path: shot(seed=-1), ValueError, "seed must be an integer >= 0, got -1"),
+    (lambda path: shot(features=torch.ones(5, 2, 2)), ValueError, r"features must be \(N, D\)"),
+    (lambda path: shot(labels=torch.tensor([3] * 182 + [12] * 28)), ValueError,
+     r"class 12 has 28 images, and shots \+ queries need 20 \+ 10; lower"),
+])  # fmt: skip
 def test_bad_arguments_are_named(call, error, message, tmp_path):
     with pytest.raises(error, match=message):
         call(tmp_path)

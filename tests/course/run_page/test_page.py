@@ -9,6 +9,8 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -55,22 +57,17 @@ def a_run(recipe: ImageRecipe = RECIPE, channels: int = 3):
     return run
 
 
-@pytest.fixture(autouse=True)
-def short_probe(monkeypatch):
-    monkeypatch.setitem(
-        protocols.PROTOCOLS, "setclr", replace(protocols.PROTOCOLS["setclr"], probe=OnFeatures(epochs=2))
-    )
-    monkeypatch.setattr(report, "PAGE", replace(report.PAGE, probe=OnFeatures(epochs=2)))
-
-
-class FirstTwo:
+def first_two(random_state, **_):
     """In place of scikit-learn's t-SNE, which takes seconds."""
+    assert random_state == 0
+    return SimpleNamespace(fit_transform=lambda x: x[:, :2])
 
-    def __init__(self, **how):
-        assert how["random_state"] == 0
 
-    def fit_transform(self, x):
-        return x[:, :2]
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    own, probe = protocols.PROTOCOLS["setclr"], OnFeatures(epochs=2)
+    monkeypatch.setitem(protocols.PROTOCOLS, "setclr", replace(own, probe=probe))
+    monkeypatch.setattr(report, "PAGE", replace(report.PAGE, probe=probe))
 
 
 class Seen(HTMLParser):
@@ -97,7 +94,7 @@ def test_the_page_stands_alone_with_a_sentence_for_every_picture_and_names_nobod
     tmp_path, monkeypatch, capsys
 ):
     """Run, record, root and data set lie in absolute folders, and are named by their last names alone."""
-    monkeypatch.setattr("sklearn.manifold.TSNE", FirstTwo)
+    monkeypatch.setattr("sklearn.manifold.TSNE", first_two)
     monkeypatch.setattr(data, "load", lambda name, root, split, size: made(90 if split == "train" else 45))
     out, record = tmp_path / "runs" / "a run", tmp_path / "results" / "r.json"
     a_run(replace(RECIPE, data=f"folder:{tmp_path / 'my images'}", view_size=16)).save(out)
@@ -111,10 +108,10 @@ def test_the_page_stands_alone_with_a_sentence_for_every_picture_and_names_nobod
     strange = ("http", "@import", "url(", str(tmp_path), str(Path.home()), str(Path.cwd()))
     assert not [word for word in strange if word in html]
     images = [attributes for tag, attributes in seen.tags if tag == "img"]
-    assert len(images) == 4
-    for attributes in images:
-        kind, content = attributes["src"].split(",")
-        assert kind == "data:image/png;base64" and len(attributes["alt"]) > 40
+    assert len(images) == 4 and all(len(one["alt"]) > 40 for one in images)
+    for one in images:
+        kind, content = one["src"].split(",")
+        assert kind == "data:image/png;base64"
         Image.open(io.BytesIO(base64.b64decode(content))).load()
     for said in ("a run", "InfoNCE(temperature=0.2)", "folder:my images: 90 training and 45 test images",
                  "evaluate 'a run' --all --root sets --record=r.json --device=cpu", "JPEG <i>75</i>",
@@ -134,7 +131,7 @@ def test_of_an_absolute_path_the_last_name_stays():
     "classes, channels", [(("one", "two"), 1), (tuple(f"n{i:08}" for i in range(100)), 3)]
 )
 def test_two_classes_or_many_and_no_epochs(classes, channels, monkeypatch):
-    monkeypatch.setattr("sklearn.manifold.TSNE", FirstTwo)
+    monkeypatch.setattr("sklearn.manifold.TSNE", first_two)
     train, test, run = made(100, classes, channels), made(100, classes, channels), new_run(RECIPE, channels)
     measured = evaluate_all(run, train, test)
     seen = Seen(page("x", run, train, test, measured, "original", "c", {"device": "CPU", "torch": "2"}))
@@ -211,23 +208,20 @@ def one_of_two(process: int, ports: list[int], folder: str, results) -> None:
 def by_groco() -> pd.DataFrame:
     """With a probe of two epochs, of two steps each."""
     whole = PROTOCOLS["groco"]
-    PROTOCOLS["groco"] = replace(whole, probe=replace(whole.probe, epochs=2, batch=30))
-    table = evaluate(a_run(), made(60), made(30), protocol="groco")
-    PROTOCOLS["groco"] = whole
-    return table
+    short = replace(whole, probe=replace(whole.probe, epochs=2, batch=30))
+    with mock.patch.dict(PROTOCOLS, groco=short):
+        return evaluate(a_run(), made(60), made(30), protocol="groco")
 
 
 @pytest.mark.processes
 def test_two_processes_evaluate_as_one(tmp_path):
     a_run().save(tmp_path / "run")
-    with socket.socket() as one, socket.socket() as two:
-        one.bind(("127.0.0.1", 0))
-        two.bind(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
         ports = [one.getsockname()[1], two.getsockname()[1]]
     with mp.Manager() as manager:
-        results = manager.dict()
-        mp.spawn(one_of_two, (ports, str(tmp_path), results), nprocs=2)
-        results = dict(results)
+        shared = manager.dict()
+        mp.spawn(one_of_two, (ports, str(tmp_path), shared), nprocs=2)
+        results = dict(shared)
     one, two = results["by groco", 0], results["by groco", 1]
     assert one.equals(two)
     assert (one - by_groco()).abs().max().max() < 100 * 1.5 / 30  # rounding may turn an image on the edge

@@ -1,6 +1,7 @@
 """Questions that answer back: a pick shows why and opens the picture; an answer is right, or gets a hint."""
 
 import html
+import itertools
 import math
 import re
 import sys
@@ -12,7 +13,7 @@ import torch
 from notebook_tools import FOLDER
 from scipy import stats
 from scipy.optimize import linear_sum_assignment
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, one_hot
 
 from setclr.losses import InfoNCE
 from setclr_course import costs
@@ -37,10 +38,8 @@ def page(monkeypatch):
         "2": Exercise("a list of 3 numbers", [1.0, 0.0, -2.0], "Sort them.", 0.1),
         "3": Exercise("a word", "rows", "Which sums are 1?"),
         "4": Exercise("a function of x", passes(lambda x: 2 * x, 1.0, torch.arange(3.0)), "Try x = 1."),
+        "5": Exercise("a function of z", passes(InfoNCE(0.5), torch.randn(2, 4, 3)), "Normalise first."),
     }
-    exercises["5"] = Exercise(
-        "a function of z", passes(InfoNCE(0.5), torch.randn(2, 4, 3)), "Normalise first."
-    )
     questions = {"1": Question("Which?", CHOICES, "the largest")}
     made = SimpleNamespace(QUESTIONS=questions, EXERCISES=exercises)
     monkeypatch.setattr(asked, "PAGES", ["77"])
@@ -96,12 +95,12 @@ def test_where_no_kernel_runs_it_folds(kind):
     before, folded = bundle["text/html"].split("<details>")
     assert "Which?" in before and "the &lt;smallest&gt;" in before
     assert "most to lose" not in before and "<img" not in before
-    for said in ("✔ <b>the largest", "✘ <b>the &lt;smallest&gt;", "data:image/png"):
-        assert said in folded
+    said = ("✔ <b>the largest", "✘ <b>the &lt;smallest&gt;", "data:image/png")
+    assert all(words in folded for words in said)
     assert bundle["text/plain"] == "Which? the largest / the <smallest>"
 
 
-WRONG = [
+@pytest.mark.parametrize("call, said", [
     (lambda: Question("Which?", CHOICES, right="largest"), "right must be one of 'the largest'.* 'largest'"),
     (lambda: Question("Which?", {"one": "It is."}, right="one"), "choices must be two to five, got 1"),
     (lambda: predict("77.2"), "question must be one of '1', got '2'"),
@@ -112,36 +111,29 @@ WRONG = [
     (lambda: sheet({"IOT": ("transport",)}), "IOT must have 4 words, find, where, softly by, .*; got 1"),
     (lambda: sheet({"IOT": ("rows", ..., ..., ...)}), "a word of 'find' must be one of .*; got 'rows'"),
     (lambda: sheet({"IOT": (1, ..., ..., ...)}), "a word of 'find' must be one of candidate, .*; got 1"),
-]
-
-
-@pytest.mark.parametrize("call, said", WRONG)
+])  # fmt: skip
 def test_what_cannot_be_asked_is_refused_with_what_there_is(call, said):
     with pytest.raises(ValueError, match=said):
         call()
 
 
-@pytest.mark.parametrize(
-    "name, answer, said",
-    [
-        ("77.1", 2.51, "✔ 77.1 is right. Half of five.$"),
-        ("77.1", torch.tensor(2.5), "✔"),
-        ("77.1", 2.53, "✘ 77.1 is not right yet. Hint: Count again."),
-        ("77.1", -2.5, "✘"),
-        ("77.2", np.array([1.05, 0.05, -2.1]), "✔"),
-        ("77.2", [1, 0.2, -2], "✘"),
-        ("77.3", " Rows", "✔"),
-        ("77.3", "columns", "✘"),
-        ("77.4", lambda x: x + x, "✔"),
-        ("77.4", lambda x: x**2, "✘"),
-        ("77.1", ..., "77.1 waits for a number instead of the three dots"),
-        ("77.1", "many", "77.1 wants a number; this str cannot be checked"),
-        ("77.2", [1, 2], r"77.2 wants a list of 3 numbers; .* its shape is \(2,\), not \(3,\)"),
-        ("77.3", 3, "77.3 wants a word"),
-        ("77.4", 3, "77.4 wants a function of x; this int cannot be checked: it is no function but 3"),
-        ("77.4", lambda x: x.nothing, "77.4 wants a function of x; this function cannot be checked"),
-    ],
-)
+@pytest.mark.parametrize("name, answer, said", [
+    ("77.1", torch.tensor(2.51), "✔ 77.1 is right. Half of five.$"),
+    ("77.1", 2.53, "✘ 77.1 is not right yet. Hint: Count again."),
+    ("77.1", -2.5, "✘"),
+    ("77.2", np.array([1.05, 0.05, -2.1]), "✔"),
+    ("77.2", [1, 0.2, -2], "✘"),
+    ("77.3", " Rows", "✔"),
+    ("77.3", "columns", "✘"),
+    ("77.4", lambda x: x + x, "✔"),
+    ("77.4", lambda x: x**2, "✘"),
+    ("77.1", ..., "77.1 waits for a number instead of the three dots"),
+    ("77.1", "many", "77.1 wants a number; this str cannot be checked"),
+    ("77.2", [1, 2], r"77.2 wants a list of 3 numbers; .* its shape is \(2,\), not \(3,\)"),
+    ("77.3", 3, "77.3 wants a word"),
+    ("77.4", 3, "77.4 wants a function of x; this int cannot be checked: it is no function but 3"),
+    ("77.4", lambda x: x.nothing, "77.4 wants a function of x; this function cannot be checked"),
+])  # fmt: skip
 def test_an_answer_is_right_or_gets_a_hint_or_is_told_its_kind(name, answer, said):
     checked = check(name, answer)
     assert re.match(said, repr(checked)) and html.escape(checked.said) in checked._repr_html_()
@@ -207,8 +199,7 @@ def matched(ab, cost):
 def voted(bank, labels, queries, weight):
     """The class of each query by the vote of its ten nearest."""
     near = cosines(queries, bank).topk(10, dim=1)
-    votes = weight(near.values)[..., None] * torch.nn.functional.one_hot(labels[near.indices])
-    return votes.sum(1).argmax(1)
+    return (weight(near.values)[..., None] * one_hot(labels[near.indices])).sum(1).argmax(1)
 
 
 def ends(gap, t, lost):
@@ -219,13 +210,12 @@ def ends(gap, t, lost):
 
 def equal_weights(z, views=(0, 1)):
     """MMCL where every weight is C = 0.001."""
-    k, total = lambda x, y: (-(x - y).square().sum(-1) / 2).exp(), 0
-    for view in (0, 1):
-        for i, (plus, anchor) in enumerate(zip(z[view], z[1 - view])):
-            negatives = z[[(view + v) % 2 for v in views]]
-            others = [j for j in range(z.shape[1]) if j != i]
-            total = total + 0.001 * (k(negatives[:, others], anchor) - k(plus, anchor)).sum()
-    return total / (2 * z.shape[1])
+    n, total = z.shape[1], 0
+    for view, i in itertools.product((0, 1), range(n)):
+        negatives = z[[(view + v) % 2 for v in views]][:, torch.arange(n) != i]
+        near, plus = ((-(x - z[1 - view, i]).square().sum(-1) / 2).exp() for x in (negatives, z[view, i]))
+        total = total + 0.001 * (near - plus).sum()
+    return total / (2 * n)
 
 
 def meeting(name, dimensions=64, back=True):
