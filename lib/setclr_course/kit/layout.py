@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,16 @@ SIGNS = {sign: np.stack([at.real, -at.imag], 1) for sign, at in CORNERS.items()}
 
 def boxes(mosaic: str, width: float, height: float, widths: Sequence[float] = (),
           heights: Sequence[float] = ()) -> dict[str, tuple[float, float, float, float]]:  # fmt: skip
-    """Left, top, width and height of each plot of a mosaic such as "ring lists; ring fits"."""
+    """Left, top, width and height of each plot of a mosaic such as "ring lists; ring fits".
+
+    In reading order, in which a narrow page shows them; but `rows-sums` comes right after `rows`.
+    """
     names = np.array([row.split() for row in mosaic.split(";")])
     (lefts, rights), (tops, bottoms) = edges(len(names.T), width, widths), edges(len(names), height, heights)
     found = {}
-    for name in dict.fromkeys(names.ravel().tolist()):
+    read = list(dict.fromkeys(names.ravel().tolist()))
+    begins = [name.split("-")[0] for name in read]
+    for _, name in sorted(zip(map(begins.index, begins), read), key=itemgetter(0)):
         row, column = np.nonzero(names == name)
         left, top = lefts[column[0]], tops[row[0]]
         found[name] = (left, top, rights[column[-1]] - left, bottoms[row[-1]] - top)

@@ -37,9 +37,10 @@ function arranged({ size: [wide, high], boxes }, width, plots) {
   let [left, top, tall] = [0, 0, 0];
   for (const name in boxes) {
     const [, , w, h] = boxes[name];
-    const grown = w > width / 2 ? Math.min(width, 1.3 * w) : w;
+    const half = (width - 12) / 2; // what is a little wider than half a page shrinks, so that two stand side by side
+    const grown = w > 1.1 * half ? Math.min(width, 1.3 * w) : Math.min(w, half);
     const height = plots.find((plot) => plot.name === name)?.equal ? (h * grown) / w : h;
-    if (left && left + grown > width) [left, top, tall] = [0, top + tall + 12, 0];
+    if (left && left + grown > width + 1) [left, top, tall] = [0, top + tall + 12, 0];
     places[name] = [left, top, grown, height];
     [left, tall] = [left + grown + 12, Math.max(tall, height)];
   }
