@@ -2,8 +2,8 @@
 
 import math
 import os
+import wave
 from dataclasses import replace
-from fractions import Fraction
 from functools import cache
 
 import av
@@ -28,12 +28,12 @@ from setclr.recipes import PUBLISHED, RECIPES, VideoRecipe
 from setclr.seeding import seeded
 from setclr.video import files, flow, moving
 from setclr.video.views import VIDEO
-from setclr.views import View, apply, draw, parameters
+from setclr.views import apply, draw, parameters
+from setclr.views.view import FLIP
 from setclr_course.papers.tables import video_results
 
 SEEDS = st.integers(0, 2**31)
 SPEEDS = {"pan": (-2.0, 2.0), "zoom": (1.0, 1.1), "turn": (0.0, 0.1)}
-PLAIN = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter=(0,) * 4, grey=0, size=32)
 
 
 @st.composite
@@ -78,10 +78,9 @@ def test_a_camera_films_what_lies_there():
 
 
 def test_the_picture_moves_against_the_camera():
-    directions = {"right": (-1, 0), "left": (1, 0), "down": (0, -1), "up": (0, 1)}
-    for way, (right, down) in directions.items():
+    for way, right, down in (("right", -1.5, 0), ("left", 1.5, 0), ("down", 0, -1.5), ("up", 0, 1.5)):
         found = video.camera_flow(video.drive(f"pan {way}", 1.5, 32))
-        assert np.allclose(found[:, 0], 1.5 * right) and np.allclose(found[:, 1], 1.5 * down)
+        assert np.allclose(found[:, 0], right) and np.allclose(found[:, 1], down)
     out = video.camera_flow(video.drive("zoom in", 1.1, 32))
     assert (out[:, 0, :, -1] > 0).all() and (out[:, 0, :, 0] < 0).all() and (out[:, 1, -1] > 0).all()
     turned = video.camera_flow(video.drive("turn right", 0.05, 32))
@@ -148,7 +147,7 @@ def test_the_view_of_a_flow_is_the_flow_of_the_view(seed, motion, mirrored, shar
     """Both from the camera: the camera of the crop is another one, which looks at a part."""
     low = {"pan left": 1.0, "zoom in": 1.05, "turn right": 0.05}[motion]
     camera = video.drive(motion, low, 32, 3)
-    view = View(size=32, scale=(share, share), ratio=(1, 1), flip=float(mirrored), jitter=(0,) * 4, grey=0)
+    view = replace(FLIP, size=32, scale=(share, share), ratio=(1, 1), flip=float(mirrored))
     draws = draw([view], 1, seeded(seed))
     stored = flow.to_bytes(torch.from_numpy(video.camera_flow(camera)).float().transpose(0, 1))[None]
     seen = video.clip_views(stored[None], [view], draws)[0, 0] * 4  # an eighth of 32 pixels
@@ -190,13 +189,10 @@ def test_clips_begin_anywhere_in_a_video_and_never_beyond():
     assert cut[:, :, 0, :, 0, 0].tolist() == [[[0, 2, 4, 6], [5, 7, 9, 11]], [[3, 5, 7, 9], [5, 7, 9, 11]]]
 
 
-@pytest.mark.parametrize("name, shape", [("conv4-clips", (3, 20, 20)), ("s3d", (16, 32, 32))])
-def test_encoders_of_flow_give_features_that_learn(name, shape):
+@pytest.mark.parametrize("name, shape", [("conv4-clips", (3, 20, 20)), ("s3d", (5, 32, 32))])
+def test_encoders_take_flow_and_short_clips(name, shape):
     encoder, features = video.video_encoder(name, 2)
-    out = encoder(torch.rand(2, 2, *shape))
-    out.square().sum().backward()
-    assert out.shape == (2, features)
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in encoder.parameters())
+    assert encoder(torch.rand(2, 2, *shape)).shape == (2, features)
 
 
 def test_s3d_is_torchvisions_up_to_its_pooling():
@@ -212,23 +208,14 @@ def test_s3d_is_torchvisions_up_to_its_pooling():
 # ----------------------------------------------------------------------------------------------- files
 
 
-def write_video(path, frames, rate=10, codec="libx264", pixels="yuv444p", **options):
+def write_video(path, frames, codec="libx264", pixels="yuv444p", **options):
     """Frames (F, H, W, 3) uint8. The header stands first and says how many frames there are."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(path), "w", options={"movflags": "faststart"}) as container:
-        stream = container.add_stream(codec, rate=Fraction(rate), options={"crf": "0", **options})
+        stream = container.add_stream(codec, rate=10, options={"crf": "0", **options})
         stream.height, stream.width, stream.pix_fmt = *frames.shape[1:3], pixels
         for frame in frames:
             container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
-        container.mux(stream.encode())
-
-
-def write_sound(path):
-    with av.open(str(path), "w") as container:
-        stream, silence = container.add_stream("aac", rate=8000), np.zeros((1, 1024), dtype=np.float32)
-        frame = av.AudioFrame.from_ndarray(silence, format="fltp", layout="mono")
-        frame.sample_rate = 8000
-        container.mux(stream.encode(frame))
         container.mux(stream.encode())
 
 
@@ -260,22 +247,9 @@ def test_a_folder_of_videos_is_read_frame_by_frame(tree):
     assert (cut[1, 0].int() - last[:, 5:14:2].int()).abs().max() <= 6
 
 
-def test_both_splits_of_a_folder_need_the_same_classes(tmp_path):
-    for place in ("train/ant", "train/bee", "test/bee"):
-        (tmp_path / place).mkdir(parents=True)
-        (tmp_path / place / "0.mp4").touch()
-    with pytest.raises(ValueError, match=r"train/ant has no counterpart in .*test; both need the same"):
-        video.load_videos(f"folder:{tmp_path}", "test")
-
-
-@pytest.mark.parametrize(
-    "name, options",
-    [
-        ("a.mp4", dict(codec="libx264", g="10", bf="2")),
-        ("a.mkv", dict(codec="libx264", g="7")),
-        ("a.avi", dict(codec="mpeg4", g="5")),
-    ],
-)
+@pytest.mark.parametrize("name, options", [
+    ("a.mp4", dict(g="10", bf="2")), ("a.mkv", dict(g="7")), ("a.avi", dict(codec="mpeg4", g="5")),
+])  # fmt: skip
 def test_clips_alone_are_decoded_as_in_the_whole_video(name, options, tmp_path, monkeypatch):
     path, seen, squared = tmp_path / name, [], files.squared
     write_video(path, stripes(30), pixels="yuv420p", **options)
@@ -311,16 +285,17 @@ def test_a_video_is_shown_upright_as_its_file_says(turns, a, b, tmp_path):
     write_video(path, stripes(5, height=64, width=64))
     plain = files.decoded(path, 32)
     matrix = np.array([a << 16, b << 16, 0, -b << 16, a << 16, 0, 0, 0, 1 << 30], ">i4").tobytes()
-    whole = bytearray(path.read_bytes())
+    whole = path.read_bytes()
     place = whole.index(b"tkhd") + 44
-    whole[place : place + 36] = matrix
-    path.write_bytes(whole)
+    path.write_bytes(whole[:place] + matrix + whole[place + 36 :])
     assert torch.equal(files.decoded(path, 32), plain.rot90(-turns, (-2, -1)))
 
 
 def test_the_flow_of_files_is_computed_once_and_checked(tree, tmp_path, monkeypatch):
-    load = lambda cache: video.load_videos(f"folder:{tree}", "test", "flow", cache, size=32)  # noqa: E731
-    cut = lambda: load(tmp_path).cut(torch.tensor([0]), torch.zeros(1, 1), 4)  # noqa: E731
+    def cut(cache=tmp_path):
+        found = video.load_videos(f"folder:{tree}", "test", "flow", cache, size=32)
+        return found.cut(torch.tensor([0]), torch.zeros(1, 1), 4)
+
     first = cut()
     assert first.shape == (1, 1, 2, 4, 32, 32)
     right = flow.to_pixels(first)[0, 0, 0, :, 8:-8, 8:-8].median()
@@ -338,7 +313,7 @@ def test_the_flow_of_files_is_computed_once_and_checked(tree, tmp_path, monkeypa
             cut()
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="must be a folder that can be written"):
-        load(tmp_path / "file")
+        cut(tmp_path / "file")
 
 
 def test_the_flow_of_clips_is_kept_by_what_they_show(tmp_path):
@@ -352,41 +327,36 @@ def test_the_flow_of_clips_is_kept_by_what_they_show(tmp_path):
         video.flow_of_clips(x, tmp_path)
 
 
-def ucf(root):
-    """Two classes of UCF-101 as its archives unpack."""
-    lists = root / "ucfTrainTestlist"
-    lists.mkdir(parents=True)
-    (lists / "classInd.txt").write_text("1 ApplyEyeMakeup\r\n2 Archery\r\n")
-    (lists / "trainlist01.txt").write_text(
-        "ApplyEyeMakeup/v_ApplyEyeMakeup_g08_c01.avi 1\r\nArchery/v_Archery_g08_c01.avi 2\r\n"
-    )
-    (lists / "testlist01.txt").write_text("Archery/v_Archery_g01_c01.avi\r\n")
-    for i, name in enumerate(("ApplyEyeMakeup_g08", "Archery_g08", "Archery_g01")):
-        path = root / "UCF-101" / name.split("_")[0] / f"v_{name}_c01.avi"
-        write_video(path, stripes(10, shift=i), codec="mpeg4", pixels="yuv420p")
-    return root
-
-
 def test_ucf101_is_read_as_it_is_unpacked(tmp_path):
-    root = ucf(tmp_path)
-    paths, labels, classes = files.ucf101_files(root, "train", complete=False)
-    assert labels == [0, 1] and classes == ("ApplyEyeMakeup", "Archery")
+    """Two of its classes; its lists have the line ends of Windows."""
+    entries = ["Archery/v_Archery_g08_c01.avi", "YoYo/v_YoYo_g08_c01.avi", "YoYo/v_YoYo_g01_c01.avi"]
+    lists = {"classInd": ["1 Archery", "2 YoYo"], "trainlist01": [f"{entries[0]} 1", f"{entries[1]} 2"],
+             "testlist01": entries[2:]}  # fmt: skip
+    (tmp_path / "ucfTrainTestlist").mkdir()
+    for name, lines in lists.items():
+        (tmp_path / "ucfTrainTestlist" / f"{name}.txt").write_text("\r\n".join([*lines, ""]))
+    for entry in entries:
+        write_video(tmp_path / "UCF-101" / entry, stripes(10), codec="mpeg4", pixels="yuv420p")
+    paths, labels, classes = files.ucf101_files(tmp_path, "train", complete=False)
+    assert labels == [0, 1] and classes == ("Archery", "YoYo")
     assert files.decoded(paths[1], 40).shape == (10, 3, 40, 40)
-    assert files.ucf101_files(root, "test", complete=False)[1] == [1]
+    assert files.ucf101_files(tmp_path, "test", complete=False)[1] == [1]
     with pytest.raises(ValueError, match="must list 9537 videos for train, got 2"):
-        video.load_videos(f"ucf101:{root}")
+        video.load_videos(f"ucf101:{tmp_path}")
     paths[1].unlink()
-    with pytest.raises(FileNotFoundError, match=r"v_Archery_g08_c01.avi is missing, and 0 more; unpack"):
-        video.load_videos(f"ucf101:{root}")
-    (root / "ucfTrainTestlist" / "classInd.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"v_YoYo_g08_c01.avi is missing, and 0 more; unpack"):
+        video.load_videos(f"ucf101:{tmp_path}")
+    (tmp_path / "ucfTrainTestlist" / "classInd.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"classInd.txt is missing; unpack"):
-        video.load_videos(f"ucf101:{root}")
+        video.load_videos(f"ucf101:{tmp_path}")
 
 
 def test_a_file_that_is_no_video_or_is_cut_off_is_named_and_not_shortened(tmp_path):
     good, cut = tmp_path / "good.mp4", tmp_path / "cut.mp4"
     write_video(good, stripes(40))
-    write_sound(tmp_path / "sound.mp4")
+    with wave.open(str(tmp_path / "sound.mp4"), "wb") as sound:
+        sound.setparams((1, 2, 8000, 0, "NONE", ""))
+        sound.writeframes(bytes(2000))
     (tmp_path / "empty.mp4").touch()
     os.mkfifo(tmp_path / "pipe.mp4")
     whole = good.read_bytes()
@@ -406,47 +376,35 @@ def test_a_file_that_is_no_video_or_is_cut_off_is_named_and_not_shortened(tmp_pa
 # ------------------------------------------------------------------------------------- training, records
 
 
-@pytest.fixture(scope="module")
-def few():
-    """By modality two sets of every fifth clip for test; those for training would take long to film."""
-
-    @cache
-    def of(modality="rgb"):
-        whole = video.load_videos("moving-patches", "test", modality)
-        parts = (slice(0, None, 5), slice(2, None, 5))
-        return [
-            video.VideoSet(
-                whole.in_ram[part].contiguous(), {k: y[part] for k, y in whole.labels.items()}, whole.classes
-            )
-            for part in parts
-        ]
-
-    return of
-
-
 RECIPE = VideoRecipe("InfoNCE(temperature=0.2)", epochs=2, batch=32, frames=4)
 
 
-@pytest.fixture(scope="module")
-def first_weights(few):
+@cache
+def few(modality="rgb"):
+    """Two sets of every fifth clip for test; those for training would take long to film."""
+    whole = video.load_videos("moving-patches", "test", modality)
+    return [whole.subset(torch.arange(len(whole)) % 5 == k) for k in (0, 2)]
+
+
+@cache
+def first_weights(modality="rgb"):
     """The encoder of a run of no epochs."""
-    return pretrain(replace(RECIPE, epochs=0), data=few()[0]).encoder
+    return pretrain(replace(RECIPE, epochs=0, modality=modality), data=few(modality)[0]).encoder
 
 
-def test_what_is_known_is_what_scikit_learns_neighbours_say(few, first_weights):
+def test_what_is_known_is_what_scikit_learns_neighbours_say():
     train, test = few()
-    found = video_accuracies(first_weights, train, test, 4)
-    bank, queries = (video_features(first_weights, x, 4).double() for x in (train, test))
+    found = video_accuracies(first_weights(), train, test, 4)
+    bank, queries = (video_features(first_weights(), x, 4).double() for x in (train, test))
     for thing in ("photograph", "motion"):
         theirs = KNeighborsClassifier(1, metric="cosine").fit(bank, train.labels[thing])
         right = 100 * theirs.score(queries, test.labels[thing])
         assert found[thing]["retrieval@1"] == pytest.approx(right, abs=100 / len(test) + 0.01)
 
 
-def test_features_of_nothing_are_near_nothing(few):
+def test_features_of_nothing_are_near_nothing():
     """First weights give a still clip's flow features of 0, and a tie with all would be luck."""
-    true = few("camera flow")
-    encoder = pretrain(replace(RECIPE, epochs=0, modality="camera flow"), data=true[0]).encoder
+    true, encoder = few("camera flow"), first_weights("camera flow")
     still = true[1].labels["motion"] == moving.MOTIONS.index("still")
     assert not video_features(encoder, true[1], 4)[still].any()
     moves = [(x.labels["motion"] != moving.MOTIONS.index("still")).long() for x in true]
@@ -457,17 +415,17 @@ def test_features_of_nothing_are_near_nothing(few):
     assert pointing(x).tolist() == [True, False, False, True], "rounding does not point"
 
 
-def test_features_are_means_over_moments_and_crops(few, first_weights):
-    some, rows = few()[1], []
-    one = video_features(first_weights, some, 4, moments=2, crops=10, batch=5)
+def test_features_are_means_over_moments_and_crops():
+    some, encoder, rows = few()[1], first_weights(), []
+    one = video_features(encoder, some, 4, moments=2, crops=10, batch=5)
     with torch.no_grad():
         for place in (0.0, 1.0):
             clip = some.cut(torch.arange(len(some)), torch.full((len(some), 1), place), 4)[0]
-            rows += [first_weights(crop) for crop in video.ten_crops(clip)]
+            rows += [encoder(crop) for crop in video.ten_crops(clip)]
     assert torch.allclose(one, torch.stack(rows).mean(0), atol=1e-5)
 
 
-def test_records_are_written_and_read(few, tmp_path, monkeypatch):
+def test_records_are_written_and_read(tmp_path, monkeypatch):
     monkeypatch.setattr(kind, "load_videos", lambda name, split, *_: few()[split == "test"])
     monkeypatch.setitem(RECIPES, "moving-rgb-untrained", replace(RECIPE, epochs=0))
     main(["campaign", "moving-rgb-untrained", "--results", str(tmp_path), "--runs", str(tmp_path / "runs")])
@@ -499,27 +457,26 @@ def test_table_5_has_its_queues_and_its_numbers_of_rgb():
 STILL, TWO = {"motion": ("still",)}, {"motion": torch.tensor([0, 1])}
 
 
-@pytest.mark.parametrize(
-    "call, error, said",
-    [
-        (lambda x, path: video.load_videos("moving"), ValueError, "name must be .*moving-patches"),
-        (lambda x, path: video.load_videos(f"folder:{path}", modality="camera flow"), ValueError,
-         "only moving-patches has a camera"),
-        (lambda x, path: video.load_videos(f"folder:{path}"), FileNotFoundError,
-         "train is no folder; PATH needs PATH/train/CLASS/VIDEO"),
-        (lambda x, path: pretrain(replace(RECIPE, frames=13), data=x), ValueError,
-         "a video has 12 frames, and 13 of them"),
-        (lambda x, path: video_features(torch.nn.Identity(), x, crops=5), ValueError,
-         "crops must be 1 or 10, got 5"),
-        (lambda x, path: video.VideoSet(torch.zeros(2, 3, 4, 8, 9).byte(), {}, {}), ValueError,
-         "videos must be"),
-        (lambda x, path: video.VideoSet(clips(n=2), TWO, STILL), ValueError,
-         r"labels\['motion'\] must be indices of 1 classes, got 0 to 1"),
-        (lambda x, path: video.clip_views(torch.zeros(1, 2, 3, 4, 8, 8), [PLAIN], torch.zeros(2, 1, 36)),
-         ValueError, "clips must be"),
-        (lambda x, path: pretrain(replace(RECIPE, lr=1e30), data=x), FloatingPointError, "lower lr"),
-    ],
-)  # fmt: skip
-def test_wrong_arguments_are_named(few, tmp_path, call, error, said):
-    with pytest.raises(error, match=said):
+@pytest.mark.parametrize("call, said", [
+    (lambda x, path: video.load_videos("moving"), "name must be .*moving-patches"),
+    (lambda x, path: video.load_videos(f"folder:{path}", modality="camera flow"),
+     "only moving-patches has a camera"),
+    (lambda x, path: video.load_videos(f"folder:{path}/no"),
+     "train is no folder; PATH needs PATH/train/CLASS/VIDEO"),
+    (lambda x, path: video.load_videos(f"folder:{path}", "test"),
+     r"train/ant has no counterpart in .*test; both need the same"),
+    (lambda x, path: pretrain(replace(RECIPE, frames=13), data=x), "a video has 12 frames, and 13 of them"),
+    (lambda x, path: video_features(torch.nn.Identity(), x, crops=5), "crops must be 1 or 10, got 5"),
+    (lambda x, path: video.VideoSet(torch.zeros(2, 3, 4, 8, 9).byte(), {}, {}), "videos must be"),
+    (lambda x, path: video.VideoSet(clips(n=2), TWO, STILL),
+     r"labels\['motion'\] must be indices of 1 classes, got 0 to 1"),
+    (lambda x, path: video.clip_views(torch.zeros(1, 2, 3, 4, 8, 8), [VIDEO["photo"]], torch.zeros(2, 1, 36)),
+     "clips must be"),
+    (lambda x, path: pretrain(replace(RECIPE, lr=1e30), data=x), "lower lr"),
+])  # fmt: skip
+def test_wrong_arguments_are_named(tmp_path, call, said):
+    for place in ("train/ant", "train/bee", "test/bee"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "0.mp4").touch()
+    with pytest.raises((ValueError, FileNotFoundError, FloatingPointError), match=said):
         call(few()[0], tmp_path)
