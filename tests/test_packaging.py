@@ -143,7 +143,7 @@ def test_what_the_pages_import_is_there_and_so_are_the_new_places_in_the_changel
     rows = re.findall(r"(?m)^\| .*`.* \| (.*) \|$", unreleased + newest)
     names = [name for name in re.findall(r"`(setclr[\w.]*)`", " ".join(rows)) if "NAME" not in name]
     assert len(names) > 20
-    for page in ("README.md", *TEXTS):
+    for page in ("README.md", "data/README.md", *TEXTS):
         found = re.findall(r"(?m)^from (setclr[\w.]*) import (.*)$", (ROOT / page).read_text())
         assert found
         names += [f"{module}.{name}" for module, some in found for name in some.split(", ")]

@@ -1,6 +1,6 @@
 """Which losses look at the values of a tensor, and why: a GPU waits there, and a compiled graph breaks.
 
-One list for the rehearsal, the tests of compiled losses, those on a GPU, and the bench.
+One list for the rehearsal, the tests of compiled losses, and those on a GPU.
 """
 
 import re

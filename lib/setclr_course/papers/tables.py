@@ -33,25 +33,26 @@ def recorded(folder: str | Path, kind: str, word: str) -> dict[str, list[Record]
 
 
 def graph_curves(kept: list[Record]) -> list[list[float]]:
-    """For each seed the accuracy after every epoch; of a run without training one, of its first weights."""
+    """For each seed the accuracy after every epoch; of a run that was measured once, that number."""
     return [
-        [row["svm"] for row in one.get("history", [])] or [one["accuracy_percent"]["trained"]["svm"]]
+        [row["svm"] for row in one.get("history", []) if "svm" in row]
+        or [one["accuracy_percent"]["trained"]["svm"]]
         for one in kept
     ]
 
 
 def graph_results(folder: str | Path, data: str = "mutag") -> pd.DataFrame:
     """A row for each recipe of that set with a record: its loss, what the paper printed, the accuracies
-    of the last and the best epoch as mean ± spread, and the number of seeds. Raises FileNotFoundError
-    where there are no records."""
+    of the last and the best epoch as mean ± spread, and the number of seeds; "-" where not every epoch was
+    measured. Raises FileNotFoundError where there are no records."""
     rows = {}
     for name, kept in recorded(folder, "graph", data).items():
         recipe, curves = RECIPES[name], graph_curves(kept)
         printed = str(PUBLISHED[name]).removeprefix("svm ") if name in PUBLISHED else "-"
+        best = spread([max(x) for x in curves]) if len(curves[0]) >= recipe.epochs else "-"
         rows[name] = {
             "loss": recipe.loss if recipe.epochs else "none: first weights", "printed": printed,
-            LAST: spread([x[-1] for x in curves]), BEST: spread([max(x) for x in curves]),
-            "seeds": len(curves),
+            LAST: spread([x[-1] for x in curves]), BEST: best, "seeds": len(curves),
         }  # fmt: skip
     return pd.DataFrame.from_dict(rows, orient="index")
 

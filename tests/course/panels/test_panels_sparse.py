@@ -52,6 +52,9 @@ def test_shares_are_those_of_the_scores_over_the_temperature_by_water_the_neares
     np.testing.assert_allclose([soft, end], [now.soft, now.sparse] @ nearest.CORNERS, atol=1e-5)
     shares = np.concatenate([torch.distributions.Dirichlet(torch.ones(3)).sample((500,)), np.eye(3)])
     assert (norm(shares - x.numpy(), axis=1) >= norm(now.sparse - x.numpy()) - 1e-5).all()
+    said = ", ".join(f"{share:.2f}" for share in now.sparse)
+    where = ("a corner", "an edge", "the inside")[np.count_nonzero(now.sparse > 1e-9) - 1]
+    assert f"The water shares out {said}: {where} of the triangle" in panel.alt
 
 
 @pytest.mark.parametrize("heights", [{}, {"rocket": 0.9, "cat": -1.0}, dict.fromkeys(NAMES, -1.0)])

@@ -39,6 +39,7 @@ def test_a_case_computed_by_hand():
     """
     similarity = ranked([5, 0, 1, 2, 3, 4], [4, 3, 2, 1, 0, 5], [0, 1, 2, 3, 4, 5])
     table = landmarks(similarity, [[0, 1], [2], []], [[3], [], []], [[5], [], [1]], cuts=(1, 2, 5))
+    assert table.columns.tolist() == ["mAP", "mP@1", "mP@2", "mP@5", "queries"]
     assert table.loc["medium"].tolist() == pytest.approx([50 * (65 / 72 + 1 / 6), 50, 50, 50 * 13 / 12, 2])
     assert table.loc["hard"].tolist() == pytest.approx([25, 0, 50, 50, 1])
 

@@ -159,6 +159,7 @@ def test_nyuv2_is_read_from_its_arrays(tmp_path):
             array[0, 0], array[3, 4] = least + i / 10, 0
             np.save(tmp_path / "val" / kind / f"{i}.npy", array)
     maps = load_normals(f"nyuv2:{tmp_path}", "test")
+    assert maps.images.shape == (3, 3, 12, 16)
     assert maps.images[:, 0, 0, 0].tolist() == [0, 51, 255]  # in the order of the numbers, not of the letters
     assert not maps.valid[:, 3, 4].any() and maps.valid.sum() == 3 * (12 * 16 - 1)
     torch.testing.assert_close(maps.normals.norm(dim=1), maps.valid.float())

@@ -196,7 +196,7 @@ def test_an_error_of_a_dataset_keeps_its_type_its_item_and_its_line(error, worke
     kept = type(error) if error in ERRORS[:3] else RuntimeError
     with pytest.raises(kept, match=f"item 5 of Own raised {type(error).__name__}") as caught:
         list(streamed(partial(read, images), range(6), workers, "cpu"))
-    assert type(caught.value) is kept
+    assert type(caught.value) is kept and str(caught.value).count("item 5") == 1
     assert "raise error" in "".join(traceback.format_exception(caught.value))
 
 

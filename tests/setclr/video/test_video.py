@@ -190,9 +190,12 @@ def test_clips_begin_anywhere_in_a_video_and_never_beyond():
 
 
 @pytest.mark.parametrize("name, shape", [("conv4-clips", (3, 20, 20)), ("s3d", (5, 32, 32))])
-def test_encoders_take_flow_and_short_clips(name, shape):
+def test_encoders_take_flow_and_short_clips_and_all_their_weights_learn(name, shape):
     encoder, features = video.video_encoder(name, 2)
-    assert encoder(torch.rand(2, 2, *shape)).shape == (2, features)
+    out = encoder(torch.rand(2, 2, *shape))
+    assert out.shape == (2, features)
+    out.square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in encoder.parameters())
 
 
 def test_s3d_is_torchvisions_up_to_its_pooling():
