@@ -177,7 +177,7 @@ def test_a_file_is_read_in_one_sitting_and_a_function_fits_on_a_screen():
             assert length <= 60, f"{name}.{function.name} has {length} lines without its docstring"
             if function.args.args and function.args.args[0].arg == "trainer":
                 for node in ast.walk(function):
-                    stored = isinstance(getattr(node, "ctx", None), ast.Store)
+                    stored = isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
                     assert not (stored and ast.unparse(node).startswith("trainer.")), function.name
 
 

@@ -118,7 +118,8 @@ def test_what_cannot_be_asked_is_refused_with_what_there_is(call, said):
 
 
 @pytest.mark.parametrize("name, answer, said", [
-    ("77.1", torch.tensor(2.51), "✔ 77.1 is right. Half of five.$"),
+    ("77.1", 2.51, "✔ 77.1 is right. Half of five.$"),
+    ("77.1", torch.tensor(2.5), "✔"),
     ("77.1", 2.53, "✘ 77.1 is not right yet. Hint: Count again."),
     ("77.1", -2.5, "✘"),
     ("77.2", np.array([1.05, 0.05, -2.1]), "✔"),
