@@ -50,6 +50,15 @@ QUESTIONS = {
         },
         "by two to three points",
     ),
+    "5": Question(
+        "On MUTAG no loss was surely above the encoder with first weights. And of the eight on IMDB-BINARY?",
+        {
+            "none again": "It would be so if first weights were as good there. They are not.",
+            "one or two": "If one were much better than the others. But here, too, they end close together.",
+            "all eight": "Yes. First weights are worse here. What one set says does not hold for the other.",
+        },
+        "all eight",
+    ),
 }
 
 
