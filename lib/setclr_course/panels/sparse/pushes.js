@@ -6,7 +6,7 @@ const PLACES = [0, 1, 2, 3, 4, 5];
 const onCircle = (angle) => [Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)];
 const AROUND = Array.from({ length: 91 }, (_, k) => onCircle(4 * k));
 const OUTSIDE = 1.36;
-const few = (p) => (p < 0.005 ? p.toExponential(0) : fixed(p).replace(/^0+/, "").slice(0, 3));
+const few = (p) => (p < 0.005 ? p.toExponential(0).replace("-", "−") : fixed(p).replace(/^0+/, "").slice(0, 3));
 const brief = (p) => (p === 0 || p === 1 ? `${p}` : few(p));
 
 export function seen(values, [, one, two]) {
