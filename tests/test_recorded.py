@@ -241,6 +241,8 @@ def test_the_columns_of_graphs_are_the_recorded_ones():
             assert f"| {name.split(f'-{data}-')[1]} | {shown} | {spread(ours)} |{best} " in RESULTS
             assert len(ours) == 5
         assert spread(sizes[data]) in RESULTS and len(sizes[data]) == 5
+    page = (DATA.parent / "notebooks/15_molecules.ipynb").read_text()
+    assert f"give the SVM {spread(sizes['imdb-binary'])} here" in page
     kept = recorded(DATA / "results", "graph", "mutag")
     last = {name: [curve[-1] for curve in graph_curves(runs)] for name, runs in kept.items()}
     for title, (row, name) in MUTAG.items():
