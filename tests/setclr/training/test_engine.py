@@ -112,8 +112,8 @@ def test_what_is_written_is_the_moment_it_was_asked_for(tmp_path):
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_every_precision_trains_nearly_alike_and_is_recorded(tmp_path, precision):
-    wide, recipe = train(replace(PLAIN, epochs=2)), replace(PLAIN, precision=precision, epochs=2)
-    run = train(recipe, tmp_path)
+    slow = replace(PLAIN, epochs=2, lr=1e-5)  # fp16 leaves steps out while it looks for its scale
+    wide, run = train(slow), train(replace(slow, precision=precision), tmp_path)
     assert load_run(tmp_path).precision == run.precision == precision and wide.precision == "float32"
     assert run.history.loss.tolist() == pytest.approx(wide.history.loss.tolist(), rel=0.05)
     assert not same(run, wide) and all(p.dtype == torch.float32 for p in run.encoder.parameters())
