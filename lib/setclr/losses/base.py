@@ -7,7 +7,8 @@ batch and scores the true answer by the solution. Its method `assignment` return
 import inspect
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, Self, cast
 
 import torch
@@ -19,6 +20,7 @@ from setclr.losses.points import Points, checked_points, checked_weight, mean
 Extra = dict[str, Any]  # keys, memory, labels, and what goes with them, by name
 NEEDS = {"key_labels": {"keys", "labels"}, "memory_labels": {"memory", "labels"}, "positives": {"labels"}}
 Factors = tuple[float | Tensor, ...]  # of a term in a sum; their product is the term's weight
+signature: Callable[[Any], inspect.Signature] = lru_cache(inspect.signature)  # 0.2 ms, at each new setting
 
 
 class Made(nn.Module):
@@ -26,7 +28,7 @@ class Made(nn.Module):
 
     def __new__(cls, *_: Any, **named: Any) -> Self:
         for given in named:
-            choice(f"{cls.__name__}'s argument", given, inspect.signature(cls).parameters)
+            choice(f"{cls.__name__}'s argument", given, signature(cls).parameters)
         return super().__new__(cls)
 
 
@@ -54,7 +56,7 @@ class Objective(Made):
         super().__init__()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        settings = inspect.signature(type(self)).parameters
+        settings = signature(type(self)).parameters
         if name in settings and "_tried" not in vars(self) and all(hasattr(self, key) for key in settings):
             tried: Any = type(self).__new__(type(self))
             vars(tried)["_tried"] = True
@@ -77,7 +79,7 @@ class Objective(Made):
         return views
 
     def __repr__(self) -> str:
-        parameters = inspect.signature(type(self)).parameters.values()
+        parameters = signature(type(self)).parameters.values()
         shown = (
             f"{p.name}={_literal(getattr(self, p.name))}"
             for p in parameters

@@ -47,9 +47,9 @@ def row(path: Path) -> dict[str, Any]:
     return found
 
 
-def metrics_of(runs: pd.DataFrame) -> list[str]:
-    """The metrics in `read`'s table. The first decides which setting a search chooses."""
-    return [name for name in runs.columns if name not in ABOUT]
+def metrics_of(runs: pd.DataFrame | dict[str, Any]) -> list[str]:
+    """The metrics in `read`'s table or in a row. The first decides which setting a search chooses."""
+    return [name for name in runs if name not in ABOUT]
 
 
 def means(runs: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from setclr.checks import choice
 from setclr.losses.base import WeightedSum
 from setclr.recipes.recipe import Recipe
 
-RATES = (3e-4, 1e-3, 3e-3, 1e-2)  # for Adam
+RATES: tuple[float, ...] = (3e-4, 1e-3, 3e-3, 1e-2)  # for Adam
 
 
 class Hyperparameter(NamedTuple):
@@ -69,15 +69,25 @@ def with_value(loss: str, value: float) -> str:
     return repr(parsed)
 
 
-def grid(recipe: Recipe) -> dict[str, Recipe]:
+def beyond(values: tuple[float, ...], best: float) -> tuple[float, ...]:
+    """The ascending values; where the best is the first or the last of them, with one more beyond it.
+
+    The ratio of two neighbours goes on, to two digits: after 1, 2 comes 4; before 0.05, 0.1 comes 0.025.
+    """
+    if best == values[0]:
+        return (float(f"{best**2 / values[1]:.2g}"), *values)
+    return (*values, float(f"{best**2 / values[-2]:.2g}")) if best == values[-1] else values
+
+
+def grid(recipe: Recipe, rates: tuple[float, ...] = (), values: tuple[float, ...] = ()) -> dict[str, Recipe]:
     """The recipe with every learning rate and every value of its loss's hyperparameter, by titles such as
-    "lr0.001-temperature0.5". Raises ValueError where the loss has no hyperparameter or has a schedule, or
-    the optimiser is neither Adam nor AdamW."""
+    "lr0.001-temperature0.5". Empty ones are RATES and the values of HYPERPARAMETERS. Raises ValueError where
+    the loss has no hyperparameter or has a schedule, or the optimiser is neither Adam nor AdamW."""
     choice("optimiser", recipe.optimiser, ("adam", "adamw"), "the rates of the grid are Adam's")
     if schedule := recipe.loss_schedule:
         raise ValueError(f"loss_schedule must be empty, got {schedule!r}: what is searched is constant")
-    name, values = hyperparameter(recipe.loss)
+    name, usual = hyperparameter(recipe.loss)
     return {
         f"lr{lr:g}-{name}{value:g}": replace(recipe, lr=lr, loss=with_value(recipe.loss, value))
-        for lr, value in product(RATES, values)
+        for lr, value in product(rates or RATES, values or usual)
     }

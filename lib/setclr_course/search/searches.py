@@ -16,12 +16,14 @@ from setclr.experiments.pretraining import pretrain
 from setclr.experiments.run import Run
 from setclr.recipes.recipe import Recipe
 from setclr.recipes.registry import protocol_of
+from setclr_course.search import hyperparameters
 from setclr_course.search.comparing import means, metrics_of, pairs, row
-from setclr_course.search.hyperparameters import grid, hyperparameter
+from setclr_course.search.hyperparameters import beyond, grid, hyperparameter, hyperparameter_value
 
 TRIALS = "trials"  # the folder of the validation runs, with one folder for each recipe
 CURVE_SEEDS = (0, 1, 2)
 POINTS = 5  # measurements of each final run while it trains
+BEYOND = 2  # how often a grid grows where its best setting lies at an end
 
 
 def search(
@@ -34,7 +36,8 @@ def search(
 
     1. Trials: every setting of `hyperparameters.grid`, as many for each recipe, with seed 0. They train
        on the training images without those of the validation split, and are measured on that split. The
-       best setting is chosen (`chosen`).
+       best setting is chosen (`chosen`). Where it lies at an end of the rates or of the hyperparameter's
+       values, the grid grows beyond that end, at most twice (`settled`).
     2. Final runs: the chosen setting with all `seeds` on all training images, measured on the test
        images. They are also measured while they train: five times in the record's history, by the
        project's own protocol.
@@ -48,9 +51,10 @@ def search(
 
     Raises the errors of `campaign` and `grid`.
     """
-    grids, seeds = {name: grid(recipe) for name, recipe in recipes.items()}, tuple(seeds)
+    grids: dict[str, dict[str, Recipe]] = {name: {} for name in recipes}
+    best, seeds = {}, tuple(seeds)
     for recipe, seed in product(recipes.values(), seeds):
-        replace(recipe, seed=seed)  # raises for a bad seed before the trials, and not after them
+        grid(replace(recipe, seed=seed))  # raises for a bad one before the trials, and not after them
     run = partial(campaign, root=root, device=device, command=command, keep_diverged=True, compiled=compiled)
 
     def trials(name: str, settings: dict[str, Recipe], seeds: Iterable[int]) -> Iterator[str]:
@@ -58,12 +62,13 @@ def search(
         for line in run(settings, seeds, *folders, protocol=protocol_of(name), split="validation"):
             yield f"{name} {line}"
 
-    for name, settings in grids.items():
-        yield from trials(name, settings, (0,))
-    best = {}
-    for name, settings in grids.items():
-        if title := chosen(settings, results / TRIALS / name, protocol_of(name)):
-            best[name] = settings[title]
+    for _, name in product(range(1 + BEYOND), recipes):
+        before, (grids[name], _) = grids[name], settled(name, recipes[name], results)
+        yield from trials(name, {t: one for t, one in grids[name].items() if t not in before}, (0,))
+    for name, recipe in recipes.items():
+        grids[name], title = settled(name, recipe, results)
+        if title:
+            best[name] = grids[name][title]
         yield f"{name}: {title or 'no choice yet, trials are lacking or all diverged'}"
     yield from run(best, seeds, runs, results, train=measured_often)
     for name, recipe in best.items():
@@ -83,11 +88,23 @@ def chosen(settings: dict[str, Recipe], folder: Path, protocol: str) -> str | No
         path = folder / f"{title}-seed0.json"
         if recorded(path, replace(recipe, seed=0), protocol) != RECORDED:
             return None
-        found = pd.DataFrame([row(path)])
+        found = row(path)
         metrics = metrics_of(found)
-        if metrics and not isnan(score := found[metrics[0]][0]):
+        if metrics and not isnan(score := found[metrics[0]]):
             scores[title] = score
     return max(scores, key=scores.__getitem__, default=None)
+
+
+def settled(name: str, recipe: Recipe, results: Path) -> tuple[dict[str, Recipe], str | None]:
+    """The settings of a recipe that its trials so far ask for, and the best of them (`chosen`)."""
+    rates, values = hyperparameters.RATES, hyperparameter(recipe.loss).values
+    for _ in range(BEYOND):
+        settings = grid(recipe, rates, values)
+        if title := chosen(settings, results / TRIALS / name, protocol_of(name)):
+            best = settings[title]
+            rates, values = beyond(rates, best.lr), beyond(values, hyperparameter_value(best.loss))
+    settings = grid(recipe, rates, values)
+    return settings, chosen(settings, results / TRIALS / name, protocol_of(name))
 
 
 def tried(recipes: dict[str, Recipe], results: Path) -> dict[str, pd.DataFrame]:
@@ -98,16 +115,17 @@ def tried(recipes: dict[str, Recipe], results: Path) -> dict[str, pd.DataFrame]:
     """
     found = {}
     for name, recipe in recipes.items():
-        if chosen(grid(recipe), results / TRIALS / name, protocol_of(name)):
-            found[name] = pd.DataFrame([row(path) for path in trials_of(name, recipe, results)])
+        settings, title = settled(name, recipe, results)
+        if title:
+            found[name] = pd.DataFrame([row(path) for path in trials_of(name, settings, results)])
     return found
 
 
-def trials_of(name: str, recipe: Recipe, results: Path) -> list[Path]:
-    """The records of a recipe's current settings on validation images, with the seeds of the curves."""
+def trials_of(name: str, settings: dict[str, Recipe], results: Path) -> list[Path]:
+    """The records of a recipe's settings on validation images, with the seeds of the curves."""
     runs = {
         results / TRIALS / name / f"{title}-seed{seed}.json": replace(one, seed=seed)
-        for seed, (title, one) in product(CURVE_SEEDS, grid(recipe).items())
+        for seed, (title, one) in product(CURVE_SEEDS, settings.items())
     }
     return [path for path, one in runs.items() if recorded(path, one, protocol_of(name)) == RECORDED]
 
@@ -120,11 +138,11 @@ def so_far(recipes: dict[str, Recipe], seeds: Sequence[int], results: Path) -> s
     """
     finals, trials, wanted = [], 0, 0
     for name, recipe in recipes.items():
-        settings, protocol = grid(recipe), protocol_of(name)
-        trials += len(trials_of(name, recipe, results))
+        (settings, title), protocol = settled(name, recipe, results), protocol_of(name)
+        trials += len(trials_of(name, settings, results))
         # A hyperparameter's curve needs more seeds; its first seed is that of the trials.
-        wanted += len(settings) + (len(CURVE_SEEDS) - 1) * len(hyperparameter(recipe.loss).values)
-        if title := chosen(settings, results / TRIALS / name, protocol):
+        wanted += len(settings) + (len(CURVE_SEEDS) - 1) * len({one.loss for one in settings.values()})
+        if title:
             runs = {
                 results / f"{name}-seed{seed}.json": replace(settings[title], seed=seed) for seed in seeds
             }

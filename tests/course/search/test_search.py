@@ -27,7 +27,7 @@ from setclr_course.search import hyperparameters, searches
 from setclr_course.search.comparing import means, pairs, read
 from setclr_course.search.hyperparameters import Hyperparameter, grid, hyperparameter, with_value
 from setclr_course.search.hyperparameters import hyperparameter_value as value_of
-from setclr_course.search.searches import search, so_far, tried
+from setclr_course.search.searches import search, settled, so_far, tried
 from setclr_course.search.statistics import holm, paired
 
 SEED = ImageRecipe.defaults()["seed"]
@@ -48,7 +48,7 @@ def many(n: int) -> ImageSet:
 
 @contextmanager
 def few():
-    """Few images, two rates, two values a knob."""
+    """Few images, two rates, two values a knob, and grids that do not grow."""
     with pytest.MonkeyPatch.context() as patch:
         sets = {"train": many(10), "test": many(6)}
         patch.setattr(data, "load", lambda name, root, split, *_, **__: sets[split])
@@ -56,6 +56,7 @@ def few():
         knobs = hyperparameters.HYPERPARAMETERS
         patch.setitem(knobs, "InfoNCE", Hyperparameter("temperature", (0.1, 1.0)))
         patch.setitem(knobs, "GroCo", Hyperparameter("beta", (0.5, 2.0)))
+        patch.setattr(searches, "BEYOND", 0)
         yield
 
 
@@ -252,10 +253,43 @@ def test_a_recipe_whose_trials_are_not_all_there_waits(small, tmp_path, monkeypa
     assert said[5] == "3 of 10 runs are recorded, of the final ones 0 of 2: no claim yet"
 
 
+@pytest.mark.parametrize("lr, temperature, rates, temperatures", [
+    (0.03, 0.2, (3e-4, 1e-3, 3e-3, 1e-2, 0.033, 0.11), (0.05, 0.1, 0.2, 0.5, 1)),
+    (1e-3, 9, (3e-4, 1e-3, 3e-3, 1e-2), (0.05, 0.1, 0.2, 0.5, 1, 2, 4)),  # and no further
+    (1e-6, 0.04, (2.7e-05, 9e-05, 3e-4, 1e-3, 3e-3, 1e-2), (0.025, 0.05, 0.1, 0.2, 0.5, 1)),
+    (1e-3, 0.1, (3e-4, 1e-3, 3e-3, 1e-2), (0.05, 0.1, 0.2, 0.5, 1)),
+])  # fmt: skip
+def test_a_grid_grows_where_its_best_lies_at_an_end(
+    lr, temperature, rates, temperatures, tmp_path, monkeypatch
+):
+    """Trials that are the better the nearer they are to a rate and a temperature."""
+
+    def made(recipes, seeds, runs, results, **_):
+        results.mkdir(parents=True, exist_ok=True)
+        for (title, one), seed in product(recipes.items(), seeds):
+            off = np.log(one.lr / lr) ** 2 + np.log(value_of(one.loss) / temperature) ** 2
+            put(results, title, seed, 90 - off / 9, loss=one.loss, lr=one.lr)
+            yield f"{title}-seed{seed}"
+
+    monkeypatch.setattr(searches, "campaign", made)
+    recipe = RECIPES["compare-photo-infonce"]
+    said = done({"x": recipe}, tmp_path, seeds=(0,))
+    asked = said[: [line.startswith("x: ") for line in said].index(True)]
+    wanted = grid(recipe, rates, temperatures)
+    assert sorted(asked) == sorted(f"x {title}-seed0" for title in wanted)
+    settings, title = settled("x", recipe, tmp_path / "results")
+    assert settings == wanted and f"x: {title}" in said
+    pulls = (rates, lr), (temperatures, temperature)
+    nearest = [min(values, key=lambda x: abs(np.log(x / to))) for values, to in pulls]
+    assert [settings[title].lr, value_of(settings[title].loss)] == nearest
+    all_runs = len(wanted) + 1 + 2 * len(temperatures)
+    assert said[-1].splitlines()[0] == f"{all_runs} of {all_runs} runs are recorded"
+
+
 def test_recorded_runs_are_of_todays_grid():
     """A recipe or grid that changes would make the rest of a search another one. A loop, since a search may
     be at work."""
-    grid_of = cache(lambda name: grid(RECIPES[name]))
+    grid_of = cache(lambda name: settled(name, RECIPES[name], RESULTS)[0])
     for path in sorted(RESULTS.rglob("*.json")):
         kept, final = json.loads(path.read_text()), path.parent == RESULTS
         title, _, seed = path.stem.rpartition("-seed")
