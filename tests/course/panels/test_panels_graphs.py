@@ -47,7 +47,7 @@ def test_the_views_of_the_panels_are_the_librarys_and_drawn_as_they_are(view):
         assert one.said.tolist() == ["?" if h else "" for h in hidden]
         kinds = np.where(hidden, one.kinds, x.argmax(1))
         np.testing.assert_array_equal(one.kinds, kinds)
-        assert {tuple(place) for place in one.places} <= {tuple(place) for place in drawn.positions(number)}
+        assert {tuple(place) for place in one.places} <= {tuple(place) for place in drawn.positions()[number]}
         edges = wanted.edge_index[:, wanted.batch[wanted.edge_index[0]] == i] - wanted.ptr[i]
         bonds = {tuple(sorted(pair)) for pair in edges.T.tolist()}
         assert {tuple(sorted(pair)) for pair in one.bonds.T.tolist()} == bonds
@@ -73,7 +73,7 @@ def test_the_shares_of_matched_molecules_are_the_librarys(matched, first_weights
 def test_a_molecule_without_an_atom_is_compared_with_its_random_view(first_weights):
     panel = panels.molecule_views(first_weights)
     mutag = graphs.load_graphs("mutag")
-    x, y = drawn.positions(2)[5] + 0.02
+    x, y = drawn.positions()[2][5] + 0.02
     panel.on_event({"event": "", "handle": "ring", "x": x, "y": y})
     assert panel.values["atom"] == 6 and "without atom 6" in panel.alt
     batch = mutag.batch([2])
@@ -97,8 +97,22 @@ def test_small_pictures_of_molecules_show_their_atoms():
     middle, half = (drawn_at.amax(0) + drawn_at.amin(0)) / 2, (drawn_at.amax(0) - drawn_at.amin(0)) / 2
     wide, high = half[1] - 4, half[0] - 4  # from the middle of the first to that of the last atom
     assert wide < 40 and (middle - 48).abs().max() < 6
-    far = np.abs(drawn.positions(2)).max(0)
+    far = np.abs(drawn.positions()[2]).max(0)
     assert high / wide == pytest.approx(far[1] / far[0], abs=0.2)
+
+
+def test_atoms_stand_where_they_do_on_every_machine(monkeypatch):
+    """Other signs and other rounding of eigenvectors are as right, and classical scaling puts atoms in one
+    place."""
+    real = np.linalg.eigh
+
+    def other(a):
+        values, vectors = real(a)
+        return values, vectors * (1e-12 * np.sin(np.arange(a.size)).reshape(a.shape) - 1)
+
+    monkeypatch.setattr(np.linalg, "eigh", other)
+    for mine, also in zip(drawn.positions(), drawn.positions.__wrapped__()):
+        np.testing.assert_allclose(mine, also, atol=1e-6)
 
 
 def test_the_column_shows_the_seeds_of_an_epoch_and_the_best_so_far():

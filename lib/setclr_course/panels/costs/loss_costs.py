@@ -58,8 +58,7 @@ class loss_costs(Panel):
 
     def solve(self, values: dict) -> Costs:
         N = nearest(self.sizes, values["images"])
-        k = self.sizes.index(N)
-        return Costs(N, *(middles(table)[:, 1, k] for _, table in self.halves.values()))
+        return Costs(N, *(middles(table)[:, 1, self.sizes.index(N)] for _, table in self.halves.values()))
 
     def draw(self, page: Page, values: dict, now: Costs) -> None:
         if page.row:

@@ -82,8 +82,7 @@ class coupled_patches(Panel):
         crosses = matrix.dots(np.column_stack([best[wrong], wrong]), VERMILION, "✕", 14, edge="")
 
         listed = page.plane("mistakes", (0, 4.8), (LISTED, -0.7))
-        heads = ("patch", "takes", "own", "shares")
-        listed.text((0.5, 1.5, 2.5, 3.75), -0.1, heads, rise="bottom")
+        listed.text((0.5, 1.5, 2.5, 3.75), -0.1, ("patch", "takes", "own", "shares"), rise="bottom")
         for row, i in enumerate(wrong[:LISTED]):
             faces = [self.faces[0][i], self.faces[1][best[i]], self.faces[1][i]]
             three = listed.photographs([(k + 0.5, row + 0.5) for k in range(3)], faces, 0.92)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 from torch import Generator, Tensor
@@ -34,23 +35,34 @@ class Shown(NamedTuple):
 
 
 @cache
-def positions(number: int) -> np.ndarray:
-    """Where the atoms of a molecule stand, (n, 2), its longest way from left to right: as far apart on paper
-    as there are bonds between them (Kamada and Kawai 1989), by 30 rounds of majorization (Gansner 2004)."""
-    bonds, n = MOLECULES[number].bonds, len(MOLECULES[number].atoms)
-    far = shortest_path(coo_array((np.ones(bonds.shape[1]), bonds), (n, n)), directed=False)
+def positions() -> list[np.ndarray]:
+    """Where the atoms of each molecule stand, (n, 2), as far apart on paper as there are bonds between them
+    (Kamada and Kawai 1989), by 30 rounds of majorization (Gansner 2004)."""
+    sizes = [len(molecule.atoms) for molecule in MOLECULES]
+    far, x = (np.zeros((len(sizes), max(sizes), last)) for last in (max(sizes), 2))
+    for i, (n, molecule) in enumerate(zip(sizes, MOLECULES)):
+        bonds, middle = molecule.bonds, np.eye(n) - 1 / n
+        ways = shortest_path(coo_array((np.ones(bonds.shape[1]), bonds), (n, n)), directed=False)
+        far[i, :n, :n] = ways
+        values, vectors = np.linalg.eigh(-middle @ ways**2 @ middle)  # classical scaling begins
+        x[i, :n] = turned(vectors[:, -2:] * values[-2:] ** 0.5) * ways.max()
+    x += np.sin(np.arange(x[0].size)).reshape(-1, 2) / 100  # or rounding would part atoms in one place
     weight = 1 / np.where(far == 0, np.inf, far) ** 2
-    pulls = np.linalg.pinv(np.diag(weight.sum(0)) - weight)
-    middle = np.eye(n) - 1 / n
-    x = np.linalg.eigh(-middle @ far**2 @ middle)[1][:, -2:] * far.max()  # classical scaling begins
+    pulls = np.linalg.pinv(np.eye(max(sizes)) * weight.sum(1, keepdims=True) - weight, 1e-9, hermitian=True)
     for _ in range(30):
-        near = np.linalg.norm(x[:, None] - x, axis=-1)
+        near = np.linalg.norm(x[:, :, None] - x[:, None], axis=-1)
         pull = weight * far / np.where(near == 0, np.inf, near)
-        x = pulls @ (np.diag(pull.sum(0)) - pull) @ x
-    x -= x.mean(0)
+        x = pulls @ (pull.sum(2, keepdims=True) * x - pull @ x)
+    return [turned(places[:n]) for n, places in zip(sizes, x)]
+
+
+def turned(x: np.ndarray) -> np.ndarray:
+    """Places (n, 2), the longest way from left to right, within 1 of the middle sideways, 0.72 upwards."""
+    x = x - x.mean(0)
     x = x @ np.linalg.svd(x, full_matrices=False)[2].T
-    x *= np.sign(x[np.abs(x).argmax(0), range(2)])
-    return x / (np.abs(x).max(0) / (1, 0.72)).max()  # within 1 of the middle to the sides, 0.72 upwards
+    far = np.abs(x).max(0)
+    x *= np.sign(x[(np.abs(x) > 0.999 * far).argmax(0), range(2)])  # or rounding would choose between equals
+    return x / (far / (1, 0.72)).max()
 
 
 def whole(number: int, gone: int = -1) -> Shown:
@@ -58,7 +70,7 @@ def whole(number: int, gone: int = -1) -> Shown:
     molecule = MOLECULES[number]
     colours = np.where((molecule.bonds == gone).any(0), PALE, INK)
     said = np.where(np.arange(len(molecule.atoms)) == gone, "gone", "")
-    return Shown(positions(number), molecule.atoms, molecule.bonds, colours, said)
+    return Shown(positions()[number], molecule.atoms, molecule.bonds, colours, said)
 
 
 def random_views(
@@ -87,7 +99,7 @@ def random_views(
         there = {frozenset(pair) for pair in molecule.bonds.T.tolist()}
         colours = np.array([INK if frozenset(pair) in there else PURPLE for pair in atoms[bonds].T.tolist()])
         said = np.where(hidden[mine], "?", "")
-        shown.append(Shown(positions(number)[atoms], molecule.atoms[atoms], bonds, colours, said))
+        shown.append(Shown(positions()[number][atoms], molecule.atoms[atoms], bonds, colours, said))
     return found, shown
 
 
@@ -98,11 +110,18 @@ def embedded(run: Run, batches: Sequence[Batch]) -> np.ndarray:
     return z / np.linalg.norm(z, axis=1, keepdims=True)
 
 
-def draw_atoms(
-    plot: Plot, shown: Shown, size: float, letters: bool = False, middle: Any = (0, 0), scale: Any = 1
-) -> None:
+def together(shown: Sequence[Shown], middles: np.ndarray, scale: ArrayLike) -> Shown:
+    """Many molecules as one, scaled and moved to their middles (molecules, 2)."""
+    places = [scale * one.places + middle for one, middle in zip(shown, middles)]
+    first = np.cumsum([0, *map(len, places)])
+    bonds = [one.bonds + start for one, start in zip(shown, first)]
+    kinds, colours, said = (np.concatenate([one[part] for one in shown]) for part in (1, 3, 4))
+    return Shown(np.concatenate(places), kinds, np.concatenate(bonds, axis=1), colours, said)
+
+
+def draw_atoms(plot: Plot, shown: Shown, size: float, letters: bool = False) -> None:
     """Atoms as discs `size` across, with letters in them or not, and bonds between them."""
-    places, plain = scale * shown.places + middle, shown.said == ""
+    places, plain = shown.places, shown.said == ""
     starts, ends = places[shown.bonds]
     plot.segments(starts, ends, shown.colours.tolist(), max(1.2, size / 7))
     kinds = np.array(COLOURS)[shown.kinds]

@@ -78,9 +78,9 @@ class molecule_matching(Panel):
         plane.frames([(i, i) for i in range(N)], VERMILION, 2)
         frame = plane.boxes((-0.5, row - 0.5), (N - 0.5, row + 0.5), edge=GREEN, width=4)
         frame.handle("anchor", (-1.08, row), along="y", to=lambda x, y: [round(y) + 1], label="the anchor")
-        for i, (molecule, view) in enumerate(zip(molecules, now.views)):
-            for shown, middle in ((molecule, (-1.08, i)), (view, (i, -1.08))):
-                draw_atoms(plane, shown, 4 if page.row else 5.5, middle=middle, scale=(0.42, -0.42))
+        middles = np.array([(-1.08, i) for i in range(N)] + [(i, -1.08) for i in range(N)])
+        small = drawn.together([*molecules, *now.views], middles, (0.42, -0.42))
+        draw_atoms(plane, small, 4 if page.row else 5.5)
         for name, title, one in (("anchor", "anchor ●", molecules), ("view", "its view ■", now.views)):
             field = page.plane(name, (-WIDE, WIDE), (-HIGH, HIGH), f"{title} {row + 1}")
             draw_atoms(field, one[row], 16, letters=True)

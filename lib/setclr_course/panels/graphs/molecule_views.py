@@ -67,7 +67,7 @@ class molecule_views(Panel):
         number = values["molecule"]
         left = "whole" if now.atom < 0 else f"without atom {now.atom + 1}"
         one = page.plane("one", (-WIDE, WIDE), (-HIGH, HIGH), f"● view 1: {left}")
-        places = np.concatenate([PARK[None], drawn.positions(number)])
+        places = np.concatenate([PARK[None], drawn.positions()[number]])
         at = places[now.atom + 1]
         ring = one.dots(at, GREEN, size=31, edge=GREEN)
         one.dots(at, WHITE, size=23)
@@ -79,8 +79,7 @@ class molecule_views(Panel):
         draw_atoms(two, now.view, 18, letters=True)
         below, ticks = "1 − cosine from ■ (smaller is closer): ● view 1, | others", (1e-4, 1e-3, 0.01, 0.1, 1)
         others = np.delete(now.far, number)
-        nearer = f"nearer to ■ than its own ●: {(others < now.far[number]).sum()} others"
-        title = "" if page.row else nearer
+        title = "" if page.row else f"nearer to ■ than its own ●: {(others < now.far[number]).sum()} others"
         strip = page.plot("strip", (NEAREST, FURTHEST), (-1, 1), title, below, xticks=ticks, frame="bottom",
                           log="x", room=(16, 0, 0, 0))  # fmt: skip
         strip.segments([(far, -0.5) for far in others], [(far, 0.5) for far in others], GREY, 1.3)

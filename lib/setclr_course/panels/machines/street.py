@@ -71,8 +71,7 @@ class street(Panel):
 
         one, two = two_views()
         faces = plane.photographs(now.points, [*one[1:], two[0], one[0]], 0.48, hangs="bottom", up=11)
-        fills = [VERMILION if a > 0 else WHITE for a in now.alpha]
-        crosses = plane.dots(now.points[:5], fills, "✕", 15, INK)
+        crosses = plane.dots(now.points[:5], np.where(now.alpha > 0, VERMILION, WHITE).tolist(), "✕", 15, INK)
         plane.dots(now.points[5], INK, "✚", 16)
         plane.dots(now.points[6], INK, "★", 20)
         for name, point in zip(PLACES, now.points):

@@ -96,6 +96,5 @@ def draw_line(page: Page, now: Pushed, above: np.ndarray) -> tuple[list[Piece], 
         flight = np.where(np.abs(share) < 0.05, 0, LONGEST * share)
         heights = [y - 0.2] * N + [y] * K  # ✚ above ✕
         line.arrows(beside(now.d, heights), beside(now.d + flight, heights), colour, 2.6)
-    names = ["GroCo", "InfoNCE"]
-    line.text(X[0], [-0.65, -1.12], names, (OCHRE, BLUE), anchor="end", right=-6, bold=True)
+    line.text(X[0], [-0.65, -1.12], ["GroCo", "InfoNCE"], (OCHRE, BLUE), anchor="end", right=-6, bold=True)
     return [*(crosses[i] for i in range(N)), *(plus[i] for i in range(K))], shown

@@ -30,8 +30,7 @@ def draw_wires(page: Page, now: Run, who: str, y: tuple[float, float]) -> Mark:
             if not page.row:
                 plot.text(middles[:, 0], middles[:, 1], [brief(share) for share in q], size="small")
     columns = {0, now.step} if page.row else range(n + 1)
-    beads = {layer: draw_beads(plot, now, layer, who) for layer in sorted(columns)}
-    return beads[now.step]
+    return {layer: draw_beads(plot, now, layer, who) for layer in sorted(columns)}[now.step]
 
 
 def at(layer: float | np.ndarray, wire: np.ndarray) -> np.ndarray:

@@ -31,8 +31,7 @@ def looked_at(views: Tensor, things: Tensor, weights: Tensor, anchors: Sequence[
     colours = torch.tensor([list(bytes.fromhex(c[1:])) for c in (BLACK, GREEN, ORANGE, "#ffffff")])
     framed = colours.to(torch.uint8)[kinds.flatten(), :, None, None]
     framed = framed.repeat(1, 1, height + 2 * EDGE, width + 2 * EDGE)
-    pixels = (views.flatten(0, 1)[shown.flatten()] * 255).byte()
-    framed[:, :, EDGE:-EDGE, EDGE:-EDGE] = pixels
+    framed[:, :, EDGE:-EDGE, EDGE:-EDGE] = (views.flatten(0, 1)[shown.flatten()] * 255).byte()
     kept = (shares > 0).sum(1).tolist()
     rows = [f"{count} of {2 * N - 2}" for count in kept]
     false = int((own & (heaviest.values > 0)).sum())

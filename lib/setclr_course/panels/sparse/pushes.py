@@ -70,8 +70,7 @@ class pushes(Panel):
 
 def draw_circle(page: Page, now: Pushes) -> tuple[Mark, Mark]:
     """The anchor and its candidates; lines to those that SparseCLR moves, as thick as it moves them."""
-    title = "" if page.row else "larger cosine is closer"
-    circle = page.plane("circle", (-1.65, 1.65), title=title)
+    circle = page.plane("circle", (-1.65, 1.65), title="" if page.row else "larger cosine is closer")
     x, y = unit(np.arange(0, 361, 4)).T
     circle.line(x, y, GREY, 0.7)
     wide = np.where(now.sparse == 0, 0, 0.8 + 10 * abs(now.sparse))

@@ -66,8 +66,7 @@ class feature_maps(Panel):
         return Pointed(points, [patch, int(nearest[patch])], self.labels[nearest] == self.labels)
 
     def draw(self, page: Page, values: dict, now: Pointed) -> None:
-        title = f"{now.same.mean():.0%} have their photograph nearest"
-        plane = page.plane("map", (-EDGE, EDGE), title=title)
+        plane = page.plane("map", (-EDGE, EDGE), title=f"{now.same.mean():.0%} have their photograph nearest")
         pair = page.plane("patches", (-0.02, 1.02), (2.42, -0.02))
         legend = page.plot("legend", (0, 1), (len(self.classes), -1), frame="")
         for kind, name in enumerate(self.classes):

@@ -47,8 +47,7 @@ class Film:
         shown = features(run.encoder, self.shown.images)
         similarity = F.normalize(shown, dim=1) @ F.normalize(bank, dim=1).T
         self.neighbours.append(similarity.topk(NEIGHBOURS).indices.numpy().astype(np.uint32))
-        before = self.positions[-1] if self.positions else None
-        self.positions.append(flat(shown, before).astype(np.float16))
+        self.positions.append(flat(shown, self.positions[-1] if self.positions else None).astype(np.float16))
         if self.path:
             kept: dict[str, Any] = {
                 "places": self.positions,

@@ -87,8 +87,7 @@ class found_again(Panel):
             pair.text(left, 1.04, name, anchor="start", rise="top")
             if name == now.names[0]:
                 low, side = self.windows[k, 1::-1], self.windows[k, 2]
-                frame = sheet.boxes(low, low + side, edge=colour, width=width)
-                page.link(said, seen, lit=[frame])
+                page.link(said, seen, lit=[sheet.boxes(low, low + side, edge=colour, width=width)])
         windows = self.windows[self.labels == values["photograph"]]
         middles = windows[:, 1::-1] + windows[:, 2:] / 2
         place, to = middles[values["patch"]], nearest_to(middles, values["patch"])

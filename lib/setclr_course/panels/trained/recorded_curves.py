@@ -63,8 +63,7 @@ class recorded_curves(Panel):
 
     def solve(self, values: dict) -> Race:
         word, heights = values["measure"], self.falls[:, values["epoch"] - 1]
-        untrained = np.concatenate(self.untrained[word]).mean()
-        return Race(values["row"] - 1, heights, self.found[word], untrained)
+        return Race(values["row"] - 1, heights, self.found[word], np.concatenate(self.untrained[word]).mean())
 
     def draw(self, page: Page, values: dict, now: Race) -> None:
         lines, ends = self.draw_curves(page, values["epoch"], now)
