@@ -18,12 +18,20 @@ function keep(name, answer) {
   }
 }
 
-// Numbers as readers write them: 0.25, -3e-2, 1/4, also with a comma or the typeset minus.
+const FUNCTIONS = { log: Math.log, ln: Math.log, exp: Math.exp, sqrt: Math.sqrt, "√": Math.sqrt };
+const CALL = /^(-?)\s*(log|ln|exp|sqrt|√)\s*(\(.*\)|[^()/]*)$/i;
+
+// Numbers as readers write them: 0.25, -3e-2, 1/4, log 11, also with a comma or the typeset minus.
 export function number(text) {
   const plain = text.trim().replace(/[−–]/g, "-").replace(/%$/, "").trim();
-  const parts = (/^[^,]*,[^,]*$/.test(plain) ? plain.replace(",", ".") : plain).split("/");
-  const values = parts.map((part) => (part.trim() ? Number(part) : NaN));
-  return values.length > 2 ? NaN : values.length === 2 ? values[0] / values[1] : values[0];
+  const call = CALL.exec(plain);
+  if (call) {
+    const value = FUNCTIONS[call[2].toLowerCase()](number(call[3].replace(/^\(|\)$/g, "")));
+    return call[1] ? -value : value;
+  }
+  const parts = plain.split("/");
+  if (parts.length > 1) return parts.length > 2 ? NaN : number(parts[0]) / number(parts[1]);
+  return plain ? Number(/^[^,]*,[^,]*$/.test(plain) ? plain.replace(",", ".") : plain) : NaN;
 }
 
 // What is said of an answer, as `setclr_course.teach.check` says it.
