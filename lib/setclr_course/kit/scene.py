@@ -277,15 +277,18 @@ class Page:
 
 def plain(x: Any) -> Any:
     """As JSON can hold it, flat: numbers with six figures, a hundredth of a pixel; None where not finite."""
-    if isinstance(x, np.ndarray) and x.ndim and x.dtype.kind in "iu":
-        return x.ravel().tolist()
-    if isinstance(x, np.ndarray | np.generic):
-        x = x.ravel().tolist() if x.ndim else x.item()
+    if isinstance(x, float):  # the most frequent first: a scene has thousands
+        return float(f"{x:.6g}") if isfinite(x) else None
+    if isinstance(x, str):
+        return minus(x)
+    if isinstance(x, np.ndarray) and x.ndim:
+        flat, kind = x.ravel().tolist(), x.dtype.kind
+        if kind == "f":
+            return [float(f"{one:.6g}") if isfinite(one) else None for one in flat]
+        return flat if kind in "iub" else [plain(one) for one in flat]
     if isinstance(x, list | tuple):
         return [plain(one) for one in x]
-    if isinstance(x, float):
-        return float(f"{x:.6g}") if isfinite(x) else None
-    return minus(x) if isinstance(x, str) else x
+    return plain(x.item()) if isinstance(x, np.ndarray | np.generic) else x
 
 
 def ticks(at: Ticks) -> list[tuple[float, str]]:
