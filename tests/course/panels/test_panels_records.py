@@ -218,6 +218,17 @@ def test_settings_that_diverged_are_shown_as_nothing():
     assert panels.knob_curves({"infonce": runs}).alt.endswith("At rate 0.01 every run diverged.")
 
 
+def test_losses_may_have_grids_of_their_own_sizes():
+    """A search adds rates and values where the best lies at an end; the last stops are the last there is."""
+    trials = knob_curves.made_up()
+    trials["groco"] = trials["groco"].query("lr < 0.01 and value < 16")
+    panel = panels.knob_curves(trials, loss="groco", rate=4, knob=5)
+    assert panel.alt.startswith("groco with beta 4 at rate 0.003: ")
+    assert panel.seen({**panel.values, "loss": "infonce"}).sentence.startswith(
+        "infonce with temperature 1 at rate 0.01: "
+    )
+
+
 # Final runs
 
 

@@ -27,7 +27,7 @@ class Search(NamedTuple):
     chosen: tuple[int, int]  # the setting whose first seed has the best kNN: what the search goes on with
 
 
-Shown = tuple[Search, np.ndarray, np.ndarray]
+Shown = tuple[Search, np.ndarray, np.ndarray, tuple[int, int]]
 
 
 class knob_curves(Panel):
@@ -35,8 +35,8 @@ class knob_curves(Panel):
     settings, and the curve along the knob at the chosen rate.
 
     Args:
-        trials: by loss, of `experiments.searches.tried`; made-up ones by default. Each loss has the same
-            number of rates and of knob values, and a run with seed 0 at all of them.
+        trials: by loss, of `search.searches.tried`; made-up ones by default. Each loss has a run with seed
+            0 at all of its rates and knob values. Where it has fewer than others, further stops are its last.
     """
 
     size, mosaic, widths, row_mosaic, in_sight = (9, 4.1), "map curve", (1, 1.1), "curve", 3
@@ -46,24 +46,24 @@ class knob_curves(Panel):
         self.searches = {loss: searched(runs) for loss, runs in trials.items()}
         every = np.concatenate([one.seeds.ravel() for one in self.searches.values()])
         self.limits, self.span = holding(every, 0.08), holding(every, 0)
-        first = next(iter(self.searches.values()))
-        n, rates = len(first.values), len(first.rates)
+        rates, n = (max(len(one[part]) for one in self.searches.values()) for part in (1, 2))
         self.knobs = {
             "loss": options("loss", trials),
             "knob": slider("the loss's knob", 2, 1, n, 1, {1: "least", n: "most"}),
-            "rate": slider("learning rate", rates, 1, rates, 1, words(first.rates, 1)),
+            "rate": slider("learning rate", rates, 1, rates, 1, {1: "least", rates: "most"}),
             "measure": options("features measured by", MEASURES),
         }
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Shown:
-        """By one measure: the first seeds (rates, values), and at the chosen rate all (values, seeds)."""
+        """By one measure: first seeds (rates, values); at the framed rate all (values, seeds); what is framed."""
         search = self.searches[values["loss"]]
         found = search.seeds[list(MEASURES).index(values["measure"])]
-        return search, found[..., 0], found[values["rate"] - 1]
+        rate, knob = (min(values[name], n) - 1 for name, n in zip(("rate", "knob"), found.shape))
+        return search, found[..., 0], found[rate], (rate, knob)
 
     def draw(self, page: Page, values: dict, now: Shown) -> None:
-        (search, table, seeds), at = now, (values["rate"] - 1, values["knob"] - 1)
+        search, table, seeds, at = now
         cells, dots = self.draw_map(page, search, table, at), self.draw_curve(page, values, now)
         for i, j in np.ndindex(table.shape):
             reached = f"{table[i, j]:.1f} %" if np.isfinite(table[i, j]) else "it diverged"
@@ -90,8 +90,8 @@ class knob_curves(Panel):
 
     def draw_curve(self, page: Page, values: dict, now: Shown) -> Mark:
         """The means along the knob, bold at the chosen rate, with a dot for each seed."""
-        (search, table, seeds), colour, at = now, colour_of(values["loss"]), values["knob"] - 1
-        rate, places = values["rate"] - 1, np.arange(len(search.values))
+        (search, table, seeds, (rate, at)), colour = now, colour_of(values["loss"])
+        places = np.arange(len(search.values))
         plot = page.plot(
             "curve", (-0.4, len(places) - 0.6), self.limits,
             f"{values['loss']}: bold at rate {search.rates[rate]:g}", search.knob,
@@ -107,8 +107,7 @@ class knob_curves(Panel):
         return plot.dots(np.stack(np.broadcast_arrays(places, seeds.T), -1), colour, size=7)
 
     def say(self, values: dict, now: Shown) -> str:
-        (search, table, seeds), (i, j) = now, now[0].chosen
-        rate, at = values["rate"] - 1, values["knob"] - 1
+        (search, table, seeds, (rate, at)), (i, j) = now, now[0].chosen
         here, along = seeds[at][np.isfinite(seeds[at])], table[rate][np.isfinite(table[rate])]
         of_seeds = f"{values['measure']} ({len(here)} of {seeds.shape[1]} seeds)"
         reached = f"{here.mean():.1f} % by {of_seeds}" if len(here) else "it diverged"
@@ -120,8 +119,8 @@ class knob_curves(Panel):
         )
 
 
-def words(numbers: list[float], first: int = 0) -> dict[float, str]:
-    return {place: f"{number:g}" for place, number in enumerate(numbers, first)}
+def words(numbers: list[float]) -> dict[float, str]:
+    return {place: f"{number:g}" for place, number in enumerate(numbers)}
 
 
 def searched(runs: pd.DataFrame) -> Search:
