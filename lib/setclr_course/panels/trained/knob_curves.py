@@ -56,7 +56,7 @@ class knob_curves(Panel):
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Shown:
-        """By one measure: first seeds (rates, values); at the framed rate all (values, seeds); what is framed."""
+        """By one measure: first seeds (rates, values); all (values, seeds) at the framed rate; the frame."""
         search = self.searches[values["loss"]]
         found = search.seeds[list(MEASURES).index(values["measure"])]
         rate, knob = (min(values[name], n) - 1 for name, n in zip(("rate", "knob"), found.shape))
