@@ -97,9 +97,8 @@ def on_fake_cuda(module: nn.Module) -> None:
             for name, x in kept.items():
                 if x is not None:
                     there = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="cuda")
-                    kept[name] = (
-                        nn.Parameter(there, x.requires_grad) if isinstance(x, nn.Parameter) else there
-                    )
+                    learns = isinstance(x, nn.Parameter)
+                    kept[name] = nn.Parameter(there, x.requires_grad) if learns else there
 
 
 @pytest.mark.parametrize("name", ENCODERS)

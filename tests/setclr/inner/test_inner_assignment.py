@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from torch.nn.functional import one_hot
 
 from setclr.inner import assignment, linear_assignment, quadratic_assignment, simplex, spectral_bounds
-from setclr.inner.assignment import linear_values, log_permanent, permutations, spectrum
+from setclr.inner.assignment import Quadratic, linear_values, log_permanent, permutations, spectrum
 
 sizes = st.integers(1, 5)
 minings = st.sampled_from(["one-to-one", "batch-hard"])
@@ -24,7 +24,7 @@ def quadratic(S, S_A, S_B, Y):
 
 
 def test_permutations_are_those_of_itertools():
-    for n in range(1, 8):
+    for n in range(1, 9):
         assert permutations(n).tolist() == [list(p) for p in itertools.permutations(range(n))]
 
 
@@ -77,7 +77,7 @@ def test_nan_comes_out_as_nan_where_values_are_not_looked_at(monkeypatch, mining
     value = linear_assignment(cost, temperature, mining).value
     assert value[0].isfinite() and value[1].isnan()
     assert quadratic_assignment(cost, cost, cost).minimum[1].isnan()
-    assert spectral_bounds(cost, cost).upper[1].isnan()
+    assert spectral_bounds(cost, cost).upper.isnan().tolist() == [False, True]
 
 
 def test_a_tie_is_broken_and_its_gradient_with_it():
@@ -112,32 +112,15 @@ def test_huge_logits_do_not_overflow():
 
 @given(sizes)
 def test_quadratic_values_equal_the_formula(N):
-    S, matrices = normal(3, N, N), torch.eye(N, dtype=torch.float64)
-    values = torch.stack([quadratic(*S, matrices[list(p)]) for p in itertools.permutations(range(N))])
-    found = quadratic_assignment(*S)
-    close(found.values, values, rel=1e-9, abs=1e-9)
-    close((found.minimum, found.maximum), (values.min(), values.max()))
-    at_ends = tuple(quadratic(*S, Y) for Y in (found.minimiser, found.maximiser))
-    close(at_ends, (found.minimum, found.maximum))
-
-
-def test_quadratic_assignment_is_batched_and_differentiable():
-    S = normal(3, 2, 3, 4, 4)
-    whole = quadratic_assignment(*S)
-    for i, j in itertools.product(range(2), range(3)):
-        close(tuple(x[i, j] for x in whole), tuple(quadratic_assignment(*S[:, i, j])))
-    one = S[:, 0, 0].clone().requires_grad_()
-    assert not quadratic_assignment(*one).minimiser.requires_grad
-    assert torch.autograd.gradcheck(lambda S: quadratic_assignment(*S)[:2], one)
-
-
-def test_eight_elements_are_not_too_many():
-    z = torch.randn(2, 8, 3)
-    S_A, S_B = z @ z.mT
-    result = quadratic_assignment(torch.zeros(8, 8), S_A, S_B)
-    lower, upper = spectral_bounds(S_A, S_B)
-    assert result.values.shape == (40320,)
-    assert lower <= result.minimum <= result.maximum <= upper
+    problems, matrices = normal(3, 2, 3, N, N), torch.eye(N, dtype=torch.float64)
+    of_all = quadratic_assignment(*problems)
+    for at in itertools.product(range(2), range(3)):
+        S, found = problems[:, *at], Quadratic(*(x[at] for x in of_all))
+        values = torch.stack([quadratic(*S, matrices[list(p)]) for p in itertools.permutations(range(N))])
+        close(found.values, values, rel=1e-9, abs=1e-9)
+        close((found.minimum, found.maximum), (values.min(), values.max()))
+        at_ends = tuple(quadratic(*S, Y) for Y in (found.minimiser, found.maximiser))
+        close(at_ends, (found.minimum, found.maximum))
 
 
 @given(st.integers(1, 6))
@@ -169,11 +152,6 @@ def test_equal_eigenvalues_have_a_finite_gradient():
     for F in (torch.eye(4), torch.ones(4, 4), torch.zeros(4, 4)):
         upper = spectral_bounds(F.requires_grad_(), torch.eye(4)).upper
         close(slope(upper, F), torch.eye(4))  # the upper bound is then the trace of F
-
-
-def test_the_spectrum_of_nan_is_nan_as_a_gpu_needs_it():
-    values = spectrum(torch.stack([torch.eye(3), torch.full((3, 3), torch.nan)]))
-    assert torch.equal(values[0], torch.ones(3)) and values[1].isnan().all()
 
 
 def test_equations_6_and_17_lack_a_transpose():

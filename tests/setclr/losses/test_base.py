@@ -12,17 +12,16 @@ import torch
 from every_loss import EVERY, EXAMPLES, close, normal, slope, views
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from looks_at_values import ON_A_GPU, why
+from looks_at_values import why
 from torch import nn
 
 import setclr
 from setclr import losses
-from setclr.losses import IOT, LOSSES, MMCL, GroCo, InfoNCE, LinearAssignment, QARe, SetLoss, parse
+from setclr.losses import IOT, LOSSES, MMCL, GroCo, InfoNCE, LinearAssignment, QARe, parse
 from setclr.losses.temperature import learnt_numbers
 from setclr.recipes import RECIPES
 
 every_loss = pytest.mark.parametrize("loss", EVERY, ids=repr)
-on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
 def rotation():
@@ -47,14 +46,6 @@ def test_order_of_images_and_views_rotations_and_lengths_do_not_matter(loss, V, 
         close(loss(other), loss(z))
         if loss.has_assignment:
             close(loss.assignment(other), loss.assignment(z)[at.flatten()][:, at.flatten()])
-
-
-def test_what_depends_on_an_order_does():
-    z = normal(2, 8, 4)
-    for loss in (GroCo(negatives=3, random=True), MMCL(solver="steps"), GroCo(preorder=False)):
-        assert (loss(z.flip(1)) - loss(z)).abs() > 1e-4
-    loss = LinearAssignment(0.0, 0.2, "batch-hard")
-    assert (loss(z.flip(0)) - loss(z)).abs() > 1e-4
 
 
 @pytest.mark.parametrize("loss", [x for x in EVERY if "keys" in x.takes], ids=repr)
@@ -139,19 +130,11 @@ def test_sums_and_multiples():
             wrong()
 
 
-class Regulariser(SetLoss):
-    """A loss without an inner solution."""
-
-    def score(self, points):
-        return points.anchors.square().sum()
-
-
 def test_a_regulariser_has_no_assignment():
     z = torch.randn(2, 3, 4)
-    for loss, name in ((Regulariser(), r"Regulariser\(\)"), (QARe(), r"QARe\(similarity='cosine'\)")):
-        for each, words in ((loss, f"{name} is a regulariser and has no"), (2.0 * loss, "has no")):
-            with pytest.raises(ValueError, match=f"{words} assignment"):
-                each.assignment(z)
+    for loss, words in ((QARe(), r"QARe\(.*\) is a regulariser and has no"), (2.0 * QARe(), "has no")):
+        with pytest.raises(ValueError, match=f"{words} assignment"):
+            loss.assignment(z)
         close((loss + InfoNCE()).assignment(z), InfoNCE().assignment(z))
 
 
@@ -181,18 +164,13 @@ def test_the_weight_of_a_sum_is_held_once(way):
     """Every way to put another number in the place of a sum's learnt weight."""
     z, value = torch.randn(2, 8, 16), torch.tensor(3.0)
     loss = InfoNCE(0.2) + nn.Parameter(torch.tensor(0.5)) * QARe()
-
-    class Fixed(nn.Module):
-        def forward(self, x):
-            return 0 * x + 3
-
     if way in ("assign", "deepcopy"):
         loss.load_state_dict({"weight0": value}, assign=True)
         loss = copy.deepcopy(loss) if way == "deepcopy" else loss
     elif way == "setattr":
         loss.weight0 = nn.Parameter(value)
     elif way == "parametrize":
-        nn.utils.parametrize.register_parametrization(loss, "weight0", Fixed())
+        nn.utils.parametrize.register_parametrization(loss, "weight0", nn.Hardtanh(3.0, 4.0))  # 3 for 0.5
     found = torch.func.functional_call(loss, {"weight0": value}, z) if way == "functional_call" else loss(z)
     close(found, InfoNCE(0.2)(z) + 3 * QARe()(z))
     if way == "assign":  # it learns, and enters a larger sum
@@ -377,7 +355,7 @@ def test_a_changed_setting_is_that_of_a_loss_made_with_it():
 
 
 @pytest.mark.gpu
-@on_a_gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @every_loss
 def test_the_gpu_gives_what_the_cpu_gives_and_nan_for_nan(loss):
     z = torch.randn(2, 16, 8, requires_grad=True)
@@ -387,19 +365,3 @@ def test_the_gpu_gives_what_the_cpu_gives_and_nan_for_nan(loss):
     for wrong in (torch.nan, 0.0):
         there = z.detach().cuda().index_fill(1, torch.tensor([2], device="cuda"), wrong)
         assert loss(there).isnan()
-
-
-@pytest.mark.gpu
-@on_a_gpu
-@every_loss
-def test_a_step_does_not_wait_for_the_gpu(loss):
-    if reason := why(loss, ON_A_GPU):
-        pytest.skip(reason)
-    z = torch.randn(2, 16, 8, device="cuda", requires_grad=True)
-    loss(z).backward()
-    torch.cuda.synchronize()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        loss(z).backward()
-    finally:
-        torch.cuda.set_sync_debug_mode("default")

@@ -31,14 +31,8 @@ def some():
 
 
 def nt_xent(temperature):
-    """Cross-entropy of each of the 2N points over all others, its partner the right one."""
-
-    def wanted(z1, z2, **_):
-        z = torch.cat([z1, z2])
-        logits = (z @ z.T / temperature).fill_diagonal_(-torch.inf)
-        return cross_entropy(logits, (torch.arange(2 * N) + N) % (2 * N))
-
-    return wanted
+    """Each of two views of an image is the other's positive."""
+    return lambda z1, z2, **_: losses.NTXentLoss(temperature)(torch.cat([z1, z2]), torch.arange(N).repeat(2))
 
 
 def moco(q, k, queue, **_):
@@ -70,16 +64,6 @@ def triplets(x, y, **_):
     return losses.TripletMarginLoss(0.5, reducer=MeanReducer())(x, y, miners.BatchHardMiner()(x, y))
 
 
-def sup_contrast(features, y, **_):
-    """The mean log-probability of an anchor's class, written out."""
-    z, y, values = features.transpose(0, 1).flatten(0, 1), y.repeat(2), []
-    for a in range(2 * N):
-        rest = torch.arange(2 * N) != a
-        log_p = z @ z[a] / 0.07 - (z[rest] @ z[a] / 0.07).logsumexp(0)
-        values.append(-log_p[rest & (y == y[a])].mean())
-    return torch.stack(values).mean()
-
-
 AS_THEY_STAND = ["NTXentLoss(0.5)(x, y)", "SupConLoss(0.1)(x, y)", "SupConLoss(0.1)(x, y, miner(x, y))",
                  "SupConLoss(0.1)(x, y, ref_emb=r, ref_labels=yr)"]  # fmt: skip
 WANTED = {row: lambda row=row, **at: eval(row, vars(losses) | at) for row in AS_THEY_STAND} | {
@@ -94,8 +78,9 @@ WANTED = {row: lambda row=row, **at: eval(row, vars(losses) | at) for row in AS_
     "mocov3_loss_func(q, k, 0.2)": lambda q, k, **_: 0.4 * cross_entropy(q @ k.T / 0.2, torch.arange(N)),
     "ClipLoss()(z1, z2, 1 / 0.07)": clip,
     "nn.Parameter(torch.tensor(1 / 0.07).log())": clip,
-    "SupConLoss(0.07, base_temperature=0.07)(features, y)": sup_contrast,
-}
+    "SupConLoss(0.07, base_temperature=0.07)(features, y)": lambda features, y, **_: losses.SupConLoss(0.07)(
+        features.flatten(0, 1), y.repeat_interleave(2)),
+}  # fmt: skip
 
 
 def test_every_row_of_the_table_is_tested():

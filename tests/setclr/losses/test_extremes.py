@@ -56,6 +56,18 @@ def test_extremes_give_finite_values_and_gradients_and_the_right_ones(loss):
         torch.testing.assert_close(value.detach().double(), exact, **near, msg=lambda m: f"{name}: {m}")  # noqa: B023
 
 
+@pytest.mark.parametrize("E", [3, 100])
+@pytest.mark.parametrize("loss", several("""
+Triplet(0.5, "all", 4); QARe("euclidean"); AlignUniform(0.3, weight=0); AlignUniform(1.0, weight=0)
+AlignUniform(1.5, weight=0); AlignUniform(2.0, weight=0); AlignUniform(3.0, weight=0)
+"""), ids=repr)  # fmt: skip
+def test_equal_points_have_distance_and_gradient_0(loss, E):
+    z = torch.randn(E).repeat(3, 5, 1).requires_grad_()
+    with torch.autograd.set_detect_anomaly(True):  # no NaN on the way either
+        value = loss(z)
+        assert value == getattr(loss, "margin", 0) and slope(value, z).abs().max() == 0
+
+
 NUMBERS = [1e-38, 1e-30, 1e-20, 1e-12, 1e-9, 1e-6, 1e-3, 0.1, 1.0, 10.0, 64.0, 750.0, 1e6, 1e9, 1e12, 1e20,
            1e30, 0.0, -1.0]  # fmt: skip
 SIZES = st.sampled_from([1e-40, 1e-37, 1e-20, 1e-12, 1e-9, 1.0, 1e9, 1e37])  # of the rows

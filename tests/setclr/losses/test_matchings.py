@@ -2,7 +2,6 @@
 its two propositions, golden values, other programs, and errors of the print."""
 
 import itertools
-import math
 
 import entmax
 import numpy as np
@@ -11,7 +10,6 @@ import torch
 from every_loss import close, cosines, golden, kept_for_the_gradient, normal, same_as_golden, slope
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse.linalg import eigsh
 from torch.nn import functional as F
 
@@ -54,15 +52,6 @@ def test_linear_equals_the_formula(N, margin, temperature, mining, distance):
     close(loss.assignment(z), mean + mean.T)  # the solution and its transpose
 
 
-@given(st.integers(2, 30), st.floats(0, 1), distances)
-def test_one_to_one_equals_scipy(N, margin, distance):
-    z = normal(2, N, 6)
-    S = cost(z, margin, distance).numpy()
-    expected = (S.trace() - S[linear_sum_assignment(S)].sum()) / N
-    found = LinearAssignment(margin, distance=distance)(z).item()
-    assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
-
-
 @given(st.integers(2, 20), st.floats(1e-3, 2), distances)
 def test_proposition_2_batch_hard_is_temperature_times_infonce(N, temperature, distance):
     z = normal(2, N, 6, grad=True)
@@ -97,13 +86,6 @@ def test_equation_13_misses_an_exp():
     assert LinearAssignment(0.0, 0.1, "batch-hard")(torch.randn(2, 6, 4)) > 0
 
 
-@given(st.integers(2, 6), minings, distances)
-def test_the_smoothed_loss_tends_to_the_hard_one(N, mining, distance):
-    z = normal(2, N, 4)
-    hard, smooth = (LinearAssignment(0.5, tau, mining, distance)(z) for tau in (0.0, 1e-4))
-    assert hard - 1e-12 <= smooth <= hard + 1e-4 * math.log(N) + 1e-12
-
-
 def test_zero_exactly_where_the_true_matching_wins():
     a = F.normalize(torch.randn(12, 16), dim=-1)
     z = torch.stack([a, a + 0.05 * torch.randn(12, 16)]).requires_grad_()
@@ -133,11 +115,6 @@ def test_sparse_clr_equals_entmax_for_two_views(N, margin):
     without_itself = target - (target > torch.arange(M)).long()
     logits = logits[~torch.eye(M, dtype=torch.bool)].view(M, M - 1)
     close(SparseCLR(margin)(z), entmax.SparsemaxLoss()(logits, without_itself))
-
-
-def test_most_negatives_get_nothing():
-    A = SparseCLR().assignment(torch.randn(2, 64, 32))
-    assert 1 < (A > 0).sum(1).float().mean() < 0.25 * 127
 
 
 @given(st.integers(2, 8), margins)
@@ -265,24 +242,9 @@ def test_alone_the_euclidean_version_contracts_a_view_and_the_cosine_one_spreads
     images, off_diagonal = torch.randn(24, 16), ~torch.eye(24, dtype=torch.bool)
 
     def mean_cosine(z):
-        return float(torch.stack([cosines(view)[off_diagonal] for view in z]).mean())
+        return torch.stack([cosines(view)[off_diagonal] for view in z]).mean().item()
 
-    after = {}
-    for similarity in ("cosine", "euclidean"):
-        z = images + 0.3 * torch.randn(2, 24, 16)
-        before = mean_cosine(z)
-        for _ in range(2):
-            gradient = slope(QARe(similarity)(z.requires_grad_()), z)
-            z = z.detach() - 2 * gradient / gradient.norm()
-        after[similarity] = mean_cosine(z) - before
-    assert after["cosine"] < 0 < after["euclidean"]
-
-
-def test_where_two_points_coincide_their_distance_has_gradient_zero():
-    z = normal(2, 4, 3)
-    z[:, 1] = z[:, 0]
-    z.requires_grad_()
-    assert slope(QARe("euclidean")(z), z).isfinite().all()
-    equal = torch.ones(2, 4, 3, dtype=torch.float64, requires_grad=True)
-    loss = QARe("euclidean")(equal)
-    assert loss == 0 and slope(loss, equal).abs().max() == 0
+    for similarity, nearer in (("cosine", False), ("euclidean", True)):
+        z = (images + 0.3 * torch.randn(2, 24, 16)).requires_grad_()
+        gradient = slope(QARe(similarity)(z), z)
+        assert (mean_cosine(z - 2 * gradient / gradient.norm()) > mean_cosine(z)) == nearer

@@ -1,21 +1,168 @@
-"""IOT against literal formulas, golden values, InfoNCE and POT; and the errors of the paper's print."""
+"""Sinkhorn against plain rounds of division, POT and finite differences; IOT, which matches by it, against
+literal formulas, golden values and POT; and the errors of the paper's print."""
 
 import itertools
 import math
+from unittest import mock
 
+import every_loss
 import numpy as np
 import ot
 import pytest
 import torch
+from conftest import shifted
 from every_loss import close, cosines, golden, normal, of_one_image, same_as_golden, slope
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import normalize
 
-from setclr.losses import InfoNCE
+from setclr.inner import sinkhorn, transport
 from setclr.losses.transport import IOT
 
 GOLDENS = golden("iotcl_own_transcription")
+sizes, flags = st.integers(1, 7), st.booleans()
+
+
+def rounds_by_the_book(cost, epsilon, rounds, a, b):
+    """Divide the columns, then the rows, of exp(−C/ε) by their sums (IOT-CL, Algorithm 1)."""
+    P = (-cost / epsilon).exp()
+    for _ in range(rounds):
+        P = P / P.sum(0) * b
+        P = P / P.sum(1, keepdim=True) * a.unsqueeze(1)
+    return P
+
+
+def marginal(n, uniform=False):
+    a = torch.ones(n).double() if uniform else torch.rand(n, dtype=torch.float64) + 0.1
+    return a / a.sum()
+
+
+@given(sizes, sizes, st.integers(1, 9), st.floats(0.05, 2), flags)
+def test_sinkhorn_equals_the_formula(n, m, rounds, epsilon, uniform):
+    cost, weight = torch.rand(n, m, dtype=torch.float64, requires_grad=True), normal(n, m)
+    a, b = (marginal(k, uniform) for k in (n, m))
+    coupling = sinkhorn(cost, epsilon, rounds, **({} if uniform else dict(a=a, b=b)))
+    expected = rounds_by_the_book(cost, epsilon, rounds, a, b)
+    close(coupling.P, expected, rel=1e-9)
+    close(coupling.P.sum(1), a)
+    close(coupling.error, (coupling.P.sum(0) / b - 1).abs().max().detach())
+    assert coupling.rounds == rounds and bool(coupling.converged) == (coupling.error <= 1e-4)
+    close(*(torch.autograd.grad(P, cost, weight) for P in (coupling.P, expected)), rel=1e-9, abs=1e-13)
+
+
+@given(st.integers(2, 30), st.integers(2, 30), st.sampled_from([0.05, 0.2, 1.0]))
+def test_converged_equals_pot(n, m, epsilon):
+    cost, a, b = torch.rand(n, m, dtype=torch.float64), marginal(n), marginal(m)
+    coupling = sinkhorn(cost, epsilon, tolerance=1e-9, a=a, b=b)
+    expected = ot.bregman.sinkhorn_log(a.numpy(), b.numpy(), cost.numpy(), epsilon, 20000, 1e-12)
+    assert coupling.converged
+    np.testing.assert_allclose(coupling.P, expected, rtol=1e-6, atol=1e-12)
+
+
+def test_forbidden_pairs_and_leading_dimensions():
+    cost = torch.rand(2, 3, 4, 6, dtype=torch.float64, requires_grad=True)
+    forbidden = torch.eye(4, 6, dtype=torch.bool)
+    coupling = sinkhorn(cost.masked_fill(forbidden, torch.inf), 0.1, 5)
+    assert coupling.error.shape == coupling.converged.shape == (2, 3)
+    assert (coupling.P[..., forbidden] == 0).all()
+    alone = sinkhorn(cost[1, 2].masked_fill(forbidden, torch.inf), 0.1, 5)
+    close(coupling.P[1, 2], alone.P)
+    coupling.P.square().sum().backward()
+    assert cost.grad.isfinite().all() and (cost.grad[..., forbidden] == 0).all()
+
+
+def test_gradients_of_a_converged_coupling_against_finite_differences():
+    cost = torch.rand(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda c: sinkhorn(c, 0.3, tolerance=1e-10).P, cost)
+
+
+def test_a_mean_matching_costs_least_among_couplings():
+    """At convergence ⟨C, P⟩ − ε H(P) is below that of any other coupling with these marginals."""
+    cost = torch.rand(5, 5, dtype=torch.float64)
+
+    def objective(P):
+        return (cost * P).sum() + 0.1 * (P * P.log()).sum()
+
+    best = sinkhorn(cost, 0.1, tolerance=1e-12).P
+    for _ in range(20):
+        other = sinkhorn(torch.rand(5, 5, dtype=torch.float64), 0.2, tolerance=1e-12).P
+        assert objective(best) < objective(0.9 * best + 0.1 * other)
+
+
+@pytest.mark.filterwarnings("ignore:sinkhorn stopped")
+def test_limits():
+    """ε → ∞: uniform. ε → 0: the optimal permutation."""
+    cost = torch.rand(6, 6, dtype=torch.float64)
+    close(sinkhorn(cost, 1e9).P, torch.full_like(cost, 1 / 36), rel=1e-6)
+    best = ot.lp.emd([], [], cost.numpy()).nonzero()
+    assert sinkhorn(cost, 1e-3).P[best].sum() > 0.9
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_small_epsilon_works_where_exp_underflows(dtype):
+    x = torch.randn(64, 8, dtype=dtype)
+    y = x[torch.randperm(64)] + 0.01 * torch.randn(64, 8, dtype=dtype)
+    cost = (5 + torch.cdist(x, y).square()).requires_grad_()
+    assert ((-cost / 1e-3).exp() == 0).all()
+    coupling = sinkhorn(cost, 1e-3)
+    assert coupling.converged and coupling.rounds < 1000
+    close(coupling.P.sum(0), torch.full((64,), 1 / 64, dtype=dtype), rel=1e-3)
+    coupling.P.square().sum().backward()
+    assert cost.grad.isfinite().all()
+
+
+@pytest.mark.filterwarnings("ignore:sinkhorn stopped")
+@given(sizes, sizes, st.floats(1e-3, 10), st.sampled_from([1, 2, 7, None]), flags, flags, flags)
+def test_matrix_times_vector_is_as_exact_as_exponentials(n, m, epsilon, rounds, forbidden, uniform, double):
+    """Where the numbers allow products: beside the log domain in float64, values and gradients."""
+    dtype, allowed = torch.float64 if double else torch.float32, torch.ones(2, n, m, dtype=torch.bool)
+    if forbidden and min(n, m) > 2 and rounds is not None:  # else there may be no coupling
+        allowed.diagonal(dim1=1, dim2=2).fill_(False)
+    logits = (-torch.rand(2, n, m, dtype=dtype) / epsilon).masked_fill(~allowed, -torch.inf)
+    log_a, log_b = (marginal(k, uniform).log().expand(2, k) for k in (n, m))
+    path = transport._products(logits, log_a.to(dtype), log_b.to(dtype), rounds, 1e-3)
+    if path is None:
+        assert epsilon < 0.2  # float32's range holds e^22 four times
+        return
+    with mock.patch.object(transport, "values_readable", lambda _: False):
+        exact = transport.rounds_of(logits.double(), log_a, log_b, len(path.columns))
+    given, wanted = (x.clone().requires_grad_() for x in (logits, logits.double()))
+    ours = transport.along(path, given, log_a.to(dtype), log_b.to(dtype))
+    theirs = transport.along(exact, wanted, log_a, log_b)
+    rounding, weight = 200 * torch.finfo(dtype).eps * (1 + 1 / epsilon), normal(2, n, m) * allowed
+    close(ours.double(), theirs, rel=rounding, abs=rounding)
+    one = slope((weight.to(dtype) * ours.where(allowed, 0)).sum(), given)
+    other = slope((weight * theirs.where(allowed, 0)).sum(), wanted)
+    close(one.double(), other, rel=rounding, abs=rounding * len(path.columns) * n * m)
+
+
+def test_rounds_are_products_where_the_numbers_allow_it_and_nowhere_else():
+    cost = torch.rand(6, 5)
+    uniform = torch.full((6,), 6.0).log().neg(), torch.full((5,), 5.0).log().neg()
+    for epsilon, products in ((0.5, True), (0.1, True), (1e-3, False)):
+        assert (transport.rounds_of(-cost / epsilon, *uniform, 3).kernel is not None) == products
+    assert transport.rounds_of(-cost.double() / 0.01, *uniform, 3).kernel is not None
+
+
+def test_what_does_not_converge_says_so():
+    cost = torch.rand(40, 40, generator=shifted(1))
+    with pytest.warns(UserWarning, match=r"stopped after 1000 rounds with column sums off by .*tolerance"):
+        coupling = sinkhorn(cost, 1e-4)
+    assert not coupling.converged and coupling.rounds == 1000 and coupling.error > 1e-4
+    assert sinkhorn(cost, 0.5).converged
+
+
+def test_memory_does_not_grow_with_the_rounds():
+    """What the graph keeps: the cost and two vectors a round, no matrix a round."""
+
+    cost = torch.rand(50, 50, requires_grad=True)
+
+    def kept(rounds):
+        return sum(size for _, size in every_loss.kept_for_the_gradient(lambda: sinkhorn(cost, 0.5, rounds)))
+
+    assert kept(20) - kept(4) <= 16 * 2 * 50
+
+
 CONSTRAINTS = ["total", "rows", "both"]
 
 
@@ -25,16 +172,9 @@ def penalty(z, constraint, epsilon, target="mean", rounds=1):
 
 def coupling_by_the_book(cost, constraint, epsilon, iterations):
     """A coupling of mass 1 from the paper's divisions of exp(−C/ε) (eq. 12, 19; Algorithm 1)."""
-    n, m = cost.shape
-    P = (-cost / epsilon).exp()
-    if constraint == "total":
-        return P / P.sum()
-    if constraint == "rows":
-        return P / P.sum(1, keepdim=True) / n
-    for _ in range(iterations):
-        P = P / P.sum(0) / m
-        P = P / P.sum(1, keepdim=True) / n
-    return P
+    a, b = (torch.full((k,), 1 / k, dtype=cost.dtype) for k in cost.shape)
+    P = rounds_by_the_book(cost, epsilon, iterations if constraint == "both" else 0, a, b)
+    return P / (P.sum() if constraint == "total" else P.sum(1, keepdim=True) / a.unsqueeze(1))
 
 
 def score_by_the_book(P, positives, negatives, weight, target):
@@ -46,7 +186,7 @@ def score_by_the_book(P, positives, negatives, weight, target):
     return loss + weight * sum(q * math.log(q / p) for p in masses)
 
 
-def by_the_book(z, loss, keys=None, memory=None):
+def iot_by_the_book(z, loss, keys=None, memory=None):
     """One matching of all points, one pair at a time.
 
     With a queue (appendix C, eq. 38) one for each view; pairs of two images of the batch are forbidden.
@@ -78,10 +218,10 @@ def by_the_book(z, loss, keys=None, memory=None):
     st.integers(2, 4), st.integers(2, 5), st.sampled_from(CONSTRAINTS), st.floats(0.1, 2), st.integers(1, 8),
     st.sampled_from([0.0, 0.7]), st.sampled_from(["mean", "max"]), st.booleans(), st.booleans(),
 )  # fmt: skip
-def test_equals_the_formula(V, N, constraint, epsilon, rounds, weight, target, with_keys, with_memory):
+def test_iot_equals_the_formula(V, N, constraint, epsilon, rounds, weight, target, with_keys, with_memory):
     z, keys = normal(V, N, 5), normal(V, N, 5) if with_keys else None
     memory, loss = normal(6, 5) if with_memory else None, IOT(constraint, epsilon, rounds, weight, target)
-    expected = by_the_book(z, loss, keys, memory)
+    expected = iot_by_the_book(z, loss, keys, memory)
     assert float(loss(z, keys, memory)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
@@ -119,19 +259,10 @@ def test_with_a_queue_both_moves_the_pairs_with_the_queue_only(iterations):
         assert (abs(values[1] - values[0]) > 1e-3) == positives_matter
 
 
-@given(st.integers(3, 8), st.floats(0.05, 3))
-def test_rows_are_infonce_for_two_views(N, epsilon):
-    z = normal(2, N, 5)
-    close(IOT("rows", epsilon)(z), InfoNCE(epsilon)(z))
-    close(IOT("rows", epsilon).assignment(z), InfoNCE(epsilon).assignment(z))
-    assert abs(IOT("both", 0.3, 1)(z) - InfoNCE(0.3)(z)) > 1e-4  # one round of both is another loss
-
-
 def test_many_rounds_reach_both_marginals_and_pot():
     z = normal(2, 8, 5)
     P = IOT("both", 0.2, None).assignment(z)
     close(P.sum(0), torch.ones_like(P[0]), rel=1e-4)
-    close(P.sum(1), torch.ones_like(P[0]))
     cost, uniform = (1 - cosines(z)).fill_diagonal_(1e3).numpy(), np.full(16, 1 / 16)
     expected = 16 * ot.bregman.sinkhorn_log(uniform, uniform, cost, 0.2, 20000, 1e-12)
     np.testing.assert_allclose(IOT("both", 0.2, 1000).assignment(z), expected, atol=1e-8)
@@ -169,11 +300,6 @@ def test_a_converged_coupling_with_a_queue_is_refused():
     assert max(values) - min(values) < 1e-4
     with pytest.raises(ValueError, match="iterations must be a number with memory, got None: .* constant"):
         IOT("both", 0.5, None)(torch.randn(2, 4, 5), memory=memory)
-
-
-def test_what_does_not_converge_says_so():
-    with pytest.warns(UserWarning, match="sinkhorn stopped after 1000 rounds"):
-        IOT("both", 1e-3, None)(torch.randn(2, 20, 3))
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)

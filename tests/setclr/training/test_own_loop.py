@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.functional import normalize
 
 import setclr
-from setclr import DistributedLoss, InfoNCE, Queue, losses, update_momentum
+from setclr import DistributedLoss, InfoNCE, Queue, losses
 from setclr.experiments.run import new_run
 from setclr.recipes import ImageRecipe
 from setclr.training import Trainer
@@ -92,21 +92,6 @@ def test_a_queue_holds_the_latest_keys_in_their_order_and_takes_more_than_it_hol
     assert torch.equal(other.keys, queue.keys) and not queue.keys.requires_grad
 
 
-@pytest.mark.parametrize(
-    "call, said",
-    [
-        (lambda: Queue(0, 3), "size must be an integer >= 1, got 0"),
-        (lambda: Queue(5, 3).add(torch.randn(2, 4)), r"keys must be \(n, 3\) for this queue, got \(2, 4\)"),
-        (lambda: update_momentum(nn.Linear(2, 2), nn.Linear(2, 3), 0.9), "ema must be a copy of model, got"),
-        (lambda: update_momentum(nn.Linear(2, 2), nn.Linear(2, 2), 1.5), "m must be >= 0 and <= 1, got 1.5"),
-        (lambda: DistributedLoss(nn.MSELoss()), "loss must be a loss on embeddings"),
-    ],
-)
-def test_what_does_not_fit_is_named(call, said):
-    with pytest.raises(ValueError, match=said):
-        call()
-
-
 def test_a_loss_over_processes_is_the_loss_where_there_is_one():
     z, y, w = torch.randn(2, 6, 4), torch.tensor([0, 0, 1, 1, 2, 3]), torch.rand(6)
     loss = InfoNCE(0.2)
@@ -135,12 +120,8 @@ def test_every_public_name_has_an_example_that_runs(module, name, monkeypatch, t
 
 
 LIGHT = """
-import importlib.abc, sys
-class Core(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"torchvision", "sklearn", "skimage", "pandas", "PIL", "tqdm", "tyro"}:
-            raise ModuleNotFoundError(name, name=name)
-sys.meta_path.insert(0, Core())
+import sys
+sys.modules.update(dict.fromkeys(["torchvision", "sklearn", "skimage", "pandas", "PIL", "tqdm", "tyro"]))
 import setclr, setclr.losses, setclr.inner, setclr.evaluation, setclr.training, torch
 from setclr.training.optimisers import LARS
 setclr.InfoNCE()(setclr.gather(torch.randn(2, 3, 4)))
