@@ -20,7 +20,6 @@ from setclr_course import costs
 from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import OF_LOSS
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.still import pictured
 from setclr_course.teach import asked, card, check, predict, predictions
 from setclr_course.teach.answers import is_right, passes
 from setclr_course.teach.asked import Exercise, Question
@@ -47,29 +46,18 @@ def page(monkeypatch):
     monkeypatch.setattr(predictions, "PICKED", {})
 
 
-def picture():
-    def draw(page) -> str:
-        page.plane("plot", (0, 1)).line([0, 1], [0, 1])
-        return "A line that rises."
+class dot(Panel):
+    size, knobs = (3, 2), {"x": slider("x", 0, 0, 3, 1)}
 
-    return pictured(draw, "plot", (3, 2))
+    def draw(self, page, values, now):
+        page.plot("plot", (0, 3), (0, 1)).dots([(values["x"], 0.5)])
 
-
-def panel() -> Panel:
-    class dot(Panel):
-        size, knobs = (3, 2), {"x": slider("x", 0, 0, 3, 1)}
-
-        def draw(self, page, values, now):
-            page.plot("plot", (0, 3), (0, 1)).dots([(values["x"], 0.5)])
-
-        def say(self, values, now):
-            return f"x is {values['x']}."
-
-    return dot()
+    def say(self, values, now):
+        return f"x is {values['x']}."
 
 
 def test_a_pick_is_marked_explained_and_opens_the_picture_and_is_there_when_its_cell_runs_again(monkeypatch):
-    shown = predict("77.1", panel())
+    shown = predict("77.1", dot())
     assert not shown.opened.children and not shown.said.value
     shown.buttons["the largest"].click()
     assert shown.buttons["the largest"].icon == "check" and "most to lose" in shown.said.value
@@ -78,25 +66,24 @@ def test_a_pick_is_marked_explained_and_opens_the_picture_and_is_there_when_its_
     shown.pick("the <smallest>")
     assert shown.buttons["the <smallest>"].icon == "times" and "weighs nothing" in shown.said.value
     assert shown.opened.children == (opened,)
-    again = predict("77.1", picture())
+    again = predict("77.1", dot().still)
     image, sentence = again.opened.children[0].children
-    assert image.value == again.picture.png and "A line that rises." in sentence.value
+    assert image.value == again.picture.png and "x is 0." in sentence.value
     alone = predict("77.1")
     assert not alone.opened.children and "<img" not in alone.page() and "weighs nothing" in alone.said.value
-    other = SimpleNamespace(QUESTIONS={"1": Question("Who?", CHOICES, "the largest")}, EXERCISES={})
-    monkeypatch.setattr(asked, "module", lambda page: other)
+    monkeypatch.setitem(asked.module("77").QUESTIONS, "1", Question("Who?", CHOICES, "the largest"))
     assert not predict("77.1").said.value
 
 
-@pytest.mark.parametrize("kind", [picture, panel])
+@pytest.mark.parametrize("kind", [dot, lambda: dot().still])
 def test_where_no_kernel_runs_it_folds(kind):
     bundle, _ = predict("77.1", kind())._repr_mimebundle_()
     assert "model_id" in bundle["application/vnd.jupyter.widget-view+json"]
     before, folded = bundle["text/html"].split("<details>")
     assert "Which?" in before and "the &lt;smallest&gt;" in before
     assert "most to lose" not in before and "<img" not in before
-    said = ("✔ <b>the largest", "✘ <b>the &lt;smallest&gt;", "data:image/png")
-    assert all(words in folded for words in said)
+    for words in "✔ <b>the largest", "✘ <b>the &lt;smallest&gt;", "data:image/png":
+        assert words in folded
     assert bundle["text/plain"] == "Which? the largest / the <smallest>"
 
 
@@ -148,9 +135,9 @@ def test_what_the_pages_ask_is_whole():
     for written in map(asked_of, PAGES):
         assert len(written.QUESTIONS) >= 2
         for one in written.QUESTIONS.values():
-            assert one.text.endswith("?") and all(why.endswith(".") for why in one.choices.values())
+            assert one.text[-1] == "?" and {why[-1] for why in one.choices.values()} == {"."}
         for one in written.EXERCISES.values():
-            assert one.wants.startswith("a") and one.hint[-1] in ".?" and one.why.endswith(".")
+            assert one.wants[0] == "a" and one.hint[-1] in ".?" and one.why[-1] == "."
 
 
 def test_an_answer_that_calls_the_library_is_no_answer():
@@ -186,8 +173,7 @@ both_halves = asked_of("05").both_halves
 def carried(d, n, m):
     T = (-d / 0.2).exp()
     for _ in range(50):
-        T = T / T.sum(0) / m
-        T = T / T.sum(1, keepdim=True) / n
+        T = normalize(normalize(T, 1, 0) / m, 1, 1) / n
     return T
 
 
@@ -221,12 +207,9 @@ def equal_weights(z, views=(0, 1)):
 
 def meeting(name, dimensions=64, back=True):
     """The batch at which InfoNCE does as many flops as that encoder."""
-
-    def run():
-        loss = InfoNCE(0.5)(costs.points(256, dimensions))
-        return loss.backward() if back else loss
-
-    return 256 * costs.encoder_cost(name, 256)[0] / costs.work(run).flops
+    loss, z = InfoNCE(0.5), costs.points(256, dimensions)
+    done = costs.work(lambda: loss(z).backward() if back else loss(z))
+    return 256 * costs.encoder_cost(name, 256)[0] / done.flops
 
 
 # Exercise, what the misconception gives, the misconception. Of numbers there is the one that comes nearest to
