@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +38,19 @@ def campaign(folder: Path, recipes=LONGER, seeds=(0,), **more):
     return campaigns.campaign(recipes, seeds, folder / "runs", folder, **more)
 
 
+def noting(trained: list[str], errors=()):
+    """`pretrain`, which notes each run's name; the first runs raise what `errors` holds for them."""
+    errors = iter(errors)
+
+    def train(recipe, out, **where):
+        trained.append(out.name)
+        if error := next(errors, None):
+            raise error
+        return pretrain(recipe, out, **where)
+
+    return train
+
+
 def test_every_recipe_and_seed_is_trained_evaluated_and_recorded(tmp_path):
     said = list(campaign(tmp_path, TWO, (0, 1), pixels="noise", command="said so"))
     assert [line.split(":")[0] for line in said] == [f"{name}-seed{seed}" for seed in (0, 1) for name in TWO]
@@ -49,19 +61,17 @@ def test_every_recipe_and_seed_is_trained_evaluated_and_recorded(tmp_path):
 
 
 def test_a_record_names_the_commit_of_a_clone_and_whether_files_differ_from_it(tmp_path, monkeypatch):
-    def run(*words):
-        name = {"user.name": "a", "user.email": "b", "commit.gpgsign": "false"}
-        settings = [word for key, value in name.items() for word in ("-c", f"{key}={value}")]
-        words = ("git", *settings, "-C", tmp_path, *words)
-        return subprocess.run(words, check=True, capture_output=True, text=True)
+    def git(line: str) -> str:
+        words = f"git -c user.name=a -c user.email=b -c commit.gpgsign=false {line}".split()
+        return subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
 
     for name in ("__init__.py", "checks.py"):
         (tmp_path / name).write_text("")
     monkeypatch.setattr(setclr, "__file__", str(tmp_path / "__init__.py"))
     told = records.library.__wrapped__
     assert told() == {"version": setclr.__version__}
-    run("init", "-q"), run("add", "."), run("commit", "-q", "-m", "first")
-    head = run("rev-parse", "HEAD").stdout.strip()
+    git("init -q"), git("add ."), git("commit -q -m first")
+    head = git("rev-parse HEAD").strip()
     assert told() == {"version": setclr.__version__, "commit": head}
     (tmp_path / "checks.py").write_text("1")
     assert told()["commit"] == f"{head}, changed"
@@ -75,23 +85,13 @@ def test_results_that_cannot_be_written_are_noticed_before_training(tmp_path):
 
 
 def test_after_an_interruption_only_the_rest_is_done_and_what_diverges_does_not_stop_the_others(tmp_path):
-    trained = []
-
-    def train(recipe, out, **where):
-        trained.append(out.name)
-        if len(trained) == 1:
-            raise FloatingPointError("the loss became nan at step 3; lower lr")
-        if len(trained) == 3:
-            raise KeyboardInterrupt
-        return pretrain(recipe, out, **where)
-
-    three = TWO | {"third": ONE}
+    trained, three = [], TWO | {"third": ONE}
+    train = noting(trained, [FloatingPointError("the loss became nan"), None, KeyboardInterrupt()])
     with pytest.raises(KeyboardInterrupt):
         list(campaign(tmp_path, three, train=train))
     assert [path.name for path in tmp_path.glob("*.json")] == ["iot-rows-seed0.json"]
-    trained.append("")
     first, second, third = campaign(tmp_path, three, train=train)
-    assert trained == [*(f"{name}-seed0" for name in three), "", "infonce-seed0", "third-seed0"]
+    assert trained == [*(f"{name}-seed0" for name in three), "infonce-seed0", "third-seed0"]
     assert "knn" in first and second == "iot-rows-seed0: recorded before" and "knn" in third
 
 
@@ -182,31 +182,23 @@ def test_two_campaigns_at_once_train_every_run_once(tmp_path):
     process.start()
     assert began.wait(300)
     trained, more = [], LONGER | {"b": TWO["iot-rows"]}
-
-    def train(recipe, out, **where):
-        trained.append(out.name)
-        return pretrain(recipe, out, **where)
-
-    first, second = campaign(tmp_path, more, train=train)
+    first, second = campaign(tmp_path, more, train=noting(trained))
     said = rf"a-seed0: left to another \(.*a-seed0: process {process.pid} since \S+ \S+ trains there; .*\)"
     assert re.fullmatch(said, first) and "knn" in second
     over.set()
     process.join()
-    assert process.exitcode == 0 and trained == ["b-seed0"]
-    again = campaign(tmp_path, more, train=train)
+    again = campaign(tmp_path, more, train=noting(trained))
     assert list(again) == ["a-seed0: recorded before", "b-seed0: recorded before"]
-    assert trained == ["b-seed0"]
+    assert process.exitcode == 0 and trained == ["b-seed0"]
 
 
 def test_a_campaign_does_not_trust_what_was_so_before_it_had_the_lock(tmp_path, monkeypatch):
     """The other one records between the look at the record and the lock."""
 
-    @contextmanager
-    def after_the_other(out):
-        monkeypatch.undo()
-        monkeypatch.setattr(data, "load", few)
+    def after_the_other(out, alone=campaigns.alone):
+        monkeypatch.setattr(campaigns, "alone", alone)
         list(campaign(tmp_path))
-        yield
+        return alone(out)
 
     monkeypatch.setattr(campaigns, "alone", after_the_other)
     assert list(campaign(tmp_path)) == ["a-seed0: recorded before"]
@@ -222,14 +214,11 @@ def test_a_whole_name_is_that_recipe_alone_and_a_filter_may_end_with_its_seeds()
             options.filtered(wrong, (0,))
 
 
-LIST = Path(__file__).resolve().parents[3] / "data" / "campaign.txt"
-
-
-@pytest.mark.skipif(not LIST.exists(), reason="there is no list of runs")
 def test_the_list_of_runs_has_three_seeds_of_the_column_and_five_of_its_claim():
-    lines = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
-    runs = [(name, seed) for line in lines for name in [options.filtered(line, ())] for seed in name[1]]
-    runs = [(names[0], seed) for (names, _), seed in runs if len(names) == 1]
+    text = (Path(__file__).resolve().parents[3] / "data" / "campaign.txt").read_text()
+    lines = re.findall(r"(?m)^[^#\n].*$", text)
+    chosen = [options.filtered(line, ()) for line in lines]
+    runs = [(names[0], seed) for names, seeds in chosen for seed in seeds if len(names) == 1]
     rows = ("simclr", "simclr+qare", "supervised", "random", "deepcluster", "rotationnet", "deepinfomax")
     column = [f"qare-table2-conv4-cifar10-{row}" for row in rows]
     column += [f"qare-table3-conv4-cifar10-sparseclr{more}" for more in ("", "+qare")]
