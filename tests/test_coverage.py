@@ -24,6 +24,12 @@ def test_every_item_is_either_shown_or_left_out_for_a_reason(key):
     assert set(paper["in part"]) <= there and set(paper["slips"]) <= set(paper["items"])
 
 
+def test_every_figure_has_a_cell_that_is_tagged_with_it():
+    tagged = {(place.paper, place.item) for place in coverage_page.from_tags()}
+    assert {(key, item) for key in PAPERS for item in PAPERS[key]["items"] if "figure" in item} <= tagged
+    assert {("groco", "table8a"), ("groco", "table8b"), ("qare", "table1")} <= tagged
+
+
 @pytest.mark.parametrize("key", PAPERS)
 def test_the_list_has_no_gaps(key):
     for kind in KINDS:
