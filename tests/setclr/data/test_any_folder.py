@@ -1,6 +1,6 @@
-"""Folders of photographs: three layouts, what else lies there, and what is refused in a line; nothing hangs.
+"""Folders of images: pixels or files, three layouts, what else lies there, and what is refused in a line.
 
-What may lie there is the table in tests/tools/pictures.py; all that reads photographs is tried with each.
+Nothing hangs. What may lie there is the table in tests/tools/pictures.py, with which all readers are tried.
 """
 
 import os
@@ -11,33 +11,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from conftest import shifted
 from pictures import BROKEN, DAMAGED, NAMES, NO_PHOTOGRAPHS, grey_level, saved, smooth
 
-from setclr import pretrain
 from setclr.cli import main
-from setclr.data import Photographs, load
-from setclr.data.any_folder import images_below
-from setclr.experiments import embed_folder
-from setclr.experiments.run import new_run
+from setclr.data import Photographs, any_folder, folders, load
+from setclr.experiments import embed_folder, new_run, pretrain
 from setclr.recipes import RECIPES, ImageRecipe
 from setclr.views import View, draw
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning"),
-    pytest.mark.filterwarnings("ignore:passed over"),
-]
+BOMB, OTHERS = "ignore::PIL.Image.DecompressionBombWarning", "ignore:passed over"
+pytestmark = pytest.mark.filterwarnings(BOMB, OTHERS)
 RUN = new_run(ImageRecipe("InfoNCE()"), 3)
 
 
-def fill(folder: Path, count: int = 3) -> None:
-    saved(folder, smooth(count, 16, 16))
+def fill(folder: Path, count: int = 3, seed: int = 0) -> None:
+    saved(folder, smooth(count, 16, 16, seed))
 
 
 @pytest.fixture
 def tree(tmp_path) -> Path:
-    for place in ("train/ant", "train/bee", "val/ant", "val/bee"):
-        fill(tmp_path / place)
+    for seed, place in enumerate(("train/ant", "train/bee", "val/ant", "val/bee")):
+        fill(tmp_path / place, seed=seed)
     return tmp_path
 
 
@@ -57,6 +53,56 @@ def complaint(read, *given, **how) -> str:
     said = str(caught.value)
     assert said.isprintable(), repr(said)
     return said
+
+
+# Files or pixels
+
+
+def test_a_folder_is_read_by_sorted_names_and_its_test_split_is_val_or_else_test(tmp_path, monkeypatch):
+    for level, place in enumerate(["train/bee", "train/bee", "train/ant", "train/ant", "val/bee", "val/ant"]):
+        grey_level(tmp_path / place / f"{level}.png", level)
+    monkeypatch.chdir(tmp_path.parent)  # to which a relative path is relative
+    train = load(f"folder:{tmp_path.name}", root="elsewhere")
+    assert train.images.shape == (4, 3, 6, 8) and train.classes == ("ant", "bee")
+    assert train.labels.tolist() == [0, 0, 1, 1]
+    assert train.images[:, :, 0, 0].tolist() == [[n, 0, 200] for n in (2, 3, 0, 1)]
+    for name in ("val", "test"):
+        (tmp_path / "val").rename(tmp_path / name)
+        assert load(f"folder:{tmp_path}", split="test").images[:, 0, 0, 0].tolist() == [5, 4]
+
+
+def test_every_mode_becomes_rgb(tmp_path):
+    for mode in ("L", "P", "RGBA", "CMYK", "1", "LA"):
+        grey_level(tmp_path / "train/a" / f"{mode}.{'tif' if mode == 'CMYK' else 'png'}", 100, mode=mode)
+    assert load(f"folder:{tmp_path}").images.shape == (6, 3, 6, 8)
+
+
+def test_size_resizes_the_shorter_side_and_crops_the_centre(tmp_path):
+    row = np.repeat(np.array([0, 100, 200], np.uint8), [10, 40, 10])
+    stripes = torch.tensor(row).expand(3, 40, 60)
+    saved(tmp_path / "train/a", [stripes, stripes.mT])
+    images = load(f"folder:{tmp_path}", size=20).images
+    assert images.shape == (2, 3, 20, 20) and (images[:, :, 2:-2, 2:-2] == 100).all()
+
+
+def test_too_many_pixels_are_streamed_or_refused_before_they_are_decoded(tree, monkeypatch):
+    monkeypatch.setattr(folders, "MOST_BYTES", 500)
+    whole = load(f"folder:{tree}")
+    assert isinstance(whole.images, Photographs) and whole.images.shape == (6, 3, 16, 16)
+    with pytest.raises(ValueError, match="6 images of 16x16 pixels would .* GB.*smaller size= or stream"):
+        load(f"folder:{tree}", stream=False)
+    assert isinstance(load(f"folder:{tree}", size=4).images, torch.Tensor)
+
+
+def test_what_is_streamed_is_what_would_be_decoded_and_its_samples_are_not_decoded(tree, monkeypatch):
+    decoded, streamed = load(f"folder:{tree}"), load(f"folder:{tree}", stream=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Photographs, "__getitem__", None)
+        part = streamed.sample(3, seed=2)
+    for mine, theirs in ((streamed, decoded), (part, decoded.sample(3, seed=2))):
+        assert isinstance(mine.images, Photographs) and repr(mine) == repr(theirs)
+        assert torch.equal(mine.images[:], theirs.images) and torch.equal(mine.labels, theirs.labels)
+        assert mine.classes == theirs.classes
 
 
 # Three layouts
@@ -88,7 +134,7 @@ def test_links_are_followed_and_each_folder_is_read_once(tmp_path):
     (tmp_path / "in" / "linked").symlink_to(tmp_path / "far")
     assert len(load(f"folder:{tmp_path / 'in'}").labels.unique()) == 2
     (tmp_path / "in" / "real" / "up").symlink_to("..")
-    assert len(images_below(tmp_path / "in")) == 6
+    assert len(any_folder.images_below(tmp_path / "in")) == 6
 
 
 def lose(*names: str):
@@ -101,7 +147,9 @@ def only_litter(name: str):
 
 NO_TRAIN = "train is no folder; folder:PATH takes PATH/train/CLASS"
 NO_TEST = "has no folder val or test; `evaluate` splits the images by a"
-LAYOUTS = [  # what happened to the tree, the folder in it that is read, the split, and what is said
+
+
+@pytest.mark.parametrize("happened, where, split, message", [  # where: the folder in the tree that is read
     (lose("."), ".", "train", "is no folder; folder:PATH takes PATH/train/CLASS/IMAGE"),
     (lose("train"), ".", "train", NO_TRAIN),  # images to measure on are not trained on
     (lambda tree: [lose("train")(tree), (tree / "val").rename(tree / "test")], ".", "train", NO_TRAIN),
@@ -116,10 +164,7 @@ LAYOUTS = [  # what happened to the tree, the folder in it that is read, the spl
     (lose("train/bee"), "train", "test", "must have labels to be measured, got none in .*PATH/CLASS/IMAGE"),
     (lambda tree: grey_level(tree / "train/bee/9.png", 1), ".", "train",
      r"ant/000\.png of 16x16 .*bee/9\.png of 8x6; load them with size=, or pretrain with view_size \(--view"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("happened, where, split, message", LAYOUTS)
+])  # fmt: skip
 def test_a_tree_in_which_something_lacks_is_refused_with_its_place(happened, where, split, message, tree):
     happened(tree)
     with pytest.raises((ValueError, FileNotFoundError), match=message):

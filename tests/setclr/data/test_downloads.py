@@ -1,9 +1,11 @@
-"""Data sets that torchvision reads, in small copies: their pixels, what is said offline, damaged files."""
+"""Known data sets in small copies: their pixels and numbers, what is said offline, damaged and lost files."""
 
 import hashlib
+import os
 import pickle
+import shutil
 import tarfile
-from collections import Counter
+from importlib.resources import files
 from unittest.mock import Mock
 from urllib.error import URLError
 
@@ -11,9 +13,10 @@ import numpy as np
 import pytest
 import scipy.io
 import torch
+from pictures import grey_level
 from torchvision import datasets
 
-from setclr.data import load, patches
+from setclr.data import folders, load, patches
 
 
 @pytest.fixture(autouse=True)
@@ -140,12 +143,11 @@ def test_stl10_has_an_unlabelled_split(stl10, tmp_path):
 def test_a_file_is_hashed_once(name, request, tmp_path, monkeypatch):
     """These sets are gigabytes; what torchvision has verified is not verified again."""
     request.getfixturevalue(name)
-    hashed, calculate = Counter(), datasets.utils.calculate_md5
-    monkeypatch.setattr(
-        datasets.utils, "calculate_md5", lambda path, *more: hashed.update([path]) or calculate(path, *more)
-    )
+    hashing = Mock(wraps=datasets.utils.calculate_md5)
+    monkeypatch.setattr(datasets.utils, "calculate_md5", hashing)
     load(name, tmp_path)
-    assert hashed and set(hashed.values()) == {1}
+    hashed = [call.args[0] for call in hashing.call_args_list]
+    assert len(hashed) == len(set(hashed)) > 0
 
 
 @pytest.mark.parametrize("name, file, split", [
@@ -187,3 +189,100 @@ def test_an_error_of_the_disk_is_not_called_one_of_the_network(tmp_path, monkeyp
     with pytest.raises(OSError, match="No space left") as caught:
         load("cifar10", tmp_path)
     assert not isinstance(caught.value, ConnectionError)
+
+
+# As they are unpacked: tiny-ImageNet and ImageNet
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """What the three sets are known to hold, cut down: 3 classes of 2 (or 2 to 3) and 1 images."""
+    each = dict(train=(2, 3), test=(1, 1))
+    monkeypatch.setattr(folders, "TREES", {
+        "tiny-imagenet": folders.Expected(3, dict(train=6, test=3), each | {"train": (2, 2)}),
+        "imagenet100": folders.Expected(2, dict(train=4, test=2), each, 8, ("n02", "n03")),
+        "imagenet": folders.Expected(3, dict(train=7, test=3), each, 8),
+    })  # fmt: skip
+
+
+def make_tiny(root):
+    place, wnids = root / "tiny-imagenet-200", ("n03", "n01", "n02")
+    for label, wnid in enumerate(wnids):
+        for i in range(2):
+            grey_level(place / "train" / wnid / "images" / f"{i}.JPEG.png", 10 * label + i)
+        (place / "train" / wnid / f"{wnid}_boxes.txt").write_text("boxes")
+        grey_level(place / "val" / "images" / f"val_{label}.png", 50 + label)
+    lines = [f"val_{i}.png\t{wnid}\t0\t0\t62\t62\n" for i, wnid in enumerate(wnids)]
+    (place / "val" / "val_annotations.txt").write_text("".join(lines))
+    (place / "wnids.txt").write_text("\n".join(wnids))
+    return place
+
+
+def test_tiny_imagenet_is_unpacked_from_an_archive_put_there_and_read(few, tmp_path, monkeypatch, capsys):
+    with pytest.raises(ConnectionError, match=r"no network.*fetch https://.*200\.zip and put it into"):
+        load("tiny-imagenet", tmp_path)
+    assert not os.listdir(tmp_path)
+    place = make_tiny(tmp_path / "elsewhere")
+    archive = tmp_path / f"{place.name}.zip"
+    shutil.make_archive(archive.with_suffix(""), "zip", place.parent, place.name)
+    with pytest.raises(ValueError, match=r"tiny-imagenet-200\.zip is truncated or not http.*delete it"):
+        load("tiny-imagenet", tmp_path)
+    monkeypatch.setattr(folders, "TINY_SHA256", hashlib.sha256(archive.read_bytes()).hexdigest())
+    train, test = (load("tiny-imagenet", tmp_path, split) for split in patches.SPLITS)
+    assert sorted(os.listdir(tmp_path)) == ["elsewhere", "tiny-imagenet-200", "tiny-imagenet-200.zip"]
+    assert capsys.readouterr().out == ""
+    assert train.classes == test.classes == ("n01", "n02", "n03")
+    assert train.images[:, 0, 0, 0].tolist() == [10, 11, 20, 21, 0, 1]
+    assert train.labels.tolist() == [0, 0, 1, 1, 2, 2]
+    assert test.images[:, 0, 0, 0].tolist() == [51, 52, 50] and test.labels.tolist() == [0, 1, 2]
+    assert load("tiny-imagenet", tmp_path, size=4, stream=True).images[:].shape == (6, 3, 4, 4)
+
+
+def make_imagenet(root):
+    for label, wnid in enumerate(("n01", "n02", "n03")):
+        for i in range(3 if label == 0 else 2):
+            grey_level(root / f"imagenet/train/{wnid}/{i}.png", 10 * label + i, size=(12 + label, 10))
+        grey_level(root / "imagenet/val" / wnid / f"val_{label}.png", 50 + label)
+    return root / "imagenet"
+
+
+def test_imagenet_has_a_size_unless_told_another_and_imagenet100_is_a_part_of_it_or_apart(few, tmp_path):
+    make_imagenet(tmp_path)
+    train, test = (load("imagenet", tmp_path, split) for split in patches.SPLITS)
+    assert train.images.shape == (7, 3, 8, 8) and train.labels.tolist() == [0, 0, 0, 1, 1, 2, 2]
+    assert test.images[:, 0, 0, 0].tolist() == [50, 51, 52]
+    assert load("imagenet", tmp_path, size=5).images.shape == (7, 3, 5, 5)
+    part = load("imagenet100", tmp_path)
+    assert part.classes == ("n02", "n03") and part.images[:, 0, 0, 0].tolist() == [10, 11, 20, 21]
+    (tmp_path / "imagenet").rename(tmp_path / "imagenet100")
+    assert torch.equal(load("imagenet100", tmp_path).images, part.images)
+
+
+@pytest.mark.parametrize("name, lost, words", [
+    ("tiny-imagenet", "train/n02", "train/n02/images is missing; get the set again"),
+    ("tiny-imagenet", "train/n02/images/1.JPEG.png", r"2 train images of each class .*n02 \(1\); unpack"),
+    ("tiny-imagenet", "val/images/val_1.png", r"1 test images of each class .*got n01 \(0\); unpack"),
+    ("tiny-imagenet", "wnids.txt", r"wnids\.txt is missing; tiny-imagenet must lie as http"),
+    ("imagenet", "train", r"train is no folder; imagenet cannot .*image-net\.org .*train/WNID/ and "),
+    ("imagenet", "val/n02 train/n02", "the 3 classes of imagenet, got 2; complete it, or load it as folder:"),
+    ("imagenet", "train/n03/1.png", r"2 to 3 train images of each class of imagenet, got n03 \(1\)"),
+    ("imagenet", "train/n01/1.png", "the 7 train images of imagenet, got 6"),
+    ("imagenet100", "train/n02 val/n02", "the 2 classes of imagenet100, got 1, without n02; complete it"),
+    ("imagenet100", "val/n03", "train/n03 has no counterpart in .*val"),
+])  # fmt: skip
+def test_what_lacks_in_a_known_set_is_named(few, tmp_path, name, lost, words):
+    place = (make_tiny if name == "tiny-imagenet" else make_imagenet)(tmp_path)
+    for path in (place / one for one in lost.split()):
+        (shutil.rmtree if path.is_dir() else os.remove)(path)
+    with pytest.raises((ValueError, FileNotFoundError), match=words):
+        [load(name, tmp_path, split) for split in patches.SPLITS]
+
+
+def test_the_expected_numbers_are_the_published_ones():
+    expected = folders.TREES
+    assert expected["imagenet"].images == dict(train=1_281_167, test=50_000)
+    assert expected["imagenet"].classes == 1000
+    assert expected["tiny-imagenet"].images == dict(train=200 * 500, test=200 * 50)
+    text = (files("setclr.data") / "imagenet100.txt").read_text().strip()
+    assert hashlib.md5(text.encode()).hexdigest() == "b466a51f4134c8f593cf75cb7f62cdc5"
+    assert expected["imagenet100"].names == tuple(sorted(text.split()))

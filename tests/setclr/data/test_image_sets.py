@@ -1,6 +1,7 @@
 """Sets of images in memory: what they hold, samples, names that are loaded, the file of patches."""
 
 import os
+from unittest.mock import Mock, call
 
 import numpy as np
 import pytest
@@ -8,8 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setclr import data
-from setclr.data import ImageSet, load, sets, two_views
+from setclr.data import NAMES, ImageSet, load, pretraining_split, sets, two_views
 from setclr.data.validation import validation_split
 
 
@@ -94,30 +94,24 @@ def test_every_wrong_argument_of_load(given, message):
 
 
 def test_only_stl10_is_trained_on_more_than_its_training_split():
-    splits = {name: data.pretraining_split(name) for name in data.NAMES}
-    assert len(splits) == 12
-    assert splits.pop("stl10") == "unlabelled" and set(splits.values()) == {"train"}
+    splits = {name: pretraining_split(name) for name in NAMES}
+    assert len(splits) == 12 and splits == dict.fromkeys(splits, "train") | {"stl10": "unlabelled"}
 
 
 @pytest.fixture
 def kept(monkeypatch, tmp_path):
-    """A small set under a name, counted when it is made; the file it is kept in."""
-    calls = []
-
-    def make(split):
-        calls.append(split)
-        return np.zeros((4, 3, 8, 8), np.uint8), np.array([0, 0, 1, 1]), ("a", "b")
-
+    """A small set under a name: the file it is kept in, and what makes it."""
+    make = Mock(return_value=(np.zeros((4, 3, 8, 8), np.uint8), np.array([0, 0, 1, 1]), ("a", "b")))
     monkeypatch.setitem(sets.MADE, "photo-patches", make)
-    return tmp_path / "photo-patches" / "patches.npz", calls
+    return tmp_path / "photo-patches" / "patches.npz", make
 
 
 def test_patches_are_made_once_and_kept_in_one_file(kept):
-    path, calls = kept
+    path, make = kept
     for split in ("train", "test", "train"):
         found = load("photo-patches", path.parent.parent, split)
         assert found.images.shape == (4, 3, 8, 8) and found.classes == ("a", "b")
-    assert calls == ["train", "test"]
+    assert make.mock_calls == [call("train"), call("test")]
     assert os.listdir(path.parent) == ["patches.npz"]
 
 
@@ -134,10 +128,10 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_or_foreign_file_is_named_and_not_used(kept, damage):
-    path, calls = kept
+    path, make = kept
     load("photo-patches", path.parent.parent)
     DAMAGE[damage](path, path.read_bytes(), dict(np.load(path)))
     left = path.read_bytes()
     with pytest.raises(ValueError, match=r"patches\.npz is truncated or not .*delete it"):
         load("photo-patches", path.parent.parent)
-    assert path.read_bytes() == left and calls == ["train", "test"]
+    assert path.read_bytes() == left and make.call_count == 2

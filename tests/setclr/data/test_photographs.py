@@ -13,8 +13,7 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as F
 
 from setclr import views
-from setclr.data import image_set
-from setclr.data.photographs import TURNS, Photographs
+from setclr.data import Photographs, image_set, photographs
 from setclr.views import View, draw
 
 TWO = (View(size=20, blur=0.5), View(size=12, scale=(0.05, 0.14)), View(size=20, solarise=0.5))
@@ -104,9 +103,7 @@ def test_a_photograph_is_decoded_once_for_all_its_views(square, monkeypatch):
 def decoded(monkeypatch):
     """The sizes of the pictures from which crops are cut."""
     sizes, crop = [], Image.Image.crop
-    monkeypatch.setattr(
-        Image.Image, "crop", lambda self, box=None: sizes.append(self.size) or crop(self, box)
-    )
+    monkeypatch.setattr(Image.Image, "crop", lambda x, box=None: sizes.append(x.size) or crop(x, box))
     return sizes
 
 
@@ -198,7 +195,7 @@ def turned_copies(folder, name):
     for orientation, turn in STORED.items():
         exif = Image.Exif()
         exif[0x0112] = orientation
-        stored = upright if turn is None else upright.transpose(TURNS[turn])
+        stored = upright if turn is None else upright.transpose(photographs.TURNS[turn])
         stored.save(folder / f"{orientation}.{name}", exif=exif, quality=95)
     return Photographs([folder / f"{orientation}.{name}" for orientation in STORED])
 
@@ -236,18 +233,15 @@ def test_what_a_dataset_gives_is_not_turned_again(tmp_path):
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "PA", "P", "RGB", "L"])
 def test_what_is_transparent_shows_white_and_not_what_is_hidden(tmp_path, mode):
     noise = Image.fromarray(np.random.default_rng(0).integers(1, 250, (32, 32, 3), dtype=np.uint8))
-    paths = []
     for number, hidden in enumerate((noise, Image.new("RGB", (32, 32), (9, 9, 9)))):
         if mode in ("RGB", "L", "P"):  # one colour of the file is the transparent one
             hidden = Image.new("RGB", (32, 32), (50 * number, 9, 9)).convert(mode, dither=Image.Dither.NONE)
-            key = hidden.getpixel((0, 0))
-            hidden.save(tmp_path / f"{number}.png", transparency=key)
+            hidden.save(tmp_path / f"{number}.png", transparency=hidden.getpixel((0, 0)))
         else:
             clear = hidden.convert("RGBA")
             clear.putalpha(0)
             clear.convert(mode).save(tmp_path / f"{number}.{'tiff' if mode == 'PA' else 'png'}")
-        paths += sorted(tmp_path.glob(f"{number}.*"))
-    files = Photographs(paths)
+    files = Photographs(sorted(tmp_path.iterdir()))
     assert files[:].min() == 255
     whole = (View(size=16, **STILL),)
     assert files.crops(range(2), whole, draw(whole, 2, shifted(0)))[0].min() == 255
