@@ -76,44 +76,32 @@ def shown(panel) -> list[dict]:
     return sent
 
 
-@pytest.mark.parametrize(
-    "handle, point, moved",
-    [
-        ("point", (1.23, -0.68), {"x": 1.2, "y": -0.7}), ("point", (1.9, 2.4), {"x": 1.9, "y": 2.0}),
-        ("turn", (-1.0, -1.0), {"angle": -135}), ("turn", (-1.5, 0.01), {"angle": 175}),
-        ("height", (-1.0, 0.31), {"y": 0.3}), ("scale", (3.0, 0.9), {"scale": 10**0.5}),
-        ("way", (0.42, -2.0), {"share": 0.7}), ("kind", (1.0, 1.0), {"kind": "right"}),
-    ],
-)  # fmt: skip
-def test_a_handle_moves_its_controls_and_nothing_else(panel, handle, point, moved):
-    expected = {**panel.values, **moved}
-    panel.widget.moved = {"event": "a:1", "handle": handle, "x": point[0], "y": point[1]}
-    assert panel.values == pytest.approx(expected)
+@pytest.mark.parametrize("event, moved", [
+    ({"handle": "point", "x": 1.23, "y": -0.68}, {"x": 1.2, "y": -0.7}),
+    ({"handle": "point", "x": 1.9, "y": 2.4}, {"x": 1.9, "y": 2.0}),
+    ({"handle": "turn", "x": -1.0, "y": -1.0}, {"angle": -135}),
+    ({"handle": "turn", "x": -1.5, "y": 0.01}, {"angle": 175}),
+    ({"handle": "height", "x": -1.0, "y": 0.31}, {"y": 0.3}),
+    ({"handle": "scale", "x": 3.0, "y": 0.9}, {"scale": 10**0.5}),
+    ({"handle": "way", "x": 0.42, "y": -2.0}, {"share": 0.7}),
+    ({"handle": "kind", "x": 1.0, "y": 1.0}, {"kind": "right"}),
+    ({"set": {"x": -1, "y": 99}}, {"x": -2.0, "y": 2.0}), ({"set": {"scale": 20}}, {"scale": 10.0}),
+    ({"set": {"x": 39}}, {"x": 2.0 - 0.1}), ({"set": {"kind": 1, "step": 2}}, {"kind": "right", "step": 2}),
+])  # fmt: skip
+def test_handles_move_their_controls_and_keys_knobs_and_links_go_by_stops(panel, event, moved):
+    panel.widget.moved = {"event": "a:1", **event}
+    assert panel.values == pytest.approx({**panel.start, **moved})
 
 
 def test_an_event_is_answered_by_one_scene_that_says_so(panel, shown):
     panel.widget.moved = {"event": "a:7", "handle": "point", "x": 1.0, "y": 1.0}
     (answer,) = shown
-    told = {"event": "a:7", "sentence": "The point is at (1, 1).", "failed": False}
-    assert answer | told == answer
+    assert answer["sentence"] == "The point is at (1, 1)." and not answer["failed"]
     assert answer["scene"]["handles"]["point"]["at"] == [1.0, 1.0]
     assert answer["stops"][0] == 30 and answer["words"][0] == "1"
     panel.controls["x"].value = 0.5
-    assert len(shown) == 2 and shown[1]["event"] == ""
     panel.widget.moved = {"event": "a:8", "handle": "point", "x": 0.5, "y": 1.0}  # moves nothing
     assert [answer["event"] for answer in shown] == ["a:7", "", "a:8"]
-
-
-@pytest.mark.parametrize(
-    "stops, moved",
-    [
-        ({"x": -1, "y": 99}, {"x": -2.0, "y": 2.0}), ({"scale": 20}, {"scale": 10.0}),
-        ({"x": 39}, {"x": 2.0 - 0.1}), ({"kind": 1, "step": 2}, {"kind": "right", "step": 2}),
-    ],
-)  # fmt: skip
-def test_keys_knobs_and_links_go_by_stops(panel, stops, moved):
-    panel.on_event({"event": "", "set": stops})
-    assert panel.values == pytest.approx({**panel.start, **moved})
 
 
 def test_reset_goes_to_where_the_page_opened_the_panel(shown):
@@ -164,38 +152,29 @@ def test_what_the_front_end_is_told(panel):
     assert cells["shades"] == [0, 39, 20, 0] and cells["words"] == ["0.0", "1.0", "0.5", "nan"]
 
 
-@pytest.mark.parametrize(
-    "values, said",
-    [
-        ({"xx": 1}, "control must be one of 'x', .*got 'xx'"),
-        ({"x": 2.5}, "x must be -2 to 2, got 2.5; the slider ends there"),
-        ({"kind": "lef"}, "kind must be one of 'left', 'right', got 'lef'; did you mean 'left'"),
-        ({"step": 0.5}, "step must be a whole number, got 0.5"),
-        ({"step": math.nan}, "step must be 0 to 2, got nan"),
-    ],
-)
-def test_values_beyond_a_control_are_refused_not_clipped(panel, values, said):
-    with pytest.raises(ValueError, match=said):
-        some(**values)
-    ((name, value),) = values.items()
-    with pytest.raises(ValueError, match=said.replace("control", "name")):
-        panel.row(name, [value])
-    for name in values.keys() & panel.controls.keys():
+@pytest.mark.parametrize("name, value, said", [
+    ("xx", 1, "must be one of 'x', .*got 'xx'"),
+    ("x", 2.5, "x must be -2 to 2, got 2.5; the slider ends there"),
+    ("kind", "lef", "kind must be one of 'left', 'right', got 'lef'; did you mean 'left'"),
+    ("step", 0.5, "step must be a whole number, got 0.5"), ("step", math.nan, "step must be 0 to 2, got nan"),
+])  # fmt: skip
+def test_values_beyond_a_control_are_refused_not_clipped(panel, name, value, said):
+    ways = [lambda: some(**{name: value}), lambda: panel.row(name, [value])]
+    if name in panel.controls:
+        ways.append(lambda: setattr(panel.controls[name], "value", value))
+    for way in ways:
         with pytest.raises(ValueError, match=said):
-            panel.controls[name].value = value
+            way()
     assert panel.values == some().values
 
 
-KNOBS = [slider("n", 0, 0, 10, 2), slider("x", 0.0, -1.0, 1.0, 0.1), log_slider("τ", 1, 0.1, 10, 0.5)]
-
-
-@pytest.mark.parametrize("knob", KNOBS, ids=lambda knob: knob.label)
-def test_a_stop_stays_a_stop_and_the_ends_are_stops(knob):
-    stops = [knob.stop(k) for k in range(knob.stops)]
-    assert (stops[0], stops[-1]) == pytest.approx((knob.low, knob.high))
-    assert [knob.number(stop) for stop in stops] == list(range(knob.stops))
-    assert knob.stop(-5) == stops[0] and knob.stop(knob.stops + 5) == stops[-1]
-    assert type(stops[1]) is (int if knob.label == "n" else float)
+def test_a_stop_stays_a_stop_and_the_ends_are_stops():
+    for knob in slider("n", 0, 0, 10, 2), slider("x", 0.0, -1.0, 1.0, 0.1), log_slider("τ", 1, 0.1, 10, 0.5):
+        stops = [knob.stop(k) for k in range(knob.stops)]
+        assert (stops[0], stops[-1]) == pytest.approx((knob.low, knob.high))
+        assert [knob.number(stop) for stop in stops] == list(range(knob.stops))
+        assert knob.stop(-5) == stops[0] and knob.stop(knob.stops + 5) == stops[-1]
+        assert type(stops[1]) is (int if knob.label == "n" else float)
 
 
 def test_a_minus_is_a_sign_of_its_own_before_numbers_alone():
@@ -220,16 +199,14 @@ def test_photographs_are_those_that_augment_makes():
 
 def test_a_panel_that_is_closed_is_forgotten_and_a_cell_that_runs_again_lets_its_panels_go(monkeypatch):
     """As ipykernel has it: the cell's id in the message that runs it, and the number of the run."""
-    registry, alive = widget._instances, []
-    before = len(registry)
-    for _ in range(2):
-        panel = some()
-        panel._repr_mimebundle_()
-        alive += [weakref.ref(panel), weakref.ref(panel.widget)]
-        panel.close()
-        del panel
+    registry = widget._instances
+    before, panel = len(registry), some()
+    panel._repr_mimebundle_()
+    alive = [weakref.ref(panel), weakref.ref(panel.widget)]
+    panel.close()
+    del panel
     gc.collect()
-    assert [one() for one in alive] == [None] * 4 and len(registry) == before
+    assert [one() for one in alive] == [None] * 2 and len(registry) == before
     shell = SimpleNamespace(execution_count=1, get_parent=lambda: {"metadata": {"cellId": "one"}})
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     kept, each = some(), None
