@@ -54,8 +54,7 @@ class VideoRecipe(Recipe):
         super().__post_init__()
         number("flip", self.flip, least=0, most=1, hint="it is a probability")
         if self.encoder == "s3d":
-            wrong = "with 5 to 7 torch's gradients of s3d's first layer are wrong on some processors"
-            integer("frames", self.frames, least=8, hint=wrong)
+            integer("frames", self.frames, least=8, hint="with fewer torch gets s3d's gradients wrong")
             integer("size", self.size, least=32, hint="s3d halves it five times")
 
     @property

@@ -28,9 +28,9 @@ def s3d(channels: int = 3) -> tuple[nn.Module, int]:
     """torchvision's S3D (Xie et al. 2018) without classifier, averaged over time and space: 1024
     features.
 
-    Clips must have at least 5 frames of at least 32 pixels. To train it takes 8 frames: with 5 to 7 torch 2.15
-    gets the gradients of the first convolution over time wrong, or crashes, on processors with AVX-512 (weights
-    off by a third; right with ONEDNN_MAX_CPU_ISA=AVX2). 7.9 million weights.
+    Clips must have at least 5 frames of at least 32 pixels. Training takes 8 frames: with 5 to 7 torch 2.15
+    crashes or gets the gradients of the first convolution over time wrong by a third, on processors with
+    AVX-512 (they are right with ONEDNN_MAX_CPU_ISA=AVX2). 7.9 million weights.
     """
     from torchvision.models.video import s3d as whole
 
