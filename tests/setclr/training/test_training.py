@@ -1,6 +1,5 @@
 """The loop: what a recipe's training computes, records and leaves alone."""
 
-import contextlib
 import math
 from dataclasses import replace
 
@@ -18,20 +17,10 @@ from setclr.losses import InfoNCE
 from setclr.seeding import seeded
 from setclr.training import LRSchedule, Trainer
 from setclr.training.batches import Batches
-from setclr.training.grad_cache import GradCache
 
 SMALL = replace(TWO_EPOCHS, epochs=3)
 LEARNT = replace(SMALL, loss="InfoNCE(temperature=learnable(0.2))", epochs=1)
 CPU = torch.device("cpu")
-
-
-@contextlib.contextmanager
-def watched(kind: type, method: str, look):
-    """`look` is called with what the method is given, before it."""
-    known = getattr(kind, method)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kind, method, lambda *given: (look(*given), known(*given))[1])
-        yield
 
 
 def test_a_seed_is_a_run_and_the_global_generator_is_left_alone():
@@ -44,16 +33,16 @@ def test_a_seed_is_a_run_and_the_global_generator_is_left_alone():
 
 def test_multi_crop_trains_on_two_sizes():
     sizes = {"full_views": 2, "local_views": 3, "view_size": 16, "local_size": 8}
-    seen = []
-    with watched(GradCache, "backward", lambda cache, x, score: seen.append([tuple(y.shape) for y in x])):
-        train(replace(SMALL, loss="GroCo(positive_views=2)", last_norm=True, epochs=1, **sizes))
+    trainer = new_run(replace(SMALL, loss="GroCo(positive_views=2)", epochs=1, **sizes), 3).trainer(FEW, CPU)
+    seen = [[tuple(x.shape) for x in views] for views in trainer.view_batches]
     assert seen == 4 * [[(2, 16, 3, 16, 16), (3, 16, 3, 8, 8)]]
 
 
-def test_a_parameter_of_the_loss_changes_when_its_schedule_says():
-    seen = []
-    with watched(Trainer, "objective", lambda trainer, z: seen.append(trainer.loss.temperature)):
-        train(replace(SMALL, loss_schedule="temperature: 0.5, 0.1 from 1, 0.2 from 2"))
+def test_a_parameter_of_the_loss_changes_when_its_schedule_says(monkeypatch):
+    seen, objective = [], Trainer.objective
+    watched = lambda trainer, z: seen.append(trainer.loss.temperature) or objective(trainer, z)  # noqa: E731
+    monkeypatch.setattr(Trainer, "objective", watched)
+    train(replace(SMALL, loss_schedule="temperature: 0.5, 0.1 from 1, 0.2 from 2"))
     assert seen == [0.5] * 4 + [0.1] * 4 + [0.2] * 4
 
 
