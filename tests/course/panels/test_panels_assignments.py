@@ -1,21 +1,28 @@
-"""The panels of pages 02 and 09 and of the careful page 01 show what the library computes."""
+"""Assignments, linear and quadratic: the panels of pages 02, 04, 09 and of the careful page 01.
+
+They show what the library computes.
+"""
 
 import itertools
 
 import numpy as np
 import pytest
 import torch
-from sweep import drag
+from sweep import drag, slope
 from torch.nn import functional as F
 
 from setclr.evaluation import matching_accuracy
-from setclr.inner import linear_assignment, top_probability
+from setclr.inner import linear_assignment, quadratic_assignment, spectral_bounds, top_probability
+from setclr.losses import InfoNCE, QARe
 from setclr_course import panels
 from setclr_course.kit.cast import NAMES
 from setclr_course.panels.assignments import matching_game as game
 from setclr_course.panels.assignments import matching_pools as pools
 from setclr_course.panels.assignments import pair_curves, pairings, things, who_is_it
 from setclr_course.panels.assignments.matching_dots import matching_dots
+from setclr_course.panels.sets.descent import BETAS, RATE, path
+from setclr_course.panels.sets.two_lists import ORDERS, moved
+from setclr_course.panels.sets.two_views import FIRST, wrapped
 from setclr_course.teach.pages.page_02 import EXERCISES, greedy
 
 
@@ -69,17 +76,16 @@ def test_the_one_to_one_loss_waits_and_the_other_does_not():
 
 def test_the_pairs_losses_are_the_librarys_and_the_forces_their_slopes():
     panel = panels.pair_curves(temperature=0.4, margin=0.3, beta=2.0)
-    gap = torch.from_numpy(pair_curves.GAP.copy()).requires_grad_()
-    true = torch.zeros(len(gap), dtype=torch.long)
-    contrastive = F.cross_entropy(torch.stack([gap, 0 * gap], 1) / 0.4, true, reduction="none")
-    triplet = F.margin_ranking_loss(gap, 0 * gap, true + 1, margin=0.3, reduction="none")
-    groco = -top_probability(torch.stack([-gap / 2, gap / 2], 1), 1, 2.0)[:, 1].log()
-    for (found, force), loss in zip(panel.solve(panel.values), (contrastive, triplet, groco)):
-        np.testing.assert_allclose(found, loss.detach(), atol=1e-12)
-        (slope,) = torch.autograd.grad(loss.sum(), gap)
+    losses = [
+        lambda gap: F.softplus(-gap / 0.4),  # InfoNCE of a positive and a negative
+        lambda gap: F.relu(0.3 - gap),
+        lambda gap: -top_probability(torch.stack([-gap / 2, gap / 2], 1), 1, 2.0)[:, 1].log(),
+    ]
+    for (found, force), loss in zip(panel.solve(panel.values), losses):
+        np.testing.assert_allclose(found, loss(torch.tensor(pair_curves.GAP)), atol=1e-12)
         smooth = np.abs(pair_curves.GAP - 0.3) > 0.03  # the triplet's has a kink there
         smooth[[0, -1]] = False
-        np.testing.assert_allclose(force[smooth], -slope[smooth], atol=1e-3)
+        np.testing.assert_allclose(force[smooth], -slope(loss, pair_curves.GAP)[smooth], atol=1e-3)
 
 
 def seen_twice(n=256):
@@ -116,10 +122,9 @@ def test_pools_say_the_means_and_how_many_of_the_pairs_shown_are_right_and_too_f
     assert f"{right} of the 16 shown" in panel.alt and 0 < right < 16
     assert f"one to one {best:.1f} %, nearest {other:.1f} %" in panel.alt
     assert panels.matching_pools(*seen_twice(20)).knobs["pool"].high == 16
-    with pytest.raises(ValueError, match="patches must show 16 things or more, got 10"):
-        panels.matching_pools(*seen_twice(10))
-    with pytest.raises(ValueError, match="patches must show 32 things or more, got 20"):
-        panels.who_is_it(*seen_twice(20))
+    for panel, least, n in (panels.matching_pools, 16, 10), (panels.who_is_it, 32, 20):
+        with pytest.raises(ValueError, match=f"patches must show {least} things or more, got {n}"):
+            panel(*seen_twice(n))
 
 
 def test_dots_say_the_means():
@@ -137,3 +142,109 @@ def test_the_places_of_partners_are_those_of_the_cosines():
         assert f"patch {query} stands at place {place} of {who_is_it.POOL}" in seen.sentence
         right = (similarity.argmax(1) == np.arange(who_is_it.POOL)).mean()
         assert f"{right:.0%} have their partner" in seen.sentence
+
+
+# Quadratic
+
+
+SIMILARITIES = ("cosine", "euclidean")
+both = pytest.mark.parametrize("similarity", SIMILARITIES)
+
+
+def test_sorted_lists_have_the_largest_sum():
+    best, worst = (panels.two_lists(order=order).alt for order in (0, 119))
+    assert best.endswith("0 give more, 119 give less.") and worst.endswith("0 give less.")
+    assert "= 58." in panels.two_lists().alt
+
+
+def test_a_bar_that_is_moved_stays_on_its_way_and_keeps_the_others_in_order():
+    """A slow pull ends where a fast one does."""
+    for bar, way in ((1, (1, 2, 3, 4)), (7, (3, 1, 0)), (4, (3, 0, 4, 2))):
+        slow = ORDERS[0]
+        for place in way:
+            slow = moved(slow, bar, place)
+        fast = moved(ORDERS[0], bar, way[-1])
+        assert slow == fast and fast.index(bar) == way[-1]
+        assert [one for one in fast if one != bar] == [one for one in ORDERS[0] if one != bar]
+
+
+@both
+@pytest.mark.parametrize("start", [{}, {"turn": 90}, {"cat": 150, "rocket": -20}])
+def test_the_fits_and_their_bounds_are_the_librarys(start, similarity):
+    panel = panels.spectra(similarity, **start)
+    now, z = panel.solve(panel.values), torch.from_numpy(panel.ring.vectors(panel.values))
+    A, B = 1 + z @ z.mT if similarity == "cosine" else torch.cdist(z, z)
+    values = quadratic_assignment(torch.zeros_like(A), A, B).values.numpy() / 36
+    np.testing.assert_allclose(now.values, values, atol=1e-6)
+    bounds = [float(bound) / 36 for bound in spectral_bounds(A, B)]
+    np.testing.assert_allclose([now.lower, now.upper], bounds, atol=1e-6)
+    assert float(QARe(similarity)(z)) == pytest.approx(bounds[1] if similarity == "cosine" else -bounds[0])
+
+
+@both
+def test_identical_views_reach_the_bound(similarity):
+    beside = dict(zip(NAMES, wrapped(FIRST).tolist()))
+    assert beside in panels.spectra.also  # the site shows what page 04 asks for
+    panel = panels.spectra(similarity, **beside)
+    now = panel.solve(panel.values)
+    assert "0 fit better" in panel.alt
+    assert now.values[0] == pytest.approx(now.values.max()) == pytest.approx(now.upper)
+
+
+def test_pairs_may_be_equal_and_shapes_not():
+    """What the careful page 04 says about all ■ turned by 30° as one, each its own way, or to one side."""
+    ways = ([1] * 6, [1, 1, 1, -1, -1, -1], [-1, -1, 1, -1, -1, 1])
+    turns = [dict(zip(NAMES, wrapped(FIRST + 30 * np.array(way)).tolist())) for way in ways]
+    shapes = [panels.two_shapes(turn=0, **turn) for turn in turns]
+    assert all("● with its ■ is 0.87" in panel.alt for panel in shapes)
+    same, some, most = (panel.solve(panel.values).mismatch for panel in shapes)
+    assert same == pytest.approx(0) and 0.2 < some < most
+
+
+def test_turning_a_view_changes_the_pairs_and_not_its_table_and_takes_moved_squares_along():
+    for shown, said in (({"turn": 0}, "● with its ■ is 1.00"), ({"turn": 90}, "0.00;")):
+        alt = panels.two_shapes(**shown).alt
+        assert said in alt and "the tables is 0.000" in alt
+    assert "the tables is 0.000" not in panels.two_shapes(cat=100).alt
+    panel = panels.two_shapes(turn=30)
+    for name, degrees in (("cat", 100), ("rocket", -20)):
+        drag(panel, name, np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees)))
+    assert (panel.values["cat"], panel.values["rocket"], panel.values["turn"]) == (70, -50, 30)
+    panel.controls["turn"].value = 50
+    z = panel.solve(panel.values).z[1]
+    np.testing.assert_allclose(np.rad2deg(np.arctan2(z[:, 1], z[:, 0]))[[0, 3]], [120, 0], atol=1e-9)
+
+
+def test_every_descent_begins_where_torch_drew_it():
+    generator = torch.Generator().manual_seed(0)
+    thing = 2.6 * torch.rand(6, generator=generator, dtype=torch.float64) + 0.3
+    drawn = thing + 0.45 * torch.randn(2, 6, generator=generator, dtype=torch.float64)
+    for similarity in SIMILARITIES:
+        np.testing.assert_allclose(path(similarity).angles[0], drawn.expand(len(BETAS), 2, 6), atol=1e-6)
+
+
+def around(angles: torch.Tensor) -> torch.Tensor:
+    return torch.stack([angles.cos(), angles.sin()], dim=-1)
+
+
+@both
+@pytest.mark.parametrize("beta", [0.5, 1.125])
+def test_the_batched_descent_is_that_of_the_librarys_loss(beta, similarity):
+    k, found = BETAS.tolist().index(beta), path(similarity)
+    for step in (0, 7, 30):
+        angles = found.angles[step, k]
+        downhill = slope(lambda a: InfoNCE(0.5)(around(a)) + beta * QARe(similarity)(around(a)), angles)
+        np.testing.assert_allclose(found.angles[step + 1, k], angles - RATE * downhill, rtol=1e-7, atol=1e-9)
+        z = around(torch.from_numpy(angles))
+        cosines = (z @ z.mT)[:, ~torch.eye(6, dtype=torch.bool)]
+        assert found.within[step, k] == pytest.approx(cosines.mean().item())
+
+
+def test_cosine_leaves_the_end_alone_and_euclidean_collapses():
+    """What the careful page 04 says about every β of the slider, and page 04 about the walk downhill."""
+    cosine, euclidean = (path(similarity) for similarity in SIMILARITIES)
+    assert np.abs(cosine.within[-1] + 1 / 5).max() < 0.005
+    assert (euclidean.within[-1][BETAS >= 2] > 0.99).all() and euclidean.within[-1][BETAS <= 0.5].max() < 0
+    assert {"weight": 4.0, "step": 80} in panels.spreading.also  # the site plays every weight to its end
+    within = panels.spreading(step=8).solve(panels.spreading(step=8).values)[1]
+    assert within[-1] == pytest.approx(-0.2, abs=0.01) and within[8, 1] < within[8, 0] - 0.2
