@@ -19,16 +19,19 @@ def double(x) -> torch.Tensor:
     return torch.as_tensor(np.array(x, float))
 
 
-# Five numbers, the positive first
+# The losses of lists, and five numbers, the positive first
 
 
-def info_nce(x: torch.Tensor, temperature: float) -> torch.Tensor:
-    return (x / temperature).logsumexp(-1) - x[..., 0] / temperature
+def info_nce(positives: torch.Tensor, negatives: torch.Tensor, temperature: float) -> torch.Tensor:
+    near, far = positives / temperature, (negatives / temperature).logsumexp(-1, keepdim=True)
+    return (torch.logaddexp(near, far) - near).mean(-1)
 
 
-def groco(x: torch.Tensor, beta: float) -> torch.Tensor:
-    p = top_probability(torch.cat([x[..., 1:].sort(-1).values, x[..., :1]], -1), 1, beta)
-    return F.binary_cross_entropy(p, (torch.arange(5) == 4).to(p).expand_as(p), reduction="none").mean(-1)
+def groco(positives: torch.Tensor, negatives: torch.Tensor, beta: float) -> torch.Tensor:
+    x = torch.cat([negatives.sort().values, positives.sort().values], -1)
+    p = top_probability(x, positives.shape[-1], beta)
+    wanted = (torch.arange(x.shape[-1]) >= negatives.shape[-1]).to(p).expand_as(p)
+    return F.binary_cross_entropy(p, wanted, reduction="none").mean(-1)
 
 
 LOSSES = {"InfoNCE": info_nce, "GroCo": groco}
@@ -39,9 +42,9 @@ def test_five_numbers_are_one_row_of_the_losses():
     z = torch.randn(2, 3, 4, dtype=torch.float64)
     x = F.normalize(z, dim=-1).flatten(0, 1)
     of_anchor = [[(a + 3) % 6, *(c for c in range(6) if c % 3 != a % 3)] for a in range(6)]
-    rows = torch.stack([x[columns] @ x[a] for a, columns in enumerate(of_anchor)])
-    torch.testing.assert_close(info_nce(rows, 0.3).mean(), InfoNCE(0.3)(z))
-    torch.testing.assert_close(groco(rows, 2.0).mean(), GroCo(2.0, negatives=4)(z))
+    rows = torch.stack([x[columns] @ x[a] for a, columns in enumerate(of_anchor)]).split([1, 4], dim=1)
+    torch.testing.assert_close(info_nce(*rows, 0.3).mean(), InfoNCE(0.3)(z))
+    torch.testing.assert_close(groco(*rows, 2.0).mean(), GroCo(2.0, negatives=4)(z))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -49,7 +52,7 @@ def test_five_numbers_are_one_row_of_the_losses():
 def test_a_walk_is_gradient_descent_step_by_step(loss, knob):
     for start in ((-0.05, -2.0, -0.1, 0.0, 0.1), *np.random.default_rng(0).normal(size=(3, 5)).tolist()):
         path = walk(loss, knob, tuple(start))[:40]
-        downhill = slope(lambda x: LOSSES[loss](x, knob), path[:-1])
+        downhill = slope(lambda x: LOSSES[loss](x[:, :1], x[:, 1:], knob), path[:-1])
         np.testing.assert_allclose(path[1:], path[:-1] - RATE * downhill, rtol=1e-8, atol=1e-9)
 
 
@@ -107,25 +110,14 @@ def test_hard_swaps_of_four_are_figure_6():
 # One anchor and its groups
 
 
-SIMILARITIES, POSITIVE = (0.0, 0.5, -0.4, 0.25, -0.15, 0.38, -0.65, 0.12), 0.6
-
-
 @pytest.mark.parametrize("beta, temperature", [(1.0, 0.5), (100.0, 0.05)])
 def test_pushes_are_minus_the_slopes(beta, temperature):
-    s = np.array([*SIMILARITIES, POSITIVE, 0.2])
+    s = np.array([0.0, 0.5, -0.4, 0.25, -0.15, 0.38, -0.65, 0.12, 0.6, 0.2])  # two positives come last
     sorting, push = groups.groco(s, beta, preorder=True), groups.info_nce(s, temperature)
-
-    def grouped(x: torch.Tensor) -> torch.Tensor:
-        p = top_probability(torch.cat([x[:8].sort().values, x[8:].sort().values]), 2, beta)
-        return F.binary_cross_entropy(p, (torch.arange(10) >= 8).to(p))
-
-    def shared(x: torch.Tensor) -> torch.Tensor:
-        logits = x / temperature
-        return (torch.logaddexp(logits[:-2].logsumexp(0), logits[-2:]) - logits[-2:]).mean()
-
-    assert sorting.loss == pytest.approx(grouped(double(s)).item(), rel=1e-9)
-    for pushed, loss in ((sorting.push, grouped), (push, shared)):
-        np.testing.assert_allclose(pushed, -slope(loss, s), rtol=1e-5, atol=1e-8)
+    assert sorting.loss == pytest.approx(groco(double(s[8:]), double(s[:8]), beta).item(), rel=1e-9)
+    for pushed, loss, knob in ((sorting.push, groco, beta), (push, info_nce, temperature)):
+        downhill = slope(lambda x, loss=loss, knob=knob: loss(x[8:], x[:8], knob), s)
+        np.testing.assert_allclose(pushed, -downhill, rtol=1e-5, atol=1e-8)
     assert push.sum() == pytest.approx(0, abs=1e-12)
 
 

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, replace
 
 import coverage_page
+import numpy as np
 import pandas as pd
 import pytest
 from conftest import a_record
@@ -54,10 +55,9 @@ def test_the_papers_numbers_stand_beside_the_rows_that_mirror_theirs():
             loss, theirs = small.parsed_loss, large.parsed_loss
             assert loss.targets == theirs.targets and type(loss) is type(theirs), row
             assert small.views == large.views or small.views == "photo"
-            numbers = PUBLISHED[name].numbers
-            assert table.loc[row, ["knn", "linear"]].dropna().to_dict() == {
-                ours: numbers[key] for ours, key in (("knn", "knn20"), ("linear", "linear")) if key in numbers
-            }
+            numbers = {key.removesuffix("20"): number for key, number in PUBLISHED[name].numbers.items()}
+            ours = table.loc[row, ["knn", "linear"]].dropna().to_dict()
+            assert ours == {key: numbers[key] for key in ("knn", "linear") if key in numbers}
     assert printed("groco-table9f")["knn-projection"].to_dict() == {"simclr": 42.3, "groco": 57.3}
     assert printed("groco-table9a")["knn"].isna().sum() == 2, "of unstable runs nothing is printed"
 
@@ -96,14 +96,10 @@ def test_the_frame_has_a_line_for_every_record_of_todays_recipes(tmp_path):
     keep(tmp_path, random, 0, other)
     keep(tmp_path, random, 1, other, lr=0.5)  # of another recipe
     keep(tmp_path, random, 2, None)  # diverged
-    table = frame("groco-table9e", tmp_path)
-    none = float("nan")
-    columns = {
-        "row": ["strongest-negatives"] * 2 + ["random-negatives"] * 2, "seed": [0, 1, 0, 2],
-        "knn": [60.0, 60.0, 40.0, none], "linear": [61.5, 61.5, 41.5, none],
-        "knn-projection": [none, 55.0, none, none],
-    }  # fmt: skip
-    pd.testing.assert_frame_equal(table, pd.DataFrame(columns))
+    rows = [("strongest-negatives", 0, 60.0, 61.5, np.nan), ("strongest-negatives", 1, 60.0, 61.5, 55.0),
+            ("random-negatives", 0, 40.0, 41.5, np.nan), ("random-negatives", 2, *[np.nan] * 3)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["row", "seed", "knn", "linear", "knn-projection"])
+    pd.testing.assert_frame_equal(frame("groco-table9e", tmp_path), table)
     with pytest.raises(ValueError, match="figure must be one of .*groco-table9f"):
         frame("groco-table9z", tmp_path)
 
@@ -127,9 +123,9 @@ def test_what_the_pages_say_of_these_runs_is_recorded():
         " ".join(" ".join("".join(cell["source"]) for cell in written["cells"]).split())
         for written in (json.loads((FOLDER / f"{name}.ipynb").read_text()) for name in names)
     )
-    crops = {column: gap("groco-table9b", "2x32+6x14", "2x32", column) for column in ("knn", "linear")}
-    assert f"*cost* {-crops['knn'][0]:.1f} and {-crops['linear'][0]:.1f}" in page
-    assert f"p is {2 * crops['knn'][2]:.4f} and {crops['linear'][2]:.4f}" in page, "Holm's test of two"
+    knn, linear = (gap("groco-table9b", "2x32+6x14", "2x32", column) for column in ("knn", "linear"))
+    assert f"*cost* {-knn[0]:.1f} and {-linear[0]:.1f}" in page
+    assert f"p is {2 * knn[2]:.4f} and {linear[2]:.4f}" in page, "Holm's test of two"
     theirs = printed("groco-table9b").diff().iloc[1]
     assert f"bring {theirs['knn']:.1f} points by twenty" in page and f"and {theirs['linear']:.1f} by" in page
     batch = gap("groco-table8c", "batch128", "batch32", "knn", others=1)
@@ -140,21 +136,17 @@ def test_what_the_pages_say_of_these_runs_is_recorded():
     assert f"bring {longer[0]:.0f} points by neighbours" in page and f"p is {longer[2]:.3f}" in page
     assert f"bring {twice[0]:.1f} points" in page and f"(p = {twice[2]:.3f})" in page
 
-    stopped = {loss: f"{loss}+top10+stop-gradient" for loss in ("infonce", "groco")}
-    found = {
-        (loss, column): gap("groco-table9a", stop, f"{loss}+top10", column, others=4, larger=1)
-        for loss, stop in stopped.items() for column in ("knn", "linear")
-    }  # fmt: skip
-    lost = {key: f"{difference:.0f}" for key, (difference, _, _) in found.items()}
-    words = f"falls by {lost['infonce', 'knn']} points, by the linear probe by {lost['infonce', 'linear']},"
-    assert words in careful11
-    assert f"falls by {lost['groco', 'knn']} and {lost['groco', 'linear']} points" in careful11
-    assert f"with {found['groco', 'knn'][1]:.1f} and {found['groco', 'linear'][1]:.1f}." in careful11
-    assert f"instead of {found['groco', 'knn'][2]:.3f}" in careful11
-    ends = measured("groco-table9a", "knn").mean()
-    failed, learnt = ends[["groco+top10", "infonce+top10"]], ends[list(stopped.values())[::-1]]
-    assert "they end at {:.0f} and {:.0f} %".format(*failed) in careful11
-    assert "they reach {:.0f} and {:.0f}.".format(*learnt) in careful11
+    pairs = [(f"{loss}+top10+stop-gradient", f"{loss}+top10") for loss in ("groco", "infonce")]
+    (points, t, p), (rival, _, _) = (
+        np.transpose([gap("groco-table9a", *pair, c, others=4, larger=1) for c in ("knn", "linear")])
+        for pair in pairs
+    )
+    assert "falls by {:.0f} points, by the linear probe by {:.0f},".format(*rival) in careful11
+    assert "falls by {:.0f} and {:.0f} points".format(*points) in careful11
+    assert "with {:.1f} and {:.1f}.".format(*t) in careful11 and f"instead of {p[0]:.3f}" in careful11
+    ends, (learnt, failed) = measured("groco-table9a", "knn").mean(), map(list, zip(*pairs))
+    assert "they end at {:.0f} and {:.0f} %".format(*ends[failed]) in careful11
+    assert "they reach {:.0f} and {:.0f}.".format(*ends[learnt]) in careful11
 
     narrow = [gap("groco-table9d", "dimension64", "dimension4", column)[0] for column in ("knn", "linear")]
     assert "costs {:.0f} and {:.0f} points".format(*narrow) in careful13
