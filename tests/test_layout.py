@@ -7,7 +7,8 @@ import re
 import subprocess
 import sys
 import tokenize
-from functools import cache
+from functools import cache, reduce
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -50,8 +51,7 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    return [node for node in ast.walk(tree_of(path)) if isinstance(node, kinds)]
+    return [x for x in ast.walk(tree_of(path)) if isinstance(x, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 @cache
@@ -93,19 +93,9 @@ def test_imports_lead_downwards_and_the_library_never_uses_the_course():
 
 
 def test_no_modules_import_one_another_in_a_circle():
-    """Those that run an import at once; a package stands for its __init__ alone."""
+    """Those that run an import at once; a package stands for its __init__ alone. The error has the circle."""
     edges = {module_of(path): imports(path, at_once=True) & set(NAMES) for path in FILES}
-    done: set[str] = set()
-
-    def visit(name: str, above: tuple[str, ...]) -> None:
-        assert name not in above, " → ".join((*above[above.index(name) :], name))
-        if name not in done:
-            for other in edges[name]:
-                visit(other, (*above, name))
-            done.add(name)
-
-    for name in edges:
-        visit(name, ())
+    TopologicalSorter(edges).prepare()
 
 
 NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
@@ -117,8 +107,7 @@ def code_lines(path: Path) -> int:
     lines: set[int] = set()
     before = tokenize.INDENT
     for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
-        docstring = token.type == tokenize.STRING and before == tokenize.INDENT
-        if token.type not in NO_CODE and not docstring:
+        if token.type not in NO_CODE and (token.type, before) != (tokenize.STRING, tokenize.INDENT):
             lines |= set(range(token.start[0], token.end[0] + 1))
         if token.type not in (tokenize.COMMENT, tokenize.NL):
             before = token.type
@@ -147,10 +136,8 @@ def test_no_module_is_hidden_behind_a_name_or_has_that_of_what_its_package_expor
     """After `import setclr.a.b`, `setclr.a.b` is that module. A panel is a file of its name."""
     modules = {name: importlib.import_module(name) for name in NAMES}
     for name, module in modules.items():
-        found = modules[name.split(".")[0]]
-        for part in name.split(".")[1:]:
-            found = getattr(found, part)
-        assert found is module is sys.modules[name], name
+        first, *parts = name.split(".")
+        assert reduce(getattr, parts, modules[first]) is module is sys.modules[name], name
         package, _, last = name.rpartition(".")
         if package and not package.startswith("setclr_course.panels"):
             assert last not in getattr(modules[package], "__all__", ()), name
