@@ -1,6 +1,12 @@
-"""Normals: from disparities of known planes, read from an encoder's maps, and their angles."""
+"""What is trained on an encoder: itself, in plain torch too, and normals, read from its maps.
 
+The normals come from disparities of known planes.
+"""
+
+import copy
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,11 +15,144 @@ from conftest import shifted
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
+from torch.nn import functional as F
 from torch.nn.functional import normalize
+from torchvision.transforms.v2 import functional as TF
 
-from setclr import models
-from setclr_course.papers import fit_normals, load_normals, normal_errors, normals
+from setclr import models, views
+from setclr.data import ImageSet
+from setclr.evaluation import features
+from setclr.seeding import seeded
+from setclr_course.papers import fine_tune, fit_normals, load_normals, normal_errors, normals
+from setclr_course.papers import fine_tuning as tuning
 from setclr_course.papers.normals import DenseReadOut, NormalMaps, angular_errors, normals_of, one_direction
+
+
+def stripes(n, seed=0, side=16):
+    """Grey images of stripes under noise: two classes, the stripes' direction, which no flip changes."""
+    drawn = shifted(seed)
+    labels = torch.randint(0, 2, (n,), generator=drawn)
+    phase = 2 * math.pi * torch.rand(n, 1, 1, 1, generator=drawn)
+    waves = torch.sin(1.2 * torch.arange(side) + phase).expand(n, 3, side, side)
+    waves = torch.where(labels[:, None, None, None] == 1, waves, waves.mT)
+    noise = torch.randn(n, 3, side, side, generator=drawn)
+    return ImageSet((127 + 40 * waves + 40 * noise).clamp(0, 255).byte(), labels, ("flat", "upright"))
+
+
+def small_encoder(seed=0):
+    torch.manual_seed(seed)
+    return models.encoder("conv4")[0]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_encoder_is_left_as_it_was(frozen):
+    encoder, train = small_encoder().requires_grad_(not frozen), stripes(12)
+    encoder[1].eval()
+    before, modes = copy.deepcopy(encoder.state_dict()), [module.training for module in encoder.modules()]
+    with torch.no_grad():  # as one may call it
+        fine_tune(encoder, train, train, epochs=1, batch=6)
+    after = encoder.state_dict()
+    assert all(torch.equal(after[key], kept) for key, kept in before.items())
+    assert [module.training for module in encoder.modules()] == modes
+    assert all(p.grad is None and p.requires_grad is not frozen for p in encoder.parameters())
+
+
+@pytest.fixture
+def used(monkeypatch) -> list[nn.Module]:
+    """The models whose features were asked for: of a fine-tuning, last of all its own."""
+    kept = []
+    monkeypatch.setattr(tuning, "features", lambda model, x: kept.append(model) or features(model, x))
+    return kept
+
+
+def test_it_is_a_function_of_its_seed_and_leaves_the_global_one_alone(used):
+    encoder, train, test = small_encoder(), stripes(16), stripes(8, seed=1)
+
+    def weights(seed: int) -> torch.Tensor:
+        found = fine_tune(encoder, train, test, epochs=1, batch=8, seed=seed)
+        assert found.dtype == torch.int64 and found.shape == (8,)
+        return torch.cat([w.detach().flatten() for w in used[-1].parameters()])
+
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    first = weights(0)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(8)
+    assert torch.equal(weights(0), first) and not torch.equal(weights(1), first)
+
+
+def test_its_weights_are_those_of_the_formulas_of_a_frozen_encoder_too(used):
+    """Two epochs written out: crops and flips, Nesterov's momentum, weight decay, half a cosine."""
+    train, epochs, batch, lr, decay, crop = stripes(40), 2, 16, 0.05, 0.01, tuning.CROP
+    encoder, test, how = small_encoder().requires_grad_(False), stripes(9, seed=1), dict(precision="float32")
+    found = fine_tune(encoder, train, test, epochs, lr, batch, decay, seed=5, **how)
+    torch.manual_seed(5)
+    model = nn.Sequential(encoder, nn.Linear(64, 2)).requires_grad_(True).train()
+    weights = list(model.parameters())
+    starts, velocity = [w.detach().clone() for w in weights], [torch.zeros_like(w) for w in weights]
+    for epoch in range(epochs):
+        order = torch.randperm(40, generator=seeded(5, epoch)).split(batch)
+        for position, index in enumerate(order[:2]):
+            p = views.parameters(crop, views.draw(crop, batch, seeded(5, epoch, position)), 16, 16)
+            x = [train.images[i] / 255 for i in index]
+            x = [TF.resized_crop(one, *box.int().tolist(), [16, 16]) for one, box in zip(x, p.box[0])]
+            x = torch.stack([one.flip(-1) if flip else one for one, flip in zip(x, p.flip[0])])
+            loss = F.cross_entropy(model(x), train.labels[index])
+            rate = lr * (1 + math.cos(math.pi * (2 * epoch + position) / 4)) / 2
+            with torch.no_grad():
+                for w, v, g in zip(weights, velocity, torch.autograd.grad(loss, weights)):
+                    g = g + decay * w
+                    v.mul_(0.9).add_(g)
+                    w.sub_(rate * (g + 0.9 * v))
+    for mine, theirs, start in zip(used[-1].parameters(), weights, starts, strict=True):
+        assert (mine - theirs).norm() < 0.02 * (theirs - start).norm()  # batch norms enlarge rounding
+    assert torch.equal(found, features(used[-1], test.images).argmax(1))
+
+
+def test_the_rate_and_decay_that_do_best_on_a_fifth_held_out_of_each_class(monkeypatch):
+    train, test, asked, made = stripes(60), stripes(30, seed=1), [], []
+
+    def tuned(encoder, part, seen, lr=None, weight_decay=0.0, **how):
+        asked.append((part, seen, lr, weight_decay, how))
+        if lr == 0.1:
+            raise FloatingPointError("diverged")
+        good = (lr, weight_decay) == (1e-2, 1e-4 / 1e-2)
+        return seen.labels if good else 1 - seen.labels
+
+    monkeypatch.setattr(tuning, "fine_tune", tuned)
+    untrained = SimpleNamespace(fit=lambda: None)
+    monkeypatch.setattr(tuning, "Trainer", lambda *given, **more: made.append(given[4]) or untrained)
+    fine_tune(small_encoder(), train, test, epochs=3, lr=None, batch=8, seed=4, precision="float32")
+    assert [(lr, decay * lr) for _, _, lr, decay, _ in asked] == [
+        (lr, pytest.approx(decay)) for lr in (1e-4, 1e-3, 1e-2, 1e-1) for decay in (0, 1e-6, 1e-5, 1e-4, 1e-3)
+    ]
+    part, seen, _, _, how = asked[0]
+    assert how == {"epochs": 3, "batch": 8, "seed": 4, "precision": "float32"}
+    together = torch.cat([part.images, seen.images]).flatten(1).double().sum(1).sort().values
+    assert torch.equal(together, train.images.flatten(1).double().sum(1).sort().values)
+    counts = train.labels.bincount()
+    assert len(seen) == 12 and (seen.labels.bincount() / counts - 0.2).abs().max() < 1 / counts.min()
+    assert made[0].defaults["lr"] == 1e-2 and made[0].defaults["weight_decay"] == pytest.approx(1e-2)
+
+
+@pytest.mark.parametrize("change, message", [
+    (dict(epochs=0), "epochs must be an integer >= 1, got 0"),
+    (dict(batch=41), "batch must be an integer >= 2 and <= 40, got 41; train has 40 images"),
+    (dict(lr=0), "lr must be > 0, got 0"),
+    (dict(weight_decay=-1), "weight_decay must be >= 0, got -1"),
+    (dict(seed=-1), "seed must be an integer >= 0, got -1"),
+    (dict(test=stripes(9, side=18)), r"test must have images of the shape of train, \(3, 16, 16\), got"),
+    (dict(test=replace(stripes(9), classes=("upright", "flat"))), "they differ in their order"),
+    (dict(lr=1e20, epochs=3), "became .* at step [01]; lower lr"),
+])  # fmt: skip
+def test_bad_arguments_are_named(change, message):
+    good = dict(encoder=small_encoder(), train=stripes(40), test=stripes(9), batch=8)
+    with pytest.raises(FloatingPointError if change.get("lr") == 1e20 else ValueError, match=message):
+        fine_tune(**{**good, **change})
+
+
+# Normals
+
 
 CAMERA = normals.Camera(focal=50.0, x=19.0, y=14.0, offset=3.0)
 
@@ -81,10 +220,9 @@ def test_angles_are_those_of_the_arc_cosine_and_exact_where_that_is_not():
     assert found["median"] == pytest.approx(float(np.median(errors)), rel=1e-2)
     assert found["mean"] == pytest.approx(float(errors.mean()))
     assert found["within 30°"] == pytest.approx(100 * float((errors <= 30).double().mean()))
-    ahead, tilted = (
-        torch.tensor([math.sin(by), 0, -math.cos(by)])[:, None, None].expand(1, 3, 40, 40)
-        for by in (0.0, math.radians(0.01))
-    )
+    turns = torch.tensor([0.0, math.radians(0.01)])
+    ways = torch.stack([turns.sin(), 0 * turns, -turns.cos()], 1)[:, None, :, None, None]
+    ahead, tilted = ways.expand(2, 1, 3, 40, 40)
     exact = angular_errors(tilted, maps._replace(normals=ahead)).mean()
     assert float(exact) == pytest.approx(0.01, rel=1e-4)
 
@@ -102,10 +240,10 @@ def test_windows_are_cut_alike_and_mirrored_with_their_normals():
     flipped = 0
     for images, ways, valid in normals.windows(coded, 40, 32, 0):
         assert images.shape == ways.shape == (1, 3, 32, 32) and valid.shape == (1, 32, 32)
-        sign = -1 if torch.equal(ways[0, 0], -ways[0, 1]) else 1
-        flipped += sign < 0
+        flips = torch.equal(ways[0, 0], -ways[0, 1])
+        flipped += flips
         torch.testing.assert_close(ways[0, 1], 255 * images[0, 0], rtol=0, atol=1e-3)
-        assert torch.equal(ways[0, 0], sign * ways[0, 1])
+        assert flips or torch.equal(ways[0, 0], ways[0, 1])
     assert 5 < flipped < 35
 
 
@@ -116,8 +254,7 @@ def test_what_can_be_read_off_is_read_and_the_encoder_given_stays_as_it_was(tune
     ways = normalize(nn.functional.interpolate(coarse, (32, 32), mode="bilinear"), dim=1)
     images = (127.5 * (ways + 1)).round().byte()
     maps = NormalMaps(images, ways, torch.ones(1, 32, 32, dtype=torch.bool))
-    torch.manual_seed(0)
-    encoder, how = models.encoder("conv4")[0], dict(steps=60, lr=5e-2, tuned=tuned, window=32)
+    encoder, how = small_encoder(), dict(steps=60, lr=5e-2, tuned=tuned, window=32)
     before = [x.clone() for x in encoder.state_dict().values()]
     model, again = (fit_normals(encoder, maps, **how) for _ in range(2))
     assert all(map(torch.equal, model.state_dict().values(), again.state_dict().values()))
@@ -128,18 +265,16 @@ def test_what_can_be_read_off_is_read_and_the_encoder_given_stays_as_it_was(tune
     assert normal_errors(found, maps)["median"] < 0.7 * normal_errors(blind, maps)["median"]
 
 
-@pytest.mark.parametrize(
-    "name, sizes",
-    [("conv4", [8, 16, 32, 64]), ("resnet32", [16, 32, 64]), ("resnet18-imagenet", [2, 4, 8, 16, 32])],
-)
+@pytest.mark.parametrize("name, sizes", [
+    ("conv4", [8, 16, 32, 64]), ("resnet32", [16, 32, 64]), ("resnet18-imagenet", [2, 4, 8, 16, 32]),
+])  # fmt: skip
 def test_the_last_map_of_each_size_is_looked_at(name, sizes):
     maps = DenseReadOut(models.encoder(name)[0]).maps(torch.zeros(1, 3, 64, 64))
     assert sorted(x.shape[-1] for x in maps) == sizes
 
 
 def test_it_is_one_linear_map_of_all_maps_at_the_images_size():
-    torch.manual_seed(0)
-    model, x = DenseReadOut(models.encoder("conv4")[0]).eval(), torch.rand(2, 3, 40, 32)
+    model, x = DenseReadOut(small_encoder()).eval(), torch.rand(2, 3, 40, 32)
     for norm in model.norms:
         norm.running_mean.normal_()
         norm.running_var.uniform_(0.5, 2)
@@ -183,7 +318,7 @@ FLAT = nn.Sequential(nn.Flatten(), nn.Linear(3 * 64 * 64, 4))
     (lambda: fit_normals(FLAT, random_maps()._replace(valid=torch.zeros(1, 40, 40) > 0)),
      "train must have valid pixels"),
     (lambda: fit_normals(FLAT, random_maps()), "layers that give maps"),
-    (lambda: fit_normals(models.encoder("conv4")[0], random_maps(), tuned=1), "tuned must be"),
+    (lambda: fit_normals(small_encoder(), random_maps(), tuned=1), "tuned must be"),
 ])  # fmt: skip
 def test_what_cannot_be_used_is_refused(call, said):
     with pytest.raises(ValueError, match=said):
