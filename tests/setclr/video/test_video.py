@@ -1,10 +1,10 @@
 """Videos: cameras, flow, files, views, encoders, training and records, by their laws and outside programs."""
 
-import math
 import os
 import wave
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import av
 import numpy as np
@@ -22,14 +22,11 @@ from setclr.cli import main
 from setclr.data.patches import PHOTOGRAPHS
 from setclr.evaluation.videos import pointing, video_accuracies, video_features
 from setclr.experiments import pretrain
-from setclr.experiments.kinds import video as kind
 from setclr.experiments.records import read_record
 from setclr.recipes import PUBLISHED, RECIPES, VideoRecipe
 from setclr.seeding import seeded
 from setclr.video import files, flow, moving
-from setclr.video.views import VIDEO
-from setclr.views import apply, draw, parameters
-from setclr.views.view import FLIP
+from setclr.views import View, apply, draw, parameters
 from setclr_course.papers.tables import video_results
 
 SEEDS = st.integers(0, 2**31)
@@ -60,7 +57,7 @@ def test_the_flow_leads_to_the_same_place_of_the_picture(camera, side):
 def looks_at(camera, t, x, y, side):
     """The place of the picture, to the right and down, at a point of a frame."""
     x, y = x / side - 0.5, y / side - 0.5
-    cos, sin = math.cos(camera.angle[t]), math.sin(camera.angle[t])
+    cos, sin = np.cos(camera.angle[t]), np.sin(camera.angle[t])
     down, right = camera.centre[t]
     width = camera.side[t]
     return right + width * (cos * x - sin * y), down + width * (sin * x + cos * y)
@@ -131,7 +128,7 @@ def clips(seed=0, n=3, channels=3, frames=4, side=32):
     return torch.randint(256, (n, channels, frames, side, side), generator=seeded(seed), dtype=torch.uint8)
 
 
-@pytest.mark.parametrize("name", VIDEO)
+@pytest.mark.parametrize("name", video.VIDEO)
 def test_all_frames_of_a_clip_get_the_view_of_one_image(name):
     views = video.video_views(name, 24)
     x, draws = clips(), draw(views, 3, shifted())
@@ -147,26 +144,22 @@ def test_the_view_of_a_flow_is_the_flow_of_the_view(seed, motion, mirrored, shar
     """Both from the camera: the camera of the crop is another one, which looks at a part."""
     low = {"pan left": 1.0, "zoom in": 1.05, "turn right": 0.05}[motion]
     camera = video.drive(motion, low, 32, 3)
-    view = replace(FLIP, size=32, scale=(share, share), ratio=(1, 1), flip=float(mirrored))
+    view = View(size=32, scale=(share, share), ratio=(1, 1), flip=float(mirrored))
     draws = draw([view], 1, seeded(seed))
-    stored = flow.to_bytes(torch.from_numpy(video.camera_flow(camera)).float().transpose(0, 1))[None]
+    true = video.camera_flow(camera)
+    stored = flow.to_bytes(torch.from_numpy(true).float().transpose(0, 1))[None]
     seen = video.clip_views(stored[None], [view], draws)[0, 0] * 4  # an eighth of 32 pixels
     top, left, height, _ = parameters([view], draws, 32, 32).box[0, 0].tolist()
     rows, columns = (first + (np.arange(32) + 0.5) * height / 32 - 0.5 for first in (top, left))
-    columns = columns[::-1] if mirrored else columns
-    wanted = at_places(video.camera_flow(camera), rows, columns) * 32 / height
+    y, x = np.meshgrid(rows, columns[::-1] if mirrored else columns, indexing="ij")
+    corner = true[:, :, :1, :1]  # the flow is even over a frame
+    down, right = true[:, :, 1:2, :1] - corner, true[:, :, :1, 1:2] - corner
+    wanted = (corner + down * y + right * x) * 32 / height
     wanted[:, 0] *= -1 if mirrored else 1
     byte, tilt = 4 / 127 / 2, 0.1  # the flow changes by a tenth of a pixel from a pixel to the next
     # Inside, a mean under a triangle is the value at its middle; at the border it is one-sided.
     off = np.abs(seen.numpy() - wanted.transpose(1, 0, 2, 3)) * height / 32
     assert off.max() <= byte + tilt and off[..., 2:-2, 2:-2].max() <= byte + 1e-4
-
-
-def at_places(found, rows, columns):
-    """The flow (F, 2, 32, 32), which is even over a frame, at these rows and columns between its pixels."""
-    y, x = np.meshgrid(rows, columns, indexing="ij")
-    down, right = found[:, :, 1:2, :1] - found[:, :, :1, :1], found[:, :, :1, 1:2] - found[:, :, :1, :1]
-    return found[:, :, :1, :1] + down * y + right * x
 
 
 @pytest.mark.parametrize("channels", [2, 3])
@@ -429,57 +422,40 @@ def test_features_are_means_over_moments_and_crops():
 
 
 def test_records_are_written_and_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(kind, "load_videos", lambda name, split, *_: few()[split == "test"])
+    load = "setclr.experiments.kinds.video.load_videos"
+    monkeypatch.setattr(load, lambda name, split, *_: few()[split == "test"])
     monkeypatch.setitem(RECIPES, "moving-rgb-untrained", replace(RECIPE, epochs=0))
     main(["campaign", "moving-rgb-untrained", "--results", str(tmp_path), "--runs", str(tmp_path / "runs")])
-    path = tmp_path / "moving-rgb-untrained-seed0.json"
-    found = read_record(path)
-    measures = ("retrieval@1", "linear", "ten crops")
-    wanted = {f"{thing} {name}" for thing in ("photograph", "motion") for name in measures}
-    assert set(found["accuracy_percent"]["trained"]) == wanted
+    found = read_record(tmp_path / "moving-rgb-untrained-seed0.json")
+    wanted = product(("photograph", "motion"), ("retrieval@1", "linear", "ten crops"))
+    assert set(found["accuracy_percent"]["trained"]) == set(map(" ".join, wanted))
     assert found["evaluated_with"].startswith("python") and found["videos"]["train"] == len(few()[0])
     table = video_results(tmp_path)
     assert list(table.index) == ["moving-rgb-untrained"] and table["loss"].iloc[0] == "none: first weights"
-    path.write_text(path.read_text().replace('"motion linear"', '"motion linear": "much", "more"'))
-    with pytest.raises(ValueError, match=r"moving-rgb-untrained-seed0.json is damaged .*remove it"):
-        video_results(tmp_path)
-    with pytest.raises(FileNotFoundError, match="setclr campaign moving-patches makes them"):
-        video_results(tmp_path / "none")
 
 
 def test_table_5_has_its_queues_and_its_numbers_of_rgb():
-    rows = {name: row for name, row in PUBLISHED.items()
-            if "-table5-" in name and RECIPES.kind(name) == "video"}  # fmt: skip
-    assert rows["mmcl-table5-rgb-moco-v2"].numbers == {"ten crops": 46.8, "retrieval@1": 33.1}
-    queues = {f"mmcl-table5-{modality}-{name}": queue for modality in ("rgb", "flow")
-              for name, queue in (("moco-v2", 2048), ("mmcl", 0))}  # fmt: skip
-    assert {name: RECIPES[name].queue for name in rows} == queues
-    assert {(RECIPES[name].epochs, RECIPES[name].encoder) for name in rows} == {(300, "s3d")}
-
-
-STILL, TWO = {"motion": ("still",)}, {"motion": torch.tensor([0, 1])}
+    assert PUBLISHED["mmcl-table5-rgb-moco-v2"].numbers == {"ten crops": 46.8, "retrieval@1": 33.1}
+    for modality, (name, queue) in product(("rgb", "flow"), (("moco-v2", 2048), ("mmcl", 0))):
+        recipe = RECIPES[f"mmcl-table5-{modality}-{name}"]
+        assert (recipe.queue, recipe.epochs, recipe.encoder) == (queue, 300, "s3d")
 
 
 @pytest.mark.parametrize("call, said", [
     (lambda x, path: video.load_videos("moving"), "name must be .*moving-patches"),
-    (lambda x, path: video.load_videos(f"folder:{path}", modality="camera flow"),
-     "only moving-patches has a camera"),
-    (lambda x, path: video.load_videos(f"folder:{path}/no"),
-     "train is no folder; PATH needs PATH/train/CLASS/VIDEO"),
-    (lambda x, path: video.load_videos(f"folder:{path}", "test"),
-     r"train/ant has no counterpart in .*test; both need the same"),
+    (lambda x, path: video.load_videos(f"folder:{path}", modality="camera flow"), "only moving-patches has"),
+    (lambda x, path: video.load_videos(f"folder:{path}/no"), "train is no folder; .*PATH/train/CLASS/VIDEO"),
+    (lambda x, path: video.load_videos(f"folder:{path}", "test"), "train/ant has no counterpart in .*test"),
     (lambda x, path: pretrain(replace(RECIPE, frames=13), data=x), "a video has 12 frames, and 13 of them"),
     (lambda x, path: video_features(torch.nn.Identity(), x, crops=5), "crops must be 1 or 10, got 5"),
     (lambda x, path: video.VideoSet(torch.zeros(2, 3, 4, 8, 9).byte(), {}, {}), "videos must be"),
-    (lambda x, path: video.VideoSet(clips(n=2), TWO, STILL),
+    (lambda x, path: video.VideoSet(clips(n=2), {"motion": torch.tensor([0, 1])}, {"motion": ("still",)}),
      r"labels\['motion'\] must be indices of 1 classes, got 0 to 1"),
-    (lambda x, path: video.clip_views(torch.zeros(1, 2, 3, 4, 8, 8), [VIDEO["photo"]], torch.zeros(2, 1, 36)),
-     "clips must be"),
-    (lambda x, path: pretrain(replace(RECIPE, lr=1e30), data=x), "lower lr"),
+    (lambda x, path: video.clip_views(torch.zeros(1, 2, 3, 4, 8, 8), [View()], None), "clips must be"),
 ])  # fmt: skip
 def test_wrong_arguments_are_named(tmp_path, call, said):
     for place in ("train/ant", "train/bee", "test/bee"):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "0.mp4").touch()
-    with pytest.raises((ValueError, FileNotFoundError, FloatingPointError), match=said):
+    with pytest.raises((ValueError, FileNotFoundError), match=said):
         call(few()[0], tmp_path)
