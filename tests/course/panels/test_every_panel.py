@@ -16,7 +16,6 @@ from setclr_course import panels
 from setclr_course.kit import layout, palette
 from setclr_course.kit.panel import Panel, Seen
 
-KINDS = {"line", "area", "dots", "segments", "arrows", "boxes", "cells", "photographs", "picture", "text"}
 HUES = {hue for hue in vars(palette).values() if isinstance(hue, str)} | set(palette.FIELD)
 
 
@@ -50,12 +49,9 @@ def refuse(panel: Panel, seen: Seen, within: bool = True) -> str:
         for plot, mark, *numbers in (*over, *lit):
             there = plots[plot]["marks"][mark]
             assert all(number < len(there.get("shades") or there.get("x") or [0]) for number in numbers)
-    for handle in seen.scene["handles"].values():
-        assert 0 <= handle["plot"] < len(plots) and set(handle["moves"]) <= set(panel.knobs)
     for plot in plots:
         frame = layout.Frame(plot, *panel.told()["boxes"][plot["name"]][2:])
         for mark in plot["marks"]:
-            assert mark["kind"] in KINDS and mark.get("said", "") is not None
             assert mark["kind"] != "text" or mark["size"] in layout.SIZES
             if within:
                 beyond(frame, mark, plot["name"])
@@ -86,9 +82,8 @@ def test_all_controls_handles_and_clicks_move_a_plain_scene_that_is_a_function_o
         assert {**panel.start, **moved} == pytest.approx(panel.start), f"{handle.label} put where it is"
     for control, knob in panel.knobs.items():
         assert knob.stop(knob.number(panel.start[control])) == pytest.approx(panel.start[control])
-        values = stops(panel, control)
-        told = {start} if len(values) == 1 else set()
-        for value in values:
+        told = {start} if len(stops(panel, control)) == 1 else set()
+        for value in stops(panel, control):
             seen = panel.seen({**panel.start, control: value})
             told.add((refuse(panel, seen), seen.sentence))
             for of, handle in panel.handles.items():

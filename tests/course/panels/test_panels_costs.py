@@ -31,8 +31,8 @@ def test_the_tables_are_shown_and_said():
     for plot, y in (("time", [4, 2, 8]), ("memory", [0.04, 0.009, 0.009])):
         now = marks(panel, plot, "dots")[-1]
         assert now["x"] == [64] * 3 and now["y"] == pytest.approx(y)
-    other = panel.seen({**panel.values, "loss": "InfoNCE"})
-    assert "InfoNCE takes 4 ms and keeps 0.04 MB for the way back" in other.sentence
+    panel.controls["loss"].value = "InfoNCE"
+    assert "InfoNCE takes 4 ms and keeps 0.04 MB for the way back" in panel.alt
     between = panels.loss_costs(RUNS, KEPT, images=45.0)  # the nearest batch that was measured
     assert between.alt.startswith("At N = 32,") and between.handles["time"].point[0] == 32
 
@@ -44,12 +44,12 @@ def test_the_shares_of_a_step_are_those_of_its_parts():
     assert step.share("GroCo")[1] == pytest.approx(np.median(100 * loss / (shared + loss)))
     assert f"GroCo {step.share('GroCo')[1]:.2g} %" in panel.alt
     bars, reach = marks(panel, "plot", "boxes"), marks(panel, "plot", "segments")
-    ratios = np.array([np.median(part) for part in step.parts.values()])
+    ratios = np.median([*step.parts.values()], axis=1)
     for name, box, line in zip(step.losses, bars, reach, strict=True):
         low, share, high = step.share(name)
         widths = [*(100 - share) * ratios / ratios.sum(), share]
         np.testing.assert_allclose(np.subtract(box["u"], box["x"]), widths, rtol=1e-4, atol=1e-3)
-        assert (line["x"], line["u"]) == (pytest.approx([100 - high]), pytest.approx([100 - low]))
+        assert [*line["x"], *line["u"]] == pytest.approx([100 - high, 100 - low])
     panel.controls["measure"].value = "memory"
     kept, encoder = costs.kept_bytes(losses.GroCo(), costs.points(8, 64)), costs.encoder_cost("conv4", 8)[1]
     assert f"GroCo {100 * kept / (kept + encoder):.2g} %" in panel.alt
@@ -95,16 +95,14 @@ def test_operations_are_those_of_the_literature_and_the_estimate_that_of_the_pap
     used = paper_utilisation()
     said = "6.2e+18 operations. 8 A6000 at 6.4 % of 155 Tflop/s would need 22 hours"
     assert said in panels.training_costs().alt
-    for gpus, epochs, plan, gpu, hours in (
-        (8, 100, "2x224", "A6000", 22), (16, 200, "2x224", "A6000", 22), (8, 100, "4x224", "A6000", 44),
-        (8, 100, "2x224", "H100", 22 * 155 / 989),
-    ):  # fmt: skip
+    for gpus, epochs, plan, gpu, hours in ((8, 100, "2x224", "A6000", 22), (16, 200, "2x224", "A6000", 22),
+                                           (8, 100, "4x224", "A6000", 44),
+                                           (8, 100, "2x224", "H100", 22 * 155 / 989)):  # fmt: skip
         assert 24 * cost(gpus, epochs, used, plan, gpu).days == pytest.approx(hours)
     kept = sum(costs.encoder_cost("resnet50-imagenet", 1024, *plan)[1] for plan in ((2, 224), (6, 96)))
     assert kept / 1e9 == pytest.approx(270, rel=0.05)
-    low, high = DAYS
-    assert low < 0.8 * cost(128, 100, 50, "2x224", "H100").days
-    assert cost(1, 800, 1, "4x224", "A6000").days * 1.25 < high
+    assert DAYS[0] < 0.8 * cost(128, 100, 50, "2x224", "H100").days
+    assert cost(1, 800, 1, "4x224", "A6000").days * 1.25 < DAYS[1]
     assert cost(90, 800, 6.4, "2x224+6x96", "A6000").days > 1 > cost(91, 800, 6.4, "2x224+6x96", "A6000").days
 
 
@@ -113,10 +111,7 @@ def test_operations_are_those_of_the_literature_and_the_estimate_that_of_the_pap
 
 def test_the_crops_are_those_of_the_recipe_and_of_their_draw():
     wanted, cat = views_of(RECIPES["groco-table5-groco-2x224+6x96"], side=224), PHOTOGRAPHS["cat"]()
-    found, image = (
-        multi_crop.crops(cat, "as the encoder sees them"),
-        torch.from_numpy(cat.copy()).permute(2, 0, 1),
-    )
+    found, image = multi_crop.crops(cat, "as the encoder sees them"), torch.tensor(cat).permute(2, 0, 1)
     for k in (0, 5):
         drawn = views.draw(wanted, 1, seeded(k))
         seen = [x for group in views.apply_all(image[None], wanted, drawn) for x in group[:, 0]]
@@ -155,11 +150,8 @@ def test_what_small_crops_share_depends_on_the_photographs_shape():
 def test_what_two_crops_share_is_their_intersection(places):
     """Counted in pixels of a fine grid."""
     panel = panels.crop_pair(**dict(zip(("small x", "small y", "full x", "full y"), places)))
-    now, inside = panel.solve(panel.values), {}
-    y, x = np.mgrid[0:300:0.25, 0:451:0.25] + 0.125
-    for kind, (left, top) in now.low.items():
-        side = now.side[kind]
-        inside[kind] = (x > left) & (x < left + side) & (y > top) & (y < top + side)
+    now, at = panel.solve(panel.values), np.mgrid[0:451:0.25, 0:300:0.25].T + 0.125
+    inside = {kind: ((at > low) & (at < low + now.side[kind])).all(2) for kind, low in now.low.items()}
     both = inside["full"] & inside["small"]
     for kind, part in inside.items():
         assert now.share[kind] == pytest.approx(both.sum() / part.sum(), abs=0.015)
@@ -168,22 +160,22 @@ def test_what_two_crops_share_is_their_intersection(places):
 
 def test_pictures_count_pairs_that_processes_see_and_views_that_must_be_found():
     z = torch.randn(2, 6, 8, generator=shifted(0))
-    assert "see 60 of 132 pairs" in batch_tables.gather_picture(z, InfoNCE(0.2)).alt
-    assert "see 36 of 132 pairs" in batch_tables.gather_picture(z, InfoNCE(0.2), processes=3).alt
+    for processes, pairs in ((2, 60), (3, 36)):
+        assert f"see {pairs} of 132 pairs" in batch_tables.gather_picture(z, InfoNCE(0.2), processes).alt
     allowed = (torch.arange(8) < 2) & ~torch.eye(8, dtype=torch.bool)
-    assert batch_tables.positives_picture(allowed, full=2).alt.startswith("14 of 56 ordered pairs")
-    assert batch_tables.positives_picture(allowed[:3, :3], full=2).alt.startswith("4 of 6 ordered pairs")
+    for n, pairs in ((8, "14 of 56"), (3, "4 of 6")):
+        picture = batch_tables.positives_picture(allowed[:n, :n], full=2)
+        assert picture.alt.startswith(f"{pairs} ordered pairs")
 
 
 def test_the_tree_is_one_that_data_loads_and_stays(tmp_path):
-    path = photo_tree.photo_tree(tmp_path / "tree", each=4, side=48)
+    path, file = photo_tree.photo_tree(tmp_path / "tree", each=4, side=48), "train/cat/0000.jpg"
     train, test = (data.load(f"folder:{path}", split=split) for split in ("train", "test"))
     assert train.images.shape == (18 * 4, 3, 48, 48) and len(test) == 18
     assert train.classes == test.classes and {"cat", "moon"} < set(train.classes)
-    file = "train/cat/0000.jpg"
     written = (path / file).stat().st_mtime_ns
-    again = [photo_tree.photo_tree(folder, each=4, side=48) for folder in (path, tmp_path / "again")]
+    _, again = (photo_tree.photo_tree(folder, each=4, side=48) for folder in (path, tmp_path / "again"))
     assert (path / file).stat().st_mtime_ns == written
-    assert (again[1] / file).read_bytes() == (path / file).read_bytes()
+    assert (again / file).read_bytes() == (path / file).read_bytes()
     with pytest.raises(ValueError, match="side must be .* got 97; a quarter of the smallest"):
         photo_tree.photo_tree(tmp_path / "large", side=97)

@@ -1,20 +1,25 @@
-"""The panels of molecules: what they compute is the library's, and what they show is what they say."""
+"""The panels of molecules and of clips: what they compute is the library's, and they show what they say."""
 
 import numpy as np
 import pytest
 import torch
-from sweep import marks
+from conftest import numpy_shifted, shifted
+from sweep import drag, marks
 from torch.nn.functional import normalize
 
-from setclr import graphs
+from setclr import graphs, video, views
+from setclr.evaluation.neighbours import neighbours
 from setclr.experiments import pretrain
 from setclr.graphs.views import AUGMENTATIONS
 from setclr.losses import parse
 from setclr.recipes import GraphRecipe
 from setclr.seeding import seeded
+from setclr.video import moving
 from setclr_course import panels
 from setclr_course.kit.palette import PURPLE
+from setclr_course.panels.clips import clip_strips, moving_camera, nearest_clips, video_column
 from setclr_course.panels.graphs import drawn, molecule_matching
+from setclr_course.search.statistics import paired
 
 LOSSES = {  # what the panel of matched molecules computes in numpy, as the library makes it
     "assignment": "LinearAssignment()", "InfoNCE": "InfoNCE(temperature=0.2)", "SparseCLR": "SparseCLR()",
@@ -28,9 +33,9 @@ def first_weights():
     return pretrain(GraphRecipe("InfoNCE(temperature=0.2)", epochs=0))
 
 
-@pytest.fixture(scope="module")
-def matched(first_weights):
-    return panels.molecule_matching({"first weights": first_weights})
+@torch.no_grad()
+def embedded(run, graph) -> torch.Tensor:
+    return run.head(run.encoder(graph)).double()
 
 
 @pytest.mark.parametrize("view", ["any", *AUGMENTATIONS])
@@ -58,13 +63,13 @@ def test_the_views_of_the_panels_are_the_librarys_and_drawn_as_they_are(view):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_shares_of_matched_molecules_are_the_librarys(matched, first_weights, loss):
+def test_the_shares_of_matched_molecules_are_the_librarys(first_weights, loss):
+    matched = panels.molecule_matching({"first weights": first_weights})
     assert set(LOSSES) == {"assignment", *molecule_matching.LOSSES}
     for six, draw in ((4, 1), (0, 7), (30, 12)):
         batch = graphs.load_graphs("mutag").batch(range(6 * six, 6 * six + 6))
-        views = batch, graphs.graph_view(batch, "any", first_weights.recipe.ratio, seeded(six, draw))
-        with torch.no_grad():
-            z = torch.stack([first_weights.head(first_weights.encoder(view)) for view in views]).double()
+        other = graphs.graph_view(batch, "any", first_weights.recipe.ratio, seeded(six, draw))
+        z = torch.stack([embedded(first_weights, batch), embedded(first_weights, other)])
         given = parse(LOSSES[loss]).assignment(z)[:6, 6:]
         found = matched.solve(matched.start | {"loss": loss, "six": six, "draw": draw}).shares
         np.testing.assert_allclose(found, given / given.sum(1, keepdim=True).clamp(min=1e-12), atol=1e-9)
@@ -79,11 +84,8 @@ def test_a_molecule_without_an_atom_is_compared_with_its_random_view(first_weigh
     batch = mutag.batch([2])
     first = graphs.keep_nodes(batch, torch.arange(len(batch.x)) != 5)
     second = graphs.graph_view(batch, "drop", 0.2, seeded(2, 1))
-    with torch.no_grad():
-        one, two, every = (
-            normalize(first_weights.head(first_weights.encoder(graph)).double(), dim=1)
-            for graph in (first, second, mutag.batch(range(188)))
-        )
+    graphs_seen = (first, second, mutag.batch(range(188)))
+    one, two, every = (normalize(embedded(first_weights, graph), dim=1) for graph in graphs_seen)
     every[2] = one[0]
     far = panel.solve(panel.values).far
     np.testing.assert_allclose(far, (1 - every @ two[0]).clamp(min=1e-4), atol=1e-6)
@@ -124,3 +126,81 @@ def test_the_column_shows_the_seeds_of_an_epoch_and_the_best_so_far():
         assert dots["x"] == seen
     assert "from graphcl 80.5 to untrained 82.0 per cent" in panel.alt
     assert "on average 0.0 above this one" in panel.alt
+
+
+# Clips
+
+
+def test_the_camera_films_and_moves_as_the_library_says():
+    panel = panels.moving_camera(motion="zoom in", frame=7, speed=2.0, right=100)
+    now = panel.solve(panel.values)
+    camera = moving.drive("zoom in", 1 + 2 / 16, 64)
+    camera = camera._replace(centre=camera.centre + (256, 100))
+    frames = moving.film(panel.picture, camera).clip(0, 255).round().astype(np.uint8)
+    np.testing.assert_array_equal(now.frame, frames[6, 0])
+    np.testing.assert_allclose(now.true, moving.camera_flow(camera)[6])
+    np.testing.assert_allclose(now.found, video.tv_l1(torch.from_numpy(frames).transpose(0, 1))[:, 6])
+    assert np.hypot(*now.true)[16, 0] == pytest.approx(2, abs=0.15)  # at the edge of a frame
+    assert tuple(moving_camera.SEEN_AS) == moving.MOTIONS
+    for wrong in (np.zeros((200, 200, 3)), np.zeros((127, 300))):
+        with pytest.raises(ValueError, match="picture must be"):
+            panels.moving_camera(wrong)
+
+
+def test_only_pictures_that_are_seen_are_kept():
+    panel = panels.moving_camera()
+    front = panel.widget
+    for x in (70, 80, 700):
+        drag(panel, "camera", x, 100.4)
+    assert len(panel.pictures) == len(front.pictures) == 2
+    panel.close()
+
+
+@pytest.mark.parametrize("shown", ["colours", "flow"])
+def test_strips_are_the_librarys_views(shown):
+    videos, flow = (video.load_videos("moving-patches", "test", kind) for kind in ("rgb", "camera flow"))
+    panel = panels.clip_strips(videos, flow, shown=shown, video=2, draw=5)
+    whole, first, second = panel.solve(panel.values)
+    clips = (videos if shown == "colours" else flow).in_ram[2]
+    photo = video.video_views("photo", 32, flip=0)
+    draws = views.draw(photo, 8, seeded(16, 2, 5))
+    made = video.clip_views(torch.stack([clips[:, 1:9], clips[:, 3:11]])[:, None], photo, draws[:1])[:, 0]
+    for strip, view in zip((first, second), made.numpy()):
+        last = view[:, 7] if shown == "colours" else clip_strips.coloured(view)[:, 7]
+        np.testing.assert_allclose(strip[:, -32:] / 255, last.transpose(1, 2, 0).clip(0, 1), atol=0.003)
+    own = panel.solve({**panel.values, "frames": list(clip_strips.KINDS)[1]})[1]
+    assert (own[:, :32] == first[:, :32]).all() and (own[:, 32:64] != first[:, 32:64]).any()
+    assert whole.shape == (32, 32 * clips.shape[1], 3)
+
+
+def test_brackets_say_which_frames_they_share_and_flow_has_its_colours():
+    panel = panels.clip_strips(shown="flow", **{"begin 1": 4, "begin 2": 0})
+    assert "begin at frames 4 and 1 and share 5 of their 8 frames" in panel.alt
+    flow = clip_strips.coloured(np.array([[[[0.0]], [[1.0]], [[-1.0]]], [[[0.0]]] * 3])).reshape(3, 3).T
+    np.testing.assert_allclose(flow, [[1, 1, 1], [1, 0.25, 0.25], [0, 0.75, 0.75]])  # still, right, left
+
+
+def test_nearest_clips_are_the_librarys_and_what_points_nowhere_has_none():
+    x = torch.randn(30, 6, generator=shifted(3))
+    x[4] = 0
+    found = nearest_clips.map_of(x.numpy())
+    expected = neighbours(x, torch.zeros(30, dtype=torch.long), x, 6)[1]
+    for query in set(range(30)) - {4}:
+        assert found.nearest[query] == [int(i) for i in expected[query] if i != query][:5]
+    assert found.nearest[4] == [] and np.abs(found.places).max(0) == pytest.approx(1)
+    panel = panels.nearest_clips(query=11)
+    clips = [sets["query"] for said, _, _, sets in panel.scene["links"] if said.startswith("clip ")]
+    assert clips == [11, *panel.solve(panel.values)]
+    still = panel.seen({**panel.values, "query": 0, "features": "true flow"})
+    assert "nothing is nearest" in still.sentence
+
+
+def test_the_best_are_named_and_intervals_are_students():
+    x = numpy_shifted(2).normal(50, 3, 5)
+    expected = paired(x, np.zeros(5))
+    half = (expected.high - expected.low) / 2
+    assert video_column.half_width(x) == pytest.approx(half) and video_column.half_width([3.0]) == 0
+    panel = panels.video_column()
+    means = {name: np.mean(of["motion"]["retrieval@1"]) for name, of in panel.scores.items()}
+    best = max(means, key=means.__getitem__)
+    assert f"{best} is right about the motion most often, in {means[best]:.1f} per cent" in panel.alt

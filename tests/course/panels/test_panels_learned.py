@@ -34,8 +34,8 @@ def test_confusions_are_scikit_learns_and_the_favourite_is_the_largest_beside_th
 def test_it_says_which_patches_one_alone_has_right():
     """Of 72 patches one encoder has all right, one takes each photograph for the next."""
     test = few_patches(4)
-    predicted = {"all": test.labels, "none": (test.labels + 1) % 18}
-    panel = panels.class_confusions(predicted, test, photograph=6)
+    found = {"all": test.labels, "none": (test.labels + 1) % 18}
+    panel = panels.class_confusions(found, test, photograph=6)
     assert panel.alt.startswith("Of 4 patches of grass both have 0 right, all alone 4, none alone 0.")
     assert "all makes no mistake; none is wrong about 100% of them and says gravel" in panel.alt
 
@@ -61,11 +61,10 @@ def test_maps_fill_their_square_and_are_the_same_each_time():
 
 def test_a_map_says_what_lies_near_the_dot_that_is_pointed_at():
     """36 patches in pairs of a photograph: on one map all pairs are together, on one two are torn."""
-    shown = few_patches(2)
-    places = np.stack([np.arange(36) + 0.4 * (np.arange(36) % 2 == 0), np.zeros(36)], axis=1) / 18 - 1
-    torn = places.copy()
-    torn[[0, 13]] = torn[[13, 0]]
-    maps = {"pairs": {"5": places}, "torn": {"5": torn}}
+    shown, torn = few_patches(2), np.arange(36)
+    places = np.stack([torn + 0.4 * (torn % 2 == 0), np.zeros(36)], axis=1) / 18 - 1
+    torn[[0, 13]] = 13, 0
+    maps = {"pairs": {"5": places}, "torn": {"5": places[torn]}}
     panel = panels.feature_maps(maps, shown, encoder="pairs", patch=13)
     assert "patch 13 is of grass, the nearest dot of grass. Of all 36 patches 100% have" in panel.alt
     assert "Of all 36 patches 100%" not in panels.feature_maps(maps, shown).alt
@@ -75,12 +74,10 @@ def test_a_map_says_what_lies_near_the_dot_that_is_pointed_at():
 
 
 def test_shared_pixels_are_counted():
-    windows = np.array([[0, 0, 10], [5, 5, 10], [10, 0, 10], [2, 2, 5]])
-    sheets = np.zeros((4, 20, 20), bool)
-    for sheet, (top, left, side) in zip(sheets, windows):
-        sheet[top : top + side, left : left + side] = True
-    counted = (sheets[:, None] & sheets).sum((2, 3)) / sheets.sum((1, 2))[:, None]
-    np.testing.assert_allclose(found_again.covered(windows), counted)
+    windows, sheets = np.array([[0, 0, 10], [5, 5, 10], [10, 0, 10], [2, 2, 5]]), np.zeros((4, 400))
+    for sheet, (top, left, side) in zip(sheets.reshape(4, 20, 20), windows):
+        sheet[top : top + side, left : left + side] = 1
+    np.testing.assert_allclose(found_again.covered(windows), sheets @ sheets.T / sheets.sum(1)[:, None])
 
 
 def test_retrieval_is_the_librarys_and_without_overlap_shares_nothing():
@@ -164,7 +161,6 @@ def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeyp
     run = pretrain(recipe, tmp_path, on_epoch=shots, data=few)
     assert len(shots) == 3 and list(run.history.knn) == shots.accuracy[1:]
     again = film.Film(few, few, tmp_path / "film.npz")
-    assert len(again) == 3
     np.testing.assert_array_equal(again.positions, shots.positions)
     run.rows = run.rows[:1]
     again(run)
@@ -176,10 +172,10 @@ def test_a_film_is_recorded_kept_and_cut_where_its_run_goes_on(tmp_path, monkeyp
 
 
 def test_a_film_says_how_many_neighbours_are_of_the_same_photograph_and_frames_them():
-    one, generator = film.Film(patches(60, 0), patches(60, 1)), shifted(2)  # without a training
+    one, drawn = film.Film(patches(60, 0), patches(60, 1)), numpy_shifted(2)  # without a training
     for accuracy in (0.25, 0.5):
-        one.positions.append((2 * torch.rand(60, 2, generator=generator) - 1).numpy())
-        one.neighbours.append(torch.randint(0, 60, (60, film.NEIGHBOURS), generator=generator).numpy())
+        one.positions.append(drawn.uniform(-1, 1, (60, 2)))
+        one.neighbours.append(drawn.integers(0, 60, (60, film.NEIGHBOURS)))
         one.accuracy.append(accuracy)
     panel = panels.training_film({"InfoNCE": one}, patch=40, epoch=1)
     same = one.train.labels[one.neighbours[1][40]] == one.shown.labels[40]

@@ -29,7 +29,7 @@ def test_decision_value_equals_scikit_learns(kind, C):
     panel = panels.machine_plane(kernel=kind, bandwidth=0.7, **AMONG)
     values = panel.values | {"C": C}
     found, places, n = panel.solve(values), pool(values), len(plane.NEGATIVES)
-    gram = kernel(places, places, kind, 0.7) + 0.1 * torch.diag((torch.arange(n + 1) > 0).double())
+    gram = kernel(places, places, kind, 0.7) + torch.diag(torch.tensor([0.0, *n * [0.1]]))
     oracle = SVC(kernel="precomputed", C=C, tol=1e-10, class_weight={1: 1e6, -1: 1}).fit(gram, [1] + [-1] * n)
     expected = oracle.decision_function(kernel(torch.tensor(plane.PLANE), places, kind, 0.7))
     np.testing.assert_allclose(found.field.ravel(), expected, atol=1e-5 * (1 + np.abs(expected).max()))
@@ -44,11 +44,10 @@ def test_kernels_and_their_slopes_are_those_of_the_library_and_the_push_leads_up
     np.testing.assert_allclose(plane.slopes(x[0].numpy(), y.numpy(), kind, 0.7), expected, atol=1e-12)
     panel = panels.machine_plane(kernel=kind, toward=1.0)
     now = panel.solve(panel.values)
+    signed = torch.tensor([now.alpha.sum(), *-now.alpha])
 
     def score(z: torch.Tensor) -> torch.Tensor:
-        return kernel(z[None], pool(panel.values), kind, 1.0)[0] @ torch.tensor(
-            [now.alpha.sum(), *-now.alpha]
-        )
+        return kernel(z[None], pool(panel.values), kind, 1.0)[0] @ signed
 
     up = slope(score, now.z)
     np.testing.assert_allclose(now.way, up / np.linalg.norm(up), atol=1e-9)
@@ -76,10 +75,9 @@ def test_the_race_starts_at_doing_nothing_steps_as_it_says_and_ends_at_the_optim
     np.testing.assert_allclose(found.gap[0], 1)
     assert (found.gap[1:, :2] <= found.gap[:-1, :2] + 1e-12).all() and found.gap[-1, 2] < 1e-9
     D = solvers.delta(K, race.RIDGE)
-    for solver, weights in (("exact", (found.exact, found.path[-1, 2])), ("inv", (found.clipped,))):
-        alpha = svm_dual(torch.tensor(K), C=C, ridge=race.RIDGE, solver=solver).alpha[1:].numpy()
-        for mine in weights:
-            np.testing.assert_allclose(mine, alpha, atol=1e-9)
+    for alpha, solver in ((found.exact, "exact"), (found.path[-1, 2], "exact"), (found.clipped, "inv")):
+        theirs = svm_dual(torch.tensor(K), C=C, ridge=race.RIDGE, solver=solver).alpha[1:]
+        np.testing.assert_allclose(alpha, theirs, atol=1e-9)
     best, clipped = (solvers.objective(D, alpha) for alpha in (found.exact, found.clipped))
     assert found.clipped_gap == pytest.approx((clipped - best) / -best)
     for k, step in ((0, 1e-3), (1, 1 / np.linalg.eigvalsh(D)[-1])):
@@ -93,8 +91,8 @@ def test_clipping_is_worse_than_nothing_in_few_dimensions_and_fair_in_many():
 
 
 def test_images_stand_in_the_order_of_their_weights():
-    panel, some = panels.support_images(query=7, C=0.5), few_patches(4)
-    x = normalize(pixels(some.images[:40]).double(), dim=1)
+    panel, x = panels.support_images(query=7, C=0.5), pixels(few_patches(4).images[:40]).double()
+    x = normalize(x, dim=1)
     alpha, now = svm_dual(kernel(x, x), 7, C=0.5).alpha.numpy(), panel.solve(panel.values)
     np.testing.assert_allclose(now.alpha, alpha, atol=1e-6)
     assert now.order[0] == 7 and (np.diff(now.alpha[now.order[1:]]) <= 0).all()
@@ -125,7 +123,7 @@ def test_the_three_ways_on_a_ray_are_those_of_the_library(near, far, ridge):
     gram = kernel(*[torch.tensor([[0.0], [near], [far]], dtype=torch.float64)] * 2, "linear")
     now = panel.solve(panel.values)
     for alpha, solver in ((now.alpha[0], "exact"), (now.alpha[2], "inv")):
-        found = svm_dual(gram, 0, C=1e9, ridge=ridge, solver=solver).alpha[1:].numpy()
+        found = svm_dual(gram, 0, C=1e9, ridge=ridge, solver=solver).alpha[1:]
         np.testing.assert_allclose(alpha, found, rtol=1e-6, atol=1e-6)
     assert now.g[0] <= min(0, now.g[2]) and now.g[1] <= now.g[0] + 1e-9
     assert ("worse than doing nothing" in panel.alt) == (now.g[2] > 0)
