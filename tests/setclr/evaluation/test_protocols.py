@@ -1,39 +1,35 @@
-"""How the papers measure: their numbers, each probe against plain torch, kNN against scikit-learn."""
+"""How the papers measure: their numbers, and each probe on views against plain torch."""
 
 import json
 import math
 from dataclasses import replace
+from functools import partial
 
-import numpy as np
 import pytest
 import torch
 from conftest import a_record, shifted
 from pictures import saved, smooth
 from PIL import Image
-from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 from torchvision import transforms
 
 from setclr import models
 from setclr.cli import main
 from setclr.data import ImageSet
-from setclr.evaluation import features, knn, linear_probe, protocols
-from setclr.evaluation.probes import Falling, probe_on_views
-from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, known_protocols
+from setclr.evaluation import features, knn, linear_probe, probes, protocols
+from setclr.evaluation.protocols import OWN, OnFeatures, OnViews
 from setclr.experiments import evaluate, new_run, summary
 from setclr.experiments.records import ours, read_records
 from setclr.experiments.tables import labelled
-from setclr.recipes import PUBLISHED, RECIPES, ImageRecipe
-from setclr.recipes.registry import protocol_of
+from setclr.recipes import PUBLISHED, RECIPES, ImageRecipe, registry
 from setclr.training.batches import Batches
 from setclr.training.optimisers import LARS
 from setclr.views import View
 from setclr_course.papers import protocols as of_papers
-from setclr_course.papers.protocols import CROP
 from setclr_course.run_page.measured import evaluate_all
 
 WHOLE = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
-PROTOCOLS = known_protocols()
+PROTOCOLS = protocols.known_protocols()
 ON_VIEWS = {name: PROTOCOLS[name].probe for name in ("groco", "iot-moco", "mmcl", "mmcl-imagenet")}
 
 
@@ -56,25 +52,24 @@ def test_numbers_that_follow_from_the_papers_rules():
     assert (groco.probe.optimiser, groco.probe.batch, groco.probe.epochs) == ("lars", 4096, 90)
     assert replace(groco, projection=True) == PROTOCOLS["groco-projection"] and groco.top5
     assert {how.temperature for name, how in PROTOCOLS.items() if name.startswith("mmcl")} == {0.5}
-    probes = PROTOCOLS["iot"].probes
-    found = {name: (one.epochs, one.batch) for name, one in probes.items()}
+    found = {name: (one.epochs, one.batch) for name, one in PROTOCOLS["iot"].probes.items()}
     assert found == {"linear": (100, 256), "linear200": (200, 256)}
     moco = PROTOCOLS["iot-moco"].probe
     assert (moco.optimiser, moco.lr, moco.batch, moco.epochs) == ("sgd", 30.0, 256, 100)
     assert PROTOCOLS["qare"].probe == OnFeatures(100, 128, 1e-3, raw=True)
-    assert replace(CROP, scale=(1, 1), ratio=(1, 1), flip=0) == replace(WHOLE, jitter=CROP.jitter)
-    assert (CROP.scale, CROP.ratio, CROP.flip) == ((0.08, 1.0), (3 / 4, 4 / 3), 0.5)  # torchvision's
+    of_torchvision = View(scale=(0.08, 1), ratio=(3 / 4, 4 / 3), flip=0.5, jitter_p=0, grey=0)
+    assert replace(of_torchvision, jitter=of_papers.CROP.jitter) == of_papers.CROP
 
 
 def test_rows_of_a_paper_go_by_its_protocol_and_other_recipes_by_our_own():
-    of = {name: protocol_of(name) for name in RECIPES if RECIPES.kind(name) == "image"}
+    of = {name: registry.protocol_of(name) for name in RECIPES if RECIPES.kind(name) == "image"}
     assert set(of.values()) == set(PROTOCOLS)
     rows = {name: row for name, row in PUBLISHED.items() if RECIPES.kind(name) == "image"}
     assert all(of[name].split("-")[0] == name.split("-")[0] for name in rows)
     beside = {name.split("-")[0] for name, by in of.items() if by != OWN and name not in rows}
     assert beside <= {"column", "variant", "small"}
-    assert protocol_of("compare-conv4-groco") == OWN and protocol_of("column-conv4-cifar10-groco") == "qare"
-    assert protocol_of("iot-table5-cifar10-infonce") == "iot-moco" and protocol_of("any-other") == OWN
+    assert of["compare-conv4-groco"] == OWN == registry.protocol_of("any-other")
+    assert (of["column-conv4-cifar10-groco"], of["iot-table5-cifar10-infonce"]) == ("qare", "iot-moco")
     photographs = {"imagenet": "mmcl-imagenet", "imagenet100": "mmcl-imagenet100"}
     for name, row in rows.items():
         if name.startswith("mmcl-"):
@@ -90,9 +85,9 @@ def test_rows_of_a_paper_go_by_its_protocol_and_other_recipes_by_our_own():
 def test_rates(shape, values):
     """In ten epochs of two steps, at steps 0, 2 (1 for the cosine, which is the same within an epoch) …"""
     steps = [0, 1 if shape == "cosine" else 2, 4, 13, 19]
-    assert [Falling(shape).factor(step, 2, 10) for step in steps] == pytest.approx(values)
+    assert [probes.Falling(shape).factor(step, 2, 10) for step in steps] == pytest.approx(values)
     with pytest.raises(ValueError, match="schedule must be one of .* got 'cosin'; did you mean 'cosine'"):
-        Falling("cosin")
+        probes.Falling("cosin")
 
 
 def oracle(how: OnViews, encoder: nn.Module, train: ImageSet, seed: int) -> nn.Linear:
@@ -101,22 +96,17 @@ def oracle(how: OnViews, encoder: nn.Module, train: ImageSet, seed: int) -> nn.L
     layer = nn.Linear(64, len(train.classes))
     if how.spread is not None:
         nn.init.normal_(layer.weight, std=how.spread), nn.init.zeros_(layer.bias)
-    optimisers = {
-        "lars": lambda p: LARS(p, 0.0),
-        "sgd": lambda p: torch.optim.SGD(p, momentum=0.9),
-        "adam": lambda p: torch.optim.Adam(p, weight_decay=1e-6),
-    }
-    optimiser, encoder = optimisers[how.optimiser](list(layer.parameters())), encoder.eval()
+    kinds = {"lars": (LARS, {"lr": 0.0}), "sgd": (torch.optim.SGD, {"momentum": 0.9}),
+             "adam": (torch.optim.Adam, {"weight_decay": 1e-6})}  # fmt: skip
+    kind, settings = kinds[how.optimiser]
+    optimiser, encoder = kind(list(layer.parameters()), **settings), encoder.eval()
     batches = Batches(train.labels, how.batch, seed)
     for step in range(how.epochs * len(batches)):
         epoch, position = divmod(step, len(batches))
         index = batches.of(epoch)[position]
-        factors = {
-            "constant": 1.0,
-            "cosine": (1 + math.cos(math.pi * epoch / how.epochs)) / 2,
-            "linear": 1 - step / (how.epochs * len(batches)),
-            "tenths": [1, 1, 1, 0.1, 0.01][epoch],
-        }
+        factors = {"constant": 1.0, "cosine": (1 + math.cos(math.pi * epoch / how.epochs)) / 2,
+                   "linear": 1 - step / (how.epochs * len(batches)),
+                   "tenths": [1, 1, 1, 0.1, 0.01][epoch]}  # fmt: skip
         optimiser.param_groups[0]["lr"] = how.lr * factors[how.schedule]
         optimiser.zero_grad()
         with torch.no_grad():
@@ -131,13 +121,12 @@ def test_each_probe_on_views_is_the_papers_optimiser_in_plain_torch(name):
     """Five epochs of whole images, in batches of 20 of 70."""
     how, encoder = replace(ON_VIEWS[name], view=WHOLE, batch=20, epochs=5), models.encoder("conv4")[0]
     train, test = some(70, 7), some(50, 7)
-    found = probe_on_views(encoder, train, test, how, seed=2)
+    found = probes.probe_on_views(encoder, train, test, how, seed=2)
     scores = oracle(how, encoder, train, 2)(features(encoder, test.images)).detach().double()
     assert found.shape == (50, 5) and encoder.training is False
     ranks = scores.topk(5).indices
-    size = scores.abs().max()  # float32 keeps 7 digits; 15 steps and a BLAS of another order cost some
-    of_found = scores.gather(1, found)
-    torch.testing.assert_close(of_found, scores.gather(1, ranks), rtol=0, atol=1e-4 * float(size))
+    within = 1e-4 * float(scores.abs().max())  # float32 keeps 7 digits; 15 steps and another BLAS cost some
+    torch.testing.assert_close(scores.gather(1, found), scores.gather(1, ranks), rtol=0, atol=within)
 
 
 @pytest.mark.parametrize("name", ["groco", "mmcl"])
@@ -155,7 +144,7 @@ def test_views_are_new_in_every_epoch_and_the_encoder_stays_as_it_was(name):
     encoder.register_forward_pre_hook(look)
     how = replace(ON_VIEWS[name], epochs=2, view=replace(ON_VIEWS[name].view, size=12))
     with torch.no_grad():  # as one may call it
-        a, b = (probe_on_views(encoder, train, some(9), how, seed) for seed in (0, 0))
+        a, b = (probes.probe_on_views(encoder, train, some(9), how, seed) for seed in (0, 0))
     views = [x for x in seen if x.shape == (40, 3, 12, 12)]  # fewer images than a batch are one
     assert len(views) == 4 and torch.equal(views[0], views[2]) and torch.equal(views[1], views[3])
     assert not torch.equal(views[0].sort(0).values, views[1].sort(0).values) and torch.equal(a, b)
@@ -175,21 +164,18 @@ def short(monkeypatch):
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_protocol_gives_its_columns(name, short):
     run, train, test = new_run(ImageRecipe("InfoNCE()"), 3), some(240, 8), some(40, 8)
-    how, table = known_protocols()[name], evaluate(run, train, test, protocol=name)
+    how, table = protocols.known_protocols()[name], evaluate(run, train, test, protocol=name)
     assert list(table.columns) == how.columns and list(table.index) == ["raw pixels", "untrained", "trained"]
-    bank, queries = (features(run.encoder, split.images).double() for split in (train, test))
+    bank, queries = (features(run.encoder, split.images) for split in (train, test))
     for k in how.ks:
-        oracle = KNeighborsClassifier(
-            k, metric="cosine", algorithm="brute", weights=lambda far: np.exp((1 - far) / how.temperature)
-        )
-        right = oracle.fit(bank, train.labels).predict(queries) == test.labels.numpy()
-        assert table.loc["trained", how.column(k)] == pytest.approx(100 * right.mean())
+        right = (knn(bank, train.labels, queries, k, how.temperature) == test.labels).float().mean()
+        assert table.loc["trained", how.column(k)] == pytest.approx(100 * float(right))
     for column, probe in how.probes.items():
         if isinstance(probe, OnFeatures):
-            found = linear_probe(bank.float(), train.labels, queries.float(), **vars(probe))
+            found = linear_probe(bank, train.labels, queries, **vars(probe))
             assert table.loc["untrained", column] == table.loc["trained", column]
         else:
-            ranked = probe_on_views(run.encoder, train, test, probe)
+            ranked = probes.probe_on_views(run.encoder, train, test, probe)
             found = ranked[:, 0]
             assert math.isnan(table.loc["untrained", column])
         right = (found == test.labels).float().mean()
@@ -214,10 +200,9 @@ def test_the_projections_votes_are_those_of_the_heads_outputs():
     train, test = some(60), some(30)
     run = new_run(ImageRecipe("InfoNCE()"), channels=3)
     table = evaluate(run, train, test, linear=False, protocol="setclr-projection")
-    outputs = [features(nn.Sequential(run.encoder, run.head), images.images) for images in (train, test)]
-    found = knn(outputs[0], train.labels, outputs[1], k=10, temperature=0.1)
-    expected = 100 * float((found == test.labels).float().mean())
-    assert table.loc["trained", "knn-projection"] == pytest.approx(expected)
+    bank, queries = (features(nn.Sequential(run.encoder, run.head), x.images) for x in (train, test))
+    right = (knn(bank, train.labels, queries, k=10, temperature=0.1) == test.labels).float().mean()
+    assert table.loc["trained", "knn-projection"] == pytest.approx(100 * float(right))
     assert table["knn-projection"].notna().sum() == 1
 
 
@@ -237,35 +222,34 @@ def test_photographs_are_resized_and_cropped_to_the_centre_as_by_torchvision(tmp
     assert torch.equal(seen[-1], torch.stack([both(Image.open(file)) for file in files]))
 
 
-def record_of(folder, name: str, recipe: ImageRecipe, linear: float, **more) -> None:
+GROCO = "groco-table5-groco-2x224"
+
+
+def record_of(linear: float, **more) -> dict:
     untrained, trained = {"knn10": 10.0, "knn20": 11.0}, {"knn10": 30.0, "knn20": 31.0, "linear": linear}
-    measured = {"accuracy_percent": {"untrained": untrained, "trained": trained}, "epochs": recipe.epochs}
-    (folder / f"{name}.json").write_text(json.dumps(a_record(recipe.to_dict(), **measured, **more)))
+    measured = {"accuracy_percent": {"untrained": untrained, "trained": trained}}
+    return a_record(RECIPES[GROCO].to_dict(), epochs=RECIPES[GROCO].epochs, **measured, **more)
 
 
 def test_ours_stand_beside_the_published_only_where_the_protocol_is_the_same(tmp_path, monkeypatch, capsys):
-    name = "groco-table5-groco-2x224"
-    folder = tmp_path / "data" / "results"
-    folder.mkdir(parents=True)
+    kept = record_of(1.0), record_of(2.0, protocol="qare"), record_of(60.0, protocol="groco")
+    (tmp_path / "data" / "results").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    record_of(folder, "before", RECIPES[name], 1.0)
-    record_of(folder, "otherwise", RECIPES[name], 2.0, protocol="qare")
-    for there in ("-", "linear 60.0, knn10 30.0, knn20 31.0 (50 images)"):
-        main(["recipes", name])
+    for record, there in zip(kept, ("-", "-", "linear 60.0, knn10 30.0, knn20 31.0 (50 images)")):
+        (tmp_path / f"data/results/{record.get('protocol')}.json").write_text(json.dumps(record))
+        main(["recipes", GROCO])
         first, *rest = capsys.readouterr().out.splitlines()
         assert first.split("ours: ")[1] == there and "  protocol: groco" in rest
-        record_of(folder, "right", RECIPES[name], 60.0, protocol="groco")
-    kept = list(read_records(folder)[0].values())
-    assert ours(RECIPES[name], kept) == "linear 1.0 (50 images)", "records without the field are our own's"
-    assert ours(RECIPES[name], kept, "groco") == "linear 60.0 (50 images)", "none was published"
-    assert ours(RECIPES[name], kept, "groco", ("mAP",)) == "-", "what was published was not measured"
+    by = partial(ours, RECIPES[GROCO], read_records(tmp_path / "data/results")[0].values())
+    assert by() == "linear 1.0 (50 images)", "records without the field are our own's"
+    assert by("groco") == "linear 60.0 (50 images)", "none was published"
+    assert by("groco", ("mAP",)) == "-", "what was published was not measured"
 
 
 def test_the_table_of_records_tells_protocols_apart(tmp_path):
-    recipe = RECIPES["groco-table5-groco-2x224"]
-    record_of(tmp_path, "a", recipe, 60.0, protocol="groco")
-    record_of(tmp_path, "b-seed0", recipe, 50.0)
-    _, _, one, other = summary(tmp_path).splitlines()
+    (tmp_path / "a.json").write_text(json.dumps(record_of(60.0, protocol="groco")))
+    (tmp_path / "b-seed0.json").write_text(json.dumps(record_of(50.0)))
+    *_, one, other = summary(tmp_path).splitlines()
     assert one.startswith("| a | ") and other.startswith("| b | ")
     assert one.endswith(" by groco | - | 11.0 | 31.0 | 60.0 | 0 | CPU |")
     assert other.endswith("float32 | - | 11.0 | 31.0 | 50.0 | 0 | up to 1 s, CPU |")
@@ -277,8 +261,8 @@ def test_the_command_measures_and_records_by_the_protocol_it_names(tmp_path, sho
     main(["evaluate", str(tmp_path / "run"), "--protocol", "groco", "--record", str(tmp_path / "r.json")])
     assert "knn20  linear  linear-top5" in capsys.readouterr().out
     kept = json.loads((tmp_path / "r.json").read_text())
-    columns = list(kept["accuracy_percent"]["trained"])
-    assert (kept["protocol"], columns) == ("groco", PROTOCOLS["groco"].columns)
+    assert kept["protocol"] == "groco"
+    assert list(kept["accuracy_percent"]["trained"]) == PROTOCOLS["groco"].columns
 
 
 @pytest.mark.parametrize("words, message", [
