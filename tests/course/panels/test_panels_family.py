@@ -24,17 +24,15 @@ from setclr_course.panels.family.plane import CONTROLS, TRAP_ANGLES, N, control
 from setclr_course.panels.family.trap_pushes import LONGEST, REST
 
 made = cache(lambda name: getattr(panels, name)())
-BATCH, TRAP = (torch.from_numpy(unit(np.array(angles))) for angles in (ANGLES, TRAP_ANGLES))
-UNEVEN = tuple(
-    (np.ravel(idea.ANGLES) + 0.3 * np.sqrt(np.arange(12))).tolist()
-)  # no two distances are the same
+UNEVEN = tuple(np.ravel(idea.ANGLES) + 0.3 * np.sqrt(np.arange(12)))  # no two distances are the same
 
 
-def pushes(loss, z: torch.Tensor) -> np.ndarray:
-    """(2, N): minus the gradient of a loss of the library at points z (2, N, 2) of the circle, along it."""
-    x, y = np.moveaxis(z.numpy(), -1, 0)
-    along_x, along_y = np.moveaxis(slope(loss, z), -1, 0)
-    return along_x * y - along_y * x
+def on_the_circle(angles: torch.Tensor) -> torch.Tensor:
+    """(2, N, 2): the points at angles (2 N,) in degrees."""
+    return torch.stack([angles.deg2rad().cos(), angles.deg2rad().sin()], dim=-1).view(2, -1, 2)
+
+
+BATCH, TRAP, IDEA = (on_the_circle(torch.tensor(x.ravel() * 1.0)) for x in (ANGLES, TRAP_ANGLES, idea.ANGLES))
 
 
 def shares(loss, z: torch.Tensor) -> torch.Tensor:
@@ -106,8 +104,7 @@ def test_tables_are_the_assignments_of_the_losses(softness):
     one, six, family = (made(name) for name in ("one_idea", "side_by_side", "family_matrices"))
     for way, name in idea.WAYS.items():
         share = one.solve(one.values | {"way": way, "softness": softness}).share
-        expected = shares(FAMILY[name].at(softness), torch.from_numpy(unit(np.array(idea.ANGLES))))
-        np.testing.assert_allclose(share, expected, atol=1e-9)
+        np.testing.assert_allclose(share, shares(FAMILY[name].at(softness), IDEA), atol=1e-9)
     now = six.solve(six.values | {"smoothing": softness})
     for name, loss in SIX.items():
         np.testing.assert_allclose(now.shares[name], shares(loss.at(softness), TRAP), atol=1e-9)
@@ -125,13 +122,9 @@ def test_training_is_gradient_descent_on_the_loss_and_finds_the_partners(way):
     weigh negatives, the softmax says who is found.
     """
     loss = FAMILY[idea.WAYS[way]].at(idea.USUAL)
-
-    def of(angles: torch.Tensor) -> torch.Tensor:
-        return loss(torch.stack([angles.deg2rad().cos(), angles.deg2rad().sin()], dim=-1).view(2, N, 2))
-
     for step in range(idea.STEPS):
         before = idea.trained(UNEVEN, way, step).ravel()
-        downhill = slope(of, before)
+        downhill = slope(lambda angles: loss(on_the_circle(angles)), before)
         after = before - idea.STEP * downhill / np.abs(downhill).max()
         assert turned(idea.trained(UNEVEN, way, step + 1).ravel(), after).max() < 0.5e-4 + 1e-6
     panel = made("one_idea")
@@ -166,7 +159,8 @@ def test_points_that_are_moved_one_after_the_other_all_stay(step):
 def test_arrows_lead_downhill_and_are_as_long_as_the_gradient_says(smoothing):
     panel = panels.trap_pushes(FAMILY, 5, [(1, 2)], smoothing=smoothing)
     for name, member in FAMILY.items():
-        push = pushes(member.at(smoothing), BATCH).ravel()
+        loss = member.at(smoothing)
+        push = -np.rad2deg(slope(lambda angles, loss=loss: loss(on_the_circle(angles)), ANGLES.ravel()))
         np.testing.assert_allclose(panel.solve(panel.values).forces[name].ravel(), push, atol=2 * REST)
         share = np.where(np.abs(push) > REST, push, 0) / max(np.abs(push).max(), REST)
         (arrows,) = marks(panel, name.replace(" ", "-"), "arrows")
