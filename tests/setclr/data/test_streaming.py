@@ -18,8 +18,7 @@ from pictures import saved, smooth
 from PIL import Image
 from torch.utils.data import Dataset, Subset, TensorDataset
 
-from setclr.data import image_set
-from setclr.data.photographs import Photographs
+from setclr.data import Photographs, image_set
 from setclr.data.streaming import stream_batches, streamed
 from setclr.views import View, draw, finish
 
@@ -213,19 +212,14 @@ def test_a_dataset_that_cannot_be_pickled_needs_no_workers(monkeypatch):
     how = multiprocessing.get_context("forkserver")
     monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", how)
     message = r"^workers must be 0 for a Dataset that cannot be pickled \(([^\n]*)"
-    for unpicklable in (read_it, OnlyIn(os.getpid())):
+    for unpicklable in (read_it, Unknown()):
         with pytest.raises(ValueError, match=message):
             list(streamed(unpicklable, range(6), 1, "cpu"))
     assert len(list(streamed(read_it, range(6), 0, "cpu"))) == 6
 
 
-class OnlyIn:
-    def __init__(self, process: int):
-        self.process = process
+class Unknown:
+    """Sent as a name that no process finds."""
 
-    def __setstate__(self, state: dict) -> None:
-        if os.getpid() != state["process"]:
-            raise AttributeError("not here")
-
-    def __call__(self, i: int) -> torch.Tensor:
-        return torch.tensor(i)
+    def __reduce__(self):
+        return getattr, ("", "no such name")
