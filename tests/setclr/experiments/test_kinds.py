@@ -172,12 +172,12 @@ def test_clips_are_compiled_and_graphs_are_not_and_say_why():
 
 @KINDS
 def test_ones_own_encoder_is_trained_saved_and_measured(kind, tmp_path):
-    some, mine = things(kind), own(kind)
+    some, mine, again = things(kind), own(kind), own(kind)
     run = pretrain(replace(RECIPES[kind], epochs=1), tmp_path, data=some, models=mine)
-    assert run.encoder is mine[0] and not torch.equal(own(kind)[0].layer.weight, mine[0].layer.weight)
-    again = load_run(tmp_path, models=own(kind))
-    assert same(run, again)
-    table = kind_of(run.recipe).evaluate(again, some, some)
+    assert run.encoder is mine[0] and not torch.equal(again[0].layer.weight, mine[0].layer.weight)
+    loaded = load_run(tmp_path, models=again)
+    assert same(run, loaded)
+    table = kind_of(run.recipe).evaluate(loaded, some, some)
     assert "untrained" not in table.index and table.loc["trained"].between(0, 100).all()
 
 
@@ -202,26 +202,22 @@ def test_a_run_and_its_numbered_checkpoint_are_loaded_exported_and_begin_another
     assert {path.name for path in out.glob("*.pt")} - {"encoder.pt"} == {"checkpoint.pt", "epoch-2.pt"}
     second = load_run(out / "epoch-2.pt")
     assert len(second.rows) == 2 and second.rows == run.rows[:2] and same(load_run(out), run)
-    begin = lambda where, **more: pretrain(  # noqa: E731
-        replace(RECIPES[kind], epochs=0, init=str(where), **more), data=things(kind)
-    )
     for place, wanted in ((out / "epoch-2.pt", second), (out, run)):
         main(["export", str(place)])
         for where in (place, out / "encoder.pt"):
-            begun = begin(where).encoder.state_dict().values()
-            assert all(map(torch.equal, begun, wanted.encoder.state_dict().values()))
+            begun = pretrain(replace(RECIPES[kind], epochs=0, init=str(where)), data=things(kind)).encoder
+            assert all(map(torch.equal, begun.state_dict().values(), wanted.encoder.state_dict().values()))
     if kind != "video":
         other = {"image": {"encoder": "resnet18"}, "graph": {"width": 8}}[kind]
         with pytest.raises(ValueError, match="init: .*its encoder is not the recipe's"):
-            begin(out, **other)
+            pretrain(replace(RECIPES[kind], init=str(out), **other), data=things(kind))
 
 
 @KINDS
 def test_data_are_loaded_once_and_a_run_is_measured_while_it_trains(kind, here):
     asked = here(kind)
     run = pretrain(RECIPES[kind], on_epoch=watch(RECIPES[kind], "data", 2))
-    column = {"image": "knn", "graph": "svm", "video": "retrieval@1"}[kind]
-    seen = run.history[column]
+    seen = run.history[{"image": "knn", "graph": "svm", "video": "retrieval@1"}[kind]]
     assert asked == [1] and seen.isna().tolist() == [True, False, True] and 0 <= seen[1] <= 100
 
 
@@ -268,9 +264,9 @@ def test_a_campaign_records_what_it_measures_and_measures_the_same_again(kind, h
 
 
 def graphs_as_tensors(path: Path) -> str:
-    path = path.with_suffix(".pt")
-    torch.save([{"x": g.x, "edge_index": g.edge_index, "y": g.y} for g in things("graph", 60).graphs], path)
-    return str(path)
+    graphs = [{"x": g.x, "edge_index": g.edge_index, "y": g.y} for g in things("graph", 60).graphs]
+    torch.save(graphs, path.with_suffix(".pt"))
+    return f"{path}.pt"
 
 
 def photographs(folder: Path, test: str = "val") -> str:
@@ -281,11 +277,9 @@ def photographs(folder: Path, test: str = "val") -> str:
 
 def films(folder: Path, test: str = "test") -> str:
     for n, (split, name, i) in enumerate(product(("train", test), ("ant", "bee"), range(4))):
-        place = folder / split / name
-        place.mkdir(parents=True, exist_ok=True)
-        with av.open(str(place / f"{n}.mp4"), "w") as file:
-            stream = file.add_stream("mpeg4", rate=10)
-            stream.width = stream.height = 32
+        (folder / split / name).mkdir(parents=True, exist_ok=True)
+        with av.open(str(folder / split / name / f"{n}.mp4"), "w") as file:
+            stream = file.add_stream("mpeg4", rate=10, width=32, height=32)
             for k in range(8):
                 pixels = np.full((32, 32, 3), 40 * i + 5 * k, np.uint8)
                 file.mux(stream.encode(av.VideoFrame.from_ndarray(pixels)))
@@ -339,39 +333,36 @@ def test_without_test_data_a_fifth_is_measured_and_a_line_says_so(what, field, t
 class Ready(Dataset):
     """Items of a transform that draws from the generators of torch and numpy, or what `form` makes."""
 
-    def __init__(self, form="list", n: int = 24):
-        self.form, self.n, self.targets = form, n, [i % 2 for i in range(n)]
+    def __init__(self, form="list"):
+        self.form, self.targets = form, [i % 2 for i in range(24)]
 
     def __len__(self) -> int:
-        return self.n
+        return 24
 
     def __getitem__(self, i: int):
         if callable(self.form):
             return self.form(i)
-        one = torch.full((3, 8, 8), i / self.n) + torch.rand(1) + float(np.random.rand()) / 8
-        two = torch.rand(3, 8, 8) + i / self.n
+        one = torch.full((3, 8, 8), i / 24) + torch.rand(1) + float(np.random.rand()) / 8
+        two = torch.rand(3, 8, 8) + i / 24
         return {"list": ([one, two], i % 2), "flat": (one, two, i % 2), "bare": [one, two]}[self.form]
 
 
-def ready(dataset: Dataset, epochs: int = 2, workers: int = 0, **more) -> Trainer:
-    machine = Machine(CPU, "float32", workers=workers)
-    how = {"loss": InfoNCE(0.2), "batch": 8} | more
-    return Trainer(LoaderViews(dataset), *own("image"), epochs=epochs, device=machine, **how)
+def ready(dataset: Dataset, workers: int = 0) -> Trainer:
+    how = dict(epochs=2, batch=8, device=Machine(CPU, "float32", workers=workers))
+    return Trainer(LoaderViews(dataset), *own("image"), InfoNCE(0.2), **how)
 
 
 def test_ready_views_are_the_same_in_any_worker_and_form_and_resume_exactly(tmp_path):
     whole = ready(Ready())
     whole.fit()
+    killed_at(4, lambda: ready(Ready()).fit(tmp_path))
     before = torch.get_rng_state(), np.random.get_state()[1].copy()
-    for form, workers in (("list", 2), ("flat", 0), ("bare", 2)):
-        trainer = ready(Ready(form), workers=workers)
-        trainer.fit()
+    others = [("list", 2, None), ("flat", 0, None), ("bare", 2, None), ("list", 0, tmp_path)]
+    for form, workers, out in others:
+        trainer = ready(Ready(form), workers)
+        trainer.fit(out)
         assert same(trainer, whole)
     assert torch.equal(before[0], torch.get_rng_state()) and (before[1] == np.random.get_state()[1]).all()
-    killed_at(4, lambda: ready(Ready()).fit(tmp_path))
-    resumed = ready(Ready())
-    resumed.fit(tmp_path)
-    assert same(resumed, whole)
 
 
 def test_views_of_several_sizes_go_through_the_encoder_size_by_size():
