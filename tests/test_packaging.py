@@ -27,12 +27,10 @@ from setclr_course.teach.cards import CARDS
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-TEXTS = ["site/text/library.md", "site/text/training.md"]
-ASKED = [  # all packages from elsewhere
-    line for line in sum(EXTRAS.values(), PROJECT["dependencies"]) if not line.startswith("setclr[")
-]
-
-
+ASKED = sum(EXTRAS.values(), PROJECT["dependencies"])
+ASKED = [line for line in ASKED if not line.startswith("setclr[")]  # all packages from elsewhere
+PAGES = ["README.md", "data/README.md", "site/text/library.md", "site/text/training.md"]
+DOCUMENTS = [*ROOT.glob("*.md"), ROOT / "data" / "README.md"]
 README = (ROOT / "README.md").read_text()
 
 
@@ -42,9 +40,8 @@ def pins(lines) -> dict[str, str]:
 
 def test_environment_yml_has_the_bounds_of_pyproject():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    assert environment["channels"] == ["conda-forge"]
     *conda, last = environment["dependencies"]
-    assert last["pip"].pop() == "-e ."
+    assert environment["channels"] == ["conda-forge"] and last["pip"].pop() == "-e ."
     assert {"torch", "torchvision"} <= set(pins(last["pip"]))
     found = pins([line for line in conda if line != "pip"]) | pins(last["pip"])
     assert found.pop("python") == PROJECT["requires-python"]
@@ -54,11 +51,10 @@ def test_environment_yml_has_the_bounds_of_pyproject():
 def test_everything_asked_for_is_constrained_and_within_its_bounds():
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.strip()]
     assert not [line for line in lines if "/" in line or "http:" in line or "@" in line]
-    constrained = {}
-    for requirement in map(Requirement, lines):
-        constrained.setdefault(requirement.name.lower(), []).append(requirement)
     for requirement in map(Requirement, ASKED):
-        for pin in constrained[requirement.name.lower()]:
+        pins_of_it = [pin for pin in map(Requirement, lines) if pin.name.lower() == requirement.name.lower()]
+        assert pins_of_it, requirement
+        for pin in pins_of_it:
             (version,) = (s.version for s in pin.specifier)
             assert requirement.specifier.contains(version), f"{requirement} against {pin}"
 
@@ -93,10 +89,9 @@ def test_make_installs_every_extra():
 
 def test_no_address_is_invented():
     """An address that is not ours can become anybody's: only those of [project.urls] may stand."""
-    names = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "Makefile", "pyproject.toml",
-             "data/README.md", "TEACHING.md"]  # fmt: skip
-    patterns = "site/**/*.*", "notebooks/**/*.ipynb", "notebooks/**/*.md", "lib/**/*.py"
-    for page in [ROOT / name for name in names] + [path for some in patterns for path in ROOT.glob(some)]:
+    patterns = ["CITATION.cff", "Makefile", "pyproject.toml", "site/**/*.*", "notebooks/**/*.ipynb",
+                "notebooks/**/*.md", "lib/**/*.py"]  # fmt: skip
+    for page in [*DOCUMENTS, *(path for some in patterns for path in ROOT.glob(some))]:
         text = page.read_text()
         for address in PROJECT.get("urls", {}).values():
             text = text.replace(address, "")
@@ -128,10 +123,9 @@ def test_the_version_is_the_same_everywhere():
 
 def test_the_commands_of_the_pages_can_be_typed():
     """Read as the command line reads them, and not carried out."""
-    found = []
-    for page in ("README.md", "data/README.md", *TEXTS):
-        for block in re.findall(r"```bash\n(.*?)```", (ROOT / page).read_text(), re.S):
-            found += re.findall(r"(?m)^.*\bsetclr (\w+ .*)$", block.replace("\\\n", ""))
+    text = "".join((ROOT / page).read_text() for page in PAGES)
+    blocks = "".join(re.findall(r"```bash\n(.*?)```", text, re.S))
+    found = re.findall(r"(?m)^.*\bsetclr (\w+ .*)$", blocks.replace("\\\n", ""))
     for line in found:
         line = line.replace("pretrain $name", "pretrain photo-groco").replace("--seed $seed", "--seed 0")
         command(shlex.split(line, comments=True))
@@ -143,7 +137,7 @@ def test_what_the_pages_import_is_there_and_so_are_the_new_places_in_the_changel
     rows = re.findall(r"(?m)^\| .*`.* \| (.*) \|$", unreleased + newest)
     names = [name for name in re.findall(r"`(setclr[\w.]*)`", " ".join(rows)) if "NAME" not in name]
     assert len(names) > 20
-    for page in ("README.md", "data/README.md", *TEXTS):
+    for page in PAGES:
         found = re.findall(r"(?m)^from (setclr[\w.]*) import (.*)$", (ROOT / page).read_text())
         assert found
         names += [f"{module}.{name}" for module, some in found for name in some.split(", ")]
@@ -151,11 +145,11 @@ def test_what_the_pages_import_is_there_and_so_are_the_new_places_in_the_changel
         assert pkgutil.resolve_name(name) is not None
 
 
-def test_links_of_the_readme_lead_somewhere():
-    for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "TEACHING.md", "data/README.md"):
-        text = (ROOT / page).read_text()
+def test_links_of_the_documents_lead_somewhere():
+    for page in DOCUMENTS:
+        text = page.read_text()
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", text) + re.findall(r"(?m)^\[.*\]: (.*)$", text):
-            assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
+            assert (page.parent / target).exists(), f"{page}: {target}"
 
 
 def test_the_containers_use_what_make_uses():
@@ -263,8 +257,6 @@ print(tuple(loss.assignment(z).shape), torch.equal(model[1].weight, before))
 
 
 LACKS = r"setclr needs \w+ for this, which is not installed: pip install 'setclr\[train\]'\n"
-
-
 STATEMENTS = [
     "import setclr.data", "from setclr.evaluation import features", "import setclr.experiments",
     "from setclr import pretrain", "from setclr.training import Trainer",
