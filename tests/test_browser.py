@@ -13,11 +13,11 @@ import urllib.request
 import nbformat
 import papermill
 import pytest
-import yaml
 from in_browser import chromium, opened
-from notebook_tools import FOLDER, TOOLS, notebooks
+from notebook_tools import FOLDER, notebooks
 from playwright.sync_api import expect
 from sweep import TOUCHABLE
+from test_notebooks import small
 
 from setclr_course import panels
 
@@ -48,19 +48,20 @@ def lab(tmp_path_factory):
         shutil.copytree(FOLDER.parent / stored, project / stored)
     folder = project / "notebooks"
     folder.mkdir()
-    parameters = yaml.safe_load((TOOLS / "notebook_parameters.yml").read_text())
     for path in FOLDER.glob("*.ipynb"):
-        runs = str(project / "runs" / path.stem)
-        fast = {k: runs if v == "TEMPORARY" else v for k, v in parameters[path.stem].items()}
+        fast = small(path, project / "runs" / path.stem)
         papermill.execute_notebook(str(path), str(folder / path.name), fast, prepare_only=True)
         notebook = nbformat.read(folder / path.name, as_version=4)
         if path.stem != WHOLE:
-            del notebook.cells[first_panel(notebook) + 1 :]
+            shown = ["panels." in cell.source and bool(cell.get("outputs")) for cell in notebook.cells]
+            del notebook.cells[shown.index(True) + 1 :]
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 cell.outputs = []
         nbformat.write(notebook, folder / path.name)
-    nbformat.write(page_of(["street"]), folder / "street.ipynb")
+    cell = nbformat.v4.new_code_cell("from setclr_course import panels\n\npanels.street()")
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    nbformat.write(nbformat.v4.new_notebook(metadata=kernel, cells=[cell]), folder / "street.ipynb")
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -86,20 +87,6 @@ def lab(tmp_path_factory):
     finally:
         server.terminate()
         server.wait(HANGS)
-
-
-def first_panel(notebook) -> int:
-    """The place of the cell that shows the first panel, as the notebook is stored."""
-    cells = enumerate(notebook.cells)
-    return next(k for k, cell in cells if "panels." in cell.source and cell.get("outputs"))
-
-
-def page_of(names):
-    """A notebook that shows these panels."""
-    page = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
-    page.cells = [nbformat.v4.new_code_cell("from setclr_course import panels\n\nshown = []")]
-    page.cells += [nbformat.v4.new_code_cell(f"shown.append(panels.{name}())\nshown[-1]") for name in names]
-    return page
 
 
 NOTEBOOK = "jupyterapp.shell.currentWidget.context.model.toJSON()"

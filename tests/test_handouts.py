@@ -96,8 +96,7 @@ def test_otter_gives_a_point_for_a_right_answer_and_none_for_a_wrong_one(tmp_pat
     grading.assign(FIRST, tmp_path)
     handed = nbformat.read(tmp_path / "student" / "page.ipynb", as_version=4)
     assert not any("0.8432" in cell.source or "SOLUTION" in cell.source for cell in handed.cells)
-    tests = str(handed.metadata)
-    assert "not answered yet" in tests and "check(" not in tests
+    assert "not answered yet" in str(handed.metadata) and "check(" not in str(handed.metadata)
     for cell in handed.cells:
         for answer in ("answer_01_1 = 0.8433", "answer_01_2 = 1.0"):
             cell.source = cell.source.replace(f"{answer[:13]} ...", answer)

@@ -39,11 +39,6 @@ class Silent(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-class Server(http.server.ThreadingHTTPServer):
-    def handle_error(self, *_):
-        """A browser that leaves a page closes what it was loading."""
-
-
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
     return tmp_path_factory.mktemp("work")
@@ -62,7 +57,8 @@ def site(tmp_path_factory, work):
 @contextmanager
 def served(folder):
     """The address of a static server of that folder."""
-    server = Server(("127.0.0.1", 0), functools.partial(Silent, directory=folder))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Silent, directory=folder))
+    server.handle_error = lambda *_: None  # a browser that leaves a page closes what it was loading
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
@@ -153,7 +149,6 @@ def test_each_panel_of_each_page_moves(opened, site):
             assert stage.inner_html() != before[0], f"{name}: {before[1]}"
             panels += 1
         assert not page.locator(".katex-error").count(), name
-    print(f"{panels} panels")
     assert panels >= len(alive(site))
 
 
