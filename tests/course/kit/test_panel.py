@@ -154,7 +154,7 @@ def test_what_the_front_end_is_told(panel):
 
 @pytest.mark.parametrize("name, value, said", [
     ("xx", 1, "must be one of 'x', .*got 'xx'"),
-    ("x", 2.5, "x must be -2 to 2, got 2.5; the slider ends there"),
+    ("x", 2.5, "x must be -2 to 2, got 2.5; the slider ends there"), ("x", -2.5, "must be -2 to 2, got -2.5"),
     ("kind", "lef", "kind must be one of 'left', 'right', got 'lef'; did you mean 'left'"),
     ("step", 0.5, "step must be a whole number, got 0.5"), ("step", math.nan, "step must be 0 to 2, got nan"),
 ])  # fmt: skip
