@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 from dataclasses import replace
+from itertools import combinations
 
 import nbformat
 import numpy as np
@@ -21,8 +22,7 @@ from setclr.recipes import PUBLISHED, RECIPES, Recipe
 from setclr.recipes.recipe import renamed
 from setclr_course.papers.folds import folded
 from setclr_course.papers.tables import graph_curves, of_seeds, recorded
-from setclr_course.search import comparing
-from setclr_course.search.hyperparameters import HYPERPARAMETERS, RATES, WEIGHT
+from setclr_course.search import comparing, searches
 from setclr_course.search.statistics import holm, paired
 
 DATA = ROOT / "data"
@@ -201,25 +201,63 @@ def test_the_authors_own_training_is_the_recorded_one():
 
 
 def test_the_searched_comparison_is_the_recorded_one():
-    """Settings, means and spreads of all losses; which pairs are told apart; which settings are at an end."""
-    runs = comparing.read(DATA / "results/search")
-    runs["name"] = runs["name"].str.removeprefix("compare-photo-")
-    ends = set()
+    """Settings, none of them at an end of its grid, means and spreads of all losses, ten seeds each."""
+    searched = {name: recipe for name, recipe in RECIPES.items() if name.startswith("compare-photo-")}
+    tried = searches.tried(searched, DATA / "results/search")
+    runs, grown = comparing.read(DATA / "results/search"), set()
+    assert set(runs["name"]) == set(tried) == set(searched) and not runs["collapsed"].any()
     for name, of in runs.groupby("name"):
         lr, parameter, value = of[["lr", "hyperparameter", "value"]].iloc[0]
-        line = f"| {name} | {lr:g} | {parameter} {value:g} | {spread(of.knn)} | {spread(of.linear)} |"
-        assert line in RESULTS and len(of) == 5
-        values = next(one.values for one in [*HYPERPARAMETERS.values(), WEIGHT] if one.name == parameter)
-        if {lr, value} & {values[0], values[-1], RATES[0], RATES[-1]}:
-            ends.add(name)
-    assert not runs["collapsed"].any()
-    assert ends == {"infonce+qare", "sparseclr+qare", "iot-rows", "mmcl-exact"}
-    pairs = comparing.pairs(runs)
-    kept = pairs[pairs["holm"] <= 0.05]
-    assert set(kept["metric"]) == {"linear"} and len(pairs) == 2 * 36
-    better = {(one.a, one.b)[:: 1 if one.difference > 0 else -1] for one in kept.itertuples()}
-    assert better == {(name, "sparseclr") for name in ("infonce", "iot-rows-uniform", "mmcl-exact")}
-    assert all(of.median() >= 7 for _, of in ((pairs["high"] - pairs["low"]) / 2).groupby(pairs["metric"]))
+        short = name.removeprefix("compare-photo-")
+        line = f"| {short} | {lr:g} | {parameter} {value:g} | {spread(of.knn)} | {spread(of.linear)} |"
+        assert line in RESULTS and of["seed"].tolist() == list(range(10))
+        for chosen, among in ((lr, tried[name]["lr"]), (value, tried[name]["value"])):
+            assert among.min() < chosen < among.max()
+        if len(tried[name].query("seed == 0")) > 20:
+            grown.add(short)
+    assert grown == {"infonce+qare", "sparseclr+qare", "iot-rows", "mmcl-exact"}
+
+
+def kept_by_holm(x, own):
+    """The pairs of losses that Holm's test keeps of the table x (losses, seeds), the better one first."""
+    table, (n, seeds) = x.to_numpy(), x.shape
+    gaps = {(a, b): table[a] - table[b] for a, b in combinations(range(n), 2)}
+    left = table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()
+    freedom = (n - 1) * (seeds - 1)
+    error = np.sqrt((left**2).sum() / freedom * 2 / seeds)
+    p = [
+        stats.ttest_1samp(gap, 0).pvalue if own else 2 * stats.t.sf(abs(gap.mean()) / error, freedom)
+        for gap in gaps.values()
+    ]
+    better = (pair if gap.mean() > 0 else pair[::-1] for pair, gap in gaps.items())
+    return {tuple(x.index[[*pair]]) for pair, kept in zip(better, holm(p) <= 0.05) if kept}
+
+
+def test_what_is_said_of_the_searched_losses_is_what_the_records_say():
+    """How many pairs are kept with either noise, which with both, and how far eight intervals reach."""
+    runs = comparing.read(DATA / "results/search")
+    runs["name"] = runs["name"].str.removeprefix("compare-photo-")
+    knn, linear = (runs.pivot(index="name", columns="seed", values=one) for one in ("knn", "linear"))
+    counts, both = [], []
+    for x in (knn, linear):
+        pooled, own = kept_by_holm(x, own=False), kept_by_holm(x, own=True)
+        counts.append((len(pooled), len(own), len(pooled & own)))
+        both.append(pooled & own)
+    assert counts == [(14, 13, 12), (10, 11, 10)]
+    assert [len(kept_by_holm(x.iloc[:, :5], own=True)) for x in (knn, linear)] == [0, 3]
+    above = {"groco", "infonce", "iot-rows-uniform", "mmcl-exact", "sparseclr+qare"}
+    assert both[0] == {(name, last) for name in above for last in ("sparseclr", "mmcl-inv")} | {
+        ("infonce+qare", "sparseclr"), ("iot-rows-uniform", "iot-rows")
+    }  # fmt: skip
+    assert both[1] == {(name, "sparseclr") for name in linear.index.drop("sparseclr")} | {
+        ("iot-rows-uniform", "groco"), ("iot-rows-uniform", "mmcl-inv")
+    }  # fmt: skip
+    for x, reach in ((knn, "1.8 to 2.7"), (linear, "1.3 to 3.4")):
+        eight = {name: paired(x.loc[name], x.loc["infonce"], questions=8) for name in x.index.drop("infonce")}
+        halves = [(one.high - one.low) / 2 for one in eight.values()]
+        assert f"{min(halves):.1f} to {max(halves):.1f}" == reach and reach in RESULTS and max(halves) < 4
+        off = eight["infonce+qare"]
+        assert minus(f"({off.low:.1f} to {off.high:.1f})") in RESULTS
 
 
 MUTAG = {  # the row that the paper printed, and ours; which of MMCL's two solvers it took it does not say
