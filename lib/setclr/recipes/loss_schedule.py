@@ -75,7 +75,7 @@ def _apply(loss: Objective, all_stages: Stages, epoch: int) -> None:
 def check(loss: Objective, text: str) -> None:
     """Try all stages of a schedule on a copy of the loss. Raises ValueError as `loss_stages` and `apply`
     do."""
-    loss, all_stages = copy.deepcopy(loss), loss_stages(text)
+    loss, all_stages = copy.deepcopy(loss) if text else loss, loss_stages(text)
     for epoch in sorted({epoch for stages in all_stages.values() for epoch, _ in stages}):
         _apply(loss, all_stages, epoch)
 

@@ -98,13 +98,16 @@ def chosen(settings: dict[str, Recipe], folder: Path, protocol: str) -> str | No
 def settled(name: str, recipe: Recipe, results: Path) -> tuple[dict[str, Recipe], str | None]:
     """The settings of a recipe that its trials so far ask for, and the best of them (`chosen`)."""
     rates, values = hyperparameters.RATES, hyperparameter(recipe.loss).values
-    for _ in range(BEYOND):
+    for _ in range(1 + BEYOND):
         settings = grid(recipe, rates, values)
-        if title := chosen(settings, results / TRIALS / name, protocol_of(name)):
-            best = settings[title]
-            rates, values = beyond(rates, best.lr), beyond(values, hyperparameter_value(best.loss))
-    settings = grid(recipe, rates, values)
-    return settings, chosen(settings, results / TRIALS / name, protocol_of(name))
+        title = chosen(settings, results / TRIALS / name, protocol_of(name))
+        if title is None:
+            break
+        best, before = settings[title], (rates, values)
+        rates, values = beyond(rates, best.lr), beyond(values, hyperparameter_value(best.loss))
+        if (rates, values) == before:
+            break
+    return settings, title
 
 
 def tried(recipes: dict[str, Recipe], results: Path) -> dict[str, pd.DataFrame]:
