@@ -29,7 +29,7 @@ def s3d(channels: int = 3) -> tuple[nn.Module, int]:
     features.
 
     Clips must have at least 5 frames of at least 32 pixels. Training takes 8 frames: with 5 to 7 torch 2.15
-    crashes or gets the gradients of the first convolution over time wrong by a third, on processors with
+    crashes or gets the gradients of the first convolution over time wrong, by 26 to 36 %, where there is
     AVX-512 (they are right with ONEDNN_MAX_CPU_ISA=AVX2). 7.9 million weights.
     """
     from torchvision.models.video import s3d as whole
