@@ -1,39 +1,57 @@
-"""Files are replaced in one step, and what a dead process left unfinished goes with the next writing."""
+"""Files are replaced in one step, and what a dead process left unfinished goes with the next writing.
+
+One process at a time writes a run; the others are told which.
+"""
 
 import os
-import signal
+import re
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+import torch
+from small_runs import FEW, SMALL, train
 
 from setclr.data import writing
+from setclr.experiments import load_run
+from setclr.experiments.building import trainer_of
+from setclr.experiments.run import new_run
+from setclr.training import Trainer, checkpoint
+from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK, alone
 
+pytestmark = pytest.mark.processes
+pytest.importorskip("fcntl")
 WRITES = """
-import sys
-from pathlib import Path
 from writing import replacing  # of this folder: the package would bring torch
-with replacing(Path(sys.argv[1])) as file:
+with replacing(pathlib.Path(sys.argv[1]) / "one") as file:
     file.write(b"half")
     file.flush()
-    print("writing", flush=True)
-    sys.stdin.read()
+"""
+HOLDS = """
+from setclr.training.checkpoint import alone
+with alone(pathlib.Path(sys.argv[1])):
 """
 
 
-@pytest.fixture
-def writer(tmp_path):
-    """Another process in the middle of writing tmp_path/one."""
-    command = [sys.executable, "-c", WRITES, str(tmp_path / "one")]
-    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    process = subprocess.Popen(command, **pipes, cwd=Path(writing.__file__).parent)
-    assert process.stdout.readline() == "writing\n"
-    yield process
-    process.kill()
-    process.communicate()
+@contextmanager
+def another(folder: Path, program: str):
+    """A process that is in the middle of that program for the folder."""
+    code = f"import pathlib, sys{program}    print('begun', flush=True)\n    sys.stdin.read()"
+    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(writing.__file__).parent)
+    process = subprocess.Popen([sys.executable, "-c", code, str(folder)], **pipes)
+    try:
+        assert process.stdout.readline() == "begun\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def unfinished(folder: Path) -> list[Path]:
@@ -45,20 +63,19 @@ def write(path: Path) -> None:
         file.write(b"whole")
 
 
-def test_what_a_killed_process_left_goes_with_the_next_writing_of_any_file_there(writer, tmp_path):
-    pytest.importorskip("fcntl")
-    write(tmp_path / "another")
-    assert len(unfinished(tmp_path)) == 1, "it is alive"
-    writer.send_signal(signal.SIGKILL)
-    writer.wait()
+def test_what_a_killed_process_left_goes_with_the_next_writing_of_any_file_there(tmp_path):
+    with another(tmp_path, WRITES):
+        write(tmp_path / "another")
+        assert len(unfinished(tmp_path)) == 1, "it is alive"
     assert len(unfinished(tmp_path)) == 1
     write(tmp_path / "another")
     assert not unfinished(tmp_path) and (tmp_path / "another").read_bytes() == b"whole"
 
 
-def test_a_living_writer_is_left_to_end(writer, tmp_path):
-    write(tmp_path / "one")
-    writer.communicate("")
+def test_a_living_writer_is_left_to_end(tmp_path):
+    with another(tmp_path, WRITES) as writer:
+        write(tmp_path / "one")
+        writer.communicate("")
     assert writer.returncode == 0
     assert (tmp_path / "one").read_bytes() == b"half" and os.listdir(tmp_path) == ["one"]
 
@@ -66,8 +83,7 @@ def test_a_living_writer_is_left_to_end(writer, tmp_path):
 @pytest.mark.parametrize("locks", [True, False], ids=["locks", "a system without locks"])
 def test_threads_leave_one_anothers_files(tmp_path, monkeypatch, locks):
     if not locks:
-        none = Mock(side_effect=OSError(38, "Function not implemented"))
-        monkeypatch.setattr(pytest.importorskip("fcntl"), "lockf", none)
+        monkeypatch.setattr("fcntl.lockf", Mock(side_effect=OSError(38, "Function not implemented")))
     with writing.replacing(tmp_path / "one") as file:
         other = threading.Thread(target=write, args=(tmp_path / "two",))
         other.start()
@@ -82,10 +98,75 @@ def test_threads_leave_one_anothers_files(tmp_path, monkeypatch, locks):
 def test_a_file_that_vanishes_while_it_is_taken_is_made_again(tmp_path, monkeypatch):
     """As when another process takes it for a dead one's between its making and its checkpoint."""
     late = Mock(side_effect=lambda file, how: late.call_count == 1 and os.unlink(file.name))
-    monkeypatch.setattr(pytest.importorskip("fcntl"), "lockf", late)
+    monkeypatch.setattr("fcntl.lockf", late)
     with writing.opened_alone(tmp_path / "file", "wb"):
         assert (tmp_path / "file").exists() and late.call_count == 2
     refused = Mock(side_effect=[BlockingIOError, None])
     monkeypatch.setattr("fcntl.lockf", refused)
     with writing.begun(tmp_path / "more") as file:
         assert Path(file.name).exists() and file.name != refused.call_args_list[0].args[0].name
+
+
+# Runs
+
+
+def test_a_second_process_is_told_who_trains_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(Trainer, "update", None)
+    run = new_run(SMALL, 3)
+    trainer = trainer_of(SMALL, run.encoder, run.head, FEW, torch.device("cpu"))
+    with another(tmp_path, HOLDS) as other:
+        said = rf"{tmp_path}: process {other.pid} since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d trains there; wait"
+        for begin in (partial(train, SMALL), partial(train, SMALL, resume=False), trainer.fit):
+            with pytest.raises(BlockingIOError, match=said):
+                begin(out=tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+        (tmp_path / LOCK).write_text("\x1b[2Jprocess")  # whoever writes nonsense into it is not quoted
+        with pytest.raises(BlockingIOError, match=re.escape(f"{tmp_path}: another process trains there")):
+            train(SMALL, tmp_path)
+
+
+@pytest.mark.parametrize("end", ["ends", "is killed"])
+def test_while_it_trains_a_run_is_loaded_and_when_it_ends_or_dies_the_folder_is_free(tmp_path, end):
+    none = replace(SMALL, epochs=0)
+    new_run(none, 3).save(tmp_path)
+    with another(tmp_path, HOLDS) as other:
+        assert load_run(tmp_path).rows == [] and train(none, tmp_path).finished
+        if end == "ends":
+            other.communicate("")
+    for _ in range(2):
+        assert train(SMALL, tmp_path, resume=False).finished, "and again in the same process"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [CHECKPOINT, HISTORY]
+
+
+def test_a_thread_may_hold_it_twice_and_another_may_not(tmp_path):
+    def enter() -> str:
+        try:
+            with alone(tmp_path):
+                return "in"
+        except BlockingIOError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(1) as other:
+        with alone(tmp_path):
+            said = [enter(), other.submit(enter).result()]
+        said.append(other.submit(enter).result())
+    assert said == ["in", f"{tmp_path}: another thread of this process trains there; wait for it", "in"]
+    assert not checkpoint.HELD and not list(tmp_path.iterdir())
+
+
+def test_a_forked_process_does_not_take_it_for_its_own(tmp_path):
+    with alone(tmp_path):
+        child = os.fork()
+        if not child:
+            try:
+                with alone(tmp_path):
+                    os._exit(1)
+            except BlockingIOError:
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_folder_that_cannot_be_written_is_not_held(tmp_path):
+    (tmp_path / "file").write_text("")
+    with alone(tmp_path / "file"):
+        assert (tmp_path / "file").read_text() == ""
