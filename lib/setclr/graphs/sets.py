@@ -19,6 +19,7 @@ from setclr.data.downloads import downloading
 from setclr.data.labels import checked_labels
 from setclr.data.writing import replacing
 from setclr.graphs.geometric import Batch, Data, read_tu_data
+from setclr.graphs.views import together
 from setclr.recipes.graph import GRAPH_SETS, TU, check_graph_data
 
 ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
@@ -73,7 +74,11 @@ class GraphSet:
 
     def batch(self, indices: Tensor | Sequence[int]) -> Batch:
         """The graphs of these indices as one: nodes concatenated, `batch` (n,) the graph of each."""
-        return Batch.from_data_list([plain(self.graphs[int(i)]) for i in indices])
+        chosen = [self.graphs[int(i)] for i in indices]
+        sizes = torch.tensor([len(graph.x) for graph in chosen], device=chosen[0].x.device)
+        starts, of = sizes.cumsum(0) - sizes, torch.arange(len(chosen)).to(sizes).repeat_interleave(sizes)
+        edges = torch.cat([graph.edge_index + start for graph, start in zip(chosen, starts)], dim=1)
+        return together(torch.cat([graph.x for graph in chosen]), edges, of, len(chosen))
 
     def __repr__(self) -> str:
         nodes = [graph.num_nodes for graph in self.graphs]
@@ -81,11 +86,6 @@ class GraphSet:
             f"GraphSet({self.name}: {len(self)} graphs of {min(nodes)} to {max(nodes)} nodes, "
             f"{self.features} numbers a node, {len(self.labels.unique())} classes)"
         )
-
-
-def plain(graph: Data) -> Data:
-    """The graph's nodes and edges, without any other attributes."""
-    return Data(x=graph.x, edge_index=graph.edge_index, num_nodes=graph.num_nodes)
 
 
 def check_graph(name: str, graph: Data, features: int | None) -> None:

@@ -64,7 +64,7 @@ def mask_nodes(
     count = (of.bincount(minlength=graphs.num_graphs) * ratio).floor().long() * _chosen(graphs, chosen)
     masked = _rank(of, generator) < count[of]
     noise = 0.5 + 0.5 * torch.randn(graphs.x.shape, generator=generator).to(graphs.x)
-    return _batch(graphs, torch.where(masked[:, None], noise, graphs.x), graphs.edge_index, of)
+    return together(torch.where(masked[:, None], noise, graphs.x), graphs.edge_index, of, graphs.num_graphs)
 
 
 def rewire_edges(
@@ -93,7 +93,7 @@ def rewire_edges(
     pairs = torch.unique(torch.cat([stay, new[~torch.isin(new, once)]]))
     pairs = torch.stack([pairs // n, pairs % n])
     loops = pairs[0] == pairs[1]
-    return _batch(graphs, graphs.x, torch.cat([pairs, pairs.flip(0)[:, ~loops]], dim=1), of)
+    return together(graphs.x, torch.cat([pairs, pairs.flip(0)[:, ~loops]], dim=1), of, graphs.num_graphs)
 
 
 def keep_walk(
@@ -150,15 +150,13 @@ def _rank(of: Tensor, generator: torch.Generator | None) -> Tensor:
     order = order[of[order].argsort(stable=True)]
     counts = of.bincount()
     starts = (counts.cumsum(0) - counts)[of[order]]
-    rank = torch.empty_like(order)
-    rank[order] = torch.arange(len(of), device=of.device) - starts
-    return rank
+    return (torch.arange(len(of), device=of.device) - starts)[order.argsort()]
 
 
 def keep_nodes(graphs: Batch, nodes: Tensor) -> Batch:
     """The graphs with only the nodes that `nodes` (n,) bool selects, and the edges between them."""
     edges, _ = subgraph(nodes, graphs.edge_index, relabel_nodes=True, num_nodes=len(nodes))
-    return _batch(graphs, graphs.x[nodes], edges, graphs.batch[nodes])
+    return together(graphs.x[nodes], edges, graphs.batch[nodes], graphs.num_graphs)
 
 
 def some_graphs(graphs: Batch, start: int, stop: int) -> Batch:
@@ -166,11 +164,10 @@ def some_graphs(graphs: Batch, start: int, stop: int) -> Batch:
     first, end = int(graphs.ptr[start]), int(graphs.ptr[stop])
     edges = graphs.edge_index
     own = edges[:, (edges[0] >= first) & (edges[0] < end)] - first
-    ptr, of = graphs.ptr[start : stop + 1] - first, graphs.batch[first:end] - start
-    return Batch(x=graphs.x[first:end], edge_index=own, batch=of, ptr=ptr)
+    return together(graphs.x[first:end], own, graphs.batch[first:end] - start, stop - start)
 
 
-def _batch(graphs: Batch, x: Tensor, edges: Tensor, of: Tensor) -> Batch:
-    counts = of.bincount(minlength=graphs.num_graphs)
-    ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+def together(x: Tensor, edges: Tensor, of: Tensor, graphs: int) -> Batch:
+    """So many graphs as one: nodes x (n, F), edges (2, m) between them, `of` (n,) the graph of each node."""
+    ptr = torch.cat([of.new_zeros(1), of.bincount(minlength=graphs).cumsum(0)])
     return Batch(x=x, edge_index=edges, batch=of, ptr=ptr)

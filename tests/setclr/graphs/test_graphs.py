@@ -142,6 +142,11 @@ def test_mutag_is_the_set_of_the_tu_collection():
     assert all(is_undirected(graph.edge_index) for graph in MUTAG.graphs)
 
 
+def test_a_batch_is_that_of_pytorch_geometric():
+    mine, theirs = MUTAG.batch([7, 0, 7]), Batch.from_data_list([MUTAG.graphs[i] for i in (7, 0, 7)])
+    assert all(torch.equal(mine[key], theirs[key]) for key in ("x", "edge_index", "batch", "ptr"))
+
+
 def write_files(raw, name: str, files: dict) -> None:
     raw.mkdir(parents=True)
     for kind, rows in files.items():
