@@ -1,6 +1,6 @@
-"""Datasets of users, and the stream of batches: the same bits from any number of workers, or an error.
+"""The stream of batches: the same bits from any number of workers, or an error, which keeps its type.
 
-An error keeps its type.
+Images in memory, in files and in a Dataset of a user's answer alike.
 """
 
 import multiprocessing
@@ -8,18 +8,20 @@ import os
 import signal
 import time
 import traceback
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from conftest import numpy_shifted, shifted
-from pictures import saved, smooth
+from pictures import grey_level, saved, smooth
 from PIL import Image
 from torch.utils.data import Dataset, Subset, TensorDataset
 
-from setclr.data import Photographs, image_set
+from setclr.data import ImageSet, Photographs, image_set, load
 from setclr.data.streaming import stream_batches, streamed
+from setclr.training import ImageViews
 from setclr.views import View, draw, finish
 
 TWO = (View(size=16), View(size=8), View(size=16, blur=1.0))
@@ -137,21 +139,91 @@ def random_image(_) -> torch.Tensor:
     return torch.rand(3, 8, 8)
 
 
+PLAIN = (View(size=12, jitter_p=0, grey=0), View(size=8, jitter_p=0, grey=0))
+LABELS = [0, 1, 2, 0, 1, 2]
+
+
+def seen_as(kind: str, images: torch.Tensor, i: int):
+    """An item as torchvision's data sets have them: an image and its class."""
+    picture = Image.fromarray(images[i].permute(1, 2, 0).numpy())
+    return {"PIL": picture, "uint8": images[i], "floating": images[i] / 255}[kind], LABELS[i]
+
+
+@pytest.fixture(scope="module")
+def memory() -> ImageSet:
+    images = torch.randint(0, 256, (6, 3, 20, 20), generator=shifted(0), dtype=torch.uint8)
+    return ImageSet(images, torch.tensor(LABELS), ("a", "b", "c"))
+
+
+@pytest.fixture(params=["memory", "files", "PIL", "uint8", "floating"])
+def source(request, memory, tmp_path) -> ImageSet:
+    if request.param == "files":
+        return replace(memory, images=Photographs(saved(tmp_path, memory.images)))
+    own = Own(partial(seen_as, request.param, memory.images), targets=LABELS, classes=memory.classes)
+    return ImageViews(memory if request.param == "memory" else own, PLAIN).images
+
+
+def test_parts_of_all_kinds_are_the_same(memory, source):
+    """And leave files in files."""
+    source.verify()
+    assert source.in_ram == (source is memory) and source.classes == memory.classes
+    assert torch.equal(source.sample(4).images[:], memory.sample(4).images)
+    for index in (slice(0, 6), slice(2, 5), torch.tensor([5, 5, 0]), torch.arange(6) > 3):
+        part = source.subset(index)
+        assert part.in_ram == source.in_ram and torch.equal(part.images[:], memory.images[index])
+        assert torch.equal(part.labels, memory.labels[index])
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_all_kinds_give_the_same_views_but_for_rounding_to_grey_levels(memory, source, workers):
+    batches = [(torch.tensor([k, 5 - k, 4]), draw(PLAIN, 3, shifted(k))) for k in range(3)]
+    wanted, found = (
+        one.view_batches(PLAIN, batches, workers, torch.device("cpu")) for one in (memory, source)
+    )
+    for mine, theirs in zip(wanted, found, strict=True):
+        assert [x.shape for x in mine] == [(1, 3, 3, 12, 12), (1, 3, 3, 8, 8)]
+        for x, y in zip(mine, theirs, strict=True):
+            torch.testing.assert_close(x, y, rtol=0, atol=1.01 / 255)
+
+
+def test_grey_images_of_a_dataset_get_three_channels(memory):
+    grey = memory.images[0, :1]
+    assert torch.equal(image_set([(grey,)] * 2).images[:], grey.expand(2, 3, -1, -1))
+
+
+def test_a_digest_is_of_what_the_images_are_and_not_of_where_they_lie(memory, tmp_path):
+    streamed = {}
+    for place, names in (("here", "ab"), ("there", "ab"), ("renamed", "cb")):
+        for name in names:
+            grey_level(tmp_path / place / "train" / name / "0.png", 9)
+        streamed[place] = load(f"folder:{tmp_path / place}", stream=True).digest()
+    assert streamed["here"] == streamed["there"] != streamed["renamed"]
+    others = dict(classes=("b", "a", "c")), dict(labels=memory.labels.flip(0)), dict(images=memory.images + 1)
+    assert len({memory.digest(), *(replace(memory, **change).digest() for change in others)}) == 4
+    assert memory.digest() == replace(memory).digest()
+    assert memory.digest().startswith("6 images with checksum ")
+
+
 PICTURE = Image.fromarray(numpy_shifted(0).integers(0, 256, (8, 8, 3), np.uint8))
+NAN = torch.full((3, 8, 8), torch.nan)
 
 
-@pytest.mark.parametrize("item", [(PICTURE, PICTURE), ([PICTURE] * 2, 1), (torch.zeros(3, 8, 8).byte(),) * 2,
-                                  (torch.rand(3, 8, 8), torch.rand(3, 4, 4))])  # fmt: skip
-def test_several_views_are_refused_and_not_halved(item):
-    with pytest.raises(ValueError, match="image 0 of Own .*several views; wrap it in"):
+@pytest.mark.parametrize("item, said", [
+    *((views, "gives several views; wrap it in") for views in (
+        (PICTURE, PICTURE), ([PICTURE] * 2, 1), (torch.zeros(3, 8, 8).byte(),) * 2,
+        (torch.rand(3, 8, 8), torch.rand(3, 4, 4)))),
+    *((pixels, r"in \[0, 1\]: leave Normalize out") for pixels in (torch.rand(3, 8, 8) * 9, NAN)),
+    (NAN.long(), r"uint8, or floating in \[0, 1\], got torch.int64"), ("a path", "got str"),
+    (NAN[0], r"tensor \(1 or 3, H, W\), got \(8, 8\)"),
+])  # fmt: skip
+def test_what_is_not_one_image_is_refused_and_views_are_not_halved(item, said):
+    with pytest.raises(ValueError, match=f"image 0 of Own cannot be used: .*{said}"):
         image_set(Own(lambda i: item))
 
 
-def test_what_follows_an_image_may_be_a_label_of_any_kind_but_pixels_may_not_be_nan():
+def test_what_follows_an_image_may_be_a_label_of_any_kind():
     for label in (3, "a", torch.tensor(3), torch.rand(5), torch.rand(8, 8), None):
         assert len(image_set(Own(lambda i, label=label: (PICTURE, label)))) == 6
-    with pytest.raises(ValueError, match=r"must be in \[0, 1\]"):
-        image_set(Own(lambda i: torch.full((3, 8, 8), torch.nan)))
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 1.7, 0, 0, 0], [0, 1, float("nan"), 0, 0, 0], list("abcdef"),
@@ -167,11 +239,11 @@ def test_labels_are_found_where_they_are():
         assert image_set(one).labels.tolist() == [0, 1, 2, 0, -1, 2]
         part = image_set(Subset(Subset(one, [5, 4, 3, 2]), [3, 1]))
         assert part.labels.tolist() == [2, -1] and part.classes == ("a", "b", "c")
-    assert image_set(Own(random_image, targets=[0, 1, 2, 0, 1, 2])).classes == ("0", "1", "2")
+    assert image_set(Own(random_image, targets=LABELS)).classes == ("0", "1", "2")
     bare = image_set(TensorDataset(torch.rand(6, 3, 8, 8)))
     assert bare.labels.tolist() == [-1] * 6 and bare.classes == ()
     with pytest.raises(ValueError, match="classes must name all labels, got 2 names and the label 2"):
-        image_set(Own(random_image, targets=[0, 1, 2, 0, 1, 2], classes=["a", "b"]))
+        image_set(Own(random_image, targets=LABELS, classes=["a", "b"]))
 
 
 def fails(error: Exception, i: int) -> torch.Tensor:

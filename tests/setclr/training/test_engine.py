@@ -1,4 +1,7 @@
-"""The engine with anybody's objects: precision, compiling, checkpoints by the clock, labels, metrics."""
+"""The engine with anybody's objects: precision, compiling, checkpoints by the clock, labels, metrics.
+
+And gradient caching: a batch in chunks gives the gradients of the batch in one go.
+"""
 
 import copy
 import io
@@ -6,18 +9,15 @@ import math
 import threading
 import warnings
 from dataclasses import fields, replace
-from functools import partial
 
 import pandas as pd
 import pytest
 import torch
 from every_loss import EVERY
 from looks_at_values import why
-from PIL import Image
 from small_runs import FEW, PIXELS, SMALL, killed_at, same, train
 from torch import nn
 from torch._inductor.exc import InductorError
-from torch.utils.data import Dataset
 from tqdm.auto import tqdm
 
 from setclr import data, models, pretrain, views
@@ -30,8 +30,10 @@ from setclr.training import trainer as engine
 from setclr.training.batches import Batches
 from setclr.training.checkpoint import HISTORY, Writer, read
 from setclr.training.devices import Precision, has_bf16
+from setclr.training.grad_cache import GradCache, unchanged_buffers
 from setclr.training.metrics import advance
 from setclr.views import augmentation
+from setclr_course.costs import Kept
 
 CPU, VIEWS = torch.device("cpu"), views.preset("photo")
 PLAIN = replace(SMALL, epochs=1, precision="float32")
@@ -233,67 +235,105 @@ def test_the_time_left_leaves_the_first_step_out():
 
 
 SOURCE = ImageViews(FEW, VIEWS)
-NO_IMAGES = [
-    (torch.rand(3, 8, 8) * 9, r"in \[0, 1\]: leave Normalize out"),
-    (torch.zeros(3, 8, 8).long(), "uint8, or floating in .* got torch.int64"),
-    (torch.zeros(8, 8), r"tensor \(1 or 3, H, W\), got \(8, 8\)"),
-    ("a path", "got str"),
-]
 
 
-@pytest.mark.parametrize(
-    "make, message",
-    [
-        (lambda: own_trainer(batch=71), "batch must be .* <= 70, got 71; there are 70 images"),
-        (lambda: own_trainer(epochs=-1), "epochs must be an integer >= 0, got -1"),
-        (lambda: own_trainer(precision="half"), "precision must be one of"),
-        (lambda: own_trainer(compiled="yes"), "compiled must be True, False or 'auto', got 'yes'"),
-        (lambda: own_trainer(lr_schedule=0.1), "lr_schedule must be an LRSchedule"),
-        (lambda: own_trainer(batch=Batching(16, images_per_class=3)), "multiple of images_per_class=3"),
-        (lambda: own_trainer(labels=1), "labels must be True or False, got 1"),
-        (lambda: own_trainer(loss=SupCon()), "labels must be True for .*; without labels take InfoNCE"),
-        (lambda: Batches(FEW.labels[:65], 16, drop_last=False), "drop_last must be True where .* got 65"),
-        (lambda: train(replace(PLAIN, images=71)), "images must be .* <= 70, got 71"),
-        (lambda: train(PLAIN, keep_every=0), "keep_every must be an integer >= 1"),
-        (lambda: Trainer(FEW, Own(), nn.Identity(), InfoNCE()),
-         r"source must be a .*Source, got ImageSet; ImageViews\(images, views.preset"),
-        (lambda: Trainer(SOURCE, 3, models.head(6, 16, 8), InfoNCE()), "encoder must be a module"),
-        (lambda: Trainer(SOURCE, Own(), None, InfoNCE()), "head must be a module"),
-        (lambda: Trainer(SOURCE, Own(), models.head(6, 16, 8), 0.5), "loss must be"),
-        (lambda: Trainer(ImageViews(FEW, VIEWS[:1]), Own(), nn.Identity(), Supervised(),
-                         batch=16), "head must have a linear layer"),
-        (lambda: ImageViews(5, VIEWS), "images must be an ImageSet, or a Dataset with"),
-        (lambda: ImageViews(FEW, "photo"), "views must be a tuple of View"),
-        *((partial(data.image_set, [item] * 3), f"image 0 of list .*{said}") for item, said in NO_IMAGES),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("make, message", [
+    (lambda: own_trainer(batch=71), "batch must be .* <= 70, got 71; there are 70 images"),
+    (lambda: own_trainer(epochs=-1), "epochs must be an integer >= 0, got -1"),
+    (lambda: own_trainer(precision="half"), "precision must be one of"),
+    (lambda: own_trainer(compiled="yes"), "compiled must be True, False or 'auto', got 'yes'"),
+    (lambda: own_trainer(lr_schedule=0.1), "lr_schedule must be an LRSchedule"),
+    (lambda: own_trainer(batch=Batching(16, images_per_class=3)), "multiple of images_per_class=3"),
+    (lambda: own_trainer(labels=1), "labels must be True or False, got 1"),
+    (lambda: own_trainer(loss=SupCon()), "labels must be True for .*; without labels take InfoNCE"),
+    (lambda: Batches(FEW.labels[:65], 16, drop_last=False), "drop_last must be True where .* got 65"),
+    (lambda: train(replace(PLAIN, images=71)), "images must be .* <= 70, got 71"),
+    (lambda: train(PLAIN, keep_every=0), "keep_every must be an integer >= 1"),
+    (lambda: Trainer(FEW, Own(), nn.Identity(), InfoNCE()),
+     r"source must be a .*Source, got ImageSet; ImageViews\(images, views.preset"),
+    (lambda: Trainer(SOURCE, 3, models.head(6, 16, 8), InfoNCE()), "encoder must be a module"),
+    (lambda: Trainer(SOURCE, Own(), None, InfoNCE()), "head must be a module"),
+    (lambda: Trainer(SOURCE, Own(), models.head(6, 16, 8), 0.5), "loss must be"),
+    (lambda: Trainer(ImageViews(FEW, VIEWS[:1]), Own(), nn.Identity(), Supervised(),
+                     batch=16), "head must have a linear layer"),
+    (lambda: ImageViews(5, VIEWS), "images must be an ImageSet, or a Dataset with"),
+    (lambda: ImageViews(FEW, "photo"), "views must be a tuple of View"),
+])  # fmt: skip
 def test_parts_and_arguments_that_do_not_fit_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
 
-class Pictures(Dataset):
-    """Items as torchvision's data sets have them: an image and its class."""
+# Gradient caching
 
-    def __init__(self, kind: str):
-        self.kind, self.targets, self.classes = kind, FEW.labels.tolist(), FEW.classes
-
-    def __len__(self) -> int:
-        return len(PIXELS)
-
-    def __getitem__(self, i: int):
-        if self.kind == "PIL":
-            return Image.fromarray(PIXELS[i].permute(1, 2, 0).numpy()), self.targets[i]
-        return (PIXELS[i] / 255 if self.kind == "floating" else PIXELS[i]), self.targets[i]
+WIDE, BOTH = Precision("float32", CPU), InfoNCE(0.2) + 0.3 * GroCo()
 
 
-@pytest.mark.parametrize("kind, workers", [("PIL", 0), ("uint8", 1), ("floating", 0)])
-def test_any_dataset_of_images_is_the_images_in_it(kind, workers):
-    """As the same pixels in memory; crops are rounded to grey levels where they are cut."""
-    some, grey = data.image_set(Pictures(kind)), data.image_set([(PIXELS[0, :1],)] * 2)
-    assert torch.equal(grey.images[:], PIXELS[0, :1].expand(2, 3, -1, -1))
-    assert torch.equal(some.images[:], PIXELS) and torch.equal(some.labels, FEW.labels)
-    assert some.classes == FEW.classes and torch.equal(some.sample(9).images[:], FEW.sample(9).images)
-    trainer = own_trainer(Pictures(kind), workers=workers)
-    (found,), (wanted,) = (next(one.view_batches) for one in (trainer, own_trainer()))
-    assert (found - wanted).abs().max() < 4 / 255 and found.shape == (2, 16, 3, 16, 16)
+def gradients(encoder, head, views, chunk):
+    """The loss, every gradient and every weight and buffer afterwards; the models are copies."""
+    both = nn.ModuleList([copy.deepcopy(encoder), copy.deepcopy(head)])
+    value = GradCache(*both, WIDE, chunk).backward(views, BOTH)
+    return value, {name: p.grad for name, p in both.named_parameters()}, both.state_dict()
+
+
+def plain(*groups: tuple[int, int]) -> tuple[nn.Module, nn.Module, list[torch.Tensor]]:
+    """An encoder without batch statistics and blind to an image's size, a head, and V views of side S."""
+    layers = [nn.Conv2d(3, 6, 3), nn.GroupNorm(2, 6), nn.GELU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    views = [torch.rand(V, 10, 3, S, S, dtype=torch.float64) for V, S in groups]
+    return nn.Sequential(*layers).double(), models.head(6, 8, 5, last_norm=True).double(), views
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 9, 10, 64])
+@pytest.mark.parametrize("groups", [[(2, 8)], [(2, 8), (3, 5)]], ids=["two views", "multi-crop"])
+def test_without_batch_statistics_chunks_change_nothing(chunk, groups):
+    given = plain(*groups)
+    (value, whole, state), (chunked, parts, its_state) = (gradients(*given, each) for each in (None, chunk))
+    torch.testing.assert_close(chunked, value, rtol=1e-12, atol=0)
+    assert all(gradient.abs().max() > 1e-6 or "bias" in name for name, gradient in whole.items())
+    torch.testing.assert_close(parts, whole, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(its_state, state)
+
+
+@pytest.mark.parametrize("chunk", [None, 3, 10])
+def test_embedding_without_a_gradient_gives_what_the_loss_sees(chunk):
+    *both, views = plain((2, 8), (3, 5))
+    embedder, seen = GradCache(*both, WIDE, chunk), []
+    z = embedder.embed(views)
+    embedder.backward(views, lambda z: (seen.append(z), z.sum())[1])
+    assert z.shape == (5, 10, 5) and not z.requires_grad
+    torch.testing.assert_close(z, seen[0].detach(), rtol=1e-12, atol=1e-12)
+
+
+def test_batch_norm_sees_a_chunk_at_a_time_and_counts_it_once():
+    """The reference keeps the graph of every chunk, which is what caching avoids."""
+    encoder, its_head = models.encoder("conv4")[0].double().train(), models.head(64, 8, 5, last_norm=True)
+    its_head, (*_, views) = its_head.double(), plain((2, 16))
+    value, gradient, state = gradients(encoder, its_head, views, 4)
+
+    parts = [encoder(views[0][:, a : a + 4].flatten(0, 1)).unflatten(0, (2, -1)) for a in (0, 4, 8)]
+    z = its_head(torch.cat(parts, dim=1).flatten(0, 1)).unflatten(0, (2, 10))
+    expected = BOTH(z)
+    expected.backward()
+    torch.testing.assert_close(value, expected.detach(), rtol=1e-12, atol=0)
+    both = nn.ModuleList([encoder, its_head])
+    wanted = {name: p.grad for name, p in both.named_parameters()}
+    torch.testing.assert_close(gradient, wanted, rtol=1e-8, atol=1e-12)
+    torch.testing.assert_close(state, both.state_dict())
+    assert encoder[1].num_batches_tracked == 3 and its_head[1].num_batches_tracked == 1
+
+
+def test_memory_of_activations_is_that_of_a_chunk():
+    kept = {}
+    for chunk in (1, None):
+        with Kept() as kept[chunk]:
+            gradients(*plain((2, 32)), chunk)
+    assert kept[1].peak < 0.2 * kept[None].peak
+
+
+def test_buffers_come_back_even_after_an_error():
+    norm = nn.BatchNorm1d(3)
+    before = copy.deepcopy(norm.state_dict())
+    with pytest.raises(ZeroDivisionError), unchanged_buffers(norm):
+        norm(torch.randn(4, 3))
+        raise ZeroDivisionError
+    torch.testing.assert_close(norm.state_dict(), before, rtol=0, atol=0)
