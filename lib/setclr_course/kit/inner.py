@@ -64,22 +64,28 @@ def scaled(cost: ArrayLike, epsilon: float, presses: int, first: str = "columns"
     return np.exp(T)
 
 
+def delta(K: ArrayLike, ridge: float) -> np.ndarray:
+    """Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ (n, n) of a kernel (n + 1, n + 1), the positive first."""
+    K = np.asarray(K, float)
+    k = K[1:, 0]
+    return K[0, 0] + K[1:, 1:] + ridge * np.eye(len(k)) - k[:, None] - k
+
+
 def dual(K: ArrayLike, C: float = np.inf, ridge: float = 0.1) -> np.ndarray:
     """The weights (n,) of n negatives in the machine of one positive, exactly (MMCL, proposition 1).
 
-    K (n + 1, n + 1) is the kernel, the positive first. They minimise ½ αᵀΔα − 2·1ᵀα over 0 ≤ α ≤ C, with
-    Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ; by block pivoting.
+    K (n + 1, n + 1) is the kernel, the positive first. They minimise ½ αᵀΔα − 2·1ᵀα over 0 ≤ α ≤ C; by
+    block pivoting.
     """
-    K = np.asarray(K, float)
-    k, n = K[1:, 0], len(K) - 1
-    delta = K[0, 0] + K[1:, 1:] + ridge * np.eye(n) - k[:, None] - k
+    D = delta(K, ridge)
+    n = len(D)
     at = np.full(n, -1)  # its end: −1 at 0, 1 at C, 0 between them
     fewest, patience = n + 1, 3
     while True:
         free = at == 0
         alpha = np.where(at == 1, C if np.isfinite(C) else 0.0, 0.0)
-        alpha[free] = np.linalg.solve(delta[np.ix_(free, free)], (2 - delta @ alpha)[free])
-        slope = delta @ alpha - 2
+        alpha[free] = np.linalg.solve(D[np.ix_(free, free)], (2 - D @ alpha)[free])
+        slope = D @ alpha - 2
         wrong = np.where(free, (alpha < 0) | (alpha > C), at * slope > 1e-12)
         if not wrong.any():
             return alpha

@@ -11,6 +11,7 @@ from setclr.evaluation import pixels
 from setclr.inner import kernel, svm_dual
 from setclr_course import panels
 from setclr_course.kit.few_patches import few_patches
+from setclr_course.kit.inner import delta
 from setclr_course.panels.machines import machine_plane as plane
 from setclr_course.panels.machines import solver_race as race
 from setclr_course.panels.machines import solvers
@@ -74,15 +75,18 @@ def test_the_race_starts_at_doing_nothing_steps_as_it_says_and_ends_at_the_optim
     found, K = race.race(dimension, C), race.gram(dimension)
     np.testing.assert_allclose(found.gap[0], 1)
     assert (found.gap[1:, :2] <= found.gap[:-1, :2] + 1e-12).all() and found.gap[-1, 2] < 1e-9
-    D = solvers.delta(K, race.RIDGE)
+    D = delta(K, race.RIDGE)
     for alpha, solver in ((found.exact, "exact"), (found.path[-1, 2], "exact"), (found.clipped, "inv")):
         theirs = svm_dual(torch.tensor(K), C=C, ridge=race.RIDGE, solver=solver).alpha[1:]
         np.testing.assert_allclose(alpha, theirs, atol=1e-9)
     best, clipped = (solvers.objective(D, alpha) for alpha in (found.exact, found.clipped))
     assert found.clipped_gap == pytest.approx((clipped - best) / -best)
-    for k, step in ((0, 1e-3), (1, 1 / np.linalg.eigvalsh(D)[-1])):
+    low, *_, high = np.linalg.eigvalsh(D)
+    momentum = (high**0.5 - low**0.5) / (high**0.5 + low**0.5)
+    for k, (step, further) in enumerate(((1e-3, 0), (1 / high, 0), (1 / high, momentum))):
         path = found.path[:21, k]
-        np.testing.assert_allclose(path[1:], np.clip(path - step * (path @ D - 2), 0, C)[:-1], atol=1e-12)
+        ahead = path + further * np.diff(path, axis=0, prepend=path[:1])
+        np.testing.assert_allclose(path[1:], np.clip(ahead - step * (ahead @ D - 2), 0, C)[:-1], atol=1e-12)
 
 
 def test_clipping_is_worse_than_nothing_in_few_dimensions_and_fair_in_many():

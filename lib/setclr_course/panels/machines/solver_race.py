@@ -8,13 +8,13 @@ import numpy as np
 from torch import Generator, float64, randn
 
 from setclr_course.kit.controls import log_slider, options
-from setclr_course.kit.inner import dual, rbf
+from setclr_course.kit.inner import delta, dual, rbf
 from setclr_course.kit.palette import BLUE, DUSK, GREY, INK, OCHRE, PINE, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.panels.machines.solvers import delta, objective, unbounded
+from setclr_course.panels.machines.solvers import objective, unbounded
 
-NEGATIVES, ROUNDS, RIDGE = 39, 1000, 0.1
+N, ROUNDS, RIDGE = 39, 1000, 0.1  # negatives, steps, λ
 LOW = 1e-7  # the lowest gap that is drawn
 RACERS = {"authors' step 1/1000": VERMILION, "step 1/λ": BLUE, "1/λ with momentum": PINE}
 DRAWN = np.unique(np.geomspace(1, ROUNDS, 250).round().astype(int))  # steps
@@ -60,17 +60,17 @@ class solver_race(Panel):
             page.link(f"{name}: after m = {m} a gap of {gap:.2g}", line, dots[k])
         title, below = "weights α, in shares of the largest exact one", "negatives, by exact weight"
         rows = {3.4: "exact", 1.7: "step 1/λ", 0: "clipped"}
-        plot = page.plot("weights", (-1, NEGATIVES), (-0.05, 4.9), title, below, yticks=rows, frame="")
+        plot = page.plot("weights", (-1, N), (-0.05, 4.9), title, below, yticks=rows, frame="")
         order = np.lexsort((-now.clipped, -now.exact))
         for base, colour, alpha in zip(rows, (INK, BLUE, OCHRE), (now.exact, now.path[m, 1], now.clipped)):
-            plot.line([-1, NEGATIVES], base, INK, 1)
-            plot.bars(range(NEGATIVES), base + alpha[order] / now.exact.max(), colour, base=base)
+            plot.line([-1, N], base, INK, 1)
+            plot.bars(range(N), base + alpha[order] / now.exact.max(), colour, base=base)
 
     def say(self, values: dict, now: Race) -> str:
         m = round(values["steps"])
         said = ", ".join(f"{racer} {gap:.2g}" for racer, gap in zip(RACERS, now.gap[m]))
         return (
-            f"{NEGATIVES} negatives in {values['dimensions']} dimensions, C {values['C']:.3g}: the exact "
+            f"{N} negatives in {values['dimensions']} dimensions, C {values['C']:.3g}: the exact "
             f"machine uses {(now.exact > 0).sum()} of them, clipped least squares "
             f"{(now.clipped > 0).sum()} with a gap of {now.clipped_gap:.2g}, where doing nothing "
             f"has 1. After m = {m} the gaps are: {said}."
@@ -79,7 +79,7 @@ class solver_race(Panel):
 
 def gram(E: int) -> np.ndarray:
     """(n + 1, n + 1): rbf kernel, σ² = 1, of random points on the sphere in E dimensions; the first is z⁺."""
-    x = randn(NEGATIVES + 1, E, dtype=float64, generator=Generator().manual_seed(0)).numpy()
+    x = randn(N + 1, E, dtype=float64, generator=Generator().manual_seed(0)).numpy()
     x = x / np.linalg.norm(x, axis=1, keepdims=True)
     return rbf(x, x)
 
@@ -91,14 +91,18 @@ def race(E: int, C: float) -> Race:
     K = gram(E)
     D = delta(K, RIDGE)
     low, *_, high = np.linalg.eigvalsh(D)
-    step = np.array([[1e-3], [1 / high], [1 / high]])
-    momentum = np.array([[0], [0], [1 - 2 / (1 + np.sqrt(high / low))]])
-    path = np.zeros((ROUNDS + 1, len(RACERS), NEGATIVES))
-    ahead = path[0]
-    for before, after in zip(path, path[1:]):  # clipped in place, which is faster than `clip`
-        np.maximum(ahead - step * (ahead @ D - 2), 0, out=after)
+    steps, momentum = np.array([1e-3, 1 / high, 1 / high]), 1 - 2 / (1 + np.sqrt(high / low))
+    move, gain = np.eye(3 * N) - np.kron(np.diag(steps), D), np.repeat(2 * steps, N)
+    move[-N:] *= 1 + momentum
+    move = np.concatenate([-momentum / (1 + momentum) * move[-N:], move])
+    alphas = np.zeros((ROUNDS + 2, len(gain)))  # α of all racers, one after another; it begins twice at 0
+    flat = alphas.ravel()
+    for start, after in zip(range(len(gain) - N, len(flat), len(gain)), alphas[2:]):
+        np.dot(flat[start : start + len(move)], move, out=after)  # the last one's step before, all last steps
+        after += gain
+        np.maximum(after, 0, out=after)  # in place, which is faster than `clip`
         np.minimum(after, C, out=after)
-        ahead = after + momentum * (after - before)
+    path = alphas[1:].reshape(ROUNDS + 1, len(RACERS), N)
     exact, clipped = dual(K, C, RIDGE), unbounded(D).clip(0, C)
     gap, clipped_gap = (1 - objective(D, alpha) / objective(D, exact) for alpha in (path, clipped))
     return Race(path, np.abs(gap).round(12), exact, clipped, clipped_gap)  # smaller gaps are rounding
