@@ -52,13 +52,10 @@ def test_records_are_read_by_loss_and_seed_and_what_an_older_one_lacks_has_its_d
         read(folder, "other-")
 
 
-@pytest.mark.parametrize(
-    "field, fields, of",
-    [
-        ("lr", {"lr": 0.5}, {}), ("images", {}, {"images": {"train": 10000, "test": 10000}}),
-        ("precision", {}, {"precision": "bf16"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("field, fields, of", [
+    ("lr", {"lr": 0.5}, {}), ("images", {}, {"images": {"train": 10000, "test": 10000}}),
+    ("precision", {}, {"precision": "bf16"}),
+])  # fmt: skip
 def test_records_that_cannot_be_compared_are_refused(folder, field, fields, of):
     keep(folder, "groco", 0, of, **fields)
     with pytest.raises(ValueError, match=f"compare-conv4-.*-seed0.json differs .* in {field}$"):
@@ -79,10 +76,8 @@ def test_the_part_behind_knows_neither_unit_nor_zero():
 def test_the_race_draws_the_records(measure, column):
     records, name = made_up(), "made-up loss B"
     panel = panels.recorded_curves(records, row=2, epoch=4, measure=measure)
-    falls = {
-        n: [comparison.progress(comparison.losses(r)) for r in runs.values()] for n, runs in records.items()
-    }
-    behind = {n: np.mean(each, 0) for n, each in falls.items()}
+    falls = {n: map(comparison.losses, runs.values()) for n, runs in records.items()}
+    behind = {n: np.mean([*map(comparison.progress, each)], 0) for n, each in falls.items()}
     curves = panel.scene["plots"][0]
     line = next(mark for mark in curves["marks"] if mark.get("width") == 2.6)
     assert line["x"] == [1, 2, 3, 4] and line["y"] == pytest.approx(behind[name][:4], rel=1e-5)
@@ -224,9 +219,8 @@ def test_losses_may_have_grids_of_their_own_sizes():
     trials["groco"] = trials["groco"].query("lr < 0.01 and value < 16")
     panel = panels.knob_curves(trials, loss="groco", rate=4, knob=5)
     assert panel.alt.startswith("groco with beta 4 at rate 0.003: ")
-    assert panel.seen({**panel.values, "loss": "infonce"}).sentence.startswith(
-        "infonce with temperature 1 at rate 0.01: "
-    )
+    other = panel.seen({**panel.values, "loss": "infonce"})
+    assert other.sentence.startswith("infonce with temperature 1 at rate 0.01: ")
 
 
 # Final runs
@@ -234,11 +228,10 @@ def test_losses_may_have_grids_of_their_own_sizes():
 
 def final_runs() -> pd.DataFrame:
     """Five runs of four losses that nobody has trained."""
-    means, noise = {"p": 58.0, "q": 56.5, "r": 56.2, "s": 53.0}, np.random.default_rng(6)
-    knn, linear = np.repeat(list(means.values()), 5) + [[0], [2]] + noise.normal(0, 0.5, (20, 2)).T
-    names = [f"loss {name}" for name in means for _ in range(5)]
-    runs = {"name": names, "seed": [*range(5)] * 4, "knn": knn, "linear": linear, "collapsed": False}
-    return pd.DataFrame(runs)
+    means, noise = np.repeat([58.0, 56.5, 56.2, 53.0], 5), np.random.default_rng(6).normal(0, 0.5, (20, 2))
+    runs = pd.DataFrame(means[:, None] + [0, 2] + noise, columns=["knn", "linear"])
+    names = [f"loss {letter}" for letter in "pqrs" for _ in range(5)]
+    return runs.assign(name=names, seed=[*range(5)] * 4, collapsed=False)
 
 
 @both_measures
