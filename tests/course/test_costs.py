@@ -43,9 +43,10 @@ def test_the_side_of_what_is_factorised():
         assert costs.work(lambda call=call: call(torch.eye(9))).side == 9
 
 
-@pytest.mark.parametrize(
-    "loss, side", [(QARe(), 6), (QARe("euclidean"), 12), (MMCL(), 24 + BORDER), (InfoNCE(), 0)], ids=repr
-)
+SIDES = [(QARe(), 6), (QARe("euclidean"), 12), (MMCL(), 24 + BORDER), (InfoNCE(), 0)]
+
+
+@pytest.mark.parametrize("loss, side", SIDES, ids=repr)
 def test_the_losses_sides_are_those_of_their_docstrings(loss, side):
     assert costs.work(lambda: loss(costs.points(12, 5)).backward()).side == side
 

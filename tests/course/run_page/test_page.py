@@ -90,9 +90,7 @@ class Seen(HTMLParser):
         self.text += text
 
 
-def test_the_page_stands_alone_with_a_sentence_for_every_picture_and_names_nobodys_folders(
-    tmp_path, monkeypatch, capsys
-):
+def test_the_page_stands_alone_says_its_pictures_and_names_nobodys_folders(tmp_path, monkeypatch, capsys):
     """Run, record, root and data set lie in absolute folders, and are named by their last names alone."""
     monkeypatch.setattr("sklearn.manifold.TSNE", first_two)
     monkeypatch.setattr(data, "load", lambda name, root, split, size: made(90 if split == "train" else 45))

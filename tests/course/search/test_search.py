@@ -244,9 +244,7 @@ def test_a_recipe_whose_trials_are_not_all_there_waits(small, tmp_path, monkeypa
     (1e-6, 0.04, (2.7e-05, 9e-05, 3e-4, 1e-3, 3e-3, 1e-2), (0.025, 0.05, 0.1, 0.2, 0.5, 1)),
     (1e-3, 0.1, (3e-4, 1e-3, 3e-3, 1e-2), (0.05, 0.1, 0.2, 0.5, 1)),
 ])  # fmt: skip
-def test_a_grid_grows_where_its_best_lies_at_an_end(
-    lr, temperature, rates, temperatures, tmp_path, monkeypatch
-):
+def test_a_grid_grows_where_its_best_is_an_end(lr, temperature, rates, temperatures, tmp_path, monkeypatch):
     """Trials that are the better the nearer they are to a rate and a temperature."""
 
     def made(recipes, seeds, runs, results, **_):
@@ -348,9 +346,8 @@ def some(tmp_path):
 
 def test_records_are_read_and_collapses_seen(some):
     assert some.shape == (11, 9) and list(some["name"]) == ["a"] * 4 + ["b"] * 4 + ["c"] * 3
-    assert some.query("collapsed")[["name", "seed", "diverged"]].values.tolist() == [
-        ["b", 3, False], ["c", 2, True],
-    ]  # fmt: skip
+    lost = some.query("collapsed")[["name", "seed", "diverged"]]
+    assert lost.values.tolist() == [["b", 3, False], ["c", 2, True]]
     assert some.iloc[-1][["hyperparameter", "value", "lr"]].tolist() == ["beta", 4.0, 0.003]
     assert some.iloc[4][["hyperparameter", "value"]].tolist() == ["weight", 0.25]
     assert np.isnan(some.iloc[-1]["knn"])

@@ -177,10 +177,9 @@ def test_parts_of_all_kinds_are_the_same(memory, source):
 @pytest.mark.parametrize("workers", [0, 1])
 def test_all_kinds_give_the_same_views_but_for_rounding_to_grey_levels(memory, source, workers):
     batches = [(torch.tensor([k, 5 - k, 4]), draw(PLAIN, 3, shifted(k))) for k in range(3)]
-    wanted, found = (
-        one.view_batches(PLAIN, batches, workers, torch.device("cpu")) for one in (memory, source)
-    )
-    for mine, theirs in zip(wanted, found, strict=True):
+    cpu = torch.device("cpu")
+    both = (one.view_batches(PLAIN, batches, workers, cpu) for one in (memory, source))
+    for mine, theirs in zip(*both, strict=True):
         assert [x.shape for x in mine] == [(1, 3, 3, 12, 12), (1, 3, 3, 8, 8)]
         for x, y in zip(mine, theirs, strict=True):
             torch.testing.assert_close(x, y, rtol=0, atol=1.01 / 255)

@@ -195,9 +195,10 @@ def test_tensorboard_gets_every_epoch(tmp_path):
     assert [event.value for event in found] == pytest.approx(run.history.loss.tolist(), rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "loss", [SupCon(0.2), InfoNCE(0.2), GroCo(), InfoNCE(0.2) + 0.5 * SupCon(0.2)], ids=repr
-)
+BY_LABELS = [SupCon(0.2), InfoNCE(0.2), GroCo(), InfoNCE(0.2) + 0.5 * SupCon(0.2)]
+
+
+@pytest.mark.parametrize("loss", BY_LABELS, ids=repr)
 def test_labels_reach_the_loss_where_they_are_asked_for(loss):
     """The losses of two steps are those of each batch's embeddings and labels, written out."""
     trainer = own_trainer(batch=35, compiled=False, device="cpu", labels=True, loss=loss)
