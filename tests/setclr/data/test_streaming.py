@@ -172,6 +172,7 @@ def test_parts_of_all_kinds_are_the_same(memory, source):
         part = source.subset(index)
         assert part.in_ram == source.in_ram and torch.equal(part.images[:], memory.images[index])
         assert torch.equal(part.labels, memory.labels[index])
+        assert torch.equal(part.subset(torch.tensor([1])).images[:], memory.images[index][1:2])
 
 
 @pytest.mark.parametrize("workers", [0, 1])
