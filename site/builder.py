@@ -2,8 +2,8 @@
 
 A page is named by the beginning of its path in notebooks/, such as 01 or careful/07. Those named are run in
 full and their panels pictured; so are all, without a name. Pages that were not run are shown as they are
-stored: readable, with still pictures. What has been run is run again only after a change of it or of the
-library.
+stored: readable, with still pictures. What has been run is run again only after a change of it, of the
+library or of the records that it reads.
 """
 
 import argparse
@@ -36,6 +36,8 @@ def place(source: Path, work: Path) -> Path:
 def latest(source: Path, work: Path, out: Path) -> Path:
     """The notebook as it ran for this site; as it is stored, where it or what it runs changed since."""
     ran, made_of = place(source, work), [source, *(ROOT / "lib").rglob("*.py"), HERE / "rendering.py"]
+    if "results" in source.read_text():  # it reads records
+        made_of += (ROOT / "data" / "results").rglob("*.json")
     if not ran.exists() or not (out / "atlas" / name_of(source)).exists():
         return source
     return ran if ran.stat().st_mtime > max(path.stat().st_mtime for path in made_of) else source
