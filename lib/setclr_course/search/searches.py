@@ -124,11 +124,13 @@ def tried(recipes: dict[str, Recipe], results: Path) -> dict[str, pd.DataFrame]:
     return found
 
 
-def trials_of(name: str, settings: dict[str, Recipe], results: Path) -> list[Path]:
-    """The records of a recipe's settings on validation images, with the seeds of the curves."""
+def trials_of(
+    name: str, settings: dict[str, Recipe], results: Path, seeds: Sequence[int] = CURVE_SEEDS
+) -> list[Path]:
+    """The records of a recipe's settings on validation images."""
     runs = {
         results / TRIALS / name / f"{title}-seed{seed}.json": replace(one, seed=seed)
-        for seed, (title, one) in product(CURVE_SEEDS, settings.items())
+        for seed, (title, one) in product(seeds, settings.items())
     }
     return [path for path, one in runs.items() if recorded(path, one, protocol_of(name)) == RECORDED]
 
@@ -142,10 +144,12 @@ def so_far(recipes: dict[str, Recipe], seeds: Sequence[int], results: Path) -> s
     finals, trials, wanted = [], 0, 0
     for name, recipe in recipes.items():
         (settings, title), protocol = settled(name, recipe, results), protocol_of(name)
-        trials += len(trials_of(name, settings, results))
+        trials += len(trials_of(name, settings, results, (0,)))
         # A hyperparameter's curve needs more seeds; its first seed is that of the trials.
         wanted += len(settings) + (len(CURVE_SEEDS) - 1) * len({one.loss for one in settings.values()})
         if title:
+            curve = {other: one for other, one in settings.items() if one.lr == settings[title].lr}
+            trials += len(trials_of(name, curve, results, CURVE_SEEDS[1:]))
             runs = {
                 results / f"{name}-seed{seed}.json": replace(settings[title], seed=seed) for seed in seeds
             }

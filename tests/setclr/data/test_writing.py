@@ -26,7 +26,6 @@ from setclr.experiments.run import new_run
 from setclr.training import Trainer, checkpoint
 from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK, alone
 
-pytestmark = pytest.mark.processes
 pytest.importorskip("fcntl")
 WRITES = """
 from writing import replacing  # of this folder: the package would bring torch
@@ -110,6 +109,7 @@ def test_a_file_that_vanishes_while_it_is_taken_is_made_again(tmp_path, monkeypa
 # Runs
 
 
+@pytest.mark.processes
 def test_a_second_process_is_told_who_trains_there(tmp_path, monkeypatch):
     monkeypatch.setattr(Trainer, "update", None)
     run = new_run(SMALL, 3)
@@ -125,6 +125,7 @@ def test_a_second_process_is_told_who_trains_there(tmp_path, monkeypatch):
             train(SMALL, tmp_path)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("end", ["ends", "is killed"])
 def test_while_it_trains_a_run_is_loaded_and_when_it_ends_or_dies_the_folder_is_free(tmp_path, end):
     none = replace(SMALL, epochs=0)
