@@ -147,6 +147,10 @@ def test_each_panel_of_each_page_moves(opened, site):
                 control.click()
             expect(sentence).not_to_have_text(before[1])
             assert stage.inner_html() != before[0], f"{name}: {before[1]}"
+            for button in panel.locator(".setclr-press:not(:has-text('reset'))").all():
+                panel.get_by_role("button", name="reset").click()
+                button.click()
+                expect(sentence).not_to_have_text(before[1])
             panels += 1
         assert not page.locator(".katex-error").count(), name
     assert panels >= len(alive(site))
@@ -269,6 +273,22 @@ def test_a_second_pull_keeps_the_first(opened):
     assert "no picture" not in panel.locator(".setclr-sentence").inner_text()
 
 
+def test_a_frame_is_dropped_on_what_it_is_to_choose_and_a_click_chooses_what_its_tip_says(opened):
+    """Album of page 07: the query always stands first, so no state has its frame where it is dropped."""
+    page = opened("07_support_vectors.html")
+    open_questions(page)
+    panel = page.locator(".setclr-panel").last
+    panel.scroll_into_view_if_needed()
+    drag(page, panel, "query", 90)
+    said(panel, "^Query (?!30)")
+    side = panel.locator(".setclr-handle").bounding_box()
+    for right in (180, 270):
+        page.mouse.move(side["x"] + right, side["y"] + 14)
+        number = re.search(r"image (\d+)", panel.locator(".setclr-tip").inner_text())[1]
+        page.mouse.click(side["x"] + right, side["y"] + 14)
+        said(panel, f"^Query {number}, ")
+
+
 def test_what_is_not_in_the_atlas_is_not_shown_as_another(opened):
     """No three things are moved together there: the page says so, as long as the same control moves."""
     _, panel = beads(opened, 1)
@@ -305,6 +325,12 @@ def test_a_step_is_played_at_a_click_where_less_motion_is_wanted(opened):
     for text in ("^After 0 steps", r"^After [1-9]\d* steps"):  # from the end to the beginning, and on
         play.click()
         said(panel, text)
+    page.emulate_media(reduced_motion="no-preference")
+    play.click()
+    panel.get_by_role("button", name="reset").click()
+    page.wait_for_timeout(500)
+    said(panel, "^After 0 steps")
+    expect(play).to_contain_text("▶")
 
 
 def test_an_answer_is_said_opens_the_picture_and_stays(opened):

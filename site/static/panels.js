@@ -18,11 +18,11 @@ class Atlas {
     return at in this.told.states;
   }
 
-  answered({ event, reset, set, button, handle, x, y }, frame) {
+  answered({ event, reset, set, button, handle, x, y }, frame, below) {
     if (reset) this.go(this.told.start);
     else if (set) this.set(set);
     else if (button) this.press(button);
-    else this.drag(handle, [x, y], frame);
+    else this.drag(handle, [x, y], frame, below);
     return this.shown(event);
   }
 
@@ -57,12 +57,14 @@ class Atlas {
     this.choose(moves, (at) => Math.hypot(...moves.map((c) => at[c] - asked[c])), NEAREST);
   }
 
-  // To the place that the pointer asks for: of the states that these controls lead to, the one in which the handle stands nearest.
-  drag(handle, point, frame) {
+  // To what a click there would choose, if that is what the handle moves; else to the place that the pointer asks for: of the
+  // states that these controls lead to, the one in which the handle stands nearest.
+  drag(handle, point, frame, below) {
     const { pool, states } = this.told;
+    const [{ moves }, sets] = [this.seen().scene.handles[handle], below()];
+    if (moves.every((name) => name in sets)) return this.set(sets);
     const place = (at) => pool[states[at][1][handle]]?.at;
     const far = (at) => (place(at) ? distance({ dot: frame.at(place(at)) }, frame.at(point)) : Infinity);
-    const { moves } = this.seen().scene.handles[handle];
     this.choose(moves.map((name) => this.names.indexOf(name)), far);
   }
 
@@ -98,7 +100,7 @@ class Twin extends Atlas {
   put(values) {
     const stop = ([name, value]) => {
       const { values: all } = this.told.knobs[name];
-      const far = all.map((one) => (typeof value === "string" ? one !== value : Math.abs(one - value)));
+      const far = all.map((one) => (typeof value === "string" ? Number(one !== value) : Math.abs(one - value)));
       return [name, far.indexOf(Math.min(...far))];
     };
     this.set(Object.fromEntries(Object.entries(values).map(stop)));
@@ -131,8 +133,8 @@ async function alive(element, number) {
   const place = () => (source.at.join() === told.start.join() ? location.pathname + location.search : mine + source.at);
   let noting = 0; // browsers refuse an address that changes with every event of a drag
   element.replaceChildren();
-  const show = opened(element, told, (name) => `${pictures}${name}.png`, (event, frame) => {
-    show(source.answered(event, frame));
+  const show = opened(element, told, (name) => `${pictures}${name}.png`, (event, ...where) => {
+    show(source.answered(event, ...where));
     clearTimeout(noting);
     noting = setTimeout(() => history.replaceState(null, "", place()), 300);
   });

@@ -1,8 +1,8 @@
 """An atlas of a panel: scenes of some of its states, made beforehand, for pages on which no kernel runs.
 
-Which states: every control alone at STOPS values with the others where they start; the first two controls
-together, and the two that a handle moves, SIDE by SIDE; those of two handles, FEW by FEW; and those that the
-panel names in `also`, because a text asks for them.
+Which states: every control alone at STOPS values, or at all where a click chooses one, with the others where
+they start; the first two controls together, and the two that a handle moves, SIDE by SIDE; those of two
+handles, FEW by FEW; and those that the panel names in `also`, because a text asks for them.
 """
 
 import json
@@ -103,8 +103,9 @@ def atlas_of(panel: Any) -> Atlas:
     wanted = [panel.values, *({**panel.values, **state} for state in panel.also)]
     asked = [{name: knob.number(state[name]) for name, knob in panel.knobs.items()} for state in wanted]
     stops: dict[str, list[int]] = {}
+    clicked = {name for *_, sets in panel.scene["links"] for name in sets}
     for name, knob in panel.knobs.items():
-        most = knob.stops if twin or isinstance(knob, Options) else STOPS
+        most = knob.stops if twin or name in clicked or isinstance(knob, Options) else STOPS
         stops[name] = evenly(knob.stops, most, [state[name] for state in asked])
         there = [panel.values[name] if stop == asked[0][name] else knob.stop(stop) for stop in stops[name]]
         words = [knob.read(value) for value in there]

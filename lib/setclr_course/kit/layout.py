@@ -105,7 +105,8 @@ class Frame:
     def place(self, way: str, values: Any) -> np.ndarray:
         """Data units, or their decades on a logarithmic axis; nan for None."""
         at = np.array(values, float)
-        return np.log10(at) if way in self.about.get("log", "") else at
+        with np.errstate(divide="ignore"):  # what has no decade is left out, as in the browser
+            return np.log10(at) if way in self.about.get("log", "") else at
 
     def x(self, values: Any) -> np.ndarray:
         """Pixels from the left."""

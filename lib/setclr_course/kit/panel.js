@@ -97,8 +97,8 @@ export class Stage {
   }
 }
 
-// A panel in an element of the page. `ask(event, frame)` is called with what the reader does; `frame` is that of the plot of a
-// handle that is put somewhere. Returns what shows the answer.
+// A panel in an element of the page. `ask(event, frame, below)` is called with what the reader does. Where that is to put a
+// handle somewhere, `frame` is that of its plot, and `below()` what a click there would set. Returns what shows the answer.
 export function opened(el, told, address, ask) {
   const panel = made("div", "setclr-scene", el);
   panel.dataset.lmSuppressShortcuts = "true"; // JupyterLab and slides take the arrow keys otherwise
@@ -120,10 +120,10 @@ export function opened(el, told, address, ask) {
   // What is sent before its forerunner is answered waits in the model, the last of it (ipywidgets does so): nothing lags behind.
   const view = Math.random().toString(36).slice(2, 8);
   let sent = 0;
-  function send(event, frame) {
+  function send(event, ...where) {
     stage.element.ariaBusy = "true";
     sent += 1;
-    ask({ ...event, event: `${view}:${sent}` }, frame);
+    ask({ ...event, event: `${view}:${sent}` }, ...where);
   }
 
   const at = (pointer) => {
@@ -157,7 +157,7 @@ export function opened(el, told, address, ask) {
       const place = nearest(handle, [u + hold[0], v + hold[1]]);
       put(button, place);
       const [x, y] = handle.f.point(place);
-      send({ handle: name, x, y }, handle.f);
+      send({ handle: name, x, y }, handle.f, () => stage.found(place)?.sets || {});
     });
     button.addEventListener("lostpointercapture", () => {
       dragged = null;
@@ -170,7 +170,7 @@ export function opened(el, told, address, ask) {
       const { f, way, step, moves, at: [x, y] } = handleOf(name);
       const turned = ["plane", "y"].includes(way[0]) && f.sy < 0 ? -1 : 1; // where y runs downwards
       const [right, up] = STEPS[key.key].map((n, k) => n * (key.shiftKey ? 5 : 1) * (k ? turned : 1));
-      if (step) return send({ handle: name, x: x + step * right, y: y + step * up }, f);
+      if (step) return send({ handle: name, x: x + step * right, y: y + step * up }, f, () => ({}));
       const steps = moves.length === 2 ? [right, up] : [right + up];
       send({ set: Object.fromEntries(steps.map((by, k) => [moves[k], controls[moves[k]].stepped(by)])) });
     });
@@ -234,7 +234,10 @@ export function opened(el, told, address, ask) {
     if (playing) later = setTimeout(step, FRAME);
   }
   for (const [label, why] of Object.entries(told.buttons)) press(label, why, () => send({ button: label }));
-  press("↺ reset", "back to where the page opened it", () => send({ reset: true }));
+  press("↺ reset", "back to where the page opened it", () => {
+    if (play) goOn(false);
+    send({ reset: true });
+  });
 
   return function show(shown) {
     cancelAnimationFrame(gliding);

@@ -24,7 +24,7 @@ export function seen(values, [, one, two]) {
   const received = all.map((j) => shares.reduce((a, row) => a + row[j], 0));
 
   const page = new Page();
-  const words = { title: "each grain prefers a near bucket", xlabel: "● pile   ■ bucket   line: sand that is carried" };
+  const words = { title: "each grain prefers a near bucket", xlabel: "● pile · ■ bucket · line: sand that is carried" };
   const plane = page.plane("plane", [-1.4, 1.4], [-1.3, 1.6], words);
   const width = each((i, j) => (shares[i][j] < 0.01 ? 0 : 9 * Math.min(shares[i][j], 2)));
   const lines = plane.segments(each((i) => PILES[i]), each((_, j) => buckets[j]), { colour: SKY, width });

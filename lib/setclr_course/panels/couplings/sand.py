@@ -59,7 +59,7 @@ class sand(Panel):
     def draw(self, page: Page, values: dict, now: Sand) -> None:
         lines, buckets = draw_sand(
             page, "plane", "each grain prefers a near bucket", now.shares, now.buckets,
-            "● pile   ■ bucket   line: sand that is carried",
+            "● pile · ■ bucket · line: sand that is carried",
         )  # fmt: skip
         for name, place in zip(NAMES, now.buckets):
             buckets.handle(name, place, f"{name} x", f"{name} y", label=f"bucket of the {name}")

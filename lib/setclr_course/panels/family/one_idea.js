@@ -41,8 +41,9 @@ export function seen(values, cast) {
   const share = rowShares(WAYS[way](cosines(x), softness).shares);
 
   const page = new Page();
-  const drawn = drawPlane(page, x, share, "drag ● and ■; thick is a large share, orange to the partner", cast);
-  const below = `framed: the true pairs; bright: ${way === "support vectors" ? "a strong push" : "a large share"}`;
+  const bright = way === "support vectors" ? "a strong push" : "a large share";
+  const drawn = drawPlane(page, x, share, `drag ● and ■; thick is ${bright}, orange to the partner`, cast);
+  const below = `framed: the true pairs; bright: ${bright}`;
   const table = drawTable(page, "table", share, FINDINGS[way], cast, below);
   share.forEach((row, i) => {
     row.forEach((part, j) => {

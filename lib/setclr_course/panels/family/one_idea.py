@@ -55,9 +55,9 @@ class one_idea(Panel):
         return Found(angles, z, plane.row_shares(answer))
 
     def draw(self, page: Page, values: dict, now: Found) -> None:
-        title = "" if page.row else "drag ● and ■; thick is a large share, orange to the partner"
         finding = "" if page.row else FINDINGS[values["way"]]
         bright = "a strong push" if values["way"] == "support vectors" else "a large share"
+        title = "" if page.row else f"drag ● and ■; thick is {bright}, orange to the partner"
         below = "" if page.row else f"framed: the true pairs; bright: {bright}"
         views, lines = plane.draw_plane(page, now.z, now.share, title)
         table = plane.draw_table(page, "table", now.share, finding, below)

@@ -38,7 +38,7 @@ class street(Panel):
 
     size, row_height = (9, 4.3), 3.9
     mosaic, row_mosaic = "plane bars", "plane"
-    knobs = {"bound": log_slider("no weight above C", 10, 0.1, 10, 0.1, {0.1: "soft", 10: "hard"})}
+    knobs = {"bound": log_slider("C, the most an ✕ may weigh", 10, 0.1, 10, 0.1, {0.1: "soft", 10: "hard"})}
     knobs |= {
         f"{name} {way}": slider(f"{name}, {said}", at, -SIDE, SIDE, 0.05)
         for name, place in PLACES.items()

@@ -98,6 +98,6 @@ class support_images(Panel):
         return (
             f"Query {q}, σ² {values['bandwidth']:.3g}, C {C:.3g}: {support.sum()} of {len(alpha) - 1} others "
             f"are support vectors, {at_bound.sum()} of them at the bound, the largest weight is "
-            f"{alpha.max():.3g}. {(own & support).sum()} of the {support.sum()}, and {own.sum()} of all, are "
-            f"of the query's own kind and hold {alpha[own].sum() / alpha.sum():.0%} of the weight."
+            f"{alpha.max():.3g}. Of {own.sum()} of the query's own kind {(own & support).sum()} are among "
+            f"them; they hold {alpha[own].sum() / alpha.sum():.0%} of the weight."
         )
