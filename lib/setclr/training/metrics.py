@@ -41,7 +41,7 @@ class TensorBoard:
 
 def progress_bar(name: str, total: int, done: int, shown: bool) -> tqdm:
     """A bar of `total` steps of which `done` are taken before it begins."""
-    silent = {} if shown else {"disable": True}  # not set where it is shown, so that TQDM_DISABLE works
+    silent = {} if shown and total else {"disable": True}  # else not set, so that TQDM_DISABLE works
     return tqdm(total=total, initial=done, desc=name, unit="step", **silent)
 
 

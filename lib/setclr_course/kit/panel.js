@@ -110,7 +110,8 @@ export function opened(el, told, address, ask) {
   const knobs = made("div", "setclr-knobs", panel);
   const names = Object.keys(told.knobs);
   const folded = made("details", "setclr-more", panel, { hidden: names.length <= told.in_sight });
-  made("summary", "", folded, { textContent: "more knobs" });
+  const more = names.slice(told.in_sight).map((name) => told.knobs[name].label).join(" · ");
+  made("summary", "", folded, { textContent: `more knobs: ${more.length > 90 ? `${more.slice(0, 85)} …` : more}` });
   const bar = made("div", "setclr-bar", panel);
   const controls = {};
   const grips = {};

@@ -37,8 +37,8 @@ class clip_strips(Panel):
             videos, flow = (load_videos("moving-patches", "test", kind) for kind in ("rgb", "camera flow"))
         self.whole = {"colours": videos.in_ram, "flow": flow.in_ram}
         self.knobs = {
-            "begin 1": slider("first clip begins", 1, 0, 4, 1, {0: "first frame", 4: "last that there is"}),
-            "begin 2": slider("second clip begins", 3, 0, 4, 1),
+            "begin 1": slider("frames before the first clip", 1, 0, 4, 1, {0: "none", 4: "the most"}),
+            "begin 2": slider("frames before the second clip", 3, 0, 4, 1),
             "frames": options("frames", KINDS),
             "video": slider("video", 0, 0, len(videos) - 1, 1),
             "draw": slider("another draw", 1, 1, 12, 1),

@@ -89,9 +89,9 @@ class loss_costs(Panel):
         """Time at one N, a bar for each loss, on the same logarithmic axis for all N."""
         every, places = middles(self.halves["time"][1])[:, 1], np.arange(len(ms))
         low, high = every.min() / 1.3, every.max()
-        x, y = (low, high * (high / low) ** 0.3), (len(ms) - 0.4, -0.6)
-        plot = page.plot("bars", x, y, xlabel="ms", yticks=dict(enumerate(self.names)), log="x",
-                         room=(14, 0, 0, 0))  # fmt: skip
+        ticks = [ms for ms in (0.01, 0.1, 1, 10, 100, 1000, 10000) if low < ms < high]
+        plot = page.plot("bars", (low, high * (high / low) ** 0.3), (len(ms) - 0.4, -0.6), "", "ms", "",
+                         ticks, dict(enumerate(self.names)), log="x", room=(14, 0, 0, 0))  # fmt: skip
         plot.bars(places, ms, [colour_of(name) for name in self.names], 0.6, low, flat=True)
         plot.text(ms, places, [in_words(cost) for cost in ms], size="small", anchor="start", right=4)
 

@@ -80,9 +80,8 @@ class step_shares(Panel):
         place = f"{values['encoder']}, N = {values['batch']:.0f}"
         title = f"{place}: the loss is at most {most:.2g} % of the {values['measure']}"
         below = f"from left to right: {', '.join(now.parts)}; in colour: the loss"
-        rows = (len(shares) - 0.4, -0.6)
-        plot = page.plot("plot", (0, 124), rows, title, below, yticks=dict(enumerate(shares)), frame="",
-                         room=(16, 0, 0, 0))  # fmt: skip
+        plot = page.plot("plot", (0, 132), (len(shares) - 0.4, -0.6), title, below,
+                         yticks=dict(enumerate(shares)), frame="", room=(16, 0, 0, 0))  # fmt: skip
         shared = np.array([np.median(part) for part in now.parts.values()])
         factor, unit, _ = UNITS[values["measure"]]
         for y, (name, (low, share, high)) in enumerate(shares.items()):

@@ -83,7 +83,8 @@ def draw_walk(
     shown = plot.photographs(beside(step + 38, column), faces(), FACE)
     ahead = places[: step + 1, 0] > places[: step + 1, 1:].max(1)  # the film does not tell its end
     leads = f"leads from step {ahead.argmax()}" if ahead.any() else "is not in front yet"
-    plot.note(f"rocket {change(places, step)} · ✚ {leads}")
+    rocket = f"rocket {change(places, step)} · "
+    plot.note(f"{'' if page.row else rocket}✚ {leads}")
     return draw_signs(plot, beside(0, places[0])), shown
 
 
