@@ -4,7 +4,7 @@ import os
 import stat
 import struct
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,8 @@ import torch
 from conftest import numpy_shifted, shifted
 from PIL import Image
 from torch import Tensor
+
+from setclr.data import ImageSet
 
 
 def smooth(n: int, H: int = 64, W: int = 64, seed: int = 0) -> Tensor:
@@ -79,3 +81,11 @@ DAMAGED: dict[str, Callable[[Path], object]] = {
 NO_PHOTOGRAPHS = NO_FILES | BROKEN | DAMAGED
 NAMES = [b"new\nline.png", b"\x1b[2Jclear.png", b"caf\xe9.png", b"-rf.png", b"--help.png",
          b"x" * 251 + b".png", b" .png", b"'.png", b"%s{0}.png", "\u202etxt.png".encode()]  # fmt: skip
+
+
+def striped(n: int, classes: Sequence[str] = "abc", channels: int = 3, side: int = 16) -> ImageSet:
+    """Noisy stripes, as many across as the class's number."""
+    labels = torch.arange(n) % len(classes)
+    stripes = 40 * torch.sin(torch.arange(side) * (1 + labels[:, None]) / 3)
+    noise = 60 * torch.rand(n, channels, side, side, generator=shifted(n))
+    return ImageSet((100 + noise + stripes[:, None, None]).byte(), labels, tuple(classes))

@@ -7,6 +7,7 @@ import socket
 import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,13 +19,13 @@ import pytest
 import torch
 import torch.multiprocessing as mp
 from conftest import shifted
+from pictures import striped
 from sklearn.metrics import confusion_matrix
 from sweep import opened
 from torch import nn
 
 from setclr import data
 from setclr.cli import main
-from setclr.data import ImageSet
 from setclr.evaluation import features, frozen, knn, protocols
 from setclr.evaluation.protocols import OnFeatures
 from setclr.experiments.run import new_run
@@ -39,15 +40,7 @@ from setclr_course.run_page.measured import augmented_pairs, evaluate_all
 
 RECIPE = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=20, lr=3e-3)
 CLASSES = ("<b>bold</b>", "$a_1$ & b", "a name of more than eighteen letters")
-
-
-def made(n: int, classes: tuple[str, ...] = CLASSES, channels: int = 3) -> ImageSet:
-    """Noisy stripes, as many across as the class's number."""
-    generator = shifted(n)
-    labels = torch.arange(n) % len(classes)
-    stripes = 40 * torch.sin(torch.arange(16) * (1 + labels[:, None]) / 3)
-    noise = 60 * torch.rand(n, channels, 16, 16, generator=generator)
-    return ImageSet((100 + noise + stripes[:, None, None]).byte(), labels, classes)
+made = partial(striped, classes=CLASSES)
 
 
 def a_run(recipe: ImageRecipe = RECIPE, channels: int = 3):
@@ -128,7 +121,7 @@ def test_of_an_absolute_path_the_last_name_stays():
 @pytest.mark.parametrize("classes, channels", [(tuple("ab"), 1), (tuple(f"n{i:08}" for i in range(100)), 3)])
 def test_two_classes_or_many_and_no_epochs(classes, channels, monkeypatch):
     monkeypatch.setattr("sklearn.manifold.TSNE", first_two)
-    of, images = new_run(RECIPE, channels), made(100, classes, channels)
+    of, images = new_run(RECIPE, channels), striped(100, classes, channels)
     measured = evaluate_all(of, images, images)
     seen = Seen(page("x", of, images, images, measured, "original", "c", {"device": "CPU", "torch": "2"}))
     assert "No epoch was finished" in seen.text and f"{len(classes)} classes" in seen.text

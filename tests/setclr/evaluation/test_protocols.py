@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 import torch
-from conftest import a_record, shifted
-from pictures import saved, smooth
+from conftest import a_record
+from pictures import saved, smooth, striped
 from PIL import Image
 from torch import nn
 from torchvision import transforms
@@ -31,14 +31,6 @@ from setclr_course.run_page.measured import evaluate_all
 WHOLE = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
 PROTOCOLS = protocols.known_protocols()
 ON_VIEWS = {name: PROTOCOLS[name].probe for name in ("groco", "iot-moco", "mmcl", "mmcl-imagenet")}
-
-
-def some(n: int, classes: int = 3, side: int = 16) -> ImageSet:
-    """Noisy stripes, as many across as the class's number."""
-    labels = torch.arange(n) % classes
-    stripes = 40 * torch.sin(torch.arange(side) * (1 + labels[:, None]) / 3)
-    noise = 60 * torch.rand(n, 3, side, side, generator=shifted(n))
-    return ImageSet((100 + noise + stripes[:, None, None]).byte(), labels, tuple(map(str, range(classes))))
 
 
 def test_numbers_that_follow_from_the_papers_rules():
@@ -120,7 +112,7 @@ def oracle(how: OnViews, encoder: nn.Module, train: ImageSet, seed: int) -> nn.L
 def test_each_probe_on_views_is_the_papers_optimiser_in_plain_torch(name):
     """Five epochs of whole images, in batches of 20 of 70."""
     how, encoder = replace(ON_VIEWS[name], view=WHOLE, batch=20, epochs=5), models.encoder("conv4")[0]
-    train, test = some(70, 7), some(50, 7)
+    train, test = striped(70, "abcdefg"), striped(50, "abcdefg")
     found = probes.probe_on_views(encoder, train, test, how, seed=2)
     scores = oracle(how, encoder, train, 2)(features(encoder, test.images)).detach().double()
     assert found.shape == (50, 5) and encoder.training is False
@@ -131,7 +123,7 @@ def test_each_probe_on_views_is_the_papers_optimiser_in_plain_torch(name):
 
 @pytest.mark.parametrize("name", ["groco", "mmcl"])
 def test_views_are_new_in_every_epoch_and_the_encoder_stays_as_it_was(name):
-    encoder, train, seen = models.encoder("conv4")[0], some(40), []
+    encoder, train, seen = models.encoder("conv4")[0], striped(40), []
     encoder[1].train(), encoder[4].eval()
     before = {key: x.clone() for key, x in encoder.state_dict().items()}
     modes = [module.training for module in encoder.modules()]
@@ -144,7 +136,7 @@ def test_views_are_new_in_every_epoch_and_the_encoder_stays_as_it_was(name):
     encoder.register_forward_pre_hook(look)
     how = replace(ON_VIEWS[name], epochs=2, view=replace(ON_VIEWS[name].view, size=12))
     with torch.no_grad():  # as one may call it
-        a, b = (probes.probe_on_views(encoder, train, some(9), how, seed) for seed in (0, 0))
+        a, b = (probes.probe_on_views(encoder, train, striped(9), how, seed) for seed in (0, 0))
     views = [x for x in seen if x.shape == (40, 3, 12, 12)]  # fewer images than a batch are one
     assert len(views) == 4 and torch.equal(views[0], views[2]) and torch.equal(views[1], views[3])
     assert not torch.equal(views[0].sort(0).values, views[1].sort(0).values) and torch.equal(a, b)
@@ -169,7 +161,7 @@ def percent(found: torch.Tensor, test: ImageSet):
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_protocol_gives_its_columns(name, short):
     """A projection's votes are those of the head's outputs."""
-    run, train, test = new_run(ImageRecipe("InfoNCE()"), 3), some(240, 8), some(40, 8)
+    run, train, test = new_run(ImageRecipe("InfoNCE()"), 3), striped(240, "abcdefgh"), striped(40, "abcdefgh")
     how, table = protocols.known_protocols()[name], evaluate(run, train, test, protocol=name)
     assert list(table.columns) == how.columns and list(table.index) == ["raw pixels", "untrained", "trained"]
     encoders = {"-projection": nn.Sequential(run.encoder, run.head)} if how.projection else {}
@@ -195,7 +187,7 @@ def test_every_protocol_gives_its_columns(name, short):
 
 def test_a_run_on_labels_has_its_own_classifiers_accuracy():
     recipe = ImageRecipe("Supervised()", views="photo", full_views=1, embedding=3, layers=1)
-    run, train, test = new_run(recipe, 3), some(60), some(30)
+    run, train, test = new_run(recipe, 3), striped(60), striped(30)
     table = evaluate(run, train, test)
     with torch.no_grad():
         outputs = run.head.eval()(run.encoder.eval()(test.images.float() / 255))
@@ -253,7 +245,7 @@ def test_the_table_of_records_tells_protocols_apart(tmp_path):
 
 
 def test_the_command_measures_and_records_by_the_protocol_it_names(tmp_path, short, monkeypatch, capsys):
-    monkeypatch.setattr("setclr.data.load", lambda name, root, split, size: some(40, side=8))
+    monkeypatch.setattr("setclr.data.load", lambda name, root, split, size: striped(40, side=8))
     new_run(ImageRecipe("InfoNCE()"), 3).save(tmp_path / "run")
     main(["evaluate", str(tmp_path / "run"), "--protocol", "groco", "--record", str(tmp_path / "r.json")])
     assert "knn20  linear  linear-top5" in capsys.readouterr().out
@@ -282,7 +274,7 @@ def test_other_protocols_are_refused_before_anything_is_done(words, message, tmp
     ("ba", "ba", "train must have images of 'a', got none, and test has some; add them"),
 ])  # fmt: skip
 def test_splits_of_different_classes_are_named(evaluation, train, test, message):
-    sets = [replace(some(2), labels=torch.tensor([0, last]), classes=tuple(names))
+    sets = [replace(striped(2), labels=torch.tensor([0, last]), classes=tuple(names))
             for names, last in ((train, 0), (test, len(test) - 1))]  # fmt: skip
     with pytest.raises(ValueError, match=message):
         evaluation(new_run(ImageRecipe("InfoNCE()"), 3), *sets)
