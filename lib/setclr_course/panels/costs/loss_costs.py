@@ -89,7 +89,7 @@ class loss_costs(Panel):
         """Time at one N, a bar for each loss, on the same logarithmic axis for all N."""
         every, places = middles(self.halves["time"][1])[:, 1], np.arange(len(ms))
         low, high = every.min() / 1.3, every.max()
-        ticks = [ms for ms in (0.01, 0.1, 1, 10, 100, 1000, 10000) if low < ms < high]
+        ticks = [tick for tick in (0.01, 0.1, 1, 10, 100, 1000, 10000) if low < tick < high]
         plot = page.plot("bars", (low, high * (high / low) ** 0.3), (len(ms) - 0.4, -0.6), "", "ms", "",
                          ticks, dict(enumerate(self.names)), log="x", room=(14, 0, 0, 0))  # fmt: skip
         plot.bars(places, ms, [colour_of(name) for name in self.names], 0.6, low, flat=True)
