@@ -99,5 +99,6 @@ def failures() -> tuple[type[Exception], ...]:
 
 
 def warn(error: Exception) -> None:
-    reason, hint = str(error).strip().splitlines()[0], "on a CPU torch.compile needs a C++ compiler"
+    reason = " ".join(str(error).split("\n\n")[0].split())  # then come hints for torch's developers
+    hint = "on a CPU torch.compile needs a C++ compiler"
     warnings.warn(f"training goes on uncompiled, more slowly: {reason}; {hint} (g++)", stacklevel=2)

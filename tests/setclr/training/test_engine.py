@@ -156,7 +156,7 @@ def test_compiled_is_eager_but_for_rounding():
 @pytest.mark.parametrize("where", ["compiler", "views"])
 def test_what_cannot_be_compiled_goes_on_uncompiled_in_words(monkeypatch, where):
     def broken(*args, **more):
-        raise InductorError(RuntimeError("no kernel for this"), None)
+        raise InductorError(RuntimeError("it raised:\nno kernel for this\n\nSet a variable"), None)
 
     if where == "compiler":
         monkeypatch.setattr(torch, "compile", broken)
@@ -165,7 +165,7 @@ def test_what_cannot_be_compiled_goes_on_uncompiled_in_words(monkeypatch, where)
         monkeypatch.setattr(compiling, "available", lambda device: True)
         monkeypatch.setattr(compiling, "compile_all", lambda parts, step: False)
     getattr(compiling.available, "cache_clear", int)()
-    said = r"training goes on uncompiled, more slowly: .*no kernel for this.*needs a C\+\+ comp"
+    said = r"training goes on uncompiled, more slowly: .*no kernel for this; on a CPU .*needs a C\+\+ comp"
     with pytest.warns(UserWarning, match=said):
         run = train(PLAIN, compiled=True)
     getattr(compiling.available, "cache_clear", int)()
