@@ -34,7 +34,7 @@ class Hub(NamedTuple):
 class hub(Panel):
     """Drag the coffee's bucket into the middle and home again; below stands what each bucket receives."""
 
-    size, row_height = (9, 5), 5
+    size, row_height = (9, 5), 5.8
     mosaic, heights = "total rows both; total-sums rows-sums both-sums", (1.4, 1)
     row_mosaic = "total-sums; rows-sums; both-sums"
     knobs = {

@@ -30,7 +30,7 @@ class Sand(NamedTuple):
 class sand(Panel):
     """Six piles and six buckets: drag a bucket, and press rows! and columns! until nothing moves."""
 
-    size, row_height = (9, 4.5), 3.5
+    size, row_height = (9, 4.5), 4.2
     mosaic, widths, row_mosaic = "plane table", (1, 1.12), "table"
     knobs = {
         "presses": slider("presses", 0, 0, PRESSES, 1, {0: "none yet"}),
@@ -98,7 +98,7 @@ def draw_table(page: Page, title: str, shares: np.ndarray) -> tuple[Mark, Mark, 
     table.frames(((i, i) for i in range(N)), LIGHT)
     table.photographs([(-1, i) for i in range(N)], two_views()[0], 0.8)
     table.photographs([(j, -0.95) for j in range(N)], two_views()[1], 0.8)
-    table.text((-1, N - 0.4), -0.95, ("●", "■"))
+    table.text((-1, N - 0.2), -0.95, ("●", "■"))
     above = sum_bars(table, shares.sum(0), ABOVE, -HIGH, wide=0.8, words=True)
     beside = sum_bars(table, shares.sum(1), BESIDE, LONG, flat=True, wide=0.8, words=True)
     below = ("white frames: own buckets", "given by ●")

@@ -57,9 +57,9 @@ class spreading(Panel):
         steps, (alone, curve), colour = np.arange(STEPS + 1), within.T, OF_LOSS["QARe"]
         curves.line(steps, alone, GREY)
         curves.line(steps, curve, colour, 2.6)
+        curves.text(22, alone[16], "InfoNCE alone", DUSK, anchor="start", rise="bottom", halo=True)
         if not page.row:
             curves.text(STEPS, -0.22, "the least that six points can have", DUSK, anchor="end", rise="top")
-            curves.text(22, alone[16], "InfoNCE alone", DUSK, anchor="start", rise="bottom", halo=True)
         at = values["step"], curve[values["step"]]
         curves.dots([at], colour, size=14).handle("step", at, along="x")
 

@@ -46,7 +46,7 @@ class first_places(Panel):
         return Pushed(d, sorting, info_nce(1 - d, values["temperature"]))
 
     def draw(self, page: Page, values: dict, now: Pushed) -> None:
-        above = spread(now.d, ROOM, 0.15, END + 0.1)  # where photographs and numbers stand
+        above = spread(now.d, 0.19 if page.row else ROOM, 0.15, END + 0.1)  # of faces, numbers
         signs, shown = draw_line(page, now, above)
         title, chance, ticks = "chance of a first place", now.groco.chance, {0: "✕ 0", 1: "✚ 1"}
         chances = page.plot("chances", X, (-0.2, 1.05), title, yticks=ticks, frame="", room=(33, 0, 0, 0))

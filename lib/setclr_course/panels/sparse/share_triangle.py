@@ -86,7 +86,7 @@ class share_triangle(Panel):
 
         shares = page.plot("shares", (-0.6, 2.6), (0, 1.3), "shares: softmax never gives 0",
                            xticks=dict(enumerate(THREE)), yticks=(0, 0.5, 1))  # fmt: skip
-        shares.key(("• by water", PINE), ("• by softmax", BLUE), where="top right")
+        (plane if page.row else shares).key(("• by water", PINE), ("• by softmax", BLUE), where="top right")
         bars = []
         for side, of, colour in ((-0.2, now.sparse, GREEN), (0.2, now.soft, BLUE)):
             places = np.arange(3) + side
