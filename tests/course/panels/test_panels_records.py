@@ -240,8 +240,8 @@ def test_the_gaps_are_those_of_the_searchs_pairs_and_what_holm_keeps_is_filled(m
     table, panel = comparing.pairs(runs), panels.paired_gaps(runs, measure=measure)
     table = table[table["metric"] == column]
     names = list(runs.groupby("name")["knn"].mean().sort_values(ascending=False).index)
-    for place, base in enumerate(names):
-        panel.controls["row"].value = round(100 * place / 3)
+    for row, base in enumerate(names, 1):
+        panel.controls["row"].value = row
         kept = []
         for pair in table[table["holm"] <= 0.05].itertuples():
             if base in (pair.a, pair.b):
@@ -262,12 +262,12 @@ def test_final_runs_that_collapsed_have_no_gaps_and_stand_last():
     runs = final_runs()
     lost = runs["name"] == "loss p"
     runs.loc[lost & (runs["seed"] == 2), "collapsed"] = True
-    panel = panels.paired_gaps(runs, row=0)
+    panel = panels.paired_gaps(runs, row=1)
     assert "loss p:" in panel.alt and "the mean of 4 seeds. " in panel.alt and "of 3 gaps" in panel.alt
     runs.loc[lost, ["knn", "linear"]], runs.loc[lost, "collapsed"] = np.nan, True
     panel = panels.paired_gaps(runs)
     assert panel.alt == "loss p: no run learnt, so it has no gaps." and len(panel.scene["links"]) == 3
-    panel.controls["row"].value = 0
+    panel.controls["row"].value = 1
     assert "Holm's test of all 3 pairs keeps 1 of 2 gaps" in panel.alt and "nan" not in panel.alt
     with pytest.raises(ValueError, match="runs must hold two losses with two seeds in common"):
         panels.paired_gaps(runs[runs["name"] == "loss q"])
@@ -286,7 +286,7 @@ def test_rows_are_compared_by_scipys_paired_test_and_holms_steps(measure, column
         gap, ends = (wide[row] - base).mean(), test.confidence_interval(1 - 0.05 / 3)
         columns = ["difference", "holm", "low", "high"]
         assert [*found.loc[row, columns]] == pytest.approx([gap, adjusted, ends.low, ends.high])
-    panel = panels.paired_gaps(figure="table A", row=35, measure=measure)
+    panel = panels.paired_gaps(figure="table A", row=2, measure=measure)
     apart = found[found["holm"] <= 0.05]
     assert panel.alt.startswith(f"table A by {measure}, setting q: {base.mean():.1f} %, the mean of 3")
     assert f"Holm's test keeps {len(apart)} of 3 gaps to it" in panel.alt
@@ -294,7 +294,7 @@ def test_rows_are_compared_by_scipys_paired_test_and_holms_steps(measure, column
 
 def test_dots_are_the_runs_and_the_gaps_stand_beside_those_of_the_paper():
     figures = paired_gaps.made_up()
-    panel = panels.paired_gaps(figures, figure="table B", measure="linear probe", row=0)
+    panel = panels.paired_gaps(figures, figure="table B", measure="linear probe", row=1)
     (frame, printed), (here, gaps) = figures["table B"], panel.scene["plots"]
     dots = next(mark for mark in here["marks"] if mark["kind"] == "dots" and mark["size"] == 7)
     assert dots["x"] == pytest.approx(frame["linear"].tolist(), rel=1e-5)
@@ -319,7 +319,7 @@ def test_runs_that_diverged_and_rows_that_the_paper_does_not_print_are_left_out(
 def test_the_heads_outputs_are_offered_where_all_figures_have_them():
     frame, printed = paired_gaps.made_up()["table B"]
     figures = {"table B": (frame.assign(**{"knn-projection": frame["knn"] - 9}), printed)}
-    panel = panels.paired_gaps(figures, row=0, measure="kNN in the head's outputs")
+    panel = panels.paired_gaps(figures, row=1, measure="kNN in the head's outputs")
     mean = frame.loc[frame["row"] == "setting p", "knn"].mean() - 9
     assert f"by kNN in the head's outputs, setting p: {mean:.1f} %" in panel.alt
     both = figures | {"table A": paired_gaps.made_up()["table A"]}

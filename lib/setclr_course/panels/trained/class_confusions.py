@@ -17,7 +17,7 @@ from setclr_course.kit.tiles import decoded, tiles
 from setclr_course.panels.trained.shades import draw_shades
 
 SIDES = ("left", "right")
-SHOWN = 6  # patches of a strip
+SHOWN = 5  # patches of a strip: on a phone their names have room
 
 
 class Confused(NamedTuple):
@@ -76,8 +76,8 @@ class class_confusions(Panel):
                 page.link(name, *(table[k, :] for table in tables), photograph=k)
         draw_shades(page, {0: "0%", 0.5: "50% of the row", 1: "100%"})
         for side, name, other, alone in zip(SIDES, names, names[::-1], now.alone):
-            said = f"right for {name} alone ({len(alone)}); the other says"
-            strip = page.plane(f"alone_{side}", (-0.5, SHOWN - 0.5), (-0.85, 0.5), said)
+            said = f"only {name} right ({len(alone)}); the other says"
+            strip = page.plane(f"alone_{side}", (-0.5, SHOWN - 0.5), (-0.7, 0.5), said)
             shown, places = alone[:SHOWN], np.arange(len(alone[:SHOWN]))
             strip.photographs(np.column_stack([places, 0 * places]), self.patches[shown], 0.84)
             words = [self.classes[k] for k in self.predicted[other][shown]]

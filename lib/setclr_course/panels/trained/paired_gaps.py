@@ -31,7 +31,8 @@ class Rows(NamedTuple):
 
 class paired_gaps(Panel):
     """All rows' runs on the left, and on the right how far each is above the chosen one, paired by seed: the
-    mean gap and its interval, filled where Holm's test keeps it, and the gap that the paper prints.
+    mean gap and its interval, filled where Holm's test keeps it, and the gap that the paper prints. Where a
+    figure has fewer rows than others, further stops are its last.
 
     Args:
         runs: those of `search.comparing.read`, whose pairs are one family of questions; or figures of papers,
@@ -52,13 +53,13 @@ class paired_gaps(Panel):
         measures = MEASURES | (HEAD if heads else {})
         self.rows = {(title, word): rows_of(figure, column, pairs)
                      for title, figure in figures.items() for word, column in measures.items()}  # fmt: skip
-        most = max(len(rows.names) for rows in self.rows.values())
+        most = max(2, *(len(rows.names) for rows in self.rows.values()))
         self.size = (9, min(4.4, 1.7 + 0.35 * most))
         self.limits = holding(np.concatenate([x for rows in self.rows.values() for x in rows.here]))
         self.title = next(iter(figures))
         self.family = "" if pairs is None else f" of all {(pairs['metric'] == 'knn').sum() // 2} pairs"
         self.knobs = {
-            "row": slider("compared with the row", 100, 0, 100, 5, {0: "top", 100: "bottom"}),
+            "row": slider("compared with the row", most, 1, most, 1, {1: "top", most: "bottom"}),
             "measure": options("features measured by", measures),
         }
         if len(figures) > 1:
@@ -68,7 +69,7 @@ class paired_gaps(Panel):
     def solve(self, values: dict) -> tuple[Rows, int]:
         """The figure, and the row that the others are compared with."""
         rows = self.rows[values.get("figure", self.title), values["measure"]]
-        return rows, round(values["row"] / 100 * (len(rows.names) - 1))
+        return rows, min(values["row"], len(rows.names)) - 1
 
     def draw(self, page: Page, values: dict, now: tuple[Rows, int]) -> None:
         rows, base = now
@@ -89,8 +90,7 @@ class paired_gaps(Panel):
         at, last = float(np.mean(self.limits if base in lost else rows.here[base])), len(rows.names) - 1
         plot.line([at, at], [-0.5, last + 0.5], GREEN, 1.5, "dash")
         grip = ring(plot, (at, base), GREEN, 19)
-        grip.handle("row", (at, base), along="y", to=lambda x, y: [100 * y / max(last, 1)], ends=(0, last),
-                    label="the row")  # fmt: skip
+        grip.handle("row", (at, base), along="y", to=lambda x, y: [y + 1], ends=(0, last), label="the row")
         return seed_rows(plot, rows.here, [colour_of(name) for name in rows.names])
 
     def draw_gaps(self, page: Page, rows: Rows, base: int) -> Mark:
