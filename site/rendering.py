@@ -55,10 +55,8 @@ class Shown:
     def picture(self, picture: Picture) -> str:
         """A PNG, which panels.js paints anew in the colours of the page."""
         name, address = self.kept(picture.png), f"{self.address}/{PICTURES}"
-        columns = [column._asdict() for column in picture.columns]
-        told = {"size": picture.size, "boxes": picture.boxes, "columns": columns}
         atlas.save(picture.pictures, self.atlas / PICTURES)
-        text = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(picture.told, ensure_ascii=False, separators=(",", ":"))
         (self.atlas / PICTURES / name).with_suffix(".json").write_text(text)
         size = 'width="{}" height="{}"'.format(*picture.extent)
         said = "".join(f"<p>{html.escape(column.sentence)}</p>" for column in picture.columns)

@@ -1,7 +1,7 @@
 // Panels on a page without a kernel: JupyterLab's front end (panel.js), answered from an atlas of scenes (atlas.py). A state that
 // is not in the atlas is not shown as another: the controls go to the nearest one there is, and the sentence says so.
 
-import { made, opened, Stage } from "./panel.js";
+import { opened, row } from "./panel.js";
 import { distance } from "./paint.js";
 
 const NEAREST = "This page has no picture of that combination, JupyterLab has: shown is the nearest one that it has.";
@@ -120,11 +120,15 @@ class Twin extends Atlas {
   }
 }
 
-// The element's picture becomes a panel that answers; the page's address says where its controls stand.
+// The element's picture becomes a panel that answers; the page's address says where its controls stand. That of a row is
+// painted in the page's own colours and letters.
 async function alive(element, number) {
-  const { atlas, pictures } = element.dataset;
-  const told = await (await fetch(`${atlas}atlas.json`)).json();
+  const { atlas, scenes = `${atlas}atlas.json`, pictures } = element.dataset;
+  const told = await (await fetch(scenes)).json();
+  const address = (name) => `${pictures}${name}.png`;
   if (told.twin) told.twin = await import(`./${told.twin}.js`);
+  element.dataset.alive = "true";
+  if (told.columns) return row(element, told, address);
   const source = new (told.twin ? Twin : Atlas)(told);
   const mine = `#panel-${number}=`;
   const given = location.hash.startsWith(mine) ? location.hash.slice(mine.length).split(",") : [];
@@ -133,29 +137,12 @@ async function alive(element, number) {
   const place = () => (source.at.join() === told.start.join() ? location.pathname + location.search : mine + source.at);
   let noting = 0; // browsers refuse an address that changes with every event of a drag
   element.replaceChildren();
-  const show = opened(element, told, (name) => `${pictures}${name}.png`, (event, ...where) => {
+  const show = opened(element, told, address, (event, ...where) => {
     show(source.answered(event, ...where));
     clearTimeout(noting);
     noting = setTimeout(() => history.replaceState(null, "", place()), 300);
   });
   show(source.shown());
-  element.dataset.alive = "true";
-}
-
-// A still picture is painted in the page's own colours and letters: its scenes beside one another, or below on a phone.
-async function painted(element) {
-  const { scenes, pictures } = element.dataset;
-  const told = await (await fetch(scenes)).json();
-  element.replaceChildren();
-  element.style.setProperty("--wide", `${told.size[0]}px`);
-  element.dataset.alive = "true";
-  for (const { scene, sentence, heading } of told.columns) {
-    const column = made("div", "", element);
-    made("b", "", column, { textContent: heading });
-    const stage = new Stage(made("div", "", column), told, (name) => `${pictures}${name}.png`);
-    made("p", "", column, { textContent: sentence });
-    stage.show(scene);
-  }
 }
 
 // A panel wakes when it comes into view, or when the address asks for it.
@@ -164,8 +151,7 @@ const waking = new IntersectionObserver((entries) => {
   for (const { isIntersecting, target } of entries) {
     if (!isIntersecting) continue;
     waking.unobserve(target);
-    if (target.dataset.scenes) painted(target);
-    else alive(target, panels.indexOf(target) + 1);
+    alive(target, panels.indexOf(target) + 1);
   }
 }, { rootMargin: "300px" });
 for (const element of document.querySelectorAll(".setclr-panel[data-atlas], .setclr-still[data-scenes]")) waking.observe(element);

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from setclr_course.kit.cast import kept
 from setclr_course.kit.controls import Options
@@ -44,15 +45,14 @@ class Atlas:
     def write(self, folder: Path, pictures: Path) -> None:
         """Into `folder`; the pictures into one that several atlases share."""
         folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(self.told, ensure_ascii=False, separators=(",", ":"))
-        (folder / TOLD).write_text(text)
+        (folder / TOLD).write_text(json.dumps(self.told, ensure_ascii=False, separators=(",", ":")))
         save(self.pictures, pictures)
 
 
 def save(pictures: Mapping[str, np.ndarray], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, pixels in pictures.items():
-        (folder / f"{name}.png").write_bytes(png(pixels))
+        (folder / f"{name}.png").write_bytes(png(Image.fromarray(pixels), compress_level=4))
 
 
 class Pool(dict[str, int]):
@@ -62,9 +62,7 @@ class Pool(dict[str, int]):
         return self.setdefault(json.dumps(thing, ensure_ascii=False), len(self))
 
     def state(self, scene: dict[str, Any], sentence: str) -> list[Any]:
-        plots = [
-            [self.keep({**plot, "marks": []}), *map(self.keep, plot["marks"])] for plot in scene["plots"]
-        ]
+        plots = [[self.keep({**one, "marks": []}), *map(self.keep, one["marks"])] for one in scene["plots"]]
         handles = {name: self.keep(handle) for name, handle in scene["handles"].items()}
         return [plots, handles, list(map(self.keep, scene["links"])), sentence]
 

@@ -13,12 +13,11 @@ import traitlets
 from PIL import Image
 
 FOLDER = Path(__file__).parent
-CODE = ("paint.js", "panel.js")
 
 
 def joined() -> str:
     """The front end as one module."""
-    texts = [(FOLDER / name).read_text() for name in CODE]
+    texts = [(FOLDER / name).read_text() for name in ("paint.js", "panel.js")]
     return "\n".join(line for text in texts for line in text.splitlines() if not line.startswith("import "))
 
 
@@ -30,7 +29,7 @@ class Front(anywidget.AnyWidget):
 
     told: traitlets.Dict = traitlets.Dict().tag(sync=True)
     """What stays: `size` of the picture, `boxes` of its plots, `knobs`, how many are `in_sight`, which slider
-    `play`s, `buttons`."""
+    `play`s, `buttons`. Of a row only the first two, and its `columns`."""
     pictures: traitlets.Dict = traitlets.Dict().tag(sync=True)
     """PNG files by name, as addresses that hold them."""
     shown: traitlets.Dict = traitlets.Dict().tag(sync=True)
@@ -40,31 +39,40 @@ class Front(anywidget.AnyWidget):
     """The number of an `event`, and what the reader did: a `handle` put to `x`, `y` in data units; knobs
     `set` to stops; a `button` pressed; `reset`."""
 
+    def close(self) -> None:
+        self.layout.close()
+        super().close()
 
-def png(pixels: np.ndarray) -> bytes:
+
+def png(image: Image.Image, **how: Any) -> bytes:
     stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, "png", compress_level=4)
+    image.save(stream, "png", **how)
     return stream.getvalue()
 
 
 def address(pixels: np.ndarray) -> str:
-    return f"data:image/png;base64,{b64encode(png(pixels)).decode()}"
+    return f"data:image/png;base64,{b64encode(png(Image.fromarray(pixels), compress_level=4)).decode()}"
 
 
-shown_in: dict[
-    str, dict[int, WeakSet]
-] = {}  # by cell and by the number of its run: the panels that it showed
+shown_in: dict[str, dict[int, WeakSet]] = {}  # by cell and by the number of its run: what it showed
 
 
-def let_go(panel: Any) -> None:
-    """Close the panels that the same cell showed when it ran before: they are gone from the page."""
+def both(front: Front, still: tuple[dict, dict]) -> tuple[dict, dict]:
+    """What a cell shows: live in the browser, and `still` on a page that is saved."""
+    let_go(front)
+    live, about = front._repr_mimebundle_() or ({}, {})
+    return {**live, **still[0]}, {**about, **still[1]}
+
+
+def let_go(front: Front) -> None:
+    """Close what the same cell showed when it ran before: it is gone from the page."""
     shell = IPython.get_ipython()
     try:
         runs = shown_in.setdefault(shell.get_parent()["metadata"]["cellId"], {})
     except (AttributeError, KeyError):
         return  # no notebook
     now = runs.setdefault(shell.execution_count, WeakSet())
-    now.add(panel)
+    now.add(front)
     for before in [run for run in runs if run != shell.execution_count]:
         for old in runs.pop(before) - now:
             old.close()

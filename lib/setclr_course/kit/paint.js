@@ -128,10 +128,8 @@ function write(group, said, x, y, { size, colour: fill = INK, anchor = "middle",
   const more = (lines.length - 1) * LINE;
   const first = { top: 0.85, middle: 0.35 - more / 2, bottom: -0.2 - more, base: 0 }[rise];
   const about = { x, y: y + first * px, "font-size": px, "text-anchor": anchor, style: `fill:${colour(fill)}` };
-  if (bold) about["font-weight"] = 700;
-  if (halo) about.class = "setclr-halo";
   if (turn) about.transform = `rotate(${-turn} ${x} ${y})`;
-  const text = svg("text", about, group);
+  const text = svg("text", { ...about, class: halo && "setclr-halo", "font-weight": bold && 700 }, group);
   lines.forEach((line, k) => (svg("tspan", { x, dy: k ? LINE * px : 0 }, text).textContent = line));
 }
 

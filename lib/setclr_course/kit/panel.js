@@ -59,7 +59,7 @@ function between(one, other, share) {
 }
 
 // The plots of a scene, as wide as the page allows; for a panel, and for a row of stills. `address(name)` is that of a picture.
-export class Stage {
+class Stage {
   constructor(parent, told, address, after = () => {}) {
     Object.assign(this, { parent, told, address, after, frames: [], plots: [], scene: null });
     this.element = made("div", "setclr-stage", parent);
@@ -94,6 +94,19 @@ export class Stage {
     this.links ??= this.scene.links.map(([said, over, lit, sets]) => ({ said, over: this.shapes(over), lit, sets }));
     const far = this.links.flatMap((link) => link.over.map((shape) => [distance(shape, p), link]));
     return far.filter(([pixels]) => pixels < NEAR).sort(([a], [b]) => a - b)[0]?.[1];
+  }
+}
+
+// Still scenes, each with its heading and its sentence: beside one another, and below where the page is narrow.
+export function row(el, told, address) {
+  el.replaceChildren();
+  el.classList.add("setclr-row");
+  for (const { scene, sentence, heading } of told.columns) {
+    const column = made("div", "", el);
+    column.style.maxWidth = `${told.size[0]}px`;
+    made("b", "", column, { textContent: heading });
+    new Stage(made("div", "", column), told, address).show(scene);
+    made("p", "setclr-sentence", column, { textContent: sentence });
   }
 }
 
@@ -287,7 +300,9 @@ function control({ label, stops, marks, names }, parent, move) {
 
 // The kernel's side is an anywidget model.
 function render({ model, el }) {
-  const show = opened(el, model.get("told"), (name) => model.get("pictures")[name], (event) => {
+  const [told, address] = [model.get("told"), (name) => model.get("pictures")[name]];
+  if (told.columns) return row(el, told, address);
+  const show = opened(el, told, address, (event) => {
     model.set("moved", event);
     model.save_changes();
   });

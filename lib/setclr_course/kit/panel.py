@@ -17,10 +17,10 @@ from setclr.checks import choice
 from setclr_course.kit import layout
 from setclr_course.kit.atlas import Atlas, atlas_of
 from setclr_course.kit.controls import Control, Knob, Slider, minus
-from setclr_course.kit.front import Front, address, let_go
+from setclr_course.kit.front import Front, address, both
 from setclr_course.kit.handles import Handle
 from setclr_course.kit.scene import Page
-from setclr_course.kit.still import HEADING, Column, Picture
+from setclr_course.kit.still import HEADING, Column, Picture, Row
 
 COLUMN = 317  # pixels across of each picture in a row
 
@@ -113,8 +113,8 @@ class Panel:
 
     @property
     def widget(self) -> Front:
-        """The panel in the browser; made when it is first asked for."""
-        if self._front is None:
+        """The panel in the browser; made when it is first asked for, and anew when it has been closed."""
+        if self._front is None or self._front.comm is None:
             self.start = self.values
             self._front = Front(told=self.told(), _dom_classes=["setclr-panel"])
             self._front.observe(lambda change: self.on_event(change["new"]), "moved")
@@ -124,9 +124,7 @@ class Panel:
     def close(self) -> None:
         """Let go of what the panel has in the browser."""
         if self._front is not None:
-            self._front.layout.close()
             self._front.close()
-            self._front = None
 
     def told(self) -> dict[str, Any]:
         """What the front end knows of the panel, at whatever values."""
@@ -163,9 +161,7 @@ class Panel:
         if self._front is None:
             return
         known = self._front.pictures
-        self._front.pictures = {
-            name: known.get(name) or address(self.pictures[name]) for name in self.pictures
-        }
+        self._front.pictures = {name: known.get(name) or address(one) for name, one in self.pictures.items()}
         self._front.shown = {
             "scene": self.scene, "sentence": failure or self.alt, "failed": bool(failure), "event": event,
             "stops": [self.knobs[name].number(value) for name, value in self.values.items()],
@@ -176,8 +172,8 @@ class Panel:
         """Every control back to where the panel was opened."""
         self.on_event({"event": "", "reset": True})
 
-    def row(self, name: str, values: Iterable[Any]) -> Picture:
-        """The panel at several values of one control, side by side in one still picture.
+    def row(self, name: str, values: Iterable[Any]) -> Row:
+        """The panel at several values of one control, still and side by side.
 
         Raises:
             ValueError: there is no control of that name, or it cannot take one of the values.
@@ -192,14 +188,11 @@ class Panel:
         size = COLUMN, 96 * self.row_height - HEADING
         shares = ((), ()) if self.row_mosaic else (self.widths, self.heights)
         places = layout.boxes(self.row_mosaic or self.mosaic, *size, *shares)
-        return Picture(columns, size, places, pictures)
+        return Row(columns, size, places, pictures)
 
     def atlas(self) -> Atlas:
         """Scenes of some of its states, for a page without a kernel; see `atlas.py` for which."""
         return atlas_of(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
-        let_go(self)
-        data, metadata = self.still._repr_mimebundle_()
-        live, about = self.widget._repr_mimebundle_() or ({}, {})
-        return {**live, **data}, {**about, **metadata}
+        return both(self.widget, self.still._repr_mimebundle_())

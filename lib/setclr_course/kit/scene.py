@@ -6,7 +6,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from hashlib import sha256
 from math import isfinite, prod
 from typing import Any
@@ -36,12 +35,9 @@ class Mark:
     numbers: list[int] | None = None
     """Of its pieces. None: all of it."""
 
-    @cached_property
-    def all_numbers(self) -> np.ndarray:
-        return np.arange(prod(self.shape)).reshape(self.shape)
-
     def __getitem__(self, where: Any) -> "Piece":
-        return Mark(self.plot, self.number, self.shape, self.all_numbers[where].ravel().tolist())
+        chosen = np.arange(prod(self.shape)).reshape(self.shape)[where]
+        return Mark(self.plot, self.number, self.shape, chosen.ravel().tolist())
 
     def told(self) -> list[int]:
         return [] if self.numbers == [] else [self.plot.number, self.number, *(self.numbers or [])]

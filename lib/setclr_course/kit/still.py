@@ -1,7 +1,6 @@
 """Paints a scene with matplotlib as paint.js does with SVG: the PNG of a page, of a slide, of a row."""
 
 import base64
-import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
+from setclr_course.kit.front import Front, address, both, png
 from setclr_course.kit.layout import GAP, LINE, SIZES, Frame, boxes
 from setclr_course.kit.palette import DUSK, GREY, INK, LINES, MIST, PALE, WHITE
 from setclr_course.kit.scene import SHADES, Page
@@ -48,15 +48,17 @@ class Picture:
     """Where the plots of each lie, by name."""
     pictures: Mapping[str, np.ndarray]
     """The photographs in them, by name."""
+    above = 0
+    """Pixels above the plots, for headings."""
 
     @property
     def alt(self) -> str:
         return " ".join(column.sentence for column in self.columns)
 
     @property
-    def above(self) -> int:
-        """Pixels above the plots, for headings."""
-        return HEADING if any(column.heading for column in self.columns) else 0
+    def told(self) -> dict[str, Any]:
+        """What a page knows that paints it anew, in its own colours."""
+        return {"size": self.size, "boxes": self.boxes, "columns": [one._asdict() for one in self.columns]}
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -89,13 +91,25 @@ class Picture:
         others = image.quantize(128 - len(EXACT), dither=Image.Dither.NONE).getpalette() or []
         colours = Image.new("P", (1, 1))
         colours.putpalette((own + bytes(others))[: 3 * 128])
-        stream = io.BytesIO()
-        image.quantize(palette=colours, dither=Image.Dither.NONE).save(stream, "png", optimize=True)
-        return stream.getvalue()
+        return png(image.quantize(palette=colours, dither=Image.Dither.NONE), optimize=True)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
         data = {"image/png": base64.b64encode(self.png).decode(), "text/plain": self.alt}
         return data, {"image/png": {"width": self.extent[0]}}
+
+
+class Row(Picture):
+    """Scenes under a heading each, which a browser with a kernel paints as it paints panels."""
+
+    above = HEADING
+
+    @property
+    def widget(self) -> Front:
+        """The row in the browser, made each time that it is asked for."""
+        return Front(told=self.told, pictures={name: address(one) for name, one in self.pictures.items()})
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
+        return both(self.widget, super()._repr_mimebundle_())
 
 
 def pictured(draw: Callable[[Page], str], mosaic: str, size: tuple[float, float],
