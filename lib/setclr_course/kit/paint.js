@@ -170,12 +170,11 @@ const PAINTERS = {
 };
 const LINES = ["line", "area", "segments", "arrows"];
 const CLIPPED = ["line", "area", "segments", "boxes", "cells", "picture"];
-let clips = 0;
 
 // A plot into an <svg>, anew. `address(name)` is that of a picture.
 export function paint(root, plot, f, address) {
   root.replaceChildren();
-  const id = `setclr-clip-${(clips += 1)}`;
+  const id = `setclr-clip-${Math.random().toString(36).slice(2)}`; // each widget has a module of its own
   svg("rect", boxed([[f.left, f.top], [f.right, f.bottom]]), svg("clipPath", { id }, svg("defs", {}, root)));
   around(svg("g", {}, root), plot, f);
   for (const mark of plot.marks) {

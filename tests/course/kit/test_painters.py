@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from in_browser import chromium, crowded, opened
+from in_browser import OPEN, chromium, crowded, opened, state
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
@@ -20,7 +20,7 @@ from setclr_course import panels
 from setclr_course.kit.atlas import twin_of
 from setclr_course.kit.cast import kept
 from setclr_course.kit.controls import slider
-from setclr_course.kit.front import FOLDER
+from setclr_course.kit.front import FOLDER, joined
 from setclr_course.kit.layout import Frame
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
@@ -112,7 +112,9 @@ def test_both_painters_agree_and_letters_are_read_at_every_width(browser, name):
         page.set_viewport_size({"width": width, "height": 1000})
         page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")
         assert not crowded(page), where
-    assert not page.errors
+    page.evaluate(OPEN, [joined(), {"told": panel.told(), **state(panel)}])  # a second one beside it
+    names = page.evaluate("[...document.querySelectorAll('[id]')].map((one) => one.id)")
+    assert not page.errors and len(set(names)) == len(names)
     page.close()
 
 
@@ -156,15 +158,12 @@ IMPORT = """async (code) => {
 @pytest.mark.parametrize("name", TWINS)
 def test_a_twin_shows_what_the_panel_shows(browser, name):
     panel, by, page = getattr(panels, name)(), random.Random(0), browser.new_page()
-    empty = Page([])
-    cast = [[empty.picture(face) for face in row] for row in kept()]
+    cast = [[Page([]).picture(face) for face in row] for row in kept()]
     files = dict.fromkeys(needed(twin_of(type(panel))))  # as one module
     page.evaluate(IMPORT, "\n".join(re.sub(r"(?m)^import .*\n", "", file.read_text()) for file in files))
     for _ in range(STATES // 100):
-        states = [
-            {name: knob.stop(by.randrange(knob.stops)) for name, knob in panel.knobs.items()}
-            for _ in range(100)
-        ]
+        knobs = panel.knobs.items()
+        states = [{name: knob.stop(by.randrange(knob.stops)) for name, knob in knobs} for _ in range(100)]
         found = page.evaluate(SEEN, [json.dumps(states), json.dumps(cast)])
         for values, twin in zip(states, json.loads(found)):
             mine = panel.seen(values)
