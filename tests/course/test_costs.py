@@ -181,7 +181,7 @@ def test_words_are_moved_apart_in_their_order(log):
 def test_still_pictures_say_what_they_show():
     added = {"GroCo": {32: costs.Middle(4.0, 5.0, 6.0), 64: costs.Middle(-0.5, -0.4, 0.0)}}
     more = cost_pictures.cost_lines(added, "% more", "a step", log="x", stars=[(128, 2.3)])
-    assert more.alt == "a step: % more at N = 32 to 64: GroCo 5 to -0.4; the paper's star: +2.3 at 128."
+    assert more.alt == "a step: % more at N = 32 to 64: GroCo 5 to −0.4; in the paper +2.3 at 128."
 
 
 def test_operations_are_those_of_the_literature_and_the_estimate_that_of_the_papers_22_hours():

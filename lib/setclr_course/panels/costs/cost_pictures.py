@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from setclr_course.kit.controls import Slider, log_slider
+from setclr_course.kit.controls import Slider, log_slider, minus
+from setclr_course.kit.layout import wide
 from setclr_course.kit.palette import GREY, INK, OF_LOSS, PURPLE, WHITE
 from setclr_course.kit.scene import Mark, Page, Piece, Plot
 from setclr_course.kit.still import Picture, pictured
@@ -21,7 +22,7 @@ def cost_lines(table: Table, unit: str, title: str, log: str = "x y", stars: Sta
     sizes, costs = list(next(iter(table.values()))), middles(table)[:, 1]
 
     def draw(page: Page) -> str:
-        plot = lines_plot(page, "costs", title, unit, table, log, stars)
+        plot = lines_plot(page, "costs", title, unit, table, list(table), log, stars)
         if log == "x":
             plot.line([plot.about["x"][0], sizes[-1]], 0, GREY, 1)
         draw_lines(plot, table, list(table))
@@ -29,21 +30,23 @@ def cost_lines(table: Table, unit: str, title: str, log: str = "x y", stars: Sta
         for N, y in stars:
             plot.text(N, y, f"paper: {y:+g} %", size="small", rise="bottom", up=8, halo=True)
         said = [f"{name} {in_words(row[0])} to {in_words(row[-1])}" for name, row in zip(table, costs)]
-        printed = "".join(f"; the paper's star: {y:+g} at {N}" for N, y in stars)
-        return f"{title}: {unit} at N = {sizes[0]} to {sizes[-1]}: {', '.join(said)}{printed}."
+        printed = ", ".join(f"{y:+g} at {N}" for N, y in stars)
+        said[-1] += f"; in the paper {printed}" * bool(stars)
+        return minus(f"{title}: {unit} at N = {sizes[0]} to {sizes[-1]}: {', '.join(said)}.")
 
     return pictured(draw, "costs", (8, 4.2))
 
 
 def lines_plot(
-    page: Page, name: str, title: str, unit: str, table: Table, log: str = "x y", stars: Stars = (),
-    room: float = 0.35,
+    page: Page, name: str, title: str, unit: str, table: Table, words: Sequence[str], log: str = "x y",
+    stars: Stars = (),
 ) -> Plot:  # fmt: skip
-    """A plot that holds a table and the stars, with this share of its width once more for words."""
+    """A plot that holds a table and the stars, with room at the right for words beside the lines' ends."""
     first, *_, last = sizes = next(iter(table.values()))
     costs = [*middles(table).flat, *(y for _, y in stars)]
     low, high = min(costs), max(costs)
-    right = max([last * (last / first) ** room, *(1.3 * N for N, _ in stars)])
+    right = max([last * (last / first) ** 0.1, *(1.3 * N for N, _ in stars)])
+    room = (0, 0, round(wide(words)) - 12 if right < last * (last / first) ** 0.35 else 0, 0)
     if log == "x":
         low, free = min(low, 0), 0.08 * (high - min(low, 0))
         y, ticks = (low - free, high + free), MaxNLocator(7, steps=(1, 2, 5, 10)).tick_values(low, high)
@@ -52,7 +55,8 @@ def lines_plot(
         y, ticks = (low / free, high * free), LogLocator(subs=(1, 3)).tick_values(low, high)
     below, places = "images N in a batch", sorted({*sizes, *(N for N, _ in stars)})
     levels = [level for level in ticks if y[0] <= level <= y[1]]
-    return page.plot(name, (first / 1.1, right), y, title, below, unit, places, levels, log=log)
+    return page.plot(name, (first / 1.1, right), y, title, below, unit, places, levels, log=log,
+                     room=room)  # fmt: skip
 
 
 def draw_lines(plot: Plot, table: Table, words: Sequence[str], thick: str = "") -> list[tuple[Mark, Piece]]:

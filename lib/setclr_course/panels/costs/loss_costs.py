@@ -74,10 +74,10 @@ class loss_costs(Panel):
         names, (unit, table) = self.names, self.halves[half]
         k = names.index(loss) or int(costs.argmax())  # beside itself stands the dearest
         title = f"{half}: {names[k]} is {in_words(costs[k] / costs[0])} times {names[0]}"
-        plot = cost_pictures.lines_plot(page, half, title, unit, table, room=0.9)
         words = [f"{name} {in_words(cost)}" for name, cost in zip(names, costs)]
+        plot = cost_pictures.lines_plot(page, half, title, unit, table, words)
         drawn = cost_pictures.draw_lines(plot, table, words, loss)
-        plot.note(f"at {N}", "top right", size="small", bold=True)
+        plot.text(1, 1, f"at {N}", size="small", anchor="start", bold=True, within=True)
         bottom, top = plot.about["y"]
         grip = N, bottom * (top / bottom) ** 0.04
         line = plot.line([N, N], [bottom, top], INK, 1.4, "dot")
