@@ -118,7 +118,7 @@ def draw_ground(plane: Plot) -> None:
     if not plane.page.row:
         plane.note("• the scores", bold=True)
         plane.text(0.5, -0.68, "blue ground:\ntwo share", size="small", rise="bottom")
-        plane.note("outside the blue:\none has all", "bottom left", size="small")
+        plane.note("outside\nthe blue:\none has all", "bottom left", size="small")
 
 
 def draw_paths(plane: Plot, scores: np.ndarray) -> Mark:
