@@ -87,7 +87,7 @@ class class_confusions(Panel):
         n, chosen = len(self.classes), values["photograph"]
         title = f"{values[side]}: {(self.predicted[values[side]] == self.labels).mean():.0%} right"
         table = page.table(side, n, n, title, self.classes, self.classes, xlabel="is taken for", ylabel="is",
-                           turn=90)  # fmt: skip
+                           turn=90, room=(0, 0, 8, 0))  # fmt: skip
         cells = table.cells(matrix)
         row = table.boxes([-0.5, chosen - 0.5], [n - 0.5, chosen + 0.5], edge=VERMILION, width=2.5)
         if side == "left":
