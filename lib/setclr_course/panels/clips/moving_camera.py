@@ -96,9 +96,9 @@ class moving_camera(Panel):
     def say(self, values: dict, now: Filmed) -> str:
         inside = slice(6, -6)
         far, off = (np.hypot(*field)[inside, inside] for field in (now.true, now.found - now.true))
+        by = f", by {np.median(far):.1f} pixels" * bool(far.any())
         return (
             f"Frame {values['frame']}, camera {values['motion']} over column {values['right']}, row "
-            f"{values['down']}: the picture goes {SEEN_AS[values['motion']]}, by {np.median(far):.1f} "
-            f"pixels. TV-L1, which sees two frames and no camera, is off by {np.median(off):.2f}; both away "
-            "from the border and by the median."
+            f"{values['down']}: the picture goes {SEEN_AS[values['motion']]}{by}. TV-L1, which sees two "
+            f"frames and no camera, is off by {np.median(off):.2f} (medians, away from the border)."
         )
