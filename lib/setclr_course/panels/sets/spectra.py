@@ -28,7 +28,7 @@ class Compared(NamedTuple):
 
 BY = {
     "cosine": Compared(("1 + A", "1 + B"), "(1 + A)(1 + B)", (0.7, 2.3), (1, 1.5, 2), (0, 13)),
-    "euclidean": Compared(("A", "B"), "A · B", (-2.1, 3.1), (-1, 0, 1, 2), (-6.5, 11)),
+    "euclidean": Compared(("A", "B"), "A · B", (-2.1, 3.1), (-1, 0, 1, 2), (-6.5, 12.5)),
 }
 
 
@@ -76,7 +76,7 @@ class spectra(Panel):
         for side, row, colour in zip((-0.2, 0.2), now.eigenvalues, (GREY, PURPLE)):
             bars.append(lists.bars(ranks + side, row, colour, wide=0.38))
             words = [f"{value:.1f}" if abs(value) > 0.05 else "0" for value in row]
-            lists.text(ranks + side, row.clip(0), words, size="small", rise="bottom")
+            lists.text(ranks + side, row.clip(0), words, size="small", rise="bottom", right=20 * side)
         for rank, (a, b) in enumerate(now.eigenvalues.T):
             page.link(f"number {rank + 1}: {a:.2f} × {b:.2f} = {a * b:.2f}", *(bar[rank] for bar in bars))
 

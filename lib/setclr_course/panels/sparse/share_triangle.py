@@ -57,7 +57,7 @@ class share_triangle(Panel):
     def __init__(self, cooled: bool = False, **initial: Any):
         self.cooled = cooled
         if cooled:
-            self.knobs = {**self.knobs, "temperature": TEMPERATURE}
+            self.knobs = {"temperature": TEMPERATURE, **self.knobs}
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Shares:
