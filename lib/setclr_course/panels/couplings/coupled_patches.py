@@ -81,7 +81,7 @@ class coupled_patches(Panel):
         second = matrix.photographs(below, self.faces[1][:m], 0.92)
         crosses = matrix.dots(np.column_stack([best[wrong], wrong]), VERMILION, "✕", 14, edge="")
 
-        listed = page.plane("mistakes", (0, 4.8), (LISTED, -0.7))
+        listed = page.plane("mistakes", (0, 4.8), (LISTED, -0.7), f"{len(wrong)} of {n} take another")
         listed.text((0.5, 1.5, 2.5, 3.75), -0.1, ("patch", "takes", "own", "shares"), rise="bottom")
         for row, i in enumerate(wrong[:LISTED]):
             faces = [self.faces[0][i], self.faces[1][best[i]], self.faces[1][i]]

@@ -23,12 +23,13 @@ def sum_bars(
     def points(x: np.ndarray, y: np.ndarray | float) -> np.ndarray:
         return np.stack(np.broadcast_arrays(x, y), 1)[:, ::turn]
 
+    def across(x: np.ndarray, half: float, low: float, high: float, ink: str, width: float) -> None:
+        plot.segments(points(x - half, base + unit * low), points(x + half, base + unit * high), ink, width)
+
     bars = plot.bars(at, ends, colour, wide, base, flat=flat)
-    torn, half = at[sums > MOST], wide / 2
-    plot.segments(
-        points(torn - half, base + unit * GAP[0]), points(torn + half, base + unit * GAP[1]), WHITE, 3
-    )
-    plot.segments(points(at - 0.625 * wide, base + unit), points(at + 0.625 * wide, base + unit), INK, 1)
+    across(at[sums > MOST], 0.5 * wide, *GAP, WHITE, 3)
+    across(at, 0.625 * wide, 1, 1, WHITE, 3)  # so that the line is seen on pale bars, too
+    across(at, 0.625 * wide, 1, 1, INK, 1)
     if words:
         x, y = points(at, base + unit * sums.clip(1, MOST)).T
         how: dict = {"anchor": "start", "right": 4} if flat else {"rise": "bottom", "up": 2}

@@ -46,12 +46,11 @@ class hub(Panel):
         buckets = BUCKETS.copy()
         buckets[HUB] = placed(values, [NAME])
         d, epsilon = cost(buckets), values["epsilon"]
-        shares = {
+        return Hub(buckets, {
             "total": scaled(d, epsilon, 0),
             "rows": scaled(d, epsilon, 1, "rows"),
             "both": scaled(d, epsilon, PRESSES),
-        }
-        return Hub(buckets, shares)
+        })  # fmt: skip
 
     def draw(self, page: Page, values: dict, now: Hub) -> None:
         marks = []

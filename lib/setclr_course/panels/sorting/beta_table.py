@@ -32,7 +32,7 @@ def beta_table(measures: dict[str, np.ndarray]) -> Picture:
             table = page.table(name, 4, 9, title, rows, columns, xlabel=below)
             low, high = np.nanmin(values), np.nanmax(values)
             digits = ".1f" if high > 10 else ".2g" if low < 0.01 else ".2f"
-            words = ["" if np.isnan(x) else f"{x:{digits}}".lstrip("0") for x in values.flat]
+            words = ["" if np.isnan(x) else f"{x:{digits}}".lstrip("0") for x in values.round(4).flat]
             table.cells(np.log(values), np.log(low), np.log(high), words)
             empty = np.argwhere(np.isnan(values))[:, ::-1]
             table.boxes(empty - 0.51, empty + 0.51, WHITE)

@@ -12,6 +12,7 @@ from setclr_course.kit.still import Picture, pictured
 from setclr_course.kit.tiles import tiles
 
 MOST = 8  # negatives in a row
+COLOURS = (BLUE, GREEN, ORANGE, WHITE)  # of the pair, of a share, of a false negative's, of none
 
 
 def looked_at(views: Tensor, things: Tensor, weights: Tensor, anchors: Sequence[int]) -> Picture:
@@ -20,18 +21,15 @@ def looked_at(views: Tensor, things: Tensor, weights: Tensor, anchors: Sequence[
     views: (2, N, 3, H, W) in [0, 1]. things: (N,), whose patch each is. weights: (2N, 2N), rows of anchors.
     Frames: blue for the pair, green for a weight, orange where the negative is of the anchor's own thing.
     """
-    N = views.shape[1]
-    labels, chosen = things.repeat(2), torch.tensor(anchors)
+    N, labels, chosen = len(things), things.repeat(2), torch.tensor(anchors)
     pair = torch.stack([chosen, (chosen + N) % (2 * N)], dim=1)
     shares = weights[chosen].scatter(1, pair, -1)
-    heaviest = shares.topk(MOST)
-    shown = torch.cat([pair, heaviest.indices], dim=1)
-    own = labels[heaviest.indices] == labels[chosen, None]
-    kinds = torch.where(heaviest.values > 0, 1 + own.long(), 3)
-    kinds = torch.cat([torch.zeros_like(pair), kinds], dim=1)
+    shown = torch.cat([pair, shares.topk(MOST).indices], dim=1)
+    own, share = labels[shown] == labels[chosen, None], shares.gather(1, shown)
+    kinds = torch.where(share > 0, 1 + own.long(), 3 * (share == 0))  # of COLOURS
     kept = (shares > 0).sum(1).tolist()
     rows = [f"{count} of {2 * N - 2}" for count in kept]
-    false = int((own & (heaviest.values > 0)).sum())
+    false = int((kinds == 2).sum())
     alt = (
         f"{len(anchors)} anchors with their positives in blue frames and their heaviest negatives; "
         f"{', '.join(map(str, kept))} of {2 * N - 2} negatives have a share. {false} of the framed ones, in "
@@ -42,8 +40,8 @@ def looked_at(views: Tensor, things: Tensor, weights: Tensor, anchors: Sequence[
         table = page.table("grid", len(rows), 2 + MOST, beside=rows)
         at = np.argwhere(np.ones(shown.shape))[:, ::-1]
         table.photographs(at, tiles((views.flatten(0, 1)[shown.flatten()] * 255).byte()), 0.86)
-        colours = [(BLUE, GREEN, ORANGE, WHITE)[kind] for kind in kinds.flatten().tolist()]
-        table.boxes(at - 0.45, at + 0.45, edge=colours, width=4)
+        edges = [COLOURS[kind] for kind in kinds.flatten().tolist()]
+        table.boxes(at - 0.45, at + 0.45, edge=edges, width=4)
         return alt
 
     return pictured(draw, "grid", (8, 0.3 + 6.6 * len(rows) / (2 + MOST)))

@@ -87,8 +87,7 @@ class water(Panel):
     def say(self, values: dict, now: Water) -> str:
         above = [f"{name} {dry:.2f}" for name, dry in zip(NAMES, now.dry) if dry > 0]
         under = [name for name, dry in zip(NAMES, now.dry) if dry == 0]
-        total = values["total"]
-        verdict = {-1: ", not yet 1", 0: "", 1: ", more than 1"}[int(np.sign(round(total - 1, 9)))]
+        verdict = {-1: ", not yet 1", 0: "", 1: ", more than 1"}[int(np.sign(round(values["total"] - 1, 9)))]
         rest = f" {', '.join(under).capitalize()}: exactly 0." if under else ""
-        together = f"{', '.join(above)}; together {total:.2f}{verdict}."
+        together = f"{', '.join(above)}; together {values['total']:.2f}{verdict}."
         return f"The water stands at t = {now.t:.2f}. Above it: {together}{rest}"
