@@ -31,8 +31,8 @@ class Rows(NamedTuple):
 
 class paired_gaps(Panel):
     """All rows' runs on the left, and on the right how far each is above the chosen one, paired by seed: the
-    mean gap and its interval, filled where Holm's test keeps it, and the gap that the paper prints. Where a
-    figure has fewer rows than others, further stops are its last.
+    mean gap and its interval, filled where Holm's test keeps it, and the gap that the paper prints. The
+    slider has a stop for each row of the longest figure; in others it goes from top to bottom, too.
 
     Args:
         runs: those of `search.comparing.read`, whose pairs are one family of questions; or figures of papers,
@@ -54,7 +54,7 @@ class paired_gaps(Panel):
         self.rows = {(title, word): rows_of(figure, column, pairs)
                      for title, figure in figures.items() for word, column in measures.items()}  # fmt: skip
         most = max(2, *(len(rows.names) for rows in self.rows.values()))
-        self.size = (9, min(4.4, 1.7 + 0.35 * most))
+        self.size, self.steps = (9, min(4.4, 1.7 + 0.35 * most)), most - 1
         self.limits = holding(np.concatenate([x for rows in self.rows.values() for x in rows.here]))
         self.title = next(iter(figures))
         self.family = "" if pairs is None else f" of all {(pairs['metric'] == 'knn').sum() // 2} pairs"
@@ -69,7 +69,7 @@ class paired_gaps(Panel):
     def solve(self, values: dict) -> tuple[Rows, int]:
         """The figure, and the row that the others are compared with."""
         rows = self.rows[values.get("figure", self.title), values["measure"]]
-        return rows, min(values["row"], len(rows.names)) - 1
+        return rows, round((values["row"] - 1) / self.steps * (len(rows.names) - 1))
 
     def draw(self, page: Page, values: dict, now: tuple[Rows, int]) -> None:
         rows, base = now
@@ -90,7 +90,8 @@ class paired_gaps(Panel):
         at, last = float(np.mean(self.limits if base in lost else rows.here[base])), len(rows.names) - 1
         plot.line([at, at], [-0.5, last + 0.5], GREEN, 1.5, "dash")
         grip = ring(plot, (at, base), GREEN, 19)
-        grip.handle("row", (at, base), along="y", to=lambda x, y: [y + 1], ends=(0, last), label="the row")
+        grip.handle("row", (at, base), along="y", to=lambda x, y: [1 + self.steps * y / max(last, 1)], step=1,
+                    ends=(0, last), label="the row")  # fmt: skip
         return seed_rows(plot, rows.here, [colour_of(name) for name in rows.names])
 
     def draw_gaps(self, page: Page, rows: Rows, base: int) -> Mark:
