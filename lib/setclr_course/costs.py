@@ -66,13 +66,8 @@ class _Watch(TorchDispatchMode):
 
 
 def work(call: Callable[[], object]) -> Work:
-    """Count the operations of `call()`, with its backward pass if it runs one.
-
-    `call` is called twice.
-    """
-    with FlopCounterMode(display=False) as products:
-        call()
-    with _Watch() as watch:
+    """Count the operations of `call()`, with its backward pass if it runs one."""
+    with FlopCounterMode(display=False) as products, _Watch() as watch:
         call()
     return Work(products.get_total_flops(), watch.numbers, watch.side)
 

@@ -1,6 +1,7 @@
 """Short trainings at several temperatures τ of InfoNCE and several β of GroCo, and what they come to."""
 
 import copy
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,15 @@ class Outcome(NamedTuple):
 
 
 Grid = dict[tuple[str, float], Outcome]  # by loss and by its τ or β
+UNTRAINED = ("untrained", 0.0)  # the first weights, in the grid that is stored
+
+
+def stored(path: str | Path) -> Grid:
+    """The trainings at all TEMPERATURES and BETAS, and UNTRAINED, as data/README.md says how to make them."""
+    return {
+        key: Outcome(losses, knn, *(x.double().numpy() for x in cosines))
+        for key, (losses, knn, *cosines) in torch.load(path).items()
+    }
 
 
 def outcome(run: Run, train: ImageSet, test: ImageSet) -> Outcome:
