@@ -42,17 +42,16 @@ class pair_curves(Panel):
         for (name, function, _, symbol, fixed), (loss, force), colour in zip(CURVES, now, COLOURS):
             upper = axes(page, name, name, loss)
             for value in fixed:
-                grey = function(GAP, value)[::4]
-                upper.line(GAP[::4], grey, GREY, 1)
-                how: dict = {"anchor": "start", "rise": "bottom", "right": 3, "halo": True}
-                upper.text(-2, min(grey[0], 5.5), f"{symbol}={value:g}", DUSK, "small", **how)
+                upper.line(GAP[::4], function(GAP[::4], value), GREY, 1)
             upper.line(GAP, loss, colour, 3)
+            heights, words = zip(*((min(function(-2, x), 5.5), f"{symbol}={x:g}") for x in fixed))
+            upper.text(-2, heights, words, DUSK, "small", "start", "bottom", 3, halo=True)
             title = "force" if page.row else f"{name}: force"  # narrow pages put it far below its curve
             axes(page, f"{name}-force", title, force).line(GAP, force, colour, 3)
 
     def say(self, values: dict, now: np.ndarray) -> str:
         words = [
-            f"{name} ({symbol}={values[control]:.2g}) pulls with {np.interp(1.0, GAP, force):.2f}"
+            f"{name} ({symbol}={values[control]:.3g}) pulls with {np.interp(1.0, GAP, force):.2f}"
             for (name, _, control, symbol, _), (_, force) in zip(CURVES, now)
         ]
         return "Once the negative is farther than the positive by 1: " + ", ".join(words) + "."

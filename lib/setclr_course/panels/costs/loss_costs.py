@@ -77,7 +77,7 @@ class loss_costs(Panel):
         words = [f"{name} {in_words(cost)}" for name, cost in zip(names, costs)]
         plot = cost_pictures.lines_plot(page, half, title, unit, table, words)
         drawn = cost_pictures.draw_lines(plot, table, words, loss)
-        plot.text(1, 1, f"at {N}", size="small", anchor="start", bold=True, within=True)
+        plot.text(1, 1, f"at {N}", size="small", anchor="start", up=-2, bold=True, within=True)
         bottom, top = plot.about["y"]
         grip = N, bottom * (top / bottom) ** 0.04
         line = plot.line([N, N], [bottom, top], INK, 1.4, "dot")
