@@ -37,8 +37,8 @@ class clip_strips(Panel):
             videos, flow = (load_videos("moving-patches", "test", kind) for kind in ("rgb", "camera flow"))
         self.whole = {"colours": videos.in_ram, "flow": flow.in_ram}
         self.knobs = {
-            "begin 1": slider("frames before the first clip", 1, 0, 4, 1, {0: "none", 4: "the most"}),
-            "begin 2": slider("frames before the second clip", 3, 0, 4, 1),
+            "begin 1": slider("frames before clip 1", 1, 0, 4, 1, {0: "none", 4: "the most"}),
+            "begin 2": slider("frames before clip 2", 3, 0, 4, 1),
             "frames": options("frames", KINDS),
             "video": slider("video", 0, 0, len(videos) - 1, 1),
             "draw": slider("another draw", 1, 1, 12, 1),
