@@ -59,8 +59,7 @@ class clip_strips(Panel):
 
     def draw(self, page: Page, values: dict, now: list[np.ndarray]) -> None:
         begins = self.begins(values)
-        shared = f"both clips have {FRAMES - abs(begins[0] - begins[1])} frames of the video in common"
-        title = "" if page.row else shared
+        title = f"both clips have {FRAMES - np.ptp(begins)} frames of the video in common" * (not page.row)
         plot = page.plane("plot", (-0.1, 12.1), (ROWS[1] + 1.1, BRACKETS[0] - 0.2), title)
         frames, seen = draw_strip(plot, now[0], 0, 0), []
         looks = zip(begins, BRACKETS, (BLUE, GREEN), "●■", ROWS, now[1:])

@@ -30,9 +30,8 @@ def cost_lines(table: Table, unit: str, title: str, log: str = "x y", stars: Sta
         for N, y in stars:
             plot.text(N, y, f"paper: {y:+g} %", size="small", rise="bottom", up=8, halo=True)
         said = [f"{name} {in_words(row[0])} to {in_words(row[-1])}" for name, row in zip(table, costs)]
-        printed = ", ".join(f"{y:+g} at {N}" for N, y in stars)
-        said[-1] += f"; in the paper {printed}" * bool(stars)
-        return minus(f"{title}: {unit} at N = {sizes[0]} to {sizes[-1]}: {', '.join(said)}.")
+        printed = "; in the paper " * bool(stars) + ", ".join(f"{y:+g} at {N}" for N, y in stars)
+        return minus(f"{title}: {unit} at N = {sizes[0]} to {sizes[-1]}: {', '.join(said)}{printed}.")
 
     return pictured(draw, "costs", (8, 4.2))
 
@@ -55,8 +54,7 @@ def lines_plot(
         y, ticks = (low / free, high * free), LogLocator(subs=(1, 3)).tick_values(low, high)
     below, places = "images N in a batch", sorted({*sizes, *(N for N, _ in stars)})
     levels = [level for level in ticks if y[0] <= level <= y[1]]
-    return page.plot(name, (first / 1.1, right), y, title, below, unit, places, levels, log=log,
-                     room=room)  # fmt: skip
+    return page.plot(name, (first / 1.1, right), y, title, below, unit, places, levels, log=log, room=room)
 
 
 def draw_lines(plot: Plot, table: Table, words: Sequence[str], thick: str = "") -> list[tuple[Mark, Piece]]:

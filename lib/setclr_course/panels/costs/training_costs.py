@@ -80,8 +80,7 @@ class training_costs(Panel):
         """What an image costs in each choice of views: full views, then small crops."""
         title, below = "six small crops: about a full view", "Gflop an image; grey: 96 px"
         rows, ticks = dict(enumerate(PLANS)), range(0, 101, 20)
-        plot = page.plot("images", (0, 105), (3.6, -0.6), title, below, xticks=ticks, yticks=rows,
-                         room=(8, 0, 0, 0))  # fmt: skip
+        plot = page.plot("images", (0, 105), (3.6, -0.6), title, below, "", ticks, rows, room=(8, 0, 0, 0))
         full = [views * count()[224] / 1e9 for views, _ in PLANS.values()]
         every = [per_image(name) / 1e9 for name in PLANS]
         bars = plot.bars(list(rows), full, list(COLOURS.values()), 0.6, flat=True)
