@@ -42,7 +42,7 @@ export function seen(values, [, one, two]) {
   table.frames(all.map((i) => [i, i]), { colour: "#eeeeee" });
   table.photographs(all.map((i) => [-1, i]), one, 0.8);
   table.photographs(all.map((j) => [j, -0.95]), two, 0.8);
-  table.text([-1, N - 0.4], -0.95, ["●", "■"]);
+  table.text([-1, N - 0.2], -0.95, ["●", "■"]);
   const above = sumBars(table, received, ABOVE, -HIGH, false, { rise: "bottom", up: 2 });
   const beside = sumBars(table, given, BESIDE, LONG, true, { anchor: "start", right: 4 });
   const below = ["white frames: own buckets", "given by ●"];
@@ -84,7 +84,7 @@ function sumBars(table, sums, base, unit, flat, how) {
   };
   const bars = table.bars(all, sums.map((sum) => base + unit * Math.min(sum, MOST)), { colour: SKY, base, flat });
   line(all.filter((k) => sums[k] > MOST), 0.4, 2.5, 2.7, { colour: WHITE, width: 3 });
-  line(all, 0.5, 1, 1, { width: 1 });
+  for (const look of [{ colour: WHITE, width: 3 }, { width: 1 }]) line(all, 0.5, 1, 1, look);
   const at = sums.map((sum, k) => turn([k, base + unit * Math.min(Math.max(sum, 1), MOST)]));
   table.text(at.map(([x]) => x), at.map(([, y]) => y), sums.map((sum) => fixed(sum)), { size: "small", ...how });
   return bars;

@@ -36,6 +36,8 @@ export function seen(values, [, one, two]) {
   const beside = (side) => PLACES.map((j) => j + side);
   const softBars = plot.bars(beside(-0.2), soft, { colour: BLUE, wide: 0.38 });
   const sparseBars = plot.bars(beside(0.2), sparse, { colour: GREEN, wide: 0.38 });
+  const keys = [[`InfoNCE, τ = ${general(temperature, 2)}`, BLUE], [`SparseCLR, margin ${fixed(margin, 1)}`, PINE]];
+  plot.key(keys, "bottom right");
   const written = (side, slopes, chosen, up, rise) => {
     const said = slopes.map((slope) => (chosen(slope) ? brief(Math.abs(slope)) : ""));
     const colour = slopes.map((slope) => (slope ? INK : GREY));
@@ -47,8 +49,6 @@ export function seen(values, [, one, two]) {
   }
   plot.text(-0.5, 1.05, "push ↑", { anchor: "start" });
   plot.text(0.55, -1.05, "pull ↓", { anchor: "start" });
-  const keys = [[`InfoNCE, τ = ${general(temperature, 2)}`, BLUE], [`SparseCLR, margin ${fixed(margin, 1)}`, PINE]];
-  plot.key(keys, "bottom right");
 
   NAMES.forEach((name, j) => {
     circle.handle(name, points[j], { way: ["circle", 0, 0, 1] });
