@@ -54,7 +54,7 @@ def run(source: Path, folder: Path, atlas: Path) -> nbformat.NotebookNode:
     client = NotebookClient(
         page, timeout=HANGS, resources={"metadata": {"path": str(source.parent)}},
         extra_arguments=["--IPKernelApp.log_level=ERROR"],
-        store_widget_state=False,
+        store_widget_state=False, shutdown_kernel="immediate",
     )  # fmt: skip
     client.execute()
     del page.cells[0]

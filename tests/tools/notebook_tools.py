@@ -76,7 +76,7 @@ def run(source: Path, target: Path, parameters: dict | None = None, folder: Path
     target.parent.mkdir(parents=True, exist_ok=True)
     return papermill.execute_notebook(
         str(source), str(target), parameters or {}, cwd=str(folder), kernel_name="python3",
-        execution_timeout=HANGS, progress_bar=False,
+        execution_timeout=HANGS, progress_bar=False, shutdown_kernel="immediate",
     )  # fmt: skip
 
 
