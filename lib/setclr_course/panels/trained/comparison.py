@@ -124,9 +124,8 @@ def pairs(records: Records, measure: str = "linear") -> pd.DataFrame:
     seeds = len(next(iter(fair.values())))
     r, freedom = deviation(fair, True, measure), (len(fair) - 1) * (seeds - 1)
     couples = list(combinations(ranked(fair), 2))
-    table = pd.DataFrame(
-        {"gap": [gaps(fair, *couple, measure).mean() for couple in couples]}, pd.Index(couples)
-    )
+    found = [gaps(fair, *couple, measure).mean() for couple in couples]
+    table = pd.DataFrame({"gap": found}, pd.Index(couples))
     if not freedom:
         return table.assign(p=np.nan, holm=np.nan)
     error = r * (2 / seeds) ** 0.5  # of a mean gap

@@ -58,12 +58,11 @@ class paired_gaps(Panel):
         self.limits = holding(np.concatenate([x for rows in self.rows.values() for x in rows.here]))
         self.title = next(iter(figures))
         self.family = "" if pairs is None else f" of all {(pairs['metric'] == 'knn').sum() // 2} pairs"
-        self.knobs = {
+        self.knobs = {"figure": options("figure", figures)} if len(figures) > 1 else {}
+        self.knobs |= {
             "row": slider("compared with the row", most, 1, most, 1, {1: "top", most: "bottom"}),
             "measure": options("features measured by", measures),
         }
-        if len(figures) > 1:
-            self.knobs = {"figure": options("figure", figures)} | self.knobs
         super().__init__(**initial)
 
     def solve(self, values: dict) -> tuple[Rows, int]:

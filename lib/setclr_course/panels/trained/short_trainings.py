@@ -38,10 +38,8 @@ UNTRAINED = ("untrained", 0.0)  # the first weights, in the grid that is stored
 
 def stored(path: str | Path) -> Grid:
     """The trainings at all TEMPERATURES and BETAS, and UNTRAINED, as data/README.md says how to make them."""
-    return {
-        key: Outcome(losses, knn, *(x.double().numpy() for x in cosines))
-        for key, (losses, knn, *cosines) in torch.load(path).items()
-    }
+    kept = torch.load(path).items()
+    return {key: Outcome(loss, knn, *(x.double().numpy() for x in two)) for key, (loss, knn, *two) in kept}
 
 
 def outcome(run: Run, train: ImageSet, test: ImageSet) -> Outcome:
@@ -57,9 +55,9 @@ def outcome(run: Run, train: ImageSet, test: ImageSet) -> Outcome:
     with torch.no_grad():
         a, b = F.normalize(torch.stack([model(view) for view in x]), dim=-1)
     cosines = (a @ b.T).numpy()
-    accuracy = vote(bank, queries, train, test)
+    knn = vote(bank, queries, train, test)
     other = ~np.eye(len(images), dtype=bool)
-    return Outcome([row["loss"] for row in run.rows], accuracy, cosines.diagonal().copy(), cosines[other])
+    return Outcome([row["loss"] for row in run.rows], knn, cosines.diagonal().copy(), cosines[other])
 
 
 def made_up() -> Grid:

@@ -37,9 +37,8 @@ class temperature_and_beta(Panel):
 
     def __init__(self, grid: Grid | None = None, untrained: Outcome | None = None, **initial: Any):
         self.grid = grid or made_up()
-        self.shapes = {
-            key: [heights(x) for x in (one.negatives, one.positives)] for key, one in self.grid.items()
-        }
+        both = {key: (one.negatives, one.positives) for key, one in self.grid.items()}
+        self.shapes = {key: [heights(x) for x in cosines] for key, cosines in both.items()}
         self.untrained = 100 * untrained.knn if untrained else np.nan
         self.limits = holding([*(100 * one.knn for one in self.grid.values()), self.untrained], 0.3)
         super().__init__(**initial)
@@ -59,11 +58,8 @@ class temperature_and_beta(Panel):
     def draw_accuracies(self, page: Page, name: str, at: float) -> None:
         """Of all values; the dot of the chosen one can be dragged from one to the next."""
         control, sign, trained = KNOBS[name]
-        accuracies, last, chosen = (
-            [self.grid[name, x].knn for x in trained],
-            len(trained) - 1,
-            trained.index(at),
-        )
+        accuracies = [self.grid[name, x].knn for x in trained]
+        last, chosen = len(trained) - 1, trained.index(at)
         plot = page.plot(
             f"{name}-knn", (-0.5, last + 0.5), self.limits,
             f"{name}: best at {sign} = {trained[int(np.argmax(accuracies))]:g}", sign, "kNN, %",
