@@ -15,6 +15,7 @@ from setclr.checks import choice
 from setclr_course.kit.palette import OF_LOSS, WHITE
 from setclr_course.kit.scene import Page
 from setclr_course.kit.still import Picture, pictured
+from setclr_course.teach.predictions import embedded
 
 
 @dataclass(frozen=True)
@@ -56,25 +57,19 @@ class Card:
         return {"text/html": self.page_of(), "text/plain": f"{self.name}\n{said}"}, {}
 
     def page_of(self) -> str:
-        picture = self.picture()
-        data, metadata = picture._repr_mimebundle_()
         rows = "".join(
             f"<tr><th style='text-align:left; white-space:nowrap'>{title}</th>"
             f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
             for title, text in self.lines().items()
         )
         colour = OF_LOSS[self.name]
-        image = (
-            f'<img width="{metadata["image/png"]["width"]}" alt="{html.escape(picture.alt)}" '
-            f'src="data:image/png;base64,{data["image/png"]}">'
-        )
         # A grey hairline beside the colour: black is not seen on a dark page.
         edge = f"border-left:6px solid {colour}; box-shadow:inset 1px 0 #8a8a8a"
-        style = f"{edge}; padding-left:12px; display:flex; gap:16px"
+        style = f"{edge}; padding-left:12px; display:flex; flex-wrap:wrap; gap:16px"
         return (
             f'<div class="setclr-card" style="{style}">'
-            f'<div style="flex:none"><b>{self.name}</b><br>{image}</div>'
-            f"<table>{rows}</table></div>"
+            f'<div style="flex:none"><b>{self.name}</b><br>{embedded(self.picture())}</div>'
+            f'<table style="flex:1 1 20em">{rows}</table></div>'
         )
 
 

@@ -1,12 +1,13 @@
 """A question with choices before a picture: the reader picks, sees why, and then the picture opens."""
 
 import html
+from base64 import b64encode
 from typing import Any
 
 import ipywidgets as widgets
 
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.still import Picture
+from setclr_course.kit.still import Picture, Row
 from setclr_course.teach.asked import Question, question
 
 RIGHT, WRONG = "✔", "✘"
@@ -76,11 +77,11 @@ def predict(name: str, picture: Panel | Picture | None = None) -> Prediction:
 
 
 def live(picture: Panel | Picture) -> widgets.Widget:
-    if isinstance(picture, Panel):
+    if isinstance(picture, Panel | Row):
         return picture.widget
     most = f"{picture.extent[0]}px"
     image = widgets.Image(value=picture.png, layout=widgets.Layout(width="100%", max_width=most))
-    return widgets.VBox([image, widgets.HTML(below(picture))])
+    return widgets.VBox([image, widgets.HTML(f'<div style="line-height:1.4">{below(picture)}</div>')])
 
 
 def still(picture: Panel | Picture | None) -> str:
@@ -88,10 +89,12 @@ def still(picture: Panel | Picture | None) -> str:
     if picture is None:
         return ""
     kept = picture.still if isinstance(picture, Panel) else picture
-    data, metadata = kept._repr_mimebundle_()
-    width, alt = metadata["image/png"]["width"], html.escape(kept.alt)
-    shown = f'<img width="{width}" alt="{alt}" src="data:image/png;base64,{data["image/png"]}">'
-    return shown + below(kept)
+    return embedded(kept) + below(kept)
+
+
+def embedded(picture: Picture) -> str:
+    alt, data = html.escape(picture.alt), b64encode(picture.png).decode()
+    return f'<img width="{picture.extent[0]}" alt="{alt}" src="data:image/png;base64,{data}">'
 
 
 def below(picture: Picture) -> str:
