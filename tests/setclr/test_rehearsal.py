@@ -118,7 +118,7 @@ def test_encoder_head_loss_and_optimisers_on_fake_cuda(name):
         assert fused == [True, True]
 
 
-SMALL = [name for name in ENCODERS if "resnet50" not in name and "imagenet" not in name]  # as resnet18 is
+SMALL = [name for name in ENCODERS if "resnet50" not in name and "imagenet" not in name]  # built as resnet18
 
 
 @pytest.mark.parametrize("name, local", [*((name, False) for name in SMALL), ("conv4", True)])
