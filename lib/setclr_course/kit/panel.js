@@ -283,8 +283,9 @@ function control({ label, stops, marks, names }, parent, move) {
     track.value = track.valueAsNumber + Number(by); // to the end at most
     return track.valueAsNumber;
   };
+  const choices = names && made("span", "setclr-names", row);
   const buttons = (names || []).map((name, stop) =>
-    made("button", "setclr-choice", row, { type: "button", textContent: name, onclick: () => move(stop) }));
+    made("button", "setclr-choice", choices, { type: "button", textContent: name, onclick: () => move(stop) }));
   const words = made("span", "setclr-marks", way);
   for (const [share, word] of marks || []) {
     made("span", "", words, { textContent: `▴ ${word}` }).style.left = `${100 * share}%`;
