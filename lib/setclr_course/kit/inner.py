@@ -65,36 +65,40 @@ def scaled(cost: ArrayLike, epsilon: float, presses: int, first: str = "columns"
 
 
 def delta(K: ArrayLike, ridge: float) -> np.ndarray:
-    """Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ (n, n) of a kernel (n + 1, n + 1), the positive first."""
+    """Δ = k⁺⁺ 11ᵀ + K_YY + ρI − k_Y 1ᵀ − 1 k_Yᵀ (..., n, n) of kernels (..., n + 1, n + 1), the positive
+    first."""
     K = np.asarray(K, float)
-    k = K[1:, 0]
-    return K[0, 0] + K[1:, 1:] + ridge * np.eye(len(k)) - k[:, None] - k
+    k, same = K[..., 1:, :1], K[..., :1, :1]
+    return same + K[..., 1:, 1:] + ridge * np.eye(k.shape[-2]) - k - k.swapaxes(-1, -2)
 
 
 def dual(K: ArrayLike, C: float = np.inf, ridge: float = 0.1) -> np.ndarray:
-    """The weights (n,) of n negatives in the machine of one positive, exactly (MMCL, proposition 1).
+    """The weights (..., n) of n negatives in the machine of one positive, exactly (MMCL, proposition 1).
 
-    K (n + 1, n + 1) is the kernel, the positive first. They minimise ½ αᵀΔα − 2·1ᵀα over 0 ≤ α ≤ C; by
-    block pivoting.
+    K (..., n + 1, n + 1) are the kernels of one or more machines, the positive first. The weights minimise
+    ½ αᵀΔα − 2·1ᵀα over 0 ≤ α ≤ C; by block pivoting, of all machines at once.
     """
     D = delta(K, ridge)
-    n = len(D)
-    at = np.full(n, -1)  # its end: −1 at 0, 1 at C, 0 between them
-    fewest, patience = n + 1, 3
+    n = D.shape[-1]
+    at = np.full(D.shape[:-1], -1)  # its end: −1 at 0, 1 at C, 0 between them
+    fewest = np.full((*at.shape[:-1], 1), n + 1)
+    patience = np.full_like(fewest, 3)
     while True:
         free = at == 0
-        alpha = np.where(at == 1, C if np.isfinite(C) else 0.0, 0.0)
-        alpha[free] = np.linalg.solve(D[np.ix_(free, free)], (2 - D @ alpha)[free])
-        slope = D @ alpha - 2
+        ends = np.where(at == 1, C if np.isfinite(C) else 0.0, 0.0)
+        rows = np.where(free[..., None], D * free[..., None, :], np.eye(n))  # what is at an end stays there
+        known = np.where(free, 2 - (D @ ends[..., None])[..., 0], ends)
+        alpha = np.linalg.solve(rows, known[..., None])
+        slope = (D @ alpha)[..., 0] - 2
+        alpha = alpha[..., 0]
         wrong = np.where(free, (alpha < 0) | (alpha > C), at * slope > 1e-12)
         if not wrong.any():
             return alpha
-        if wrong.sum() < fewest:
-            fewest, patience = int(wrong.sum()), 3
-        elif patience:
-            patience -= 1
-        else:
-            wrong &= np.arange(n) == wrong.nonzero()[0].max()  # one at a time ends, always
+        count = wrong.sum(-1, keepdims=True)
+        patience = np.where(count < fewest, 3, patience - 1)
+        fewest = np.minimum(fewest, count)
+        last = n - 1 - wrong[..., ::-1].argmax(-1, keepdims=True)
+        wrong &= (patience >= 0) | (np.arange(n) == last)  # one at a time ends, always
         at = np.where(wrong, free * np.where(alpha < 0, -1, 1), at)
 
 

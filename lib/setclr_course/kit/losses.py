@@ -30,7 +30,8 @@ def gradient(answer: Answer, x: np.ndarray) -> np.ndarray:
 
 def partners(S: np.ndarray) -> np.ndarray:
     """(M, M): 1 where anchor and candidate are views of one image."""
-    return np.roll(np.eye(len(S)), len(S) // 2, axis=1)
+    M = len(S)
+    return np.eye(M, k=M // 2) + np.eye(M, k=-M // 2)
 
 
 def others(S: np.ndarray) -> np.ndarray:
@@ -123,9 +124,9 @@ def matchings(n: int) -> np.ndarray:
 def mmcl(S: np.ndarray, bandwidth: float) -> Answer:
     """A machine for each point, against all but its image. The weights are constants."""
     K, true, alpha = np.exp((S - 1) / bandwidth), partners(S), np.zeros_like(S)
-    for a in range(len(S)):
-        pool = [a, *np.flatnonzero(true[a] + np.eye(len(S))[a] == 0)]
-        alpha[a, pool[1:]] = dual(K[np.ix_(pool, pool)], C=100)
+    negatives = np.nonzero(true + np.eye(len(S)) == 0)[1].reshape(len(S), -1)
+    pools = np.column_stack([range(len(S)), negatives])
+    np.put_along_axis(alpha, negatives, dual(K[pools[:, :, None], pools[:, None]], C=100), 1)
     weight = true @ alpha - true * (true @ alpha).sum(1, keepdims=True)
     return Answer(alpha, weight * K / (bandwidth * len(S)))
 

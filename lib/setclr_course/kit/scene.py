@@ -6,7 +6,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
+from hashlib import blake2b
 from math import isfinite, prod
 from typing import Any
 
@@ -31,13 +31,13 @@ class Mark:
 
     plot: "Plot"
     number: int
-    shape: tuple[int, ...] = ()
+    pieces: np.ndarray
+    """Their numbers, in the shape by which they are chosen."""
     numbers: list[int] | None = None
-    """Of its pieces. None: all of it."""
+    """Those that are chosen. None: all of it."""
 
     def __getitem__(self, where: Any) -> "Piece":
-        chosen = np.arange(prod(self.shape)).reshape(self.shape)[where]
-        return Mark(self.plot, self.number, self.shape, chosen.ravel().tolist())
+        return Mark(self.plot, self.number, self.pieces, self.pieces[where].ravel().tolist())
 
     def told(self) -> list[int]:
         return [] if self.numbers == [] else [self.plot.number, self.number, *(self.numbers or [])]
@@ -72,7 +72,7 @@ class Plot:
     def add(self, kind: str, shape: tuple[int, ...] = (), **what: Any) -> Mark:
         told = {name: plain(x) for name, x in what.items()}
         self.marks.append({"kind": kind} | {name: x for name, x in told.items() if x not in (None, "")})
-        return Mark(self, len(self.marks) - 1, shape)
+        return Mark(self, len(self.marks) - 1, np.arange(prod(shape)).reshape(shape))
 
     def _at(self, kind: str, points: ArrayLike, **what: Any) -> Mark:
         x, y = np.asarray(points, float).reshape(-1, 2).T
@@ -250,7 +250,7 @@ class Page:
 
     def picture(self, pixels: np.ndarray) -> str:
         """The name of an image (h, w, 3) uint8, by which marks refer to it."""
-        name = sha256(np.ascontiguousarray(pixels).tobytes()).hexdigest()[:16]
+        name = blake2b(pixels.tobytes(), digest_size=8).hexdigest()
         self.pictures.setdefault(name, pixels)
         return name
 

@@ -43,7 +43,7 @@ def test_the_views_of_the_panels_are_the_librarys_and_drawn_as_they_are(view):
     numbers, ratio = range(24, 30), 0.4
     plain = graphs.load_graphs("mutag").batch(numbers)
     wanted = graphs.graph_view(plain, view, ratio, seeded(4, 1))
-    found, shown = drawn.random_views(numbers, view, ratio, seeded(4, 1))
+    found, shown = drawn.random_views(numbers, view, ratio, 4, 1)
     for name in ("x", "edge_index", "batch", "ptr"):
         assert torch.equal(found[name], wanted[name])
     for i, (number, one) in enumerate(zip(numbers, shown)):
@@ -66,13 +66,17 @@ def test_the_views_of_the_panels_are_the_librarys_and_drawn_as_they_are(view):
 def test_the_shares_of_matched_molecules_are_the_librarys(first_weights, loss):
     matched = panels.molecule_matching({"first weights": first_weights})
     assert set(LOSSES) == {"assignment", *molecule_matching.LOSSES}
+    mutag = graphs.load_graphs("mutag")
+    every = embedded(first_weights, mutag.batch(range(188)))  # as the panel does: it rounds alike
     for six, draw in ((4, 1), (0, 7), (30, 12)):
-        batch = graphs.load_graphs("mutag").batch(range(6 * six, 6 * six + 6))
+        batch = mutag.batch(range(6 * six, 6 * six + 6))
         other = graphs.graph_view(batch, "any", first_weights.recipe.ratio, seeded(six, draw))
-        z = torch.stack([embedded(first_weights, batch), embedded(first_weights, other)])
+        z = torch.stack([every[6 * six : 6 * six + 6], embedded(first_weights, other)])
         given = parse(LOSSES[loss]).assignment(z)[:6, 6:]
         found = matched.solve(matched.start | {"loss": loss, "six": six, "draw": draw}).shares
-        np.testing.assert_allclose(found, given / given.sum(1, keepdim=True).clamp(min=1e-12), atol=1e-9)
+        np.testing.assert_allclose(
+            found, given / given.sum(1, keepdim=True).clamp(min=1e-12), atol=1e-5
+        )  # float32
 
 
 def test_a_molecule_without_an_atom_is_compared_with_its_random_view(first_weights):

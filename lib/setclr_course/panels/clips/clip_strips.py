@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from torch import stack
+from torch import cat
 
 from setclr import views
 from setclr.seeding import seeded
@@ -49,13 +49,14 @@ class clip_strips(Panel):
     def solve(self, values: dict) -> list[np.ndarray]:
         """The strips of the video and of both views, by the library's views of clips."""
         photo, whole = video_views("photo", SIDE, flip=0), self.whole[values["shown"]][values["video"]]
-        frames = stack([whole[:, begin : begin + FRAMES] for begin in self.begins(values)]).transpose(1, 2)
+        frames = cat([whole[:, begin : begin + FRAMES] for begin in self.begins(values)], 1).transpose(0, 1)
         draws = views.draw(photo, FRAMES, seeded(16, values["video"], values["draw"]))
         if values["frames"] == "one view for all frames":
             draws = draws[:1].expand_as(draws)
-        seen = clip_views(frames[:, :, :, None], photo, draws)[:, :, :, 0].transpose(1, 2)  # clips of a frame
+        draws = draws.transpose(0, 1).flatten(0, 1)[:, None]  # of all frames, each a clip of its own
+        seen = clip_views(frames[None, :, :, None], photo[:1], draws)[0, :, :, 0].unflatten(0, (2, FRAMES))
         whole = whole.float() / 255 if values["shown"] == "colours" else (whole.float() - 128) / 127
-        return [strip(x.numpy()) for x in (whole, *seen)]
+        return [strip(x.numpy()) for x in (whole, *seen.transpose(1, 2))]
 
     def draw(self, page: Page, values: dict, now: list[np.ndarray]) -> None:
         begins = self.begins(values)

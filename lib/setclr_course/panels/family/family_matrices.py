@@ -29,8 +29,9 @@ class family_matrices(Panel):
     def draw(self, page: Page, values: dict, now: dict[str, np.ndarray]) -> None:
         batch.draw_batch(page)
         tables = [draw_matrix(page, name, values["smoothing"], A) for name, A in now.items()]
+        shares = {name: A.tolist() for name, A in now.items()}
         for i, j in np.ndindex(M, M):
-            weights = ", ".join(f"{name} {A[i, j]:.2f}" for name, A in now.items())
+            weights = ", ".join(f"{name} {A[i][j]:.2f}" for name, A in shares.items())
             page.link(f"{NAMES[i]} to {NAMES[j]}: {weights}", *(table[i, j] for table in tables))
 
     def say(self, values: dict, now: dict[str, np.ndarray]) -> str:

@@ -44,8 +44,9 @@ class side_by_side(Panel):
         for name, share in now.shares.items():
             tables.append(plane.draw_table(page, name, share, TITLES.get(name, name)))
             page[name].line([-1.5, plane.N - 0.5], [-1.62, -1.62], OF_LOSS[name], 5)
+        shares = {name: share.tolist() for name, share in now.shares.items()}
         for i, j in np.ndindex(plane.N, plane.N):
-            said = ", ".join(f"{name} {share[i, j]:.2f}" for name, share in now.shares.items())
+            said = ", ".join(f"{name} {share[i][j]:.2f}" for name, share in shares.items())
             over = [table[i, j] for table in tables]
             page.link(f"{NAMES[i]} to {NAMES[j]}: {said}", *over, lit=plane.pair(views, lines, i, j))
 

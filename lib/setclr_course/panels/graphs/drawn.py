@@ -1,7 +1,7 @@
 """Molecules and random views of them: where atoms stand, and how they are drawn."""
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,12 +9,13 @@ import torch
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
-from torch import Generator, Tensor
+from torch import Tensor
 
 from setclr.experiments import Run
 from setclr.graphs import graph_view, load_graphs, molecules
 from setclr.graphs.geometric import Batch
 from setclr.graphs.sets import ATOMS
+from setclr.seeding import seeded
 from setclr_course.kit.palette import BLUE, DUSK, GREEN, GREY, INK, PALE, PURPLE, VERMILION, WHITE
 from setclr_course.kit.scene import Page, Plot
 from setclr_course.kit.still import pictured
@@ -73,10 +74,10 @@ def whole(number: int, gone: int = -1) -> Shown:
     return Shown(positions()[number], molecule.atoms, molecule.bonds, colours, said)
 
 
-def random_views(
-    numbers: Sequence[int], view: str, ratio: float, generator: Generator
-) -> tuple[Batch, list[Shown]]:
-    """A random view of each of these molecules, as `graphs.graph_view` makes it, and how they are drawn.
+@lru_cache(8)
+def random_views(numbers: Sequence[int], view: str, ratio: float, *key: int) -> tuple[Batch, list[Shown]]:
+    """A random view of each of these molecules, as `graphs.graph_view` makes it, and how they are drawn; a
+    function of `key`.
 
     What chance does depends on the size of x alone. So x may hold the numbers of the atoms while it does it,
     and says afterwards which atom is which, and where there is noise. A bond that
@@ -86,20 +87,21 @@ def random_views(
     whole, starts = batch.x, batch.ptr
     batch.x = torch.zeros_like(whole)
     batch.x[:, 0] = torch.arange(len(whole)) - starts[batch.batch]
-    found = graph_view(batch, view, ratio, generator)
+    found = graph_view(batch, view, ratio, seeded(*key))
     hidden = (found.x[:, 1:] != 0).any(1)
     place = torch.arange(len(hidden)) - found.ptr[found.batch]  # where one is hidden, no atom is missing
     kept = torch.where(hidden, place, found.x[:, 0].round().long())
     found.x = torch.where(hidden[:, None], found.x, whole[starts[found.batch] + kept])
-    once = found.edge_index[:, found.edge_index[0] < found.edge_index[1]]
+    once = found.edge_index[:, found.edge_index[0] < found.edge_index[1]].numpy()
+    which, ends, said = kept.numpy(), found.ptr.numpy(), np.where(hidden, "?", "")
     shown = []
-    for i, number in enumerate(numbers):
-        mine, molecule = found.batch == i, MOLECULES[number]
-        atoms, bonds = kept[mine].numpy(), (once[:, mine[once[0]]] - found.ptr[i]).numpy()
+    for number, start, end in zip(numbers, ends, ends[1:]):
+        molecule, atoms = MOLECULES[number], which[start:end]
+        bonds = once[:, (start <= once[0]) & (once[0] < end)] - start
         there = {frozenset(pair) for pair in molecule.bonds.T.tolist()}
         colours = np.array([INK if frozenset(pair) in there else PURPLE for pair in atoms[bonds].T.tolist()])
-        said = np.where(hidden[mine], "?", "")
-        shown.append(Shown(positions()[number][atoms], molecule.atoms[atoms], bonds, colours, said))
+        places = positions()[number][atoms]
+        shown.append(Shown(places, molecule.atoms[atoms], bonds, colours, said[start:end]))
     return found, shown
 
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from setclr.experiments import Run, pretrain
 from setclr.recipes import GraphRecipe
-from setclr.seeding import seeded
 from setclr_course.kit import losses
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.inner import assignment
@@ -49,6 +48,8 @@ class molecule_matching(Panel):
             name: pretrain(GraphRecipe("InfoNCE(temperature=0.2)", epochs=epochs))
             for name, epochs in (("first weights", 0), ("two epochs", 2))
         }
+        every = drawn.MUTAG.batch(range(len(drawn.MUTAG)))
+        self.whole = {name: drawn.embedded(run, [every]) for name, run in self.runs.items()}
         self.knobs = {
             "loss": options("loss", ("assignment", *LOSSES), "InfoNCE"),
             "run": options("encoder", self.runs),
@@ -60,9 +61,8 @@ class molecule_matching(Panel):
 
     def solve(self, values: dict) -> Matched:
         run, numbers = self.runs[values["run"]], range(N * values["six"], N * values["six"] + N)
-        chance = seeded(values["six"], values["draw"])
-        second, views = drawn.random_views(numbers, "any", run.recipe.ratio, chance)
-        z = drawn.embedded(run, [drawn.MUTAG.batch(numbers), second])
+        second, views = drawn.random_views(numbers, "any", run.recipe.ratio, values["six"], values["draw"])
+        z = np.concatenate([self.whole[values["run"]][numbers], drawn.embedded(run, [second])])
         S = z @ z.T
         if values["loss"] == "assignment":
             return Matched(views, np.eye(N)[assignment(-S[:N, N:])])

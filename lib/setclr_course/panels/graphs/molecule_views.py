@@ -8,7 +8,6 @@ import torch
 from setclr.experiments import Run, pretrain
 from setclr.graphs import keep_nodes
 from setclr.recipes import GraphRecipe
-from setclr.seeding import seeded
 from setclr_course.kit.controls import options, slider
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import DUSK, GREEN, GREY, INK, WHITE
@@ -54,10 +53,10 @@ class molecule_views(Panel):
 
     def solve(self, values: dict) -> Compared:
         number, kind = values["molecule"], VIEWS[values["view 2"]]
-        chance, molecule = seeded(number, values["draw"]), drawn.MUTAG.batch([number])
+        molecule = drawn.MUTAG.batch([number])
         atom = min(values["atom"], len(molecule.x)) - 1
         first = keep_nodes(molecule, torch.arange(len(molecule.x)) != atom)
-        second, (view,) = drawn.random_views([number], kind, values["ratio"], chance)
+        second, (view,) = drawn.random_views((number,), kind, values["ratio"], number, values["draw"])
         z, own = drawn.embedded(self.run, [second, first])
         far = 1 - self.all @ z
         far[number] = 1 - own @ z

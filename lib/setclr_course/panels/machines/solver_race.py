@@ -1,7 +1,7 @@
 """Solvers of one machine's dual in a race: projected gradients step by step beside the exact optimum, clipped
 least squares and doing nothing (MMCL, proposition 1)."""
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +77,7 @@ class solver_race(Panel):
         )
 
 
+@cache
 def gram(E: int) -> np.ndarray:
     """(n + 1, n + 1): rbf kernel, σ² = 1, of random points on the sphere in E dimensions; the first is z⁺."""
     x = randn(N + 1, E, dtype=float64, generator=Generator().manual_seed(0)).numpy()
@@ -92,17 +93,19 @@ def race(E: int, C: float) -> Race:
     D = delta(K, RIDGE)
     low, *_, high = np.linalg.eigvalsh(D)
     steps, momentum = np.array([1e-3, 1 / high, 1 / high]), 1 - 2 / (1 + np.sqrt(high / low))
-    move, gain = np.eye(3 * N) - np.kron(np.diag(steps), D), np.repeat(2 * steps, N)
-    move[-N:] *= 1 + momentum
-    move = np.concatenate([-momentum / (1 + momentum) * move[-N:], move])
-    alphas = np.zeros((ROUNDS + 2, len(gain)))  # α of all racers, one after another; it begins twice at 0
-    flat = alphas.ravel()
-    for start, after in zip(range(len(gain) - N, len(flat), len(gain)), alphas[2:]):
-        np.dot(flat[start : start + len(move)], move, out=after)  # the last one's step before, all last steps
-        after += gain
-        np.maximum(after, 0, out=after)  # in place, which is faster than `clip`
-        np.minimum(after, C, out=after)
-    path = alphas[1:].reshape(ROUNDS + 1, len(RACERS), N)
+    ahead = np.array([[0, 1, 0, 0], [0, 0, 1, 0], [-momentum, 0, 0, 1 + momentum]])
+    move = np.column_stack([ahead, -steps[:, None] * ahead, 2 * steps])
+    path = np.zeros((ROUNDS + 2, len(RACERS), N))  # it begins twice at 0
+    rows, terms = path.reshape(-1, N), np.ones((9, N))  # four α, as many Δα, and 1
+    here, pulls = terms[:4], terms[4:8]
+    floor, roof = np.zeros_like(path[0]), np.full_like(path[0], C)  # whole, which is faster than a number
+    for start, after in zip(range(2, len(rows), 3), path[2:]):
+        here[:] = rows[start : start + 4]  # the last racer's step before, and all last steps
+        np.dot(here, D, out=pulls)
+        np.dot(move, terms, out=after)
+        np.maximum(after, floor, out=after)
+        np.minimum(after, roof, out=after)
+    path = path[1:]
     exact, clipped = dual(K, C, RIDGE), unbounded(D).clip(0, C)
     gap, clipped_gap = (1 - objective(D, alpha) / objective(D, exact) for alpha in (path, clipped))
     return Race(path, np.abs(gap).round(12), exact, clipped, clipped_gap)  # smaller gaps are rounding

@@ -49,13 +49,9 @@ class Film:
         self.neighbours.append(similarity.topk(NEIGHBOURS).indices.numpy().astype(np.uint32))
         self.positions.append(flat(shown, self.positions[-1] if self.positions else None).astype(np.float16))
         if self.path:
-            kept: dict[str, Any] = {
-                "places": self.positions,
-                "neighbours": self.neighbours,
-                "accuracy": self.accuracy,
-            }
+            kept: dict[str, Any] = {"places": self.positions, "neighbours": self.neighbours}
             with replacing(self.path) as file:
-                np.savez_compressed(file, **kept)
+                np.savez_compressed(file, accuracy=self.accuracy, **kept)
         return {"knn": self.accuracy[-1]}
 
     def __len__(self) -> int:

@@ -28,8 +28,7 @@ class Shot(NamedTuple):
     near: np.ndarray  # (epochs + 1, n, 6): of each patch the nearest training patches
     accuracy: list[float]  # (epochs + 1,)
     alike: dict[str, list[float]]  # tint, brightness, pattern: of neighbours, epoch by epoch
-    faces: list[str]  # (n,): what the page calls each patch
-    pictures: dict[str, np.ndarray]  # (SIDE, SIDE, 3) uint8, by these names
+    faces: np.ndarray  # (n, SIDE, SIDE, 3) uint8
     names: np.ndarray  # (n,): the photograph of each patch
     train: np.ndarray  # (N, SIDE, SIDE, 3) uint8
     train_names: np.ndarray  # (N,)
@@ -75,7 +74,6 @@ class training_film(Panel):
         names, places, faces = one.names, one.places[epoch], one.faces
         title = f"epoch {epoch}: {one.accuracy[epoch]:.0%} right"
         plane = page.plane("map", (-1.06, 1.06), (1.06, -1.06), title, xlabel=shares(one, epoch))
-        page.pictures.update(one.pictures)
         photographs = plane.photographs(places, faces, WIDE)
         framed = plane.photographs([places[patch]], [faces[patch]], WIDE, frame=VERMILION)
         framed.handle("patch", places[patch], to=nearest_to(places, patch), label="the patch looked at")
@@ -90,20 +88,17 @@ class training_film(Panel):
     def draw_curves(self, page: Page, epoch: int, one: Shot) -> None:
         """What share the neighbours name right, and in what they are alike, epoch by epoch."""
         epochs, top = self.epochs, 1.2 * max(max(shot.accuracy) for shot in self.shots.values())
-        axis: dict[str, Any] = {
-            "x": (-0.3, epochs[-1] + 0.3),
-            "xticks": epochs[:: -(-epochs[-1] // 6)].tolist(),
-        }
+        x, xticks = (-0.3, epochs[-1] + 0.3), epochs[:: -(-epochs[-1] // 6)].tolist()
         percent = {x / 100: f"{x:g} %" for x in round_ones((0, 100 * top), 5)}
         title = "right by their neighbours' vote"
-        plot = page.plot("accuracy", y=(0, top), title=title, yticks=percent, **axis)
+        plot = page.plot("accuracy", x, (0, top), title, xticks=xticks, yticks=percent)
         colours = {name: OF_LOSS.get(name, BLACK) for name in self.shots}
         for name, shot in self.shots.items():
             plot.line(epochs, shot.accuracy[: len(epochs)], colours[name])
         plot.dots([epoch, one.accuracy[epoch]])
         plot.key(*colours.items(), where="bottom right")
         title, ends = "what neighbours share, by epoch", {0: "0 any two", 1: "1 same"}
-        plot = page.plot("alike", y=(-0.05, 1.25), title=title, xlabel="epoch", yticks=ends, **axis)
+        plot = page.plot("alike", x, (-0.05, 1.25), title, "epoch", xticks=xticks, yticks=ends)
         for name, dash in DASHES.items():
             plot.line(epochs, one.alike[name][: len(epochs)], INK, dash=dash)
         plot.dots([(epoch, found[epoch]) for found in one.alike.values()], size=8)
@@ -139,7 +134,6 @@ def shot(film: Film) -> Shot:
     train, shown, near = film.train, film.shown, np.array(film.neighbours, int)
     alike = likeness(shown.images[:], train.images[:], [*torch.from_numpy(near)])
     names, train_names = (np.array(part.classes)[part.labels] for part in (shown, train))
-    patches, bank = (thumbnails(part.images[:], SIDE) for part in (shown, train))
-    blank, places = Page(()), np.array(film.positions, float)
-    faces = [blank.picture(patch) for patch in patches]  # once: it takes as long as all the rest of an event
-    return Shot(places, near, film.accuracy, alike, faces, blank.pictures, names, bank, train_names)
+    faces, bank = (thumbnails(part.images[:], SIDE) for part in (shown, train))
+    places = np.array(film.positions, float)
+    return Shot(places, near, film.accuracy, alike, faces, names, bank, train_names)
