@@ -109,15 +109,16 @@ def test_patches_are_divided_so_that_validation_patches_of_a_photograph_overlap_
     make, windows_of = patches.photo_windows, {}
 
     def once(name, grey, split):
-        if name not in windows_of:
-            windows_of[name] = make(name, grey, split)
-        return windows_of[name]
+        if (name, split) not in windows_of:
+            windows_of[name, split] = make(name, grey, split)
+        return windows_of[name, split]
 
     monkeypatch.setattr(patches, "photo_windows", once)  # which takes seconds
     held = patches.photo_validation().reshape(18, 400)
     assert held.any(1).all() and (held.mean(1) >= 0.2).all() and held.mean() < 0.25
     for name, mask in zip(patches.PHOTOGRAPHS, held):
-        first, last = windows_of[name][:, :2], windows_of[name][:, :2] + windows_of[name][:, 2:]
+        windows = windows_of[name, "train"]
+        first, last = windows[:, :2], windows[:, :2] + windows[:, 2:]
         apart = (first[mask][:, None] >= last[~mask]) | (last[mask][:, None] <= first[~mask])
         assert apart.any(-1).all()
     root, mask = Path(__file__).resolve().parents[3] / "data", torch.from_numpy(held.flatten())
