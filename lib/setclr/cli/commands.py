@@ -260,8 +260,8 @@ def embed(
 
     import numpy as np
 
-    from setclr.data.any_folder import complaints, images_below
-    from setclr.data.photographs import decode, shown
+    from setclr.data.any_folder import images_below
+    from setclr.data.photographs import complaints, decode, shown
     from setclr.data.writing import replacing
     from setclr.experiments import load_run
     from setclr.experiments.kinds import kind_of

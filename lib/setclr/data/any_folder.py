@@ -4,14 +4,13 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
 
 from setclr.data import folders
 from setclr.data.folders import OF_IMAGES, Loaded, class_folders, files_of_classes, same_classes, visible
-from setclr.data.photographs import THREADS, is_image, shown
+from setclr.data.photographs import complaints, is_image, shown
 
 SPLITS = ("train", "val", "test")
 
@@ -92,20 +91,6 @@ def files_below(
     if not found:
         raise ValueError(f"{root} has no {called} in it or below; choose another folder")
     return sorted(found, key=lambda path: path.split(os.sep))
-
-
-def complaints(paths: list[str], check: Callable[[str], object]) -> list[str]:
-    """For each file what is wrong with it: the message of the ValueError that `check` raises, or nothing."""
-
-    def complaint(path: str) -> str:
-        try:
-            check(path)
-        except ValueError as error:
-            return str(error)
-        return ""
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(complaint, paths))
 
 
 def without_damaged(paths: list[str], check: Callable[[str], object]) -> list[str]:

@@ -191,20 +191,15 @@ class Photographs:
             return
         bad: list[str] = []
 
-        def complaint(i: int) -> str:
-            try:
-                with self.opened(i) as image:
-                    if decode:
-                        image.load()
-            except ValueError as error:
-                return str(error)
-            return ""
+        def check(i: int) -> None:
+            with self.opened(i) as image:
+                if decode:
+                    image.load()
 
-        with ThreadPoolExecutor(THREADS) as pool:
-            for part in torch.arange(len(self)).split(10_000):
-                bad += filter(None, pool.map(complaint, part.tolist()))
-                if most and len(bad) >= most:
-                    break
+        for part in torch.arange(len(self)).split(10_000):
+            bad += filter(None, complaints(part.tolist(), check))
+            if most and len(bad) >= most:
+                break
         if bad:
             more = "; there may be more" if most and len(bad) >= most else ""
             raise ValueError("; ".join(bad[:most]) + more)
@@ -294,6 +289,19 @@ def _each(do: Callable[[Any], Any], over: Iterable, threads: int) -> list:
         return list(map(do, over))
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(do, over))
+
+
+def complaints(items: Sequence[Any], check: Callable[[Any], object]) -> list[str]:
+    """For each item what is wrong with it: the message of the ValueError that `check` raises, or nothing."""
+
+    def complaint(item: Any) -> str:
+        try:
+            check(item)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    return _each(complaint, items, THREADS)
 
 
 def _cuts(

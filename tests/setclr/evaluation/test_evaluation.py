@@ -62,6 +62,15 @@ def test_the_probe_of_a_bank_in_parts_is_that_of_the_whole(monkeypatch):
     assert (linear_probe(bank, labels, queries, 3, 32) == whole).float().mean() > 0.99
 
 
+def test_probes_of_several_encoders_are_those_of_each_alone():
+    (bank, labels), (queries, _) = blobs(300, noise=3), blobs(500, noise=3)
+    banks, asked = (torch.stack([x, 9 * x.square(), x.abs()]) for x in (bank, queries))
+    for found, own, other in zip(linear_probe(banks, labels, asked, 3, 32), banks, asked):
+        assert (found == linear_probe(own, labels, other, 3, 32)).float().mean() > 0.99
+    with pytest.raises(ValueError, match=r"as many encoders, got \(3, 300, 8\) and \(500, 8\)"):
+        linear_probe(banks, labels, queries)
+
+
 class LiveBytes(TorchDispatchMode):
     """The most bytes that tensors made within it held at one time."""
 
