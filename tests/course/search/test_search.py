@@ -6,6 +6,7 @@ And what is said of the differences between losses: tests for pairs, Holm's corr
 import json
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -106,18 +107,13 @@ def test_what_cannot_be_searched_is_refused_before_anything_is_trained(recipe, m
 
 def test_patches_are_divided_so_that_validation_patches_of_a_photograph_overlap_no_others(monkeypatch):
     """Or an encoder would be chosen that knows places again, and no others."""
-    make, windows_of = patches.photo_windows, {}
-
-    def once(name, grey, split):
-        if (name, split) not in windows_of:
-            windows_of[name, split] = make(name, grey, split)
-        return windows_of[name, split]
-
-    monkeypatch.setattr(patches, "photo_windows", once)  # which takes seconds
+    make = patches.photo_windows  # takes seconds
+    once = cache(lambda name, split: make(name, patches.photograph(name), split))
+    monkeypatch.setattr(patches, "photo_windows", lambda name, grey, split: once(name, split))
     held = patches.photo_validation().reshape(18, 400)
     assert held.any(1).all() and (held.mean(1) >= 0.2).all() and held.mean() < 0.25
     for name, mask in zip(patches.PHOTOGRAPHS, held):
-        windows = windows_of[name, "train"]
+        windows = once(name, "train")
         first, last = windows[:, :2], windows[:, :2] + windows[:, 2:]
         apart = (first[mask][:, None] >= last[~mask]) | (last[mask][:, None] <= first[~mask])
         assert apart.any(-1).all()
