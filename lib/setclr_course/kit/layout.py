@@ -60,9 +60,9 @@ def wrapped(said: str, width: float, size: float) -> list[str]:
     return re.findall(rf"[^ \n].{{0,{most - 1}}}(?= |$)|[^ \n]+", said, re.M)
 
 
-def wide(words: Sequence[str]) -> float:
-    """Pixels across of the longest of these small words."""
-    return max(map(len, words), default=0) * WIDE * SIZES["small"]
+def wide(words: Sequence[str], size: str = "small") -> float:
+    """Pixels across of the longest of these words."""
+    return max(map(len, words), default=0) * WIDE * SIZES[size]
 
 
 @dataclass
@@ -99,6 +99,7 @@ class Frame:
             scale = min((self.right - x) / across, (self.bottom - y) / down)
             self.left, self.right = x - scale * across, x + scale * across
             self.top, self.bottom = y - scale * down, y + scale * down
+        self.begin = min(self.left, self.corner[0] + self.width - wide(self.title, "title"))
         self.sx = (self.right - self.left) / (x1 - self.x0)
         self.sy = (self.bottom - self.top) / (y1 - self.y0)
 

@@ -52,7 +52,7 @@ export class Frame {
     top += 5 + Math.ceil(above.length * LINE * SIZES.title) + (above.length ? 5 : 0);
     bottom = height - bottom - 4 - below - Math.ceil(named.length * LINE * SIZES.normal);
     right = width - right;
-    Object.assign(this, { about, below, title: above, xlabel: named });
+    Object.assign(this, { about, below, title: above, xlabel: named, high: bottom - top });
     const [[x0, x1], [y0, y1]] = ["x", "y"].map((way) => about[way].map((end) => this.place(way, end)));
     if (equal) {
       const [across, down] = [Math.abs(x1 - x0) / 2, Math.abs(y1 - y0) / 2];
@@ -61,7 +61,8 @@ export class Frame {
       [left, right, top, bottom] = [x - scale * across, x + scale * across, y - scale * down, y + scale * down];
     }
     const [sx, sy] = [(right - left) / (x1 - x0), (bottom - top) / (y1 - y0)];
-    Object.assign(this, { left, right, top, bottom, x0, y0, sx, sy });
+    const begin = Math.min(left, ...above.map((line) => width - WIDE * SIZES.title * line.length)); // of the title
+    Object.assign(this, { left, right, top, bottom, begin, x0, y0, sx, sy });
   }
 
   // Data units, or their decades on a logarithmic axis; NaN for null.
@@ -200,9 +201,8 @@ function around(group, { frame, turn, ylabel, xticks = [], yticks = [] }, f) {
     write(group, word, l - 7, f.y(value), { size: "small", anchor: "end" });
   }
   shape(group, { d }, { edge: INK });
-  const title = t - 5 - LINE * SIZES.title * (f.title.length - 0.8);
-  write(group, f.title.join("\n"), l, title, { size: "title", anchor: "start", rise: "base" });
-  const xlabel = b + f.below + LINE * SIZES.normal * 0.9;
+  const [title, xlabel] = [t - 5 - LINE * SIZES.title * (f.title.length - 0.8), b + f.below + LINE * SIZES.normal * 0.9];
+  write(group, f.title.join("\n"), f.begin, title, { size: "title", anchor: "start", rise: "base" });
   write(group, f.xlabel.join("\n"), (l + r) / 2, xlabel, { size: "normal", rise: "base" });
   write(group, ylabel, 14, (t + b) / 2, { size: "normal", rise: "base", turn: 90 });
 }

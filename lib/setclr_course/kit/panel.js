@@ -28,8 +28,7 @@ function nearest({ way: [kind, ...numbers], ends, snap = [], spot, f }, p) {
 
 // Where the plots lie on a page so wide: as they are made while there is room, else below one another.
 function arranged({ size: [wide, high], boxes }, width, plots) {
-  const places = {};
-  const share = Math.min(1, width / wide);
+  const [places, share] = [{}, Math.min(1, width / wide)];
   if (share >= 0.9) {
     for (const name in boxes) places[name] = boxes[name].map((side) => side * share);
     return { places, width: wide * share, height: high * share };
@@ -39,7 +38,10 @@ function arranged({ size: [wide, high], boxes }, width, plots) {
     const [, , w, h] = boxes[name];
     const half = (width - 12) / 2; // what is a little wider than half a page shrinks, so that two stand side by side
     const grown = w > 1.1 * half ? Math.min(width, 1.3 * w) : Math.min(w, half);
-    const height = plots.find((plot) => plot.name === name)?.equal ? (h * grown) / w : h;
+    const plot = plots.find((plot) => plot.name === name);
+    const most = plot.equal ? (h * grown) / w : h;
+    const f = new Frame(plot, grown, most);
+    const height = most - f.high + (plot.equal ? f.bottom - f.top : new Frame(plot, w, h).high);
     if (left && left + grown > width + 1) [left, top, tall] = [0, top + tall + 12, 0];
     places[name] = [left, top, grown, height];
     [left, tall] = [left + grown + 12, Math.max(tall, height)];
@@ -126,10 +128,8 @@ export function opened(el, told, address, ask) {
   const more = names.slice(told.in_sight).map((name) => told.knobs[name].label).join(" · ");
   made("summary", "", folded, { textContent: `more knobs: ${more.length > 90 ? `${more.slice(0, 85)} …` : more}` });
   const bar = made("div", "setclr-bar", panel);
-  const controls = {};
-  const grips = {};
-  let dragged = null; // the name of the handle that the pointer holds
-  let gliding = 0;
+  const [controls, grips] = [{}, {}];
+  let [dragged, gliding] = [null, 0]; // the name of the handle that the pointer holds
 
   // What is sent before its forerunner is answered waits in the model, the last of it (ipywidgets does so): nothing lags behind.
   const view = Math.random().toString(36).slice(2, 8);

@@ -213,7 +213,7 @@ class Painter:
         yield from (drawn(line, edge=INK) for line in lines)
         for k, said in enumerate(f.title):
             up = LINE * SIZES["title"] * (len(f.title) - k - 0.8)
-            yield write(said, l, t - 5 - up, "title", anchor="start", rise="base")
+            yield write(said, f.begin, t - 5 - up, "title", anchor="start", rise="base")
         for k, said in enumerate(f.xlabel):
             down = LINE * SIZES["normal"] * (k + 0.9)
             yield write(said, (l + r) / 2, b + f.below + down, "normal", rise="base")

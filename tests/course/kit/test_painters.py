@@ -118,6 +118,33 @@ def test_both_painters_agree_and_letters_are_read_at_every_width(browser, name):
     page.close()
 
 
+class long_titles(Panel):
+    """A flat plane beside a plot, and titles that need two lines on a phone."""
+
+    size, mosaic = (9, 3), "plane plot"
+
+    def draw(self, page: Page, values: dict, now: None) -> None:
+        page.plane("plane", (-2, 2), (-1, 1), 6 * "a title ")
+        page.plot("plot", (0, 1), (0, 1), 6 * "a title ")
+
+    def say(self, values: dict, now: None) -> str:
+        return "Two plots."
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_plots_have_the_height_that_they_need_and_titles_end_where_they_do(browser, width):
+    """A plane has no room above and below; a second line of a title is no loss to its plot."""
+    page = opened(browser, long_titles(), width)
+    found = page.evaluate("""() => [...document.querySelectorAll(".setclr-plot")].map((plot) => [
+        plot.clientHeight, plot.querySelector("clipPath rect").height.baseVal.value,
+        plot.getBoundingClientRect().right - plot.querySelector("text").getBoundingClientRect().right])""")
+    (high, plane, _), (_, plot, _) = found
+    made = Frame(long_titles().scene["plots"][1], 424, 288)
+    assert (width == 1000 or high - plane < 60) and abs(plot - (made.bottom - made.top)) < 1
+    assert min(right for *_, right in found) > -1
+    page.close()
+
+
 # Twins
 
 
