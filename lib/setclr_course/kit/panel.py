@@ -20,7 +20,7 @@ from setclr_course.kit.controls import Control, Knob, Slider, minus
 from setclr_course.kit.front import Front, address, both
 from setclr_course.kit.handles import Handle
 from setclr_course.kit.scene import Page
-from setclr_course.kit.still import HEADING, Column, Picture, Row
+from setclr_course.kit.still import HEADING, Column, Picture
 
 COLUMN = 317  # pixels across of each picture in a row
 
@@ -172,7 +172,7 @@ class Panel:
         """Every control back to where the panel was opened."""
         self.on_event({"event": "", "reset": True})
 
-    def row(self, name: str, values: Iterable[Any]) -> Row:
+    def row(self, name: str, values: Iterable[Any]) -> Picture:
         """The panel at several values of one control, still and side by side.
 
         Raises:
@@ -188,11 +188,11 @@ class Panel:
         size = COLUMN, 96 * self.row_height - HEADING
         shares = ((), ()) if self.row_mosaic else (self.widths, self.heights)
         places = layout.boxes(self.row_mosaic or self.mosaic, *size, *shares)
-        return Row(columns, size, places, pictures)
+        return Picture(columns, size, places, pictures, HEADING)
 
     def atlas(self) -> Atlas:
         """Scenes of some of its states, for a page without a kernel; see `atlas.py` for which."""
         return atlas_of(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
-        return both(self.widget, self.still._repr_mimebundle_())
+        return both(self.widget, self.still.saved)

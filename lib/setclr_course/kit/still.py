@@ -13,6 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
+from setclr_course.kit.controls import minus
 from setclr_course.kit.front import Front, address, both, png
 from setclr_course.kit.layout import GAP, LINE, SIZES, Frame, boxes
 from setclr_course.kit.palette import DUSK, GREY, INK, LINES, MIST, PALE, WHITE
@@ -39,7 +40,8 @@ class Column(NamedTuple):
 
 @dataclass(eq=False)
 class Picture:
-    """Still scenes side by side, each with its sentence: shown as a PNG, read as text."""
+    """Still scenes side by side, each with its heading and its sentence: a browser with a kernel paints
+    them as it paints panels, a page without one shows a PNG."""
 
     columns: Sequence[Column]
     size: tuple[float, float]
@@ -48,7 +50,7 @@ class Picture:
     """Where the plots of each lie, by name."""
     pictures: Mapping[str, np.ndarray]
     """The photographs in them, by name."""
-    above = 0
+    above: int = 0
     """Pixels above the plots, for headings."""
 
     @property
@@ -93,23 +95,19 @@ class Picture:
         colours.putpalette((own + bytes(others))[: 3 * 128])
         return png(image.quantize(palette=colours, dither=Image.Dither.NONE), optimize=True)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
+    @property
+    def saved(self) -> tuple[dict, dict]:
+        """What a page without a kernel shows."""
         data = {"image/png": base64.b64encode(self.png).decode(), "text/plain": self.alt}
         return data, {"image/png": {"width": self.extent[0]}}
 
-
-class Row(Picture):
-    """Scenes under a heading each, which a browser with a kernel paints as it paints panels."""
-
-    above = HEADING
-
     @property
     def widget(self) -> Front:
-        """The row in the browser, made each time that it is asked for."""
+        """The picture in the browser, made each time that it is asked for."""
         return Front(told=self.told, pictures={name: address(one) for name, one in self.pictures.items()})
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
-        return both(self.widget, super()._repr_mimebundle_())
+        return both(self.widget, self.saved)
 
 
 def pictured(draw: Callable[[Page], str], mosaic: str, size: tuple[float, float],
@@ -117,7 +115,7 @@ def pictured(draw: Callable[[Page], str], mosaic: str, size: tuple[float, float]
     """A picture of that size in inches, without controls: `draw(page)` draws its plots and returns the
     sentence that describes it."""
     page, pixels = Page(mosaic.replace(";", " ").split()), (96 * size[0], 96 * size[1])
-    said = draw(page)
+    said = minus(draw(page))
     return Picture([Column(page.told({}), said)], pixels, boxes(mosaic, *pixels, widths), page.pictures)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from setclr_course.kit.panel import Panel
-from setclr_course.kit.still import Picture, Row
+from setclr_course.kit.still import Picture
 from setclr_course.teach.asked import Question, question
 
 RIGHT, WRONG = "✔", "✘"
@@ -45,7 +45,7 @@ class Prediction:
         shown = f"{self.sign(text)} {html.escape(self.asked.choices[text])}"
         self.said.value = f'<div aria-live="polite" style="line-height:1.4">{shown}</div>'
         if self.picture is not None and not self.opened.children:
-            self.opened.children = [live(self.picture)]
+            self.opened.children = [self.picture.widget]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
         return {**self.widget._repr_mimebundle_(), "text/html": self.page(), "text/plain": self.text()}, {}
@@ -74,14 +74,6 @@ def predict(name: str, picture: Panel | Picture | None = None) -> Prediction:
     away. Raises ValueError if there is none of that name.
     """
     return Prediction(name, question(name), picture)
-
-
-def live(picture: Panel | Picture) -> widgets.Widget:
-    if isinstance(picture, Panel | Row):
-        return picture.widget
-    most = f"{picture.extent[0]}px"
-    image = widgets.Image(value=picture.png, layout=widgets.Layout(width="100%", max_width=most))
-    return widgets.VBox([image, widgets.HTML(f'<div style="line-height:1.4">{below(picture)}</div>')])
 
 
 def still(picture: Panel | Picture | None) -> str:

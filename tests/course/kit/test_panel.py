@@ -233,13 +233,16 @@ def test_a_saved_picture_keeps_the_colours_of_its_signs():
         plot.picture(many, (1, 1), (8, 8))
         for k, colour in enumerate(LINES):
             plot.dots([(k + 0.5, 0.5)], colour, size=6)
-        return "dots below a photograph"
+        return "dots below a photograph, from -1 to 8"
 
     picture = pictured(draw, "plot", (4, 4))
     kept = opened(picture.png).reshape(-1, 3)
-    assert len(kept) == 480 * 480 and picture._repr_mimebundle_()[0]["text/plain"] == picture.alt
+    assert len(kept) == 480 * 480
     for colour in LINES:
         assert (kept == list(bytes.fromhex(colour[1:]))).all(1).sum() > 5
+    bundle, _ = picture._repr_mimebundle_()
+    assert bundle["text/plain"] == picture.alt == "dots below a photograph, from −1 to 8"
+    assert "model_id" in bundle["application/vnd.jupyter.widget-view+json"] and "image/png" in bundle
 
 
 # Atlases

@@ -67,8 +67,8 @@ def test_a_pick_is_marked_explained_and_opens_the_picture_and_is_there_when_its_
     assert shown.buttons["the <smallest>"].icon == "times" and "weighs nothing" in shown.said.value
     assert shown.opened.children == (opened,)
     again = predict("77.1", dot().still)
-    image, sentence = again.opened.children[0].children
-    assert image.value == again.picture.png and "x is 0." in sentence.value
+    (column,) = again.opened.children[0].told["columns"]
+    assert column["scene"] == again.picture.columns[0].scene and column["sentence"] == "x is 0."
     alone = predict("77.1")
     assert not alone.opened.children and "<img" not in alone.page() and "weighs nothing" in alone.said.value
     monkeypatch.setitem(asked.module("77").QUESTIONS, "1", Question("Who?", CHOICES, "the largest"))

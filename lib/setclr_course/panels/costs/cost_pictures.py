@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from setclr_course.kit.controls import Slider, log_slider, minus
+from setclr_course.kit.controls import Slider, log_slider
 from setclr_course.kit.layout import wide
 from setclr_course.kit.palette import GREY, INK, OF_LOSS, PURPLE, WHITE
 from setclr_course.kit.scene import Mark, Page, Piece, Plot
@@ -31,7 +31,7 @@ def cost_lines(table: Table, unit: str, title: str, log: str = "x y", stars: Sta
             plot.text(N, y, f"paper: {y:+g} %", size="small", rise="bottom", up=8, halo=True)
         said = [f"{name} {in_words(row[0])} to {in_words(row[-1])}" for name, row in zip(table, costs)]
         printed = "; in the paper " * bool(stars) + ", ".join(f"{y:+g} at {N}" for N, y in stars)
-        return minus(f"{title}: {unit} at N = {sizes[0]} to {sizes[-1]}: {', '.join(said)}{printed}.")
+        return f"{title}: {unit} at N = {sizes[0]} to {sizes[-1]}: {', '.join(said)}{printed}."
 
     return pictured(draw, "costs", (8, 4.2))
 
