@@ -19,15 +19,13 @@ def matching_dots(results: dict[str, Results], pixels: float) -> Picture:
     def draw(page: Page) -> str:
         said = [f"Pixels, tint and contrast taken out, match {pixels:.1%}."]
         for name, (title, losses) in zip(names, results.items()):
-            first = name == names[0]
             plot = page.plot(name, (-0.5, len(losses) - 0.5), (0, top), title,
-                             ylabel="matching accuracy, %" if first else "", xticks=dict(enumerate(losses)),
-                             yticks=range(0, 101, 20) if first else (), frame="left",
-                             xlabel="● alone, ■ with QARe\n— mean, + gain by QARe")  # fmt: skip
+                             "● alone, ■ with QARe\n— mean, + gain by QARe", "matching accuracy, %",
+                             dict(enumerate(losses)), range(0, 101, 20), frame="left")  # fmt: skip
             plot.line(plot.about["x"], [100 * pixels] * 2, GREY, dash="dot")
             words = [draw_loss(plot, at, *both) for at, both in enumerate(losses.items())]
             said.append(f"{title}: {'; '.join(words)}.")
-            if first:
+            if name == names[0]:
                 said_of_line = "pixels, tint and contrast taken out"
                 plot.text(-0.45, 100 * pixels, said_of_line, DUSK, "small", "start", "top", up=-3)
         return " ".join(said)
