@@ -69,6 +69,8 @@ def test_coupled_patches_say_how_many_find_their_second_view():
     assert "6 of 8 patches give their largest share to their own second view" in panel.alt
     (crosses,) = marks(panel, "matrix", "dots")
     assert (crosses["x"], crosses["y"]) == ([1, 0], [0, 1])
+    listed = marks(panel, "listed", "photographs")  # those first that take another, then the others
+    assert [row["frame"] != ["", "", ""] for row in listed] == [True, True, *6 * [False]]
 
 
 @pytest.mark.parametrize("epsilon, presses", [(0.2, 2), (0.05, 6), (1.0, 40)])

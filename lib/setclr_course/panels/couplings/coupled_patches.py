@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROUNDS = 100
 PRESSES = {"rows": (1, "rows"), "both": (2 * ROUNDS, "columns")}  # of `scaled`, and which comes first
 FAIR = 0.6  # of a cell: the bar of a fair share
-LISTED = 8  # mistakes
+LISTED = 8  # patches
 
 
 class coupled_patches(Panel):
@@ -36,7 +36,7 @@ class coupled_patches(Panel):
     """
 
     size, row_height = (9, 5.2), 4
-    mosaic, widths, row_mosaic = "matrix mistakes", (2, 1), "matrix"
+    mosaic, widths, row_mosaic = "matrix listed", (2, 1), "matrix"
 
     def __init__(
         self, embedded: "Mapping[str, Sequence[Tensor] | Tensor] | None" = None,
@@ -69,26 +69,28 @@ class coupled_patches(Panel):
 
     def draw(self, page: Page, values: dict, now: np.ndarray) -> None:
         (n, m), received, best = now.shape, fair_shares(now), now.argmax(1)
-        at, wrong = np.arange(n), np.flatnonzero(best != np.arange(n))
+        at, other = np.arange(n), (now - 2 * np.eye(n, m)).argmax(1)
+        wrong = best != at
         who = "they" if page.row else candidates(values)
         title = f"{who} receive {received.min():.2f} to {received.max():.2f} fair shares"
         matrix = page.plane("matrix", (-1.7, m - 0.5), (n + 0.6, -0.7 - MOST * FAIR), title)
-        matrix.cells(np.log10(now.clip(0.1 / n, 1)), -1 - np.log10(n), 0)
+        cells = matrix.cells(np.log10(now.clip(0.1 / n, 1)), -1 - np.log10(n), 0)
         matrix.frames(zip(at, at), LIGHT, 1.5)
         sum_bars(matrix, received, -0.7, -FAIR)
         first = matrix.photographs(np.column_stack([np.full(n, -1.14), at]), self.faces[0], 0.92)
         below = np.column_stack([np.arange(m), np.full(m, n + 0.12)])
         second = matrix.photographs(below, self.faces[1][:m], 0.92)
-        crosses = matrix.dots(np.column_stack([best[wrong], wrong]), VERMILION, "✕", 14, edge="")
+        matrix.dots(np.column_stack([best, at])[wrong], VERMILION, "✕", 14, edge="")
 
-        listed = page.plane("mistakes", (0, 4.8), (LISTED, -0.7), f"{len(wrong)} of {n} take another")
-        listed.text((0.5, 1.5, 2.5, 3.75), -0.1, ("patch", "takes", "own", "shares"), rise="bottom")
-        for row, i in enumerate(wrong[:LISTED]):
-            faces = [self.faces[0][i], self.faces[1][best[i]], self.faces[1][i]]
-            three = listed.photographs([(k + 0.5, row + 0.5) for k in range(3)], faces, 0.92)
-            shares = f"{now[i, best[i]]:.0%} : {now[i, i]:.0%}"
+        listed = page.plane("listed", (0, 4.8), (min(n, LISTED), -0.7), f"{wrong.sum()} of {n} take another")
+        listed.text((0.5, 1.5, 2.5, 3.75), -0.1, ("patch", "another", "own", "shares"), rise="bottom")
+        for row, i in enumerate(np.argsort(~wrong, kind="stable")[:LISTED]):
+            faces = [self.faces[0][i], self.faces[1][other[i]], self.faces[1][i]]
+            frames = ["", VERMILION if wrong[i] else "", ""]
+            three = listed.photographs([(k + 0.5, row + 0.5) for k in range(3)], faces, 0.92, frame=frames)
+            shares = f"{now[i, other[i]]:.0%} : {now[i, i]:.0%}"
             listed.text(3.15, row + 0.5, shares, anchor="start")
-            page.link(f"takes another, {shares}", crosses[row], three, lit=[first[i], second[best[i]]])
+            page.link(f"another : own, {shares}", cells[i, other[i]], three, lit=[first[i], second[other[i]]])
 
     def say(self, values: dict, now: np.ndarray) -> str:
         n, received = len(now), fair_shares(now)
