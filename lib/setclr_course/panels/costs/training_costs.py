@@ -40,7 +40,7 @@ class training_costs(Panel):
         self.knobs = {
             "gpus": log_slider("GPUs", 8, *GPUS, np.log10(2), {1: "1", 8: "GroCo: 8", 128: "128"}),
             "epochs": slider("epochs", 100, 100, 800, 100, {100: "100", 800: "GroCo's longest"}),
-            "utilisation": slider("used of the peak, %", used, 1, 50, 0.1, {used: "GroCo's 22 hours"}),
+            "utilisation": slider("used of the peak, %", used, 1, 50, 0.1, {used: "GroCo"}),
             "views": options("views", PLANS),
             "gpu": options("GPU", PEAK),
         }

@@ -18,7 +18,7 @@ KNOBS = {"InfoNCE": ("temperature", "τ", TEMPERATURES), "GroCo": ("beta", "β",
 
 def knob_of(label: str, values: tuple[float, ...]) -> Slider:
     """A slider that stops at these values only; it starts in their middle."""
-    step, marks = float(np.log10(values[1] / values[0])), {value: f"{value:g}" for value in values}
+    step, marks = float(np.log10(values[1] / values[0])), {value: f"{value:g}" for value in values[::2]}
     return log_slider(label, values[len(values) // 2], values[0], values[-1], step, marks)
 
 
