@@ -191,7 +191,7 @@ def test_operations_are_those_of_the_literature_and_the_estimate_that_of_the_pap
     assert count()[224] / 1e9 == pytest.approx(3 * 2 * 4.09, rel=0.02)
     assert count()[96] / count()[224] == pytest.approx((96 / 224) ** 2, rel=0.03)
     used = paper_utilisation()
-    said = "6.2e+18 operations. 8 A6000 at 6.4 % of 155 Tflop/s would need 22 hours"
+    said = "6.2 · 10¹⁸ operations. 8 A6000 at 6.4 % of 155 Tflop/s would need 22 hours"
     assert said in panels.training_costs().alt
     for gpus, epochs, plan, gpu, hours in ((8, 100, "2x224", "A6000", 22), (16, 200, "2x224", "A6000", 22),
                                            (8, 100, "4x224", "A6000", 44),

@@ -193,7 +193,7 @@ def test_frames_tell_shares_and_relatives():
     assert "2 of 10 negatives have a share. 1 of the framed" in picture.alt
 
 
-@pytest.mark.parametrize(("far", "temperature"), [(1, 0.5), (10, 5), (1000, 0.1)])
+@pytest.mark.parametrize(("far", "temperature"), [(1, 0.5), (10, 5), (1024, 0.1)])
 def test_a_crowd_of_far_negatives_takes_the_push_from_the_near_one(far, temperature):
     panel = panels.crowd(far=far, temperature=temperature)
     far, temperature = round(panel.values["far"]), panel.values["temperature"]

@@ -89,9 +89,10 @@ class training_costs(Panel):
     def say(self, values: dict, now: Cost) -> str:
         return (
             f"Estimate: {values['epochs']} epochs of ImageNet in {values['views']} views are "
-            f"{values['epochs'] * IMAGES * per_image(values['views']):.1e} operations. {values['gpus']:.3g} "
-            f"{values['gpu']} at {values['utilisation']:.3g} % of {PEAK[values['gpu']]} Tflop/s would need "
-            f"{duration(now.days)}, if the loaders bring {in_two_digits(now.images_per_s)} images a second."
+            f"{values['epochs'] * IMAGES * per_image(values['views']) / 1e18:.1f} · 10¹⁸ operations. "
+            f"{values['gpus']:.3g} {values['gpu']} at {values['utilisation']:.3g} % of {PEAK[values['gpu']]} "
+            f"Tflop/s would need {duration(now.days)}, if the loaders bring "
+            f"{in_two_digits(now.images_per_s)} images a second."
         )
 
 

@@ -85,14 +85,15 @@ class anchor_list(Panel):
 
     def say(self, values: dict, now: Listed) -> str:
         cosine, top, sparse, alpha = now.rows
+        beta, tau, C = (self.knobs[name].read(values[name]) for name in ("beta", "temperature", "C"))
         given = (sparse > 0).sum() - (sparse[now.rank] > 0)
         return (
             f"{values['loss']}, anchor {values['anchor']}: its second view is number {now.rank + 1} of "
-            f"{NEGATIVES + 1} in its list, at cosine {cosine[now.rank]:.2f}. At β = {values['beta']:.3g} it "
-            f"is sorted to the top with probability {top[now.rank]:.2f}; at τ = {values['temperature']:.3g} "
-            f"the sparsemax gives it {sparse[now.rank]:.2f} and something to {given} "
-            f"negatives of the list; at C = {values['C']:.3g} {(alpha > 0).sum()} of {NEGATIVES} negatives "
-            f"are support vectors, the largest weight is {alpha.max():.3g}."
+            f"{NEGATIVES + 1} in its list, at cosine {cosine[now.rank]:.2f}. At β = {beta} it is sorted "
+            f"to the top with probability {top[now.rank]:.2f}; at τ = {tau} the sparsemax gives it "
+            f"{sparse[now.rank]:.2f} and something to {given} negatives of the list; at C = {C} "
+            f"{(alpha > 0).sum()} of {NEGATIVES} negatives are support vectors, the largest weight is "
+            f"{alpha.max():.3g}."
         )
 
 

@@ -8,7 +8,7 @@ from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
 
 NEAR = 0.8  # similarity of the near negative to the anchor; that of the far ones is 0
-MANY = np.geomspace(1, 1000, 61)  # far negatives
+MANY = np.geomspace(1, 1024, 61)  # far negatives
 
 
 class crowd(Panel):
@@ -17,7 +17,7 @@ class crowd(Panel):
     size, row_height = (9, 3.8), 3.4
     mosaic, widths, row_mosaic, in_sight = "parts curve", (1, 1.7), "curve", 2
     knobs = {
-        "far": log_slider("far negatives", 1, 1, 1000, 0.1, {1: "1", 10: "10", 100: "100"}),
+        "far": log_slider("far negatives", 1, 1, 1024, np.log10(2), {1: "1", 16: "16", 128: "128"}),
         "temperature": log_slider("temperature τ", 0.5, 0.05, 5, 0.1, {0.1: ".1", 0.5: "SimCLR .5"}),
     }
 
