@@ -43,6 +43,7 @@ def refuse(panel: Panel, seen: Seen, within: bool = True) -> str:
     assert {plot["name"] for plot in plots} == set(panel.told()["boxes"])
     for said in [seen.sentence, *re.findall(r'"([^"]*)"', text)]:
         assert not re.search(r"(^|[ (=])-\.?\d", said), f"a hyphen for a minus: {said}"
+        assert not re.search(r"\de[+-]\d", said), f"a number as computers write it: {said}"
     for hue in re.findall(r'"(#[0-9a-fA-F]{6})"', text):
         assert hue in HUES or grey(hue), f"{hue} is not of the palette"
     for _, over, lit, _ in seen.scene["links"]:
