@@ -39,7 +39,7 @@ function arranged({ size: [wide, high], boxes }, width, plots) {
     const half = (width - 12) / 2; // what is a little wider than half a page shrinks, so that two stand side by side
     const grown = w > 1.1 * half ? Math.min(width, 1.3 * w) : Math.min(w, half);
     const plot = plots.find((plot) => plot.name === name);
-    const most = plot.equal ? (h * grown) / w : h;
+    const most = plot.equal ? Math.max(h, (h * grown) / w) : h;
     const f = new Frame(plot, grown, most);
     const height = most - f.high + (plot.equal ? f.bottom - f.top : new Frame(plot, w, h).high);
     if (left && left + grown > width + 1) [left, top, tall] = [0, top + tall + 12, 0];

@@ -81,9 +81,9 @@ class nearest_clips(Panel):
         for clip, dot in dots.items():
             page.link(", ".join(self.names[thing][clip] for thing in THINGS), dot, query=clip)
 
-        plot = page.plane("clips", (-0.1, 10.6), (4.4, -0.9), "the query, then its nearest")
+        plot = page.plane("clips", (-0.1, 6.9), (6.9, -0.9), "the query, then its nearest")
         for k, clip in enumerate([query, *now]):
-            x, y = 3.7 * (k % 3), 2.5 * (k // 3)
+            x, y = 3.7 * (k % 2), 2.5 * (k // 2)
             frames = plot.photographs([(x + k + 0.5, y) for k in range(3)], self.faces[clip], 0.96)
             page.link(f"clip {clip}", frames, lit=[dots[clip]], query=clip)
             for thing, down, rise in (("photograph", -0.55, "bottom"), ("motion", 0.55, "top")):
