@@ -68,7 +68,7 @@ class sinkhorn_rounds(Panel):
         matrix = page.plane(
             "matrix", (-0.5, beside + MOST * bar), (n - 0.5 + 4 * gap * (not page.row), above - MOST * bar),
             f"column sums: {columns.min():.2f} to {columns.max():.2f} fair shares",
-            xlabel="" if page.row else f"share of a row; 1/{n} is even",
+            xlabel="" if page.row else f"share of a row; 1/{n} is even", room=(14, 0, 0, 0),
             yticks={} if page.row else {(i + 0.5) * size - 0.5: name for i, name in enumerate(names)},
         )  # fmt: skip
         matrix.cells(np.log10(shares.clip(0.1 / n, 1)), low, 0)
