@@ -49,8 +49,8 @@ class knob_curves(Panel):
         rates, n = (max(len(one[part]) for one in self.searches.values()) for part in (1, 2))
         self.knobs = {
             "loss": options("loss", trials),
-            "knob": slider("the loss's knob, by rank", 2, 1, n, 1, {1: "least", n: "most"}),
-            "rate": slider("learning rate, by rank", rates, 1, rates, 1, {1: "least", rates: "most"}),
+            "knob": slider("the loss's knob, value number", 2, 1, n, 1, {1: "least", n: "most"}),
+            "rate": slider("learning rate, value number", rates, 1, rates, 1, {1: "least", rates: "most"}),
             "measure": options("features measured by", MEASURES),
         }
         super().__init__(**initial)
