@@ -29,7 +29,7 @@ class Front(anywidget.AnyWidget):
 
     told: traitlets.Dict = traitlets.Dict().tag(sync=True)
     """What stays: `size` of the picture, `boxes` of its plots, `knobs`, how many are `in_sight`, which slider
-    `play`s, `buttons`. Of a row only the first two, and its `columns`."""
+    `play`s, `buttons`. Of a still picture only the first two, and its `columns`."""
     pictures: traitlets.Dict = traitlets.Dict().tag(sync=True)
     """PNG files by name, as addresses that hold them."""
     shown: traitlets.Dict = traitlets.Dict().tag(sync=True)
