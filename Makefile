@@ -10,6 +10,7 @@ RECIPE ?= photo-groco
 CPU ?=
 ROOM := $(if $(CPU),2500000,8000000)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+AT_ONCE := --ServerApp.kernel_websocket_connection_class=setclr_course.at_once.AtOnce
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test test-processes test-careful test-machines torture test-browser test-site notebooks site \
@@ -37,7 +38,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 lab: $(READY) ## open JupyterLab on the first notebook
-	$(BIN)/jupyter lab --ip 127.0.0.1 --ServerApp.root_dir=. $(AS_ROOT) $(LAB_OPTIONS) $(NOTEBOOK)
+	$(BIN)/jupyter lab --ip 127.0.0.1 --ServerApp.root_dir=. $(AT_ONCE) $(AS_ROOT) $(LAB_OPTIONS) $(NOTEBOOK)
 
 test: $(READY) ## lint, check types, test the library, run every notebook with small parameters and its sliders
 	$(BIN)/ruff check

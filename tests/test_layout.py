@@ -20,7 +20,7 @@ from setclr_course import panels
 LIBRARY, COURSE = (Path(package.__file__).parent for package in (setclr, setclr_course))
 FILES = sorted([*LIBRARY.rglob("*.py"), *COURSE.rglob("*.py")])
 # From the top down; an import leads to a lower floor, or stays within its package.
-OF_THE_COURSE = "teach / panels / costs papers run_page / search / kit"
+OF_THE_COURSE = "teach / panels / at_once costs papers run_page / search / kit"
 OF_THE_LIBRARY = (
     "__main__ / cli / experiments / evaluation / graphs video / training / recipes / losses data / "
     "inner models views / checks extras seeding"

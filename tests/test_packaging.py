@@ -14,10 +14,13 @@ import tomllib
 import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import yaml
+from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
 from packaging.requirements import Requirement
+from traitlets import import_item
 
 import setclr
 from setclr.cli.parsing import command
@@ -72,6 +75,14 @@ def test_jupyterlab_listens_to_this_machine_alone_with_its_token():
     (command,) = [line for line in made("lab").splitlines() if "jupyter lab " in line]
     assert "--ip 127.0.0.1" in command and "notebooks/00_start_here.ipynb" in command
     assert "token" not in command and "password" not in command
+
+
+def test_jupyterlab_sends_a_kernels_answers_at_once(monkeypatch):
+    (named,) = re.findall(r"--ServerApp.kernel_websocket_connection_class=(\S+)", made("lab"))
+    kind, handler = import_item(named), mock.Mock(spec=KernelWebsocketHandler)
+    monkeypatch.setattr(kind.__base__, "connect", lambda self: "connected")
+    assert kind(websocket_handler=handler).connect() == "connected"
+    handler.set_nodelay.assert_called_once_with(True)
 
 
 def test_a_machine_without_python_gets_one_sentence(tmp_path):
