@@ -1,8 +1,7 @@
 """make gpu: everything that needs a GPU, once, and what came out as a file to be committed.
 
-Runs the CUDA tests, measures loop and losses (tests/tools/bench_loop.py engine, loop) and trains
-compare-resnet18 for one epoch on random images of CIFAR-10's shape. Writes data/results/gpu/NAME.json, NAME
-the GPU's.
+Measures loop and losses (tests/tools/bench_loop.py engine, loop), trains compare-resnet18 for one epoch on
+random images of CIFAR-10's shape, and runs the CUDA tests. Writes data/results/gpu/NAME.json, NAME the GPU's.
 """
 
 import contextlib
@@ -20,7 +19,7 @@ import torch
 
 from setclr import pretrain
 from setclr.data import ImageSet
-from setclr.experiments.records import describe_machine
+from setclr.experiments.records import describe_machine, library
 from setclr.recipes import RECIPES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,8 +27,9 @@ RECIPE = "compare-resnet18-infonce"
 
 
 def tests() -> str:
-    """pytest's closing line."""
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", str(ROOT / "tests")]
+    """pytest's closing line. Only files that have such a test are read: the others ask for more packages."""
+    files = [str(file) for file in ROOT.glob("tests/**/test_*.py") if "mark.gpu" in file.read_text()]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-n", "8", "--tb", "short", *files]
     done = subprocess.run(command, capture_output=True, text=True)
     print(done.stdout)
     return done.stdout.strip().splitlines()[-1]
@@ -60,9 +60,9 @@ def main() -> None:
     if not torch.cuda.is_available():
         sys.exit("make gpu needs a CUDA device, and torch finds none; make test needs none")
     found = {
-        "machine": describe_machine(torch.nn.Linear(1, 1).cuda()), "cuda": torch.version.cuda,
-        "command": "make gpu", "tests": tests(), "engine": printed(bench_loop.engine),
-        "loop": printed(bench_loop.loop), "epoch": epoch(),
+        "machine": describe_machine(torch.nn.Linear(1, 1).cuda()), "cuda": torch.version.cuda, **library(),
+        "command": "make gpu", "engine": printed(bench_loop.engine), "loop": printed(bench_loop.loop),
+        "epoch": epoch(), "tests": tests(),
     }  # fmt: skip
     name = re.sub(r"[^a-z0-9]+", "-", torch.cuda.get_device_name().lower()).strip("-")
     path = ROOT / "data" / "results" / "gpu" / f"{name}.json"
