@@ -35,12 +35,19 @@ def tests() -> str:
     return done.stdout.strip().splitlines()[-1]
 
 
+class Both(io.StringIO):
+    """Keeps what is printed and shows it."""
+
+    def write(self, text: str) -> int:
+        sys.__stdout__.write(text)
+        sys.__stdout__.flush()
+        return super().write(text)
+
+
 def printed(bench) -> list[str]:
-    """The lines that a bench prints, which are shown as well."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    """The lines that a bench prints, which are shown at once as well."""
+    with contextlib.redirect_stdout(Both()) as said:
         bench()
-    print(said.getvalue(), flush=True)
     return said.getvalue().strip().splitlines()
 
 

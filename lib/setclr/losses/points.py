@@ -58,13 +58,11 @@ class Points(NamedTuple):
         positive, negative = self._of_one_kind()
         if positive_views is not None:
             positive[..., positive_views * C : U * C] = False
-        own, image = (torch.arange(n, device=positive.device) for n in (self.own_views, N))
-        for mask in (positive, negative):
+        for mask in (positive, negative):  # batch[tensor] = False makes a GPU wait
             batch = mask[..., : U * C].unflatten(-1, (U, C))
-            if candidates == "other view":
-                batch[own, :, own] = False
-            elif self.own_views:
-                batch[own.unsqueeze(1), image, own.unsqueeze(1), image] = False
+            same_view = batch[: self.own_views].diagonal(dim1=0, dim2=2)  # (N, C, own views)
+            same_view = same_view if candidates == "other view" else same_view.diagonal(dim1=0, dim2=1)
+            same_view.fill_(False)
         if candidates == "memory":
             negative[..., : U * C] = False
         if self.all_kept(candidates):
@@ -345,6 +343,7 @@ def _chosen_pairs(
             if values_readable(x) and len(x) and not 0 <= int(x.min()) <= int(x.max()) < most:
                 raise ValueError(f"positives must hold indices from 0 to {most - 1}, got {x.tolist()}")
         mask = torch.zeros(rows, columns + Q, dtype=torch.bool, device=device)
-        mask[anchor, other] = True
+        # mask[anchor, other] = True would make a GPU wait.
+        mask.view(-1).index_fill_(0, anchor * (columns + Q) + other, True)
         masks.append(mask)
     return masks[0], masks[1] if len(masks) == 2 else ~masks[0]
