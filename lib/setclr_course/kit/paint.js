@@ -22,10 +22,30 @@ const SIGNS = { // of radius 1
   "◆": "M0-1L1 0L0 1L-1 0Z",
 };
 
+// An element of an <svg>: where its parent has been painted before, the one that stands in this place, else a new one. Only
+// what differs is set: a photograph that is made anew is read anew, which takes a browser longer than all the rest.
 export function svg(name, about, parent) {
-  const element = document.createElementNS(SVG, name);
-  for (const key in about) if (about[key] !== undefined) element.setAttribute(key, about[key]);
-  return parent ? parent.appendChild(element) : element;
+  let element = parent?.next;
+  if (element?.localName === name) parent.next = element.nextSibling;
+  else {
+    element = Object.assign(document.createElementNS(SVG, name), { told: {} });
+    parent?.insertBefore(element, parent.next ?? null);
+  }
+  for (const key in { ...element.told, ...about }) {
+    if (about[key] === element.told[key]) continue;
+    if (about[key] === undefined) element.removeAttribute(key);
+    else element.setAttribute(key, about[key]);
+  }
+  return Object.assign(element, { told: about, next: element.firstChild });
+}
+
+// Removes what stood in an element after its last part.
+function finish(element) {
+  while (element.next) {
+    const left = element.next;
+    element.next = left.nextSibling;
+    left.remove();
+  }
 }
 
 export const colour = (c) => (c ? (c[0] === "#" ? `var(--setclr-${c.slice(1)}, ${c})` : c) : "none");
@@ -131,7 +151,11 @@ function write(group, said, x, y, { size, colour: fill = INK, anchor = "middle",
   const about = { x, y: y + first * px, "font-size": px, "text-anchor": anchor, style: `fill:${colour(fill)}` };
   if (turn) about.transform = `rotate(${-turn} ${x} ${y})`;
   const text = svg("text", { ...about, class: halo && "setclr-halo", "font-weight": bold && 700 }, group);
-  lines.forEach((line, k) => (svg("tspan", { x, dy: k ? LINE * px : 0 }, text).textContent = line));
+  lines.forEach((line, k) => {
+    const part = svg("tspan", { x, dy: k ? LINE * px : 0 }, text);
+    if (part.textContent !== line) part.textContent = line;
+  });
+  finish(text);
 }
 
 // For each kind of mark, how one piece of it is painted.
@@ -172,19 +196,23 @@ const PAINTERS = {
 const LINES = ["line", "area", "segments", "arrows"];
 const CLIPPED = ["line", "area", "segments", "boxes", "cells", "picture"];
 
-// A plot into an <svg>, anew. `address(name)` is that of a picture.
+// A plot into an <svg>, in the place of the one before. `address(name)` is that of a picture.
 export function paint(root, plot, f, address) {
-  root.replaceChildren();
-  const id = `setclr-clip-${Math.random().toString(36).slice(2)}`; // each widget has a module of its own
+  root.next = root.firstChild;
+  const id = (root.clip ??= `setclr-clip-${Math.random().toString(36).slice(2)}`); // each widget has a module of its own
   svg("rect", boxed([[f.left, f.top], [f.right, f.bottom]]), svg("clipPath", { id }, svg("defs", {}, root)));
-  around(svg("g", {}, root), plot, f);
+  const sides = svg("g", {}, root);
+  around(sides, plot, f);
+  finish(sides);
   for (const mark of plot.marks) {
     const clip = CLIPPED.includes(mark.kind) ? `url(#${id})` : undefined;
     const group = svg("g", { "clip-path": clip, "data-kind": mark.kind }, root);
     placed(mark, f).forEach((points, i) => {
       if (points.length > 2 || points.every(seen)) PAINTERS[mark.kind](group, points, pieceOf(mark, i), address);
     });
+    finish(group);
   }
+  finish(root);
 }
 
 // The sides, the ticks and their words, the title above, the names of the axes.

@@ -207,8 +207,9 @@ export function opened(el, told, address, ask) {
   }
   function pointed(pointer) {
     dark();
+    if (dragged) return;
     const [x, y] = at(pointer);
-    const found = dragged ? null : stage.found([x, y]);
+    const found = stage.found([x, y]);
     if (!found) return;
     for (const { dot, line, box } of [...found.over, ...stage.shapes(found.lit)]) {
       if (dot) svg("circle", { cx: dot[0], cy: dot[1], r: 11 }, lights);
@@ -307,9 +308,14 @@ function render({ model, el }) {
     model.set("moved", event);
     model.save_changes();
   });
-  const answered = () => show(model.get("shown"));
+  // What waits for this answer is sent before it is painted, so that kernel and browser work at the same time.
+  let next = 0;
+  const answered = () => {
+    cancelAnimationFrame(next);
+    next = requestAnimationFrame(() => show(model.get("shown")));
+  };
   model.on("change:shown", answered);
-  answered();
+  show(model.get("shown"));
   return () => model.off("change:shown", answered);
 }
 
