@@ -145,6 +145,36 @@ def test_plots_have_the_height_that_they_need_and_titles_end_where_they_do(brows
     page.close()
 
 
+IMPORT = """async (code) => {
+  window.module = await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
+}"""
+# The scenes painted over one another, against each painted alone: those that differ.
+OVER = """(scenes) => {
+  const { Frame, paint, svg } = window.module;
+  const root = () => Object.assign(svg("svg", {}), { clip: "the same" });
+  const over = root();
+  return scenes.flatMap((scene) => scene.plots).filter((plot) => {
+    const alone = root();
+    for (const each of [over, alone]) paint(each, plot, new Frame(plot, 400, 300), (name) => name);
+    return !over.isEqualNode(alone);
+  });
+}"""
+
+
+@pytest.mark.parametrize("name", ["every mark", *panels.__all__])
+def test_a_plot_painted_over_another_is_as_one_painted_alone(browser, name):
+    panel = every_mark() if name == "every mark" else getattr(panels, name)()
+    scenes = [panel.scene]
+    for knob, about in panel.knobs.items():
+        for stop in (0, about.stops - 1):
+            panel.on_event({"event": "", "set": {knob: stop}})
+            scenes.append(panel.scene)
+    page = browser.new_page()
+    page.evaluate(IMPORT, joined())
+    assert not page.evaluate(OVER, scenes)
+    page.close()
+
+
 # Twins
 
 
@@ -152,7 +182,7 @@ TWINS = sorted({path.stem for path in Path(panels.__file__).parent.glob("*/*.js"
 STATES = 2000
 # As text, which leaves the browser sooner than objects. In JSON a number that is not finite would be null.
 SEEN = """([all, cast]) => {
-  const faces = JSON.parse(cast), seen = JSON.parse(all).map((values) => window.twin.seen(values, faces));
+  const faces = JSON.parse(cast), seen = JSON.parse(all).map((values) => window.module.seen(values, faces));
   const told = (_, value) => (typeof value == "number" && !isFinite(value) ? `${value}` : value);
   return JSON.stringify(seen, told);
 }"""
@@ -175,11 +205,6 @@ def differences(one, other, place="") -> list[str]:
     if isinstance(one, list | tuple) and isinstance(other, list | tuple) and len(one) == len(other):
         return [s for i, (a, b) in enumerate(zip(one, other)) for s in differences(a, b, f"{place}[{i}]")]
     return [] if one == other else [f"{place}: {one!r} {other!r}"]
-
-
-IMPORT = """async (code) => {
-  window.twin = await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
-}"""
 
 
 @pytest.mark.parametrize("name", TWINS)
