@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sweep import ends
-
 from setclr_course import panels
 from setclr_course.kit.front import FOLDER, joined
 from setclr_course.kit.panel import Panel
@@ -107,7 +105,7 @@ def crowded(page: Any) -> list[str]:
 
 
 def state(panel: Panel) -> dict[str, Any]:
-    return {"shown": panel.widget.shown, "pictures": panel.widget.pictures}
+    return panel.widget.get_state(["shown", "pictures"])
 
 
 def main(name: str, width: str = "1000", theme: str = "light") -> None:
@@ -115,7 +113,7 @@ def main(name: str, width: str = "1000", theme: str = "light") -> None:
     target = Path("build/panels")
     target.mkdir(parents=True, exist_ok=True)
     make = getattr(panels, name)
-    states = [{}, *({knob: end} for knob, about in make().knobs.items() for end in ends(about))]
+    states = [{}, *({knob: end} for knob, control in make().controls.items() for end in control.ends())]
     with chromium() as browser:
         for state in states:
             page = opened(browser, make(**state), int(width), theme)

@@ -1,4 +1,4 @@
-"""Which values of a control a test goes through, what readers do to handles, and what a scene shows."""
+"""What readers do to handles, and what a scene shows."""
 
 import io
 from collections.abc import Callable
@@ -9,20 +9,12 @@ import torch
 from PIL import Image
 
 from setclr_course import panels
-from setclr_course.kit.controls import Knob, Options
 from setclr_course.kit.panel import Panel
 
 # The panels without a point that can be dragged; test_every_panel.py holds the list to them.
 STILL = {"anchor_list", "coupled_patches", "family_matrices", "graph_column", "matching_pools", "multi_crop",
          "pair_curves", "step_shares", "video_column"}  # fmt: skip
 TOUCHABLE = [name for name in panels.__all__ if name not in STILL]
-
-
-def ends(knob: Knob) -> list[Any]:
-    """Both ends and the middle of a slider, all names of a choice."""
-    last = knob.stops - 1
-    stops = range(knob.stops) if isinstance(knob, Options) else dict.fromkeys((0, last // 2, last))
-    return [knob.stop(at) for at in stops]
 
 
 def drag(panel: Panel, name: str, x: float, y: float) -> None:

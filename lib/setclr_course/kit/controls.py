@@ -50,11 +50,9 @@ class Slider:
 
     def taken(self, name: str, value: Any) -> Any:
         """The value, if the slider can take it; else ValueError."""
-        slack = 1e-9 * abs(self.high - self.low)
+        slack, way = 1e-9 * abs(self.high - self.low), f"{self.low:g} to {self.high:g}"
         if isinstance(value, bool) or not self.low - slack <= value <= self.high + slack:
-            raise ValueError(
-                f"{name} must be {self.low:g} to {self.high:g}, got {value!r}; the slider ends there"
-            )
+            raise ValueError(f"{name} must be {way}, got {value!r}; the slider ends there")
         if self.whole and value != round(value):
             raise ValueError(f"{name} must be a whole number, got {value!r}")
         return value

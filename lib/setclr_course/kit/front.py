@@ -1,6 +1,7 @@
 """The front end of a panel in the browser, and what kernel and browser tell each other."""
 
 import io
+import json
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ class Front(anywidget.AnyWidget):
     `play`s, `buttons`. Of a still picture only the first two, and its `columns`."""
     pictures: traitlets.Dict = traitlets.Dict().tag(sync=True)
     """PNG files by name, as addresses that hold them."""
-    shown: traitlets.Dict = traitlets.Dict().tag(sync=True)
+    # As text, since ipywidgets would walk through every number of a scene, twice.
+    shown: traitlets.Dict = traitlets.Dict().tag(sync=True, to_json=lambda shown, front: json.dumps(shown))
     """`scene`, `sentence`, `failed` (it is an error), the `event` that it answers ("" for none), and of the
     knobs the `stops`, at which they stand, and `words`, what they read."""
     moved: traitlets.Dict = traitlets.Dict().tag(sync=True, echo_update=False)

@@ -65,13 +65,9 @@ class Handle:
 
     def values(self, knobs: Mapping[str, Knob], x: float, y: float) -> dict[str, Any]:
         """What the controls become where it is dragged to that point."""
-        found: Sequence[Any]
-        if self.to is not None:
-            found = self.to(x, y)
-        elif isinstance(self.along, str):
-            found = {"plane": (x, y), "x": (x,), "y": (y,)}[self.along]
-        else:
-            found = [self.along.value(x, y, knobs[self.moves[0]])]
+        way, of_point = self.along, {"plane": (x, y), "x": (x,), "y": (y,)}
+        own = of_point[way] if isinstance(way, str) else (way.value(x, y, knobs[self.moves[0]]),)
+        found = own if self.to is None else self.to(x, y)
         return {name: knobs[name].stop(knobs[name].number(value)) for name, value in zip(self.moves, found)}
 
     def told(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:

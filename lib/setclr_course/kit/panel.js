@@ -77,7 +77,8 @@ class Stage {
       const [left, top, w, h] = places[plot.name];
       const f = new Frame(plot, w, h);
       this.plots[k] ??= svg("svg", { class: "setclr-plot", "aria-hidden": "true" }, this.element);
-      this.plots[k].style.cssText = `left:${left}px;top:${top}px;width:${w}px;height:${h}px`;
+      const lies = `left:${left}px;top:${top}px;width:${w}px;height:${h}px`;
+      if (this.plots[k].lies !== lies) this.plots[k].style.cssText = this.plots[k].lies = lies;
       paint(this.plots[k], plot, f, this.address);
       const inside = { left: left + f.left, right: left + f.right, top: top + f.top, bottom: top + f.bottom };
       this.frames[k] = Object.assign(f, inside); // from now on in pixels of the stage
@@ -203,7 +204,7 @@ export function opened(el, told, address, ask) {
   // Pointing at a mark of a link lights up all marks of that link, and shows what it says.
   function dark() {
     lights.replaceChildren();
-    tip.hidden = true;
+    if (!tip.hidden) tip.hidden = true;
   }
   function pointed(pointer) {
     dark();
@@ -312,10 +313,10 @@ function render({ model, el }) {
   let next = 0;
   const answered = () => {
     cancelAnimationFrame(next);
-    next = requestAnimationFrame(() => show(model.get("shown")));
+    next = requestAnimationFrame(() => show(JSON.parse(model.get("shown"))));
   };
   model.on("change:shown", answered);
-  show(model.get("shown"));
+  show(JSON.parse(model.get("shown")));
   return () => model.off("change:shown", answered);
 }
 

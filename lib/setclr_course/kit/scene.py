@@ -6,6 +6,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from math import isfinite, prod
 from typing import Any
@@ -250,7 +251,7 @@ class Page:
 
     def picture(self, pixels: np.ndarray) -> str:
         """The name of an image (h, w, 3) uint8, by which marks refer to it."""
-        name = blake2b(pixels.tobytes(), digest_size=8).hexdigest()
+        name = name_of(pixels.tobytes())
         self.pictures.setdefault(name, pixels)
         return name
 
@@ -269,6 +270,12 @@ class Page:
         plots = [{**plot.about, "marks": plot.marks} for plot in self.plots.values()]
         handles = {name: handle.told(knobs) for name, handle in self.handles.items()}
         return {"plots": plots, "handles": handles, "links": links}
+
+
+@lru_cache(64)
+def name_of(pixels: bytes) -> str:
+    """A hash of an image. Those of the last scenes are known: the faces of the cast come again in each."""
+    return blake2b(pixels, digest_size=8).hexdigest()
 
 
 def plain(x: Any) -> Any:

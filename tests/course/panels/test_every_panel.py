@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sweep import TOUCHABLE, ends, opened
+from sweep import TOUCHABLE, opened
 
 from setclr_course import panels
 from setclr_course.kit import layout, palette
@@ -25,10 +25,10 @@ def grey(hue: str) -> bool:
 
 def stops(panel: Panel, name: str) -> list:
     """Ends and middle of a control in sight; of one that is folded away the farther end."""
-    knob = panel.knobs[name]
+    knob, ends = panel.knobs[name], panel.controls[name].ends()
     if list(panel.knobs).index(name) < panel.told()["in_sight"]:
-        return ends(knob)
-    return [max(ends(knob), key=lambda value: abs(knob.number(value) - knob.number(panel.start[name])))]
+        return ends
+    return [max(ends, key=lambda value: abs(knob.number(value) - knob.number(panel.start[name])))]
 
 
 @cache
@@ -135,7 +135,7 @@ def test_it_is_live_and_still_in_one_output_and_a_row_shows_each_value(name):
     assert metadata["image/png"]["width"] == pytest.approx(width, abs=1) and len(png) < 300_000
     assert bundle["text/plain"] == panel.alt
     control = next((one for one, knob in panel.knobs.items() if hasattr(knob, "low")), [*panel.knobs][0])
-    values = ends(panel.knobs[control])
+    values = panel.controls[control].ends()
     row = panel.row(control, [values[0], values[-1]])
     one, two = ((json.dumps(column.scene), column.sentence) for column in row.columns)
     assert one != two and row.alt.count(".") >= 2
