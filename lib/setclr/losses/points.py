@@ -344,6 +344,5 @@ def _chosen_pairs(
                 raise ValueError(f"positives must hold indices from 0 to {most - 1}, got {x.tolist()}")
         mask = torch.zeros(rows, columns + Q, dtype=torch.bool, device=device)
         # mask[anchor, other] = True would make a GPU wait.
-        mask.view(-1).index_fill_(0, anchor * (columns + Q) + other, True)
-        masks.append(mask)
+        masks.append(mask.index_put((anchor, other), mask.new_ones(())))
     return masks[0], masks[1] if len(masks) == 2 else ~masks[0]
