@@ -112,3 +112,38 @@ def assignment(cost: np.ndarray) -> np.ndarray:
     """The column of each row in the cheapest one-to-one matching of a small table (n, n), n ≤ 7."""
     every = np.array(list(permutations(range(len(cost)))))
     return every[cost[np.arange(len(cost)), every].sum(1).argmin()]
+
+
+def tv_l1(one: np.ndarray, two: np.ndarray, attachment: float = 15.0, tightness: float = 0.3) -> np.ndarray:
+    """The flow (2, H, W), to the right and down, between grey images (H, W) float32 from 0 to 1, H, W ≤ 32.
+
+    The method of `setclr.video.tv_l1`, both directions at once: a quarter of the time. Larger images would
+    need a pyramid.
+    """
+    from scipy.ndimage import map_coordinates  # here, so that other panels need not wait for it
+
+    flow, dual = np.zeros((2, *one.shape), np.float32), np.zeros((2, 2, *one.shape), np.float32)
+    edges, grid, most = np.zeros_like(dual), np.indices(one.shape, np.float32), attachment * tightness
+    for _ in range(5):
+        moved = map_coordinates(two, grid + flow, order=1, mode="nearest")
+        slope = np.stack(np.gradient(moved))
+        steep = np.square(slope).sum(0)
+        steep[steep == 0] = 1
+        share = slope / steep
+        rest, first = (moved - one) / steep - (share * flow).sum(0), None
+        for _ in range(10):
+            off = rest + share[0] * flow[0] + share[1] * flow[1]
+            flow = nearer = flow - slope * off.clip(-most, most)  # towards equal grey values
+            first = nearer if first is None else first
+            for _ in range(2):  # towards an even flow
+                edges[0, :, :-1] = flow[:, 1:] - flow[:, :-1]
+                edges[1, :, :, :-1] = flow[:, :, 1:] - flow[:, :, :-1]
+                squares = edges * edges
+                dual -= edges / 4
+                dual /= 1 + np.sqrt(squares[0] + squares[1]) / (4 * tightness)
+                flow = nearer - dual[0] - dual[1]
+                flow[:, 1:] += dual[0, :, :-1]
+                flow[:, :, 1:] += dual[1, :, :, :-1]
+        if np.square(first - flow).sum() < 1e-4 * one.size:
+            break
+    return flow[::-1]

@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image
-from torch import from_numpy
 
 from setclr.data.patches import photograph
-from setclr.video import tv_l1
 from setclr.video.moving import Camera, camera_flow, drive, film, looked_at
 from setclr_course.kit.controls import options, slider
+from setclr_course.kit.inner import tv_l1
 from setclr_course.kit.palette import BLUE, GREEN, VERMILION, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
@@ -69,7 +68,7 @@ class moving_camera(Panel):
         camera = camera._replace(centre=camera.centre + (values["down"], values["right"]))
         two = Camera(*(part[frame - 1 : frame + 1] for part in camera))
         seen = film(self.picture, two, SIDE).clip(0, 255).round().astype(np.uint8)
-        found = tv_l1(from_numpy(seen).transpose(0, 1))[:, 0].numpy()
+        found = tv_l1(*seen[:, 0].astype(np.float32) / 255)
         return Filmed(looked_at(camera, CORNERS), seen[0, 0], camera_flow(two, SIDE)[0], found)
 
     def draw(self, page: Page, values: dict, now: Filmed) -> None:
