@@ -65,9 +65,9 @@ class Handle:
 
     def values(self, knobs: Mapping[str, Knob], x: float, y: float) -> dict[str, Any]:
         """What the controls become where it is dragged to that point."""
-        way, of_point = self.along, {"plane": (x, y), "x": (x,), "y": (y,)}
-        own = of_point[way] if isinstance(way, str) else (way.value(x, y, knobs[self.moves[0]]),)
-        found = own if self.to is None else self.to(x, y)
+        way, knob = self.along, knobs[self.moves[0]]
+        here: dict[str, Sequence[Any]] = {"plane": (x, y), "x": (x,), "y": (y,)}
+        found = self.to(x, y) if self.to else here[way] if isinstance(way, str) else [way.value(x, y, knob)]
         return {name: knobs[name].stop(knobs[name].number(value)) for name, value in zip(self.moves, found)}
 
     def told(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def assignment(cost: np.ndarray) -> np.ndarray:
     return every[cost[np.arange(len(cost)), every].sum(1).argmin()]
 
 
-def tv_l1(one: np.ndarray, two: np.ndarray, attachment: float = 15.0, tightness: float = 0.3) -> np.ndarray:
+def tv_l1(one: np.ndarray, two: np.ndarray) -> np.ndarray:
     """The flow (2, H, W), to the right and down, between grey images (H, W) float32 from 0 to 1, H, W ≤ 32.
 
     The method of `setclr.video.tv_l1`, both directions at once: a quarter of the time. Larger images would
@@ -122,6 +122,7 @@ def tv_l1(one: np.ndarray, two: np.ndarray, attachment: float = 15.0, tightness:
     """
     from scipy.ndimage import map_coordinates  # here, so that other panels need not wait for it
 
+    attachment, tightness = 15.0, 0.3  # as scikit-image has them
     flow, dual = np.zeros((2, *one.shape), np.float32), np.zeros((2, 2, *one.shape), np.float32)
     edges, grid, most = np.zeros_like(dual), np.indices(one.shape, np.float32), attachment * tightness
     for _ in range(5):

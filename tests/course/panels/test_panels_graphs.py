@@ -143,9 +143,8 @@ def test_the_camera_films_and_moves_as_the_library_says():
     right = video.tv_l1(torch.from_numpy(frames).transpose(0, 1)).numpy()
     grey = frames[:, 0].astype(np.float32) / 255
     found = np.stack([tv_l1(one, two) for one, two in zip(grey[:-1], grey[1:])], 1)
-    off = np.sqrt(
-        np.square(found - right).mean((0, 2, 3))
-    )  # where one ends a round later, a hundredth of a pixel
+    # One may end a round later than the other, by rounding: a hundredth of a pixel.
+    off = np.sqrt(np.square(found - right).mean((0, 2, 3)))
     assert np.median(off) < 1e-3 and off.max() < 0.03
     np.testing.assert_array_equal(now.found, found[:, 6])
     assert np.hypot(*now.true)[16, 0] == pytest.approx(2, abs=0.15)  # at the edge of a frame
