@@ -7,12 +7,15 @@ exercise become what questions.js listens to; a picture becomes a file.
 import hashlib
 import html
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from IPython import get_ipython
+from PIL import Image
 
-from setclr_course.kit import atlas
+from setclr_course.kit.front import png
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.still import Picture
 from setclr_course.teach.answers import Checked
@@ -34,30 +37,40 @@ class Shown:
         key = (panel, *panel.values.items())
         if key not in self.panels:
             name = f"{self.name}/{len(self.panels) + 1}"
-            panel.atlas().write(self.atlas / name, self.atlas / PICTURES)
+            made = panel.atlas()
+            self.tell(made.told, self.atlas / name / "atlas.json")
+            self.save(made.pictures)
             size = 'width="{}" height="{}"'.format(*panel.told()["size"])
-            png = self.kept(panel.still.png)
+            still = self.kept(panel.still.png)
             self.panels[key] = (
                 f'<div class="setclr-panel" data-atlas="{self.address}/{name}/" '
                 f'data-pictures="{self.address}/{PICTURES}/">'
-                f'<img src="{self.address}/{PICTURES}/{png}" alt="" {size} loading="lazy">'
+                f'<img src="{self.address}/{PICTURES}/{still}" alt="" {size} loading="lazy">'
                 f'<p class="setclr-sentence">{html.escape(panel.alt)}</p></div>'
             )
         return self.panels[key]
 
-    def kept(self, png: bytes) -> str:
-        """The file's name among the pictures."""
-        name = f"{hashlib.sha256(png).hexdigest()[:16]}.png"
+    def tell(self, told: Mapping[str, Any], file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(told, ensure_ascii=False, separators=(",", ":")))
+
+    def kept(self, still: bytes, name: str = "") -> str:
+        """The name of this PNG among the pictures; one after what is in it, where none is given."""
+        name = f"{name or hashlib.sha256(still).hexdigest()[:16]}.png"
         (self.atlas / PICTURES).mkdir(parents=True, exist_ok=True)
-        (self.atlas / PICTURES / name).write_bytes(png)
+        (self.atlas / PICTURES / name).write_bytes(still)
         return name
+
+    def save(self, pictures: Mapping[str, np.ndarray]) -> None:
+        """Those that the marks of a scene name."""
+        for name, pixels in pictures.items():
+            self.kept(png(Image.fromarray(pixels), compress_level=4), name)
 
     def picture(self, picture: Picture) -> str:
         """A PNG, which panels.js paints anew in the colours of the page."""
         name, address = self.kept(picture.png), f"{self.address}/{PICTURES}"
-        atlas.save(picture.pictures, self.atlas / PICTURES)
-        text = json.dumps(picture.told, ensure_ascii=False, separators=(",", ":"))
-        (self.atlas / PICTURES / name).with_suffix(".json").write_text(text)
+        self.save(picture.pictures)
+        self.tell(picture.told, (self.atlas / PICTURES / name).with_suffix(".json"))
         size = 'width="{}" height="{}"'.format(*picture.extent)
         said = "".join(f"<p>{html.escape(column.sentence)}</p>" for column in picture.columns)
         return (

@@ -23,6 +23,7 @@ from setclr_course import panels
 
 pytestmark = pytest.mark.browser
 HANGS = 600  # seconds: whatever takes longer hangs
+ALONE = {"street": "rocket", "pairings": "rocket"}  # panels with and without a twin, and a handle of each
 WHOLE = "00_start_here"  # runs to its end here; of the others `make test` runs every cell, without a browser
 
 
@@ -59,9 +60,10 @@ def lab(tmp_path_factory):
             if cell.cell_type == "code":
                 cell.outputs = []
         nbformat.write(notebook, folder / path.name)
-    cell = nbformat.v4.new_code_cell("from setclr_course import panels\n\npanels.street()")
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    nbformat.write(nbformat.v4.new_notebook(metadata=kernel, cells=[cell]), folder / "street.ipynb")
+    for name in ALONE:
+        cell = nbformat.v4.new_code_cell(f"from setclr_course import panels\n\npanels.{name}()")
+        nbformat.write(nbformat.v4.new_notebook(metadata=kernel, cells=[cell]), folder / f"{name}.ipynb")
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -213,11 +215,42 @@ def answered(panel) -> None:
     expect(panel.locator(".setclr-stage")).not_to_have_attribute("aria-busy", "true")
 
 
-def test_in_jupyterlab_a_drag_leaves_no_scene_behind_and_pointing_lights_up_all_places(page, lab):
-    run_all(page, lab("street"))
+def test_a_panel_with_a_twin_moves_while_the_kernel_is_busy_and_tells_it_where_it_came_to_rest(browser):
+    panel, told = panels.street(bound=1.234), []  # between two stops
+    answer, panel.on_event = panel.on_event, told.append  # the kernel is busy
+    page = opened(browser, panel)
+    sentence, grip = page.locator(".setclr-sentence"), page.locator('[data-name="coffee"]')
+
+    def resting(press: str) -> dict:
+        """What the kernel is told in the end, after that key."""
+        told.clear()
+        said = sentence.text_content()
+        grip.press(press)
+        for _ in range(2 * HANGS):
+            page.wait_for_timeout(500)
+            if told and panel.seen(told[-1]["values"]).sentence == sentence.text_content() != said:
+                return told[-1]
+        raise TimeoutError
+
+    event = resting("Shift+ArrowRight")
+    assert panel.values == panel.start  # so the twin has moved
+    answer(event)
+    assert sentence.text_content() == panel.alt and panel.values == {**panel.start, "coffee x": -0.35}
+    panel.on_event = lambda event: answer(event | {"values": {**event["values"], "bound": 0.777}})
+    grip.press("ArrowRight")
+    expect(sentence).to_contain_text("C is 0.777")  # the kernel has the last word
+    panel.on_event = told.append
+    assert resting("Shift+ArrowRight")["values"]["bound"] == 0.777
+    assert not page.errors
+    page.close()
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_in_jupyterlab_a_drag_leaves_no_scene_behind(page, lab, name):
+    run_all(page, lab(name))
     panel = page.locator(".setclr-panel")
     panel.scroll_into_view_if_needed()
-    grip, sentence = panel.locator('.setclr-handle[data-name="rocket"]'), panel.locator(".setclr-sentence")
+    grip, sentence = panel.locator(f'[data-name="{ALONE[name]}"]'), panel.locator(".setclr-sentence")
     count = """sentence => { window.scenes = 0; const more = changes => window.scenes += changes.length;
                new MutationObserver(more).observe(sentence, {childList: true}) }"""
     sentence.evaluate(count)
@@ -238,16 +271,19 @@ def test_in_jupyterlab_a_drag_leaves_no_scene_behind_and_pointing_lights_up_all_
     page.mouse.up()
     answered(panel)
     assert late <= 2, f"{moves} moves, {drawn} scenes while dragging, {late} after it"
-    panel.get_by_role("button", name="reset").click()
-    answered(panel)
+    page.evaluate("jupyterapp.serviceManager.sessions.shutdownAll()")
 
+
+def test_pointing_at_a_thing_lights_up_all_its_places(browser):
+    page = opened(browser, panels.street())
+    panel = page.locator(".setclr-scene")
     lights, tip = panel.locator(".setclr-lights > *"), panel.locator(".setclr-tip")
     panel.locator('.setclr-handle[data-name="coffee"]').hover()
     expect(lights.nth(1)).to_have_count(1)  # itself, and its bar
     expect(tip).to_have_text(re.compile("coffee: weight"))
     page.mouse.move(5, 5)
     expect(lights).to_have_count(0)
-    page.evaluate("jupyterapp.serviceManager.sessions.shutdownAll()")
+    page.close()
 
 
 def assert_no_cell_failed(page) -> None:

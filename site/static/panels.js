@@ -1,35 +1,24 @@
 // Panels on a page without a kernel: JupyterLab's front end (panel.js), answered from an atlas of scenes (atlas.py). A state that
 // is not in the atlas is not shown as another: the controls go to the nearest one there is, and the sentence says so.
 
-import { opened, row } from "./panel.js";
 import { distance } from "./paint.js";
+import { opened, row } from "./panel.js";
+import { Source, Twin } from "./twin.js";
 
 const NEAREST = "This page has no picture of that combination, JupyterLab has: shown is the nearest one that it has.";
 const AWAY = 1000; // stops that count for a control which would go back to its start
 
-// Answers events as the kernel does. `at` is at which stop each control stands; joined by commas it is the name of its state.
-class Atlas {
+// Answers from an atlas. The name of a state is `at`, joined by commas.
+class Atlas extends Source {
+  remark = "";
+
   constructor(told) {
-    Object.assign(this, { told, at: told.start, names: Object.keys(told.knobs), remark: "", moves: "" });
+    super(told);
     this.all = Object.keys(told.states).map((state) => state.split(",").map(Number));
   }
 
   has(at) {
     return at in this.told.states;
-  }
-
-  answered({ event, reset, set, button, handle, x, y }, frame, below) {
-    if (reset) this.go(this.told.start);
-    else if (set) this.set(set);
-    else if (button) this.press(button);
-    else this.drag(handle, [x, y], frame, below);
-    return this.shown(event);
-  }
-
-  shown(event = "") {
-    const { scene, sentence } = this.seen();
-    const words = this.names.map((name, c) => this.told.knobs[name].words[this.at[c]]);
-    return { scene, sentence: `${sentence} ${this.remark}`.trim(), failed: false, event, words, stops: this.at };
   }
 
   seen() {
@@ -40,7 +29,7 @@ class Atlas {
       handles: Object.fromEntries(Object.entries(handles).map(([name, number]) => [name, pool[number]])),
       links: links.map((number) => pool[number]),
     };
-    return { scene, sentence };
+    return { scene, sentence: `${sentence} ${this.remark}`.trim() };
   }
 
   // A remark stays as long as the same controls are moved.
@@ -79,44 +68,6 @@ class Atlas {
     const states = this.all.filter((at) => !stuck || !stays(at)).map((at) => [at, apart(at), far(at)]);
     const [[best, ...order]] = states.sort(([, a, b], [, c, d]) => a - c || b - d);
     this.go(best, moves.join(), order[0] ? NEAREST : remark);
-  }
-}
-
-// The same for a panel that has a twin, which shows every state there is.
-class Twin extends Atlas {
-  has(at) {
-    return this.names.every((name, c) => at[c] in this.told.knobs[name].values);
-  }
-
-  values() {
-    return Object.fromEntries(this.names.map((name, c) => [name, this.told.knobs[name].values[this.at[c]]]));
-  }
-
-  seen() {
-    return this.told.twin.seen(this.values(), this.told.cast);
-  }
-
-  // These controls to the stops nearest to these values.
-  put(values) {
-    const stop = ([name, value]) => {
-      const { values: all } = this.told.knobs[name];
-      const far = all.map((one) => (typeof value === "string" ? Number(one !== value) : Math.abs(one - value)));
-      return [name, far.indexOf(Math.min(...far))];
-    };
-    this.set(Object.fromEntries(Object.entries(values).map(stop)));
-  }
-
-  press(button) {
-    this.put(this.told.twin.pressed(button, this.values()));
-  }
-
-  drag(handle, [x, y]) {
-    const { scene, ways } = this.seen();
-    const { moves, way: [kind, u, v] } = scene.handles[handle];
-    const low = this.told.knobs[moves[0]].values[0];
-    const angle = low + (((Math.atan2(y - v, x - u) * 180) / Math.PI - low + 720) % 360);
-    const found = ways[handle]?.(x, y) || { x: [x], y: [y], plane: [x, y], circle: [angle] }[kind];
-    this.put(Object.fromEntries(moves.map((name, k) => [name, found[k]])));
   }
 }
 

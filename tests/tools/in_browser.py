@@ -67,7 +67,7 @@ def opened(browser: Any, panel: Panel, width: int = 1000, theme: str = "light", 
 
     page.expose_function("kernel", kernel)
     page.set_content(PAGE.format(css=(FOLDER / "panel.css").read_text(), theme=theme))
-    page.evaluate(OPEN, [joined(), {"told": panel.told(), **state(panel)}])
+    page.evaluate(OPEN, [joined(), {"told": panel.widget.told, **state(panel)}])
     return page
 
 

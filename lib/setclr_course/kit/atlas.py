@@ -14,16 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from setclr_course.kit.cast import kept
 from setclr_course.kit.controls import Options
-from setclr_course.kit.front import png
+from setclr_course.kit.front import joined
 from setclr_course.kit.handles import Handle
 from setclr_course.kit.scene import Page
 
 STOPS, SIDE, FEW, MOST = 31, 9, 5, 1200
-TOLD = "atlas.json"
 
 State = tuple[int, ...]  # at which of its stops each control stands
 Plane = tuple[int, int, int]  # two controls, and how many stops of each
@@ -31,7 +29,7 @@ Plane = tuple[int, int, int]  # two controls, and how many stops of each
 
 @dataclass(frozen=True)
 class Atlas:
-    """What a page gets: `told`, written as atlas.json, and pictures by name, as PNG files.
+    """What a page gets: `told`, and pictures by name.
 
     `told` is what `Panel.told` tells, its knobs with the stops that are in the atlas, their `values` and the
     `words` they read, and besides: `start`, at which of its stops each knob begins; the `pool`: every mark,
@@ -41,18 +39,6 @@ class Atlas:
 
     told: dict[str, Any]
     pictures: Mapping[str, np.ndarray]
-
-    def write(self, folder: Path, pictures: Path) -> None:
-        """Into `folder`; the pictures into one that several atlases share."""
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / TOLD).write_text(json.dumps(self.told, ensure_ascii=False, separators=(",", ":")))
-        save(self.pictures, pictures)
-
-
-def save(pictures: Mapping[str, np.ndarray], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, pixels in pictures.items():
-        (folder / f"{name}.png").write_bytes(png(Image.fromarray(pixels), compress_level=4))
 
 
 class Pool(dict[str, int]):
@@ -95,38 +81,49 @@ def planes_of(handles: Mapping[str, Handle], names: Sequence[str]) -> list[Plane
 def atlas_of(panel: Any) -> Atlas:
     """The atlas of a panel, which starts where its controls are now; they stay there.
 
-    One that has a twin needs no states: it has every stop of its knobs, the `twin`'s name, and the `cast`.
+    One that has a twin needs no states: it has what `told_of_twin` tells, and the twin's name for its code.
     """
-    told, twin = panel.told(), twin_of(type(panel))
     wanted = [panel.values, *({**panel.values, **state} for state in panel.also)]
     asked = [{name: knob.number(state[name]) for name, knob in panel.knobs.items()} for state in wanted]
+    if twin := told_of_twin(panel):
+        twin |= {"twin": type(panel).__name__, "start": list(asked[0].values())}
+        return Atlas(panel.told() | twin, panel.pictures)
     stops: dict[str, list[int]] = {}
     clicked = {name for *_, sets in panel.scene["links"] for name in sets}
     for name, knob in panel.knobs.items():
-        most = knob.stops if twin or name in clicked or isinstance(knob, Options) else STOPS
+        most = knob.stops if name in clicked or isinstance(knob, Options) else STOPS
         stops[name] = evenly(knob.stops, most, [state[name] for state in asked])
-        there = [panel.values[name] if stop == asked[0][name] else knob.stop(stop) for stop in stops[name]]
-        words = [knob.read(value) for value in there]
-        told["knobs"][name] |= {"stops": len(there), "values": there, "words": words}
-    start, *others = (tuple(stops[name].index(number) for name, number in state.items()) for state in asked)
-    told |= {"start": start, "states": {}}
-    if twin:
-        page = Page([])
-        told |= {"twin": twin.stem, "cast": [[page.picture(face) for face in row] for row in kept()]}
-        return Atlas(told, page.pictures)
+    knobs = {name: at_stops(panel, name, numbers) for name, numbers in stops.items()}
+    first, *others = (tuple(stops[name].index(number) for name, number in state.items()) for state in asked)
     pool = Pool()
     pictures: dict[str, np.ndarray] = {}
     planes = planes_of(panel.handles, list(panel.knobs))
-    found = states_of(start, [len(some) for some in stops.values()], planes)[:MOST]
+    found = states_of(first, [len(some) for some in stops.values()], planes)[:MOST]
+    states: dict[str, list[Any]] = {}
     for state in dict.fromkeys(found + others):
-        values = {name: told["knobs"][name]["values"][stop] for name, stop in zip(stops, state)}
-        seen = panel.seen(values)
-        told["states"][",".join(map(str, state))] = pool.state(seen.scene, seen.sentence)
+        seen = panel.seen({name: knob["values"][stop] for (name, knob), stop in zip(knobs.items(), state)})
+        states[",".join(map(str, state))] = pool.state(seen.scene, seen.sentence)
         pictures |= seen.pictures
-    return Atlas(told | {"pool": [json.loads(thing) for thing in pool]}, pictures)
+    told = panel.told() | {"knobs": knobs, "start": first, "states": states, "pool": [*map(json.loads, pool)]}
+    return Atlas(told, pictures)
 
 
-def twin_of(panel: type) -> Path | None:
-    """The file beside the panel's own in which it is written a second time in JavaScript."""
-    path = Path(str(sys.modules[panel.__module__].__file__)).with_suffix(".js")
-    return path if path.exists() else None
+def at_stops(panel: Any, name: str, numbers: Iterable[int]) -> dict[str, Any]:
+    """What the front end knows of a knob at these of its stops; at the one nearest to it the control's value
+    stands."""
+    knob, now = panel.knobs[name], panel.values[name]
+    values = [now if number == knob.number(now) else knob.stop(number) for number in numbers]
+    return {**knob.told(), "stops": len(values), "values": values, "words": [knob.read(x) for x in values]}
+
+
+def told_of_twin(panel: Any) -> dict[str, Any]:
+    """What the front end needs to answer by the panel's `twin`: its code as one module, all stops of the
+    knobs, the names of the `cast`'s pictures. The twin is the file beside the panel's own in which it is
+    written a second time in JavaScript; a panel without one, such as one of a notebook, gets nothing."""
+    kind = type(panel)
+    file = Path(getattr(sys.modules[kind.__module__], "__file__", __file__)).with_name(f"{kind.__name__}.js")
+    if not file.exists():
+        return {}
+    knobs = {name: at_stops(panel, name, range(knob.stops)) for name, knob in panel.knobs.items()}
+    faces = [[Page([]).picture(face) for face in row] for row in kept()]
+    return {"twin": joined(file), "knobs": knobs, "cast": faces}

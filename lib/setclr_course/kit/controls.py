@@ -55,7 +55,7 @@ class Slider:
             raise ValueError(f"{name} must be {way}, got {value!r}; the slider ends there")
         if self.whole and value != round(value):
             raise ValueError(f"{name} must be a whole number, got {value!r}")
-        return value
+        return int(value) if self.whole else float(value)
 
     def read(self, value: Any) -> str:
         """A value as the reader sees it."""

@@ -13,7 +13,6 @@ from setclr.data import ImageSet
 from setclr.data.patches import FLAT, PHOTOGRAPHS, TRIES
 from setclr.evaluation import features, pixels
 from setclr.seeding import seeded
-from setclr_course.kit.tiles import decoded
 
 
 @cache
@@ -56,6 +55,6 @@ def augmented_pair(images: Tensor, seed: int = 0) -> Tensor:
 
 def unlearned_pair() -> tuple[dict[str, Tensor], Tensor]:
     """A dozen patches in two views (2, 12, 3, 32, 32), and features (2, 12, D) of them by name."""
-    pair = augmented_pair(decoded(few_patches())[::9])
+    pair = augmented_pair(few_patches().images[::9])
     made = unlearned(pair.flatten(0, 1))
     return {name: x.unflatten(0, (2, -1)) for name, x in made.items()}, pair

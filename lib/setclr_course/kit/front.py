@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,16 @@ from PIL import Image
 FOLDER = Path(__file__).parent
 
 
-def joined() -> str:
-    """The front end as one module."""
-    texts = [(FOLDER / name).read_text() for name in ("paint.js", "panel.js")]
-    return "\n".join(line for text in texts for line in text.splitlines() if not line.startswith("import "))
+def needed(file: Path) -> list[str]:
+    """The text of a file of JavaScript, and before it of those that it imports: beside it or in the kit."""
+    names = re.findall(r'(?m)^import .* from "./(.+)"', text := file.read_text())
+    found = [path for name in names for path in (FOLDER / name, file.with_name(name)) if path.exists()]
+    return [*(one for path in dict.fromkeys(found) for one in needed(path)), text]
+
+
+def joined(file: Path = FOLDER / "panel.js") -> str:
+    """A file of JavaScript and what it imports as one module."""
+    return re.sub(r"(?m)^import .*\n", "", "\n".join(dict.fromkeys(needed(file))))
 
 
 class Front(anywidget.AnyWidget):
@@ -30,16 +37,17 @@ class Front(anywidget.AnyWidget):
 
     told: traitlets.Dict = traitlets.Dict().tag(sync=True)
     """What stays: `size` of the picture, `boxes` of its plots, `knobs`, how many are `in_sight`, which slider
-    `play`s, `buttons`. Of a still picture only the first two, and its `columns`."""
+    `play`s, `buttons`, and what `atlas.told_of_twin` tells. Of a still picture only the first two, and its
+    `columns`."""
     pictures: traitlets.Dict = traitlets.Dict().tag(sync=True)
     """PNG files by name, as addresses that hold them."""
     # As text, since ipywidgets would walk through every number of a scene, twice.
     shown: traitlets.Dict = traitlets.Dict().tag(sync=True, to_json=lambda shown, front: json.dumps(shown))
     """`scene`, `sentence`, `failed` (it is an error), the `event` that it answers ("" for none), and of the
-    knobs the `stops`, at which they stand, and `words`, what they read."""
+    knobs the `values`, the `stops` nearest to them, and `words`, what they read."""
     moved: traitlets.Dict = traitlets.Dict().tag(sync=True, echo_update=False)
     """The number of an `event`, and what the reader did: a `handle` put to `x`, `y` in data units; knobs
-    `set` to stops; a `button` pressed; `reset`."""
+    `set` to stops or to `values`; a `button` pressed; `reset`."""
 
     def close(self) -> None:
         self.layout.close()

@@ -2,10 +2,12 @@
 // belongs together, and has the controls below. Whoever opens it answers events (front.py) by what is shown then: a kernel, by
 // `render`, or a page without one (site/static/panels.js).
 import { clamp, distance, Frame, onSegment, outlines, paint, svg } from "./paint.js";
+import { Twin } from "./twin.js";
 
 const FRAME = 120; // milliseconds from an answer to the next step while it plays
 const GLIDE = 160; // milliseconds in which marks move to their new places, where nobody drags them
 const NEAR = 7; // pixels within which the pointer is at a dot or a line
+const REST = 150; // milliseconds without a move after which a kernel is told where the controls of a twin stand
 const DROP = 30; // pixels within which a handle finds the place where it snaps
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] };
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -301,23 +303,46 @@ function control({ label, stops, marks, names }, parent, move) {
   return { track, stepped, show };
 }
 
-// The kernel's side is an anywidget model.
+// The kernel's side is an anywidget model. A panel with a twin answers at once, even while the kernel is busy or far away; the
+// kernel is told where the controls came to rest, and has the last word.
 function render({ model, el }) {
   const [told, address] = [model.get("told"), (name) => model.get("pictures")[name]];
   if (told.columns) return row(el, told, address);
-  const show = opened(el, told, address, (event) => {
+  const shown = () => JSON.parse(model.get("shown"));
+  let [twin, asked, next, resting] = [null, "", 0, 0]; // `asked`: the event that the kernel has to answer, if any
+  const tell = (event) => {
     model.set("moved", event);
     model.save_changes();
+  };
+  const show = opened(el, told, address, (event, ...where) => {
+    clearTimeout(resting);
+    asked = event.event;
+    if (!twin || event.reset) return tell(event);
+    show(twin.answered(event, ...where));
+    resting = setTimeout(() => tell({ event: asked, values: twin.values() }), REST);
   });
+  function answer() {
+    const now = shown();
+    if (twin && asked && now.event !== asked) return; // the reader has moved on since
+    asked = "";
+    twin?.follow(now);
+    show(now);
+  }
   // What waits for this answer is sent before it is painted, so that kernel and browser work at the same time.
-  let next = 0;
   const answered = () => {
     cancelAnimationFrame(next);
-    next = requestAnimationFrame(() => show(JSON.parse(model.get("shown"))));
+    next = requestAnimationFrame(answer);
   };
   model.on("change:shown", answered);
-  show(JSON.parse(model.get("shown")));
+  show(shown());
+  if (told.twin) {
+    moduleOf(told.twin).then((module) => {
+      twin = new Twin({ ...told, twin: module });
+      twin.follow(shown());
+    });
+  }
   return () => model.off("change:shown", answered);
 }
+const moduleOf = (code) => import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
 
 export default { render };

@@ -15,7 +15,7 @@ import numpy as np
 
 from setclr.checks import choice
 from setclr_course.kit import layout
-from setclr_course.kit.atlas import Atlas, atlas_of
+from setclr_course.kit.atlas import Atlas, atlas_of, told_of_twin
 from setclr_course.kit.controls import Control, Knob, Slider, minus
 from setclr_course.kit.front import Front, address, both
 from setclr_course.kit.handles import Handle
@@ -116,7 +116,7 @@ class Panel:
         """The panel in the browser; made when it is first asked for, and anew when it has been closed."""
         if self._front is None or self._front.comm is None:
             self.start = self.values
-            self._front = Front(told=self.told(), _dom_classes=["setclr-panel"])
+            self._front = Front(told=self.told() | told_of_twin(self), _dom_classes=["setclr-panel"])
             self._front.observe(lambda change: self.on_event(change["new"]), "moved")
             self._show()
         return self._front
@@ -155,7 +155,9 @@ class Panel:
             return self.handles[event["handle"]].values(self.knobs, event["x"], event["y"])
         if "button" in event:
             return self.pressed(event["button"], values)
-        return event.get("values", self.start)  # else it is reset
+        if "values" in event:
+            return {name: self.knobs[name].taken(name, value) for name, value in event["values"].items()}
+        return self.start
 
     def _show(self, event: str = "", failure: str = "") -> None:
         if self._front is None:
@@ -164,6 +166,7 @@ class Panel:
         self._front.pictures = {name: known.get(name) or address(one) for name, one in self.pictures.items()}
         self._front.shown = {
             "scene": self.scene, "sentence": failure or self.alt, "failed": bool(failure), "event": event,
+            "values": list(self.values.values()),
             "stops": [self.knobs[name].number(value) for name, value in self.values.items()],
             "words": [self.knobs[name].read(value) for name, value in self.values.items()],
         }  # fmt: skip

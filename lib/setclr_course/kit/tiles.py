@@ -4,13 +4,6 @@ import numpy as np
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr.data import ImageSet
-
-
-def decoded(images: ImageSet) -> Tensor:
-    """The images of a set as a tensor (N, C, H, W) uint8; those in files are read."""
-    return images.images[:]
-
 
 def tiles(images: Tensor) -> np.ndarray:
     """Images (N, C, H, W) uint8 as (N, H, W, 3) uint8."""

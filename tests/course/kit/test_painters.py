@@ -6,7 +6,6 @@ its panel's at 2,000 random states.
 
 import json
 import random
-import re
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from setclr_course import panels
-from setclr_course.kit.atlas import twin_of
-from setclr_course.kit.cast import kept
+from setclr_course.kit.atlas import told_of_twin
 from setclr_course.kit.controls import slider
-from setclr_course.kit.front import FOLDER, joined
+from setclr_course.kit.front import joined
 from setclr_course.kit.layout import Frame
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
@@ -112,7 +110,7 @@ def test_both_painters_agree_and_letters_are_read_at_every_width(browser, name):
         page.set_viewport_size({"width": width, "height": 1000})
         page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")
         assert not crowded(page), where
-    page.evaluate(OPEN, [joined(), {"told": panel.told(), **state(panel)}])  # a second one beside it
+    page.evaluate(OPEN, [joined(), {"told": panel.widget.told, **state(panel)}])  # a second one beside it
     names = page.evaluate("[...document.querySelectorAll('[id]')].map((one) => one.id)")
     assert not page.errors and len(set(names)) == len(names)
     page.close()
@@ -188,13 +186,6 @@ SEEN = """([all, cast]) => {
 }"""
 
 
-def needed(file: Path) -> list[Path]:
-    """A file of JavaScript, and before it those that it imports."""
-    names = re.findall(r'(?m)^import .* from "./(\w+\.js)"', file.read_text())
-    imported = [FOLDER / name if (FOLDER / name).exists() else file.with_name(name) for name in names]
-    return [*(one for path in imported for one in needed(path)), file]
-
-
 def differences(one, other, place="") -> list[str]:
     """Where two scenes differ: numbers by more than 1e-6, anything else at all."""
     if isinstance(one, int | float) and isinstance(other, int | float) and not isinstance(one, bool):
@@ -210,9 +201,8 @@ def differences(one, other, place="") -> list[str]:
 @pytest.mark.parametrize("name", TWINS)
 def test_a_twin_shows_what_the_panel_shows(browser, name):
     panel, by, page = getattr(panels, name)(), random.Random(0), browser.new_page()
-    cast = [[Page([]).picture(face) for face in row] for row in kept()]
-    files = dict.fromkeys(needed(twin_of(type(panel))))  # as one module
-    page.evaluate(IMPORT, "\n".join(re.sub(r"(?m)^import .*\n", "", file.read_text()) for file in files))
+    cast = told_of_twin(panel)["cast"]
+    page.evaluate(IMPORT, told_of_twin(panel)["twin"])
     for _ in range(STATES // 100):
         knobs = panel.knobs.items()
         states = [{name: knob.stop(by.randrange(knob.stops)) for name, knob in knobs} for _ in range(100)]
@@ -220,5 +210,6 @@ def test_a_twin_shows_what_the_panel_shows(browser, name):
         for values, twin in zip(states, json.loads(found)):
             mine = panel.seen(values)
             assert twin["sentence"] == mine.sentence, values
+            assert mine.pictures.keys() <= panel.pictures.keys()  # the browser has those of its first scene
             assert not (bad := differences(mine.scene, twin["scene"])), (values, bad[:5])
     page.close()

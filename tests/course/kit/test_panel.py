@@ -303,14 +303,3 @@ def test_a_state_is_the_panels_scene_at_these_values_and_what_a_text_asks_for_is
         }
         assert sentence == fresh.alt and scene == json.loads(json.dumps(fresh.scene))
     assert stops["turn"][told["start"][0]] == "20"
-
-
-def test_an_atlas_is_written_with_every_file_it_names_and_shares_them(made, tmp_path):
-    for name in ("one", "two"):
-        made.write(tmp_path / name, tmp_path / "pictures")
-    told = json.loads((tmp_path / "one" / atlas.TOLD).read_text())
-    assert told == json.loads(json.dumps(made.told))
-    files = {path.stem for path in (tmp_path / "pictures").iterdir()}
-    assert [path.name for path in (tmp_path / "two").iterdir()] == [atlas.TOLD]
-    shown = {face for thing in told["pool"] if isinstance(thing, dict) for face in thing.get("faces", [])}
-    assert shown == files

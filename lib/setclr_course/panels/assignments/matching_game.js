@@ -1,4 +1,4 @@
-// matching_game.py a second time, for pages without a kernel; a test holds the two to each other.
+// matching_game.py a second time, so that it moves without a kernel; a test holds the two to each other.
 import { BLACK, fixed, GREY, INK, NAMES, Page, WHITE, YELLOW } from "./scene.js";
 
 const CIRCLES = [

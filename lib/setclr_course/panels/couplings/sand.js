@@ -1,4 +1,4 @@
-// sand.py a second time, for pages without a kernel; a test holds the two to each other.
+// sand.py a second time, so that it moves without a kernel; a test holds the two to each other.
 import { fixed, general, INK, NAMES, Page, SKY, WHITE } from "./scene.js";
 import { scaled } from "./inner.js";
 

@@ -1,4 +1,4 @@
-// one_idea.py a second time, for pages without a kernel; a test holds the two to each other.
+// one_idea.py a second time, so that it moves without a kernel; a test holds the two to each other.
 import { fixed, general, NAMES, Page, percent } from "./scene.js";
 import { cosines, forces, groco, infoNce, iotBoth, mmcl } from "./losses.js";
 import { angleAt, circleHandle, control, drawPlane, drawTable, pair, POINTS, rowShares, unit, whole } from "./plane.js";

@@ -1,4 +1,4 @@
-// side_by_side.py a second time, for pages without a kernel; a test holds the two to each other.
+// side_by_side.py a second time, so that it moves without a kernel; a test holds the two to each other.
 import { fixed, general, NAMES, OF_LOSS, Page } from "./scene.js";
 import { cosines, groco, infoNce, iotBoth, linearAssignment, mmcl, sparseClr } from "./losses.js";
 import { circleHandle, control, drawPlane, drawTable, pair, POINTS, rowShares, unit } from "./plane.js";

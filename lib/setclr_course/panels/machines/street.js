@@ -1,4 +1,4 @@
-// street.py a second time, for pages without a kernel; a test holds the two to each other.
+// street.py a second time, so that it moves without a kernel; a test holds the two to each other.
 import { DUSK, FIELD, fixed, general, GREY, INK, NAMES, Page, signed, VERMILION, WHITE } from "./scene.js";
 import { dot, dual } from "./inner.js";
 

@@ -13,7 +13,7 @@ from setclr_course.kit.inner import dual
 from setclr_course.kit.palette import BLUE, GREEN, VERMILION, WHITE
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page, Plot
-from setclr_course.kit.tiles import decoded, tiles
+from setclr_course.kit.tiles import tiles
 
 WIDE, HIGH = 1.12, 1.36  # a tile's width and height, in widths of an image
 TITLES = ("blue: support vectors with their α; thick: α = C", "pale: α = 0; green: the query, drag it")
@@ -42,7 +42,7 @@ class support_images(Panel):
     def __init__(self, features: Any = None, images: Any = None, labels: Any = None, **initial: Any):
         if features is None:
             patches = few_patches(4)
-            images, labels = decoded(patches)[:40], patches.labels[:40]
+            images, labels = patches.images[:40], patches.labels[:40]
             features = pixels(images)
         x = np.asarray(features, float)
         x = x / np.linalg.norm(x, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-// two_lists.py a second time, for pages without a kernel; a test holds the two to each other.
+// two_lists.py a second time, so that it moves without a kernel; a test holds the two to each other.
 import { GREY, Page, PALE, PURPLE, WHITE } from "./scene.js";
 
 const FIRST = [1, 2, 3, 5, 6];

@@ -1,4 +1,4 @@
-// beads.py a second time, for pages without a kernel; a test holds the two to each other.
+// beads.py a second time, so that it moves without a kernel; a test holds the two to each other.
 import { BLUE, fixed, general, GREY, INK, Page, signed, WHITE } from "./scene.js";
 import { spread } from "./inner.js";
 

@@ -1,4 +1,4 @@
-// soft_swap.py a second time, for pages without a kernel; a test holds the two to each other.
+// soft_swap.py a second time, so that it moves without a kernel; a test holds the two to each other.
 import { DUSK, fixed, general, GREY, INK, OCHRE, ORANGE, Page, signed } from "./scene.js";
 import { spread, swapped } from "./inner.js";
 

@@ -1,4 +1,4 @@
-// pushes.py a second time, for pages without a kernel; a test holds the two to each other.
+// pushes.py a second time, so that it moves without a kernel; a test holds the two to each other.
 import { BLUE, fixed, general, GREEN, GREY, INK, NAMES, Page, PINE, signed, WHITE } from "./scene.js";
 import { softmax, sparsemax } from "./inner.js";
 

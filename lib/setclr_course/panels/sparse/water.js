@@ -1,4 +1,4 @@
-// water.py a second time, for pages without a kernel; a test holds the two to each other.
+// water.py a second time, so that it moves without a kernel; a test holds the two to each other.
 import { BLUE, fixed, GREEN, INK, MIST, NAMES, Page, WHITE } from "./scene.js";
 import { level } from "./inner.js";
 

@@ -13,7 +13,7 @@ from setclr_course.kit.few_patches import few_patches, unlearned
 from setclr_course.kit.palette import VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Mark, Page
-from setclr_course.kit.tiles import decoded, tiles
+from setclr_course.kit.tiles import tiles
 from setclr_course.panels.trained.shades import draw_shades
 
 SIDES = ("left", "right")
@@ -47,7 +47,7 @@ class class_confusions(Panel):
             few = few_patches(16)
             test, found = ImageSet(few.images[1::2], few.labels[1::2], few.classes), unlearned(few.images[:])
             predicted = {name: knn(x[::2], few.labels[::2], x[1::2], 10) for name, x in found.items()}
-        self.classes, self.labels, self.patches = test.classes, test.labels.numpy(), tiles(decoded(test))
+        self.classes, self.labels, self.patches = test.classes, test.labels.numpy(), tiles(test.images[:])
         self.predicted = {name: np.asarray(labels) for name, labels in predicted.items()}
         names, last = list(predicted), len(self.classes) - 1
         self.knobs = {

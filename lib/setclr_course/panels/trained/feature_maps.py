@@ -17,7 +17,7 @@ from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import INK, OF_CLASS, SIGN_OF_CLASS, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.kit.tiles import decoded, tiles
+from setclr_course.kit.tiles import tiles
 from setclr_course.panels.trained.coarse import coarse
 
 KINDS = ((1.25, "nearest dot", INK), (0.0, "you point at", VERMILION))  # the patches beside the map
@@ -52,7 +52,7 @@ class feature_maps(Panel):
             maps = maps_of(unlearned(shown.images[:]), (4, 12, 30))
         self.maps, self.labels, self.classes = maps, shown.labels.numpy(), shown.classes
         self.names = [self.classes[label] for label in self.labels]
-        self.patches = coarse(tiles(decoded(shown)))  # or a saved picture has no colours left for the dots
+        self.patches = coarse(tiles(shown.images[:]))  # or a saved picture has no colours left for the dots
         self.knobs = {
             "encoder": options("encoder", maps, list(maps)[-1]),
             "patch": slider("patch pointed at", 0, 0, len(self.labels) - 1, 1),

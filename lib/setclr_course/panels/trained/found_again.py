@@ -16,7 +16,7 @@ from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import GREEN, PINE, VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
-from setclr_course.kit.tiles import decoded, tiles
+from setclr_course.kit.tiles import tiles
 from setclr_course.panels.trained.coarse import coarse
 
 ALLOWED = ("all", "without overlap")
@@ -50,7 +50,7 @@ class found_again(Panel):
         if features is None or test is None:
             test = few_tinted(20)
             features = unlearned(test.images[:])
-        self.classes, self.labels, self.patches = test.classes, test.labels.numpy(), tiles(decoded(test))
+        self.classes, self.labels, self.patches = test.classes, test.labels.numpy(), tiles(test.images[:])
         self.each, last = len(test) // len(self.classes), len(self.classes) - 1
         photographs = [photograph(name) for name in self.classes]
         self.sheets = [(paper(grey), grey.shape[::-1]) for grey in photographs]

@@ -14,7 +14,6 @@ from setclr.data import ImageSet
 from setclr.evaluation import features
 from setclr.experiments.run import Run
 from setclr.seeding import seeded
-from setclr_course.kit.tiles import decoded
 from setclr_course.panels.trained.film import vote
 
 TEMPERATURES = (0.004, 0.02, 0.1, 0.5, 2.5)  # equal steps on a logarithmic slider
@@ -49,7 +48,7 @@ def outcome(run: Run, train: ImageSet, test: ImageSet) -> Outcome:
     that take the statistics of the batch.
     """
     bank, queries = (features(run.encoder, part.images) for part in (train, test))
-    images = decoded(train.sample(min(BATCH, len(train))))
+    images = train.sample(min(BATCH, len(train))).images[:]
     x = views.augment(images, views.preset(run.recipe.views), seeded(1234))
     model = copy.deepcopy(nn.Sequential(run.encoder, run.head)).cpu().train()
     with torch.no_grad():

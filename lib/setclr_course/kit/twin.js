@@ -1,0 +1,86 @@
+// Answers in a kernel's place. A `Twin` does so for a panel that is written a second time in JavaScript; the site answers for the
+// others from their atlases (site/static/panels.js).
+
+// `told` is what Panel.told tells, its knobs with the `values` of their stops and the `words` that these read; `at` is the stop at
+// which each knob stands. Who extends it says what is `seen` there, which state it `has`, and how to `go`, `set`, `press`, `drag`.
+export class Source {
+  constructor(told) {
+    Object.assign(this, { told, at: told.start, names: Object.keys(told.knobs) });
+  }
+
+  answered({ event, reset, set, button, handle, x, y }, frame, below) {
+    if (reset) this.go(this.told.start);
+    else if (set) this.set(set);
+    else if (button) this.press(button);
+    else this.drag(handle, [x, y], frame, below);
+    return this.shown(event);
+  }
+
+  // Of each knob its value, or the words that it reads.
+  each(what) {
+    return this.names.map((name, c) => this.told.knobs[name][what][this.at[c]]);
+  }
+
+  shown(event = "") {
+    return { ...this.seen(), failed: false, event, words: this.each("words"), stops: this.at };
+  }
+}
+
+export class Twin extends Source {
+  kernel = { stops: [] }; // what a kernel has shown: its controls may lie between two stops
+
+  has(at) {
+    return this.names.every((name, c) => at[c] in this.told.knobs[name].values);
+  }
+
+  go(at) {
+    Object.assign(this, { at, now: null });
+  }
+
+  // Go on from what the kernel shows.
+  follow(shown) {
+    this.kernel = shown;
+    this.go(shown.stops);
+  }
+
+  each(what) {
+    const { stops, [what]: exact } = this.kernel;
+    return super.each(what).map((one, c) => (this.at[c] === stops[c] ? exact[c] : one));
+  }
+
+  values() {
+    const values = this.each("values");
+    return Object.fromEntries(this.names.map((name, c) => [name, values[c]]));
+  }
+
+  seen() {
+    return (this.now ??= this.told.twin.seen(this.values(), this.told.cast));
+  }
+
+  set(stops) {
+    this.go(this.names.map((name, c) => stops[name] ?? this.at[c]));
+  }
+
+  // These controls to the stops nearest to these values.
+  put(values) {
+    const stop = ([name, value]) => {
+      const { values: all } = this.told.knobs[name];
+      const far = all.map((one) => (typeof value === "string" ? Number(one !== value) : Math.abs(one - value)));
+      return [name, far.indexOf(Math.min(...far))];
+    };
+    this.set(Object.fromEntries(Object.entries(values).map(stop)));
+  }
+
+  press(button) {
+    this.put(this.told.twin.pressed(button, this.values()));
+  }
+
+  drag(handle, [x, y]) {
+    const { scene, ways } = this.seen();
+    const { moves, way: [kind, u, v] } = scene.handles[handle];
+    const low = this.told.knobs[moves[0]].values[0];
+    const angle = low + (((Math.atan2(y - v, x - u) * 180) / Math.PI - low + 720) % 360);
+    const found = ways[handle]?.(x, y) || { x: [x], y: [y], plane: [x, y], circle: [angle] }[kind];
+    this.put(Object.fromEntries(moves.map((name, k) => [name, found[k]])));
+  }
+}
