@@ -3,6 +3,7 @@
 The wheel holds the whole library, and works with the packages of the losses alone as far as these go.
 """
 
+import asyncio
 import json
 import pkgutil
 import re
@@ -18,6 +19,7 @@ from unittest import mock
 
 import pytest
 import yaml
+from jupyter_client.session import Session
 from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
 from packaging.requirements import Requirement
 from traitlets import import_item
@@ -25,6 +27,7 @@ from traitlets import import_item
 import setclr
 from setclr.cli.parsing import command
 from setclr.losses import capabilities
+from setclr_course import at_once
 from setclr_course.teach.cards import CARDS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,12 +80,45 @@ def test_jupyterlab_listens_to_this_machine_alone_with_its_token():
     assert "token" not in command and "password" not in command
 
 
-def test_jupyterlab_sends_a_kernels_answers_at_once(monkeypatch):
+@pytest.fixture
+def connection():
+    """JupyterLab's connection to a kernel, as `make lab` makes it."""
     (named,) = re.findall(r"--ServerApp.kernel_websocket_connection_class=(\S+)", made("lab"))
-    kind, handler = import_item(named), mock.Mock(spec=KernelWebsocketHandler)
-    monkeypatch.setattr(kind.__base__, "connect", lambda self: "connected")
-    assert kind(websocket_handler=handler).connect() == "connected"
-    handler.set_nodelay.assert_called_once_with(True)
+    return import_item(named)(websocket_handler=mock.Mock(spec=KernelWebsocketHandler), session=Session())
+
+
+def test_jupyterlab_sends_a_kernels_answers_at_once(connection, monkeypatch):
+    monkeypatch.setattr(type(connection).__base__, "connect", lambda self: "connected")
+    assert connection.connect() == "connected"
+    connection.websocket_handler.set_nodelay.assert_called_once_with(True)
+
+
+@pytest.mark.parametrize("kind, moment, said", [
+    ("comm_msg", 600, ["display_data", "idle"]), ("comm_msg", 0, ["display_data", "busy", "idle"]),
+    ("execute_request", 600, ["busy", "display_data", "idle"]),
+])  # fmt: skip
+def test_that_a_widget_keeps_a_kernel_busy_for_a_moment_is_no_news(
+    connection, kind, moment, said, monkeypatch
+):
+    """JupyterLab would draw its toolbars anew in each step of a drag."""
+    heard, session = [], connection.session
+    base = type(connection).__base__
+    monkeypatch.setattr(base, "handle_outgoing_message", lambda _, stream, message: heard.append(message))
+    monkeypatch.setattr(at_once, "MOMENT", moment)
+    request = session.msg(kind)
+    busy, idle = (("status", {"execution_state": state}) for state in ("busy", "idle"))
+    messages = (session.msg(*what, parent=request) for what in (busy, ("display_data",), idle))
+    busy, shown, idle = map(session.serialize, messages)
+
+    async def kernel() -> None:
+        for message in (busy, shown):
+            connection.handle_outgoing_message("iopub", message)
+        await asyncio.sleep(0.01)
+        connection.handle_outgoing_message("iopub", idle)
+
+    asyncio.run(kernel())
+    names = {id(busy): "busy", id(shown): "display_data", id(idle): "idle"}
+    assert [names[id(message)] for message in heard] == said and connection.later is None
 
 
 def test_a_machine_without_python_gets_one_sentence(tmp_path):
