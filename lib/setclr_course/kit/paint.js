@@ -133,6 +133,7 @@ function placed(mark, f) {
 // One piece of a mark: of what it has a list of, that piece's.
 const pieceOf = (mark, i) =>
   Object.fromEntries(Object.entries(mark).map(([name, x]) => [name, Array.isArray(x) ? x[i % x.length] : x]));
+const box = ([[x, y], [u, v]]) => `M${x} ${y}H${u}V${v}H${x}Z`;
 const way = (points) =>
   points.map((p, i) => (seen(p) ? `${i && seen(points[i - 1]) ? "L" : "M"}${p.join(" ")}` : "")).join("");
 
@@ -164,8 +165,7 @@ const PAINTERS = {
     shape(group, { d: way(points), "stroke-linejoin": "round" }, { ...mark, edge: mark.colour }),
   segments: (...piece) => PAINTERS.line(...piece),
   area: (group, points, mark) => shape(group, { d: way(points) }, { ...mark, fill: mark.colour }),
-  boxes: (group, [[x, y], [u, v]], mark) =>
-    shape(group, { d: `M${x} ${y}H${u}V${v}H${x}Z` }, { ...mark, fill: mark.colour }),
+  boxes: (group, corners, mark) => shape(group, { d: box(corners) }, { ...mark, fill: mark.colour }),
   dots(group, [at], mark) {
     const transform = `translate(${at.join(" ")}) scale(${mark.size / 2})`;
     shape(group, { d: SIGNS[mark.sign], transform }, { ...mark, fill: mark.colour, width: 2 / mark.size });
@@ -179,12 +179,6 @@ const PAINTERS = {
     const tip = [[u, v], [u - a - b / 2, v - b + a / 2], [u - a + b / 2, v - b - a / 2]];
     shape(group, { d: way(tip) }, { fill: mark.colour });
   },
-  cells(group, [[x, y], [u, v]], { shades, words }) {
-    const fill = `#${CIVIDIS.slice(6 * shades, 6 * shades + 6)}`;
-    PAINTERS.boxes(group, [[x, y], [u, v]], { colour: fill, edge: fill, width: 0.4 });
-    const how = { size: "small", colour: shades < CIVIDIS.length / 12 ? "white" : "black" };
-    write(group, words, (x + u) / 2, (y + v) / 2, how);
-  },
   photographs(group, corners, { kind, faces, face = faces, frame, smooth }, address) {
     const style = kind === "picture" && !smooth ? "image-rendering:pixelated" : undefined;
     svg("image", { ...boxed(corners), href: address(face), preserveAspectRatio: "none", style }, group);
@@ -193,6 +187,21 @@ const PAINTERS = {
   picture: (...piece) => PAINTERS.photographs(...piece),
   text: (group, [[x, y]], { right = 0, up = 0, ...mark }) => write(group, mark.said, x + right, y - up, mark),
 };
+
+// A table, of which all cells of one shade are one path: it may have thousands.
+function cells(group, boxes, { shades, words = [] }) {
+  const paths = [];
+  boxes.forEach((corners, i) => (paths[shades[i]] = (paths[shades[i]] || "") + box(corners)));
+  paths.forEach((d, shade) => {
+    const fill = `#${CIVIDIS.slice(6 * shade, 6 * shade + 6)}`;
+    shape(group, { d }, { fill, edge: fill, width: 0.4 });
+  });
+  words.forEach((said, i) => {
+    const [[x, y], [u, v]] = boxes[i];
+    const how = { size: "small", colour: shades[i] < CIVIDIS.length / 12 ? "white" : "black" };
+    write(group, said, (x + u) / 2, (y + v) / 2, how);
+  });
+}
 const LINES = ["line", "area", "segments", "arrows"];
 const CLIPPED = ["line", "area", "segments", "boxes", "cells", "picture"];
 
@@ -207,7 +216,8 @@ export function paint(root, plot, f, address) {
   for (const mark of plot.marks) {
     const clip = CLIPPED.includes(mark.kind) ? `url(#${id})` : undefined;
     const group = svg("g", { "clip-path": clip, "data-kind": mark.kind }, root);
-    placed(mark, f).forEach((points, i) => {
+    if (mark.kind === "cells") cells(group, placed(mark, f), mark);
+    else placed(mark, f).forEach((points, i) => {
       if (points.length > 2 || points.every(seen)) PAINTERS[mark.kind](group, points, pieceOf(mark, i), address);
     });
     finish(group);
