@@ -148,7 +148,7 @@ export function opened(el, told, address, ask) {
     const scale = stage.element.offsetWidth / box.width; // slides are scaled as a whole
     return [(pointer.clientX - box.left) * scale, (pointer.clientY - box.top) * scale];
   };
-  const put = (element, [x, y]) => Object.assign(element.style, { left: `${x}px`, top: `${y}px` });
+  const put = (element, [x, y]) => (element.style.transform = `translate(${x}px, ${y}px)`);
   // A handle, the frame of its plot, and its spot in pixels; nothing where it is not shown.
   const handleOf = (name) => {
     const handle = stage.scene.handles[name];
