@@ -319,7 +319,7 @@ function render({ model, el }) {
     asked = event.event;
     if (!twin || event.reset) return tell(event);
     show(twin.answered(event, ...where));
-    resting = setTimeout(() => tell({ event: asked, values: twin.values() }), REST);
+    resting = setTimeout(() => tell({ event: asked, values: twin.news() }), REST);
   });
   function answer() {
     const now = shown();

@@ -34,13 +34,20 @@ export class Twin extends Source {
   }
 
   go(at) {
-    Object.assign(this, { at, now: null });
+    const moved = this.names.filter((name, c) => at[c] !== this.at?.[c]);
+    Object.assign(this, { at, now: null, moved: new Set([...(this.moved || []), ...moved]) });
   }
 
   // Go on from what the kernel shows.
   follow(shown) {
     this.kernel = shown;
     this.go(shown.stops);
+    this.moved.clear();
+  }
+
+  // The controls that the reader has moved since; the kernel's code may have moved the others.
+  news() {
+    return Object.fromEntries(Object.entries(this.values()).filter(([name]) => this.moved.has(name)));
   }
 
   each(what) {
