@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from setclr.checks import floating, setting, transforms, values_readable
-from setclr.inner import twice
+from setclr.inner.derivatives import refuse_second
 
 
 def soft_maximum(x: Tensor, temperature: float) -> Tensor:
@@ -62,7 +62,7 @@ def sparse_maximum(x: Tensor, also: Tensor | None = None) -> Tensor:
         also: (..., k): each of the k entries makes a list together with x. The k lists share x, so their
             gradients need the space of one.
 
-    Returns (...), or with `also` (..., k): the maximum of each list. A second derivative takes O(k n) space.
+    Returns (...), or with `also` (..., k): the maximum of each list. A second derivative is refused.
     Raises ValueError: an argument is not as above; the message names it.
     Cost: O(k R n) time, O(n) space. R Newton steps find the threshold, each with a pass over x. R is as large
     as needed, about 10. Compiled code cannot test for convergence and always makes ½ log₂(n²/ε) steps, ε the
@@ -160,10 +160,7 @@ class _SparseMaximum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         x, also, tops, depths = ctx.saved_tensors
-        if twice.wanted():  # for a second derivative T is no constant
-            lists = zip(also.split(1, -1), grad.split(1, -1))
-            parts = torch.stack([g * _Sparsemax.apply(torch.cat([x, own], -1)) for own, g in lists], -1)
-            return parts[..., :-1, :].sum(-1), parts[..., -1, :]
+        refuse_second("the threshold of sparse_maximum is held constant")
         by_x = torch.zeros_like(x)
         for g, top, depth in zip(grad.split(1, -1), tops.split(1, -1), depths.split(1, -1)):
             by_x.addcmul_((x - top + depth).clamp_(min=0), g)

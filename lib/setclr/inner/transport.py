@@ -9,14 +9,13 @@ Sources: Cuturi 2013; Shi et al. 2023 (IOT-CL), section 3.3 and Algorithm 1.
 
 import math
 import warnings
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from setclr.checks import MAX_ROUNDS, dense, floating, integer, number, setting, transforms, values_readable
-from setclr.inner import twice
+from setclr.inner.derivatives import refuse_second
 
 MOST_ROUNDS = 1000
 
@@ -66,7 +65,7 @@ def sinkhorn(
         b: (m,) or (..., m) > 0, mass of the columns, with the same sum as `a`; 1/m each by default.
 
     Returns a `Coupling` whose P is differentiable with respect to `cost` through the rounds made; a second
-    derivative needs O(n m) space for each round.
+    derivative is refused.
     Raises ValueError: an argument is not as above.
     Not here: unbalanced transport, whose marginals are only wanted; POT (`ot.unbalanced`) has it.
     Cost: O(n m) time a round, forward and again backward; O(n m) space, and O(n + m) more for each round. A
@@ -96,7 +95,7 @@ def sinkhorn(
         error = (P.detach().sum(-2).log() - log_b).expm1().abs().amax(-1)
         return Coupling(P, error <= tolerance, rounds, error)
     path = rounds_of(logits.detach(), log_a, log_b, iterations, tolerance)
-    P = along(path, logits, log_a, log_b).exp()
+    P = log_coupling_from(path, logits, log_a, log_b).exp()
     error = (P.detach().sum(-2).log() - log_b).expm1().abs().amax(-1)
     return Coupling(P, error <= tolerance, len(path.columns), error)
 
@@ -112,7 +111,7 @@ def log_coupling(logits: Tensor, iterations: int | None = None) -> Tensor:
     if transforms():
         return unrolled(logits, log_a, log_b, _rounds_there_are(iterations))
     path = rounds_of(logits.detach(), log_a, log_b, iterations)
-    return along(path, logits, log_a, log_b)
+    return log_coupling_from(path, logits, log_a, log_b)
 
 
 @torch.no_grad()
@@ -195,7 +194,7 @@ def _warn(error: Tensor, tolerance: float) -> None:
     )
 
 
-def along(path: Potentials, logits: Tensor, log_a: Tensor, log_b: Tensor) -> Tensor:
+def log_coupling_from(path: Potentials, logits: Tensor, log_a: Tensor, log_b: Tensor) -> Tensor:
     """log P after the last round, differentiable with respect to the logits through all rounds."""
     rows, columns = torch.stack(path.rows), torch.stack(path.columns)
     return _Unrolled.apply(logits, log_a, log_b, rows, columns, path.kernel, path.top)
@@ -220,11 +219,9 @@ class _Unrolled(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        refuse_second("Sinkhorn's rounds hold their potentials constant")
         logits, log_a, log_b, rows, columns, kernel, top = ctx.saved_tensors
         nothing = (None,) * 6
-        if twice.wanted():
-            formula = partial(unrolled, log_a=log_a, log_b=log_b, rounds=len(columns))
-            return twice.gradient(formula, logits, grad), *nothing
         by_row, by_column = grad.sum(-1), grad.sum(-2)
         if kernel is not None:
             left, right = [], []

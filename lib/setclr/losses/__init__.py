@@ -1,15 +1,14 @@
 """The losses, one family a file, each a thin layer over an inner problem; `parse` makes one from text."""
 
-import inspect
 import warnings
 from collections import ChainMap
 
 from setclr.losses.base import Objective, SetLoss, check_labels
 from setclr.losses.baselines import BASELINES, Baseline
+from setclr.losses.contrast import InfoNCE, NTLogistic, SupCon
 from setclr.losses.linear import LinearAssignment
 from setclr.losses.margin import MMCL
 from setclr.losses.ordering import GroCo
-from setclr.losses.pairwise import InfoNCE, NTLogistic, SupCon, Triplet
 from setclr.losses.parsing import read
 from setclr.losses.quadratic import QARe
 from setclr.losses.relatives import (
@@ -23,9 +22,10 @@ from setclr.losses.relatives import (
 from setclr.losses.sparse import SparseCLR
 from setclr.losses.temperature import learnable
 from setclr.losses.transport import IOT
+from setclr.losses.triplet import Triplet
 
-OTHERS = (AlignUniform, HardNegatives, InvaSpread, DebiasedInfoNCE, HCL, DecoupledInfoNCE)
-LOSSES = (LinearAssignment, Triplet, NTLogistic, InfoNCE, SupCon, SparseCLR, QARe, GroCo, IOT, MMCL, *OTHERS)
+LOSSES = (LinearAssignment, Triplet, NTLogistic, InfoNCE, SupCon, SparseCLR, QARe, GroCo, IOT, MMCL,
+          AlignUniform, HardNegatives, InvaSpread, DebiasedInfoNCE, HCL, DecoupledInfoNCE)  # fmt: skip
 BY_NAME: dict[str, type[Objective]] = {loss.__name__: loss for loss in LOSSES}
 
 __all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "capabilities", "check_labels", "learnable",
@@ -73,6 +73,6 @@ def capabilities() -> str:
     rows.append(["---", *[":-:"] * (len(rows[0]) - 1)])
     for loss in LOSSES:
         has = [kind in loss.takes for kind in columns.values()]
-        has += [name in inspect.signature(loss).parameters for name in named]
+        has += [name in loss.settings for name in named]
         rows.append([f"`{loss.__name__}`", *("✓" if x else "–" for x in has)])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

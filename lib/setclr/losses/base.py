@@ -1,4 +1,4 @@
-"""Base classes of the losses: the reduction, weighted sums, and a repr that can be evaluated.
+"""Base classes of the losses: declared settings, the reduction, and weighted sums.
 
 A loss takes a batch as `z` (V, N, E): V views of N images, E dimensions. It solves its inner problem on the
 batch and scores the true answer by the solution. Its method `assignment` returns the solution as a matrix.
@@ -7,66 +7,94 @@ batch and scores the true answer by the solution. Its method `assignment` return
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterable
-from functools import lru_cache
-from typing import Any, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 import torch
 from torch import Tensor, nn
 
 from setclr.checks import boolean, choice, setting, values_readable
-from setclr.losses.points import Points, checked_points, checked_weight, mean
+from setclr.losses.checking import checked, checked_weight
+from setclr.losses.table import Batch
+from setclr.losses.temperature import Learnable, tau
+from setclr.settings import Setting, flag, moderate, one_of, positive, settings_of, whole
 
-Extra = dict[str, Any]  # keys, memory, labels, and what goes with them, by name
 NEEDS = {"key_labels": {"keys", "labels"}, "memory_labels": {"memory", "labels"}, "positives": {"labels"}}
-Factors = tuple[float | Tensor, ...]  # of a term in a sum; their product is the term's weight
-signature: Callable[[Any], inspect.Signature] = lru_cache(inspect.signature)  # 0.2 ms, at each new setting
+Extra = dict[str, Any]  # keys, memory, labels, and what goes with them, by name
 
 
-class Made(nn.Module):
+class StrictArguments(nn.Module):
     """A module whose constructor lists its arguments where it is given another (ValueError)."""
 
     def __new__(cls, *_: Any, **named: Any) -> Self:
         for given in named:
-            choice(f"{cls.__name__}'s argument", given, signature(cls).parameters)
+            choice(f"{cls.__name__}'s argument", given, inspect.signature(cls).parameters)
         return super().__new__(cls)
 
 
-class Objective(Made):
+@dataclass_transform(field_specifiers=(flag, moderate, one_of, positive, tau, whole))
+class Objective(StrictArguments):
     """Base class of losses and baselines, with the attributes that the training loop reads.
 
     `takes`: which of "keys", "memory" and "labels" it accepts beside the embeddings z, and "views" if z may
     have more than two views. One that takes labels takes `positives`, too. `supervised`: whether it is made
     for labels. `targets`: the target that it needs for each image, "labels" or "clusters", or None. `local`:
-    the numbers of features and channels of the `models.LocalFeatures` that it needs, or None.
+    the numbers of features and channels of the `LocalFeatures` that it needs, or None.
 
-    Settings may be changed later, by `loss.temperature = 0.1`. The constructor checks them then, too.
+    A class declares its settings in its body (`setclr.settings`). They are the constructor's arguments, in
+    that order, and may be changed later, by `loss.temperature = 0.1`; both ways check them.
 
     >>> from setclr import GroCo
     >>> sorted(GroCo().takes)
     ['keys', 'labels', 'views']
     """
 
+    settings: ClassVar[dict[str, Setting]] = {}
     takes: frozenset[str] = frozenset()
     supervised: bool = False
     targets: str | None = None
     local: tuple[int, int] | None = None
 
-    def __init__(self) -> None:
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        declared = {name: x for name, x in settings_of(cls).items() if name in vars(cls)}
+        cls.settings = declared or cls.settings
+        for name in declared:
+            delattr(cls, name)  # the values are the instance's own
+        if declared:
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            arguments = [inspect.Parameter(name, kind, default=x.default) for name, x in declared.items()]
+            cls.__signature__ = inspect.Signature(arguments)  # type: ignore[attr-defined]
+        elif "__init__" in vars(cls):
+            arguments = list(inspect.signature(cls.__init__).parameters.values())[1:]
+            cls.__signature__ = inspect.Signature(arguments)  # type: ignore[attr-defined]
+
+    def __init__(self, *values: Any, **named: Any) -> None:
         super().__init__()
+        if self.settings:
+            given = inspect.signature(type(self)).bind(*values, **named)
+            given.apply_defaults()
+            for name, value in given.arguments.items():
+                self._set(name, value)
+            self.check()
+
+    def check(self) -> None:
+        """Raise ValueError where two settings contradict each other; called whenever one is set."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        settings = signature(type(self)).parameters
-        if name in settings and "_tried" not in vars(self) and all(hasattr(self, key) for key in settings):
-            tried: Any = type(self).__new__(type(self))
-            vars(tried)["_tried"] = True
-            with torch.random.fork_rng(devices=[]):  # a constructor may make layers
-                tried.__init__(**{key: getattr(self, key) for key in settings} | {name: value})
-            vars(self).update({key: x for key, x in vars(tried).items() if not key.startswith("_")})
-            value = getattr(tried, name)
-        if not isinstance(value, (nn.Parameter, nn.Module)):  # it may have been learnt so far
-            for learnt in (vars(self).get("_parameters", {}), vars(self).get("_modules", {})):
-                learnt.pop(name, None)
+        if name not in self.settings:
+            super().__setattr__(name, value)
+            return
+        before = getattr(self, name)
+        self._set(name, value)
+        try:
+            self.check()
+        except ValueError:
+            self._set(name, before)
+            raise
+
+    def _set(self, name: str, value: Any) -> None:
+        value = self.settings[name].checked(value)
+        self._modules.pop(name, None)  # it may have been learnt so far
         super().__setattr__(name, value)
 
     @property
@@ -79,12 +107,9 @@ class Objective(Made):
         return views
 
     def __repr__(self) -> str:
-        parameters = signature(type(self)).parameters.values()
-        shown = (
-            f"{p.name}={_literal(getattr(self, p.name))}"
-            for p in parameters
-            if not (_off(getattr(self, p.name)) and _off(p.default))
-        )
+        arguments = inspect.signature(type(self)).parameters.values()
+        values = ((p.name, p.default, getattr(self, p.name)) for p in arguments)
+        shown = (f"{name}={_literal(x)}" for name, default, x in values if not (_off(x) and _off(default)))
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
@@ -138,23 +163,26 @@ def joined_views(
 class SetLoss(Objective):
     """A loss on the set of points z (V, N, E).
 
-    A subclass stores its constructor's arguments under their own names. It implements `values`, or `score` if
-    anchors have no value of their own. Unless it is a regulariser, it implements `solution`. It lists in
-    `takes` the inputs that it accepts. A constructor raises ValueError if an argument is out of range.
+    A subclass declares its settings. It implements `values`, or `score` if anchors have no value of their
+    own. Unless it is a regulariser, it implements `solution`. It lists in `takes` the inputs that it accepts.
 
     >>> import torch
     >>> from setclr.losses import SetLoss
     >>> class Alignment(SetLoss):  # a loss of your own: how far apart are the two views?
-    ...     def values(self, points):
-    ...         a, b = points.anchors
+    ...     def values(self, batch):
+    ...         a, b = batch.anchors
     ...         return (a - b).square().sum(-1).expand(2, -1)
     >>> Alignment()(torch.eye(3), torch.eye(3)).item()
     0.0
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._warned: set[str] = set()
+    # Settings that several losses have, as they are where a loss does not declare them.
+    positive_views: int | None = None
+    candidates: str | None = None
+    average: str | None = None
+    stop_gradient: bool = False
+    key_gradient: bool = False
+    clamped: bool = False
 
     def forward(
         self, z: Tensor, other: Tensor | None = None, memory: Tensor | None = None,
@@ -193,7 +221,7 @@ class SetLoss(Objective):
         Returns a 0-d tensor, or for "none" (V, N).
         Raises ValueError: wrong rank, dtype or size; an argument that the loss does not take; `weight` or
         "none" for a loss without a value for each anchor. On the CPU also: NaN, inf, rows of zero norm, and
-        labels that are all one class. On a GPU checking values would stall it, so these give NaN.
+        labels that are all one class. On a GPU checking values would stall it: there NaN gives NaN.
         """
         choice("reduction", reduction, ("mean", "none"))
         flat = isinstance(z, Tensor) and z.ndim == 2 and other is None
@@ -221,63 +249,51 @@ class SetLoss(Objective):
         )  # fmt: skip
         return self._solved(z, extra)
 
-    def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
-        with _full_precision(z):
-            points = self.points(z, **extra)
-            kept = self.kept(points)
-            if kept is not None and values_readable(kept) and not kept.any():
-                self.warn_once("no anchor of this batch has both a positive and a negative: the loss is 0")
-            if weight is None and reduction == "mean":
-                return self.score(points)
-            w = z.new_ones(z.shape[1]) if weight is None else checked_weight(weight, points)
-            values = w * self.values(points)
-            if reduction == "none":
-                return values if kept is None else values.masked_fill(~kept, 0)
-            return mean(values, kept, w)
+    def check(self) -> None:
+        if self.key_gradient and self.stop_gradient:
+            raise ValueError(
+                "key_gradient must be False with stop_gradient=True, which holds candidates constant"
+            )
 
-    def _solved(self, z: Tensor, extra: Extra) -> Tensor:
-        with _full_precision(z):
-            points = self.points(z, **extra)
-            solution, kept = self.solution(points), self.kept(points)
-            return solution if kept is None else solution * kept.flatten().unsqueeze(1)
+    def batch(self, z: Tensor, **extra: Any) -> Batch:
+        """The checked batch: unit vectors, and who is whose positive."""
+        batch = checked(
+            z,
+            **extra,
+            key_gradient=self.key_gradient,
+            positive_views=self.positive_views,
+            pool=self.candidates,
+        )
+        V, N, _ = z.shape
+        if V > 2 and "views" not in self.takes:
+            raise ValueError(f"z must hold two views for {self}, got {V}: it matches two views")
+        if V > N:
+            self.warn_once(f"z is (V, N, E): {V} views of {N} images? torch.stack([a, b]) joins two (N, E)")
+        return batch.with_constant_candidates() if self.stop_gradient else batch
 
-    def kept(self, points: Points) -> Tensor | None:
-        """The anchors (V, N) that have a positive and a negative; None: all do."""
-        settings = getattr(self, "positive_views", None), getattr(self, "candidates", None)
-        return None if points.all_kept(settings[1]) else points.pairs(*settings).kept
-
-    def score(self, points: Points) -> Tensor:
+    def score(self, batch: Batch) -> Tensor:
         """The loss, a 0-d tensor."""
-        return mean(self.values(points), self.kept(points))
+        return mean(self.values(batch), batch)
 
-    def values(self, points: Points) -> Tensor:
-        """Each anchor's value, (V, N); their mean is the loss."""
+    def values(self, batch: Batch) -> Tensor:
+        """Each anchor's value, (M,) or (V, N); their mean is the loss."""
         raise ValueError(
             f"reduction must be 'mean' and weight None for {self}, which has no value for each anchor"
         )
 
-    def solution(self, points: Points) -> Tensor:
+    def solution(self, batch: Batch) -> Tensor:
+        """The assignment (M, U·C + Q)."""
         raise ValueError(f"{self} is a regulariser and has no assignment; add it to a loss that has one")
 
     @property
     def has_assignment(self) -> bool:
         return type(self).solution is not SetLoss.solution
 
-    def points(self, z: Tensor, **extra: Any) -> Points:
-        """Check z, keys, memory and labels, and scale the vectors to unit length."""
-        points = checked_points(z, **extra, key_gradient=getattr(self, "key_gradient", False))
-        V, N, _ = z.shape
-        if V > 2 and "views" not in self.takes:
-            raise ValueError(f"z must hold two views for {self}, got {V}: it matches two views")
-        if V > N:
-            self.warn_once(f"z is (V, N, E): {V} views of {N} images? torch.stack([a, b]) joins two (N, E)")
-        return points
-
     def warn_once(self, message: str) -> None:
         """Warn once for each first word of a message; never in compiled code."""
-        kind = message.split()[0]
-        if not torch.compiler.is_compiling() and kind not in self._warned:
-            self._warned.add(kind)
+        warned = vars(self).setdefault("_warned", set())
+        if not torch.compiler.is_compiling() and (first := message.split()[0]) not in warned:
+            warned.add(first)
             warnings.warn(message, stacklevel=2)
 
     def _joined(self, z: Tensor, other: Tensor | None, **extra: Any) -> tuple[Tensor, Extra]:
@@ -290,6 +306,25 @@ class SetLoss(Objective):
                 raise ValueError(f"{name} must be None for {kind}, which does not use any, got {got}")
         return z, extra
 
+    def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
+        with _full_precision(z):
+            batch = self.batch(z, **extra)
+            if batch.kept is not None and values_readable(batch.kept) and not batch.kept.any():
+                self.warn_once("no anchor of this batch has both a positive and a negative: the loss is 0")
+            if weight is None and reduction == "mean":
+                return self.score(batch)
+            w = z.new_ones(z.shape[1]) if weight is None else checked_weight(weight, batch.anchors)
+            values = w * self.values(batch).view(z.shape[:2])
+            if reduction == "mean":
+                return mean(values, batch, w)
+            return values if batch.kept is None else values.masked_fill(~batch.kept.view_as(values), 0)
+
+    def _solved(self, z: Tensor, extra: Extra) -> Tensor:
+        with _full_precision(z):
+            batch = self.batch(z, **extra)
+            solution, kept = self.solution(batch), batch.kept
+            return solution if kept is None else solution * kept.unsqueeze(1)
+
     def __add__(self, other: "SetLoss") -> "WeightedSum":
         if not isinstance(other, SetLoss):
             return NotImplemented
@@ -298,13 +333,10 @@ class SetLoss(Objective):
     def __radd__(self, other: int) -> "SetLoss":
         return self if type(other) is int and other == 0 else NotImplemented  # sum() starts at 0
 
-    def __mul__(self, weight: float | Tensor) -> "WeightedSum":
+    def __mul__(self, weight: float | Learnable) -> "WeightedSum":
         if isinstance(weight, SetLoss):
             return NotImplemented
-        factor = _factor(weight)
-        for factors, _ in _terms(self):
-            setting("weight", math.prod(x for x in (factor, *factors) if not isinstance(x, Tensor)))
-        return WeightedSum([((factor, *factors), loss) for factors, loss in _terms(self)])
+        return WeightedSum([term.times(weight) for term in _terms(self)])
 
     __rmul__ = __mul__
 
@@ -314,89 +346,99 @@ class SetLoss(Objective):
         return self * (1 / setting("divisor", divisor, above=0, hint="a loss is divided by a number"))
 
 
+class Term(NamedTuple):
+    """A loss and its weight in a sum: a number, times a learnt one if there is one."""
+
+    number: float
+    learnt: Learnable | None
+    loss: SetLoss
+
+    def times(self, weight: float | Learnable) -> "Term":
+        if isinstance(weight, Learnable):
+            if self.learnt is not None:
+                raise ValueError(
+                    f"weight must be a number for {self}, whose weight is learnt, got {weight!r}"
+                )
+            return self._replace(learnt=weight)
+        weight = setting("weight", weight, hint="a loss is multiplied by a number, or by learnable(0.5)")
+        return self._replace(number=setting("weight", weight * self.number))
+
+    @property
+    def weight(self) -> float | Tensor:
+        """The present weight."""
+        return self.number if self.learnt is None else self.number * self.learnt()
+
+    def __repr__(self) -> str:
+        said = repr(self.loss) if self.learnt is None else f"{self.learnt!r} * {self.loss!r}"
+        if self.number == 1:
+            return said
+        return f"{_literal(self.number)} * {said if self.learnt is None else f'({said})'}"
+
+
 class WeightedSum(SetLoss):
-    """Σ weight · loss, made by `+`, `*` and `/`.
+    """Σ weight · loss, made by `+`, `*` and `/`. A weight is a number, or `learnable(0.5)`.
 
     Each term gets those of keys, memory, labels and positives that it takes. `takes` holds what at least one
-    term takes, but "views" only if all terms do. A 0-d tensor as weight stays in the graph; a parameter
-    becomes the sum's own. "none" and `weight` need each anchor's value from all terms. `assignment` is that
-    of the first term that has one.
+    term takes, but "views" only if all terms do. "none" and `weight` need each anchor's value from all terms.
+    `assignment` is that of the first term that has one.
     """
 
-    def __init__(self, terms: list[tuple[Factors, SetLoss]]) -> None:
+    def __init__(self, terms: list[Term]) -> None:
         super().__init__()
-        self._factors = [tuple(map(self._kept, factors)) for factors, _ in terms]
-        self.losses = nn.ModuleList([loss for _, loss in terms])
-        one_of_them = frozenset.union(*(loss.takes for _, loss in terms))
-        all_of_them = frozenset.intersection(*(loss.takes for _, loss in terms))
+        self.losses = nn.ModuleList([term.loss for term in terms])
+        self.learnt = nn.ModuleList([term.learnt or nn.Identity() for term in terms])
+        self.numbers = [term.number for term in terms]
+        one_of_them = frozenset.union(*(term.loss.takes for term in terms))
+        all_of_them = frozenset.intersection(*(term.loss.takes for term in terms))
         self.takes = one_of_them - {"views"} | all_of_them & {"views"}
-        self.supervised = any(loss.supervised for _, loss in terms)
-
-    def _kept(self, factor: float | Tensor) -> float | Tensor | str:
-        """The factor; of a parameter the name under which it becomes the sum's own."""
-        if not isinstance(factor, nn.Parameter):
-            return factor
-        name = f"weight{len(self._parameters)}"
-        self.register_parameter(name, factor)
-        return name
+        self.supervised = any(term.loss.supervised for term in terms)
 
     @property
-    def factors(self) -> tuple[Factors, ...]:
-        """The current factors of the terms' weights."""
-        named = (tuple(getattr(self, x) if isinstance(x, str) else x for x in kept) for kept in self._factors)
-        return tuple(named)
-
-    @property
-    def weights(self) -> list[float | Tensor]:
-        """The current weights of the terms."""
-        return [math.prod(factors) for factors in self.factors]
+    def terms(self) -> list[Term]:
+        parts: Any = zip(self.numbers, self.learnt, self.losses)
+        return [Term(x, learnt if isinstance(learnt, Learnable) else None, loss) for x, learnt, loss in parts]
 
     @property
     def reads_values(self) -> bool:
-        return any(loss.reads_values for _, loss in _terms(self))
+        return any(term.loss.reads_values for term in self.terms)
 
     def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
         more = {"weight": weight, "reduction": reduction}
-        values = [loss(z, **_taken(loss, extra), **more) for _, loss in _terms(self)]
-        return sum(factor * value for factor, value in zip(self.weights, values))
+        return sum(x.weight * x.loss(z, **_taken(x.loss, extra), **more) for x in self.terms)
 
     def _solved(self, z: Tensor, extra: Extra) -> Tensor:
-        for _, loss in _terms(self):
-            if loss.has_assignment:
-                return loss.assignment(z, **_taken(loss, extra))
+        for term in self.terms:
+            if term.loss.has_assignment:
+                return term.loss.assignment(z, **_taken(term.loss, extra))
         raise ValueError(f"{self} has no assignment: each of its terms is a regulariser")
 
     @property
     def has_assignment(self) -> bool:
-        return any(loss.has_assignment for _, loss in _terms(self))
+        return any(term.loss.has_assignment for term in self.terms)
 
     def __repr__(self) -> str:
-        return " + ".join(
-            repr(loss) if _literal(weight) in ("1", "1.0") else f"{_literal(weight)} * {loss!r}"
-            for weight, loss in zip(self.weights, self.losses)
-        )
+        return " + ".join(map(repr, self.terms))
 
 
-def _terms(loss: SetLoss) -> list[tuple[Factors, SetLoss]]:
-    if isinstance(loss, WeightedSum):
-        return list(zip(loss.factors, cast(Iterable[SetLoss], loss.losses)))
-    return [((), loss)]
+def mean(values: Tensor, batch: Batch, weight: Tensor | None = None) -> Tensor:
+    """Mean of the values (V, N) of the anchors that are kept, 0 if there are none.
+
+    With `weight` (N,) the values are weighted already, and the mean divides by the weights' sum.
+    """
+    V, N, _ = batch.anchors.shape
+    if batch.kept is None:
+        return values.mean() if weight is None else values.sum() / (V * weight.sum())
+    kept = batch.kept.view(V, N)
+    total = kept.sum() if weight is None else (weight * kept).sum()
+    return values.view(V, N).masked_fill(~kept, 0).sum() / total.masked_fill(total == 0, 1)
+
+
+def _terms(loss: SetLoss) -> list[Term]:
+    return loss.terms if isinstance(loss, WeightedSum) else [Term(1.0, None, loss)]
 
 
 def _taken(loss: SetLoss, extra: Extra) -> Extra:
     return {name: x for name, x in extra.items() if NEEDS.get(name, {name}) <= loss.takes}
-
-
-def _factor(value: float | Tensor) -> float | Tensor:
-    if not isinstance(value, Tensor):
-        return setting("weight", value, hint="a loss is multiplied by a number")
-    if value.ndim or not value.is_floating_point():
-        raise ValueError(
-            "weight must be a number or a 0-d floating tensor, "
-            f"got {value.dtype} of shape {tuple(value.shape)}; give each loss a weight of its own"
-        )
-    setting("weight", value.item())
-    return value
 
 
 def _off(value: object) -> bool:
@@ -404,8 +446,6 @@ def _off(value: object) -> bool:
 
 
 def _literal(value: object) -> str:
-    if isinstance(value, Tensor):
-        value = float(f"{value.item():.6g}")
     return f"float('{value}')" if isinstance(value, float) and not math.isfinite(value) else repr(value)
 
 

@@ -1,100 +1,196 @@
-"""Similarities of every anchor to its positives, with weights, and to its negatives."""
+"""Losses that contrast an anchor's positives with its negatives: InfoNCE, SupCon, NTLogistic."""
 
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from setclr.losses.points import Points
+from setclr.losses.base import Extra, SetLoss
+from setclr.losses.table import Batch, Table
+from setclr.losses.temperature import Temperature, current, tau
+from setclr.settings import flag, one_of, whole
 
-
-class Contrast(NamedTuple):
-    """Similarities of the anchors (v, i) to positives and negatives, divided by the temperature."""
-
-    positives: Tensor  # (V, N, K): to the anchor's image, K = U; with labels to all, K = U·C + Q
-    weights: Tensor  # (V, 1 or N, K): of the positives in their mean, 0 for others; rows sum to 1
-    negatives: list[Tensor]  # (V, N, U·C), −inf where none, and the memory's (V, N, Q); with labels joined
-    counts: Tensor  # () or with labels (V, N): how many negatives an anchor has
-
-    def over_positives(self, x: Tensor) -> Tensor:
-        """Mean of x (V, N, K) over the positives of each anchor, (V, N)."""
-        return (self.weights * x).sum(-1)
-
-    def log_mass(self, scale: float = 1.0) -> Tensor:
-        """log Σ_n e^(scale · x_n) over the negatives, (V, N)."""
-        scaled = self.negatives if scale == 1 else [scale * x for x in self.negatives]
-        return torch.stack([x.logsumexp(-1) for x in scaled]).logsumexp(0)
-
-    def matrix(self) -> Tensor:
-        """The negatives as one tensor, (V, N, U·C + Q)."""
-        return torch.cat(self.negatives, dim=-1)
-
-    def assignment(self, negatives: Tensor, positives: Tensor) -> Tensor:
-        """Assignment (V·N, U·C + Q) from the shares of negatives (V, N, U·C + Q) and positives (V, N, K)."""
-        if self.labelled:
-            negatives[..., : positives.shape[-1]] += positives
-        else:
-            same_image(negatives, positives.shape[-1]).add_(positives.mT)
-        return negatives.flatten(0, 1)
-
-    @property
-    def labelled(self) -> bool:
-        return self.counts.ndim > 0
+VIEWS = "None makes every view a positive; multi-crop has 2 global views"
 
 
-def contrast(
-    points: Points, temperature: float | Tensor = 1.0, positive_views: int | None = None,
-    candidates: str | None = None, clamped: bool = False,
-) -> Contrast:  # fmt: skip
-    """The similarities s/τ of every anchor to positives and negatives.
+class InfoNCE(SetLoss):
+    r"""Each anchor picks its positive out of the negatives by a softmax (van den Oord 2018; GroCo, eq. 11).
 
-    `positive_views` and `candidates` are as in `Points.pairs`. `clamped`: negative similarities count as 0.
+    .. math::
+        L = \operatorname{mean}_{a, p}\; -\log \frac{e^{s_{ap}/\tau}}{e^{s_{ap}/\tau} + \sum_n
+        e^{s_{an}/\tau}}
+
+    with s the cosine similarity. The mean runs over the anchor's positives, then over anchors. The other
+    positives are not in the denominator, not even with labels; in `SupCon` they are. For two views it is
+    NT-Xent (Chen et al. 2020); with candidates="other view" it is CLIP's loss (Radford et al. 2021).
+
+    The inner problem is the choice of one candidate; τ smooths the maximum. `assignment`: the mean over
+    positives of the softmax over that positive and the negatives; rows sum to 1.
+
+    >>> import torch
+    >>> from setclr import InfoNCE
+    >>> z1, z2 = torch.eye(4), torch.eye(4)  # two views of four images, each pair at one place
+    >>> round(InfoNCE(0.1)(z1, z2).item(), 3)
+    0.0
+    >>> InfoNCE(0.1).assignment(z1, z2).argmax(1).tolist()  # each point takes its partner
+    [4, 5, 6, 7, 0, 1, 2, 3]
+
+    Args:
+        temperature: τ > 0, or `learnable(0.07)`. The papers use 0.05 to 0.5; towards 0 only
+            the hardest negative counts.
+        positive_views: G ≥ 2: only the first G views serve as positives (multi-crop). None: all views.
+        candidates: "other view": of two views, an anchor's candidates are in the other one alone; "memory":
+            the memory holds all negatives, as in MoCo (He et al. 2020). None: all.
+        stop_gradient: only the anchor gets a gradient; the candidates are constants, as in GroCo's table 9a.
+        average: "probabilities": the loss is −log of the anchors' mean e^(−ℓ), ℓ the anchor's value, as for
+            SimCLR in QARe's program. Anchors that are right already then count more. None: the mean of ℓ.
+        clamped: negative cosines count as 0, as for SimCLR+QARe in QARe's program.
+        key_gradient: the keys get a gradient, as those of a second encoder that learns, too.
+
+    Raises ValueError: in `forward`, positive_views > U, "other view" unless z and keys have two views, or
+    "memory" without memory; `weight` or "none" with average="probabilities".
+    Cost: O(M² E) time and O(M²) space, M = V·N.
     """
-    anchors = points.anchors / temperature
-    if points.labelled:
-        similarities = products(anchors, all_candidates(points), clamped)
-        positive, negative, _ = points.pairs(positive_views, candidates).filled()
-        weights = positive.to(similarities) / positive.sum(-1, keepdim=True)
-        negatives = similarities.masked_fill(~negative, -torch.inf)
-        return Contrast(similarities, weights, [negatives], negative.sum(-1).to(similarities))
-    U, N, _ = points.candidates.shape
-    negatives = products(anchors, points.candidates.flatten(0, 1), clamped)
-    own = same_image(negatives, U)
-    positives = own.mT.clone()
-    own.fill_(-torch.inf)
-    if candidates == "other view":
-        negatives = negatives.masked_fill(_own_view(points), -torch.inf)
-    elif candidates == "memory":  # joining them would copy a long memory
-        negatives = torch.full_like(negatives, -torch.inf)
-    positive = points.positive_views(positive_views).unsqueeze(1)
-    weights = positive.to(negatives) / positive.sum(-1, keepdim=True)
-    count = {None: U, "other view": U - 1, "memory": 0}[candidates] * (N - 1)
-    each = [negatives]
-    if points.memory is not None:
-        each.append(products(anchors, points.memory, clamped))
-        count += len(points.memory)
-    return Contrast(positives, weights, each, negatives.new_full((), count))
+
+    takes = frozenset({"views", "keys", "memory", "labels"})
+    temperature: Temperature = tau(0.5)
+    positive_views: int | None = whole(None, 2, hint=VIEWS)
+    candidates: str | None = one_of(None, ("other view", "memory"), "None takes those of all views")
+    stop_gradient: bool = flag(False)
+    average: str | None = one_of(None, ("probabilities",), "None takes the mean of their logarithms")
+    clamped: bool = flag(False)
+    key_gradient: bool = flag(False)
+
+    def values(self, batch: Batch) -> Tensor:
+        t = self.table(batch)
+        return t.mean(F.softplus(self.mass(t) - t.near))  # −log of the fraction in L
+
+    def solution(self, batch: Batch) -> Tensor:
+        t = self.table(batch)
+        lead = t.near - self.mass(t)
+        rest = t.mean((-lead).sigmoid()).unsqueeze(1)  # the negatives' share
+        return t.assignment(lead.sigmoid(), rest * self.shares(t))
+
+    def table(self, batch: Batch) -> Table:
+        views = len(batch.anchors), len(batch.candidates)
+        if self.candidates == "other view" and views != (2, 2):
+            raise ValueError(f"z and keys must hold two views each for {self}, got {views[0]} and {views[1]}")
+        if self.candidates == "memory" and batch.memory is None:
+            raise ValueError(f"memory must be given for {self}, got None; it holds all negatives")
+        return batch.table(1 / current(self.temperature), self.clamped)
+
+    def mass(self, t: Table) -> Tensor:
+        """log of the negatives' mass, (M, 1), or (M, K) if it depends on the positive."""
+        return t.mass()
+
+    def shares(self, t: Table) -> Tensor:
+        """Each candidate's share of the negatives' mass, (M, C); sums to 1."""
+        return t.far.softmax(-1)
+
+    def check(self) -> None:
+        super().check()
+        self.takes = type(self).takes - ({"views"} if self.candidates == "other view" else set())
+
+    def score(self, batch: Batch) -> Tensor:
+        if self.average is None:
+            return super().score(batch)
+        if batch.kept is not None:
+            raise ValueError(f"z must have two views or more for {self}; average=None takes a flat batch")
+        values = self.values(batch)
+        return math.log(len(values)) - (-values).logsumexp(0)
+
+    def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
+        if self.average is not None and (weight is not None or reduction != "mean"):
+            raise ValueError(f"reduction must be 'mean' and weight None for {self}; average=None takes both")
+        return super()._reduced(z, extra, weight, reduction)
 
 
-def products(x: Tensor, y: Tensor, clamped: bool = False) -> Tensor:
-    """Inner products (V, N, M) of rows of x (V, N, E) and y (M, E); `clamped`: negative ones become 0."""
-    return (x @ y.T).clamp(min=0) if clamped else x @ y.T
+class SupCon(SetLoss):
+    r"""Supervised contrast: points of a class are positives of each other (Khosla et al. 2020).
+
+    .. math::
+        L_{out} = \operatorname{mean}_a \operatorname{mean}_p\; -\log \frac{e^{s_{ap}/\tau}}{\sum_{c \neq a}
+        e^{s_{ac}/\tau}}, \qquad
+        L_{in} = \operatorname{mean}_a\; -\log \frac{\operatorname{mean}_p e^{s_{ap}/\tau}}{\sum_{c \neq a}
+        e^{s_{ac}/\tau}}
+
+    These are its eq. 2 and 3. Every candidate but the anchor is in the denominator, the other positives too.
+    So for more than one positive this is not InfoNCE with labels. Without labels the positives are the
+    image's other views.
+
+    The inner problem is the choice of one candidate. `assignment`: the softmax over all but the anchor.
+
+    >>> import torch
+    >>> from setclr import SupCon
+    >>> x, y = torch.randn(6, 16), torch.tensor([0, 0, 1, 1, 1, 2])  # a flat batch; the last is left out
+    >>> SupCon(0.1)(x, labels=y, reduction="none").shape
+    torch.Size([6])
+
+    Args:
+        temperature: τ > 0, or `learnable(0.07)`; the paper uses 0.1.
+        average: "inside": L_in, the mean over positives inside the logarithm. None: L_out, which the paper
+            prefers.
+        key_gradient: as in InfoNCE.
+
+    Cost: O(M² E) time and O(M²) space, M = V·N.
+    """
+
+    takes = frozenset({"views", "keys", "memory", "labels"})
+    supervised = True
+    temperature: Temperature = tau(0.1)
+    average: str | None = one_of(None, ("inside",), "None takes the mean of the logarithms")
+    key_gradient: bool = flag(False)
+
+    def values(self, batch: Batch) -> Tensor:
+        t = self.table(batch)
+        if self.average is None:
+            return t.mass().squeeze(1) - t.mean(t.near)
+        inside = t.near.masked_fill(~t.true, -torch.inf).logsumexp(-1) - t.true.sum(-1).to(t.near).log()
+        return t.mass().squeeze(1) - inside
+
+    def solution(self, batch: Batch) -> Tensor:
+        return self.table(batch).far.softmax(-1)
+
+    def table(self, batch: Batch) -> Table:
+        """The table in which positives, too, are in `far`, but no candidate that is neither."""
+        t = batch.table(1 / current(self.temperature), every=True)
+        if batch.negative is None:
+            return t
+        compared = t.true | batch.negative
+        return t._replace(far=t.far.masked_fill(~compared, -torch.inf))
 
 
-def same_image(x: Tensor, U: int) -> Tensor:
-    """A view (V, U, N) of x (V, N, U·N or more): the entries of anchor (v, i) and view u of its image."""
-    V, N, _ = x.shape
-    return x[..., : U * N].view(V, N, U, N).diagonal(dim1=1, dim2=3)
+class NTLogistic(SetLoss):
+    r"""Logistic loss of each pair by itself (Mikolov et al. 2013; Chen et al. 2020, table 2).
 
+    .. math::
+        L = \operatorname{mean}_a \Big[ \operatorname{mean}_p \log(1 + e^{-s_{ap}/\tau}) +
+        \operatorname{mean}_n \log(1 + e^{s_{an}/\tau}) \Big]
 
-def all_candidates(points: Points) -> Tensor:
-    """All candidates (U·C + Q, E): those of the batch, view-major, then the memory."""
-    candidates = points.candidates.flatten(0, 1)
-    return candidates if points.memory is None else torch.cat([candidates, points.memory])
+    The inner problem decides whether a pair is a positive one, without the other pairs. So a row need not sum
+    to 1.
+    `assignment`: the probability σ(s/τ) that the pair is a positive one, for every candidate but the anchor.
 
+    >>> import torch
+    >>> from setclr import NTLogistic
+    >>> z1, z2 = torch.eye(3), torch.eye(3)
+    >>> round(NTLogistic(0.05)(z1, z2).item(), 3)  # log 2, of negatives at a right angle
+    0.693
 
-def _own_view(points: Points) -> Tensor:
-    """Which candidates are of the anchor's view, (V, 1, U·N) bool."""
-    V, U, N = len(points.anchors), *points.candidates.shape[:2]
-    same = torch.eye(V, U, dtype=torch.bool, device=points.anchors.device)
-    return same.repeat_interleave(N, 1).unsqueeze(1)
+    Args:
+        temperature: τ > 0, or `learnable(0.07)`; QARe's experiments use 0.05.
+
+    Cost: O(M² E) time and O(M²) space, M = V·N.
+    """
+
+    takes = frozenset({"views", "labels"})
+    temperature: Temperature = tau(0.05)
+
+    def values(self, batch: Batch) -> Tensor:
+        t = batch.table(1 / current(self.temperature))
+        return t.mean(F.softplus(-t.near)) + F.softplus(t.far).sum(-1) / t.count.squeeze(1)
+
+    def solution(self, batch: Batch) -> Tensor:
+        x = batch.rows()
+        return (x @ x.T / current(self.temperature)).sigmoid().fill_diagonal_(0)

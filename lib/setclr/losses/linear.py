@@ -6,11 +6,11 @@ The inner problem is the cheapest matching of view 0 with view 1. The loss is th
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, setting
 from setclr.inner.assignment import ENUMERABLE, MINING, linear_assignment
 from setclr.inner.simplex import soft_maximum
 from setclr.losses.base import SetLoss
-from setclr.losses.points import Points, distances
+from setclr.losses.table import Batch, distances
+from setclr.settings import moderate, one_of
 
 
 class LinearAssignment(SetLoss):
@@ -48,52 +48,44 @@ class LinearAssignment(SetLoss):
     Cost: O(N² E) time and O(N²) space; one-to-one also O(N³) time on the CPU, or O(N·N!) with τ > 0.
     """
 
-    def __init__(
-        self, margin: float = 0.0, temperature: float = 0.0, mining: str = "one-to-one",
-        distance: str = "cosine",
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.margin = setting("margin", margin, least=0, hint="the true pairs must win by it")
-        self.temperature = setting("temperature", temperature, True, least=0, hint="0 takes the minimum")
-        self.mining = choice("mining", mining, MINING)
-        self.distance = choice("distance", distance, ("cosine", "euclidean"))
+    margin: float = moderate(0.0, "the true pairs must win by it", least=0)
+    temperature: float = moderate(0.0, "0 takes the minimum", least=0, or_zero=True)
+    mining: str = one_of("one-to-one", MINING)
+    distance: str = one_of("cosine", ("cosine", "euclidean"))
 
-    def score(self, points: Points) -> Tensor:
+    def score(self, batch: Batch) -> Tensor:
         if self.mining == "batch-hard":
-            return super().score(points)
-        value = linear_assignment(self.cost(points), self.temperature).value
-        return (0 - value) / points.anchors.shape[1]  # 0, not −0, if the true matching is cheapest
+            return super().score(batch)
+        value = linear_assignment(self.cost(batch), self.temperature).value
+        return (0 - value) / batch.anchors.shape[1]  # 0, not −0, if the true matching is cheapest
 
     @property
     def reads_values(self) -> bool:
         return self.mining == "one-to-one" and self.temperature == 0
 
-    def values(self, points: Points) -> Tensor:
+    def values(self, batch: Batch) -> Tensor:
         if self.mining == "one-to-one":
-            return super().values(points)
-        gain = -self.cost(points)
+            return super().values(batch)
+        gain = -self.cost(batch)
         rows = soft_maximum(gain, self.temperature) if self.temperature > 0 else gain.max(1).values
-        return rows.expand(2, -1)
+        return rows.repeat(2)
 
-    def solution(self, points: Points) -> Tensor:
-        Y = linear_assignment(self.cost(points), self.temperature, self.mining).matrix
+    def solution(self, batch: Batch) -> Tensor:
+        Y = linear_assignment(self.cost(batch), self.temperature, self.mining).matrix
         return torch.cat([torch.cat([torch.zeros_like(Y), Y], 1), torch.cat([Y.T, torch.zeros_like(Y)], 1)])
 
-    def cost(self, points: Points) -> Tensor:
+    def cost(self, batch: Batch) -> Tensor:
         """Costs (N, N): S_m minus each row's diagonal entry.
 
         The true matching then costs 0, so the loss is −least cost / N without a cancellation.
         """
-        N = points.anchors.shape[1]
+        N = batch.anchors.shape[1]
         if self.mining == "one-to-one" and self.temperature > 0 and N > ENUMERABLE:
             raise ValueError(
                 f"z must hold at most {ENUMERABLE} images for {self}, got {N}: "
                 "it sums over all N! matchings; use temperature=0 or mining='batch-hard'"
             )
-        a, b = points.anchors
-        if self.distance == "cosine":
-            S = 1 - a @ b.T
-        else:
-            S = distances(a, b)
+        a, b = batch.anchors
+        S = 1 - a @ b.T if self.distance == "cosine" else distances(a, b)
         S_m = S + self.margin * torch.eye(N, dtype=S.dtype, device=S.device)
         return S_m - S_m.diagonal().unsqueeze(1)

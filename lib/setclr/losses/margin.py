@@ -8,12 +8,12 @@ same image should lie on the side of z⁺.
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, setting
+from setclr.inner.derivatives import once
 from setclr.inner.dual import Machines
-from setclr.inner.margin import KERNELS, check_dual, check_indefinite, check_offset, kernel, solve
-from setclr.inner.twice import once
+from setclr.inner.margin import KERNELS, SOLVERS, check_indefinite, check_offset, kernel, solve
 from setclr.losses.base import SetLoss
-from setclr.losses.points import Points
+from setclr.losses.table import Batch
+from setclr.settings import moderate, one_of, positive
 
 POOLS = ("all", "view")
 
@@ -62,42 +62,43 @@ class MMCL(SetLoss):
     """
 
     takes = frozenset({"views"})
+    kernel: str = one_of("rbf", KERNELS)
+    bandwidth: float = positive(1.0, "it is σ² of the rbf kernel")
+    C: float = positive(
+        100.0, "it bounds a negative's weight: inf for no bound, the paper uses 100", infinite=True
+    )
+    ridge: float = positive(0.1, "it keeps the machine solvable; the paper uses 0.1")
+    solver: str = one_of("inv", SOLVERS)
+    pool: str = one_of("all", POOLS)
+    offset: float = moderate(0.0, "it is η of the tanh kernel")
 
-    def __init__(
-        self, kernel: str = "rbf", bandwidth: float = 1.0, C: float = 100.0, ridge: float = 0.1,
-        solver: str = "inv", pool: str = "all", offset: float = 0.0,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.kernel = choice("kernel", kernel, KERNELS)
-        self.bandwidth = setting("bandwidth", bandwidth, above=0, hint="it is σ² of the rbf kernel")
-        check_dual(C, ridge, solver)
-        self.C, self.ridge, self.solver = float(C), float(ridge), solver
-        self.pool = choice("pool", pool, POOLS)
-        self.offset = check_offset(offset, kernel)
-        if kernel == "tanh":
-            check_indefinite("kernel='tanh'", self.C, solver)
+    def check(self) -> None:
+        super().check()
+        check_offset(self.offset, self.kernel)
+        if self.kernel == "tanh":
+            check_indefinite("kernel='tanh'", self.C, self.solver)
 
     @property
     def reads_values(self) -> bool:
         return self.solver != "inv"
 
-    def values(self, points: Points) -> Tensor:
-        V, N, _ = points.anchors.shape
-        K = once(self.gram(points), "MMCL holds the machines' weights constant")
+    def values(self, batch: Batch) -> Tensor:
+        V, N, _ = batch.anchors.shape
+        K = once(self.gram(batch), "MMCL holds the machines' weights constant")
         with torch.no_grad():
             alpha = self.machines(K.detach().view(V, N, V, N))  # row z⁺ = (u, i), column y
             weight = alpha.sum(0) - alpha  # row z = (v, i): α of the machines of its other views
             others = 1 - torch.eye(V, dtype=K.dtype, device=K.device).unsqueeze(2)
             weight.diagonal(dim1=1, dim2=3).sub_(others * alpha.sum((2, 3)))  # (v, u, i): k(z⁺, z)
-        return (weight.view_as(K) * K).sum(1).view(V, N) / (V - 1)
+        return (weight.view_as(K) * K).sum(1) / (V - 1)
 
-    def solution(self, points: Points) -> Tensor:
-        V, N, _ = points.anchors.shape
-        return self.machines(self.gram(points).view(V, N, V, N)).view(V * N, V * N)
+    def solution(self, batch: Batch) -> Tensor:
+        V, N, _ = batch.anchors.shape
+        return self.machines(self.gram(batch).view(V, N, V, N)).view(V * N, V * N)
 
-    def gram(self, points: Points) -> Tensor:
-        """The kernel of all points, (V·N, V·N)."""
-        x = points.anchors.flatten(0, 1)
+    def gram(self, batch: Batch) -> Tensor:
+        """The kernel of all points, (M, M)."""
+        x = batch.rows()
         return kernel(x, x, self.kernel, self.bandwidth, self.offset)
 
     def machines(self, K: Tensor) -> Tensor:

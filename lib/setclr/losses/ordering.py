@@ -7,26 +7,18 @@ the negatives.
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from setclr.checks import boolean, choice, integer, setting
 from setclr.inner.sorting import top_probability
 from setclr.losses.base import SetLoss
-from setclr.losses.points import Points, check_key_gradient, check_positive_views
+from setclr.losses.contrast import VIEWS
+from setclr.losses.table import Batch, Table
+from setclr.settings import flag, one_of, positive, whole
 
 SMALLEST = math.exp(-100)  # torch's BCELoss clamps the logarithm at −100, too; NaN stays NaN
-
-
-class SortList(NamedTuple):
-    """Lists to be sorted for A of the anchors: n negatives, then K positives, each group ascending."""
-
-    similarity: Tensor  # (A, n + K)
-    column: Tensor  # (A, n + K): index of the candidate
-    positives: int  # K
-    anchors: Tensor | slice  # which of the V·N anchors these A are
+Rows = Tensor | slice  # of the table
 
 
 class GroCo(SetLoss):
@@ -72,131 +64,110 @@ class GroCo(SetLoss):
     """
 
     takes = frozenset({"views", "keys", "labels"})
+    beta: float = positive(1.0, "table 8a uses 0.125 to 8")
+    negatives: int = whole(10, 1, hint="the paper uses 1 to 20")
+    pool: str = one_of("all", ("all", "view"))
+    preorder: bool = flag(True)
+    stop_gradient: bool = flag(True)
+    positive_views: int | None = whole(None, 2, hint=VIEWS)
+    random: bool = flag(False)
+    key_gradient: bool = flag(False)
 
-    def __init__(
-        self, beta: float = 1.0, negatives: int = 10, pool: str = "all", preorder: bool = True,
-        stop_gradient: bool = True, positive_views: int | None = None, random: bool = False,
-        key_gradient: bool = False,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.beta = setting("beta", beta, above=0, hint="table 8a uses 0.125 to 8")
-        self.negatives = integer("negatives", negatives, least=1, hint="the paper uses 1 to 20")
-        self.pool = choice("pool", pool, ("all", "view"))
-        self.preorder = boolean("preorder", preorder)
-        self.stop_gradient = boolean("stop_gradient", stop_gradient)
-        self.positive_views = check_positive_views(positive_views)
-        self.random = boolean("random", random)
-        self.key_gradient = check_key_gradient(key_gradient, stop_gradient)
-
-    def values(self, points: Points) -> Tensor:
-        V, N, _ = points.anchors.shape
-        values = 0 * points.anchors.flatten(0, 1).sum(1)  # of an anchor without a list; in the graph
-        for x in self.lists(points):
-            p = top_probability(x.similarity, x.positives, self.beta)
-            negative, positive = p.split([p.shape[1] - x.positives, x.positives], dim=1)
+    def values(self, batch: Batch) -> Tensor:
+        values = 0 * batch.rows().sum(1)  # of an anchor without a list; in the graph
+        for anchors, similarity, _, K in self.lists(batch):
+            p = top_probability(similarity, K, self.beta)
+            negative, positive = p.split([p.shape[1] - K, K], dim=1)
             right = torch.cat([1 - negative, positive], dim=1)
-            values[x.anchors] = right.clamp(min=SMALLEST).log().sum(1) / -p.shape[1]
-        return values.view(V, N)
+            values[anchors] = right.clamp(min=SMALLEST).log().sum(1) / -p.shape[1]
+        return values
 
-    def solution(self, points: Points) -> Tensor:
-        M, columns = (x.shape[0] * x.shape[1] for x in (points.anchors, points.candidates))
-        assignment = points.anchors.new_zeros(M, columns)
-        for x in self.lists(points):
-            p = top_probability(x.similarity, x.positives, self.beta)
-            rows = torch.arange(M, device=p.device)[x.anchors].unsqueeze(1)
-            assignment[rows, x.column] = p
+    def solution(self, batch: Batch) -> Tensor:
+        rows = torch.arange(len(batch.rows()), device=batch.anchors.device)
+        assignment = batch.anchors.new_zeros(len(rows), len(batch.columns()))
+        for anchors, similarity, column, K in self.lists(batch):
+            assignment[rows[anchors].unsqueeze(1), column] = top_probability(similarity, K, self.beta)
         return assignment
 
-    def lists(self, points: Points) -> list[SortList]:
-        """The lists of all anchors, grouped by their numbers of positives and of negatives."""
-        V, N, _ = points.anchors.shape
-        if self.stop_gradient:
-            points = points.without_other_side()
-        pool, lists = self.similarities(points), []
-        for anchors, positives, negative, n in self.groups(points):
-            near = pool if len(positives) == len(pool) else pool[anchors]  # a slice's gradient is a matrix
-            place = torch.arange(V * N, device=near.device)[anchors]
-            column = self.chosen_negatives(near.detach(), negative, n, place)
-            K = positives.shape[1]
-            if self.pool == "all":
-                column = torch.cat([column, positives], dim=1)
-                similarity = near.gather(1, column)
-            else:
-                similarity = torch.cat([near.gather(1, column), similarity_at(points, place, positives)], 1)
-                own_view = place.unsqueeze(1) // N * points.candidates.shape[1]
-                column = torch.cat([column + own_view, positives], dim=1)
-            if self.preorder and K > 1:
-                order = similarity.detach()[:, n:].argsort(1)
-                order = torch.cat([torch.arange(n, device=order.device).expand(len(order), n), n + order], 1)
-                similarity, column = similarity.gather(1, order), column.gather(1, order)
-            lists.append(SortList(similarity, column, K, anchors))
-        return lists
+    def lists(self, batch: Batch) -> Iterator[tuple[Rows, Tensor, Tensor, int]]:
+        """The lists of all anchors, n negatives and then K positives, those of one length together.
 
-    def similarities(self, points: Points) -> Tensor:
-        """Similarities of every anchor to its pool, (V·N, U·C), or for the pool "view" (V·N, C)."""
-        V, U = len(points.anchors), len(points.candidates)
-        if self.pool == "all":
-            return points.anchors.flatten(0, 1) @ points.candidates.flatten(0, 1).T
-        if U != V:
+        Yields which anchors these A are, the similarities and columns (A, n + K) of their lists, and K.
+        """
+        t, s = self.table(batch)
+        rows = torch.arange(len(t.far), device=t.far.device)
+        first = t.far.shape[1] * (rows // batch.anchors.shape[1]) * (self.pool == "view")  # column of `far`
+        for anchors, K, n in self.lengths(batch, t):
+            place = t.true[anchors].byte().topk(K).indices
+            far = t.far if len(place) == len(rows) else t.far[anchors]  # a slice's gradient is a matrix
+            negative = self.chosen_negatives(far.detach(), n, rows[anchors])
+            near, positive = t.near[anchors].gather(1, place), place
+            if t.positive is not None:
+                positive = t.positive[anchors].gather(1, place)
+            if K > 1:
+                order = (near.detach() if self.preorder else positive).argsort(1)
+                near, positive = near.gather(1, order), positive.gather(1, order)
+            column = torch.cat([negative + first[anchors].unsqueeze(1), positive], dim=1)
+            similarity = (
+                torch.cat([far.gather(1, negative), near], dim=1)
+                if s is None
+                else s[anchors].gather(1, column)
+            )
+            yield anchors, similarity, column, K
+
+    def table(self, batch: Batch) -> tuple[Table, Tensor | None]:
+        """The table, whose `far` for pool="view" has the C candidates of the anchor's own view alone.
+
+        With labels the table chooses, without a gradient, among all similarities (M, U·C), which come beside.
+        """
+        (V, N, _), (U, C, _) = batch.anchors.shape, batch.candidates.shape
+        if self.pool == "view" and U != V:
             raise ValueError(
                 f"keys must have the {V} views of z for pool='view', got {U}: negatives are of one view"
             )
-        return (points.anchors @ points.candidates.mT).flatten(0, 1)
-
-    def groups(self, points: Points) -> Iterator[tuple[Tensor | slice, Tensor, Tensor, int]]:
-        """Anchors whose lists are equally long, A at a time.
-
-        Yields which they are, the columns (A, K) of their positives, which candidates (A, columns) of their
-        pool are negatives, and how many of these are chosen.
-        """
-        V, N, _ = points.anchors.shape
-        U, C, _ = points.candidates.shape
-        if points.labelled:
-            positive, negative, _ = points.pairs(self.positive_views)
+        if batch.negative is not None:
+            with torch.no_grad():
+                t = batch.table()
             if self.pool == "view":
-                view = torch.arange(V, device=negative.device)
-                negative = negative.unflatten(-1, (U, C))[view, :, view]
-            positive, negative = positive.flatten(0, 1), negative.flatten(0, 1)
-            counts = torch.stack([positive.sum(1), negative.sum(1).clamp(max=self.negatives)], dim=1)
-            for count in counts.unique(dim=0):
-                if count.all():
-                    anchors = (counts == count).all(1).nonzero().squeeze(1)
-                    positives = positive[anchors].nonzero()[:, 1].view(len(anchors), -1)
-                    yield anchors, positives, negative[anchors], int(count[1])
-            return
-        check_positive_views(self.positive_views, U)
-        G = U if self.positive_views is None else self.positive_views
-        own = min(G, points.own_views)  # the anchors of the first `own` views are in the G views
-        image = torch.arange(N, device=points.anchors.device)
-        others = ~torch.eye(N, dtype=torch.bool, device=image.device)
-        columns = 1 if self.pool == "view" else U
-        for views, without_own in ((range(own), True), (range(own, V), False)):
-            if views:
-                own_view = torch.arange(views.start, views.stop, device=image.device).unsqueeze(1)
-                view = torch.arange(G - without_own, device=image.device).expand(len(views), -1)
-                view = view + (view >= own_view) if without_own else view
-                positives = (C * view.unsqueeze(1) + image.unsqueeze(1)).flatten(0, 1)
-                anchors = slice(N * views.start, N * views.stop)
-                n = min(self.negatives, columns * (N - 1))
-                yield anchors, positives, others.repeat(len(views), columns), n
+                view = torch.arange(V, device=t.far.device)
+                t = t._replace(far=t.far.view(V, N, U, C)[view, :, view].flatten(0, 1))
+            return t, batch.rows() @ batch.columns().T
+        if self.pool == "all":
+            return batch.table(), None
+        positive, true = batch.positives()
+        of_image = torch.einsum("vie,uie->viu", batch.anchors, batch.candidates).flatten(0, 1)
+        far = batch.anchors @ batch.candidates.mT
+        far.diagonal(dim1=1, dim2=2).fill_(-torch.inf)
+        far, count = far.flatten(0, 1), far.new_full((1, 1), N - 1)
+        return Table(of_image.gather(1, positive // C), true, positive, far, count, N - 1), None
 
-    def chosen_negatives(self, near: Tensor, negative: Tensor, n: int, place: Tensor) -> Tensor:
-        """Columns (A, n) of the n negatives in the lists of the anchors at these places (A,) of the batch."""
+    def lengths(self, batch: Batch, t: Table) -> Iterator[tuple[Rows, int, int]]:
+        """Which anchors have lists of one length, their number K of positives and n of negatives."""
+        if batch.positive is None:
+            N, G = batch.anchors.shape[1], self.positive_views or len(batch.candidates)
+            own = N * min(G, batch.own_views)  # these anchors are of the G views themselves
+            for anchors, K in ((slice(0, own), G - 1), (slice(own, len(t.far)), G)):
+                if anchors.start < anchors.stop:
+                    yield anchors, K, min(self.negatives, t.most)
+            return
+        negatives = (t.far > -torch.inf).sum(1).clamp(max=self.negatives)
+        counts = torch.stack([t.true.sum(1), negatives], dim=1)
+        if batch.kept is not None:
+            counts = counts * batch.kept.unsqueeze(1)
+        for count in counts.unique(dim=0):
+            if count.all():
+                yield (counts == count).all(1).nonzero().squeeze(1), int(count[0]), int(count[1])
+
+    def chosen_negatives(self, far: Tensor, n: int, row: Tensor) -> Tensor:
+        """Columns (A, n) of the n negatives in the lists of these rows (A,), in the order of the list."""
         if n < self.negatives:
             self.warn_once(f"negatives={self.negatives} in GroCo, {n} at hand: all are taken")
-        first = near
+        first = far
         if self.random:  # those that follow the anchor
-            columns = near.shape[1]
-            first = -((torch.arange(columns, device=near.device) - place.unsqueeze(1)) % columns).to(near)
-        column = first.masked_fill(~negative, -torch.inf).topk(n, dim=-1).indices
+            columns = torch.arange(far.shape[1], device=far.device)
+            after = (columns - row.unsqueeze(1)) % len(columns)
+            first = (-after.to(far)).masked_fill(far == -torch.inf, -torch.inf)
+        column = first.topk(n, dim=-1).indices
         if not self.preorder:
             return column.sort(dim=-1).values
-        return column.gather(-1, near.gather(-1, column).argsort(-1)) if self.random else column.flip(-1)
-
-
-def similarity_at(points: Points, place: Tensor, column: Tensor) -> Tensor:
-    """Similarities (A, K) of the anchors at these places (A,) of the batch to the candidates in `column`."""
-    if points.labelled:
-        return (points.anchors.flatten(0, 1)[place] @ points.candidates.flatten(0, 1).T).gather(1, column)
-    of_image = torch.einsum("vie,uie->viu", points.anchors, points.candidates).flatten(0, 1)
-    return of_image[place].gather(1, column // points.candidates.shape[1])
+        return column.gather(-1, far.gather(-1, column).argsort(-1)) if self.random else column.flip(-1)

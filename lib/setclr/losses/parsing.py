@@ -3,12 +3,9 @@
 import ast
 from typing import Any
 
-import torch
-from torch import nn
-
-from setclr.checks import choice, setting
+from setclr.checks import choice
 from setclr.losses.base import Objective, SetLoss
-from setclr.losses.temperature import learnable
+from setclr.losses.temperature import Learnable, learnable
 
 EXAMPLE = "an expression such as 'InfoNCE(temperature=0.5)'"
 GRAMMAR = "losses are added, and multiplied or divided by a number"
@@ -72,10 +69,6 @@ def _set_loss(node: ast.expr, text: str, known: dict[str, type[Objective]]) -> S
 
 def _argument(node: ast.expr, text: str) -> Any:
     """The argument that the node describes: a number, a quoted name, None, True or False."""
-    match node:
-        case ast.Call(func=ast.Name(id="learnable"), args=[start], keywords=[]):
-            if isinstance(first := _number(start), (int, float)):
-                return learnable(first)
     value = _number(node)
     if value is not None:
         return value
@@ -87,8 +80,8 @@ def _argument(node: ast.expr, text: str) -> Any:
     )
 
 
-def _number(node: ast.expr) -> float | nn.Parameter | None:
-    """The number that the node describes, also a weight `learnable(0.5)`; None if it is not a number."""
+def _number(node: ast.expr) -> float | Learnable | None:
+    """The number that the node describes, which may be learnt; None if it is no number."""
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return value
@@ -97,7 +90,6 @@ def _number(node: ast.expr) -> float | nn.Parameter | None:
         case ast.Call(func=ast.Name(id="float"), args=[ast.Constant("inf" | "-inf" | "nan" as value)]):
             return float(value)
         case ast.Call(func=ast.Name(id="learnable"), args=[start], keywords=[]):
-            first = _number(start)
-            if isinstance(first, (int, float)):
-                return nn.Parameter(torch.tensor(setting("learnable", first)))
+            if isinstance(first := _number(start), (int, float)):
+                return learnable(first)
     return None

@@ -2,16 +2,16 @@
 
 A matching of two views should also respect the distances within each view. This quadratic assignment problem
 is too hard to solve for a batch. So a bound of it, from the eigenvalues of the two views' similarity
-matrices, is added to a pairwise loss.
+matrices, is added to a pairwise loss. It compares sets, not an anchor with candidates, so it reads no table.
 """
 
 import torch
 from torch import Tensor
 
-from setclr.checks import choice
 from setclr.inner.assignment import spectrum
 from setclr.losses.base import SetLoss
-from setclr.losses.points import Points, distances
+from setclr.losses.table import Batch, distances
+from setclr.settings import one_of
 
 
 class QARe(SetLoss):
@@ -47,13 +47,10 @@ class QARe(SetLoss):
     """
 
     takes = frozenset({"views"})
+    similarity: str = one_of("cosine", ("cosine", "clamped cosine", "euclidean"))
 
-    def __init__(self, similarity: str = "cosine") -> None:
-        super().__init__()
-        self.similarity = choice("similarity", similarity, ("cosine", "clamped cosine", "euclidean"))
-
-    def score(self, points: Points) -> Tensor:
-        z = points.anchors
+    def score(self, batch: Batch) -> Tensor:
+        z = batch.anchors
         V, N, E = z.shape
         divisor = V * (V - 1) * N**2
         if self.similarity == "cosine":

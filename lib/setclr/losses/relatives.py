@@ -9,12 +9,11 @@ import math
 import torch
 from torch import Tensor
 
-from setclr.checks import setting
 from setclr.losses.base import SetLoss
-from setclr.losses.contrast import Contrast
-from setclr.losses.pairwise import InfoNCE
-from setclr.losses.points import Points, length
-from setclr.losses.temperature import Temperature, checked_temperature, in_use
+from setclr.losses.contrast import VIEWS, InfoNCE
+from setclr.losses.table import Batch, Table, length
+from setclr.losses.temperature import Temperature, current, tau
+from setclr.settings import flag, moderate, positive, whole
 
 
 class AlignUniform(SetLoss):
@@ -45,15 +44,12 @@ class AlignUniform(SetLoss):
     """
 
     takes = frozenset({"views"})
+    alpha: float = positive(2.0, "the paper uses 1 and 2", most=64)
+    t: float = positive(2.0, "the paper uses 2")
+    weight: float = moderate(1.0, "0 leaves alignment alone", least=0)
 
-    def __init__(self, alpha: float = 2.0, t: float = 2.0, weight: float = 1.0) -> None:
-        super().__init__()
-        self.alpha = setting("alpha", alpha, above=0, most=64, hint="the paper uses 1 and 2")
-        self.t = setting("t", t, above=0, hint="the paper uses 2")
-        self.weight = setting("weight", weight, least=0, hint="0 leaves alignment alone")
-
-    def score(self, points: Points) -> Tensor:
-        x = points.anchors
+    def score(self, batch: Batch) -> Tensor:
+        x = batch.anchors
         V, N, _ = x.shape
         one, other = torch.triu_indices(V, V, offset=1, device=x.device)
         distance = length(x[one] - x[other])
@@ -62,8 +58,8 @@ class AlignUniform(SetLoss):
         uniform = self.exponents(x).flatten(1).logsumexp(-1).mean() - math.log(N * (N - 1))
         return align + self.weight * uniform
 
-    def solution(self, points: Points) -> Tensor:
-        return torch.block_diag(*self.exponents(points.anchors).softmax(-1))
+    def solution(self, batch: Batch) -> Tensor:
+        return torch.block_diag(*self.exponents(batch.anchors).softmax(-1))
 
     def exponents(self, x: Tensor) -> Tensor:
         """−t‖x_i − x_j‖² = 2t(s − 1) within each view, (V, N, N), −inf on the diagonal."""
@@ -101,13 +97,10 @@ class InvaSpread(SetLoss):
     """
 
     takes = frozenset({"views"})
+    temperature: Temperature = tau(0.1, "the paper uses 0.1")
 
-    def __init__(self, temperature: Temperature = 0.1) -> None:
-        super().__init__()
-        self.temperature = checked_temperature("temperature", temperature, "the paper uses 0.1")
-
-    def values(self, points: Points) -> Tensor:
-        log_probability = self.logits(points).log_softmax(-1)
+    def values(self, batch: Batch) -> Tensor:
+        log_probability = self.logits(batch).log_softmax(-1)
         V, N, _, _ = log_probability.shape
         within = log_probability.diagonal(dim1=0, dim2=2)  # (N, N, V): x_vj, the image i and the view v
         own = torch.eye(N, dtype=torch.bool, device=within.device).unsqueeze(-1)
@@ -116,16 +109,15 @@ class InvaSpread(SetLoss):
         same = torch.eye(V, dtype=torch.bool, device=near.device).unsqueeze(-1)
         return spread + near.masked_fill(same, 0).sum(1) / (V - 1)
 
-    def solution(self, points: Points) -> Tensor:
-        probability = self.logits(points).softmax(-1)
+    def solution(self, batch: Batch) -> Tensor:
+        probability = self.logits(batch).softmax(-1)
         probability.diagonal(dim1=0, dim2=2).fill_(0)
         return (probability / (len(probability) - 1)).flatten(2).flatten(0, 1)
 
-    def logits(self, points: Points) -> Tensor:
+    def logits(self, batch: Batch) -> Tensor:
         """Similarities s/τ of every point (u, j) to the images i of every view v, (V, N, V, N)."""
-        x = points.anchors.flatten(0, 1)
-        tau = in_use("temperature", self.temperature)
-        return (x / tau @ x.T).view(*points.anchors.shape[:2], *points.anchors.shape[:2])
+        x, shape = batch.rows(), batch.anchors.shape[:2]
+        return (x / current(self.temperature) @ x.T).view(*shape, *shape)
 
 
 class HardNegatives(InfoNCE):
@@ -153,29 +145,23 @@ class HardNegatives(InfoNCE):
     Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
-    def __init__(
-        self, temperature: Temperature = 0.5, keep: float = 0.1, positive_views: int | None = None,
-        stop_gradient: bool = False, key_gradient: bool = False,
-    ) -> None:  # fmt: skip
-        super().__init__(temperature, positive_views, stop_gradient=stop_gradient, key_gradient=key_gradient)
-        self.keep = setting("keep", keep, above=0, most=1, hint="it is the fraction of negatives kept")
+    temperature: Temperature = tau(0.5)
+    keep: float = positive(0.1, "it is the fraction of negatives kept", most=1)
+    positive_views: int | None = whole(None, 2, hint=VIEWS)
+    stop_gradient: bool = flag(False)
+    key_gradient: bool = flag(False)
 
-    def log_mass(self, c: Contrast) -> Tensor:
-        return self.hardest(c)[0].logsumexp(-1, keepdim=True)
+    def mass(self, t: Table) -> Tensor:
+        return self.hardest(t)[0].logsumexp(-1, keepdim=True)
 
-    def shares(self, c: Contrast) -> Tensor:
-        logits, columns = self.hardest(c)
-        return torch.zeros_like(c.matrix()).scatter_(-1, columns, logits.softmax(-1))
+    def shares(self, t: Table) -> Tensor:
+        logits, columns = self.hardest(t)
+        return torch.zeros_like(t.far).scatter_(-1, columns, logits.softmax(-1))
 
-    def hardest(self, c: Contrast) -> tuple[Tensor, Tensor]:
-        """Similarities and columns of the kept negatives, (V, N, k); −inf where an anchor keeps fewer."""
-        negatives = c.matrix()
-        if not c.labelled:
-            k = max(1, round(self.keep * (negatives.shape[-1] - c.positives.shape[-1])))
-            similarity, column = negatives.topk(k, sorted=False)
-            return similarity, column
-        similarity, column = negatives.topk(max(1, round(self.keep * negatives.shape[-1])))
-        kept = (self.keep * c.counts.double()).round().clamp(min=1).unsqueeze(-1)
+    def hardest(self, t: Table) -> tuple[Tensor, Tensor]:
+        """Similarities and columns of the kept negatives, (M, k); −inf where an anchor keeps fewer."""
+        similarity, column = t.far.topk(max(1, round(self.keep * t.most)))
+        kept = (self.keep * t.count.double()).round().clamp(min=1)
         rank = torch.arange(column.shape[-1], device=column.device)
         return similarity.masked_fill(rank >= kept, -torch.inf), column
 
@@ -210,27 +196,24 @@ class DebiasedInfoNCE(InfoNCE):
     Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
-    def __init__(
-        self, temperature: Temperature = 0.5, prior: float = 0.1, positive_views: int | None = None,
-        key_gradient: bool = False,
-    ) -> None:  # fmt: skip
-        super().__init__(temperature, positive_views, key_gradient=key_gradient)
-        self.prior = setting("prior", prior, least=0, most=0.99, hint="1/classes where they are balanced")
+    temperature: Temperature = tau(0.5)
+    prior: float = moderate(0.1, "1/classes where they are balanced", least=0, most=0.99)
+    positive_views: int | None = whole(None, 2, hint=VIEWS)
+    key_gradient: bool = flag(False)
 
-    def log_mass(self, c: Contrast) -> Tensor:
-        total = self.log_total(c).unsqueeze(-1)
+    def mass(self, t: Table) -> Tensor:
+        total, log_n = self.log_total(t), t.count.log()
         if self.prior == 0:
             return total
-        log_n = c.counts.log().unsqueeze(-1)
-        false = c.positives + log_n + math.log(self.prior) - total  # log of the false negatives' share
+        false = t.near + log_n + math.log(self.prior) - total  # log of the false negatives' share
         none_true = false >= 0
-        least = log_n - 1 / in_use("temperature", self.temperature)
+        least = log_n - 1 / current(self.temperature)
         true = (-false.masked_fill(none_true, -1).expm1()).log() + total - math.log1p(-self.prior)
         return torch.where(none_true, least, torch.maximum(true, least))
 
-    def log_total(self, c: Contrast) -> Tensor:
-        """log Σ e_an, (V, N)."""
-        return c.log_mass()
+    def log_total(self, t: Table) -> Tensor:
+        """log Σ e_an, (M, 1)."""
+        return t.mass()
 
 
 class HCL(DebiasedInfoNCE):
@@ -256,20 +239,19 @@ class HCL(DebiasedInfoNCE):
     Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
-    def __init__(
-        self, temperature: Temperature = 0.5, prior: float = 0.1, hardness: float = 1.0,
-        positive_views: int | None = None, key_gradient: bool = False,
-    ) -> None:  # fmt: skip
-        super().__init__(temperature, prior, positive_views, key_gradient)
-        self.hardness = setting("hardness", hardness, or_zero=True, least=0, hint="the authors' code uses 1")
+    temperature: Temperature = tau(0.5)
+    prior: float = moderate(0.1, "1/classes where they are balanced", least=0, most=0.99)
+    hardness: float = moderate(1.0, "the authors' code uses 1", least=0, or_zero=True)
+    positive_views: int | None = whole(None, 2, hint=VIEWS)
+    key_gradient: bool = flag(False)
 
-    def log_total(self, c: Contrast) -> Tensor:
+    def log_total(self, t: Table) -> Tensor:
         if self.hardness == 0:
-            return super().log_total(c)
-        return c.log_mass(1 + self.hardness) - c.log_mass(self.hardness) + c.counts.log()
+            return t.mass()
+        return t.mass(1 + self.hardness) - t.mass(self.hardness) + t.count.log()
 
-    def shares(self, c: Contrast) -> Tensor:
-        return ((1 + self.hardness) * c.matrix()).softmax(-1)
+    def shares(self, t: Table) -> Tensor:
+        return ((1 + self.hardness) * t.far).softmax(-1)
 
 
 class DecoupledInfoNCE(InfoNCE):
@@ -296,14 +278,13 @@ class DecoupledInfoNCE(InfoNCE):
     Raises ValueError: in `forward`, positive_views > U. Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
-    def __init__(
-        self, temperature: Temperature = 0.1, positive_views: int | None = None, key_gradient: bool = False
-    ) -> None:
-        super().__init__(temperature, positive_views, key_gradient=key_gradient)
+    temperature: Temperature = tau(0.1)
+    positive_views: int | None = whole(None, 2, hint=VIEWS)
+    key_gradient: bool = flag(False)
 
-    def values(self, points: Points) -> Tensor:
-        c = self.contrast(points)
-        return c.over_positives(self.log_mass(c) - c.positives)
+    def values(self, batch: Batch) -> Tensor:
+        t = self.table(batch)
+        return t.mean(t.mass() - t.near)
 
-    def solution(self, points: Points) -> Tensor:
-        return self.shares(self.contrast(points)).flatten(0, 1)
+    def solution(self, batch: Batch) -> Tensor:
+        return self.shares(self.table(batch))

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from setclr.checks import boolean, setting
 from setclr.inner.simplex import sparse_maximum, sparsemax
 from setclr.losses.base import SetLoss
-from setclr.losses.contrast import Contrast, contrast
-from setclr.losses.points import Points, check_positive_views
+from setclr.losses.contrast import VIEWS
+from setclr.losses.table import Batch
+from setclr.settings import flag, moderate, whole
 
 
 class SparseCLR(SetLoss):
@@ -44,33 +44,18 @@ class SparseCLR(SetLoss):
     """
 
     takes = frozenset({"views", "labels"})
+    margin: float = moderate(1.0, "the authors' program uses 1", least=0)
+    positive_views: int | None = whole(None, 2, hint=VIEWS)
+    clamped: bool = flag(False)
 
-    def __init__(self, margin: float = 1.0, positive_views: int | None = None, clamped: bool = False) -> None:
-        super().__init__()
-        self.margin = setting("margin", margin, least=0, hint="the authors' program uses 1")
-        self.positive_views = check_positive_views(positive_views)
-        self.clamped = boolean("clamped", clamped)
+    def values(self, batch: Batch) -> Tensor:
+        t = batch.table(clamped=self.clamped).compact()
+        positive = t.near - self.margin
+        return t.mean(sparse_maximum(t.far, positive) - positive)
 
-    def values(self, points: Points) -> Tensor:
-        c = contrast(points, positive_views=self.positive_views, clamped=self.clamped)
-        positives, weights, _ = self.chosen(c)
-        excess = sparse_maximum(c.negatives[0], positives) - positives
-        return (weights * excess).sum(-1)
-
-    def solution(self, points: Points) -> Tensor:
-        c = contrast(points, positive_views=self.positive_views, clamped=self.clamped)
-        negatives = c.negatives[0]
-        assignment = torch.zeros_like(negatives)
-        for s, w, column in zip(*(x.split(1, -1) for x in self.chosen(c))):
-            assignment += w * sparsemax(negatives.scatter(-1, column, s))
-        return assignment.flatten(0, 1)
-
-    def chosen(self, c: Contrast) -> tuple[Tensor, Tensor, Tensor]:
-        """K positives minus the margin, weights and columns, each (V, N, K); missing ones have weight 0."""
-        V, N, most = c.positives.shape
-        K = min(most - 1, self.positive_views or most)
-        if c.labelled:
-            K = int((c.weights > 0).sum(-1).max())
-        weights, which = (x.expand(V, N, K) for x in c.weights.topk(K))
-        column = which if c.labelled else N * which + torch.arange(N, device=which.device).unsqueeze(1)
-        return c.positives.gather(-1, which) - self.margin, weights, column
+    def solution(self, batch: Batch) -> Tensor:
+        t = batch.table(clamped=self.clamped).compact()
+        assignment = torch.zeros_like(t.far)
+        for near, true, column in zip(*(x.split(1, -1) for x in (t.near, t.true, t.positive))):
+            assignment += true * sparsemax(t.far.scatter(-1, column, near - self.margin))
+        return assignment / t.true.sum(-1, keepdim=True)

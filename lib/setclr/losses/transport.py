@@ -5,29 +5,18 @@ entropy. Outer problem: an anchor's mass should go to its positives alone.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from setclr.checks import MAX_ROUNDS, choice, integer, setting
+from setclr.checks import MAX_ROUNDS
+from setclr.inner.derivatives import once
 from setclr.inner.transport import log_coupling
-from setclr.inner.twice import once
-from setclr.losses.base import SetLoss
-from setclr.losses.points import Points, check_key_gradient, mean
-from setclr.losses.temperature import Temperature, checked_temperature, in_use
-
-CONSTRAINTS = ("total", "rows", "both")
-TARGETS = ("mean", "max")
-
-
-class TransportProblem(NamedTuple):
-    """A transport problem: the mass of n rows is moved to m columns."""
-
-    logits: Tensor  # (n, m): −C/ε, −inf for forbidden pairs
-    positive: Tensor  # (n, m) bool
-    negative: Tensor  # (n, m) bool
+from setclr.losses.base import SetLoss, mean
+from setclr.losses.table import Batch, Table
+from setclr.losses.temperature import Temperature, current, tau
+from setclr.settings import flag, moderate, one_of, whole
 
 
 class IOT(SetLoss):
@@ -83,106 +72,74 @@ class IOT(SetLoss):
     """
 
     takes = frozenset({"views", "keys", "memory", "labels"})
-
-    def __init__(
-        self, constraint: str = "rows", epsilon: Temperature = 0.5, iterations: int | None = 1,
-        uniformity: float = 0.0, uniform_target: str = "mean", key_gradient: bool = False,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.constraint = choice("constraint", constraint, CONSTRAINTS)
-        self.epsilon = checked_temperature("epsilon", epsilon, "the paper uses 0.5, and 0.07 with MoCo")
-        if iterations is not None:
-            hint = "None runs Sinkhorn to convergence"
-            iterations = integer("iterations", iterations, least=1, most=MAX_ROUNDS, hint=hint)
-        self.iterations = iterations
-        self.uniformity = setting("uniformity", uniformity, least=0, hint="it weighs a penalty")
-        self.uniform_target = choice("uniform_target", uniform_target, TARGETS)
-        self.key_gradient = check_key_gradient(key_gradient)
+    constraint: str = one_of("rows", ("total", "rows", "both"))
+    epsilon: Temperature = tau(0.5, "the paper uses 0.5, and 0.07 with MoCo")
+    iterations: int | None = whole(1, 1, MAX_ROUNDS, "None runs Sinkhorn to convergence", or_none=True)
+    uniformity: float = moderate(0.0, "it weighs a penalty", least=0)
+    uniform_target: str = one_of("mean", ("mean", "max"))
+    key_gradient: bool = flag(False)
 
     @property
     def reads_values(self) -> bool:
         return self.constraint == "both" and self.iterations is None
 
-    def score(self, points: Points) -> Tensor:
-        problems = self.problems(points)
-        couplings = [self.log_coupling(problem.logits) for problem in problems]
-        values = self.left(problems, couplings).view(points.anchors.shape[:2])
-        loss = mean(values, self.kept(points))
-        if self.uniformity:
-            penalties = [self.divergence(log_P, x.negative) for log_P, x in zip(couplings, problems)]
-            loss = loss + self.uniformity * torch.stack(penalties).mean()
-        return loss
+    def score(self, batch: Batch) -> Tensor:
+        t, log_P = self.solved(batch)
+        loss = mean(self.surprise(t, log_P), batch)
+        if not self.uniformity:
+            return loss
+        negative = batch.table().far > -torch.inf if batch.negative is None else batch.negative
+        penalties = [self.divergence(*problem) for problem in zip(log_P, negative.view_as(log_P))]
+        return loss + self.uniformity * torch.stack(penalties).mean()
 
-    def values(self, points: Points) -> Tensor:
-        if self.uniformity:
-            return super().values(points)
-        problems = self.problems(points)
-        couplings = [self.log_coupling(problem.logits) for problem in problems]
-        return self.left(problems, couplings).view(points.anchors.shape[:2])
+    def values(self, batch: Batch) -> Tensor:
+        return super().values(batch) if self.uniformity else self.surprise(*self.solved(batch))
 
-    def left(self, problems: list[TransportProblem], couplings: list[Tensor]) -> Tensor:
-        """Mean of −log nP over the positives of each row, (V·N,)."""
-        rows = []
-        for (logits, positive, _), log_P in zip(problems, couplings):
-            surprise = torch.where(positive, -(log_P + math.log(len(logits))), 0)
-            rows.append(surprise.sum(-1) / positive.sum(-1).clamp(min=1))
-        return torch.cat(rows)
+    def solution(self, batch: Batch) -> Tensor:
+        _, log_P = self.solved(batch)
+        return (log_P.shape[1] * log_P.exp()).flatten(0, 1)
 
-    def solution(self, points: Points) -> Tensor:
-        logits = [problem.logits for problem in self.problems(points)]
-        nP = [len(x) * self.log_coupling(x).exp() for x in logits]
-        if points.memory is None:
-            return nP[0]
-        N = len(nP[0])
-        for v in range(points.own_views):
-            nP[v] = torch.cat([nP[v][:, : v * N], nP[v].new_zeros(N, N), nP[v][:, v * N :]], dim=1)
-        return torch.cat(nP)
-
-    def problems(self, points: Points) -> list[TransportProblem]:
-        """One problem for all points, or with memory one for each view of the anchors."""
-        if points.memory is not None:
-            return self.problems_with_memory(points, points.memory)
-        positive, negative = (mask.flatten(0, 1) for mask in points.pairs()[:2])
-        logits = self.logits(points.anchors.flatten(0, 1), points.candidates.flatten(0, 1))
-        if points.own_views:
-            itself = torch.zeros_like(positive).fill_diagonal_(True)
-            logits = logits.masked_fill(itself, -torch.inf)
-        return [TransportProblem(logits, positive, negative)]
-
-    def problems_with_memory(self, points: Points, memory: Tensor) -> list[TransportProblem]:
-        candidates = points.candidates
-        if points.labelled:
+    def batch(self, z: Tensor, **extra: Any) -> Batch:
+        batch = super().batch(z, **extra)
+        if batch.memory is None:
+            return batch
+        if batch.positive is not None:
             raise ValueError(
                 "labels and positives must be None for IOT with memory: it forbids pairs of different images"
             )
-        if self.constraint == "both" and self.iterations is None:
+        if self.reads_values:
             raise ValueError(
                 "iterations must be a number with memory, got None: a converged coupling gives each in-batch "
                 "column, which holds the positive alone, its prescribed mass, so the loss would be constant"
             )
-        problems = []
-        for v, view in enumerate(points.anchors):
-            own = v < points.own_views
-            others = torch.cat([candidates[:v], candidates[v + 1 :]]) if own else candidates
-            same = torch.eye(len(view), dtype=torch.bool, device=view.device).repeat(1, len(others))
-            positive = F.pad(same, (0, len(memory)))
-            negative = F.pad(torch.zeros_like(same), (0, len(memory)), value=True)
-            logits = self.logits(view, torch.cat([others.flatten(0, 1), memory]))
-            logits = logits.masked_fill(~(positive | negative), -torch.inf)
-            problems.append(TransportProblem(logits, positive, negative))
-        return problems
+        return batch._replace(pool="memory")  # pairs of different images of the batch are forbidden
 
-    def logits(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """Logits −C/ε (n, m) of n rows and m columns."""
-        return (rows @ columns.T - 1) / in_use("epsilon", self.epsilon)
+    def solved(self, batch: Batch) -> tuple[Table, Tensor]:
+        """The table, and log P (problems, n, m): one problem, or with memory one for each view."""
+        V, N, _ = batch.anchors.shape
+        t = batch.table(1 / current(self.epsilon), every=batch.memory is None)  # s/ε is −C/ε but for 1/ε
+        if batch.memory is None:
+            return t, self.log_coupling(t.far).unsqueeze(0)
+        problems = enumerate(t.far.scatter(1, t.positive, t.near).view(V, N, -1))
+        return t, torch.stack([self.of_view(x, N * v, N * (v < batch.own_views)) for v, x in problems])
+
+    def of_view(self, logits: Tensor, first: int, width: int) -> Tensor:
+        """log P of one view's problem, in which the columns of the anchors themselves have no part."""
+        log_P = self.log_coupling(torch.cat([logits[:, :first], logits[:, first + width :]], dim=1))
+        forbidden = logits.new_full((len(logits), width), -torch.inf)
+        return torch.cat([log_P[:, :first], forbidden, log_P[:, first:]], dim=1)
 
     def log_coupling(self, logits: Tensor) -> Tensor:
-        """log P, of mass 1, for logits (..., n, m)."""
+        """log P, of mass 1, for logits (n, m)."""
         if self.constraint == "total":
             return logits - logits.logsumexp((-2, -1), keepdim=True)
         if self.constraint == "rows":
-            return logits.log_softmax(-1) - math.log(logits.shape[-2])
+            return logits.log_softmax(-1) - math.log(len(logits))
         return log_coupling(logits, self.iterations)
+
+    def surprise(self, t: Table, log_P: Tensor) -> Tensor:
+        """Mean of −log nP over the positives of each anchor, (M,)."""
+        return -t.mean(t.at_positives(log_P.flatten(0, 1)) + math.log(log_P.shape[1]))
 
     def divergence(self, log_P: Tensor, negative: Tensor) -> Tensor:
         """Divergence KL(Q̄ ‖ P), to which only the negatives contribute."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from setclr.inner.twice import once
+from setclr.inner.derivatives import once
 
 Value = TypeVar("Value")
 

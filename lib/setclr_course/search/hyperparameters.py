@@ -50,7 +50,7 @@ def hyperparameter(loss: str) -> Hyperparameter:
 def hyperparameter_value(loss: str) -> float:
     """The value of the loss's hyperparameter. Raises ValueError where it is learnt, or there is none."""
     parsed, name = losses.parse(loss), hyperparameter(loss).name
-    value = parsed.weights[-1] if isinstance(parsed, WeightedSum) else getattr(parsed, name)
+    value = parsed.terms[-1].weight if isinstance(parsed, WeightedSum) else getattr(parsed, name)
     if isinstance(value, (Tensor, nn.Module)):
         raise ValueError(f"{name} must be a number, got one that is learnt in {loss!r}; give it a value")
     return value
@@ -62,8 +62,8 @@ def with_value(loss: str, value: float) -> str:
     hyperparameter_value(loss)
     parsed = losses.parse(loss)
     if isinstance(parsed, WeightedSum):
-        weights = (*parsed.factors[:-1], (value,))
-        parsed = WeightedSum(list(zip(weights, parsed.losses)))  # type: ignore[arg-type]
+        *others, last = parsed.terms
+        parsed = WeightedSum([*others, last._replace(number=value)])
     else:
         setattr(parsed, hyperparameter(loss).name, value)
     return repr(parsed)

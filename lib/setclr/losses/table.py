@@ -1,0 +1,163 @@
+"""Who is compared with whom: a checked batch, and the table of similarities that a contrastive loss reads.
+
+An anchor is a row, a candidate a column, both view-major: row v·N + i is view v of image i. The positives of
+an anchor are the other views of its image, or all points of its class, or those that the caller names. Views,
+keys and a memory make a table by arithmetic, labels and named pairs by masks; a loss sees no difference.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from setclr.checks import transforms
+from setclr.inner.derivatives import once
+
+
+class Table(NamedTuple):
+    """Cosines times a scale: of M anchors to their positives, and to other candidates, C in all."""
+
+    near: Tensor  # (M, K): to the positives
+    true: Tensor  # (M, K) bool: which of these entries are positives; at least one in a row
+    positive: Tensor | None  # (M, K): their columns; None: K = C, and entry k is of column k
+    far: Tensor  # (M, C): to the negatives, −inf at all others; or to `every` candidate but itself
+    count: Tensor  # (1, 1) or (M, 1): how many candidates `far` has
+    most: int  # no anchor has more
+
+    def mean(self, x: Tensor) -> Tensor:
+        """The mean of x (M, K) over each anchor's positives, (M,)."""
+        return x.masked_fill(~self.true, 0).sum(-1) / self.true.sum(-1)
+
+    def at_positives(self, x: Tensor) -> Tensor:
+        """The entries (M, K) of x (M, C) at the positives' columns."""
+        return x if self.positive is None else x.gather(1, self.positive)
+
+    def mass(self, scale: float = 1.0) -> Tensor:
+        """log Σ exp(scale · far), (M, 1)."""
+        return (self.far if scale == 1 else scale * self.far).logsumexp(-1, keepdim=True)
+
+    def assignment(self, near: Tensor, far: Tensor) -> Tensor:
+        """What positives (M, K) get, in the mean over them, and negatives (M, C), as one matrix (M, C)."""
+        near = near.masked_fill(~self.true, 0) / self.true.sum(-1, keepdim=True)
+        return far + near if self.positive is None else far.scatter_add(1, self.positive, near)
+
+    def compact(self) -> "Table":
+        """The same with as few entries K as the positives need. With labels a GPU waits for their number."""
+        if self.positive is not None:
+            return self
+        true, column = self.true.byte().topk(int(self.true.sum(-1).max()))
+        return self._replace(near=self.near.gather(1, column), true=true.bool(), positive=column)
+
+
+class Batch(NamedTuple):
+    """A checked batch of unit vectors, float32 or float64, and whose positive is who (`checking.checked`)."""
+
+    anchors: Tensor  # (V, N, E)
+    candidates: Tensor  # (U, C, E): the keys if there are any, else the anchors
+    own_views: int  # in so many views, the first, an anchor's own crop is a candidate, but no positive
+    memory: Tensor | None = None  # (Q, E), without gradient
+    positive_views: int | None = None  # only the first so many views hold positives
+    pool: str | None = None  # where negatives are from: "other view", "memory", or None: everywhere
+    positive: Tensor | None = None  # (M, U·C + Q) bool, for labels and named pairs
+    negative: Tensor | None = None  # (M, U·C + Q) bool
+    kept: Tensor | None = None  # (M,) bool: which anchors have a positive and a negative; None: all do
+
+    def rows(self) -> Tensor:
+        """The anchors, (M, E)."""
+        return self.anchors.flatten(0, 1)
+
+    def columns(self) -> Tensor:
+        """All candidates (U·C + Q, E), those of the memory last."""
+        candidates = self.candidates.flatten(0, 1)
+        return candidates if self.memory is None else torch.cat([candidates, self.memory])
+
+    def with_constant_candidates(self) -> "Batch":
+        """The same where anchors alone get a gradient (`stop_gradient`); it has no second derivative."""
+        if self.candidates is not self.anchors:
+            return self
+        why = "stop_gradient=True holds the candidates constant; take stop_gradient=False"
+        return self._replace(anchors=once(self.anchors, why), candidates=self.anchors.detach())
+
+    def table(self, scale: float | Tensor = 1.0, clamped: bool = False, every: bool = False) -> Table:
+        """The table of this batch; `clamped`: negative cosines are 0; `every`: `far` holds all candidates.
+
+        Cost: O(M C E) time and O(M C) space. No value is looked at, so a GPU does not wait.
+        """
+        x = scale * self.rows()
+        s = _products(x, self.columns().T, clamped)
+        if every:  # but itself
+            s.diagonal()[: self.own_views * self.anchors.shape[1]].fill_(-torch.inf)
+        if self.positive is None or self.negative is None:
+            return self._by_arithmetic(x, s, clamped, every)
+        positive, negative = self.positive, self.negative
+        if self.kept is not None:  # some pair keeps finite what is left out
+            some = F.pad(~self.kept.unsqueeze(1), (0, s.shape[1] - 1))
+            positive, negative = positive | some, negative | some
+        far, count = s if every else s.masked_fill(~negative, -torch.inf), negative.sum(-1, keepdim=True)
+        return Table(s, positive, None, far, count.to(s), s.shape[1])
+
+    def _by_arithmetic(self, x: Tensor, s: Tensor, clamped: bool, every: bool) -> Table:
+        """The table of the scaled anchors x and their similarities s (M, U·N + Q), which are overwritten."""
+        (V, N, _), U = self.anchors.shape, len(self.candidates)
+        positive, true = self.positives()
+        of_image = torch.einsum("vie,uie->viu", x.view_as(self.anchors), self.candidates).flatten(0, 1)
+        near = (of_image.clamp(min=0) if clamped else of_image).gather(1, positive // N)
+        if every:
+            return Table(near, true, positive, s, s.new_full((1, 1), s.shape[1] - 1), s.shape[1])
+        image = torch.arange(N, device=s.device).repeat(V).unsqueeze(1)
+        s.scatter_(1, image + N * torch.arange(U, device=s.device), -torch.inf)
+        views = {None: U, "other view": U - 1, "memory": 0}[self.pool]  # that hold negatives
+        batch = s[:, : U * N]
+        if self.pool == "other view":
+            batch.view(V, N, U, N).diagonal(dim1=0, dim2=2).fill_(-torch.inf)
+        elif self.pool == "memory":
+            batch.fill_(-torch.inf)
+        negatives = views * (N - 1) + s.shape[1] - U * N
+        return Table(near, true, positive, s, s.new_full((1, 1), negatives), negatives)
+
+    def positives(self) -> tuple[Tensor, Tensor]:
+        """Columns (M, K) of the other views of each anchor's image, and which of these entries are there."""
+        (V, N, _), U = self.anchors.shape, len(self.candidates)
+        most, of_view = self.positive_views or U, torch.arange(V, device=self.anchors.device).unsqueeze(1)
+        if self.own_views == V == U == most:
+            view = (of_view + torch.arange(1, V, device=of_view.device)) % V
+            true = torch.ones_like(view, dtype=torch.bool)
+        else:
+            view = torch.arange(most, device=of_view.device).expand(V, most)
+            true = (view != of_view) | (of_view >= self.own_views)
+        image = torch.arange(N, device=view.device).repeat(V).unsqueeze(1)
+        return N * view.repeat_interleave(N, 0) + image, true.repeat_interleave(N, 0)
+
+
+def _products(x: Tensor, y: Tensor, clamped: bool) -> Tensor:
+    return (x @ y).clamp(min=0) if clamped else x @ y
+
+
+def unit(x: Tensor) -> Tensor:
+    """x (..., E) scaled to unit length, float32 or wider; first by its largest entry, against overflow."""
+    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    x = x / x.detach().abs().amax(-1, keepdim=True)
+    return x / x.norm(dim=-1, keepdim=True)
+
+
+def length(x: Tensor) -> Tensor:
+    """The norm of x along its last dimension. At 0 all its derivatives are 0."""
+    zero = (x == 0).all(-1)
+    return torch.where(zero.unsqueeze(-1), 1, x).norm(dim=-1).masked_fill(zero, 0)
+
+
+def distances(x: Tensor, y: Tensor) -> Tensor:
+    """Euclidean distances (..., n, m) of unit vectors (..., n, E) and (..., m, E); at 0 the gradient is 0.
+
+    √(2 − 2s) would lose half the digits. So vectors of float32 are multiplied in float64, which takes a third
+    of the time of differences; what is nearer than 3e-8, half the rounding of float32, counts as equal.
+    """
+    if transforms():
+        return length(x.unsqueeze(-2) - y.unsqueeze(-3))
+    if x.dtype == torch.float64:
+        return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+    a, b = x.double(), y.double()
+    square = a.square().sum(-1).unsqueeze(-1) + b.square().sum(-1).unsqueeze(-2) - 2 * a @ b.mT
+    zero = square < 1e-15
+    return square.masked_fill(zero, 1).sqrt().masked_fill(zero, 0).to(x.dtype)
