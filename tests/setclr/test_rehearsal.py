@@ -73,7 +73,7 @@ def test_backward_on_the_meta_device(loss):
         z = torch.randn(V, 6, 5, device="meta", requires_grad=True)
         for extra in batch(loss, "meta", V):
             with running(loss, extra):
-                loss.score(loss.points(z, **extra)).backward()
+                loss.score(loss.batch(z, **extra)).backward()
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -147,4 +147,4 @@ MOST = {"GroCo()": 200, "SparseCLR()": 120, "InfoNCE(0.5)": 60, "MMCL()": 120}
 def test_launches_of_a_step(text):
     """Operations of forward and backward, V = 2, N = 256: the same on every machine."""
     loss, z = parse(text), torch.randn(2, 256, 128, device="meta", requires_grad=True)
-    assert launches(lambda: loss.score(loss.points(z)).backward()) <= MOST[text]
+    assert launches(lambda: loss.score(loss.batch(z)).backward()) <= MOST[text]

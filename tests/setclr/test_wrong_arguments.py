@@ -11,11 +11,13 @@ import torch
 from torch import nn
 
 from setclr import DistributedLoss, Queue, inner, losses, update_momentum
-from setclr.checks import choice, nearest
+from setclr.checks import boolean, choice, integer, nearest, number
+from setclr.checks import setting as magnitude
 from setclr.inner.assignment import log_permanent, permutations
 from setclr.inner.simplex import soft_maximum, sparse_maximum
-from setclr.losses import LOSSES, GroCo, InfoNCE, LinearAssignment, QARe, Triplet
+from setclr.losses import LOSSES, GroCo, InfoNCE, LinearAssignment, QARe
 from setclr.losses.baselines import DeepCluster, DeepInfoMax, Rotation, Supervised
+from setclr.settings import Setting
 from setclr.training.optimisers import LARS
 
 nan, inf = math.nan, math.inf
@@ -27,36 +29,33 @@ NO_NAME = ["", "nonsense", 1, True]
 NO_OFFSET = [0.5, nan, inf, "0.5", None, False, [1.0]]
 NO_BOOLEAN = [0, 1, None, "True", 1.0]
 NO_TENSOR = [None, [[1.0, 2.0]], "K"]
-NO_TEMPERATURE = [*NO_POSITIVE_NUMBER, torch.tensor(0.1), nn.Parameter(torch.tensor(0.0)),
-                  nn.Parameter(torch.tensor(nan)), nn.Parameter(torch.ones(2)),
-                  nn.Parameter(torch.tensor(1), requires_grad=False)]  # fmt: skip
+NO_TEMPERATURE = [*NO_POSITIVE_NUMBER, torch.tensor(0.1), nn.Parameter(torch.tensor(0.1))]
 
-WRONG_IN_A_LOSS = {
-    **dict.fromkeys(["temperature", "epsilon"], NO_TEMPERATURE),
-    **dict.fromkeys(["beta", "bandwidth", "ridge", "t"], NO_POSITIVE_NUMBER),
-    "alpha": [*NO_POSITIVE_NUMBER, 750],
-    "C": [x for x in NO_POSITIVE_NUMBER if x is not inf],
-    **dict.fromkeys(["margin", "uniformity", "hardness", "weight"], NO_NUMBER_FROM_ZERO),
-    "keep": [*NO_POSITIVE_NUMBER, 1.5],
-    "prior": [*NO_NUMBER_FROM_ZERO, 1.0, 2],
-    "negatives": [*NO_INTEGER_FROM_1, None],
-    "iterations": NO_ROUNDS,
-    "positive_views": [*NO_INTEGER_FROM_1, 1],
-    **dict.fromkeys(["preorder", "stop_gradient", "key_gradient", "clamped", "random"], NO_BOOLEAN),
-    "offset": NO_OFFSET,
-    **dict.fromkeys(["average", "candidates"], NO_NAME),
-    **dict.fromkeys(["kernel", "solver", "pool", "constraint", "uniform_target", "similarity", "distance",
-                     "mining", "positives"], [*NO_NAME, None]),
-}  # fmt: skip
-OTHERWISE = {  # where a name means something else in one loss
-    (LinearAssignment, "temperature"): NO_NUMBER_FROM_ZERO,
-    (Triplet, "margin"): [x for x in NO_NUMBER_FROM_ZERO if x is not None],
-}
+
+def wrong_for(setting: Setting) -> list:
+    """What a setting must refuse, by what is declared of it."""
+    bounds, none = setting.bounds, [] if setting.or_none else [None]
+    if setting.check is boolean:
+        return NO_BOOLEAN
+    if setting.check is choice:
+        return NO_NAME + none
+    least, most = bounds.get("least"), bounds.get("most")
+    beyond = [] if most is None else [most + 1]
+    if setting.check is integer:
+        return [*NO_INTEGER_FROM_1, least - 1, *beyond, *none]
+    if setting.check not in (number, magnitude):
+        return NO_TEMPERATURE
+    below = NO_POSITIVE_NUMBER if "above" in bounds else NO_NUMBER_FROM_ZERO if least == 0 else NO_OFFSET
+    return [
+        x
+        for x in [*below, *beyond]
+        if not (x is None and setting.or_none) and not (x is inf and "infinite" in bounds)
+    ]
+
 
 K, x = torch.eye(3) + 0.5, torch.randn(4, 3)
 NO_MATRIX = [*NO_TENSOR, torch.ones(3), torch.ones(2, 3), torch.ones(3, 3, dtype=torch.int64), K * nan]
 NO_ROWS = [*NO_TENSOR, torch.tensor(1.0), torch.ones(2, 0), torch.arange(3), x.half()]
-NAMES = dict(kind=[*NO_NAME, None], swap=[*NO_NAME, None], beta=NO_POSITIVE_NUMBER)
 WRONG_IN_AN_INNER_FUNCTION = {  # the right arguments, and what is wrong for each
     "kernel": (
         dict(x=x, y=x, kind="rbf", bandwidth=1.0, offset=0.0),
@@ -70,7 +69,8 @@ WRONG_IN_AN_INNER_FUNCTION = {  # the right arguments, and what is wrong for eac
              positive=[-1, 3, 0.5, None, "0", torch.ones(1), torch.zeros(1, 1, dtype=torch.int64)],
              own=[[[0]], torch.zeros(1, dtype=torch.int64), torch.ones(1, 1),
                   *(torch.tensor(own) for own in ([[1]], [[0], [1]], [[0, 1, 2]], [[0, 3]], [[0, 0]]))],
-             C=WRONG_IN_A_LOSS["C"], ridge=NO_POSITIVE_NUMBER, solver=[*NO_NAME, None, "smo"],
+             C=[x for x in NO_POSITIVE_NUMBER if x is not inf], ridge=NO_POSITIVE_NUMBER,
+             solver=[*NO_NAME, None, "smo"],
              tolerance=NO_POSITIVE_NUMBER, rounds=[*NO_ROUNDS, None]),
     ),
     "sinkhorn": (
@@ -82,10 +82,10 @@ WRONG_IN_AN_INNER_FUNCTION = {  # the right arguments, and what is wrong for eac
                 torch.ones(4) * 1j],
              b=[[0.25] * 3, torch.ones(4), -torch.ones(3), torch.full((3,), inf), torch.ones(3)]),
     ),
-    "sorting_network": (dict(x=x, beta=1.0, kind="odd-even", swap="arctan"),
-                        dict(x=[*NO_ROWS, x * nan, x / 0], **NAMES)),
-    "top_probability": (dict(x=x, top=1, beta=1.0, kind="odd-even", swap="arctan"),
-                        dict(x=[*NO_ROWS, x * nan, x / 0], top=[*NO_INTEGER_FROM_1, None, 4], **NAMES)),
+    "sorting_network": (dict(x=x, beta=1.0), dict(x=[*NO_ROWS, x * nan, x / 0], beta=NO_POSITIVE_NUMBER)),
+    "top_probability": (dict(x=x, top=1, beta=1.0),
+                        dict(x=[*NO_ROWS, x * nan, x / 0], top=[*NO_INTEGER_FROM_1, None, 4],
+                             beta=NO_POSITIVE_NUMBER)),
     "linear_assignment": (
         dict(cost=K, temperature=0.0, mining="one-to-one"),
         dict(cost=[*NO_TENSOR, torch.ones(3), torch.ones(3, 2), torch.ones(0, 0), K.long(), K.bfloat16(),
@@ -109,17 +109,15 @@ def named(name, value):
     """A message that begins with the name, alone or with the one it does not fit, and shows what it got."""
     shown = "" if isinstance(value, torch.Tensor) else rf"({re.escape(repr(value))}|{type(value).__name__})"
     alone = rf"(\w+ and )?{name}\b( and \w+)? must .*{shown}"
-    enough = rf"\w+ must have the shape and dtype of {name}\b|(kind must be |bitonic).*power of two"
+    enough = rf"\w+ must have the shape and dtype of {name}\b"
     return rf"(?s)^({alone}|{enough})"
 
 
-@pytest.mark.parametrize(
-    "kind, name", [(k, name) for k in LOSSES for name in inspect.signature(k).parameters]
-)
+@pytest.mark.parametrize("kind, name", [(k, name) for k in LOSSES for name in k.settings])
 def test_every_argument_of_every_loss_when_it_is_made_and_when_it_is_changed(kind, name):
     loss = kind()
     before, drawn = repr(loss), torch.get_rng_state()
-    for value in OTHERWISE.get((kind, name), WRONG_IN_A_LOSS[name]):
+    for value in wrong_for(kind.settings[name]):
         for call in (lambda value: kind(**{name: value}), lambda value: setattr(loss, name, value)):
             with pytest.raises(ValueError, match=named(name, value)):
                 call(value)
@@ -218,8 +216,10 @@ MESSAGES = {
     "hardness must be 1e-9 to 1e9": lambda: losses.HCL(hardness=1e-320),
     "weight must be 1e-9 to 1e9 in size, got 1000000000000": lambda: 1e6 * (1e6 * QARe()),
     "weight must be a finite number, got nan": lambda: nan * InfoNCE(),
-    "weight must be a number or a 0-d floating tensor, got .*2": lambda: torch.ones(2) * InfoNCE(),
-    "weight must be a number or a 0-d floating tensor, got torch.int64": lambda: torch.tensor(2) * InfoNCE(),
+    "weight must be .* got .*1.*a number, or by learnable": lambda: InfoNCE() * torch.ones(2),
+    "weight must be a number for learnable.0.2. . QARe.*, whose weight is learnt": lambda: (
+        losses.learnable(0.5) * (losses.learnable(0.2) * QARe())
+    ),
     "solver must be 'inv', 'pgd' or 'steps' for kernel='tanh'": lambda: losses.MMCL("tanh", solver="exact"),
     "C must be finite for kernel='tanh'.*'pgd'": lambda: losses.MMCL("tanh", solver="pgd", C=inf),
     "solver must be 'inv', 'pgd' or 'steps' for K, got 'exact': .*pos": lambda: inner.svm_dual(K - 2),
@@ -230,7 +230,6 @@ MESSAGES = {
     "n must be an integer >= 1 and <= 8, got 9; there are n!": lambda: permutations(9),
     r"also must be torch.float32 of shape .*k\) .* got .*\(3,\)": lambda: sparse_maximum(x, x[0]),
     "x must hold a finite maximum in every row, got inf": lambda: soft_maximum(x + inf, 1.0),
-    "needs a power of two of elements, got 3": lambda: inner.sorting_network(x, 1.0, "bitonic"),
     "temperature must be > 0, got 0.0": lambda: soft_maximum(x, 0.0),
     "z and keys must hold two views each": lambda: InfoNCE(candidates="other view")(z, z[[0, 1, 1]]),
     "keys must have the 2 views of z .* got 3": lambda: GroCo(pool="view")(z, z[[0, 1, 1]]),

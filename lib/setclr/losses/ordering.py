@@ -126,12 +126,12 @@ class GroCo(SetLoss):
                 f"keys must have the {V} views of z for pool='view', got {U}: negatives are of one view"
             )
         if batch.negative is not None:
-            with torch.no_grad():
-                t = batch.table()
+            s = batch.rows() @ batch.columns().T
+            t = batch.by_masks(s.detach())
             if self.pool == "view":
                 view = torch.arange(V, device=t.far.device)
                 t = t._replace(far=t.far.view(V, N, U, C)[view, :, view].flatten(0, 1))
-            return t, batch.rows() @ batch.columns().T
+            return t, s
         if self.pool == "all":
             return batch.table(), None
         positive, true = batch.positives()

@@ -88,8 +88,11 @@ class Batch(NamedTuple):
         s = _products(x, self.columns().T, clamped)
         if every:  # but itself
             s.diagonal()[: self.own_views * self.anchors.shape[1]].fill_(-torch.inf)
-        if self.positive is None or self.negative is None:
-            return self._by_arithmetic(x, s, clamped, every)
+        return self._by_arithmetic(x, s, clamped, every) if self.positive is None else self.by_masks(s, every)
+
+    def by_masks(self, s: Tensor, every: bool = False) -> Table:
+        """The table of labels or named pairs, from all similarities s (M, U·C + Q)."""
+        assert self.positive is not None and self.negative is not None
         positive, negative = self.positive, self.negative
         if self.kept is not None:  # some pair keeps finite what is left out
             some = F.pad(~self.kept.unsqueeze(1), (0, s.shape[1] - 1))

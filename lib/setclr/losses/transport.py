@@ -84,20 +84,19 @@ class IOT(SetLoss):
         return self.constraint == "both" and self.iterations is None
 
     def score(self, batch: Batch) -> Tensor:
-        t, log_P = self.solved(batch)
-        loss = mean(self.surprise(t, log_P), batch)
+        t, log_nP = self.solved(batch)
+        loss = mean(self.surprise(t, log_nP), batch)
         if not self.uniformity:
             return loss
         negative = batch.table().far > -torch.inf if batch.negative is None else batch.negative
-        penalties = [self.divergence(*problem) for problem in zip(log_P, negative.view_as(log_P))]
+        penalties = [self.divergence(*problem) for problem in zip(log_nP, negative.view_as(log_nP))]
         return loss + self.uniformity * torch.stack(penalties).mean()
 
     def values(self, batch: Batch) -> Tensor:
         return super().values(batch) if self.uniformity else self.surprise(*self.solved(batch))
 
     def solution(self, batch: Batch) -> Tensor:
-        _, log_P = self.solved(batch)
-        return (log_P.shape[1] * log_P.exp()).flatten(0, 1)
+        return self.solved(batch)[1].exp().flatten(0, 1)
 
     def batch(self, z: Tensor, **extra: Any) -> Batch:
         batch = super().batch(z, **extra)
@@ -115,7 +114,7 @@ class IOT(SetLoss):
         return batch._replace(pool="memory")  # pairs of different images of the batch are forbidden
 
     def solved(self, batch: Batch) -> tuple[Table, Tensor]:
-        """The table, and log P (problems, n, m): one problem, or with memory one for each view."""
+        """The table, and log nP (problems, n, m): one problem, or with memory one for each view."""
         V, N, _ = batch.anchors.shape
         t = batch.table(1 / current(self.epsilon), every=batch.memory is None)  # s/ε is −C/ε but for 1/ε
         if batch.memory is None:
@@ -124,26 +123,29 @@ class IOT(SetLoss):
         return t, torch.stack([self.of_view(x, N * v, N * (v < batch.own_views)) for v, x in problems])
 
     def of_view(self, logits: Tensor, first: int, width: int) -> Tensor:
-        """log P of one view's problem, in which the columns of the anchors themselves have no part."""
-        log_P = self.log_coupling(torch.cat([logits[:, :first], logits[:, first + width :]], dim=1))
+        """log nP of one view's problem, in which the columns of the anchors themselves have no part."""
+        log_nP = self.log_coupling(torch.cat([logits[:, :first], logits[:, first + width :]], dim=1))
         forbidden = logits.new_full((len(logits), width), -torch.inf)
-        return torch.cat([log_P[:, :first], forbidden, log_P[:, first:]], dim=1)
+        return torch.cat([log_nP[:, :first], forbidden, log_nP[:, first:]], dim=1)
 
     def log_coupling(self, logits: Tensor) -> Tensor:
-        """log P, of mass 1, for logits (n, m)."""
-        if self.constraint == "total":
-            return logits - logits.logsumexp((-2, -1), keepdim=True)
+        """log nP, P of mass 1, for logits (n, m)."""
         if self.constraint == "rows":
-            return logits.log_softmax(-1) - math.log(len(logits))
-        return log_coupling(logits, self.iterations)
+            return logits.log_softmax(-1)
+        log_n = math.log(len(logits))
+        if self.constraint == "total":
+            return logits - (logits.logsumexp((-2, -1), keepdim=True) - log_n)
+        return log_coupling(logits, self.iterations).add_(log_n)
 
-    def surprise(self, t: Table, log_P: Tensor) -> Tensor:
+    def surprise(self, t: Table, log_nP: Tensor) -> Tensor:
         """Mean of −log nP over the positives of each anchor, (M,)."""
-        return -t.mean(t.at_positives(log_P.flatten(0, 1)) + math.log(log_P.shape[1]))
+        return -t.mean(t.at_positives(log_nP.flatten(0, 1)))
 
-    def divergence(self, log_P: Tensor, negative: Tensor) -> Tensor:
+    def divergence(self, log_nP: Tensor, negative: Tensor) -> Tensor:
         """Divergence KL(Q̄ ‖ P), to which only the negatives contribute."""
-        log_P = once(log_P, "the target of uniformity is held constant; take uniformity=0")
+        log_P = once(log_nP, "the target of uniformity is held constant; take uniformity=0") - math.log(
+            len(log_nP)
+        )
         masses = log_P.detach().masked_fill(~negative, -torch.inf)
         if self.uniform_target == "max":
             log_q = masses.max()

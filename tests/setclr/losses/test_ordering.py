@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from setclr.inner import sorting_network, top_probability
-from setclr.inner.sorting import comparators, swap_probability, swap_slope
+from setclr.inner.sorting import swap_probability
 from setclr.losses import GroCo
 
 GOLDENS = golden("diffsort_oddeven_cauchy")
@@ -43,13 +43,11 @@ def test_odd_even_equals_the_formula(n, beta):
     close(values, P @ x, rel=0, abs=1e-12)
 
 
-@pytest.mark.parametrize("kind, name", [("odd-even", "odd_even"), ("bitonic", "bitonic")])
-@pytest.mark.parametrize("swap, distribution", [("arctan", "cauchy"), ("logistic", "logistic")])
-@pytest.mark.parametrize("n", [2, 4, 8, 16])
-def test_equals_diffsort(kind, name, swap, distribution, n):
+@pytest.mark.parametrize("n", [2, 4, 7, 16])
+def test_equals_diffsort(n):
     x = normal(5, n)
-    values, transposed = diffsort.DiffSortNet(name, n, steepness=3.0, distribution=distribution)(x)
-    close(tuple(sorting_network(x, 3.0, kind, swap)), (values, transposed.mT), rel=0, abs=1e-10)
+    values, transposed = diffsort.DiffSortNet("odd_even", n, steepness=3.0, distribution="cauchy")(x)
+    close(tuple(sorting_network(x, 3.0)), (values, transposed.mT), rel=0, abs=1e-10)
 
 
 @pytest.mark.parametrize("key", [k for k in GOLDENS if k.startswith("X_")])
@@ -63,23 +61,21 @@ def test_golden_values_of_diffsort(key):
     np.testing.assert_allclose(x.grad, GOLDENS[key.replace("X", "gv", 1)], rtol=1e-9, atol=1e-14)
 
 
-@given(sizes, betas, st.sampled_from(["arctan", "logistic"]), st.data())
-def test_rows_and_columns_sum_to_one_and_the_row_vector_is_the_matrix(n, beta, swap, data):
+@given(sizes, betas, st.data())
+def test_rows_and_columns_sum_to_one_and_the_row_vector_is_the_matrix(n, beta, data):
     x, top = normal(3, n, grad=True), data.draw(st.integers(1, n))
-    P = sorting_network(x, beta, swap=swap).P
+    P = sorting_network(x, beta).P
     close((P.sum(-1), P.sum(-2)), 2 * (torch.ones_like(x),))
     assert P.min() >= 0
-    p, dense, weights = top_probability(x, top, beta, swap=swap), P[..., -top:, :].sum(-2), normal(3, n)
+    p, dense, weights = top_probability(x, top, beta), P[..., -top:, :].sum(-2), normal(3, n)
     close(p, dense, rel=0, abs=1e-13)
     close(*(torch.autograd.grad(y, x, weights) for y in (p, dense)), rel=0, abs=1e-13 * n * beta)
 
 
-@pytest.mark.parametrize("kind", ["odd-even", "bitonic"])
-@pytest.mark.parametrize("swap", ["arctan", "logistic"])
-def test_gradients_of_a_network(kind, swap):
+def test_gradients_of_a_network():
     x = normal(2, 4, grad=True)
-    assert torch.autograd.gradcheck(lambda x: sorting_network(x, 2.0, kind, swap).P, x)
-    assert torch.autograd.gradcheck(lambda x: top_probability(x, 2, 2.0, kind, swap), x)
+    assert torch.autograd.gradcheck(lambda x: sorting_network(x, 2.0).P, x)
+    assert torch.autograd.gradcheck(lambda x: top_probability(x, 2, 2.0), x)
 
 
 @given(sizes)
@@ -102,16 +98,6 @@ def test_the_two_odd_even_networks_of_the_paper_differ():
 def test_tails_keep_their_digits_in_float32():
     excess = torch.tensor([1e3, 1e7, 1e30])
     close(swap_probability(-excess), (1 / (math.pi * excess.double())).float(), rel=1e-5)
-
-
-@given(st.floats(-50, 50), st.sampled_from(["arctan", "logistic"]))
-def test_slope_is_the_derivative(excess, swap):
-    x = torch.tensor(excess, dtype=torch.float64, requires_grad=True)
-    close(swap_slope(x, swap), slope(swap_probability(x, swap), x))
-
-
-def test_layers():
-    assert (len(comparators(7)), len(comparators(16, "bitonic"))) == (7, 10)
 
 
 def by_the_book(z, beta, negatives, pool, preorder, positive_views, keys=None, random=False):
@@ -191,9 +177,9 @@ def test_golden_values_of_groco(K, N, beta, order):
     z = torch.tensor(found["z"], requires_grad=True)
     groco = GroCo(float(beta), N, pool="view", preorder=order == "pre")
     same_as_golden(groco(z), z, found[f"loss_{tag}"], found[f"grad_{tag}"])
-    lists = groco.lists(groco.points(z.detach()))[0]
-    np.testing.assert_allclose(lists.similarity[:2], found[f"sims_{tag}"], rtol=1e-9)
-    P = sorting_network(lists.similarity[:2], float(beta)).P
+    _, similarity, _, _ = next(groco.lists(groco.batch(z.detach())))
+    np.testing.assert_allclose(similarity[:2], found[f"sims_{tag}"], rtol=1e-9)
+    P = sorting_network(similarity[:2], float(beta)).P
     np.testing.assert_allclose(P.mT, found[f"X_{tag}"], rtol=1e-9, atol=1e-15)
 
 
@@ -210,8 +196,8 @@ def test_one_positive_and_one_negative_is_equation_10(beta):
 def test_multi_crop_sorts_lists_of_two_lengths():
     """A full view has one positive, a small crop two: networks of 11 and of 12 places in one batch."""
     groco = GroCo(pool="view", positive_views=2)
-    lists = groco.lists(groco.points(normal(8, 12, 6)))
-    assert [tuple(x.similarity.shape) for x in lists] == [(2 * 12, 11), (6 * 12, 12)]
+    lists = groco.lists(groco.batch(normal(8, 12, 6)))
+    assert [tuple(similarity.shape) for _, similarity, _, _ in lists] == [(2 * 12, 11), (6 * 12, 12)]
 
 
 def test_collapse_is_a_stationary_point_of_known_height():

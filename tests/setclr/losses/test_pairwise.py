@@ -17,7 +17,6 @@ from pytorch_metric_learning.reducers import MeanReducer
 from torch.nn import functional as F
 
 from setclr.losses import HCL, AlignUniform, DebiasedInfoNCE, HardNegatives, InfoNCE, InvaSpread, Triplet
-from setclr.losses.contrast import contrast
 
 GOLDENS = golden("ntxent_mmcl_repo")
 SIZES = dict(V=st.integers(2, 4), N=st.integers(2, 6))
@@ -101,11 +100,11 @@ def test_small_distances_keep_their_digits(N, E):
     """At distances of about 0.005 in float32, stored and by cdist; √(2 − 2s) is 100 times worse."""
     z = torch.randn(1, 1, E) + 0.005 * torch.randn(2, N, E)
     triplet = Triplet(negatives=1000)
-    points = triplet.points(z)
-    column, _ = triplet.hardest(contrast(points))
-    exact = triplet.distances(triplet.points(z.double()), column)
-    trap = (2 - 2 * cosines(z)).clamp(min=0).sqrt().view(2, N, 2 * N).gather(-1, column)
-    error, trapped = (((d - exact) / exact).abs().max() for d in (triplet.distances(points, column), trap))
+    near = triplet.batch(z)
+    column, _ = triplet.hardest(near.table())
+    exact = triplet.distances(triplet.batch(z.double()), column)
+    trap = (2 - 2 * cosines(z)).clamp(min=0).sqrt().gather(-1, column)
+    error, trapped = (((d - exact) / exact).abs().max() for d in (triplet.distances(near, column), trap))
     assert error < 5e-5 and trapped > 10 * error
 
 
