@@ -2,45 +2,31 @@
 
     from setclr import InfoNCE, QARe, gather
 
-A name is imported when it is first used: `import setclr` loads no torch.
+A name is imported when it is first used: `import setclr` loads no torch. All losses are here (`setclr.losses`).
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from setclr.extras import at_first_use
 
 if TYPE_CHECKING:
-    from setclr.experiments.pretraining import pretrain
-    from setclr.losses import (
-        HCL,
-        IOT,
-        MMCL,
-        AlignUniform,
-        DebiasedInfoNCE,
-        DecoupledInfoNCE,
-        GroCo,
-        HardNegatives,
-        InfoNCE,
-        InvaSpread,
-        LinearAssignment,
-        NTLogistic,
-        QARe,
-        SparseCLR,
-        SupCon,
-        Triplet,
-        learnable,
-    )
-    from setclr.training.distributed import gather
-    from setclr.training.own_loop import DistributedLoss, Queue, update_momentum
+    from setclr.experiments.pretraining import pretrain as pretrain
+    from setclr.losses import *  # noqa: F403
+    from setclr.training.distributed import gather as gather
+    from setclr.training.own_loop import DistributedLoss as DistributedLoss
+    from setclr.training.own_loop import Queue as Queue
+    from setclr.training.own_loop import update_momentum as update_momentum
 
-__version__ = "0.2.0"
-_OF_LOOPS = dict.fromkeys(("DistributedLoss", "Queue", "update_momentum"), "training.own_loop")
-__all__ = [
-    "AlignUniform", "DebiasedInfoNCE", "DecoupledInfoNCE", "DistributedLoss", "GroCo", "HCL", "HardNegatives",
-    "IOT", "InfoNCE", "InvaSpread", "LinearAssignment", "MMCL", "NTLogistic", "QARe", "Queue", "SparseCLR",
-    "SupCon", "Triplet", "gather", "learnable", "pretrain", "update_momentum",
-]  # fmt: skip
-_PLACES = dict.fromkeys(__all__, "losses") | _OF_LOOPS
-_PLACES |= {"gather": "training.distributed", "pretrain": "experiments"}
+__version__ = "0.3.0"
+PLACES = dict.fromkeys(("DistributedLoss", "Queue", "update_momentum"), "training.own_loop")
+PLACES |= {"gather": "training.distributed", "learnable": "losses", "pretrain": "experiments"}
 
-__getattr__ = at_first_use(__name__, _PLACES)
+
+def __getattr__(name: str) -> Any:
+    if name in PLACES or (name.startswith("_") and name != "__all__"):
+        return at_first_use(__name__, PLACES)(name)
+    from setclr.losses import BY_NAME
+
+    if name == "__all__":
+        return sorted([*PLACES, *BY_NAME])
+    return at_first_use(__name__, PLACES | dict.fromkeys(BY_NAME, "losses"))(name)

@@ -24,6 +24,7 @@ from setclr.losses.temperature import learnable
 from setclr.losses.transport import IOT
 from setclr.losses.triplet import Triplet
 
+# All of them, in the order of tables; what is listed here can be parsed, imported from setclr, and is tested.
 LOSSES = (LinearAssignment, Triplet, NTLogistic, InfoNCE, SupCon, SparseCLR, QARe, GroCo, IOT, MMCL,
           AlignUniform, HardNegatives, InvaSpread, DebiasedInfoNCE, HCL, DecoupledInfoNCE)  # fmt: skip
 BY_NAME: dict[str, type[Objective]] = {loss.__name__: loss for loss in LOSSES}

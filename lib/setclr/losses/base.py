@@ -7,7 +7,7 @@ batch and scores the true answer by the solution. Its method `assignment` return
 import inspect
 import math
 import warnings
-from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from setclr.checks import boolean, choice, setting, values_readable
 from setclr.losses.checking import checked, checked_weight
 from setclr.losses.table import Batch
-from setclr.losses.temperature import Learnable, tau
-from setclr.settings import Setting, flag, moderate, one_of, positive, settings_of, whole
+from setclr.losses.temperature import Learnable
+from setclr.settings import Setting, settings_of
 
 NEEDS = {"key_labels": {"keys", "labels"}, "memory_labels": {"memory", "labels"}, "positives": {"labels"}}
 Extra = dict[str, Any]  # keys, memory, labels, and what goes with them, by name
@@ -31,7 +31,7 @@ class StrictArguments(nn.Module):
         return super().__new__(cls)
 
 
-@dataclass_transform(field_specifiers=(flag, moderate, one_of, positive, tau, whole))
+@dataclass_transform()
 class Objective(StrictArguments):
     """Base class of losses and baselines, with the attributes that the training loop reads.
 
@@ -48,11 +48,11 @@ class Objective(StrictArguments):
     ['keys', 'labels', 'views']
     """
 
-    settings: ClassVar[dict[str, Setting]] = {}
-    takes: frozenset[str] = frozenset()
-    supervised: bool = False
-    targets: str | None = None
-    local: tuple[int, int] | None = None
+    settings: ClassVar[dict[str, Setting]] = {}  # what has a type here and is no ClassVar is a setting
+    takes = frozenset[str]()
+    supervised = False
+    targets: ClassVar[str | None] = None
+    local: ClassVar[tuple[int, int] | None] = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -176,13 +176,9 @@ class SetLoss(Objective):
     0.0
     """
 
-    # Settings that several losses have, as they are where a loss does not declare them.
-    positive_views: int | None = None
-    candidates: str | None = None
-    average: str | None = None
-    stop_gradient: bool = False
-    key_gradient: bool = False
-    clamped: bool = False
+    # Settings that several losses have, as they are in a loss that does not declare them.
+    positive_views = candidates = cast(Any, None)
+    stop_gradient = key_gradient = clamped = False
 
     def forward(
         self, z: Tensor, other: Tensor | None = None, memory: Tensor | None = None,

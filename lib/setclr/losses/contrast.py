@@ -14,7 +14,34 @@ from setclr.settings import flag, one_of, whole
 VIEWS = "None makes every view a positive; multi-crop has 2 global views"
 
 
-class InfoNCE(SetLoss):
+class Softmax(SetLoss):
+    """InfoNCE and its relatives: each positive against a mass of the negatives."""
+
+    takes = frozenset({"views", "keys", "memory", "labels"})
+
+    def values(self, batch: Batch) -> Tensor:
+        t = self.table(batch)
+        return t.mean(F.softplus(self.mass(t) - t.near))  # −log of the positive's share
+
+    def solution(self, batch: Batch) -> Tensor:
+        t = self.table(batch)
+        lead = t.near - self.mass(t)
+        rest = t.mean((-lead).sigmoid()).unsqueeze(1)  # the negatives' share
+        return t.assignment(lead.sigmoid(), rest * self.shares(t))
+
+    def table(self, batch: Batch) -> Table:
+        return batch.table(1 / current(self.temperature), self.clamped)
+
+    def mass(self, t: Table) -> Tensor:
+        """log of the negatives' mass, (M, 1), or (M, K) if it depends on the positive."""
+        return t.mass()
+
+    def shares(self, t: Table) -> Tensor:
+        """Each candidate's share of the negatives' mass, (M, C); sums to 1."""
+        return t.far.softmax(-1)
+
+
+class InfoNCE(Softmax):
     r"""Each anchor picks its positive out of the negatives by a softmax (van den Oord 2018; GroCo, eq. 11).
 
     .. math::
@@ -53,7 +80,6 @@ class InfoNCE(SetLoss):
     Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
-    takes = frozenset({"views", "keys", "memory", "labels"})
     temperature: Temperature = tau(0.5)
     positive_views: int | None = whole(None, 2, hint=VIEWS)
     candidates: str | None = one_of(None, ("other view", "memory"), "None takes those of all views")
@@ -62,31 +88,13 @@ class InfoNCE(SetLoss):
     clamped: bool = flag(False)
     key_gradient: bool = flag(False)
 
-    def values(self, batch: Batch) -> Tensor:
-        t = self.table(batch)
-        return t.mean(F.softplus(self.mass(t) - t.near))  # −log of the fraction in L
-
-    def solution(self, batch: Batch) -> Tensor:
-        t = self.table(batch)
-        lead = t.near - self.mass(t)
-        rest = t.mean((-lead).sigmoid()).unsqueeze(1)  # the negatives' share
-        return t.assignment(lead.sigmoid(), rest * self.shares(t))
-
     def table(self, batch: Batch) -> Table:
         views = len(batch.anchors), len(batch.candidates)
         if self.candidates == "other view" and views != (2, 2):
             raise ValueError(f"z and keys must hold two views each for {self}, got {views[0]} and {views[1]}")
         if self.candidates == "memory" and batch.memory is None:
             raise ValueError(f"memory must be given for {self}, got None; it holds all negatives")
-        return batch.table(1 / current(self.temperature), self.clamped)
-
-    def mass(self, t: Table) -> Tensor:
-        """log of the negatives' mass, (M, 1), or (M, K) if it depends on the positive."""
-        return t.mass()
-
-    def shares(self, t: Table) -> Tensor:
-        """Each candidate's share of the negatives' mass, (M, C); sums to 1."""
-        return t.far.softmax(-1)
+        return super().table(batch)
 
     def check(self) -> None:
         super().check()
@@ -189,7 +197,7 @@ class NTLogistic(SetLoss):
 
     def values(self, batch: Batch) -> Tensor:
         t = batch.table(1 / current(self.temperature))
-        return t.mean(F.softplus(-t.near)) + F.softplus(t.far).sum(-1) / t.count.squeeze(1)
+        return t.mean(F.softplus(-t.near)) + F.softplus(t.far).sum(-1) / t.size.squeeze(1)
 
     def solution(self, batch: Batch) -> Tensor:
         x = batch.rows()

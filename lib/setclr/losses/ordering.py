@@ -101,9 +101,7 @@ class GroCo(SetLoss):
             place = t.true[anchors].byte().topk(K).indices
             far = t.far if len(place) == len(rows) else t.far[anchors]  # a slice's gradient is a matrix
             negative = self.chosen_negatives(far.detach(), n, rows[anchors])
-            near, positive = t.near[anchors].gather(1, place), place
-            if t.positive is not None:
-                positive = t.positive[anchors].gather(1, place)
+            near, positive = (x[anchors].gather(1, place) for x in (t.near, t.positive))
             if K > 1:
                 order = (near.detach() if self.preorder else positive).argsort(1)
                 near, positive = near.gather(1, order), positive.gather(1, order)
@@ -138,8 +136,8 @@ class GroCo(SetLoss):
         of_image = torch.einsum("vie,uie->viu", batch.anchors, batch.candidates).flatten(0, 1)
         far = batch.anchors @ batch.candidates.mT
         far.diagonal(dim1=1, dim2=2).fill_(-torch.inf)
-        far, count = far.flatten(0, 1), far.new_full((1, 1), N - 1)
-        return Table(of_image.gather(1, positive // C), true, positive, far, count, N - 1), None
+        far, size = far.flatten(0, 1), far.new_full((1, 1), N - 1)
+        return Table(of_image.gather(1, positive // C), true, positive, far, size, N - 1), None
 
     def lengths(self, batch: Batch, t: Table) -> Iterator[tuple[Rows, int, int]]:
         """Which anchors have lists of one length, their number K of positives and n of negatives."""

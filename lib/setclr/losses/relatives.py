@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from setclr.losses.base import SetLoss
-from setclr.losses.contrast import VIEWS, InfoNCE
+from setclr.losses.contrast import VIEWS, Softmax
 from setclr.losses.table import Batch, Table, length
 from setclr.losses.temperature import Temperature, current, tau
 from setclr.settings import flag, moderate, positive, whole
@@ -120,7 +120,7 @@ class InvaSpread(SetLoss):
         return (x / current(self.temperature) @ x.T).view(*shape, *shape)
 
 
-class HardNegatives(InfoNCE):
+class HardNegatives(Softmax):
     r"""InfoNCE against the hardest of the negatives only (Wang & Liu 2021; IOT-CL, eq. 26).
 
     .. math::
@@ -161,12 +161,12 @@ class HardNegatives(InfoNCE):
     def hardest(self, t: Table) -> tuple[Tensor, Tensor]:
         """Similarities and columns of the kept negatives, (M, k); −inf where an anchor keeps fewer."""
         similarity, column = t.far.topk(max(1, round(self.keep * t.most)))
-        kept = (self.keep * t.count.double()).round().clamp(min=1)
+        kept = (self.keep * t.size.double()).round().clamp(min=1)
         rank = torch.arange(column.shape[-1], device=column.device)
         return similarity.masked_fill(rank >= kept, -torch.inf), column
 
 
-class DebiasedInfoNCE(InfoNCE):
+class DebiasedInfoNCE(Softmax):
     r"""InfoNCE corrected for false negatives, which show the anchor's own class.
 
     This is debiased contrastive learning (Chuang et al. 2020), DCL in its paper. A fraction ρ of the n
@@ -202,21 +202,10 @@ class DebiasedInfoNCE(InfoNCE):
     key_gradient: bool = flag(False)
 
     def mass(self, t: Table) -> Tensor:
-        total, log_n = self.log_total(t), t.count.log()
-        if self.prior == 0:
-            return total
-        false = t.near + log_n + math.log(self.prior) - total  # log of the false negatives' share
-        none_true = false >= 0
-        least = log_n - 1 / current(self.temperature)
-        true = (-false.masked_fill(none_true, -1).expm1()).log() + total - math.log1p(-self.prior)
-        return torch.where(none_true, least, torch.maximum(true, least))
-
-    def log_total(self, t: Table) -> Tensor:
-        """log Σ e_an, (M, 1)."""
-        return t.mass()
+        return debiased(t, t.mass(), self.prior, 1 / current(self.temperature))
 
 
-class HCL(DebiasedInfoNCE):
+class HCL(Softmax):
     r"""DebiasedInfoNCE in which hard negatives weigh more (Robinson et al. 2021).
 
     Its :math:`\sum_n e_{an}` becomes :math:`\sum_n w_n e_{an} / \operatorname{mean}_n w_n` with importance
@@ -245,16 +234,17 @@ class HCL(DebiasedInfoNCE):
     positive_views: int | None = whole(None, 2, hint=VIEWS)
     key_gradient: bool = flag(False)
 
-    def log_total(self, t: Table) -> Tensor:
-        if self.hardness == 0:
-            return t.mass()
-        return t.mass(1 + self.hardness) - t.mass(self.hardness) + t.count.log()
+    def mass(self, t: Table) -> Tensor:
+        total = t.mass()
+        if self.hardness:
+            total = t.mass(1 + self.hardness) - t.mass(self.hardness) + t.size.log()
+        return debiased(t, total, self.prior, 1 / current(self.temperature))
 
     def shares(self, t: Table) -> Tensor:
         return ((1 + self.hardness) * t.far).softmax(-1)
 
 
-class DecoupledInfoNCE(InfoNCE):
+class DecoupledInfoNCE(Softmax):
     r"""InfoNCE without the positive in the denominator: decoupled contrastive learning (Yeh et al. 2022).
 
     .. math::
@@ -288,3 +278,14 @@ class DecoupledInfoNCE(InfoNCE):
 
     def solution(self, batch: Batch) -> Tensor:
         return self.shares(self.table(batch))
+
+
+def debiased(t: Table, total: Tensor, prior: float, scale: float | Tensor) -> Tensor:
+    """log g_ap (M, K), from log Σ e_an (M, 1), the prior and 1/τ; all from logarithms."""
+    if prior == 0:
+        return total
+    log_n = t.size.log()
+    false = t.near + log_n + math.log(prior) - total  # log of the false negatives' share
+    none_true, least = false >= 0, log_n - scale
+    true = (-false.masked_fill(none_true, -1).expm1()).log() + total - math.log1p(-prior)
+    return torch.where(none_true, least, torch.maximum(true, least))

@@ -20,9 +20,9 @@ class Table(NamedTuple):
 
     near: Tensor  # (M, K): to the positives
     true: Tensor  # (M, K) bool: which of these entries are positives; at least one in a row
-    positive: Tensor | None  # (M, K): their columns; None: K = C, and entry k is of column k
+    positive: Tensor  # (M, K): their columns
     far: Tensor  # (M, C): to the negatives, −inf at all others; or to `every` candidate but itself
-    count: Tensor  # (1, 1) or (M, 1): how many candidates `far` has
+    size: Tensor  # (1, 1) or (M, 1): how many candidates `far` has
     most: int  # no anchor has more
 
     def mean(self, x: Tensor) -> Tensor:
@@ -31,7 +31,7 @@ class Table(NamedTuple):
 
     def at_positives(self, x: Tensor) -> Tensor:
         """The entries (M, K) of x (M, C) at the positives' columns."""
-        return x if self.positive is None else x.gather(1, self.positive)
+        return x if x.shape == self.positive.shape else x.gather(1, self.positive)
 
     def mass(self, scale: float = 1.0) -> Tensor:
         """log Σ exp(scale · far), (M, 1)."""
@@ -40,11 +40,11 @@ class Table(NamedTuple):
     def assignment(self, near: Tensor, far: Tensor) -> Tensor:
         """What positives (M, K) get, in the mean over them, and negatives (M, C), as one matrix (M, C)."""
         near = near.masked_fill(~self.true, 0) / self.true.sum(-1, keepdim=True)
-        return far + near if self.positive is None else far.scatter_add(1, self.positive, near)
+        return far.scatter_add(1, self.positive, near)
 
     def compact(self) -> "Table":
         """The same with as few entries K as the positives need. With labels a GPU waits for their number."""
-        if self.positive is not None:
+        if self.near.shape != self.far.shape:
             return self
         true, column = self.true.byte().topk(int(self.true.sum(-1).max()))
         return self._replace(near=self.near.gather(1, column), true=true.bool(), positive=column)
@@ -97,8 +97,9 @@ class Batch(NamedTuple):
         if self.kept is not None:  # some pair keeps finite what is left out
             some = F.pad(~self.kept.unsqueeze(1), (0, s.shape[1] - 1))
             positive, negative = positive | some, negative | some
-        far, count = s if every else s.masked_fill(~negative, -torch.inf), negative.sum(-1, keepdim=True)
-        return Table(s, positive, None, far, count.to(s), s.shape[1])
+        column, size = torch.arange(s.shape[1], device=s.device), negative.sum(-1, keepdim=True)
+        far = s if every else s.masked_fill(~negative, -torch.inf)
+        return Table(s, positive, column.expand_as(s), far, size.to(s), s.shape[1])
 
     def _by_arithmetic(self, x: Tensor, s: Tensor, clamped: bool, every: bool) -> Table:
         """The table of the scaled anchors x and their similarities s (M, U·N + Q), which are overwritten."""

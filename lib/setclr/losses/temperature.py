@@ -70,7 +70,7 @@ def _temperature(name: str, value: Any, hint: str) -> Temperature:
     return value if isinstance(value, Learnable) else setting(name, value, above=0, hint=hint)
 
 
-def current(value: Temperature) -> float | Tensor:
+def current(value: Any) -> float | Tensor:
     """The present value of a temperature."""
     return value() if isinstance(value, Learnable) else value
 

@@ -89,9 +89,8 @@ class Triplet(SetLoss):
         For "hardest" and labels these are only the positives whose similarity is the least, or larger by no
         more than its rounding. Where values cannot be read, these are the least four.
         """
-        column = torch.arange(t.far.shape[1], device=t.far.device) if t.positive is None else t.positive
-        if self.positives == "all" or t.positive is not None:
-            return column.expand_as(t.true), t.true
+        if self.positives == "all" or t.near.shape != t.far.shape:
+            return t.positive, t.true
         near, k = t.near.masked_fill(~t.true, torch.inf), 4
         if values_readable(near):
             least = near.amin(-1, keepdim=True) + 128 * torch.finfo(near.dtype).eps
