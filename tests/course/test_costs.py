@@ -16,7 +16,7 @@ from sweep import marks
 from setclr import data, losses, models, views
 from setclr.data.patches import PHOTOGRAPHS
 from setclr.experiments.kinds.image import views_of
-from setclr.inner.dual import BORDER
+from setclr.inner.svms import BORDER
 from setclr.losses import MMCL, InfoNCE, QARe
 from setclr.recipes import RECIPES, ImageRecipe
 from setclr.seeding import seeded

@@ -13,7 +13,7 @@ from torch import nn
 from setclr import DistributedLoss, Queue, inner, losses, update_momentum
 from setclr.checks import boolean, choice, integer, nearest, number
 from setclr.checks import setting as magnitude
-from setclr.inner.assignment import log_permanent, permutations
+from setclr.inner.assignment import permutations
 from setclr.inner.simplex import soft_maximum, sparse_maximum
 from setclr.losses import LOSSES, GroCo, InfoNCE, LinearAssignment, QARe
 from setclr.losses.baselines import DeepCluster, DeepInfoMax, Rotation, Supervised
@@ -226,7 +226,6 @@ MESSAGES = {
     "C must be finite for K with solver 'pgd'": lambda: inner.svm_dual(K - 2, solver="pgd", C=inf),
     "z must hold at most 8 images for Lin.*, got 9": lambda: LinearAssignment(0, 1)(torch.ones(2, 9, 5)),
     "at most 8 elements, got 9 .9! = 362,880.: the": lambda: inner.linear_assignment(torch.ones(9, 9), 0.1),
-    "logits must be finite or -inf, got nan": lambda: log_permanent(K * nan),
     "n must be an integer >= 1 and <= 8, got 9; there are n!": lambda: permutations(9),
     r"also must be torch.float32 of shape .*k\) .* got .*\(3,\)": lambda: sparse_maximum(x, x[0]),
     "x must hold a finite maximum in every row, got inf": lambda: soft_maximum(x + inf, 1.0),

@@ -115,18 +115,6 @@ def linear_assignment(cost: Tensor, temperature: float = 0.0, mining: str = "one
     return Assignment(torch.where(chosen, cost, 0).sum((-2, -1)), matrix)
 
 
-def log_permanent(logits: Tensor) -> Tensor:
-    """The logarithm of the permanent of exp(logits), log Σ_p exp(Σ_i logits[i, p_i]), by enumeration.
-
-    Takes logits (..., N, N) float32 or float64, N ≤ 8; −inf forbids a pair.
-    Returns (...); −inf where no permutation is allowed.
-    Raises ValueError: logits is not as above. Cost: O(N·N!) time, O(N!) space.
-    """
-    _check("logits", logits, forbidden=-torch.inf)
-    _check_enumerable("logits", logits.shape[-1], "a permanent sums over N!")
-    return linear_values(logits).logsumexp(-1)
-
-
 def quadratic_assignment(S: Tensor, S_A: Tensor, S_B: Tensor) -> Quadratic:
     """tr(S Yᵀ) + tr(S_A Y S_Bᵀ Yᵀ) for all N! matrices Y, with minimum and maximum (QARe, eq. 5).
 

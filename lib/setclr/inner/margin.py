@@ -14,9 +14,7 @@ import torch
 from torch import Tensor
 
 from setclr.checks import MAX_ROUNDS, choice, finite, floating, integer, number, setting, values_readable
-from setclr.inner.descent import authors_steps, projected_gradient
-from setclr.inner.dual import Machines, clipped_inverse
-from setclr.inner.pivoting import EXACT, block_pivoting
+from setclr.inner.svms import EXACT, SVMs, authors_steps, block_pivoting, clipped_inverse, projected_gradient
 
 KERNELS = ("rbf", "linear", "tanh")
 SOLVERS = ("inv", "pgd", "steps", "exact")
@@ -101,7 +99,7 @@ def svm_dual(
         C: > 0, the largest weight of a negative; inf for no bound.
         ridge: ρ > 0, added to the negatives' diagonal.
         solver: "exact", "pgd", "inv" or "steps".
-        tolerance: > 0, the KKT residual at which "pgd" stops, in units of the gradient (see `Machines`).
+        tolerance: > 0, the KKT residual at which "pgd" stops, in units of the gradient (see `SVMs`).
         rounds: 1 to 100,000, the most rounds of "pgd", which then stops with a warning, and of "steps".
 
     Returns `alpha` (..., A, P), or (..., P) for one machine, without gradient; `residual` (..., A) or (...).
@@ -122,7 +120,7 @@ def svm_dual(
 
     alphas, residuals = [], []
     for pool in K.detach().reshape(-1, *K.shape[-2:]):
-        machines = Machines(pool, positive, own, float(C), float(ridge)).centred()
+        machines = SVMs(pool, positive, own, float(C), float(ridge)).centred()
         alphas.append(solve(machines, solver, definite, tolerance, rounds))
         residuals.append(machines.residual(alphas[-1]))
     alpha = torch.stack(alphas).view(*K.shape[:-2], len(positive), -1)
@@ -132,7 +130,7 @@ def svm_dual(
 
 @torch.no_grad()
 def solve(
-    machines: Machines, solver: str, definite: bool = True, tolerance: float = 1e-3, rounds: int = 1000
+    machines: SVMs, solver: str, definite: bool = True, tolerance: float = 1e-3, rounds: int = 1000
 ) -> Tensor:
     """α (A, P) of centred machines by the named solver; checks no argument. "inv" never stalls a GPU."""
     left: Tensor | slice = slice(None)  # the machines that may not have converged

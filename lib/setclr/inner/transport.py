@@ -92,12 +92,11 @@ def sinkhorn(
     if transforms():
         rounds = _rounds_there_are(iterations)
         P = unrolled(logits, log_a, log_b, rounds).exp()
-        error = (P.detach().sum(-2).log() - log_b).expm1().abs().amax(-1)
-        return Coupling(P, error <= tolerance, rounds, error)
-    path = rounds_of(logits.detach(), log_a, log_b, iterations, tolerance)
-    P = log_coupling_from(path, logits, log_a, log_b).exp()
+    else:
+        path = rounds_of(logits.detach(), log_a, log_b, iterations, tolerance)
+        rounds, P = len(path.columns), log_coupling_from(path, logits, log_a, log_b).exp()
     error = (P.detach().sum(-2).log() - log_b).expm1().abs().amax(-1)
-    return Coupling(P, error <= tolerance, len(path.columns), error)
+    return Coupling(P, error <= tolerance, rounds, error)
 
 
 def log_coupling(logits: Tensor, iterations: int | None = None) -> Tensor:

@@ -231,19 +231,15 @@ class SetLoss(Objective):
     @torch.no_grad()
     def assignment(
         self, z: Tensor, other: Tensor | None = None, memory: Tensor | None = None,
-        labels: Tensor | None = None, keys: Tensor | None = None, key_labels: Tensor | None = None,
-        memory_labels: Tensor | None = None, positives: Tensor | tuple[Tensor, ...] | None = None,
+        labels: Tensor | None = None, **more: Any,
     ) -> Tensor:  # fmt: skip
         """The solution of the inner problem, (V·N, U·N) or with memory (V·N, U·N + Q), view-major.
 
         Row = anchor, column = candidate. Entries are ≥ 0, have no gradient and are 0 at the anchor itself,
-        and in the row of an anchor that is left out. The arguments are as in `forward`.
+        and in the row of an anchor that is left out. The arguments are as in `forward`, without `weight` and
+        `reduction`.
         """
-        z, extra = self._joined(
-            z, other, keys=keys, memory=memory, labels=labels, key_labels=key_labels,
-            memory_labels=memory_labels, positives=positives,
-        )  # fmt: skip
-        return self._solved(z, extra)
+        return self._solved(*self._joined(z, other, memory=memory, labels=labels, **more))
 
     def check(self) -> None:
         if self.key_gradient and self.stop_gradient:
@@ -292,13 +288,14 @@ class SetLoss(Objective):
             warned.add(first)
             warnings.warn(message, stacklevel=2)
 
-    def _joined(self, z: Tensor, other: Tensor | None, **extra: Any) -> tuple[Tensor, Extra]:
+    def _joined(self, z: Tensor, other: Tensor | None, **given: Any) -> tuple[Tensor, Extra]:
         """All views as one tensor, and what else was given; what the loss does not use is refused."""
-        named = extra["labels"] is not None or extra["positives"] is not None
-        z, extra["keys"] = joined_views(z, other, extra["keys"], named)
-        for name, value in extra.items():
-            if value is not None and not NEEDS.get(name, {name}) <= self.takes:
-                kind, got = self._get_name(), type(value).__name__
+        flat = given.get("labels") is not None or given.get("positives") is not None
+        z, given["keys"] = joined_views(z, other, given.get("keys"), flat)
+        extra = {name: x for name, x in given.items() if x is not None}
+        for name, x in extra.items():
+            if not NEEDS.get(name, {name}) <= self.takes:
+                kind, got = self._get_name(), type(x).__name__
                 raise ValueError(f"{name} must be None for {kind}, which does not use any, got {got}")
         return z, extra
 

@@ -143,13 +143,12 @@ def _unit(name: str, x: Tensor) -> Tensor:
 
 
 def _tensor(name: str, x: Tensor, shape: str, rank: int) -> None:
-    if not isinstance(x, Tensor):
-        raise ValueError(f"{name} must be a floating tensor {shape}, got {type(x).__name__}")
-    if x.ndim != rank:
-        raise ValueError(f"{name} must be a floating tensor {shape}, got shape {tuple(x.shape)}")
-    if not x.is_floating_point():
-        raise ValueError(f"{name} must be a floating tensor {shape}, got {x.dtype}; use {name}.float()")
-    dense(name, x)
+    if isinstance(x, Tensor) and x.ndim == rank and x.is_floating_point():
+        return dense(name, x)
+    got = type(x).__name__
+    if isinstance(x, Tensor):
+        got = f"{x.dtype}; use {name}.float()" if x.ndim == rank else f"shape {tuple(x.shape)}"
+    raise ValueError(f"{name} must be a floating tensor {shape}, got {got}")
 
 
 def _check_keys(keys: Tensor, z: Tensor, others: bool) -> None:

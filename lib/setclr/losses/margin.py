@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from setclr.inner.derivatives import once
-from setclr.inner.dual import Machines
 from setclr.inner.margin import KERNELS, SOLVERS, check_indefinite, check_offset, kernel, solve
+from setclr.inner.svms import SVMs
 from setclr.losses.base import SetLoss
 from setclr.losses.table import Batch
 from setclr.settings import moderate, one_of, positive
@@ -114,5 +114,5 @@ class MMCL(SetLoss):
         return alpha
 
     def solved(self, K: Tensor, positive: Tensor, own: Tensor) -> Tensor:
-        machines = Machines(K, positive, own, self.C, self.ridge).centred()
+        machines = SVMs(K, positive, own, self.C, self.ridge).centred()
         return solve(machines, self.solver, self.kernel != "tanh")

@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
 from sklearn.svm import SVC
 from torch.nn.functional import cosine_similarity, normalize
 
-from setclr.inner import descent, dual, kernel, margin, pivoting, svm_dual
+from setclr.inner import kernel, margin, svm_dual, svms
 
 GOLDENS = golden("mmcl_inv_main_kernels")
 GOLDEN_POINTS = normalize(torch.tensor(GOLDENS["z"])[:8], dim=-1)
@@ -40,7 +40,7 @@ def delta(K, positive, negatives=None):
 def each_alone(K, C, machines=None):
     """The first machines, or all, each with all other points for its negatives."""
     positives = torch.arange(machines or len(K))
-    return dual.Machines(K, positives, positives.unsqueeze(1), C, 0.1)
+    return svms.SVMs(K, positives, positives.unsqueeze(1), C, 0.1)
 
 
 def objective(D, alpha):
@@ -202,7 +202,7 @@ def test_pgd_needs_few_rounds_however_many_negatives(P, bandwidth, C):
 def test_nearest_is_where_no_coordinate_wants_to_move(n, C, curvature):
     """x minimises λ/2 ‖x − y‖² + ½ (aᵀx)² over the box; the gradients' scale is λ."""
     (target, a), theta = normal(2, 3, n), normal(3, 1)
-    x, _ = descent.nearest(target, a, theta, torch.full_like(theta, curvature), C, 0.0)
+    x, _ = svms.nearest(target, a, theta, torch.full_like(theta, curvature), C, 0.0)
     gradient = curvature * (x - target) + a * (a * x).sum(1, keepdim=True)
     close(x, (x - gradient / curvature).clamp(0, C), rel=0, abs=1e-9)
 
@@ -234,7 +234,7 @@ def test_systems_of_different_size_give_what_each_machine_gives_alone(monkeypatc
     free = guess < torch.linspace(0, 0.9, 30)[torch.randperm(30)].unsqueeze(1)  # nobody to nearly all
     at_C = ~free & (guess < 0.95) & math.isfinite(C)
     machines = each_alone(K, C)
-    alpha = machines.clip(pivoting.free_solution(machines.centred(), free, at_C))
+    alpha = machines.clip(svms.free_solution(machines.centred(), free, at_C))
     for a in range(30):
         D, F = delta(K, a, range(30)), free[a]
         expected = at_C[a].double() * (C if at_C.any() else 0)
@@ -251,8 +251,8 @@ def test_float32_loses_what_rounding_the_gradient_loses(bandwidth):
     K = kernel(x := points(120, 16).float(), x, "rbf", bandwidth)
     which = torch.arange(120), of_images(120)
     alpha, expected = svm_dual(K, *which).alpha, svm_dual(K.double(), *which).alpha
-    rounding = dual.Machines(K, *which, 100.0, 0.1).centred().rounding(alpha)
-    allowed = (pivoting.SLACK + 2) * rounding * 120**0.5 / 0.1
+    rounding = svms.SVMs(K, *which, 100.0, 0.1).centred().rounding(alpha)
+    allowed = (svms.SLACK + 2) * rounding * 120**0.5 / 0.1
     assert ((alpha - expected).abs().amax(1, keepdim=True) / allowed).max() < 1
 
 
@@ -271,8 +271,8 @@ def test_nan_comes_out_as_nan_and_stops_the_rounds(monkeypatch, solver):
     """As on a GPU, where nobody looks."""
     monkeypatch.setattr(margin, "values_readable", lambda x: False)
     rounds = []
-    gradient = dual.Machines.gradient
-    monkeypatch.setattr(dual.Machines, "gradient", lambda *args: rounds.append(1) or gradient(*args))
+    gradient = svms.SVMs.gradient
+    monkeypatch.setattr(svms.SVMs, "gradient", lambda *args: rounds.append(1) or gradient(*args))
     assert margin.solve(each_alone(torch.full((20, 20), math.nan), 100.0), solver)[:, 1:].isnan().any()
     assert len(rounds) < 50
 

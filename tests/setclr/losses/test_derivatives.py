@@ -21,7 +21,6 @@ from torch.nn.functional import avg_pool2d
 
 from setclr import data, inner, losses, models
 from setclr.evaluation import knn
-from setclr.inner.assignment import log_permanent
 from setclr.inner.simplex import soft_maximum, sparse_maximum
 from setclr.losses import LOSSES, MMCL, InfoNCE, LinearAssignment, QARe, SupCon, Triplet
 from setclr.views import augment, preset
@@ -44,7 +43,6 @@ FUNCTIONS = {
     "linear_assignment": lambda x: inner.linear_assignment(x[:, :4, :4], 0.3).value,
     "batch-hard": lambda x: inner.linear_assignment(x, 0.0, "batch-hard").value,
     "quadratic_assignment": lambda x: sum(inner.quadratic_assignment(x, A + x, B + x)[:2]),
-    "log_permanent": log_permanent,
     "spectral_bounds": lambda x: inner.spectral_bounds(x + x.mT, x @ x.mT).upper,
     "soft_maximum": lambda x: soft_maximum(x, 0.3).sum(-1),
     "sparsemax": lambda x: (inner.sparsemax(x) * A).sum((-2, -1)),
