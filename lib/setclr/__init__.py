@@ -2,7 +2,7 @@
 
     from setclr import InfoNCE, QARe, gather
 
-A name is imported when it is first used: `import setclr` loads no torch. All losses are here (`setclr.losses`).
+A name is imported when it is first used: `import setclr` loads no torch. All losses have one here.
 """
 
 from typing import TYPE_CHECKING, Any

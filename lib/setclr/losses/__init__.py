@@ -1,6 +1,5 @@
 """The losses, one family a file, each a thin layer over an inner problem; `parse` makes one from text."""
 
-import warnings
 from collections import ChainMap
 
 from setclr.losses.base import Objective, SetLoss, check_labels
@@ -29,17 +28,8 @@ LOSSES = (LinearAssignment, Triplet, NTLogistic, InfoNCE, SupCon, SparseCLR, QAR
           AlignUniform, HardNegatives, InvaSpread, DebiasedInfoNCE, HCL, DecoupledInfoNCE)  # fmt: skip
 BY_NAME: dict[str, type[Objective]] = {loss.__name__: loss for loss in LOSSES}
 
-__all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "capabilities", "check_labels", "learnable",
-           "parse"]  # fmt: skip
+__all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "check_labels", "learnable", "parse"]
 NAMED: ChainMap[str, type[Objective]] = ChainMap(BY_NAME, BASELINES)  # includes later entries of BY_NAME
-
-
-def __getattr__(name: str) -> type[Objective]:
-    if name != "DCL":
-        raise AttributeError(f"module 'setclr.losses' has no attribute {name!r}")
-    said = "DCL is DebiasedInfoNCE now; lightly's DCLLoss is DecoupledInfoNCE"
-    warnings.warn(said, FutureWarning, stacklevel=2)
-    return DebiasedInfoNCE
 
 
 def parse(text: str) -> Objective:
@@ -56,24 +46,6 @@ def parse(text: str) -> Objective:
     InfoNCE(temperature=0.5) + 1.125 * QARe(similarity='cosine')
 
     Raises ValueError: a misspelt loss (the message names the nearest), an unknown argument, one given twice,
-    more than 1,000 characters or 400 parts, or any other expression.
+    more than 1,000 characters, or any other expression.
     """
     return read(text, dict(NAMED))
-
-
-def capabilities() -> str:
-    """Markdown table of the inputs that each loss takes, made from the classes.
-
-    >>> from setclr.losses import capabilities
-    >>> print(capabilities().splitlines()[0])
-    | loss | more than two views | `keys` | `memory` | `labels` | `positive_views` | `key_gradient` |
-    """
-    columns = {"more than two views": "views", "`keys`": "keys", "`memory`": "memory", "`labels`": "labels"}
-    named = ("positive_views", "key_gradient")  # by the constructor
-    rows = [["loss", *columns, *(f"`{name}`" for name in named)]]
-    rows.append(["---", *[":-:"] * (len(rows[0]) - 1)])
-    for loss in LOSSES:
-        has = [kind in loss.takes for kind in columns.values()]
-        has += [name in loss.settings for name in named]
-        rows.append([f"`{loss.__name__}`", *("✓" if x else "–" for x in has)])
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -60,13 +60,11 @@ class Objective(StrictArguments):
         cls.settings = declared or cls.settings
         for name in declared:
             delattr(cls, name)  # the values are the instance's own
-        if declared:
+        arguments = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        if cls.settings and "__init__" not in vars(cls) or declared:
             kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-            arguments = [inspect.Parameter(name, kind, default=x.default) for name, x in declared.items()]
-            cls.__signature__ = inspect.Signature(arguments)  # type: ignore[attr-defined]
-        elif "__init__" in vars(cls):
-            arguments = list(inspect.signature(cls.__init__).parameters.values())[1:]
-            cls.__signature__ = inspect.Signature(arguments)  # type: ignore[attr-defined]
+            arguments = [inspect.Parameter(name, kind, default=x.default) for name, x in cls.settings.items()]
+        cls.__signature__ = inspect.Signature(arguments)  # type: ignore[attr-defined]
 
     def __init__(self, *values: Any, **named: Any) -> None:
         super().__init__()
@@ -144,15 +142,11 @@ def joined_views(
         one = flat and isinstance(z, Tensor) and z.ndim == 2
         return (z.unsqueeze(0) if one else z), keys
     if isinstance(z, Tensor) and isinstance(other, Tensor) and z.ndim == 2 and other.ndim < 3:
-        if not other.is_floating_point():
+        if not other.is_floating_point() or z.shape != other.shape or z.device != other.device:
+            got = f"{other.dtype} {tuple(other.shape)} on {other.device}"
             raise ValueError(
-                f"z2 must be a second view (N, E), got {other.dtype} {tuple(other.shape)}; labels are named: "
-                "loss(z, labels=y)"
-            )
-        if z.shape != other.shape or z.device != other.device:
-            raise ValueError(
-                f"z1 and z2 must be two views (N, E) of the same images, got {tuple(z.shape)} on {z.device} "
-                f"and {tuple(other.shape)} on {other.device}"
+                f"z2 must be a second view as z1 is, {tuple(z.shape)} on {z.device}, got {got}; "
+                "labels are named: loss(z, labels=y)"
             )
         return torch.stack([z, other]), keys
     if keys is not None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr.losses.base import Extra, SetLoss
+from setclr.losses.base import SetLoss
 from setclr.losses.table import Batch, Table
 from setclr.losses.temperature import Temperature, current, tau
 from setclr.settings import flag, one_of, whole
@@ -100,18 +100,16 @@ class InfoNCE(Softmax):
         super().check()
         self.takes = type(self).takes - ({"views"} if self.candidates == "other view" else set())
 
+    def values(self, batch: Batch) -> Tensor:
+        return super().values(batch) if self.average is None else SetLoss.values(self, batch)
+
     def score(self, batch: Batch) -> Tensor:
         if self.average is None:
             return super().score(batch)
         if batch.kept is not None:
             raise ValueError(f"z must have two views or more for {self}; average=None takes a flat batch")
-        values = self.values(batch)
+        values = super().values(batch)
         return math.log(len(values)) - (-values).logsumexp(0)
-
-    def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
-        if self.average is not None and (weight is not None or reduction != "mean"):
-            raise ValueError(f"reduction must be 'mean' and weight None for {self}; average=None takes both")
-        return super()._reduced(z, extra, weight, reduction)
 
 
 class SupCon(SetLoss):

@@ -85,7 +85,8 @@ class Batch(NamedTuple):
         Cost: O(M C E) time and O(M C) space. No value is looked at, so a GPU does not wait.
         """
         x = scale * self.rows()
-        s = _products(x, self.columns().T, clamped)
+        s = x @ self.columns().T
+        s = s.clamp(min=0) if clamped else s
         if every:  # but itself
             s.diagonal()[: self.own_views * self.anchors.shape[1]].fill_(-torch.inf)
         return self._by_arithmetic(x, s, clamped, every) if self.positive is None else self.by_masks(s, every)
@@ -132,10 +133,6 @@ class Batch(NamedTuple):
             true = (view != of_view) | (of_view >= self.own_views)
         image = torch.arange(N, device=view.device).repeat(V).unsqueeze(1)
         return N * view.repeat_interleave(N, 0) + image, true.repeat_interleave(N, 0)
-
-
-def _products(x: Tensor, y: Tensor, clamped: bool) -> Tensor:
-    return (x @ y).clamp(min=0) if clamped else x @ y
 
 
 def unit(x: Tensor) -> Tensor:

@@ -219,7 +219,7 @@ def test_every_way_through_block_pivoting_gives_the_optimum(monkeypatch, constan
     machines = K, torch.arange(60), of_images(60)
     expected = svm_dual(*machines, C=C).alpha
     for name, value in constants.items():
-        monkeypatch.setattr(pivoting, name, value)
+        monkeypatch.setattr(svms, name, value)
     alpha, residual = svm_dual(*machines, C=C)
     assert residual.max() < 1e-9
     close(alpha, expected, rel=1e-8, abs=1e-8)
@@ -228,7 +228,7 @@ def test_every_way_through_block_pivoting_gives_the_optimum(monkeypatch, constan
 @pytest.mark.parametrize("block", [1, 500])
 @pytest.mark.parametrize("C", [math.inf, 2.0])
 def test_systems_of_different_size_give_what_each_machine_gives_alone(monkeypatch, block, C):
-    monkeypatch.setattr(pivoting, "BLOCK", block)
+    monkeypatch.setattr(svms, "BLOCK", block)
     K = kernel(x := points(30, 8), x)
     guess = torch.rand(30, 30).masked_fill(torch.eye(30, dtype=torch.bool), 1)
     free = guess < torch.linspace(0, 0.9, 30)[torch.randperm(30)].unsqueeze(1)  # nobody to nearly all
