@@ -71,10 +71,22 @@ def second(function, x):
     assert (got - right).norm() <= 1e-6 * right.norm() + 1e-9
 
 
+# Their gradient is written out by hand; a second one is refused.
+BY_HAND = ("GroCo", "SparseCLR", "IOT(constraint='both'", "top_probability", "sparse", "sinkhorn")
+
+
 @pytest.mark.parametrize("loss", SMOOTH, ids=repr)
 def test_a_loss_has_its_true_first_and_second_derivative(loss):
     assert torch.autograd.gradcheck(loss, normal(views(loss, 3), 5, 3, grad=True))
-    second(loss, normal(2, 6, 5))
+    second_or_refused(repr(loss), loss, normal(2, 6, 5))
+
+
+def second_or_refused(name, function, x):
+    if not any(part in name for part in BY_HAND) or name == "sparsemax":
+        return second(function, x)
+    x.requires_grad_()
+    with pytest.raises(RuntimeError, match="second derivative .create_graph=True. would be wrong: .*constant"):
+        torch.autograd.grad(function(x), x, create_graph=True)
 
 
 @pytest.mark.parametrize("loss", CONSTANT, ids=repr)
@@ -93,7 +105,7 @@ def test_a_loss_that_holds_something_constant_refuses_a_second_derivative_in_eve
 
 def test_with_keys_a_loss_without_the_other_side_has_one():
     z, keys = normal(2, 2, 6, 5)
-    second(lambda x: losses.GroCo(negatives=4)(x, keys=keys), z)
+    second(lambda x: InfoNCE(stop_gradient=True)(x, keys=keys), z)
 
 
 def agree(function, batch, alone):
@@ -129,12 +141,11 @@ def test_every_inner_function_has_its_derivatives_and_torch_func_follows(name):
         return FUNCTIONS[name](x).sum()
 
     agree(one, batch, one)
-    second(one, normal(1, 5, 5))
+    second_or_refused(name, one, normal(1, 5, 5))
     assert torch.autograd.gradcheck(one, normal(1, 5, 5, grad=True))
 
 
 def test_what_cannot_be_followed_says_so():
-    second(lambda x: inner.sinkhorn(x, 0.5).P.square().sum(), normal(3, 2, 6))  # to convergence: by autograd
     with pytest.raises(ValueError, match="iterations must be a number within torch.func, got None"):
         grad(lambda x: inner.sinkhorn(x, 0.5).P.max())(normal(5, 5))
     for loss, reason in ((losses.GroCo(), "stop_gradient=True"), (MMCL(), "MMCL holds")):

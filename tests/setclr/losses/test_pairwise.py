@@ -66,7 +66,7 @@ def test_the_mean_of_the_logarithms_is_not_the_logarithm_of_the_mean():
     close(-p.mean().log(), InfoNCE(0.05, average="probabilities")(z))
     for more in (dict(weight=torch.ones(32)), dict(reduction="none")):
         with pytest.raises(
-            ValueError, match="reduction must be 'mean' and weight None for InfoNCE.*no value"
+            ValueError, match="reduction must be .* for InfoNCE.*no value"
         ):
             InfoNCE(0.05, average="probabilities")(z, **more)
 
