@@ -65,9 +65,7 @@ def test_the_mean_of_the_logarithms_is_not_the_logarithm_of_the_mean():
     assert -p.mean().log() < 0.7 * InfoNCE(0.05)(z)
     close(-p.mean().log(), InfoNCE(0.05, average="probabilities")(z))
     for more in (dict(weight=torch.ones(32)), dict(reduction="none")):
-        with pytest.raises(
-            ValueError, match="reduction must be .* for InfoNCE.*no value"
-        ):
+        with pytest.raises(ValueError, match="reduction must be .* for InfoNCE.*no value"):
             InfoNCE(0.05, average="probabilities")(z, **more)
 
 
