@@ -56,7 +56,10 @@ def temporary(path: Path) -> IO:
     """A new open file beside `path`, locked until it is closed or this process ends."""
     while True:
         file = path.with_name(f".{path.name}.{secrets.token_hex(4)}{ENDING}").open("wb")
-        if _lock(file) is not False and os.path.exists(file.name):
+        locked = True
+        with suppress(OSError):  # there are no locks in the folder
+            locked = lock_descriptor(file.fileno(), blocking=False)
+        if locked and os.path.exists(file.name):
             return file
         file.close()  # another process took it for a dead one's
 
@@ -65,12 +68,5 @@ def remove_unfinished(folder: Path) -> None:
     """Remove the unfinished files that `replacing` left in a folder when its process died."""
     for path in folder.glob(f".*{ENDING}"):
         with suppress(OSError), path.open("r+b") as file:  # another process has removed it
-            if _lock(file):
+            if lock_descriptor(file.fileno(), blocking=False):
                 path.unlink()
-
-
-def _lock(file: IO) -> bool | None:
-    """Whether nobody else has locked the open file, which is locked now; None without locks in its folder."""
-    with suppress(OSError):
-        return lock_descriptor(file.fileno(), blocking=False)
-    return None

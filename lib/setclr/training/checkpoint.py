@@ -157,12 +157,6 @@ class Writer:
         if pending:
             pending.result()
 
-    def __enter__(self) -> "Writer":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.thread.shutdown()
-
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
@@ -217,7 +211,7 @@ def checksum(x: Any, start: int = 0) -> int:
     if not isinstance(x, Tensor):
         return zlib.crc32(f"{x!r};".encode(errors="surrogatepass"), start)
     start = zlib.crc32(f"{x.dtype} {tuple(x.shape)};".encode(), start)
-    return zlib.crc32(x.detach().cpu().contiguous().flatten().view(torch.uint8).numpy(), start)
+    return zlib.crc32(x.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data, start)
 
 
 def load(parts: dict[str, Any], state: dict, where: str, remedy: str = OTHER_RUN) -> None:

@@ -153,7 +153,8 @@ class Trainer:
             self._start_generators()
             writer = None
             if out:
-                writer = stack.enter_context(checkpoint.Writer(out, lambda: about() | self.state_dict()))
+                writer = checkpoint.Writer(out, lambda: about() | self.state_dict())
+                stack.callback(writer.thread.shutdown)
                 nbytes = sum(p.nbytes for p in self.model.parameters())
                 distributed.from_first(lambda: writer.prepare(nbytes, self.rows))
             if on_epoch is not None and not self.rows and not self.step and rank() == 0:
