@@ -229,7 +229,8 @@ def load(parts: dict[str, Any], state: dict, where: str, remedy: str = OTHER_RUN
             for other in parts:
                 parts[other].load_state_dict(before[other])
             reason = f"{type(error).__name__}: {line_of(error)}"
-            raise ValueError(f"{where}: its {name} does not fit ({reason}); {remedy}") from error
+            complaint = f"the state of its {name} does not fit ({reason})"
+            raise ValueError(f"{where}: {complaint}; {remedy}") from error
 
 
 def line_of(error: Exception) -> str:

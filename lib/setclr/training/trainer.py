@@ -260,8 +260,9 @@ class Trainer:
         """
         self._refuse_other_run(state, where)
         parts = {name: getattr(self, name) for name in (*checkpoint.MODULES, "optimiser")}
-        parts |= {"scaler": self.precision.scaler}
-        parts |= {"keys": self.momentum_encoder} if self.momentum_encoder else {}
+        parts["scaler"] = self.precision.scaler
+        if self.momentum_encoder:
+            parts["keys"] = self.momentum_encoder
         checkpoint.load(parts, state, where)
         for weight, kept in self.optimiser.state.items():
             for key, x in kept.items():
