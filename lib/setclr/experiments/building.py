@@ -96,11 +96,8 @@ def initialise(encoder: nn.Module, where: str) -> None:
 
     Raises FileNotFoundError if there is nothing there; ValueError if it is something else, or does not fit.
     """
-    path = Path(os.path.expanduser(where))
-    found = checkpoint.loaded(path)
-    if set(found) >= checkpoint.LEARNT:
-        found = (found.get("best") or found)["encoder"]
-    if not checkpoint.is_weights(found):
-        raise ValueError(f"init: {path} holds no weights; give the folder of a run, or a file of `export`")
-    checkpoint.refuse_other_weights(encoder, found, f"init: {path}: its encoder is not the recipe's")
-    encoder.load_state_dict(found)
+    path, weights = checkpoint.loaded(Path(os.path.expanduser(where)))
+    of_a_run = set(weights) >= checkpoint.LEARNT
+    state = (weights.get("best") or weights) if of_a_run else {"encoder": weights}
+    remedy = "give the folder of a run of this encoder, or a file of `export`"
+    checkpoint.load({"encoder": encoder}, state, f"init: {path}", remedy)

@@ -17,7 +17,7 @@ from setclr.experiments.records import counted, describe_machine, library, read_
 from setclr.experiments.run import load_run, refuse_other_recipe
 from setclr.recipes.recipe import Recipe
 from setclr.recipes.registry import protocol_of
-from setclr.training.checkpoint import alone
+from setclr.training.checkpoint import locked
 from setclr.training.devices import choose_device
 
 RECORDED = "recorded before"
@@ -81,7 +81,7 @@ def campaign(
         with ExitStack() as stack:
             try:
                 if not path.exists():
-                    stack.enter_context(alone(out))
+                    stack.enter_context(locked(out))
                 said = recorded(path, recipe, by) or begun_otherwise(out, recipe)
             except BlockingIOError as error:
                 said = f"left to another ({error})"

@@ -14,7 +14,7 @@ from setclr.experiments import building
 from setclr.experiments.kinds import kind_of
 from setclr.experiments.run import Models, Run, new_run, recipe_of, refuse_other_recipe, run_of
 from setclr.recipes import Recipe
-from setclr.training.checkpoint import alone, stored
+from setclr.training.checkpoint import locked, stored
 from setclr.training.devices import choose_device
 from setclr.training.distributed import tensors_from_first
 from setclr.training.metrics import Metric
@@ -140,7 +140,7 @@ def begun(recipe: Recipe, out: Path, resume: bool, stack: ExitStack) -> dict | N
     """
     state = of_this_recipe(recipe, out) if resume else None
     if state is None or len(state["history"]) < recipe.epochs:
-        stack.enter_context(alone(out))
+        stack.enter_context(locked(out))
         state = of_this_recipe(recipe, out) if resume else None  # it may have been trained meanwhile
     return state
 

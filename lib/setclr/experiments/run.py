@@ -12,7 +12,7 @@ from torch import nn
 
 from setclr.experiments import building
 from setclr.recipes import Recipe
-from setclr.training.checkpoint import REMEDY, read, refuse_other_weights, write, write_history
+from setclr.training.checkpoint import REMEDY, line_of, load, read, write, write_history
 from setclr.training.devices import explain_oom
 from setclr.training.trainer import Trainer
 
@@ -134,10 +134,8 @@ def run_of(state: dict, where: str = "the checkpoint", models: Models | None = N
         run = new_run(recipe_of(state, where), state["channels"], models)
     run.precision, run.compiled = state.get("precision", "float32"), state.get("compiled", False)
     run.rows, run.best = state["history"], state.get("best")
-    for name, part in run.parts.items():
-        for weights in [(run.best or state)[name], state[name]]:
-            refuse_other_weights(part, weights, f"{where}: its {name} is not the recipe's")
-        part.load_state_dict(state[name])
+    for weights in [state] if run.best is None else [run.best, state]:  # those may be taken later
+        load(run.parts, weights, where)
     return run
 
 
@@ -148,8 +146,8 @@ def recipe_of(state: dict, where: str) -> Recipe:
         raise ValueError(f"{where}: holds no recipe; the Trainer that wrote it goes on, and {remedy}")
     try:
         return Recipe.from_dict(state["recipe"])
-    except ValueError as error:
-        raise ValueError(f"{where}: recipe: {error}; {REMEDY}") from error
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"{where}: recipe: {line_of(error)}; {REMEDY}") from error
 
 
 def form_of(data: str) -> str:

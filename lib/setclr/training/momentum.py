@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from setclr.checks import choice, integer, number
-from setclr.training.checkpoint import REMEDY, refuse_other_weights
 from setclr.training.distributed import gather_alike
 from setclr.training.grad_cache import GradCache, Group
 from setclr.training.own_loop import Queue, update_momentum
@@ -88,22 +87,11 @@ class MomentumEncoder:
     def state_dict(self) -> dict:
         return {"model": self.model.state_dict(), "queue": None if self.queue is None else self.queue.keys}
 
-    def refuse_other(self, state: dict, complaint: str) -> None:
-        """Raises ValueError if a state belongs to another model or queue.
-
-        `complaint` is the message, with {} for the part that does not fit.
-        """
-        refuse_other_weights(self.model, state["model"], complaint.format("momentum encoder"))
-        mine, kept = None if self.queue is None else self.queue.keys, state.get("queue")
-        if (mine is None) != (kept is None) or (
-            mine is not None and kept is not None and mine.shape != kept.shape
-        ):
-            raise ValueError(f"{complaint.format('queue')}; {REMEDY}")
-
     def load_state_dict(self, state: dict) -> None:
+        """Raises RuntimeError, as torch does, if the state belongs to another model or queue."""
         self.model.load_state_dict(state["model"])
-        if self.queue is not None:
-            self.queue.load_state_dict({"keys": state["queue"]})
+        queue = {} if state["queue"] is None else {"keys": state["queue"]}
+        (self.queue or nn.Identity()).load_state_dict(queue)
 
 
 def outputs(head: nn.Module) -> int:

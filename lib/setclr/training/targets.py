@@ -17,7 +17,6 @@ from setclr.data.sets import Images
 from setclr.losses import Objective
 from setclr.seeding import seeded
 from setclr.training.batches import Batches
-from setclr.training.checkpoint import REMEDY
 from setclr.training.distributed import from_first
 from setclr.training.momentum import outputs
 from setclr.training.source import ImageViews, Source, things_of
@@ -80,16 +79,6 @@ class Targets:
         if clusters is not None:
             self.of_image = clusters
             self.weight = 1 - clusters.bincount(minlength=self.count) / len(clusters)
-
-    def refuse_other_clusters(self, found: Tensor | None, where: str) -> None:
-        """Raises ValueError unless `found`, of a checkpoint within an epoch, has a cluster for each image."""
-        if not self.clustered:
-            return
-        x = torch.empty(0) if found is None else found
-        fits = x.dtype == torch.int64 and x.shape == self.source.labels.shape
-        if not fits or x.min() < 0 or x.max() >= self.count:
-            wanted = f"clusters 0 to {self.count - 1}, one an image"
-            raise ValueError(f"{where}: targets must be {wanted}; {REMEDY}")
 
 
 @torch.no_grad()

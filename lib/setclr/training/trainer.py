@@ -145,7 +145,7 @@ class Trainer:
         fork = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
         with fork, ExitStack() as stack:
             if out:
-                distributed.from_first(lambda: stack.enter_context(checkpoint.alone(out)))
+                distributed.from_first(lambda: stack.enter_context(checkpoint.locked(out)))
             if out and resume and not self.step:
                 found = distributed.tensors_from_first(lambda: checkpoint.stored(out))
                 if found:
@@ -153,7 +153,8 @@ class Trainer:
             self._start_generators()
             writer = None
             if out:
-                writer = stack.enter_context(checkpoint.Writer(out, lambda: about() | self.state_dict()))
+                writer = checkpoint.Writer(out, lambda: about() | self.state_dict())
+                stack.callback(writer.thread.shutdown)
                 nbytes = sum(p.nbytes for p in self.model.parameters())
                 distributed.from_first(lambda: writer.prepare(nbytes, self.rows))
             if on_epoch is not None and not self.rows and not self.step and rank() == 0:
@@ -192,9 +193,9 @@ class Trainer:
                         for metric in metrics:
                             metric(self.rows)
                     kept = keep_every and len(self.rows) % keep_every == 0
-                    file = f"epoch-{len(self.rows)}.pt" if kept else None
+                    copies = [f"epoch-{len(self.rows)}.pt"] if kept else []
                     seconds = 0 if kept else min(EPOCH_SECONDS, CHECKPOINT_SECONDS)
-                    self._write_if_due(writer, seconds, self.finished, file)
+                    self._write_if_due(writer, seconds, self.finished, *copies)
                 if self.within_epoch or (self._stopped(stop) and not self.finished):
                     self._write_if_due(writer, 0, last=True)
                     held = f"{writer.out} holds it: repeat the call to go on" if writer else ""
@@ -209,18 +210,18 @@ class Trainer:
         return agree and distributed.any_of(stop.asked is not None, self.device)
 
     def _write_if_due(
-        self, writer: checkpoint.Writer | None, seconds: float, last: bool = False, name: str | None = None
+        self, writer: checkpoint.Writer | None, seconds: float, last: bool = False, *copies: str
     ) -> None:
         """Begin a checkpoint if it is the `last` or so many seconds have passed; wait for the last one.
 
-        `name`: the file of a second copy, which stays.
+        `copies`: names of further files with it, which stay.
         """
         if not writer or rank():
             return
         writer.check()
         if last or time.monotonic() - writer.begun >= seconds:
             self.refuse_bad_weights()
-            writer.write(name)
+            writer.write(*copies)
         if last:
             writer.wait()
 
@@ -258,30 +259,28 @@ class Trainer:
         Raises ValueError if it lacks the optimiser, or is of other data, random views, precision or model.
         """
         self._refuse_other_run(state, where)
-        self._refuse_other_parts(state, where)
-        for name in (*checkpoint.MODULES, "optimiser"):
-            getattr(self, name).load_state_dict(state.get(name, {}))
+        parts = {name: getattr(self, name) for name in (*checkpoint.MODULES, "optimiser")}
+        parts["scaler"] = self.precision.scaler
+        if self.momentum_encoder:
+            parts["keys"] = self.momentum_encoder
+        checkpoint.load(parts, state, where)
         for weight, kept in self.optimiser.state.items():
             for key, x in kept.items():
                 # Fused steps go through memory in order, so the state needs the weight's memory format.
                 if isinstance(x, Tensor) and x.shape == weight.shape:
                     kept[key] = torch.empty_like(weight, dtype=x.dtype).copy_(x)
-        values = state.get("values", torch.empty(0))
         self.step, self.rows = state["step"], [dict(row) for row in state["history"]]
-        self.values = list(values.to(self.device).unbind())
-        self.seconds = state.get("seconds", 0.0)
-        self.precision.scaler.load_state_dict(state.get("scaler") or self.precision.scaler.state_dict())
-        if self.momentum_encoder:
-            self.momentum_encoder.load_state_dict(state["keys"])
-        if self.targets and len(values):
-            self.targets.restore(state.get("targets"))
-        self.random = state.get("random") or {"cpu": state["rng"]}
+        self.values = list(state["values"].to(self.device).unbind())
+        self.seconds, self.random = state["seconds"], state["random"]
+        if self.targets and self.values:
+            self.targets.restore(state["targets"])
 
     def _refuse_other_run(self, state: dict, where: str) -> None:
         """Raises ValueError if a state lacks parts, or has other data, random views, precision or batches."""
         again = "resume=False starts again"
         if "optimiser" not in state:
-            raise ValueError(f"{where}: was saved without its optimiser and cannot go on; {again}")
+            said = "was saved without its optimiser, or by one of the first versions, and cannot go on"
+            raise ValueError(f"{where}: {said}; {again}")
         if state["images"] != len(self.source):
             given = f"{state['images']} {self.things}, and there are {len(self.source)} now"
             raise ValueError(f"{where}: was trained on {given}; restore the data, or {again}")
@@ -302,23 +301,6 @@ class Trainer:
         if there != (position := divmod(state["step"], self.steps)):
             said = f"has {there[0]} epochs and {there[1]} steps, and should have {position}"
             raise ValueError(f"{where}: was trained in other batches, or is damaged: it {said}; {again}")
-
-    def _refuse_other_parts(self, state: dict, where: str) -> None:
-        """Raises ValueError if a part of a state does not fit this trainer: names, shapes or types."""
-        complaint, remedy = f"{where}: its {{}} is not the trainer's", checkpoint.REMEDY
-        for name in checkpoint.MODULES:
-            weights = state.get(name, {})
-            checkpoint.refuse_other_weights(getattr(self, name), weights, complaint.format(name))
-        checkpoint.refuse_other_optimiser(self.optimiser, state["optimiser"], complaint.format("optimiser"))
-        scaler = self.precision.scaler.state_dict()
-        if set(state.get("scaler") or scaler) != set(scaler):
-            raise ValueError(f"{complaint.format('scaler')}; {remedy}")
-        if self.momentum_encoder:
-            self.momentum_encoder.refuse_other(state["keys"], complaint)
-        if self.targets and len(state.get("values", ())):
-            self.targets.refuse_other_clusters(state.get("targets"), where)
-        kept = state.get("random") or {"cpu": state["rng"]}
-        checkpoint.refuse_bad_generators(kept, self.device.type, where)
 
     def epoch(self) -> Iterator[None]:
         """Train to the end of the epoch; yields after every step. Losses and weights must stay finite."""

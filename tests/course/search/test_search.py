@@ -228,7 +228,7 @@ def test_a_recipe_whose_trials_are_not_all_there_waits(small, tmp_path, monkeypa
             raise BlockingIOError("process 7 is at it")
         return nullcontext()
 
-    monkeypatch.setattr(campaigns, "alone", held)
+    monkeypatch.setattr(campaigns, "locked", held)
     said = done({"x": replace(TWO["x"], epochs=1)}, tmp_path)
     assert said[1] == f"x {SETTINGS[1]}-seed0: left to another (process 7 is at it)"
     assert said[4] == "x: no choice yet, trials are lacking or all diverged" and len(said) == 6

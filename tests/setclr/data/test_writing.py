@@ -23,8 +23,8 @@ from setclr.data import writing
 from setclr.experiments import load_run
 from setclr.experiments.building import trainer_of
 from setclr.experiments.run import new_run
-from setclr.training import Trainer, checkpoint
-from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK, alone
+from setclr.training import Trainer
+from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK, locked
 
 pytest.importorskip("fcntl")
 WRITES = """
@@ -34,8 +34,8 @@ with replacing(pathlib.Path(sys.argv[1]) / "one") as file:
     file.flush()
 """
 HOLDS = """
-from setclr.training.checkpoint import alone
-with alone(pathlib.Path(sys.argv[1])):
+from setclr.training.checkpoint import locked
+with locked(pathlib.Path(sys.argv[1])):
 """
 
 
@@ -82,28 +82,30 @@ def test_a_living_writer_is_left_to_end(tmp_path):
 @pytest.mark.parametrize("locks", [True, False], ids=["locks", "a system without locks"])
 def test_threads_leave_one_anothers_files(tmp_path, monkeypatch, locks):
     if not locks:
-        monkeypatch.setattr("fcntl.lockf", Mock(side_effect=OSError(38, "Function not implemented")))
+        none = Mock(side_effect=OSError(38, "Function not implemented"))
+        monkeypatch.setattr(writing, "lock_descriptor", none)
     with writing.replacing(tmp_path / "one") as file:
         other = threading.Thread(target=write, args=(tmp_path / "two",))
         other.start()
         other.join()
         file.write(b"first")
     assert (tmp_path / "one").read_bytes() == b"first" and (tmp_path / "two").read_bytes() == b"whole"
-    monkeypatch.setattr("setclr.data.writing.fcntl", None)  # Windows
-    write(tmp_path / "one")
-    assert (tmp_path / "one").read_bytes() == b"whole" and sorted(os.listdir(tmp_path)) == ["one", "two"]
+    assert sorted(os.listdir(tmp_path)) == ["one", "two"]
 
 
-def test_a_file_that_vanishes_while_it_is_taken_is_made_again(tmp_path, monkeypatch):
-    """As when another process takes it for a dead one's between its making and its checkpoint."""
-    late = Mock(side_effect=lambda file, how: late.call_count == 1 and os.unlink(file.name))
-    monkeypatch.setattr("fcntl.lockf", late)
-    with writing.opened_alone(tmp_path / "file", "wb"):
-        assert (tmp_path / "file").exists() and late.call_count == 2
-    refused = Mock(side_effect=[BlockingIOError, None])
-    monkeypatch.setattr("fcntl.lockf", refused)
-    with writing.begun(tmp_path / "more") as file:
-        assert Path(file.name).exists() and file.name != refused.call_args_list[0].args[0].name
+def test_a_file_that_another_process_takes_for_a_dead_ones_is_made_again(tmp_path, monkeypatch):
+    """Between its making and its lock: the other still holds it, or has removed it."""
+    calls = []
+
+    def late(*_, **__) -> bool:
+        calls.append(unfinished(tmp_path))
+        if len(calls) == 2:
+            calls[1][0].unlink()
+        return len(calls) > 1
+
+    monkeypatch.setattr(writing, "lock_descriptor", late)
+    with writing.temporary(tmp_path / "one") as file:
+        assert Path(file.name).exists() and len(calls) == 3
 
 
 # Runs
@@ -142,32 +144,35 @@ def test_while_it_trains_a_run_is_loaded_and_when_it_ends_or_dies_the_folder_is_
 def test_a_thread_may_hold_it_twice_and_another_may_not(tmp_path):
     def enter() -> str:
         try:
-            with alone(tmp_path):
+            with locked(tmp_path):
                 return "in"
         except BlockingIOError as error:
             return str(error)
 
     with ThreadPoolExecutor(1) as other:
-        with alone(tmp_path):
+        with locked(tmp_path):
             said = [enter(), other.submit(enter).result()]
         said.append(other.submit(enter).result())
-    assert said == ["in", f"{tmp_path}: another thread of this process trains there; wait for it", "in"]
-    assert not checkpoint.HELD and not list(tmp_path.iterdir())
+    assert said[0] == said[2] == "in" and f"process {os.getpid()} since" in said[1]
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_forked_process_does_not_take_it_for_its_own(tmp_path):
-    with alone(tmp_path):
+    with locked(tmp_path):
         child = os.fork()
         if not child:
             try:
-                with alone(tmp_path):
+                with locked(tmp_path):
                     os._exit(1)
             except BlockingIOError:
                 os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_a_folder_that_cannot_be_written_is_not_held(tmp_path):
+def test_a_folder_that_cannot_be_written_or_has_no_locks_is_not_held(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    with alone(tmp_path / "file"):
+    with locked(tmp_path / "file"):
+        assert (tmp_path / "file").read_text() == ""
+    monkeypatch.setattr("fcntl.flock", Mock(side_effect=OSError(38, "Function not implemented")))
+    with locked(tmp_path), locked(tmp_path):
         assert (tmp_path / "file").read_text() == ""

@@ -195,12 +195,12 @@ def test_two_campaigns_at_once_train_every_run_once(tmp_path):
 def test_a_campaign_does_not_trust_what_was_so_before_it_had_the_lock(tmp_path, monkeypatch):
     """The other one records between the look at the record and the lock."""
 
-    def after_the_other(out, alone=campaigns.alone):
-        monkeypatch.setattr(campaigns, "alone", alone)
+    def after_the_other(out, locked=campaigns.locked):
+        monkeypatch.setattr(campaigns, "locked", locked)
         list(campaign(tmp_path))
-        return alone(out)
+        return locked(out)
 
-    monkeypatch.setattr(campaigns, "alone", after_the_other)
+    monkeypatch.setattr(campaigns, "locked", after_the_other)
     assert list(campaign(tmp_path)) == ["a-seed0: recorded before"]
 
 

@@ -209,7 +209,7 @@ def test_a_run_and_its_numbered_checkpoint_are_loaded_exported_and_begin_another
             assert all(map(torch.equal, begun.state_dict().values(), wanted.encoder.state_dict().values()))
     if kind != "video":
         other = {"image": {"encoder": "resnet18"}, "graph": {"width": 8}}[kind]
-        with pytest.raises(ValueError, match="init: .*its encoder is not the recipe's"):
+        with pytest.raises(ValueError, match="init: .*its encoder does not fit .*; give the folder of a run"):
             pretrain(replace(RECIPES[kind], init=str(out), **other), data=things(kind))
 
 

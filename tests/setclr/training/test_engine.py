@@ -105,10 +105,10 @@ def test_checkpoints_go_by_the_clock_and_the_history_by_the_epoch(tmp_path, monk
 def test_what_is_written_is_the_moment_it_was_asked_for(tmp_path):
     weight = torch.zeros(1000)
     state = {"encoder": {"w": weight}, "head": {}, "history": []}
-    with Writer(tmp_path, lambda: state) as writer:
-        writer.write()
-        weight.fill_(1.0)
-        writer.wait()
+    writer = Writer(tmp_path, lambda: state)
+    writer.write()
+    weight.fill_(1.0)
+    writer.wait()
     assert read(tmp_path)["encoder"]["w"].eq(0).all()
 
 

@@ -146,11 +146,11 @@ def armed(blow: Blow) -> None:
             strike()
         return update(trainer, x)
 
-    def begun(path: Path, begun: Any = writing.begun) -> Any:
+    def temporary(path: Path, temporary: Any = writing.temporary) -> Any:
         seen["file"] += 1
         if seen["file"] - 1 == blow.nth:
-            return Cut(begun(path), blow.at, full if blow.kind == "no room" else strike)
-        return begun(path)
+            return Cut(temporary(path), blow.at, full if blow.kind == "no room" else strike)
+        return temporary(path)
 
     def replace(old: Any, new: Any, replace: Any = os.replace) -> None:
         seen["renamed"] += 1
@@ -164,6 +164,6 @@ def armed(blow: Blow) -> None:
     if blow.kind == "step":
         Trainer.update = update  # type: ignore[method-assign]
     elif blow.kind in ("write", "no room"):
-        writing.begun = begun
+        writing.temporary = temporary
     elif blow.kind in ("rename", "renamed"):
         os.replace = replace  # type: ignore[assignment]
