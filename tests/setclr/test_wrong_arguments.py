@@ -155,7 +155,7 @@ WRONG_IN_A_CALL = [  # arguments beside z, or z, and the message
     (dict(z=with_row(nan)), r"z\[1, 2\] must be finite .* NaN or inf"),
     (dict(z=with_row(0.0)), r"z\[1, 2\] must be .* only zeros"),
     (dict(z=1e-38 * torch.ones(2, 2, 3)), r"z\[0, 0\] must be .* too short for a gradient"),
-    (dict(z=z[0], other=y), r"z2 must be a second view .* got torch.int64 \(3,\); .*labels=y"),
+    (dict(z=z[0], other=y), r"z2 must be a second view .* got torch.int64 \(3,\).*labels=y"),
     (dict(z=z[0], other=z[1, :2]), r"z2 must be a second view .*\(3, 4\) on cpu, got torch.float32 \(2, 4\)"),
     (dict(z=z[0], keys=z[1]), r"z must be a floating tensor \(V, N, E\)"),  # not a second view
     (dict(other=z, keys=z), "keys must be given once"),

@@ -49,6 +49,7 @@ class Objective(StrictArguments):
     """
 
     settings: ClassVar[dict[str, Setting]] = {}  # what has a type here and is no ClassVar is a setting
+    __signature__: ClassVar[inspect.Signature] = inspect.Signature()
     takes = frozenset[str]()
     supervised = False
     targets: ClassVar[str | None] = None
@@ -60,11 +61,13 @@ class Objective(StrictArguments):
         cls.settings = declared or cls.settings
         for name in declared:
             delattr(cls, name)  # the values are the instance's own
-        arguments = list(inspect.signature(cls.__init__).parameters.values())[1:]
-        if cls.settings and "__init__" not in vars(cls) or declared:
-            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-            arguments = [inspect.Parameter(name, kind, default=x.default) for name, x in cls.settings.items()]
-        cls.__signature__ = inspect.Signature(arguments)  # type: ignore[attr-defined]
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if declared:
+            arguments = [inspect.Parameter(name, kind, default=x.default) for name, x in declared.items()]
+            cls.__signature__ = inspect.Signature(arguments)
+        elif "__init__" in vars(cls):
+            arguments = list(inspect.signature(cls.__init__).parameters.values())[1:]
+            cls.__signature__ = inspect.Signature(arguments)
 
     def __init__(self, *values: Any, **named: Any) -> None:
         super().__init__()

@@ -133,11 +133,12 @@ class GroCo(SetLoss):
         if self.pool == "all":
             return batch.table(), None
         positive, true = batch.positives()
-        of_image = torch.einsum("vie,uie->viu", batch.anchors, batch.candidates).flatten(0, 1)
         far = batch.anchors @ batch.candidates.mT
         far.diagonal(dim1=1, dim2=2).fill_(-torch.inf)
         far, size = far.flatten(0, 1), far.new_full((1, 1), N - 1)
-        return Table(of_image.gather(1, positive // C), true, positive, far, size, N - 1), None
+        return Table(
+            batch.of_image(batch.rows()).gather(1, positive // C), true, positive, far, size, N - 1
+        ), None
 
     def lengths(self, batch: Batch, t: Table) -> Iterator[tuple[Rows, int, int]]:
         """Which anchors have lists of one length, their number K of positives and n of negatives."""

@@ -106,7 +106,7 @@ class Batch(NamedTuple):
         """The table of the scaled anchors x and their similarities s (M, U·N + Q), which are overwritten."""
         (V, N, _), U = self.anchors.shape, len(self.candidates)
         positive, true = self.positives()
-        of_image = torch.einsum("vie,uie->viu", x.view_as(self.anchors), self.candidates).flatten(0, 1)
+        of_image = self.of_image(x)
         near = (of_image.clamp(min=0) if clamped else of_image).gather(1, positive // N)
         if every:
             return Table(near, true, positive, s, s.new_full((1, 1), s.shape[1] - 1), s.shape[1])
@@ -120,6 +120,11 @@ class Batch(NamedTuple):
             batch.fill_(-torch.inf)
         negatives = views * (N - 1) + s.shape[1] - U * N
         return Table(near, true, positive, s, s.new_full((1, 1), negatives), negatives)
+
+    def of_image(self, x: Tensor) -> Tensor:
+        """Inner products (M, U) of the anchors x (M, E) with the candidates that show the same image."""
+        views = x.unflatten(0, self.anchors.shape[:2]).unsqueeze(1)
+        return (views * self.candidates).sum(-1).mT.flatten(0, 1)  # a sum has a gradient that is contiguous
 
     def positives(self) -> tuple[Tensor, Tensor]:
         """Columns (M, K) of the other views of each anchor's image, and which of these entries are there."""

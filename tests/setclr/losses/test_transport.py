@@ -127,8 +127,8 @@ def test_matrix_times_vector_is_as_exact_as_exponentials(n, m, epsilon, rounds, 
     with mock.patch.object(transport, "values_readable", lambda _: False):
         exact = transport.rounds_of(logits.double(), log_a, log_b, len(path.columns))
     given, wanted = (x.clone().requires_grad_() for x in (logits, logits.double()))
-    ours = transport.along(path, given, log_a.to(dtype), log_b.to(dtype))
-    theirs = transport.along(exact, wanted, log_a, log_b)
+    ours = transport.log_coupling_from(path, given, log_a.to(dtype), log_b.to(dtype))
+    theirs = transport.log_coupling_from(exact, wanted, log_a, log_b)
     rounding, weight = 200 * torch.finfo(dtype).eps * (1 + 1 / epsilon), normal(2, n, m) * allowed
     close(ours.double(), theirs, rel=rounding, abs=rounding)
     one = slope((weight.to(dtype) * ours.where(allowed, 0)).sum(), given)
