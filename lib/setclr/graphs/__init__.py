@@ -4,9 +4,9 @@ It needs PyTorch Geometric: pip install 'setclr[graphs]'.
 """
 
 from setclr.graphs.encoder import GIN, graph_head
-from setclr.graphs.sets import GraphSet, load_graphs, molecules
+from setclr.graphs.sets import GraphSet, load_graphs
 from setclr.graphs.source import GraphViews, graph_features
 from setclr.graphs.views import drop_nodes, graph_view, keep_nodes, keep_walk, mask_nodes, rewire_edges
 
 __all__ = ["GIN", "GraphSet", "GraphViews", "drop_nodes", "graph_features", "graph_head", "graph_view",
-           "keep_nodes", "keep_walk", "load_graphs", "mask_nodes", "molecules", "rewire_edges"]  # fmt: skip
+           "keep_nodes", "keep_walk", "load_graphs", "mask_nodes", "rewire_edges"]  # fmt: skip

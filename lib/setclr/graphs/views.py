@@ -6,7 +6,7 @@ included, and O(steps · B) for walks.
 """
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from setclr.checks import choice, number
 from setclr.graphs.geometric import Batch, subgraph
@@ -16,7 +16,7 @@ STEPS = 10  # of a walk, for each node that it is to visit
 
 
 def graph_view(
-    graphs: Batch, view: str = "any", ratio: float = 0.2, generator: torch.Generator | None = None
+    graphs: Batch, view: str = "any", ratio: float = 0.2, generator: Generator | None = None
 ) -> Batch:
     """A view of every graph. `view` is "drop", "rewire", "mask" or "walk", as the functions below do it;
     "same", the graph itself; or "any", one of the four for each graph. Raises ValueError for another name
@@ -24,10 +24,9 @@ def graph_view(
     check_view(view, ratio)
     if view == "same":
         return graphs
-    which = AUGMENTATIONS.index(view) if view != "any" else None
-    B = graphs.num_graphs
-    drawn = torch.randint(len(AUGMENTATIONS), (B,), generator=generator)
-    drawn = drawn.to(graphs.x.device) if which is None else torch.full((B,), which, device=graphs.x.device)
+    drawn = torch.randint(len(AUGMENTATIONS), (graphs.num_graphs,), generator=generator).to(graphs.x.device)
+    if view != "any":
+        drawn.fill_(AUGMENTATIONS.index(view))
     for i, change in enumerate((drop_nodes, rewire_edges, mask_nodes, keep_walk)):
         if bool((drawn == i).any()):
             graphs = change(graphs, ratio, generator, drawn == i)
@@ -41,54 +40,45 @@ def check_view(view: str, ratio: float) -> None:
 
 
 def drop_nodes(
-    graphs: Batch, ratio: float = 0.2,
-    generator: torch.Generator | None = None, chosen: Tensor | None = None,
-) -> Batch:  # fmt: skip
+    graphs: Batch, ratio: float = 0.2, generator: Generator | None = None, chosen: Tensor | None = None
+) -> Batch:
     """Drop a share of `ratio` of each graph's nodes, rounded down, and their edges. At least one node
     stays."""
-    number("ratio", ratio, least=0, most=1)
     of = graphs.batch
-    nodes = of.bincount(minlength=graphs.num_graphs)
-    lost = (nodes * ratio).floor().long().minimum(nodes - 1) * _chosen(graphs, chosen)
+    lost = _share(graphs, of, ratio, chosen).minimum(graphs.ptr.diff() - 1)
     return keep_nodes(graphs, _rank(of, generator) >= lost[of])
 
 
 def mask_nodes(
-    graphs: Batch, ratio: float = 0.2,
-    generator: torch.Generator | None = None, chosen: Tensor | None = None,
-) -> Batch:  # fmt: skip
+    graphs: Batch, ratio: float = 0.2, generator: Generator | None = None, chosen: Tensor | None = None
+) -> Batch:
     """Replace the features of a share of `ratio` of each graph's nodes, rounded down, by noise of mean
     and standard deviation 0.5, as in the authors' program."""
-    number("ratio", ratio, least=0, most=1)
     of = graphs.batch
-    count = (of.bincount(minlength=graphs.num_graphs) * ratio).floor().long() * _chosen(graphs, chosen)
-    masked = _rank(of, generator) < count[of]
+    masked = _rank(of, generator) < _share(graphs, of, ratio, chosen)[of]
     noise = 0.5 + 0.5 * torch.randn(graphs.x.shape, generator=generator).to(graphs.x)
     return together(torch.where(masked[:, None], noise, graphs.x), graphs.edge_index, of, graphs.num_graphs)
 
 
 def rewire_edges(
-    graphs: Batch, ratio: float = 0.2,
-    generator: torch.Generator | None = None, chosen: Tensor | None = None,
-) -> Batch:  # fmt: skip
+    graphs: Batch, ratio: float = 0.2, generator: Generator | None = None, chosen: Tensor | None = None
+) -> Batch:
     """Remove a share of `ratio` of each graph's edges, rounded down, and add edges between as many random
     pairs of its nodes. A drawn pair that is an edge already, or was drawn before, adds nothing.
 
     An edge is removed or added in both directions, and `edge_index` must hold both.
     """
-    number("ratio", ratio, least=0, most=1)
-    of, n = graphs.batch, len(graphs.x)
+    of, n, nodes = graphs.batch, len(graphs.x), graphs.ptr.diff()
     a, b = graphs.edge_index
     once = torch.unique(torch.minimum(a, b) * n + torch.maximum(a, b))
     own = of[once // n]
-    count = (own.bincount(minlength=graphs.num_graphs) * ratio).floor().long() * _chosen(graphs, chosen)
+    count = _share(graphs, own, ratio, chosen)
     stay = once[_rank(own, generator) >= count[own]]
-    nodes = of.bincount(minlength=graphs.num_graphs)
     asked = torch.arange(len(nodes), device=of.device).repeat_interleave(count * (nodes > 1))
     u, v = torch.rand(2, len(asked), generator=generator, dtype=torch.float64).to(of.device)
     u = (u * nodes[asked]).long()
     v = (u + 1 + (v * (nodes[asked] - 1)).long()) % nodes[asked]  # another node than u
-    first = (nodes.cumsum(0) - nodes)[asked]
+    first = graphs.ptr[asked]
     new = (first + torch.minimum(u, v)) * n + first + torch.maximum(u, v)
     pairs = torch.unique(torch.cat([stay, new[~torch.isin(new, once)]]))
     pairs = torch.stack([pairs // n, pairs % n])
@@ -97,9 +87,8 @@ def rewire_edges(
 
 
 def keep_walk(
-    graphs: Batch, ratio: float = 0.2,
-    generator: torch.Generator | None = None, chosen: Tensor | None = None,
-) -> Batch:  # fmt: skip
+    graphs: Batch, ratio: float = 0.2, generator: Generator | None = None, chosen: Tensor | None = None
+) -> Batch:
     """Keep the nodes that a random walk visits, with all edges between them.
 
     The walk ends when it has visited a share of `ratio` of a graph's nodes, rounded up. It begins at a
@@ -109,13 +98,12 @@ def keep_walk(
     The authors' program keeps the same share of nodes; it takes neighbours of the first node only.
     """
     number("ratio", ratio, least=0, most=1)
-    of, B = graphs.batch, graphs.num_graphs
-    nodes = of.bincount(minlength=B)
+    of, B, nodes = graphs.batch, graphs.num_graphs, graphs.ptr.diff()
     wanted = (nodes * ratio).ceil().long().clamp(min=1)
     source, target = graphs.edge_index[:, graphs.edge_index[0].argsort(stable=True)]
     degree = source.bincount(minlength=len(of))
     first = degree.cumsum(0) - degree
-    place = nodes.cumsum(0) - nodes + (_uniform(B, generator, of.device) * nodes).long()
+    place = graphs.ptr[:-1] + (_uniform(B, generator, of.device) * nodes).long()
     seen, count = torch.zeros(len(of), dtype=torch.bool, device=of.device), torch.ones_like(nodes)
     seen[place] = True
     for _ in range(STEPS * int(wanted.max())):
@@ -129,6 +117,13 @@ def keep_walk(
     return keep_nodes(graphs, seen | ~_chosen(graphs, chosen)[of])
 
 
+def _share(graphs: Batch, of: Tensor, ratio: float, chosen: Tensor | None) -> Tensor:
+    """A share of `ratio` of each graph's entries, rounded down, or none where it is not chosen: (B,) counts.
+    `of` is the graph of each entry. Raises ValueError for another ratio."""
+    number("ratio", ratio, least=0, most=1)
+    return (of.bincount(minlength=graphs.num_graphs) * ratio).floor().long() * _chosen(graphs, chosen)
+
+
 def _chosen(graphs: Batch, chosen: Tensor | None) -> Tensor:
     """The graphs that are changed, (B,) bool. Raises ValueError where `chosen` has another shape or type."""
     if chosen is None:
@@ -139,11 +134,11 @@ def _chosen(graphs: Batch, chosen: Tensor | None) -> Tensor:
     return chosen
 
 
-def _uniform(n: int, generator: torch.Generator | None, device: torch.device) -> Tensor:
+def _uniform(n: int, generator: Generator | None, device: torch.device) -> Tensor:
     return torch.rand(n, generator=generator, dtype=torch.float64).to(device)  # float64: u · n stays below n
 
 
-def _rank(of: Tensor, generator: torch.Generator | None) -> Tensor:
+def _rank(of: Tensor, generator: Generator | None) -> Tensor:
     """A random rank of each entry among those of its graph, from 0. `of` (n,) is the graph of each entry."""
     keys = _uniform(len(of), generator, of.device)
     order = keys.argsort()
