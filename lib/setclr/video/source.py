@@ -19,7 +19,7 @@ from setclr.views.view import check_views
 
 
 class ClipViews:
-    """Random views of clips, each of `frames` frames that begin anywhere in its video (`draw_clips`).
+    """Random views of clips, each of `frames` frames that begin anywhere in its video (`clip_views`).
 
         source = ClipViews(load_videos("moving-patches"), video_views("photo", 32))
 
@@ -38,11 +38,9 @@ class ClipViews:
         return len(self.videos)
 
     def digest(self) -> str:
-        found = sha256(repr(dict(self.videos.classes)).encode())
-        for labels in self.videos.labels.values():
-            found.update(labels.numpy().tobytes())
-        found.update(self.videos.fingerprint())
-        return f"{len(self)} videos with checksum {found.hexdigest()[:12]}"
+        parts = [labels.numpy().tobytes() for labels in self.videos.labels.values()]
+        whole = b"".join([repr(dict(self.videos.classes)).encode(), *parts, self.videos.fingerprint()])
+        return f"{len(self)} videos with checksum {sha256(whole).hexdigest()[:12]}"
 
     def shapes(self, n: int) -> list[tuple[int, ...]]:
         sides = [one.size or self.videos.side for one in self.views]
@@ -61,7 +59,7 @@ class ClipViews:
                 yield step.indices, places
 
         cut = partial(clips_of, self.videos, self.frames, self.stride)
-        for clips in streamed(cut, asked(), 0 if self.videos.in_memory else workers, device):
+        for clips in streamed(cut, asked(), 0 if isinstance(self.videos.videos, Tensor) else workers, device):
             yield [clip_views(clips, self.views, waiting.popleft())]
 
 

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from setclr.checks import choice, number
 from setclr.video.flow import STEPS, ZERO
-from setclr.video.sets import VideoSet
 from setclr.views import View, apply, draw, parameters
 from setclr.views.chance import COLUMNS
 from setclr.views.view import FLIP, PRESETS, check_views
@@ -26,16 +25,6 @@ def video_views(name: str, size: int, flip: float = 0.5, count: int = 2) -> tupl
     or flip."""
     number("flip", flip, least=0, most=1, hint="it is a probability")
     return (replace(VIDEO[choice("name", name, VIDEO)], size=size, flip=flip),) * count
-
-
-def draw_clips(
-    videos: VideoSet, index: Tensor, views: Sequence[View], frames: int, stride: int,
-    generator: torch.Generator,
-) -> Tensor:  # fmt: skip
-    """Random views of each video, each of a clip that begins at a random frame: (V, n, C, T, S, S), as
-    `clip_views` gives them. V is two or more. Random numbers come from the generator."""
-    places, draws = chance(views, len(index), generator)
-    return clip_views(videos.cut(index, places, frames, stride), views, draws)
 
 
 def chance(
@@ -98,8 +87,7 @@ def ten_crops(clips: Tensor, share: float = 7 / 8, size: int | None = None) -> T
     room = H - side
     corners = [(0, 0), (0, room), (room, 0), (room, room), (room // 2, room // 2)]
     fast = H / side if clips.shape[1] == 2 else 1.0  # a crop that is enlarged moves faster
-    found = [uncut(clips[..., y : y + side, x : x + side], size or H) for y, x in corners]
-    whole = torch.stack(found)
+    whole = torch.stack([uncut(clips[..., y : y + side, x : x + side], size or H) for y, x in corners])
     mirrored = whole.flip(-1)
     if clips.shape[1] == 2:
         mirrored = mirrored * torch.tensor([-1.0, 1]).view(2, 1, 1, 1).to(mirrored.device)
