@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from setclr.checks import boolean, choice, integer, number
 from setclr.data import ImageSet
 from setclr.evaluation.frozen import features
-from setclr.evaluation.neighbours import check_bank, in_parts
+from setclr.evaluation.neighbours import check_features, in_parts
 from setclr.evaluation.protocols import OnViews
 from setclr.losses.baselines import Supervised
 from setclr.training.devices import Machine
@@ -57,7 +57,7 @@ def linear_probe(
         got = f"{tuple(bank.shape)} and {tuple(queries.shape)}"
         raise ValueError(f"bank and queries must be of as many encoders, got {got}")
     for own, other in zip(banks, asked):
-        check_bank(own, bank_labels, other)
+        check_features("bank_labels", bank_labels, bank=own, queries=other)
     integer("epochs", epochs, least=1)
     integer("batch", batch, least=1)
     number("lr", lr, above=0)
@@ -83,8 +83,8 @@ def linear_probe(
             torch.sqrt(exp_avg_sq, out=root).div_((1 - 0.999**step) ** 0.5).add_(1e-8)
             weight.addcdiv_(exp_avg, root, value=-lr / (1 - 0.9**step))
     parts = asked.split(max(1, VALUES // (K * D)), dim=1)
-    found = torch.cat([scores(x.float(), weight, unit).argmax(2) for x in parts], dim=1)
-    return found if bank.ndim == 3 else found[0]
+    labels = torch.cat([scores(x.float(), weight, unit).argmax(2) for x in parts], dim=1)
+    return labels if bank.ndim == 3 else labels[0]
 
 
 def scores(x: Tensor, weight: Tensor, unit: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ def root_mean_square(x: Tensor) -> Tensor:
 @torch.enable_grad()
 def probe_on_views(
     encoder: nn.Module, train: ImageSet, test: ImageSet, how: OnViews, seed: int = 0
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The likeliest classes of each test image, by a linear classifier on the frozen encoder.
 
     Every epoch sees each training image once, in a new view. The view has the side of the test images,
@@ -125,7 +125,7 @@ def probe_on_views(
     layer, loss, batch = layer.to(device), Supervised(), min(how.batch, len(train) // world() * world())
     lr = how.lr * batch / how.batch
     optimiser = make_optimiser(how.optimiser, layer, loss, lr, weight_decay=how.weight_decay)
-    more: dict = dict(epochs=how.epochs, batch=batch, seed=seed, lr_schedule=Falling(how.schedule))
+    more: dict = dict(epochs=how.epochs, batch=batch, seed=seed, lr_schedule=ProbeSchedule(how.schedule))
     source, machine = ImageViews(train, (how.view,)), Machine(device, "float32")
     Trainer(source, Frozen(encoder), layer, loss, optimiser, device=machine, **more).fit()
     scores = features(nn.Sequential(encoder, layer), test.images).cpu()
@@ -147,7 +147,7 @@ class Frozen(nn.Module):
 
 
 @dataclass(frozen=True)
-class Falling(LRSchedule):
+class ProbeSchedule(LRSchedule):
     """Learning-rate schedules of a probe, as fractions of the peak: "constant"; "cosine", by the epoch
     (SimSiam's); "linear" to 0, by the step; "tenths", a tenth after 60 % of the epochs and a hundredth
     after 80 % (MoCo's)."""

@@ -77,9 +77,9 @@ def test_rows_of_a_paper_go_by_its_protocol_and_other_recipes_by_our_own():
 def test_rates(shape, values):
     """In ten epochs of two steps, at steps 0, 2 (1 for the cosine, which is the same within an epoch) …"""
     steps = [0, 1 if shape == "cosine" else 2, 4, 13, 19]
-    assert [probes.Falling(shape).factor(step, 2, 10) for step in steps] == pytest.approx(values)
+    assert [probes.ProbeSchedule(shape).factor(step, 2, 10) for step in steps] == pytest.approx(values)
     with pytest.raises(ValueError, match="schedule must be one of .* got 'cosin'; did you mean 'cosine'"):
-        probes.Falling("cosin")
+        probes.ProbeSchedule("cosin")
 
 
 def oracle(how: OnViews, encoder: nn.Module, train: ImageSet, seed: int) -> nn.Linear:
