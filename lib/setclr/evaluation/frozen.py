@@ -70,11 +70,10 @@ def features(
 
 def computing_in(precision: str, device: torch.device) -> AbstractContextManager:
     """The autocast context for a `precision` of `features`."""
-    if precision == "auto":
-        if device.type != "cuda" or torch.is_autocast_enabled(device.type) or not has_bf16(device):
-            return nullcontext()
-        precision = "bf16"
-    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
+    in_hardware = device.type == "cuda" and not torch.is_autocast_enabled("cuda") and has_bf16(device)
+    if precision == "auto" and not in_hardware:
+        return nullcontext()
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision != "float32")
 
 
 def gather(rows: Tensor, share: int, device: torch.device) -> None:

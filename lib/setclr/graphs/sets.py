@@ -16,8 +16,7 @@ from torch.nn.functional import one_hot
 
 from setclr.data.downloads import downloading
 from setclr.data.labels import checked_labels
-from setclr.graphs.geometric import Batch, Data, coalesce
-from setclr.graphs.views import together
+from setclr.graphs.geometric import Batch, Data, coalesce, together
 from setclr.recipes.graph import GRAPH_SETS, TU, check_graph_data
 
 ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")

@@ -1,16 +1,24 @@
-"""GraphCL's four augmentations of graphs (You et al. 2020, table 1), each a pure function of a batch.
+"""Random views of graphs: GraphCL's four augmentations (You et al. 2020, table 1), and a source of them.
 
-All graphs of a batch are changed at once. `chosen` (B,) bool says which of them change; None is all.
-Random numbers come from `generator`, or from torch's global one. Cost: O(nodes + edges), sorting
-included, and O(steps · B) for walks.
+An augmentation is a pure function of a batch. All graphs of a batch are changed at once. `chosen` (B,) bool
+says which of them change; None is all. Random numbers come from `generator`, or from torch's global one.
+Cost: O(nodes + edges), sorting included, and O(steps · B) for walks.
 """
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from setclr.checks import choice, number
-from setclr.graphs.geometric import Batch, subgraph
+from setclr.graphs.geometric import Batch, keep_nodes, some_graphs, together
+from setclr.graphs.sets import GraphSet
 from setclr.recipes.graph import AUGMENTATIONS, GRAPH_VIEWS
+from setclr.seeding import seeded
+from setclr.training.grad_cache import Group
+from setclr.training.source import Step
 
 STEPS = 10  # of a walk, for each node that it is to visit
 
@@ -148,21 +156,58 @@ def _rank(of: Tensor, generator: Generator | None) -> Tensor:
     return (torch.arange(len(of), device=of.device) - starts)[order.argsort()]
 
 
-def keep_nodes(graphs: Batch, nodes: Tensor) -> Batch:
-    """The graphs with only the nodes that `nodes` (n,) bool selects, and the edges between them."""
-    edges, _ = subgraph(nodes, graphs.edge_index, relabel_nodes=True, num_nodes=len(nodes))
-    return together(graphs.x[nodes], edges, graphs.batch[nodes], graphs.num_graphs)
+class GraphViews:
+    """Two views of each graph, as `graph_view` makes them: `views` are their names.
+
+        Trainer(GraphViews(load_graphs("mutag")), GIN(7), graph_head(96), InfoNCE(0.2))
+
+    Random numbers are a function of the step's key and of the whole batch. With many processes each makes the
+    views of the whole batch, and keeps those of its share. An encoder sees one view after the other.
+
+    Raises ValueError for other names or another ratio.
+    """
+
+    things = "graphs"
+
+    def __init__(self, graphs: GraphSet, views: tuple[str, ...] = ("same", "any"), ratio: float = 0.2):
+        for name in views:
+            check_view(name, ratio)
+        self.graphs, self.views, self.ratio, self.labels = graphs, tuple(views), ratio, graphs.labels
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def digest(self) -> str:
+        found = sha256(self.labels.numpy().tobytes())
+        for graph in self.graphs.graphs:
+            found.update(graph.x.numpy().tobytes() + graph.edge_index.numpy().tobytes())
+        return f"{len(self)} graphs with checksum {found.hexdigest()[:12]}"
+
+    def batches(
+        self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool
+    ) -> Iterator[list[Group]]:
+        """The views of each step; as they take little time, no `workers` make them."""
+        for step in steps:
+            batch, generator = self.graphs.batch(step.batch), seeded(*step.key)
+            views = [graph_view(batch, name, self.ratio, generator) for name in self.views]
+            whole = ViewsOfGraphs(tuple(view.to(device) for view in views))
+            yield [whole.part(step.first, step.first + len(step.indices))]
 
 
-def some_graphs(graphs: Batch, start: int, stop: int) -> Batch:
-    """The graphs from `start` to before `stop` as a batch of their own."""
-    first, end = int(graphs.ptr[start]), int(graphs.ptr[stop])
-    edges = graphs.edge_index
-    own = edges[:, (edges[0] >= first) & (edges[0] < end)] - first
-    return together(graphs.x[first:end], own, graphs.batch[first:end] - start, stop - start)
+@dataclass
+class ViewsOfGraphs:
+    """A group of views for the Trainer: a Batch of n graphs for each view."""
 
+    views: tuple[Batch, ...]
 
-def together(x: Tensor, edges: Tensor, of: Tensor, graphs: int) -> Batch:
-    """So many graphs as one: nodes x (n, F), edges (2, m) between them, `of` (n,) the graph of each node."""
-    ptr = torch.cat([of.new_zeros(1), of.bincount(minlength=graphs).cumsum(0)])
-    return Batch(x=x, edge_index=edges, batch=of, ptr=ptr)
+    @property
+    def n(self) -> int:
+        return self.views[0].num_graphs
+
+    def encode(self, encoder: nn.Module) -> Tensor:
+        """The features (V·n, D), view after view."""
+        return torch.cat([encoder(view) for view in self.views])
+
+    def part(self, start: int, stop: int) -> "ViewsOfGraphs":
+        """The views of the graphs from `start` to before `stop`."""
+        return ViewsOfGraphs(tuple(some_graphs(view, start, stop) for view in self.views))

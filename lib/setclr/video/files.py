@@ -40,7 +40,7 @@ class VideoFiles:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def subset(self, chosen: Tensor) -> "VideoFiles":
+    def __getitem__(self, chosen: Tensor) -> "VideoFiles":
         """The files where `chosen` (N,) bool is True, in their order."""
         return VideoFiles([self.paths[i] for i in chosen.nonzero().flatten().tolist()], self.size, self.cache)
 
@@ -58,18 +58,16 @@ class VideoFiles:
         them, in as many threads as there are cores; flow is of whole videos. Raises ValueError, naming the
         file, where a video is too short, broken, cut off, or has no picture.
         """
-        indices, starts = torch.as_tensor(index).tolist(), places.tolist()
         with ThreadPoolExecutor(THREADS) as pool:
-            clips = pool.map(lambda i, p: self._cut(i, p, frames, stride), indices, starts)
+            indices = torch.as_tensor(index).tolist()
+            clips = pool.map(lambda i, own: self._cut(i, own, frames, stride), indices, places)
             return torch.stack(list(clips), dim=1)
 
-    def _cut(self, i: int, places: list[float], frames: int, stride: int) -> Tensor:
+    def _cut(self, i: int, places: Tensor, frames: int, stride: int) -> Tensor:
         path = self.paths[i]
         times, keys = ([], []) if self.cache else shown_when(path)
         whole = torch.empty(0) if times else self.video(i)
-        there = len(times) or len(whole)
-        starts = [first_frame(place, there, frames, stride, shown(path)) for place in places]
-        wanted = torch.tensor(starts)[:, None] + torch.arange(0, span(frames, stride), stride)
+        wanted = frames_of(places, len(times) or len(whole), frames, stride, shown(path))
         numbers, which = wanted.unique(return_inverse=True)
         seen = frames_at(path, self.size, [times[k] for k in numbers], keys) if times else whole[numbers]
         if len(seen) != len(numbers):
@@ -87,7 +85,7 @@ class VideoFiles:
 
         stat = path.stat()
         key = repr((str(path.resolve()), stat.st_size, stat.st_mtime_ns, size)).encode()
-        return flow.computed_once(self.cache, key, (-1, 2, size, size), compute)
+        return flow.computed_once(self.cache, key, compute)
 
 
 def shown_when(path: Path) -> tuple[list[int], list[int]]:
@@ -116,19 +114,15 @@ def frames_at(path: Path, size: int, times: list[int], keys: list[int]) -> Tenso
     return stacked(seen) if seen else torch.empty(0)
 
 
-def span(frames: int, stride: int) -> int:
-    """The number of frames of a video that a clip of `frames` frames, every `stride`-th, covers."""
-    return (frames - 1) * stride + 1
-
-
-def first_frame(place: float, there: int, frames: int, stride: int, name: str) -> int:
-    """The index of a clip's first frame at `place`, 0 to 1, in a video of `there` frames. Raises
-    ValueError, with the video's `name`, where it is too short."""
-    needed = span(frames, stride)
+def frames_of(places: Tensor, there: int, frames: int, stride: int, name: str) -> Tensor:
+    """The numbers (..., T) of the frames of clips that begin at these places, 0 to 1, in a video of `there`
+    frames. Raises ValueError, with the video's `name`, where it is too short."""
+    needed = (frames - 1) * stride + 1
     if there < needed:
-        said = f"{name} has {there} frames, and {frames} of them, every {stride}. one, need {needed}"
-        raise ValueError(f"{said}; take fewer frames or a smaller stride, or remove the video")
-    return min(int(place * (there - needed + 1)), there - needed)
+        short = f"{name} has {there} frames, and {frames} of them, every {stride}. one, need {needed}"
+        raise ValueError(f"{short}; take fewer frames or a smaller stride, or remove the video")
+    starts = (places.double() * (there - needed + 1)).long().clamp(max=there - needed)
+    return starts[..., None] + torch.arange(0, needed, stride)
 
 
 @contextmanager
@@ -137,7 +131,6 @@ def opened(path: Path) -> Iterator[Any]:
     or cannot be decoded inside."""
     with extra("video"):
         import av
-    remedy = "remove it, or convert it with a video program"
     try:
         if not path.is_file():  # reading from a pipe would wait for its writer
             raise ValueError("it is missing, or a folder, a pipe or a device")
@@ -146,8 +139,8 @@ def opened(path: Path) -> Iterator[Any]:
                 raise ValueError("it has no picture, only sound or text")
             yield container
     except (av.FFmpegError, OSError, ValueError, IndexError) as error:
-        said = f"{shown(path)} cannot be read as a video ({error}); {remedy}"
-        raise ValueError(said) from error
+        failed = f"{shown(path)} cannot be read as a video ({error})"
+        raise ValueError(f"{failed}; remove it, or convert it with a video program") from error
 
 
 def decoded(path: Path, size: int) -> Tensor:

@@ -1,7 +1,7 @@
 """Optical flow by TV-L1: how far each pixel moves from a frame to the next, stored as bytes."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -45,17 +45,13 @@ def flow_of_clips(clips: Tensor, cache: str | Path) -> Tensor:
     It is computed once and kept in a file of the folder `cache`, named by a hash of the clips. Cost: that
     of `tv_l1` for each clip.
     """
-    shape = (len(clips), 2, clips.shape[2] - 1, *clips.shape[3:])
     key = clips.numpy().tobytes() + repr(clips.shape).encode()
-    return computed_once(Path(cache), key, shape, lambda: torch.stack([to_bytes(tv_l1(x)) for x in clips]))
+    return computed_once(Path(cache), key, lambda: torch.stack([to_bytes(tv_l1(clip)) for clip in clips]))
 
 
-def computed_once(cache: Path, key: bytes, shape: Sequence[int], compute: Callable[[], Tensor]) -> Tensor:
-    """The flow, bytes of that shape, where −1 stands for any length. If the folder has no file for this key,
-    it is computed, and kept there with a checksum.
-
-    Raises ValueError where the file is damaged or holds another shape.
-    """
+def computed_once(cache: Path, key: bytes, compute: Callable[[], Tensor]) -> Tensor:
+    """The flow, bytes, in the folder's file for this key. If there is none, it is computed, and kept there
+    with a checksum. Raises ValueError where the file is damaged."""
     path = cache / f"{hashlib.sha256(key).hexdigest()[:20]}.npz"
     if not path.is_file():
         flow = compute()
@@ -64,11 +60,6 @@ def computed_once(cache: Path, key: bytes, shape: Sequence[int], compute: Callab
         return flow
     try:
         with np.load(path) as stored:
-            flow = torch.from_numpy(stored["flow"])
+            return torch.from_numpy(stored["flow"])
     except Exception as error:  # damaged bytes lead anywhere
         raise ValueError(f"{path} is damaged ({error}); remove it, and the flow is computed again") from error
-    fits = flow.ndim == len(shape) and all(n in (-1, got) for n, got in zip(shape, flow.shape))
-    if not fits or flow.dtype != torch.uint8:
-        got = f"{tuple(flow.shape)} {flow.dtype}"
-        raise ValueError(f"{path} must hold {tuple(shape)} uint8, got {got}; remove it and load again")
-    return flow

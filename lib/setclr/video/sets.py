@@ -12,7 +12,7 @@ from setclr.checks import choice, integer
 from setclr.data.labels import checked_labels
 from setclr.data.patches import PHOTOGRAPHS, SPLITS
 from setclr.recipes.video import MODALITIES, MOVING
-from setclr.video.files import VideoFiles, first_frame, folder_files, span
+from setclr.video.files import VideoFiles, folder_files, frames_of
 from setclr.video.flow import flow_of_clips, to_bytes
 from setclr.video.moving import MOTIONS, moving_patches
 
@@ -56,8 +56,9 @@ class VideoSet:
 
     def subset(self, chosen: Tensor) -> "VideoSet":
         """The videos where `chosen` (N,) bool is True, in their order."""
-        videos = self.videos[chosen] if isinstance(self.videos, Tensor) else self.videos.subset(chosen)
-        return VideoSet(videos, {name: y[chosen] for name, y in self.labels.items()}, self.classes)
+        return VideoSet(
+            self.videos[chosen], {name: y[chosen] for name, y in self.labels.items()}, self.classes
+        )
 
     @property
     def channels(self) -> int:
@@ -90,10 +91,7 @@ class VideoSet:
         integer("stride", stride, least=1)
         if not isinstance(self.videos, Tensor):
             return self.videos.cut(index, places, frames, stride)
-        there = self.videos.shape[2]
-        starts = [first_frame(p, there, frames, stride, "a video") for p in places.T.flatten().tolist()]
-        steps = torch.arange(0, span(frames, stride), stride)
-        time = torch.tensor(starts).view(*places.T.shape, 1) + steps  # (V, n, T)
+        time = frames_of(places.T, self.videos.shape[2], frames, stride, "a video")  # (V, n, T)
         return self.videos[torch.as_tensor(index)[:, None], :, time].transpose(2, 3)
 
     def __repr__(self) -> str:
@@ -116,14 +114,14 @@ def load_videos(
     Raises ValueError for another name, split or modality; FileNotFoundError where files are missing.
     Decoding raises ModuleNotFoundError where PyAV is missing: pip install 'setclr[video]'.
     """
+    if not str(name).startswith(FOLDER):
+        choice("name", name, [MOVING], hint=f"or give {FOLDER}PATH")
+    known = MODALITIES if name == MOVING else MODALITIES[:2]
+    choice("modality", modality, known, hint="only moving-patches has a camera that is known")
     choice("split", split, SPLITS)
-    choice("modality", modality, MODALITIES)
     cache = Path(root) / "flow"
     if name == MOVING:
         return of_patches(split, modality, cache)
-    if not str(name).startswith(FOLDER):
-        choice("name", name, [MOVING, f"{FOLDER}PATH"])
-    choice("modality", modality, MODALITIES[:2], hint="only moving-patches has a camera that is known")
     paths, labels, classes = folder_files(Path(os.path.expanduser(name.removeprefix(FOLDER))), split)
     files = VideoFiles(paths, size or 128, cache if modality == "flow" else None)
     return VideoSet(files, {"class": torch.tensor(labels)}, {"class": classes})
