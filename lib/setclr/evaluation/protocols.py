@@ -71,7 +71,7 @@ PROTOCOLS = {OWN: Protocol(), "setclr-projection": Protocol(projection=True)}  #
 
 def known_protocols() -> dict[str, Protocol]:
     """The project's own protocols, and those that other packages register, by name."""
-    return PROTOCOLS | {name: one for found in collections() for name, one in found.protocols.items()}
+    return PROTOCOLS | {name: one for other in collections() for name, one in other.protocols.items()}
 
 
 def protocol_named(name: str) -> Protocol:

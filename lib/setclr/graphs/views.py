@@ -178,10 +178,10 @@ class GraphViews:
         return len(self.graphs)
 
     def digest(self) -> str:
-        found = sha256(self.labels.numpy().tobytes())
+        checksum = sha256(self.labels.numpy().tobytes())
         for graph in self.graphs.graphs:
-            found.update(graph.x.numpy().tobytes() + graph.edge_index.numpy().tobytes())
-        return f"{len(self)} graphs with checksum {found.hexdigest()[:12]}"
+            checksum.update(graph.x.numpy().tobytes() + graph.edge_index.numpy().tobytes())
+        return f"{len(self)} graphs with checksum {checksum.hexdigest()[:12]}"
 
     def batches(
         self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool

@@ -164,19 +164,6 @@ def write_tu(folder, name: str = "PROTEINS", **more):
     return raw
 
 
-@pytest.fixture(autouse=True)
-def made_up_sets_are_read(monkeypatch):
-    """Without it, a set of a known name must have the checksum of the true one."""
-    monkeypatch.setattr(graphs.sets, "TU_SHA256", {})
-
-
-def test_files_of_a_known_set_must_be_its_own(tmp_path, monkeypatch):
-    write_tu(tmp_path)
-    monkeypatch.undo()
-    with pytest.raises(ConnectionError, match="proteins .*have the checksum [0-9a-f]{12}, not b3a7"):
-        graphs.load_graphs("proteins", tmp_path)
-
-
 def test_other_sets_are_read_from_the_collections_text_files_alone(tmp_path):
     """Pickles of other versions in the same folder are not opened; nodes without labels have a 1."""
     processed = write_tu(tmp_path, "IMDB-BINARY").with_name("processed")
