@@ -16,8 +16,8 @@ from torchvision import transforms
 from setclr import models
 from setclr.cli import main
 from setclr.data import ImageSet
-from setclr.evaluation import features, knn, linear_probe, probes, protocols
-from setclr.evaluation.protocols import OWN, OnFeatures, OnViews
+from setclr.evaluation import features, knn, linear_probe, protocols
+from setclr.evaluation.protocols import OWN, OnFeatures
 from setclr.experiments import evaluate, new_run, summary
 from setclr.experiments.records import ours, read_records
 from setclr.experiments.tables import labelled
@@ -25,7 +25,9 @@ from setclr.recipes import PUBLISHED, RECIPES, ImageRecipe, registry
 from setclr.training.batches import Batches
 from setclr.training.optimisers import LARS
 from setclr.views import View
+from setclr_course.papers import probes
 from setclr_course.papers import protocols as of_papers
+from setclr_course.papers.protocols import OnViews
 from setclr_course.run_page.measured import evaluate_all
 
 WHOLE = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
