@@ -123,9 +123,8 @@ def check_labels(name: str, labels: Tensor, n: int, classes: int = 2) -> None:
     if lacking := int((labels < 0).sum()):
         raise ValueError(f"{name} must be >= 0, got {lacking} of {n} without a label (-1); leave these out")
     if classes > 1 and bool((labels == labels[0]).all()):
-        raise ValueError(
-            f"{name} must be of at least 2 classes, got {int(labels[0])} alone: all would be right"
-        )
+        only = f"got {int(labels[0])} alone: all would be right"
+        raise ValueError(f"{name} must be of at least 2 classes, {only}")
 
 
 def in_parts(x: Tensor, values: int | None = None) -> tuple[Tensor, ...]:

@@ -68,11 +68,9 @@ class GraphSet:
         return together(torch.cat([graph.x for graph in chosen]), edges, of, len(chosen))
 
     def __repr__(self) -> str:
-        nodes = [graph.num_nodes for graph in self.graphs]
-        return (
-            f"GraphSet({self.name}: {len(self)} graphs of {min(nodes)} to {max(nodes)} nodes, "
-            f"{self.features} numbers a node, {len(self.labels.unique())} classes)"
-        )
+        sizes = [graph.num_nodes for graph in self.graphs]
+        nodes = f"{min(sizes)} to {max(sizes)} nodes, {self.features} numbers a node"
+        return f"GraphSet({self.name}: {len(self)} graphs of {nodes}, {len(self.labels.unique())} classes)"
 
 
 def check_graph(name: str, graph: Data, features: int | None) -> None:
