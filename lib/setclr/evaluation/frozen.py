@@ -14,8 +14,6 @@ from setclr.training.devices import has_bf16
 from setclr.training.distributed import from_first, rank, world
 from setclr.training.grad_cache import dtype_of, flat
 
-VALUES = 2**25  # sent by each call of all_gather, over all processes
-
 
 @torch.no_grad()
 def features(
@@ -46,7 +44,7 @@ def features(
     integer("batch", batch, least=1)
     choice("precision", precision, ("auto", "float32", "bf16"))
     share = batch * -(-len(images) // (batch * world())) if many else len(images)
-    start, found = rank() * share if many else 0, torch.empty(0)
+    start, rows = rank() * share if many else 0, torch.empty(0)
     device = next(encoder.parameters(), torch.empty(0)).device
     to_cpu = device.type == "cuda" and images.device.type == "cpu"
     mine = some(images, slice(start, start + share)) if start < len(images) else None
@@ -54,45 +52,37 @@ def features(
         for part in () if mine is None else mine.split(batch):
             x = part.to(device).float() / 255
             embedded = flat(encoder(x.to(dtype_of(encoder, x))), len(x)).float()
-            if not len(found):
+            if not len(rows):
                 shape = len(images), *embedded.shape[1:]
-                found = embedded.new_empty(shape, device=images.device, pin_memory=to_cpu)
-            found[start : start + len(part)].copy_(embedded, non_blocking=to_cpu)
+                rows = embedded.new_empty(shape, device=images.device, pin_memory=to_cpu)
+            rows[start : start + len(part)].copy_(embedded, non_blocking=to_cpu)
             start += len(part)
     if to_cpu:
         torch.cuda.synchronize(device)
     if many:
-        shape = from_first(lambda: found.shape)
-        found = found if len(found) else torch.empty(shape, dtype=torch.float32, device=images.device)
-        gather(found, share, device)
-    if not all(part.isfinite().all() for part in in_parts(found)):
+        shape = from_first(lambda: rows.shape)
+        rows = rows if len(rows) else torch.empty(shape, dtype=torch.float32, device=images.device)
+        gather(rows, share, device)
+    if not all(part.isfinite().all() for part in in_parts(rows)):
         raise ValueError("features must be finite, got NaN or inf: the encoder has diverged")
-    return found
+    return rows
 
 
 def computing_in(precision: str, device: torch.device) -> AbstractContextManager:
     """The autocast context for a `precision` of `features`."""
-    if precision == "auto":
-        if device.type != "cuda" or torch.is_autocast_enabled(device.type) or not has_bf16(device):
-            return nullcontext()
-        precision = "bf16"
-    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
+    in_hardware = device.type == "cuda" and not torch.is_autocast_enabled("cuda") and has_bf16(device)
+    if precision == "auto" and not in_hardware:
+        return nullcontext()
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision != "float32")
 
 
-def gather(found: Tensor, share: int, device: torch.device) -> None:
-    """Fill the rows of `found` that other processes computed, `share` each. `device` is the one that
-    communicates."""
-    rows = max(1, VALUES // max(1, world() * found[0].numel()))
-    for first in range(0, share, rows):
-        length = min(rows, share - first)
-        places = [found[first + process * share :][:length] for process in range(world())]
-        mine = places[rank()]
-        sent = found.new_zeros(length, *found.shape[1:], device=device)
-        sent[: len(mine)] = mine
-        received = [torch.empty_like(sent) for _ in places]
-        dist.all_gather(received, sent)
-        for place, there in zip(places, received):
-            place.copy_(there[: len(place)])
+def gather(rows: Tensor, share: int, device: torch.device) -> None:
+    """Fill the rows that other processes computed, `share` each. `device` is the one that communicates."""
+    for process, part in enumerate(rows.split(share)):
+        for some_rows in in_parts(part):
+            sent = some_rows.to(device)
+            dist.broadcast(sent, process)
+            some_rows.copy_(sent)
 
 
 @contextmanager

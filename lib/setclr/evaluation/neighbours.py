@@ -1,4 +1,4 @@
-"""The weighted kNN vote (Wu et al. 2018), as all four papers use it."""
+"""Nearest neighbours: the weighted kNN vote (Wu et al. 2018), as all four papers use it, and retrieval."""
 
 import torch
 from torch import Tensor
@@ -33,7 +33,7 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
     Raises ValueError where an argument is not as above. Cost: O(Q N D) time. The bank is not copied:
     besides it and the queries, O(N + Q k + C) numbers are held at once.
     """
-    check_bank(bank, bank_labels, queries)
+    check_features("bank_labels", bank_labels, bank=bank, queries=queries)
     similarity, index = neighbours(bank, bank_labels, queries, k)
     return vote(similarity, bank_labels.long()[index], temperature)
 
@@ -42,7 +42,7 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
 def neighbours(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k features of the bank most similar to each query: cosine similarities and indices into the
     bank, both (Q, k), the most similar first. Arguments, errors and cost are those of `knn`."""
-    check_bank(bank, bank_labels, queries, classes=1)
+    check_features("bank_labels", bank_labels, 1, bank=bank, queries=queries)
     hint = f"the bank has {len(bank)} features: take a smaller k, or more images"
     integer("k", k, least=1, most=len(bank), hint=hint)
     norms = torch.cat([torch.linalg.vector_norm(rows.float(), dim=1) for rows in in_parts(bank)])
@@ -75,24 +75,42 @@ def vote(similarity: Tensor, labels: Tensor, temperature: float) -> Tensor:
     return torch.cat(winners)
 
 
-def accuracy(predicted: Tensor, labels: Tensor, metric: str = "accuracy") -> float:
-    """Accuracy in per cent; with the metric "per class" the mean of the classes' accuracies."""
-    predicted, labels = predicted.cpu(), labels.cpu()
-    if metric == "per class":
-        from sklearn.metrics import balanced_accuracy_score  # takes a second
-
-        return 100 * float(balanced_accuracy_score(labels.numpy(), predicted.numpy()))
-    return 100 * float((predicted == labels).float().mean())
+def accuracy(predicted: Tensor, labels: Tensor) -> float:
+    """Accuracy in per cent."""
+    return 100 * float((predicted.cpu() == labels.cpu()).float().mean())
 
 
-def check_bank(bank: Tensor, labels: Tensor, queries: Tensor, classes: int = 2) -> None:
-    """Raises ValueError unless bank (N, D), its labels (`check_labels`) and queries (Q, D) fit together and
-    are finite."""
-    if bank.ndim != 2 or bank.shape[1:] != queries.shape[1:] or not len(bank) * len(queries):
-        got = f"{tuple(bank.shape)} and {tuple(queries.shape)}"
-        raise ValueError(f"bank and queries must be (N, D) and (Q, D), got {got}")
-    check_labels("bank_labels", labels, len(bank), classes)
-    for name, x in (("bank", bank), ("queries", queries)):
+@torch.no_grad()
+def retrieval_at_1(features: Tensor, labels: Tensor) -> float:
+    """Share of images whose nearest other image, by cosine similarity, is of their class.
+
+    Where queries and bank are two sets, as in table 5 of the MMCL paper, use the accuracy of knn(…, k=1).
+
+    >>> import torch
+    >>> from setclr.evaluation import retrieval_at_1
+    >>> x = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
+    >>> retrieval_at_1(x, torch.tensor([0, 0, 1, 1]))
+    1.0
+
+    Raises ValueError unless features are (N, D), N ≥ 2, finite, and labels (N,) integers. Cost: O(N² D)
+    time; O(N D) numbers are held at once.
+    """
+    check_features("labels", labels, features=features)
+    first, second = neighbours(features, labels, features, 2)[1].T  # one of the two may be the image itself
+    other = torch.where(first == torch.arange(len(first), device=first.device), second, first)
+    labels = labels.to(other.device)
+    return float((labels[other] == labels).double().mean())
+
+
+def check_features(of: str, labels: Tensor, classes: int = 2, **features: Tensor) -> None:
+    """Raises ValueError unless these features, by name, are (N, D) of one D and finite, and the first of them
+    has labels (`check_labels`), which the message calls `of`."""
+    shapes = [tuple(x.shape) for x in features.values()]
+    if any(len(shape) != 2 or 0 in shape or shape[1] != shapes[0][1] for shape in shapes):
+        names, got = (" and ".join(map(str, words)) for words in (features, shapes))
+        raise ValueError(f"{names} must be (N, D), not empty and of one D, got {got}")
+    check_labels(of, labels, shapes[0][0], classes)
+    for name, x in features.items():
         if not all(part.isfinite().all() for part in in_parts(x)):
             raise ValueError(f"{name} must be finite, got NaN or inf: the encoder has diverged")
 
@@ -105,9 +123,8 @@ def check_labels(name: str, labels: Tensor, n: int, classes: int = 2) -> None:
     if lacking := int((labels < 0).sum()):
         raise ValueError(f"{name} must be >= 0, got {lacking} of {n} without a label (-1); leave these out")
     if classes > 1 and bool((labels == labels[0]).all()):
-        raise ValueError(
-            f"{name} must be of at least 2 classes, got {int(labels[0])} alone: all would be right"
-        )
+        only = f"got {int(labels[0])} alone: all would be right"
+        raise ValueError(f"{name} must be of at least 2 classes, {only}")
 
 
 def in_parts(x: Tensor, values: int | None = None) -> tuple[Tensor, ...]:

@@ -1,28 +1,14 @@
-"""Linear probes: linear classifiers trained on a frozen encoder's features.
+"""The linear probe: a linear classifier trained on a frozen encoder's features, which are computed once.
 
-`linear_probe` trains on features that are computed once. Its Adam is written out by hand: the features
-stay on their device, and torch's Adam and autograd take three times as long for so small a layer.
-`probe_on_views` trains on views that are new in every epoch, with the `Trainer`.
+Its Adam is written out by hand: the features stay on their device, and torch's Adam and autograd take three
+times as long for so small a layer.
 """
 
-import copy
-import math
-from dataclasses import dataclass
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from setclr.checks import boolean, choice, integer, number
-from setclr.data import ImageSet
-from setclr.evaluation.frozen import features
-from setclr.evaluation.neighbours import check_bank, in_parts
-from setclr.evaluation.protocols import OnViews
-from setclr.losses.baselines import Supervised
-from setclr.training.devices import Machine
-from setclr.training.distributed import world
-from setclr.training.optimisers import LRSchedule, make_optimiser
-from setclr.training.source import ImageViews
-from setclr.training.trainer import Trainer
+from setclr.checks import boolean, integer, number
+from setclr.evaluation.neighbours import check_features, in_parts
 
 VALUES = 2**25  # scaled or squared at once
 
@@ -57,7 +43,7 @@ def linear_probe(
         got = f"{tuple(bank.shape)} and {tuple(queries.shape)}"
         raise ValueError(f"bank and queries must be of as many encoders, got {got}")
     for own, other in zip(banks, asked):
-        check_bank(own, bank_labels, other)
+        check_features("bank_labels", bank_labels, bank=own, queries=other)
     integer("epochs", epochs, least=1)
     integer("batch", batch, least=1)
     number("lr", lr, above=0)
@@ -83,8 +69,8 @@ def linear_probe(
             torch.sqrt(exp_avg_sq, out=root).div_((1 - 0.999**step) ** 0.5).add_(1e-8)
             weight.addcdiv_(exp_avg, root, value=-lr / (1 - 0.9**step))
     parts = asked.split(max(1, VALUES // (K * D)), dim=1)
-    found = torch.cat([scores(x.float(), weight, unit).argmax(2) for x in parts], dim=1)
-    return found if bank.ndim == 3 else found[0]
+    labels = torch.cat([scores(x.float(), weight, unit).argmax(2) for x in parts], dim=1)
+    return labels if bank.ndim == 3 else labels[0]
 
 
 def scores(x: Tensor, weight: Tensor, unit: Tensor) -> Tensor:
@@ -97,68 +83,3 @@ def root_mean_square(x: Tensor) -> Tensor:
     parts = in_parts(x, VALUES)
     squares = [part.float().square().mean().double() * (part.numel() / x.numel()) for part in parts]
     return torch.stack(squares).sum().float().sqrt()
-
-
-@torch.enable_grad()
-def probe_on_views(
-    encoder: nn.Module, train: ImageSet, test: ImageSet, how: OnViews, seed: int = 0
-) -> Tensor:  # fmt: skip
-    """The likeliest classes of each test image, by a linear classifier on the frozen encoder.
-
-    Every epoch sees each training image once, in a new view. The view has the side of the test images,
-    unless it has a `size` of its own. An incomplete last batch is left out. A set smaller than a batch is
-    one batch, with a learning rate smaller in proportion. SGD and LARS have momentum 0.9. The seed
-    decides the initial weights, the order of the images and their views. The encoder is in eval mode and
-    not changed.
-
-    Returns classes (Q, min(5, C)), the likeliest first, on the CPU. Raises what `Trainer` raises,
-    including FloatingPointError where the loss becomes NaN. Cost: a forward pass of the encoder for each
-    image and epoch.
-    """
-    device = next(encoder.parameters()).device
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(integer("seed", seed, least=0))
-        layer = nn.Linear(features(encoder, test.images[:1]).shape[1], len(train.classes))
-        if how.spread is not None:
-            nn.init.normal_(layer.weight, std=how.spread)
-            nn.init.zeros_(layer.bias)
-    layer, loss, batch = layer.to(device), Supervised(), min(how.batch, len(train) // world() * world())
-    lr = how.lr * batch / how.batch
-    optimiser = make_optimiser(how.optimiser, layer, loss, lr, weight_decay=how.weight_decay)
-    more: dict = dict(epochs=how.epochs, batch=batch, seed=seed, lr_schedule=Falling(how.schedule))
-    source, machine = ImageViews(train, (how.view,)), Machine(device, "float32")
-    Trainer(source, Frozen(encoder), layer, loss, optimiser, device=machine, **more).fit()
-    scores = features(nn.Sequential(encoder, layer), test.images).cpu()
-    return scores.topk(min(5, scores.shape[1]), dim=1).indices
-
-
-class Frozen(nn.Module):
-    """A copy of the encoder that stays in eval mode and whose parameters get no gradient."""
-
-    def __init__(self, encoder: nn.Module):
-        super().__init__()
-        self.encoder = copy.deepcopy(encoder).requires_grad_(False).eval()
-
-    def train(self, mode: bool = True) -> "Frozen":
-        return super().train(False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.encoder(x)
-
-
-@dataclass(frozen=True)
-class Falling(LRSchedule):
-    """Learning-rate schedules of a probe, as fractions of the peak: "constant"; "cosine", by the epoch
-    (SimSiam's); "linear" to 0, by the step; "tenths", a tenth after 60 % of the epochs and a hundredth
-    after 80 % (MoCo's)."""
-
-    def __post_init__(self) -> None:
-        choice("schedule", self.shape, ("constant", "cosine", "linear", "tenths"))
-
-    def factor(self, step: int, steps: int, epochs: int) -> float:
-        done = step // steps / epochs
-        if self.shape == "cosine":
-            return (1 + math.cos(math.pi * done)) / 2
-        if self.shape == "linear":
-            return 1 - step / (steps * epochs)
-        return 0.1 ** ((done >= 0.6) + (done >= 0.8)) if self.shape == "tenths" else 1.0

@@ -1,10 +1,10 @@
 """Evaluation protocols: the settings of the kNN vote, the linear classifier and the crop."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from setclr.checks import choice
 from setclr.recipes.registry import OWN, collections, missing
-from setclr.views import View
 
 
 @dataclass(frozen=True)
@@ -19,27 +19,14 @@ class OnFeatures:
 
 
 @dataclass(frozen=True)
-class OnViews:
-    """Settings of a linear classifier trained on views that are new in every epoch (`probe_on_views`)."""
-
-    view: View
-    optimiser: str
-    lr: float
-    batch: int
-    epochs: int
-    schedule: str = "constant"
-    weight_decay: float = 0.0
-    spread: float | None = None
-    """Standard deviation of the initial weights, with a bias of 0. None: torch's initial values."""
-
-
-@dataclass(frozen=True)
 class Protocol:
     """The measurements of a frozen encoder. Accuracies are in per cent, on the test split."""
 
     ks: tuple[int, ...] = (10,)
     temperature: float = 0.1
-    probe: OnFeatures | OnViews = field(default_factory=OnFeatures)
+    probe: Any = field(default_factory=OnFeatures)
+    """The linear classifier: `OnFeatures`, or a dataclass of your own with `epochs`, a `view`, and a method
+    `ranks(encoder, train, test)` that gives the likeliest classes (Q, 5) of each test image."""
     longer: tuple[int, ...] = ()
     """Further probes on features, trained for these numbers of epochs, in columns such as "linear200"."""
     top5: bool = False
@@ -61,7 +48,7 @@ class Protocol:
         return [*knn, *self.probes, *(["linear-top5"] if self.top5 else []), *more]
 
     @property
-    def probes(self) -> dict[str, OnFeatures | OnViews]:
+    def probes(self) -> dict[str, Any]:
         """The linear classifiers by the names of their columns."""
         return {"linear": self.probe} | {f"linear{n}": replace(self.probe, epochs=n) for n in self.longer}
 
@@ -71,7 +58,7 @@ PROTOCOLS = {OWN: Protocol(), "setclr-projection": Protocol(projection=True)}  #
 
 def known_protocols() -> dict[str, Protocol]:
     """The project's own protocols, and those that other packages register, by name."""
-    return PROTOCOLS | {name: one for found in collections() for name, one in found.protocols.items()}
+    return PROTOCOLS | {name: one for other in collections() for name, one in other.protocols.items()}
 
 
 def protocol_named(name: str) -> Protocol:

@@ -4,11 +4,11 @@ import numpy as np
 from torch import Tensor
 
 from setclr.checks import integer
-from setclr.evaluation.neighbours import check_labels
+from setclr.evaluation.neighbours import check_features
 from setclr.extras import extra
 
 with extra("train"):
-    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
     from sklearn.svm import SVC
 
 FOLDS = 10
@@ -27,30 +27,24 @@ def svm_accuracy(features: Tensor, labels: Tensor, seed: int = 0, folds: int = F
     feature is NaN or inf. Cost: 36 fits for each fold, each O(N²·D) or more.
     """
     integer("seed", seed, least=0, most=2**32 - 1)
-    x, y = features.detach().cpu().double().numpy(), labels.cpu().numpy()
-    if x.ndim != 2 or len(x) != len(y):
-        raise ValueError(f"features must be (N, D) with a label each, got {x.shape} and {len(y)} labels")
-    if not np.isfinite(x).all():
-        raise ValueError("features must be finite, got NaN or inf; look for a diverged training")
-    check_labels("labels", labels, len(x))
-    smallest = int(np.unique(y, return_counts=True)[1].min())
+    check_features("labels", labels, features=features)
+    smallest = int(labels.unique(return_counts=True)[1].min())
     integer("folds", folds, least=2, most=smallest, hint=f"the smallest class has {smallest} graphs")
-    found = []
-    for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y):
-        found.append(fitted(x[train], y[train]).score(x[test], y[test]))
-    return 100 * float(np.mean(found))
+    split = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    x, y = arrays(features, labels)
+    return 100 * float(np.mean(cross_val_score(searched(), x, y, cv=split, error_score="raise")))
 
 
 def svm_held_out(features: Tensor, labels: Tensor, held: Tensor, held_labels: Tensor) -> float:
     """Accuracy in per cent on the features `held` (Q, D) of such an SVM, fitted to the features (N, D)."""
-    check_labels("labels", labels, len(features))
-    (x, y), (u, v) = (
-        (z.detach().cpu().double().numpy(), of.cpu().numpy())
-        for z, of in ((features, labels), (held, held_labels))
-    )
-    return 100 * float(fitted(x, y).score(u, v))
+    check_features("labels", labels, features=features, held=held)
+    return 100 * float(searched().fit(*arrays(features, labels)).score(*arrays(held, held_labels)))
 
 
-def fitted(x: np.ndarray, y: np.ndarray) -> GridSearchCV:
+def searched() -> GridSearchCV:
     """An SVM whose C is chosen by five-fold cross-validation."""
-    return GridSearchCV(SVC(), {"C": PENALTIES}, cv=5).fit(x, y)
+    return GridSearchCV(SVC(), {"C": PENALTIES}, cv=5)
+
+
+def arrays(features: Tensor, labels: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    return features.detach().cpu().double().numpy(), labels.cpu().numpy()

@@ -34,14 +34,14 @@ def video_features(
         raise ValueError(f"crops must be 1 or 10, got {crops!r}")
     size, weight = size or videos.side, next(encoder.parameters())
     places = torch.linspace(0, 1, moments) if moments > 1 else torch.tensor([0.5])
-    found = []
+    features = []
     with evaluating(encoder):
         for part in torch.arange(len(videos)).split(batch):
             clips = videos.cut(part, places.expand(len(part), moments), frames, stride)
             seen = [uncut(clip, size)[None] if crops == 1 else ten_crops(clip, size=size) for clip in clips]
             rows = torch.stack([encoder(x.to(weight)).float() for x in torch.cat(seen)])
-            found.append(rows.mean(0).cpu())
-    return torch.cat(found)
+            features.append(rows.mean(0).cpu())
+    return torch.cat(features)
 
 
 def pointing(x: Tensor) -> Tensor:
@@ -67,12 +67,12 @@ def video_accuracies(
     how: dict[str, Any] = dict(frames=frames, stride=stride, size=size, moments=moments)
     bank, queries = (video_features(encoder, videos, **how) for videos in (train, test))
     cropped = video_features(encoder, test, **how, crops=10)
-    found = {}
+    accuracies = {}
     for thing, labels in train.labels.items():
         right = test.labels[thing]
         nearest = knn(bank, labels, queries, k=1)
         probed = linear_probe(bank, labels, torch.cat([queries, cropped]), seed=seed).split(len(queries))
         scores = {"retrieval@1": (nearest == right) & pointing(queries)}
         scores |= {name: label == right for name, label in zip(("linear", "ten crops"), probed)}
-        found[thing] = {name: round(100 * float(x.float().mean()), 2) for name, x in scores.items()}
-    return found
+        accuracies[thing] = {name: round(100 * float(x.float().mean()), 2) for name, x in scores.items()}
+    return accuracies

@@ -16,8 +16,8 @@ from setclr.data import ImageSet
 from setclr.data.validation import validation_split
 from setclr.evaluation.frozen import features, pixels
 from setclr.evaluation.neighbours import accuracy, check_labels, neighbours, vote
-from setclr.evaluation.probes import linear_probe, probe_on_views
-from setclr.evaluation.protocols import OWN, OnFeatures, OnViews, Protocol, protocol_named
+from setclr.evaluation.probes import linear_probe
+from setclr.evaluation.protocols import OWN, OnFeatures, Protocol, protocol_named
 from setclr.experiments.pairs import evaluate_pairs
 from setclr.experiments.run import Run, untrained
 from setclr.recipes.image import ImageRecipe
@@ -126,8 +126,8 @@ def measure(
     for column, probe in how.probes.items() if probed else ():
         if isinstance(probe, OnFeatures):
             numbers[column] = accuracy(linear_probe(bank, labels, queries, **asdict(probe)), test.labels)
-    if probed and isinstance(how.probe, OnViews) and encoder is not None:
-        ranked = probe_on_views(encoder, train, test, how.probe)
+    if probed and not isinstance(how.probe, OnFeatures) and encoder is not None:
+        ranked = how.probe.ranks(encoder, train, test)
         numbers["linear"] = accuracy(ranked[:, 0], test.labels)
         numbers["linear-top5"] = 100 * float((ranked == test.labels[:, None].cpu()).any(1).float().mean())
     return Measurements(numbers, votes, nearest, queries)

@@ -1,10 +1,11 @@
-"""The graph isomorphism network (Xu et al. 2019) as in GraphCL, and its projection head."""
+"""The graph isomorphism network (Xu et al. 2019) as in GraphCL, its projection head, and its features."""
 
 import torch
 from torch import Tensor, nn
 
 from setclr.checks import boolean, integer
 from setclr.graphs.geometric import Batch, GINConv, global_add_pool
+from setclr.graphs.sets import GraphSet
 
 
 class GIN(nn.Module):
@@ -51,3 +52,14 @@ def glorot(module: nn.Module) -> None:
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
         nn.init.zeros_(module.bias)
+
+
+@torch.no_grad()
+def graph_features(encoder: nn.Module, graphs: GraphSet, batch: int = 512) -> Tensor:
+    """The features (N, D) of all graphs, in eval mode. The encoder's mode is restored afterwards."""
+    mode, device = encoder.training, next(encoder.parameters()).device
+    parts = torch.arange(len(graphs)).split(batch)
+    encoder.eval()
+    features = torch.cat([encoder(graphs.batch(part).to(device)) for part in parts])
+    encoder.train(mode)
+    return features

@@ -1,14 +1,12 @@
 """Graph data sets: MUTAG ships with the package; the others of table 4 are files of the TU collection."""
 
 import os
-import re
+import shutil
 from collections.abc import Sequence
-from hashlib import sha256
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
-from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import torch
@@ -17,21 +15,11 @@ from torch.nn.functional import one_hot
 
 from setclr.data.downloads import downloading
 from setclr.data.labels import checked_labels
-from setclr.data.writing import replacing
-from setclr.graphs.geometric import Batch, Data, read_tu_data
-from setclr.graphs.views import together
+from setclr.graphs.geometric import Batch, Data, coalesce, together
 from setclr.recipes.graph import GRAPH_SETS, TU, check_graph_data
 
 ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets"
-# Of the files that are read, one after the other in the order of READ.
-READ = ("A", "graph_indicator", "graph_labels", "node_labels")
-TU_SHA256 = {
-    "PROTEINS": "b3a7da3a98832225f3203e5862ad8dcd17d65a3b7110b02b4a6f5fd617551acb",
-    "IMDB-BINARY": "65318301ee72463e9938e06ed98e54afe0f56d147090cd20fd0fb29361db1bc8",
-}
-PLAIN = ("x", "edge_index", "y")  # what is used of a graph
-ERRORS = (OSError, EOFError, LookupError, RuntimeError, ValueError, BadZipFile)  # of files and downloads
 
 
 class GraphSet:
@@ -52,12 +40,11 @@ class GraphSet:
         for i, graph in enumerate(graphs):
             check_graph(f"graphs[{i}]", graph, None if i == 0 else graphs[0].x.shape[1])
         self.graphs, self.name = tuple(graphs), name
-        labels = [graph.y for graph in self.graphs]
-        has = [label is not None for label in labels]
-        if any(has) and not all(has):
-            raise ValueError(f"graphs must all have a label y, or none; graphs[{has.index(False)}] has none")
-        parts = [y.flatten().tolist() if isinstance(y, Tensor) else [y] for y in labels]
-        known = [y for part in parts for y in part] if all(has) else [-1] * len(self)
+        labels = [y.flatten().tolist() if isinstance(y := graph.y, Tensor) else [y] for graph in graphs]
+        if [None] in labels and any(y != [None] for y in labels):
+            place = labels.index([None])
+            raise ValueError(f"graphs must all have a label y, or none; graphs[{place}] has none")
+        known = [-1] * len(self) if [None] in labels else list(chain.from_iterable(labels))
         self.labels = checked_labels("graphs' y", known, len(self))
 
     def __len__(self) -> int:
@@ -81,66 +68,33 @@ class GraphSet:
         return together(torch.cat([graph.x for graph in chosen]), edges, of, len(chosen))
 
     def __repr__(self) -> str:
-        nodes = [graph.num_nodes for graph in self.graphs]
-        return (
-            f"GraphSet({self.name}: {len(self)} graphs of {min(nodes)} to {max(nodes)} nodes, "
-            f"{self.features} numbers a node, {len(self.labels.unique())} classes)"
-        )
+        sizes = [graph.num_nodes for graph in self.graphs]
+        nodes = f"{min(sizes)} to {max(sizes)} nodes, {self.features} numbers a node"
+        return f"GraphSet({self.name}: {len(self)} graphs of {nodes}, {len(self.labels.unique())} classes)"
 
 
 def check_graph(name: str, graph: Data, features: int | None) -> None:
     """Raises ValueError, naming the graph, where it is not as `GraphSet` requires."""
-    x, edges = getattr(graph, "x", None), getattr(graph, "edge_index", None)
+    x, edges = (getattr(graph, key, None) for key in ("x", "edge_index"))
+    got = [f"{tuple(z.shape)} {z.dtype}" if isinstance(z, Tensor) else type(z).__name__ for z in (x, edges)]
     if not isinstance(x, Tensor) or x.ndim != 2 or not x.is_floating_point() or not x.numel():
-        got = f"{tuple(x.shape)} {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
         hint = "torch.ones(n, 1) where nodes have no attributes"
-        raise ValueError(f"{name}.x must be a floating tensor (n, F) with n, F > 0, got {got}; {hint}")
-    if not x.isfinite().all():
-        raise ValueError(f"{name}.x must be finite, got NaN or inf; look at how it was made")
+        raise ValueError(f"{name}.x must be a floating tensor (n, F) with n, F > 0, got {got[0]}; {hint}")
+    if x.requires_grad or not x.isfinite().all():
+        raise ValueError(f"{name}.x must be finite and need no gradient; look at how it was made")
     if features not in (None, x.shape[1]):
         raise ValueError(f"{name}.x must be (n, {features}), as that of the first, got {tuple(x.shape)}")
-    if not isinstance(edges, Tensor) or edges.ndim != 2 or len(edges) != 2 or edges.dtype != torch.long:
+    if not isinstance(edges, Tensor) or edges.dtype != torch.long:
         hint = "torch.empty(2, 0, dtype=torch.long) where there are no edges"
-        got = f"{tuple(edges.shape)} {edges.dtype}" if isinstance(edges, Tensor) else type(edges).__name__
-        raise ValueError(f"{name}.edge_index must be an int64 tensor (2, m), got {got}; {hint}")
-    if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < len(x):
-        got = f"{int(edges.min())} to {int(edges.max())}"
-        raise ValueError(f"{name}.edge_index must be 0 to {len(x) - 1}, the nodes it has, got {got}")
+        raise ValueError(f"{name}.edge_index must be an int64 tensor (2, m), got {got[1]}; {hint}")
+    try:
+        graph.validate()
+    except ValueError as error:
+        raise ValueError(f"{name} must be a graph of {len(x)} nodes, as x has: {error}") from None
     if unused := [key for key in ("edge_attr", "edge_weight") if getattr(graph, key, None) is not None]:
         raise ValueError(f"{name} has {unused[0]}, which would not be used; delete it to train without")
     if graph.num_nodes != len(x):
         raise ValueError(f"{name}.num_nodes must be that of x, {len(x)}, got {graph.num_nodes}; leave it out")
-
-
-class Molecule(NamedTuple):
-    """A molecule without its hydrogens. `atoms` (n,) are indices into ATOMS. `bonds` (2, m) holds each
-    bond once, and `kinds` (m,) its kind: 0 aromatic, 1 single, 2 double, 3 triple."""
-
-    atoms: np.ndarray
-    bonds: np.ndarray
-    kinds: np.ndarray
-    mutagenic: bool
-
-
-def molecules() -> list[Molecule]:
-    """The 188 nitro compounds of MUTAG (Debnath et al. 1991), from the files of the TU collection."""
-    with (files("setclr.graphs") / "mutag.npz").open("rb") as file, np.load(file) as kept:
-        stored = {name: kept[name] for name in kept.files}
-    found, starts = [], np.searchsorted(stored["molecule"], np.arange(len(stored["mutagenic"]) + 1))
-    bonds = stored["bonds"].astype(np.int64)
-    for first, end, mutagenic in zip(starts[:-1], starts[1:], stored["mutagenic"]):
-        own = (bonds[0] >= first) & (bonds[0] < end)
-        atoms = stored["atoms"][first:end].astype(np.int64)
-        found.append(Molecule(atoms, bonds[:, own] - first, stored["kinds"][own], bool(mutagenic)))
-    return found
-
-
-def graph_of(molecule: Molecule) -> Data:
-    """The graph of a molecule. x (n, 7) says which atom a node is. Kinds of bonds are left out, as in
-    GraphCL."""
-    both = np.concatenate([molecule.bonds, molecule.bonds[::-1]], axis=1)
-    x = one_hot(torch.from_numpy(molecule.atoms), len(ATOMS)).float()
-    return Data(x=x, edge_index=torch.from_numpy(both), y=torch.tensor([int(molecule.mutagenic)]))
 
 
 def load_graphs(name: str, root: str | Path = "data") -> GraphSet:
@@ -159,48 +113,116 @@ def load_graphs(name: str, root: str | Path = "data") -> GraphSet:
     files are missing; ConnectionError, with the remedy, where another set is damaged, or missing and cannot
     be downloaded.
     """
-    reader = check_graph_data(name)
-    if reader == "tu":
-        return own_tu_graphs(Path(os.path.expanduser(name.removeprefix(TU))))
-    if reader == "pt":
-        return own_tensors(Path(os.path.expanduser(name)))
-    original = GRAPH_SETS[name]
+    reader, path = check_graph_data(name), Path(os.path.expanduser(name.removeprefix(TU)))
     if name == "mutag":
-        return GraphSet([graph_of(molecule) for molecule in molecules()], name)
-    folder = Path(root) / "tudataset"
+        graphs = GraphSet(mutag(), name)
+    elif reader == "set":
+        graphs = GraphSet(collected(name, Path(root) / "tudataset"), name)
+    else:
+        graphs = own_tu_graphs(path) if reader == "tu" else own_tensors(path)
+    for i, graph in enumerate(graphs.graphs):
+        if not graph.is_undirected():
+            raise ValueError(f"{name}: graphs[{i}] has a one-way edge; to_undirected mends it")
+    return graphs
+
+
+def mutag() -> list[Data]:
+    """The 188 nitro compounds of MUTAG (Debnath et al. 1991) without their hydrogens, from the files of the
+    TU collection.
+
+    x (n, 7) says which of ATOMS a node is, and y whether the molecule is mutagenic. The first half of
+    edge_index has each bond once. Kinds of bonds are left out, as in GraphCL.
+    """
+    with (files("setclr.graphs") / "mutag.npz").open("rb") as file, np.load(file) as stored:
+        arrays = [stored[part].astype(np.int64) for part in ("atoms", "bonds", "molecule", "mutagenic")]
+    atoms, bonds, of, y = map(torch.from_numpy, arrays)
+    return separate(one_hot(atoms, len(ATOMS)), torch.cat([bonds, bonds.flip(0)], dim=1), of, y)
+
+
+def separate(x: Tensor, edges: Tensor, of: Tensor, y: Tensor) -> list[Data]:
+    """The graphs one by one, labelled `y`. `of` (n,), sorted, is the graph of each node of x (n, F). Edges
+    (2, m) keep their order."""
+    sizes, own = of.bincount(minlength=len(y)), of[edges[0]]
+    edges = (edges - (sizes.cumsum(0) - sizes)[own])[:, own.argsort(stable=True)]
+    of_each = edges.split(own.bincount(minlength=len(y)).tolist(), dim=1)
+    parts = zip(x.float().split(sizes.tolist()), of_each, y.view(-1, 1))
+    return [Data(x=x, edge_index=edge_index, y=label) for x, edge_index, label in parts]
+
+
+def collected(name: str, folder: Path) -> list[Data]:
+    """The graphs of a set of the TU collection, whose text files are downloaded if they are missing."""
+    original = GRAPH_SETS[name]
     where = folder / original / "raw"
     remedy = f"put {original}_A.txt and its other files into {where}; 'mutag' needs no download"
-    with downloading(f"{name} is not under {folder}, or damaged,", remedy, ERRORS):
+    with downloading(f"{name} is not under {folder}, or damaged,", remedy, (Exception,)):
         if not (where / f"{original}_A.txt").exists():
             fetch(original, where)
-        graphs = tu_graphs(where, original)
-        refuse_other_files(where, original)
-    return GraphSet(graphs, name)
+        return tu_graphs(where, original)
 
 
-def refuse_other_files(folder: Path, name: str) -> None:
-    """Raises ValueError if the text files of a set are not those whose checksum is known."""
-    files = [folder / f"{name}_{part}.txt" for part in READ]
-    found = sha256(b"".join(path.read_bytes() for path in files if path.exists())).hexdigest()
-    if found != TU_SHA256.get(name, found):
-        raise ValueError(f"the files have the checksum {found[:12]}, not {TU_SHA256[name][:12]}")
+def fetch(name: str, where: Path) -> None:
+    """Download a set of the TU collection. Its files appear in the folder all at once."""
+    where.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=where.parent) as place:
+        archive = os.path.join(place, f"{name}.zip")
+        torch.hub.download_url_to_file(f"{TU_URL}/{name}.zip", archive, progress=False)
+        shutil.unpack_archive(archive, place)
+        os.replace(os.path.join(place, name), where)
 
 
 def own_tu_graphs(folder: Path) -> GraphSet:
     """The set whose text files lie in that folder. Raises as `load_graphs` does."""
-    found = sorted(folder.glob("*_A.txt"))
-    if len(found) != 1:
-        said = f"{folder} must hold one file NAME_A.txt, got {len(found)}"
-        raise FileNotFoundError(f"{said}; give the folder of one set in the TU collection's form")
-    name = found[0].name.removesuffix("_A.txt")
+    edge_files = sorted(folder.glob("*_A.txt"))
+    if len(edge_files) != 1:
+        wanted = f"{folder} must hold one file NAME_A.txt, got {len(edge_files)}"
+        raise FileNotFoundError(f"{wanted}; give the folder of one set in the TU collection's form")
+    name = edge_files[0].name.removesuffix("_A.txt")
     for part in ("edge_labels", "edge_attributes", "node_attributes", "graph_attributes"):
         if (unused := folder / f"{name}_{part}.txt").exists():
             raise ValueError(f"{unused} would not be used; move it away to train without these numbers")
     try:
-        return both_ways(GraphSet(tu_graphs(folder, name), name))
-    except ERRORS as error:
-        said = f"{folder}: the files of {name} cannot be read ({error})"
-        raise ValueError(f"{said}; write them as chrsmrrs.github.io/datasets says") from error
+        return GraphSet(tu_graphs(folder, name), name)
+    except (OSError, ValueError) as error:
+        failed = f"{folder}: the files of {name} cannot be read ({error})"
+        raise ValueError(f"{failed}; write them as chrsmrrs.github.io/datasets says") from error
+
+
+def tu_graphs(folder: Path, name: str) -> list[Data]:
+    """The graphs in the text files NAME_A.txt, NAME_graph_indicator.txt and so on, in that folder.
+
+    A node's features are its labels, one after the other as 0s and a 1, or a 1 where nodes have none.
+    Attributes of nodes and edges are left out. An edge that stands there twice is one edge. Raises ValueError
+    or OSError, naming the file, where files are missing or do not fit together.
+    """
+
+    def numbers(part: str, columns: int) -> Tensor:
+        """The whole numbers of a file, (lines, columns); any number of columns where that is 0."""
+        path = folder / f"{name}_{part}.txt"
+        if not path.is_file():
+            raise FileNotFoundError(f"{path.name} is missing, or a pipe or a device")
+        rows = np.loadtxt(path, np.int64, delimiter=",", ndmin=2)
+        if rows.size and columns not in (0, rows.shape[1]):
+            raise ValueError(f"{path.name} must have {columns} numbers in a line, got {rows.shape[1]}")
+        return torch.from_numpy(rows).reshape(len(rows), columns or rows.shape[1])
+
+    of, y = numbers("graph_indicator", 1)[:, 0] - 1, numbers("graph_labels", 1)[:, 0]
+    edges, n, x = numbers("A", 2).T - 1, len(of), torch.ones(len(of), 1)
+    if of.unique_consecutive().tolist() != list(range(len(y))):
+        wanted = f"1 to {len(y)}, one after the other, as {name}_graph_labels.txt has {len(y)} lines"
+        raise ValueError(f"{name}_graph_indicator.txt must number graphs from {wanted}")
+    a, b = edges.clamp(0, n - 1)
+    wrong = (edges != torch.stack([a, b])).any(0) | (of[a] != of[b])
+    if wrong.any():
+        edge = ", ".join(str(node + 1) for node in edges[:, wrong][:, 0].tolist())
+        raise ValueError(
+            f"{name}_A.txt has the edge {edge}; it must join two of the nodes 1 to {n} of a graph"
+        )
+    if (folder / f"{name}_node_labels.txt").exists():
+        kinds = numbers("node_labels", 0)
+        if len(kinds) != n:
+            raise ValueError(f"{name}_node_labels.txt must have {n} lines, one a node, got {len(kinds)}")
+        x = torch.cat([one_hot(column) for column in (kinds - kinds.amin(0)).T], dim=1)
+    return separate(x, coalesce(edges), of, y.unique(return_inverse=True)[1])
 
 
 def own_tensors(path: Path) -> GraphSet:
@@ -209,57 +231,13 @@ def own_tensors(path: Path) -> GraphSet:
         raise FileNotFoundError(f"{path} is missing; give a file that torch.save wrote")
     wanted = "a list of dicts with tensors x, edge_index and y"
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        stored = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        said = f"{path} must hold plain tensors ({type(error).__name__})"
-        raise ValueError(f"{said}; save {wanted}, not Data objects") from error
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise ValueError(f"{path} must hold {wanted}, got {type(found).__name__}")
-    for i, one in enumerate(found):
-        if other := sorted(set(map(str, one)) - set(PLAIN)):
+        failed = f"{path} must hold plain tensors ({type(error).__name__})"
+        raise ValueError(f"{failed}; save {wanted}, not Data objects") from error
+    if not isinstance(stored, list) or not all(isinstance(one, dict) for one in stored):
+        raise ValueError(f"{path} must hold {wanted}, got {type(stored).__name__}")
+    for i, one in enumerate(stored):
+        if other := sorted(set(map(str, one)) - {"x", "edge_index", "y"}):
             raise ValueError(f"{path}: graphs[{i}] has {other[0]}, which would not be used; leave it out")
-        if other := [key for key, x in one.items() if not isinstance(x, Tensor)]:
-            got = f"got {type(one[other[0]]).__name__}; torch.tensor makes one"
-            raise ValueError(f"{path}: graphs[{i}].{other[0]} must be a tensor, {got}")
-    return both_ways(GraphSet([Data(**one) for one in found], path.stem))
-
-
-def both_ways(graphs: GraphSet) -> GraphSet:
-    """The graphs. Raises ValueError, naming the graph, if an edge has one direction only."""
-    for i, graph in enumerate(graphs.graphs):
-        if not graph.is_undirected():
-            raise ValueError(f"{graphs.name}: graphs[{i}] has a one-way edge; to_undirected mends it")
-    return graphs
-
-
-def fetch(name: str, where: Path) -> None:
-    """Download a set of the TU collection, and unpack its text files into a folder."""
-    where.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory() as place:
-        archive = Path(place) / f"{name}.zip"
-        torch.hub.download_url_to_file(f"{TU_URL}/{name}.zip", str(archive), progress=False)
-        with ZipFile(archive) as packed:
-            last = f"{name}_A.txt"  # its presence says that all are there
-            for member in sorted(packed.namelist(), key=lambda member: member.endswith(last)):
-                file_name = member.removeprefix(f"{name}/")
-                if re.fullmatch(rf"{name}_\w+\.txt", file_name):
-                    with replacing(where / file_name) as file:
-                        file.write(packed.read(member))
-
-
-def tu_graphs(folder: Path, name: str) -> list[Data]:
-    """The graphs in the text files NAME_A.txt, NAME_graph_indicator.txt and so on, in that folder.
-
-    A node's features are its labels, one after the other as 0s and a 1, or a 1 where nodes have none.
-    Attributes of nodes and edges are left out.
-    """
-    data, slices, sizes = read_tu_data(str(folder), name)
-    if data.y is None:
-        raise ValueError(f"{name}_graph_labels.txt is missing")
-    nodes = slices["x"].diff().tolist() if data.x is not None else data._num_nodes
-    x = torch.ones(sum(nodes), 0) if data.x is None else data.x[:, sizes["num_node_attributes"] :]
-    x = x if x.shape[1] else torch.ones(len(x), 1)
-    edges = data.edge_index.split(slices["edge_index"].diff().tolist(), dim=1)
-    edges += (torch.empty(2, 0, dtype=torch.long),) * (len(nodes) - len(edges))  # of last graphs without any
-    rows = zip(x.split(nodes), edges, data.y.view(-1, 1), strict=True)
-    return [Data(x=x, edge_index=e, y=y) for x, e, y in rows]
+    return GraphSet([Data(**one) for one in stored], path.stem)

@@ -1,22 +1,30 @@
-"""GraphCL's four augmentations of graphs (You et al. 2020, table 1), each a pure function of a batch.
+"""Random views of graphs: GraphCL's four augmentations (You et al. 2020, table 1), and a source of them.
 
-All graphs of a batch are changed at once. `chosen` (B,) bool says which of them change; None is all.
-Random numbers come from `generator`, or from torch's global one. Cost: O(nodes + edges), sorting
-included, and O(steps · B) for walks.
+An augmentation is a pure function of a batch. All graphs of a batch are changed at once. `chosen` (B,) bool
+says which of them change; None is all. Random numbers come from `generator`, or from torch's global one.
+Cost: O(nodes + edges), sorting included, and O(steps · B) for walks.
 """
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
 import torch
-from torch import Tensor
+from torch import Generator, Tensor, nn
 
 from setclr.checks import choice, number
-from setclr.graphs.geometric import Batch, subgraph
+from setclr.graphs.geometric import Batch, keep_nodes, some_graphs, together
+from setclr.graphs.sets import GraphSet
 from setclr.recipes.graph import AUGMENTATIONS, GRAPH_VIEWS
+from setclr.seeding import seeded
+from setclr.training.grad_cache import Group
+from setclr.training.source import Step
 
 STEPS = 10  # of a walk, for each node that it is to visit
 
 
 def graph_view(
-    graphs: Batch, view: str = "any", ratio: float = 0.2, generator: torch.Generator | None = None
+    graphs: Batch, view: str = "any", ratio: float = 0.2, generator: Generator | None = None
 ) -> Batch:
     """A view of every graph. `view` is "drop", "rewire", "mask" or "walk", as the functions below do it;
     "same", the graph itself; or "any", one of the four for each graph. Raises ValueError for another name
@@ -24,10 +32,9 @@ def graph_view(
     check_view(view, ratio)
     if view == "same":
         return graphs
-    which = AUGMENTATIONS.index(view) if view != "any" else None
-    B = graphs.num_graphs
-    drawn = torch.randint(len(AUGMENTATIONS), (B,), generator=generator)
-    drawn = drawn.to(graphs.x.device) if which is None else torch.full((B,), which, device=graphs.x.device)
+    drawn = torch.randint(len(AUGMENTATIONS), (graphs.num_graphs,), generator=generator).to(graphs.x.device)
+    if view != "any":
+        drawn.fill_(AUGMENTATIONS.index(view))
     for i, change in enumerate((drop_nodes, rewire_edges, mask_nodes, keep_walk)):
         if bool((drawn == i).any()):
             graphs = change(graphs, ratio, generator, drawn == i)
@@ -41,54 +48,45 @@ def check_view(view: str, ratio: float) -> None:
 
 
 def drop_nodes(
-    graphs: Batch, ratio: float = 0.2,
-    generator: torch.Generator | None = None, chosen: Tensor | None = None,
-) -> Batch:  # fmt: skip
+    graphs: Batch, ratio: float = 0.2, generator: Generator | None = None, chosen: Tensor | None = None
+) -> Batch:
     """Drop a share of `ratio` of each graph's nodes, rounded down, and their edges. At least one node
     stays."""
-    number("ratio", ratio, least=0, most=1)
     of = graphs.batch
-    nodes = of.bincount(minlength=graphs.num_graphs)
-    lost = (nodes * ratio).floor().long().minimum(nodes - 1) * _chosen(graphs, chosen)
+    lost = _share(graphs, of, ratio, chosen).minimum(graphs.ptr.diff() - 1)
     return keep_nodes(graphs, _rank(of, generator) >= lost[of])
 
 
 def mask_nodes(
-    graphs: Batch, ratio: float = 0.2,
-    generator: torch.Generator | None = None, chosen: Tensor | None = None,
-) -> Batch:  # fmt: skip
+    graphs: Batch, ratio: float = 0.2, generator: Generator | None = None, chosen: Tensor | None = None
+) -> Batch:
     """Replace the features of a share of `ratio` of each graph's nodes, rounded down, by noise of mean
     and standard deviation 0.5, as in the authors' program."""
-    number("ratio", ratio, least=0, most=1)
     of = graphs.batch
-    count = (of.bincount(minlength=graphs.num_graphs) * ratio).floor().long() * _chosen(graphs, chosen)
-    masked = _rank(of, generator) < count[of]
+    masked = _rank(of, generator) < _share(graphs, of, ratio, chosen)[of]
     noise = 0.5 + 0.5 * torch.randn(graphs.x.shape, generator=generator).to(graphs.x)
     return together(torch.where(masked[:, None], noise, graphs.x), graphs.edge_index, of, graphs.num_graphs)
 
 
 def rewire_edges(
-    graphs: Batch, ratio: float = 0.2,
-    generator: torch.Generator | None = None, chosen: Tensor | None = None,
-) -> Batch:  # fmt: skip
+    graphs: Batch, ratio: float = 0.2, generator: Generator | None = None, chosen: Tensor | None = None
+) -> Batch:
     """Remove a share of `ratio` of each graph's edges, rounded down, and add edges between as many random
     pairs of its nodes. A drawn pair that is an edge already, or was drawn before, adds nothing.
 
     An edge is removed or added in both directions, and `edge_index` must hold both.
     """
-    number("ratio", ratio, least=0, most=1)
-    of, n = graphs.batch, len(graphs.x)
+    of, n, nodes = graphs.batch, len(graphs.x), graphs.ptr.diff()
     a, b = graphs.edge_index
     once = torch.unique(torch.minimum(a, b) * n + torch.maximum(a, b))
     own = of[once // n]
-    count = (own.bincount(minlength=graphs.num_graphs) * ratio).floor().long() * _chosen(graphs, chosen)
+    count = _share(graphs, own, ratio, chosen)
     stay = once[_rank(own, generator) >= count[own]]
-    nodes = of.bincount(minlength=graphs.num_graphs)
     asked = torch.arange(len(nodes), device=of.device).repeat_interleave(count * (nodes > 1))
     u, v = torch.rand(2, len(asked), generator=generator, dtype=torch.float64).to(of.device)
     u = (u * nodes[asked]).long()
     v = (u + 1 + (v * (nodes[asked] - 1)).long()) % nodes[asked]  # another node than u
-    first = (nodes.cumsum(0) - nodes)[asked]
+    first = graphs.ptr[asked]
     new = (first + torch.minimum(u, v)) * n + first + torch.maximum(u, v)
     pairs = torch.unique(torch.cat([stay, new[~torch.isin(new, once)]]))
     pairs = torch.stack([pairs // n, pairs % n])
@@ -97,9 +95,8 @@ def rewire_edges(
 
 
 def keep_walk(
-    graphs: Batch, ratio: float = 0.2,
-    generator: torch.Generator | None = None, chosen: Tensor | None = None,
-) -> Batch:  # fmt: skip
+    graphs: Batch, ratio: float = 0.2, generator: Generator | None = None, chosen: Tensor | None = None
+) -> Batch:
     """Keep the nodes that a random walk visits, with all edges between them.
 
     The walk ends when it has visited a share of `ratio` of a graph's nodes, rounded up. It begins at a
@@ -109,13 +106,12 @@ def keep_walk(
     The authors' program keeps the same share of nodes; it takes neighbours of the first node only.
     """
     number("ratio", ratio, least=0, most=1)
-    of, B = graphs.batch, graphs.num_graphs
-    nodes = of.bincount(minlength=B)
+    of, B, nodes = graphs.batch, graphs.num_graphs, graphs.ptr.diff()
     wanted = (nodes * ratio).ceil().long().clamp(min=1)
     source, target = graphs.edge_index[:, graphs.edge_index[0].argsort(stable=True)]
     degree = source.bincount(minlength=len(of))
     first = degree.cumsum(0) - degree
-    place = nodes.cumsum(0) - nodes + (_uniform(B, generator, of.device) * nodes).long()
+    place = graphs.ptr[:-1] + (_uniform(B, generator, of.device) * nodes).long()
     seen, count = torch.zeros(len(of), dtype=torch.bool, device=of.device), torch.ones_like(nodes)
     seen[place] = True
     for _ in range(STEPS * int(wanted.max())):
@@ -129,6 +125,13 @@ def keep_walk(
     return keep_nodes(graphs, seen | ~_chosen(graphs, chosen)[of])
 
 
+def _share(graphs: Batch, of: Tensor, ratio: float, chosen: Tensor | None) -> Tensor:
+    """A share of `ratio` of each graph's entries, rounded down, or none where it is not chosen: (B,) counts.
+    `of` is the graph of each entry. Raises ValueError for another ratio."""
+    number("ratio", ratio, least=0, most=1)
+    return (of.bincount(minlength=graphs.num_graphs) * ratio).floor().long() * _chosen(graphs, chosen)
+
+
 def _chosen(graphs: Batch, chosen: Tensor | None) -> Tensor:
     """The graphs that are changed, (B,) bool. Raises ValueError where `chosen` has another shape or type."""
     if chosen is None:
@@ -139,11 +142,11 @@ def _chosen(graphs: Batch, chosen: Tensor | None) -> Tensor:
     return chosen
 
 
-def _uniform(n: int, generator: torch.Generator | None, device: torch.device) -> Tensor:
+def _uniform(n: int, generator: Generator | None, device: torch.device) -> Tensor:
     return torch.rand(n, generator=generator, dtype=torch.float64).to(device)  # float64: u · n stays below n
 
 
-def _rank(of: Tensor, generator: torch.Generator | None) -> Tensor:
+def _rank(of: Tensor, generator: Generator | None) -> Tensor:
     """A random rank of each entry among those of its graph, from 0. `of` (n,) is the graph of each entry."""
     keys = _uniform(len(of), generator, of.device)
     order = keys.argsort()
@@ -153,21 +156,58 @@ def _rank(of: Tensor, generator: torch.Generator | None) -> Tensor:
     return (torch.arange(len(of), device=of.device) - starts)[order.argsort()]
 
 
-def keep_nodes(graphs: Batch, nodes: Tensor) -> Batch:
-    """The graphs with only the nodes that `nodes` (n,) bool selects, and the edges between them."""
-    edges, _ = subgraph(nodes, graphs.edge_index, relabel_nodes=True, num_nodes=len(nodes))
-    return together(graphs.x[nodes], edges, graphs.batch[nodes], graphs.num_graphs)
+class GraphViews:
+    """Two views of each graph, as `graph_view` makes them: `views` are their names.
+
+        Trainer(GraphViews(load_graphs("mutag")), GIN(7), graph_head(96), InfoNCE(0.2))
+
+    Random numbers are a function of the step's key and of the whole batch. With many processes each makes the
+    views of the whole batch, and keeps those of its share. An encoder sees one view after the other.
+
+    Raises ValueError for other names or another ratio.
+    """
+
+    things = "graphs"
+
+    def __init__(self, graphs: GraphSet, views: tuple[str, ...] = ("same", "any"), ratio: float = 0.2):
+        for name in views:
+            check_view(name, ratio)
+        self.graphs, self.views, self.ratio, self.labels = graphs, tuple(views), ratio, graphs.labels
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def digest(self) -> str:
+        checksum = sha256(self.labels.numpy().tobytes())
+        for graph in self.graphs.graphs:
+            checksum.update(graph.x.numpy().tobytes() + graph.edge_index.numpy().tobytes())
+        return f"{len(self)} graphs with checksum {checksum.hexdigest()[:12]}"
+
+    def batches(
+        self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool
+    ) -> Iterator[list[Group]]:
+        """The views of each step; as they take little time, no `workers` make them."""
+        for step in steps:
+            batch, generator = self.graphs.batch(step.batch), seeded(*step.key)
+            views = [graph_view(batch, name, self.ratio, generator) for name in self.views]
+            whole = ViewsOfGraphs(tuple(view.to(device) for view in views))
+            yield [whole.part(step.first, step.first + len(step.indices))]
 
 
-def some_graphs(graphs: Batch, start: int, stop: int) -> Batch:
-    """The graphs from `start` to before `stop` as a batch of their own."""
-    first, end = int(graphs.ptr[start]), int(graphs.ptr[stop])
-    edges = graphs.edge_index
-    own = edges[:, (edges[0] >= first) & (edges[0] < end)] - first
-    return together(graphs.x[first:end], own, graphs.batch[first:end] - start, stop - start)
+@dataclass
+class ViewsOfGraphs:
+    """A group of views for the Trainer: a Batch of n graphs for each view."""
 
+    views: tuple[Batch, ...]
 
-def together(x: Tensor, edges: Tensor, of: Tensor, graphs: int) -> Batch:
-    """So many graphs as one: nodes x (n, F), edges (2, m) between them, `of` (n,) the graph of each node."""
-    ptr = torch.cat([of.new_zeros(1), of.bincount(minlength=graphs).cumsum(0)])
-    return Batch(x=x, edge_index=edges, batch=of, ptr=ptr)
+    @property
+    def n(self) -> int:
+        return self.views[0].num_graphs
+
+    def encode(self, encoder: nn.Module) -> Tensor:
+        """The features (V·n, D), view after view."""
+        return torch.cat([encoder(view) for view in self.views])
+
+    def part(self, start: int, stop: int) -> "ViewsOfGraphs":
+        """The views of the graphs from `start` to before `stop`."""
+        return ViewsOfGraphs(tuple(some_graphs(view, start, stop) for view in self.views))

@@ -1,5 +1,6 @@
 """Encoders built on timm: MoCo v3's ViT-Small, and any timm model by name."""
 
+from functools import lru_cache
 from typing import Any, cast
 
 import torch
@@ -9,7 +10,7 @@ from setclr.extras import extra
 
 with extra("encoders"):
     import timm
-    from timm.layers import PatchEmbed
+    from timm.layers import PatchEmbed, build_sincos2d_pos_embed
     from timm.models.vision_transformer import VisionTransformer
 
 
@@ -27,8 +28,7 @@ class MoCoViT(VisionTransformer):
         size: dict[str, Any] = dict(embed_dim=384, num_heads=12, in_chans=channels, num_classes=0)
         super().__init__(**size, weight_init="moco", pos_embed="none", dynamic_img_size=True)
         del self.pos_embed  # it is None; timm's ViT stores its 14 x 14 positions under this name
-        self.register_buffer("pos_embed", torch.cat([torch.zeros(1, 384), positions(14, 14, 384)])[None])
-        self.tables: dict[tuple[int, int, int, torch.device], Tensor] = {}  # cached positions, by grid
+        self.register_buffer("pos_embed", torch.cat([torch.zeros(1, 384), positions(14, 14)])[None])
         projection = self.patch_embed.proj.requires_grad_(False)
         nn.init.xavier_uniform_(projection.weight.data.flatten(1))
         nn.init.zeros_(projection.bias)
@@ -36,27 +36,20 @@ class MoCoViT(VisionTransformer):
 
     def _pos_embed(self, x: Tensor) -> Tensor:
         """Patches (N, H, W, 384) → tokens (N, 1 + H·W, 384), the class token first."""
-        grid = (x.shape[1], x.shape[2], 384, x.device)
-        if torch.compiler.is_compiling():
-            table = positions(*grid)
-        else:
-            if grid not in self.tables:
-                self.tables[grid] = positions(*grid)
-            table = self.tables[grid]
-        x = x.flatten(1, 2) + table
+        made = positions if torch.compiler.is_compiling() else kept_positions
+        x = x.flatten(1, 2) + made(x.shape[1], x.shape[2], x.device)
         return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
 
 
-def positions(rows: int, columns: int, width: int, device: torch.device | None = None) -> Tensor:
-    """The sine-cosine position embedding of a grid, row after row: (rows · columns, width).
+def positions(rows: int, columns: int, device: torch.device | None = None) -> Tensor:
+    """The sine-cosine position embedding of a grid, row after row: (rows · columns, 384).
 
-    ω_k = 10000^(−k / (width/4)): sin, cos of ω_k·row, then of ω_k·column (facebookresearch/moco-v3, vits.py).
+    ω_k = 10000^(−k / 96): sin, cos of ω_k·row, then of ω_k·column (facebookresearch/moco-v3, vits.py).
     """
-    quarter = torch.arange(width // 4, device=device)
-    frequencies = 10_000.0 ** (-quarter / len(quarter))
-    sides = (torch.arange(side, device=device) for side in (rows, columns))
-    row, column = (at.reshape(-1, 1) * frequencies for at in torch.meshgrid(*sides, indexing="ij"))
-    return torch.cat([row.sin(), row.cos(), column.sin(), column.cos()], dim=1)
+    return build_sincos2d_pos_embed([rows, columns], 384, interleave_sin_cos=True, device=device)
+
+
+kept_positions = lru_cache(16)(positions)
 
 
 def timm_encoder(name: str, channels: int = 3) -> tuple[nn.Module, int]:

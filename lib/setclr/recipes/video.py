@@ -29,7 +29,7 @@ class VideoRecipe(Recipe):
     }  # fmt: skip
 
     data: str = MOVING
-    """moving-patches, folder:PATH or ucf101:PATH (`video.load_videos`)."""
+    """moving-patches or folder:PATH (`video.load_videos`)."""
     modality: str = "rgb"
     """"rgb", "flow" by TV-L1, or "camera flow", the true one of moving-patches."""
     encoder: str = "conv4-clips"

@@ -8,10 +8,9 @@ from setclr.video.files import VideoFiles
 from setclr.video.flow import flow_of_clips, to_bytes, to_pixels, tv_l1
 from setclr.video.moving import MOTIONS, Camera, camera_flow, drive, film, moving_patches
 from setclr.video.sets import VideoSet, load_videos
-from setclr.video.source import ClipViews
-from setclr.video.views import VIDEO, clip_views, draw_clips, ten_crops, uncut, video_views
+from setclr.video.views import VIDEO, ClipViews, clip_views, ten_crops, uncut, video_views
 
 __all__ = ["MOTIONS", "VIDEO", "VIDEO_ENCODERS", "Camera", "ClipViews", "VideoFiles", "VideoSet",
-           "camera_flow", "clip_views", "conv4_clips", "draw_clips", "drive", "film", "flow_of_clips",
+           "camera_flow", "clip_views", "conv4_clips", "drive", "film", "flow_of_clips",
            "load_videos", "moving_patches", "s3d", "ten_crops", "to_bytes", "to_pixels", "tv_l1", "uncut",
            "video_encoder", "video_views"]  # fmt: skip

@@ -36,9 +36,7 @@ def s3d(channels: int = 3) -> tuple[nn.Module, int]:
 
     model = whole(weights=None)
     if channels != 3:
-        first = model.features[0][0][0]
-        kernel, stride, padding = first.kernel_size, first.stride, first.padding
-        model.features[0][0][0] = nn.Conv3d(channels, first.out_channels, kernel, stride, padding, bias=False)
+        model.features[0][0][0] = nn.Conv3d(channels, 64, (1, 7, 7), (1, 2, 2), (0, 3, 3), bias=False)
     return nn.Sequential(model.features, nn.AdaptiveAvgPool3d(1), nn.Flatten()), 1024
 
 

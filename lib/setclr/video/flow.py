@@ -1,9 +1,7 @@
 """Optical flow by TV-L1: how far each pixel moves from a frame to the next, stored as bytes."""
 
 import hashlib
-import io
-import zlib
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +24,8 @@ def tv_l1(frames: Tensor) -> Tensor:
         from skimage.registration import optical_flow_tvl1
     gray = (grey(frames.transpose(0, 1).float()) / 255)[:, 0].numpy()
     pairs = [optical_flow_tvl1(a, b)[::-1] for a, b in zip(gray[:-1], gray[1:])]
-    found = np.stack(pairs, axis=1) if pairs else np.zeros((2, 0, *gray.shape[1:]))
-    return torch.from_numpy(found.astype(np.float32))
+    flow = np.stack(pairs, axis=1) if pairs else np.zeros((2, 0, *gray.shape[1:]))
+    return torch.from_numpy(flow.astype(np.float32))
 
 
 def to_bytes(flow: Tensor) -> Tensor:
@@ -47,48 +45,21 @@ def flow_of_clips(clips: Tensor, cache: str | Path) -> Tensor:
     It is computed once and kept in a file of the folder `cache`, named by a hash of the clips. Cost: that
     of `tv_l1` for each clip.
     """
-    path = Path(cache) / f"{name_of([clips.numpy().tobytes(), clips.shape])}.npy"
-    if path.is_file():
-        return read(path, (len(clips), 2, clips.shape[2] - 1, *clips.shape[3:]))
-    found = torch.stack([to_bytes(tv_l1(clip)) for clip in clips])  # threads made it slower
-    keep(path, found)
-    return found
+    key = clips.numpy().tobytes() + repr(clips.shape).encode()
+    return computed_once(Path(cache), key, lambda: torch.stack([to_bytes(tv_l1(clip)) for clip in clips]))
 
 
-def name_of(parts: Sequence[object]) -> str:
-    """A file name for these parts: 20 hexadecimal digits of their hash."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part if isinstance(part, bytes) else repr(part).encode())
-    return digest.hexdigest()[:20]
-
-
-def keep(path: Path, flow: Tensor) -> None:
-    """Write the flow to a file, followed by a checksum."""
-    whole = io.BytesIO()
-    np.save(whole, flow.numpy())
-    with replacing(path) as file:
-        file.write(whole.getvalue() + checksum(whole.getvalue()))
-
-
-def checksum(data: bytes) -> bytes:
-    return zlib.crc32(data).to_bytes(4, "little")
-
-
-def read(path: Path, shape: Sequence[int]) -> Tensor:
-    """The flow in a file, of that shape; −1 stands for any length. Raises ValueError where the file is
-    damaged or holds another shape. Files of earlier versions have no checksum."""
+def computed_once(cache: Path, key: bytes, compute: Callable[[], Tensor]) -> Tensor:
+    """The flow, bytes, in the folder's file for this key. If there is none, it is computed, and kept there
+    with a checksum. Raises ValueError where the file is damaged."""
+    path = cache / f"{hashlib.sha256(key).hexdigest()[:20]}.npz"
+    if not path.is_file():
+        flow = compute()
+        with replacing(path) as file:
+            np.savez(file, flow=flow.numpy())
+        return flow
     try:
-        data = path.read_bytes()
-        stream = io.BytesIO(data)
-        found = np.load(stream)
-        end = stream.tell()
-        if data[end:] not in (b"", checksum(data[:end])):
-            raise ValueError("its checksum is another")
-    except (OSError, ValueError, EOFError) as error:
+        with np.load(path) as stored:
+            return torch.from_numpy(stored["flow"])
+    except Exception as error:  # damaged bytes lead anywhere
         raise ValueError(f"{path} is damaged ({error}); remove it, and the flow is computed again") from error
-    fits = found.ndim == len(shape) and all(n in (-1, got) for n, got in zip(shape, found.shape))
-    if not fits or found.dtype != np.uint8:
-        got = f"{found.shape} {found.dtype}"
-        raise ValueError(f"{path} must hold {tuple(shape)} uint8, got {got}; remove it and load again")
-    return torch.from_numpy(found)

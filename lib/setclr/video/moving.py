@@ -7,17 +7,8 @@ import numpy as np
 from numpy.random import Generator, default_rng
 from scipy.ndimage import map_coordinates
 
-from setclr.data.patches import (
-    BLOCKS,
-    FLAT,
-    PHOTOGRAPHS,
-    SIDE,
-    SPLITS,
-    TRIES,
-    altered,
-    blocks_for_test,
-    photograph,
-)
+from setclr.data import patches
+from setclr.data.patches import PHOTOGRAPHS, SIDE
 
 FRAMES = 12
 PER_PAIR = {"train": 8, "test": 2}  # clips of each photograph under each motion
@@ -47,12 +38,17 @@ def drive(motion: str, speed: float, side: float, frames: int = FRAMES) -> Camer
     return Camera(centre, sides, angle)
 
 
+def turns(angle: np.ndarray) -> np.ndarray:
+    """The matrices (F, 2, 2) that turn offsets (row, column) clockwise by these angles."""
+    cos, sin = np.cos(angle), np.sin(angle)
+    return np.stack([cos, sin, -sin, cos], 1).reshape(-1, 2, 2)
+
+
 def looked_at(camera: Camera, offsets: np.ndarray) -> np.ndarray:
     """The places in the picture that lie at `offsets` from the middle of each frame: (F, n, 2) rows and
     columns. The offsets (n, 2) are in widths of the frame."""
-    cos, sin = np.cos(camera.angle), np.sin(camera.angle)
-    turned = np.stack([np.stack([cos, sin], 1), np.stack([-sin, cos], 1)], 1)  # turns (row, column) clockwise
-    return camera.centre[:, None] + camera.side[:, None, None] * (offsets @ turned.transpose(0, 2, 1))
+    turned = offsets @ turns(camera.angle).transpose(0, 2, 1)
+    return camera.centre[:, None] + camera.side[:, None, None] * turned
 
 
 def film(picture: np.ndarray, camera: Camera, side: int = SIDE) -> np.ndarray:
@@ -67,12 +63,9 @@ def camera_flow(camera: Camera, side: int = SIDE) -> np.ndarray:
     """The true flow (F − 1, 2, side, side): how far each pixel moves to the next frame, in pixels to the
     right and down. It depends on the camera alone, whatever the picture shows."""
     here = grid(side)
-    cos, sin = np.cos(camera.angle[1:]), np.sin(camera.angle[1:])
-    back = np.stack([np.stack([cos, -sin], 1), np.stack([sin, cos], 1)], 1)
     points = looked_at(camera, here)[:-1] - camera.centre[1:, None]
-    there = points @ back.transpose(0, 2, 1) / camera.side[1:, None, None]
-    moved = side * (there - here)
-    return np.stack([moved[..., 1], moved[..., 0]], axis=1).reshape(-1, 2, side, side)
+    there = points @ turns(camera.angle[1:]) / camera.side[1:, None, None]
+    return (side * (there - here))[..., [1, 0]].transpose(0, 2, 1).reshape(-1, 2, side, side)
 
 
 def grid(side: int) -> np.ndarray:
@@ -84,9 +77,9 @@ def grid(side: int) -> np.ndarray:
 def draw_camera(grey: np.ndarray, blocks: np.ndarray, motion: str, rng: Generator) -> Camera:
     """A random camera that stays inside one of these blocks (n, 2) of a photograph. A camera that would
     leave its block, or whose middle frame is flat, is drawn again. Raises RuntimeError after TRIES draws."""
-    edges = [np.arange(BLOCKS + 1) * length // BLOCKS for length in grey.shape]
+    edges = [np.arange(patches.BLOCKS + 1) * length // patches.BLOCKS for length in grey.shape]
     corners = np.array([[-0.5, -0.5], [-0.5, 0.5], [0.5, -0.5], [0.5, 0.5]])
-    for _ in range(TRIES):
+    for _ in range(patches.TRIES):
         (top, bottom), (left, right) = (edge[i : i + 2] for edge, i in zip(edges, rng.choice(blocks)))
         low, high = PAN if motion in PANS else ZOOM if motion in ZOOMS else np.radians(TURN)
         camera = drive(motion, rng.uniform(low, high), rng.uniform(*WINDOW))
@@ -97,9 +90,9 @@ def draw_camera(grey: np.ndarray, blocks: np.ndarray, motion: str, rng: Generato
             continue
         camera = camera._replace(centre=camera.centre + first + place * (last - first))
         middle = Camera(*(x[len(x) // 2 :][:1] for x in camera))
-        if film(grey, middle).std() >= FLAT:
+        if film(grey, middle).std() >= patches.FLAT:
             return camera
-    raise RuntimeError(f"none of {TRIES} cameras shows anything; is it scikit-image's photograph?")
+    raise RuntimeError(f"none of {patches.TRIES} cameras shows anything; is it scikit-image's photograph?")
 
 
 class Filmed(NamedTuple):
@@ -120,15 +113,14 @@ def moving_patches(split: str) -> Filmed:
     photograph. The result is the same on every call and machine, up to libjpeg's rounding. Takes 3 s for
     test and 12 s for training.
     """
-    clips, flow, photographs, motions = [], [], [], []
+    clips, flow = [], []
     for i, name in enumerate(PHOTOGRAPHS):
-        rng, grey = default_rng([7, i, SPLITS.index(split)]), photograph(name).astype(np.float32)
-        blocks = np.argwhere(blocks_for_test(name) == (split == "test"))
-        for j, motion in enumerate(MOTIONS):
-            for _ in range(PER_PAIR[split]):
-                camera = draw_camera(grey, blocks, motion, rng)
-                clips.append(altered(film(grey, camera), rng, offset=40).transpose(1, 0, 2, 3))
-                flow.append(camera_flow(camera).transpose(1, 0, 2, 3).astype(np.float32))
-                photographs.append(i)
-                motions.append(j)
-    return Filmed(np.stack(clips), np.stack(flow), np.array(photographs), np.array(motions))
+        rng = default_rng([7, i, patches.SPLITS.index(split)])
+        grey = patches.photograph(name).astype(np.float32)
+        blocks = np.argwhere(patches.blocks_for_test(name) == (split == "test"))
+        for motion in np.repeat(MOTIONS, PER_PAIR[split]).tolist():
+            camera = draw_camera(grey, blocks, motion, rng)
+            clips.append(patches.altered(film(grey, camera), rng, offset=40).transpose(1, 0, 2, 3))
+            flow.append(camera_flow(camera).transpose(1, 0, 2, 3).astype(np.float32))
+    pairs = np.indices((len(PHOTOGRAPHS), len(MOTIONS))).reshape(2, -1).repeat(PER_PAIR[split], axis=1)
+    return Filmed(np.stack(clips), np.stack(flow), *pairs)

@@ -12,11 +12,11 @@ from setclr.checks import choice, integer
 from setclr.data.labels import checked_labels
 from setclr.data.patches import PHOTOGRAPHS, SPLITS
 from setclr.recipes.video import MODALITIES, MOVING
-from setclr.video.files import VideoFiles, first_frame, folder_files, span, ucf101_files
+from setclr.video.files import VideoFiles, folder_files, frames_of
 from setclr.video.flow import flow_of_clips, to_bytes
 from setclr.video.moving import MOTIONS, moving_patches
 
-UCF101, FOLDER = "ucf101:", "folder:"
+FOLDER = "folder:"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,9 +43,9 @@ class VideoSet:
             if not fits or x.shape[3] != x.shape[4]:
                 wanted = "(N, C, F, H, H) uint8, not empty, C = 3, or 2 for flow"
                 raise ValueError(f"videos must be {wanted}, got {tuple(x.shape)} {x.dtype}")
-        kept = {name: checked_labels(f"labels[{name!r}]", y, len(x)) for name, y in self.labels.items()}
-        object.__setattr__(self, "labels", kept)
-        for name, y in kept.items():
+        labels = {name: checked_labels(f"labels[{name!r}]", y, len(x)) for name, y in self.labels.items()}
+        object.__setattr__(self, "labels", labels)
+        for name, y in labels.items():
             classes = len(self.classes.get(name, ()))
             if not 0 <= int(y.min()) <= int(y.max()) < classes:
                 got = f"{int(y.min())} to {int(y.max())}"
@@ -56,21 +56,17 @@ class VideoSet:
 
     def subset(self, chosen: Tensor) -> "VideoSet":
         """The videos where `chosen` (N,) bool is True, in their order."""
-        videos = self.videos[chosen] if isinstance(self.videos, Tensor) else self.videos.subset(chosen)
-        return VideoSet(videos, {name: y[chosen] for name, y in self.labels.items()}, self.classes)
+        return VideoSet(
+            self.videos[chosen], {name: y[chosen] for name, y in self.labels.items()}, self.classes
+        )
 
     @property
     def channels(self) -> int:
         """3 for colours, 2 for flow."""
-        return self.videos.shape[1] if isinstance(self.videos, Tensor) else self.videos.channels
+        return self.videos.shape[1]
 
     @property
-    def in_memory(self) -> bool:
-        """Whether the videos are held in RAM, not read from files."""
-        return isinstance(self.videos, Tensor)
-
-    @property
-    def in_ram(self) -> Tensor:
+    def tensor(self) -> Tensor:
         """All videos, (N, C, F, H, W) uint8. Raises ValueError where the videos are files."""
         if not isinstance(self.videos, Tensor):
             raise ValueError(f"videos must be a tensor for this, got {len(self)} files; cut clips of them")
@@ -85,7 +81,7 @@ class VideoSet:
     @property
     def side(self) -> int:
         """The side of a frame, in pixels."""
-        return self.videos.shape[-1] if isinstance(self.videos, Tensor) else self.videos.size
+        return self.videos.shape[-1]
 
     def cut(self, index: Tensor, places: Tensor, frames: int, stride: int = 1) -> Tensor:
         """V clips of each video of `index` (n,), every `stride`-th frame: (V, n, C, frames, H, W) uint8.
@@ -95,11 +91,8 @@ class VideoSet:
         integer("stride", stride, least=1)
         if not isinstance(self.videos, Tensor):
             return self.videos.cut(index, places, frames, stride)
-        x, there = self.videos, self.videos.shape[2]
-        starts = [first_frame(p, there, frames, stride, "a video") for p in places.flatten().tolist()]
-        steps = torch.arange(0, span(frames, stride), stride)
-        time = torch.tensor(starts).view(places.shape).T[..., None] + steps  # (V, n, T)
-        return x[torch.as_tensor(index)[None, :, None], :, time].transpose(2, 3)
+        time = frames_of(places.T, self.videos.shape[2], frames, stride, "a video")  # (V, n, T)
+        return self.videos[torch.as_tensor(index)[:, None], :, time].transpose(2, 3)
 
     def __repr__(self) -> str:
         things = ", ".join(f"{len(names)} of {name}" for name, names in self.classes.items())
@@ -113,8 +106,7 @@ def load_videos(
     """The video set of that name.
 
     "moving-patches": made here, labelled by photograph and by motion. "folder:PATH":
-    PATH/train/CLASS/VIDEO and PATH/test/CLASS/VIDEO. "ucf101:PATH": UCF-101, split 1, downloaded by hand
-    from crcv.ucf.edu.
+    PATH/train/CLASS/VIDEO and PATH/test/CLASS/VIDEO.
 
     `modality`: "rgb", or "flow", by TV-L1, computed once and kept under `root`/flow. For moving-patches
     also "camera flow", the true one. `size`: side in pixels to which files are decoded; None is 128.
@@ -122,27 +114,22 @@ def load_videos(
     Raises ValueError for another name, split or modality; FileNotFoundError where files are missing.
     Decoding raises ModuleNotFoundError where PyAV is missing: pip install 'setclr[video]'.
     """
+    if not str(name).startswith(FOLDER):
+        choice("name", name, [MOVING], hint=f"or give {FOLDER}PATH")
+    known = MODALITIES if name == MOVING else MODALITIES[:2]
+    choice("modality", modality, known, hint="only moving-patches has a camera that is known")
     choice("split", split, SPLITS)
-    choice("modality", modality, MODALITIES)
     cache = Path(root) / "flow"
     if name == MOVING:
         return of_patches(split, modality, cache)
-    kind = next((kind for kind in (UCF101, FOLDER) if str(name).startswith(kind)), "")
-    if not kind:
-        choice("name", name, [MOVING, f"{UCF101}PATH", f"{FOLDER}PATH"])
-    choice("modality", modality, MODALITIES[:2], hint="only moving-patches has a camera that is known")
-    path = Path(os.path.expanduser(name.removeprefix(kind)))
-    paths, labels, classes = (ucf101_files if kind == UCF101 else folder_files)(path, split)
+    paths, labels, classes = folder_files(Path(os.path.expanduser(name.removeprefix(FOLDER))), split)
     files = VideoFiles(paths, size or 128, cache if modality == "flow" else None)
     return VideoSet(files, {"class": torch.tensor(labels)}, {"class": classes})
 
 
 def of_patches(split: str, modality: str, cache: Path) -> VideoSet:
-    made = moving_patches(split)
-    videos = torch.from_numpy(made.clips)
-    if modality == "flow":
-        videos = flow_of_clips(videos, cache)
-    if modality == "camera flow":
-        videos = to_bytes(torch.from_numpy(made.flow))
-    labels = {"photograph": torch.from_numpy(made.photographs), "motion": torch.from_numpy(made.motions)}
-    return VideoSet(videos, labels, {"photograph": tuple(PHOTOGRAPHS), "motion": MOTIONS})
+    clips, true_flow, photographs, motions = map(torch.from_numpy, moving_patches(split))
+    if modality != "rgb":
+        clips = flow_of_clips(clips, cache) if modality == "flow" else to_bytes(true_flow)
+    classes = {"photograph": tuple(PHOTOGRAPHS), "motion": MOTIONS}
+    return VideoSet(clips, {"photograph": photographs, "motion": motions}, classes)

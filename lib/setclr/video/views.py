@@ -1,12 +1,19 @@
-"""Random views of clips: a random start, and one crop, flip and colour change for all frames."""
+"""Random views of clips: a random start, one crop, flip and colour change for all frames; their source."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from hashlib import sha256
 
 import torch
 from torch import Tensor
 
 from setclr.checks import choice, number
+from setclr.data.streaming import streamed
+from setclr.seeding import seeded
+from setclr.training.grad_cache import Group
+from setclr.training.source import Step
 from setclr.video.flow import STEPS, ZERO
 from setclr.video.sets import VideoSet
 from setclr.views import View, apply, draw, parameters
@@ -26,16 +33,6 @@ def video_views(name: str, size: int, flip: float = 0.5, count: int = 2) -> tupl
     or flip."""
     number("flip", flip, least=0, most=1, hint="it is a probability")
     return (replace(VIDEO[choice("name", name, VIDEO)], size=size, flip=flip),) * count
-
-
-def draw_clips(
-    videos: VideoSet, index: Tensor, views: Sequence[View], frames: int, stride: int,
-    generator: torch.Generator,
-) -> Tensor:  # fmt: skip
-    """Random views of each video, each of a clip that begins at a random frame: (V, n, C, T, S, S), as
-    `clip_views` gives them. V is two or more. Random numbers come from the generator."""
-    places, draws = chance(views, len(index), generator)
-    return clip_views(videos.cut(index, places, frames, stride), views, draws)
 
 
 def chance(
@@ -98,8 +95,7 @@ def ten_crops(clips: Tensor, share: float = 7 / 8, size: int | None = None) -> T
     room = H - side
     corners = [(0, 0), (0, room), (room, 0), (room, room), (room // 2, room // 2)]
     fast = H / side if clips.shape[1] == 2 else 1.0  # a crop that is enlarged moves faster
-    found = [uncut(clips[..., y : y + side, x : x + side], size or H) for y, x in corners]
-    whole = torch.stack(found)
+    whole = torch.stack([uncut(clips[..., y : y + side, x : x + side], size or H) for y, x in corners])
     mirrored = whole.flip(-1)
     if clips.shape[1] == 2:
         mirrored = mirrored * torch.tensor([-1.0, 1]).view(2, 1, 1, 1).to(mirrored.device)
@@ -111,3 +107,53 @@ def uncut(clips: Tensor, size: int) -> Tensor:
     float32."""
     still = replace(FLIP, size=size, flip=0)
     return clip_views(clips[None], [still], torch.zeros(len(clips), 1, COLUMNS))[0]
+
+
+class ClipViews:
+    """Random views of clips, each of `frames` frames that begin anywhere in its video (`clip_views`).
+
+        source = ClipViews(load_videos("moving-patches"), video_views("photo", 32))
+
+    `stride`: a clip has every stride-th frame. Labels are the videos' first kind of labels. Files are read
+    ahead by workers. Raises ValueError for other views, and during training where a video is too short.
+    """
+
+    things = "videos"
+
+    def __init__(self, videos: VideoSet, views: Sequence[View], frames: int = 8, stride: int = 1):
+        check_views(views)
+        self.videos, self.views, self.frames, self.stride = videos, tuple(views), frames, stride
+        self.labels = next(iter(videos.labels.values()))
+
+    def __len__(self) -> int:
+        return len(self.videos)
+
+    def digest(self) -> str:
+        parts = [labels.numpy().tobytes() for labels in self.videos.labels.values()]
+        whole = b"".join([repr(dict(self.videos.classes)).encode(), *parts, self.videos.fingerprint()])
+        return f"{len(self)} videos with checksum {sha256(whole).hexdigest()[:12]}"
+
+    def shapes(self, n: int) -> list[tuple[int, ...]]:
+        sides = [one.size or self.videos.side for one in self.views]
+        return [(n, self.videos.channels, self.frames, side, side) for side in sides]
+
+    def batches(
+        self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool
+    ) -> Iterator[list[Group]]:
+        waiting = deque[Tensor]()
+
+        def asked() -> Iterator[tuple[Tensor, Tensor]]:
+            for step in steps:
+                n, generator = len(step.indices), seeded(*step.key)
+                places, draws = chance(self.views, n, generator, step.first, len(step.batch))
+                waiting.append(draws)
+                yield step.indices, places
+
+        cut = partial(clips_of, self.videos, self.frames, self.stride)
+        for clips in streamed(cut, asked(), 0 if isinstance(self.videos.videos, Tensor) else workers, device):
+            yield [clip_views(clips, self.views, waiting.popleft())]
+
+
+def clips_of(videos: VideoSet, frames: int, stride: int, asked: tuple[Tensor, Tensor]) -> Tensor:
+    """The clips (V, n, C, T, H, W) uint8 of these videos at these places."""
+    return videos.cut(*asked, frames, stride)

@@ -43,7 +43,7 @@ def apply(images: Tensor, views: Sequence[View], draws: Tensor, compiled: bool =
     N, C, H, W = images.shape
     p = parameters(views, draws, H, W)
     needed = numbers.cropping(views, p, H, W, S) | numbers.colours(views, p, C, S)
-    return _run(_cropped, images, len(views), needed, compiled).unflatten(0, (len(views), N))
+    return _run(images, len(views), needed, compiled).unflatten(0, (len(views), N))
 
 
 def apply_all(images: Tensor, views: Sequence[View], draws: Tensor, compiled: bool = False) -> list[Tensor]:
@@ -62,22 +62,19 @@ def finish(
     that made them. Gives the views of `apply_all` on that device, up to the rounding of the crops to grey
     levels. Raises ValueError for crops or draws of other views or images.
     """
-    groups = [(group, [views[v] for v in group]) for group in by_size(views)]
-    shapes = [tuple(getattr(x, "shape", ())) for x in crops] if isinstance(crops, tuple | list) else crops
-    if not isinstance(shapes, list) or list(map(len, shapes)) != [5] * len(groups):
-        raise ValueError(
-            f"crops must be {len(groups)} tensors (V, N, C, S, S), one for each size, got {shapes}"
-        )
-    out = []
-    for x, (group, some) in zip(crops, groups):
-        side, (V, N, C, height, width) = _output_side(x.flatten(0, 1), some), x.shape
+    groups, finished = by_size(views), []
+    dims = [getattr(x, "ndim", 0) for x in crops] if isinstance(crops, tuple | list) else None
+    if dims != [5] * len(groups):
+        wanted = f"{len(groups)} tensors (V, N, C, S, S), one for each size"
+        raise ValueError(f"crops must be {wanted}, got {type(crops).__name__} of dimensions {dims}")
+    for x, group in zip(crops, groups):
+        alike, (V, N, _, height, width) = [views[v] for v in group], x.shape
+        side = _output_side(x.flatten(0, 1), alike)
         if (V, height, width) != (len(group), side, side):
             raise ValueError(f"crops must be {len(group)} views of {side} x {side} px, got {tuple(x.shape)}")
         check_draws(draws, N, len(views))
-        p = parameters(some, draws[:, group], side, side)
-        needed = numbers.mirroring(p) | numbers.colours(some, p, C, side)
-        out.append(_run(_mirrored, x.flatten(0, 1), V, needed, compiled).view(x.shape))
-    return out
+        finished.append(_uncropped(x.flatten(0, 1), alike, draws[:, group], compiled).view(x.shape))
+    return finished
 
 
 def recolour(images: Tensor, view: View, draws: Tensor, compiled: bool = False) -> Tensor:
@@ -88,34 +85,35 @@ def recolour(images: Tensor, view: View, draws: Tensor, compiled: bool = False) 
     if (view.size, view.scale, view.ratio, view.padding, view.blur) != (None, (1, 1), (1, 1), 0, 0):
         raise ValueError(f"view must keep images whole and sharp, got {view}; use preset('matching')")
     check_draws(draws, len(images), 1)
-    p = parameters([view], draws, *images.shape[2:])
-    needed = numbers.mirroring(p) | numbers.colours([view], p, *images.shape[1:3])
-    return _run(_mirrored, images, 1, needed, compiled)
+    return _uncropped(images, [view], draws, compiled)
 
 
-def _cropped(images: Tensor, V: int, together: Tensor, layout: numbers.Layout, apart: bool) -> Tensor:
-    needed = numbers.unpacked(together, layout)
-    return pixels.recolour(pixels.crop(images, needed, V), needed, apart)
+def _uncropped(x: Tensor, views: Sequence[View], draws: Tensor, compiled: bool) -> Tensor:
+    """Mirror, recolour and blur (V * N, C, H, W) uint8, view after view."""
+    p = parameters(views, draws, *x.shape[2:])
+    needed = numbers.mirroring(p) | numbers.colours(views, p, *x.shape[1:3])
+    return _run(x, len(views), needed, compiled)
 
 
-def _mirrored(crops: Tensor, V: int, together: Tensor, layout: numbers.Layout, apart: bool) -> Tensor:
-    needed = numbers.unpacked(together, layout)
-    return pixels.recolour(pixels.mirror(crops / 255, needed["flips"]), needed, apart)
-
-
-def _run(work: Callable[..., Tensor], x: Tensor, V: int, needed: dict[str, Tensor], compiled: bool) -> Tensor:
-    """Run `work` on the pixels `x` of V views, on their device, with the numbers it needs."""
+def _run(x: Tensor, V: int, needed: dict[str, Tensor], compiled: bool) -> Tensor:
+    """`_work` on the pixels `x` of V views, on their device, with the numbers it needs."""
     with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
         there = numbers.packed(needed, x.device)
         if not compiled:
-            return work(x, V, *there, apart=False)
+            return _work(x, V, *there, apart=False)
         with torch._dynamo.config.patch(recompile_limit=SHAPES):
-            return _graph(work)(x, V, *there, apart=True)
+            return _compiled()(x, V, *there, apart=True)
+
+
+def _work(x: Tensor, V: int, together: Tensor, layout: numbers.Layout, apart: bool) -> Tensor:
+    needed = numbers.unpacked(together, layout)
+    x = pixels.mirror(x / 255, needed["flips"]) if "flips" in needed else pixels.crop(x, needed, V)
+    return pixels.recolour(x, needed, apart)
 
 
 @cache
-def _graph(work: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    return torch.compile(work, fullgraph=True, dynamic=False)
+def _compiled() -> Callable[..., Tensor]:
+    return torch.compile(_work, fullgraph=True, dynamic=False)
 
 
 def _output_side(images: Tensor, views: Sequence[View]) -> int:

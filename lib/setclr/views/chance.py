@@ -100,12 +100,12 @@ def boxes(views: Sequence[View], draws: Tensor, H: int | Tensor, W: int | Tensor
     fits = ((tries > 0) & (tries <= image[:, None])).all(3)
     first = fits.int().argmax(2)[..., None, None].expand(-1, -1, 1, 2)
     widest = torch.stack([W / narrow, H * wide], dim=3)[:, :, 0].round().clamp(min=1)
-    found = fits.any(2, keepdim=True)
-    size = torch.where(found, tries.gather(2, first)[:, :, 0], torch.minimum(image, widest))
+    fitting = fits.any(2, keepdim=True)
+    size = torch.where(fitting, tries.gather(2, first)[:, :, 0], torch.minimum(image, widest))
     padding = torch.tensor([view.padding for view in views], dtype=torch.float64)
     border = (padding[:, None, None] * H).round()
     room = image - size + 2 * border
-    return torch.cat([torch.where(found, corner * (room + 1), room / 2).floor() - border, size], dim=2)
+    return torch.cat([torch.where(fitting, corner * (room + 1), room / 2).floor() - border, size], dim=2)
 
 
 def _of_each(views: Sequence[View], name: str) -> Tensor:

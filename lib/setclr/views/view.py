@@ -5,15 +5,28 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from setclr import checks
+from setclr.settings import Setting, one_of, real, whole
 
-INTERPOLATIONS = ("bilinear", "bicubic")
+
+def _numbers(name: str, values: object, most: Sequence[float | None], **bounds: Any) -> tuple[float, ...]:
+    """`values` as floats, one for each limit in `most`, within the bounds of checks.number. Raises ValueError
+    otherwise, and where the first of two is the larger."""
+    if not isinstance(values, tuple | list) or len(values) != len(most):
+        raise ValueError(f"{name} must be {len(most)} numbers, got {values!r}")
+    limits = enumerate(zip(values, most))
+    floats = tuple(checks.number(f"{name}[{i}]", value, most=limit, **bounds) for i, (value, limit) in limits)
+    if len(floats) == 2 and floats[0] > floats[1]:
+        raise ValueError(f"{name} must be (lowest, highest), got {floats}; swap them")
+    return floats
 
 
-def _numbers(name: str, values: object, count: int, **bounds: Any) -> tuple[float, ...]:
-    """`values` as `count` floats within the bounds of checks.number. Raises ValueError otherwise."""
-    if not isinstance(values, tuple | list) or len(values) != count:
-        raise ValueError(f"{name} must be {count} numbers, got {values!r}")
-    return tuple(checks.number(f"{name}[{i}]", value, **bounds) for i, value in enumerate(values))
+def several(default: tuple[float, ...], *most: float | None, **bounds: Any) -> Any:
+    """As many numbers as there are limits."""
+    return Setting(default, _numbers, most=most, **bounds)
+
+
+def probability(default: float) -> Any:
+    return real(default, "it is a probability", least=0, most=1)
 
 
 @dataclass(frozen=True)
@@ -35,33 +48,18 @@ class View:
         blur: probability of a Gaussian blur. Its deviation is uniform in `blur_sigma`, in output pixels.
     """
 
-    size: int | None = None
-    scale: tuple[float, float] = (0.08, 1.0)
-    ratio: tuple[float, float] = (3 / 4, 4 / 3)
-    interpolation: str = "bilinear"
-    padding: float = 0.0
-    flip: float = 0.5
-    jitter: tuple[float, float, float, float] = (0.8, 0.8, 0.8, 0.2)
-    jitter_p: float = 0.8
-    grey: float = 0.2
-    blur: float = 0.0
-    blur_sigma: tuple[float, float] = (0.1, 2.0)
-    solarise: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.size is not None:
-            checks.integer("size", self.size, least=1, hint="it is the output's side; None keeps the input's")
-        checks.choice("interpolation", self.interpolation, INTERPOLATIONS)
-        checks.number("padding", self.padding, least=0, most=1, hint="4 px of 32 are 1/8")
-        for name in ("flip", "jitter_p", "grey", "blur", "solarise"):
-            checks.number(name, getattr(self, name), least=0, most=1, hint="it is a probability")
-        for name, most in (("scale", 1), ("ratio", None), ("blur_sigma", None)):
-            low, high = _numbers(name, getattr(self, name), 2, above=0, most=most)
-            if low > high:
-                raise ValueError(f"{name} must be (lowest, highest), got {(low, high)}; swap them")
-            object.__setattr__(self, name, (low, high))
-        object.__setattr__(self, "jitter", _numbers("jitter", self.jitter, 4, least=0))
-        checks.number("jitter[3]", self.jitter[3], most=0.5, hint="half a turn reaches every hue")
+    size: int | None = whole(None, 1, hint="it is the output's side; None keeps the input's")
+    scale: tuple[float, float] = several((0.08, 1.0), 1, 1, above=0)
+    ratio: tuple[float, float] = several((3 / 4, 4 / 3), None, None, above=0)
+    interpolation: str = one_of("bilinear", ("bilinear", "bicubic"))
+    padding: float = real(0.0, "4 px of 32 are 1/8", least=0, most=1)
+    flip: float = probability(0.5)
+    jitter: tuple[float, float, float, float] = several((0.8, 0.8, 0.8, 0.2), None, None, None, 0.5, least=0)
+    jitter_p: float = probability(0.8)
+    grey: float = probability(0.2)
+    blur: float = probability(0.0)
+    blur_sigma: tuple[float, float] = several((0.1, 2.0), None, None, above=0)
+    solarise: float = probability(0.0)
 
     def border(self, height: int) -> int:
         """The width in pixels of the black border around an image of that height."""
@@ -108,14 +106,14 @@ def multi_crop(
     `size`, as 96 is of 224. Raises ValueError for an argument out of its range, or for small crops if
     neither side is given.
     """
-    whole = preset(name, size, checks.integer("full", full, least=1))
+    large = preset(name, size, checks.integer("full", full, least=1))
     if checks.integer("local", local, least=0) == 0:
-        return whole
+        return large
     if local_size is None:
         if size is None:
             raise ValueError("local_size must be given where size is None, got None; size=224 gives 96")
         local_size = max(1, round(3 / 7 * size))
-    return whole + (replace(whole[0], size=local_size, scale=LOCAL_SCALE, blur=0.5, solarise=0.0),) * local
+    return large + (replace(large[0], size=local_size, scale=LOCAL_SCALE, blur=0.5, solarise=0.0),) * local
 
 
 def by_size(views: Sequence[View]) -> list[list[int]]:

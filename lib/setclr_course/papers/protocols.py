@@ -1,9 +1,35 @@
 """The papers' evaluation protocols by name. The TOML files say which rows use which protocol."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from setclr.evaluation.protocols import OnFeatures, OnViews, Protocol
+from torch import Tensor, nn
+
+from setclr.data import ImageSet
+from setclr.evaluation.protocols import OnFeatures, Protocol
 from setclr.views import PRESETS, View
+
+
+@dataclass(frozen=True)
+class OnViews:
+    """Settings of a linear classifier trained on views that are new in every epoch
+    (`setclr_course.papers.probes`)."""
+
+    view: View
+    optimiser: str
+    lr: float
+    batch: int
+    epochs: int
+    schedule: str = "constant"
+    weight_decay: float = 0.0
+    spread: float | None = None
+    """Standard deviation of the initial weights, with a bias of 0. None: torch's initial values."""
+
+    def ranks(self, encoder: nn.Module, train: ImageSet, test: ImageSet) -> Tensor:
+        """The likeliest classes of each test image, (Q, min(5, C)), the likeliest first, on the CPU."""
+        from setclr_course.papers.probes import probe_on_views  # what few need
+
+        return probe_on_views(encoder, train, test, self)
+
 
 CROP = View(jitter_p=0.0, grey=0.0)  # 8 % to 100 % of the area, and a flip
 CENTRE = 224 / 256

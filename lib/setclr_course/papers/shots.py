@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from setclr.checks import integer
-from setclr.evaluation.retrieval import check_labelled
+from setclr.evaluation.neighbours import check_features
 
 
 class Accuracy(NamedTuple):
@@ -40,7 +40,7 @@ def few_shot(
     ValueError where an argument is not as above, there are too few classes, or a class has too few
     images. Cost: O(episodes · ways · (shots + ways · queries) · D).
     """
-    check_labelled(features, labels)
+    check_features("labels", labels, features=features)
     x, right = features.float(), []
     for support, query in draw_episodes(labels, ways, shots, queries, episodes, seed):
         prototypes = x[support].mean(1)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from torch import Tensor, nn
 from torch.nn import functional as F
 from tqdm.auto import tqdm
@@ -12,7 +13,7 @@ from setclr import data
 from setclr.checks import boolean, choice, integer
 from setclr.data import FOLDER, TREES, ImageSet
 from setclr.evaluation.frozen import features
-from setclr.evaluation.neighbours import accuracy, knn
+from setclr.evaluation.neighbours import knn
 from setclr.evaluation.probes import linear_probe
 from setclr.experiments.embedding import side_of
 from setclr.experiments.run import Run
@@ -21,6 +22,12 @@ from setclr_course.papers.average_precision import knn_scores, mean_average_prec
 from setclr_course.papers.benchmarks import BENCHMARKS, WHOLE, ImagesOfMany, benchmark, whole
 from setclr_course.papers.fine_tuning import check_pair, fine_tune
 from setclr_course.papers.shots import few_shot
+
+
+def accuracy(predicted: Tensor, labels: Tensor, metric: str = "accuracy") -> float:
+    """Accuracy in per cent; with the metric "per class" the mean of the classes' accuracies."""
+    score = balanced_accuracy_score if metric == "per class" else accuracy_score
+    return 100 * float(score(labels.numpy(force=True), predicted.numpy(force=True)))
 
 
 def transfer(

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from setclr.data import ImageSet
 from setclr.evaluation.matching import matching_accuracy
+from setclr.evaluation.neighbours import retrieval_at_1
 from setclr.evaluation.protocols import OWN, protocol_named
-from setclr.evaluation.retrieval import retrieval_at_1
 from setclr.experiments.run import Run
 from setclr.experiments.tables import check_classes, device_of, embedder, encoders, measure
 from setclr.recipes.image import ImageRecipe

@@ -168,7 +168,7 @@ def test_strips_are_the_librarys_views(shown):
     videos, flow = (video.load_videos("moving-patches", "test", kind) for kind in ("rgb", "camera flow"))
     panel = panels.clip_strips(videos, flow, shown=shown, video=2, draw=5)
     whole, first, second = panel.solve(panel.values)
-    clips = (videos if shown == "colours" else flow).in_ram[2]
+    clips = (videos if shown == "colours" else flow).tensor[2]
     photo = video.video_views("photo", 32, flip=0)
     draws = views.draw(photo, 8, seeded(16, 2, 5))
     made = video.clip_views(torch.stack([clips[:, 1:9], clips[:, 3:11]])[:, None], photo, draws[:1])[:, 0]

@@ -15,7 +15,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from setclr import evaluation, models
-from setclr.evaluation import features, knn, linear_probe, neighbours, probes, retrieval, retrieval_at_1
+from setclr.evaluation import features, knn, linear_probe, neighbours, probes, retrieval_at_1
 
 
 def blobs(n, classes=4, D=8, noise=1.0):
@@ -182,14 +182,21 @@ def test_retrieval_at_1_equals_scikit_learn_in_any_chunks(n, seed):
     wanted = pytest.approx(float((y[nearest] == y).float().mean()))
     assert retrieval_at_1(x, y) == wanted
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retrieval, "SIMILARITIES", 7 * n)
+        patch.setattr(neighbours, "SIMILARITIES", 7 * n), patch.setattr(neighbours, "ROWS", 3)
         assert retrieval_at_1(x, y) == wanted
+
+
+def test_the_nearest_other_image_of_one_that_is_there_three_times_is_a_copy():
+    x = torch.tensor([[1.0, 0.0], [0.8, 0.6]]).repeat_interleave(3, dim=0)
+    assert retrieval_at_1(x, torch.tensor([0, 0, 0, 1, 1, 1])) == 1
+    assert retrieval_at_1(x, torch.tensor([0, 1, 2, 3, 4, 5])) == 0
 
 
 @pytest.mark.parametrize("call, message", [
     (lambda x, y: knn(x, y, x, k=11), "k must be an integer >= 1 and <= 10, got 11; the bank has 10"),
     (lambda x, y: knn(x, y, x, k=5, temperature=0), "temperature must be > 0, got 0"),
     (lambda x, y: knn(x, y, x[:, :2]), r"bank and queries must be .* got \(10, 3\) and \(10, 2\)"),
+    (lambda x, y: knn(x, y, x[:0]), r"bank and queries must be .* got \(10, 3\) and \(0, 3\)"),
     (lambda x, y: knn(x, y[:5], x), "bank_labels must be 10 integers"),
     (lambda x, y: knn(x, y.float(), x), "bank_labels must be 10 integers, got torch.float32"),
     (lambda x, y: knn(x * torch.nan, y, x), "bank must be finite"),
@@ -198,7 +205,7 @@ def test_retrieval_at_1_equals_scikit_learn_in_any_chunks(n, seed):
     (lambda x, y: linear_probe(x, y, x, lr=-1), "lr must be > 0, got -1"),
     (lambda x, y: linear_probe(x[None], y, x), "bank and queries must be of as many encoders, got "),
     (lambda x, y: evaluation.matching_accuracy(x, x[:4]), r"a and b must both be .* \(10, 3\) and \(4, 3\)"),
-    (lambda x, y: retrieval_at_1(x[:1], y[:1]), r"features must be \(N, D\) with N >= 2, got \(1, 3\)"),
+    (lambda x, y: retrieval_at_1(x[:1], y[:1]), "labels must be of at least 2 classes, got 0 alone"),
     (lambda x, y: retrieval_at_1(x * torch.nan, y), "features must be finite"),
     (lambda x, y: retrieval_at_1(x, y[:5]), "labels must be 10 integers, got torch.int64 of shape"),
 ])  # fmt: skip

@@ -16,8 +16,8 @@ from torchvision import transforms
 from setclr import models
 from setclr.cli import main
 from setclr.data import ImageSet
-from setclr.evaluation import features, knn, linear_probe, probes, protocols
-from setclr.evaluation.protocols import OWN, OnFeatures, OnViews
+from setclr.evaluation import features, knn, linear_probe, protocols
+from setclr.evaluation.protocols import OWN, OnFeatures
 from setclr.experiments import evaluate, new_run, summary
 from setclr.experiments.records import ours, read_records
 from setclr.experiments.tables import labelled
@@ -25,7 +25,9 @@ from setclr.recipes import PUBLISHED, RECIPES, ImageRecipe, registry
 from setclr.training.batches import Batches
 from setclr.training.optimisers import LARS
 from setclr.views import View
+from setclr_course.papers import probes
 from setclr_course.papers import protocols as of_papers
+from setclr_course.papers.protocols import OnViews
 from setclr_course.run_page.measured import evaluate_all
 
 WHOLE = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
@@ -77,9 +79,9 @@ def test_rows_of_a_paper_go_by_its_protocol_and_other_recipes_by_our_own():
 def test_rates(shape, values):
     """In ten epochs of two steps, at steps 0, 2 (1 for the cosine, which is the same within an epoch) …"""
     steps = [0, 1 if shape == "cosine" else 2, 4, 13, 19]
-    assert [probes.Falling(shape).factor(step, 2, 10) for step in steps] == pytest.approx(values)
+    assert [probes.ProbeSchedule(shape).factor(step, 2, 10) for step in steps] == pytest.approx(values)
     with pytest.raises(ValueError, match="schedule must be one of .* got 'cosin'; did you mean 'cosine'"):
-        probes.Falling("cosin")
+        probes.ProbeSchedule("cosin")
 
 
 def oracle(how: OnViews, encoder: nn.Module, train: ImageSet, seed: int) -> nn.Linear:

@@ -1,6 +1,7 @@
 """Graphs: sets, views, encoder, SVM, training and records, against outside programs and by their laws."""
 
 import json
+import os
 from zipfile import ZipFile
 
 import numpy as np
@@ -135,11 +136,12 @@ def test_random_choices_have_their_odds():
 
 
 def test_mutag_is_the_set_of_the_tu_collection():
-    found = graphs.molecules()
-    assert sum(len(m.atoms) for m in found) == 3371 and sum(len(m.kinds) for m in found) == 3721
+    assert sum(len(x.x) for x in MUTAG.graphs) == 3371 and sum(x.num_edges for x in MUTAG.graphs) == 2 * 3721
     assert repr(MUTAG) == "GraphSet(mutag: 188 graphs of 10 to 28 nodes, 7 numbers a node, 2 classes)"
-    assert int(MUTAG.labels.sum()) == 125 == sum(m.mutagenic for m in found)
-    assert all(is_undirected(graph.edge_index) for graph in MUTAG.graphs)
+    assert int(MUTAG.labels.sum()) == 125
+    for graph in MUTAG.graphs:
+        once, again = graph.edge_index.chunk(2, dim=1)
+        assert torch.equal(once.flip(0), again) and (once[0] != once[1]).all()
 
 
 def test_a_batch_is_that_of_pytorch_geometric():
@@ -162,19 +164,6 @@ def write_tu(folder, name: str = "PROTEINS", **more):
     return raw
 
 
-@pytest.fixture(autouse=True)
-def made_up_sets_are_read(monkeypatch):
-    """Without it, a set of a known name must have the checksum of the true one."""
-    monkeypatch.setattr(graphs.sets, "TU_SHA256", {})
-
-
-def test_files_of_a_known_set_must_be_its_own(tmp_path, monkeypatch):
-    write_tu(tmp_path)
-    monkeypatch.undo()
-    with pytest.raises(ConnectionError, match="proteins .*have the checksum [0-9a-f]{12}, not b3a7"):
-        graphs.load_graphs("proteins", tmp_path)
-
-
 def test_other_sets_are_read_from_the_collections_text_files_alone(tmp_path):
     """Pickles of other versions in the same folder are not opened; nodes without labels have a 1."""
     processed = write_tu(tmp_path, "IMDB-BINARY").with_name("processed")
@@ -186,17 +175,36 @@ def test_other_sets_are_read_from_the_collections_text_files_alone(tmp_path):
     assert edges_of(found.batch([0])) == {(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0)}
 
 
-def test_the_text_files_are_read_as_pytorch_geometric_does(tmp_path):
+def test_the_text_files_say_which_nodes_and_edges_there_are(tmp_path):
     """Nodes with labels and attributes, labels of edges, a loop, one edge twice, a last graph without."""
     write_files(tmp_path / "raw", "OWN", {
         "A": ["2, 1", "1, 2", "1, 2", "1, 1", "4, 3", "3, 4"], "graph_indicator": [1, 1, 2, 2, 3],
         "graph_labels": [1, -1, 1], "node_labels": [3, 5, 5, 3, 4], "edge_labels": [0, 0, 0, 1, 1, 1],
         "node_attributes": ["0.5, 1", "2, 2", "1, 1", "0, 1", "3, 3"],
     })  # fmt: skip
-    found = graphs.sets.tu_graphs(tmp_path / "raw", "OWN")
+    first, second, last = found = graphs.sets.tu_graphs(tmp_path / "raw", "OWN")
     assert [graph.x.argmax(1).tolist() for graph in found] == [[0, 2], [2, 0], [1]]
-    assert [graph.edge_index.tolist() for graph in found] == [[[0, 1], [1, 0]], [[0, 1], [1, 0]], [[], []]]
+    assert first.edge_index.tolist() == [[0, 0, 1], [0, 1, 0]], "a loop stays, as in a file of tensors"
+    assert second.edge_index.tolist() == [[0, 1], [1, 0]] and last.edge_index.tolist() == [[], []]
     assert [int(graph.y) for graph in found] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("kind", ["A", "graph_indicator", "graph_labels", "node_labels"])
+def test_a_last_line_without_its_end_counts(tmp_path, kind):
+    raw = write_tu(tmp_path, node_labels=[0, 1, 2, 1, 1])
+    whole, path = graphs.load_graphs(f"tu:{raw}"), raw / f"PROTEINS_{kind}.txt"
+    path.write_text(path.read_text().rstrip())
+    again = graphs.load_graphs(f"tu:{raw}")
+    for x, y in zip(whole.graphs, again.graphs):
+        assert torch.equal(x.x, y.x) and torch.equal(x.edge_index, y.edge_index) and torch.equal(x.y, y.y)
+
+
+def test_a_pipe_among_the_text_files_is_not_waited_for(tmp_path):
+    path = write_tu(tmp_path) / "PROTEINS_graph_labels.txt"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ValueError, match="graph_labels.txt is missing, or a pipe"):
+        graphs.load_graphs(f"tu:{path.parent}")
 
 
 @pytest.mark.parametrize("kind, text", [
@@ -211,7 +219,7 @@ def test_files_that_do_not_fit_together_are_refused(tmp_path, kind, text):
         graphs.load_graphs("proteins", tmp_path)
 
 
-def test_a_missing_set_is_downloaded_and_only_its_text_files_are_unpacked(tmp_path, monkeypatch):
+def test_a_missing_set_is_downloaded_and_unpacked_whole_or_not_at_all(tmp_path, monkeypatch):
     raw = write_tu(tmp_path / "packed")
 
     def fetched(url, path, progress):
@@ -222,14 +230,12 @@ def test_a_missing_set_is_downloaded_and_only_its_text_files_are_unpacked(tmp_pa
             packed.writestr("../evil.txt", "")
             packed.writestr("PROTEINS/PROTEINS_/../../evil.txt", "")
 
-    def full(path, replacing=graphs.sets.replacing):
-        if path.name.endswith("_A.txt"):
-            raise OSError("no space")
-        return replacing(path)
+    def full(archive, place):
+        raise OSError("no space")
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", fetched)
     with monkeypatch.context() as patch, pytest.raises(ConnectionError, match="no space"):
-        patch.setattr(graphs.sets, "replacing", full)
+        patch.setattr("shutil.unpack_archive", full)
         graphs.load_graphs("proteins", tmp_path / "root")
     assert len(graphs.load_graphs("proteins", tmp_path / "root")) == 2, "what is cut off is begun again"
     assert not list(tmp_path.rglob("evil.txt"))
@@ -278,9 +284,14 @@ ONE_WAY = GOOD | {"edge_index": torch.tensor([[0], [1]])}
 BAD = [
     (dict(x=None), r"graphs\[1\].x must be a floating tensor .* torch.ones\(n, 1\)"),
     (dict(x=torch.ones(2, 3).long()), "int64"),
-    (dict(x=torch.full((2, 3), torch.nan)), r"graphs\[1\].x must be finite"),
+    *[
+        (dict(x=x), r"graphs\[1\].x must be finite")
+        for x in (torch.full((2, 3), torch.nan), torch.ones(2, 3).requires_grad_())
+    ],
     (dict(x=torch.ones(2, 4)), r"graphs\[1\].x must be \(n, 3\)"),
-    (dict(edge_index=torch.tensor([[0], [2]])), r"edge_index must be 0 to 1, .* got 0 to 2"),
+    (dict(edge_index=torch.tensor([[0], [2]])), r"graphs\[1\] must be a graph of 2 nodes.* larger .*found 2"),
+    (dict(edge_index=torch.zeros(3, 1).long()), r"graphs\[1\] must be a graph .*shape \[2, num_edges\]"),
+    (dict(edge_index=torch.zeros(2, 1)), r"edge_index must be an int64 tensor .*got \(2, 1\) torch.float32"),
     (dict(edge_index=None), r"torch.empty\(2, 0"),
     (dict(y=torch.tensor([1])), r"graphs must all have a label y, or none; graphs\[0\] has none"),
     (dict(num_nodes=99), "num_nodes must be that of x, .*, got 99"),
@@ -302,9 +313,13 @@ BAD = [
      r"own.pt: graphs\[0\] has edge_attr, which would not be used"),
     (lambda path: graphs.load_graphs(tensors(path, [Data(**GOOD)])), "own.pt must hold .*not Data objects"),
     (lambda path: graphs.load_graphs(tensors(path, GOOD)), "own.pt must hold a list of dicts .*got dict"),
-    (lambda path: graphs.load_graphs(tensors(path, [GOOD | {"y": 1}])), r"\[0\].y must be a tensor, got int"),
     (lambda path: graphs.load_graphs(tensors(path, [ONE_WAY])), "has a one-way edge; to_undirected"),
     (lambda path: graphs.load_graphs(f"tu:{write_tu(path, edge_labels=[1])}"), "edge_labels.txt would not"),
+    *[(lambda path, more=more: graphs.load_graphs(f"tu:{write_tu(path, **more)}"), said) for more, said in (
+        (dict(A=["1, -2", "-2, 1"]), "has the edge 1, -2; it must join two of the nodes 1 to 5 of a graph"),
+        (dict(A=["1, 2", "3, 4"]), "has the edge 3, 4; it must join"), (dict(A=["1, 2, 7"]), "have 2 num"),
+        (dict(graph_indicator=[2, 2, 2, 1, 1]), "must number graphs from 1 to 2, one after the other"),
+    )],
     (lambda path: graphs.load_graphs(f"tu:{path}"), "must hold one file NAME_A.txt"),
     (lambda path: graphs.load_graphs(f"{path}/nowhere.pt"), "nowhere.pt is missing"),
     (lambda path: graphs.drop_nodes(MUTAG.batch([0]), -0.1), "ratio must be"),

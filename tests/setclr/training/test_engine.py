@@ -161,7 +161,7 @@ def test_what_cannot_be_compiled_goes_on_uncompiled_in_words(monkeypatch, where)
     if where == "compiler":
         monkeypatch.setattr(torch, "compile", broken)
     else:
-        monkeypatch.setattr(augmentation, "_graph", lambda work: broken)
+        monkeypatch.setattr(augmentation, "_compiled", lambda: broken)
         monkeypatch.setattr(compiling, "available", lambda device: True)
         monkeypatch.setattr(compiling, "compile_all", lambda parts, step: False)
     getattr(compiling.available, "cache_clear", int)()

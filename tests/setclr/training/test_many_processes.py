@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from setclr import DistributedLoss, models, pretrain, views
 from setclr.data import ImageSet
-from setclr.evaluation import frozen
+from setclr.evaluation import frozen, neighbours
 from setclr.experiments.kinds import kind_of
 from setclr.experiments.run import new_run
 from setclr.graphs import GraphSet, load_graphs
@@ -198,7 +198,7 @@ def embedded() -> list[torch.Tensor]:
     torch.manual_seed(2)
     images, encoder = torch.randint(0, 256, (23, 3, 16, 16), dtype=torch.uint8), models.encoder("conv4")[0]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frozen, "VALUES", 3 * 2 * 64)
+        patch.setattr(neighbours, "VALUES", 3 * 64)
         return [frozen.features(encoder, images[:n], batch=4) for n in (23, 3)]
 
 

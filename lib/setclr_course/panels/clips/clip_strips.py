@@ -35,7 +35,7 @@ class clip_strips(Panel):
     def __init__(self, videos: VideoSet | None = None, flow: VideoSet | None = None, **initial: Any):
         if videos is None or flow is None:
             videos, flow = (load_videos("moving-patches", "test", kind) for kind in ("rgb", "camera flow"))
-        self.whole = {"colours": videos.in_ram, "flow": flow.in_ram}
+        self.whole = {"colours": videos.tensor, "flow": flow.tensor}
         self.knobs = {
             "begin 1": slider("frames before clip 1", 1, 0, 4, 1, {0: "none", 4: "the most"}),
             "begin 2": slider("frames before clip 2", 3, 0, 4, 1),

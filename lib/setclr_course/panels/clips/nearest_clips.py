@@ -39,13 +39,13 @@ class nearest_clips(Panel):
     ):
         if features is None or videos is None:
             videos, flow = (load_videos("moving-patches", "test", kind) for kind in ("rgb", "camera flow"))
-            pixels, moved = videos.in_ram[..., ::8, ::8], to_pixels(flow.in_ram)[..., ::8, ::8]
+            pixels, moved = videos.tensor[..., ::8, ::8], to_pixels(flow.tensor)[..., ::8, ::8]
             features = {"pixels": pixels.flatten(1), "true flow": moved.flatten(1)}
         self.maps = {name: map_of(np.asarray(x.detach().cpu(), np.float32)) for name, x in features.items()}
         self.labels = {thing: np.asarray(videos.labels[thing]) for thing in THINGS}
         self.classes = {thing: videos.classes[thing] for thing in THINGS}
         self.names = {thing: np.array(videos.classes[thing])[self.labels[thing]] for thing in THINGS}
-        frames = np.asarray(videos.in_ram).transpose(0, 2, 3, 4, 1)
+        frames = np.asarray(videos.tensor).transpose(0, 2, 3, 4, 1)
         self.faces = frames[:, [0, frames.shape[1] // 2, -1]]
         self.knobs = {
             "features": options("features", features),

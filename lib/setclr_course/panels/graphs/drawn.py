@@ -1,5 +1,6 @@
 """Molecules and random views of them: where atoms stand, and how they are drawn."""
 
+from collections import namedtuple
 from collections.abc import Sequence
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
 
 from setclr.experiments import Run
-from setclr.graphs import graph_view, load_graphs, molecules
+from setclr.graphs import graph_view, load_graphs
 from setclr.graphs.geometric import Batch
 from setclr.graphs.sets import ATOMS
 from setclr.seeding import seeded
@@ -20,7 +21,9 @@ from setclr_course.kit.palette import BLUE, DUSK, GREEN, GREY, INK, PALE, PURPLE
 from setclr_course.kit.scene import Page, Plot
 from setclr_course.kit.still import pictured
 
-MUTAG, MOLECULES = load_graphs("mutag"), molecules()
+MUTAG = load_graphs("mutag")
+Molecule = namedtuple("Molecule", "atoms bonds")  # (n,) indices into ATOMS; (2, m), each bond once
+MOLECULES = [Molecule(one.x.argmax(1).numpy(), one.edge_index.chunk(2, 1)[0].numpy()) for one in MUTAG.graphs]
 COLOURS = (INK, BLUE, VERMILION, GREEN, PURPLE, GREEN, PURPLE)  # of ATOMS
 WIDE, HIGH = 1.2, 0.95  # half of the field that a molecule is drawn in
 

@@ -86,7 +86,7 @@ class molecule_views(Panel):
 
     def say(self, values: dict, now: Compared) -> str:
         molecule, far = drawn.MOLECULES[values["molecule"]], now.far[values["molecule"]]
-        kind = "mutagenic" if molecule.mutagenic else "not mutagenic"
+        kind = "mutagenic" if drawn.MUTAG.labels[values["molecule"]] else "not mutagenic"
         left = "whole" if now.atom < 0 else f"without atom {now.atom + 1}"
         return (
             f"Molecule {values['molecule']}, {kind}, {left}. Chance may {values['view 2']}, by a share of "
