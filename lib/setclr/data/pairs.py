@@ -1,22 +1,34 @@
-"""Real pairs: two images of each thing, to be matched one to one (QARe paper, section 5.1)."""
+"""Real pairs: two images of each thing, to be matched one to one (QARe paper, section 5.1).
+
+"pairs:PATH" reads PATH/CAMERA/THING.jpg of two cameras, with one file name for both pictures of a thing.
+Folders and files may have any names. The camera whose folder comes first in the alphabet is view 0. The
+authors of CUHK-03 send it on request; it has up to five pictures of an identity by each of two cameras. Save
+the first one of each as PATH/1/IDENTITY.png and PATH/2/IDENTITY.png, and load "pairs:PATH" with size=256.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import torch
+from PIL.Image import Resampling
 from torch import Tensor
 from torch.nn import functional as F
 
 from setclr.checks import choice, integer
-from setclr.data.cameras import PAIRS
+from setclr.data.folders import listed
+from setclr.data.photographs import Photographs, is_image, shown
 from setclr.data.sets import ImageSet, Views
 from setclr.data.streaming import Batch
 from setclr.views import View, recolour
 from setclr.views.chance import NUMBERS
 
 FLIP = sum(list(NUMBERS.values())[: list(NUMBERS).index("flip")])  # the flip's column in the draws
-STEREO = "stereo-patches"
-VALIDATION = 0.15 / 0.85  # share of the things outside the test split
+LEAST = 14  # things; 15 % of fewer would be less than two
+FOR_TEST = 0.15
+VALIDATION = FOR_TEST / (1 - FOR_TEST)  # share of the things outside the test split
+NEEDED = "pairs:PATH needs PATH/CAMERA/THING.jpg of two cameras, a thing's two pictures under one name"
 SHAPE = "(2, n, C, H, W) uint8, two views of n >= 2 things, C = 1 or 3; two_views makes them"
 
 
@@ -94,16 +106,49 @@ def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tenso
     return small.round().clamp(0, 255).byte().unflatten(0, pairs.shape[:2])
 
 
-def is_paired(name: str) -> bool:
-    """Whether the data set of that name shows each thing twice."""
-    return name == STEREO or name.startswith(PAIRS)
-
-
 def split_pairs(pairs: Tensor) -> tuple[Tensor, Tensor]:
     """Split the pairs (2, n, ...) of a training split: those to train on, and the last 15/85 for validation.
 
     The order of "pairs:PATH" is random. The order of "stereo-patches" is from the top of the picture down,
     so validation patches overlap with training patches only at the boundary between the two.
     """
-    kept = pairs.shape[1] - round(VALIDATION * pairs.shape[1])
-    return pairs[:, :kept], pairs[:, kept:]
+    first = pairs.shape[1] - round(VALIDATION * pairs.shape[1])
+    return pairs[:, :first], pairs[:, first:]
+
+
+def two_cameras(root: Path, split: str, size: int | None) -> ImageSet:
+    """The things of a split, all pictures of the first camera before those of the second.
+
+    15 % of the things are for test. A fixed seed chooses them, and the order of all things. With `size`,
+    pictures are resized whole to that height and half of it as the width, the shape of people. Raises as
+    `setclr.data.load` does.
+    """
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root} is no folder; {NEEDED}")
+    folders = list(map(Path, listed(root, is_image)))
+    if len(folders) != 2 or not all(path.is_dir() for path in folders):
+        got = ", ".join(shown(path.name) for path in folders[:5]) or "nothing"
+        raise ValueError(
+            f"{root} must hold two folders and nothing else, got {len(folders)}: {got}; {NEEDED}"
+        )
+    names, others = ([Path(path).name for path in listed(folder, is_image)] for folder in folders)
+    for name in sorted({*names} ^ {*others}):
+        there, missing = folders if name in names else folders[::-1]
+        lonely = f"{shown(there / name)} has no partner {shown(missing / name)}"
+        raise ValueError(f"{lonely}; add that picture, or remove this")
+    if len(names) < LEAST:
+        problem = f"{root} must hold at least {LEAST} things for its splits, got {len(names)}"
+        raise ValueError(f"{problem}; add pictures to both of its folders")
+    order = torch.randperm(len(names), generator=torch.Generator().manual_seed(0)).tolist()
+    test = round(FOR_TEST * len(names))
+    chosen = [names[i] for i in (order[-test:] if split == "test" else order[:-test])]
+    files = Photographs(folder / name for folder in folders for name in chosen)
+    images = files[:] if size is None else _upright(files, integer("size", size, least=8))
+    return ImageSet(images, torch.arange(len(chosen)).repeat(2), tuple(map(shown, chosen)))
+
+
+def _upright(files: Photographs, height: int) -> Tensor:
+    """Pictures of people, resized whole: (N, 3, height, height / 2)."""
+    sides = height // 2, height
+    small = [files.upright(i).resize(sides, Resampling.BILINEAR) for i in range(len(files))]
+    return torch.from_numpy(np.stack(list(map(np.asarray, small)))).permute(0, 3, 1, 2).contiguous()

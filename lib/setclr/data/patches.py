@@ -1,22 +1,27 @@
 """Real images that ship with packages: patches of 18 photographs, and pairs of patches from a stereo pair.
 
-Nothing is downloaded or written here; `setclr.data.load` saves what these functions make. Colour casts,
-contrasts and scales vary so much that raw pixels fail on most patches. A trained encoder can therefore show
-what it has learned.
+Nothing is downloaded; `saved` keeps what the other functions make. Colour casts, contrasts and scales vary so
+much that raw pixels fail on most patches. A trained encoder can therefore show what it has learned.
 """
 
 import math
+from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
+import torch
 from numpy.random import Generator, default_rng
 from PIL import Image
 from skimage import data as photos
 
+from setclr.data.sets import ImageSet
+from setclr.data.writing import replacing
+from setclr.data_sets import SPLITS
 from setclr.extras import extra
 
 SIDE = 32  # pixels of a finished patch
 FLAT = 14  # grey standard deviation (of 0..255) below which a patch counts as flat
-SPLITS = ("train", "test")
+FORMAT = 1  # of the saved patches; raise it whenever other ones are made
 
 OF_SKIMAGE = """astronaut brick camera cat coffee coins grass gravel hubble_deep_field immunohistochemistry
 moon page retina rocket text"""
@@ -32,6 +37,28 @@ TRIES = 100  # draws allowed per patch; the moon, mostly flat, needs 11
 
 WINDOW = (16, 64)  # pixels; see `stereo_windows`
 STEP = 8  # pixels between neighbouring centres of the stereo pairs
+
+
+def saved(kind: str, folder: Path, split: str) -> ImageSet:
+    """The patches of a split, read from a file in `folder`, which is made first if it is missing.
+
+    Raises ValueError if the file is damaged.
+    """
+    path, keys = folder / "patches.npz", ("images", "labels", "classes")
+    if not path.exists():
+        make = {"photo": photo_patches, "stereo": stereo_patches}[kind]
+        made: dict = {f"{key}_{part}": x for part in SPLITS for key, x in zip(keys, make(part))}
+        with replacing(path) as file:
+            np.savez(file, format=FORMAT, **made)
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            if arrays["format"] != FORMAT:
+                raise ValueError(f"its format is {arrays['format']}, not {FORMAT}")
+            images, labels, classes = (arrays[f"{key}_{split}"] for key in keys)
+            return ImageSet(torch.from_numpy(images), torch.from_numpy(labels), tuple(classes.tolist()))
+    except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
+        problem = f"{path} is truncated or not of this version of setclr ({error})"
+        raise ValueError(f"{problem}; delete it and load again, which makes it in seconds") from error
 
 
 def photo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:

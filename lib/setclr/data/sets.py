@@ -1,35 +1,26 @@
-"""Data sets by name: patches of photographs, downloads, and folders of any size."""
+"""Sets of images, and those that have a name (`setclr.data_sets`)."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from zipfile import BadZipFile
+from pkgutil import resolve_name
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from setclr import checks
 from setclr import views as views_of
-from setclr.data import patches
-from setclr.data.any_folder import any_folder, path_hint
-from setclr.data.cameras import PAIRS, two_cameras
-from setclr.data.downloads import DOWNLOADED, UNLABELLED, downloaded
-from setclr.data.folders import FOLDER, TREES, tree
-from setclr.data.photographs import Photographs
+from setclr.data.photographs import Photographs, shown
 from setclr.data.streaming import Batch, stream_batches
-from setclr.data.writing import replacing
+from setclr.data_sets import FOLDER, NAMES, SPLITS, known
 from setclr.views import View
 from setclr.views.numbers import sent
 
-MADE = {"photo-patches": patches.photo_patches, "stereo-patches": patches.stereo_patches}
-NAMES = (*MADE, *DOWNLOADED, *TREES, f"{FOLDER}PATH", f"{PAIRS}PATH")
+MOST_BYTES = 8e9  # of images in RAM
 Images = Tensor | Photographs
 Views = Iterator[list[Tensor]]  # for each batch a list of (V, n, C, S, S), one for each size
-KEYS = ("images", "labels", "classes")
-FORMAT = 1  # of the saved patches; raise it whenever `patches` makes different ones
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,11 +67,11 @@ class ImageSet:
     def verify(self, decode: bool = False) -> None:
         """Raises ValueError if a file is no image (`Photographs.verify`); a tensor has no files to check."""
         if isinstance(self.images, Photographs):
-            self.images.verify(None if decode else 5, decode)
+            self.images.verify(decode)
 
     def subset(self, index: Tensor) -> "ImageSet":
         """The images where `index` (N,) bool is True, or those of these numbers."""
-        return ImageSet(some(self.images, index), self.labels[index], self.classes)
+        return ImageSet(select(self.images, index), self.labels[index], self.classes)
 
     def view_batches(
         self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device,
@@ -136,31 +127,15 @@ def load(
     name: str, root: str | Path = "data", split: str = "train", size: int | None = None,
     stream: bool | None = None, verify: bool = False,
 ) -> ImageSet:  # fmt: skip
-    """A data set by name.
+    """A data set by name. `data.NAMES` lists the names; what each one is stands in `setclr.data_sets`.
 
-    - "photo-patches": 7,200 + 1,800 grey patches of 18 photographs, (3, 32, 32), under random casts and
-      contrasts; the class is the photograph. Made in a few seconds and saved under `root`; needs no download.
-    - "stereo-patches": 1,141 + 1,343 pairs of colour patches, (3, 32, 32), of what two cameras see.
-      All left views come first: `images.view(2, -1, 3, 32, 32)`. The label is the pair. Made and
-      saved like "photo-patches".
-    - "mnist" (1, 28, 28), "cifar10", "cifar100", "svhn" (3, 32, 32), "stl10" (3, 96, 96): downloaded by
-      torchvision into root/NAME, each file verified by its checksum. "stl10" has a third split, "unlabelled":
-      the 5,000 training images and then the 100,000 without a label (-1).
-    - "tiny-imagenet" (3, 64, 64): root/tiny-imagenet-200 as the archive unpacks; downloaded if it is
-      missing. "imagenet": root/imagenet/train/WNID and val/WNID, which you put there by hand.
-      "imagenet100": the 100 classes of Tian et al. 2020, in root/imagenet100 or root/imagenet. Numbers of
-      images are verified.
-    - "folder:PATH": PATH/train/CLASS/IMAGE, and PATH/val or else PATH/test for the test split. Or
-      PATH/CLASS/IMAGE, or images without classes at any depth, with labels -1; these have no test split
-      (`data.any_folder`). Any format Pillow reads, as RGB; files that are no images by their ending, broken
-      links and names that begin with a dot are passed over.
-    - "pairs:PATH": PATH/CAMERA/THING.jpg of two cameras, all pictures of the first one first, as in
-      "stereo-patches". 15 % of the things, chosen by a fixed seed, are the test split (`data.cameras`).
+    Of folders, any format Pillow reads is taken, as RGB. Files that are no images by their ending, broken
+    links and names that begin with a dot are passed over.
 
     Args:
         root: the folder of saved and downloaded data sets; not used by "folder:PATH" and "pairs:PATH".
             "~" is the home folder, here and in PATH.
-        split: "train" or "test"; `pretraining_split` says which one to train on without labels.
+        split: "train" or "test"; of "stl10" also "unlabelled".
         size: pixels, for image files only: the shorter side is resized to it, the centre cropped square.
             None keeps the size, but takes 224 for "imagenet" and "imagenet100". For "pairs:PATH" it is the
             height; the width becomes half of it, the shape in which people are cut out for matching, and
@@ -173,66 +148,43 @@ def load(
     Raises:
         ValueError: an argument, file or folder is not as it must be. The message names a bad file to delete.
         FileNotFoundError: PATH, the split's folder or a data set that you must put there by hand is missing.
-        ConnectionError: a data set is missing and cannot be downloaded; the message says what to put where.
+        ConnectionError: a data set is missing or damaged, and cannot be downloaded; the message says what to
+            put where.
     """
-    checks.choice("split", split, [*patches.SPLITS, *([UNLABELLED] if name == "stl10" else [])])
+    this = known(name)
+    if not this.read:
+        _refuse_path(name)
+        checks.choice("name", name, NAMES)
+    checks.choice("split", split, dict.fromkeys((*SPLITS, this.pretraining)))
     checks.boolean("verify", verify)
+    given: dict = {"size": size, "stream": stream}
+    for argument, value in given.items():
+        if value is not None and argument not in this.takes:
+            takers = [one for one in NAMES if argument in known(one).takes]
+            got = f"{argument}={value!r} with name={name!r}; leave it out"
+            raise ValueError(f"{argument} applies to {', '.join(takers)}, got {got}")
+    if size is not None:
+        checks.integer("size", size, least=1)
     if stream is not None:
         checks.boolean("stream", stream)
-    root = Path(os.path.expanduser(root))
-    kind, colon, path = name.partition(":") if isinstance(name, str) else ("", "", "")
-    place = Path(os.path.expanduser(path))
-    if kind + colon == PAIRS:
-        if stream:
-            raise ValueError(f"stream must be left out for {PAIRS}PATH, which is held in RAM, got True")
-        return ImageSet(*two_cameras(place, split, size))
-    if kind + colon == FOLDER or name in TREES:
-        if size is not None:
-            checks.integer("size", size, least=1)
-        parts = any_folder(place, split, size, stream) if colon else tree(name, root, split, size, stream)
-        found = ImageSet(*parts)
-        if verify:
-            found.verify(decode=True)
-        return found
-    _refuse_other_names(name, size, stream)
-    if name in MADE:
-        return _kept(Path(root, name, "patches.npz"), MADE[name], split)
-    return ImageSet(*downloaded(name, Path(root, name), split))
+    path = name.partition(":")[2]
+    place = Path(os.path.expanduser(path)) if path else Path(os.path.expanduser(root), name)
+    read = resolve_name(f"setclr.data.{this.read}")
+    given["size"] = size or this.side
+    images = read(*this.of, place, split, **{argument: given[argument] for argument in this.takes})
+    if verify:
+        images.verify(decode=True)
+    return images
 
 
-def _refuse_other_names(name: str, size: int | None, stream: bool | None) -> None:
-    """Raises ValueError unless `name` is a data set in one tensor, with neither size nor stream."""
-    if name not in NAMES and (hint := path_hint(name)):
-        raise ValueError(f"name must be that of a data set, got {str(name)!r}; {hint}")
-    checks.choice("name", name, NAMES)
-    for argument, value in (("size", size), ("stream", stream)):
-        if value is not None:
-            got = f"{argument}={value!r} with name={name!r}; leave it out"
-            raise ValueError(f"{argument} applies to {FOLDER}PATH, {', '.join(TREES)}, got {got}")
+def _refuse_path(name: object) -> None:
+    """Raises ValueError if `name` is a path to a folder that exists, or looks like a path."""
+    text = os.fspath(name) if isinstance(name, str | os.PathLike) else ""
+    if ":" not in text and (os.sep in text or text.startswith(("~", ".")) or os.path.isdir(text)):
+        hint = f"write {FOLDER}{shown(text)} for a folder of images"
+        raise ValueError(f"name must be that of a data set, got {text!r}; {hint}")
 
 
-def some(images: Images, index: slice | Tensor) -> Images:
+def select(images: Images, index: slice | Tensor) -> Images:
     """The images of these numbers, or where `index` is True; photographs are not read."""
     return images.subset(index) if isinstance(images, Photographs) else images[index]
-
-
-def pretraining_split(name: str) -> str:
-    """The split to train on without labels: "unlabelled" for "stl10", "train" for all others."""
-    return UNLABELLED if name == "stl10" else "train"
-
-
-def _kept(path: Path, make: Callable, split: str) -> ImageSet:
-    """The image set of a split, read from `path`; if the file is missing, it is first made by `make`."""
-    if not path.exists():
-        arrays = {f"{key}_{part}": x for part in patches.SPLITS for key, x in zip(KEYS, make(part))}
-        with replacing(path) as file:
-            np.savez(file, format=FORMAT, **arrays)
-    try:
-        with np.load(path, allow_pickle=False) as kept:
-            if kept["format"] != FORMAT:
-                raise ValueError(f"its format is {kept['format']}, not {FORMAT}")
-            images, labels, classes = (kept[f"{key}_{split}"] for key in KEYS)
-            return ImageSet(torch.from_numpy(images), torch.from_numpy(labels), tuple(classes.tolist()))
-    except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
-        problem = f"{path} is truncated or not of this version of setclr ({error})"
-        raise ValueError(f"{problem}; delete it and load again, which makes it in seconds") from error

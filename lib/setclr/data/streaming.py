@@ -8,15 +8,15 @@ import os
 import pickle
 import signal
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import tee
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from setclr import checks
 from setclr.data.photographs import Photographs
@@ -44,9 +44,11 @@ def streamed(
     Raises:
         ValueError: an argument is not as it must be, or `read` cannot be pickled.
         MemoryError: a worker was killed; the message says what to change.
-        Any error of `read`, with its own type if that is picklable, and the worker's traceback as its cause.
+        Any error of `read`, with its own type if that is picklable, and the worker's traceback as a note.
     """
     checks.integer("workers", workers, least=0, hint="it is the number of processes")
+    if workers and multiprocessing.get_start_method() != "fork":
+        _refuse_unpicklable(read)
     device = torch.device(device)
     side = torch.cuda.Stream(device) if device.type == "cuda" else None
     loader: DataLoader = DataLoader(
@@ -60,8 +62,8 @@ def streamed(
         worker_init_fn=_leave_signals_to_the_parent,
     )
     for result in _received(loader):
-        if isinstance(result, _Failure):
-            raise result.error
+        if isinstance(result, Exception):
+            raise result
         yield _copied(result, device, side)
 
 
@@ -84,21 +86,13 @@ def stream_batches(
         As `streamed` does.
     """
     checks.integer("workers", workers, least=0, hint="it is the number of processes")
-    if not isinstance(images, Photographs):
-        raise ValueError(f"images must be Photographs, got {type(images).__name__}; load with stream=True")
-    sent = deque[Tensor]()
-    threads = min(images.threads, max(1, (os.cpu_count() or 1) // workers)) if workers else None
-
-    def asked() -> Iterator[Batch]:
-        for index, draws in batches:
-            sent.append(draws)
-            yield index, draws
-
-    for crops in streamed(partial(_crops, images, views, threads), asked(), workers, device):
-        yield crops, sent.popleft()
+    threads = min(images.threads, max(1, (os.cpu_count() or 1) // max(1, workers)))
+    asked, again = tee(batches)
+    crops = streamed(partial(_crops, images, views, threads), asked, workers, device)
+    yield from zip(crops, (draws for _, draws in again))
 
 
-def _crops(images: Photographs, views: Sequence[View], threads: int | None, batch: Batch) -> list[Tensor]:
+def _crops(images: Photographs, views: Sequence[View], threads: int, batch: Batch) -> list[Tensor]:
     return images.crops(batch[0], views, batch[1], threads)
 
 
@@ -129,12 +123,24 @@ def _received(loader: DataLoader) -> Iterator:
             raise
         hint = "memory, or shared memory (/dev/shm), may have run out: take fewer workers or a smaller batch"
         if multiprocessing.get_start_method() != "fork":
-            hint += "; a script must start its work below `if __name__ == '__main__':`"
+            hint += "; a script must start its work below `if __name__ == '__main__':`, and a Dataset whose "
+            hint += "class stands in a notebook's cell needs workers=0"
         raise MemoryError(f"a worker process was killed ({str(error).splitlines()[0]}); {hint}") from error
 
 
+def _refuse_unpicklable(read: Callable[[Any], Any]) -> None:
+    try:
+        ForkingPickler.dumps(read)
+    except Exception as error:
+        problem = " ".join(str(error).split())
+        raise ValueError(f"workers must be 0 for a Dataset that cannot be pickled ({problem})") from error
+
+
 class _Reads(Dataset):
-    """A data set whose indices are whole batches."""
+    """A data set whose indices are whole batches.
+
+    A worker returns an error of `read`, and does not raise it: DataLoader would bury its message.
+    """
 
     def __init__(self, read: Callable[[Any], Any]):
         self.read = read
@@ -143,56 +149,22 @@ class _Reads(Dataset):
         try:
             return self.read(batch)
         except Exception as error:  # users' code can raise anything
-            return _Failure(error)
-
-    def __reduce__(self) -> tuple:  # only where workers are not forked
-        try:
-            return _unpickled, (bytes(ForkingPickler.dumps(self.read)),)
-        except Exception as error:
-            raise _unpicklable(error) from error
+            if get_worker_info() is None:
+                raise
+            return _sendable(error)
 
 
-def _unpickled(data: bytes) -> _Reads:
+def _sendable(error: Exception) -> Exception:
+    """The error, or a RuntimeError if it cannot be sent to another process, with its traceback as a note."""
+    text = "".join(traceback.format_exception(error))
     try:
-        return _Reads(pickle.loads(data))
-    except Exception as error:  # for example a class of a notebook's cell, which no other process knows
-        return _Reads(partial(_raise, _unpicklable(error)))
-
-
-def _unpicklable(error: Exception) -> ValueError:
-    said = " ".join(str(error).split())
-    return ValueError(f"workers must be 0 for a Dataset that cannot be pickled ({said})")
-
-
-def _raise(error: Exception, _: Any) -> None:
-    raise error
-
-
-class _Failure:
-    """An error of `read`, returned and not raised: DataLoader would bury its message under a traceback."""
-
-    def __init__(self, error: Exception):
-        self.error = error
-
-    def __reduce__(self) -> tuple:  # on its way from a worker
-        text = "".join(traceback.format_exception(self.error))
-        try:
-            error = pickle.loads(pickle.dumps(self.error))
-            kept = type(error) is type(self.error) and str(error) == str(self.error)
-        except Exception:  # an error that its arguments cannot make again
-            kept = False
-        if not kept:
-            error = RuntimeError(f"{type(self.error).__name__}: {self.error}")
-        return _arrived, (error, text)
-
-
-def _arrived(error: Exception, text: str) -> _Failure:
-    error.__cause__ = _InWorker(f"\n{text}")
-    return _Failure(error)
-
-
-class _InWorker(Exception):
-    """The traceback of an error, as text from the process in which it was raised."""
+        copy = pickle.loads(pickle.dumps(error))
+        same = type(copy) is type(error) and str(copy) == str(error)
+    except Exception:  # an error that its arguments cannot make again
+        same = False
+    sent = error if same else RuntimeError(f"{type(error).__name__}: {error}")
+    sent.add_note(f"In the worker process:\n{text}")
+    return sent
 
 
 def _leave_signals_to_the_parent(_: int) -> None:

@@ -17,9 +17,8 @@ from torch.utils.data import Dataset
 
 from setclr import views as views_of
 from setclr.data import ImageSet, image_set
-from setclr.data.items import item_of
 from setclr.data.streaming import streamed
-from setclr.data.wrapped import labels_of
+from setclr.data.torch_datasets import item_of, labels_of
 from setclr.losses import Objective
 from setclr.seeding import seeded, seeded_globals
 from setclr.training.batches import Step

@@ -1,6 +1,7 @@
 """Sets of images in memory: what they hold, samples, names that are loaded, the file of patches."""
 
 import os
+from pathlib import Path
 from unittest.mock import Mock, call
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setclr.data import NAMES, ImageSet, load, pretraining_split, sets, two_views
+from setclr.data import NAMES, ImageSet, known, load, patches, two_views
 from setclr.data.validation import validation_split
 
 
@@ -77,10 +78,11 @@ def test_a_class_of_one_image_is_trained_on():
 @pytest.mark.parametrize("given, message", [
     (dict(name="cifar11"), "name must be .*'cifar11'; did you mean 'cifar10'"),
     *((dict(name=name), "name must be one of 'photo-patches'") for name in ("places365", None, 3)),
+    (dict(name=Path("cifar10")), "name must be one of 'photo-patches'"),
     (dict(name="photo-patches", split="val"), "split must be .*'val'"),
     (dict(name="svhn", split="unlabelled"), "split must be one of 'train', 'test', got 'unlabelled'"),
-    (dict(name="mnist", size=32), "size applies to folder:PATH, tiny.*got size=32"),
-    (dict(name="photo-patches", stream=False), "stream applies to folder:PATH.*got stream="),
+    (dict(name="mnist", size=32), "size applies to tiny.*folder:PATH, pairs:PATH, got size=32"),
+    (dict(name="photo-patches", stream=False), "stream applies to .*folder:PATH, got stream=False with"),
     *((dict(name="folder:x", size=size), f"size must be .*{size}") for size in (0, 2.5, True, "32")),
     (dict(name="folder:x", stream=1), "stream must be True or False, got 1"),
     (dict(name="folder:x", verify=1), "verify must be True or False, got 1"),
@@ -91,7 +93,7 @@ def test_every_wrong_argument_of_load(given, message):
 
 
 def test_only_stl10_is_trained_on_more_than_its_training_split():
-    splits = {name: pretraining_split(name) for name in NAMES}
+    splits = {name: known(name).pretraining for name in NAMES}
     assert len(splits) == 12 and splits == dict.fromkeys(splits, "train") | {"stl10": "unlabelled"}
 
 
@@ -99,7 +101,7 @@ def test_only_stl10_is_trained_on_more_than_its_training_split():
 def kept(monkeypatch, tmp_path):
     """A small set under a name: the file it is kept in, and what makes it."""
     make = Mock(return_value=(np.zeros((4, 3, 8, 8), np.uint8), np.array([0, 0, 1, 1]), ("a", "b")))
-    monkeypatch.setitem(sets.MADE, "photo-patches", make)
+    monkeypatch.setattr(patches, "photo_patches", make)
     return tmp_path / "photo-patches" / "patches.npz", make
 
 

@@ -118,7 +118,7 @@ def test_folders_that_are_no_pairs_are_refused(tmp_path):
     refused("people must hold two folders .* got 3: above, back, front")
     (root / "above").rmdir()
     refused("size must be an integer >= 8, got 4", size=4)
-    refused("stream must be left out for pairs:PATH", stream=True)
+    refused("stream applies to .*folder:PATH, got stream=True with", stream=True)
     refused("split must be one of", split="validation")
     lost.rename(tmp_path / "lost")
     refused(r"back/003.png has no partner \S+front/003.png; add that picture")

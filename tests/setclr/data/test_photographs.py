@@ -9,11 +9,12 @@ from conftest import shifted
 from pictures import DAMAGED, saved, smooth
 from PIL import Image
 from PIL.features import check as supported
+from PIL.Image import Transpose
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as F
 
 from setclr import views
-from setclr.data import Photographs, image_set, photographs
+from setclr.data import Photographs, image_set
 from setclr.views import View, draw
 
 TWO = (View(size=20, blur=0.5), View(size=12, scale=(0.05, 0.14)), View(size=20, solarise=0.5))
@@ -136,16 +137,20 @@ def test_size_decides_the_side_of_views_without_one(tmp_path):
 # Verifying
 
 
-def test_verify_names_as_many_as_it_is_asked_for(tmp_path):
-    paths = saved(tmp_path, smooth(4))
+def test_verify_names_five_files_or_all_where_they_are_decoded(tmp_path):
+    paths = saved(tmp_path, smooth(8))
     for i in (1, 3):
         DAMAGED["text"](paths[i])
     files = Photographs(paths)
     with pytest.raises(ValueError, match=r"001\.png [^;]*; [^;]*replace it; .*003\.png [^;]*; [^;]*$"):
         files.verify()
-    with pytest.raises(ValueError, match=r"001\.png [^;]*; [^;]*; there may be more$"):
-        files.verify(most=1)
-    files.subset([0, 2]).verify()
+    for i in (2, 4, 5, 6):
+        DAMAGED["text"](paths[i])
+    with pytest.raises(ValueError, match=r"001\.png .*005\.png [^;]*; [^;]*; there may be more$"):
+        files.verify()
+    with pytest.raises(ValueError, match=r"001\.png .*006\.png [^;]*; [^;]*$"):
+        files.verify(decode=True)
+    files.subset([0, 7]).verify()
 
 
 @pytest.mark.parametrize("decode", [False, True])
@@ -186,7 +191,9 @@ def test_bad_arguments_are_named(square, tmp_path, call, message):
 
 # Orientation and transparency
 
-STORED = {1: None, 2: 2, 3: 3, 4: 4, 5: 5, 6: 8, 7: 7, 8: 6}  # how to turn an upright picture for each
+STORED = {1: None, 2: Transpose.FLIP_LEFT_RIGHT, 3: Transpose.ROTATE_180, 4: Transpose.FLIP_TOP_BOTTOM,
+          5: Transpose.TRANSPOSE, 6: Transpose.ROTATE_90, 7: Transpose.TRANSVERSE,
+          8: Transpose.ROTATE_270}  # fmt: skip
 
 
 def turned_copies(folder, name):
@@ -195,7 +202,7 @@ def turned_copies(folder, name):
     for orientation, turn in STORED.items():
         exif = Image.Exif()
         exif[0x0112] = orientation
-        stored = upright if turn is None else upright.transpose(photographs.TURNS[turn])
+        stored = upright if turn is None else upright.transpose(turn)
         stored.save(folder / f"{orientation}.{name}", exif=exif, quality=95)
     return Photographs([folder / f"{orientation}.{name}" for orientation in STORED])
 

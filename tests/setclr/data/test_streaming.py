@@ -5,9 +5,11 @@ Images in memory, in files and in a Dataset of a user's answer alike.
 
 import multiprocessing
 import os
+import re
 import signal
 import time
 import traceback
+from copy import copy
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +23,7 @@ from torch.utils.data import Dataset, Subset, TensorDataset
 
 from setclr.data import ImageSet, Photographs, image_set, load
 from setclr.data.streaming import stream_batches, streamed
+from setclr.data.torch_datasets import item_of
 from setclr.training import ImageViews
 from setclr.views import View, draw, finish
 
@@ -77,8 +80,9 @@ def test_an_error_is_the_same_from_any_process(files, tmp_path, workers):
     given = [(torch.tensor([i]), draw(TWO, 1, shifted())) for i in (0, 1, 0)]
     crops = stream_batches(mixed, TWO, given, workers, "cpu")
     next(crops)
-    with pytest.raises(ValueError, match=rf"^{bad} is no image that can be read .*replace it$"):
+    with pytest.raises(ValueError) as caught:
         next(crops)
+    assert re.fullmatch(rf"{bad} is no image that can be read .*replace it", str(caught.value))
     given = [(torch.tensor([0, 1]), draw(TWO, 3, shifted()))]
     with pytest.raises(ValueError, match=r"^draws must be \(2, 3, 36\)"):
         list(stream_batches(files, TWO, given, workers, "cpu"))
@@ -107,8 +111,6 @@ def test_bad_arguments_are_refused(files):
     for workers in (-1, 1.5, True):
         with pytest.raises(ValueError, match="workers must be .*got"):
             next(stream_batches(files, TWO, batches(), workers, "cpu"))
-    with pytest.raises(ValueError, match="images must be Photographs, got Tensor; load with stream=True"):
-        next(stream_batches(files[:], TWO, batches(), 0, "cpu"))
 
 
 @pytest.mark.gpu
@@ -157,6 +159,7 @@ def memory() -> ImageSet:
 
 @pytest.fixture(params=["memory", "files", "PIL", "uint8", "floating"])
 def source(request, memory, tmp_path) -> ImageSet:
+    """The images of a Dataset are read into RAM."""
     if request.param == "files":
         return replace(memory, images=Photographs(saved(tmp_path, memory.images)))
     own = Own(partial(seen_as, request.param, memory.images), targets=LABELS, classes=memory.classes)
@@ -166,7 +169,7 @@ def source(request, memory, tmp_path) -> ImageSet:
 def test_parts_of_all_kinds_are_the_same(memory, source):
     """And leave files in files."""
     source.verify()
-    assert source.in_ram == (source is memory) and source.classes == memory.classes
+    assert source.in_ram != isinstance(source.images, Photographs) and source.classes == memory.classes
     assert torch.equal(source.sample(4).images[:], memory.sample(4).images)
     for index in (slice(0, 6), slice(2, 5), torch.tensor([5, 5, 0]), torch.arange(6) > 3):
         part = source.subset(index)
@@ -209,7 +212,7 @@ NAN = torch.full((3, 8, 8), torch.nan)
 
 
 @pytest.mark.parametrize("item, said", [
-    *((views, "gives several views; wrap it in") for views in (
+    *((views, "it holds several views; wrap the Dataset in") for views in (
         (PICTURE, PICTURE), ([PICTURE] * 2, 1), (torch.zeros(3, 8, 8).byte(),) * 2,
         (torch.rand(3, 8, 8), torch.rand(3, 4, 4)))),
     *((pixels, r"in \[0, 1\]: leave Normalize out") for pixels in (torch.rand(3, 8, 8) * 9, NAN)),
@@ -217,7 +220,7 @@ NAN = torch.full((3, 8, 8), torch.nan)
     (NAN[0], r"tensor \(1 or 3, H, W\), got \(8, 8\)"),
 ])  # fmt: skip
 def test_what_is_not_one_image_is_refused_and_views_are_not_halved(item, said):
-    with pytest.raises(ValueError, match=f"image 0 of Own cannot be used: .*{said}"):
+    with pytest.raises(ValueError, match=f"item 0 of Own is no image: .*{said}"):
         image_set(Own(lambda i: item))
 
 
@@ -252,8 +255,20 @@ def fails(error: Exception, i: int) -> torch.Tensor:
     return random_image(i)
 
 
-def read(images: Photographs, i: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
-    return images[i], [torch.tensor(i)]
+def read(dataset: Dataset, i: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    return item_of(dataset, i), [torch.tensor(i)]
+
+
+def test_images_that_do_not_fit_into_one_tensor_are_refused_with_what_takes_them(monkeypatch):
+    with pytest.raises(
+        ValueError, match=r"one size, got \(3, 4, 4\) for item 0 and \(3, 5, 5\) for item 1; .*LoaderV"
+    ):
+        image_set(Own(lambda i: torch.rand(3, 4 + i, 4 + i)))
+    monkeypatch.setattr("setclr.data.torch_datasets.MOST_BYTES", 1000)
+    with pytest.raises(ValueError, match="must take at most 1e-06 GB, got 0.0; .*'folder:PATH'"):
+        image_set(Own(random_image))
+    with pytest.raises(ValueError, match="images must be at least one, got an empty list"):
+        image_set([])
 
 
 ERRORS = [KeyError("angle"), MemoryError(), OSError("gone"), UnicodeDecodeError("ascii", b"a", 0, 1, "odd")]
@@ -261,13 +276,12 @@ ERRORS = [KeyError("angle"), MemoryError(), OSError("gone"), UnicodeDecodeError(
 
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-def test_an_error_of_a_dataset_keeps_its_type_its_item_and_its_line(error, workers):
-    """Its type, if that takes a message; else it is a RuntimeError."""
-    images = image_set(Own(partial(fails, error))).images
-    kept = type(error) if error in ERRORS[:3] else RuntimeError
-    with pytest.raises(kept, match=f"item 5 of Own raised {type(error).__name__}") as caught:
-        list(streamed(partial(read, images), range(6), workers, "cpu"))
-    assert type(caught.value) is kept and str(caught.value).count("item 5") == 1
+def test_an_error_of_a_dataset_keeps_its_type_its_message_and_its_line_and_names_the_item(error, workers):
+    own = Own(partial(fails, copy(error)))
+    with pytest.raises(type(error)) as caught:
+        list(streamed(partial(read, own), range(6), workers, "cpu"))
+    assert type(caught.value) is type(error) and str(caught.value) == str(error)
+    assert caught.value.__notes__[0] == "item 5 of Own raised it"
     assert "raise error" in "".join(traceback.format_exception(caught.value))
 
 
@@ -280,13 +294,17 @@ def test_an_error_that_cannot_be_sent_does_not_hang():
 
 def test_a_dataset_that_cannot_be_pickled_needs_no_workers(monkeypatch):
     """Nor one whose class the workers do not know, as that of a notebook's cell: it is sent by its name."""
-    read_it = partial(read, image_set(Own(lambda i: random_image(i))).images)
+    read_it = partial(read, Own(lambda i: random_image(i)))
     how = multiprocessing.get_context("forkserver")
     monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", how)
-    message = r"^workers must be 0 for a Dataset that cannot be pickled \(([^\n]*)"
-    for unpicklable in (read_it, Unknown()):
-        with pytest.raises(ValueError, match=message):
-            list(streamed(unpicklable, range(6), 1, "cpu"))
+    with pytest.raises(
+        ValueError, match=r"^workers must be 0 for a Dataset that cannot be pickled \(([^\n]*)"
+    ):
+        list(streamed(read_it, range(6), 1, "cpu"))
+    with pytest.raises(
+        MemoryError, match="a Dataset whose class stands in a notebook's cell needs workers=0"
+    ):
+        list(streamed(Unknown(), range(6), 1, "cpu"))
     assert len(list(streamed(read_it, range(6), 0, "cpu"))) == 6
 
 

@@ -16,7 +16,7 @@ from conftest import shifted
 from pictures import BROKEN, DAMAGED, NAMES, NO_PHOTOGRAPHS, grey_level, saved, smooth
 
 from setclr.cli import main
-from setclr.data import Photographs, any_folder, folders, load
+from setclr.data import Photographs, folders, load
 from setclr.experiments import embed_folder, new_run, pretrain
 from setclr.recipes import RECIPES, ImageRecipe
 from setclr.views import View, draw
@@ -134,7 +134,7 @@ def test_links_are_followed_and_each_folder_is_read_once(tmp_path):
     (tmp_path / "in" / "linked").symlink_to(tmp_path / "far")
     assert len(load(f"folder:{tmp_path / 'in'}").labels.unique()) == 2
     (tmp_path / "in" / "real" / "up").symlink_to("..")
-    assert len(any_folder.images_below(tmp_path / "in")) == 6
+    assert len(folders.images_below(tmp_path / "in")) == 6
 
 
 def lose(*names: str):
