@@ -71,11 +71,10 @@ DATA_SETS = {
     # of the things, chosen by a fixed seed, are the test split (`pairs.two_cameras`).
     "pairs:": DataSet("pairs:two_cameras", takes=("size",), mirror="apart"),
 }  # fmt: skip
-OWN = DataSet("")  # data of your own
 NAMES = tuple(f"{name}PATH" if name.endswith(":") else name for name in DATA_SETS)
 
 
 def known(name: object) -> DataSet:
-    """What is known of the data set of that name; OWN for another name."""
+    """What is known of the data set of that name; of another name, nothing."""
     kind, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
-    return DATA_SETS.get(kind + colon, OWN)
+    return DATA_SETS.get(kind + colon, DataSet(""))

@@ -88,8 +88,7 @@ def data(
             streamed = verify and data.known(name).in_files
             sets = {"train": data.load(name, root, "train", size, streamed or None, verify)}
             with suppress(FileNotFoundError):  # a folder without test images
-                if sets["train"].labels.min() >= 0:
-                    sets["test"] = data.load(name, root, "test", size, streamed or None, verify)
+                sets["test"] = data.load(name, root, "test", size, streamed or None, verify)
         for split, images in sets.items():
             print(f"{name} {split}: {images!r}")
 

@@ -6,8 +6,7 @@ with extra("train"):
     from setclr.data.pairs import Pairs, paired, split_pairs, two_views
     from setclr.data.photographs import Photographs
     from setclr.data.sets import ImageSet, load
-    from setclr.data.torch_datasets import image_set
     from setclr.data_sets import NAMES, known
 
-__all__ = ["NAMES", "ImageSet", "Pairs", "Photographs", "image_set", "known", "load", "paired", "split_pairs",
+__all__ = ["NAMES", "ImageSet", "Pairs", "Photographs", "known", "load", "paired", "split_pairs",
            "two_views"]  # fmt: skip

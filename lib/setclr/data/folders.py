@@ -8,7 +8,7 @@ import os
 import shutil
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,18 +18,16 @@ from torch import Tensor
 
 from setclr.data.downloads import downloading
 from setclr.data.photographs import Photographs, complaints, is_image, shown
-from setclr.data.sets import MOST_BYTES, ImageSet
+from setclr.data.sets import ImageSet
 from setclr.data_sets import FOLDER
 
+MOST_BYTES = 8e9  # of decoded images in RAM, unless `stream` is False
 TINY = "tiny-imagenet-200"
 TINY_URL = "https://cs231n.stanford.edu/tiny-imagenet-200.zip"
 # The archive has 248,100,043 bytes. Its makers publish no digest; others all publish this one.
 TINY_SHA256 = "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821"
 TEST = ("val", "test")  # the folders of a test split
-OF_IMAGES = (
-    f"{FOLDER}PATH takes PATH/train/CLASS/IMAGE with PATH/val or PATH/test, PATH/CLASS/IMAGE, or images "
-    "without classes at any depth"
-)
+OF_IMAGES = f"{FOLDER}PATH takes PATH/train/CLASS/IMAGE and PATH/val, PATH/CLASS/IMAGE, or images anywhere"
 Wanted = Callable[[str], bool]  # of a file's name
 
 
@@ -46,15 +44,12 @@ def any_folder(root: Path, split: str, size: int | None, stream: bool | None) ->
         raise FileNotFoundError(f"{root} is no folder; {OF_IMAGES}")
     if any((root / name).is_dir() for name in ("train", *TEST)):
         return by_class(_of_split(root, split), size, stream)
+    if split == "test":
+        raise _untested(root)
     paths = images_below(root)
     inside = {os.path.dirname(path) for path in paths}
     if len(inside) > 1 and {os.path.dirname(path) for path in inside} == {os.fspath(root)}:
-        if split == "test":
-            raise _untested(root)
         return by_class(class_folders(root, wanted=is_image), size, stream)
-    if split == "test":
-        needed = "a folder for each class: PATH/CLASS/IMAGE, or PATH/train/CLASS/IMAGE with PATH/val"
-        raise ValueError(f"images must have labels to be measured, got none in {root}; they need {needed}")
     return ImageSet(decoded(paths, size, stream), torch.full((len(paths),), -1), ())
 
 
@@ -64,14 +59,13 @@ def imagenet(chosen: str, folder: Path, split: str, size: int | None, stream: bo
     `chosen` is a file of this package that lists the classes to take; "" takes all.
     """
     folder = folder if folder.is_dir() else folder.with_name("imagenet")
-    where = f"{folder}/train/WNID/ and {folder}/val/WNID/, a folder for each class, such as n01440764"
-    get = "ImageNet cannot be downloaded here: get ILSVRC 2012 from image-net.org and put its images into"
-    classes = _of_split(folder, split, f"{get} {where}")
+    needed = f"get ILSVRC 2012 from image-net.org by hand, as {folder}/train/WNID/ and {folder}/val/WNID/"
+    classes = _of_split(folder, split, needed)
     if chosen:
         wnids = sorted((files("setclr.data") / chosen).read_text().split())
         if missing := [wnid for wnid in wnids if wnid not in classes]:
-            got = f"{len(missing)} of its classes missing, the first is {missing[0]}"
-            raise ValueError(f"{folder} must hold all classes of {chosen}, got {got}; add their folders")
+            got = f"{len(missing)} missing, the first is {missing[0]}"
+            raise ValueError(f"{folder} must hold all classes of {chosen}, got {got}; add them")
         classes = {wnid: classes[wnid] for wnid in wnids}
     return by_class(classes, size, stream)
 
@@ -127,12 +121,9 @@ def decoded(paths: list[str], size: int | None, stream: bool | None) -> Tensor |
     MOST_BYTES.
     """
     images = Photographs(paths, size)
-    total = images.shape.numel()
-    if stream is False and total > MOST_BYTES:
-        what = f"{len(images)} images of {images.shape[3]}x{images.shape[2]} pixels"
-        got = f"{total / 1e9:.1f} GB, more than the {MOST_BYTES / 1e9:g} GB allowed"
-        raise ValueError(f"{what} would take {got}; load them with a smaller size= or stream=True")
-    return images if stream or total > MOST_BYTES else images[:]
+    if stream is None:
+        stream = images.shape.numel() > MOST_BYTES
+    return images if stream else images[:]
 
 
 def _of_split(root: Path, split: str, needed: str = OF_IMAGES) -> dict[str, Path]:
@@ -144,12 +135,12 @@ def _of_split(root: Path, split: str, needed: str = OF_IMAGES) -> dict[str, Path
     if place is None:
         raise _untested(root)
     test = class_folders(place, needed, is_image)
-    same_classes(root / "train", train, place, test)
+    same_names(root / "train", place, train, test)
     return test
 
 
 def _untested(root: Path) -> FileNotFoundError:
-    remedy = "`evaluate` splits the images by a seed; or put some of each class into PATH/val/CLASS"
+    remedy = "`evaluate` splits images with classes by a seed; or put some of each class into PATH/val/CLASS"
     return FileNotFoundError(f"{root} has no folder val or test; {remedy}")
 
 
@@ -163,8 +154,7 @@ def class_folders(folder: Path, needed: str = OF_IMAGES, wanted: Wanted | None =
         raise FileNotFoundError(f"{folder} is no folder; {needed}")
     inside = {os.path.basename(path): Path(path) for path in listed(folder, wanted)}
     if stray := [path for path in inside.values() if not path.is_dir()]:
-        problem = f"{shown(stray[0])} is no folder, among class folders"
-        raise ValueError(f"{problem}; move it into one of them, or elsewhere")
+        raise ValueError(f"{shown(stray[0])} is no folder, among class folders; move it into one of them")
     if not inside:
         raise ValueError(f"{folder} has no class folders; put the files of each class into one of its own")
     return inside
@@ -183,11 +173,11 @@ def files_of_classes(
     return paths
 
 
-def same_classes(train: Path, of_train: dict[str, Path], test: Path, of_test: dict[str, Path]) -> None:
-    """Raises ValueError if a class has no folder in the other split."""
-    for name in sorted(of_train.keys() ^ of_test.keys()):
-        there, missing = (test, train) if name in of_test else (train, test)
-        raise ValueError(f"{shown(there / name)} has no counterpart in {missing}; both need the same classes")
+def same_names(one: Path, other: Path, in_one: Collection[str], in_other: Collection[str]) -> None:
+    """Raises ValueError if something in one folder has no counterpart of its name in the other."""
+    for name in sorted({*in_one} ^ {*in_other}):
+        there, missing = (one, other) if name in in_one else (other, one)
+        raise ValueError(f"{shown(there / name)} has no counterpart in {missing}; both need the same names")
 
 
 def listed(folder: Path, wanted: Wanted | None = None) -> list[str]:
@@ -220,7 +210,7 @@ def files_below(root: Path, wanted: Wanted, kind: str, warn: bool = False) -> li
     if not root.is_dir():
         raise FileNotFoundError(f"{root} is no folder; give one with {kind} in it, at any depth")
     others: Counter[str] = Counter()
-    paths, coming, seen = [], [os.fspath(root)], {_key(root)}
+    paths, coming, seen = [], [os.fspath(root)], {os.path.realpath(root)}
     while coming:
         for entry in os.scandir(coming.pop()):
             if entry.name.startswith(".") or not os.path.exists(entry.path):
@@ -229,8 +219,8 @@ def files_below(root: Path, wanted: Wanted, kind: str, warn: bool = False) -> li
                 paths.append(entry.path)
             elif not entry.is_dir():
                 others[os.path.splitext(entry.name)[1].lower() or "without an ending"] += 1
-            elif (key := _key(entry)) not in seen:
-                seen.add(key)
+            elif (target := os.path.realpath(entry.path)) not in seen:
+                seen.add(target)
                 coming.append(entry.path)
     if not paths:
         raise ValueError(f"{root} has no {kind} in it or below; choose another folder")
@@ -250,8 +240,3 @@ def without_damaged(paths: list[str], check: Callable[[str], object]) -> list[st
     if not good:
         raise ValueError(f"some files must be readable, got {len(paths)} damaged ones: {problems[0]}")
     return good
-
-
-def _key(place: os.PathLike) -> tuple[int, int]:
-    status = os.stat(place)
-    return status.st_dev, status.st_ino

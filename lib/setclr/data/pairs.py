@@ -17,10 +17,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from setclr.checks import choice, integer
-from setclr.data.folders import listed
+from setclr.data.folders import class_folders, files_of_classes, same_names
 from setclr.data.photographs import Photographs, is_image, shown
-from setclr.data.sets import ImageSet, Views
-from setclr.data.streaming import Batch
+from setclr.data.sets import Batch, ImageSet, Views
 from setclr.views import View, recolour
 from setclr.views.chance import NUMBERS
 
@@ -123,32 +122,26 @@ def two_cameras(root: Path, split: str, size: int | None) -> ImageSet:
     pictures are resized whole to that height and half of it as the width, the shape of people. Raises as
     `setclr.data.load` does.
     """
-    if not root.is_dir():
-        raise FileNotFoundError(f"{root} is no folder; {NEEDED}")
-    folders = list(map(Path, listed(root, is_image)))
-    if len(folders) != 2 or not all(path.is_dir() for path in folders):
-        got = ", ".join(shown(path.name) for path in folders[:5]) or "nothing"
-        raise ValueError(
-            f"{root} must hold two folders and nothing else, got {len(folders)}: {got}; {NEEDED}"
-        )
-    names, others = ([Path(path).name for path in listed(folder, is_image)] for folder in folders)
-    for name in sorted({*names} ^ {*others}):
-        there, missing = folders if name in names else folders[::-1]
-        lonely = f"{shown(there / name)} has no partner {shown(missing / name)}"
-        raise ValueError(f"{lonely}; add that picture, or remove this")
+    folders = class_folders(root, NEEDED, is_image)
+    if len(folders) != 2:
+        got = f"{len(folders)}: {', '.join(map(shown, [*folders][:5]))}"
+        raise ValueError(f"{root} must hold two folders, got {got}; {NEEDED}")
+    of_camera = files_of_classes(folders, "pictures", is_image)
+    first, second = ({Path(path).name: path for path in paths} for paths in of_camera.values())
+    one, other = folders.values()
+    same_names(one, other, first, second)
+    names = sorted(first)
     if len(names) < LEAST:
         problem = f"{root} must hold at least {LEAST} things for its splits, got {len(names)}"
         raise ValueError(f"{problem}; add pictures to both of its folders")
     order = torch.randperm(len(names), generator=torch.Generator().manual_seed(0)).tolist()
     test = round(FOR_TEST * len(names))
     chosen = [names[i] for i in (order[-test:] if split == "test" else order[:-test])]
-    files = Photographs(folder / name for folder in folders for name in chosen)
-    images = files[:] if size is None else _upright(files, integer("size", size, least=8))
+    files = Photographs(path[name] for path in (first, second) for name in chosen)
+    if size is None:
+        images = files[:]
+    else:
+        sides = integer("size", size, least=8) // 2, size
+        small = [files.upright(i).resize(sides, Resampling.BILINEAR) for i in range(len(files))]
+        images = torch.from_numpy(np.stack(list(map(np.asarray, small)))).permute(0, 3, 1, 2).contiguous()
     return ImageSet(images, torch.arange(len(chosen)).repeat(2), tuple(map(shown, chosen)))
-
-
-def _upright(files: Photographs, height: int) -> Tensor:
-    """Pictures of people, resized whole: (N, 3, height, height / 2)."""
-    sides = height // 2, height
-    small = [files.upright(i).resize(sides, Resampling.BILINEAR) for i in range(len(files))]
-    return torch.from_numpy(np.stack(list(map(np.asarray, small)))).permute(0, 3, 1, 2).contiguous()

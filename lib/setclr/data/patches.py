@@ -17,11 +17,10 @@ from skimage import data as photos
 from setclr.data.sets import ImageSet
 from setclr.data.writing import replacing
 from setclr.data_sets import SPLITS
-from setclr.extras import extra
 
 SIDE = 32  # pixels of a finished patch
 FLAT = 14  # grey standard deviation (of 0..255) below which a patch counts as flat
-FORMAT = 1  # of the saved patches; raise it whenever other ones are made
+FORMAT = 2  # of the saved patches; raise it whenever other ones are made
 
 OF_SKIMAGE = """astronaut brick camera cat coffee coins grass gravel hubble_deep_field immunohistochemistry
 moon page retina rocket text"""
@@ -44,20 +43,16 @@ def saved(kind: str, folder: Path, split: str) -> ImageSet:
 
     Raises ValueError if the file is damaged.
     """
-    path, keys = folder / "patches.npz", ("images", "labels", "classes")
+    path = folder / f"{split}-{FORMAT}.npz"
     if not path.exists():
         make = {"photo": photo_patches, "stereo": stereo_patches}[kind]
-        made: dict = {f"{key}_{part}": x for part in SPLITS for key, x in zip(keys, make(part))}
         with replacing(path) as file:
-            np.savez(file, format=FORMAT, **made)
+            np.savez(file, *make(split))
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            if arrays["format"] != FORMAT:
-                raise ValueError(f"its format is {arrays['format']}, not {FORMAT}")
-            images, labels, classes = (arrays[f"{key}_{split}"] for key in keys)
-            return ImageSet(torch.from_numpy(images), torch.from_numpy(labels), tuple(classes.tolist()))
-    except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
-        problem = f"{path} is truncated or not of this version of setclr ({error})"
+        images, labels, classes = np.load(path, allow_pickle=False).values()
+        return ImageSet(torch.from_numpy(images), torch.from_numpy(labels), tuple(classes.tolist()))
+    except (BadZipFile, EOFError, AttributeError, TypeError, ValueError) as error:
+        problem = f"{path} is damaged ({error})"
         raise ValueError(f"{problem}; delete it and load again, which makes it in seconds") from error
 
 
@@ -84,8 +79,8 @@ def photograph(name: str) -> np.ndarray:
 
 
 def of_sklearn(name: str) -> np.ndarray:
-    with extra("train"):
-        from sklearn.datasets import load_sample_image  # a slow import: it takes a second
+    from sklearn.datasets import load_sample_image  # a slow import: it takes a second
+
     return load_sample_image(name)
 
 

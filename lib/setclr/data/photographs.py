@@ -6,14 +6,13 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from PIL import ExifTags, Image, ImageOps
 from torch import Tensor
+from torch.utils.data import get_worker_info
 
 from setclr import checks
 from setclr.views import View, boxes, by_size, check_draws
@@ -36,13 +35,6 @@ def shown(path: str | os.PathLike) -> str:
 def is_image(name: str) -> bool:
     """Whether a file is a photograph by the ending of its name, in small letters or large ones."""
     return name.lower().endswith(ENDINGS)
-
-
-def eight_bit(image: Image.Image) -> Image.Image:
-    """The image. Raises ValueError if its pixels are not of 8 bits."""
-    if image.mode.startswith(("I", "F")):
-        raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
-    return image
 
 
 def in_rgb(image: Image.Image) -> Image.Image:
@@ -77,8 +69,7 @@ def upright(image: Image.Image) -> Image.Image:
 
 def decode(path: str) -> None:
     """Decode an image file. Raises ValueError, naming the file, if it is damaged."""
-    with Photographs([path]).opened(0) as image:
-        image.load()
+    Photographs([path]).upright(0)
 
 
 class Photographs:
@@ -110,9 +101,6 @@ class Photographs:
 
     def __len__(self) -> int:
         return len(self._paths)
-
-    def __repr__(self) -> str:
-        return f"<Photographs: {len(self)} files, {f'{self.size} px' if self.size else 'as they are'}>"
 
     def path(self, i: int) -> str:
         return os.fsdecode(self._paths[i])
@@ -146,24 +134,23 @@ class Photographs:
                 yield ready
             yield coming.result()
 
-    def crops(
-        self, index: Any, views: Sequence[View], draws: Tensor, threads: int | None = None
-    ) -> list[Tensor]:
+    def crops(self, index: Any, views: Sequence[View], draws: Tensor) -> list[Tensor]:
         """The crops of the views, without mirroring and colours, which `views.finish` adds on any device.
 
         Each photograph is decoded once, and its crops are cut at full resolution, whatever `size` is. If
         all crops of a JPEG shrink at least by 2, 4 or 8, it is decoded smaller by that factor; grey levels
         then change a little.
 
-        Takes n indices, V views, draws (n, V, 36) of `views.draw`, and the number of threads that decode;
-        None chooses it by the photographs' size. A view without a size takes the side of the images, which
-        must be square.
+        Takes n indices, V views, and draws (n, V, 36) of `views.draw`. A view without a size takes the side
+        of the images, which must be square.
         Returns (V_g, n, 3, S_g, S_g) uint8 for each group of `views.by_size`.
         Raises ValueError if a file is damaged, if the draws are for other views or images, or if a view has
         a border or no known side.
         """
         chosen = self._chosen(index).tolist()
-        threads, groups, side = threads or self.threads, by_size(views), self.shape[2]
+        groups, side, worker = by_size(views), self.shape[2], get_worker_info()
+        share = (os.cpu_count() or 1) // (worker.num_workers if worker else 1)
+        threads = max(1, min(self.threads, share))
         check_draws(draws, len(chosen), len(views))
         if padded := [view.padding for view in views if view.padding]:
             raise ValueError(f"padding must be 0 for crops read from files, got {padded[0]}; set size")
@@ -185,58 +172,23 @@ class Photographs:
         _each(fill, range(len(chosen)), threads)
         return out
 
-    def verify(self, decode: bool = False) -> None:
-        """Check every file: by its header, or with `decode` by all its pixels.
+    def verify(self) -> None:
+        """Decode every file, which takes as long as reading an epoch.
 
-        Headers take minutes for a million files. Decoding takes as long as reading an epoch, and also finds
-        truncated files. A note in the user's cache records that these files, with these sizes and times,
-        are good, so the next check is skipped. Raises ValueError that names the first five files that are no
-        images, or with `decode` all of them.
+        Raises ValueError that names all files that are no images or truncated.
         """
-        most = len(self) if decode else 5
-        note = self._note("decoded" if decode else "verified")
-        if note and note.exists():
-            return
         bad: list[str] = []
-
-        def check(i: int) -> None:
-            with self.opened(i) as image:
-                if decode:
-                    image.load()
-
         for part in torch.arange(len(self)).split(10_000):
-            bad += filter(None, complaints(part.tolist(), check))
-            if len(bad) >= most:
-                break
+            bad += filter(None, complaints(part.tolist(), self.upright))
         if bad:
-            more = "; there may be more" if len(bad) >= most else ""
-            raise ValueError("; ".join(bad[:most]) + more)
-        if note:
-            with suppress(OSError):  # without a note, the next start checks again
-                note.parent.mkdir(parents=True, exist_ok=True)
-                note.touch()
-
-    def _note(self, kind: str) -> Path | None:
-        """The path of the note that these files are good; None if there is no cache folder.
-
-        Also None if one of the files is missing.
-        """
-        try:
-            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-            digest = sha256()
-            for path in map(os.path.abspath, self._paths):
-                status = os.stat(path)
-                digest.update(repr((path, status.st_size, status.st_mtime_ns)).encode())
-        except (OSError, RuntimeError):
-            return None
-        return cache / "setclr" / kind / digest.hexdigest()
+            raise ValueError("; ".join(bad))
 
     def _chosen(self, index: Any) -> Tensor:
         return torch.arange(len(self))[index]
 
     @contextmanager
     def opened(self, i: int) -> Iterator[Image.Image]:
-        """Image i, of 8-bit pixels. Any error inside the block becomes a ValueError that names the file."""
+        """Image i, not yet decoded. Any error inside the block becomes a ValueError that names the file."""
         path = self.path(i)
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):  # reading from a pipe would wait for its writer
@@ -245,7 +197,9 @@ class Photographs:
                 limit, count = Image.MAX_IMAGE_PIXELS, math.prod(image.size)
                 if limit and count > limit:  # Pillow only warns; a small file can unpack to as many
                     raise ValueError(f"it has {count:,} pixels, the limit is {limit:,}; shrink the image")
-                yield eight_bit(image)
+                if image.mode.startswith(("I", "F")):
+                    raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
+                yield image
         except Exception as error:  # a damaged file can raise any error in Pillow
             problem = f"{shown(path)} is no image that can be read ({error})"
             raise ValueError(f"{problem}; remove or replace it") from error
@@ -268,7 +222,7 @@ class Photographs:
         if self.size is not None:
             picture = ImageOps.fit(picture, (self.size, self.size), Image.Resampling.BILINEAR)
         elif (height, width) != self.shape[2:]:
-            first = f"{shown(self.path(0))} of {self.shape[3]}x{self.shape[2]} pixels"
+            first = f"{shown(self.path(0))} of {self.shape[3]}x{self.shape[2]}"
             got = f"{first} and {shown(self.path(i))} of {width}x{height}"
             remedy = "load them with size=, or pretrain with view_size (--view-size)"
             raise ValueError(f"images must be of one size, got {got}; {remedy}")

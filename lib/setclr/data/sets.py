@@ -3,7 +3,9 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
+from itertools import tee
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -12,14 +14,14 @@ from torch import Tensor
 
 from setclr import checks
 from setclr import views as views_of
-from setclr.data.photographs import Photographs, shown
-from setclr.data.streaming import Batch, stream_batches
+from setclr.data.photographs import Photographs
+from setclr.data.streaming import streamed
 from setclr.data_sets import FOLDER, NAMES, SPLITS, known
 from setclr.views import View
 from setclr.views.numbers import sent
 
-MOST_BYTES = 8e9  # of images in RAM
 Images = Tensor | Photographs
+Batch = tuple[Tensor, Tensor]  # indices (n,), draws (n, V, 36) of `views.draw`
 Views = Iterator[list[Tensor]]  # for each batch a list of (V, n, C, S, S), one for each size
 
 
@@ -36,16 +38,15 @@ class ImageSet:
 
     def __post_init__(self) -> None:
         for name, dims, dtype in (("images", 4, torch.uint8), ("labels", 1, torch.int64)):
-            value = getattr(self, name)
-            kinds = Images if name == "images" else Tensor
-            if not isinstance(value, kinds) or value.ndim != dims or value.dtype != dtype or not len(value):
+            x = getattr(self, name)
+            kind = Images if dims == 4 else Tensor
+            if not isinstance(x, kind) or x.ndim != dims or x.dtype != dtype or not len(x):
                 wanted = "(N, C, H, W)" if dims == 4 else "(N,)"
-                got = type(value).__name__
-                got += f" {tuple(value.shape)} of {value.dtype}" if isinstance(value, Tensor) else ""
+                got = f"{tuple(x.shape)} of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
                 raise ValueError(f"{name} must be a {wanted} tensor of {dtype} with N >= 1, got {got}")
-        n, images = len(self.labels), len(self.images)
-        if n != images:
-            raise ValueError(f"labels must be as many as images, got {n} labels for {images} images")
+        if len(self.labels) != len(self.images):
+            got = f"{len(self.labels)} labels for {len(self.images)} images"
+            raise ValueError(f"labels must be as many as images, got {got}")
         low, high = int(self.labels.min()), int(self.labels.max())
         if low < -1 or high >= len(self.classes):
             wanted = f"indices of the {len(self.classes)} classes, or -1 for no label"
@@ -64,11 +65,6 @@ class ImageSet:
         """Whether the images are a tensor, not files."""
         return isinstance(self.images, Tensor)
 
-    def verify(self, decode: bool = False) -> None:
-        """Raises ValueError if a file is no image (`Photographs.verify`); a tensor has no files to check."""
-        if isinstance(self.images, Photographs):
-            self.images.verify(decode)
-
     def subset(self, index: Tensor) -> "ImageSet":
         """The images where `index` (N,) bool is True, or those of these numbers."""
         return ImageSet(select(self.images, index), self.labels[index], self.classes)
@@ -79,10 +75,13 @@ class ImageSet:
     ) -> Views:  # fmt: skip
         """The views of each batch (indices (n,), draws (n, V, 36)), on the device.
 
-        `workers` processes decode photographs; a tensor is moved to the device.
+        `workers` processes decode photographs, a few batches ahead, each in several threads if there are
+        processors left; a tensor is moved to the device.
         """
         if isinstance(self.images, Photographs):
-            for crops, draws in stream_batches(self.images, views, batches, workers, device):
+            asked, again = tee(batches)
+            read = partial(_crops, self.images, views)
+            for crops, (_, draws) in zip(streamed(read, asked, workers, device), again):
                 yield views_of.finish(crops, views, draws, compiled)
             return
         images = self.images.to(device)
@@ -123,6 +122,10 @@ class ImageSet:
         return self.subset(chosen)
 
 
+def _crops(images: Photographs, views: Sequence[View], batch: Batch) -> list[Tensor]:
+    return images.crops(batch[0], views, batch[1])
+
+
 def load(
     name: str, root: str | Path = "data", split: str = "train", size: int | None = None,
     stream: bool | None = None, verify: bool = False,
@@ -141,9 +144,9 @@ def load(
             height; the width becomes half of it, the shape in which people are cut out for matching, and
             nothing is cropped.
         stream: for image files only. True leaves them on disk, as Photographs that decode on demand. False
-            decodes all now. None decodes all now if that takes 8 GB at most.
+            decodes all now, and None does so if that takes 8 GB at most.
         verify: decode all files that stay on disk once, before returning. An error then names a truncated
-            file before the training starts. A note that the files are good lets the next call skip this.
+            file before the training starts.
 
     Raises:
         ValueError: an argument, file or folder is not as it must be. The message names a bad file to delete.
@@ -153,38 +156,62 @@ def load(
     """
     this = known(name)
     if not this.read:
-        _refuse_path(name)
-        checks.choice("name", name, NAMES)
+        checks.choice("name", name, NAMES, f"a folder of images is {FOLDER}PATH")
     checks.choice("split", split, dict.fromkeys((*SPLITS, this.pretraining)))
     checks.boolean("verify", verify)
     given: dict = {"size": size, "stream": stream}
     for argument, value in given.items():
         if value is not None and argument not in this.takes:
-            takers = [one for one in NAMES if argument in known(one).takes]
-            got = f"{argument}={value!r} with name={name!r}; leave it out"
-            raise ValueError(f"{argument} applies to {', '.join(takers)}, got {got}")
-    if size is not None:
-        checks.integer("size", size, least=1)
+            raise ValueError(f"{argument} must be left out for {name}, got {value!r}")
     if stream is not None:
         checks.boolean("stream", stream)
     path = name.partition(":")[2]
     place = Path(os.path.expanduser(path)) if path else Path(os.path.expanduser(root), name)
     read = resolve_name(f"setclr.data.{this.read}")
-    given["size"] = size or this.side
+    given["size"] = this.side if size is None else size
     images = read(*this.of, place, split, **{argument: given[argument] for argument in this.takes})
-    if verify:
-        images.verify(decode=True)
+    if verify and isinstance(images.images, Photographs):
+        images.images.verify()
     return images
-
-
-def _refuse_path(name: object) -> None:
-    """Raises ValueError if `name` is a path to a folder that exists, or looks like a path."""
-    text = os.fspath(name) if isinstance(name, str | os.PathLike) else ""
-    if ":" not in text and (os.sep in text or text.startswith(("~", ".")) or os.path.isdir(text)):
-        hint = f"write {FOLDER}{shown(text)} for a folder of images"
-        raise ValueError(f"name must be that of a data set, got {text!r}; {hint}")
 
 
 def select(images: Images, index: slice | Tensor) -> Images:
     """The images of these numbers, or where `index` is True; photographs are not read."""
     return images.subset(index) if isinstance(images, Photographs) else images[index]
+
+
+def validation_split(name: str, train: ImageSet) -> tuple[ImageSet, ImageSet]:
+    """A data set's training images in two parts: those to train on, and at least a fifth for validation.
+
+    The split is always the same. For "photo-patches" whole blocks of each photograph are held out, as for
+    its test images, because patches of one block overlap. For other data sets, any folder of photographs
+    included, it is `held_out`, and raises as that does.
+    """
+    if not (choose := known(name).validation):
+        return held_out(train)
+    mask = torch.from_numpy(resolve_name(f"setclr.data.{choose}")())
+    return train.subset(~mask), train.subset(mask)
+
+
+def held_out(train: ImageSet, seed: int = 0) -> tuple[ImageSet, ImageSet]:
+    """Four fifths of each class to train on, and a fifth for validation, drawn by the seed.
+
+    Both parts keep the order of the images. A class of one image stays in the first part, and images
+    without a label (-1) count as one class more. Raises ValueError if there are fewer than 5 images, or if
+    none is left for validation.
+    """
+    mask = held_out_mask(train.labels, seed)
+    return train.subset(~mask), train.subset(mask)
+
+
+def held_out_mask(labels: Tensor, seed: int = 0) -> Tensor:
+    """Which of N things, whose classes are `labels` (N,), are held out by `held_out`: (N,) bool."""
+    checks.integer("len(train)", len(labels), least=5, hint="a fifth of them is held out")
+    shuffled = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+    grouped = shuffled[labels[shuffled].argsort(stable=True)]
+    mask = torch.zeros(len(labels), dtype=torch.bool)
+    mask[grouped[4::5]] = True
+    mask &= (labels + 1).bincount()[labels + 1] > 1
+    if not mask.any():
+        raise ValueError("train must have a class of two or more, got one of each; add some")
+    return mask

@@ -4,13 +4,10 @@ The result depends only on what is read. The number of workers changes only the 
 """
 
 import multiprocessing
-import os
 import pickle
 import signal
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import tee
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -19,11 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from setclr import checks
-from setclr.data.photographs import Photographs
-from setclr.views import View
 
-Batch = tuple[Tensor, Tensor]  # indices (n,), draws (n, V, 36)
-AHEAD = 2  # batches that every worker prepares in advance
 PATIENCE = 30  # seconds that a worker lives on after SIGTERM
 
 
@@ -50,7 +43,6 @@ def streamed(
     if workers and multiprocessing.get_start_method() != "fork":
         _refuse_unpicklable(read)
     device = torch.device(device)
-    side = torch.cuda.Stream(device) if device.type == "cuda" else None
     loader: DataLoader = DataLoader(
         _Reads(read),
         batch_size=None,
@@ -58,66 +50,13 @@ def streamed(
         num_workers=workers,
         pin_memory=device.type == "cuda",
         generator=torch.Generator(),  # the default draws from the global one, which training may use
-        prefetch_factor=AHEAD if workers else None,
         worker_init_fn=_leave_signals_to_the_parent,
     )
-    for result in _received(loader):
-        if isinstance(result, Exception):
-            raise result
-        yield _copied(result, device, side)
-
-
-def stream_batches(
-    images: Photographs, views: Sequence[View], batches: Iterable[Batch], workers: int,
-    device: torch.device | str,
-) -> Iterator[tuple[list[Tensor], Tensor]]:  # fmt: skip
-    """The crops of each batch in turn, decoded ahead by `workers` processes, and its draws.
-
-    Both are for `views.finish(crops, views, draws)`. Crops are as `Photographs.crops` gives them, on the
-    device; draws stay on the CPU. A batch takes n · Σ_v 3 S_v² bytes of shared memory.
-
-    Args:
-        batches: indices (n,) of images and draws (n, V, 36) of `views.draw`; read a few batches ahead.
-        workers: number of processes. Each decodes in several threads if there are processors left. 0
-            decodes in this process, and not ahead.
-
-    Raises:
-        ValueError: an argument is not as it must be, or a file is damaged: the same error for any `workers`.
-        As `streamed` does.
-    """
-    checks.integer("workers", workers, least=0, hint="it is the number of processes")
-    threads = min(images.threads, max(1, (os.cpu_count() or 1) // max(1, workers)))
-    asked, again = tee(batches)
-    crops = streamed(partial(_crops, images, views, threads), asked, workers, device)
-    yield from zip(crops, (draws for _, draws in again))
-
-
-def _crops(images: Photographs, views: Sequence[View], threads: int, batch: Batch) -> list[Tensor]:
-    return images.crops(batch[0], views, batch[1], threads)
-
-
-def _copied(result: Any, device: torch.device, side: torch.cuda.Stream | None) -> Any:
-    """The result on the device; a GPU copies it in the stream `side`, while earlier steps still run."""
-    if side is None:
-        return _moved(result, lambda x: x.to(device))
-    step = torch.cuda.current_stream(device)
-    with torch.cuda.stream(side):
-        there = _moved(result, lambda x: x.to(device, non_blocking=True))
-    step.wait_stream(side)
-    _moved(there, lambda x: x.record_stream(step))  # else its space is reused while the step still reads it
-    return there
-
-
-def _moved(result: Any, move: Callable[[Tensor], Any]) -> Any:
-    """The nested result with each tensor replaced by what `move` gives for it."""
-    if isinstance(result, list | tuple):
-        return [_moved(part, move) for part in result]
-    return move(result) if isinstance(result, Tensor) else result
-
-
-def _received(loader: DataLoader) -> Iterator:
     try:
-        yield from loader
+        for result in loader:
+            if isinstance(result, Exception):
+                raise result
+            yield _moved(result, device)
     except RuntimeError as error:
         if "DataLoader worker" not in str(error):
             raise
@@ -126,6 +65,13 @@ def _received(loader: DataLoader) -> Iterator:
             hint += "; a script must start its work below `if __name__ == '__main__':`, and a Dataset whose "
             hint += "class stands in a notebook's cell needs workers=0"
         raise MemoryError(f"a worker process was killed ({str(error).splitlines()[0]}); {hint}") from error
+
+
+def _moved(result: Any, device: torch.device) -> Any:
+    """The nested result with each tensor on the device; from pinned memory the copy does not wait."""
+    if isinstance(result, list | tuple):
+        return [_moved(part, device) for part in result]
+    return result.to(device, non_blocking=True) if isinstance(result, Tensor) else result
 
 
 def _refuse_unpicklable(read: Callable[[Any], Any]) -> None:
@@ -158,13 +104,11 @@ def _sendable(error: Exception) -> Exception:
     """The error, or a RuntimeError if it cannot be sent to another process, with its traceback as a note."""
     text = "".join(traceback.format_exception(error))
     try:
-        copy = pickle.loads(pickle.dumps(error))
-        same = type(copy) is type(error) and str(copy) == str(error)
+        pickle.loads(pickle.dumps(error))
     except Exception:  # an error that its arguments cannot make again
-        same = False
-    sent = error if same else RuntimeError(f"{type(error).__name__}: {error}")
-    sent.add_note(f"In the worker process:\n{text}")
-    return sent
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    error.add_note(f"In the worker process:\n{text}")
+    return error
 
 
 def _leave_signals_to_the_parent(_: int) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from setclr import data
 from setclr.checks import choice
 from setclr.data import ImageSet
-from setclr.data.validation import validation_split
+from setclr.data.sets import validation_split
 from setclr.evaluation.frozen import features, pixels
 from setclr.evaluation.neighbours import accuracy, check_labels, neighbours, vote
 from setclr.evaluation.probes import linear_probe, probe_on_views
@@ -151,7 +151,7 @@ def labelled(
     7/8, they are resized to 8/7 of that side, as 256 for 224.
 
     `split`: "test" gives all training images and the test images; "validation" gives two parts of the
-    training images (`data.validation.validation_split`), and so does "held out", which is for encoders that
+    training images (`data.sets.validation_split`), and so does "held out", which is for encoders that
     have been trained on both parts.
 
     With many processes the first makes or downloads the data before the others load them. Raises

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from setclr.checks import integer
-from setclr.data.folders import class_folders, files_of_classes, same_classes
+from setclr.data.folders import class_folders, files_of_classes, same_names
 from setclr.data.photographs import THREADS, shown
 from setclr.data.writing import writable
 from setclr.extras import extra
@@ -213,7 +213,7 @@ def folder_files(root: Path, split: str) -> Found:
     train = folders = class_folders(root / "train", needed)
     if split == "test":
         folders = class_folders(root / split, needed)
-        same_classes(root / "train", train, root / split, folders)
+        same_names(root / "train", root / split, train, folders)
     found = files_of_classes(folders, "videos")
     paths = [Path(path) for of_class in found.values() for path in of_class]
     labels = [label for label, of_class in enumerate(found.values()) for _ in of_class]

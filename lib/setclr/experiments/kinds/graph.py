@@ -8,7 +8,7 @@ import pandas as pd
 from torch import nn
 
 from setclr.checks import choice
-from setclr.data.validation import held_out_mask
+from setclr.data.sets import held_out_mask
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.svm import FOLDS, svm_accuracy, svm_held_out
 from setclr.experiments.run import Run, beside_untrained

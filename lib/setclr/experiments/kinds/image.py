@@ -34,12 +34,8 @@ def load(recipe: ImageRecipe, root: str | Path, given: ImageSet | None = None) -
         stream = True if in_full else None
         loaded.append(data_of.load(recipe.data, root, split, recipe.size, stream=stream))
 
-    def load_first() -> None:
-        load_here()
-        loaded[0].verify()
-
     if given is None:
-        from_first(load_first)
+        from_first(load_here)
     if not loaded:
         load_here()
     images = loaded[0]

@@ -12,7 +12,7 @@ from torch import nn
 from setclr.checks import choice
 from setclr.data.folders import files_below, without_damaged
 from setclr.data.photographs import shown
-from setclr.data.validation import held_out_mask
+from setclr.data.sets import held_out_mask
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.videos import video_accuracies, video_features
 from setclr.experiments.run import Run, beside_untrained
