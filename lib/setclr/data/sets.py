@@ -57,8 +57,8 @@ class ImageSet:
 
     def __repr__(self) -> str:
         without = int((self.labels < 0).sum())
-        said = f"{len(self.classes)} classes" + (f", {without} without a label" if without else "")
-        return f"<ImageSet: {len(self)} images {tuple(self.images.shape[1:])}, {said}>"
+        classes = f"{len(self.classes)} classes" + (f", {without} without a label" if without else "")
+        return f"<ImageSet: {len(self)} images {tuple(self.images.shape[1:])}, {classes}>"
 
     @property
     def in_ram(self) -> bool:
@@ -95,14 +95,14 @@ class ImageSet:
         below the folder that holds them. So it is the same wherever the files lie. Cost: one pass over labels
         and names.
         """
-        found = sha256(repr(self.classes).encode() + self.labels.cpu().numpy().tobytes())
+        checksum = sha256(repr(self.classes).encode() + self.labels.cpu().numpy().tobytes())
         if isinstance(self.images, Tensor):
-            found.update(self.images[[0, -1]].cpu().numpy().tobytes())
+            checksum.update(self.images[[0, -1]].cpu().numpy().tobytes())
         else:
             paths = [self.images.path(i) for i in range(len(self))]
             common = len(os.path.dirname(os.path.commonprefix(paths)))
-            found.update("\n".join(path[common:] for path in paths).encode(errors="surrogateescape"))
-        return f"{len(self)} images with checksum {found.hexdigest()[:12]}"
+            checksum.update("\n".join(path[common:] for path in paths).encode(errors="surrogateescape"))
+        return f"{len(self)} images with checksum {checksum.hexdigest()[:12]}"
 
     def sample(self, n: int, seed: int = 0) -> "ImageSet":
         """n different images, as evenly over the classes as possible, in random order fixed by the seed.
